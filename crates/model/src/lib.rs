@@ -1,0 +1,16 @@
+//! The nouns that Tailwright's rooms share, as plain data: requests, stages, SLOs, the cluster that a
+//! user describes and the [`Policy`] that deciding hands to enforcing.
+//!
+//! Nothing here computes. A type lives here when two rooms that must not know each other both speak it.
+
+mod cluster;
+mod policy;
+mod request;
+mod slo;
+mod stage;
+
+pub use cluster::{Cluster, DEFAULT_SAFETY_MARGIN, ServerClass, WorkloadSpec};
+pub use policy::{POLICY_FORMAT, Policy, PolicyServer, PolicyWorkload, RateLimit, StageLimit};
+pub use request::{Op, Request};
+pub use slo::Slo;
+pub use stage::{PerStage, Stage};

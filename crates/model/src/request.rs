@@ -1,0 +1,27 @@
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Nanos};
+
+/// What a request does to data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Op {
+    /// Data flows from the server to the client.
+    Read,
+    /// Data flows from the client to the server.
+    Write,
+}
+
+/// One request of a stream, as traces record it and generators make it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// Since the trace's origin.
+    pub arrival: Nanos,
+    /// Payload.
+    pub size: Bytes,
+    /// Direction of the payload.
+    pub op: Op,
+    /// Position on the device in bytes, where the source recorded it.
+    pub offset: Option<u64>,
+    /// Measured response time, where the source recorded it.
+    pub response: Option<Nanos>,
+}

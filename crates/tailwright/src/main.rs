@@ -1,0 +1,37 @@
+//! The `tailwright` program: verbs, file formats and reports. It knows clap, files and exit codes, and
+//! leaves every decision to the crate named like the verb.
+
+mod failure;
+mod terminal;
+mod verb;
+
+use clap::{Parser, Subcommand};
+use failure::{Answer, Failure};
+use std::process::ExitCode;
+
+/// Make the tail of the latency distribution something you can explain, predict, guarantee and enforce.
+#[derive(Parser)]
+#[command(name = "tailwright", version, propagate_version = true, arg_required_else_help = true)]
+#[command(
+    after_help = "Exit codes: 0 yes or done; 1 the answer is no (a workload not admitted, an SLO not met);\n\
+    2 bad input; 3 this machine lacks something."
+)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {}
+
+fn run(cli: Cli) -> Result<Answer, Failure> {
+    match cli.verb {}
+}
+
+fn main() -> ExitCode {
+    // clap itself exits with 2 on bad usage and 0 on --help, which is the documented contract.
+    match run(Cli::parse()) {
+        Ok(answer) => answer.exit_code(),
+        Err(failure) => failure.report(),
+    }
+}

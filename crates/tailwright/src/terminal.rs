@@ -1,0 +1,87 @@
+//! Output that people want to read: aligned tables on stdout, progress with an estimate on stderr.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{IsTerminal, Write};
+
+/// How a column is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Align {
+    /// Names and words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// A table whose columns line up.
+#[derive(Debug)]
+pub(crate) struct Table {
+    aligns: Vec<Align>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// Headings and how their columns are set.
+    pub(crate) fn new(columns: &[(&str, Align)]) -> Self {
+        Self {
+            aligns: columns.iter().map(|(_, align)| *align).collect(),
+            rows: vec![columns.iter().map(|(heading, _)| (*heading).to_owned()).collect()],
+        }
+    }
+
+    /// Appends a row; it has one cell per column.
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
+        assert_eq!(cells.len(), self.aligns.len(), "a row has one cell per column");
+        self.rows.push(cells);
+    }
+
+    /// The table as text, one line per row, two spaces between columns, none at line ends.
+    pub(crate) fn render(&self) -> String {
+        let width =
+            |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..self.aligns.len()).map(width).collect();
+        let mut text = String::new();
+        for row in &self.rows {
+            let mut line = String::new();
+            for ((cell, &width), align) in row.iter().zip(&widths).zip(&self.aligns) {
+                let padding = " ".repeat(width - cell.chars().count());
+                match align {
+                    Align::Left => line.extend([cell, padding.as_str(), "  "]),
+                    Align::Right => line.extend([padding.as_str(), cell, "  "]),
+                }
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Writes data to stdout. A reader that went away (`| head`) ends the program quietly.
+pub(crate) fn print(text: &str) {
+    if std::io::stdout().write_all(text.as_bytes()).is_err() {
+        std::process::exit(0);
+    }
+}
+
+/// A progress bar on stderr when that is a terminal, nothing otherwise. `unit` names what is counted.
+pub(crate) fn progress(total: u64, what: &str, unit: &str) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let template = format!("{{msg:20}} [{{bar:30}}] {{pos}}/{{len}} {unit}, {{eta}} left");
+    let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::new(total).with_style(style.progress_chars("=> ")).with_message(what.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_and_lines_have_no_trailing_space() {
+        let mut table = Table::new(&[("name", Align::Left), ("value", Align::Right)]);
+        table.row(vec!["a".into(), "1".into()]);
+        table.row(vec!["longer".into(), "12345678".into()]);
+        assert_eq!(table.render(), "name       value\na              1\nlonger  12345678\n");
+    }
+}

@@ -1,0 +1,1 @@
+//! One module per verb: its arguments, what it calls, what it prints.

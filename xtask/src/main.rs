@@ -1,0 +1,2 @@
+//! Empty so far.
+fn main() {}
