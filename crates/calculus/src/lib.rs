@@ -1,1 +1,13 @@
-//! Empty so far.
+//! Network calculus: arrival curves and the latency that strict priority guarantees under them.
+//!
+//! Everything is normalised by the capacity of the stage it belongs to, as in the thesis (§2.3.1): work
+//! is seconds of the stage's full capacity, a rate is a fraction of it. Bounds round outward: a printed
+//! bound is never below the exact value of its formula.
+//!
+//! Not covered: where curves come from (traces) and which limits to choose (search).
+
+mod arrival;
+mod priority;
+
+pub use arrival::{ArrivalCurve, CurveError, Vertex};
+pub use priority::{PathBound, StageTerm, path_bound, round_up, stage_delay};

@@ -1,0 +1,294 @@
+//! Concave arrival curves and their other face, the r-b tradeoff curve.
+
+use std::fmt;
+
+/// The most work that may arrive within a duration.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Vertex {
+    /// Seconds, ≥ 0.
+    pub duration: f64,
+    /// Seconds of the stage's full capacity, ≥ 0.
+    pub work: f64,
+}
+
+/// A concave, non-decreasing, piecewise-linear arrival curve α(d), constant after its last vertex.
+///
+/// It is the Legendre conjugate of the r-b curve of thesis §2.3.1: the smallest bucket that passes the
+/// workload undelayed at rate r is `b(r) = max_k (work_k − r·duration_k)`, and
+/// `α(d) = min_r (b(r) + r·d)`. Every vertex is therefore one linear constraint on feasible ⟨r, b⟩.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArrivalCurve {
+    vertices: Vec<Vertex>,
+    /// Rates below this are not feasible: the traffic goes on for longer than the curve looks.
+    sustained_rate: f64,
+}
+
+/// Vertices that do not make a concave non-decreasing curve.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CurveError {
+    /// Position of the first offending vertex.
+    pub index: usize,
+    rule: &'static str,
+}
+
+impl fmt::Display for CurveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "vertex {} of the arrival curve breaks the rule: {}", self.index, self.rule)
+    }
+}
+
+impl std::error::Error for CurveError {}
+
+/// Relative slack for concavity: vertices converted from integers carry rounding of this order.
+const SLOPE_TOLERANCE: f64 = 1e-9;
+
+impl ArrivalCurve {
+    /// Checks and takes the vertices: finite, durations strictly increasing from 0, work
+    /// non-decreasing, slopes non-increasing.
+    ///
+    /// `sustained_rate` (fraction of capacity, ≥ 0) is the least rate that a limit may have; 0 leaves
+    /// the choice to the curve alone.
+    pub fn new(vertices: Vec<Vertex>, sustained_rate: f64) -> Result<Self, CurveError> {
+        check(&vertices)?;
+        assert!(sustained_rate.is_finite() && sustained_rate >= 0.0, "rates are finite and not negative");
+        Ok(Self { vertices, sustained_rate })
+    }
+
+    /// A workload that sends nothing.
+    pub fn zero() -> Self {
+        Self { vertices: vec![Vertex { duration: 0.0, work: 0.0 }], sustained_rate: 0.0 }
+    }
+
+    /// Vertices by increasing duration; the first is at duration 0.
+    pub fn vertices(&self) -> &[Vertex] {
+        &self.vertices
+    }
+
+    /// The least feasible rate, fraction of capacity.
+    pub fn sustained_rate(&self) -> f64 {
+        self.sustained_rate
+    }
+
+    /// The same curve with another least feasible rate.
+    pub fn with_sustained_rate(mut self, rate: f64) -> Self {
+        assert!(rate.is_finite() && rate >= 0.0, "rates are finite and not negative");
+        self.sustained_rate = rate;
+        self
+    }
+
+    /// α(d): the most work within `duration` seconds.
+    pub fn work_within(&self, duration: f64) -> f64 {
+        self.interpolate(self.vertices.partition_point(|v| v.duration <= duration), duration)
+    }
+
+    /// α at `duration`, where `next` is the first vertex beyond it.
+    fn interpolate(&self, next: usize, duration: f64) -> f64 {
+        match (next.checked_sub(1).map(|i| self.vertices[i]), self.vertices.get(next)) {
+            (Some(a), Some(b)) => {
+                a.work + (b.work - a.work) * ((duration - a.duration) / (b.duration - a.duration))
+            }
+            (Some(last), None) => last.work,
+            (None, _) => 0.0,
+        }
+    }
+
+    /// b(r): the smallest bucket, in seconds of capacity, that delays nothing at `rate`; infinite below
+    /// the sustained rate.
+    pub fn burst(&self, rate: f64) -> f64 {
+        if rate < self.sustained_rate {
+            return f64::INFINITY;
+        }
+        self.vertices.iter().map(|v| v.work - rate * v.duration).fold(0.0, f64::max)
+    }
+
+    /// The least rate at which a bucket of `burst` seconds delays nothing; infinite when even a burst
+    /// within no time at all exceeds the bucket.
+    pub fn rate_for_burst(&self, burst: f64) -> f64 {
+        self.rate_over(|v| if v.work <= burst { 0.0 } else { (v.work - burst) / v.duration })
+    }
+
+    /// The least constant rate that delays nothing by more than `delay` seconds: the effective bandwidth
+    /// (thesis §5.3.1), `max_k work_k / (duration_k + delay)`.
+    pub fn rate_for_delay(&self, delay: f64) -> f64 {
+        self.rate_over(|v| if v.work == 0.0 { 0.0 } else { v.work / (v.duration + delay) })
+    }
+
+    fn rate_over(&self, rate: impl Fn(&Vertex) -> f64) -> f64 {
+        self.vertices.iter().map(rate).fold(self.sustained_rate, f64::max)
+    }
+
+    /// Rates at which α touches the line through duration `d`: (right slope, left slope). A limit that
+    /// minimises `b + r·d` has its rate between them.
+    pub fn slopes_at(&self, duration: f64) -> (f64, f64) {
+        let next = self.vertices.partition_point(|v| v.duration <= duration);
+        let right = self.slope_into(next);
+        let on_vertex = next > 0 && self.vertices[next - 1].duration == duration;
+        let left = match (on_vertex, next) {
+            (false, _) => right,
+            (true, 1) => f64::INFINITY,
+            (true, _) => self.slope_into(next - 1),
+        };
+        (right.max(self.sustained_rate), left.max(self.sustained_rate))
+    }
+
+    /// Slope of the segment that ends at vertex `index`; 0 past the end.
+    fn slope_into(&self, index: usize) -> f64 {
+        match (index.checked_sub(1), self.vertices.get(index)) {
+            (Some(before), Some(v)) => {
+                let u = self.vertices[before];
+                (v.work - u.work) / (v.duration - u.duration)
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// Every amount of work multiplied by `factor` (a safety margin, a slower device).
+    pub fn scaled(&self, factor: f64) -> Self {
+        assert!(factor.is_finite() && factor >= 0.0, "factors are finite and not negative");
+        let scale = |v: &Vertex| Vertex { duration: v.duration, work: v.work * factor };
+        Self {
+            vertices: self.vertices.iter().map(scale).collect(),
+            sustained_rate: self.sustained_rate * factor,
+        }
+    }
+
+    /// The curve of several workloads together: the sum, vertex by vertex of the union.
+    pub fn sum<'a>(curves: impl IntoIterator<Item = &'a Self>) -> Self {
+        let curves: Vec<&Self> = curves.into_iter().collect();
+        if let [only] = curves[..] {
+            return only.clone();
+        }
+        let mut durations: Vec<f64> =
+            curves.iter().flat_map(|c| c.vertices.iter().map(|v| v.duration)).collect();
+        durations.sort_unstable_by(f64::total_cmp);
+        durations.dedup();
+        let mut work = vec![0.0; durations.len()];
+        for curve in &curves {
+            curve.add_to(&durations, &mut work);
+        }
+        let vertices =
+            durations.into_iter().zip(work).map(|(duration, work)| Vertex { duration, work }).collect();
+        Self { vertices, sustained_rate: curves.iter().map(|c| c.sustained_rate).sum() }
+    }
+
+    /// Adds α at each of the ascending `durations`, in one pass.
+    fn add_to(&self, durations: &[f64], work: &mut [f64]) {
+        let mut next = 0;
+        for (&duration, work) in durations.iter().zip(work) {
+            while next < self.vertices.len() && self.vertices[next].duration <= duration {
+                next += 1;
+            }
+            *work += self.interpolate(next, duration);
+        }
+    }
+}
+
+fn check(vertices: &[Vertex]) -> Result<(), CurveError> {
+    let broken = |index, rule| Err(CurveError { index, rule });
+    match vertices.first() {
+        Some(first) if first.duration == 0.0 => {}
+        _ => return broken(0, "the first vertex is at duration 0"),
+    }
+    let mut slope_before = f64::INFINITY;
+    for (index, v) in vertices.iter().enumerate() {
+        if !(v.duration.is_finite() && v.work.is_finite() && v.work >= 0.0) {
+            return broken(index, "durations and work are finite and not negative");
+        }
+        let Some(u) = index.checked_sub(1).map(|i| vertices[i]) else { continue };
+        if v.duration <= u.duration {
+            return broken(index, "durations increase");
+        }
+        let slope = (v.work - u.work) / (v.duration - u.duration);
+        if slope < 0.0 {
+            return broken(index, "work does not decrease");
+        }
+        if slope > slope_before * (1.0 + SLOPE_TOLERANCE) {
+            return broken(index, "slopes do not increase");
+        }
+        slope_before = slope;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn curve(points: &[(f64, f64)]) -> ArrivalCurve {
+        let vertices = points.iter().map(|&(duration, work)| Vertex { duration, work }).collect();
+        ArrivalCurve::new(vertices, 0.0).unwrap()
+    }
+
+    /// A random concave curve from step lengths and falling slopes.
+    fn any_curve() -> impl Strategy<Value = ArrivalCurve> {
+        (0.0..0.1f64, prop::collection::vec((1e-4..1.0f64, 0.01..1.0f64), 0..12)).prop_map(
+            |(start, mut steps)| {
+                steps.sort_by(|a, b| b.1.total_cmp(&a.1));
+                let mut vertices = vec![Vertex { duration: 0.0, work: start }];
+                for (length, slope) in steps {
+                    let last = vertices[vertices.len() - 1];
+                    vertices
+                        .push(Vertex { duration: last.duration + length, work: last.work + length * slope });
+                }
+                ArrivalCurve::new(vertices, 0.0).unwrap()
+            },
+        )
+    }
+
+    #[test]
+    fn a_token_bucket_has_its_own_burst_and_rate() {
+        let c = curve(&[(0.0, 0.1), (10.0, 5.1)]);
+        assert!((c.burst(0.5) - 0.1).abs() < 1e-12);
+        assert!((c.rate_for_burst(0.1) - 0.5).abs() < 1e-12);
+        assert_eq!(c.rate_for_burst(0.05), f64::INFINITY);
+        assert_eq!(c.work_within(-1.0), 0.0);
+        assert_eq!(c.work_within(1e9), 5.1);
+        assert_eq!(c.slopes_at(0.0), (0.5, f64::INFINITY));
+        assert_eq!(c.slopes_at(10.0).0, 0.0);
+    }
+
+    #[test]
+    fn rejects_what_is_not_a_curve() {
+        for points in [
+            &[(1.0, 0.0)][..],
+            &[],
+            &[(0.0, 0.1), (0.0, 0.2)],
+            &[(0.0, 0.2), (1.0, 0.1)],
+            &[(0.0, 0.0), (1.0, 0.1), (2.0, 0.9)],
+            &[(0.0, f64::NAN)],
+        ] {
+            let vertices = points.iter().map(|&(duration, work)| Vertex { duration, work }).collect();
+            assert!(ArrivalCurve::new(vertices, 0.0).is_err(), "{points:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn conjugates_agree(c in any_curve(), d in 0.0..10.0f64, r in 0.0..1.2f64) {
+            // Fenchel's inequality, with equality at the slope of the curve.
+            prop_assert!(c.burst(r) + r * d >= c.work_within(d) - 1e-9);
+            let slope = c.slopes_at(d).0;
+            prop_assert!((c.burst(slope) + slope * d - c.work_within(d)).abs() < 1e-9);
+        }
+
+        #[test]
+        fn burst_and_rate_invert_each_other(c in any_curve(), r in 0.0..1.2f64) {
+            let back = c.rate_for_burst(c.burst(r));
+            prop_assert!(back <= r + 1e-9 && c.burst(back) <= c.burst(r) + 1e-9);
+        }
+
+        #[test]
+        fn effective_bandwidth_delays_no_longer_than_asked(c in any_curve(), delay in 1e-3..1.0f64) {
+            let rate = c.rate_for_delay(delay);
+            prop_assert!(c.burst(rate) <= rate * delay + 1e-9);
+        }
+
+        #[test]
+        fn a_sum_is_the_sum_everywhere(curves in prop::collection::vec(any_curve(), 1..5), d in 0.0..12.0f64) {
+            let total = ArrivalCurve::sum(&curves);
+            let expected: f64 = curves.iter().map(|c| c.work_within(d)).sum();
+            prop_assert!((total.work_within(d) - expected).abs() < 1e-9);
+        }
+    }
+}
