@@ -10,4 +10,4 @@ mod arrival;
 mod priority;
 
 pub use arrival::{ArrivalCurve, CurveError, Vertex};
-pub use priority::{PathBound, StageTerm, path_bound, round_up, stage_delay};
+pub use priority::{PathBound, StageTerm, path_bound, round_up, shaping_delay, stage_delay};

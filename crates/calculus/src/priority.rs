@@ -6,6 +6,8 @@
 //! traffic had at its source adds nothing to the end-to-end worst case (Le Boudec and Thiran, *Network
 //! Calculus*, §1.5.3), so per-stage delays add up without burst growth along the path.
 
+use crate::ArrivalCurve;
+
 /// What one stage contributes to a bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StageTerm {
@@ -41,6 +43,13 @@ pub fn stage_delay(burst_at_or_above: f64, rate_above: f64) -> f64 {
     round_up(burst_at_or_above / left)
 }
 
+/// The longest that a token bucket ⟨rate, burst⟩ delays traffic with curve α itself:
+/// `max_k (work_k − rate·duration_k − burst) / rate`; zero when the bucket is on or above the r-b curve.
+pub fn shaping_delay(curve: &ArrivalCurve, rate: f64, burst: f64) -> f64 {
+    let excess = curve.burst(rate) - burst;
+    if excess <= 0.0 { 0.0 } else { round_up(excess / rate) }
+}
+
 /// Eq. 5.5: the sum of Eq. 5.1 over the stages of a path, given `(burst_at_or_above, rate_above)` each.
 pub fn path_bound(stages: impl IntoIterator<Item = (f64, f64)>) -> PathBound {
     let terms: Vec<StageTerm> = stages
@@ -58,6 +67,7 @@ pub fn path_bound(stages: impl IntoIterator<Item = (f64, f64)>) -> PathBound {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Vertex;
 
     #[test]
     fn worked_example_of_two_priorities() {
@@ -67,6 +77,17 @@ mod tests {
         let bound = path_bound([(0.3, 0.5), (0.1, 0.0)]);
         assert!((bound.total - 0.7).abs() < 1e-12);
         assert!(bound.total >= bound.terms.iter().map(|t| t.delay).sum());
+    }
+
+    #[test]
+    fn a_bucket_below_the_curve_delays_its_own_workload() {
+        let vertices = [(0.0, 0.2), (1.0, 0.5)].map(|(duration, work)| Vertex { duration, work });
+        let curve = ArrivalCurve::new(vertices.to_vec(), 0.0).unwrap();
+        assert_eq!(shaping_delay(&curve, 0.3, 0.2), 0.0);
+        assert!((shaping_delay(&curve, 0.4, 0.0) - 0.5).abs() < 1e-12);
+        // The effective bandwidth for a delay shapes by exactly that delay.
+        let rate = curve.rate_for_delay(0.4);
+        assert!((shaping_delay(&curve, rate, 0.0) - 0.4).abs() < 1e-12);
     }
 
     #[test]

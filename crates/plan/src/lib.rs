@@ -1,1 +1,19 @@
-//! Empty so far.
+//! Deciding: which workload goes where, with which priority and which rate limits, and what latency each
+//! is then guaranteed.
+//!
+//! Reading order: [`Instance`] is the question, [`Method`] chooses limits for the workloads of one server
+//! (thesis §5.2.2 and the baselines of §5.3.1), placement decides who shares a server (§5.2.3),
+//! [`lower_bound`] says how few servers any placement could need, [`advise`] what would admit a refused
+//! workload. Everything is pure: no clock, no files; randomness is seeded.
+
+mod chain;
+mod instance;
+mod limits;
+
+mod placement;
+mod server;
+
+pub use instance::{Class, Instance, InstanceError, OnClass, Workload};
+pub use limits::{Blocked, Method};
+pub use placement::{Fleet, Placement, Refusal, place_first_fit};
+pub use server::{Guarantee, Level, Limits, Server, level_bounds, levels};

@@ -1,0 +1,89 @@
+//! The constraints of a [`Chain`], each as slack, gradient and curvature.
+
+use super::{Chain, LatencyModel, Point, STAGES};
+
+/// Linearisation of a level's latency constraint: slack `h = t·∂t − …` and its derivatives with respect
+/// to the level's cumulative bursts and the cumulative rates above it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LatencySlack {
+    pub(super) slack: f64,
+    pub(super) by_t: f64,
+    pub(super) by_burst: [f64; STAGES],
+    pub(super) by_rate: [f64; STAGES],
+    /// Positive part of −∇²h per stage: (rate·rate, rate·burst, burst·burst).
+    pub(super) curvature: [(f64, f64, f64); STAGES],
+}
+
+/// Calls `visit` with each latency constraint of `level` at `point`.
+pub(super) fn latency_slacks(
+    chain: &Chain,
+    point: &Point,
+    level: usize,
+    mut visit: impl FnMut(LatencySlack),
+) {
+    let budget = chain.budgets[level];
+    let (bursts, rates) = (point.bursts[level], point.rates_above(level));
+    let linear = |by_burst: [f64; STAGES], by_rate: [f64; STAGES]| {
+        let used: f64 = (0..STAGES).map(|s| by_burst[s] * bursts[s] + by_rate[s] * rates[s]).sum();
+        LatencySlack {
+            slack: point.t * budget - used,
+            by_t: budget,
+            by_burst: by_burst.map(|v| -v),
+            by_rate: by_rate.map(|v| -v),
+            curvature: [(0.0, 0.0, 0.0); STAGES],
+        }
+    };
+    let unit = |stage: usize, value: f64| std::array::from_fn(|s| if s == stage { value } else { 0.0 });
+    match chain.model {
+        LatencyModel::Exact => visit(exact(point.t, budget, bursts, rates)),
+        // With nothing above, all three stage rates are zero and the constraints coincide.
+        LatencyModel::Relaxed if level == 0 => visit(linear([1.0; STAGES], [0.0; STAGES])),
+        LatencyModel::Relaxed => (0..STAGES).for_each(|s| visit(linear([1.0; STAGES], unit(s, budget)))),
+        LatencyModel::Outer => {
+            visit(linear([1.0; STAGES], [0.0; STAGES]));
+            if level > 0 {
+                (0..STAGES).for_each(|s| visit(linear(unit(s, 1.0), unit(s, budget))));
+            }
+        }
+    }
+}
+
+/// Eq. 5.5: `h = t·SLO − Σ C/X`, X = 1 − R.
+fn exact(t: f64, budget: f64, bursts: [f64; STAGES], rates: [f64; STAGES]) -> LatencySlack {
+    let mut result = LatencySlack {
+        slack: t * budget,
+        by_t: budget,
+        by_burst: [0.0; STAGES],
+        by_rate: [0.0; STAGES],
+        curvature: [(0.0, 0.0, 0.0); STAGES],
+    };
+    for s in 0..STAGES {
+        let inverse = 1.0 / (1.0 - rates[s]);
+        let delay = bursts[s] * inverse;
+        result.slack -= delay;
+        result.by_burst[s] = -inverse;
+        result.by_rate[s] = -delay * inverse;
+        result.curvature[s] = positive_part(2.0 * delay * inverse * inverse, inverse * inverse);
+    }
+    result
+}
+
+/// The positive semidefinite part of `[[a, c], [c, 0]]`, a ≥ 0: its one positive eigenvalue.
+fn positive_part(a: f64, c: f64) -> (f64, f64, f64) {
+    let eigenvalue = 0.5 * (a + (a * a + 4.0 * c * c).sqrt());
+    if eigenvalue <= 0.0 {
+        return (0.0, 0.0, 0.0);
+    }
+    // The eigenvector is (λ, c) up to length.
+    let scale = eigenvalue / (eigenvalue * eigenvalue + c * c);
+    (scale * eigenvalue * eigenvalue, scale * eigenvalue * c, scale * c * c)
+}
+
+/// Σ r ≤ max: `(slack, ∂t)` at a stage. The linear models share servers, so their limit grows with t.
+pub(super) fn rate_cap(chain: &Chain, point: &Point, stage: usize) -> (f64, f64) {
+    let total = point.rates[point.rates.len() - 1][stage];
+    match chain.model {
+        LatencyModel::Exact => (chain.max_rate - total, 0.0),
+        LatencyModel::Relaxed | LatencyModel::Outer => (point.t * chain.max_rate - total, chain.max_rate),
+    }
+}

@@ -1,0 +1,103 @@
+//! The optimisation at the heart of planning: rate limits for one server, as a chain of priority levels.
+//!
+//! **Levels.** Workloads with the same SLO share a priority, and Eq. 5.5 sees only their sums. The r-b
+//! curve of a sum is the conjugate of the sum of the arrival curves, so a level of any size is one curve
+//! per stage: the problem grows with the number of distinct SLOs, not of workloads.
+//!
+//! **Chain.** With *cumulative* rates R_p = Σ_{q ≤ p} r_q and bursts C_p = Σ_{q ≤ p} b_q (level 0 first),
+//! Eq. 5.5 of level p reads `Σ_stages C_p / (1 − R_{p−1}) ≤ SLO_p` and touches two neighbours only. A
+//! Newton step is block-tridiagonal: linear in the number of levels.
+//!
+//! **Convexity.** `C/(1−R)` is quasi-convex and a sum of such terms is not convex, so with several stages
+//! Eq. 5.5 itself is not a convex program. The solver follows the barrier path with the positive part of
+//! each term's curvature; every iterate strictly satisfies every constraint, so an answer is always
+//! valid, while a refusal says that no limits were found. The two linear [`LatencyModel`]s are convex and
+//! are solved to optimality.
+
+mod barrier;
+mod blocks;
+mod constraint;
+mod prices;
+
+use calculus::ArrivalCurve;
+use model::{PerStage, Stage};
+
+pub(crate) use barrier::{Outcome, Precision, minimise};
+pub(crate) use prices::Prices;
+
+/// Stages on the path of a request.
+pub(crate) const STAGES: usize = Stage::ALL.len();
+
+/// How the latency of a level is tied to rates and bursts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LatencyModel {
+    /// Eq. 5.5 as it stands; the objective is the largest bound ÷ budget over the levels.
+    Exact,
+    /// Eq. 5.7: one R_p for all stages. The objective is the fraction of a server that is used.
+    Relaxed,
+    /// The convex hull of Eq. 5.5 level by level, `Σ C ≤ SLO` and `C ≤ SLO (1 − R)` at each stage: every
+    /// server that satisfies 5.5 satisfies it. The objective is the number of servers needed at least.
+    Outer,
+}
+
+/// The lines `b ≥ work − rate·duration` of a level's r-b curve at one stage.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Lines {
+    pub(crate) durations: Vec<f64>,
+    pub(crate) work: Vec<f64>,
+    pub(crate) least_rate: f64,
+}
+
+impl Lines {
+    pub(crate) fn of(curve: &ArrivalCurve) -> Self {
+        Self {
+            durations: curve.vertices().iter().map(|v| v.duration).collect(),
+            work: curve.vertices().iter().map(|v| v.work).collect(),
+            least_rate: curve.sustained_rate(),
+        }
+    }
+
+    /// b(r) without the sustained-rate rule.
+    fn burst(&self, rate: f64) -> f64 {
+        self.durations.iter().zip(&self.work).map(|(d, w)| w - rate * d).fold(0.0, f64::max)
+    }
+}
+
+/// One server's optimisation problem.
+#[derive(Debug, Clone)]
+pub(crate) struct Chain {
+    /// Latency budget of each level in seconds, ascending: level 0 has the highest priority.
+    pub(crate) budgets: Vec<f64>,
+    /// The level's r-b curve at each stage.
+    pub(crate) curves: Vec<PerStage<Lines>>,
+    /// Σ r stays below this at every stage.
+    pub(crate) max_rate: f64,
+    pub(crate) model: LatencyModel,
+}
+
+/// A point: cumulative rates and bursts by level and stage, and the objective `t`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Point {
+    pub(crate) t: f64,
+    /// Σ r of this and higher levels.
+    pub(crate) rates: Vec<[f64; STAGES]>,
+    /// Σ b of this and higher levels.
+    pub(crate) bursts: Vec<[f64; STAGES]>,
+}
+
+impl Point {
+    /// The level's own rate at a stage.
+    pub(crate) fn level_rate(&self, level: usize, stage: usize) -> f64 {
+        self.rates[level][stage] - if level == 0 { 0.0 } else { self.rates[level - 1][stage] }
+    }
+
+    /// The level's own burst at a stage.
+    fn level_burst(&self, level: usize, stage: usize) -> f64 {
+        self.bursts[level][stage] - if level == 0 { 0.0 } else { self.bursts[level - 1][stage] }
+    }
+
+    /// Σ r of strictly higher levels.
+    fn rates_above(&self, level: usize) -> [f64; STAGES] {
+        if level == 0 { [0.0; STAGES] } else { self.rates[level - 1] }
+    }
+}

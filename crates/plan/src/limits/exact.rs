@@ -1,0 +1,106 @@
+//! Limits under Eq. 5.5 itself, by the chain solver.
+
+use super::Blocked;
+use super::share::share_rate;
+use crate::chain::{Chain, LatencyModel, Lines, Outcome, Point, Precision, Prices, minimise};
+use crate::instance::Instance;
+use crate::server::{Level, Limits, levels};
+use calculus::{ArrivalCurve, stage_delay};
+use model::{PerStage, RateLimit, Stage};
+
+/// Relative precision of the objective when limits are handed out.
+const PRECISION: f64 = 1e-6;
+
+/// The chain of a set of workloads on one class.
+pub(crate) fn chain_of(instance: &Instance, class: usize, levels: &[Level], model: LatencyModel) -> Chain {
+    let curve = |level: &Level, stage: Stage| {
+        Lines::of(&ArrivalCurve::sum(
+            level.members.iter().map(|&w| &instance.workloads[w].on[class].curves[stage]),
+        ))
+    };
+    Chain {
+        budgets: levels.iter().map(|l| l.budget).collect(),
+        curves: levels.iter().map(|level| PerStage::from_fn(|stage| curve(level, stage))).collect(),
+        max_rate: instance.max_rate,
+        model,
+    }
+}
+
+/// Solves the exact model for these members; `Err` when a stage cannot carry their sustained rates.
+/// Budgets are positive.
+fn solve(
+    instance: &Instance,
+    class: usize,
+    levels: &[Level],
+    precision: Precision,
+) -> Result<(Point, Prices), Blocked> {
+    let chain = chain_of(instance, class, levels, LatencyModel::Exact);
+    match minimise(&chain, precision) {
+        Outcome::Solved { point, prices, .. } => Ok((point, prices)),
+        Outcome::Overloaded(stage) => {
+            let needed: f64 = chain.curves.iter().map(|c| c[stage].least_rate).sum();
+            Err(Blocked::Capacity { stage, ratio: needed / instance.max_rate })
+        }
+    }
+}
+
+/// Whether limits exist for these members: the best bound ÷ budget found and what more would cost.
+pub(super) fn assess(instance: &Instance, class: usize, members: &[usize]) -> Result<(f64, Prices), Blocked> {
+    let levels = levels(instance, class, members);
+    let (point, prices) = solve(instance, class, &levels, Precision::Decide)?;
+    if point.t < 1.0 {
+        return Ok((point.t, prices));
+    }
+    Err(tightest(instance, &levels, &point))
+}
+
+/// The level that comes closest to (or exceeds most) its budget at a point.
+fn tightest(instance: &Instance, levels: &[Level], point: &Point) -> Blocked {
+    let delay = |level: usize, stage: Stage| {
+        let above = if level == 0 { 0.0 } else { point.rates[level - 1][stage as usize] };
+        stage_delay(point.bursts[level][stage as usize], above)
+    };
+    let ratio = |level: usize| Stage::ALL.map(|s| delay(level, s)).iter().sum::<f64>() / levels[level].budget;
+    let level =
+        (0..levels.len()).max_by(|&a, &b| ratio(a).total_cmp(&ratio(b))).expect("a server has members");
+    let stage = Stage::ALL.into_iter().max_by(|&a, &b| delay(level, a).total_cmp(&delay(level, b)));
+    Blocked::Latency {
+        slo: instance.workloads[levels[level].members[0]].slo.latency.0,
+        ratio: ratio(level),
+        stage: stage.expect("there are stages"),
+    }
+}
+
+/// Limits that minimise the largest bound ÷ budget. They may still exceed it: the caller checks.
+pub(super) fn fit(instance: &Instance, class: usize, members: &[usize]) -> Result<Vec<Limits>, Blocked> {
+    let levels = levels(instance, class, members);
+    let (mut point, _) = solve(instance, class, &levels, Precision::Within(PRECISION))?;
+    if point.t >= 1.0 {
+        // Within rounding of the limit the coarser path may have found a point that fits.
+        point = solve(instance, class, &levels, Precision::Decide)?.0;
+    }
+    Ok(limits_at(instance, class, members, &levels, &point))
+}
+
+/// Turns level rates into limits of single workloads, each exactly on its curve.
+fn limits_at(
+    instance: &Instance,
+    class: usize,
+    members: &[usize],
+    levels: &[Level],
+    point: &Point,
+) -> Vec<Limits> {
+    let mut limits: Vec<Limits> = vec![PerStage::default(); members.len()];
+    for (index, level) in levels.iter().enumerate() {
+        for stage in Stage::ALL {
+            let curve = |&w: &usize| &instance.workloads[w].on[class].curves[stage];
+            let curves: Vec<&ArrivalCurve> = level.members.iter().map(curve).collect();
+            let rates = share_rate(&curves, point.level_rate(index, stage as usize));
+            for ((member, curve), rate) in level.members.iter().zip(curves).zip(rates) {
+                let position = members.iter().position(|m| m == member).expect("levels hold members only");
+                limits[position][stage] = RateLimit { rate, burst: curve.burst(rate) };
+            }
+        }
+    }
+    limits
+}

@@ -1,0 +1,171 @@
+//! The chain solver against a general LP solver, brute force and its own promises.
+
+use super::*;
+use crate::chain::{LatencyModel, Outcome, Precision, minimise};
+use crate::instance::{Class, OnClass, Workload};
+use crate::limits::exact::chain_of;
+use crate::server::levels;
+use calculus::{ArrivalCurve, Vertex};
+use good_lp::{Expression, Solution, SolverModel, constraint, microlp, variable, variables};
+use model::{PerStage, Slo};
+use proptest::prelude::*;
+use units::{Percentile, Seconds};
+
+/// A random concave curve: burst at once, then falling slopes.
+fn any_curve() -> impl Strategy<Value = ArrivalCurve> {
+    (0.0..0.02f64, prop::collection::vec((-3.0..1.0f64, 0.002..0.4f64), 1..7)).prop_map(
+        |(start, mut steps)| {
+            steps.sort_by(|a, b| b.1.total_cmp(&a.1));
+            let mut vertices = vec![Vertex { duration: 0.0, work: start }];
+            for (log_length, slope) in steps {
+                let (last, length) = (vertices[vertices.len() - 1], 10f64.powf(log_length));
+                vertices.push(Vertex { duration: last.duration + length, work: last.work + length * slope });
+            }
+            ArrivalCurve::new(vertices, 0.0).unwrap()
+        },
+    )
+}
+
+fn any_workload() -> impl Strategy<Value = (usize, [ArrivalCurve; 3])> {
+    (0usize..4, [any_curve(), any_curve(), any_curve()])
+}
+
+pub(crate) fn instance(workloads: Vec<(usize, [ArrivalCurve; 3])>) -> Instance {
+    let slos = [0.1, 0.25, 0.5, 1.0];
+    let workloads = workloads
+        .into_iter()
+        .enumerate()
+        .map(|(i, (slo, curves))| Workload {
+            name: format!("w{i}"),
+            slo: Slo::new(Percentile::new(99.9).unwrap(), Seconds(slos[slo])).unwrap(),
+            on: vec![OnClass {
+                curves: PerStage::from_fn(|s| curves[s as usize].clone()),
+                mean_rate: PerStage::from_fn(|s| {
+                    let last = curves[s as usize].vertices().last().unwrap();
+                    last.work / last.duration
+                }),
+            }],
+        })
+        .collect();
+    let class = Class { name: "c".into(), count: 4, base_latency: 0.0 };
+    Instance::new(vec![class], workloads).unwrap()
+}
+
+/// The least `t` of the relaxed or outer model by a general LP solver, workload by workload.
+fn least_t_by_lp(instance: &Instance, model: LatencyModel) -> f64 {
+    let members: Vec<usize> = (0..instance.workloads.len()).collect();
+    let levels = levels(instance, 0, &members);
+    variables! { vars: t >= 0.0; }
+    let buckets: Vec<Vec<_>> = members
+        .iter()
+        .map(|_| Stage::ALL.map(|_| (vars.add(variable().min(0.0)), vars.add(variable().min(0.0)))).to_vec())
+        .collect();
+    let mut problem = vars.minimise(t).using(microlp);
+    for &w in &members {
+        for stage in Stage::ALL {
+            let (r, b) = buckets[w][stage as usize];
+            for v in instance.workloads[w].on[0].curves[stage].vertices() {
+                problem.add_constraint(constraint!(b + v.duration * r >= v.work));
+            }
+        }
+    }
+    let sum = |ws: &[usize], pick: &dyn Fn(usize) -> Expression| -> Expression {
+        ws.iter().map(|&w| pick(w)).sum()
+    };
+    let mut above: Vec<usize> = Vec::new();
+    for level in &levels {
+        let mut here = above.clone();
+        here.extend(&level.members);
+        let burst = |s: usize| sum(&here, &|w| buckets[w][s].1.into());
+        let rate = |s: usize| sum(&above, &|w| buckets[w][s].0.into());
+        let all: Expression = (0..3).map(burst).sum();
+        problem.add_constraint(constraint!(all.clone() <= level.budget * t));
+        for s in 0..3 {
+            let bursts = if model == LatencyModel::Relaxed { all.clone() } else { burst(s) };
+            problem.add_constraint(constraint!(bursts + level.budget * rate(s) <= level.budget * t));
+        }
+        above = here;
+    }
+    for s in 0..3 {
+        problem
+            .add_constraint(constraint!(sum(&above, &|w| buckets[w][s].0.into()) <= instance.max_rate * t));
+    }
+    problem.solve().unwrap().value(t)
+}
+
+fn least_t(instance: &Instance, model: LatencyModel) -> f64 {
+    let members: Vec<usize> = (0..instance.workloads.len()).collect();
+    let chain = chain_of(instance, 0, &levels(instance, 0, &members), model);
+    match minimise(&chain, Precision::Within(1e-7)) {
+        Outcome::Solved { point, .. } => point.t,
+        Outcome::Overloaded(_) => f64::INFINITY,
+    }
+}
+
+/// Least largest bound ÷ budget of two levels, over a grid of the upper level's rates: the lower level
+/// takes the rest of each stage, as it lowers its own burst and nobody waits for its rate.
+fn least_ratio_by_grid(instance: &Instance, steps: usize) -> f64 {
+    let curves = |w: usize, s: Stage| &instance.workloads[w].on[0].curves[s];
+    let terms = |s: Stage| -> Vec<(f64, f64)> {
+        (0..=steps)
+            .map(|i| {
+                let rate = instance.max_rate * i as f64 / steps as f64;
+                let upper = curves(0, s).burst(rate);
+                (upper, (upper + curves(1, s).burst(instance.max_rate - rate)) / (1.0 - rate))
+            })
+            .collect()
+    };
+    let [a, b, c] = Stage::ALL.map(terms);
+    let (slo0, slo1) = (instance.budget(0, 0), instance.budget(1, 0));
+    let mut best = f64::INFINITY;
+    for x in &a {
+        for y in &b {
+            for z in &c {
+                best = best.min(((x.0 + y.0 + z.0) / slo0).max((x.1 + y.1 + z.1) / slo1));
+            }
+        }
+    }
+    best
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn linear_models_agree_with_a_general_solver(workloads in prop::collection::vec(any_workload(), 1..7)) {
+        let instance = instance(workloads);
+        for model in [LatencyModel::Relaxed, LatencyModel::Outer] {
+            let (ours, theirs) = (least_t(&instance, model), least_t_by_lp(&instance, model));
+            prop_assert!((ours / theirs - 1.0).abs() < 1e-5, "{model:?}: {ours} {theirs}");
+        }
+    }
+
+    #[test]
+    fn two_levels_are_as_good_as_a_grid_search(a in any_workload(), b in any_workload()) {
+        let (mut a, mut b) = (a, b);
+        (a.0, b.0) = (0, 2);
+        let instance = instance(vec![a, b]);
+        let (ours, grid) = (least_t(&instance, LatencyModel::Exact), least_ratio_by_grid(&instance, 60));
+        prop_assert!(ours <= grid * (1.0 + 1e-5), "ours {ours}, grid {grid}");
+    }
+
+    #[test]
+    fn what_fits_verifies_and_the_exact_method_accepts_whatever_the_linear_program_accepts(
+        workloads in prop::collection::vec(any_workload(), 1..7)
+    ) {
+        let instance = instance(workloads);
+        let members: Vec<usize> = (0..instance.workloads.len()).collect();
+        let mut accepted = Vec::new();
+        for method in [Method::Exact, Method::Relaxed, Method::EffectiveEven, Method::EffectiveBest, Method::Knee, Method::Average(1.5)] {
+            if let Ok(server) = method.fit(&instance, 0, members.clone()) {
+                prop_assert_eq!(server.verify(&instance), Ok(()));
+                accepted.push(method);
+            }
+        }
+        prop_assert!(!accepted.contains(&Method::Relaxed) || accepted.contains(&Method::Exact));
+        // The outer model admits every server that the exact one admits.
+        if accepted.contains(&Method::Exact) {
+            prop_assert!(least_t(&instance, LatencyModel::Outer) <= 1.0 + 1e-6);
+        }
+    }
+}

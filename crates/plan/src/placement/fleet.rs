@@ -1,0 +1,168 @@
+//! Servers that workloads join and leave one at a time.
+
+use super::Refusal;
+use crate::instance::Instance;
+use crate::limits::{Method, Standing};
+use crate::server::Server;
+use model::{PerStage, Stage};
+
+/// Predicted bound ÷ budget above which a server is passed by without solving. The prediction is a lower
+/// bound when one stage dominates; the margin covers what several stages bend.
+const HOPELESS: f64 = 1.01;
+
+/// The fleet of an [`Instance`]: first-fit arrivals, departures, limits of a server chosen anew for
+/// everybody on it whenever it changes.
+#[derive(Debug, Clone)]
+pub struct Fleet<'a> {
+    instance: &'a Instance,
+    method: Method,
+    skip_full: bool,
+    slots: Vec<Slot>,
+    /// Servers taken from each class.
+    taken: Vec<usize>,
+    /// By class: rates that each workload would be given alone, where that was asked.
+    alone: Vec<Vec<Option<PerStage<f64>>>>,
+}
+
+/// A server that is or was in use; numbers stay stable over departures.
+#[derive(Debug, Clone)]
+struct Slot {
+    class: usize,
+    members: Vec<usize>,
+    state: Standing,
+}
+
+impl<'a> Fleet<'a> {
+    /// No server in use yet.
+    pub fn new(instance: &'a Instance, method: Method) -> Self {
+        Self {
+            instance,
+            method,
+            skip_full: false,
+            slots: Vec::new(),
+            taken: vec![0; instance.classes.len()],
+            alone: vec![vec![None; instance.workloads.len()]; instance.classes.len()],
+        }
+    }
+
+    /// Fast-first-fit: skips servers whose rates in force leave no room for the workload's own.
+    pub fn skipping_full(mut self, skip: bool) -> Self {
+        self.skip_full = skip;
+        self
+    }
+
+    /// Places a workload on the first server where everybody's SLO holds, opening one if needed. Gives
+    /// the server's number.
+    pub fn arrive(&mut self, workload: usize) -> Result<usize, Refusal> {
+        for number in 0..self.slots.len() {
+            if self.slots[number].members.is_empty() || self.is_full_for(number, workload) {
+                continue;
+            }
+            if self.join(number, workload) {
+                return Ok(number);
+            }
+        }
+        self.open(workload)
+    }
+
+    /// Removes a workload and re-optimises the server it leaves. Gives the server's number, `None` when
+    /// it had no place.
+    pub fn depart(&mut self, workload: usize) -> Option<usize> {
+        let number = self.slots.iter().position(|slot| slot.members.contains(&workload))?;
+        let mut members = std::mem::take(&mut self.slots[number].members);
+        members.retain(|&m| m != workload);
+        let class = self.slots[number].class;
+        if members.is_empty() {
+            self.taken[class] -= 1;
+        } else {
+            let standing = self.method.admit(self.instance, class, &members);
+            self.slots[number].state = standing.expect("whoever stays fits with less company");
+        }
+        self.slots[number].members = members;
+        Some(number)
+    }
+
+    /// Tries to add a workload to a server in use.
+    fn join(&mut self, number: usize, workload: usize) -> bool {
+        let slot = &mut self.slots[number];
+        slot.members.push(workload);
+        match self.method.admit(self.instance, slot.class, &slot.members) {
+            Ok(state) => {
+                slot.state = state;
+                true
+            }
+            Err(_) => {
+                slot.members.pop();
+                false
+            }
+        }
+    }
+
+    /// Opens a server of the first class that has one left and suits the workload.
+    fn open(&mut self, workload: usize) -> Result<usize, Refusal> {
+        let (mut unsuited, mut exhausted) = (None, false);
+        for class in 0..self.instance.classes.len() {
+            match self.method.admit(self.instance, class, &[workload]) {
+                Err(blocked) => unsuited = unsuited.or(Some(blocked)),
+                Ok(_) if self.taken[class] == self.instance.classes[class].count => exhausted = true,
+                Ok(state) => {
+                    self.taken[class] += 1;
+                    return Ok(self.put(Slot { class, members: vec![workload], state }));
+                }
+            }
+        }
+        Err(Refusal { workload, alone: unsuited.filter(|_| !exhausted) })
+    }
+
+    /// Whether a look at the server's standing is enough to pass it by.
+    fn is_full_for(&mut self, number: usize, workload: usize) -> bool {
+        let class = self.slots[number].class;
+        if self.skip_full {
+            let wanted = self.rates_alone(workload, class);
+            let Standing::Fitted(server) = &self.slots[number].state else {
+                unreachable!("fast-first-fit is a rule for methods that keep limits in force");
+            };
+            let reserved = server.reserved_rate();
+            return Stage::ALL.into_iter().any(|s| reserved[s] + wanted[s] > self.instance.max_rate);
+        }
+        match &self.slots[number].state {
+            Standing::Priced { ratio, prices } => {
+                let curves = &self.instance.workloads[workload].on[class].curves;
+                ratio + prices.cost(self.instance.budget(workload, class), curves) > HOPELESS
+            }
+            Standing::Fitted(_) => false,
+        }
+    }
+
+    /// The rates that the method would give the workload on an empty server.
+    fn rates_alone(&mut self, workload: usize, class: usize) -> PerStage<f64> {
+        let alone =
+            || self.method.fit(self.instance, class, vec![workload]).map(|server| server.reserved_rate());
+        // A workload that does not fit alone is passed by everywhere.
+        *self.alone[class][workload]
+            .get_or_insert_with(|| alone().unwrap_or(PerStage::from_fn(|_| f64::INFINITY)))
+    }
+
+    /// The servers in use with their final limits, by number.
+    pub fn into_servers(self) -> Vec<Server> {
+        let finish = |slot: Slot| match slot.state {
+            Standing::Fitted(server) => server,
+            Standing::Priced { .. } => {
+                let fitted = self.method.fit(self.instance, slot.class, slot.members);
+                fitted.expect("admitted workloads have limits")
+            }
+        };
+        self.slots.into_iter().filter(|slot| !slot.members.is_empty()).map(finish).collect()
+    }
+
+    /// Reuses the first vacated number of the same class, or appends.
+    fn put(&mut self, slot: Slot) -> usize {
+        let vacated = self.slots.iter().position(|s| s.members.is_empty() && s.class == slot.class);
+        let number = vacated.unwrap_or(self.slots.len());
+        match vacated {
+            Some(number) => self.slots[number] = slot,
+            None => self.slots.push(slot),
+        }
+        number
+    }
+}
