@@ -1,0 +1,229 @@
+//! Fewer segments, never less burst.
+//!
+//! b(r) is convex, so chords between points on it lie above it, and a polygon of chords is an upper bound
+//! for every r. The chords are chosen to minimise the worst *relative* excess: a latency bound is linear
+//! in the bursts, so bursts too large by at most ε make no bound larger than 1 + ε times, at every stage
+//! and scale alike, as a safety margin of 1 + ε would. An absolute excess would spend all segments on the
+//! low rates, where b is large.
+//!
+//! For a given ε the fewest chords come from taking each as long as (1 + ε)·b allows, from the highest
+//! rate down: a chord from a lower start, or a longer one before, never shortens the reach. Bisection on ε
+//! then gives the least. This is floating-point; a final exact pass lifts the result where rounding left
+//! it below a vertex.
+
+use super::envelope::raw_slope;
+use super::hull::{self, Point};
+use super::{Envelope, Vertex};
+use std::num::NonZeroUsize;
+
+/// How to reduce an [`Envelope`]: how many segments, and where the excess matters. Whatever is asked, the
+/// result nowhere understates b(r).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reduction {
+    /// The most segments of the reduced b(r); each is a vertex of the envelope.
+    pub segments: NonZeroUsize,
+    /// Rates above this (base units per second) never occur, such as those above the capacity of the
+    /// stage: there the reduced curve may stay at its value for this rate.
+    pub rate_max: Option<f64>,
+    /// Bursts above this (base units) are useless, such as 30 s of work when every SLO is below: where b
+    /// is larger, one segment holds for all rates and its excess does not count.
+    pub burst_max: Option<f64>,
+}
+
+impl Reduction {
+    /// To at most this many segments, with all rates and bursts of interest.
+    pub fn to(segments: NonZeroUsize) -> Self {
+        Self { segments, rate_max: None, burst_max: None }
+    }
+
+    /// Nothing matters above this rate, base units per second.
+    pub fn up_to_rate(self, rate_max: f64) -> Self {
+        Self { rate_max: Some(rate_max), ..self }
+    }
+
+    /// Nothing matters above this burst, base units.
+    pub fn up_to_burst(self, burst_max: f64) -> Self {
+        Self { burst_max: Some(burst_max), ..self }
+    }
+}
+
+/// Bisection steps on ε: from a factor of 2^64 down to the precision of a float.
+const STEPS: usize = 120;
+
+impl Envelope {
+    /// An envelope of at most `segments` vertices that dominates this one, with the least worst relative
+    /// excess of b(r) over all r ≥ 0. Unchanged when it has no more vertices.
+    pub fn reduce(&self, segments: NonZeroUsize) -> Self {
+        self.reduce_within(&Reduction::to(segments))
+    }
+
+    /// As [`Self::reduce`], counting the excess only where `reduction` says that it matters.
+    pub fn reduce_within(&self, reduction: &Reduction) -> Self {
+        let limit = reduction.segments.get();
+        if self.vertices().len() <= limit {
+            return self.clone();
+        }
+        let curve = RbCurve::of(self, reduction);
+        let (mut low, mut high) = (0.0_f64, curve.enough());
+        for _ in 0..STEPS {
+            // Geometric above rounding noise: what counts is the relative precision of ε.
+            let middle = (low.max(1e-15) * high).sqrt();
+            match curve.chords(middle, limit) {
+                Some(_) => high = middle,
+                None => low = middle,
+            }
+            if high <= low.max(1e-15) * (1.0 + 1e-9) {
+                break;
+            }
+        }
+        let chords = curve.chords(high, limit).unwrap_or_else(|| vec![curve.roof()]);
+        self.lifted(&chords)
+    }
+
+    /// The envelope of these vertices, lifted as far as rounding made them miss this envelope.
+    fn lifted(&self, vertices: &[Vertex]) -> Self {
+        let rounded = Self::above(vertices).expect("the first chord is flat");
+        let missing = |v: &Vertex| v.work.0.saturating_sub(rounded.work_below(v.duration));
+        let lift = self.vertices().iter().map(missing).max().unwrap_or_default();
+        let chain = rounded.chain();
+        let lifted = chain.iter().map(|p| Point { x: p.x, y: p.y.saturating_add(lift) }).collect();
+        Self::of_chain(&hull::of_points(lifted))
+    }
+
+    /// [`Self::work_within`], rounded down.
+    fn work_below(&self, duration: units::Nanos) -> u64 {
+        let up = self.work_within(duration).0;
+        let exact = self.vertices().iter().any(|v| v.duration == duration);
+        if exact { up } else { up.saturating_sub(1) }
+    }
+}
+
+/// b(r) as a polygon in raw units: thousandths of a base unit, and thousandths per nanosecond.
+struct RbCurve {
+    /// Corners (r, b) from the highest rate of interest down; b ascends.
+    corners: Vec<(f64, f64)>,
+    /// b(0).
+    total: f64,
+}
+
+impl RbCurve {
+    fn of(envelope: &Envelope, reduction: &Reduction) -> Self {
+        let vertices = envelope.vertices();
+        let burst = |v: &Vertex, r: f64| v.work.0 as f64 - r * v.duration.0 as f64;
+        let at = |r: f64| vertices.iter().map(|v| burst(v, r)).fold(0.0, f64::max);
+        let breaks = vertices
+            .windows(2)
+            .map(|v| (v[1].work - v[0].work).0 as f64 / (v[1].duration - v[0].duration).0 as f64);
+        let rate_max = reduction.rate_max.map_or(f64::INFINITY, raw_slope);
+        let burst_max = reduction.burst_max.map_or(f64::INFINITY, |b| b * units::MILLI as f64);
+        let total = vertices[vertices.len() - 1].work.0 as f64;
+        let top = breaks.clone().next().map_or(0.0, |r| r.min(rate_max)).max(0.0);
+        let mut corners = vec![(top, at(top))];
+        let below = breaks.filter(|&r| r < top).chain([0.0]);
+        corners.extend(below.map(|r| (r, at(r))));
+        cut(&mut corners, burst_max);
+        Self { corners, total }
+    }
+
+    /// An ε with which a single flat segment is accepted.
+    fn enough(&self) -> f64 {
+        let least = self.corners[0].1;
+        if least > 0.0 { self.total / least } else { 1.0 }
+    }
+
+    /// A single flat segment.
+    fn roof(&self) -> Vertex {
+        vertex(0.0, self.total)
+    }
+
+    /// The fewest chords, from high to low rates, that exceed b by at most a factor 1 + ε; `None` when
+    /// that takes more than `limit`.
+    fn chords(&self, excess: f64, limit: usize) -> Option<Vec<Vertex>> {
+        let factor = 1.0 + excess;
+        let end = self.corners[self.corners.len() - 1];
+        let (mut next, mut at) = self.flat_reach(factor);
+        let mut chords = vec![vertex(0.0, at.1)];
+        while at.0 > end.0 && next < self.corners.len() {
+            if chords.len() == limit {
+                return None;
+            }
+            let (slope, after, reached) = self.reach(next, at, factor);
+            chords.push(vertex(slope, at.1 + slope * at.0));
+            (next, at) = (after, reached);
+        }
+        if end.0 > 0.0 {
+            let slope = (self.total - end.1) / end.0;
+            chords.push(vertex(slope, self.total));
+        }
+        (chords.len() <= limit).then_some(chords)
+    }
+
+    /// How far down the flat segment goes that begins at the highest rate: the next corner and the point.
+    fn flat_reach(&self, factor: f64) -> (usize, (f64, f64)) {
+        let roof = self.corners[0].1 * factor;
+        let next = self.corners.partition_point(|c| c.1 <= roof);
+        if next == self.corners.len() {
+            return (next, self.corners[next - 1]);
+        }
+        if next == 0 {
+            return (1, self.corners[0]);
+        }
+        let (high, low) = (self.corners[next - 1], self.corners[next]);
+        let share = ((roof - high.1) / (low.1 - high.1)).clamp(0.0, 1.0);
+        (next, (high.0 + share * (low.0 - high.0), roof))
+    }
+
+    /// The longest chord from the point `at` on b, just above corner `next`: its steepness, the corner after
+    /// its end, and its end.
+    fn reach(&self, next: usize, at: (f64, f64), factor: f64) -> (f64, usize, (f64, f64)) {
+        let mut steepness = f64::INFINITY;
+        let mut above = at;
+        for (k, &(r, b)) in self.corners.iter().enumerate().skip(next) {
+            let run = at.0 - r;
+            if at.1 + steepness * run < b {
+                return (steepness, k, crossing(above, (r, b), at, steepness));
+            }
+            if run > 0.0 {
+                steepness = steepness.min((factor * b - at.1) / run);
+            }
+            above = (r, b);
+        }
+        // The last chord may end on b itself.
+        let end = self.corners[self.corners.len() - 1];
+        let direct = (end.1 - at.1) / (at.0 - end.0);
+        (direct.min(steepness), self.corners.len(), end)
+    }
+}
+
+/// Where the line from `at` meets b between two corners, `above` it at higher rates.
+fn crossing(above: (f64, f64), below: (f64, f64), at: (f64, f64), steepness: f64) -> (f64, f64) {
+    let line = |r: f64| at.1 + steepness * (at.0 - r);
+    let (over, under) = ((line(above.0) - above.1).max(0.0), (below.1 - line(below.0)).max(0.0));
+    let share = if over + under > 0.0 { over / (over + under) } else { 1.0 };
+    let r = above.0 + share * (below.0 - above.0);
+    (r, above.1 + share * (below.1 - above.1))
+}
+
+/// Drops the corners above `burst_max`, ending exactly there.
+fn cut(corners: &mut Vec<(f64, f64)>, burst_max: f64) {
+    let keep = corners.partition_point(|c| c.1 <= burst_max);
+    if keep == corners.len() {
+        return;
+    }
+    let low = corners[keep];
+    corners.truncate(keep.max(1));
+    if keep > 0 {
+        let high = corners[keep - 1];
+        let share = (burst_max - high.1) / (low.1 - high.1);
+        corners.push((high.0 + share * (low.0 - high.0), burst_max));
+    }
+}
+
+/// A line b = work − r·duration as a vertex: the duration rounded down, the work up, so that the line
+/// is nowhere lower for r ≥ 0.
+fn vertex(duration: f64, work: f64) -> Vertex {
+    // Saturating: durations and works come from 64-bit integers.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let (duration, work) = (duration.floor() as u64, work.ceil() as u64);
+    Vertex { duration: units::Nanos(duration), work: units::Work(work) }
+}
