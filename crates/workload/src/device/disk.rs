@@ -246,7 +246,8 @@ mod tests {
 
     #[test]
     fn parameters_that_mean_nothing_are_refused() {
-        let broken: [(fn(&mut DiskParameters), &str); 6] = [
+        type Change = fn(&mut DiskParameters);
+        let broken: [(Change, &str); 6] = [
             (|p| p.seek.clear(), "empty"),
             (|p| p.seek[1].distance = Bytes(0), "row 2"),
             (|p| p.seek[2].seek = Seconds(f64::NAN), "row 3"),
