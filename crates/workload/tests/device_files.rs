@@ -41,7 +41,7 @@ fn published_profile_by_hand() {
 
 /// Operation, bytes, picoseconds.
 const PUBLISHED_BY_HAND: [(Op, u64, u64); 8] = [
-    // Entries: 512, 4096 and 262144, the last.
+    // Entries.
     (Op::Read, 512, 104_590_434),
     (Op::Write, 512, 847_192_427),
     (Op::Read, 4096, 154_741_826),
