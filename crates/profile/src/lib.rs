@@ -1,1 +1,28 @@
-//! Empty so far.
+//! Measures a real file or block device with direct I/O and turns the result into a device profile.
+//!
+//! Decides which cells (operation × request size × parallelism) to measure, in which order, and what the
+//! repeats say. Every cell is measured in several rounds spread over the whole run, in a seeded random
+//! order, so that a device that drifts shows as noise and not as a difference between cells. The
+//! bandwidth of a size is what the device sustains with the smallest parallelism that reaches 95 % of its
+//! best; the base latency is the tail at one outstanding request.
+//!
+//! [`Plan`], [`stats`] and [`Measurement`] are pure; [`Target`] and [`measure`] do I/O. One thread issues
+//! one request at a time, so a very fast device may be limited by the processor: that is then part of the
+//! storage stack that is measured.
+//!
+//! Does not cover: an SSD's garbage collection under hours of writes (a run is too short to provoke it),
+//! mixtures of reads and writes, writes that are flushed through the device's cache, and the seek curve of
+//! magnetic disks.
+
+mod error;
+mod measurement;
+mod plan;
+mod run;
+pub mod stats;
+mod target;
+
+pub use error::{Fault, MeasureError};
+pub use measurement::{CellResult, Measurement, OpRow, SizeRow, WritesFrom};
+pub use plan::{Cell, Plan, PlanSettings};
+pub use run::{Step, measure};
+pub use target::{Access, MIN_REQUESTS, Target};

@@ -1,3 +1,7 @@
-//! Characterises a request stream: what burst (r-b) curves it has at every stage that it passes.
+//! Characterises request streams: what they ask of each stage, and how burstily.
+//!
+//! [`device`] turns requests into work, [`burst`] turns work into exact, mergeable burst (r-b) curves.
+//! Nothing here opens files or knows topology and policy.
 
 pub mod burst;
+pub mod device;

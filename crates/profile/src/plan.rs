@@ -1,0 +1,230 @@
+use crate::error::MeasureError;
+use model::Op;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use std::time::Duration;
+use units::{Bytes, Percentile, Seconds};
+
+/// The largest request size measured unless the user chooses sizes.
+const DEFAULT_SIZE_MAX: u64 = 1 << 20;
+/// One thread per outstanding request: more are a mistake.
+const PARALLELISM_MAX: usize = 1024;
+
+/// What to measure, as a user says it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanSettings {
+    /// Request sizes; none for every power of two from the target's block size to 1 MiB.
+    pub sizes: Vec<Bytes>,
+    /// Outstanding requests; 1 is always measured, because the base latency needs it.
+    pub parallelism: Vec<usize>,
+    /// How long each cell is measured, all repeats together.
+    pub per_cell: Seconds,
+    /// How often each cell is measured; six give a 95 % interval of the median.
+    pub repeats: usize,
+    /// Percentile of the base latency.
+    pub percentile: Percentile,
+    /// Of offsets, contents and the order of cells.
+    pub seed: u64,
+}
+
+impl Default for PlanSettings {
+    fn default() -> Self {
+        Self {
+            sizes: Vec::new(),
+            parallelism: vec![1, 2, 4, 8, 16, 32],
+            per_cell: Seconds(1.0),
+            repeats: 6,
+            percentile: Percentile::new(99.9).expect("99.9 is a percentile"),
+            seed: 1,
+        }
+    }
+}
+
+/// One combination to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cell {
+    /// What requests do.
+    pub op: Op,
+    /// Request size.
+    pub size: Bytes,
+    /// Outstanding requests.
+    pub parallelism: usize,
+}
+
+/// [`PlanSettings`] that fit a target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    cells: Vec<Cell>,
+    per_repeat: Duration,
+    repeats: usize,
+    percentile: Percentile,
+    seed: u64,
+}
+
+impl Plan {
+    /// Cells for every operation in `ops`, on a target that takes multiples of `block`.
+    ///
+    /// # Errors
+    /// A size that is zero or not a multiple of `block`, no or absurd parallelism, no time, no repeats.
+    pub fn new(settings: &PlanSettings, ops: &[Op], block: Bytes) -> Result<Self, MeasureError> {
+        let sizes = sizes(&settings.sizes, block)?;
+        let parallelism = parallelism(&settings.parallelism)?;
+        if settings.repeats == 0 {
+            return Err(MeasureError::input("0 repeats, expected at least 1"));
+        }
+        let per_cell = Duration::try_from_secs_f64(settings.per_cell.0).unwrap_or_default();
+        let per_repeat = per_cell / u32::try_from(settings.repeats).unwrap_or(u32::MAX);
+        if per_repeat.is_zero() {
+            let message =
+                format!("{} per cell leaves no time for {} repeats", settings.per_cell, settings.repeats);
+            return Err(MeasureError::input(message).hint("try 1s per cell"));
+        }
+        let mut cells = Vec::new();
+        for &op in ops {
+            for &size in &sizes {
+                cells.extend(parallelism.iter().map(|&parallelism| Cell { op, size, parallelism }));
+            }
+        }
+        Ok(Self {
+            cells,
+            per_repeat,
+            repeats: settings.repeats,
+            percentile: settings.percentile,
+            seed: settings.seed,
+        })
+    }
+
+    /// By operation, size and parallelism.
+    pub fn cells(&self) -> &[Cell] {
+        &self.cells
+    }
+
+    /// The largest request size.
+    pub fn size_max(&self) -> Bytes {
+        self.cells.iter().map(|cell| cell.size).max().unwrap_or_default()
+    }
+
+    /// How long one repeat of one cell takes.
+    pub fn per_repeat(&self) -> Duration {
+        self.per_repeat
+    }
+
+    /// How often each cell is measured.
+    pub fn repeats(&self) -> usize {
+        self.repeats
+    }
+
+    /// Percentile of the base latency.
+    pub fn percentile(&self) -> Percentile {
+        self.percentile
+    }
+
+    /// Of offsets, contents and the order of cells.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Time that measuring takes, without preparing the target.
+    pub fn duration(&self) -> Duration {
+        self.per_repeat * u32::try_from(self.cells.len() * self.repeats).unwrap_or(u32::MAX)
+    }
+
+    /// Indices of cells in the order of measurement: round by round, each round in its own random order.
+    pub fn schedule(&self) -> Vec<usize> {
+        let mut rng = StdRng::seed_from_u64(self.seed);
+        let mut order = Vec::with_capacity(self.cells.len() * self.repeats);
+        for _ in 0..self.repeats {
+            let mut round: Vec<usize> = (0..self.cells.len()).collect();
+            round.shuffle(&mut rng);
+            order.extend(round);
+        }
+        order
+    }
+}
+
+fn sizes(chosen: &[Bytes], block: Bytes) -> Result<Vec<Bytes>, MeasureError> {
+    let powers = |first: u64| std::iter::successors(Some(first), |size| Some(size * 2));
+    if chosen.is_empty() {
+        let all = powers(block.0.max(1)).take_while(|&size| size <= DEFAULT_SIZE_MAX.max(block.0));
+        return Ok(all.map(Bytes).collect());
+    }
+    if let Some(bad) = chosen.iter().find(|size| size.0 == 0 || !size.0.is_multiple_of(block.0)) {
+        let message = format!("request size {bad}: this target takes multiples of {block}");
+        return Err(MeasureError::input(message).hint(format!("choose sizes such as {block} or 64KiB")));
+    }
+    Ok(ascending(chosen))
+}
+
+fn parallelism(chosen: &[usize]) -> Result<Vec<usize>, MeasureError> {
+    match chosen.iter().find(|&&threads| threads == 0 || threads > PARALLELISM_MAX) {
+        Some(bad) => Err(MeasureError::input(format!("parallelism {bad}, expected 1 to {PARALLELISM_MAX}"))),
+        None => Ok(ascending(&[chosen, &[1]].concat())),
+    }
+}
+
+fn ascending<T: Ord + Clone>(values: &[T]) -> Vec<T> {
+    let mut values = values.to_vec();
+    values.sort();
+    values.dedup();
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: Bytes = Bytes(512);
+
+    #[test]
+    fn default_sizes_are_powers_of_two_from_the_block() {
+        let plan = Plan::new(&PlanSettings::default(), &[Op::Read], BLOCK).unwrap();
+        assert_eq!(plan.cells().len(), 12 * 6);
+        assert_eq!((plan.cells()[0].size, plan.size_max()), (BLOCK, Bytes(1 << 20)));
+        assert_eq!(plan.duration().as_secs_f64().round(), 72.0);
+    }
+
+    #[test]
+    fn chosen_values_are_sorted_and_one_outstanding_is_always_there() {
+        let settings = PlanSettings {
+            sizes: vec![Bytes(8192), Bytes(4096), Bytes(8192)],
+            parallelism: vec![4],
+            ..PlanSettings::default()
+        };
+        let plan = Plan::new(&settings, &[Op::Read, Op::Write], BLOCK).unwrap();
+        let read: Vec<_> = plan.cells().iter().filter(|cell| cell.op == Op::Read).collect();
+        let shape: Vec<_> = read.iter().map(|cell| (cell.size.0, cell.parallelism)).collect();
+        assert_eq!(shape, [(4096, 1), (4096, 4), (8192, 1), (8192, 4)]);
+        assert_eq!(plan.cells().len(), 8);
+    }
+
+    #[test]
+    fn every_round_measures_every_cell_once() {
+        let plan = Plan::new(&PlanSettings::default(), &[Op::Read], BLOCK).unwrap();
+        let schedule = plan.schedule();
+        assert_eq!(schedule, plan.schedule(), "seeded");
+        for round in schedule.chunks(plan.cells().len()) {
+            let mut round = round.to_vec();
+            round.sort_unstable();
+            assert!(round.into_iter().eq(0..plan.cells().len()));
+        }
+    }
+
+    #[test]
+    fn impossible_plans_are_refused() {
+        let broken: [(fn(&mut PlanSettings), &str); 6] = [
+            (|s| s.sizes = vec![Bytes(1000)], "multiples of 512B"),
+            (|s| s.sizes = vec![Bytes(0)], "multiples of 512B"),
+            (|s| s.parallelism = vec![0], "parallelism 0"),
+            (|s| s.parallelism = vec![100_000], "1 to 1024"),
+            (|s| s.per_cell = Seconds(0.0), "no time"),
+            (|s| s.repeats = 0, "0 repeats"),
+        ];
+        for (change, part) in broken {
+            let mut settings = PlanSettings::default();
+            change(&mut settings);
+            let message = Plan::new(&settings, &[Op::Read], BLOCK).unwrap_err().to_string();
+            assert!(message.contains(part), "{message}");
+        }
+    }
+}

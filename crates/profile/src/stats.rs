@@ -1,0 +1,140 @@
+//! What a few repeats say about a median, and many samples about a percentile; no assumption about the
+//! distribution.
+
+use units::Percentile;
+
+/// A confidence interval aims at this probability of containing the median.
+const CONFIDENCE: f64 = 0.95;
+
+/// Median and a distribution-free confidence interval for it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Median {
+    /// The middle of the repeats.
+    pub value: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+    /// Probability that the interval contains the median of the population, below 0.95 when there are
+    /// fewer than six repeats.
+    pub confidence: f64,
+}
+
+impl Median {
+    /// Of `samples`, in any order; `None` when there are none or one is not a number.
+    pub fn of(samples: &[f64]) -> Option<Self> {
+        if samples.is_empty() || samples.iter().any(|sample| sample.is_nan()) {
+            return None;
+        }
+        let mut sorted = samples.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (rank, confidence) = interval_rank(sorted.len());
+        let (lower, upper) = ((sorted.len() - 1) / 2, sorted.len() / 2);
+        Some(Self {
+            value: f64::midpoint(sorted[lower], sorted[upper]),
+            low: sorted[rank],
+            high: sorted[sorted.len() - 1 - rank],
+            confidence,
+        })
+    }
+
+    /// Half the width of the interval as a fraction of the median.
+    pub fn noise(&self) -> f64 {
+        (self.high - self.low) / 2.0 / self.value
+    }
+}
+
+/// How many samples to leave out at each end so that the interval between the rest contains the median
+/// with probability [`CONFIDENCE`], and the probability: 1 − 2·P(Binomial(n, ½) ≤ rank), the sign test.
+fn interval_rank(samples: usize) -> (usize, f64) {
+    // Far beyond any sensible number of repeats the powers of two would underflow.
+    let n = samples.min(1000);
+    let mut outcome = 0.5f64.powi(i32::try_from(n).unwrap_or(i32::MAX));
+    let mut outside = 2.0 * outcome;
+    let mut rank = 0;
+    while rank + 1 < n.div_ceil(2) {
+        outcome *= (n - rank) as f64 / (rank + 1) as f64;
+        if outside + 2.0 * outcome > 1.0 - CONFIDENCE {
+            break;
+        }
+        outside += 2.0 * outcome;
+        rank += 1;
+    }
+    (rank, (1.0 - outside).max(0.0))
+}
+
+/// The smallest sample that at least `percentile` of all samples do not exceed (nearest rank); `None`
+/// without samples.
+pub fn percentile(sorted: &[u64], percentile: Percentile) -> Option<u64> {
+    debug_assert!(sorted.is_sorted());
+    // The fraction is at most 1, so the rank is at most the length.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let rank = (sorted.len() as f64 * percentile.percent() / 100.0).ceil() as usize;
+    sorted.get(rank.max(1) - 1).or(sorted.last()).copied()
+}
+
+/// Samples that it takes until ten of them lie above `percentile`.
+pub fn samples_for(percentile: Percentile) -> u64 {
+    // `as` saturates for the maximum, which no number of samples settles.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let samples = (10.0 / (1.0 - percentile.fraction())).round() as u64;
+    samples
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn intervals_of_the_sign_test() {
+        // Published tables of the sign test: order statistics for a 95 % interval of the median.
+        for (n, rank, confidence) in
+            [(1, 0, 0.0), (2, 0, 0.5), (5, 0, 0.9375), (6, 0, 0.96875), (9, 1, 0.9609), (20, 5, 0.9586)]
+        {
+            let (found, probability) = interval_rank(n);
+            assert_eq!(found, rank, "{n} samples");
+            assert!((probability - confidence).abs() < 1e-4, "{n} samples: {probability}");
+        }
+    }
+
+    #[test]
+    fn median_by_hand() {
+        let median = Median::of(&[3.0, 1.0, 10.0, 2.0]).unwrap();
+        assert_eq!((median.value, median.low, median.high), (2.5, 1.0, 10.0));
+        assert_eq!(median.noise(), 1.8);
+        assert_eq!(Median::of(&[]), None);
+        assert_eq!(Median::of(&[1.0, f64::NAN]), None);
+    }
+
+    #[test]
+    fn percentile_by_nearest_rank() {
+        let thousand: Vec<u64> = (1..=1000).collect();
+        for (p, value) in [(99.9, 999), (50.0, 500), (100.0, 1000), (0.01, 1), (99.95, 1000)] {
+            assert_eq!(percentile(&thousand, Percentile::new(p).unwrap()), Some(value), "{p}");
+        }
+        assert_eq!(percentile(&[], Percentile::new(50.0).unwrap()), None);
+        assert_eq!(samples_for(Percentile::new(99.9).unwrap()), 10_000);
+    }
+
+    proptest! {
+        #[test]
+        fn the_interval_contains_the_median(samples in prop::collection::vec(1.0f64..1e9, 1..40)) {
+            let median = Median::of(&samples).unwrap();
+            prop_assert!(median.low <= median.value && median.value <= median.high);
+            prop_assert!((0.0..1.0).contains(&median.confidence));
+        }
+
+        #[test]
+        fn percentile_is_the_definition(mut samples in prop::collection::vec(0u64..50, 1..200), p in 0.1f64..100.0) {
+            samples.sort_unstable();
+            let p = Percentile::new(p).unwrap();
+            let enough = |value: u64| {
+                let below = samples.iter().filter(|&&sample| sample <= value).count();
+                below as f64 >= samples.len() as f64 * p.percent() / 100.0
+            };
+            let slow = samples.iter().copied().find(|&value| enough(value));
+            prop_assert_eq!(percentile(&samples, p), slow);
+        }
+    }
+}

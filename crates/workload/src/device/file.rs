@@ -1,0 +1,288 @@
+//! The two file formats of device profiles: Tailwright's own and the published one.
+//!
+//! Fields carry their unit last. Tailwright's format refuses fields that it does not know, so that a typo
+//! is not silently a default; the published one is someone else's and may carry more.
+
+use super::disk::{Disk, DiskParameters, SeekPoint};
+use super::error::ProfileError;
+use super::profile::{BaseLatency, Device, QueueLimits, StorageProfile};
+use super::ssd::{BandwidthRow, SsdTable};
+use serde::{Deserialize, Serialize};
+use units::{ByteRate, Bytes, Percentile, Seconds};
+
+/// The value of `format` in Tailwright's own device profiles; readers refuse others.
+pub const DEVICE_FORMAT: &str = "tailwright-device-1";
+/// The name of a profile whose file does not give one.
+const UNNAMED: &str = "ssd";
+
+#[derive(Deserialize)]
+struct Probe {
+    format: Option<String>,
+    #[serde(rename = "bandwidthTable")]
+    bandwidth_table: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeviceFile {
+    format: String,
+    name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    device: DeviceForm,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    base_latency: Option<BaseLatencyForm>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    queue_limits: Option<QueueLimits>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum DeviceForm {
+    Ssd(SsdForm),
+    Disk(DiskForm),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SsdForm {
+    bandwidth: Vec<BandwidthForm>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BandwidthForm {
+    request_bytes: u64,
+    read_bytes_per_s: f64,
+    write_bytes_per_s: f64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DiskForm {
+    capacity_bytes: u64,
+    seek: Vec<SeekForm>,
+    rotational_latency_s: f64,
+    read_bytes_per_s: f64,
+    write_bytes_per_s: f64,
+    streams: usize,
+    sequential_gap_bytes: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SeekForm {
+    distance_bytes: u64,
+    seek_s: f64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BaseLatencyForm {
+    percentile: Percentile,
+    read_s: f64,
+    write_s: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PublishedFile {
+    bandwidth_table: Vec<PublishedRow>,
+    #[serde(rename = "readMPL")]
+    read_mpl: Option<u64>,
+    #[serde(rename = "writeMPL")]
+    write_mpl: Option<u64>,
+    max_outstanding_read_bytes: Option<u64>,
+    max_outstanding_write_bytes: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PublishedRow {
+    request_size: u64,
+    read_bandwidth: f64,
+    write_bandwidth: f64,
+}
+
+impl StorageProfile {
+    /// Reads either format: Tailwright's own (`"format": "tailwright-device-1"`) or the published one
+    /// (`bandwidthTable` with `requestSize` in bytes and bandwidths in bytes per second).
+    ///
+    /// # Errors
+    /// Text that is not JSON or neither format (with line and column), and values that cannot describe a
+    /// device: an empty table, sizes that do not ascend, a bandwidth that is not positive and finite.
+    pub fn from_json(text: &str) -> Result<Self, ProfileError> {
+        let probe: Probe = parse(text)?;
+        match (probe.format.as_deref(), probe.bandwidth_table) {
+            (Some(DEVICE_FORMAT), _) => parse::<DeviceFile>(text)?.into_profile(),
+            (Some(other), _) => Err(ProfileError::new(format_args!(
+                "the profile's format is '{other}', expected '{DEVICE_FORMAT}'"
+            ))),
+            (None, Some(_)) => parse::<PublishedFile>(text)?.into_profile(),
+            (None, None) => Err(ProfileError::new(format_args!(
+                "not a device profile: expected \"format\": \"{DEVICE_FORMAT}\" or a \"bandwidthTable\""
+            ))),
+        }
+    }
+
+    /// The profile in Tailwright's own format; [`StorageProfile::from_json`] reads back an equal one.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(&DeviceFile::from(self)).expect(PLAIN_DATA);
+        text.push('\n');
+        text
+    }
+
+    /// Bytes that are equal exactly when the work of every request stream is: a key for stored results.
+    /// Names, sources, base latency and queue limits do not take part. Stable within one format version.
+    pub fn work_key(&self) -> Vec<u8> {
+        serde_json::to_vec(&(DEVICE_FORMAT, DeviceForm::from(&self.device))).expect(PLAIN_DATA)
+    }
+}
+
+const PLAIN_DATA: &str = "finite numbers and strings always serialise";
+
+fn parse<'text, T: Deserialize<'text>>(text: &'text str) -> Result<T, ProfileError> {
+    serde_json::from_str(text).map_err(|error| ProfileError::new(format_args!("device profile: {error}")))
+}
+
+fn rate(value: f64, field: impl std::fmt::Display) -> Result<ByteRate, ProfileError> {
+    ByteRate::from_bytes_per_sec(value).ok_or_else(|| {
+        ProfileError::new(format_args!("{field} is {value}, expected bytes per second above zero"))
+    })
+}
+
+fn row(index: usize, request: u64, read: f64, write: f64) -> Result<BandwidthRow, ProfileError> {
+    let field = |op| format!("bandwidth table, row {} (request size {request}): {op} bandwidth", index + 1);
+    Ok(BandwidthRow {
+        request: Bytes(request),
+        read: rate(read, field("read"))?,
+        write: rate(write, field("write"))?,
+    })
+}
+
+impl DeviceFile {
+    fn into_profile(self) -> Result<StorageProfile, ProfileError> {
+        Ok(StorageProfile {
+            name: self.name,
+            source: self.source,
+            device: self.device.into_device()?,
+            base_latency: self.base_latency.map(BaseLatencyForm::into_latency).transpose()?,
+            queue_limits: self.queue_limits,
+        })
+    }
+}
+
+impl DeviceForm {
+    fn into_device(self) -> Result<Device, ProfileError> {
+        match self {
+            Self::Ssd(ssd) => {
+                let rows = ssd.bandwidth.iter().enumerate().map(|(at, form)| {
+                    row(at, form.request_bytes, form.read_bytes_per_s, form.write_bytes_per_s)
+                });
+                SsdTable::new(rows.collect::<Result<_, _>>()?).map(Device::Ssd)
+            }
+            Self::Disk(disk) => Disk::new(disk.into_parameters()?).map(Device::Disk),
+        }
+    }
+}
+
+impl DiskForm {
+    fn into_parameters(self) -> Result<DiskParameters, ProfileError> {
+        let point =
+            |form: &SeekForm| SeekPoint { distance: Bytes(form.distance_bytes), seek: Seconds(form.seek_s) };
+        Ok(DiskParameters {
+            capacity: Bytes(self.capacity_bytes),
+            seek: self.seek.iter().map(point).collect(),
+            rotational_latency: Seconds(self.rotational_latency_s),
+            read: rate(self.read_bytes_per_s, "read_bytes_per_s")?,
+            write: rate(self.write_bytes_per_s, "write_bytes_per_s")?,
+            streams: self.streams,
+            sequential_gap: Bytes(self.sequential_gap_bytes),
+        })
+    }
+}
+
+impl BaseLatencyForm {
+    fn into_latency(self) -> Result<BaseLatency, ProfileError> {
+        for (value, field) in [(self.read_s, "read_s"), (self.write_s, "write_s")] {
+            if !(value.is_finite() && value >= 0.0) {
+                let message = format!("base latency, {field} is {value}, expected zero or more seconds");
+                return Err(ProfileError::new(message));
+            }
+        }
+        Ok(BaseLatency {
+            percentile: self.percentile,
+            read: Seconds(self.read_s),
+            write: Seconds(self.write_s),
+        })
+    }
+}
+
+impl PublishedFile {
+    fn into_profile(self) -> Result<StorageProfile, ProfileError> {
+        let rows = self.bandwidth_table.iter().enumerate();
+        let rows =
+            rows.map(|(at, form)| row(at, form.request_size, form.read_bandwidth, form.write_bandwidth));
+        let table = SsdTable::new(rows.collect::<Result<_, _>>()?)?;
+        let mut profile = StorageProfile::new(UNNAMED, Device::Ssd(table));
+        profile.queue_limits = self.queue_limits();
+        Ok(profile)
+    }
+
+    fn queue_limits(&self) -> Option<QueueLimits> {
+        Some(QueueLimits {
+            read_requests_max: self.read_mpl?,
+            write_requests_max: self.write_mpl?,
+            read_bytes_max: self.max_outstanding_read_bytes?,
+            write_bytes_max: self.max_outstanding_write_bytes?,
+        })
+    }
+}
+
+impl From<&StorageProfile> for DeviceFile {
+    fn from(profile: &StorageProfile) -> Self {
+        Self {
+            format: DEVICE_FORMAT.to_owned(),
+            name: profile.name.clone(),
+            source: profile.source.clone(),
+            device: DeviceForm::from(&profile.device),
+            base_latency: profile.base_latency.map(|latency| BaseLatencyForm {
+                percentile: latency.percentile,
+                read_s: latency.read.0,
+                write_s: latency.write.0,
+            }),
+            queue_limits: profile.queue_limits,
+        }
+    }
+}
+
+impl From<&Device> for DeviceForm {
+    fn from(device: &Device) -> Self {
+        match device {
+            Device::Ssd(table) => {
+                let form = |row: &BandwidthRow| BandwidthForm {
+                    request_bytes: row.request.0,
+                    read_bytes_per_s: row.read.bytes_per_sec(),
+                    write_bytes_per_s: row.write.bytes_per_sec(),
+                };
+                Self::Ssd(SsdForm { bandwidth: table.rows().iter().map(form).collect() })
+            }
+            Device::Disk(disk) => Self::Disk(DiskForm::from(disk.parameters())),
+        }
+    }
+}
+
+impl From<&DiskParameters> for DiskForm {
+    fn from(disk: &DiskParameters) -> Self {
+        let point = |point: &SeekPoint| SeekForm { distance_bytes: point.distance.0, seek_s: point.seek.0 };
+        Self {
+            capacity_bytes: disk.capacity.0,
+            seek: disk.seek.iter().map(point).collect(),
+            rotational_latency_s: disk.rotational_latency.0,
+            read_bytes_per_s: disk.read.bytes_per_sec(),
+            write_bytes_per_s: disk.write.bytes_per_sec(),
+            streams: disk.streams,
+            sequential_gap_bytes: disk.sequential_gap.0,
+        }
+    }
+}
