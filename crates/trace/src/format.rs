@@ -1,0 +1,109 @@
+//! The trace formats and how one is told from another.
+
+mod detect;
+
+pub(crate) use detect::{DETECT_BYTES, detect};
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A trace format. Times are normalised to integer nanoseconds; formats whose origin is an epoch
+/// ([`Format::Msr`], [`Format::Vscsi`]) are rebased so that the first request arrives at zero, the
+/// others keep the origin of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Tailwright's native format: columns `arrival_ns`, `size_bytes`, `op`, `offset`, `response_ns`.
+    Parquet,
+    /// CSV with a header that names the columns; the native column names, and the common names for the
+    /// same things with other units (such as `t_init_s`, `bytes`, `io_us`).
+    Csv,
+    /// `arrival_ns,size_hex,DiskRead|DiskWrite` without header and without offsets.
+    ArrivalHex,
+    /// MSR Cambridge: `filetime,host,disk,Read|Write,offset,size,response`, times in 100 ns.
+    Msr,
+    /// UMass / Storage Performance Council: `asu,lba,size,r|w,seconds`, blocks of 512 bytes.
+    Spc,
+    /// fio iolog, version 2 (times only from `wait` records) or 3 (milliseconds).
+    Fio,
+    /// Default text output of `blkparse`: `Q` events are arrivals, `C` events give the response.
+    Blkparse,
+    /// CloudPhysics vscsi binary records, version 1 or 2.
+    Vscsi,
+}
+
+impl Format {
+    /// All formats, in the order of the documentation.
+    pub const ALL: [Self; 8] = [
+        Self::Parquet,
+        Self::Csv,
+        Self::ArrivalHex,
+        Self::Msr,
+        Self::Spc,
+        Self::Fio,
+        Self::Blkparse,
+        Self::Vscsi,
+    ];
+
+    /// The name in flags and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Parquet => "parquet",
+            Self::Csv => "csv",
+            Self::ArrivalHex => "arrival-hex",
+            Self::Msr => "msr",
+            Self::Spc => "spc",
+            Self::Fio => "fio",
+            Self::Blkparse => "blkparse",
+            Self::Vscsi => "vscsi",
+        }
+    }
+
+    /// Whether traces can be written in this format.
+    pub fn is_writable(self) -> bool {
+        !matches!(self, Self::Blkparse | Self::Vscsi)
+    }
+
+    /// Whether the origin of times is an epoch, so that readers rebase to the first request.
+    pub(crate) fn has_epoch(self) -> bool {
+        matches!(self, Self::Msr | Self::Vscsi)
+    }
+
+    /// Every name, separated by commas.
+    pub fn names() -> String {
+        Self::ALL.map(Self::name).join(", ")
+    }
+
+    /// The format that the name of a file suggests, past an ending for compression.
+    pub fn from_file_name(name: &str) -> Option<Self> {
+        let name = name.to_ascii_lowercase();
+        let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
+        let (_, ending) = name.rsplit_once('.')?;
+        Some(match ending {
+            "parquet" => Self::Parquet,
+            "csv" => Self::Csv,
+            "hex" => Self::ArrivalHex,
+            "msr" => Self::Msr,
+            "spc" => Self::Spc,
+            "iolog" | "fio" => Self::Fio,
+            "blkparse" => Self::Blkparse,
+            "vscsi" | "vscsitrace" | "vscsi1" | "vscsi2" => Self::Vscsi,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|format| format.name() == text)
+            .ok_or_else(|| format!("unknown trace format '{text}': expected one of {}", Self::names()))
+    }
+}
