@@ -142,6 +142,16 @@ impl ArrivalCurve {
         }
     }
 
+    /// The part of the curve that matters to whoever may use no burst above `burst` seconds: vertices
+    /// that bind only beyond it are dropped, and the sustained rate rises to what keeps the burst within
+    /// it (infinite when no rate does).
+    pub fn within_burst(&self, burst: f64) -> Self {
+        let least = self.rate_for_burst(burst);
+        // Slopes fall: vertices past the last segment steeper than `least` bind only at lower rates.
+        let binding = (1..self.vertices.len()).take_while(|&i| self.slope_into(i) > least).count();
+        Self { vertices: self.vertices[..=binding].to_vec(), sustained_rate: least }
+    }
+
     /// Every amount of work multiplied by `factor` (a safety margin, a slower device).
     pub fn scaled(&self, factor: f64) -> Self {
         assert!(factor.is_finite() && factor >= 0.0, "factors are finite and not negative");
@@ -276,6 +286,17 @@ mod tests {
         fn burst_and_rate_invert_each_other(c in any_curve(), r in 0.0..1.2f64) {
             let back = c.rate_for_burst(c.burst(r));
             prop_assert!(back <= r + 1e-9 && c.burst(back) <= c.burst(r) + 1e-9);
+        }
+
+        #[test]
+        fn the_relevant_part_is_the_curve_where_it_is_feasible(c in any_curve(), cap in 0.11..2.0f64, r in 0.0..1.2f64) {
+            let part = c.within_burst(cap);
+            prop_assert!(part.vertices().len() <= c.vertices().len());
+            if c.burst(r) <= cap * (1.0 - 1e-9) {
+                prop_assert!((part.burst(r) - c.burst(r)).abs() < 1e-12);
+            } else if c.burst(r) > cap * (1.0 + 1e-9) {
+                prop_assert_eq!(part.burst(r), f64::INFINITY);
+            }
         }
 
         #[test]

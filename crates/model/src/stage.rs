@@ -49,6 +49,11 @@ impl<T> PerStage<T> {
         Stage::ALL.into_iter().zip(&self.0)
     }
 
+    /// The values in path order.
+    pub fn into_array(self) -> [T; 3] {
+        self.0
+    }
+
     /// The same stages with other values.
     pub fn map<U>(&self, mut change: impl FnMut(&T) -> U) -> PerStage<U> {
         PerStage::from_fn(|stage| change(&self[stage]))

@@ -48,6 +48,8 @@ pub struct Instance {
     pub max_rate: f64,
     /// Bounds stay below this fraction of the SLO.
     pub slo_factor: f64,
+    /// By class, then workload: curves cut to the bursts that the workload's own SLO allows.
+    relevant: Vec<Vec<PerStage<ArrivalCurve>>>,
 }
 
 /// An instance that cannot be planned.
@@ -69,7 +71,15 @@ impl Instance {
     pub const SLO_FACTOR: f64 = 0.999;
 
     /// Checks that names are unique and every workload is described on every class.
-    pub fn new(classes: Vec<Class>, workloads: Vec<Workload>) -> Result<Self, InstanceError> {
+    ///
+    /// `max_rate` and `slo_factor` are [`Instance::MAX_RATE`] and [`Instance::SLO_FACTOR`] unless the
+    /// caller has a reason.
+    pub fn new(
+        classes: Vec<Class>,
+        workloads: Vec<Workload>,
+        max_rate: f64,
+        slo_factor: f64,
+    ) -> Result<Self, InstanceError> {
         if let Some(name) = repeated(classes.iter().map(|c| c.name.as_str())) {
             return Err(InstanceError(format!("server class '{name}' is given twice; names must be unique")));
         }
@@ -77,7 +87,20 @@ impl Instance {
             return Err(InstanceError(format!("workload '{name}' is given twice; names must be unique")));
         }
         assert!(workloads.iter().all(|w| w.on.len() == classes.len()), "one description per class");
-        Ok(Self { classes, workloads, max_rate: Self::MAX_RATE, slo_factor: Self::SLO_FACTOR })
+        let mut instance = Self { classes, workloads, max_rate, slo_factor, relevant: Vec::new() };
+        let cut = |class: usize, workload: usize| {
+            let budget = instance.budget(workload, class).max(0.0);
+            instance.workloads[workload].on[class].curves.map(|curve| curve.within_burst(budget))
+        };
+        let of_class = |class| (0..instance.workloads.len()).map(|w| cut(class, w)).collect();
+        instance.relevant = (0..instance.classes.len()).map(of_class).collect();
+        Ok(instance)
+    }
+
+    /// The workload's curves on a class, cut to the bursts that its own SLO allows: no limits above them
+    /// can be part of any plan, so optimisation looks no further.
+    pub(crate) fn relevant(&self, workload: usize, class: usize) -> &PerStage<ArrivalCurve> {
+        &self.relevant[class][workload]
     }
 
     /// What queueing may take of a workload's SLO on a class, seconds; may be negative.

@@ -14,9 +14,7 @@ const PRECISION: f64 = 1e-6;
 /// The chain of a set of workloads on one class.
 pub(crate) fn chain_of(instance: &Instance, class: usize, levels: &[Level], model: LatencyModel) -> Chain {
     let curve = |level: &Level, stage: Stage| {
-        Lines::of(&ArrivalCurve::sum(
-            level.members.iter().map(|&w| &instance.workloads[w].on[class].curves[stage]),
-        ))
+        Lines::of(&ArrivalCurve::sum(level.members.iter().map(|&w| &instance.relevant(w, class)[stage])))
     };
     Chain {
         budgets: levels.iter().map(|l| l.budget).collect(),
@@ -93,7 +91,7 @@ fn limits_at(
     let mut limits: Vec<Limits> = vec![PerStage::default(); members.len()];
     for (index, level) in levels.iter().enumerate() {
         for stage in Stage::ALL {
-            let curve = |&w: &usize| &instance.workloads[w].on[class].curves[stage];
+            let curve = |&w: &usize| &instance.relevant(w, class)[stage];
             let curves: Vec<&ArrivalCurve> = level.members.iter().map(curve).collect();
             let rates = share_rate(&curves, point.level_rate(index, stage as usize));
             for ((member, curve), rate) in level.members.iter().zip(curves).zip(rates) {

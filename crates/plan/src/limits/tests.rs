@@ -48,7 +48,7 @@ pub(crate) fn instance(workloads: Vec<(usize, [ArrivalCurve; 3])>) -> Instance {
         })
         .collect();
     let class = Class { name: "c".into(), count: 4, base_latency: 0.0 };
-    Instance::new(vec![class], workloads).unwrap()
+    Instance::new(vec![class], workloads, Instance::MAX_RATE, Instance::SLO_FACTOR).unwrap()
 }
 
 /// The least `t` of the relaxed or outer model by a general LP solver, workload by workload.
@@ -64,7 +64,8 @@ fn least_t_by_lp(instance: &Instance, model: LatencyModel) -> f64 {
     for &w in &members {
         for stage in Stage::ALL {
             let (r, b) = buckets[w][stage as usize];
-            for v in instance.workloads[w].on[0].curves[stage].vertices() {
+            problem.add_constraint(constraint!(r >= instance.relevant(w, 0)[stage].sustained_rate()));
+            for v in instance.relevant(w, 0)[stage].vertices() {
                 problem.add_constraint(constraint!(b + v.duration * r >= v.work));
             }
         }

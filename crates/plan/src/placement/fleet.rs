@@ -127,7 +127,7 @@ impl<'a> Fleet<'a> {
         }
         match &self.slots[number].state {
             Standing::Priced { ratio, prices } => {
-                let curves = &self.instance.workloads[workload].on[class].curves;
+                let curves = self.instance.relevant(workload, class);
                 ratio + prices.cost(self.instance.budget(workload, class), curves) > HOPELESS
             }
             Standing::Fitted(_) => false,

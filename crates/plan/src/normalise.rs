@@ -1,0 +1,65 @@
+//! From what a trace asks (bytes, device time) to fractions of what a server can do.
+
+use crate::instance::OnClass;
+use calculus::{ArrivalCurve, Vertex};
+use model::{PerStage, Stage};
+use units::ByteRate;
+use workload::Footprint;
+use workload::burst::{BurstCurve, Envelope};
+
+/// How a footprint becomes curves on a class of server.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Normalisation {
+    /// Link bandwidth in each direction.
+    pub network: ByteRate,
+    /// Factor on all work for behaviour beyond the trace; 1 takes the trace as it is.
+    pub safety_margin: f64,
+    /// Whether limits must sustain the trace's mean rate for ever (traffic goes on after the trace
+    /// ends), or only for as long as the trace lasts, as the thesis has it.
+    pub sustained: bool,
+}
+
+impl Normalisation {
+    /// Units of work per second of the stage's capacity: milli-bytes per second, or picoseconds of
+    /// device time per second.
+    fn capacity(&self, stage: Stage) -> f64 {
+        let base_units_per_s = match stage {
+            Stage::Storage => 1e9,
+            Stage::NetworkIn | Stage::NetworkOut => self.network.bytes_per_sec(),
+        };
+        base_units_per_s * units::MILLI as f64
+    }
+
+    /// The workload as it looks on a server of this class.
+    pub fn apply(&self, footprint: &Footprint) -> OnClass {
+        self.apply_reduced(footprint, Envelope::clone)
+    }
+
+    /// As [`Normalisation::apply`], with each envelope passed through `reduce` first.
+    pub fn apply_reduced(&self, footprint: &Footprint, reduce: impl Fn(&Envelope) -> Envelope) -> OnClass {
+        let mean_rate = PerStage::from_fn(|stage| self.mean_rate(footprint.curve(stage), stage));
+        let curves = PerStage::from_fn(|stage| {
+            let envelope = reduce(footprint.curve(stage).envelope());
+            let least = if self.sustained { mean_rate[stage] } else { 0.0 };
+            self.curve(&envelope, stage).with_sustained_rate(least)
+        });
+        OnClass { curves, mean_rate }
+    }
+
+    fn curve(&self, envelope: &Envelope, stage: Stage) -> ArrivalCurve {
+        let scale = self.safety_margin / self.capacity(stage);
+        let vertices = envelope
+            .vertices()
+            .iter()
+            .map(|v| Vertex { duration: v.duration.as_secs(), work: v.work.0 as f64 * scale });
+        ArrivalCurve::new(vertices.collect(), 0.0).expect("an envelope is concave and starts at duration 0")
+    }
+
+    /// Work over the time from the first to the last arrival; the whole work in a single instant counts
+    /// as spread over one second, there being nothing to tell how often it comes back.
+    fn mean_rate(&self, curve: &BurstCurve, stage: Stage) -> f64 {
+        let span = (curve.last() - curve.first()).as_secs();
+        let span = if span > 0.0 { span } else { 1.0 };
+        self.safety_margin * curve.total().0 as f64 / self.capacity(stage) / span
+    }
+}
