@@ -11,7 +11,8 @@ pub struct Vertex {
     pub work: f64,
 }
 
-/// A concave, non-decreasing, piecewise-linear arrival curve α(d), constant after its last vertex.
+/// A concave, non-decreasing, piecewise-linear arrival curve α(d), which rises at its sustained rate
+/// after the last vertex.
 ///
 /// It is the Legendre conjugate of the r-b curve of thesis §2.3.1: the smallest bucket that passes the
 /// workload undelayed at rate r is `b(r) = max_k (work_k − r·duration_k)`, and
@@ -19,7 +20,7 @@ pub struct Vertex {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArrivalCurve {
     vertices: Vec<Vertex>,
-    /// Rates below this are not feasible: the traffic goes on for longer than the curve looks.
+    /// Slope after the last vertex; no lower rate is feasible. Every segment is steeper.
     sustained_rate: f64,
 }
 
@@ -50,8 +51,7 @@ impl ArrivalCurve {
     /// the choice to the curve alone.
     pub fn new(vertices: Vec<Vertex>, sustained_rate: f64) -> Result<Self, CurveError> {
         check(&vertices)?;
-        assert!(sustained_rate.is_finite() && sustained_rate >= 0.0, "rates are finite and not negative");
-        Ok(Self { vertices, sustained_rate })
+        Ok(Self { vertices, sustained_rate: 0.0 }.with_sustained_rate(sustained_rate))
     }
 
     /// A workload that sends nothing.
@@ -69,10 +69,15 @@ impl ArrivalCurve {
         self.sustained_rate
     }
 
-    /// The same curve with another least feasible rate.
+    /// The curve for limits of at least `rate` (≥ 0, may be infinite): segments that are not steeper are
+    /// replaced by the sustained rate. A rate below the one in force changes nothing.
     pub fn with_sustained_rate(mut self, rate: f64) -> Self {
-        assert!(rate.is_finite() && rate >= 0.0, "rates are finite and not negative");
-        self.sustained_rate = rate;
+        assert!(rate >= 0.0, "rates are not negative");
+        if rate > self.sustained_rate {
+            let steeper = (1..self.vertices.len()).take_while(|&i| self.slope_into(i) > rate).count();
+            self.vertices.truncate(steeper + 1);
+            self.sustained_rate = rate;
+        }
         self
     }
 
@@ -87,7 +92,8 @@ impl ArrivalCurve {
             (Some(a), Some(b)) => {
                 a.work + (b.work - a.work) * ((duration - a.duration) / (b.duration - a.duration))
             }
-            (Some(last), None) => last.work,
+            (Some(last), None) if duration == last.duration => last.work,
+            (Some(last), None) => last.work + self.sustained_rate * (duration - last.duration),
             (None, _) => 0.0,
         }
     }
@@ -142,14 +148,10 @@ impl ArrivalCurve {
         }
     }
 
-    /// The part of the curve that matters to whoever may use no burst above `burst` seconds: vertices
-    /// that bind only beyond it are dropped, and the sustained rate rises to what keeps the burst within
-    /// it (infinite when no rate does).
+    /// The curve for whoever may use no burst above `burst` seconds: the sustained rate rises to what
+    /// keeps the burst within it (infinite when no rate does).
     pub fn within_burst(&self, burst: f64) -> Self {
-        let least = self.rate_for_burst(burst);
-        // Slopes fall: vertices past the last segment steeper than `least` bind only at lower rates.
-        let binding = (1..self.vertices.len()).take_while(|&i| self.slope_into(i) > least).count();
-        Self { vertices: self.vertices[..=binding].to_vec(), sustained_rate: least }
+        self.clone().with_sustained_rate(self.rate_for_burst(burst))
     }
 
     /// Every amount of work multiplied by `factor` (a safety margin, a slower device).

@@ -50,7 +50,7 @@ fn start(chain: &Chain) -> Result<Point, Stage> {
         let s = stage as usize;
         let least: f64 = chain.curves.iter().map(|c| c[stage].least_rate).sum();
         let spare = if shared { chain.max_rate } else { chain.max_rate - least };
-        if spare <= 0.0 {
+        if spare <= 0.0 || !least.is_finite() {
             return Err(stage);
         }
         let share = spare / (levels + 1) as f64;

@@ -1,12 +1,14 @@
 //! Deciding who shares a server.
 
 mod fleet;
+mod search;
 
 use crate::instance::Instance;
 use crate::limits::{Blocked, Method};
 use crate::server::Server;
 
 pub use fleet::Fleet;
+pub use search::{Effort, Order, Progress, place};
 
 /// A workload that found no place.
 #[derive(Debug, Clone, Copy, PartialEq)]
