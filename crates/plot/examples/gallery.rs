@@ -227,7 +227,7 @@ fn latency(random: &mut Random) -> Vec<Block> {
         .series(Series::steps("after", after.ccdf()))
         .series(Series::steps("ideal", ideal.ccdf()))
         .reference(Reference::x(0.150, "SLO 150ms"))
-        .reference(Reference::y(0.001, "99.9%"))
+        .reference(Reference::y(0.001, "99.9%").quiet())
         .marker(Marker::new(0.150, 0.001, "99.9% < 150ms"))
         .into(),
         Chart::new("p99 over time", Axis::linear("time", Unit::Seconds), Axis::linear("p99", Unit::Seconds))
@@ -236,7 +236,7 @@ fn latency(random: &mut Random) -> Vec<Block> {
             .series(Series::line("network out", p99(0.012, random)))
             .series(Series::line("end to end", p99(0.045, random)))
             .reference(Reference::y(0.150, "SLO 150ms"))
-            .reference(Reference::y(0.147, "bound 147ms"))
+            .reference(Reference::y(0.147, "bound 147ms").quiet())
             .into(),
         Chart::new(
             "Queue by stage",

@@ -132,8 +132,11 @@ impl Bars {
 
     fn write_some(&self, xml: &mut Xml, axis: &Resolved, width: f64, order: &[usize]) {
         let names: Vec<&str> = order.iter().map(|&i| self.rows[i].0.as_str()).collect();
-        let number_px = order.iter().map(|&i| text::width(&self.number(i).0)).fold(0.0, f64::max);
-        let frame = Rows::new(axis.clone(), &Needs { names, number_px, row_px: self.row_px(), width });
+        let number_px = order.iter().map(|&i| text::bold_width(&self.number(i).0)).fold(0.0, f64::max);
+        let frame = Rows::new(
+            axis.clone(),
+            &Needs { names, number_px, row_px: self.row_px(), number_title: self.number_title(), width },
+        );
         let parts = self.parts.join(", ");
         let limit = self.limit.as_ref().map_or(String::new(), |l| format!(" Limit: {}.", l.1));
         let description = format!("{} rows of bars: {parts}.{limit}", order.len());
@@ -162,7 +165,8 @@ impl Bars {
     fn bar_px(&self) -> f64 {
         match self.parts.len() {
             0 | 1 => 14.0,
-            2 => 9.0,
+            2 => 10.0,
+            _ if self.rows.len() <= 12 => 9.0,
             _ => 7.0,
         }
     }
@@ -186,6 +190,15 @@ impl Bars {
             xml.within("g", &[("class", figure::slot_class(part).into())], |xml| {
                 figure::bar(xml, part, (a.min(b), top, (b - a).abs(), height), &tooltip);
             });
+        }
+    }
+
+    /// What the numbers on the right are, where that is not evident.
+    fn number_title(&self) -> &'static str {
+        match self.arrangement {
+            _ if self.parts.len() < 2 => "",
+            Arrangement::Stacked => "sum",
+            Arrangement::Grouped => "largest",
         }
     }
 

@@ -135,8 +135,10 @@ impl Bullets {
 
     fn write_some(&self, xml: &mut Xml, axis: &Resolved, width: f64, rows: &[&Row]) {
         let names = rows.iter().map(|r| r.name.as_str()).collect();
-        let number_px = rows.iter().map(|r| text::width(&self.number(r))).fold(0.0, f64::max);
-        let frame = Rows::new(axis.clone(), &Needs { names, number_px, row_px: ROW_PX, width });
+        let number_px = rows.iter().map(|r| text::bold_width(&self.number(r))).fold(0.0, f64::max);
+        let title = format!("{} / {}", self.words.0, self.words.1);
+        let frame =
+            Rows::new(axis.clone(), &Needs { names, number_px, row_px: ROW_PX, number_title: &title, width });
         let missed = rows.iter().filter(|r| !r.is_met()).count();
         let (value, target) = &self.words;
         let description = format!("{} rows: {value} against {target}. {missed} above {target}.", rows.len());

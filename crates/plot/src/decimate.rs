@@ -2,7 +2,7 @@
 //!
 //! A line keeps, in every run of points that fall into one pixel column, the first, the lowest, the highest and the
 //! last (the M4 reduction of Jugel et al., "M4: a visualization-oriented time series data aggregation", VLDB 2014).
-//! Marks keep one point per grid cell, and the four extremes. Both work on pixels, so log axes come out right.
+//! The lower edge of a band keeps the points that its upper edge keeps. Marks keep one point per grid cell, and the four extremes. Both work on pixels, so log axes come out right.
 
 use std::collections::BTreeSet;
 
@@ -26,8 +26,9 @@ pub(crate) fn line(places: &[Place]) -> Vec<usize> {
         return kept;
     }
     // A line that goes back and forth: even shares of the indices instead of columns.
-    let share = places.len().div_ceil(POINTS_MAX / 4);
-    runs(places.len(), |i, j| i / share == j / share).flat_map(|run| corners(places, run)).collect()
+    let share = places.len().div_ceil(POINTS_MAX / 4 - 1);
+    let by_share = runs(places.len(), |i, j| i / share == j / share).flat_map(|run| corners(places, run));
+    by_share.chain(extremes(places)).collect::<BTreeSet<usize>>().into_iter().collect()
 }
 
 /// Indices, ascending, of the marks to keep: all of up to [`POINTS_MAX`], otherwise at most that many.

@@ -24,6 +24,8 @@ pub(crate) struct Needs<'a> {
     /// Width of the widest number at the right.
     pub(crate) number_px: f64,
     pub(crate) row_px: f64,
+    /// What the numbers are; may be empty.
+    pub(crate) number_title: &'a str,
     pub(crate) width: f64,
 }
 
@@ -37,6 +39,7 @@ pub(crate) struct Rows {
     pub(crate) right: f64,
     row_px: f64,
     bottom: f64,
+    number_title: String,
 }
 
 impl Rows {
@@ -46,10 +49,13 @@ impl Rows {
         let last_tick = axis.ticks.last().map_or(0.0, |t| text::width(&t.label) / 2.0);
         Self {
             left: widest.min(needs.width * 0.3) + 12.0,
-            right: needs.width - (needs.number_px + 10.0).max(last_tick),
+            right: needs.width
+                - (needs.number_px.max(text::width(needs.number_title).min(needs.width * 0.25)) + 14.0)
+                    .max(last_tick),
             width: needs.width,
             height: bottom + if axis.title.is_empty() { 24.0 } else { 42.0 },
             row_px: needs.row_px,
+            number_title: text::fit(needs.number_title, needs.width * 0.25),
             bottom,
             axis,
         }
@@ -97,6 +103,8 @@ impl Rows {
     }
 
     pub(crate) fn write_axis(&self, xml: &mut Xml) {
+        let at = [("class", "end".into()), ("x", self.width.into()), ("y", 11.0.into())];
+        xml.text("text", &at, &self.number_title);
         self.down(xml, "axis", self.x_px(self.axis.baseline()));
         self.write_labels(xml, self.bottom + 16.0);
         if self.bottom > AXIS_TWICE_PX {
@@ -117,7 +125,8 @@ impl Rows {
             return;
         }
         let short = text::fit(name, self.width / 2.0);
-        let start = (x - text::width(&short) / 2.0).clamp(0.0, (self.width - text::width(&short)).max(0.0));
+        let free_to = self.width - text::width(&self.number_title) - 10.0;
+        let start = (x - text::width(&short) / 2.0).min(free_to - text::width(&short)).max(0.0);
         xml.text("text", &[("class", "limit-name".into()), ("x", start.into()), ("y", 11.0.into())], &short);
     }
 

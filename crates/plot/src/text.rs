@@ -3,6 +3,11 @@
 /// Font size of everything inside a chart in pixels.
 pub(crate) const FONT_PX: f64 = 12.0;
 
+/// Estimated width in pixels of bold text at [`FONT_PX`].
+pub(crate) fn bold_width(text: &str) -> f64 {
+    width(text) * 1.12
+}
+
 /// Estimated width in pixels at [`FONT_PX`].
 pub(crate) fn width(text: &str) -> f64 {
     text.chars().map(em).sum::<f64>() * FONT_PX
@@ -33,7 +38,7 @@ fn em(c: char) -> f64 {
         'f' | 't' | 'r' | ' ' | '(' | ')' | '[' | ']' | '/' | '-' => 0.40,
         'm' | 'w' | 'M' | 'W' | '@' | '%' | '…' | '—' => 0.95,
         'A'..='Z' => 0.70,
-        c if (c as u32) < 0x0300 => 0.59,
+        c if (c as u32) < 0x0300 => 0.62,
         // Combining marks take no room of their own.
         '\u{0300}'..='\u{036F}' => 0.0,
         c if (c as u32) < 0x1100 => 0.70,

@@ -92,11 +92,12 @@ impl Axis {
 
     /// Applies zero and the pins, and gives an empty range some width.
     fn open_up(&self, lo: f64, hi: f64) -> (f64, f64) {
+        let flush = |v: f64| if v.abs() < *PLACEABLE.start() { 0.0 } else { v };
         let near_zero = lo > 0.0 && lo < 0.4 * hi;
         let linear = self.scale == Scale::Linear;
         let lo_auto = if linear && lo > 0.0 && (self.zero || near_zero) { 0.0 } else { lo };
         let hi_auto = if linear && self.zero { hi.max(0.0) } else { hi };
-        let (lo, hi) = (self.min.unwrap_or(lo_auto), self.max.unwrap_or(hi_auto));
+        let (lo, hi) = (flush(self.min.unwrap_or(lo_auto)), flush(self.max.unwrap_or(hi_auto)));
         let wide = hi > lo && (hi - lo) > 1e-9 * lo.abs().max(hi.abs());
         match self.scale {
             _ if wide => (lo, hi),

@@ -33,7 +33,7 @@ impl Frame {
         let names = widest(&mut named(Across::Y).map(|r| text::width(&r.label)));
         let last_tick = x.ticks.last().map_or(0.0, |t| text::width(&t.label) / 2.0);
         let right = (names.min(RIGHT_MAX.min(width * 0.25)) + 8.0).max(last_tick).max(14.0);
-        let title_row = if y.title.is_empty() { 6.0 } else { 22.0 };
+        let title_row = if y.title.is_empty() { 8.0 } else { 26.0 };
         let names_row = if named(Across::X).next().is_some() { 18.0 } else { 0.0 };
         let below = if x.title.is_empty() { 26.0 } else { 44.0 };
         let spill = |pinned: bool| if pinned { 0.0 } else { 6.0 };

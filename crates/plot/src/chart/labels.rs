@@ -1,7 +1,7 @@
 //! Names of reference lines (in the margins) and of markers (beside them).
 
 use super::frame::Frame;
-use super::{Across, Chart, Marker};
+use super::{Across, Chart, Marker, Reference};
 use crate::decimate::Place;
 use crate::text;
 use crate::xml::Xml;
@@ -10,8 +10,8 @@ const LINE_PX: f64 = 14.0;
 
 /// Lines with their names: to the right of horizontal ones, above vertical ones.
 pub(crate) fn write_references(xml: &mut Xml, chart: &Chart, frame: &Frame) {
-    let mut across: Vec<(f64, &str)> = Vec::new();
-    let mut down: Vec<(f64, &str)> = Vec::new();
+    let mut across: Vec<Named<'_>> = Vec::new();
+    let mut down: Vec<Named<'_>> = Vec::new();
     for reference in &chart.references {
         let (axis, px, list): (_, fn(&Frame, f64) -> f64, _) = match reference.across {
             Across::X => (&chart.x, Frame::x_px, &mut down),
@@ -23,37 +23,53 @@ pub(crate) fn write_references(xml: &mut Xml, chart: &Chart, frame: &Frame) {
             Across::Y => (frame.top - 0.5..=frame.bottom + 0.5).contains(&place),
         };
         if inside {
-            list.push((place, &reference.label));
+            list.push(Named { place, reference });
         }
     }
-    for &(y, _) in &across {
-        frame.across(xml, "limit", y);
+    for name in &across {
+        frame.across(xml, name.class("limit", "guide"), name.place);
     }
-    for &(x, _) in &down {
-        frame.down(xml, "limit", x);
+    for name in &down {
+        frame.down(xml, name.class("limit", "guide"), name.place);
     }
     write_across_names(xml, frame, across);
     write_down_names(xml, frame, down);
 }
 
-fn write_across_names(xml: &mut Xml, frame: &Frame, mut names: Vec<(f64, &str)>) {
-    names.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let wanted: Vec<f64> = names.iter().map(|n| n.0).collect();
-    let room = frame.width - frame.right - 6.0;
-    for ((_, name), y) in names.iter().zip(spread(&wanted, LINE_PX, frame.top, frame.bottom)) {
-        name_at(xml, "limit-name", (frame.right + 5.0, y + 4.0), name, room);
+/// A reference line and where it lies across its axis.
+struct Named<'a> {
+    place: f64,
+    reference: &'a Reference,
+}
+
+impl Named<'_> {
+    fn class(&self, limit: &'static str, guide: &'static str) -> &'static str {
+        if self.reference.quiet { guide } else { limit }
+    }
+
+    fn write(&self, xml: &mut Xml, at: Place, room: f64) {
+        name_at(xml, self.class("limit-name", "guide-name"), at, &self.reference.label, room);
     }
 }
 
-fn write_down_names(xml: &mut Xml, frame: &Frame, mut names: Vec<(f64, &str)>) {
-    names.sort_by(|a, b| a.0.total_cmp(&b.0));
+fn write_across_names(xml: &mut Xml, frame: &Frame, mut names: Vec<Named<'_>>) {
+    names.sort_by(|a, b| a.place.total_cmp(&b.place));
+    let wanted: Vec<f64> = names.iter().map(|n| n.place).collect();
+    let room = frame.width - frame.right - 6.0;
+    for (name, y) in names.iter().zip(spread(&wanted, LINE_PX, frame.top, frame.bottom)) {
+        name.write(xml, (frame.right + 5.0, y + 4.0), room);
+    }
+}
+
+fn write_down_names(xml: &mut Xml, frame: &Frame, mut names: Vec<Named<'_>>) {
+    names.sort_by(|a, b| a.place.total_cmp(&b.place));
     let share = (frame.right - frame.left) / names.len().max(1) as f64;
     let mut free_from = 2.0;
-    for (x, name) in names {
-        let room = text::width(name).min(share);
-        let start = (x - room / 2.0).min(frame.width - room - 2.0).max(free_from);
+    for name in names {
+        let room = text::width(&name.reference.label).min(share);
+        let start = (name.place - room / 2.0).min(frame.width - room - 2.0).max(free_from);
         free_from = start + room + 8.0;
-        name_at(xml, "limit-name", (start, frame.top - 6.0), name, room + 1.0);
+        name.write(xml, (start, frame.top - 6.0), room + 1.0);
     }
 }
 
@@ -100,7 +116,7 @@ pub(crate) fn write_markers(xml: &mut Xml, chart: &Chart, frame: &Frame) {
         xml.shape("circle", &attributes, &format!("{}: {value}", marker.label));
         let room = (frame.right - frame.left) * 0.6;
         let label = text::fit(&marker.label, room);
-        let area = best_area(frame, at, text::width(&label), &obstacles, &taken);
+        let area = best_area(frame, at, text::bold_width(&label), &obstacles, &taken);
         taken.push(area);
         name_at(xml, "marker-name", (area.0, area.3 - 4.0), &marker.label, room);
     }

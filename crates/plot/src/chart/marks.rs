@@ -9,6 +9,8 @@ use crate::xml::{Xml, px};
 
 /// Lines of up to this many points show every point.
 const MARKED_MAX: usize = 40;
+/// From this many unjoined marks on, they are small and see-through.
+const CROWDED_MIN: usize = 200;
 /// A series has at most this many tooltips.
 const TOOLTIPS_MAX: usize = 120;
 
@@ -32,12 +34,15 @@ pub(crate) fn write(xml: &mut Xml, chart: &Chart, frame: &Frame, series: &Series
         .collect();
     let runs = if series.join == Join::None { vec![runs.concat()] } else { runs };
     let total: usize = runs.iter().map(Vec::len).sum();
-    xml.within("g", &[("class", figure::slot_class(slot).into())], |xml| {
+    let crowded = series.join == Join::None && total > CROWDED_MIN;
+    let size = if crowded { 0.6 } else { 1.0 };
+    let class = format!("{}{}", figure::slot_class(slot), if crowded { " crowded" } else { "" });
+    xml.within("g", &[("class", class.into())], |xml| {
         for run in runs {
-            let drawn = Drawn::new(frame, series, run);
+            let drawn = Drawn::new(frame, series, &run);
             drawn.write_joined(xml, slot);
             let visible = series.join == Join::None || (total <= MARKED_MAX && series.join == Join::Straight);
-            drawn.write_marks(xml, chart, series, Marks { slot, visible, budget: &mut budget });
+            drawn.write_marks(xml, chart, series, &mut Marks { slot, visible, size, budget: &mut budget });
         }
     });
 }
@@ -46,6 +51,8 @@ pub(crate) fn write(xml: &mut Xml, chart: &Chart, frame: &Frame, series: &Series
 struct Marks<'a> {
     slot: usize,
     visible: bool,
+    /// Relative to the usual.
+    size: f64,
     /// Tooltips left to give.
     budget: &'a mut usize,
 }
@@ -60,7 +67,7 @@ struct Drawn {
 }
 
 impl Drawn {
-    fn new(frame: &Frame, series: &Series, run: Vec<Point>) -> Self {
+    fn new(frame: &Frame, series: &Series, run: &[Point]) -> Self {
         let places: Vec<Place> = run.iter().map(|p| frame.place(p.x, p.y)).collect();
         let kept = match series.join {
             Join::None => decimate::marks(&places),
@@ -86,8 +93,10 @@ impl Drawn {
         }
         let d = format!("M{}", path(&path_places(&self.upper, self.join)));
         // Dashes on a restless line read as noise; colour and legend have to do there.
-        let dash = if self.filled || self.is_restless() { "" } else { figure::dash(slot) };
-        let attributes = [("class", "line".into()), ("d", d.into()), ("stroke-dasharray", dash.into())];
+        let restless = self.is_restless();
+        let dash = if self.filled || restless { "" } else { figure::dash(slot) };
+        let class = if restless { "line restless" } else { "line" };
+        let attributes = [("class", class.into()), ("d", d.into()), ("stroke-dasharray", dash.into())];
         xml.shape("path", &attributes[..if dash.is_empty() { 2 } else { 3 }], "");
     }
 
@@ -98,7 +107,7 @@ impl Drawn {
         length > 4.0 * (last.0 - first.0).hypot(last.1 - first.1).max(200.0)
     }
 
-    fn write_marks(&self, xml: &mut Xml, chart: &Chart, series: &Series, marks: Marks<'_>) {
+    fn write_marks(&self, xml: &mut Xml, chart: &Chart, series: &Series, marks: &mut Marks<'_>) {
         let lonely = self.points.len() == 1 && self.join != Join::None;
         let stride = self.points.len().div_ceil((*marks.budget).max(1));
         for (i, (point, &place)) in self.points.iter().zip(&self.upper).enumerate() {
@@ -106,7 +115,7 @@ impl Drawn {
             let tooltip = if has_tooltip { tooltip(chart, series, point) } else { String::new() };
             *marks.budget -= usize::from(has_tooltip);
             if marks.visible || lonely {
-                figure::mark(xml, marks.slot, place, &tooltip);
+                figure::sized_mark(xml, marks.slot, place, marks.size, &tooltip);
             } else if has_tooltip {
                 let attributes = [
                     ("class", "hit".into()),

@@ -20,6 +20,7 @@ pub struct Reference {
     pub(crate) across: Across,
     pub(crate) value: f64,
     pub(crate) label: String,
+    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,12 +32,19 @@ pub(crate) enum Across {
 impl Reference {
     /// A vertical line at `value` on the x axis.
     pub fn x(value: f64, label: impl Into<String>) -> Self {
-        Self { across: Across::X, value, label: label.into() }
+        Self { across: Across::X, value, label: label.into(), quiet: false }
     }
 
     /// A horizontal line at `value` on the y axis.
     pub fn y(value: f64, label: impl Into<String>) -> Self {
-        Self { across: Across::Y, value, label: label.into() }
+        Self { across: Across::Y, value, label: label.into(), quiet: false }
+    }
+
+    /// Grey instead of the colour of limits: a percentile, a mean.
+    #[must_use]
+    pub fn quiet(mut self) -> Self {
+        self.quiet = true;
+        self
     }
 }
 

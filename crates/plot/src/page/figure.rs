@@ -99,7 +99,7 @@ pub(crate) fn bar(xml: &mut Xml, slot: usize, (x, y, width, height): (f64, f64, 
     let [a, b, c, d] = place;
     let body = [("class", "bar".into()), a, b, c, d];
     xml.shape("rect", &body, tooltip);
-    if slot % 4 > 0 {
+    if !slot.is_multiple_of(4) {
         let [_, a, b, c, d] = body;
         let fill = format!("url(#texture-{})", slot % 4);
         xml.shape("rect", &[("class", "texture".into()), a, b, c, d, ("fill", fill.into())], "");
@@ -125,18 +125,25 @@ pub(crate) fn dash(slot: usize) -> &'static str {
 }
 
 /// A mark of the n-th series' shape.
-pub(crate) fn mark(xml: &mut Xml, slot: usize, (x, y): Place, tooltip: &str) {
-    let shape = match (slot + slot / COLOURS) % MARKS {
+pub(crate) fn mark(xml: &mut Xml, slot: usize, place: Place, tooltip: &str) {
+    sized_mark(xml, slot, place, 1.0, tooltip);
+}
+
+/// A mark `size` times as large as usual.
+pub(crate) fn sized_mark(xml: &mut Xml, slot: usize, (x, y): Place, size: f64, tooltip: &str) {
+    let corners: &[Place] = match (slot + slot / COLOURS) % MARKS {
         0 => {
-            let attributes =
-                [("class", "mark".into()), ("cx", x.into()), ("cy", y.into()), ("r", 3.2.into())];
+            let r = 3.2 * size;
+            let attributes = [("class", "mark".into()), ("cx", x.into()), ("cy", y.into()), ("r", r.into())];
             return xml.shape("circle", &attributes, tooltip);
         }
-        1 => "m-3 -3h6v6h-6z",
-        2 => "m0 -4l4 7h-8z",
-        3 => "m0 -4.2l4.2 4.2l-4.2 4.2l-4.2 -4.2z",
-        _ => "m0 4l4 -7h-8z",
+        1 => &[(-3.0, -3.0), (3.0, -3.0), (3.0, 3.0), (-3.0, 3.0)],
+        2 => &[(0.0, -4.2), (4.0, 3.0), (-4.0, 3.0)],
+        3 => &[(0.0, -4.4), (4.4, 0.0), (0.0, 4.4), (-4.4, 0.0)],
+        _ => &[(0.0, 4.2), (4.0, -3.0), (-4.0, -3.0)],
     };
-    let d = format!("M{} {}{shape}", px(x), px(y));
+    let at = |&(dx, dy): &Place| format!("{} {}", px(x + dx * size), px(y + dy * size));
+    let outline: Vec<String> = corners.iter().map(at).collect();
+    let d = format!("M{}Z", outline.join("L"));
     xml.shape("path", &[("class", "mark".into()), ("d", d.into())], tooltip);
 }

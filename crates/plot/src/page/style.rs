@@ -73,15 +73,18 @@ th[aria-sort=descending]::after{content:" ↓"}
 .chart .limit-name{fill:var(--bad)}
 .chart .marker-name{fill:var(--ink);font-weight:600;paint-order:stroke;stroke:var(--paper);stroke-width:4px;stroke-linejoin:round}
 .grid{stroke:var(--grid)}.minor{stroke:var(--fine)}.axis{stroke:var(--line)}
+.guide{stroke:var(--soft);stroke-dasharray:2 3}
 .limit{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:5 3}
 .bar-target{fill:var(--ink)}
 .stem{stroke:var(--c);stroke-width:1.5;opacity:.6}
 .line{fill:none;stroke:var(--c);stroke-width:1.8;stroke-linejoin:round;stroke-linecap:butt}
+.restless{stroke-width:1;opacity:.85}
 .area{fill:var(--c);opacity:.22;stroke:none}
 .mark{fill:var(--c);stroke:var(--paper);stroke-width:1}
+.crowded .mark{stroke:none;opacity:.6}
 .hit{fill:transparent}.hit:hover{fill:var(--c)}
 .marker{fill:var(--paper);stroke:var(--ink);stroke-width:2.5}
-.bar{fill:var(--c)}.texture{pointer-events:none}.ink{fill:var(--paper);opacity:.45}
+.bar{fill:var(--c)}.texture{pointer-events:none}.ink{fill:var(--paper);opacity:.3}
 .defs{position:absolute}
 .s0{--c:var(--p0)}.s1{--c:var(--p1)}.s2{--c:var(--p2)}.s3{--c:var(--p3)}.s4{--c:var(--p4)}.s5{--c:var(--p5)}.s6{--c:var(--p6)}
 .over{--c:var(--bad)}
