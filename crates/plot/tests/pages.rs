@@ -44,7 +44,7 @@ fn any_points() -> impl Strategy<Value = Vec<(f64, f64)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn charts_of_anything_are_well_formed(
@@ -83,10 +83,10 @@ proptest! {
             table.push([name.as_str().into(), Cell::number(*v, unit).status(Status::Bad)]);
         }
         let html = Page::new("t").section("s", [bullets.into(), grouped.into(), stacked.into(), table.into()]).to_html();
-        parse(&html);
+        let texts = texts(&html);
         for (name, ..) in &rows {
             let safe = name.replace(['\u{FFFE}', '\u{FFFF}'], "\u{FFFD}");
-            prop_assert!(says(&html, safe.trim()), "{name}");
+            prop_assert!(texts.iter().any(|t| t.contains(safe.trim())), "{name}");
         }
     }
 }

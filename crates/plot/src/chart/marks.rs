@@ -11,50 +11,82 @@ use crate::xml::{Xml, px};
 const MARKED_MAX: usize = 40;
 /// From this many unjoined marks on, they are small and see-through.
 const CROWDED_MIN: usize = 200;
+/// A restless line has about this many marks.
+const SPARSE_MARKS: usize = 9;
 /// A series has at most this many tooltips.
 const TOOLTIPS_MAX: usize = 120;
 
-/// The key of a series in a legend.
-pub(crate) fn key(series: &Series, slot: usize) -> Key {
-    match (series.join, series.filled) {
-        (Join::None, _) => Key::Mark(slot),
-        (_, true) => Key::Area(slot),
-        _ => Key::Line(slot),
+/// How a series is drawn in a given frame.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    slot: usize,
+    /// Much longer than it is wide: dashes would read as noise, so a thin line with a few marks is drawn.
+    restless: bool,
+    /// Few enough points for each to be marked.
+    marked: bool,
+}
+
+impl Look {
+    pub(crate) fn of(chart: &Chart, frame: &Frame, series: &Series, index: usize) -> Self {
+        let places: Vec<Place> = drawn(chart, series).map(|p| frame.place(p.x, p.y)).collect();
+        let unjoined = series.join == Join::None;
+        Self {
+            slot: series.slot.unwrap_or(index),
+            restless: !unjoined && is_restless(&places),
+            marked: unjoined || (places.len() <= MARKED_MAX && series.join == Join::Straight),
+        }
+    }
+
+    /// The key of the series in a legend.
+    pub(crate) fn key(self, series: &Series) -> Key {
+        let Self { slot, restless, marked } = self;
+        match (series.join, series.filled) {
+            (Join::None, _) => Key::Mark(slot),
+            (_, true) => Key::Area(slot),
+            _ => Key::Line { slot, dashed: !restless, marked: marked || restless },
+        }
     }
 }
 
+fn drawn<'a>(chart: &'a Chart, series: &'a Series) -> impl Iterator<Item = &'a Point> {
+    series.points.iter().filter(|p| chart.draws(p))
+}
+
+fn is_restless(places: &[Place]) -> bool {
+    let (Some(first), Some(last)) = (places.first(), places.last()) else { return false };
+    let length: f64 = places.windows(2).map(|w| (w[1].0 - w[0].0).hypot(w[1].1 - w[0].1)).sum();
+    places.len() > MARKED_MAX && length > 4.0 * (last.0 - first.0).hypot(last.1 - first.1).max(200.0)
+}
+
 /// Draws a series. Points that cannot be placed interrupt lines.
-pub(crate) fn write(xml: &mut Xml, chart: &Chart, frame: &Frame, series: &Series, slot: usize) {
-    let mut budget = TOOLTIPS_MAX;
-    let runs: Vec<Vec<Point>> = series
-        .points
-        .chunk_by(|a, b| chart.draws(a) == chart.draws(b))
-        .filter(|run| chart.draws(&run[0]))
-        .map(<[Point]>::to_vec)
-        .collect();
-    let runs = if series.join == Join::None { vec![runs.concat()] } else { runs };
-    let total: usize = runs.iter().map(Vec::len).sum();
-    let crowded = series.join == Join::None && total > CROWDED_MIN;
+pub(crate) fn write(xml: &mut Xml, chart: &Chart, frame: &Frame, series: &Series, look: Look) {
+    let runs: Vec<Vec<Point>> = match series.join {
+        Join::None => vec![drawn(chart, series).copied().collect()],
+        _ => {
+            let runs = series.points.chunk_by(|a, b| chart.draws(a) == chart.draws(b));
+            runs.filter(|run| chart.draws(&run[0])).map(<[Point]>::to_vec).collect()
+        }
+    };
+    let crowded = series.join == Join::None && runs.iter().all(|r| r.len() > CROWDED_MIN);
     let size = if crowded { 0.6 } else { 1.0 };
-    let class = format!("{}{}", figure::slot_class(slot), if crowded { " crowded" } else { "" });
+    let class = format!("{}{}", figure::slot_class(look.slot), if crowded { " crowded" } else { "" });
+    let mut marks = Marks { look, size, budget: TOOLTIPS_MAX };
     xml.within("g", &[("class", class.into())], |xml| {
         for run in runs {
             let drawn = Drawn::new(frame, series, &run);
-            drawn.write_joined(xml, slot);
-            let visible = series.join == Join::None || (total <= MARKED_MAX && series.join == Join::Straight);
-            drawn.write_marks(xml, chart, series, &mut Marks { slot, visible, size, budget: &mut budget });
+            drawn.write_joined(xml, look);
+            drawn.write_marks(xml, chart, series, &mut marks);
         }
     });
 }
 
 /// How the marks of a series look.
-struct Marks<'a> {
-    slot: usize,
-    visible: bool,
+struct Marks {
+    look: Look,
     /// Relative to the usual.
     size: f64,
     /// Tooltips left to give.
-    budget: &'a mut usize,
+    budget: usize,
 }
 
 /// A run of points, thinned to the resolution of the drawing.
@@ -81,7 +113,7 @@ impl Drawn {
         Self { points, upper, lower, join: series.join, filled: series.filled }
     }
 
-    fn write_joined(&self, xml: &mut Xml, slot: usize) {
+    fn write_joined(&self, xml: &mut Xml, look: Look) {
         if self.join == Join::None || self.upper.len() < 2 {
             return;
         }
@@ -92,38 +124,27 @@ impl Drawn {
             xml.shape("path", &[("class", "area".into()), ("d", d.into())], "");
         }
         let d = format!("M{}", path(&path_places(&self.upper, self.join)));
-        // Dashes on a restless line read as noise; colour and legend have to do there.
-        let restless = self.is_restless();
-        let dash = if self.filled || restless { "" } else { figure::dash(slot) };
-        let class = if restless { "line restless" } else { "line" };
+        let dash = if self.filled || look.restless { "" } else { figure::dash(look.slot) };
+        let class = if look.restless { "line restless" } else { "line" };
         let attributes = [("class", class.into()), ("d", d.into()), ("stroke-dasharray", dash.into())];
         xml.shape("path", &attributes[..if dash.is_empty() { 2 } else { 3 }], "");
     }
 
-    /// Much longer than it is wide.
-    fn is_restless(&self) -> bool {
-        let length: f64 = self.upper.windows(2).map(|w| (w[1].0 - w[0].0).hypot(w[1].1 - w[0].1)).sum();
-        let (first, last) = (self.upper[0], self.upper[self.upper.len() - 1]);
-        length > 4.0 * (last.0 - first.0).hypot(last.1 - first.1).max(200.0)
-    }
-
-    fn write_marks(&self, xml: &mut Xml, chart: &Chart, series: &Series, marks: &mut Marks<'_>) {
+    fn write_marks(&self, xml: &mut Xml, chart: &Chart, series: &Series, marks: &mut Marks) {
         let lonely = self.points.len() == 1 && self.join != Join::None;
-        let stride = self.points.len().div_ceil((*marks.budget).max(1));
+        let sparse = marks.look.restless && !self.filled;
+        let mark_every = self.points.len().div_ceil(SPARSE_MARKS);
+        let tip_every = self.points.len().div_ceil(marks.budget.max(1));
         for (i, (point, &place)) in self.points.iter().zip(&self.upper).enumerate() {
-            let has_tooltip = i % stride == 0 && *marks.budget > 0;
+            let has_tooltip = i % tip_every == 0 && marks.budget > 0;
             let tooltip = if has_tooltip { tooltip(chart, series, point) } else { String::new() };
-            *marks.budget -= usize::from(has_tooltip);
-            if marks.visible || lonely {
-                figure::sized_mark(xml, marks.slot, place, marks.size, &tooltip);
+            marks.budget -= usize::from(has_tooltip);
+            if marks.look.marked || lonely || (sparse && i % mark_every == mark_every / 2) {
+                figure::sized_mark(xml, marks.look.slot, place, marks.size, &tooltip);
             } else if has_tooltip {
-                let attributes = [
-                    ("class", "hit".into()),
-                    ("cx", place.0.into()),
-                    ("cy", place.1.into()),
-                    ("r", 6.0.into()),
-                ];
-                xml.shape("circle", &attributes, &tooltip);
+                let at = [("cx", place.0.into()), ("cy", place.1.into()), ("r", 6.0.into())];
+                let [x, y, r] = at;
+                xml.shape("circle", &[("class", "hit".into()), x, y, r], &tooltip);
             }
         }
     }

@@ -13,6 +13,7 @@ use crate::series::{Point, Series};
 use crate::xml::Xml;
 use frame::Frame;
 pub(crate) use frame::line as frame_line;
+use marks::Look;
 
 /// A horizontal or vertical line with a name: an SLO, a capacity.
 #[derive(Debug, Clone)]
@@ -138,11 +139,11 @@ impl Chart {
     pub(crate) fn write(&self, xml: &mut Xml, width: f64) {
         let notes = [self.note.clone(), self.left_out()];
         figure::write(xml, &self.title, &notes, |xml| {
-            self.legend(xml);
-            match self.frame(width) {
-                None => figure::no_data(xml),
-                Some(frame) => self.draw(xml, &frame),
-            }
+            let Some(frame) = self.frame(width) else { return figure::no_data(xml) };
+            let series = self.series.iter().enumerate();
+            let looks: Vec<Look> = series.map(|(i, s)| Look::of(self, &frame, s, i)).collect();
+            self.legend(xml, &looks);
+            self.draw(xml, &frame, &looks);
         });
     }
 
@@ -162,12 +163,12 @@ impl Chart {
         Some(Frame::new(self, x, y, width, height))
     }
 
-    fn draw(&self, xml: &mut Xml, frame: &Frame) {
+    fn draw(&self, xml: &mut Xml, frame: &Frame, looks: &[Look]) {
         figure::svg(xml, (frame.width, frame.height), &self.title, &self.describe(frame), |xml| {
             frame.write_grid(xml);
             frame.write_clipped(xml, |xml| {
-                for (index, series) in self.series.iter().enumerate() {
-                    marks::write(xml, self, frame, series, series.slot.unwrap_or(index));
+                for (series, &look) in self.series.iter().zip(looks) {
+                    marks::write(xml, self, frame, series, look);
                 }
             });
             labels::write_references(xml, self, frame);
@@ -181,16 +182,12 @@ impl Chart {
         self.x.accepts(point.x) && self.y.accepts(point.y)
     }
 
-    fn legend(&self, xml: &mut Xml) {
-        let named: Vec<_> = self.series.iter().enumerate().filter(|(_, s)| !s.name.is_empty()).collect();
-        if self.series.len() < 2 || named.is_empty() {
-            return;
+    fn legend(&self, xml: &mut Xml, looks: &[Look]) {
+        let named = self.series.iter().zip(looks).filter(|(s, _)| !s.name.is_empty());
+        let keys: Vec<_> = named.map(|(series, look)| (series.name.as_str(), look.key(series))).collect();
+        if self.series.len() > 1 && !keys.is_empty() {
+            figure::legend(xml, &keys);
         }
-        let keys: Vec<_> = named
-            .into_iter()
-            .map(|(index, series)| (series.name.as_str(), marks::key(series, series.slot.unwrap_or(index))))
-            .collect();
-        figure::legend(xml, &keys);
     }
 
     /// What a reader who does not see the drawing gets.
@@ -237,7 +234,7 @@ fn or<'a>(text: &'a str, default: &'a str) -> &'a str {
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Small positive numbers.
 fn x_ticks(width: f64) -> usize {
-    ((width / 85.0) as usize).clamp(3, 12)
+    ((width / 75.0) as usize).clamp(4, 12)
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Small positive numbers.

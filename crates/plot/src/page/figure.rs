@@ -11,7 +11,7 @@ const MARKS: usize = 5;
 /// What stands for a series in a legend; the number is the series' slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
-    Line(usize),
+    Line { slot: usize, dashed: bool, marked: bool },
     Area(usize),
     Mark(usize),
     Bar(usize),
@@ -70,7 +70,7 @@ pub(crate) fn legend(xml: &mut Xml, keys: &[(&str, Key)]) {
 }
 
 fn write_key(xml: &mut Xml, key: Key) {
-    let (Key::Line(slot) | Key::Area(slot) | Key::Mark(slot) | Key::Bar(slot)) = key;
+    let (Key::Line { slot, .. } | Key::Area(slot) | Key::Mark(slot) | Key::Bar(slot)) = key;
     let attributes = [
         ("class", slot_class(slot).into()),
         ("viewBox", "0 0 26 12".into()),
@@ -79,10 +79,13 @@ fn write_key(xml: &mut Xml, key: Key) {
         ("aria-hidden", "true".into()),
     ];
     xml.within("svg", &attributes, |xml| match key {
-        Key::Line(_) => {
-            let attributes =
-                [("class", "line".into()), ("d", "M0 6H26".into()), ("stroke-dasharray", dash(slot).into())];
-            xml.shape("path", &attributes[..if dash(slot).is_empty() { 2 } else { 3 }], "");
+        Key::Line { dashed, marked, .. } => {
+            let dash = if dashed { dash(slot) } else { "" };
+            let body = [("class", "line".into()), ("d", "M0 6H26".into()), ("stroke-dasharray", dash.into())];
+            xml.shape("path", &body[..if dash.is_empty() { 2 } else { 3 }], "");
+            if marked {
+                mark(xml, slot, (13.0, 6.0), "");
+            }
         }
         Key::Area(_) => {
             xml.shape("path", &[("class", "area".into()), ("d", "M2 2H24V12H2Z".into())], "");
