@@ -125,14 +125,14 @@ impl Drawn {
         }
         let d = format!("M{}", path(&path_places(&self.upper, self.join)));
         let dash = if self.filled || look.restless { "" } else { figure::dash(look.slot) };
-        let class = if look.restless { "line restless" } else { "line" };
+        let class = if look.restless || self.filled { "line thin" } else { "line" };
         let attributes = [("class", class.into()), ("d", d.into()), ("stroke-dasharray", dash.into())];
         xml.shape("path", &attributes[..if dash.is_empty() { 2 } else { 3 }], "");
     }
 
     fn write_marks(&self, xml: &mut Xml, chart: &Chart, series: &Series, marks: &mut Marks) {
         let lonely = self.points.len() == 1 && self.join != Join::None;
-        let sparse = marks.look.restless && !self.filled;
+        let sparse = marks.look.restless && !self.filled && chart.series.len() > 1;
         let mark_every = self.points.len().div_ceil(SPARSE_MARKS);
         let tip_every = self.points.len().div_ceil(marks.budget.max(1));
         for (i, (point, &place)) in self.points.iter().zip(&self.upper).enumerate() {

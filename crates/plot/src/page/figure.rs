@@ -8,6 +8,9 @@ const COLOURS: usize = 7;
 const DASHES: [&str; 5] = ["", "7 3", "2 3", "9 3 2 3", "4 2"];
 const MARKS: usize = 5;
 
+/// Wide drawings do not get narrower than this.
+const NARROWEST_PX: f64 = 560.0;
+
 /// What stands for a series in a legend; the number is the series' slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
@@ -38,8 +41,11 @@ pub(crate) fn svg(
     description: &str,
     content: impl FnOnce(&mut Xml),
 ) {
+    // On a narrow screen a wide drawing scrolls rather than shrink until it cannot be read.
+    let least = format!("min-width:{}px", px(width.min(NARROWEST_PX)));
     let attributes = [
         ("class", "chart".into()),
+        ("style", least.into()),
         ("viewBox", format!("0 0 {} {}", px(width), px(height)).into()),
         ("width", width.into()),
         ("height", height.into()),

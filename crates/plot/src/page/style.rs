@@ -64,8 +64,7 @@ th[aria-sort=descending]::after{content:" ↓"}
 .good .mark-of,.facts .good dd{color:var(--good)}.warn,.facts .warn dd{color:var(--warn)}.bad,.facts .bad dd{color:var(--bad)}
 .mark-of{font-weight:700;margin-right:.35em}
 .facts .warn dt,.facts .bad dt{color:var(--soft)}
-.chart{display:block;max-width:100%;height:auto;overflow:visible}
-@media screen and (max-width:760px){.chart{min-width:min(100%,560px)}}
+.chart{display:block;max-width:100%;height:auto}
 .chart text{font-size:12px;fill:var(--soft)}
 .chart .mid{text-anchor:middle}.chart .end{text-anchor:end}
 .chart .name,.chart .value{fill:var(--ink)}
@@ -78,7 +77,7 @@ th[aria-sort=descending]::after{content:" ↓"}
 .bar-target{fill:var(--ink)}
 .stem{stroke:var(--c);stroke-width:1.5;opacity:.6}
 .line{fill:none;stroke:var(--c);stroke-width:1.8;stroke-linejoin:round;stroke-linecap:butt}
-.restless{stroke-width:1;opacity:.85}
+.thin{stroke-width:1.1;opacity:.9}
 .area{fill:var(--c);opacity:.22;stroke:none}
 .mark{fill:var(--c);stroke:var(--paper);stroke-width:1}
 .crowded .mark{stroke:none;opacity:.6}
