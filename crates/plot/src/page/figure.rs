@@ -9,7 +9,7 @@ const DASHES: [&str; 5] = ["", "7 3", "2 3", "9 3 2 3", "4 2"];
 const MARKS: usize = 5;
 
 /// Wide drawings do not get narrower than this.
-const NARROWEST_PX: f64 = 560.0;
+const NARROWEST_PX: f64 = 720.0;
 
 /// What stands for a series in a legend; the number is the series' slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

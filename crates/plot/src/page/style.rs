@@ -19,7 +19,7 @@ pub(crate) const CSS: &str = r#"
 @media print{:root{--paper:#fff;--ink:#000;--soft:#444;--line:#aaa;--grid:#ddd;--fine:#eee;--panel:#f6f7f9;
 --good:#0a7048;--warn:#8f5a00;--bad:#b8341b;
 --p0:#0b6cb0;--p1:#cf5400;--p2:#008463;--p3:#b0508c;--p4:#a07400;--p5:#2a8fc4;--p6:#6b7280}
-figure,.facts,tr{break-inside:avoid}h2{break-after:avoid}body{font-size:10.5pt}main{padding:0}
+.chart{min-width:0!important}figure,.facts,tr{break-inside:avoid}h2{break-after:avoid}body{font-size:10.5pt}main{padding:0}
 *{-webkit-print-color-adjust:exact;print-color-adjust:exact}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,"Noto Sans",sans-serif;font-variant-numeric:tabular-nums}
