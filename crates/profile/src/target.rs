@@ -29,7 +29,7 @@ pub enum Access {
         /// Block devices, too, and not only regular files.
         block_devices: bool,
     },
-    /// Make a new file of this size, which nobody else sees and which is gone afterwards. The target is
+    /// Make a new file of this size, rounded up to whole MiB, which nobody else sees and which is gone afterwards. The target is
     /// the directory for it, or a path that does not exist.
     Create(Bytes),
 }
@@ -254,7 +254,7 @@ fn is_block_device(file: &File) -> bool {
 fn direct_block(file: &File, path: &Path, length: u64) -> Result<Bytes, MeasureError> {
     let mut buffer = AlignedBuffer::random(ALIGNMENT, &mut StdRng::seed_from_u64(0));
     for block in [512, 1024, 2048, ALIGNMENT] {
-        if (length as usize) < 2 * block {
+        if length < 2 * block as u64 {
             return Err(MeasureError::input(format!("{} holds only {}", path.display(), Bytes(length))));
         }
         match file.read_exact_at(&mut buffer.bytes()[..block], block as u64) {
