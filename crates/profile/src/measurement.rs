@@ -157,7 +157,10 @@ impl Measurement {
             let mut warn = |which: &dyn Fn(&OpRow) -> bool, what: &str| {
                 let sizes: Vec<String> =
                     of(op).filter(|(_, row)| which(row)).map(|(size, _)| size.to_string()).collect();
-                if !sizes.is_empty() {
+                let all = of(op).count();
+                if all > 0 && sizes.len() == all {
+                    warnings.push(format!("{name} of every size: {what}"));
+                } else if !sizes.is_empty() {
                     warnings.push(format!("{name} of {}: {what}", sizes.join(", ")));
                 }
             };
@@ -332,7 +335,7 @@ mod tests {
     fn warnings_name_noise_growth_and_few_samples() {
         let quiet = typical().warnings().join("\n");
         assert!(!quiet.contains("noise") && !quiet.contains("grows"), "{quiet}");
-        assert!(quiet.contains("reads of 4KiB, 8KiB: too few requests for 99.9%"), "{quiet}");
+        assert!(quiet.contains("reads of every size: too few requests for 99.9%"), "{quiet}");
 
         let plan = plan(&[Op::Read]);
         let mut noisy = Measurement::new(&plan);
