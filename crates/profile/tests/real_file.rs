@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tailwright_profile::{
     Access, Fault, MeasureError, Measurement, Plan, PlanSettings, Step, Target, WritesFrom, measure,
+    measure_disk,
 };
 use units::{Bytes, Seconds};
 use workload::device::Device;
@@ -168,6 +170,24 @@ fn a_target_needs_room_for_random_offsets() {
 }
 
 #[test]
+fn seeks_are_measured_at_every_distance() {
+    let dir = scratch("seeks");
+    let access = Access::Create(Bytes(16 * MIB));
+    let Some(target) = open_or_skip(&dir, access) else { return };
+    let (per_cell, stop) = (Duration::from_millis(5), AtomicBool::new(false));
+    let measured = measure_disk(&target, access.ops(), per_cell, 1, &mut |_| {}, &stop).unwrap().unwrap();
+    let mut distances: Vec<u64> = measured.samples.iter().map(|sample| sample.distance.0 / MIB).collect();
+    distances.dedup();
+    assert_eq!(distances, [1, 4, 12]);
+    assert!(measured.samples.iter().all(|sample| sample.response.0 > 0.0));
+    assert!(measured.write.is_some());
+
+    stop.store(true, Ordering::Relaxed);
+    assert_eq!(measure_disk(&target, access.ops(), per_cell, 1, &mut |_| {}, &stop), Ok(None));
+    fs::remove_dir(&dir).unwrap();
+}
+
+#[test]
 fn stopping_keeps_what_there_is() {
     let dir = scratch("stop");
     let access = Access::Create(Bytes(16 * MIB));
@@ -180,7 +200,7 @@ fn stopping_keeps_what_there_is() {
         &plan,
         &mut |_| {
             finished += 1;
-            stop.store(finished == 3, std::sync::atomic::Ordering::Relaxed);
+            stop.store(finished == 3, Ordering::Relaxed);
         },
         &stop,
     )
