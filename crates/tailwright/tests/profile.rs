@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use workload::device::StorageProfile;
+use workload::device::{Device, StorageProfile};
 
 const QUICK: [&str; 8] =
     ["--sizes", "4KiB,64KiB", "--parallelism", "1,2", "--seconds-per-cell", "0.02", "--repeats", "2"];
@@ -76,6 +76,27 @@ fn reads_by_default_and_prints_json() {
 }
 
 #[test]
+fn a_spindle_speed_makes_a_disk_profile() {
+    let dir = scratch("disk");
+    let profile = dir.join("disk.json");
+    let output = tailwright()
+        .arg(&dir)
+        .args(["--create", "16MiB", "--spindle-rpm", "7200", "--seconds-per-cell", "0.01", "--json", "-o"])
+        .arg(&profile)
+        .output()
+        .unwrap();
+    if lacks_direct_io(&output) {
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["seek"].as_array().unwrap().len(), 3);
+    let read_back = StorageProfile::from_json(&fs::read_to_string(&profile).unwrap()).unwrap();
+    assert!(matches!(read_back.device(), Device::Disk(_)));
+    fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
 fn refusals_exit_with_2_or_3_and_a_hint() {
     let dir = scratch("refuse");
     let absent = dir.join("absent");
@@ -90,6 +111,8 @@ fn refusals_exit_with_2_or_3_and_a_hint() {
         (vec![here, "--create", "1GiB", "--seconds-per-cell", "0"], 2, "seconds-per-cell"),
         (vec![here, "--create", "1GiB", "--write"], 2, "cannot be used with"),
         (vec![absent, "--destroy-device-data"], 2, "--write"),
+        (vec![absent, "--spindle-rpm", "0"], 2, "such as 7200"),
+        (vec![absent, "--spindle-rpm", "7200", "--sizes", "4KiB"], 2, "cannot be used with"),
         (vec![here, "--create", "1000000TiB"], 3, "free"),
     ] {
         let output = tailwright().args(&args).output().unwrap();

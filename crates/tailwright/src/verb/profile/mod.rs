@@ -4,18 +4,18 @@
 //! from a complete measurement. Measuring itself is the `profile` crate's.
 
 mod answer;
+mod disk;
 
 use crate::failure::{Answer, Failure};
 use crate::terminal;
 use clap::Args;
 use indicatif::ProgressBar;
-use profile::{
-    Access, Fault, MeasureError, Measurement, Plan, PlanSettings, Step, Target, WritesFrom, measure,
-};
+use profile::{Access, Fault, MeasureError, Plan, PlanSettings, Step, Target, WritesFrom, measure};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use units::{Bytes, Percentile, Seconds};
+use workload::device::StorageProfile;
 
 /// Measure a file or block device: bandwidth by request size, and base latency
 ///
@@ -25,6 +25,7 @@ use units::{Bytes, Percentile, Seconds};
 #[command(after_help = "Examples:\n  \
     tailwright profile /srv/data --create 4GiB -o storage.json    measure the storage below /srv/data\n  \
     tailwright profile /dev/nvme0n1                               reads only; nothing is written\n  \
+    tailwright profile /dev/sdb --spindle-rpm 7200                a magnetic disk: seeks and transfer\n  \
     tailwright profile big.img --sizes 4KiB,64KiB --parallelism 1,8 --seconds-per-cell 5s --json\n\n\
     A profile needs both reads and writes: -o asks for --create, --write or --writes-like-reads.\n\
     Ctrl-C ends the measurement and prints what was measured until then.")]
@@ -58,6 +59,9 @@ pub(crate) struct ProfileArgs {
     /// How often each cell is measured; six or more give a 95 % interval.
     #[arg(long, value_name = "N", default_value_t = PlanSettings::default().repeats)]
     repeats: usize,
+    /// TARGET is a magnetic disk of this speed: measure seeks and sequential transfer instead of a table.
+    #[arg(long, value_name = "RPM", value_parser = spindle, conflicts_with_all = ["sizes", "parallelism", "repeats", "percentile"])]
+    spindle_rpm: Option<f64>,
     /// Percentile of the base latency.
     #[arg(long, value_name = "P", default_value_t = PlanSettings::default().percentile)]
     percentile: Percentile,
@@ -83,23 +87,43 @@ fn seconds(text: &str) -> Result<Seconds, String> {
     }
 }
 
+/// Revolutions per minute.
+fn spindle(text: &str) -> Result<f64, String> {
+    let rpm = text.parse().ok().filter(|rpm: &f64| rpm.is_finite() && *rpm > 0.0);
+    rpm.ok_or_else(|| "expected revolutions per minute such as 7200".to_owned())
+}
+
 pub(crate) fn run(args: &ProfileArgs) -> Result<Answer, Failure> {
     check(args)?;
     let stop = stop_on_interrupt()?;
+    let mut bars = Bars::default();
     let settings = settings(args);
     let access = args.access();
     // A plan that no target can satisfy should fail before gigabytes are written; no block is smaller.
     Plan::new(&settings, access.ops(), Bytes(512)).map_err(|error| failure(&error))?;
-    let mut bar = Bars::default();
-    let target = Target::open(&args.target, access, args.seed, &mut |step| bar.show(step), &stop)
+    let target = Target::open(&args.target, access, args.seed, &mut |step| bars.show(step), &stop)
         .map_err(|error| failure(&error))?;
-    let plan = Plan::new(&settings, access.ops(), target.block()).map_err(|error| failure(&error))?;
-    announce(&target, &plan);
-    let measurement =
-        measure(&target, &plan, &mut |step| bar.show(step), &stop).map_err(|error| failure(&error))?;
-    bar.finish();
+    warn_about(&target);
+    match args.spindle_rpm {
+        Some(rpm) => disk::run(args, rpm, &target, &mut bars, &stop),
+        None => measure_table(args, &settings, &target, &mut bars, &stop),
+    }
+}
+
+fn measure_table(
+    args: &ProfileArgs,
+    settings: &PlanSettings,
+    target: &Target,
+    bars: &mut Bars,
+    stop: &AtomicBool,
+) -> Result<Answer, Failure> {
+    let plan = Plan::new(settings, args.access().ops(), target.block()).map_err(|error| failure(&error))?;
+    announce(target, &plan);
+    let measurement = measure(target, &plan, &mut |step| bars.show(step), stop);
+    bars.finish();
+    let measurement = measurement.map_err(|error| failure(&error))?;
     terminal::print(&if args.json {
-        answer::json(&target, &plan, &measurement)
+        answer::json(target, &plan, &measurement)
     } else {
         answer::table(&measurement)
     });
@@ -109,8 +133,11 @@ pub(crate) fn run(args: &ProfileArgs) -> Result<Answer, Failure> {
     if !measurement.complete() {
         return Err(Failure::environment("interrupted: the result is partial and no profile was written"));
     }
+    let writes = if args.writes_like_reads { WritesFrom::Reads } else { WritesFrom::Measured };
     match &args.output {
-        Some(output) => write_profile(args, output, &plan, &measurement),
+        Some(output) => write_profile(args, output, |name| {
+            Ok(measurement.profile(name, writes)?.with_source(source(args, &plan)))
+        }),
         None => Ok(Answer::Yes),
     }
 }
@@ -161,31 +188,28 @@ fn stop_on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-fn announce(target: &Target, plan: &Plan) {
-    let time = Seconds(plan.duration().as_secs_f64());
-    let path = target.path().display();
-    eprintln!(
-        "{path}: {} cells, {} repeats, about {time}, seed {}",
-        plan.cells().len(),
-        plan.repeats(),
-        plan.seed()
-    );
+fn warn_about(target: &Target) {
     if target.sparse() {
+        let path = target.path().display();
         eprintln!("warning: {path} has holes; reading them does not reach the device and looks too fast");
     }
 }
 
+fn announce(target: &Target, plan: &Plan) {
+    let time = Seconds(plan.duration().as_secs_f64());
+    let (path, cells) = (target.path().display(), plan.cells().len());
+    eprintln!("{path}: {cells} cells, {} repeats, about {time}, seed {}", plan.repeats(), plan.seed());
+}
+
+/// Writes what `profile` makes for the name that the user chose or the output file suggests.
 fn write_profile(
     args: &ProfileArgs,
     output: &Path,
-    plan: &Plan,
-    measurement: &Measurement,
+    profile: impl FnOnce(&str) -> Result<StorageProfile, MeasureError>,
 ) -> Result<Answer, Failure> {
-    let stem = output.file_stem().map_or("ssd".into(), |stem| stem.to_string_lossy());
-    let name = args.name.clone().unwrap_or_else(|| stem.into_owned());
-    let writes = if args.writes_like_reads { WritesFrom::Reads } else { WritesFrom::Measured };
-    let profile =
-        measurement.profile(&name, writes).map_err(|error| failure(&error))?.with_source(source(args, plan));
+    let stem = output.file_stem().map_or("device".into(), |stem| stem.to_string_lossy());
+    let name = args.name.as_deref().unwrap_or(&stem);
+    let profile = profile(name).map_err(|error| failure(&error))?;
     std::fs::write(output, profile.to_json()).map_err(|error| {
         Failure::environment(format!("cannot write {}: {error}", output.display()))
             .hint("choose another file with -o; --json prints the measurement instead")
