@@ -183,14 +183,13 @@ fn create(path: &Path, size: Bytes) -> Result<(File, PathBuf), MeasureError> {
     } else {
         path.to_owned()
     };
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .custom_flags(direct_flag())
-        .open(&file_path)
-        .map_err(|error| failed("create", &file_path, &error))?;
+    let opened = OpenOptions::new().read(true).write(true).create_new(true).open(&file_path);
+    let file = opened.map_err(|error| failed("create", &file_path, &error))?;
     std::fs::remove_file(&file_path).map_err(|error| failed("unlink", &file_path, &error))?;
+    // Only now: where direct I/O is refused, opening with O_CREAT | O_DIRECT fails and leaves a file.
+    rustix::fs::fcntl_getfl(&file)
+        .and_then(|flags| rustix::fs::fcntl_setfl(&file, flags | OFlags::DIRECT))
+        .map_err(|error| failed("open", &file_path, &error.into()))?;
     let space = rustix::fs::fstatvfs(&file)
         .map_err(|error| failed("find the free space of", &file_path, &error.into()))?;
     let free = Bytes(space.f_bavail.saturating_mul(space.f_frsize));
@@ -288,7 +287,7 @@ fn failed(doing: &str, path: &Path, error: &io::Error) -> MeasureError {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             MeasureError::environment(message).hint("choose a smaller --create")
         }
-        ErrorKind::InvalidInput if doing == "open" || doing == "create" => no_direct_io(path),
+        ErrorKind::InvalidInput if doing == "open" => no_direct_io(path),
         _ => MeasureError::environment(message),
     }
 }
