@@ -52,8 +52,8 @@ pub struct DiskMeasurement {
     pub samples: Vec<SeekSample>,
 }
 
-/// Measures sequential transfer (of writes only where `ops` has them) and seeks; each of them, and each distance, takes `per_cell`. `None` when
-/// `stop` was set.
+/// Measures sequential transfer (of writes only where `ops` has them) and seeks; each of them, and each
+/// distance, takes `per_cell`. `None` when `stop` was set.
 ///
 /// # Errors
 /// A target too small, and what the device or operating system refuses.

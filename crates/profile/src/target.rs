@@ -29,8 +29,8 @@ pub enum Access {
         /// Block devices, too, and not only regular files.
         block_devices: bool,
     },
-    /// Make a new file of this size, rounded up to whole MiB, which nobody else sees and which is gone afterwards. The target is
-    /// the directory for it, or a path that does not exist.
+    /// Make a new file of this size, rounded up to whole MiB, which nobody else sees and which is gone
+    /// afterwards. The target is the directory for it, or a path that does not exist.
     Create(Bytes),
 }
 
@@ -164,8 +164,13 @@ fn refuse_type(path: &Path, metadata: &Metadata, access: Access) -> Result<(), M
     }
     if metadata.file_type().is_block_device() {
         if access == (Access::Overwrite { block_devices: false }) {
-            return Err(MeasureError::input(format!("{shown} is a block device: writing destroys all data on it"))
-                .hint("to measure the file system on it, use --create; to destroy the data, say so with --destroy-device-data"));
+            return Err(MeasureError::input(format!(
+                "{shown} is a block device: writing destroys all data on it"
+            ))
+            .hint(
+                "to measure the file system on it, use --create; to destroy the data, say so with \
+                     --destroy-device-data",
+            ));
         }
         return Ok(());
     }
