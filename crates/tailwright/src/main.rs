@@ -22,10 +22,14 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Verb {}
+enum Verb {
+    Profile(verb::profile::ProfileArgs),
+}
 
 fn run(cli: Cli) -> Result<Answer, Failure> {
-    match cli.verb {}
+    match cli.verb {
+        Verb::Profile(args) => verb::profile::run(&args),
+    }
 }
 
 fn main() -> ExitCode {
