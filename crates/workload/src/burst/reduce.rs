@@ -82,12 +82,25 @@ impl Envelope {
 
     /// The envelope of these vertices, lifted as far as rounding made them miss this envelope.
     fn lifted(&self, vertices: &[Vertex]) -> Self {
-        let rounded = Self::above(vertices).expect("the first chord is flat");
+        let vertices: Vec<_> = vertices.iter().map(|&v| self.snapped(v)).collect();
+        let rounded = Self::above(&vertices).expect("the first chord is flat");
         let missing = |v: &Vertex| v.work.0.saturating_sub(rounded.work_below(v.duration));
         let lift = self.vertices().iter().map(missing).max().unwrap_or_default();
         let chain = rounded.chain();
         let lifted = chain.iter().map(|p| Point { x: p.x, y: p.y.saturating_add(lift) }).collect();
         Self::of_chain(&hull::of_points(lifted))
+    }
+
+    /// The vertex of this envelope that `v` is but for rounding, or `v`: chords along one segment.
+    fn snapped(&self, v: Vertex) -> Vertex {
+        let after = self.vertices().partition_point(|own| own.duration < v.duration);
+        let near = |own: &&Vertex| {
+            let noise = 1e-12 * v.work.0 as f64 + 1.0;
+            let slope = v.work.0 as f64 / own.duration.0.max(1) as f64;
+            own.duration.0 - v.duration.0 <= 1
+                && (v.work.0.abs_diff(own.work.0) as f64) < noise + 1e-3 * slope
+        };
+        self.vertices().get(after).filter(near).copied().unwrap_or(v)
     }
 
     /// [`Self::work_within`], rounded down.
