@@ -43,7 +43,7 @@ fn main() {
     on_cores(&traces);
     growth("the traces one after another, repeated", |n| {
         let times = n / count + 1;
-        let mut all = support::concatenated(traces.iter().map(|t| &t[..]), times);
+        let mut all = support::concatenated(&traces, times);
         all.truncate(n);
         all
     });
@@ -98,7 +98,7 @@ fn against_sweeps(traces: &[Vec<Arrival>], count: usize) -> f64 {
 }
 
 fn on_cores(traces: &[Vec<Arrival>]) {
-    let all = support::concatenated(traces.iter().map(|t| &t[..]), 5);
+    let all = support::concatenated(traces, 5);
     let ns = |secs: f64| secs / all.len() as f64 * 1e9;
     println!("one long trace, {} requests", all.len());
     let alone = ns(secs(3, || drop(black_box(BurstCurve::of(&all).unwrap()))));
