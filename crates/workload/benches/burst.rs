@@ -41,14 +41,17 @@ fn main() {
         row("exact, network work", curves(&network) / count as f64 * 1e9, exact);
     }
     on_cores(&traces);
-    growth("the traces one after another, repeated", |n| {
+    const MILLION: usize = 1 << 20;
+    growth("the traces one after another, repeated", MILLION, |n| {
         let times = n / count + 1;
         let mut all = support::concatenated(&traces, times);
         all.truncate(n);
         all
     });
-    growth("regular (every interval on the hull)", |n| regular(n, |_| 1_000_000));
-    growth("ever faster (every arrival changes the whole hull)", |n| regular(n, |k| 2 * (n - k) as u64));
+    growth("regular (every interval on the hull)", MILLION, |n| regular(n, |_| 1_000_000));
+    growth("ever faster (every arrival changes the whole hull)", MILLION / 4, |n| {
+        regular(n, |k| 2 * (n - k) as u64)
+    });
 }
 
 fn requests(traces: &[Vec<Arrival>]) -> usize {
@@ -112,10 +115,10 @@ fn on_cores(traces: &[Vec<Arrival>]) {
 }
 
 /// Cost per request as the trace grows: n log n shows as a slow rise.
-fn growth(name: &str, arrivals: impl Fn(usize) -> Vec<Arrival>) {
+fn growth(name: &str, most: usize, arrivals: impl Fn(usize) -> Vec<Arrival>) {
     println!("growth, {name}");
     let mut first = None;
-    for n in [1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20] {
+    for n in [1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20].into_iter().filter(|&n| n <= most) {
         let arrivals = arrivals(n);
         let mut corners = 0;
         let time = secs(3, || {

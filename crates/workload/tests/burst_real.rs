@@ -4,6 +4,7 @@ mod support;
 
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
+use support::definition::is_the_hull_of_all_intervals;
 use support::sweep;
 use tailwright_workload::burst::{Arrival, BurstCurve, Envelope, Reduction};
 
@@ -45,6 +46,16 @@ fn agrees_with_the_sweep_of_the_thesis() {
 }
 
 #[test]
+fn equals_the_definition_on_short_real_traces() {
+    let Some(traces) = support::real_traces() else { return };
+    for trace in traces.iter().filter(|t| t.storage.len() < 5000) {
+        for arrivals in [&trace.storage, &trace.network_in] {
+            is_the_hull_of_all_intervals(BurstCurve::of(arrivals).unwrap().envelope(), arrivals);
+        }
+    }
+}
+
+#[test]
 fn real_curves_have_few_corners() {
     let Some(curves) = curves() else { return };
     for stage in ["storage", "network"] {
@@ -53,7 +64,7 @@ fn real_curves_have_few_corners() {
             .filter(|(name, _)| name.ends_with(stage))
             .map(|(_, c)| c.envelope().vertices().len())
             .collect();
-        eprintln!("{stage}: {:?} corners", (sizes.iter().min(), sizes.iter().max()));
+        eprintln!("{stage}: corners {sizes:?}");
         assert!(sizes.iter().all(|n| (8..=64).contains(n)), "{stage}: {sizes:?}");
     }
 }

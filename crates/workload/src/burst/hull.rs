@@ -25,7 +25,7 @@ fn product(a: u64, b: u64) -> u128 {
 
 /// Extends the chain `points[base..end]` by `p`, which must not be left of it, and returns the new end.
 /// There must be room for one more.
-#[inline]
+#[inline(always)]
 pub(super) fn extend(points: &mut [Point], base: usize, mut end: usize, p: Point) -> usize {
     if end > base {
         let last = points[end - 1];

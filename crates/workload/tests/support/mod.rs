@@ -1,6 +1,7 @@
 //! Arrivals for tests and benchmarks: the real traces where they are present, and seeded synthetic ones.
 #![allow(dead_code, reason = "each test program uses its part")]
 
+pub(crate) mod definition;
 pub(crate) mod sweep;
 
 use rand::rngs::StdRng;
