@@ -82,8 +82,8 @@ proptest! {
 
 /// Stored curves of small numbers: many are refused, some are accepted without being any stream's.
 fn stored() -> impl Strategy<Value = String> {
-    let chain = || prop::collection::vec((0..6_u64, 0..6_u64), 0..4);
-    (0..6_u64, 0..9_u64, 0..6_u64, 0..3_u64, [chain(), chain(), chain()]).prop_map(|(first, last, total, count, c)| {
+    let chain = || prop::collection::vec((0..9_u64, 0..6_u64), 0..2);
+    (0..3_u64, 2..9_u64, 2..6_u64, 0..9_u64, [chain(), chain(), chain()]).prop_map(|(first, last, total, count, c)| {
         let chains = c.map(|mut chain| {
             chain.sort_unstable();
             chain.insert(0, (0, total.min(2)));
