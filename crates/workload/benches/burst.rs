@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::num::NonZeroUsize;
 use std::time::Instant;
 use support::sweep;
-use tailwright_workload::burst::{Arrival, BurstCurve};
+use tailwright_workload::burst::{Arrival, BurstCurve, SlidingBurst};
 use units::{Nanos, Work};
 
 const RATES: usize = 1000;
@@ -41,6 +41,7 @@ fn main() {
         row("exact, network work", curves(&network) / count as f64 * 1e9, exact);
     }
     on_cores(&traces);
+    sketches(&traces);
     const MILLION: usize = 1 << 20;
     growth("the traces one after another, repeated", MILLION, |n| {
         let times = n / count + 1;
@@ -112,6 +113,33 @@ fn on_cores(traces: &[Vec<Arrival>]) {
         let time = ns(secs(3, || drop(black_box(BurstCurve::of_parallel(&all, threads).unwrap()))));
         row(&format!("{threads} cores"), time, alone);
     }
+}
+
+/// What a running system does: merge sketches, move a window, reduce.
+fn sketches(traces: &[Vec<Arrival>]) {
+    const PART: usize = 1000;
+    const WINDOW: usize = 60;
+    let all = support::concatenated(traces, 1);
+    let parts: Vec<_> = all.chunks(PART).map(|part| BurstCurve::of(part).unwrap()).collect();
+    let merging = secs(5, || {
+        drop(black_box(parts.iter().cloned().reduce(|sum, part| sum.merge(&part).unwrap())));
+    });
+    let sliding = secs(5, || {
+        let mut window = SlidingBurst::of_segments(WINDOW);
+        for part in &parts {
+            window.push(part.clone()).unwrap();
+            black_box(window.curve().unwrap());
+        }
+    });
+    let envelope = parts[0].envelope();
+    let reducing = secs(5, || drop(black_box(envelope.reduce(NonZeroUsize::new(12).unwrap()))));
+    let per_part = |secs: f64| secs / parts.len() as f64 * 1e6;
+    println!(
+        "sketches of {PART} requests: merge {:.1} us, window of {WINDOW} moved and read {:.1} us",
+        per_part(merging),
+        per_part(sliding)
+    );
+    println!("reduction of {} corners to 12: {:.1} us", envelope.vertices().len(), reducing * 1e6);
 }
 
 /// Cost per request as the trace grows: n log n shows as a slow rise.
