@@ -1,7 +1,7 @@
 //! Servers that workloads join and leave one at a time.
 
 use super::Refusal;
-use super::slot::Slot;
+use super::slot::{Change, Slot};
 use crate::instance::Instance;
 use crate::limits::{Method, Standing};
 use crate::server::Server;
@@ -56,7 +56,8 @@ impl<'a> Fleet<'a> {
             if self.slots[number].members.is_empty() || self.is_full_for(number, workload) {
                 continue;
             }
-            if self.join(number, workload) {
+            let change = Change { joins: workload, leave: &[] };
+            if self.slots[number].try_change(self.instance, self.method, change) {
                 return Ok(number);
             }
         }
@@ -73,29 +74,22 @@ impl<'a> Fleet<'a> {
         if members.is_empty() {
             self.taken[class] -= 1;
         } else {
-            let standing = self.method.admit(self.instance, class, &members);
-            self.slots[number].state = standing.expect("whoever stays fits with less company");
+            let remaining = Slot::of(self.instance, self.method, class, members);
+            self.slots[number] = remaining.expect("whoever stays fits with less company");
         }
-        self.slots[number].members = members;
         Some(number)
-    }
-
-    /// Tries to add a workload to a server in use.
-    fn join(&mut self, number: usize, workload: usize) -> bool {
-        let joined = self.slots[number].with(self.instance, self.method, workload);
-        joined.map(|slot| self.slots[number] = slot).is_some()
     }
 
     /// Opens a server of the first class that has one left and suits the workload.
     fn open(&mut self, workload: usize) -> Result<usize, Refusal> {
         let (mut unsuited, mut exhausted) = (None, false);
         for class in 0..self.instance.classes.len() {
-            match self.method.admit(self.instance, class, &[workload]) {
-                Err(blocked) => unsuited = unsuited.or(Some(blocked)),
+            match Slot::open(self.instance, self.method, class, workload) {
+                Err(rejection) => unsuited = unsuited.or(Some(rejection.blocked)),
                 Ok(_) if self.taken[class] == self.instance.classes[class].count => exhausted = true,
-                Ok(state) => {
+                Ok(slot) => {
                     self.taken[class] += 1;
-                    return Ok(self.put(Slot { class, members: vec![workload], state }));
+                    return Ok(self.put(slot));
                 }
             }
         }
@@ -113,8 +107,7 @@ impl<'a> Fleet<'a> {
             let reserved = server.reserved_rate();
             return Stage::ALL.into_iter().any(|s| reserved[s] + wanted[s] > self.instance.max_rate);
         }
-        let slot = &self.slots[number];
-        slot.is_hopeless(slot.cost(self.instance, workload))
+        self.slots[number].is_hopeless(self.instance, Change { joins: workload, leave: &[] })
     }
 
     /// The rates that the method would give the workload on an empty server.
@@ -130,7 +123,7 @@ impl<'a> Fleet<'a> {
     pub fn into_servers(self) -> Vec<Server> {
         let finish = |slot: Slot| match slot.state {
             Standing::Fitted(server) => server,
-            Standing::Priced { .. } => {
+            Standing::Assessed(_) => {
                 let fitted = self.method.fit(self.instance, slot.class, slot.members);
                 fitted.expect("admitted workloads have limits")
             }
