@@ -7,12 +7,16 @@
 //!
 //! This crate knows nothing of SLOs, burst curves or policies, and prints nothing.
 
+mod cut;
 mod error;
 mod format;
 mod read;
 mod scan;
 mod source;
+mod write;
 
+pub use cut::{Merge, Origin, merge, scale_time, slice};
 pub use error::{ErrorKind, Place, TraceError};
 pub use format::Format;
 pub use read::{OpenOptions, TraceReader, open, read_bytes, read_from};
+pub use write::Writer;
