@@ -13,6 +13,7 @@ mod format;
 mod read;
 mod scan;
 mod source;
+pub mod stats;
 mod write;
 
 pub use cut::{Merge, Origin, merge, scale_time, slice};
