@@ -1,1 +1,54 @@
-//! Empty so far.
+//! Report pages that people look at: one self-contained HTML file with tables and inline SVG charts.
+//!
+//! **Decides** how a report looks: layout, colours, ticks, legends, tooltips, what happens to data that cannot
+//! be drawn. Callers decide what a report says.
+//!
+//! **Why our own.** A report follows the reader's light or dark theme by CSS variables, and the page is one
+//! document whose tables and charts share them. SVG libraries write colours into the drawing, or need
+//! JavaScript or fonts from elsewhere. What is drawn here is plain enough to be written directly.
+//!
+//! **Promises.** Everything is a pure function to a `String`, the same bytes for the same input. A page loads
+//! nothing from anywhere, reads fully without JavaScript, prints, and is well-formed XML as well as HTML. Every
+//! text is escaped. Series differ by dash and mark as well as by a palette that colour-blind readers can tell
+//! apart; a status has a text mark beside its colour. Values that cannot be drawn (not finite, zero on a log
+//! axis) are left out and counted in a note under the chart.
+//!
+//! **Does not cover** interaction (zoom, pan), maps, pies, three dimensions, exact text measuring: label widths are
+//! estimated, and layouts leave room for the error.
+//!
+//! ```
+//! use tailwright_plot::{Axis, Chart, Page, Reference, Series, Unit};
+//! let chart = Chart::new("Latency", Axis::linear("time", Unit::Seconds), Axis::log("p99", Unit::Seconds))
+//!     .series(Series::line("storage", [(0.0, 0.010), (1.0, 0.040), (2.0, 0.020)]))
+//!     .reference(Reference::y(0.150, "SLO 150ms"));
+//! let html = Page::new("Report").lead("One line.").section("Latency over time", [chart.into()]).to_html();
+//! assert!(html.starts_with("<!DOCTYPE html>"));
+//! ```
+
+mod axis;
+mod bars;
+mod bullets;
+mod chart;
+mod decimate;
+mod distribution;
+mod escape;
+mod page;
+mod rows;
+mod series;
+mod status;
+mod table;
+mod text;
+mod unit;
+mod xml;
+
+pub use axis::Axis;
+pub use bars::Bars;
+pub use bullets::{Bullets, Order};
+pub use chart::{Chart, Marker, Reference};
+pub use distribution::Distribution;
+pub use escape::escape;
+pub use page::{Block, Fact, Page};
+pub use series::{Series, stack};
+pub use status::Status;
+pub use table::{Cell, Column, Table};
+pub use unit::Unit;
