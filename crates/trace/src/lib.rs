@@ -10,6 +10,7 @@
 mod cut;
 mod error;
 mod format;
+pub mod generate;
 mod read;
 mod scan;
 mod source;

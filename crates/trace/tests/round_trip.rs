@@ -85,9 +85,9 @@ fn many_row_groups_read_back_in_order() {
     let request = |n: u64| Request {
         arrival: Nanos(n * 10),
         size: units::Bytes(n % 7 * 512),
-        op: if n % 3 == 0 { model::Op::Read } else { model::Op::Write },
-        offset: (n % 5 == 0).then_some(n),
-        response: (n % 2 == 0).then_some(Nanos(n)),
+        op: if n.is_multiple_of(3) { model::Op::Read } else { model::Op::Write },
+        offset: (n.is_multiple_of(5)).then_some(n),
+        response: (n.is_multiple_of(2)).then_some(Nanos(n)),
     };
     let mut writer = Writer::create(&path, Format::Parquet).unwrap();
     for n in 0..300_001 {

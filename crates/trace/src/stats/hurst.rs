@@ -8,8 +8,11 @@
 //! ζ(2, n/2)/ln² 2, which give the correction and the weights.
 //!
 //! Fitted are the levels with at least [`DETAILS_MIN`] details whose bins hold at least [`MEAN_MIN`]
-//! arrivals in the mean: below that, counts are noise around the rate and look like H = 1/2. The standard
-//! error is that of the regression, widened by the misfit where the points scatter more than Gaussian
+//! arrivals in the mean: below that, counts are noise around the rate and look like H = 1/2. Scaling may set
+//! in later still, so the finest scales are left out until the line fits (chi-squared per degree of freedom
+//! at most [`MISFIT_MAX`]), or, when none does, where it fits best; the idea is that of Veitch, Abry and
+//! Taqqu, "On the automatic selection of the onset of scaling", Fractals 11(4), 2003. The standard error
+//! is that of the regression, widened by the misfit where the points scatter more than Gaussian
 //! details would; it does not cover what lies outside the fitted scales.
 
 use super::cascade::Scale;
@@ -20,6 +23,8 @@ const DETAILS_MIN: u64 = 8;
 /// Arrivals per bin.
 const MEAN_MIN: f64 = 4.0;
 const LEVELS_MIN: usize = 4;
+/// Chi-squared per degree of freedom that counts as a fit.
+const MISFIT_MAX: f64 = 2.0;
 
 /// An estimate with its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -69,13 +74,22 @@ pub(super) fn estimate(scales: &[Scale]) -> Result<Hurst, HurstFault> {
         return Err(HurstFault::NoVariation);
     }
     let points: Vec<Point> = usable.iter().enumerate().map(|(level, scale)| point(level, scale)).collect();
-    let (slope, standard_error) = fit(&points);
+    let onset = onset(&points);
+    let fit = fit(&points[onset..]);
     Ok(Hurst {
-        h: slope / 2.0,
-        standard_error: standard_error / 2.0,
-        from: usable[0].scale,
+        h: fit.slope / 2.0,
+        standard_error: fit.standard_error / 2.0,
+        from: usable[onset].scale,
         to: usable[usable.len() - 1].scale,
     })
+}
+
+/// The first point of the part that a line fits.
+fn onset(points: &[Point]) -> usize {
+    let misfits: Vec<f64> = (0..=points.len() - LEVELS_MIN).map(|from| fit(&points[from..]).misfit).collect();
+    let fits = misfits.iter().position(|&misfit| misfit <= MISFIT_MAX);
+    let best = || (0..misfits.len()).min_by(|&a, &b| misfits[a].total_cmp(&misfits[b])).unwrap_or(0);
+    fits.unwrap_or_else(best)
 }
 
 fn point(level: usize, scale: &Scale) -> Point {
@@ -85,8 +99,15 @@ fn point(level: usize, scale: &Scale) -> Point {
     Point { level: level as f64, log2_energy: scale.detail.log2() - bias, weight: 1.0 / variance }
 }
 
-/// Slope of the weighted regression and its standard error.
-fn fit(points: &[Point]) -> (f64, f64) {
+struct Fit {
+    slope: f64,
+    standard_error: f64,
+    /// Chi-squared per degree of freedom.
+    misfit: f64,
+}
+
+/// The weighted regression.
+fn fit(points: &[Point]) -> Fit {
     let sum = |value: fn(&Point) -> f64| points.iter().map(|p| p.weight * value(p)).sum::<f64>();
     let (s, sx, sy) = (sum(|_| 1.0), sum(|p| p.level), sum(|p| p.log2_energy));
     let (sxx, sxy) = (sum(|p| p.level * p.level), sum(|p| p.level * p.log2_energy));
@@ -95,7 +116,7 @@ fn fit(points: &[Point]) -> (f64, f64) {
     let intercept = (sy - slope * sx) / s;
     let residual = |p: &Point| p.weight * (p.log2_energy - intercept - slope * p.level).powi(2);
     let misfit = points.iter().map(residual).sum::<f64>() / (points.len() - 2) as f64;
-    (slope, (s / determinant * misfit.max(1.0)).sqrt())
+    Fit { slope, standard_error: (s / determinant * misfit.max(1.0)).sqrt(), misfit }
 }
 
 /// ψ(x) for x > 0: recurrence up to 6, then the asymptotic series (error below 1e-8).
