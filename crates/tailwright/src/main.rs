@@ -22,10 +22,15 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Verb {}
+enum Verb {
+    /// Look at, convert, cut, merge and generate request traces
+    Trace(verb::trace::TraceArgs),
+}
 
 fn run(cli: Cli) -> Result<Answer, Failure> {
-    match cli.verb {}
+    match cli.verb {
+        Verb::Trace(args) => verb::trace::run(&args),
+    }
 }
 
 fn main() -> ExitCode {
