@@ -25,7 +25,9 @@ pub(super) fn write(path: &Path, found: &Found) -> Result<(), Failure> {
 
 fn page(found: &Found) -> Page {
     let stats = &found.stats;
-    Page::new(format!("Trace {}", found.file))
+    let name =
+        Path::new(&found.file).file_name().map_or(found.file.as_str().into(), |name| name.to_string_lossy());
+    Page::new(format!("Trace {name}"))
         .lead(format!(
             "{} requests in {}. A Poisson stream has squared variation 1, dispersion 1 at every scale and Hurst \
              parameter 0.5; larger is burstier.",

@@ -94,7 +94,12 @@ pub(super) fn slice(args: &SliceArgs) -> Result<Answer, Failure> {
     let (from, to) = window(args)?;
     let origin = if args.rebase { Origin::Rebase } else { Origin::Keep };
     let mut watched = Watched::new(args.input.open(&args.file)?, "slicing");
-    args.output.write(trace::slice(&mut watched, from, to, origin))?;
+    let mut requests = trace::slice(&mut watched, from, to, origin).peekable();
+    if requests.peek().is_none() {
+        return Err(Failure::bad_input(format!("{}: no request arrives in the window", args.file.display()))
+            .hint("times count from the first request; see tailwright trace info for the duration"));
+    }
+    args.output.write(requests)?;
     watched.close();
     Ok(Answer::Yes)
 }
