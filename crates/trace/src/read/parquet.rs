@@ -10,6 +10,7 @@ use parquet::basic::{LogicalType, Type as Physical};
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{ByteArrayType, DataType, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 use std::fs::File;
@@ -112,6 +113,15 @@ impl<R: ChunkReader + 'static> ParquetSource<R> {
     fn open_group(&self, index: usize) -> Result<Group, ErrorKind> {
         guarded(|| {
             let reader = self.file.get_row_group(index)?;
+            // The decoder takes these for granted.
+            let placed = |chunk: &ColumnChunkMetaData| {
+                chunk.compressed_size() >= 0
+                    && chunk.data_page_offset() >= 0
+                    && chunk.dictionary_page_offset().is_none_or(|offset| offset >= 0)
+            };
+            if !reader.metadata().columns().iter().all(placed) {
+                return Err(ParquetError::General("a column has a negative place".to_owned()));
+            }
             let rows_left = usize::try_from(reader.metadata().num_rows())
                 .map_err(|_| ParquetError::General("a negative number of rows".to_owned()))?;
             let numbers = |column: Option<Column>| -> Result<Option<Numbers>, ParquetError> {

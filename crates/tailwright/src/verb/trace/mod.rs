@@ -73,7 +73,7 @@ struct OutputArgs {
     output: PathBuf,
     /// Format to write, instead of the one that the file name says
     #[arg(long = "as", value_name = "FORMAT")]
-    to: Option<Format>,
+    as_format: Option<Format>,
 }
 
 impl InputArgs {
@@ -89,7 +89,7 @@ impl InputArgs {
 impl OutputArgs {
     fn format(&self) -> Result<Format, Failure> {
         let name = self.output.to_string_lossy();
-        self.to.or_else(|| Format::from_file_name(&name)).ok_or_else(|| {
+        self.as_format.or_else(|| Format::from_file_name(&name)).ok_or_else(|| {
             Failure::bad_input(format!("{name}: the name does not say which format to write"))
                 .hint(format!("add --as FORMAT, one of {}", Format::names()))
         })
