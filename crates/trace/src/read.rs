@@ -5,7 +5,8 @@
 //!
 //! `lenient` passes over malformed lines and records, and over requests that arrive before their
 //! predecessor, and counts both in [`TraceReader::skipped`]; of a damaged file it gives what comes before
-//! the damage. Errors of the operating system are never forgiven.
+//! the damage. One request with a time far in the future makes all behind it late, so a large count is a
+//! reason to look at the file. Errors of the operating system are never forgiven.
 
 mod blkparse;
 pub(crate) mod detection;

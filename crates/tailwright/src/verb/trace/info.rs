@@ -71,7 +71,6 @@ pub(super) fn run(args: &InfoArgs) -> Result<Answer, Failure> {
 fn look(file: &Path, input: &InputArgs) -> Result<Found, Failure> {
     let mut watched = Watched::new(input.open(file)?, "reading");
     let stats = stats::collect(&mut watched).map_err(|error: TraceError| failure(&error))?;
-    watched.close();
     let reader = &watched.reader;
     let stats = stats.ok_or_else(|| Failure::bad_input(format!("{}: the trace is empty", file.display())))?;
     Ok(Found {

@@ -115,7 +115,7 @@ fn failure(error: &TraceError) -> Failure {
     failure.hint(error.hint())
 }
 
-/// A reader that moves a progress bar along.
+/// A reader that moves a progress bar along, and says at its end what was passed over.
 struct Watched {
     reader: TraceReader,
     bar: ProgressBar,
@@ -128,8 +128,15 @@ impl Watched {
         Self { reader, bar, since_update: 0 }
     }
 
-    /// Ends the bar and says what was passed over.
-    fn close(&self) {
+    /// For one of many inputs, which have no bar of their own.
+    fn without_bar(reader: TraceReader) -> Self {
+        Self { reader, bar: ProgressBar::hidden(), since_update: 0 }
+    }
+}
+
+/// Ends the bar and says what was passed over.
+impl Drop for Watched {
+    fn drop(&mut self) {
         self.bar.finish_and_clear();
         let (file, reader) = (self.reader.file().display(), &self.reader);
         if reader.skipped() > 0 {
