@@ -109,6 +109,12 @@ impl OutputArgs {
 
 /// A trace's own message and hint; the machine is to blame when it has no room or no rights to write.
 fn failure(error: &TraceError) -> Failure {
+    if error.file() == Path::new("-")
+        && matches!(error.kind(), ErrorKind::Io(io) if io.kind() == std::io::ErrorKind::BrokenPipe)
+    {
+        // A reader that went away (`| head`) ends the program quietly.
+        std::process::exit(0);
+    }
     let machine = matches!(error.kind(), ErrorKind::Io(io)
         if matches!(io.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::ReadOnlyFilesystem));
     let failure = if machine { Failure::environment(error) } else { Failure::bad_input(error) };
