@@ -1,6 +1,6 @@
 //! The page of `tailwright trace info --report`.
 
-use super::info::{Found, byte_rate, number, percent, quantities};
+use super::info::{Found, byte_rate, number, percent, quantities, request_rate};
 use crate::failure::Failure;
 use plot::{Axis, Block, Chart, Column, Fact, Page, Reference, Series, Table, Unit};
 use std::path::Path;
@@ -45,7 +45,7 @@ fn page(found: &Found) -> Page {
 fn facts(stats: &Stats) -> Block {
     let second = stats.at_scales.last();
     vec![
-        Fact::new(format!("{}/s", number(stats.requests_per_sec)), "requests"),
+        Fact::new(request_rate(stats), "requests"),
         Fact::new(byte_rate(stats.bytes_per_sec), "data"),
         Fact::new(percent(Some(stats.read_share)), "of requests are reads"),
         Fact::new(number(stats.gap_scv), "squared variation of gaps"),
