@@ -135,7 +135,7 @@ fn main() {
         );
         let t = Instant::now();
         let p =
-            place(&i, Method::Exact, Order::Best, Effort(if n > 1000 { 0 } else { 20000 }), &mut |_| true);
+            place(&i, Method::Exact, Order::Best, Effort::for_workloads(n), &mut |_| true);
         println!("{n}: exact best {:?} {}", t.elapsed(), p.servers.len());
         if n < 1000 {
             let t = Instant::now();

@@ -23,12 +23,21 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
+<<<<<<< HEAD
     Profile(verb::profile::ProfileArgs),
+=======
+    /// Look at, convert, cut, merge and generate request traces
+    Trace(verb::trace::TraceArgs),
+>>>>>>> wt-trace
 }
 
 fn run(cli: Cli) -> Result<Answer, Failure> {
     match cli.verb {
+<<<<<<< HEAD
         Verb::Profile(args) => verb::profile::run(&args),
+=======
+        Verb::Trace(args) => verb::trace::run(&args),
+>>>>>>> wt-trace
     }
 }
 
