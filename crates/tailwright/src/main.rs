@@ -2,6 +2,9 @@
 //! leaves every decision to the crate named like the verb.
 
 mod failure;
+mod input;
+mod output;
+mod planning;
 mod terminal;
 mod verb;
 
@@ -22,10 +25,14 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Verb {}
+enum Verb {
+    Plan(verb::plan::PlanArgs),
+}
 
 fn run(cli: Cli) -> Result<Answer, Failure> {
-    match cli.verb {}
+    match cli.verb {
+        Verb::Plan(args) => verb::plan::run(&args),
+    }
 }
 
 fn main() -> ExitCode {

@@ -65,6 +65,57 @@ impl<'a> Fleet<'a> {
         self.open(workload)
     }
 
+    /// Takes over a server with its limits as they are, where they hold; otherwise as [`Fleet::settle`].
+    pub fn adopt(&mut self, server: Server) -> (Option<usize>, Vec<usize>) {
+        if server.verify(self.instance).is_err() || server.members.is_empty() || !self.has_left(server.class)
+        {
+            return self.settle(server.class, &server.members);
+        }
+        let slot =
+            Slot { class: server.class, members: server.members.clone(), state: Standing::Fitted(server) };
+        (Some(self.append(slot)), Vec::new())
+    }
+
+    /// Puts workloads together on a new server of a class, with new limits; if they do not all fit, those
+    /// that do in the order given. Gives the server's number (`None` when nobody stays) and who found no
+    /// place on it.
+    pub fn settle(&mut self, class: usize, wanted: &[usize]) -> (Option<usize>, Vec<usize>) {
+        if !self.has_left(class) {
+            return (None, wanted.to_vec());
+        }
+        let (members, state, displaced) = self.refitted(class, wanted);
+        (state.map(|state| self.append(Slot { class, members, state })), displaced)
+    }
+
+    fn has_left(&self, class: usize) -> bool {
+        self.taken[class] < self.instance.classes[class].count
+    }
+
+    fn append(&mut self, slot: Slot) -> usize {
+        self.taken[slot.class] += 1;
+        self.slots.push(slot);
+        self.slots.len() - 1
+    }
+
+    /// New limits for as many of these as fit together, all of them if possible.
+    fn refitted(&self, class: usize, wanted: &[usize]) -> (Vec<usize>, Option<Standing>, Vec<usize>) {
+        if wanted.is_empty() {
+            return (Vec::new(), None, Vec::new());
+        }
+        if let Ok(state) = self.method.admit(self.instance, class, wanted) {
+            return (wanted.to_vec(), Some(state), Vec::new());
+        }
+        let (mut members, mut last, mut displaced) = (Vec::new(), None, Vec::new());
+        for &workload in wanted {
+            members.push(workload);
+            match self.method.admit(self.instance, class, &members) {
+                Ok(state) => last = Some(state),
+                Err(_) => displaced.extend(members.pop()),
+            }
+        }
+        (members, last, displaced)
+    }
+
     /// Removes a workload and re-optimises the server it leaves. Gives the server's number, `None` when
     /// it had no place.
     pub fn depart(&mut self, workload: usize) -> Option<usize> {
@@ -145,6 +196,11 @@ impl<'a> Fleet<'a> {
 
     /// The servers in use with their final limits, by number.
     pub fn into_servers(self) -> Vec<Server> {
+        self.into_numbered_servers().into_iter().map(|(_, server)| server).collect()
+    }
+
+    /// As [`Fleet::into_servers`], with the numbers.
+    pub fn into_numbered_servers(self) -> Vec<(usize, Server)> {
         let finish = |slot: Slot| match slot.state {
             Standing::Fitted(server) => server,
             Standing::Priced { .. } => {
@@ -152,7 +208,8 @@ impl<'a> Fleet<'a> {
                 fitted.expect("admitted workloads have limits")
             }
         };
-        self.slots.into_iter().filter(|slot| !slot.members.is_empty()).map(finish).collect()
+        let used = self.slots.into_iter().enumerate().filter(|(_, slot)| !slot.members.is_empty());
+        used.map(|(number, slot)| (number, finish(slot))).collect()
     }
 
     /// Reuses the first vacated number of the same class, or appends.

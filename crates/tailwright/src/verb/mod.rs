@@ -1,1 +1,3 @@
 //! One module per verb: its arguments, what it calls, what it prints.
+
+pub(crate) mod plan;
