@@ -51,7 +51,7 @@ fn load(sustained: bool, reduce: Option<usize>, cut: Option<f64>, bcut: Option<f
 }
 fn show(name: &str, i: &Instance) {
     println!("variant {name}");
-    lower_bounds(i);
+
     let order: Vec<usize> = (0..i.workloads.len()).collect();
     for (m, fast) in [
         (Method::Exact, false),
@@ -65,14 +65,81 @@ fn show(name: &str, i: &Instance) {
     println!();
 }
 fn main() {
-    let base = load(false, None, None, None);
-    show("base", &base);
     let base = load(true, None, None, None);
+    for m in [Method::Exact, Method::Relaxed] {
+        let t = Instant::now();
+        let mut spent = 0;
+        let p = place(&base, m, Order::Best, Effort::default(), &mut |p| {
+            if p.spent / 1000 != spent / 1000 {
+                println!("{p:?}");
+            }
+            spent = p.spent;
+            true
+        });
+        println!(
+            "best {} {:?} {} servers, lb {:?} spent {spent}",
+            m.name(),
+            t.elapsed(),
+            p.servers.len(),
+            lower_bound(&base, m)
+        );
+        for s in &p.servers {
+            s.verify(&base).unwrap();
+        }
+    }
     let t = Instant::now();
-    show("sustained", &base);
-    println!("{:?}", t.elapsed());
     let order: Vec<usize> = (0..base.workloads.len()).collect();
-    let t = Instant::now();
     place_first_fit(&base, Method::Exact, &order, false);
     println!("exact {:?}", t.elapsed());
+    let mut x = 12345u64;
+    let mut next = || {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        x
+    };
+    for n in [100usize, 1000, 10000] {
+        let slos = [0.1, 0.15, 0.25, 0.5, 1.0];
+        let mut w = Vec::new();
+        while w.len() < n {
+            let mut one = base.workloads[(next() % 41) as usize].clone();
+            one.slo = Slo::new(one.slo.percentile, Seconds(slos[(next() % 5) as usize])).unwrap();
+            one.name = format!("w{}", w.len());
+            let single = Instance::new(
+                vec![Class { name: "ssd".into(), count: 1, base_latency: 0.0 }],
+                vec![one.clone()],
+                0.999,
+                0.999,
+            )
+            .unwrap();
+            if Method::Exact.fit(&single, 0, vec![0]).is_ok() {
+                w.push(one);
+            }
+        }
+        let t = Instant::now();
+        let i =
+            Instance::new(vec![Class { name: "ssd".into(), count: n, base_latency: 0.0 }], w, 0.999, 0.999)
+                .unwrap();
+        println!("{n}: instance {:?}", t.elapsed());
+        let order: Vec<usize> = (0..n).collect();
+        let t = Instant::now();
+        let p = place_first_fit(&i, Method::Exact, &order, false);
+        println!("{n}: exact first fit {:?} {}", t.elapsed(), p.servers.len());
+        let t = Instant::now();
+        println!(
+            "{:?} {:?} {:?}",
+            lower_bound(&i, Method::Exact),
+            lower_bound(&i, Method::Relaxed),
+            t.elapsed()
+        );
+        let t = Instant::now();
+        let p =
+            place(&i, Method::Exact, Order::Best, Effort(if n > 1000 { 0 } else { 20000 }), &mut |_| true);
+        println!("{n}: exact best {:?} {}", t.elapsed(), p.servers.len());
+        if n <= 1000 {
+            let t = Instant::now();
+            let p = place_first_fit(&i, Method::Relaxed, &order, true);
+            println!("{n}: wc fff {:?} {}", t.elapsed(), p.servers.len());
+        }
+    }
 }

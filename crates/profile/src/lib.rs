@@ -11,9 +11,10 @@
 //! storage stack that is measured.
 //!
 //! Does not cover: an SSD's garbage collection under hours of writes (a run is too short to provoke it),
-//! mixtures of reads and writes, writes that are flushed through the device's cache, and the seek curve of
-//! magnetic disks.
+//! mixtures of reads and writes, and writes that are flushed through the device's cache. Magnetic disks are
+//! measured in another way, by [`measure_disk`] and [`fit_disk`], which has not met a real disk yet.
 
+mod disk;
 mod error;
 mod measurement;
 mod plan;
@@ -21,6 +22,7 @@ mod run;
 pub mod stats;
 mod target;
 
+pub use disk::{DiskMeasurement, SeekSample, fit_disk, measure_disk};
 pub use error::{Fault, MeasureError};
 pub use measurement::{CellResult, Measurement, OpRow, SizeRow, WritesFrom};
 pub use plan::{Cell, Plan, PlanSettings};

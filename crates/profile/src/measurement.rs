@@ -157,7 +157,10 @@ impl Measurement {
             let mut warn = |which: &dyn Fn(&OpRow) -> bool, what: &str| {
                 let sizes: Vec<String> =
                     of(op).filter(|(_, row)| which(row)).map(|(size, _)| size.to_string()).collect();
-                if !sizes.is_empty() {
+                let all = of(op).count();
+                if all > 0 && sizes.len() == all {
+                    warnings.push(format!("{name} of every size: {what}"));
+                } else if !sizes.is_empty() {
                     warnings.push(format!("{name} of {}: {what}", sizes.join(", ")));
                 }
             };
@@ -235,5 +238,114 @@ fn queue_limits(pairs: &[(Bytes, OpRow, OpRow)]) -> QueueLimits {
         write_requests_max: largest(&|pair| pair.2.parallelism as u64),
         read_bytes_max: largest(&|pair| pair.1.parallelism as u64 * pair.0.0),
         write_bytes_max: largest(&|pair| pair.2.parallelism as u64 * pair.0.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::PlanSettings;
+
+    const KIB4: Bytes = Bytes(4096);
+    const KIB8: Bytes = Bytes(8192);
+
+    fn plan(ops: &[Op]) -> Plan {
+        let settings = PlanSettings {
+            sizes: vec![KIB4, KIB8],
+            parallelism: vec![1, 2, 4],
+            repeats: 3,
+            ..PlanSettings::default()
+        };
+        Plan::new(&settings, ops, Bytes(512)).unwrap()
+    }
+
+    /// Every cell with the given throughput, three repeats of ±1 %, 1000 latencies of 1..=1000 us each.
+    fn measured(ops: &[Op], throughput: impl Fn(Cell) -> f64) -> Measurement {
+        let plan = plan(ops);
+        let mut measurement = Measurement::new(&plan);
+        for factor in [1.01, 0.99, 1.0] {
+            for (at, &cell) in plan.cells().iter().enumerate() {
+                let latencies_ns = (1..=1000).rev().map(|us| us * 1000 * cell.size.0 / 4096).collect();
+                let bytes_per_s = factor * throughput(cell);
+                measurement.add(at, Repeat { bytes_per_s, requests: 1000, latencies_ns });
+            }
+        }
+        measurement
+    }
+
+    fn op_factor(op: Op) -> f64 {
+        if op == Op::Read { 1.0 } else { 0.5 }
+    }
+
+    /// Saturates at two outstanding requests: four give 2 % more.
+    fn typical() -> Measurement {
+        measured(&[Op::Read, Op::Write], |cell| {
+            let scale = [(1, 0.6), (2, 1.0), (4, 1.02)].into_iter().find(|s| s.0 == cell.parallelism);
+            scale.unwrap().1 * cell.size.0 as f64 * 1e3 * op_factor(cell.op)
+        })
+    }
+
+    #[test]
+    fn a_row_is_the_smallest_parallelism_that_saturates() {
+        let row = typical().rows()[0];
+        let read = row.read.unwrap();
+        assert_eq!((row.request, read.parallelism, read.growing), (KIB4, 2, false));
+        assert_eq!(read.bandwidth.bytes_per_sec(), 4096e3);
+        assert_eq!(read.requests_per_s(row.request), 1000.0);
+        assert!((read.noise - 0.01).abs() < 1e-12);
+        // The 999th of 1000 different latencies, three times each.
+        assert_eq!((read.tail, read.tail_samples), (Some(Seconds(999e-6)), 3000));
+        assert_eq!(row.write.unwrap().bandwidth.bytes_per_sec(), 2048e3);
+    }
+
+    #[test]
+    fn profile_carries_the_rows_the_largest_tail_and_what_saturated() {
+        let profile = typical().profile("nvme", WritesFrom::Measured).unwrap();
+        let Device::Ssd(table) = profile.device() else { panic!("an SSD") };
+        assert_eq!(table.rows().iter().map(|row| row.request).collect::<Vec<_>>(), [KIB4, KIB8]);
+        assert_eq!(table.rows()[1].write.bytes_per_sec(), 4096e3);
+        assert_eq!(profile.base_latency(Op::Read), Seconds(1998e-6));
+        let limits = profile.queue_limits().unwrap();
+        assert_eq!((limits.read_requests_max, limits.read_bytes_max), (2, 2 * 8192));
+    }
+
+    #[test]
+    fn a_profile_never_invents_writes() {
+        let reads = measured(&[Op::Read], |cell| cell.size.0 as f64 * 1e3);
+        let error = reads.profile("x", WritesFrom::Measured).unwrap_err().to_string();
+        assert!(error.contains("writes of 4KiB"), "{error}");
+        let profile = reads.profile("x", WritesFrom::Reads).unwrap();
+        assert_eq!(profile.base_latency(Op::Write), profile.base_latency(Op::Read));
+    }
+
+    #[test]
+    fn partial_measurements_say_so() {
+        let plan = plan(&[Op::Read]);
+        let mut measurement = Measurement::new(&plan);
+        assert!(!measurement.complete());
+        assert!(measurement.rows().iter().all(|row| row.read.is_none()));
+        measurement.add(0, Repeat { bytes_per_s: 1.0, requests: 1, latencies_ns: vec![1] });
+        assert!(!measurement.complete());
+        assert!(measurement.rows()[0].read.is_some());
+        assert!(measurement.profile("x", WritesFrom::Reads).is_err());
+        assert!(typical().complete());
+    }
+
+    #[test]
+    fn warnings_name_noise_growth_and_few_samples() {
+        let quiet = typical().warnings().join("\n");
+        assert!(!quiet.contains("noise") && !quiet.contains("grows"), "{quiet}");
+        assert!(quiet.contains("reads of every size: too few requests for 99.9%"), "{quiet}");
+
+        let plan = plan(&[Op::Read]);
+        let mut noisy = Measurement::new(&plan);
+        for factor in [0.5, 1.0, 1.5] {
+            for (at, cell) in plan.cells().iter().enumerate() {
+                let bytes_per_s = factor * 1e6 * cell.parallelism as f64;
+                noisy.add(at, Repeat { bytes_per_s, requests: 1, latencies_ns: vec![1] });
+            }
+        }
+        let warnings = noisy.warnings().join("\n");
+        assert!(warnings.contains("noise above 10 %") && warnings.contains("still grows"), "{warnings}");
     }
 }

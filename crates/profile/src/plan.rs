@@ -212,7 +212,8 @@ mod tests {
 
     #[test]
     fn impossible_plans_are_refused() {
-        let broken: [(fn(&mut PlanSettings), &str); 6] = [
+        type Change = fn(&mut PlanSettings);
+        let broken: [(Change, &str); 6] = [
             (|s| s.sizes = vec![Bytes(1000)], "multiples of 512B"),
             (|s| s.sizes = vec![Bytes(0)], "multiples of 512B"),
             (|s| s.parallelism = vec![0], "parallelism 0"),

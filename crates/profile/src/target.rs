@@ -29,8 +29,8 @@ pub enum Access {
         /// Block devices, too, and not only regular files.
         block_devices: bool,
     },
-    /// Make a new file of this size, which nobody else sees and which is gone afterwards. The target is
-    /// the directory for it, or a path that does not exist.
+    /// Make a new file of this size, rounded up to whole MiB, which nobody else sees and which is gone
+    /// afterwards. The target is the directory for it, or a path that does not exist.
     Create(Bytes),
 }
 
@@ -164,8 +164,13 @@ fn refuse_type(path: &Path, metadata: &Metadata, access: Access) -> Result<(), M
     }
     if metadata.file_type().is_block_device() {
         if access == (Access::Overwrite { block_devices: false }) {
-            return Err(MeasureError::input(format!("{shown} is a block device: writing destroys all data on it"))
-                .hint("to measure the file system on it, use --create; to destroy the data, say so with --destroy-device-data"));
+            return Err(MeasureError::input(format!(
+                "{shown} is a block device: writing destroys all data on it"
+            ))
+            .hint(
+                "to measure the file system on it, use --create; to destroy the data, say so with \
+                     --destroy-device-data",
+            ));
         }
         return Ok(());
     }
@@ -183,14 +188,13 @@ fn create(path: &Path, size: Bytes) -> Result<(File, PathBuf), MeasureError> {
     } else {
         path.to_owned()
     };
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .custom_flags(direct_flag())
-        .open(&file_path)
-        .map_err(|error| failed("create", &file_path, &error))?;
+    let opened = OpenOptions::new().read(true).write(true).create_new(true).open(&file_path);
+    let file = opened.map_err(|error| failed("create", &file_path, &error))?;
     std::fs::remove_file(&file_path).map_err(|error| failed("unlink", &file_path, &error))?;
+    // Only now: where direct I/O is refused, opening with O_CREAT | O_DIRECT fails and leaves a file.
+    rustix::fs::fcntl_getfl(&file)
+        .and_then(|flags| rustix::fs::fcntl_setfl(&file, flags | OFlags::DIRECT))
+        .map_err(|error| failed("open", &file_path, &error.into()))?;
     let space = rustix::fs::fstatvfs(&file)
         .map_err(|error| failed("find the free space of", &file_path, &error.into()))?;
     let free = Bytes(space.f_bavail.saturating_mul(space.f_frsize));
@@ -254,7 +258,7 @@ fn is_block_device(file: &File) -> bool {
 fn direct_block(file: &File, path: &Path, length: u64) -> Result<Bytes, MeasureError> {
     let mut buffer = AlignedBuffer::random(ALIGNMENT, &mut StdRng::seed_from_u64(0));
     for block in [512, 1024, 2048, ALIGNMENT] {
-        if (length as usize) < 2 * block {
+        if length < 2 * block as u64 {
             return Err(MeasureError::input(format!("{} holds only {}", path.display(), Bytes(length))));
         }
         match file.read_exact_at(&mut buffer.bytes()[..block], block as u64) {
@@ -288,7 +292,7 @@ fn failed(doing: &str, path: &Path, error: &io::Error) -> MeasureError {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             MeasureError::environment(message).hint("choose a smaller --create")
         }
-        ErrorKind::InvalidInput if doing == "open" || doing == "create" => no_direct_io(path),
+        ErrorKind::InvalidInput if doing == "open" => no_direct_io(path),
         _ => MeasureError::environment(message),
     }
 }

@@ -27,11 +27,13 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Plan(verb::plan::PlanArgs),
+    Profile(verb::profile::ProfileArgs),
 }
 
 fn run(cli: Cli) -> Result<Answer, Failure> {
     match cli.verb {
         Verb::Plan(args) => verb::plan::run(&args),
+        Verb::Profile(args) => verb::profile::run(&args),
     }
 }
 

@@ -3,10 +3,10 @@
 mod support;
 
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 use std::num::NonZeroUsize;
-use tailwright_workload::burst::{
-    Arrival, BurstBuilder, BurstCurve, BurstError, Envelope, SlidingBurst, Vertex,
-};
+use support::definition::is_the_hull_of_all_intervals;
+use tailwright_workload::burst::{Arrival, BurstBuilder, BurstCurve, BurstError, SlidingBurst};
 use units::{Nanos, Work};
 
 /// Gaps and works with ties, zeros, batches, long pauses and large values.
@@ -26,48 +26,6 @@ fn arrivals(most: usize) -> impl Strategy<Value = Vec<Arrival>> {
 /// Long enough for several blocks and levels, on small numbers so that ties are common, or real-looking.
 fn long_arrivals() -> impl Strategy<Value = Vec<Arrival>> {
     prop_oneof![arrivals(700), any::<u64>().prop_map(|seed| support::synthetic(600, seed))]
-}
-
-/// Every interval as (duration, work).
-fn intervals(arrivals: &[Arrival]) -> impl Iterator<Item = Vertex> {
-    arrivals.iter().enumerate().flat_map(|(i, from)| {
-        arrivals[i..].iter().scan(Work::ZERO, move |work, to| {
-            *work += to.work;
-            Some(Vertex { duration: to.at - from.at, work: *work })
-        })
-    })
-}
-
-/// The hull is the only strictly concave chain whose corners are intervals and that lies above them all.
-fn is_the_hull_of_all_intervals(envelope: &Envelope, arrivals: &[Arrival]) {
-    let vertices = envelope.vertices();
-    assert_eq!(vertices[0].duration, Nanos::ZERO);
-    for v in vertices.windows(2) {
-        assert!(v[0].duration < v[1].duration && v[0].work < v[1].work, "{v:?}");
-    }
-    let slope =
-        |a: Vertex, b: Vertex| (i128::from(b.work.0 - a.work.0), i128::from((b.duration - a.duration).0));
-    for v in vertices.windows(3) {
-        let ((rise, run), (next_rise, next_run)) = (slope(v[0], v[1]), slope(v[1], v[2]));
-        assert!(rise * next_run > next_rise * run, "{v:?}");
-    }
-    let mut found = vec![false; vertices.len()];
-    for interval in intervals(arrivals) {
-        assert!(interval.work <= envelope.work_within(interval.duration), "{interval:?} above {vertices:?}");
-        if let Ok(k) = vertices.binary_search_by_key(&interval.duration, |v| v.duration) {
-            found[k] |= vertices[k] == interval;
-        }
-        let edge = vertices.windows(2).find(|v| (v[0].duration..v[1].duration).contains(&interval.duration));
-        if let Some(&[a, b]) = edge {
-            // work_within rounds up: the exact comparison as well.
-            let ((rise, run), (r, d)) = (
-                slope(a, b),
-                (i128::from(interval.work.0) - i128::from(a.work.0), interval.duration - a.duration),
-            );
-            assert!(r * run <= rise * i128::from(d.0));
-        }
-    }
-    assert!(found.iter().all(|&f| f), "corners that are no intervals: {found:?} {vertices:?}");
 }
 
 fn built(chunks: &[&[Arrival]]) -> BurstCurve {
@@ -122,6 +80,38 @@ proptest! {
     }
 }
 
+/// Stored curves of small numbers: many are refused, some are accepted without being any stream's.
+fn stored() -> impl Strategy<Value = String> {
+    let chain = || prop::collection::vec((0..9_u64, 0..6_u64), 0..2);
+    (0..3_u64, 2..9_u64, 2..6_u64, 0..9_u64, [chain(), chain(), chain()]).prop_map(|(first, last, total, count, c)| {
+        let chains = c.map(|mut chain| {
+            chain.sort_unstable();
+            chain.insert(0, (0, total.min(2)));
+            chain.push((last.saturating_sub(first), total));
+            chain.dedup();
+            serde_json::to_string(&chain).unwrap()
+        });
+        format!(
+            r#"{{"first_ns":{first},"last_ns":{last},"total":{total},"count":{count},"intervals":{},"prefix":{},"suffix":{}}}"#,
+            chains[0], chains[1], chains[2]
+        )
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_is_accepted_on_reading_merges(text in stored()) {
+        if let Ok(curve) = serde_json::from_str::<BurstCurve>(&text) {
+            let later = BurstCurve::of(&[at(9, 3), at(u64::MAX, 5)]).unwrap();
+            let merged = curve.merge(&later).unwrap();
+            let again: BurstCurve = serde_json::from_str(&serde_json::to_string(&merged).unwrap()).unwrap();
+            prop_assert_eq!(again, merged);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -156,6 +146,14 @@ proptest! {
 
 fn at(ns: u64, work: u64) -> Arrival {
     Arrival { at: Nanos(ns), work: Work(work) }
+}
+
+#[test]
+fn random_stored_curves_are_both_refused_and_accepted() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut draw = || stored().new_tree(&mut runner).unwrap().current();
+    let accepted = (0..2000).filter(|_| serde_json::from_str::<BurstCurve>(&draw()).is_ok()).count();
+    assert!((20..1980).contains(&accepted), "{accepted} of 2000");
 }
 
 #[test]

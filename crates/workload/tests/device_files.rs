@@ -140,3 +140,24 @@ fn negative_base_latency_is_refused() {
     let message = StorageProfile::from_json(&text).unwrap_err().to_string();
     assert!(message.contains("read_s is -1"), "{message}");
 }
+
+proptest::proptest! {
+    /// A damaged file is read or refused, never a crash; what is read converts every size.
+    #[test]
+    fn damaged_files_do_no_harm(disk_file: bool, at: usize, cut: bool, byte in 0x20u8..0x7f, size: u64) {
+        let mut text = if disk_file { disk() } else { ssd() }.to_json().into_bytes();
+        let at = at % text.len();
+        if cut {
+            text.truncate(at);
+        } else {
+            text[at] = byte;
+        }
+        if let Ok(profile) = StorageProfile::from_json(std::str::from_utf8(&text).unwrap()) {
+            let mut model = profile.work_model();
+            for offset in [None, Some(0), Some(size), Some(u64::MAX)] {
+                let request = Request { offset, ..request(Op::Write, size) };
+                proptest::prop_assert!(model.work(&request).0 > 0 || size == 0);
+            }
+        }
+    }
+}

@@ -1,14 +1,11 @@
 //! Servers that workloads join and leave one at a time.
 
 use super::Refusal;
+use super::slot::Slot;
 use crate::instance::Instance;
 use crate::limits::{Method, Standing};
 use crate::server::Server;
 use model::{PerStage, Stage};
-
-/// Predicted bound ÷ budget above which a server is passed by without solving. The prediction is a lower
-/// bound when one stage dominates; the margin covers what several stages bend.
-const HOPELESS: f64 = 1.01;
 
 /// The fleet of an [`Instance`]: first-fit arrivals, departures, limits of a server chosen anew for
 /// everybody on it whenever it changes.
@@ -17,19 +14,12 @@ pub struct Fleet<'a> {
     instance: &'a Instance,
     method: Method,
     skip_full: bool,
+    /// Vacated slots keep their number and have no members.
     slots: Vec<Slot>,
     /// Servers taken from each class.
     taken: Vec<usize>,
     /// By class: rates that each workload would be given alone, where that was asked.
     alone: Vec<Vec<Option<PerStage<f64>>>>,
-}
-
-/// A server that is or was in use; numbers stay stable over departures.
-#[derive(Debug, Clone)]
-struct Slot {
-    class: usize,
-    members: Vec<usize>,
-    state: Standing,
 }
 
 impl<'a> Fleet<'a> {
@@ -43,6 +33,14 @@ impl<'a> Fleet<'a> {
             taken: vec![0; instance.classes.len()],
             alone: vec![vec![None; instance.workloads.len()]; instance.classes.len()],
         }
+    }
+
+    /// A fleet in which these servers are in use.
+    pub(super) fn of_slots(instance: &'a Instance, method: Method, slots: Vec<Slot>) -> Self {
+        let mut fleet = Self::new(instance, method);
+        slots.iter().for_each(|slot| fleet.taken[slot.class] += 1);
+        fleet.slots = slots;
+        fleet
     }
 
     /// Fast-first-fit: skips servers whose rates in force leave no room for the workload's own.
@@ -135,18 +133,8 @@ impl<'a> Fleet<'a> {
 
     /// Tries to add a workload to a server in use.
     fn join(&mut self, number: usize, workload: usize) -> bool {
-        let slot = &mut self.slots[number];
-        slot.members.push(workload);
-        match self.method.admit(self.instance, slot.class, &slot.members) {
-            Ok(state) => {
-                slot.state = state;
-                true
-            }
-            Err(_) => {
-                slot.members.pop();
-                false
-            }
-        }
+        let joined = self.slots[number].with(self.instance, self.method, workload);
+        joined.map(|slot| self.slots[number] = slot).is_some()
     }
 
     /// Opens a server of the first class that has one left and suits the workload.
@@ -176,13 +164,8 @@ impl<'a> Fleet<'a> {
             let reserved = server.reserved_rate();
             return Stage::ALL.into_iter().any(|s| reserved[s] + wanted[s] > self.instance.max_rate);
         }
-        match &self.slots[number].state {
-            Standing::Priced { ratio, prices } => {
-                let curves = self.instance.relevant(workload, class);
-                ratio + prices.cost(self.instance.budget(workload, class), curves) > HOPELESS
-            }
-            Standing::Fitted(_) => false,
-        }
+        let slot = &self.slots[number];
+        slot.is_hopeless(slot.cost(self.instance, workload))
     }
 
     /// The rates that the method would give the workload on an empty server.

@@ -2,6 +2,7 @@
 
 mod fleet;
 mod search;
+mod slot;
 
 use crate::instance::Instance;
 use crate::limits::{Blocked, Method};

@@ -1,8 +1,14 @@
-//! Packing better than first fit.
+//! Packing better than first fit: several orders, then a local search that empties one server at a time.
 
+use super::fleet::Fleet;
+use super::slot::Slot;
 use super::{Placement, place_first_fit};
 use crate::instance::Instance;
 use crate::limits::Method;
+use crate::lower_bound::{lower_bound, sizes};
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{RngExt as _, SeedableRng as _};
 
 /// In which order workloads are placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,13 +34,22 @@ impl Default for Effort {
 /// How far a search has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Effort spent and allowed.
+    /// Effort spent.
     pub spent: u64,
     /// Effort allowed.
     pub allowed: u64,
-    /// Servers of the best placement so far, when there is one.
-    pub servers: Option<usize>,
+    /// Servers of the best placement so far.
+    pub servers: usize,
 }
+
+/// Steps that a workload stays where a swap has put it.
+const TABU: u64 = 40;
+/// Attempts to empty a server without success before the search rests.
+const ATTEMPTS: usize = 12;
+/// Steps of one attempt, per workload in its pool at the start.
+const STEPS_PER_WORKLOAD: u64 = 60;
+/// Perturbations are the same in every run.
+const SEED: u64 = 1;
 
 /// Places every workload. `watch` is told of progress and may end the search early by returning false;
 /// what was found by then is returned.
@@ -42,9 +57,216 @@ pub fn place(
     instance: &Instance,
     method: Method,
     order: Order,
-    _effort: Effort,
-    _watch: &mut dyn FnMut(Progress) -> bool,
+    effort: Effort,
+    watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Placement {
     let given: Vec<usize> = (0..instance.workloads.len()).collect();
-    place_first_fit(instance, method, &given, order == Order::GivenFast)
+    if order != Order::Best {
+        return place_first_fit(instance, method, &given, order == Order::GivenFast);
+    }
+    let goal = lower_bound(instance, method).servers;
+    let sizes = sizes(instance);
+    let mut best: Option<Placement> = None;
+    for order in orders(instance, &sizes) {
+        let found = place_first_fit(instance, method, &order, false);
+        let key = |p: &Placement| (p.refused.len(), p.servers.len());
+        if best.as_ref().is_none_or(|b| key(&found) < key(b)) {
+            best = Some(found);
+        }
+        if best.as_ref().is_some_and(|b| b.refused.is_empty() && b.servers.len() <= goal) {
+            break;
+        }
+    }
+    let best = best.expect("there is at least one order");
+    if best.refused.iter().any(|r| r.alone.is_none()) || best.servers.len() <= goal {
+        return best;
+    }
+    Search::new(instance, method, sizes, effort, watch).improve(best, goal)
+}
+
+/// Orders worth trying: as given, by SLO, by size, by SLO and then size, by size over SLO.
+fn orders(instance: &Instance, sizes: &[f64]) -> Vec<Vec<usize>> {
+    let slo = |w: usize| instance.workloads[w].slo.latency.0;
+    let sorted = |key: &dyn Fn(usize) -> (f64, f64)| {
+        let mut order: Vec<usize> = (0..instance.workloads.len()).collect();
+        order.sort_by(|&a, &b| {
+            let (a, b) = (key(a), key(b));
+            a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))
+        });
+        order
+    };
+    vec![
+        sorted(&|_| (0.0, 0.0)),
+        sorted(&|w| (-sizes[w], 0.0)),
+        sorted(&|w| (slo(w), -sizes[w])),
+        sorted(&|w| (-slo(w), -sizes[w])),
+        sorted(&|w| (-sizes[w] / slo(w).sqrt(), 0.0)),
+    ]
+}
+
+struct Search<'a> {
+    instance: &'a Instance,
+    method: Method,
+    sizes: Vec<f64>,
+    effort: Effort,
+    spent: u64,
+    step: u64,
+    /// Step until which a workload may not be moved again.
+    tabu: Vec<u64>,
+    random: StdRng,
+    watch: &'a mut dyn FnMut(Progress) -> bool,
+    stopped: bool,
+}
+
+impl<'a> Search<'a> {
+    fn new(
+        instance: &'a Instance,
+        method: Method,
+        sizes: Vec<f64>,
+        effort: Effort,
+        watch: &'a mut dyn FnMut(Progress) -> bool,
+    ) -> Self {
+        Self {
+            instance,
+            method,
+            sizes,
+            effort,
+            spent: 0,
+            step: 0,
+            tabu: vec![0; instance.workloads.len()],
+            random: StdRng::seed_from_u64(SEED),
+            watch,
+            stopped: false,
+        }
+    }
+
+    /// Empties servers one after the other until the goal, the effort or the ideas are exhausted.
+    fn improve(mut self, placement: Placement, goal: usize) -> Placement {
+        let refused = placement.refused;
+        let mut best: Vec<Slot> = placement
+            .servers
+            .into_iter()
+            .map(|s| self.admit(s.class, s.members).expect("a placement's servers hold"))
+            .collect();
+        let mut failures = 0;
+        while best.len() > goal && failures < ATTEMPTS && !self.is_over(best.len()) {
+            match self.without_one_server(&best, failures) {
+                Some(fewer) => (best, failures) = (fewer, 0),
+                None => failures += 1,
+            }
+        }
+        let servers = Fleet::of_slots(self.instance, self.method, best).into_servers();
+        Placement { servers, refused }
+    }
+
+    fn is_over(&mut self, servers: usize) -> bool {
+        let progress = Progress { spent: self.spent, allowed: self.effort.0, servers };
+        self.stopped = self.stopped || self.spent >= self.effort.0 || !(self.watch)(progress);
+        self.stopped
+    }
+
+    fn admit(&mut self, class: usize, members: Vec<usize>) -> Option<Slot> {
+        self.spent += 1;
+        Slot::admit(self.instance, self.method, class, members)
+    }
+
+    /// Dissolves one server and finds room for its workloads on the others, moving more as needed.
+    fn without_one_server(&mut self, slots: &[Slot], attempt: usize) -> Option<Vec<Slot>> {
+        let mut slots = slots.to_vec();
+        let victim = self.victim(&slots, attempt);
+        let mut pool = slots.remove(victim).members;
+        let last_step = self.step + STEPS_PER_WORKLOAD * pool.len() as u64;
+        while let Some(workload) = self.take_largest(&mut pool) {
+            self.step += 1;
+            if self.step > last_step || self.is_over(slots.len() + 1) {
+                return None;
+            }
+            if !self.insert(&mut slots, workload) && !self.swap(&mut slots, &mut pool, workload) {
+                self.force(&mut slots, &mut pool, workload);
+            }
+        }
+        Some(slots)
+    }
+
+    /// The emptiest server first, then the next ones.
+    fn victim(&self, slots: &[Slot], attempt: usize) -> usize {
+        let fullness = |slot: &Slot| slot.members.iter().map(|&w| self.sizes[w]).sum::<f64>();
+        let mut order: Vec<usize> = (0..slots.len()).collect();
+        order.sort_by(|&a, &b| fullness(&slots[a]).total_cmp(&fullness(&slots[b])));
+        order[attempt % order.len()]
+    }
+
+    fn take_largest(&self, pool: &mut Vec<usize>) -> Option<usize> {
+        let largest = (0..pool.len()).max_by(|&a, &b| self.sizes[pool[a]].total_cmp(&self.sizes[pool[b]]))?;
+        Some(pool.swap_remove(largest))
+    }
+
+    /// Puts the workload on the fullest server that takes it.
+    fn insert(&mut self, slots: &mut [Slot], workload: usize) -> bool {
+        let mut order: Vec<(f64, usize)> = Vec::new();
+        for (number, slot) in slots.iter().enumerate() {
+            let cost = slot.cost(self.instance, workload);
+            if !slot.is_hopeless(cost) {
+                order.push((-(slot.ratio() + cost), number));
+            }
+        }
+        order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        for (_, number) in order {
+            let mut members = slots[number].members.clone();
+            members.push(workload);
+            if let Some(slot) = self.admit(slots[number].class, members) {
+                slots[number] = slot;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Exchanges the workload for a smaller one, the smallest possible.
+    fn swap(&mut self, slots: &mut [Slot], pool: &mut Vec<usize>, workload: usize) -> bool {
+        let mut candidates: Vec<(f64, usize, usize)> = Vec::new();
+        for (number, slot) in slots.iter().enumerate() {
+            let cost = slot.cost(self.instance, workload);
+            for &out in &slot.members {
+                let smaller = self.sizes[out] < self.sizes[workload] && self.tabu[out] <= self.step;
+                if smaller && !slot.is_hopeless(cost - slot.cost(self.instance, out)) {
+                    candidates.push((self.sizes[out], number, out));
+                }
+            }
+        }
+        candidates.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        for (_, number, out) in candidates {
+            let mut members = slots[number].members.clone();
+            members.retain(|&m| m != out);
+            members.push(workload);
+            if let Some(slot) = self.admit(slots[number].class, members) {
+                slots[number] = slot;
+                self.tabu[workload] = self.step + TABU;
+                pool.push(out);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Puts the workload on a random server and removes others from it until it fits. A class that the
+    /// workload does not suit leaves it in the pool.
+    fn force(&mut self, slots: &mut [Slot], pool: &mut Vec<usize>, workload: usize) {
+        let number = self.random.random_range(0..slots.len());
+        let mut members = slots[number].members.clone();
+        let mut out = Vec::new();
+        while let Some(&leaving) = members.choose(&mut self.random) {
+            members.retain(|&m| m != leaving);
+            out.push(leaving);
+            let mut tried = members.clone();
+            tried.push(workload);
+            if let Some(slot) = self.admit(slots[number].class, tried) {
+                slots[number] = slot;
+                pool.extend(out);
+                self.tabu[workload] = self.step + TABU;
+                return;
+            }
+        }
+        pool.push(workload);
+    }
 }

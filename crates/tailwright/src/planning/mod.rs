@@ -207,14 +207,8 @@ fn keep_placement(instance: &Instance, recipe: &Recipe, policy: &Policy) -> Resu
     Ok((Placement { servers, refused }, names, Some(changed)))
 }
 
-/// CPU time of this thread so far; wall time where the system does not tell.
+/// CPU time of this thread so far.
 fn cpu_time() -> Duration {
-    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanos = schedstat.and_then(|text| text.split_whitespace().next()?.parse().ok());
-    nanos.map_or_else(since_start, Duration::from_nanos)
-}
-
-fn since_start() -> Duration {
-    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-    START.get_or_init(Instant::now).elapsed()
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).expect("CPU time is not negative")
 }

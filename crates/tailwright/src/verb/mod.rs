@@ -1,3 +1,4 @@
 //! One module per verb: its arguments, what it calls, what it prints.
 
 pub(crate) mod plan;
+pub(crate) mod profile;

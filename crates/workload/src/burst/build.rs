@@ -10,13 +10,12 @@
 //! already: a block is skipped when a few token buckets, one per chord of that hull, never rise above
 //! their lines; a seam when its largest interval is below the hull at its shortest.
 //!
-//! O(n log n) as long as the collected hull is small beside the trace, as it is for every real trace.
-//! Memory is the hulls of O(log n) segments.
+//! O(n log n) for hulls that are small beside the trace, as those of real traces are; one more logarithm for
+//! sorting what is found otherwise. Memory is the hulls of O(log n) segments.
 
 use super::hull::{self, Point};
 use super::{Arrival, BurstCurve, BurstError};
 use std::mem::take;
-use std::num::NonZeroUsize;
 
 /// Arrivals per leaf: long enough to amortise what is done per block, short enough that the buckets'
 /// chords stay close to the hull.
@@ -26,6 +25,10 @@ const BUCKETS: usize = 8;
 /// Slack, relative to the terms, between the floating-point bucket test and the exact hull: far above the
 /// 3·BLOCK roundings of 2^-53 in a bucket, far below what would cost speed.
 const SLACK: f64 = 1e-12;
+
+/// Up to this many corners the collected hull, which real traces keep below 100, takes in what is found at
+/// once; beyond, it waits for as much as it has itself, so that rebuilding stays proportional to finding.
+const SMALL: usize = 1024;
 
 /// Consecutive blocks, joined.
 #[derive(Debug, Clone, Copy)]
@@ -103,6 +106,7 @@ impl BurstBuilder {
         while self.segments.len() > 1 {
             self.join_last();
         }
+        self.collect_all();
         let all = *self.segments.first().ok_or(BurstError::Empty)?;
         let prefix = self.afters.iter().map(|p| Point { x: p.x - all.first, y: p.y }).collect();
         let suffix =
@@ -249,11 +253,17 @@ impl BurstBuilder {
         self.collect();
     }
 
+    /// Joins what was found with the hull as soon as there is enough to pay for going through all of it.
     fn collect(&mut self) {
-        if !self.found.is_empty() {
-            self.intervals.append(&mut self.found);
-            self.intervals = hull::of_points(take(&mut self.intervals));
+        let size = self.intervals.len();
+        if !self.found.is_empty() && (size < SMALL || self.found.len() >= size) {
+            self.collect_all();
         }
+    }
+
+    fn collect_all(&mut self) {
+        self.intervals.append(&mut self.found);
+        self.intervals = hull::of_points(take(&mut self.intervals));
     }
 }
 
@@ -330,42 +340,5 @@ impl BurstCurve {
         let mut builder = BurstBuilder::new();
         builder.extend(arrivals)?;
         builder.finish()
-    }
-
-    /// As [`Self::of`], on up to `threads` cores: chunks at the same time, then merged.
-    ///
-    /// # Errors
-    /// As [`Self::of`].
-    pub fn of_parallel(arrivals: &[Arrival], threads: NonZeroUsize) -> Result<Self, BurstError> {
-        let size = arrivals.len().div_ceil(threads.get()).max(MIN_CHUNK);
-        let mut parts = std::thread::scope(|scope| {
-            let workers: Vec<_> =
-                arrivals.chunks(size).map(|chunk| scope.spawn(move || Self::of(chunk))).collect();
-            let join = |worker: std::thread::ScopedJoinHandle<'_, Result<Self, BurstError>>| {
-                worker.join().expect("a curve is computed without panicking")
-            };
-            workers.into_iter().map(join).collect::<Vec<_>>()
-        })
-        .into_iter();
-        let mut whole = parts.next().ok_or(BurstError::Empty)??;
-        for part in parts {
-            let part = part.map_err(|error| shifted(error, whole.count()))?;
-            whole = whole.merge(&part).map_err(|error| match error {
-                BurstError::Overlap { .. } => BurstError::Unsorted { index: whole.count() },
-                other => other,
-            })?;
-        }
-        Ok(whole)
-    }
-}
-
-/// Below this many arrivals a thread costs more than it saves.
-const MIN_CHUNK: usize = 16 * 1024;
-
-/// Positions in a part are positions in the whole, less what came before.
-fn shifted(error: BurstError, before: u64) -> BurstError {
-    match error {
-        BurstError::Unsorted { index } => BurstError::Unsorted { index: index + before },
-        other => other,
     }
 }

@@ -25,7 +25,7 @@ fn product(a: u64, b: u64) -> u128 {
 
 /// Extends the chain `points[base..end]` by `p`, which must not be left of it, and returns the new end.
 /// There must be room for one more.
-#[inline]
+#[inline(always)]
 pub(super) fn extend(points: &mut [Point], base: usize, mut end: usize, p: Point) -> usize {
     if end > base {
         let last = points[end - 1];
@@ -105,12 +105,21 @@ pub(super) fn minkowski(
     }
 }
 
+/// Steps along a chain before a binary search pays.
+const NEAR: usize = 8;
+
 /// Whether `p` lies on or below the chain. `hint` is the segment where the search begins and ends; queries
-/// in order of x with the same hint cost constant amortised time.
+/// in order of x may share a hint; a step costs at most the logarithm of the chain.
 #[inline]
 pub(super) fn covers(chain: &[Point], hint: &mut usize, p: Point) -> bool {
+    let mut steps = 0;
     while *hint + 1 < chain.len() && chain[*hint + 1].x <= p.x {
         *hint += 1;
+        steps += 1;
+        if steps == NEAR {
+            *hint += chain[*hint + 1..].partition_point(|q| q.x <= p.x);
+            break;
+        }
     }
     let Some(&left) = chain.get(*hint) else { return false };
     p.y <= left.y || chain.get(*hint + 1).is_some_and(|&right| under_segment(left, p, right))

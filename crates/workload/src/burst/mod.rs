@@ -20,6 +20,7 @@ mod curve;
 mod envelope;
 mod error;
 mod hull;
+mod parallel;
 mod reduce;
 mod sliding;
 

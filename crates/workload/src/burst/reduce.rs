@@ -147,13 +147,15 @@ impl RbCurve {
             if chords.len() == limit {
                 return None;
             }
-            let (slope, after, reached) = self.reach(next, at, factor);
-            chords.push(vertex(slope, at.1 + slope * at.0));
+            let (after, reached) = self.reach(next, at, factor);
+            // A corner met exactly may leave a chord of no length.
+            if reached.0 < at.0 {
+                chords.push(chord(at, reached));
+            }
             (next, at) = (after, reached);
         }
         if end.0 > 0.0 {
-            let slope = (self.total - end.1) / end.0;
-            chords.push(vertex(slope, self.total));
+            chords.push(chord(end, (0.0, self.total)));
         }
         (chords.len() <= limit).then_some(chords)
     }
@@ -173,25 +175,22 @@ impl RbCurve {
         (next, (high.0 + share * (low.0 - high.0), roof))
     }
 
-    /// The longest chord from the point `at` on b, just above corner `next`: its steepness, the corner after
-    /// its end, and its end.
-    fn reach(&self, next: usize, at: (f64, f64), factor: f64) -> (f64, usize, (f64, f64)) {
+    /// The longest chord from the point `at` on b, just above corner `next`: the corner after its end,
+    /// and its end.
+    fn reach(&self, next: usize, at: (f64, f64), factor: f64) -> (usize, (f64, f64)) {
         let mut steepness = f64::INFINITY;
         let mut above = at;
         for (k, &(r, b)) in self.corners.iter().enumerate().skip(next) {
             let run = at.0 - r;
             if at.1 + steepness * run < b {
-                return (steepness, k, crossing(above, (r, b), at, steepness));
+                return (k, crossing(above, (r, b), at, steepness));
             }
             if run > 0.0 {
                 steepness = steepness.min((factor * b - at.1) / run);
             }
             above = (r, b);
         }
-        // The last chord may end on b itself.
-        let end = self.corners[self.corners.len() - 1];
-        let direct = (end.1 - at.1) / (at.0 - end.0);
-        (direct.min(steepness), self.corners.len(), end)
+        (self.corners.len(), self.corners[self.corners.len() - 1])
     }
 }
 
@@ -219,11 +218,22 @@ fn cut(corners: &mut Vec<(f64, f64)>, burst_max: f64) {
     }
 }
 
-/// A line b = work − r·duration as a vertex: the duration rounded down, the work up, so that the line
-/// is nowhere lower for r ≥ 0.
+/// The line b = work − r·duration through two points as a vertex, where rates between the two matter. Whole
+/// nanoseconds turn it: flatter about its lower end or steeper about its upper, whichever exceeds less.
+fn chord(high: (f64, f64), low: (f64, f64)) -> Vertex {
+    let duration = (low.1 - high.1) / (high.0 - low.0);
+    let (flatter, steeper) = (duration.floor(), duration.ceil());
+    if (duration - flatter) * low.1 <= (steeper - duration) * high.1 {
+        vertex(flatter, low.1 + low.0 * flatter)
+    } else {
+        vertex(steeper, high.1 + high.0 * steeper)
+    }
+}
+
+/// A vertex of whole duration, its work rounded up.
 fn vertex(duration: f64, work: f64) -> Vertex {
     // Saturating: durations and works come from 64-bit integers.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let (duration, work) = (duration.floor() as u64, work.ceil() as u64);
+    let (duration, work) = (duration as u64, work.ceil() as u64);
     Vertex { duration: units::Nanos(duration), work: units::Work(work) }
 }

@@ -43,7 +43,8 @@ impl SlidingBurst {
     /// Adds the segment that follows, and drops what leaves the window.
     ///
     /// # Errors
-    /// As [`BurstCurve::merge`]; the window is unchanged then.
+    /// [`BurstError::Overlap`], and the window stays as it was; [`BurstError::Overflow`], and the segment is
+    /// left out.
     pub fn push(&mut self, segment: BurstCurve) -> Result<(), BurstError> {
         let newest = self.new.last().map(BurstCurve::last).or_else(|| self.old.back().map(|(last, _)| *last));
         if let Some(ends) = newest.filter(|&last| segment.first() < last) {

@@ -14,6 +14,7 @@ use units::{ByteRate, Bytes, Percentile, Seconds};
 pub const DEVICE_FORMAT: &str = "tailwright-device-1";
 /// The name of a profile whose file does not give one.
 const UNNAMED: &str = "ssd";
+const PLAIN_DATA: &str = "finite numbers and strings always serialise";
 
 #[derive(Deserialize)]
 struct Probe {
@@ -138,8 +139,6 @@ impl StorageProfile {
         serde_json::to_vec(&(DEVICE_FORMAT, DeviceForm::from(&self.device))).expect(PLAIN_DATA)
     }
 }
-
-const PLAIN_DATA: &str = "finite numbers and strings always serialise";
 
 fn parse<'text, T: Deserialize<'text>>(text: &'text str) -> Result<T, ProfileError> {
     serde_json::from_str(text).map_err(|error| ProfileError::new(format_args!("device profile: {error}")))

@@ -4,8 +4,8 @@ use units::{ByteRate, Bytes, Work};
 
 /// Requests are multiples of a sector on nearly every system; the work of these is looked up.
 const SECTOR: u64 = 512;
-/// Work is precomputed up to this request size (or the table's last entry): 32 KiB per operation.
-const PRECOMPUTED_MAX: u64 = 2 << 20;
+/// Work is precomputed up to this request size: 32 KiB in all, which stays in the nearest cache.
+const PRECOMPUTED_MAX: u64 = 1 << 20;
 const PICOS_PER_SEC: f64 = 1e12;
 /// Covers the five roundings of [`Interval::work`], so that the result is never below the exact value.
 const OUTWARD: f64 = 1.0 + 4.0 * f64::EPSILON;
@@ -121,9 +121,8 @@ pub(crate) struct SsdWork {
 
 impl SsdWork {
     pub(crate) fn new(table: &SsdTable) -> Self {
-        let last = table.rows.last().map_or(0, |row| row.request.0).min(PRECOMPUTED_MAX);
         let both = |size| [Op::Read, Op::Write].map(|op| table.work(op, Bytes(size)));
-        let sectors = (0..=last / SECTOR).map(|sector| both(sector * SECTOR)).collect();
+        let sectors = (0..=PRECOMPUTED_MAX / SECTOR).map(|sector| both(sector * SECTOR)).collect();
         Self { table: table.clone(), sectors }
     }
 

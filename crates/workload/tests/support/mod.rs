@@ -1,6 +1,9 @@
 //! Arrivals for tests and benchmarks: the real traces where they are present, and seeded synthetic ones.
 #![allow(dead_code, reason = "each test program uses its part")]
 
+pub(crate) mod definition;
+pub(crate) mod sweep;
+
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::io::Read;
@@ -83,14 +86,11 @@ pub(crate) fn synthetic(count: usize, seed: u64) -> Vec<Arrival> {
 }
 
 /// The traces one after another, `times` over, a second apart.
-pub(crate) fn concatenated<'a>(
-    traces: impl Iterator<Item = &'a [Arrival]> + Clone,
-    times: usize,
-) -> Vec<Arrival> {
+pub(crate) fn concatenated(traces: &[Vec<Arrival>], times: usize) -> Vec<Arrival> {
     let mut all = Vec::new();
     let mut start = 0;
     for _ in 0..times {
-        for trace in traces.clone() {
+        for trace in traces {
             let origin = trace[0].at.0;
             all.extend(trace.iter().map(|a| Arrival { at: Nanos(a.at.0 - origin + start), work: a.work }));
             start += trace[trace.len() - 1].at.0 - origin + 1_000_000_000;

@@ -1,0 +1,215 @@
+//! Real direct I/O on the disk below the build directory. Asserts only what holds on every machine.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tailwright_profile::{
+    Access, Fault, MeasureError, Measurement, Plan, PlanSettings, Step, Target, WritesFrom, measure,
+    measure_disk,
+};
+use units::{Bytes, Seconds};
+use workload::device::Device;
+
+const MIB: u64 = 1 << 20;
+
+/// An empty directory of this test's own.
+fn scratch(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+fn is_empty(dir: &Path) -> bool {
+    fs::read_dir(dir).unwrap().next().is_none()
+}
+
+fn open(path: &Path, access: Access) -> Result<Target, MeasureError> {
+    Target::open(path, access, 1, &mut |_| {}, &AtomicBool::new(false))
+}
+
+/// As [`open`], or `None` with a loud skip where the build directory has no direct I/O.
+fn open_or_skip(path: &Path, access: Access) -> Option<Target> {
+    match open(path, access) {
+        Err(error) if error.to_string().contains("O_DIRECT") || error.to_string().contains("in memory") => {
+            testkit::skip(&error.to_string());
+            None
+        }
+        result => Some(result.unwrap()),
+    }
+}
+
+/// Short: every repeat completes at least one request per thread however little time it has.
+fn short() -> PlanSettings {
+    PlanSettings {
+        sizes: vec![Bytes(4096), Bytes(MIB)],
+        parallelism: vec![1, 3],
+        per_cell: Seconds(0.02),
+        repeats: 2,
+        ..PlanSettings::default()
+    }
+}
+
+fn run(target: &Target, access: Access) -> Measurement {
+    let plan = Plan::new(&short(), access.ops(), target.block()).unwrap();
+    let mut steps = Vec::new();
+    let measurement = measure(target, &plan, &mut |step| steps.push(step), &AtomicBool::new(false)).unwrap();
+    let total = (plan.cells().len() * plan.repeats()) as u64;
+    assert!(steps.into_iter().eq((1..=total).map(|done| Step::Measure { done, total })));
+    measurement
+}
+
+#[test]
+fn a_created_file_becomes_a_profile_and_vanishes() {
+    let dir = scratch("create");
+    let access = Access::Create(Bytes(32 * MIB));
+    let Some(target) = open_or_skip(&dir, access) else { return };
+    assert!(is_empty(&dir), "the file has no name while it is measured");
+    assert_eq!(target.length(), Bytes(32 * MIB));
+    assert!(!target.sparse());
+
+    let measurement = run(&target, access);
+    assert!(measurement.complete());
+    for cell in measurement.cells() {
+        assert!(cell.requests >= 2 * cell.cell.parallelism as u64, "{cell:?}");
+        assert!(cell.bytes_per_s.iter().all(|&rate| rate > 0.0 && rate.is_finite()));
+        assert_eq!(cell.latencies_ns.is_empty(), cell.cell.parallelism != 1);
+    }
+    let profile = measurement.profile("scratch", WritesFrom::Measured).unwrap();
+    let Device::Ssd(table) = profile.device() else { panic!("an SSD") };
+    for op in access.ops() {
+        // 256 times the data cannot take less time, on any device.
+        assert!(table.work(*op, Bytes(MIB)) > table.work(*op, Bytes(4096)));
+        assert!(profile.base_latency(*op).0 > 0.0);
+    }
+    fs::remove_dir(&dir).unwrap();
+}
+
+#[test]
+fn reading_changes_nothing_and_overwriting_does() {
+    let dir = scratch("existing");
+    let file = dir.join("data");
+    let content: Vec<u8> = (0..16 * MIB).map(|at| at.to_le_bytes()[1]).collect();
+    fs::write(&file, &content).unwrap();
+
+    let Some(target) = open_or_skip(&file, Access::ReadOnly) else { return };
+    let reads = run(&target, Access::ReadOnly);
+    assert!(fs::read(&file).unwrap() == content, "a read-only run left the file as it was");
+    assert!(reads.rows().iter().all(|row| row.read.is_some() && row.write.is_none()));
+
+    let overwrite = Access::Overwrite { block_devices: false };
+    run(&open(&file, overwrite).unwrap(), overwrite);
+    let after = fs::read(&file).unwrap();
+    assert!(after.len() == content.len() && after != content, "same size, other content");
+    fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn holes_are_noticed() {
+    let dir = scratch("holes");
+    let file = dir.join("sparse");
+    fs::File::create(&file).unwrap().set_len(16 * MIB).unwrap();
+    if let Some(target) = open_or_skip(&file, Access::ReadOnly) {
+        assert!(target.sparse());
+    }
+    fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn refusals_name_the_remedy_and_leave_nothing() {
+    let dir = scratch("refusals");
+    let small = dir.join("small");
+    fs::write(&small, "four").unwrap();
+    let overwrite = Access::Overwrite { block_devices: false };
+    let input: [(&Path, Access, &str); 6] = [
+        (&dir.join("absent"), Access::ReadOnly, "cannot inspect"),
+        (&dir, Access::ReadOnly, "is a directory"),
+        (&small, Access::Create(Bytes(MIB)), "cannot create"),
+        (&small, Access::ReadOnly, "holds only 4B"),
+        (Path::new("/dev/null"), overwrite, "neither a regular file nor a block device"),
+        (&dir.join("absent/file"), Access::Create(Bytes(MIB)), "cannot create"),
+    ];
+    if open_or_skip(&dir, Access::Create(Bytes(MIB))).is_none() {
+        return;
+    }
+    for (path, access, part) in input {
+        let error = open(path, access).unwrap_err();
+        assert_eq!(error.fault(), Fault::Input, "{error}");
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    let error = open(&dir, Access::Create(Bytes(1 << 60))).unwrap_err();
+    assert_eq!(error.fault(), Fault::Environment);
+    assert!(error.to_string().contains("free"), "{error}");
+    fs::remove_file(&small).unwrap();
+    assert!(is_empty(&dir), "no refused file stays");
+    fs::remove_dir(&dir).unwrap();
+}
+
+#[test]
+fn memory_is_not_a_device() {
+    let memory = Path::new("/dev/shm");
+    if !memory.is_dir() {
+        testkit::skip("there is no /dev/shm");
+        return;
+    }
+    let error = open(memory, Access::Create(Bytes(MIB))).unwrap_err();
+    assert_eq!(error.fault(), Fault::Environment, "{error}");
+    assert!(error.remedy().is_some(), "{error}");
+}
+
+#[test]
+fn a_target_needs_room_for_random_offsets() {
+    let dir = scratch("tiny");
+    let access = Access::Create(Bytes(MIB));
+    let Some(target) = open_or_skip(&dir, access) else { return };
+    let plan = Plan::new(&short(), access.ops(), target.block()).unwrap();
+    let error = measure(&target, &plan, &mut |_| {}, &AtomicBool::new(false)).unwrap_err();
+    assert_eq!(error.fault(), Fault::Input);
+    assert!(error.remedy().unwrap().contains("16MiB"), "{error}");
+    fs::remove_dir(&dir).unwrap();
+}
+
+#[test]
+fn seeks_are_measured_at_every_distance() {
+    let dir = scratch("seeks");
+    let access = Access::Create(Bytes(16 * MIB));
+    let Some(target) = open_or_skip(&dir, access) else { return };
+    let (per_cell, stop) = (Duration::from_millis(5), AtomicBool::new(false));
+    let measured = measure_disk(&target, access.ops(), per_cell, 1, &mut |_| {}, &stop).unwrap().unwrap();
+    let mut distances: Vec<u64> = measured.samples.iter().map(|sample| sample.distance.0 / MIB).collect();
+    distances.dedup();
+    assert_eq!(distances, [1, 4, 12]);
+    assert!(measured.samples.iter().all(|sample| sample.response.0 > 0.0));
+    assert!(measured.write.is_some());
+
+    stop.store(true, Ordering::Relaxed);
+    assert_eq!(measure_disk(&target, access.ops(), per_cell, 1, &mut |_| {}, &stop), Ok(None));
+    fs::remove_dir(&dir).unwrap();
+}
+
+#[test]
+fn stopping_keeps_what_there_is() {
+    let dir = scratch("stop");
+    let access = Access::Create(Bytes(16 * MIB));
+    let Some(target) = open_or_skip(&dir, access) else { return };
+    let plan = Plan::new(&short(), access.ops(), target.block()).unwrap();
+    let stop = AtomicBool::new(false);
+    let mut finished = 0;
+    let measurement = measure(
+        &target,
+        &plan,
+        &mut |_| {
+            finished += 1;
+            stop.store(finished == 3, Ordering::Relaxed);
+        },
+        &stop,
+    )
+    .unwrap();
+    let repeats: usize = measurement.cells().iter().map(|cell| cell.bytes_per_s.len()).sum();
+    assert_eq!((repeats, measurement.complete()), (3, false));
+
+    let filling = Target::open(&dir, access, 1, &mut |_| {}, &stop).unwrap_err();
+    assert!(filling.to_string().contains("interrupted"), "{filling}");
+    assert!(is_empty(&dir));
+    fs::remove_dir(&dir).unwrap();
+}
