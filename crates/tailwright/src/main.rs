@@ -28,12 +28,15 @@ struct Cli {
 enum Verb {
     Plan(verb::plan::PlanArgs),
     Profile(verb::profile::ProfileArgs),
+    /// Look at, convert, cut, merge and generate request traces
+    Trace(verb::trace::TraceArgs),
 }
 
 fn run(cli: Cli) -> Result<Answer, Failure> {
     match cli.verb {
         Verb::Plan(args) => verb::plan::run(&args),
         Verb::Profile(args) => verb::profile::run(&args),
+        Verb::Trace(args) => verb::trace::run(&args),
     }
 }
 

@@ -7,12 +7,18 @@
 //!
 //! This crate knows nothing of SLOs, burst curves or policies, and prints nothing.
 
+mod cut;
 mod error;
 mod format;
+pub mod generate;
 mod read;
 mod scan;
 mod source;
+pub mod stats;
+mod write;
 
+pub use cut::{Merge, Origin, merge, scale_time, slice};
 pub use error::{ErrorKind, Place, TraceError};
 pub use format::Format;
 pub use read::{OpenOptions, TraceReader, open, read_bytes, read_from};
+pub use write::Writer;

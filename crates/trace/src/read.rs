@@ -15,6 +15,7 @@ mod text;
 mod vscsi;
 
 pub(crate) use lines::{LineParser, Parsed};
+pub(crate) use text::{FILETIME_TICK_NS, FIO_HEADER_V3, SECTOR_BYTES};
 
 use crate::error::{ErrorKind, Place, TraceError};
 use crate::format::{self, Format};
@@ -76,6 +77,8 @@ pub struct TraceReader {
     /// Arrival of the first request and of the last one, in the file's origin.
     first_and_last: Option<(Nanos, Nanos)>,
     skipped: u64,
+    /// The source gives no more; the window may.
+    source_ended: bool,
     ended: bool,
 }
 
@@ -227,6 +230,7 @@ impl TraceReader {
             progress,
             first_and_last: None,
             skipped: 0,
+            source_ended: false,
             ended: false,
         }
     }
@@ -266,25 +270,30 @@ impl TraceReader {
             if let Some(request) = self.window.as_mut().and_then(Window::pop) {
                 return Ok(Some(request));
             }
-            match (self.source.next(), &mut self.window) {
-                (Ok(Some(request)), None) => return Ok(Some(request)),
-                (Ok(Some(request)), Some(window)) => window.push(request),
-                (Ok(None), Some(window)) if !window.draining => window.draining = true,
-                (Ok(None), _) => return Ok(None),
-                (Err(fault), window) => {
-                    let forgivable = !matches!(fault.kind, ErrorKind::Io(_));
-                    if !(self.lenient && forgivable) {
-                        return Err(TraceError::new(&self.file, fault.place, fault.kind));
-                    }
+            if self.source_ended {
+                return Ok(None);
+            }
+            match self.source.next() {
+                Ok(Some(request)) => match &mut self.window {
+                    Some(window) => window.push(request),
+                    None => return Ok(Some(request)),
+                },
+                Ok(None) => self.end_source(),
+                Err(fault) if self.lenient && !matches!(fault.kind, ErrorKind::Io(_)) => {
                     self.skipped += 1;
                     if !fault.resumes {
-                        match window {
-                            Some(window) => window.draining = true,
-                            None => return Ok(None),
-                        }
+                        self.end_source();
                     }
                 }
+                Err(fault) => return Err(TraceError::new(&self.file, fault.place, fault.kind)),
             }
+        }
+    }
+
+    fn end_source(&mut self) {
+        self.source_ended = true;
+        if let Some(window) = &mut self.window {
+            window.draining = true;
         }
     }
 

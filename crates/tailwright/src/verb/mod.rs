@@ -2,3 +2,4 @@
 
 pub(crate) mod plan;
 pub(crate) mod profile;
+pub(crate) mod trace;

@@ -18,15 +18,15 @@ pub(crate) enum Verdict {
 /// Whether `line` is a record of `format`, one of the formats without a mark at the beginning.
 pub(crate) fn verdict(format: Format, line: &[u8]) -> Verdict {
     let understood = match format {
-        Format::ArrivalHex => holds_request(ArrivalHex.parse(line)),
-        Format::Msr => holds_request(Msr.parse(line)),
-        Format::Spc => holds_request(Spc.parse(line)),
+        Format::ArrivalHex => holds_request(&ArrivalHex.parse(line)),
+        Format::Msr => holds_request(&Msr.parse(line)),
+        Format::Spc => holds_request(&Spc.parse(line)),
         Format::Blkparse => !matches!(blkparse::event(line), Err(_) | Ok(Event::Summary)),
         Format::Parquet | Format::Csv | Format::Fio | Format::Vscsi => false,
     };
     if understood { Verdict::Understood } else { Verdict::NotOurs }
 }
 
-fn holds_request(parsed: Result<Parsed, &'static str>) -> bool {
+fn holds_request(parsed: &Result<Parsed, &'static str>) -> bool {
     matches!(parsed, Ok(Parsed::Request(_)))
 }

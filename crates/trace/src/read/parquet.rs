@@ -61,6 +61,9 @@ struct Row {
     response: Option<Option<u64>>,
 }
 
+/// Puts a number into its place; as the fields of [`Row`], outer `None` is invalid and inner `None` null.
+type SetNumber = fn(&mut Row, Option<Option<u64>>);
+
 /// The open columns of one row group.
 struct Group {
     numbers: [Option<Numbers>; 4],
@@ -200,7 +203,7 @@ impl Group {
         let absent = Row { offset: Some(None), response: Some(None), ..Row::default() };
         rows.clear();
         rows.resize(count, absent);
-        let set: [fn(&mut Row, Option<Option<u64>>); 4] = [
+        let set: [SetNumber; 4] = [
             |row, value| row.arrival = value.flatten(),
             |row, value| row.size = value.flatten(),
             |row, value| row.offset = value,

@@ -4,7 +4,7 @@ mod csv;
 mod fio;
 
 pub(crate) use csv::{Csv, is_header as is_csv_header};
-pub(crate) use fio::Fio;
+pub(crate) use fio::{Fio, HEADER_V3 as FIO_HEADER_V3};
 
 use super::{LineParser, Parsed};
 use crate::scan::{Fields, decimal, fixed, hexadecimal, trim};

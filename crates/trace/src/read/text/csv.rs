@@ -102,7 +102,7 @@ impl Csv {
                 Column::Op => op = op_of(field).or(op_other(field)?),
                 Column::Offset if field.is_empty() => {}
                 Column::Offset => {
-                    offset = Some(decimal(field).ok_or("an offset in whole bytes, or nothing")?)
+                    offset = Some(decimal(field).ok_or("an offset in whole bytes, or nothing")?);
                 }
                 Column::Response(_) if field.is_empty() => {}
                 Column::Response(places) => {

@@ -1,0 +1,186 @@
+//! `tailwright trace generate`.
+
+use super::OutputArgs;
+use crate::failure::{Answer, Failure};
+use trace::generate::{GenerateError, MmppState, Process, SizeMix, Synthetic};
+use units::{Bytes, Nanos};
+
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
+#[command(after_help = "The same arguments and seed give the same trace on every machine.\n\nExamples:\n  \
+    tailwright trace generate poisson --rate 500/s --duration 60s --seed 1 -o t.parquet\n  \
+    tailwright trace generate mmpp --state 50/s:2s --state 2000/s:100ms --duration 10min -o bursts.parquet\n  \
+    tailwright trace generate on-off --rate 300/s --sources 20 --shape 1.4 --duration 1h -o heavy.parquet\n  \
+    tailwright trace generate b-model --rate 300/s --bias 0.7 --duration 10min --size 4KiB:3 --size 64KiB:1 -o b.csv\n  \
+    tailwright trace generate poisson --rate 100/s --duration 24h --diurnal 0.6 --period 24h -o day.parquet")]
+pub(super) struct GenerateArgs {
+    #[command(subcommand)]
+    process: ProcessArgs,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum ProcessArgs {
+    /// Equal gaps
+    Constant {
+        #[command(flatten)]
+        rate: RateArgs,
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+    /// Exponential gaps: no burstiness beyond chance
+    Poisson {
+        #[command(flatten)]
+        rate: RateArgs,
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+    /// Markov-modulated Poisson: random stays in states with a rate each
+    Mmpp {
+        /// A state: rate and mean stay; give at least two
+        #[arg(long = "state", value_name = "RATE:STAY", value_parser = parse_state, required = true)]
+        states: Vec<MmppState>,
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+    /// Superposed on-off sources with heavy-tailed periods: bursts at all scales
+    OnOff {
+        #[command(flatten)]
+        rate: RateArgs,
+        /// Independent sources
+        #[arg(long, default_value_t = 20)]
+        sources: u32,
+        /// Mean time that a source is on
+        #[arg(long, value_name = "TIME", default_value = "100ms")]
+        on: Nanos,
+        /// Mean time that a source is off
+        #[arg(long, value_name = "TIME", default_value = "900ms")]
+        off: Nanos,
+        /// Shape of the Pareto tails, above 1; the Hurst parameter tends to (3 - shape)/2
+        #[arg(long, default_value_t = 1.4)]
+        shape: f64,
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+    /// b-model: self-similar bursts from uneven halving
+    BModel {
+        #[command(flatten)]
+        rate: RateArgs,
+        /// Share of the busier half, 0.5 (smooth) to below 1
+        #[arg(long, default_value_t = 0.7)]
+        bias: f64,
+        /// Interval that is halved; the whole duration by default
+        #[arg(long, value_name = "TIME")]
+        interval: Option<Nanos>,
+        /// How often it is halved
+        #[arg(long, default_value_t = 20)]
+        levels: u32,
+        #[command(flatten)]
+        common: CommonArgs,
+    },
+}
+
+#[derive(Debug, Clone, clap::Args)]
+struct RateArgs {
+    /// Mean arrival rate, such as 500/s
+    #[arg(long, value_parser = parse_rate)]
+    rate: f64,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+struct CommonArgs {
+    /// Length of the trace
+    #[arg(long, value_name = "TIME")]
+    duration: Nanos,
+    /// Same seed, same trace
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Request size; several with weights make a mix
+    #[arg(long = "size", value_name = "SIZE[:WEIGHT]", value_parser = parse_size, default_value = "4KiB")]
+    sizes: Vec<(Bytes, f64)>,
+    /// Probability that a request is a read
+    #[arg(long, value_name = "0..1", default_value_t = 0.7)]
+    read_share: f64,
+    /// Let the rate swing by this share around its mean, once per --period
+    #[arg(long, value_name = "0..1")]
+    diurnal: Option<f64>,
+    /// Cycle of --diurnal
+    #[arg(long, value_name = "TIME", default_value = "24h")]
+    period: Nanos,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(super) fn run(args: &GenerateArgs) -> Result<Answer, Failure> {
+    let (process, common) = process(&args.process);
+    let of = Box::new(process.clone());
+    let process = match common.diurnal {
+        Some(amplitude) => Process::Diurnal { of, period_s: common.period.as_secs(), amplitude, phase: 0.0 },
+        None => process,
+    };
+    let sizes = SizeMix::new(common.sizes.clone()).map_err(|error| wrong(&error))?;
+    let synthetic = Synthetic {
+        process,
+        sizes,
+        read_share: common.read_share,
+        duration: common.duration,
+        seed: common.seed,
+    };
+    let requests = synthetic.requests().map_err(|error| wrong(&error))?;
+    let expected = synthetic.process.mean_rate() * common.duration.as_secs();
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let bar = crate::terminal::progress(expected as u64, "generating", "requests");
+    common.output.write(bar.wrap_iter(requests).map(Ok))?;
+    bar.finish_and_clear();
+    eprintln!("seed {}", common.seed);
+    Ok(Answer::Yes)
+}
+
+fn process(args: &ProcessArgs) -> (Process, &CommonArgs) {
+    match args {
+        ProcessArgs::Constant { rate, common } => (Process::Constant { rate: rate.rate }, common),
+        ProcessArgs::Poisson { rate, common } => (Process::Poisson { rate: rate.rate }, common),
+        ProcessArgs::Mmpp { states, common } => (Process::Mmpp { states: states.clone() }, common),
+        ProcessArgs::OnOff { rate, sources, on, off, shape, common } => {
+            let (on_s, off_s) = (on.as_secs(), off.as_secs());
+            let rate_on = rate.rate * (on_s + off_s) / (on_s * f64::from(*sources));
+            (Process::OnOff { sources: *sources, rate_on, on_s, off_s, shape: *shape }, common)
+        }
+        ProcessArgs::BModel { rate, bias, interval, levels, common } => {
+            let interval_s = interval.unwrap_or(common.duration).as_secs();
+            (Process::BModel { rate: rate.rate, bias: *bias, interval_s, levels: *levels }, common)
+        }
+    }
+}
+
+fn wrong(error: &GenerateError) -> Failure {
+    Failure::bad_input(error).hint("see tailwright trace generate --help for ranges and examples")
+}
+
+/// `500/s`, `30/min`, or plain requests per second.
+fn parse_rate(text: &str) -> Result<f64, String> {
+    let (number, per_s) = match text.split_once('/') {
+        None => (text, 1.0),
+        Some((number, "s")) => (number, 1.0),
+        Some((number, "ms")) => (number, 1e3),
+        Some((number, "min")) => (number, 1.0 / 60.0),
+        Some((number, "h")) => (number, 1.0 / 3600.0),
+        Some(_) => ("", 1.0),
+    };
+    match number.trim().parse::<f64>() {
+        Ok(rate) if rate >= 0.0 && rate.is_finite() => Ok(rate * per_s),
+        _ => Err("expected a rate such as 500/s or 30/min".to_owned()),
+    }
+}
+
+fn parse_state(text: &str) -> Result<MmppState, String> {
+    let (rate, stay) = text.split_once(':').ok_or("expected a rate and a mean stay, such as 50/s:2s")?;
+    let stay: Nanos = stay.parse().map_err(|error: units::ParseError| error.to_string())?;
+    Ok(MmppState { rate: parse_rate(rate)?, stay_s: stay.as_secs() })
+}
+
+fn parse_size(text: &str) -> Result<(Bytes, f64), String> {
+    let (size, weight) = text.split_once(':').unwrap_or((text, "1"));
+    let size = size.parse().map_err(|error: units::ParseError| error.to_string())?;
+    let weight = weight.parse().map_err(|_| "expected a size with a weight, such as 64KiB:3".to_owned())?;
+    Ok((size, weight))
+}

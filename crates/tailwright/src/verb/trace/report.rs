@@ -1,0 +1,160 @@
+//! The page of `tailwright trace info --report`.
+
+use super::info::{Found, byte_rate, number, percent, quantities};
+use crate::failure::Failure;
+use plot::{Axis, Block, Chart, Column, Fact, Page, Reference, Series, Table, Unit};
+use std::path::Path;
+use trace::stats::Stats;
+use units::Seconds;
+
+/// Writes the page whole or not at all.
+pub(super) fn write(path: &Path, found: &Found) -> Result<(), Failure> {
+    let error = |e: std::io::Error| {
+        Failure::bad_input(format!("{}: {e}", path.display())).hint("check the path and its permissions")
+    };
+    let partial = path.with_extension(format!("{}.partial", std::process::id()));
+    std::fs::write(&partial, page(found).to_html()).map_err(error)?;
+    std::fs::rename(&partial, path).map_err(|e| {
+        // The page is not in place, so its remains go.
+        let _ = std::fs::remove_file(&partial);
+        error(e)
+    })?;
+    eprintln!("wrote {}", path.display());
+    Ok(())
+}
+
+fn page(found: &Found) -> Page {
+    let stats = &found.stats;
+    Page::new(format!("Trace {}", found.file))
+        .lead(format!(
+            "{} requests in {}. A Poisson stream has squared variation 1, dispersion 1 at every scale and Hurst \
+             parameter 0.5; larger is burstier.",
+            stats.count,
+            Seconds((stats.last - stats.first).as_secs())
+        ))
+        .section("", [facts(stats)])
+        .section("Arrivals over time", [requests_over_time(stats).into(), bytes_over_time(stats).into()])
+        .section("Burstiness", [Block::grid(2, [dispersion(stats).into(), gaps(stats).into()])])
+        .section("Sizes", [sizes(stats).into()])
+        .section("All quantities", [table(found).into()])
+        .footer(format!("tailwright {} · {}", env!("CARGO_PKG_VERSION"), found.file))
+}
+
+fn facts(stats: &Stats) -> Block {
+    let second = stats.at_scales.last();
+    vec![
+        Fact::new(format!("{}/s", number(stats.requests_per_sec)), "requests"),
+        Fact::new(byte_rate(stats.bytes_per_sec), "data"),
+        Fact::new(percent(Some(stats.read_share)), "of requests are reads"),
+        Fact::new(number(stats.gap_scv), "squared variation of gaps"),
+        Fact::new(number(second.and_then(|at| at.peak_to_mean)), "busiest second over mean"),
+        Fact::new(stats.hurst.map_or("-".to_owned(), |h| format!("{:.2}", h.h)), "Hurst parameter"),
+    ]
+    .into()
+}
+
+/// Values per bin of the timeline as a rate over time; the last bin may be incomplete and is left out.
+fn rate_steps(stats: &Stats, values: &[u64]) -> Vec<(f64, f64)> {
+    let bin_s = stats.timeline.bin.as_secs();
+    let complete = values.len().saturating_sub(1).max(1);
+    let rates = values.iter().take(complete).enumerate();
+    let mut points: Vec<(f64, f64)> = rates.map(|(i, &v)| (i as f64 * bin_s, v as f64 / bin_s)).collect();
+    // A step chart needs the end of its last step.
+    points.extend(points.last().map(|&(x, y)| (x + bin_s, y)));
+    points
+}
+
+fn requests_over_time(stats: &Stats) -> Chart {
+    let points = rate_steps(stats, &stats.timeline.requests);
+    let axis = Axis::linear("requests", Unit::PerSec).zero();
+    let chart = Chart::new("Requests", Axis::linear("time since the first arrival", Unit::Seconds), axis)
+        .series(Series::steps("requests", points))
+        .note(format!("Mean rate in bins of {}.", stats.timeline.bin))
+        .height(220);
+    match stats.requests_per_sec {
+        Some(mean) => chart.reference(Reference::y(mean, "mean").quiet()),
+        None => chart,
+    }
+}
+
+fn bytes_over_time(stats: &Stats) -> Chart {
+    let points = rate_steps(stats, &stats.timeline.bytes);
+    let axis = Axis::linear("data", Unit::BytesPerSec).zero();
+    let chart = Chart::new("Data", Axis::linear("time since the first arrival", Unit::Seconds), axis)
+        .series(Series::steps("data", points))
+        .note(format!("Mean rate in bins of {}.", stats.timeline.bin))
+        .height(220);
+    match stats.bytes_per_sec {
+        Some(mean) => chart.reference(Reference::y(mean, "mean").quiet()),
+        None => chart,
+    }
+}
+
+fn dispersion(stats: &Stats) -> Chart {
+    let points = stats.scales.iter().map(|s| (s.scale.as_secs(), s.dispersion));
+    let x = Axis::log("length of a bin", Unit::Seconds);
+    let chart = Chart::new("Index of dispersion for counts", x, Axis::log("variance over mean", Unit::Plain))
+        .series(Series::line("this trace", points))
+        .reference(Reference::y(1.0, "Poisson").quiet());
+    match stats.hurst {
+        Ok(h) => chart.note(format!(
+            "Rises with slope 2H − 1. Hurst parameter {:.3} ± {:.3}, from scales of {} to {}.",
+            h.h, h.standard_error, h.from, h.to
+        )),
+        Err(fault) => chart.note(format!("No Hurst parameter: {fault}.")),
+    }
+}
+
+fn gaps(stats: &Stats) -> Chart {
+    let total: u64 = stats.gaps.iter().map(|bin| bin.count).sum();
+    let mut above = total;
+    let shares = stats.gaps.iter().map(|bin| {
+        // At the start of a bin, everything from it on is at least as long.
+        let share = above as f64 / total as f64;
+        above -= bin.count;
+        (bin.from_ns as f64 / 1e9, share)
+    });
+    let points: Vec<(f64, f64)> = shares.filter(|(gap, _)| *gap > 0.0).collect();
+    let chart = Chart::new(
+        "Inter-arrival times",
+        Axis::log("gap", Unit::Seconds),
+        Axis::log("share of gaps at least as long", Unit::Percent),
+    )
+    .series(Series::line("this trace", points.clone()));
+    let (Some(rate), Some(&(shortest, _)), Some(&(longest, least))) =
+        (stats.requests_per_sec, points.first(), points.last())
+    else {
+        return chart;
+    };
+    // The exponential distribution of the same mean, as far as the trace's own range goes.
+    let exponential = (0..=200)
+        .map(|step| shortest * (longest / shortest).powf(f64::from(step) / 200.0))
+        .map(|gap| (gap, (-rate * gap).exp()))
+        .filter(move |(_, share)| *share >= least);
+    chart.series(Series::line("Poisson of the same rate", exponential))
+}
+
+fn sizes(stats: &Stats) -> Chart {
+    let mut below = 0;
+    let steps: Vec<(f64, f64)> = stats
+        .sizes
+        .counts
+        .iter()
+        .map(|entry| {
+            below += entry.count;
+            (entry.size.0 as f64, below as f64 / stats.count as f64)
+        })
+        .collect();
+    Chart::new(
+        "Sizes",
+        Axis::log("size", Unit::Bytes),
+        Axis::linear("share of requests at most as large", Unit::Percent).zero().max(1.0),
+    )
+    .series(Series::steps("requests", steps))
+    .height(260)
+}
+
+fn table(found: &Found) -> Table {
+    let empty = Table::new([Column::text("quantity"), Column::text("value")]);
+    quantities(found).into_iter().fold(empty, |table, (name, value)| table.row([name.into(), value.into()]))
+}

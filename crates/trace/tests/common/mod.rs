@@ -1,0 +1,99 @@
+//! What several tests need: arbitrary sorted requests, and folders that clean up.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use model::{Op, Request};
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tailwright_trace::{Format, OpenOptions, TraceError, Writer};
+use units::{Bytes, Nanos};
+
+/// Sorted requests with ties, gaps, and present and absent optional values.
+pub(crate) fn requests(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Request>> {
+    let gap = prop_oneof![Just(0), 1u64..1000, 1000u64..10_000_000, Just(3_600_000_000_000)];
+    let size = prop_oneof![Just(4096), 0u64..1 << 20, Just(u64::from(u32::MAX))];
+    let offset = proptest::option::of(0u64..1 << 48);
+    let response = proptest::option::of(0u64..1 << 40);
+    let one = (gap, size, any::<bool>(), offset, response);
+    proptest::collection::vec(one, len).prop_map(|rows| {
+        let mut arrival = 0;
+        let request = |(gap, size, read, offset, response): (u64, u64, bool, Option<u64>, Option<u64>)| {
+            arrival += gap;
+            let op = if read { Op::Read } else { Op::Write };
+            let response = response.map(Nanos);
+            Request { arrival: Nanos(arrival), size: Bytes(size), op, offset, response }
+        };
+        rows.into_iter().map(request).collect()
+    })
+}
+
+/// A folder of this test's own, removed at the end.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tailwright-trace-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).expect("a temporary folder");
+        Self(path)
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Names of the files in it, hidden ones too.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).expect("readable");
+        let mut names: Vec<String> =
+            entries.map(|e| e.expect("readable").file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub(crate) fn write(path: &Path, format: Format, requests: &[Request]) -> Result<u64, TraceError> {
+    let mut writer = Writer::create(path, format)?;
+    for request in requests {
+        writer.write(request)?;
+    }
+    writer.finish()
+}
+
+pub(crate) fn read(path: &Path, options: &OpenOptions) -> Result<Vec<Request>, TraceError> {
+    tailwright_trace::open(path, options)?.collect()
+}
+
+/// Reads all of `content`, whatever it is: requests or an error, never a panic. Returns how many there
+/// were before the end or the error.
+pub(crate) fn exercise(content: &[u8], format: Option<Format>, lenient: bool) -> u64 {
+    let options = OpenOptions { format, lenient, sort_window: usize::from(lenient) * 3 };
+    let Ok(reader) = tailwright_trace::read_bytes(content.to_vec(), Path::new("fuzz"), &options) else {
+        return 0;
+    };
+    let mut last = Nanos::ZERO;
+    let mut count = 0;
+    for request in reader {
+        match request {
+            Ok(request) => {
+                assert!(request.arrival >= last, "arrivals never decrease");
+                last = request.arrival;
+                count += 1;
+            }
+            Err(error) => {
+                assert!(!error.to_string().is_empty() && !error.hint().is_empty());
+                break;
+            }
+        }
+    }
+    count
+}
