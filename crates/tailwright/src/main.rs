@@ -5,6 +5,7 @@ mod failure;
 mod input;
 mod output;
 mod planning;
+mod report;
 mod terminal;
 mod verb;
 
@@ -27,6 +28,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Plan(verb::plan::PlanArgs),
+    Explain(verb::explain::ExplainArgs),
+    Demo(verb::demo::DemoArgs),
     Profile(verb::profile::ProfileArgs),
     /// Look at, convert, cut, merge and generate request traces
     Trace(verb::trace::TraceArgs),
@@ -35,6 +38,8 @@ enum Verb {
 fn run(cli: Cli) -> Result<Answer, Failure> {
     match cli.verb {
         Verb::Plan(args) => verb::plan::run(&args),
+        Verb::Explain(args) => verb::explain::run(&args),
+        Verb::Demo(args) => verb::demo::run(&args),
         Verb::Profile(args) => verb::profile::run(&args),
         Verb::Trace(args) => verb::trace::run(&args),
     }

@@ -1,6 +1,7 @@
 //! What a plan looks like: as JSON for machines, as a table for people, in words.
 
 pub(crate) mod comparison;
+pub(crate) mod derivation;
 pub(crate) mod json;
 pub(crate) mod table;
 pub(crate) mod words;

@@ -1,10 +1,12 @@
 //! From a [`Problem`] and a choice of method to a plan: the only place that calls `plan`.
 
+mod explain;
 mod policy;
 mod recipe;
 
+pub(crate) use explain::{Explanation, Neighbour, StageStep, explain};
 pub(crate) use policy::{policy_of, read as read_policy};
-pub(crate) use recipe::{MethodArgs, Recipe};
+pub(crate) use recipe::{MethodArgs, Recipe, recipe_of_policy};
 
 use crate::failure::Failure;
 use crate::input::{Footprints, Problem};

@@ -90,19 +90,12 @@ impl Recipe {
     }
 }
 
-impl MethodArgs {
-    /// The defaults of the command line.
-    pub(crate) fn defaults() -> Self {
-        Self {
-            policy: Method::Exact,
-            order: None,
-            fast_first_fit: false,
-            segments: None,
-            effort: Effort::default().0,
-            time_budget: None,
-        }
-    }
+/// The recipe of the method that made a policy.
+pub(crate) fn recipe_of_policy(policy: &model::Policy) -> Result<Recipe, Failure> {
+    parse_method(&policy.policy_name).map(Recipe::of).map_err(Failure::bad_input)
+}
 
+impl MethodArgs {
     /// The recipe, or which flags contradict each other.
     pub(crate) fn recipe(&self) -> Result<Recipe, Failure> {
         let mut recipe = Recipe::of(self.policy);

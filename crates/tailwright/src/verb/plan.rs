@@ -5,9 +5,11 @@ use crate::input::{InputArgs, Problem, characterise};
 use crate::output::comparison::{self, Compared};
 use crate::output::json::{self, Timing};
 use crate::output::{table, time, words};
-use crate::planning::{self, MethodArgs, Planned};
+use crate::planning::{self, MethodArgs, Planned, Recipe};
+use crate::report;
 use crate::terminal;
 use clap::Args;
+use model::Policy;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -68,7 +70,6 @@ pub(crate) struct PlanArgs {
 /// A plan ready to be shown.
 pub(crate) struct Outcome {
     pub(crate) problem: Problem,
-    pub(crate) footprints: crate::input::Footprints,
     pub(crate) planned: Planned,
     pub(crate) timing: Timing,
     pub(crate) compared: Vec<Compared>,
@@ -80,6 +81,9 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Answer, Failure> {
     if let Some(path) = &args.output {
         json::write(path, &document(), "policy")?;
     }
+    if let Some(path) = &args.report {
+        json::write(path, &report::html(&outcome.problem, &outcome.planned, &outcome.compared), "report")?;
+    }
     if args.json {
         terminal::print(&document());
     } else {
@@ -89,18 +93,37 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Answer, Failure> {
     Ok(outcome.answer())
 }
 
+/// Reads, plans and, if asked, compares.
+pub(crate) fn outcome(
+    input: &InputArgs,
+    recipe: &Recipe,
+    keep: Option<&Policy>,
+    compare: Compare,
+) -> Result<Outcome, Failure> {
+    let start = Instant::now();
+    let problem = input.load()?;
+    let footprints = characterise(&problem)?;
+    let planned = planning::plan(&problem, &footprints, recipe, keep)?;
+    let timing = Timing { elapsed: start.elapsed(), characterise: footprints.elapsed };
+    let compared = match compare {
+        Compare::Alone => Vec::new(),
+        Compare::WithPublished => comparison::compare(&problem, &footprints, &planned)?,
+    };
+    Ok(Outcome { problem, planned, timing, compared })
+}
+
+/// Whether other methods plan, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compare {
+    Alone,
+    WithPublished,
+}
+
 impl PlanArgs {
     fn outcome(&self) -> Result<Outcome, Failure> {
-        let start = Instant::now();
-        let recipe = self.method.recipe()?;
         let keep = self.keep.as_deref().map(planning::read_policy).transpose()?;
-        let problem = self.input.load()?;
-        let footprints = characterise(&problem)?;
-        let planned = planning::plan(&problem, &footprints, &recipe, keep.as_ref())?;
-        let timing = Timing { elapsed: start.elapsed(), characterise: footprints.elapsed };
-        let compared =
-            if self.compare { comparison::compare(&problem, &footprints, &planned)? } else { Vec::new() };
-        Ok(Outcome { problem, footprints, planned, timing, compared })
+        let compare = if self.compare { Compare::WithPublished } else { Compare::Alone };
+        outcome(&self.input, &self.method.recipe()?, keep.as_ref(), compare)
     }
 
     fn next_steps(&self, outcome: &Outcome) -> String {
@@ -122,6 +145,16 @@ impl PlanArgs {
 impl Outcome {
     pub(crate) fn answer(&self) -> Answer {
         if self.planned.placement.refused.is_empty() { Answer::Yes } else { Answer::No }
+    }
+
+    /// What machines read, and the policy file.
+    pub(crate) fn document(&self) -> String {
+        json::document(&self.problem, &self.planned, self.timing, &self.compared)
+    }
+
+    /// What browsers show.
+    pub(crate) fn page(&self) -> String {
+        report::html(&self.problem, &self.planned, &self.compared)
     }
 
     /// What people read.

@@ -1,0 +1,79 @@
+//! The numbers behind the charts.
+
+use super::View;
+use crate::output::comparison::Compared;
+use crate::output::{percent, words};
+use crate::planning::Planned;
+use model::Stage;
+use plot::{Cell, Column, Status, Table, Unit};
+
+/// Limits of all workloads, those of a server together, by priority.
+pub(super) fn limits(view: &View) -> Table {
+    let mut columns = vec![
+        Column::text("workload"),
+        Column::text("server"),
+        Column::number("priority"),
+        Column::number("percentile"),
+        Column::number("SLO"),
+        Column::number("bound"),
+        Column::number("slack"),
+    ];
+    for stage in Stage::ALL {
+        columns.extend([Column::number(format!("{stage} rate")), Column::number("burst")]);
+    }
+    let mut table = Table::new(columns);
+    let mut order = view.tightest.clone();
+    order.sort_by_key(|&w| (view.place(w).server, view.place(w).guarantee.priority, w));
+    order.into_iter().for_each(|w| table.push(row(view, w)));
+    table
+}
+
+fn row(view: &View, workload: usize) -> Vec<Cell> {
+    let place = view.place(workload);
+    let slo = view.planned.instance.workloads[workload].slo;
+    let slack = 1.0 - view.used(workload);
+    let mut cells = vec![
+        Cell::text(view.name(workload)),
+        Cell::text(&view.planned.names[place.server]),
+        Cell::number(place.guarantee.priority as f64, Unit::Plain),
+        Cell::keyed(slo.percentile.to_string(), slo.percentile.percent()),
+        Cell::number(slo.latency.0, Unit::Seconds),
+        Cell::number(place.guarantee.total, Unit::Seconds).status(Status::Good),
+        Cell::keyed(percent(slack), slack),
+    ];
+    for (_, limit) in view.planned.placement.servers[place.server].limits_of(workload).iter() {
+        cells
+            .extend([Cell::keyed(percent(limit.rate), limit.rate), Cell::number(limit.burst, Unit::Seconds)]);
+    }
+    cells
+}
+
+/// Workloads without a guarantee, why, and what would admit them.
+pub(super) fn refused(planned: &Planned) -> Table {
+    let mut table = Table::new(["workload", "SLO", "why, and what would admit it"].map(Column::text));
+    for (number, refusal) in planned.placement.refused.iter().enumerate() {
+        let workload = &planned.instance.workloads[refusal.workload];
+        table.push([
+            Cell::text(&workload.name).status(Status::Bad),
+            Cell::keyed(workload.slo.to_string(), workload.slo.latency.0),
+            Cell::text(words::refusal(planned, number)),
+        ]);
+    }
+    table
+}
+
+/// What other methods answer.
+pub(super) fn compared(rows: &[Compared], workloads: usize) -> Table {
+    let mut table =
+        Table::new([Column::text("policy"), Column::number("servers"), Column::number("admitted")]);
+    for row in rows {
+        let status = if row.workloads_admitted == workloads { Status::Good } else { Status::Bad };
+        let admitted = format!("{} of {workloads}", row.workloads_admitted);
+        table.push([
+            Cell::text(&row.policy_name),
+            Cell::number(row.servers_used as f64, Unit::Plain),
+            Cell::keyed(admitted, row.workloads_admitted as f64).status(status),
+        ]);
+    }
+    table
+}
