@@ -11,7 +11,7 @@ pub(crate) fn answer(planned: &Planned) -> String {
     let bound = planned.lower_bound.servers;
     let needed = match bound {
         0 => String::new(),
-        n if n == planned.placement.servers.len() && admitted == all => " (no plan needs fewer)".to_owned(),
+        1 => " (at least 1 is needed)".to_owned(),
         n => format!(" (at least {n} are needed)"),
     };
     if admitted == all {

@@ -4,7 +4,7 @@ use super::View;
 use crate::output::{percent, time, words};
 use calculus::ArrivalCurve;
 use model::{RateLimit, Stage};
-use plot::{Axis, Block, Chart, Marker, Reference, Series, Unit};
+use plot::{Axis, Block, Chart, Marker, Series, Unit};
 
 /// Charts that stand open, and at most per stage.
 const OPEN: usize = 12;
@@ -19,7 +19,8 @@ pub(super) fn blocks(view: &View) -> Vec<Block> {
     let mut blocks = vec![
         Block::paragraph(
             "For each rate, the least burst with which a limiter delays nothing in the trace; the mark is the \
-             chosen limit. Storage, least slack first.",
+             chosen limit. A curve begins at the mean rate, below which no burst is enough for ever, where that is near. \
+             Storage, least slack first.",
         ),
         grid(view, open, Stage::Storage),
     ];
@@ -51,16 +52,14 @@ fn chart(view: &View, workload: usize, stage: Stage) -> Chart {
     let server = &view.planned.placement.servers[view.place(workload).server];
     let limit = server.limits_of(workload)[stage];
     let on = &view.planned.instance.workloads[workload].on[server.class];
-    let mean = on.mean_rate[stage];
-    let chart = Chart::new(
+    Chart::new(
         format!("{} ({})", view.name(workload), time(view.slo(workload))),
         Axis::log("rate", Unit::Percent),
         Axis::log("burst", Unit::Seconds),
     )
     .series(Series::line("least burst", points(&on.curves[stage], limit)))
     .marker(Marker::new(limit.rate, limit.burst, format!("{}, {}", percent(limit.rate), time(limit.burst))))
-    .height(210);
-    if mean > limit.rate / SPREAD { chart.reference(Reference::x(mean, "mean").quiet()) } else { chart }
+    .height(210)
 }
 
 /// The curve around the chosen point: its corners, and enough between them for a log scale, on which

@@ -92,7 +92,7 @@ fn facts(view: &View) -> Block {
     let admitted_status = if admitted == all { Status::Good } else { Status::Bad };
     let mut facts = vec![
         Fact::new(planned.placement.servers.len().to_string(), "servers used"),
-        Fact::new(planned.lower_bound.servers.to_string(), "servers that any plan needs at least"),
+        Fact::new(planned.lower_bound.servers.to_string(), "servers needed at least"),
         Fact::new(format!("{admitted} of {all}"), "workloads admitted").status(admitted_status),
     ];
     if let Some(&workload) = view.tightest.first() {

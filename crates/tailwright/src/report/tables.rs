@@ -4,22 +4,20 @@ use super::View;
 use crate::output::comparison::Compared;
 use crate::output::{percent, words};
 use crate::planning::Planned;
-use model::Stage;
 use plot::{Cell, Column, Status, Table, Unit};
 
 /// Limits of all workloads, those of a server together, by priority.
 pub(super) fn limits(view: &View) -> Table {
     let mut columns = vec![
         Column::text("workload"),
-        Column::text("server"),
-        Column::number("priority"),
-        Column::number("percentile"),
+        Column::number("server"),
+        Column::number("prio"),
         Column::number("SLO"),
         Column::number("bound"),
         Column::number("slack"),
     ];
-    for stage in Stage::ALL {
-        columns.extend([Column::number(format!("{stage} rate")), Column::number("burst")]);
+    for stage in ["in", "storage", "out"] {
+        columns.extend([Column::number(format!("{stage} rate")), Column::number(format!("{stage} burst"))]);
     }
     let mut table = Table::new(columns);
     let mut order = view.tightest.clone();
@@ -34,11 +32,10 @@ fn row(view: &View, workload: usize) -> Vec<Cell> {
     let slack = 1.0 - view.used(workload);
     let mut cells = vec![
         Cell::text(view.name(workload)),
-        Cell::text(&view.planned.names[place.server]),
+        Cell::keyed(&view.planned.names[place.server], place.server as f64),
         Cell::number(place.guarantee.priority as f64, Unit::Plain),
-        Cell::keyed(slo.percentile.to_string(), slo.percentile.percent()),
-        Cell::number(slo.latency.0, Unit::Seconds),
-        Cell::number(place.guarantee.total, Unit::Seconds).status(Status::Good),
+        Cell::keyed(slo.to_string(), slo.latency.0),
+        Cell::number(place.guarantee.total, Unit::Seconds),
         Cell::keyed(percent(slack), slack),
     ];
     for (_, limit) in view.planned.placement.servers[place.server].limits_of(workload).iter() {

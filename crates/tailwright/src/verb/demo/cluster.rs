@@ -37,12 +37,12 @@ struct Kind {
 
 fn database(scale: f64) -> Process {
     let quiet = MmppState { rate: 40.0 * scale, stay_s: 8.0 };
-    let busy = MmppState { rate: 600.0 * scale, stay_s: 0.6 };
+    let busy = MmppState { rate: 900.0 * scale, stay_s: 0.8 };
     Process::Mmpp { states: vec![quiet, busy] }
 }
 
 fn mail(scale: f64) -> Process {
-    Process::OnOff { sources: 8, rate_on: 60.0 * scale, on_s: 0.4, off_s: 5.0, shape: 1.6 }
+    Process::OnOff { sources: 8, rate_on: 90.0 * scale, on_s: 0.4, off_s: 5.0, shape: 1.6 }
 }
 
 fn web(scale: f64) -> Process {
@@ -59,7 +59,7 @@ fn logs(scale: f64) -> Process {
 }
 
 fn backup(scale: f64) -> Process {
-    Process::OnOff { sources: 1, rate_on: 60.0 * scale, on_s: 1.2, off_s: 30.0, shape: 1.9 }
+    Process::OnOff { sources: 1, rate_on: 80.0 * scale, on_s: 1.5, off_s: 30.0, shape: 1.9 }
 }
 
 fn analytics(scale: f64) -> Process {
@@ -69,7 +69,7 @@ fn analytics(scale: f64) -> Process {
 
 fn boot(scale: f64) -> Process {
     let idle = MmppState { rate: 5.0, stay_s: 20.0 };
-    let storm = MmppState { rate: 900.0 * scale, stay_s: 0.5 };
+    let storm = MmppState { rate: 1200.0 * scale, stay_s: 0.7 };
     Process::Mmpp { states: vec![idle, storm] }
 }
 
@@ -205,8 +205,8 @@ impl Demo {
 
 fn member(number: usize, random: &mut StdRng) -> Member {
     let kind = &KINDS[number % KINDS.len()];
-    // Between a third and three times, evenly by ratio.
-    let scale = 3f64.powf(random.random::<f64>() * 2.0 - 1.0);
+    // Between half and one and a half times.
+    let scale = 0.5 + random.random::<f64>();
     let slo_ms = kind.slos_ms[random.random_range(0..kind.slos_ms.len())];
     let sizes = kind.sizes.iter().map(|(kib, weight)| (Bytes(kib << 10), *weight)).collect();
     let stream = Synthetic {

@@ -7,7 +7,7 @@ mod cluster;
 use super::plan::{Compare, outcome};
 use crate::failure::{Answer, Failure};
 use crate::input::InputArgs;
-use crate::output::{json, words};
+use crate::output::json;
 use crate::planning::Recipe;
 use crate::terminal;
 use clap::Args;
@@ -29,7 +29,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// How many workloads, 1 to 1000.
-    #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1000))]
     workloads: u32,
     /// Where it goes; an earlier demo there is replaced.
     #[arg(long, default_value = "tailwright-demo")]
@@ -90,27 +90,14 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 
 fn next_steps(dir: &Path, outcome: &super::plan::Outcome) -> String {
     let dir = dir.display();
-    let compared = outcome.compared.iter();
-    let all = outcome.planned.instance.workloads.len();
-    let servers = compared.map(|row| {
-        let short = if row.workloads_admitted < all {
-            format!(" (and {} refused)", all - row.workloads_admitted)
-        } else {
-            String::new()
-        };
-        format!("{} {}{short}", row.policy_name, words::count(row.servers_used, "server"))
-    });
-    let servers: Vec<String> = servers.collect();
-    let mut text = format!("\n{}\n\nnext:\n", servers.join(", "));
-    text.push_str(&format!("  open {dir}/plan.html                                   the plan as charts\n"));
+    let mut text = String::from("\nnext:\n");
+    text.push_str(&format!("  open {dir}/plan.html in a browser: the plan as charts\n"));
     if let Some(workload) = outcome.planned.tightest() {
         let name = &outcome.planned.instance.workloads[workload].name;
-        text.push_str(&format!(
-            "  tailwright explain {name} {dir}/cluster.toml     one bound, term by term\n"
-        ));
+        text.push_str(&format!("  tailwright explain {name} {dir}/cluster.toml\n"));
     }
     text.push_str(&format!(
-        "  edit {dir}/cluster.toml, then tailwright plan {dir}/cluster.toml --keep {dir}/plan.json\n"
+        "  change {dir}/cluster.toml and run `tailwright plan {dir}/cluster.toml --keep {dir}/plan.json`\n"
     ));
     text
 }
