@@ -18,6 +18,8 @@ pub(crate) struct Prices {
     burst: Vec<[f64; STAGES]>,
     /// `rate[l]`: what the SLOs of level l and below, and the capacity, charge for rate above level l.
     rate: Vec<[f64; STAGES]>,
+    /// What budgets and capacity pay for, whoever is there; zero in the homogeneous linear models.
+    offset: f64,
 }
 
 impl Prices {
@@ -26,27 +28,38 @@ impl Prices {
         let levels = chain.budgets.len();
         let mut burst = vec![[0.0; STAGES]; levels + 1];
         let mut rate = vec![[0.0; STAGES]; levels + 1];
-        let mut norm = 0.0;
+        let (mut norm, mut offset) = (0.0, 0.0);
         for s in 0..STAGES {
             let (slack, by_t) = rate_cap(chain, point, s);
             rate[levels][s] = 1.0 / (weight * slack);
             norm += by_t * rate[levels][s];
+            offset += rate[levels][s] * (slack + point.rates[levels - 1][s] - by_t * point.t);
         }
         for level in (0..levels).rev() {
             (burst[level], rate[level]) = (burst[level + 1], rate[level + 1]);
             latency_slacks(chain, point, level, |c| {
                 let multiplier = 1.0 / (weight * c.slack);
                 norm += c.by_t * multiplier;
+                // t·budget − slack is the bound itself; a linear one equals its gradient times the point.
+                let mut constant = c.by_t * point.t - c.slack;
                 for s in 0..STAGES {
                     burst[level][s] -= multiplier * c.by_burst[s];
                     rate[level][s] -= multiplier * c.by_rate[s];
+                    constant +=
+                        c.by_burst[s] * point.bursts[level][s] + c.by_rate[s] * point.rates_above(level)[s];
                 }
+                offset -= multiplier * constant;
             });
         }
         for price in burst.iter_mut().chain(&mut rate).flatten() {
             *price /= norm;
         }
-        Self { budgets: chain.budgets.clone(), burst, rate }
+        Self { budgets: chain.budgets.clone(), burst, rate, offset: offset / norm }
+    }
+
+    /// Nothing below this can be reached, whoever is there, before anybody's cost is added.
+    pub(crate) fn floor(&self) -> f64 {
+        -self.offset
     }
 
     /// The least that a workload with this budget and these curves adds to the objective.

@@ -1,8 +1,8 @@
 //! Limits under Eq. 5.5 itself, by the chain solver.
 
-use super::Blocked;
 use super::share::share_rate;
-use crate::chain::{Chain, LatencyModel, Lines, Outcome, Point, Precision, Prices, minimise};
+use super::{Assessment, Blocked, Rejection};
+use crate::chain::{Chain, LatencyModel, Lines, Outcome, Point, Precision, minimise};
 use crate::instance::Instance;
 use crate::server::{Level, Limits, levels};
 use calculus::{ArrivalCurve, stage_delay};
@@ -31,10 +31,13 @@ fn solve(
     class: usize,
     levels: &[Level],
     precision: Precision,
-) -> Result<(Point, Prices), Blocked> {
+) -> Result<(Point, Assessment), Blocked> {
     let chain = chain_of(instance, class, levels, LatencyModel::Exact);
     match minimise(&chain, precision) {
-        Outcome::Solved { point, prices, .. } => Ok((point, prices)),
+        Outcome::Solved { point, prices, .. } => {
+            let assessment = Assessment { ratio: point.t, prices };
+            Ok((point, assessment))
+        }
         Outcome::Overloaded(stage) => {
             let needed: f64 = chain.curves.iter().map(|c| c[stage].least_rate).sum();
             Err(Blocked::Capacity { stage, ratio: needed / instance.max_rate })
@@ -42,14 +45,14 @@ fn solve(
     }
 }
 
-/// Whether limits exist for these members: the best bound ÷ budget found and what more would cost.
-pub(super) fn assess(instance: &Instance, class: usize, members: &[usize]) -> Result<(f64, Prices), Blocked> {
+/// Whether limits exist for these members.
+pub(super) fn assess(instance: &Instance, class: usize, members: &[usize]) -> Result<Assessment, Rejection> {
     let levels = levels(instance, class, members);
-    let (point, prices) = solve(instance, class, &levels, Precision::Decide)?;
-    if point.t < 1.0 {
-        return Ok((point.t, prices));
+    let (point, assessment) = solve(instance, class, &levels, Precision::Decide)?;
+    if assessment.ratio < 1.0 {
+        return Ok(assessment);
     }
-    Err(tightest(instance, &levels, &point))
+    Err(Rejection { blocked: tightest(instance, &levels, &point), assessment: Some(assessment) })
 }
 
 /// The level that comes closest to (or exceeds most) its budget at a point.

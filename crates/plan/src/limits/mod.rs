@@ -94,23 +94,48 @@ impl Method {
         instance: &Instance,
         class: usize,
         members: &[usize],
-    ) -> Result<Standing, Blocked> {
+    ) -> Result<Standing, Rejection> {
         if *self != Self::Exact {
-            return self.fit(instance, class, members.to_vec()).map(Standing::Fitted);
+            return self
+                .fit(instance, class, members.to_vec())
+                .map(Standing::Fitted)
+                .map_err(Rejection::from);
         }
         check_base(instance, class, members)?;
-        let (ratio, prices) = exact::assess(instance, class, members)?;
-        Ok(Standing::Priced { ratio, prices })
+        exact::assess(instance, class, members).map(Standing::Assessed)
     }
 }
 
 /// What placement knows of a server in use.
 #[derive(Debug, Clone)]
 pub(crate) enum Standing {
-    /// Limits exist that reach this bound ÷ budget, and what more workload would cost there.
-    Priced { ratio: f64, prices: Prices },
+    /// Limits exist.
+    Assessed(Assessment),
     /// Limits are chosen.
     Fitted(Server),
+}
+
+/// A set of workloads on one server, judged by its tightest bound ÷ budget.
+#[derive(Debug, Clone)]
+pub(crate) struct Assessment {
+    /// The least ratio found.
+    pub(crate) ratio: f64,
+    /// What more workload would cost.
+    pub(crate) prices: Prices,
+}
+
+/// A set of workloads that do not fit on one server.
+#[derive(Debug, Clone)]
+pub(crate) struct Rejection {
+    pub(crate) blocked: Blocked,
+    /// Where the optimiser got to say more.
+    pub(crate) assessment: Option<Assessment>,
+}
+
+impl From<Blocked> for Rejection {
+    fn from(blocked: Blocked) -> Self {
+        Self { blocked, assessment: None }
+    }
 }
 
 fn check_base(instance: &Instance, class: usize, members: &[usize]) -> Result<(), Blocked> {

@@ -1,7 +1,7 @@
 //! Servers that workloads join and leave one at a time.
 
 use super::Refusal;
-use super::slot::Slot;
+use super::slot::{Change, Slot};
 use crate::instance::Instance;
 use crate::limits::{Method, Standing};
 use crate::server::Server;
@@ -56,7 +56,8 @@ impl<'a> Fleet<'a> {
             if self.slots[number].members.is_empty() || self.is_full_for(number, workload) {
                 continue;
             }
-            if self.join(number, workload) {
+            let change = Change { joins: workload, leave: &[] };
+            if self.slots[number].try_change(self.instance, self.method, change) {
                 return Ok(number);
             }
         }
@@ -65,53 +66,51 @@ impl<'a> Fleet<'a> {
 
     /// Takes over a server with its limits as they are, where they hold; otherwise as [`Fleet::settle`].
     pub fn adopt(&mut self, server: Server) -> (Option<usize>, Vec<usize>) {
-        if server.verify(self.instance).is_err() || server.members.is_empty() || !self.has_left(server.class)
+        let class = server.class;
+        let (number, displaced) = self.settle(class, &server.members);
+        if let Some(number) = number.filter(|_| displaced.is_empty() && server.verify(self.instance).is_ok())
         {
-            return self.settle(server.class, &server.members);
+            self.slots[number].state = Standing::Fitted(server);
         }
-        let slot =
-            Slot { class: server.class, members: server.members.clone(), state: Standing::Fitted(server) };
-        (Some(self.append(slot)), Vec::new())
+        (number, displaced)
     }
 
     /// Puts workloads together on a new server of a class, with new limits; if they do not all fit, those
     /// that do in the order given. Gives the server's number (`None` when nobody stays) and who found no
     /// place on it.
     pub fn settle(&mut self, class: usize, wanted: &[usize]) -> (Option<usize>, Vec<usize>) {
-        if !self.has_left(class) {
+        if wanted.is_empty() || self.taken[class] == self.instance.classes[class].count {
             return (None, wanted.to_vec());
         }
-        let (members, state, displaced) = self.refitted(class, wanted);
-        (state.map(|state| self.append(Slot { class, members, state })), displaced)
+        let (slot, displaced) = self.settled(class, wanted);
+        let number = slot.map(|slot| {
+            self.taken[class] += 1;
+            self.slots.push(slot);
+            self.slots.len() - 1
+        });
+        (number, displaced)
     }
 
-    fn has_left(&self, class: usize) -> bool {
-        self.taken[class] < self.instance.classes[class].count
-    }
-
-    fn append(&mut self, slot: Slot) -> usize {
-        self.taken[slot.class] += 1;
-        self.slots.push(slot);
-        self.slots.len() - 1
-    }
-
-    /// New limits for as many of these as fit together, all of them if possible.
-    fn refitted(&self, class: usize, wanted: &[usize]) -> (Vec<usize>, Option<Standing>, Vec<usize>) {
-        if wanted.is_empty() {
-            return (Vec::new(), None, Vec::new());
+    /// A server for as many of these as fit together, all of them if possible.
+    fn settled(&self, class: usize, wanted: &[usize]) -> (Option<Slot>, Vec<usize>) {
+        if let Ok(slot) = Slot::of(self.instance, self.method, class, wanted.to_vec()) {
+            return (Some(slot), Vec::new());
         }
-        if let Ok(state) = self.method.admit(self.instance, class, wanted) {
-            return (wanted.to_vec(), Some(state), Vec::new());
-        }
-        let (mut members, mut last, mut displaced) = (Vec::new(), None, Vec::new());
+        let (mut slot, mut displaced) = (None::<Slot>, Vec::new());
         for &workload in wanted {
-            members.push(workload);
-            match self.method.admit(self.instance, class, &members) {
-                Ok(state) => last = Some(state),
-                Err(_) => displaced.extend(members.pop()),
+            let change = Change { joins: workload, leave: &[] };
+            let stays = match &mut slot {
+                Some(slot) => slot.try_change(self.instance, self.method, change),
+                None => {
+                    slot = Slot::open(self.instance, self.method, class, workload).ok();
+                    slot.is_some()
+                }
+            };
+            if !stays {
+                displaced.push(workload);
             }
         }
-        (members, last, displaced)
+        (slot, displaced)
     }
 
     /// Removes a workload and re-optimises the server it leaves. Gives the server's number, `None` when
@@ -124,29 +123,22 @@ impl<'a> Fleet<'a> {
         if members.is_empty() {
             self.taken[class] -= 1;
         } else {
-            let standing = self.method.admit(self.instance, class, &members);
-            self.slots[number].state = standing.expect("whoever stays fits with less company");
+            let remaining = Slot::of(self.instance, self.method, class, members);
+            self.slots[number] = remaining.expect("whoever stays fits with less company");
         }
-        self.slots[number].members = members;
         Some(number)
-    }
-
-    /// Tries to add a workload to a server in use.
-    fn join(&mut self, number: usize, workload: usize) -> bool {
-        let joined = self.slots[number].with(self.instance, self.method, workload);
-        joined.map(|slot| self.slots[number] = slot).is_some()
     }
 
     /// Opens a server of the first class that has one left and suits the workload.
     fn open(&mut self, workload: usize) -> Result<usize, Refusal> {
         let (mut unsuited, mut exhausted) = (None, false);
         for class in 0..self.instance.classes.len() {
-            match self.method.admit(self.instance, class, &[workload]) {
-                Err(blocked) => unsuited = unsuited.or(Some(blocked)),
+            match Slot::open(self.instance, self.method, class, workload) {
+                Err(rejection) => unsuited = unsuited.or(Some(rejection.blocked)),
                 Ok(_) if self.taken[class] == self.instance.classes[class].count => exhausted = true,
-                Ok(state) => {
+                Ok(slot) => {
                     self.taken[class] += 1;
-                    return Ok(self.put(Slot { class, members: vec![workload], state }));
+                    return Ok(self.put(slot));
                 }
             }
         }
@@ -164,8 +156,7 @@ impl<'a> Fleet<'a> {
             let reserved = server.reserved_rate();
             return Stage::ALL.into_iter().any(|s| reserved[s] + wanted[s] > self.instance.max_rate);
         }
-        let slot = &self.slots[number];
-        slot.is_hopeless(slot.cost(self.instance, workload))
+        self.slots[number].is_hopeless(self.instance, Change { joins: workload, leave: &[] })
     }
 
     /// The rates that the method would give the workload on an empty server.
@@ -186,7 +177,7 @@ impl<'a> Fleet<'a> {
     pub fn into_numbered_servers(self) -> Vec<(usize, Server)> {
         let finish = |slot: Slot| match slot.state {
             Standing::Fitted(server) => server,
-            Standing::Priced { .. } => {
+            Standing::Assessed(_) => {
                 let fitted = self.method.fit(self.instance, slot.class, slot.members);
                 fitted.expect("admitted workloads have limits")
             }
@@ -204,5 +195,80 @@ impl<'a> Fleet<'a> {
             None => self.slots.push(slot),
         }
         number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instance::{Class, OnClass, Workload};
+    use calculus::{ArrivalCurve, Vertex};
+    use model::Slo;
+    use units::Seconds;
+
+    /// Workloads that burst `burst` seconds at every stage and promise `slo` seconds.
+    fn instance(specs: &[(f64, f64)], servers: usize) -> Instance {
+        let curve = |burst: f64| {
+            let vertices =
+                vec![Vertex { duration: 0.0, work: burst }, Vertex { duration: 10.0, work: 1.5 * burst }];
+            ArrivalCurve::new(vertices, 0.0).unwrap()
+        };
+        let workload = |(index, &(burst, slo)): (usize, &(f64, f64))| Workload {
+            name: format!("w{index}"),
+            slo: Slo::new("99.9".parse().unwrap(), Seconds(slo)).unwrap(),
+            on: vec![OnClass {
+                curves: PerStage::from_fn(|_| curve(burst)),
+                mean_rate: PerStage::from_fn(|_| 0.0),
+            }],
+        };
+        let classes = vec![Class { name: "ssd".into(), count: servers, base_latency: 0.0 }];
+        Instance::new(classes, specs.iter().enumerate().map(workload).collect(), 0.999, 0.999).unwrap()
+    }
+
+    #[test]
+    fn adopted_servers_keep_limits_that_hold() {
+        let instance = instance(&[(0.01, 0.2), (0.02, 0.4), (0.01, 0.4)], 3);
+        for method in [Method::Exact, Method::Relaxed, Method::Knee] {
+            let server = method.fit(&instance, 0, vec![0, 1]).unwrap();
+            let mut fleet = Fleet::new(&instance, method);
+            assert_eq!(fleet.adopt(server.clone()), (Some(0), vec![]));
+            assert_eq!(fleet.clone().into_numbered_servers(), [(0, server)]);
+            // An arrival changes the server as it would any other.
+            assert_eq!(fleet.arrive(2), Ok(0));
+            let servers = fleet.into_servers();
+            assert_eq!(servers[0].members, [0, 1, 2]);
+            assert_eq!(servers[0].verify(&instance), Ok(()));
+        }
+    }
+
+    #[test]
+    fn limits_that_do_not_hold_are_chosen_anew() {
+        let instance = instance(&[(0.01, 0.2), (0.02, 0.4)], 3);
+        let mut broken = Method::Exact.fit(&instance, 0, vec![0, 1]).unwrap();
+        broken.limits[0][Stage::Storage].burst = 1.0;
+        let mut fleet = Fleet::new(&instance, Method::Exact);
+        assert_eq!(fleet.adopt(broken), (Some(0), vec![]));
+        assert_eq!(fleet.into_servers()[0].verify(&instance), Ok(()));
+    }
+
+    #[test]
+    fn who_no_longer_fits_is_displaced_and_finds_another_place() {
+        // Each burst takes 0.3 s of 1 s over three stages: three fit, four do not.
+        let instance = instance(&[(0.1, 1.0); 4], 2);
+        let mut fleet = Fleet::new(&instance, Method::Exact);
+        let (number, displaced) = fleet.settle(0, &[3, 1, 0, 2]);
+        assert_eq!((number, displaced.as_slice()), (Some(0), &[2][..]));
+        assert_eq!(fleet.arrive(2), Ok(1));
+        let places: Vec<Vec<usize>> = fleet.into_servers().into_iter().map(|s| s.members).collect();
+        assert_eq!(places, [vec![3, 1, 0], vec![2]]);
+    }
+
+    #[test]
+    fn without_a_server_left_everybody_is_displaced() {
+        let instance = instance(&[(0.1, 1.0); 2], 1);
+        let mut fleet = Fleet::new(&instance, Method::Exact);
+        assert_eq!(fleet.settle(0, &[]), (None, vec![]));
+        assert_eq!(fleet.settle(0, &[0]), (Some(0), vec![]));
+        assert_eq!(fleet.settle(0, &[1]), (None, vec![1]));
     }
 }

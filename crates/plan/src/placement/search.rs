@@ -1,13 +1,13 @@
 //! Packing better than first fit: several orders, then a local search that empties one server at a time.
 
 use super::fleet::Fleet;
-use super::slot::Slot;
+use super::slot::{Change, Slot};
 use super::{Placement, place_first_fit};
 use crate::instance::Instance;
 use crate::limits::Method;
 use crate::lower_bound::{lower_bound, sizes};
 use rand::rngs::StdRng;
-use rand::seq::IndexedRandom;
+use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 
 /// In which order workloads are placed.
@@ -142,11 +142,12 @@ impl<'a> Search<'a> {
 
     /// Empties servers one after the other until the goal, the effort or the ideas are exhausted.
     fn improve(mut self, placement: Placement, goal: usize) -> Placement {
+        let (instance, method) = (self.instance, self.method);
         let refused = placement.refused;
         let mut best: Vec<Slot> = placement
             .servers
             .into_iter()
-            .map(|s| self.admit(s.class, s.members).expect("a placement's servers hold"))
+            .map(|s| Slot::of(instance, method, s.class, s.members).expect("a placement's servers hold"))
             .collect();
         let mut failures = 0;
         while best.len() > goal && failures < ATTEMPTS && !self.is_over(best.len()) {
@@ -165,9 +166,9 @@ impl<'a> Search<'a> {
         self.stopped
     }
 
-    fn admit(&mut self, class: usize, members: Vec<usize>) -> Option<Slot> {
+    fn try_change(&mut self, slot: &mut Slot, change: Change) -> bool {
         self.spent += 1;
-        Slot::admit(self.instance, self.method, class, members)
+        slot.try_change(self.instance, self.method, change)
     }
 
     /// Dissolves one server and finds room for its workloads on the others, moving more as needed.
@@ -203,44 +204,32 @@ impl<'a> Search<'a> {
 
     /// Puts the workload on the fullest server that takes it.
     fn insert(&mut self, slots: &mut [Slot], workload: usize) -> bool {
+        let change = Change { joins: workload, leave: &[] };
         let mut order: Vec<(f64, usize)> = Vec::new();
-        for (number, slot) in slots.iter().enumerate() {
-            let cost = slot.cost(self.instance, workload);
-            if !slot.is_hopeless(cost) {
-                order.push((-(slot.ratio() + cost), number));
+        for (number, slot) in slots.iter_mut().enumerate() {
+            if !slot.is_hopeless(self.instance, change) {
+                order.push((-slot.predict(self.instance, change), number));
             }
         }
         order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        for (_, number) in order {
-            let mut members = slots[number].members.clone();
-            members.push(workload);
-            if let Some(slot) = self.admit(slots[number].class, members) {
-                slots[number] = slot;
-                return true;
-            }
-        }
-        false
+        order.into_iter().any(|(_, number)| self.try_change(&mut slots[number], change))
     }
 
     /// Exchanges the workload for a smaller one, the smallest possible.
     fn swap(&mut self, slots: &mut [Slot], pool: &mut Vec<usize>, workload: usize) -> bool {
         let mut candidates: Vec<(f64, usize, usize)> = Vec::new();
         for (number, slot) in slots.iter().enumerate() {
-            let cost = slot.cost(self.instance, workload);
             for &out in &slot.members {
-                let smaller = self.sizes[out] < self.sizes[workload] && self.tabu[out] <= self.step;
-                if smaller && !slot.is_hopeless(cost - slot.cost(self.instance, out)) {
+                if self.sizes[out] < self.sizes[workload] && self.tabu[out] <= self.step {
                     candidates.push((self.sizes[out], number, out));
                 }
             }
         }
         candidates.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         for (_, number, out) in candidates {
-            let mut members = slots[number].members.clone();
-            members.retain(|&m| m != out);
-            members.push(workload);
-            if let Some(slot) = self.admit(slots[number].class, members) {
-                slots[number] = slot;
+            let change = Change { joins: workload, leave: &[out] };
+            let slot = &mut slots[number];
+            if !slot.is_hopeless(self.instance, change) && self.try_change(slot, change) {
                 self.tabu[workload] = self.step + TABU;
                 pool.push(out);
                 return true;
@@ -252,17 +241,13 @@ impl<'a> Search<'a> {
     /// Puts the workload on a random server and removes others from it until it fits. A class that the
     /// workload does not suit leaves it in the pool.
     fn force(&mut self, slots: &mut [Slot], pool: &mut Vec<usize>, workload: usize) {
-        let number = self.random.random_range(0..slots.len());
-        let mut members = slots[number].members.clone();
-        let mut out = Vec::new();
-        while let Some(&leaving) = members.choose(&mut self.random) {
-            members.retain(|&m| m != leaving);
-            out.push(leaving);
-            let mut tried = members.clone();
-            tried.push(workload);
-            if let Some(slot) = self.admit(slots[number].class, tried) {
-                slots[number] = slot;
-                pool.extend(out);
+        let slot = &mut slots[self.random.random_range(0..slots.len())];
+        let mut leaving = slot.members.clone();
+        leaving.shuffle(&mut self.random);
+        for count in 1..=leaving.len() {
+            let change = Change { joins: workload, leave: &leaving[..count] };
+            if !slot.is_hopeless(self.instance, change) && self.try_change(slot, change) {
+                pool.extend(&leaving[..count]);
                 self.tabu[workload] = self.step + TABU;
                 return;
             }

@@ -1,11 +1,16 @@
-//! A server as placement sees it: who is on it and how full it is.
+//! A server as placement sees it: who is on it, and what it has learned about who else could be.
 
+use crate::chain::Prices;
 use crate::instance::Instance;
-use crate::limits::{Method, Standing};
+use crate::limits::{Assessment, Method, Rejection, Standing};
 
-/// Predicted bound ÷ budget above which a server is passed by without solving. The prediction is a lower
-/// bound when one stage dominates; the margin covers what several stages bend.
+/// Predicted bound ÷ budget above which a change is not tried. The prediction is a lower bound when one
+/// stage dominates; the margin covers what several stages bend.
 const HOPELESS: f64 = 1.01;
+/// Failed attempts are learned from when they came this close: predictions are local.
+const NEAR: f64 = 1.1;
+/// Predictions kept per server; more cost more to look through than they save.
+const CUTS: usize = 8;
 
 /// Members and what their method says of them.
 #[derive(Debug, Clone)]
@@ -14,47 +19,110 @@ pub(super) struct Slot {
     /// In the order in which they came.
     pub(super) members: Vec<usize>,
     pub(super) state: Standing,
+    /// The best prediction first among equals: whichever rejected last stands in front.
+    cuts: Vec<Cut>,
+}
+
+/// A lower bound on the server's ratio that holds for any members: each adds at least its price.
+#[derive(Debug, Clone)]
+struct Cut {
+    /// The bound for the present members.
+    least_ratio: f64,
+    prices: Prices,
+}
+
+/// One workload in, some out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Change<'a> {
+    pub(super) joins: usize,
+    pub(super) leave: &'a [usize],
 }
 
 impl Slot {
-    /// A server for these members, if they fit together.
-    pub(super) fn admit(
+    /// A server for one workload.
+    pub(super) fn open(
+        instance: &Instance,
+        method: Method,
+        class: usize,
+        workload: usize,
+    ) -> Result<Self, Rejection> {
+        Self::of(instance, method, class, vec![workload])
+    }
+
+    /// A server for these members.
+    pub(super) fn of(
         instance: &Instance,
         method: Method,
         class: usize,
         members: Vec<usize>,
-    ) -> Option<Self> {
-        let state = method.admit(instance, class, &members).ok()?;
-        Some(Self { class, members, state })
+    ) -> Result<Self, Rejection> {
+        let state = method.admit(instance, class, &members)?;
+        let mut slot = Self { class, members, state, cuts: Vec::new() };
+        slot.remember_standing(instance);
+        Ok(slot)
     }
 
-    /// The server with one more member, if everybody's SLO still holds.
-    pub(super) fn with(&self, instance: &Instance, method: Method, workload: usize) -> Option<Self> {
-        let mut members = self.members.clone();
-        members.push(workload);
-        Self::admit(instance, method, self.class, members)
-    }
-
-    /// What a workload costs here to first order, as a share of the server; 0 where nothing is known.
-    pub(super) fn cost(&self, instance: &Instance, workload: usize) -> f64 {
-        match &self.state {
-            Standing::Priced { prices, .. } => {
-                prices.cost(instance.budget(workload, self.class), instance.relevant(workload, self.class))
+    /// Makes the change if everybody's SLO holds after it; otherwise learns from the attempt.
+    pub(super) fn try_change(&mut self, instance: &Instance, method: Method, change: Change) -> bool {
+        let mut members: Vec<usize> =
+            self.members.iter().copied().filter(|m| !change.leave.contains(m)).collect();
+        members.push(change.joins);
+        match method.admit(instance, self.class, &members) {
+            Ok(state) => {
+                for cut in &mut self.cuts {
+                    cut.least_ratio += cut.prices.of_change(instance, self.class, change);
+                }
+                (self.members, self.state) = (members, state);
+                self.remember_standing(instance);
+                true
             }
-            Standing::Fitted(_) => 0.0,
+            Err(Rejection { assessment: Some(Assessment { ratio, prices }), .. }) if ratio < NEAR => {
+                self.remember(instance, prices);
+                false
+            }
+            Err(_) => false,
         }
     }
 
-    /// Bound ÷ budget of the tightest member; 0 where nothing is known.
-    pub(super) fn ratio(&self) -> f64 {
-        match &self.state {
-            Standing::Priced { ratio, .. } => *ratio,
-            Standing::Fitted(_) => 0.0,
+    /// At least this bound ÷ budget after the change, to first order; 0 where nothing is known.
+    pub(super) fn predict(&self, instance: &Instance, change: Change) -> f64 {
+        let of_cut = |cut: &Cut| cut.least_ratio + cut.prices.of_change(instance, self.class, change);
+        self.cuts.iter().map(of_cut).fold(0.0, f64::max)
+    }
+
+    /// Whether a prediction rules the change out.
+    pub(super) fn is_hopeless(&mut self, instance: &Instance, change: Change) -> bool {
+        let class = self.class;
+        let rejects = |cut: &Cut| cut.least_ratio + cut.prices.of_change(instance, class, change) > HOPELESS;
+        match self.cuts.iter().position(rejects) {
+            Some(position) => {
+                self.cuts.swap(0, position);
+                true
+            }
+            None => false,
         }
     }
 
-    /// Whether a change of the ratio by `added` is not worth solving for.
-    pub(super) fn is_hopeless(&self, added: f64) -> bool {
-        self.ratio() + added > HOPELESS
+    fn remember_standing(&mut self, instance: &Instance) {
+        if let Standing::Assessed(Assessment { prices, .. }) = &self.state {
+            let prices = prices.clone();
+            self.remember(instance, prices);
+        }
+    }
+
+    /// In front, in place of the oldest when there are enough.
+    fn remember(&mut self, instance: &Instance, prices: Prices) {
+        let cost = |&w: &usize| prices.cost(instance.budget(w, self.class), instance.relevant(w, self.class));
+        let least_ratio = prices.floor() + self.members.iter().map(cost).sum::<f64>();
+        self.cuts.truncate(CUTS - 1);
+        self.cuts.insert(0, Cut { least_ratio, prices });
+    }
+}
+
+impl Prices {
+    /// What a change adds to the ratio at least.
+    fn of_change(&self, instance: &Instance, class: usize, change: Change) -> f64 {
+        let cost = |&w: &usize| self.cost(instance.budget(w, class), instance.relevant(w, class));
+        cost(&change.joins) - change.leave.iter().map(cost).sum::<f64>()
     }
 }
