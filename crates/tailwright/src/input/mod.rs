@@ -92,7 +92,8 @@ impl InputArgs {
             cluster.safety_margin = margin;
         }
         check(&cluster, &origin)?;
-        let profiles = cluster.servers.iter().map(profile).collect::<Result<_, _>>()?;
+        let profiles = cluster.servers.iter().map(profile).collect::<Result<Vec<_>, _>>()?;
+        profiles.iter().for_each(|profile| warn_of_percentile(&cluster, profile));
         let options =
             OpenOptions { format: self.format, lenient: self.lenient, sort_window: self.sort_window };
         Ok(Problem { cluster, profiles, options, cached: !self.no_cache, origin })
@@ -153,6 +154,19 @@ fn profile(class: &ServerClass) -> Result<StorageProfile, Failure> {
         Failure::bad_input(format_args!("{}: {error}", path.display()))
             .hint("`tailwright profile` measures a device and writes its profile")
     })
+}
+
+/// Queueing bounds hold for every request; the idle device's latency is known at one percentile only.
+fn warn_of_percentile(cluster: &Cluster, profile: &StorageProfile) {
+    let Some(known) = profile.base_latency_percentile() else { return };
+    if let Some(workload) = cluster.workloads.iter().find(|w| w.slo.percentile > known) {
+        eprintln!(
+            "warning: workload '{}' asks for {}, but the base latency of profile '{}' is known at {known} only",
+            workload.name,
+            workload.slo,
+            profile.name()
+        );
+    }
 }
 
 /// A file of text that the user named.

@@ -37,7 +37,7 @@ fn workloads(planned: &Planned) -> String {
     let mut lines = rendered.lines();
     let mut text = String::new();
     text.push_str(lines.next().unwrap_or_default());
-    text.push_str("\n");
+    text.push('\n');
     for (number, length) in lengths.into_iter().enumerate() {
         text.push_str(&format!("{}: {}\n", planned.names[number], load(planned, number)));
         for line in lines.by_ref().take(length) {

@@ -8,7 +8,7 @@ use model::{
     POLICY_FORMAT, PerStage, Policy, PolicyServer, PolicyWorkload, RateLimit, ServerClass, Stage, StageLimit,
 };
 use plan::{Instance, Server};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Names of servers by their number in a fleet.
 #[derive(Debug, Default)]
@@ -193,5 +193,26 @@ pub(crate) fn read(path: &std::path::Path) -> Result<Policy, Failure> {
     if policy.format != POLICY_FORMAT {
         return Err(bad(format!("the format is '{}', expected '{POLICY_FORMAT}'", policy.format)));
     }
-    Ok(policy)
+    match fault(&policy) {
+        Some(what) => Err(bad(what)),
+        None => Ok(policy),
+    }
+}
+
+/// What the types do not rule out.
+fn fault(policy: &Policy) -> Option<String> {
+    let repeated = |names: Vec<&str>| {
+        let mut seen = BTreeSet::new();
+        names.into_iter().find(|name| !seen.insert(*name)).map(str::to_owned)
+    };
+    if let Some(name) = repeated(policy.servers.iter().map(|s| s.name.as_str()).collect()) {
+        return Some(format!("server '{name}' is given twice"));
+    }
+    if let Some(name) = repeated(policy.workloads.iter().map(|w| w.name.as_str()).collect()) {
+        return Some(format!("workload '{name}' is given twice"));
+    }
+    let is_sound = |l: &RateLimit| (0.0..=1.0).contains(&l.rate) && l.burst.is_finite() && l.burst >= 0.0;
+    let unsound = policy.workloads.iter().find(|w| !w.limits.iter().all(|l| is_sound(&l.limit)));
+    unsound
+        .map(|w| format!("workload '{}' has a limit with a rate outside 0 to 1 or a negative burst", w.name))
 }

@@ -48,7 +48,7 @@ pub(crate) struct PlanArgs {
     #[command(flatten)]
     method: MethodArgs,
     /// Leave the workloads of this policy where they are; place new ones beside them, first fit.
-    #[arg(long, value_name = "POLICY.json")]
+    #[arg(long, value_name = "POLICY.json", conflicts_with = "order")]
     keep: Option<PathBuf>,
     /// Also plan with the published methods and show how many servers they need.
     #[arg(long)]

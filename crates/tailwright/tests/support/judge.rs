@@ -63,10 +63,10 @@ pub(crate) fn check_promises(plan: &Value) {
         for other in all.iter().filter(|w| w.server == who.server) {
             assert_eq!(who.priority < other.priority, who.slo_s < other.slo_s, "{who:?} {other:?}");
         }
-        for stage in 0..STAGES.len() {
+        for (stage, name) in STAGES.iter().enumerate() {
             let rates = all.iter().filter(|w| w.server == who.server).map(|w| w.limits[stage].0);
             let sum: f64 = rates.sum();
-            assert!(sum <= 0.999 * (1.0 + 1e-9), "{} {}: {sum}", who.server, STAGES[stage]);
+            assert!(sum <= 0.999 * (1.0 + 1e-9), "{} {name}: {sum}", who.server);
         }
     }
 }
