@@ -118,17 +118,21 @@ fn servers(planned: &Planned) -> String {
     table.render()
 }
 
-/// Refused workloads with why, and what would admit them.
-pub(crate) fn refused(planned: &Planned) -> String {
+/// Refused workloads in the short form.
+const REFUSED_SHOWN: usize = 15;
+
+/// Refused workloads with why, and what would admit them; the first of many unless `detailed`.
+pub(crate) fn refused(planned: &Planned, detailed: bool) -> String {
+    let refused = &planned.placement.refused;
+    let shown = if detailed { refused.len() } else { refused.len().min(REFUSED_SHOWN) };
     let mut text = String::new();
-    for (number, refusal) in planned.placement.refused.iter().enumerate() {
+    for (number, refusal) in refused.iter().enumerate().take(shown) {
         let workload = &planned.instance.workloads[refusal.workload];
-        text.push_str(&format!(
-            "not admitted: {} ({}): {}\n",
-            workload.name,
-            workload.slo,
-            words::refusal(planned, number)
-        ));
+        let why = words::refusal(planned, number);
+        text.push_str(&format!("not admitted: {} ({}): {why}\n", workload.name, workload.slo));
+    }
+    if shown < refused.len() {
+        text.push_str(&format!("and {} more (--all lists them)\n", refused.len() - shown));
     }
     text
 }

@@ -49,7 +49,7 @@ pub(crate) fn why(planned: &Planned, refusal: &Refusal) -> String {
 fn why_blocked(blocked: &Blocked) -> String {
     match blocked {
         Blocked::Capacity { stage, ratio } => {
-            format!("the rate that it needs is {} of what {stage} can do", percent(*ratio))
+            format!("its SLO takes a rate of {} of what {stage} can do", percent(*ratio))
         }
         Blocked::Latency { slo, ratio, stage } => format!(
             "its bound would be {}, above its SLO of {}; most of it is {stage}",
@@ -98,7 +98,7 @@ mod tests {
         for (blocked, text) in [
             (
                 Blocked::Capacity { stage: Stage::Storage, ratio: 1.25 },
-                "the rate that it needs is 125.0% of what storage can do",
+                "its SLO takes a rate of 125.0% of what storage can do",
             ),
             (
                 Blocked::Latency { slo: 0.1, ratio: 1.5, stage: Stage::NetworkOut },

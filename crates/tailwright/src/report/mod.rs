@@ -54,7 +54,7 @@ pub(crate) fn html(problem: &Problem, planned: &Planned, compared: &[Compared]) 
     let view = View::new(planned);
     let mut page = Page::new(title(planned)).lead(lead(planned)).section("", [facts(&view)]);
     if !planned.placement.refused.is_empty() {
-        page = page.section("Not admitted", [tables::refused(planned).into()]);
+        page = page.section("Not admitted", tables::refused(planned));
     }
     if !compared.is_empty() {
         page = page.section("Compared with published methods", comparison(compared, planned));
@@ -71,7 +71,7 @@ pub(crate) fn html(problem: &Problem, planned: &Planned, compared: &[Compared]) 
 fn title(planned: &Planned) -> String {
     format!(
         "{} on {}",
-        words::count(planned.instance.workloads.len(), "workload"),
+        words::count(planned.admitted(), "workload"),
         words::count(planned.placement.servers.len(), "server")
     )
 }

@@ -37,7 +37,7 @@ fn burst(view: &View) -> Bars {
 
 fn table(view: &View) -> Table {
     let mut columns =
-        vec![Column::text("server"), Column::number("workloads"), Column::number("tightest bound / SLO")];
+        vec![Column::name("server"), Column::number("workloads"), Column::number("tightest bound / SLO")];
     columns.extend(Stage::ALL.map(|stage| Column::number(format!("mean load, {stage}"))));
     columns.extend(Stage::ALL.map(|stage| Column::number(format!("reserved, {stage}"))));
     let mut table = Table::new(columns);

@@ -4,13 +4,14 @@ use super::View;
 use crate::output::comparison::Compared;
 use crate::output::{percent, words};
 use crate::planning::Planned;
-use plot::{Cell, Column, Status, Table, Unit};
+use plot::{Block, Cell, Column, Status, Table, Unit};
+use std::ops::Range;
 
 /// Limits of all workloads, those of a server together, by priority.
 pub(super) fn limits(view: &View) -> Table {
     let mut columns = vec![
-        Column::text("workload"),
-        Column::number("server"),
+        Column::name("workload"),
+        Column::name("server"),
         Column::number("prio"),
         Column::number("SLO"),
         Column::number("bound"),
@@ -45,11 +46,26 @@ fn row(view: &View, workload: usize) -> Vec<Cell> {
     cells
 }
 
+/// Refused workloads that stand open; the others are behind a fold.
+const REFUSED_OPEN: usize = 12;
+
 /// Workloads without a guarantee, why, and what would admit them.
-pub(super) fn refused(planned: &Planned) -> Table {
-    let mut table = Table::new(["workload", "SLO", "why, and what would admit it"].map(Column::text));
-    for (number, refusal) in planned.placement.refused.iter().enumerate() {
-        let workload = &planned.instance.workloads[refusal.workload];
+pub(super) fn refused(planned: &Planned) -> Vec<Block> {
+    let count = planned.placement.refused.len();
+    let open = count.min(REFUSED_OPEN);
+    let mut blocks = vec![refused_some(planned, 0..open).into()];
+    if open < count {
+        let summary = words::count(count - open, "more workload");
+        blocks.push(Block::fold(summary, [refused_some(planned, open..count).into()]));
+    }
+    blocks
+}
+
+fn refused_some(planned: &Planned, numbers: Range<usize>) -> Table {
+    let why = Column::text("why, and what would admit it");
+    let mut table = Table::new([Column::name("workload"), Column::name("SLO"), why]);
+    for number in numbers {
+        let workload = &planned.instance.workloads[planned.placement.refused[number].workload];
         table.push([
             Cell::text(&workload.name).status(Status::Bad),
             Cell::keyed(workload.slo.to_string(), workload.slo.latency.0),
@@ -62,7 +78,7 @@ pub(super) fn refused(planned: &Planned) -> Table {
 /// What other methods answer.
 pub(super) fn compared(rows: &[Compared], workloads: usize) -> Table {
     let mut table =
-        Table::new([Column::text("policy"), Column::number("servers"), Column::number("admitted")]);
+        Table::new([Column::name("policy"), Column::number("servers"), Column::number("admitted")]);
     for row in rows {
         let status = if row.workloads_admitted == workloads { Status::Good } else { Status::Bad };
         let admitted = format!("{} of {workloads}", row.workloads_admitted);

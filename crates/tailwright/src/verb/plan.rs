@@ -173,7 +173,7 @@ impl Outcome {
         }
         if !planned.placement.refused.is_empty() {
             text.push('\n');
-            text.push_str(&table::refused(planned));
+            text.push_str(&table::refused(planned, detailed));
         }
         if let Some(changed) = &planned.changed {
             let list = if changed.is_empty() { "none".to_owned() } else { changed.join(", ") };

@@ -254,17 +254,19 @@ fn profile() -> StorageProfile {
         write: rate(write),
     };
     let rows = [
-        (4, 160.0, 110.0),
-        (8, 230.0, 160.0),
-        (16, 300.0, 210.0),
-        (64, 400.0, 290.0),
-        (256, 460.0, 340.0),
-        (1024, 480.0, 360.0),
+        (4, 60.0, 35.0),
+        (8, 95.0, 60.0),
+        (16, 140.0, 90.0),
+        (64, 210.0, 140.0),
+        (256, 260.0, 180.0),
+        (1024, 280.0, 200.0),
     ];
     let table = SsdTable::new(rows.map(row).to_vec()).expect("the table ascends");
     let percentile = "99.9".parse().expect("a percentile");
     StorageProfile::new("demo-ssd", Device::Ssd(table))
-        .with_source("Invented for `tailwright demo`: plausible for a SATA SSD, not measured on one.")
+        .with_source(
+            "Invented for `tailwright demo`: plausible for a SATA SSD behind a storage stack, not measured.",
+        )
         .with_base_latency(BaseLatency { percentile, read: Seconds(0.0015), write: Seconds(0.002) })
 }
 

@@ -26,7 +26,7 @@ const MARKER: &str = ".tailwright-demo";
 )]
 pub(crate) struct DemoArgs {
     /// The same seed gives the same cluster.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 5)]
     seed: u64,
     /// How many workloads, 1 to 1000.
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1000))]
