@@ -44,6 +44,8 @@ pub struct PolicyWorkload {
     pub priority: Option<u32>,
     /// What was asked for.
     pub slo: Slo,
+    /// The SLO's percentile, 0–100.
+    pub slo_percentile: f64,
     /// The SLO's latency, seconds.
     pub slo_s: f64,
     /// The guaranteed latency, seconds, when admitted; never above `slo_s`.
@@ -63,6 +65,11 @@ pub struct StageLimit {
     /// The bucket, relative to the stage's capacity.
     #[serde(flatten)]
     pub limit: RateLimit,
+    /// The rate in base units of the stage per second: bytes on the network, seconds of device time on
+    /// storage.
+    pub rate_per_s: f64,
+    /// The burst in base units of the stage: bytes on the network, seconds of device time on storage.
+    pub burst_work: f64,
 }
 
 /// A token bucket normalised by a stage's capacity (thesis §2.3.1: r = 1 is full utilisation).

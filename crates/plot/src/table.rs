@@ -8,18 +8,30 @@ use crate::xml::Xml;
 #[derive(Debug, Clone)]
 pub struct Column {
     heading: String,
-    numeric: bool,
+    setting: Setting,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Setting {
+    Words,
+    Name,
+    Number,
 }
 
 impl Column {
     /// A column of words, set left.
     pub fn text(heading: impl Into<String>) -> Self {
-        Self { heading: heading.into(), numeric: false }
+        Self { heading: heading.into(), setting: Setting::Words }
+    }
+
+    /// A column of short names, set left and never broken over lines.
+    pub fn name(heading: impl Into<String>) -> Self {
+        Self { heading: heading.into(), setting: Setting::Name }
     }
 
     /// A column of numbers, set right.
     pub fn number(heading: impl Into<String>) -> Self {
-        Self { heading: heading.into(), numeric: true }
+        Self { heading: heading.into(), setting: Setting::Number }
     }
 }
 
@@ -54,8 +66,8 @@ impl Cell {
         self
     }
 
-    fn write(&self, xml: &mut Xml, numeric: bool) {
-        let class = format!("{} {}", class_of(numeric), self.status.map_or("", Status::class));
+    fn write(&self, xml: &mut Xml, setting: Setting) {
+        let class = format!("{} {}", setting.class(), self.status.map_or("", Status::class));
         let mut attributes = vec![("class", class.trim().into())];
         if let Some(key) = self.key.filter(|k| !k.is_nan()) {
             let key = if key.is_infinite() { "Infinity".to_owned() } else { key.to_string() };
@@ -142,7 +154,7 @@ impl Table {
         xml.within("thead", &[], |xml| {
             xml.within("tr", &[], |xml| {
                 for column in &self.columns {
-                    let class = class_of(column.numeric);
+                    let class = column.setting.class();
                     xml.text("th", &[("class", class.into()), ("scope", "col".into())], &column.heading);
                 }
             });
@@ -152,12 +164,18 @@ impl Table {
     fn write_row(&self, xml: &mut Xml, row: &[Cell]) {
         xml.within("tr", &[], |xml| {
             for (cell, column) in row.iter().zip(&self.columns) {
-                cell.write(xml, column.numeric);
+                cell.write(xml, column.setting);
             }
         });
     }
 }
 
-fn class_of(numeric: bool) -> &'static str {
-    if numeric { "num" } else { "word" }
+impl Setting {
+    fn class(self) -> &'static str {
+        match self {
+            Self::Words => "word",
+            Self::Name => "name",
+            Self::Number => "num",
+        }
+    }
 }

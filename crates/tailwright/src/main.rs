@@ -2,6 +2,10 @@
 //! leaves every decision to the crate named like the verb.
 
 mod failure;
+mod input;
+mod output;
+mod planning;
+mod report;
 mod terminal;
 mod verb;
 
@@ -23,21 +27,21 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-<<<<<<< HEAD
+    Plan(verb::plan::PlanArgs),
+    Explain(verb::explain::ExplainArgs),
+    Demo(verb::demo::DemoArgs),
     Profile(verb::profile::ProfileArgs),
-=======
     /// Look at, convert, cut, merge and generate request traces
     Trace(verb::trace::TraceArgs),
->>>>>>> wt-trace
 }
 
 fn run(cli: Cli) -> Result<Answer, Failure> {
     match cli.verb {
-<<<<<<< HEAD
+        Verb::Plan(args) => verb::plan::run(&args),
+        Verb::Explain(args) => verb::explain::run(&args),
+        Verb::Demo(args) => verb::demo::run(&args),
         Verb::Profile(args) => verb::profile::run(&args),
-=======
         Verb::Trace(args) => verb::trace::run(&args),
->>>>>>> wt-trace
     }
 }
 

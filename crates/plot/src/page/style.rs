@@ -57,6 +57,7 @@ th,td{padding:5px 22px 5px 0;text-align:left;vertical-align:baseline;border-bott
 th:last-child,td:last-child{padding-right:0}
 th{color:var(--soft);font-weight:500;border-bottom-color:var(--line);white-space:nowrap}
 td.word{max-width:26em;overflow-wrap:anywhere}
+.name{text-align:left;white-space:nowrap}
 .num{text-align:right;white-space:nowrap}
 th[tabindex]{cursor:pointer}
 th[aria-sort=ascending]::after{content:" ↑"}

@@ -1,7 +1,7 @@
 //! One module per verb: its arguments, what it calls, what it prints.
 
-<<<<<<< HEAD
+pub(crate) mod demo;
+pub(crate) mod explain;
+pub(crate) mod plan;
 pub(crate) mod profile;
-=======
 pub(crate) mod trace;
->>>>>>> wt-trace

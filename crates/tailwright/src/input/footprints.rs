@@ -1,0 +1,143 @@
+//! Reading traces into footprints, in parallel, reusing what is known.
+
+use super::Problem;
+use super::cache::{Cache, Entry, key};
+use crate::failure::Failure;
+use crate::terminal;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use units::Seconds;
+use workload::device::{NetworkModel, StorageProfile};
+use workload::{Footprint, FootprintBuilder};
+
+/// What every workload asks of every class of server.
+#[derive(Debug)]
+pub(crate) struct Footprints {
+    known: Vec<Footprint>,
+    /// By class, then workload: index into `known`.
+    index: Vec<Vec<usize>>,
+    /// Wall time of reading.
+    pub(crate) elapsed: Duration,
+}
+
+impl Footprints {
+    /// A workload's footprint with the storage of a class.
+    pub(crate) fn of(&self, class: usize, workload: usize) -> &Footprint {
+        &self.known[self.index[class][workload]]
+    }
+}
+
+/// A trace to be read for a device.
+struct Job<'a> {
+    trace: &'a Path,
+    profile: &'a StorageProfile,
+}
+
+/// Where a footprint came from.
+struct Outcome {
+    entry: Entry,
+    reused: bool,
+}
+
+/// Reads the traces of a problem, each once per kind of device, and says on stderr how that went.
+pub(crate) fn characterise(problem: &Problem) -> Result<Footprints, Failure> {
+    let start = Instant::now();
+    let (jobs, index) = jobs(problem);
+    let cache = if problem.cached { Cache::of_user() } else { Cache::off() };
+    let outcomes = run(problem, &jobs, &cache)?;
+    let elapsed = start.elapsed();
+    report(&jobs, &outcomes, elapsed);
+    let known = outcomes.into_iter().map(|outcome| outcome.entry.footprint).collect();
+    Ok(Footprints { known, index, elapsed })
+}
+
+/// Each trace once per work model: workloads and classes may share.
+fn jobs(problem: &Problem) -> (Vec<Job<'_>>, Vec<Vec<usize>>) {
+    let mut jobs = Vec::new();
+    let mut numbers = BTreeMap::new();
+    let mut index = Vec::new();
+    for profile in &problem.profiles {
+        let device = profile.work_key();
+        let row = problem.cluster.workloads.iter().map(|workload| {
+            *numbers.entry((device.clone(), workload.trace.as_path())).or_insert_with(|| {
+                jobs.push(Job { trace: &workload.trace, profile });
+                jobs.len() - 1
+            })
+        });
+        index.push(row.collect());
+    }
+    (jobs, index)
+}
+
+/// Runs the jobs on all cores. The error reported is that of the first job that fails, whatever the
+/// timing: jobs start in order, so all before it have been started.
+fn run(problem: &Problem, jobs: &[Job], cache: &Cache) -> Result<Vec<Outcome>, Failure> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(BTreeMap::new());
+    let bar = terminal::progress(jobs.len() as u64, "reading traces", "traces");
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(number) else { break };
+                    let result = job.run(problem, cache);
+                    if result.is_err() {
+                        next.store(jobs.len(), Ordering::Relaxed);
+                    }
+                    results.lock().expect("no job panics").insert(number, result);
+                    bar.inc(1);
+                }
+            });
+        }
+    });
+    bar.finish_and_clear();
+    results.into_inner().expect("no job panics").into_values().collect()
+}
+
+impl Job<'_> {
+    fn run(&self, problem: &Problem, cache: &Cache) -> Result<Outcome, Failure> {
+        let network = NetworkModel::default();
+        // A trace that cannot be hashed is reported by whoever reads it as a trace.
+        let key =
+            cache.is_on().then(|| key(self.trace, &problem.options, self.profile, &network).ok()).flatten();
+        if let Some(entry) = key.as_ref().and_then(|key| cache.get(key)) {
+            return Ok(Outcome { entry, reused: true });
+        }
+        let entry = self.read(problem, network)?;
+        if let Some(key) = key {
+            cache.put(&key, &entry);
+        }
+        Ok(Outcome { entry, reused: false })
+    }
+
+    fn read(&self, problem: &Problem, network: NetworkModel) -> Result<Entry, Failure> {
+        let wrong = |error: trace::TraceError| Failure::bad_input(&error).hint(error.hint());
+        let mut reader = trace::open(self.trace, &problem.options).map_err(wrong)?;
+        let mut builder = FootprintBuilder::new(network, self.profile);
+        let burst = |error| Failure::bad_input(format_args!("{}: {error}", self.trace.display()));
+        for request in reader.by_ref() {
+            builder.push(&request.map_err(wrong)?).map_err(burst)?;
+        }
+        Ok(Entry { skipped: reader.skipped(), footprint: builder.finish().map_err(burst)? })
+    }
+}
+
+fn report(jobs: &[Job], outcomes: &[Outcome], elapsed: Duration) {
+    let reused = outcomes.iter().filter(|outcome| outcome.reused).count();
+    let requests: u64 = outcomes.iter().map(|outcome| outcome.entry.footprint.requests()).sum();
+    eprintln!(
+        "traces: {} read, {reused} reused, {requests} requests in {}",
+        outcomes.len() - reused,
+        Seconds(elapsed.as_secs_f64())
+    );
+    for (job, outcome) in jobs.iter().zip(outcomes) {
+        if outcome.entry.skipped > 0 {
+            eprintln!("warning: {}: {} requests skipped", job.trace.display(), outcome.entry.skipped);
+        }
+    }
+}

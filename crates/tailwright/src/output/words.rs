@@ -1,0 +1,116 @@
+//! A plan's answers as sentences.
+
+use crate::output::{percent, time};
+use crate::planning::Planned;
+use plan::{Blocked, Change, Refusal};
+
+/// The answer in one sentence.
+pub(crate) fn answer(planned: &Planned) -> String {
+    let (all, admitted) = (planned.instance.workloads.len(), planned.admitted());
+    let servers = count(planned.placement.servers.len(), "server");
+    let bound = planned.lower_bound.servers;
+    let needed = match bound {
+        0 => String::new(),
+        1 => " (at least 1 is needed)".to_owned(),
+        n => format!(" (at least {n} are needed)"),
+    };
+    if admitted == all {
+        format!("{admitted} of {all} workloads fit on {servers}{needed}")
+    } else {
+        let without = if admitted + 1 == all { "1 has" } else { &format!("{} have", all - admitted) };
+        format!("{admitted} of {all} workloads fit on {servers}; {without} no guarantee")
+    }
+}
+
+/// Why a workload has no place and what would give it one; `number` counts refusals.
+pub(crate) fn refusal(planned: &Planned, number: usize) -> String {
+    let refusal = &planned.placement.refused[number];
+    let mut text = why(planned, refusal);
+    let changes = planned.advice.get(number).map_or(&[][..], Vec::as_slice);
+    if !changes.is_empty() {
+        let changes: Vec<String> = changes.iter().map(|c| change(planned, refusal, c)).collect();
+        text.push_str("; it would be admitted with ");
+        text.push_str(&changes.join(", or "));
+    }
+    text
+}
+
+/// Why a workload has no place.
+pub(crate) fn why(planned: &Planned, refusal: &Refusal) -> String {
+    match &refusal.alone {
+        None => format!(
+            "it would fit on an empty server, but all {} are in use and none has room for it",
+            planned.instance.server_count()
+        ),
+        Some(blocked) => format!("even alone on a server, {}", why_blocked(blocked)),
+    }
+}
+
+fn why_blocked(blocked: &Blocked) -> String {
+    match blocked {
+        Blocked::Capacity { stage, ratio } => {
+            format!("its SLO takes a rate of {} of what {stage} can do", percent(*ratio))
+        }
+        Blocked::Latency { slo, ratio, stage } => format!(
+            "its bound would be {}, above its SLO of {}; most of it is {stage}",
+            time(slo * ratio),
+            time(*slo)
+        ),
+        Blocked::NoLimits => "no limits satisfy the linear program".to_owned(),
+        Blocked::BaseLatency { slo, base } => format!(
+            "the idle storage takes up to {}, which leaves nothing of its SLO of {}",
+            time(*base),
+            time(*slo)
+        ),
+    }
+}
+
+/// A change that would admit a workload, completing "it would be admitted with …".
+pub(crate) fn change(planned: &Planned, refusal: &Refusal, change: &Change) -> String {
+    let place = |server: &Option<usize>| match server {
+        Some(number) => format!("on {}", planned.names[*number]),
+        None => "on an empty server".to_owned(),
+    };
+    match change {
+        Change::OneMoreServer { class } => format!("one more server of class '{class}'"),
+        Change::Latency { slo, server } => {
+            let percentile = planned.instance.workloads[refusal.workload].slo.percentile;
+            format!("an SLO of {percentile} < {} ({})", time(*slo), place(server))
+        }
+        Change::Load { factor, server } => {
+            format!("{} of its load ({})", percent(*factor), place(server))
+        }
+    }
+}
+
+/// `1 server`, `2 servers`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Stage;
+
+    #[test]
+    fn every_reason_has_its_numbers() {
+        for (blocked, text) in [
+            (
+                Blocked::Capacity { stage: Stage::Storage, ratio: 1.25 },
+                "its SLO takes a rate of 125.0% of what storage can do",
+            ),
+            (
+                Blocked::Latency { slo: 0.1, ratio: 1.5, stage: Stage::NetworkOut },
+                "its bound would be 150ms, above its SLO of 100ms; most of it is network-out",
+            ),
+            (
+                Blocked::BaseLatency { slo: 0.001, base: 0.002 },
+                "the idle storage takes up to 2ms, which leaves nothing of its SLO of 1ms",
+            ),
+        ] {
+            assert_eq!(why_blocked(&blocked), text);
+        }
+        assert_eq!((count(1, "server"), count(0, "server")), ("1 server".into(), "0 servers".into()));
+    }
+}

@@ -1,0 +1,216 @@
+//! From a [`Problem`] and a choice of method to a plan: the only place that calls `plan`.
+
+mod explain;
+mod policy;
+mod recipe;
+
+pub(crate) use explain::{Explanation, Neighbour, StageStep, explain};
+pub(crate) use policy::{policy_of, read as read_policy};
+pub(crate) use recipe::{MethodArgs, Recipe, recipe_of_policy};
+
+use crate::failure::Failure;
+use crate::input::{Footprints, Problem};
+use crate::terminal;
+use model::{Op, PerStage, Policy, Stage};
+use plan::{
+    Change, Class, Fleet, Guarantee, Instance, LowerBound, Normalisation, OnClass, Order, Placement, Server,
+    Workload,
+};
+use std::num::NonZeroUsize;
+use std::time::{Duration, Instant};
+use workload::Footprint;
+use workload::burst::{Envelope, Reduction};
+
+/// Advice takes a search for each refused workload; of more, the first get it.
+const ADVISED_MAX: usize = 20;
+
+/// A plan and what it took.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub(crate) recipe: Recipe,
+    pub(crate) instance: Instance,
+    pub(crate) placement: Placement,
+    /// Names of the servers in use, in the order of the placement.
+    pub(crate) names: Vec<String>,
+    /// By refused workload, what would admit it; empty for those beyond the first few.
+    pub(crate) advice: Vec<Vec<Change>>,
+    pub(crate) lower_bound: LowerBound,
+    /// Servers whose limits are not those of the policy that was kept; `None` without one.
+    pub(crate) changed: Option<Vec<String>>,
+    /// CPU time of placement, limits and lower bound.
+    pub(crate) cpu: Duration,
+}
+
+/// A workload's place in a plan.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// Index into the placement's servers.
+    pub(crate) server: usize,
+    pub(crate) guarantee: Guarantee,
+}
+
+impl Planned {
+    /// By workload of the instance: where it is and what it is promised; `None` for refused ones.
+    pub(crate) fn places(&self) -> Vec<Option<Place>> {
+        let mut places = vec![None; self.instance.workloads.len()];
+        for (number, server) in self.placement.servers.iter().enumerate() {
+            for guarantee in server.guarantees(&self.instance) {
+                let workload = guarantee.workload;
+                places[workload] = Some(Place { server: number, guarantee });
+            }
+        }
+        places
+    }
+
+    /// How many workloads have a guarantee.
+    pub(crate) fn admitted(&self) -> usize {
+        self.instance.workloads.len() - self.placement.refused.len()
+    }
+
+    /// The admitted workload whose bound is closest to its SLO.
+    pub(crate) fn tightest(&self) -> Option<usize> {
+        let guarantees = self.placement.servers.iter().flat_map(|server| server.guarantees(&self.instance));
+        let ratio = |g: &Guarantee| g.total / self.instance.workloads[g.workload].slo.latency.0;
+        guarantees.max_by(|a, b| ratio(a).total_cmp(&ratio(b))).map(|g| g.workload)
+    }
+
+    /// Mean load of a server by stage, fraction of capacity.
+    pub(crate) fn mean_load(&self, server: &Server) -> PerStage<f64> {
+        let of = |w: &usize, stage| self.instance.workloads[*w].on[server.class].mean_rate[stage];
+        PerStage::from_fn(|stage| server.members.iter().map(|w| of(w, stage)).sum())
+    }
+}
+
+/// Builds the question in numbers.
+pub(crate) fn instance(
+    problem: &Problem,
+    footprints: &Footprints,
+    recipe: &Recipe,
+) -> Result<Instance, Failure> {
+    let classes = problem.cluster.servers.iter().zip(&problem.profiles).map(|(server, profile)| Class {
+        name: server.class.clone(),
+        count: server.count,
+        base_latency: [Op::Read, Op::Write]
+            .map(|op| profile.base_latency(op).0)
+            .into_iter()
+            .fold(0.0, f64::max),
+    });
+    let describe = |workload: usize| {
+        let on = |class: usize| {
+            let normalisation = Normalisation {
+                network: problem.cluster.servers[class].network,
+                safety_margin: problem.cluster.safety_margin,
+                sustained: recipe.sustained,
+            };
+            curves(&normalisation, footprints.of(class, workload), recipe)
+        };
+        let spec = &problem.cluster.workloads[workload];
+        Workload {
+            name: spec.name.clone(),
+            slo: spec.slo,
+            on: (0..problem.cluster.servers.len()).map(on).collect(),
+        }
+    };
+    let workloads = (0..problem.cluster.workloads.len()).map(describe).collect();
+    Instance::new(classes.collect(), workloads, Instance::MAX_RATE, Instance::SLO_FACTOR)
+        .map_err(|error| Failure::bad_input(format_args!("{}: {error}", problem.origin.display())))
+}
+
+fn curves(normalisation: &Normalisation, footprint: &Footprint, recipe: &Recipe) -> OnClass {
+    let Some((segments, burst_max_s)) = recipe.reduction else { return normalisation.apply(footprint) };
+    let reduced = |stage: Stage| {
+        normalisation.apply_reduced(footprint, reducer(normalisation, stage, segments, burst_max_s))
+    };
+    let mean_rate = normalisation.apply(footprint).mean_rate;
+    OnClass { curves: PerStage::from_fn(|stage| reduced(stage).curves[stage].clone()), mean_rate }
+}
+
+/// Reduction within what a stage can do: rates up to its capacity, bursts up to `burst_max_s` of it.
+fn reducer(
+    normalisation: &Normalisation,
+    stage: Stage,
+    segments: NonZeroUsize,
+    burst_max_s: f64,
+) -> impl Fn(&Envelope) -> Envelope {
+    let capacity = match stage {
+        Stage::Storage => 1e9,
+        Stage::NetworkIn | Stage::NetworkOut => normalisation.network.bytes_per_sec(),
+    } / normalisation.safety_margin;
+    let reduction = Reduction::to(segments).up_to_rate(capacity).up_to_burst(burst_max_s * capacity);
+    move |envelope| envelope.reduce_within(&reduction)
+}
+
+/// Plans a problem from its footprints; with `keep`, from the placement that this policy has.
+pub(crate) fn plan(
+    problem: &Problem,
+    footprints: &Footprints,
+    recipe: &Recipe,
+    keep: Option<&Policy>,
+) -> Result<Planned, Failure> {
+    let instance = instance(problem, footprints, recipe)?;
+    let start = cpu_time();
+    let (placement, names, changed) = match keep {
+        None => {
+            let placement = search(&instance, recipe);
+            let names = policy::fresh_names(&instance, &placement.servers);
+            (placement, names, None)
+        }
+        Some(policy) => keep_placement(&instance, recipe, policy)?,
+    };
+    let lower_bound = plan::lower_bound(&instance, recipe.method);
+    let cpu = cpu_time().saturating_sub(start);
+    for (server, name) in placement.servers.iter().zip(&names) {
+        if let Err(broken) = server.verify(&instance) {
+            panic!("the plan breaks its own promise on {name}: {broken}");
+        }
+    }
+    let advise = |refusal| plan::advise(&instance, recipe.method, &placement, refusal);
+    let advice = placement.refused.iter().take(ADVISED_MAX).map(advise).collect();
+    Ok(Planned { recipe: *recipe, instance, placement, names, advice, lower_bound, changed, cpu })
+}
+
+fn search(instance: &Instance, recipe: &Recipe) -> Placement {
+    let start = Instant::now();
+    let bar = terminal::progress(recipe.effort.0, "placing workloads", "trials");
+    let mut watch = |progress: plan::Progress| {
+        bar.set_length(progress.allowed);
+        bar.set_position(progress.spent);
+        recipe.time_budget.is_none_or(|budget| start.elapsed() < budget)
+    };
+    let placement = plan::place(instance, recipe.method, recipe.order, recipe.effort, &mut watch);
+    bar.finish_and_clear();
+    placement
+}
+
+type Kept = (Placement, Vec<String>, Option<Vec<String>>);
+
+/// Leaves the workloads of a policy where they are, removes those that are gone, and places new ones
+/// first fit.
+fn keep_placement(instance: &Instance, recipe: &Recipe, policy: &Policy) -> Result<Kept, Failure> {
+    let fast = recipe.order == Order::GivenFast;
+    let mut fleet = Fleet::new(instance, recipe.method).skipping_full(fast);
+    let mut names = policy::Names::default();
+    let mut at_home = vec![false; instance.workloads.len()];
+    for policy::KeptServer { name, server, is_whole } in policy::servers_of(policy, instance)? {
+        let members = server.members.clone();
+        // Who stays gets new limits when somebody left.
+        let (number, displaced) =
+            if is_whole { fleet.adopt(server) } else { fleet.settle(server.class, &members) };
+        members.iter().for_each(|&w| at_home[w] = !displaced.contains(&w));
+        if let Some(number) = number {
+            names.give(number, name);
+        }
+    }
+    let arriving = (0..instance.workloads.len()).filter(|&w| !at_home[w]);
+    let refused = arriving.filter_map(|w| fleet.arrive(w).err()).collect();
+    let (numbers, servers): (Vec<usize>, Vec<Server>) = fleet.into_numbered_servers().into_iter().unzip();
+    let names = names.complete(instance, &numbers, &servers);
+    let changed = policy::changed(policy, instance, &servers, &names);
+    Ok((Placement { servers, refused }, names, Some(changed)))
+}
+
+/// CPU time of this thread so far.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).expect("CPU time is not negative")
+}

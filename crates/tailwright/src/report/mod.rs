@@ -1,0 +1,178 @@
+//! A plan as one page for a browser. Decides what is said in which order; `plot` decides how it looks.
+//!
+//! Nothing here depends on the clock: the same plan gives the same page.
+
+mod curves;
+mod servers;
+mod tables;
+
+use crate::input::Problem;
+use crate::output::comparison::Compared;
+use crate::output::{percent, words};
+use crate::planning::{Place, Planned};
+use model::Stage;
+use plot::{Axis, Bars, Block, Bullets, Fact, Order, Page, Status, Unit};
+
+/// What the parts of the page share.
+struct View<'a> {
+    planned: &'a Planned,
+    places: Vec<Option<Place>>,
+    /// Admitted workloads, those with the least slack first.
+    tightest: Vec<usize>,
+}
+
+impl<'a> View<'a> {
+    fn new(planned: &'a Planned) -> Self {
+        let places = planned.places();
+        let mut tightest: Vec<usize> = (0..places.len()).filter(|&w| places[w].is_some()).collect();
+        let view = Self { planned, places, tightest: Vec::new() };
+        tightest.sort_by(|&a, &b| view.used(b).total_cmp(&view.used(a)));
+        Self { tightest, ..view }
+    }
+
+    /// The place of an admitted workload.
+    fn place(&self, workload: usize) -> &Place {
+        self.places[workload].as_ref().expect("asked for admitted workloads only")
+    }
+
+    fn name(&self, workload: usize) -> &str {
+        &self.planned.instance.workloads[workload].name
+    }
+
+    fn slo(&self, workload: usize) -> f64 {
+        self.planned.instance.workloads[workload].slo.latency.0
+    }
+
+    /// Bound as a fraction of the SLO.
+    fn used(&self, workload: usize) -> f64 {
+        self.place(workload).guarantee.total / self.slo(workload)
+    }
+}
+
+/// The page.
+pub(crate) fn html(problem: &Problem, planned: &Planned, compared: &[Compared]) -> String {
+    let view = View::new(planned);
+    let mut page = Page::new(title(planned)).lead(lead(planned)).section("", [facts(&view)]);
+    if !planned.placement.refused.is_empty() {
+        page = page.section("Not admitted", tables::refused(planned));
+    }
+    if !compared.is_empty() {
+        page = page.section("Compared with published methods", comparison(compared, planned));
+    }
+    page = page
+        .section("Servers", servers::blocks(&view))
+        .section("Bounds and SLOs", [bounds(&view).into(), composition(&view)])
+        .section("Burst curves and the chosen limits", curves::blocks(&view))
+        .section("All limits", [tables::limits(&view).into()])
+        .section("How to read this page", how_to_read(planned));
+    page.footer(footer(problem, planned)).to_html()
+}
+
+fn title(planned: &Planned) -> String {
+    format!(
+        "{} on {}",
+        words::count(planned.admitted(), "workload"),
+        words::count(planned.placement.servers.len(), "server")
+    )
+}
+
+fn lead(planned: &Planned) -> String {
+    let answer = words::answer(planned);
+    match planned.tightest() {
+        None => format!("{answer}."),
+        Some(_) => format!(
+            "{answer}. Every admitted workload's tail latency is guaranteed by its limits and priority."
+        ),
+    }
+}
+
+fn facts(view: &View) -> Block {
+    let planned = view.planned;
+    let (all, admitted) = (planned.instance.workloads.len(), planned.admitted());
+    let admitted_status = if admitted == all { Status::Good } else { Status::Bad };
+    let mut facts = vec![
+        Fact::new(planned.placement.servers.len().to_string(), "servers used"),
+        Fact::new(planned.lower_bound.servers.to_string(), "servers needed at least"),
+        Fact::new(format!("{admitted} of {all}"), "workloads admitted").status(admitted_status),
+    ];
+    if let Some(&workload) = view.tightest.first() {
+        let label = format!("tightest bound / SLO ({})", view.name(workload));
+        facts.push(Fact::new(percent(view.used(workload)), label));
+    }
+    facts.push(Fact::new(planned.recipe.method.name(), "policy"));
+    facts.into()
+}
+
+fn comparison(compared: &[Compared], planned: &Planned) -> Vec<Block> {
+    let bars = Bars::grouped("Servers used", ("servers", Unit::Plain), ["servers"]).note(
+        "The published methods place first fit in the given order. A method that refuses workloads needs more \
+         servers than its bar shows.",
+    );
+    let row = |bars: Bars, row: &Compared| bars.row(row.policy_name.clone(), [row.servers_used as f64]);
+    vec![
+        compared.iter().fold(bars, row).into(),
+        tables::compared(compared, planned.instance.workloads.len()).into(),
+    ]
+}
+
+fn bounds(view: &View) -> Bullets {
+    let chart = Bullets::new(
+        "Guaranteed latency against SLO, least slack first",
+        Axis::linear("latency", Unit::Seconds),
+        ("bound", "SLO"),
+    )
+    .order(Order::TightestFirst);
+    view.tightest
+        .iter()
+        .fold(chart, |chart, &w| chart.row(view.name(w), view.place(w).guarantee.total, view.slo(w)))
+}
+
+/// What the bounds are made of.
+fn composition(view: &View) -> Block {
+    let mut parts: Vec<&str> = Stage::ALL.iter().map(|stage| stage.name()).collect();
+    parts.extend(["own limiter", "idle storage"]);
+    let chart = Bars::stacked("What each bound is made of", ("latency", Unit::Seconds), parts)
+        .note("Waiting at each stage behind the bursts of the same and higher priorities, then what the workload's own limiter and the idle device add.");
+    let chart = view.tightest.iter().fold(chart, |chart, &w| {
+        let guarantee = &view.place(w).guarantee;
+        let mut values: Vec<f64> = guarantee.queueing.terms.iter().map(|term| term.delay).collect();
+        values.push(guarantee.shaping.iter().map(|(_, delay)| delay).sum());
+        values.push(guarantee.base);
+        chart.row(view.name(w), values)
+    });
+    Block::fold("What each bound is made of, stage by stage", [chart.into()])
+}
+
+fn how_to_read(planned: &Planned) -> Vec<Block> {
+    vec![
+        Block::paragraph(
+            "A bound is the latency that no request exceeds as long as every workload on the server stays inside \
+             its limits and the devices keep up with their profiles. It is computed, not measured: at each stage, \
+             the bursts of the same and higher priorities divided by the capacity that the rates of higher \
+             priorities leave, then summed over the path. Real latencies are usually far below.",
+        ),
+        Block::paragraph(
+            "A limit is a token bucket: rate as a fraction of the stage's capacity, burst in seconds of that \
+             capacity. A workload's r-b curve shows, for each rate, the least burst with which the limiter delays \
+             nothing in its trace. Where workloads share a server, a point on each curve is chosen so that all bounds \
+             stay within their SLOs. Mean loads are low because bursts, not means, decide who fits together; \
+             best-effort work can use what is left.",
+        ),
+        Block::paragraph(format!(
+            "`tailwright explain WORKLOAD` prints the derivation of a bound term by term. Rates handed out at a stage \
+             add up to at most {}, bounds stay below {} of the SLO.",
+            percent(planned.instance.max_rate),
+            percent(planned.instance.slo_factor)
+        )),
+    ]
+}
+
+fn footer(problem: &Problem, planned: &Planned) -> String {
+    let file = problem.origin.file_name().unwrap_or_default().to_string_lossy();
+    format!(
+        "tailwright {} · {file} · policy {} · safety margin {}",
+        env!("CARGO_PKG_VERSION"),
+        planned.recipe.method.name(),
+        problem.cluster.safety_margin
+    )
+}

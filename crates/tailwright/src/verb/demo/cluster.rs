@@ -1,0 +1,292 @@
+//! What the demo generates: kinds of workload as one finds them on shared storage, each with its own way
+//! of being bursty, scaled at random.
+
+use super::write;
+use crate::failure::Failure;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use trace::generate::{MmppState, Process, SizeMix, Synthetic};
+use trace::{Format, Writer};
+use units::{ByteRate, Bytes, Nanos, Seconds};
+use workload::device::{BandwidthRow, BaseLatency, Device, SsdTable, StorageProfile};
+
+pub(super) const CLUSTER_FILE: &str = "cluster.toml";
+pub(super) const TRACE_FOLDER: &str = "traces";
+pub(super) const PLAN_FILE: &str = "plan.json";
+pub(super) const REPORT_FILE: &str = "plan.html";
+const PROFILE_FILE: &str = "ssd-profile.json";
+/// Length of the traces.
+const DURATION: Nanos = Nanos(300_000_000_000);
+
+/// A kind of workload.
+struct Kind {
+    name: &'static str,
+    /// Arrivals at scale 1.
+    process: fn(f64) -> Process,
+    /// Sizes in KiB with weights.
+    sizes: &'static [(u64, f64)],
+    read_share: f64,
+    /// SLO latencies to choose from, milliseconds.
+    slos_ms: &'static [u32],
+}
+
+fn database(scale: f64) -> Process {
+    let quiet = MmppState { rate: 40.0 * scale, stay_s: 8.0 };
+    let busy = MmppState { rate: 900.0 * scale, stay_s: 0.8 };
+    Process::Mmpp { states: vec![quiet, busy] }
+}
+
+fn mail(scale: f64) -> Process {
+    Process::OnOff { sources: 8, rate_on: 90.0 * scale, on_s: 0.4, off_s: 5.0, shape: 1.6 }
+}
+
+fn web(scale: f64) -> Process {
+    Process::BModel { rate: 50.0 * scale, bias: 0.68, interval_s: 60.0, levels: 16 }
+}
+
+fn logs(scale: f64) -> Process {
+    Process::Diurnal {
+        of: Box::new(Process::Poisson { rate: 50.0 * scale }),
+        period_s: 120.0,
+        amplitude: 0.7,
+        phase: 0.2,
+    }
+}
+
+fn backup(scale: f64) -> Process {
+    Process::OnOff { sources: 1, rate_on: 80.0 * scale, on_s: 1.5, off_s: 30.0, shape: 1.9 }
+}
+
+fn analytics(scale: f64) -> Process {
+    let scan = Process::OnOff { sources: 2, rate_on: 150.0 * scale, on_s: 0.8, off_s: 20.0, shape: 1.7 };
+    Process::Sum(vec![Process::Poisson { rate: 4.0 * scale }, scan])
+}
+
+fn boot(scale: f64) -> Process {
+    let idle = MmppState { rate: 5.0, stay_s: 20.0 };
+    let storm = MmppState { rate: 1200.0 * scale, stay_s: 0.7 };
+    Process::Mmpp { states: vec![idle, storm] }
+}
+
+const KINDS: [Kind; 7] = [
+    Kind {
+        name: "database",
+        process: database,
+        sizes: &[(8, 0.8), (64, 0.2)],
+        read_share: 0.7,
+        slos_ms: &[100, 150],
+    },
+    Kind {
+        name: "mail",
+        process: mail,
+        sizes: &[(4, 0.6), (16, 0.3), (128, 0.1)],
+        read_share: 0.45,
+        slos_ms: &[150, 250],
+    },
+    Kind {
+        name: "web",
+        process: web,
+        sizes: &[(16, 0.7), (64, 0.3)],
+        read_share: 0.95,
+        slos_ms: &[150, 250],
+    },
+    Kind {
+        name: "logs",
+        process: logs,
+        sizes: &[(4, 0.5), (32, 0.5)],
+        read_share: 0.05,
+        slos_ms: &[50, 100],
+    },
+    Kind {
+        name: "backup",
+        process: backup,
+        sizes: &[(512, 0.5), (1024, 0.5)],
+        read_share: 0.1,
+        slos_ms: &[1000],
+    },
+    Kind {
+        name: "analytics",
+        process: analytics,
+        sizes: &[(128, 0.4), (256, 0.6)],
+        read_share: 0.9,
+        slos_ms: &[500, 1000],
+    },
+    Kind {
+        name: "boot",
+        process: boot,
+        sizes: &[(16, 0.5), (64, 0.5)],
+        read_share: 0.9,
+        slos_ms: &[250, 500],
+    },
+];
+
+/// A workload of the demo.
+struct Member {
+    name: String,
+    slo_ms: u32,
+    stream: Synthetic,
+}
+
+/// A whole demo cluster.
+pub(super) struct Demo {
+    members: Vec<Member>,
+    seed: u64,
+}
+
+impl Demo {
+    /// `count` workloads, the kinds in turn, at random scales.
+    pub(super) fn new(seed: u64, count: u32) -> Self {
+        let mut random = StdRng::seed_from_u64(seed);
+        let members = (0..count as usize).map(|number| member(number, &mut random)).collect();
+        Self { members, seed }
+    }
+
+    /// The files of the demo, relative to its folder.
+    pub(super) fn files(&self) -> Vec<String> {
+        let mut files = vec![CLUSTER_FILE.into(), PROFILE_FILE.into(), PLAN_FILE.into(), REPORT_FILE.into()];
+        files.extend(self.members.iter().map(Member::file));
+        files
+    }
+
+    /// Writes cluster, profile and traces.
+    pub(super) fn write(&self, dir: &Path) -> Result<(), Failure> {
+        write(&dir.join(PROFILE_FILE), &profile().to_json())?;
+        write(&dir.join(CLUSTER_FILE), &self.toml())?;
+        self.write_traces(dir)
+    }
+
+    /// The traces, on all cores.
+    fn write_traces(&self, dir: &Path) -> Result<(), Failure> {
+        let next = AtomicUsize::new(0);
+        let failure = Mutex::new(None);
+        let bar = crate::terminal::progress(self.members.len() as u64, "generating", "traces");
+        std::thread::scope(|scope| {
+            for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+                scope.spawn(|| {
+                    while let Some(member) = self.members.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        if let Err(error) = member.write(dir) {
+                            *failure.lock().expect("no writer panics") = Some(error);
+                        }
+                        bar.inc(1);
+                    }
+                });
+            }
+        });
+        bar.finish_and_clear();
+        failure.into_inner().expect("no writer panics").map_or(Ok(()), Err)
+    }
+
+    fn toml(&self) -> String {
+        let mut text = format!(
+            "# A made-up cluster: `tailwright demo --seed {} --workloads {}`.\n# Change it and run \
+             `tailwright plan {CLUSTER_FILE}`.\n\n[[server]]\nclass = \"ssd\"\ncount = {}\nstorage = \"{PROFILE_FILE}\"\n\
+             network = \"1Gbps\"\n",
+            self.seed,
+            self.members.len(),
+            self.members.len()
+        );
+        for member in &self.members {
+            let _ = write!(
+                text,
+                "\n[[workload]]\nname = \"{}\"\ntrace = \"{}\"\nslo = \"99.9% < {}ms\"\n",
+                member.name,
+                member.file(),
+                member.slo_ms
+            );
+        }
+        text
+    }
+}
+
+fn member(number: usize, random: &mut StdRng) -> Member {
+    let kind = &KINDS[number % KINDS.len()];
+    // Between half and one and a half times.
+    let scale = 0.5 + random.random::<f64>();
+    let slo_ms = kind.slos_ms[random.random_range(0..kind.slos_ms.len())];
+    let sizes = kind.sizes.iter().map(|(kib, weight)| (Bytes(kib << 10), *weight)).collect();
+    let stream = Synthetic {
+        process: (kind.process)(scale),
+        sizes: SizeMix::new(sizes).expect("sizes of the kinds are sound"),
+        read_share: kind.read_share,
+        duration: DURATION,
+        seed: random.random(),
+    };
+    Member { name: format!("{}-{}", kind.name, number / KINDS.len() + 1), slo_ms, stream }
+}
+
+impl Member {
+    fn file(&self) -> String {
+        format!("{TRACE_FOLDER}/{}.csv.gz", self.name)
+    }
+
+    fn write(&self, dir: &Path) -> Result<(), Failure> {
+        let wrong = |error: trace::TraceError| Failure::environment(&error).hint(error.hint());
+        let mut writer = Writer::create(&dir.join(self.file()), Format::Csv).map_err(wrong)?;
+        for request in self.stream.requests().expect("parameters of the kinds are sound") {
+            writer.write(&request).map_err(wrong)?;
+        }
+        writer.finish().map_err(wrong)?;
+        Ok(())
+    }
+}
+
+/// Whether a demo, perhaps an earlier one with more workloads, gives a file this name.
+pub(super) fn is_demo_file(name: &str) -> bool {
+    let plain = |part: &str| part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    let is_trace = || {
+        let inner = name.strip_prefix(TRACE_FOLDER)?.strip_prefix('/')?.strip_suffix(".csv.gz")?;
+        Some(plain(inner))
+    };
+    [CLUSTER_FILE, PROFILE_FILE, PLAN_FILE, REPORT_FILE].contains(&name) || is_trace() == Some(true)
+}
+
+/// An SSD that nobody measured.
+fn profile() -> StorageProfile {
+    let rate = |mb: f64| ByteRate::from_bytes_per_sec(mb * 1e6).expect("rates of the table are positive");
+    let row = |(kib, read, write): (u64, f64, f64)| BandwidthRow {
+        request: Bytes(kib << 10),
+        read: rate(read),
+        write: rate(write),
+    };
+    let rows = [
+        (4, 60.0, 35.0),
+        (8, 95.0, 60.0),
+        (16, 140.0, 90.0),
+        (64, 210.0, 140.0),
+        (256, 260.0, 180.0),
+        (1024, 280.0, 200.0),
+    ];
+    let table = SsdTable::new(rows.map(row).to_vec()).expect("the table ascends");
+    let percentile = "99.9".parse().expect("a percentile");
+    StorageProfile::new("demo-ssd", Device::Ssd(table))
+        .with_source(
+            "Invented for `tailwright demo`: plausible for a SATA SSD behind a storage stack, not measured.",
+        )
+        .with_base_latency(BaseLatency { percentile, read: Seconds(0.0015), write: Seconds(0.002) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_a_demo_are_replaced() {
+        let demo = Demo::new(3, 9);
+        assert!(demo.files().iter().all(|file| is_demo_file(file)));
+        for other in ["notes.txt", "traces/../../secret.csv.gz", "/etc/passwd", "traces/mine.csv", ""] {
+            assert!(!is_demo_file(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_profile_reads_back() {
+        let text = profile().to_json();
+        assert_eq!(StorageProfile::from_json(&text).unwrap(), profile());
+        assert_eq!(profile().base_latency(model::Op::Read), Seconds(0.0015));
+    }
+}

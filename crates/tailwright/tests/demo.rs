@@ -1,0 +1,79 @@
+//! `tailwright demo`: the same seed, the same cluster; nobody else's files.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use support::Folder;
+
+fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().into_string().unwrap();
+        if entry.path().is_dir() {
+            all.extend(
+                files(&entry.path()).into_iter().map(|(inner, bytes)| (format!("{name}/{inner}"), bytes)),
+            );
+        } else {
+            all.insert(name, std::fs::read(entry.path()).unwrap());
+        }
+    }
+    // It holds how long planning took.
+    all.remove("plan.json");
+    all
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let folder = Folder::new();
+    folder.run(&["demo", "--seed", "5", "--workloads", "8", "--dir", "a"]).expect_code(0);
+    folder.run(&["demo", "--seed", "5", "--workloads", "8", "--dir", "b"]).expect_code(0);
+    folder.run(&["demo", "--seed", "6", "--workloads", "8", "--dir", "c"]).expect_code(0);
+    let [a, b, c] = ["a", "b", "c"].map(|dir| files(&folder.join(dir)));
+    assert_eq!(a.keys().collect::<Vec<_>>(), c.keys().collect::<Vec<_>>());
+    assert_eq!(a.keys().filter(|name| name.starts_with("traces/")).count(), 8);
+    let differ: Vec<_> = a.iter().filter(|(name, bytes)| b[*name] != **bytes).map(|(name, _)| name).collect();
+    assert!(differ.is_empty(), "{differ:?}");
+    assert_ne!(a["traces/mail-1.csv.gz"], c["traces/mail-1.csv.gz"]);
+}
+
+#[test]
+fn the_demo_is_a_cluster_that_plan_takes() {
+    let folder = Folder::new();
+    let demo = folder.run(&["demo"]).expect_code(0);
+    assert!(demo.stdout.starts_with("30 of 30 workloads fit on "), "{}", demo.stdout);
+    let plan =
+        folder.run(&["plan", "tailwright-demo/cluster.toml", "--compare", "--json"]).expect_code(0).json();
+    assert_eq!(plan["workloads_admitted"], 30);
+    let servers = |name: &str| {
+        let rows = plan["compared"].as_array().unwrap().iter();
+        rows.filter(|row| row["policy_name"] == name).map(|row| row["servers_used"].as_u64().unwrap()).next()
+    };
+    assert!(
+        servers("tailwright") < servers("knee") && servers("tailwright") < servers("effective-bandwidth")
+    );
+    let stored: serde_json::Value = serde_json::from_str(&folder.read("tailwright-demo/plan.json")).unwrap();
+    assert_eq!(stored["workloads"], plan["workloads"]);
+    assert!(folder.read("tailwright-demo/ssd-profile.json").contains("Invented"));
+}
+
+#[test]
+fn an_earlier_demo_is_replaced_and_other_folders_are_left_alone() {
+    let folder = Folder::new();
+    folder.run(&["demo", "--workloads", "9", "--dir", "d"]).expect_code(0);
+    std::fs::write(folder.join("d/notes.txt"), "mine").unwrap();
+    folder.run(&["demo", "--workloads", "3", "--dir", "d"]).expect_code(0);
+    let left = files(&folder.join("d"));
+    assert_eq!(left.keys().filter(|name| name.starts_with("traces/")).count(), 3);
+    assert_eq!(left["notes.txt"], b"mine");
+
+    std::fs::create_dir(folder.join("other")).unwrap();
+    std::fs::write(folder.join("other/cluster.toml"), "precious").unwrap();
+    let refused = folder.run(&["demo", "--dir", "other"]).expect_code(2);
+    assert!(
+        refused.stderr.contains("something else") && refused.stderr.contains("--dir"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(folder.read("other/cluster.toml"), "precious");
+}

@@ -1,0 +1,87 @@
+//! `tailwright explain`: the derivation adds up.
+
+mod support;
+
+use support::cluster::Cluster;
+use support::judge;
+
+/// The last number of the first line that starts with `term`.
+fn number(text: &str, term: &str) -> f64 {
+    let line = text.lines().find(|line| line.starts_with(term)).unwrap_or_else(|| panic!("{term}: {text}"));
+    line.split_whitespace().last().unwrap().parse().unwrap_or_else(|_| panic!("{line}"))
+}
+
+/// `a / (1 - b)  c` as (a, b, c).
+fn quotient(line: &str) -> (f64, f64, f64) {
+    let cleaned = line.replace(['(', ')', '/'], " ");
+    let n: Vec<f64> = cleaned.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    assert_eq!(n.len(), 4, "{line}");
+    (n[0], n[2], n[3])
+}
+
+#[test]
+fn the_printed_terms_add_up_to_the_planned_bound() {
+    let cluster = Cluster::new(8, 8);
+    let plan = cluster.folder.run(&["plan", "cluster.toml", "--json"]).expect_code(0).json();
+    for workload in judge::admitted(&plan) {
+        let text = cluster.folder.run(&["explain", &workload.name, "cluster.toml"]).expect_code(0).stdout;
+        let mut sum = 0.0;
+        for stage in judge::STAGES {
+            let term = format!("waiting at {stage} ");
+            let line = text.lines().find(|line| line.starts_with(&term)).unwrap();
+            let (burst, above, delay) = quotient(line);
+            assert!((burst / (1.0 - above) - delay).abs() <= 1e-3 + 1e-5 * delay, "{line}");
+            sum += delay;
+        }
+        let bound = number(&text, "bound ");
+        assert!((sum + number(&text, "idle storage ") - bound).abs() < 1e-3, "{text}");
+        assert!((bound / 1e3 - workload.bound_s).abs() < 1e-6, "{text}");
+        assert!((number(&text, "to spare ") + bound - 1e3 * workload.slo_s).abs() < 1e-3, "{text}");
+    }
+}
+
+#[test]
+fn json_has_the_same_numbers() {
+    let cluster = Cluster::new(4, 4);
+    let e = cluster.folder.run(&["explain", "w1", "cluster.toml", "--json"]).expect_code(0).json();
+    let mut sum = e["base_s"].as_f64().unwrap();
+    for (number, stage) in e["stages"].as_array().unwrap().iter().enumerate() {
+        let company = || e["company"].as_array().unwrap().iter();
+        let priority = e["priority"].as_u64();
+        let at_or_above = company().filter(|n| n["priority"].as_u64() <= priority);
+        let bursts: f64 = at_or_above.map(|n| n["bursts"][number].as_f64().unwrap()).sum();
+        let above = company().filter(|n| n["priority"].as_u64() < priority);
+        let rates: f64 = above.map(|n| n["rates"][number].as_f64().unwrap()).sum();
+        assert!((bursts / (1.0 - rates) - stage["delay_s"].as_f64().unwrap()).abs() < 1e-12);
+        sum += stage["delay_s"].as_f64().unwrap() + stage["shaping_s"].as_f64().unwrap();
+    }
+    assert!((sum - e["bound_s"].as_f64().unwrap()).abs() < 1e-12);
+}
+
+#[test]
+fn a_stored_plan_is_explained_as_it_is() {
+    let cluster = Cluster::new(6, 6);
+    let args = ["plan", "cluster.toml", "--policy", "knee", "--json", "-o", "policy.json"];
+    let plan = cluster.folder.run(&args).json();
+    let workload = &judge::admitted(&plan)[0];
+    let args = ["explain", &workload.name, "cluster.toml", "--plan", "policy.json", "--json"];
+    let e = cluster.folder.run(&args).expect_code(0).json();
+    assert_eq!(e["server"], workload.server);
+    assert_eq!(e["bound_s"], workload.bound_s);
+}
+
+#[test]
+fn unknown_names_get_close_ones() {
+    let cluster = Cluster::new(3, 3);
+    let outcome = cluster.folder.run(&["explain", "W22", "cluster.toml"]).expect_code(2);
+    assert!(outcome.stderr.contains("no workload 'W22'") && outcome.stderr.contains("did you mean w2"));
+}
+
+#[test]
+fn refused_workloads_are_explained_with_no() {
+    let cluster = Cluster::new(1, 1);
+    let toml = cluster.folder.read("cluster.toml").replace("100ms", "1us");
+    cluster.folder.write("cluster.toml", &toml);
+    let outcome = cluster.folder.run(&["explain", "w0", "cluster.toml"]).expect_code(1);
+    assert!(outcome.stdout.starts_with("w0 is not admitted: even alone"), "{}", outcome.stdout);
+}

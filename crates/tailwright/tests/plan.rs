@@ -1,0 +1,174 @@
+//! `tailwright plan` as scripts and people use it.
+
+mod support;
+
+use serde_json::Value;
+use support::cluster::{Cluster, NETWORK_BYTES_PER_S};
+use support::judge;
+
+const FLAGS: [&str; 10] = [
+    "plan",
+    "--slos",
+    "slos.csv",
+    "--storage",
+    "ssd.json",
+    "--network",
+    "125MB/s",
+    "--max-servers",
+    "9",
+    "--json",
+];
+
+#[test]
+fn json_has_every_field_of_the_contract() {
+    let cluster = Cluster::new(6, 4);
+    let plan = cluster.folder.run(&["plan", "cluster.toml", "--json"]).expect_code(0).json();
+    for field in ["servers_used", "servers_lower_bound"] {
+        assert!(plan[field].as_u64().is_some_and(|n| n > 0), "{field}: {}", plan[field]);
+    }
+    for field in ["elapsed_s", "cpu_s", "characterise_s", "servers_lower_bound_fractional"] {
+        assert!(plan[field].as_f64().is_some_and(|n| n >= 0.0), "{field}: {}", plan[field]);
+    }
+    assert_eq!((&plan["policy_name"], &plan["workloads_admitted"]), (&"tailwright".into(), &6.into()));
+    assert!(plan["servers_lower_bound"].as_u64() <= plan["servers_used"].as_u64());
+    assert_eq!(serde_json::json!(plan["servers"].as_array().map(Vec::len)), plan["servers_used"]);
+    for server in plan["servers"].as_array().unwrap() {
+        assert!(server["name"].as_str().unwrap().starts_with("ssd-"));
+        assert_eq!(server["network_bytes_per_s"], NETWORK_BYTES_PER_S);
+    }
+    for (w, workload) in plan["workloads"].as_array().unwrap().iter().enumerate() {
+        assert_eq!(workload["name"], format!("w{w}"), "workloads come in the order of the request");
+        assert_eq!(workload["slo_percentile"], 99.9);
+        assert_eq!(workload["slo_s"], f64::from(100 << (w % 3)) / 1e3);
+        for limit in workload["limits"].as_array().unwrap() {
+            let capacity = if limit["stage"] == "storage" { 1.0 } else { NETWORK_BYTES_PER_S };
+            for (relative, absolute) in [("rate", "rate_per_s"), ("burst", "burst_work")] {
+                let expected = limit[relative].as_f64().unwrap() * capacity;
+                assert_eq!(limit[absolute].as_f64().unwrap(), expected, "{limit}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_promise_holds_when_recomputed_from_the_limits() {
+    let cluster = Cluster::new(12, 12);
+    for policy in ["tailwright", "workload-compactor", "knee", "average-2"] {
+        let outcome = cluster.folder.run(&["plan", "cluster.toml", "--json", "--policy", policy]);
+        let plan = outcome.json();
+        assert_eq!(plan["policy_name"], policy);
+        judge::check_promises(&plan);
+        for admitted in judge::admitted(&plan) {
+            let trace = &cluster.traces[admitted.name[1..].parse::<usize>().unwrap()];
+            for (stage, (rate, burst)) in admitted.limits.into_iter().enumerate() {
+                let needed = judge::burst(trace, stage, rate);
+                assert!(
+                    burst >= needed * (1.0 - 1e-9),
+                    "{policy} {} {stage}: {burst} {needed}",
+                    admitted.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn effective_bandwidth_stays_within_slos_without_bursts() {
+    let cluster = Cluster::new(5, 9);
+    for policy in ["effective-bandwidth", "effective-bandwidth-even"] {
+        let plan = cluster.folder.run(&["plan", "cluster.toml", "--json", "--policy", policy]).json();
+        let all = judge::admitted(&plan);
+        assert!(!all.is_empty());
+        for w in all {
+            assert!(w.bound_s <= w.slo_s && w.limits.iter().all(|(_, burst)| *burst == 0.0), "{w:?}");
+        }
+    }
+}
+
+#[test]
+fn a_cluster_file_and_a_table_of_slos_give_the_same_plan() {
+    let cluster = Cluster::new(8, 9);
+    let limits = |plan: &Value| {
+        judge::admitted(plan)
+            .into_iter()
+            .map(|w| (w.name, w.priority, w.bound_s, w.limits))
+            .collect::<Vec<_>>()
+    };
+    let by_flags = cluster.folder.run(&FLAGS).expect_code(0).json();
+    let by_file = cluster.folder.run(&["plan", "cluster.toml", "--json"]).expect_code(0).json();
+    assert_eq!(limits(&by_flags), limits(&by_file));
+    assert_eq!(by_flags["servers"][0]["name"], "server-1");
+}
+
+#[test]
+fn a_safety_margin_asks_for_more() {
+    let cluster = Cluster::new(1, 1);
+    let bound = |margin: &str| {
+        let args = ["plan", "cluster.toml", "--json", "--policy", "average-2", "--safety-margin", margin];
+        judge::admitted(&cluster.folder.run(&args).expect_code(0).json())[0].bound_s
+    };
+    assert!((bound("1.1") / bound("1") - 1.1).abs() < 1e-6);
+}
+
+#[test]
+fn workloads_without_a_place_are_answered_with_no_and_why() {
+    let cluster = Cluster::new(12, 1);
+    let outcome = cluster.folder.run(&["plan", "cluster.toml", "--json"]).expect_code(1);
+    let plan = outcome.json();
+    let refused: Vec<&Value> =
+        plan["workloads"].as_array().unwrap().iter().filter(|w| w["admitted"] == false).collect();
+    assert!(!refused.is_empty() && refused.len() < 12);
+    for workload in refused {
+        assert!(workload["refusal"].as_str().is_some_and(|why| why.contains("server")), "{workload}");
+        assert!(workload["server"].is_null() && workload["bound_s"].is_null(), "{workload}");
+        assert_eq!(workload["limits"], serde_json::json!([]));
+    }
+    let text = cluster.folder.run(&["plan", "cluster.toml"]).expect_code(1).stdout;
+    assert!(text.contains("not admitted: w") && text.contains("have no guarantee"), "{text}");
+}
+
+#[test]
+fn an_impossible_slo_is_named() {
+    let cluster = Cluster::new(1, 1);
+    let toml = cluster.folder.read("cluster.toml").replace("100ms", "1us");
+    cluster.folder.write("cluster.toml", &toml);
+    let text = cluster.folder.run(&["plan", "cluster.toml"]).expect_code(1).stdout;
+    assert!(text.contains("even alone on a server") && text.contains("1us"), "{text}");
+}
+
+#[test]
+fn the_table_answers_first_and_lists_everybody() {
+    let cluster = Cluster::new(4, 4);
+    let text = cluster.folder.run(&["plan", "cluster.toml"]).expect_code(0).stdout;
+    assert!(text.starts_with("4 of 4 workloads fit on "), "{text}");
+    for part in ["w0", "w3", "99.9% < 400ms", "ssd-1: ", "mean load", "tailwright explain "] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.lines().all(|line| line == line.trim_end()), "{text}");
+}
+
+#[test]
+fn comparing_lists_the_published_methods() {
+    let cluster = Cluster::new(4, 4);
+    let args = ["plan", "cluster.toml", "--compare", "--json"];
+    let plan = cluster.folder.run(&args).expect_code(0).json();
+    let names: Vec<&str> =
+        plan["compared"].as_array().unwrap().iter().map(|c| c["policy_name"].as_str().unwrap()).collect();
+    assert_eq!(names[..2], ["tailwright", "workload-compactor"]);
+    assert_eq!(plan["compared"][0]["servers_used"], plan["servers_used"]);
+}
+
+#[test]
+fn the_report_is_one_page_with_all_workloads() {
+    let cluster = Cluster::new(4, 1);
+    let args = ["plan", "cluster.toml", "--report", "a.html", "--compare"];
+    cluster.folder.run(&args);
+    let page = cluster.folder.read("a.html");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
+    for part in ["w0", "w3", "Mean load by stage", "All limits", "How to read", "workload-compactor"] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("http://") || page.contains("http://www.w3.org/"), "a page loads nothing");
+    cluster.folder.run(&["plan", "cluster.toml", "--report", "b.html", "--compare"]);
+    assert_eq!(page, cluster.folder.read("b.html"), "the same plan gives the same page");
+}

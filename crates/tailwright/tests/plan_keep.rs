@@ -1,0 +1,97 @@
+//! Arrivals and departures: `tailwright plan --keep`.
+
+mod support;
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use support::cluster::Cluster;
+use support::judge;
+
+fn homes(plan: &Value) -> BTreeMap<String, String> {
+    judge::admitted(plan).into_iter().map(|w| (w.name, w.server)).collect()
+}
+
+fn changed(plan: &Value) -> Vec<String> {
+    let list = plan["servers_changed"].as_array().expect("a kept plan says what changed");
+    list.iter().map(|name| name.as_str().unwrap().to_owned()).collect()
+}
+
+fn first_plan(cluster: &Cluster) -> Value {
+    cluster
+        .folder
+        .run(&["plan", "cluster.toml", "--order", "given", "--json", "-o", "policy.json"])
+        .expect_code(0)
+        .json()
+}
+
+fn keep(cluster: &Cluster) -> Value {
+    let plan = cluster
+        .folder
+        .run(&["plan", "cluster.toml", "--keep", "policy.json", "--json"])
+        .expect_code(0)
+        .json();
+    judge::check_promises(&plan);
+    plan
+}
+
+#[test]
+fn nothing_new_changes_nothing() {
+    let cluster = Cluster::new(10, 10);
+    let before = first_plan(&cluster);
+    let after = keep(&cluster);
+    assert_eq!(changed(&after), Vec::<String>::new());
+    assert_eq!((&before["workloads"], &before["servers"]), (&after["workloads"], &after["servers"]));
+}
+
+#[test]
+fn who_stays_stays_where_it_is() {
+    let cluster = Cluster::new(14, 14);
+    cluster.describe(&(0..10).collect::<Vec<_>>(), 14);
+    let before = first_plan(&cluster);
+    assert!(before["servers_used"].as_u64().unwrap() > 1, "{before}");
+    // One leaves, four arrive.
+    cluster.describe(&[0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13], 14);
+    let after = keep(&cluster);
+    let (old, new) = (homes(&before), homes(&after));
+    assert_eq!(new.len(), 13);
+    for (name, server) in &old {
+        if name != "w3" {
+            assert_eq!(&new[name], server, "{name}");
+        }
+    }
+    let changed = changed(&after);
+    assert!(changed.contains(&old["w3"]), "{changed:?}");
+    for (name, server) in &new {
+        assert!(old.contains_key(name) || changed.contains(server), "{name} joined {server}: {changed:?}");
+    }
+}
+
+#[test]
+fn a_server_that_empties_is_given_back() {
+    let cluster = Cluster::new(10, 10);
+    let before = homes(&first_plan(&cluster));
+    let last = before.values().max().unwrap().clone();
+    let stay = |w: &usize| before[&format!("w{w}")] != last;
+    cluster.describe(&(0..10).filter(stay).collect::<Vec<_>>(), 10);
+    let after = keep(&cluster);
+    assert!(!homes(&after).values().any(|server| *server == last));
+    assert_eq!(changed(&after), [last]);
+}
+
+#[test]
+fn a_policy_of_another_cluster_is_refused() {
+    let cluster = Cluster::new(2, 2);
+    first_plan(&cluster);
+    let policy = cluster.folder.read("policy.json");
+    for (from, to, part) in [
+        ("\"class\": \"ssd\"", "\"class\": \"hdd\"", "class 'hdd'"),
+        ("tailwright-policy-1", "tailwright-policy-9", "tailwright-policy-9"),
+        ("\"servers\":", "\"server\":", "not a policy"),
+        ("\"name\": \"w1\"", "\"name\": \"w0\"", "workload 'w0' is given twice"),
+        ("\"burst\": ", "\"burst\": -", "workload 'w0' has a limit"),
+    ] {
+        cluster.folder.write("policy.json", &policy.replace(from, to));
+        let outcome = cluster.folder.run(&["plan", "cluster.toml", "--keep", "policy.json"]).expect_code(2);
+        assert!(outcome.stderr.contains(part), "{}", outcome.stderr);
+    }
+}

@@ -1,0 +1,44 @@
+//! The 41 real workloads by the interface that scripts use.
+
+mod support;
+
+use serde_json::Value;
+use support::{Folder, judge};
+
+fn plan(folder: &Folder, more: &[&str]) -> Option<Value> {
+    let dir = testkit::shared("traces")?;
+    let path = |name: &str| dir.join(name).to_str().expect("the path is text").to_owned();
+    let (slos, traces, storage) = (path("slos.csv"), path(""), path("ssd-profile.json"));
+    let mut args = vec!["plan", "--slos", &slos, "--traces", &traces, "--storage", &storage];
+    args.extend(["--network", "125MB/s", "--max-servers", "62", "--json"]);
+    args.extend(more);
+    Some(folder.run(&args).expect_code(0).json())
+}
+
+#[test]
+fn fewer_servers_than_the_published_methods_and_every_promise_kept() {
+    let folder = Folder::new();
+    let Some(ours) = plan(&folder, &["--compare"]) else { return };
+    assert_eq!(ours["workloads_admitted"], 41);
+    judge::check_promises(&ours);
+    let used = |row: &Value| row["servers_used"].as_u64().unwrap();
+    // 6 is the published figure for WorkloadCompactor.
+    assert!(used(&ours) <= 6 && ours["servers_lower_bound"].as_u64() <= ours["servers_used"].as_u64());
+    for row in &ours["compared"].as_array().unwrap()[1..] {
+        assert!(used(row) >= used(&ours), "{row}");
+    }
+}
+
+#[test]
+fn first_fit_in_the_given_order_and_the_best_order_agree_on_promises() {
+    let folder = Folder::new();
+    for args in [
+        &["--order", "given"][..],
+        &["--policy", "workload-compactor"],
+        &["--policy", "workload-compactor", "--fast-first-fit"],
+        &["--policy", "knee", "--order", "best"],
+    ] {
+        let Some(plan) = plan(&folder, args) else { return };
+        judge::check_promises(&plan);
+    }
+}
