@@ -69,7 +69,7 @@ fn main() {
     for m in [Method::Exact, Method::Relaxed] {
         let t = Instant::now();
         let mut spent = 0;
-        let p = place(&base, m, Order::Best, Effort::default(), &mut |p| {
+        let p = place(&base, m, Order::Best, Effort::for_workloads(41), &mut |p| {
             if p.spent / 1000 != spent / 1000 {
                 println!("{p:?}");
             }
@@ -98,7 +98,7 @@ fn main() {
         x ^= x << 17;
         x
     };
-    for n in [100usize, 300] {
+    for n in [10000usize] {
         let slos = [0.1, 0.15, 0.25, 0.5, 1.0];
         let mut w = Vec::new();
         while w.len() < n {
@@ -123,6 +123,7 @@ fn main() {
         println!("{n}: instance {:?}", t.elapsed());
         let order: Vec<usize> = (0..n).collect();
         let t = Instant::now();
+
         let p = place_first_fit(&i, Method::Exact, &order, false);
         println!("{n}: exact first fit {:?} {}", t.elapsed(), p.servers.len());
         let t = Instant::now();
@@ -134,7 +135,7 @@ fn main() {
         );
         let t = Instant::now();
         let p =
-            place(&i, Method::Exact, Order::Best, Effort(if n > 1000 { 0 } else { 20000 }), &mut |_| true);
+            place(&i, Method::Exact, Order::Best, Effort::for_workloads(n), &mut |_| true);
         println!("{n}: exact best {:?} {}", t.elapsed(), p.servers.len());
         if n < 1000 {
             let t = Instant::now();

@@ -2,7 +2,8 @@
 //!
 //! A process is plain data and composes: processes superpose, and [`Process::Diurnal`] modulates any
 //! other. Streams are endless iterators that hold a state of a few words per source; the same value and
-//! seed give the same stream on every machine.
+//! seed give the same stream in every run of one build (random generators and elementary functions may
+//! differ between versions and platforms in their last digits).
 //!
 //! Sizes and directions are drawn independently of arrivals and of each other; generated requests have
 //! no offsets and no response times.

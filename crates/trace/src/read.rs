@@ -5,7 +5,8 @@
 //!
 //! `lenient` passes over malformed lines and records, and over requests that arrive before their
 //! predecessor, and counts both in [`TraceReader::skipped`]; of a damaged file it gives what comes before
-//! the damage. Errors of the operating system are never forgiven.
+//! the damage. One request with a time far in the future makes all behind it late, so a large count is a
+//! reason to look at the file. Errors of the operating system are never forgiven.
 
 mod blkparse;
 pub(crate) mod detection;
@@ -13,6 +14,7 @@ mod lines;
 mod parquet;
 mod text;
 mod vscsi;
+mod window;
 
 pub(crate) use lines::{LineParser, Parsed};
 pub(crate) use text::{FILETIME_TICK_NS, FIO_HEADER_V3, SECTOR_BYTES};
@@ -21,14 +23,13 @@ use crate::error::{ErrorKind, Place, TraceError};
 use crate::format::{self, Format};
 use crate::source::{Buffered, decompress, read_error};
 use model::Request;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::Nanos;
+use window::Window;
 
 /// How to open a trace.
 #[derive(Debug, Clone, Default)]
@@ -162,32 +163,35 @@ fn from_stream(
     let mut input = Buffered::new(decompress(Box::new(counted)).map_err(at_start)?);
     // A damaged beginning is reported by the parser with its place, or forgiven; so not here.
     let head = input.peek_lossy(format::DETECT_BYTES).map_err(at_start)?;
-    let error = |kind| Err(TraceError::new(name, Place::File, kind));
+    let error = |kind| TraceError::new(name, Place::File, kind);
     if head.is_empty() && options.format != Some(Format::Parquet) {
-        // An empty file has no format, but it may be a damaged one.
+        // Nothing to see: an empty file, or one that is damaged from the start.
         input.peek(1).map_err(at_start)?;
-        return error(ErrorKind::Empty);
+        return Err(error(ErrorKind::Empty));
     }
-    let format = match options.format {
-        Some(format) => format,
-        None => match format::detect(head, name) {
-            Some(format) => format,
-            None => return error(ErrorKind::UnknownFormat),
-        },
-    };
-    let source: Box<dyn Source> = match format {
-        Format::Parquet if head.starts_with(parquet::MAGIC) => {
-            return error(ErrorKind::Unsupported(
-                format,
-                "is compressed within and read from its end: it needs a plain file, not a pipe, not gzip or zstd",
-            ));
-        }
-        Format::Parquet => {
-            return error(ErrorKind::Malformed {
-                expected: "a Parquet file, which begins with PAR1",
-                found: crate::error::excerpt(head),
-            });
-        }
+    let format = options.format.or_else(|| format::detect(head, name));
+    let format = format.ok_or_else(|| error(ErrorKind::UnknownFormat))?;
+    if format == Format::Parquet {
+        return Err(error(not_a_parquet_file(head)));
+    }
+    Ok(TraceReader::new(name, format, source(format, input, options), progress, options))
+}
+
+/// Why a stream is not read as Parquet, which is only read from plain files.
+fn not_a_parquet_file(head: &[u8]) -> ErrorKind {
+    if head.starts_with(parquet::MAGIC) {
+        let why =
+            "is compressed within and read from its end: it needs a plain file, not a pipe, not gzip or zstd";
+        return ErrorKind::Unsupported(Format::Parquet, why);
+    }
+    let found = crate::error::excerpt(head);
+    ErrorKind::Malformed { expected: "a Parquet file, which begins with PAR1", found }
+}
+
+/// The parser of a format that is read as a stream.
+fn source(format: Format, input: Buffered, options: &OpenOptions) -> Box<dyn Source> {
+    match format {
+        Format::Parquet => unreachable!("Parquet is not read as a stream"),
         Format::Csv => Box::new(lines::LineSource::new(input, text::Csv::default())),
         Format::ArrivalHex => Box::new(lines::LineSource::new(input, text::ArrivalHex)),
         Format::Msr => Box::new(lines::LineSource::new(input, text::Msr)),
@@ -195,8 +199,7 @@ fn from_stream(
         Format::Fio => Box::new(lines::LineSource::new(input, text::Fio::new(options.lenient))),
         Format::Blkparse => Box::new(blkparse::BlkparseSource::new(input)),
         Format::Vscsi => Box::new(vscsi::VscsiSource::new(input)),
-    };
-    Ok(TraceReader::new(name, format, source, progress, options))
+    }
 }
 
 struct Counted {
@@ -338,55 +341,5 @@ impl Iterator for TraceReader {
         let result = self.advance();
         self.ended = !matches!(result, Ok(Some(_)));
         result.transpose()
-    }
-}
-
-/// Restores the order of requests that come at most `size` requests late.
-struct Window {
-    size: usize,
-    /// The source has ended: everything held goes out.
-    draining: bool,
-    sequence: u64,
-    held: BinaryHeap<Reverse<Held>>,
-}
-
-/// Ordered by arrival; equal arrivals keep the order of the file.
-struct Held(Nanos, u64, Request);
-
-impl PartialEq for Held {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Held {}
-
-impl PartialOrd for Held {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Held {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.0, self.1).cmp(&(other.0, other.1))
-    }
-}
-
-impl Window {
-    fn new(size: usize) -> Self {
-        Self { size, draining: false, sequence: 0, held: BinaryHeap::new() }
-    }
-
-    fn push(&mut self, request: Request) {
-        self.sequence += 1;
-        self.held.push(Reverse(Held(request.arrival, self.sequence, request)));
-    }
-
-    fn pop(&mut self) -> Option<Request> {
-        if !self.draining && self.held.len() <= self.size {
-            return None;
-        }
-        self.held.pop().map(|Reverse(held)| held.2)
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A file is written beside its final place under a name that begins with a dot and ends in `.partial`,
 //! and renamed when complete; an error or a dropped writer removes it, and the file that was there
-//! before stays as it was. Text formats are compressed when the name ends in `.gz` or `.zst`.
+//! before stays as it was. A killed process cannot remove its file; the next writer of the same place does
+//! (where `/proc` tells which processes live). Text formats are compressed when the name ends in `.gz` or `.zst`.
 
 mod parquet;
 mod text;
@@ -203,6 +204,7 @@ impl Partial {
         if target.is_dir() {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "expected a file, found a folder"));
         }
+        remove_leftovers(target, &name.to_string_lossy());
         let mut hidden = std::ffi::OsString::from(".");
         hidden.push(name);
         hidden.push(format!(".{}.partial", std::process::id()));
@@ -216,6 +218,31 @@ impl Partial {
         std::fs::rename(&self.path, target)?;
         self.kept = true;
         Ok(())
+    }
+}
+
+/// Removes what killed writers of `target` left. Trouble is no reason to fail: leftovers only take room.
+fn remove_leftovers(target: &Path, name: &str) {
+    if !Path::new("/proc/self").exists() {
+        return;
+    }
+    let folder = match target.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let file = entry.file_name();
+        let process = file.to_str().and_then(|file| {
+            file.strip_prefix('.')?
+                .strip_prefix(name)?
+                .strip_prefix('.')?
+                .strip_suffix(".partial")?
+                .parse::<u32>()
+                .ok()
+        });
+        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
     }
 }
 

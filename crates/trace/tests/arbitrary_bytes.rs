@@ -1,8 +1,11 @@
 //! No parser panics, whatever it is given: arbitrary bytes, and valid traces with some bytes changed.
 
 mod common;
+#[path = "common/exercise.rs"]
+mod exercise;
 
-use common::{Folder, exercise, requests, write};
+use common::{Folder, requests, write};
+use exercise::exercise;
 use proptest::prelude::*;
 use tailwright_trace::Format;
 

@@ -1,7 +1,7 @@
 //! Real traces, where they are present: the readers against what is known of the files.
 
 use std::path::PathBuf;
-use tailwright_trace::{self as trace, Format, OpenOptions};
+use tailwright_trace::{self as trace, Format, OpenOptions, TraceError, Writer, stats};
 
 fn shared_traces() -> Vec<PathBuf> {
     let Some(folder) = testkit::shared("traces") else { return Vec::new() };
@@ -35,5 +35,53 @@ fn an_nvme_log_with_other_column_names_is_read_as_csv() {
     let first = requests[0];
     assert_eq!((first.arrival.0, first.size.0, first.offset), (1_079_943_800, 512, Some(0)));
     assert_eq!(first.response.map(|r| r.0), Some(87_200));
+    // The squared variation that its publisher states, about 467.
+    let stats = stats::collect(requests.iter().copied().map(Ok::<_, TraceError>)).expect("sorted");
+    let scv = stats.expect("not empty").gap_scv.expect("many requests");
+    assert!((scv - 467.0).abs() < 1.0, "{scv}");
     assert_eq!(requests.iter().filter(|r| r.op == model::Op::Read).count(), 156_028);
+}
+
+/// Rates and dispersions of the whole against sums over all bins made by hand.
+#[test]
+fn statistics_of_a_real_trace_equal_their_definitions() {
+    let Some(path) = testkit::shared("traces/trace0036.csv.gz") else { return };
+    let read = || trace::open(&path, &OpenOptions::default()).expect("opens");
+    let stats = stats::collect(read()).expect("reads").expect("not empty");
+    let arrivals: Vec<u64> = read().map(|request| request.expect("reads").arrival.0).collect();
+    let first = arrivals[0];
+    for at in &stats.at_scales {
+        let bins = usize::try_from((arrivals[arrivals.len() - 1] - first) / at.scale.0).expect("few");
+        let mut counts = vec![0.0; bins];
+        for arrival in &arrivals {
+            let bin = usize::try_from((arrival - first) / at.scale.0).expect("few");
+            if let Some(count) = counts.get_mut(bin) {
+                *count += 1.0;
+            }
+        }
+        let mean = counts.iter().sum::<f64>() / bins as f64;
+        let variance =
+            counts.iter().map(|count| (count - mean) * (count - mean)).sum::<f64>() / (bins - 1) as f64;
+        let peak = counts.iter().fold(0.0f64, |most, &count| most.max(count));
+        assert!(
+            (at.dispersion.expect("many bins") - variance / mean).abs() < 1e-9 * variance / mean,
+            "{at:?}"
+        );
+        assert!((at.peak_to_mean.expect("many bins") - peak / mean).abs() < 1e-9, "{at:?}");
+    }
+}
+
+#[test]
+fn real_traces_survive_the_native_format() {
+    let folder = std::env::temp_dir().join(format!("tailwright-real-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    for path in shared_traces().into_iter().step_by(10) {
+        let read = |path| trace::open(path, &OpenOptions::default()).expect("opens");
+        let copy = folder.join("copy.parquet");
+        let mut writer = Writer::create(&copy, Format::Parquet).expect("creates");
+        read(&path).for_each(|request| writer.write(&request.expect("reads")).expect("writes"));
+        writer.finish().expect("finishes");
+        assert!(read(&path).map(Result::unwrap).eq(read(&copy).map(Result::unwrap)), "{}", path.display());
+    }
+    std::fs::remove_dir_all(&folder).expect("removes");
 }

@@ -128,3 +128,17 @@ fn nothing_is_left_behind_and_the_old_file_stays_when_writing_fails() {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
     }
 }
+
+#[test]
+fn leftovers_of_killed_writers_go_and_those_of_living_ones_stay() {
+    if !std::path::Path::new("/proc/self").exists() {
+        return testkit::skip("no /proc to tell which processes live");
+    }
+    let folder = Folder::new();
+    // No process has the largest number; the first always lives.
+    for name in [".trace.csv.4294967295.partial", ".trace.csv.1.partial", ".other.csv.4294967295.partial"] {
+        std::fs::write(folder.file(name), "half").unwrap();
+    }
+    drop(Writer::create(&folder.file("trace.csv"), Format::Csv).unwrap());
+    assert_eq!(folder.names(), [".other.csv.4294967295.partial", ".trace.csv.1.partial"]);
+}

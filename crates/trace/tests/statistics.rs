@@ -59,9 +59,18 @@ fn heavy_tails_give_the_hurst_parameter_of_theory() {
     assert_eq!(process.mean_rate(), 1000.0);
     let stats = summary(&synthetic(process, 3000, 7));
     let hurst = stats.hurst.unwrap();
-    // H = (3 − 1.4)/2 = 0.8, in the limit of large scales.
+    // H = (3 − 1.4)/2 in the limit of large scales.
     assert!((hurst.h - 0.8).abs() < 0.1, "{hurst:?}");
     assert!(stats.at_scales[2].dispersion.unwrap() > 3.0 * stats.at_scales[0].dispersion.unwrap());
+}
+
+#[test]
+fn a_heavier_tail_gives_a_larger_hurst_parameter() {
+    for (shape, h) in [(1.2, 0.9), (1.6, 0.7)] {
+        let process = Process::OnOff { sources: 50, rate_on: 40.0, on_s: 0.1, off_s: 0.1, shape };
+        let hurst = summary(&synthetic(process, 3000, 7)).hurst.unwrap();
+        assert!((hurst.h - h).abs() < 0.1, "shape {shape}: {hurst:?}");
+    }
 }
 
 #[test]

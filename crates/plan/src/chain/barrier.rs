@@ -1,17 +1,17 @@
-//! Primal barrier method on a [`Chain`]: every iterate strictly satisfies every constraint.
+//! Primal-dual barrier method on a [`Chain`]: every iterate strictly satisfies every constraint.
 
-use super::blocks::{System, Vector};
-use super::constraint::{LatencySlack, latency_slacks, rate_cap};
+use super::blocks::{System, WIDTH};
+use super::constraint::{LatencySlack, latency_slacks, positive_part, rate_cap};
 use super::prices::Prices;
 use super::{Chain, LatencyModel, Lines, Point, STAGES};
 use model::Stage;
 
-/// Growth of the objective's weight between centring steps.
-const GROWTH: f64 = 20.0;
-/// Newton steps before giving up on more precision; typical runs take 20 to 40.
-const MAX_STEPS: usize = 400;
-/// Centring ends when the predicted decrease of the barrier function falls below this.
-const CENTRED: f64 = 0.1;
+/// Newton steps before giving up on more precision; typical runs take 10 to 20.
+const MAX_STEPS: usize = 80;
+/// Share of the way to the boundary of a latency constraint that a step may go.
+const TO_BOUNDARY_CURVED: f64 = 0.9;
+/// Share of the way to the boundary that a step may go.
+const TO_BOUNDARY: f64 = 0.99;
 
 /// When to stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,9 +27,8 @@ pub(crate) enum Precision {
 pub(crate) enum Outcome {
     /// Even the least rates exceed the capacity of this stage.
     Overloaded(Stage),
-    /// The best point found, its gap to the optimum as the barrier certifies it for a convex model, and
-    /// what rates and bursts cost there.
-    Solved { point: Point, gap: f64, prices: Prices },
+    /// The best point found and what rates and bursts cost there.
+    Solved { point: Point, prices: Prices },
 }
 
 /// Minimises `t` over the chain.
@@ -38,7 +37,7 @@ pub(crate) fn minimise(chain: &Chain, precision: Precision) -> Outcome {
         Ok(point) => point,
         Err(stage) => return Outcome::Overloaded(stage),
     };
-    Solver { chain, point, system: System::default() }.run(precision)
+    Solver::new(chain, point).run(precision)
 }
 
 /// A strictly feasible point: spare rate shared evenly, bursts a little above the curve.
@@ -84,73 +83,124 @@ fn raise_t(chain: &Chain, point: &mut Point) {
 struct Solver<'a> {
     chain: &'a Chain,
     point: Point,
+    /// Barrier parameter: the aim of every slack · multiplier.
+    mu: f64,
+    /// By constraint, in the order of [`slacks`].
+    slacks: Vec<f64>,
+    multipliers: Vec<f64>,
+    /// Change of each slack along the step, to first order.
+    changes: Vec<f64>,
     system: System,
 }
 
-impl Solver<'_> {
+impl<'a> Solver<'a> {
+    fn new(chain: &'a Chain, point: Point) -> Self {
+        let mut values = Vec::new();
+        slacks(chain, &point, &mut values);
+        let mu = point.t / values.len() as f64;
+        let multipliers = values.iter().map(|s| mu / s).collect();
+        Self { chain, point, mu, slacks: values, multipliers, changes: Vec::new(), system: System::default() }
+    }
+
     fn run(mut self, precision: Precision) -> Outcome {
-        let constraints = self.count();
-        let mut weight = constraints / self.point.t;
-        let mut gap = f64::INFINITY;
+        let mut prices = Prices::at(self.chain, &self.point, &self.multipliers);
         for _ in 0..MAX_STEPS {
-            let decrease = self.newton_step(weight);
-            if decrease.is_some_and(|d| d > CENTRED) {
-                continue;
-            }
-            gap = constraints / weight;
-            let done = match precision {
-                Precision::Decide => {
-                    let fits = self.point.t < 1.0;
-                    (fits && gap < 5e-3 * self.point.t) || (!fits && self.point.t - gap > 1.0) || gap < 1e-6
-                }
-                Precision::Within(fraction) => gap < fraction * self.point.t,
-            };
-            if done || decrease.is_none() {
+            if self.step().is_none() {
                 break;
             }
-            weight *= GROWTH;
-        }
-        let prices = Prices::at(self.chain, &self.point, weight);
-        Outcome::Solved { point: self.point, gap, prices }
-    }
-
-    /// Number of barrier terms.
-    fn count(&self) -> f64 {
-        let mut count = STAGES;
-        for (level, curves) in self.chain.curves.iter().enumerate() {
-            count += curves.iter().map(|(_, lines)| lines.work.len() + 1).sum::<usize>();
-            latency_slacks(self.chain, &self.point, level, |_| count += 1);
-        }
-        count as f64
-    }
-
-    /// One damped Newton step on `weight·t − Σ log slack`. Gives half the squared decrement, or `None`
-    /// when rounding leaves no descent.
-    fn newton_step(&mut self, weight: f64) -> Option<f64> {
-        self.assemble(weight);
-        let gradient: (Vec<Vector>, f64) = (self.system.rhs.clone(), self.system.rhs_corner);
-        self.system.solve()?;
-        let step = &self.system;
-        let mut decrement = gradient.1 * step.rhs_corner;
-        for (g, x) in gradient.0.iter().zip(&step.rhs) {
-            decrement += g.iter().zip(x).map(|(g, x)| g * x).sum::<f64>();
-        }
-        if decrement <= 1e-12 {
-            return None;
-        }
-        let before = merit(self.chain, &self.point, weight)?;
-        let mut length = self.longest_step().min(1.0);
-        for _ in 0..40 {
-            let candidate = self.moved(length);
-            match merit(self.chain, &candidate, weight) {
-                Some(after) if after <= before - 0.01 * length * decrement => {
-                    self.point = candidate;
-                    return Some(0.5 * decrement);
-                }
-                _ => length *= 0.5,
+            prices = Prices::at(self.chain, &self.point, &self.multipliers);
+            let (t, least) = (self.point.t, prices.least(self.chain));
+            let done = match precision {
+                Precision::Decide if t < 1.0 => t - least < 5e-3 * t,
+                Precision::Decide => least > 1.0 || t - least < 1e-4,
+                Precision::Within(fraction) => t - least < fraction * t,
+            };
+            if done {
+                break;
             }
         }
+        Outcome::Solved { point: self.point, prices }
+    }
+
+    /// One damped primal-dual Newton step; `None` when rounding leaves no progress.
+    fn step(&mut self) -> Option<()> {
+        // The curvature of Eq. 5.5 may be indefinite; its positive part never is.
+        self.assemble(false);
+        if self.system.solve().is_none() {
+            self.assemble(true);
+            self.system.solve()?;
+        }
+        self.directional();
+        let longest = |values: &[f64], changes: &mut dyn Iterator<Item = f64>| {
+            let loss = values.iter().zip(changes).map(|(v, c)| -c / v).fold(0.0, f64::max);
+            (TO_BOUNDARY / loss).min(1.0)
+        };
+        let primal = longest(&self.slacks, &mut self.changes.iter().copied());
+        let mu = self.mu;
+        let rows = self.slacks.iter().zip(&self.multipliers).zip(&self.changes);
+        let dual_changes: Vec<f64> = rows.map(|((s, y), change)| (mu - y * change) / s - y).collect();
+        let dual = longest(&self.multipliers, &mut dual_changes.iter().copied());
+        self.search(primal)?;
+        for (y, change) in self.multipliers.iter_mut().zip(dual_changes) {
+            *y += dual * change;
+        }
+        self.aim();
+        Some(())
+    }
+
+    /// Moves along the step as far as the barrier function falls.
+    fn search(&mut self, longest: f64) -> Option<()> {
+        let falling: f64 = self.mu * self.slacks.iter().zip(&self.changes).map(|(s, c)| c / s).sum::<f64>()
+            - self.system.rhs_corner;
+        let before = self.merit(&self.point, &self.slacks)?;
+        let mut length = longest;
+        let mut trial = Vec::with_capacity(self.slacks.len());
+        for _ in 0..30 {
+            let mut candidate = self.moved(length);
+            self.lift(&mut candidate);
+            slacks(self.chain, &candidate, &mut trial);
+            let after = self.merit(&candidate, &trial);
+            // Near the optimum the decrease drowns in rounding: accept what does not grow visibly.
+            let allowed = before - 1e-4 * length * falling.max(0.0) + 1e-13 * before.abs();
+            if after.is_some_and(|after| after <= allowed) {
+                (self.point, self.slacks) = (candidate, trial);
+                return Some(());
+            }
+            length *= 0.5;
+        }
         None
+    }
+
+    /// Raises `t` where the curvature of Eq. 5.5 ate more slack than a step may: t is free, so a long
+    /// step need not be cut short for it.
+    fn lift(&self, candidate: &mut Point) {
+        if self.chain.model != LatencyModel::Exact {
+            return;
+        }
+        let mut raise: f64 = 0.0;
+        for level in 0..self.chain.budgets.len() {
+            let mut before = 0.0;
+            latency_slacks(self.chain, &self.point, level, |c| before = c.slack);
+            latency_slacks(self.chain, candidate, level, |c| {
+                raise = raise.max(((1.0 - TO_BOUNDARY_CURVED) * before - c.slack) / c.by_t);
+            });
+        }
+        candidate.t += raise;
+    }
+
+    /// Chooses the next barrier parameter from how evenly the products slack · multiplier are spread
+    /// (the rule of LOQO).
+    fn aim(&mut self) {
+        let products = || self.slacks.iter().zip(&self.multipliers).map(|(s, y)| s * y);
+        let mean = products().sum::<f64>() / self.slacks.len() as f64;
+        let evenness = products().fold(f64::INFINITY, f64::min) / mean;
+        let spread = (0.05 * (1.0 - evenness) / evenness).min(2.0);
+        self.mu = (0.1 * spread.powi(3)).clamp(1e-3, 0.8) * mean;
+    }
+
+    /// `t − μ Σ log slack`, or `None` outside the strictly feasible set.
+    fn merit(&self, point: &Point, slacks: &[f64]) -> Option<f64> {
+        log_sum(slacks).map(|sum| point.t - self.mu * sum)
     }
 
     fn moved(&self, length: f64) -> Point {
@@ -165,165 +215,180 @@ impl Solver<'_> {
         point
     }
 
-    /// The largest step that keeps the curve lines strictly satisfied, shortened a little.
-    fn longest_step(&self) -> f64 {
-        let mut longest = f64::INFINITY;
-        let step = &self.system.rhs;
+    /// First-order change of every slack along the step, in the order of [`slacks`].
+    fn directional(&mut self) {
+        self.changes.clear();
+        let (step, dt) = (&self.system.rhs, self.system.rhs_corner);
+        let (mut before, none) = (&[0.0; WIDTH], [0.0; WIDTH]);
         for (level, curves) in self.chain.curves.iter().enumerate() {
+            let here = &step[level];
             for stage in Stage::ALL {
                 let s = stage as usize;
-                let (rate, burst) = (self.point.level_rate(level, s), self.point.level_burst(level, s));
-                let before = |i: usize| if level == 0 { 0.0 } else { step[level - 1][i] };
-                let (by_rate, by_burst) =
-                    (step[level][s] - before(s), step[level][STAGES + s] - before(STAGES + s));
-                let lines = &curves[stage];
-                // Largest relative loss of slack: one comparison per line, no branch.
-                let mut loss = -by_rate / (rate - lines.least_rate);
-                for (d, w) in lines.durations.iter().zip(&lines.work) {
-                    loss = loss.max(-(by_burst + d * by_rate) / (burst + d * rate - w));
-                }
-                if loss > 0.0 {
-                    longest = longest.min(1.0 / loss);
-                }
+                let (rate, burst) = (here[s] - before[s], here[STAGES + s] - before[STAGES + s]);
+                self.changes.push(rate);
+                self.changes.extend(curves[stage].durations.iter().map(|d| burst + d * rate));
             }
-        }
-        0.99 * longest
-    }
-
-    fn assemble(&mut self, weight: f64) {
-        let levels = self.chain.budgets.len();
-        self.system.clear(levels);
-        self.system.rhs_corner = -weight;
-        for level in 0..levels {
-            for stage in Stage::ALL {
-                self.add_lines(level, stage as usize, &self.chain.curves[level][stage]);
-            }
-            let (chain, point, system) = (self.chain, &self.point, &mut self.system);
-            latency_slacks(chain, point, level, |c| add_latency(system, level, &c));
+            let above = if level == 0 { &none } else { before };
+            latency_slacks(self.chain, &self.point, level, |c| {
+                let by_stage = |s: usize| c.by_burst[s] * here[STAGES + s] + c.by_rate[s] * above[s];
+                self.changes.push(c.by_t * dt + (0..STAGES).map(by_stage).sum::<f64>());
+            });
+            before = here;
         }
         for s in 0..STAGES {
-            let (slack, by_t) = rate_cap(self.chain, &self.point, s);
-            let inverse = 1.0 / slack;
-            let last = levels - 1;
-            self.system.diagonal[last][s][s] += inverse * inverse;
-            self.system.rhs[last][s] -= inverse;
-            self.system.border[last][s] -= by_t * inverse * inverse;
-            self.system.corner += by_t * by_t * inverse * inverse;
-            self.system.rhs_corner += by_t * inverse;
+            self.changes.push(rate_cap(self.chain, &self.point, s).1 * dt - before[s]);
         }
     }
 
-    /// The lines of one level's curve, and its least rate, act on differences of neighbouring levels.
-    fn add_lines(&mut self, level: usize, s: usize, lines: &Lines) {
-        let (rate, burst) = (self.point.level_rate(level, s), self.point.level_burst(level, s));
-        let floor = 1.0 / (rate - lines.least_rate);
-        let (mut rr, mut rb, mut bb) = (floor * floor, 0.0, 0.0);
-        let (mut gr, mut gb) = (floor, 0.0);
-        for (d, w) in lines.durations.iter().zip(&lines.work) {
-            let inverse = 1.0 / (burst + d * rate - w);
-            let squared = inverse * inverse;
-            gb += inverse;
-            gr += d * inverse;
-            bb += squared;
-            rb += d * squared;
-            rr += d * d * squared;
-        }
-        let entries = [(s, s, rr), (s, STAGES + s, rb), (STAGES + s, s, rb), (STAGES + s, STAGES + s, bb)];
-        for (i, j, value) in entries {
-            self.system.diagonal[level][i][j] += value;
-            if level > 0 {
-                self.system.diagonal[level - 1][i][j] += value;
-                self.system.lower[level][i][j] -= value;
+    /// The Newton system: curvature weighted by multiplier ÷ slack, the gradient of the barrier function.
+    fn assemble(&mut self, convexify: bool) {
+        let levels = self.chain.budgets.len();
+        self.system.clear(levels);
+        self.system.rhs_corner = -1.0;
+        let mut rows = Rows { mu: self.mu, slacks: &self.slacks, multipliers: &self.multipliers };
+        for level in 0..levels {
+            for stage in Stage::ALL {
+                add_lines(
+                    &mut self.system,
+                    &mut rows,
+                    level,
+                    stage as usize,
+                    &self.chain.curves[level][stage],
+                );
             }
+            latency_slacks(self.chain, &self.point, level, |c| {
+                add_latency(&mut self.system, &mut rows, level, &c, convexify);
+            });
         }
-        for (i, value) in [(s, gr), (STAGES + s, gb)] {
-            self.system.rhs[level][i] += value;
-            if level > 0 {
-                self.system.rhs[level - 1][i] -= value;
-            }
+        for s in 0..STAGES {
+            let by_t = rate_cap(self.chain, &self.point, s).1;
+            let (push, weight, _) = rows.next();
+            let last = levels - 1;
+            self.system.diagonal[last][s][s] += weight;
+            self.system.rhs[last][s] -= push;
+            self.system.border[last][s] -= by_t * weight;
+            self.system.corner += by_t * by_t * weight;
+            self.system.rhs_corner += by_t * push;
         }
     }
 }
 
-/// −log h of a latency constraint: bursts of `level`, rates of the level above it, and t.
-fn add_latency(system: &mut System, level: usize, c: &LatencySlack) {
-    let inverse = 1.0 / c.slack;
-    let squared = inverse * inverse;
-    system.corner += c.by_t * c.by_t * squared;
-    system.rhs_corner += c.by_t * inverse;
+/// Walks the constraints in the order of [`slacks`].
+struct Rows<'a> {
+    mu: f64,
+    slacks: &'a [f64],
+    multipliers: &'a [f64],
+}
+
+impl Rows<'_> {
+    /// (μ ÷ slack, multiplier ÷ slack, multiplier) of the next constraint.
+    fn next(&mut self) -> (f64, f64, f64) {
+        let (slack, multiplier) = (self.slacks[0], self.multipliers[0]);
+        (self.slacks, self.multipliers) = (&self.slacks[1..], &self.multipliers[1..]);
+        let inverse = 1.0 / slack;
+        (self.mu * inverse, multiplier * inverse, multiplier)
+    }
+
+    fn take(&mut self, count: usize) -> (&[f64], &[f64]) {
+        let (slacks, rest) = self.slacks.split_at(count);
+        let (multipliers, others) = self.multipliers.split_at(count);
+        (self.slacks, self.multipliers) = (rest, others);
+        (slacks, multipliers)
+    }
+}
+
+/// The lines of one level's curve, and its least rate, act on differences of neighbouring levels.
+fn add_lines(system: &mut System, rows: &mut Rows, level: usize, s: usize, lines: &Lines) {
+    let (mut gr, mut rr, _) = rows.next();
+    let (mut gb, mut rb, mut bb) = (0.0, 0.0, 0.0);
+    let mu = rows.mu;
+    let (slacks, multipliers) = rows.take(lines.durations.len());
+    for ((d, slack), multiplier) in lines.durations.iter().zip(slacks).zip(multipliers) {
+        let inverse = 1.0 / slack;
+        let (push, weight) = (mu * inverse, multiplier * inverse);
+        gb += push;
+        gr += d * push;
+        bb += weight;
+        rb += d * weight;
+        rr += d * d * weight;
+    }
+    let entries = [(s, s, rr), (s, STAGES + s, rb), (STAGES + s, s, rb), (STAGES + s, STAGES + s, bb)];
+    for (i, j, value) in entries {
+        system.diagonal[level][i][j] += value;
+        if level > 0 {
+            system.diagonal[level - 1][i][j] += value;
+            system.lower[level][i][j] -= value;
+        }
+    }
+    for (i, value) in [(s, gr), (STAGES + s, gb)] {
+        system.rhs[level][i] += value;
+        if level > 0 {
+            system.rhs[level - 1][i] -= value;
+        }
+    }
+}
+
+/// A latency constraint acts on the bursts of `level`, the rates of the level above it, and t.
+fn add_latency(system: &mut System, rows: &mut Rows, level: usize, c: &LatencySlack, convexify: bool) {
+    let (push, weight, multiplier) = rows.next();
+    system.corner += c.by_t * c.by_t * weight;
+    system.rhs_corner += c.by_t * push;
     for i in 0..STAGES {
-        system.rhs[level][STAGES + i] += c.by_burst[i] * inverse;
-        system.border[level][STAGES + i] += c.by_burst[i] * c.by_t * squared;
+        system.rhs[level][STAGES + i] += c.by_burst[i] * push;
+        system.border[level][STAGES + i] += c.by_burst[i] * c.by_t * weight;
         for j in 0..STAGES {
-            system.diagonal[level][STAGES + i][STAGES + j] += c.by_burst[i] * c.by_burst[j] * squared;
+            system.diagonal[level][STAGES + i][STAGES + j] += c.by_burst[i] * c.by_burst[j] * weight;
         }
         if level == 0 {
             continue;
         }
-        system.rhs[level - 1][i] += c.by_rate[i] * inverse;
-        system.border[level - 1][i] += c.by_rate[i] * c.by_t * squared;
+        system.rhs[level - 1][i] += c.by_rate[i] * push;
+        system.border[level - 1][i] += c.by_rate[i] * c.by_t * weight;
         for j in 0..STAGES {
-            system.diagonal[level - 1][i][j] += c.by_rate[i] * c.by_rate[j] * squared;
-            system.lower[level][STAGES + i][j] += c.by_burst[i] * c.by_rate[j] * squared;
+            system.diagonal[level - 1][i][j] += c.by_rate[i] * c.by_rate[j] * weight;
+            system.lower[level][STAGES + i][j] += c.by_burst[i] * c.by_rate[j] * weight;
         }
-        let (rr, rb, bb) = c.curvature[i];
-        system.diagonal[level - 1][i][i] += rr * inverse;
-        system.lower[level][STAGES + i][i] += rb * inverse;
-        system.diagonal[level][STAGES + i][STAGES + i] += bb * inverse;
+        let (rr, rb) = c.curvature[i];
+        let (rr, rb, bb) = if convexify { positive_part(rr, rb) } else { (rr, rb, 0.0) };
+        system.diagonal[level - 1][i][i] += rr * multiplier;
+        system.lower[level][STAGES + i][i] += rb * multiplier;
+        system.diagonal[level][STAGES + i][STAGES + i] += bb * multiplier;
     }
 }
 
-/// `weight·t − Σ log slack`, or `None` outside the strictly feasible set.
-fn merit(chain: &Chain, point: &Point, weight: f64) -> Option<f64> {
-    let mut logs = LogSum::default();
+/// Every slack at a point: per level the least rate and the lines of each stage, then its latency
+/// constraints; last the capacities.
+fn slacks(chain: &Chain, point: &Point, values: &mut Vec<f64>) {
+    values.clear();
     for (level, curves) in chain.curves.iter().enumerate() {
         for stage in Stage::ALL {
             let s = stage as usize;
             let (rate, burst) = (point.level_rate(level, s), point.level_burst(level, s));
             let lines = &curves[stage];
-            logs.add(rate - lines.least_rate);
-            for (d, w) in lines.durations.iter().zip(&lines.work) {
-                logs.add(burst + d * rate - w);
-            }
+            values.push(rate - lines.least_rate);
+            values.extend(lines.durations.iter().zip(&lines.work).map(|(d, w)| burst + d * rate - w));
         }
         // Beyond full utilisation a delay turns negative and must not count as slack.
-        if point.rates[level].iter().any(|r| chain.model == LatencyModel::Exact && *r >= 1.0) {
-            return None;
-        }
-        latency_slacks(chain, point, level, |c| logs.add(c.slack));
+        let overloaded = chain.model == LatencyModel::Exact && point.rates[level].iter().any(|r| *r >= 1.0);
+        latency_slacks(chain, point, level, |c| values.push(if overloaded { -1.0 } else { c.slack }));
     }
     for s in 0..STAGES {
-        logs.add(rate_cap(chain, point, s).0);
-    }
-    logs.total().map(|sum| weight * point.t - sum)
-}
-
-/// Σ log of many positive numbers with few calls to `ln`.
-#[derive(Debug)]
-struct LogSum {
-    sum: f64,
-    product: f64,
-    smallest: f64,
-}
-
-impl Default for LogSum {
-    fn default() -> Self {
-        Self { sum: 0.0, product: 1.0, smallest: f64::INFINITY }
+        values.push(rate_cap(chain, point, s).0);
     }
 }
 
-impl LogSum {
-    fn add(&mut self, value: f64) {
-        self.smallest = self.smallest.min(value);
-        self.product *= value;
-        if !(1e-150..1e150).contains(&self.product) {
-            self.sum += self.product.abs().ln();
-            self.product = 1.0;
+/// Σ log of positive numbers with few calls to `ln`; `None` when one is not positive.
+fn log_sum(values: &[f64]) -> Option<f64> {
+    let (mut sum, mut product) = (0.0, 1.0f64);
+    for chunk in values.chunks(8) {
+        if chunk.iter().any(|v| *v <= 0.0) {
+            return None;
+        }
+        product *= chunk.iter().product::<f64>();
+        if !(1e-100..1e100).contains(&product) {
+            sum += product.ln();
+            product = 1.0;
         }
     }
-
-    /// `None` when a value was not positive.
-    fn total(&self) -> Option<f64> {
-        (self.smallest > 0.0 && self.sum.is_finite()).then(|| self.sum + self.product.ln())
-    }
+    Some(sum + product.ln()).filter(|sum| sum.is_finite())
 }

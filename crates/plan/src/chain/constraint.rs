@@ -10,8 +10,8 @@ pub(super) struct LatencySlack {
     pub(super) by_t: f64,
     pub(super) by_burst: [f64; STAGES],
     pub(super) by_rate: [f64; STAGES],
-    /// Positive part of −∇²h per stage: (rate·rate, rate·burst, burst·burst).
-    pub(super) curvature: [(f64, f64, f64); STAGES],
+    /// −∇²h per stage: (rate·rate, rate·burst); burst·burst is zero.
+    pub(super) curvature: [(f64, f64); STAGES],
 }
 
 /// Calls `visit` with each latency constraint of `level` at `point`.
@@ -30,7 +30,7 @@ pub(super) fn latency_slacks(
             by_t: budget,
             by_burst: by_burst.map(|v| -v),
             by_rate: by_rate.map(|v| -v),
-            curvature: [(0.0, 0.0, 0.0); STAGES],
+            curvature: [(0.0, 0.0); STAGES],
         }
     };
     let unit = |stage: usize, value: f64| std::array::from_fn(|s| if s == stage { value } else { 0.0 });
@@ -55,7 +55,7 @@ fn exact(t: f64, budget: f64, bursts: [f64; STAGES], rates: [f64; STAGES]) -> La
         by_t: budget,
         by_burst: [0.0; STAGES],
         by_rate: [0.0; STAGES],
-        curvature: [(0.0, 0.0, 0.0); STAGES],
+        curvature: [(0.0, 0.0); STAGES],
     };
     for s in 0..STAGES {
         let inverse = 1.0 / (1.0 - rates[s]);
@@ -63,13 +63,13 @@ fn exact(t: f64, budget: f64, bursts: [f64; STAGES], rates: [f64; STAGES]) -> La
         result.slack -= delay;
         result.by_burst[s] = -inverse;
         result.by_rate[s] = -delay * inverse;
-        result.curvature[s] = positive_part(2.0 * delay * inverse * inverse, inverse * inverse);
+        result.curvature[s] = (2.0 * delay * inverse * inverse, inverse * inverse);
     }
     result
 }
 
 /// The positive semidefinite part of `[[a, c], [c, 0]]`, a ≥ 0: its one positive eigenvalue.
-fn positive_part(a: f64, c: f64) -> (f64, f64, f64) {
+pub(super) fn positive_part(a: f64, c: f64) -> (f64, f64, f64) {
     let eigenvalue = 0.5 * (a + (a * a + 4.0 * c * c).sqrt());
     if eigenvalue <= 0.0 {
         return (0.0, 0.0, 0.0);

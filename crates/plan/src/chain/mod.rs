@@ -57,6 +57,18 @@ impl Lines {
         }
     }
 
+    /// α(d), rising at the least rate after the last vertex.
+    fn work_within(&self, duration: f64) -> f64 {
+        let next = self.durations.partition_point(|d| *d <= duration);
+        let last = next - 1;
+        let (start, work) = (self.durations[last], self.work[last]);
+        let slope = match self.durations.get(next) {
+            Some(end) => (self.work[next] - work) / (end - start),
+            None => self.least_rate,
+        };
+        work + slope * (duration - start)
+    }
+
     /// b(r) without the sustained-rate rule.
     fn burst(&self, rate: f64) -> f64 {
         self.durations.iter().zip(&self.work).map(|(d, w)| w - rate * d).fold(0.0, f64::max)

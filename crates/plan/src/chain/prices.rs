@@ -23,22 +23,28 @@ pub(crate) struct Prices {
 }
 
 impl Prices {
-    /// From the slacks of a centred point: the multiplier of a slack h is 1 / (weight · h).
-    pub(super) fn at(chain: &Chain, point: &Point, weight: f64) -> Self {
+    /// From the multipliers of all constraints, in the solver's order.
+    pub(super) fn at(chain: &Chain, point: &Point, multipliers: &[f64]) -> Self {
         let levels = chain.budgets.len();
         let mut burst = vec![[0.0; STAGES]; levels + 1];
         let mut rate = vec![[0.0; STAGES]; levels + 1];
         let (mut norm, mut offset) = (0.0, 0.0);
-        for s in 0..STAGES {
+        let mut rest = multipliers;
+        for s in (0..STAGES).rev() {
             let (slack, by_t) = rate_cap(chain, point, s);
-            rate[levels][s] = 1.0 / (weight * slack);
-            norm += by_t * rate[levels][s];
-            offset += rate[levels][s] * (slack + point.rates[levels - 1][s] - by_t * point.t);
+            let multiplier = take_last(&mut rest);
+            rate[levels][s] = multiplier;
+            norm += by_t * multiplier;
+            offset += multiplier * (slack + point.rates[levels - 1][s] - by_t * point.t);
         }
         for level in (0..levels).rev() {
             (burst[level], rate[level]) = (burst[level + 1], rate[level + 1]);
+            let mut constraints = 0;
+            latency_slacks(chain, point, level, |_| constraints += 1);
+            let (before, of_level) = rest.split_at(rest.len() - constraints);
+            let mut of_level = of_level.iter();
             latency_slacks(chain, point, level, |c| {
-                let multiplier = 1.0 / (weight * c.slack);
+                let multiplier = *of_level.next().expect("one multiplier per constraint");
                 norm += c.by_t * multiplier;
                 // t·budget − slack is the bound itself; a linear one equals its gradient times the point.
                 let mut constant = c.by_t * point.t - c.slack;
@@ -50,11 +56,29 @@ impl Prices {
                 }
                 offset -= multiplier * constant;
             });
+            let lines: usize = chain.curves[level].iter().map(|(_, lines)| lines.work.len() + 1).sum();
+            rest = &before[..before.len() - lines];
         }
         for price in burst.iter_mut().chain(&mut rate).flatten() {
             *price /= norm;
         }
         Self { budgets: chain.budgets.clone(), burst, rate, offset: offset / norm }
+    }
+
+    /// No point of the (linearised) chain has a lower objective.
+    pub(super) fn least(&self, chain: &Chain) -> f64 {
+        let mut least = self.floor();
+        for (level, curves) in chain.curves.iter().enumerate() {
+            for (stage, lines) in curves.iter() {
+                let (burst, rate) = (self.burst[level][stage as usize], self.rate[level + 1][stage as usize]);
+                least += if burst > 0.0 {
+                    burst * lines.work_within(rate / burst)
+                } else {
+                    rate * lines.least_rate
+                };
+            }
+        }
+        least
     }
 
     /// Nothing below this can be reached, whoever is there, before anybody's cost is added.
@@ -74,4 +98,10 @@ impl Prices {
         };
         Stage::ALL.map(at).iter().sum()
     }
+}
+
+fn take_last(values: &mut &[f64]) -> f64 {
+    let (last, rest) = values.split_last().expect("one multiplier per constraint");
+    *values = rest;
+    *last
 }

@@ -9,7 +9,7 @@ use calculus::{ArrivalCurve, stage_delay};
 use model::{PerStage, RateLimit, Stage};
 
 /// Relative precision of the objective when limits are handed out.
-const PRECISION: f64 = 1e-6;
+const PRECISION: f64 = 1e-4;
 
 /// The chain of a set of workloads on one class.
 pub(crate) fn chain_of(instance: &Instance, class: usize, levels: &[Level], model: LatencyModel) -> Chain {
@@ -34,7 +34,7 @@ fn solve(
 ) -> Result<(Point, Assessment), Blocked> {
     let chain = chain_of(instance, class, levels, LatencyModel::Exact);
     match minimise(&chain, precision) {
-        Outcome::Solved { point, prices, .. } => {
+        Outcome::Solved { point, prices } => {
             let assessment = Assessment { ratio: point.t, prices };
             Ok((point, assessment))
         }

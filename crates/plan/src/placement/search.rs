@@ -25,9 +25,10 @@ pub enum Order {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort(pub u64);
 
-impl Default for Effort {
-    fn default() -> Self {
-        Self(20_000)
+impl Effort {
+    /// A fraction of a second for dozens of workloads, seconds for a thousand.
+    pub fn for_workloads(count: usize) -> Self {
+        Self(500 + 10 * count as u64)
     }
 }
 

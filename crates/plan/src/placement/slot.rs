@@ -7,6 +7,8 @@ use crate::limits::{Assessment, Method, Rejection, Standing};
 /// Predicted bound ÷ budget above which a change is not tried. The prediction is a lower bound when one
 /// stage dominates; the margin covers what several stages bend.
 const HOPELESS: f64 = 1.01;
+/// What each failed attempt takes off that limit: a server that refused many is not asked for ever.
+const STRICTER: f64 = 0.002;
 /// Failed attempts are learned from when they came this close: predictions are local.
 const NEAR: f64 = 1.1;
 /// Predictions kept per server; more cost more to look through than they save.
@@ -21,6 +23,8 @@ pub(super) struct Slot {
     pub(super) state: Standing,
     /// The best prediction first among equals: whichever rejected last stands in front.
     cuts: Vec<Cut>,
+    /// Attempts that failed since the members last changed.
+    failures: u32,
 }
 
 /// A lower bound on the server's ratio that holds for any members: each adds at least its price.
@@ -57,7 +61,7 @@ impl Slot {
         members: Vec<usize>,
     ) -> Result<Self, Rejection> {
         let state = method.admit(instance, class, &members)?;
-        let mut slot = Self { class, members, state, cuts: Vec::new() };
+        let mut slot = Self { class, members, state, cuts: Vec::new(), failures: 0 };
         slot.remember_standing(instance);
         Ok(slot)
     }
@@ -67,12 +71,13 @@ impl Slot {
         let mut members: Vec<usize> =
             self.members.iter().copied().filter(|m| !change.leave.contains(m)).collect();
         members.push(change.joins);
+        self.failures += 1;
         match method.admit(instance, self.class, &members) {
             Ok(state) => {
                 for cut in &mut self.cuts {
                     cut.least_ratio += cut.prices.of_change(instance, self.class, change);
                 }
-                (self.members, self.state) = (members, state);
+                (self.members, self.state, self.failures) = (members, state, 0);
                 self.remember_standing(instance);
                 true
             }
@@ -93,7 +98,8 @@ impl Slot {
     /// Whether a prediction rules the change out.
     pub(super) fn is_hopeless(&mut self, instance: &Instance, change: Change) -> bool {
         let class = self.class;
-        let rejects = |cut: &Cut| cut.least_ratio + cut.prices.of_change(instance, class, change) > HOPELESS;
+        let hopeless = HOPELESS - STRICTER * f64::from(self.failures);
+        let rejects = |cut: &Cut| cut.least_ratio + cut.prices.of_change(instance, class, change) > hopeless;
         match self.cuts.iter().position(rejects) {
             Some(position) => {
                 self.cuts.swap(0, position);

@@ -10,7 +10,8 @@ use parquet::basic::{LogicalType, Type as Physical};
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{ByteArrayType, DataType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
@@ -40,7 +41,7 @@ struct Column {
 }
 
 pub(crate) struct ParquetSource<R: ChunkReader> {
-    file: SerializedFileReader<R>,
+    file: SerializedFileReader<Checked<R>>,
     columns: [Option<Column>; 5],
     next_group: usize,
     group: Option<Group>,
@@ -75,7 +76,7 @@ impl<R: ChunkReader + 'static> ParquetSource<R> {
     /// Reads the file's description.
     pub(crate) fn open(input: R, name: &Path) -> Result<Self, TraceError> {
         let error = |kind| TraceError::new(name, Place::File, kind);
-        let file = guarded(|| SerializedFileReader::new(input)).map_err(error)?;
+        let file = guarded(|| SerializedFileReader::new(Checked(input))).map_err(error)?;
         let metadata = file.metadata().file_metadata();
         let schema = metadata.schema_descr();
         let column = |name: &str, physical: Physical| -> Option<Column> {
@@ -112,6 +113,15 @@ impl<R: ChunkReader + 'static> ParquetSource<R> {
     fn open_group(&self, index: usize) -> Result<Group, ErrorKind> {
         guarded(|| {
             let reader = self.file.get_row_group(index)?;
+            // The decoder takes these for granted.
+            let placed = |chunk: &ColumnChunkMetaData| {
+                chunk.compressed_size() >= 0
+                    && chunk.data_page_offset() >= 0
+                    && chunk.dictionary_page_offset().is_none_or(|offset| offset >= 0)
+            };
+            if !reader.metadata().columns().iter().all(placed) {
+                return Err(ParquetError::General("a column has a negative place".to_owned()));
+            }
             let rows_left = usize::try_from(reader.metadata().num_rows())
                 .map_err(|_| ParquetError::General("a negative number of rows".to_owned()))?;
             let numbers = |column: Option<Column>| -> Result<Option<Numbers>, ParquetError> {
@@ -270,6 +280,37 @@ impl<T: DataType> Values<T> {
             each(index, if present { values.next() } else { None });
         }
         Ok(())
+    }
+}
+
+/// An input that refuses what lies beyond its end: a damaged file may ask for any place and any length,
+/// which must neither panic nor allocate.
+struct Checked<R>(R);
+
+impl<R: Length> Checked<R> {
+    fn check(&self, start: u64, length: u64) -> Result<(), ParquetError> {
+        let fits = start.checked_add(length).is_some_and(|end| end <= self.0.len());
+        fits.then_some(()).ok_or_else(|| ParquetError::EOF("it refers to places beyond its end".to_owned()))
+    }
+}
+
+impl<R: Length> Length for Checked<R> {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+}
+
+impl<R: ChunkReader> ChunkReader for Checked<R> {
+    type T = R::T;
+
+    fn get_read(&self, start: u64) -> Result<R::T, ParquetError> {
+        self.check(start, 0)?;
+        self.0.get_read(start)
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<bytes::Bytes, ParquetError> {
+        self.check(start, length as u64)?;
+        self.0.get_bytes(start, length)
     }
 }
 

@@ -72,28 +72,3 @@ pub(crate) fn write(path: &Path, format: Format, requests: &[Request]) -> Result
 pub(crate) fn read(path: &Path, options: &OpenOptions) -> Result<Vec<Request>, TraceError> {
     tailwright_trace::open(path, options)?.collect()
 }
-
-/// Reads all of `content`, whatever it is: requests or an error, never a panic. Returns how many there
-/// were before the end or the error.
-pub(crate) fn exercise(content: &[u8], format: Option<Format>, lenient: bool) -> u64 {
-    let options = OpenOptions { format, lenient, sort_window: usize::from(lenient) * 3 };
-    let Ok(reader) = tailwright_trace::read_bytes(content.to_vec(), Path::new("fuzz"), &options) else {
-        return 0;
-    };
-    let mut last = Nanos::ZERO;
-    let mut count = 0;
-    for request in reader {
-        match request {
-            Ok(request) => {
-                assert!(request.arrival >= last, "arrivals never decrease");
-                last = request.arrival;
-                count += 1;
-            }
-            Err(error) => {
-                assert!(!error.to_string().is_empty() && !error.hint().is_empty());
-                break;
-            }
-        }
-    }
-    count
-}

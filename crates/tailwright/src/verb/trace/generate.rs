@@ -7,7 +7,7 @@ use units::{Bytes, Nanos};
 
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
-#[command(after_help = "The same arguments and seed give the same trace on every machine.\n\nExamples:\n  \
+#[command(after_help = "The same arguments and seed give the same trace.\n\nExamples:\n  \
     tailwright trace generate poisson --rate 500/s --duration 60s --seed 1 -o t.parquet\n  \
     tailwright trace generate mmpp --state 50/s:2s --state 2000/s:100ms --duration 10min -o bursts.parquet\n  \
     tailwright trace generate on-off --rate 300/s --sources 20 --shape 1.4 --duration 1h -o heavy.parquet\n  \

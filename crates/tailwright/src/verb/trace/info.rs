@@ -71,7 +71,6 @@ pub(super) fn run(args: &InfoArgs) -> Result<Answer, Failure> {
 fn look(file: &Path, input: &InputArgs) -> Result<Found, Failure> {
     let mut watched = Watched::new(input.open(file)?, "reading");
     let stats = stats::collect(&mut watched).map_err(|error: TraceError| failure(&error))?;
-    watched.close();
     let reader = &watched.reader;
     let stats = stats.ok_or_else(|| Failure::bad_input(format!("{}: the trace is empty", file.display())))?;
     Ok(Found {
@@ -97,6 +96,10 @@ pub(super) fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{:.1}%", 100.0 * share))
 }
 
+pub(super) fn request_rate(stats: &Stats) -> String {
+    stats.requests_per_sec.map_or_else(|| "-".to_owned(), |rate| format!("{}/s", number(Some(rate))))
+}
+
 pub(super) fn byte_rate(rate: Option<f64>) -> String {
     rate.and_then(ByteRate::from_bytes_per_sec).map_or_else(|| "-".to_owned(), |rate| rate.to_string())
 }
@@ -118,7 +121,7 @@ pub(super) fn quantities(found: &Found) -> Vec<(String, String)> {
         ("requests".to_owned(), stats.count.to_string()),
         ("duration".to_owned(), Seconds((stats.last - stats.first).as_secs()).to_string()),
         ("first arrival".to_owned(), Seconds(stats.first.as_secs()).to_string()),
-        ("request rate".to_owned(), format!("{}/s", number(stats.requests_per_sec))),
+        ("request rate".to_owned(), request_rate(stats)),
         ("byte rate".to_owned(), byte_rate(stats.bytes_per_sec)),
         ("reads (requests)".to_owned(), percent(Some(stats.read_share))),
         ("reads (bytes)".to_owned(), percent(stats.read_share_bytes)),

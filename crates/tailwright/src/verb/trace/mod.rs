@@ -73,7 +73,7 @@ struct OutputArgs {
     output: PathBuf,
     /// Format to write, instead of the one that the file name says
     #[arg(long = "as", value_name = "FORMAT")]
-    to: Option<Format>,
+    as_format: Option<Format>,
 }
 
 impl InputArgs {
@@ -89,7 +89,7 @@ impl InputArgs {
 impl OutputArgs {
     fn format(&self) -> Result<Format, Failure> {
         let name = self.output.to_string_lossy();
-        self.to.or_else(|| Format::from_file_name(&name)).ok_or_else(|| {
+        self.as_format.or_else(|| Format::from_file_name(&name)).ok_or_else(|| {
             Failure::bad_input(format!("{name}: the name does not say which format to write"))
                 .hint(format!("add --as FORMAT, one of {}", Format::names()))
         })
@@ -109,13 +109,19 @@ impl OutputArgs {
 
 /// A trace's own message and hint; the machine is to blame when it has no room or no rights to write.
 fn failure(error: &TraceError) -> Failure {
+    if error.file() == Path::new("-")
+        && matches!(error.kind(), ErrorKind::Io(io) if io.kind() == std::io::ErrorKind::BrokenPipe)
+    {
+        // A reader that went away (`| head`) ends the program quietly.
+        std::process::exit(0);
+    }
     let machine = matches!(error.kind(), ErrorKind::Io(io)
         if matches!(io.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::ReadOnlyFilesystem));
     let failure = if machine { Failure::environment(error) } else { Failure::bad_input(error) };
     failure.hint(error.hint())
 }
 
-/// A reader that moves a progress bar along.
+/// A reader that moves a progress bar along, and says at its end what was passed over.
 struct Watched {
     reader: TraceReader,
     bar: ProgressBar,
@@ -128,8 +134,15 @@ impl Watched {
         Self { reader, bar, since_update: 0 }
     }
 
-    /// Ends the bar and says what was passed over.
-    fn close(&self) {
+    /// For one of many inputs, which have no bar of their own.
+    fn without_bar(reader: TraceReader) -> Self {
+        Self { reader, bar: ProgressBar::hidden(), since_update: 0 }
+    }
+}
+
+/// Ends the bar and says what was passed over.
+impl Drop for Watched {
+    fn drop(&mut self) {
         self.bar.finish_and_clear();
         let (file, reader) = (self.reader.file().display(), &self.reader);
         if reader.skipped() > 0 {

@@ -1,6 +1,6 @@
 //! The page of `tailwright trace info --report`.
 
-use super::info::{Found, byte_rate, number, percent, quantities};
+use super::info::{Found, byte_rate, number, percent, quantities, request_rate};
 use crate::failure::Failure;
 use plot::{Axis, Block, Chart, Column, Fact, Page, Reference, Series, Table, Unit};
 use std::path::Path;
@@ -25,7 +25,9 @@ pub(super) fn write(path: &Path, found: &Found) -> Result<(), Failure> {
 
 fn page(found: &Found) -> Page {
     let stats = &found.stats;
-    Page::new(format!("Trace {}", found.file))
+    let name =
+        Path::new(&found.file).file_name().map_or(found.file.as_str().into(), |name| name.to_string_lossy());
+    Page::new(format!("Trace {name}"))
         .lead(format!(
             "{} requests in {}. A Poisson stream has squared variation 1, dispersion 1 at every scale and Hurst \
              parameter 0.5; larger is burstier.",
@@ -43,7 +45,7 @@ fn page(found: &Found) -> Page {
 fn facts(stats: &Stats) -> Block {
     let second = stats.at_scales.last();
     vec![
-        Fact::new(format!("{}/s", number(stats.requests_per_sec)), "requests"),
+        Fact::new(request_rate(stats), "requests"),
         Fact::new(byte_rate(stats.bytes_per_sec), "data"),
         Fact::new(percent(Some(stats.read_share)), "of requests are reads"),
         Fact::new(number(stats.gap_scv), "squared variation of gaps"),

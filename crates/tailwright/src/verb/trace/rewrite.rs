@@ -81,21 +81,24 @@ pub(super) fn convert(args: &ConvertArgs) -> Result<Answer, Failure> {
     if let Some(factor) = args.scale_time.filter(|factor| !(*factor > 0.0 && factor.is_finite())) {
         return Err(Failure::bad_input(format!("--scale-time: expected a positive number, found {factor}")));
     }
-    let mut watched = Watched::new(args.input.open(&args.file)?, "converting");
+    let watched = Watched::new(args.input.open(&args.file)?, "converting");
     match args.scale_time {
-        Some(factor) => args.output.write(trace::scale_time(&mut watched, factor))?,
-        None => args.output.write(&mut watched)?,
+        Some(factor) => args.output.write(trace::scale_time(watched, factor))?,
+        None => args.output.write(watched)?,
     };
-    watched.close();
     Ok(Answer::Yes)
 }
 
 pub(super) fn slice(args: &SliceArgs) -> Result<Answer, Failure> {
     let (from, to) = window(args)?;
     let origin = if args.rebase { Origin::Rebase } else { Origin::Keep };
-    let mut watched = Watched::new(args.input.open(&args.file)?, "slicing");
-    args.output.write(trace::slice(&mut watched, from, to, origin))?;
-    watched.close();
+    let watched = Watched::new(args.input.open(&args.file)?, "slicing");
+    let mut requests = trace::slice(watched, from, to, origin).peekable();
+    if requests.peek().is_none() {
+        return Err(Failure::bad_input(format!("{}: no request arrives in the window", args.file.display()))
+            .hint("times count from the first request; see tailwright trace info for the duration"));
+    }
+    args.output.write(requests)?;
     Ok(Answer::Yes)
 }
 
@@ -143,7 +146,7 @@ type Stream = Box<dyn Iterator<Item = Result<Request, TraceError>>>;
 pub(super) fn merge(args: &MergeArgs) -> Result<Answer, Failure> {
     let mut streams: Vec<Stream> = Vec::new();
     for file in &args.files {
-        let reader = args.input.open(file)?;
+        let reader = Watched::without_bar(args.input.open(file)?);
         streams.push(if args.align {
             Box::new(trace::slice(reader, Nanos::ZERO, None, Origin::Rebase))
         } else {

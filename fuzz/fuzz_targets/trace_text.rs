@@ -1,0 +1,15 @@
+//! Every line format; the first byte chooses it.
+
+#![no_main]
+
+use tailwright_fuzz::exercise;
+use tailwright_trace::Format;
+
+const FORMATS: [Format; 6] =
+    [Format::Csv, Format::ArrivalHex, Format::Msr, Format::Spc, Format::Fio, Format::Blkparse];
+
+libfuzzer_sys::fuzz_target!(|content: &[u8]| {
+    let Some((&choice, content)) = content.split_first() else { return };
+    let format = FORMATS[usize::from(choice >> 1) % FORMATS.len()];
+    exercise(content, Some(format), choice & 1 == 1);
+});
