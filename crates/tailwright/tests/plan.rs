@@ -188,7 +188,8 @@ fn a_search_that_is_cut_short_still_keeps_every_promise() {
 #[test]
 fn the_policy_file_is_the_printed_document() {
     let cluster = Cluster::new(3, 3);
-    let printed = cluster.folder.run(&["plan", "cluster.toml", "--json", "-o", "p.json"]).expect_code(0).json();
+    let printed =
+        cluster.folder.run(&["plan", "cluster.toml", "--json", "-o", "p.json"]).expect_code(0).json();
     let written: Value = serde_json::from_str(&cluster.folder.read("p.json")).unwrap();
     assert_eq!(printed, written);
     let nowhere = cluster.folder.run(&["plan", "cluster.toml", "-o", "no/such/p.json"]).expect_code(3);

@@ -103,10 +103,15 @@ fn limits(e: &Explanation) -> String {
          like its trace. A lower rate would need a larger burst:\n",
     );
     let mut columns = vec![("", Align::Left), ("mean rate", Align::Right)];
-    columns.extend([("rate", Align::Right), ("burst ms", Align::Right), ("r-b curve: rate -> ms", Align::Left)]);
+    columns.extend([
+        ("rate", Align::Right),
+        ("burst ms", Align::Right),
+        ("r-b curve: rate -> ms", Align::Left),
+    ]);
     let mut table = Table::new(&columns);
     for step in &e.stages {
-        let mut row = vec![format!("  {}", step.stage), fine(step.mean_rate), fine(step.rate), ms(step.burst)];
+        let mut row =
+            vec![format!("  {}", step.stage), fine(step.mean_rate), fine(step.rate), ms(step.burst)];
         row.push(curve(step));
         table.row(row);
     }

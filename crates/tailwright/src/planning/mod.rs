@@ -13,8 +13,8 @@ use crate::input::{Footprints, Problem};
 use crate::terminal;
 use model::{Op, PerStage, Policy, Stage};
 use plan::{
-    Change, Class, Fleet, Guarantee, Instance, LowerBound, Normalisation, OnClass, Order, Placement, Server,
-    Workload,
+    Change, Class, Effort, Fleet, Guarantee, Instance, LowerBound, Normalisation, OnClass, Order, Placement,
+    Server, Workload,
 };
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
@@ -171,13 +171,15 @@ pub(crate) fn plan(
 
 fn search(instance: &Instance, recipe: &Recipe) -> Placement {
     let start = Instant::now();
-    let bar = terminal::progress(recipe.effort.0, "placing workloads", "trials");
+    let effort = recipe.effort.unwrap_or_else(|| Effort::for_workloads(instance.workloads.len()));
+    let bar = terminal::progress(effort.0, "packing", "trials");
     let mut watch = |progress: plan::Progress| {
         bar.set_length(progress.allowed);
         bar.set_position(progress.spent);
+        bar.set_message(format!("packing, now {}", progress.servers));
         recipe.time_budget.is_none_or(|budget| start.elapsed() < budget)
     };
-    let placement = plan::place(instance, recipe.method, recipe.order, recipe.effort, &mut watch);
+    let placement = plan::place(instance, recipe.method, recipe.order, effort, &mut watch);
     bar.finish_and_clear();
     placement
 }

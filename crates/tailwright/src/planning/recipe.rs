@@ -40,9 +40,10 @@ pub(crate) struct MethodArgs {
     /// Reduce curves to this many segments, cut at 30 s of burst (workload-compactor only; default 12).
     #[arg(long, value_name = "N")]
     segments: Option<NonZeroUsize>,
-    /// How many trials the search for a better packing may make; the same effort gives the same plan.
-    #[arg(long, value_name = "TRIALS", default_value_t = Effort::default().0)]
-    effort: u64,
+    /// How many trials the search for a better packing may make (default: by the number of workloads);
+    /// the same effort gives the same plan.
+    #[arg(long, value_name = "TRIALS")]
+    effort: Option<u64>,
     /// End the search after this time with the best so far, such as 10s; such a plan may differ from run
     /// to run.
     #[arg(long, value_name = "TIME")]
@@ -71,7 +72,8 @@ pub(crate) struct Recipe {
     pub(crate) sustained: bool,
     /// Segments of the reduced curves, and the burst in seconds of capacity where they are cut.
     pub(crate) reduction: Option<(NonZeroUsize, f64)>,
-    pub(crate) effort: Effort,
+    /// `None` for what suits the number of workloads.
+    pub(crate) effort: Option<Effort>,
     pub(crate) time_budget: Option<Duration>,
 }
 
@@ -84,7 +86,7 @@ impl Recipe {
             order: if method == Method::Exact { Order::Best } else { Order::Given },
             sustained: method == Method::Exact,
             reduction: published.then_some((PUBLISHED_SEGMENTS, PUBLISHED_BURST_MAX_S)),
-            effort: Effort::default(),
+            effort: None,
             time_budget: None,
         }
     }
@@ -99,7 +101,7 @@ impl MethodArgs {
     /// The recipe, or which flags contradict each other.
     pub(crate) fn recipe(&self) -> Result<Recipe, Failure> {
         let mut recipe = Recipe::of(self.policy);
-        recipe.effort = Effort(self.effort);
+        recipe.effort = self.effort.map(Effort);
         recipe.time_budget = self.time_budget.map(|Nanos(ns)| Duration::from_nanos(ns));
         match self.order {
             Some(OrderChoice::Given) => recipe.order = Order::Given,
