@@ -172,3 +172,26 @@ fn the_report_is_one_page_with_all_workloads() {
     cluster.folder.run(&["plan", "cluster.toml", "--report", "b.html", "--compare"]);
     assert_eq!(page, cluster.folder.read("b.html"), "the same plan gives the same page");
 }
+
+#[test]
+fn a_search_that_is_cut_short_still_keeps_every_promise() {
+    let cluster = Cluster::new(12, 12);
+    for limit in [["--time-budget", "1ns"], ["--effort", "1"]] {
+        let mut args = vec!["plan", "cluster.toml", "--json"];
+        args.extend(limit);
+        let plan = cluster.folder.run(&args).expect_code(0).json();
+        assert_eq!(plan["workloads_admitted"], 12);
+        judge::check_promises(&plan);
+    }
+}
+
+#[test]
+fn the_policy_file_is_the_printed_document() {
+    let cluster = Cluster::new(3, 3);
+    let printed =
+        cluster.folder.run(&["plan", "cluster.toml", "--json", "-o", "p.json"]).expect_code(0).json();
+    let written: Value = serde_json::from_str(&cluster.folder.read("p.json")).unwrap();
+    assert_eq!(printed, written);
+    let nowhere = cluster.folder.run(&["plan", "cluster.toml", "-o", "no/such/p.json"]).expect_code(3);
+    assert!(nowhere.stderr.contains("no/such/p.json") && nowhere.stderr.contains("folder"));
+}

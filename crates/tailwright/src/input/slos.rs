@@ -139,4 +139,16 @@ mod tests {
         }
         assert!(parse("workload,trace\n", Path::new("")).unwrap_err().1.contains("slo_percentile"));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_workloads_or_an_error_at_one_of_its_lines(
+            rows in proptest::collection::vec("[a-z0-9.,\"%\u{e9} -]{0,40}", 0..6)
+        ) {
+            match parse_rows(&rows.join("\n")) {
+                Ok(specs) => proptest::prop_assert!(specs.len() <= rows.len()),
+                Err((line, _)) => proptest::prop_assert!((1..=rows.len() + 1).contains(&line)),
+            }
+        }
+    }
 }

@@ -3,7 +3,6 @@
 use crate::output::{percent, time};
 use crate::planning::{Explanation, Neighbour, StageStep};
 use crate::terminal::{Align, Table};
-use std::fmt::Write;
 
 /// Milliseconds with four decimals, so that the columns can be added up by hand.
 fn ms(seconds: f64) -> String {
@@ -37,7 +36,7 @@ pub(crate) fn text(e: &Explanation) -> String {
 fn priority(e: &Explanation) -> String {
     let count = |keep: &dyn Fn(&&Neighbour) -> bool| e.company.iter().filter(keep).count();
     format!(
-        "Priority {}: the tighter the SLO, the higher the priority; 0 is served first. On {}, {} of the others have \
+        "Priority {}: the tighter the SLO, the higher the priority; 0 is served first.\nOn {}, {} of the others have \
          a tighter SLO, {} the same and {} a looser one.\n\n",
         e.priority,
         e.server,
@@ -103,22 +102,25 @@ fn limits(e: &Explanation) -> String {
         "Its limits: a token bucket per stage, on its r-b curve, so that the limiter delays nothing that looks\n\
          like its trace. A lower rate would need a larger burst:\n",
     );
+    let mut columns = vec![("", Align::Left), ("mean rate", Align::Right)];
+    columns.extend([
+        ("rate", Align::Right),
+        ("burst ms", Align::Right),
+        ("r-b curve: rate -> ms", Align::Left),
+    ]);
+    let mut table = Table::new(&columns);
     for step in &e.stages {
-        let _ = writeln!(
-            text,
-            "  {:11}  rate {}, burst {} ms; mean rate {}; curve: {}",
-            step.stage,
-            fine(step.rate),
-            ms(step.burst),
-            fine(step.mean_rate),
-            curve(step)
-        );
+        let mut row =
+            vec![format!("  {}", step.stage), fine(step.mean_rate), fine(step.rate), ms(step.burst)];
+        row.push(curve(step));
+        table.row(row);
     }
+    text.push_str(&table.render());
     text
 }
 
 fn curve(step: &StageStep) -> String {
     let points: Vec<String> =
-        step.curve.iter().map(|(rate, burst)| format!("{} -> {} ms", percent(*rate), ms(*burst))).collect();
+        step.curve.iter().map(|(rate, burst)| format!("{} -> {}", percent(*rate), ms(*burst))).collect();
     points.join(", ")
 }

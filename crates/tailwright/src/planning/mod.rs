@@ -172,10 +172,11 @@ pub(crate) fn plan(
 fn search(instance: &Instance, recipe: &Recipe) -> Placement {
     let start = Instant::now();
     let effort = recipe.effort.unwrap_or_else(|| Effort::for_workloads(instance.workloads.len()));
-    let bar = terminal::progress(effort.0, "placing workloads", "trials");
+    let bar = terminal::progress(effort.0, "packing", "trials");
     let mut watch = |progress: plan::Progress| {
         bar.set_length(progress.allowed);
         bar.set_position(progress.spent);
+        bar.set_message(format!("packing, now {}", progress.servers));
         recipe.time_budget.is_none_or(|budget| start.elapsed() < budget)
     };
     let placement = plan::place(instance, recipe.method, recipe.order, effort, &mut watch);

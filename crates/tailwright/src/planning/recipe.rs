@@ -40,8 +40,8 @@ pub(crate) struct MethodArgs {
     /// Reduce curves to this many segments, cut at 30 s of burst (workload-compactor only; default 12).
     #[arg(long, value_name = "N")]
     segments: Option<NonZeroUsize>,
-    /// How many trials the search for a better packing may make [default: 500 + 10 per workload]; the
-    /// same effort gives the same plan.
+    /// How many trials the search for a better packing may make (default: by the number of workloads);
+    /// the same effort gives the same plan.
     #[arg(long, value_name = "TRIALS")]
     effort: Option<u64>,
     /// End the search after this time with the best so far, such as 10s; such a plan may differ from run
@@ -72,7 +72,7 @@ pub(crate) struct Recipe {
     pub(crate) sustained: bool,
     /// Segments of the reduced curves, and the burst in seconds of capacity where they are cut.
     pub(crate) reduction: Option<(NonZeroUsize, f64)>,
-    /// The search's own default where none is given.
+    /// `None` for what suits the number of workloads.
     pub(crate) effort: Option<Effort>,
     pub(crate) time_budget: Option<Duration>,
 }
