@@ -134,8 +134,7 @@ fn main() {
             t.elapsed()
         );
         let t = Instant::now();
-        let p =
-            place(&i, Method::Exact, Order::Best, Effort::for_workloads(n), &mut |_| true);
+        let p = place(&i, Method::Exact, Order::Best, Effort::for_workloads(n), &mut |_| true);
         println!("{n}: exact best {:?} {}", t.elapsed(), p.servers.len());
         if n < 1000 {
             let t = Instant::now();
