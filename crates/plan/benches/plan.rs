@@ -23,7 +23,7 @@ fn load(sustained: bool, reduce: Option<usize>, cut: Option<f64>, bcut: Option<f
                 b.push(&r.unwrap()).unwrap();
             }
             let fp = b.finish().unwrap();
-            let mut on = norm.apply_reduced(&fp, |e| match (reduce, bcut) {
+            let mut on = norm.apply_reduced(&fp, |_, e| match (reduce, bcut) {
                 (None, _) => e.clone(),
                 (Some(k), None) => e.reduce(std::num::NonZeroUsize::new(k).unwrap()),
                 (Some(k), Some(_)) => {
@@ -98,7 +98,7 @@ fn main() {
         x ^= x << 17;
         x
     };
-    for n in [10000usize] {
+    for n in [100usize, 1000] {
         let slos = [0.1, 0.15, 0.25, 0.5, 1.0];
         let mut w = Vec::new();
         while w.len() < n {

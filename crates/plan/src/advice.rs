@@ -32,8 +32,11 @@ pub enum Change {
 const LOOSEST: f64 = 100.0;
 /// Smaller loads are considered down to this factor.
 const LIGHTEST: f64 = 0.001;
-/// Bisections: enough for three digits over the range above.
-const BISECTIONS: usize = 14;
+/// Looser SLOs are tried in this many geometric steps: a looser SLO may rank behind another workload, so
+/// what fits does not grow steadily with it, and bisection alone could miss the first that fits.
+const STEPS: i32 = 32;
+/// Bisections after that: enough for three digits.
+const BISECTIONS: usize = 10;
 /// Servers considered, the emptiest first; a change that suits none of them suits hardly any other.
 const SERVERS: usize = 32;
 
@@ -106,8 +109,10 @@ impl<'a> Advisor<'a> {
     fn latency(&self) -> Option<Change> {
         let asked = self.instance.workloads[self.workload].slo.latency.0;
         let with = |slo: f64| self.instance.with_slo(self.workload, slo);
-        let (mut low, mut high) = (asked, asked * LOOSEST);
-        self.place(&with(high))?;
+        let step = LOOSEST.powf(1.0 / f64::from(STEPS));
+        let mut high =
+            (1..=STEPS).map(|i| asked * step.powi(i)).find(|&slo| self.place(&with(slo)).is_some())?;
+        let mut low = high / step;
         for _ in 0..BISECTIONS {
             let middle = (low * high).sqrt();
             if self.place(&with(middle)).is_some() { high = middle } else { low = middle }

@@ -14,6 +14,8 @@ mod lower_bound;
 mod normalise;
 mod placement;
 mod server;
+#[cfg(test)]
+mod testing;
 
 pub use advice::{Change, advise};
 pub use instance::{Class, Instance, InstanceError, OnClass, Workload};

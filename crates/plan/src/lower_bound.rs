@@ -80,9 +80,11 @@ fn class_prices(instance: &Instance, class: usize, members: &[usize], model: Lat
 /// Servers by reserved rate alone, for methods whose limits let no burst pass.
 fn reserved_rates(instance: &Instance, method: Method) -> f64 {
     let mut lowest: Vec<Option<[f64; 3]>> = vec![None; instance.workloads.len()];
-    for class in 0..instance.classes.len() {
+    // The best split falls back to the even one, which may reserve less at a stage.
+    let splits = [method, Method::EffectiveEven];
+    for (class, split) in (0..instance.classes.len()).flat_map(|class| splits.map(|split| (class, split))) {
         for (w, lowest) in lowest.iter_mut().enumerate() {
-            let Ok(server) = method.fit(instance, class, vec![w]) else { continue };
+            let Ok(server) = split.fit(instance, class, vec![w]) else { continue };
             let rates = server.reserved_rate().into_array();
             *lowest = Some(lowest.map_or(rates, |l| std::array::from_fn(|s| l[s].min(rates[s]))));
         }

@@ -23,23 +23,31 @@ impl Normalisation {
     /// Units of work per second of the stage's capacity: milli-bytes per second, or picoseconds of
     /// device time per second.
     fn capacity(&self, stage: Stage) -> f64 {
-        let base_units_per_s = match stage {
+        self.base_units_per_s(stage) * units::MILLI as f64
+    }
+
+    /// The stage's capacity in base units per second: bytes per second, or nanoseconds of device time.
+    pub fn base_units_per_s(&self, stage: Stage) -> f64 {
+        match stage {
             Stage::Storage => 1e9,
             Stage::NetworkIn | Stage::NetworkOut => self.network.bytes_per_sec(),
-        };
-        base_units_per_s * units::MILLI as f64
+        }
     }
 
     /// The workload as it looks on a server of this class.
     pub fn apply(&self, footprint: &Footprint) -> OnClass {
-        self.apply_reduced(footprint, Envelope::clone)
+        self.apply_reduced(footprint, |_, envelope| envelope.clone())
     }
 
     /// As [`Normalisation::apply`], with each envelope passed through `reduce` first.
-    pub fn apply_reduced(&self, footprint: &Footprint, reduce: impl Fn(&Envelope) -> Envelope) -> OnClass {
+    pub fn apply_reduced(
+        &self,
+        footprint: &Footprint,
+        reduce: impl Fn(Stage, &Envelope) -> Envelope,
+    ) -> OnClass {
         let mean_rate = PerStage::from_fn(|stage| self.mean_rate(footprint.curve(stage), stage));
         let curves = PerStage::from_fn(|stage| {
-            let envelope = reduce(footprint.curve(stage).envelope());
+            let envelope = reduce(stage, footprint.curve(stage).envelope());
             let least = if self.sustained { mean_rate[stage] } else { 0.0 };
             self.curve(&envelope, stage).with_sustained_rate(least)
         });

@@ -8,6 +8,8 @@ use model::Stage;
 
 /// Newton steps before giving up on more precision; typical runs take 10 to 20.
 const MAX_STEPS: usize = 80;
+/// The linearised bound may overshoot far from the optimum: a refusal waits until it is this close to `t`.
+const LOCAL: f64 = 0.05;
 /// Share of the way to the boundary of a latency constraint that a step may go.
 const TO_BOUNDARY_CURVED: f64 = 0.9;
 /// Share of the way to the boundary that a step may go.
@@ -112,7 +114,7 @@ impl<'a> Solver<'a> {
             let (t, least) = (self.point.t, prices.least(self.chain));
             let done = match precision {
                 Precision::Decide if t < 1.0 => t - least < 5e-3 * t,
-                Precision::Decide => least > 1.0 || t - least < 1e-4,
+                Precision::Decide => (least > 1.0 && t - least < LOCAL * t) || t - least < 1e-4,
                 Precision::Within(fraction) => t - least < fraction * t,
             };
             if done {

@@ -77,8 +77,11 @@ pub(super) fn fit(instance: &Instance, class: usize, members: &[usize]) -> Resul
     let levels = levels(instance, class, members);
     let (mut point, _) = solve(instance, class, &levels, Precision::Within(PRECISION))?;
     if point.t >= 1.0 {
-        // Within rounding of the limit the coarser path may have found a point that fits.
-        point = solve(instance, class, &levels, Precision::Decide)?.0;
+        // Within its precision of the limit the path to a decision may have ended on the right side.
+        let (decided, _) = solve(instance, class, &levels, Precision::Decide)?;
+        if decided.t < point.t {
+            point = decided;
+        }
     }
     Ok(limits_at(instance, class, members, &levels, &point))
 }

@@ -23,7 +23,8 @@ pub enum Method {
     Relaxed,
     /// Effective bandwidth: no bursts, the SLO split evenly over the stages (§5.3.1).
     EffectiveEven,
-    /// Effective bandwidth with the split that needs the least rate at the stage that needs most.
+    /// Effective bandwidth with the split that needs the least rate at the stage that needs most; where
+    /// that does not fit, the even split.
     EffectiveBest,
     /// The knee of each r-b curve, the point that minimises r + b (§5.3.1).
     Knee,
@@ -84,8 +85,14 @@ impl Method {
             fixed => members.iter().map(|&w| fixed::limits(*fixed, instance, class, w)).collect(),
         };
         let server = Server { class, members, limits };
-        check(instance, &server)?;
-        Ok(server)
+        match check(instance, &server) {
+            Ok(()) => Ok(server),
+            // Each workload's own best split need not be the best for all of them together.
+            Err(_) if *self == Self::EffectiveBest => {
+                Self::EffectiveEven.fit(instance, class, server.members)
+            }
+            Err(blocked) => Err(blocked),
+        }
     }
 
     /// As [`Method::fit`], but only as much as placement needs to know.

@@ -2,54 +2,11 @@
 
 use super::*;
 use crate::chain::{LatencyModel, Outcome, Precision, minimise};
-use crate::instance::{Class, OnClass, Workload};
 use crate::limits::exact::chain_of;
 use crate::server::levels;
-use calculus::{ArrivalCurve, Vertex};
+use crate::testing::{any_workload, instance};
 use good_lp::{Expression, Solution, SolverModel, constraint, microlp, variable, variables};
-use model::{PerStage, Slo};
 use proptest::prelude::*;
-use units::{Percentile, Seconds};
-
-/// A random concave curve: burst at once, then falling slopes.
-fn any_curve() -> impl Strategy<Value = ArrivalCurve> {
-    (0.0..0.02f64, prop::collection::vec((-3.0..1.0f64, 0.002..0.4f64), 1..7)).prop_map(
-        |(start, mut steps)| {
-            steps.sort_by(|a, b| b.1.total_cmp(&a.1));
-            let mut vertices = vec![Vertex { duration: 0.0, work: start }];
-            for (log_length, slope) in steps {
-                let (last, length) = (vertices[vertices.len() - 1], 10f64.powf(log_length));
-                vertices.push(Vertex { duration: last.duration + length, work: last.work + length * slope });
-            }
-            ArrivalCurve::new(vertices, 0.0).unwrap()
-        },
-    )
-}
-
-fn any_workload() -> impl Strategy<Value = (usize, [ArrivalCurve; 3])> {
-    (0usize..4, [any_curve(), any_curve(), any_curve()])
-}
-
-pub(crate) fn instance(workloads: Vec<(usize, [ArrivalCurve; 3])>) -> Instance {
-    let slos = [0.1, 0.25, 0.5, 1.0];
-    let workloads = workloads
-        .into_iter()
-        .enumerate()
-        .map(|(i, (slo, curves))| Workload {
-            name: format!("w{i}"),
-            slo: Slo::new(Percentile::new(99.9).unwrap(), Seconds(slos[slo])).unwrap(),
-            on: vec![OnClass {
-                curves: PerStage::from_fn(|s| curves[s as usize].clone()),
-                mean_rate: PerStage::from_fn(|s| {
-                    let last = curves[s as usize].vertices().last().unwrap();
-                    last.work / last.duration
-                }),
-            }],
-        })
-        .collect();
-    let class = Class { name: "c".into(), count: 4, base_latency: 0.0 };
-    Instance::new(vec![class], workloads, Instance::MAX_RATE, Instance::SLO_FACTOR).unwrap()
-}
 
 /// The least `t` of the relaxed or outer model by a general LP solver, workload by workload.
 fn least_t_by_lp(instance: &Instance, model: LatencyModel) -> f64 {
@@ -151,6 +108,28 @@ proptest! {
         let instance = instance(vec![a, b]);
         let (ours, grid) = (least_t(&instance, LatencyModel::Exact), least_ratio_by_grid(&instance, 60));
         prop_assert!(ours <= grid * (1.0 + 1e-5), "ours {ours}, grid {grid}");
+    }
+
+    #[test]
+    fn decisions_agree_with_the_precise_optimum(workloads in prop::collection::vec(any_workload(), 1..9)) {
+        let instance = instance(workloads);
+        let members: Vec<usize> = (0..instance.workloads.len()).collect();
+        let t = |instance: &Instance, precision| {
+            let chain = chain_of(instance, 0, &levels(instance, 0, &members), LatencyModel::Exact);
+            match minimise(&chain, precision) {
+                Outcome::Solved { point, .. } => point.t,
+                Outcome::Overloaded(_) => f64::INFINITY,
+            }
+        };
+        let load = t(&instance, Precision::Within(1e-5));
+        prop_assume!(load.is_finite());
+        // As drawn, and scaled to either side of the limit.
+        for factor in [1.0, 0.97 / load, 1.0 / load, 1.05 / load] {
+            let scaled = members.iter().fold(instance.clone(), |i, &w| i.with_load(w, factor));
+            let (decided, precise) = (t(&scaled, Precision::Decide), t(&scaled, Precision::Within(1e-5)));
+            let close = (precise - 1.0).abs() < 2e-3;
+            prop_assert!(close || (decided < 1.0) == (precise < 1.0), "{decided} {precise}");
+        }
     }
 
     #[test]

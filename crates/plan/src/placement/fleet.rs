@@ -117,14 +117,12 @@ impl<'a> Fleet<'a> {
     /// it had no place.
     pub fn depart(&mut self, workload: usize) -> Option<usize> {
         let number = self.slots.iter().position(|slot| slot.members.contains(&workload))?;
-        let mut members = std::mem::take(&mut self.slots[number].members);
-        members.retain(|&m| m != workload);
-        let class = self.slots[number].class;
-        if members.is_empty() {
-            self.taken[class] -= 1;
+        let slot = &mut self.slots[number];
+        if slot.members == [workload] {
+            slot.members.clear();
+            self.taken[slot.class] -= 1;
         } else {
-            let remaining = Slot::of(self.instance, self.method, class, members);
-            self.slots[number] = remaining.expect("whoever stays fits with less company");
+            *slot = slot.without(self.instance, self.method, workload);
         }
         Some(number)
     }

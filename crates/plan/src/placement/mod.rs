@@ -3,6 +3,8 @@
 mod fleet;
 mod search;
 mod slot;
+#[cfg(test)]
+mod tests;
 
 use crate::instance::Instance;
 use crate::limits::{Blocked, Method};

@@ -66,6 +66,22 @@ impl Slot {
         Ok(slot)
     }
 
+    /// The server after a member has left, with limits chosen anew.
+    pub(super) fn without(&self, instance: &Instance, method: Method, workload: usize) -> Self {
+        let mut members = self.members.clone();
+        members.retain(|&m| m != workload);
+        Self::of(instance, method, self.class, members).unwrap_or_else(|_| {
+            // Limits of a larger company hold for a smaller one, should the optimiser not find its own.
+            let mut server =
+                method.fit(instance, self.class, self.members.clone()).expect("the company was admitted");
+            let position = server.members.iter().position(|&m| m == workload).expect("it was a member");
+            server.members.remove(position);
+            server.limits.remove(position);
+            let (class, members) = (self.class, server.members.clone());
+            Self { class, members, state: Standing::Fitted(server), cuts: Vec::new(), failures: 0 }
+        })
+    }
+
     /// Makes the change if everybody's SLO holds after it; otherwise learns from the attempt.
     pub(super) fn try_change(&mut self, instance: &Instance, method: Method, change: Change) -> bool {
         let mut members: Vec<usize> =

@@ -11,15 +11,14 @@ pub(crate) use recipe::{MethodArgs, Recipe, recipe_of_policy};
 use crate::failure::Failure;
 use crate::input::{Footprints, Problem};
 use crate::terminal;
-use model::{Op, PerStage, Policy, Stage};
+use model::{Op, PerStage, Policy};
 use plan::{
     Change, Class, Effort, Fleet, Guarantee, Instance, LowerBound, Normalisation, OnClass, Order, Placement,
     Server, Workload,
 };
-use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 use workload::Footprint;
-use workload::burst::{Envelope, Reduction};
+use workload::burst::Reduction;
 
 /// Advice takes a search for each refused workload; of more, the first get it.
 const ADVISED_MAX: usize = 20;
@@ -116,28 +115,15 @@ pub(crate) fn instance(
         .map_err(|error| Failure::bad_input(format_args!("{}: {error}", problem.origin.display())))
 }
 
+/// Curves reduced within what each stage can do, where the recipe says so: rates up to its capacity, bursts
+/// up to the cut.
 fn curves(normalisation: &Normalisation, footprint: &Footprint, recipe: &Recipe) -> OnClass {
     let Some((segments, burst_max_s)) = recipe.reduction else { return normalisation.apply(footprint) };
-    let reduced = |stage: Stage| {
-        normalisation.apply_reduced(footprint, reducer(normalisation, stage, segments, burst_max_s))
-    };
-    let mean_rate = normalisation.apply(footprint).mean_rate;
-    OnClass { curves: PerStage::from_fn(|stage| reduced(stage).curves[stage].clone()), mean_rate }
-}
-
-/// Reduction within what a stage can do: rates up to its capacity, bursts up to `burst_max_s` of it.
-fn reducer(
-    normalisation: &Normalisation,
-    stage: Stage,
-    segments: NonZeroUsize,
-    burst_max_s: f64,
-) -> impl Fn(&Envelope) -> Envelope {
-    let capacity = match stage {
-        Stage::Storage => 1e9,
-        Stage::NetworkIn | Stage::NetworkOut => normalisation.network.bytes_per_sec(),
-    } / normalisation.safety_margin;
-    let reduction = Reduction::to(segments).up_to_rate(capacity).up_to_burst(burst_max_s * capacity);
-    move |envelope| envelope.reduce_within(&reduction)
+    normalisation.apply_reduced(footprint, |stage, envelope| {
+        let capacity = normalisation.base_units_per_s(stage) / normalisation.safety_margin;
+        let within = Reduction::to(segments).up_to_rate(capacity).up_to_burst(burst_max_s * capacity);
+        envelope.reduce_within(&within)
+    })
 }
 
 /// Plans a problem from its footprints; with `keep`, from the placement that this policy has.

@@ -1,0 +1,52 @@
+//! Random instances for tests.
+
+use crate::instance::{Class, Instance, OnClass, Workload};
+use calculus::{ArrivalCurve, Vertex};
+use model::{PerStage, Slo};
+use proptest::prelude::*;
+use units::{Percentile, Seconds};
+
+/// Latencies in seconds.
+pub(crate) const SLOS: [f64; 4] = [0.1, 0.25, 0.5, 1.0];
+
+/// A random concave curve: burst at once, then falling slopes.
+pub(crate) fn any_curve() -> impl Strategy<Value = ArrivalCurve> {
+    (0.0..0.02f64, prop::collection::vec((-3.0..1.0f64, 0.002..0.4f64), 1..7)).prop_map(
+        |(start, mut steps)| {
+            steps.sort_by(|a, b| b.1.total_cmp(&a.1));
+            let mut vertices = vec![Vertex { duration: 0.0, work: start }];
+            for (log_length, slope) in steps {
+                let (last, length) = (vertices[vertices.len() - 1], 10f64.powf(log_length));
+                vertices.push(Vertex { duration: last.duration + length, work: last.work + length * slope });
+            }
+            ArrivalCurve::new(vertices, 0.0).unwrap()
+        },
+    )
+}
+
+/// A position in [`SLOS`] and a curve per stage.
+pub(crate) fn any_workload() -> impl Strategy<Value = (usize, [ArrivalCurve; 3])> {
+    (0usize..4, [any_curve(), any_curve(), any_curve()])
+}
+
+/// One class of as many servers as there are workloads.
+pub(crate) fn instance(workloads: Vec<(usize, [ArrivalCurve; 3])>) -> Instance {
+    let count = workloads.len();
+    let workloads = workloads
+        .into_iter()
+        .enumerate()
+        .map(|(i, (slo, curves))| Workload {
+            name: format!("w{i}"),
+            slo: Slo::new(Percentile::new(99.9).unwrap(), Seconds(SLOS[slo])).unwrap(),
+            on: vec![OnClass {
+                curves: PerStage::from_fn(|s| curves[s as usize].clone()),
+                mean_rate: PerStage::from_fn(|s| {
+                    let last = curves[s as usize].vertices().last().unwrap();
+                    last.work / last.duration
+                }),
+            }],
+        })
+        .collect();
+    let class = Class { name: "c".into(), count, base_latency: 0.0 };
+    Instance::new(vec![class], workloads, Instance::MAX_RATE, Instance::SLO_FACTOR).unwrap()
+}
