@@ -166,6 +166,11 @@ impl<'a> Fleet<'a> {
             .get_or_insert_with(|| alone().unwrap_or(PerStage::from_fn(|_| f64::INFINITY)))
     }
 
+    /// How many servers have a workload.
+    pub fn servers_in_use(&self) -> usize {
+        self.taken.iter().sum()
+    }
+
     /// The servers in use with their final limits, by number.
     pub fn into_servers(self) -> Vec<Server> {
         self.into_numbered_servers().into_iter().map(|(_, server)| server).collect()
