@@ -88,13 +88,38 @@ impl Instance {
         }
         assert!(workloads.iter().all(|w| w.on.len() == classes.len()), "one description per class");
         let mut instance = Self { classes, workloads, max_rate, slo_factor, relevant: Vec::new() };
-        let cut = |class: usize, workload: usize| {
-            let budget = instance.budget(workload, class).max(0.0);
-            instance.workloads[workload].on[class].curves.map(|curve| curve.within_burst(budget))
-        };
-        let of_class = |class| (0..instance.workloads.len()).map(|w| cut(class, w)).collect();
+        let of_class = |class| (0..instance.workloads.len()).map(|w| instance.cut(w, class)).collect();
         instance.relevant = (0..instance.classes.len()).map(of_class).collect();
         Ok(instance)
+    }
+
+    fn cut(&self, workload: usize, class: usize) -> PerStage<ArrivalCurve> {
+        let budget = self.budget(workload, class).max(0.0);
+        self.workloads[workload].on[class].curves.map(|curve| curve.within_burst(budget))
+    }
+
+    /// The instance with another latency in one workload's SLO, seconds (positive).
+    pub(crate) fn with_slo(&self, workload: usize, latency: f64) -> Self {
+        let mut changed = self.clone();
+        changed.workloads[workload].slo.latency.0 = latency;
+        changed.cut_anew(workload)
+    }
+
+    /// The instance with one workload's work multiplied by `factor`.
+    pub(crate) fn with_load(&self, workload: usize, factor: f64) -> Self {
+        let mut changed = self.clone();
+        for on in &mut changed.workloads[workload].on {
+            on.curves = on.curves.map(|curve| curve.scaled(factor));
+            on.mean_rate = on.mean_rate.map(|rate| rate * factor);
+        }
+        changed.cut_anew(workload)
+    }
+
+    fn cut_anew(mut self, workload: usize) -> Self {
+        for class in 0..self.classes.len() {
+            self.relevant[class][workload] = self.cut(workload, class);
+        }
+        self
     }
 
     /// The workload's curves on a class, cut to the bursts that its own SLO allows: no limits above them

@@ -195,3 +195,38 @@ fn the_policy_file_is_the_printed_document() {
     let nowhere = cluster.folder.run(&["plan", "cluster.toml", "-o", "no/such/p.json"]).expect_code(3);
     assert!(nowhere.stderr.contains("no/such/p.json") && nowhere.stderr.contains("folder"));
 }
+
+#[test]
+fn the_first_class_is_used_before_the_second() {
+    let cluster = Cluster::new(12, 1);
+    let class = "[[server]]\nclass = \"spare\"\ncount = 12\nstorage = \"ssd.json\"\nnetwork = \"10Gbps\"\n";
+    let toml =
+        cluster.folder.read("cluster.toml").replacen("[[workload]]", &format!("{class}[[workload]]"), 1);
+    cluster.folder.write("cluster.toml", &toml);
+    let outcome = cluster.folder.run(&["plan", "cluster.toml", "--json", "--order", "given"]).expect_code(0);
+    assert!(outcome.stderr.contains("12 read"), "a trace is read once for equal devices: {}", outcome.stderr);
+    let plan = outcome.json();
+    judge::check_promises(&plan);
+    let servers = plan["servers"].as_array().unwrap();
+    let names: Vec<&str> = servers.iter().map(|s| s["name"].as_str().unwrap()).collect();
+    assert_eq!(names[..2], ["ssd-1", "spare-1"]);
+    assert_eq!(servers[1]["network_bytes_per_s"], 1.25e9);
+}
+
+#[test]
+fn base_latency_is_part_of_the_bound_and_of_the_talk() {
+    let cluster = Cluster::new(1, 1);
+    let profile = r#"{"format": "tailwright-device-1", "name": "idle", "device": {"ssd": {"bandwidth": [
+        {"request_bytes": 4096, "read_bytes_per_s": 100e6, "write_bytes_per_s": 100e6}]}},
+        "base_latency": {"percentile": "99%", "read_s": 0.004, "write_s": 0.001}}"#;
+    let bound = || {
+        let outcome =
+            cluster.folder.run(&["plan", "cluster.toml", "--json", "--policy", "average-2"]).expect_code(0);
+        (judge::admitted(&outcome.json())[0].bound_s, outcome.stderr)
+    };
+    let (without, quiet) = bound();
+    cluster.folder.write("ssd.json", profile);
+    let (with, talk) = bound();
+    assert!((with - without - 0.004).abs() < 1e-12, "{with} {without}");
+    assert!(talk.contains("known at 99% only") && !quiet.contains("warning"), "{talk}");
+}

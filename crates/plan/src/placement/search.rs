@@ -2,7 +2,7 @@
 
 use super::fleet::Fleet;
 use super::slot::{Change, Slot};
-use super::{Placement, place_first_fit};
+use super::{Placement, Refusal, place_first_fit};
 use crate::instance::Instance;
 use crate::limits::Method;
 use crate::lower_bound::{lower_bound, sizes};
@@ -79,7 +79,7 @@ pub fn place(
         }
     }
     let best = best.expect("there is at least one order");
-    if best.refused.iter().any(|r| r.alone.is_none()) || best.servers.len() <= goal {
+    if best.refused.is_empty() && best.servers.len() <= goal {
         return best;
     }
     Search::new(instance, method, sizes, effort, watch).improve(best, goal)
@@ -141,24 +141,35 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Empties servers one after the other until the goal, the effort or the ideas are exhausted.
+    /// Finds room for whoever found no server left, or empties servers one after the other, until the
+    /// goal, the effort or the ideas are exhausted.
     fn improve(mut self, placement: Placement, goal: usize) -> Placement {
         let (instance, method) = (self.instance, self.method);
-        let refused = placement.refused;
+        let mut refused = placement.refused;
         let mut best: Vec<Slot> = placement
             .servers
             .into_iter()
             .map(|s| Slot::of(instance, method, s.class, s.members).expect("a placement's servers hold"))
             .collect();
+        let mut homeless: Vec<usize> =
+            refused.extract_if(.., |r| r.alone.is_none()).map(|r| r.workload).collect();
         let mut failures = 0;
-        while best.len() > goal && failures < ATTEMPTS && !self.is_over(best.len()) {
-            match self.without_one_server(&best, failures) {
-                Some(fewer) => (best, failures) = (fewer, 0),
-                None => failures += 1,
+        while failures < ATTEMPTS && (best.len() > goal || !homeless.is_empty()) && !self.is_over(best.len())
+        {
+            let before = homeless.len();
+            let (slots, left) = match before {
+                0 => self.without_one_server(&best, failures),
+                _ => self.fill(best.clone(), homeless.clone()),
+            };
+            if left.is_empty() || left.len() < before {
+                (best, homeless, failures) = (slots, left, 0);
+            } else {
+                failures += 1;
             }
         }
-        let servers = Fleet::of_slots(self.instance, self.method, best).into_servers();
-        Placement { servers, refused }
+        refused.extend(homeless.into_iter().map(|workload| Refusal { workload, alone: None }));
+        refused.sort_by_key(|r| r.workload);
+        Placement { servers: Fleet::of_slots(instance, method, best).into_servers(), refused }
     }
 
     fn is_over(&mut self, servers: usize) -> bool {
@@ -172,22 +183,32 @@ impl<'a> Search<'a> {
         slot.try_change(self.instance, self.method, change)
     }
 
-    /// Dissolves one server and finds room for its workloads on the others, moving more as needed.
-    fn without_one_server(&mut self, slots: &[Slot], attempt: usize) -> Option<Vec<Slot>> {
+    /// Dissolves one server and finds room for its workloads on the others.
+    fn without_one_server(&mut self, slots: &[Slot], attempt: usize) -> (Vec<Slot>, Vec<usize>) {
         let mut slots = slots.to_vec();
         let victim = self.victim(&slots, attempt);
-        let mut pool = slots.remove(victim).members;
+        let pool = slots.remove(victim).members;
+        self.fill(slots, pool)
+    }
+
+    /// Places the pool on the servers, moving others as needed. Gives the servers and who is left at the
+    /// moment when fewest were.
+    fn fill(&mut self, mut slots: Vec<Slot>, mut pool: Vec<usize>) -> (Vec<Slot>, Vec<usize>) {
         let last_step = self.step + STEPS_PER_WORKLOAD * pool.len() as u64;
+        let mut best = (slots.clone(), pool.clone());
         while let Some(workload) = self.take_largest(&mut pool) {
             self.step += 1;
-            if self.step > last_step || self.is_over(slots.len() + 1) {
-                return None;
+            if self.step > last_step || slots.is_empty() || self.is_over(slots.len() + 1) {
+                break;
             }
             if !self.insert(&mut slots, workload) && !self.swap(&mut slots, &mut pool, workload) {
                 self.force(&mut slots, &mut pool, workload);
             }
+            if pool.len() < best.1.len() {
+                best = (slots.clone(), pool.clone());
+            }
         }
-        Some(slots)
+        best
     }
 
     /// The emptiest server first, then the next ones.

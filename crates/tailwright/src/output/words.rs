@@ -38,10 +38,15 @@ pub(crate) fn refusal(planned: &Planned, number: usize) -> String {
 /// Why a workload has no place.
 pub(crate) fn why(planned: &Planned, refusal: &Refusal) -> String {
     match &refusal.alone {
-        None => format!(
-            "it would fit on an empty server, but all {} are in use and none has room for it",
-            planned.instance.server_count()
-        ),
+        None => match planned.instance.server_count() {
+            1 => "it would fit on an empty server, but the only one is in use and has no room for it"
+                .to_owned(),
+            count => {
+                format!(
+                    "it would fit on an empty server, but all {count} are in use and none has room for it"
+                )
+            }
+        },
         Some(blocked) => format!("even alone on a server, {}", why_blocked(blocked)),
     }
 }
@@ -91,7 +96,53 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Stage;
+    use crate::planning::Recipe;
+    use calculus::{ArrivalCurve, Vertex};
+    use model::{PerStage, Slo, Stage};
+    use plan::{Class, Instance, LowerBound, Method, OnClass, Workload};
+
+    /// Two workloads, each of which needs a server of its own, and one server.
+    fn one_of_two() -> Planned {
+        let curve = ArrivalCurve::new(vec![Vertex { duration: 0.0, work: 0.05 }], 0.0).unwrap();
+        let workload = |name: &str| Workload {
+            name: name.into(),
+            slo: "99.9% < 200ms".parse::<Slo>().unwrap(),
+            on: vec![OnClass {
+                curves: PerStage::from_fn(|_| curve.clone()),
+                mean_rate: PerStage::from_fn(|_| 0.0),
+            }],
+        };
+        let class = Class { name: "ssd".into(), count: 1, base_latency: 0.0 };
+        let instance = Instance::new(vec![class], vec![workload("a"), workload("b")], 0.999, 0.999).unwrap();
+        let placement = plan::place_first_fit(&instance, Method::Exact, &[0, 1], false);
+        let advice = vec![
+            Change::OneMoreServer { class: "ssd".into() },
+            Change::Latency { slo: 0.301, server: Some(0) },
+            Change::Load { factor: 0.332, server: None },
+        ];
+        Planned {
+            recipe: Recipe::of(Method::Exact),
+            instance,
+            placement,
+            names: vec!["ssd-1".into()],
+            advice: vec![advice],
+            lower_bound: LowerBound { fractional: 1.5, servers: 2 },
+            changed: None,
+            cpu: std::time::Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_why_and_what_would_help() {
+        let planned = one_of_two();
+        assert_eq!(answer(&planned), "1 of 2 workloads fit on 1 server; 1 has no guarantee");
+        assert_eq!(
+            refusal(&planned, 0),
+            "it would fit on an empty server, but the only one is in use and has no room for it; it would be \
+             admitted with one more server of class 'ssd', or an SLO of 99.9% < 301ms (on ssd-1), or 33.2% of its \
+             load (on an empty server)"
+        );
+    }
 
     #[test]
     fn every_reason_has_its_numbers() {

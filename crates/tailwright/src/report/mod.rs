@@ -108,11 +108,13 @@ fn comparison(compared: &[Compared], planned: &Planned) -> Vec<Block> {
         "The published methods place first fit in the given order. A method that refuses workloads needs more \
          servers than its bar shows.",
     );
-    let row = |bars: Bars, row: &Compared| bars.row(row.policy_name.clone(), [row.servers_used as f64]);
-    vec![
-        compared.iter().fold(bars, row).into(),
-        tables::compared(compared, planned.instance.workloads.len()).into(),
-    ]
+    let all = planned.instance.workloads.len();
+    let name = |row: &Compared| match row.workloads_admitted {
+        admitted if admitted == all => row.policy_name.clone(),
+        admitted => format!("{} ({admitted} of {all})", row.policy_name),
+    };
+    let row = |bars: Bars, row: &Compared| bars.row(name(row), [row.servers_used as f64]);
+    vec![compared.iter().fold(bars, row).into(), tables::compared(compared, all).into()]
 }
 
 fn bounds(view: &View) -> Bullets {
@@ -129,15 +131,24 @@ fn bounds(view: &View) -> Bullets {
 
 /// What the bounds are made of.
 fn composition(view: &View) -> Block {
+    let shaping = |w: usize| view.place(w).guarantee.shaping.iter().map(|(_, delay)| *delay).sum::<f64>();
+    let shaped = view.tightest.iter().any(|&w| shaping(w) > 0.0);
     let mut parts: Vec<&str> = Stage::ALL.iter().map(|stage| stage.name()).collect();
-    parts.extend(["own limiter", "idle storage"]);
-    let chart = Bars::stacked("What each bound is made of", ("latency", Unit::Seconds), parts)
-        .note("Waiting at each stage behind the bursts of the same and higher priorities, then what the workload's own limiter and the idle device add.");
+    parts.push("idle storage");
+    if shaped {
+        parts.push("own limiter");
+    }
+    let chart = Bars::stacked("What each bound is made of", ("latency", Unit::Seconds), parts).note(
+        "Waiting at each stage behind the bursts of the same and higher priorities, then what the idle device and \
+         the workload's own limiter add.",
+    );
     let chart = view.tightest.iter().fold(chart, |chart, &w| {
         let guarantee = &view.place(w).guarantee;
         let mut values: Vec<f64> = guarantee.queueing.terms.iter().map(|term| term.delay).collect();
-        values.push(guarantee.shaping.iter().map(|(_, delay)| delay).sum());
         values.push(guarantee.base);
+        if shaped {
+            values.push(shaping(w));
+        }
         chart.row(view.name(w), values)
     });
     Block::fold("What each bound is made of, stage by stage", [chart.into()])

@@ -37,9 +37,10 @@ fn burst(view: &View) -> Bars {
 
 fn table(view: &View) -> Table {
     let mut columns =
-        vec![Column::name("server"), Column::number("workloads"), Column::number("tightest bound / SLO")];
-    columns.extend(Stage::ALL.map(|stage| Column::number(format!("mean load, {stage}"))));
-    columns.extend(Stage::ALL.map(|stage| Column::number(format!("reserved, {stage}"))));
+        vec![Column::name("server"), Column::number("workloads"), Column::number("worst bound / SLO")];
+    for what in ["load", "reserved"] {
+        columns.extend(["in", "storage", "out"].map(|stage| Column::number(format!("{what} {stage}"))));
+    }
     let mut table = Table::new(columns);
     for (number, server) in view.planned.placement.servers.iter().enumerate() {
         let tightest = server.members.iter().map(|&w| view.used(w)).fold(0.0, f64::max);
