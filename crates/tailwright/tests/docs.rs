@@ -86,7 +86,8 @@ fn run_command(place: &str, command: &str, shown: &[&str], folder: &Folder) {
         Some((command, code)) => (command, code.trim().parse().expect("an exit code")),
         None => (command, 0),
     };
-    let args = command.strip_prefix("tailwright ").or_else(|| command.strip_prefix("cargo run --release -- "));
+    let args =
+        command.strip_prefix("tailwright ").or_else(|| command.strip_prefix("cargo run --release -- "));
     let args = args.unwrap_or_else(|| panic!("{place}: '{command}' is not a command of tailwright"));
     let outcome = folder.run(&words(args)).expect_code(code);
     check_lines(place, shown, &outcome);
@@ -96,9 +97,11 @@ fn run_command(place: &str, command: &str, shown: &[&str], folder: &Folder) {
 fn words(line: &str) -> Vec<&str> {
     let pieces = line.split('"').enumerate();
     pieces
-        .flat_map(|(index, piece)| {
-            if index % 2 == 1 { vec![piece] } else { piece.split_whitespace().collect() }
-        })
+        .flat_map(
+            |(index, piece)| {
+                if index % 2 == 1 { vec![piece] } else { piece.split_whitespace().collect() }
+            },
+        )
         .collect()
 }
 
@@ -107,7 +110,10 @@ fn check_lines(place: &str, shown: &[&str], outcome: &Outcome) {
     let mut rest = printed.lines().map(comparable);
     for line in shown.iter().filter(|line| line.trim() != "..." && !line.trim().is_empty()) {
         let wanted = comparable(line);
-        assert!(rest.any(|line| line == wanted), "{place}: not printed, or not in this order:\n{line}\nprinted:\n{printed}");
+        assert!(
+            rest.any(|line| line == wanted),
+            "{place}: not printed, or not in this order:\n{line}\nprinted:\n{printed}"
+        );
     }
 }
 
