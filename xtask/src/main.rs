@@ -1,2 +1,51 @@
-//! Empty so far.
-fn main() {}
+//! The developers' toolbox. `cargo xtask ci` is what the README's test command and CI run.
+//!
+//! The standard library only: whoever runs it waits for no other crate, and it can depend on none of
+//! those that it judges.
+
+mod bench;
+mod ci;
+mod tidy;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  ci            everything that must hold before a merge: format, tidy, lints, documentation, the
+                README's first command, tests
+  ci STEP       one step alone: fmt, tidy, clippy, doc, demo, test
+  tidy          what compilers do not check: code map, dependency rules, file lengths, references
+  bench [NAME]  benchmarks in release mode, all or one; each compares alternatives in the same run";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match args[..] {
+        ["ci"] => ci::all(),
+        ["ci", step] => ci::one(step),
+        ["tidy"] => tidy::run(),
+        ["bench"] => bench::run(None),
+        ["bench", name] => bench::run(Some(name)),
+        ["help" | "--help" | "-h"] => {
+            println!("{HELP}");
+            Ok(())
+        }
+        _ => Err(format!("unknown command\n\n{HELP}")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The workspace, wherever the command was started.
+fn root() -> PathBuf {
+    let mut path = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    path.pop();
+    path
+}
