@@ -289,10 +289,10 @@ fn arrivals_and_departures(sources: &[Source]) {
         assert!(servers.iter().all(|s| s.verify(&instance).is_ok()), "every promise holds in the end");
         let storage: f64 =
             servers.iter().map(|s| s.reserved_rate()[Stage::Storage]).sum::<f64>() / servers.len() as f64;
-        ours = if method == Method::Exact { most } else { ours };
-        let ratio = most as f64 / ours as f64;
+        ours = if method == Method::Exact { most + refused } else { ours };
+        let ratio = (most + refused) as f64 / ours as f64;
         println!(
-            "{:26} {most:>4}  {ratio:.2} x tailwright; mean storage rate reserved {storage:.2}",
+            "{:26} {most:>4}, {refused:>3} refused  {ratio:.2} x tailwright; mean storage rate reserved {storage:.2}",
             method.name()
         );
     }
