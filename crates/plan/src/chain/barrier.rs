@@ -237,8 +237,8 @@ impl<'a> Solver<'a> {
             });
             before = here;
         }
-        for s in 0..STAGES {
-            self.changes.push(rate_cap(self.chain, &self.point, s).1 * dt - before[s]);
+        for (s, total) in before.iter().take(STAGES).enumerate() {
+            self.changes.push(rate_cap(self.chain, &self.point, s).1 * dt - total);
         }
     }
 

@@ -91,10 +91,7 @@ impl System {
 fn cholesky(a: &mut Block) -> Option<()> {
     for i in 0..WIDTH {
         for j in 0..=i {
-            let mut sum = a[i][j];
-            for k in 0..j {
-                sum -= a[i][k] * a[j][k];
-            }
+            let sum = a[i][j] - (0..j).map(|k| a[i][k] * a[j][k]).sum::<f64>();
             if i == j {
                 if sum <= 0.0 || !sum.is_finite() {
                     return None;

@@ -27,26 +27,23 @@ fn least_t_by_lp(instance: &Instance, model: LatencyModel) -> f64 {
             }
         }
     }
-    let sum = |ws: &[usize], pick: &dyn Fn(usize) -> Expression| -> Expression {
-        ws.iter().map(|&w| pick(w)).sum()
-    };
+    let rate_of = |ws: &[usize], s: usize| -> Expression { ws.iter().map(|&w| buckets[w][s].0).sum() };
+    let burst_of = |ws: &[usize], s: usize| -> Expression { ws.iter().map(|&w| buckets[w][s].1).sum() };
     let mut above: Vec<usize> = Vec::new();
     for level in &levels {
         let mut here = above.clone();
         here.extend(&level.members);
-        let burst = |s: usize| sum(&here, &|w| buckets[w][s].1.into());
-        let rate = |s: usize| sum(&above, &|w| buckets[w][s].0.into());
-        let all: Expression = (0..3).map(burst).sum();
+        let all: Expression = (0..3).map(|s| burst_of(&here, s)).sum();
         problem.add_constraint(constraint!(all.clone() <= level.budget * t));
         for s in 0..3 {
-            let bursts = if model == LatencyModel::Relaxed { all.clone() } else { burst(s) };
-            problem.add_constraint(constraint!(bursts + level.budget * rate(s) <= level.budget * t));
+            let bursts = if model == LatencyModel::Relaxed { all.clone() } else { burst_of(&here, s) };
+            problem
+                .add_constraint(constraint!(bursts + level.budget * rate_of(&above, s) <= level.budget * t));
         }
         above = here;
     }
     for s in 0..3 {
-        problem
-            .add_constraint(constraint!(sum(&above, &|w| buckets[w][s].0.into()) <= instance.max_rate * t));
+        problem.add_constraint(constraint!(rate_of(&above, s) <= instance.max_rate * t));
     }
     problem.solve().unwrap().value(t)
 }
