@@ -64,15 +64,16 @@ struct Place {
     members: Vec<usize>,
 }
 
-struct Advisor<'a> {
-    instance: &'a Instance,
+/// Works on an instance of its own, of the workloads that matter: it is varied many times.
+struct Advisor {
+    instance: Instance,
     method: Method,
     workload: usize,
     places: Vec<Place>,
 }
 
-impl<'a> Advisor<'a> {
-    fn new(instance: &'a Instance, method: Method, placement: &Placement, workload: usize) -> Self {
+impl Advisor {
+    fn new(instance: &Instance, method: Method, placement: &Placement, workload: usize) -> Self {
         let used = |class: usize| placement.servers.iter().filter(|s| s.class == class).count();
         let classes =
             (0..instance.classes.len()).filter(|&class| used(class) < instance.classes[class].count);
@@ -97,7 +98,16 @@ impl<'a> Advisor<'a> {
             members.push(workload);
             places.push(Place { server: Some(number), class: server.class, members });
         }
-        Self { instance, method, workload, places }
+        let mut involved: Vec<usize> =
+            places.iter().flat_map(|place| place.members.iter().copied()).collect();
+        involved.push(workload);
+        involved.sort_unstable();
+        involved.dedup();
+        let renumbered = |w: usize| involved.binary_search(&w).expect("every member is involved");
+        for member in places.iter_mut().flat_map(|place| &mut place.members) {
+            *member = renumbered(*member);
+        }
+        Self { instance: instance.subset(&involved), method, workload: renumbered(workload), places }
     }
 
     /// The first place that takes the workload as `instance` describes it.

@@ -98,6 +98,20 @@ impl Instance {
         self.workloads[workload].on[class].curves.map(|curve| curve.within_burst(budget))
     }
 
+    /// Some of the workloads, in this order.
+    pub(crate) fn subset(&self, workloads: &[usize]) -> Self {
+        Self {
+            classes: self.classes.clone(),
+            workloads: workloads.iter().map(|&w| self.workloads[w].clone()).collect(),
+            relevant: self
+                .relevant
+                .iter()
+                .map(|of| workloads.iter().map(|&w| of[w].clone()).collect())
+                .collect(),
+            ..*self
+        }
+    }
+
     /// The instance with another latency in one workload's SLO, seconds (positive).
     pub(crate) fn with_slo(&self, workload: usize, latency: f64) -> Self {
         let mut changed = self.clone();
