@@ -5,15 +5,15 @@ use crate::root;
 use crate::tidy::manifest;
 use std::process::Command;
 
-/// All benchmarks of the workspace, or the one called `name`.
-pub(crate) fn run(name: Option<&str>) -> Result<(), String> {
+/// All benchmarks of the workspace, or the one called `name`, with arguments of its own.
+pub(crate) fn run(name: Option<&str>, args: &[&str]) -> Result<(), String> {
     let mut ran = Vec::new();
     let mut known = Vec::new();
     for krate in manifest::workspace(&root())? {
         for bench in &krate.benches {
             known.push(bench.clone());
             if name.is_none_or(|name| name == bench) {
-                one(&krate.package, bench)?;
+                one(&krate.package, bench, args)?;
                 ran.push(bench.clone());
             }
         }
@@ -29,10 +29,11 @@ pub(crate) fn run(name: Option<&str>) -> Result<(), String> {
     Ok(())
 }
 
-fn one(package: &str, bench: &str) -> Result<(), String> {
+fn one(package: &str, bench: &str, args: &[&str]) -> Result<(), String> {
     eprintln!("\n=== cargo bench -p {package} --bench {bench}");
     let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["bench", "--quiet", "-p", package, "--bench", bench])
+        .args(["bench", "--quiet", "-p", package, "--bench", bench, "--"])
+        .args(args)
         .current_dir(root())
         .status()
         .map_err(|error| format!("cargo bench: {error}"))?;

@@ -17,7 +17,9 @@ cargo xtask COMMAND
                 README's first command, tests
   ci STEP       one step alone: fmt, tidy, clippy, doc, demo, test
   tidy          what compilers do not check: code map, dependency rules, file lengths, references
-  bench [NAME]  benchmarks in release mode, all or one; each compares alternatives in the same run";
+  bench         all benchmarks in release mode; each compares alternatives in the same run
+  bench NAME [ARGS]
+                one benchmark, with arguments of its own (`bench plan all` adds 10,000 workloads)";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -26,8 +28,8 @@ fn main() -> ExitCode {
         ["ci"] => ci::all(),
         ["ci", step] => ci::one(step),
         ["tidy"] => tidy::run(),
-        ["bench"] => bench::run(None),
-        ["bench", name] => bench::run(Some(name)),
+        ["bench"] => bench::run(None, &[]),
+        ["bench", name, ref args @ ..] => bench::run(Some(name), args),
         ["help" | "--help" | "-h"] => {
             println!("{HELP}");
             Ok(())
