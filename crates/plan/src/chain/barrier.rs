@@ -35,15 +35,17 @@ pub(crate) enum Outcome {
 
 /// Minimises `t` over the chain.
 pub(crate) fn minimise(chain: &Chain, precision: Precision) -> Outcome {
-    let point = match start(chain) {
+    let even = |_, _| 1.0 / (chain.budgets.len() + 1) as f64;
+    let point = match start(chain, even) {
         Ok(point) => point,
         Err(stage) => return Outcome::Overloaded(stage),
     };
     Solver::new(chain, point).run(precision)
 }
 
-/// A strictly feasible point: spare rate shared evenly, bursts a little above the curve.
-fn start(chain: &Chain) -> Result<Point, Stage> {
+/// A strictly feasible point: each level gets its `share(level, stage)` of the spare rate (positive, adding
+/// up to less than 1 over the levels) and a burst a little above its curve.
+fn start(chain: &Chain, share: impl Fn(usize, Stage) -> f64) -> Result<Point, Stage> {
     let levels = chain.budgets.len();
     let mut point = Point { t: 1.0, rates: vec![[0.0; STAGES]; levels], bursts: vec![[0.0; STAGES]; levels] };
     let shared = chain.model != LatencyModel::Exact;
@@ -54,10 +56,9 @@ fn start(chain: &Chain) -> Result<Point, Stage> {
         if spare <= 0.0 || !least.is_finite() {
             return Err(stage);
         }
-        let share = spare / (levels + 1) as f64;
         let (mut rate, mut burst) = (0.0, 0.0);
         for (level, curves) in chain.curves.iter().enumerate() {
-            let own = curves[stage].least_rate + share;
+            let own = curves[stage].least_rate + spare * share(level, stage);
             rate += own;
             burst += curves[stage].burst(own) * 1.1 + 1e-3 * chain.budgets[level];
             (point.rates[level][s], point.bursts[level][s]) = (rate, burst);
@@ -393,4 +394,37 @@ fn log_sum(values: &[f64]) -> Option<f64> {
         }
     }
     Some(sum + product.ln()).filter(|sum| sum.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::chain_of;
+    use crate::server::levels;
+    use crate::testing::{any_workload, instance};
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Eq. 5.5 is not convex: different starts could end in different local optima.
+        #[test]
+        fn every_start_leads_to_the_same_optimum(
+            workloads in prop::collection::vec(any_workload(), 2..9),
+            weights in prop::collection::vec(prop::collection::vec(0.02..1.0f64, 12), 4)
+        ) {
+            let instance = instance(workloads);
+            let members: Vec<usize> = (0..instance.workloads.len()).collect();
+            let chain = chain_of(&instance, 0, &levels(&instance, 0, &members), LatencyModel::Exact);
+            let count = chain.budgets.len();
+            let Outcome::Solved { point: even, .. } = minimise(&chain, Precision::Within(1e-5)) else { return Ok(()) };
+            for weights in weights {
+                let weight = |level: usize, stage: Stage| weights[level * STAGES + stage as usize];
+                let total = |stage| (0..count).map(|level| weight(level, stage)).sum::<f64>() + 0.1;
+                let point = start(&chain, |level, stage| weight(level, stage) / total(stage)).expect("as above");
+                let Outcome::Solved { point, .. } = Solver::new(&chain, point).run(Precision::Within(1e-5)) else {
+                    unreachable!("a start exists")
+                };
+                prop_assert!(even.t <= point.t * 1.001, "even start {}, other start {}", even.t, point.t);
+            }
+        }
+    }
 }
