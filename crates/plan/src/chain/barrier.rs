@@ -1,9 +1,10 @@
 //! Primal-dual barrier method on a [`Chain`]: every iterate strictly satisfies every constraint.
 
+use super::assemble::{Rows, add_latency, add_lines};
 use super::blocks::{System, WIDTH};
-use super::constraint::{LatencySlack, latency_slacks, positive_part, rate_cap};
+use super::constraint::{latency_slacks, rate_cap};
 use super::prices::Prices;
-use super::{Chain, LatencyModel, Lines, Point, STAGES};
+use super::{Chain, LatencyModel, Point, STAGES};
 use model::Stage;
 
 /// Newton steps before giving up on more precision; typical runs take 10 to 20.
@@ -273,89 +274,6 @@ impl<'a> Solver<'a> {
             self.system.corner += by_t * by_t * weight;
             self.system.rhs_corner += by_t * push;
         }
-    }
-}
-
-/// Walks the constraints in the order of [`slacks`].
-struct Rows<'a> {
-    mu: f64,
-    slacks: &'a [f64],
-    multipliers: &'a [f64],
-}
-
-impl Rows<'_> {
-    /// (μ ÷ slack, multiplier ÷ slack, multiplier) of the next constraint.
-    fn next(&mut self) -> (f64, f64, f64) {
-        let (slack, multiplier) = (self.slacks[0], self.multipliers[0]);
-        (self.slacks, self.multipliers) = (&self.slacks[1..], &self.multipliers[1..]);
-        let inverse = 1.0 / slack;
-        (self.mu * inverse, multiplier * inverse, multiplier)
-    }
-
-    fn take(&mut self, count: usize) -> (&[f64], &[f64]) {
-        let (slacks, rest) = self.slacks.split_at(count);
-        let (multipliers, others) = self.multipliers.split_at(count);
-        (self.slacks, self.multipliers) = (rest, others);
-        (slacks, multipliers)
-    }
-}
-
-/// The lines of one level's curve, and its least rate, act on differences of neighbouring levels.
-fn add_lines(system: &mut System, rows: &mut Rows, level: usize, s: usize, lines: &Lines) {
-    let (mut gr, mut rr, _) = rows.next();
-    let (mut gb, mut rb, mut bb) = (0.0, 0.0, 0.0);
-    let mu = rows.mu;
-    let (slacks, multipliers) = rows.take(lines.durations.len());
-    for ((d, slack), multiplier) in lines.durations.iter().zip(slacks).zip(multipliers) {
-        let inverse = 1.0 / slack;
-        let (push, weight) = (mu * inverse, multiplier * inverse);
-        gb += push;
-        gr += d * push;
-        bb += weight;
-        rb += d * weight;
-        rr += d * d * weight;
-    }
-    let entries = [(s, s, rr), (s, STAGES + s, rb), (STAGES + s, s, rb), (STAGES + s, STAGES + s, bb)];
-    for (i, j, value) in entries {
-        system.diagonal[level][i][j] += value;
-        if level > 0 {
-            system.diagonal[level - 1][i][j] += value;
-            system.lower[level][i][j] -= value;
-        }
-    }
-    for (i, value) in [(s, gr), (STAGES + s, gb)] {
-        system.rhs[level][i] += value;
-        if level > 0 {
-            system.rhs[level - 1][i] -= value;
-        }
-    }
-}
-
-/// A latency constraint acts on the bursts of `level`, the rates of the level above it, and t.
-fn add_latency(system: &mut System, rows: &mut Rows, level: usize, c: &LatencySlack, convexify: bool) {
-    let (push, weight, multiplier) = rows.next();
-    system.corner += c.by_t * c.by_t * weight;
-    system.rhs_corner += c.by_t * push;
-    for i in 0..STAGES {
-        system.rhs[level][STAGES + i] += c.by_burst[i] * push;
-        system.border[level][STAGES + i] += c.by_burst[i] * c.by_t * weight;
-        for j in 0..STAGES {
-            system.diagonal[level][STAGES + i][STAGES + j] += c.by_burst[i] * c.by_burst[j] * weight;
-        }
-        if level == 0 {
-            continue;
-        }
-        system.rhs[level - 1][i] += c.by_rate[i] * push;
-        system.border[level - 1][i] += c.by_rate[i] * c.by_t * weight;
-        for j in 0..STAGES {
-            system.diagonal[level - 1][i][j] += c.by_rate[i] * c.by_rate[j] * weight;
-            system.lower[level][STAGES + i][j] += c.by_burst[i] * c.by_rate[j] * weight;
-        }
-        let (rr, rb) = c.curvature[i];
-        let (rr, rb, bb) = if convexify { positive_part(rr, rb) } else { (rr, rb, 0.0) };
-        system.diagonal[level - 1][i][i] += rr * multiplier;
-        system.lower[level][STAGES + i][i] += rb * multiplier;
-        system.diagonal[level][STAGES + i][STAGES + i] += bb * multiplier;
     }
 }
 
