@@ -25,11 +25,12 @@ const PRECISION: f64 = 1e-6;
 
 /// A bound for placements whose limits `method` chooses.
 pub fn lower_bound(instance: &Instance, method: Method) -> LowerBound {
+    let fits_alone = |w: usize, class: usize| method.admit(instance, class, &[w]).is_ok();
     let fractional: f64 = match method {
         Method::Exact | Method::Knee | Method::Average(_) => {
-            prices_of_all(instance, LatencyModel::Outer).iter().sum()
+            prices_of_all(instance, LatencyModel::Outer, fits_alone).iter().sum()
         }
-        Method::Relaxed => prices_of_all(instance, LatencyModel::Relaxed).iter().sum(),
+        Method::Relaxed => prices_of_all(instance, LatencyModel::Relaxed, fits_alone).iter().sum(),
         Method::EffectiveEven | Method::EffectiveBest => reserved_rates(instance, method),
     };
     // A bound computed a hair above a whole number must not round up to the next.
@@ -38,24 +39,26 @@ pub fn lower_bound(instance: &Instance, method: Method) -> LowerBound {
     LowerBound { fractional, servers }
 }
 
-/// How much of a server each workload takes, by the prices of the relaxed model; 0 where it fits nowhere.
+/// How much of a server each workload takes, by the prices of the relaxed model; 0 where its own SLO leaves
+/// it no limits.
 pub(crate) fn sizes(instance: &Instance) -> Vec<f64> {
-    prices_of_all(instance, LatencyModel::Relaxed)
+    let sustainable = |w: usize, class: usize| {
+        let of_stage =
+            |(_, curve): (Stage, &calculus::ArrivalCurve)| curve.sustained_rate() <= instance.max_rate;
+        instance.budget(w, class) > 0.0 && instance.relevant(w, class).iter().all(of_stage)
+    };
+    prices_of_all(instance, LatencyModel::Relaxed, sustainable)
 }
 
-/// Whether limits that its own SLO allows exist for the workload on a class.
-fn may_fit(instance: &Instance, workload: usize, class: usize) -> bool {
-    let sustainable =
-        |(_, curve): (Stage, &calculus::ArrivalCurve)| curve.sustained_rate() <= instance.max_rate;
-    instance.budget(workload, class) > 0.0 && instance.relevant(workload, class).iter().all(sustainable)
-}
-
-/// Each workload's lowest price over the classes; 0 where it fits nowhere.
-fn prices_of_all(instance: &Instance, model: LatencyModel) -> Vec<f64> {
+/// Each workload's lowest price over the classes that it may use; 0 where there is none.
+fn prices_of_all(
+    instance: &Instance,
+    model: LatencyModel,
+    may_use: impl Fn(usize, usize) -> bool,
+) -> Vec<f64> {
     let mut lowest: Vec<Option<f64>> = vec![None; instance.workloads.len()];
     for class in 0..instance.classes.len() {
-        let members: Vec<usize> =
-            (0..instance.workloads.len()).filter(|&w| may_fit(instance, w, class)).collect();
+        let members: Vec<usize> = (0..instance.workloads.len()).filter(|&w| may_use(w, class)).collect();
         let Some(prices) = class_prices(instance, class, &members, model) else { continue };
         for w in members {
             let price = prices.cost(instance.budget(w, class), instance.relevant(w, class));
