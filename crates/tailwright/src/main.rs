@@ -2,6 +2,7 @@
 //! leaves every decision to the crate named like the verb.
 
 mod failure;
+mod files;
 mod input;
 mod output;
 mod planning;

@@ -23,7 +23,7 @@ pub enum Format {
     Msr,
     /// UMass / Storage Performance Council: `asu,lba,size,r|w,seconds`, blocks of 512 bytes.
     Spc,
-    /// fio iolog, version 2 (times only from `wait` records) or 3 (milliseconds).
+    /// fio iolog, version 2 (times only from `wait` records) or 3 (microseconds).
     Fio,
     /// Default text output of `blkparse`: `Q` events are arrivals, `C` events give the response.
     Blkparse,

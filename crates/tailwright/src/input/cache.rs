@@ -5,11 +5,12 @@
 //! goes stale; one that is damaged is read as absent and written anew. Entries are written to one side
 //! and renamed, so that no reader sees half of one.
 
+use crate::files::write_whole;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use trace::OpenOptions;
 use workload::Footprint;
 use workload::device::{NetworkModel, StorageProfile};
@@ -30,7 +31,6 @@ pub(super) struct Entry {
 pub(super) struct Cache {
     folder: Option<PathBuf>,
     warned: AtomicBool,
-    written: AtomicU64,
 }
 
 impl Cache {
@@ -46,7 +46,7 @@ impl Cache {
     }
 
     fn at(folder: Option<PathBuf>) -> Self {
-        Self { folder, warned: AtomicBool::new(false), written: AtomicU64::new(0) }
+        Self { folder, warned: AtomicBool::new(false) }
     }
 
     pub(super) fn is_on(&self) -> bool {
@@ -77,16 +77,8 @@ impl Cache {
     fn write(&self, path: &Path, entry: &Entry) -> io::Result<()> {
         let body = serde_json::to_string(entry)?;
         let sum = blake3::hash(body.as_bytes()).to_hex();
-        let folder = path.parent().expect("an entry is in the folder");
-        fs::create_dir_all(folder)?;
-        let number = self.written.fetch_add(1, Ordering::Relaxed);
-        let aside = folder.join(format!(".{}-{number}.tmp", std::process::id()));
-        let written = fs::write(&aside, format!("{sum}\n{body}")).and_then(|()| fs::rename(&aside, path));
-        if written.is_err() {
-            // Best effort: the error that matters is the one returned.
-            let _ = fs::remove_file(&aside);
-        }
-        written
+        fs::create_dir_all(path.parent().expect("an entry is in the folder"))?;
+        write_whole(path, format!("{sum}\n{body}").as_bytes())
     }
 
     fn path(&self, key: &str) -> Option<PathBuf> {

@@ -1,6 +1,7 @@
 //! The machine's view of a plan: the policy with a summary around it.
 
 use crate::failure::Failure;
+use crate::files;
 use crate::input::Problem;
 use crate::output::comparison::Compared;
 use crate::planning::{Planned, policy_of};
@@ -64,9 +65,9 @@ pub(crate) fn pretty(value: &impl Serialize) -> String {
     text
 }
 
-/// Writes a result file.
+/// Writes a result file: whole, or not at all.
 pub(crate) fn write(path: &Path, text: &str, what: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).map_err(|error| {
+    files::write_whole(path, text.as_bytes()).map_err(|error| {
         Failure::environment(format_args!("{}: cannot write the {what}: {error}", path.display()))
             .hint("check that the folder exists, its permissions and the space left")
     })

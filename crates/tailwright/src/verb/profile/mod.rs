@@ -7,6 +7,7 @@ mod answer;
 mod disk;
 
 use crate::failure::{Answer, Failure};
+use crate::files;
 use crate::terminal;
 use clap::Args;
 use indicatif::ProgressBar;
@@ -210,7 +211,7 @@ fn write_profile(
     let stem = output.file_stem().map_or("device".into(), |stem| stem.to_string_lossy());
     let name = args.name.as_deref().unwrap_or(&stem);
     let profile = profile(name).map_err(|error| failure(&error))?;
-    std::fs::write(output, profile.to_json()).map_err(|error| {
+    files::write_whole(output, profile.to_json().as_bytes()).map_err(|error| {
         Failure::environment(format!("cannot write {}: {error}", output.display()))
             .hint("choose another file with -o; --json prints the measurement instead")
     })?;

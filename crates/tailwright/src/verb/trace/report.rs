@@ -2,23 +2,15 @@
 
 use super::info::{Found, byte_rate, number, percent, quantities, request_rate};
 use crate::failure::Failure;
+use crate::output::json;
 use plot::{Axis, Block, Chart, Column, Fact, Page, Reference, Series, Table, Unit};
 use std::path::Path;
 use trace::stats::Stats;
 use units::Seconds;
 
-/// Writes the page whole or not at all.
+/// Writes the page.
 pub(super) fn write(path: &Path, found: &Found) -> Result<(), Failure> {
-    let error = |e: std::io::Error| {
-        Failure::bad_input(format!("{}: {e}", path.display())).hint("check the path and its permissions")
-    };
-    let partial = path.with_extension(format!("{}.partial", std::process::id()));
-    std::fs::write(&partial, page(found).to_html()).map_err(error)?;
-    std::fs::rename(&partial, path).map_err(|e| {
-        // The page is not in place, so its remains go.
-        let _ = std::fs::remove_file(&partial);
-        error(e)
-    })?;
+    json::write(path, &page(found).to_html(), "report")?;
     eprintln!("wrote {}", path.display());
     Ok(())
 }
