@@ -135,16 +135,12 @@ impl<'a> Solver<'a> {
             self.system.solve()?;
         }
         self.directional();
-        let longest = |values: &[f64], changes: &mut dyn Iterator<Item = f64>| {
-            let loss = values.iter().zip(changes).map(|(v, c)| -c / v).fold(0.0, f64::max);
-            (TO_BOUNDARY / loss).min(1.0)
-        };
-        let primal = longest(&self.slacks, &mut self.changes.iter().copied());
+        let (primal, growth) = longest_step(&self.slacks, &self.changes);
         let mu = self.mu;
         let rows = self.slacks.iter().zip(&self.multipliers).zip(&self.changes);
         let dual_changes: Vec<f64> = rows.map(|((s, y), change)| (mu - y * change) / s - y).collect();
-        let dual = longest(&self.multipliers, &mut dual_changes.iter().copied());
-        self.search(primal)?;
+        let (dual, _) = longest_step(&self.multipliers, &dual_changes);
+        self.search(primal, mu * growth - self.system.rhs_corner)?;
         for (y, change) in self.multipliers.iter_mut().zip(dual_changes) {
             *y += dual * change;
         }
@@ -152,10 +148,8 @@ impl<'a> Solver<'a> {
         Some(())
     }
 
-    /// Moves along the step as far as the barrier function falls.
-    fn search(&mut self, longest: f64) -> Option<()> {
-        let falling: f64 = self.mu * self.slacks.iter().zip(&self.changes).map(|(s, c)| c / s).sum::<f64>()
-            - self.system.rhs_corner;
+    /// Moves along the step as far as the barrier function falls; `falling` is its slope along the step.
+    fn search(&mut self, longest: f64, falling: f64) -> Option<()> {
         let before = self.merit(&self.point, &self.slacks)?;
         let mut length = longest;
         let mut trial = Vec::with_capacity(self.slacks.len());
@@ -275,6 +269,21 @@ impl<'a> Solver<'a> {
             self.system.rhs_corner += by_t * push;
         }
     }
+}
+
+/// The longest step (at most 1) that keeps every value positive, shortened a little, and Σ change ÷ value.
+fn longest_step(values: &[f64], changes: &[f64]) -> (f64, f64) {
+    // Independent lanes: a single running maximum would wait for itself.
+    let (mut loss, mut sum) = ([0.0f64; 4], [0.0f64; 4]);
+    for (values, changes) in values.chunks(4).zip(changes.chunks(4)) {
+        for (lane, (value, change)) in values.iter().zip(changes).enumerate() {
+            let ratio = change / value;
+            sum[lane] += ratio;
+            loss[lane] = if -ratio > loss[lane] { -ratio } else { loss[lane] };
+        }
+    }
+    let loss = loss.into_iter().fold(0.0, f64::max);
+    ((TO_BOUNDARY / loss).min(1.0), sum.iter().sum())
 }
 
 /// Every slack at a point: per level the least rate and the lines of each stage, then its latency

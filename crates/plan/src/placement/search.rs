@@ -28,7 +28,7 @@ pub struct Effort(pub u64);
 impl Effort {
     /// A fraction of a second for dozens of workloads, seconds for a thousand.
     pub fn for_workloads(count: usize) -> Self {
-        Self(500 + 10 * count as u64)
+        Self(300 + 10 * count as u64)
     }
 }
 
