@@ -67,21 +67,19 @@ pub fn place(
     }
     let goal = lower_bound(instance, method).servers;
     let sizes = sizes(instance);
+    let key = |p: &Placement| (p.refused.len(), p.servers.len());
     let mut best: Option<Placement> = None;
     for order in orders(instance, &sizes) {
         let found = place_first_fit(instance, method, &order, false);
-        let key = |p: &Placement| (p.refused.len(), p.servers.len());
-        if best.as_ref().is_none_or(|b| key(&found) < key(b)) {
-            best = Some(found);
+        let found = best.take().filter(|b| key(b) <= key(&found)).unwrap_or(found);
+        let reached = found.refused.is_empty() && found.servers.len() <= goal;
+        let progress = Progress { spent: 0, allowed: effort.0, servers: found.servers.len() };
+        if reached || !watch(progress) {
+            return found;
         }
-        if best.as_ref().is_some_and(|b| b.refused.is_empty() && b.servers.len() <= goal) {
-            break;
-        }
+        best = Some(found);
     }
     let best = best.expect("there is at least one order");
-    if best.refused.is_empty() && best.servers.len() <= goal {
-        return best;
-    }
     Search::new(instance, method, sizes, effort, watch).improve(best, goal)
 }
 
