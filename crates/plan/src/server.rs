@@ -1,6 +1,7 @@
 //! One server: who is on it, in which priority order, and what that guarantees.
 
 use crate::instance::Instance;
+use crate::limits::Blocked;
 use calculus::{PathBound, path_bound, round_up, shaping_delay};
 use model::{PerStage, RateLimit, Stage};
 
@@ -125,29 +126,41 @@ impl Server {
     }
 
     /// Checks everything that is promised, from scratch: every workload's traffic passes its limiters in
-    /// the time counted for it, no stage is overloaded, every bound is within its SLO. Says what fails.
-    pub fn verify(&self, instance: &Instance) -> Result<(), String> {
+    /// the time counted for it, no stage is overloaded (Eq. 5.4), every bound is within its SLO (Eq. 5.5).
+    /// Says what fails, the worst first.
+    pub fn verify(&self, instance: &Instance) -> Result<(), Blocked> {
         for (stage, rate) in self.reserved_rate().iter() {
-            if *rate > instance.max_rate * ROUNDING {
-                return Err(format!("{stage}: rates add up to {rate}, above {}", instance.max_rate));
+            let ratio = rate / instance.max_rate;
+            if ratio > ROUNDING {
+                return Err(Blocked::Capacity { stage, ratio });
             }
         }
+        let mut worst = (ROUNDING, None);
         for guarantee in self.guarantees(instance) {
-            let workload = &instance.workloads[guarantee.workload];
-            let allowed = workload.slo.latency.0 * instance.slo_factor;
-            if guarantee.total > allowed * ROUNDING {
-                return Err(format!("{}: bound {} above {allowed}", workload.name, guarantee.total));
+            let slo = instance.workloads[guarantee.workload].slo.latency.0;
+            let ratio = guarantee.total / (slo * instance.slo_factor);
+            if ratio > worst.0 {
+                worst = (ratio, Some(Blocked::Latency { slo, ratio, stage: guarantee.slowest_stage() }));
             }
         }
-        Ok(())
+        worst.1.map_or(Ok(()), Err)
+    }
+}
+
+impl Guarantee {
+    /// The stage that contributes most to the bound; ties go to the earlier stage on the path.
+    fn slowest_stage(&self) -> Stage {
+        let delay = |stage: &Stage| self.queueing.terms[*stage as usize].delay + self.shaping[*stage];
+        let slowest = Stage::ALL.into_iter().rev().max_by(|a, b| delay(a).total_cmp(&delay(b)));
+        slowest.expect("there are stages")
     }
 }
 
 /// Comparisons of sums allow for their rounding.
-pub(crate) const ROUNDING: f64 = 1.0 + 1e-12;
+const ROUNDING: f64 = 1.0 + 1e-12;
 
 /// How long each limiter may hold the workload's own traffic.
-pub(crate) fn shaping(instance: &Instance, class: usize, workload: usize, limits: &Limits) -> PerStage<f64> {
+fn shaping(instance: &Instance, class: usize, workload: usize, limits: &Limits) -> PerStage<f64> {
     let curves = &instance.workloads[workload].on[class].curves;
     PerStage::from_fn(|stage| shaping_delay(&curves[stage], limits[stage].rate, limits[stage].burst))
 }

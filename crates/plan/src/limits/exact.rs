@@ -5,7 +5,7 @@ use super::{Assessment, Blocked, Rejection};
 use crate::chain::{Chain, LatencyModel, Lines, Outcome, Point, Precision, minimise};
 use crate::instance::Instance;
 use crate::server::{Level, Limits, levels};
-use calculus::{ArrivalCurve, stage_delay};
+use calculus::ArrivalCurve;
 use model::{PerStage, RateLimit, Stage};
 
 /// Relative precision of the objective when limits are handed out.
@@ -48,28 +48,8 @@ fn solve(
 /// Whether limits exist for these members.
 pub(super) fn assess(instance: &Instance, class: usize, members: &[usize]) -> Result<Assessment, Rejection> {
     let levels = levels(instance, class, members);
-    let (point, assessment) = solve(instance, class, &levels, Precision::Decide)?;
-    if assessment.ratio < 1.0 {
-        return Ok(assessment);
-    }
-    Err(Rejection { blocked: tightest(instance, &levels, &point), assessment: Some(assessment) })
-}
-
-/// The level that comes closest to (or exceeds most) its budget at a point.
-fn tightest(instance: &Instance, levels: &[Level], point: &Point) -> Blocked {
-    let delay = |level: usize, stage: Stage| {
-        let above = if level == 0 { 0.0 } else { point.rates[level - 1][stage as usize] };
-        stage_delay(point.bursts[level][stage as usize], above)
-    };
-    let ratio = |level: usize| Stage::ALL.map(|s| delay(level, s)).iter().sum::<f64>() / levels[level].budget;
-    let level =
-        (0..levels.len()).max_by(|&a, &b| ratio(a).total_cmp(&ratio(b))).expect("a server has members");
-    let stage = Stage::ALL.into_iter().max_by(|&a, &b| delay(level, a).total_cmp(&delay(level, b)));
-    Blocked::Latency {
-        slo: instance.workloads[levels[level].members[0]].slo.latency.0,
-        ratio: ratio(level),
-        stage: stage.expect("there are stages"),
-    }
+    let (_, assessment) = solve(instance, class, &levels, Precision::Decide)?;
+    if assessment.ratio < 1.0 { Ok(assessment) } else { Err(Rejection::Assessed(assessment)) }
 }
 
 /// Limits that minimise the largest bound ÷ budget. They may still exceed it: the caller checks.

@@ -9,7 +9,7 @@ mod tests;
 
 use crate::chain::Prices;
 use crate::instance::Instance;
-use crate::server::{Guarantee, ROUNDING, Server};
+use crate::server::Server;
 use model::Stage;
 
 pub(crate) use exact::chain_of;
@@ -85,7 +85,7 @@ impl Method {
             fixed => members.iter().map(|&w| fixed::limits(*fixed, instance, class, w)).collect(),
         };
         let server = Server { class, members, limits };
-        match check(instance, &server) {
+        match server.verify(instance) {
             Ok(()) => Ok(server),
             // Each workload's own best split need not be the best for all of them together.
             Err(_) if *self == Self::EffectiveBest => {
@@ -133,15 +133,16 @@ pub(crate) struct Assessment {
 
 /// A set of workloads that do not fit on one server.
 #[derive(Debug, Clone)]
-pub(crate) struct Rejection {
-    pub(crate) blocked: Blocked,
-    /// Where the optimiser got to say more.
-    pub(crate) assessment: Option<Assessment>,
+pub(crate) enum Rejection {
+    /// The reason is known.
+    Blocked(Blocked),
+    /// The optimiser stopped as soon as it was sure: enough to learn from, not to tell a user.
+    Assessed(Assessment),
 }
 
 impl From<Blocked> for Rejection {
     fn from(blocked: Blocked) -> Self {
-        Self { blocked, assessment: None }
+        Self::Blocked(blocked)
     }
 }
 
@@ -151,29 +152,4 @@ fn check_base(instance: &Instance, class: usize, members: &[usize]) -> Result<()
         Some(&w) => Err(Blocked::BaseLatency { slo: instance.workloads[w].slo.latency.0, base }),
         None => Ok(()),
     }
-}
-
-/// Eq. 5.4 and the bound of every member, recomputed from the limits.
-fn check(instance: &Instance, server: &Server) -> Result<(), Blocked> {
-    for (stage, rate) in server.reserved_rate().iter() {
-        let ratio = rate / instance.max_rate;
-        if ratio > ROUNDING {
-            return Err(Blocked::Capacity { stage, ratio });
-        }
-    }
-    let mut worst = (ROUNDING, None);
-    for guarantee in server.guarantees(instance) {
-        let slo = instance.workloads[guarantee.workload].slo.latency.0;
-        let ratio = guarantee.total / (slo * instance.slo_factor);
-        if ratio > worst.0 {
-            worst = (ratio, Some(Blocked::Latency { slo, ratio, stage: slowest_stage(&guarantee) }));
-        }
-    }
-    worst.1.map_or(Ok(()), Err)
-}
-
-/// The stage that contributes most to a bound; ties go to the earlier stage on the path.
-fn slowest_stage(guarantee: &Guarantee) -> Stage {
-    let delay = |stage: &Stage| guarantee.queueing.terms[*stage as usize].delay + guarantee.shaping[*stage];
-    Stage::ALL.into_iter().rev().max_by(|a, b| delay(a).total_cmp(&delay(b))).expect("there are stages")
 }

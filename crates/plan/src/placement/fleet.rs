@@ -132,11 +132,7 @@ impl<'a> Fleet<'a> {
         let (mut unsuited, mut exhausted) = (None, false);
         for class in 0..self.instance.classes.len() {
             match Slot::open(self.instance, self.method, class, workload) {
-                // A rejection says as much as was needed to be sure; the user is told the whole.
-                Err(rejection) => {
-                    let precise = self.method.fit(self.instance, class, vec![workload]).err();
-                    unsuited = unsuited.or(Some(precise.unwrap_or(rejection.blocked)));
-                }
+                Err(blocked) => unsuited = unsuited.or(Some(blocked)),
                 Ok(_) if self.taken[class] == self.instance.classes[class].count => exhausted = true,
                 Ok(slot) => {
                     self.taken[class] += 1;

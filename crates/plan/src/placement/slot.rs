@@ -2,7 +2,8 @@
 
 use crate::chain::Prices;
 use crate::instance::Instance;
-use crate::limits::{Assessment, Method, Rejection, Standing};
+use crate::limits::{Assessment, Blocked, Method, Rejection, Standing};
+use crate::server::Server;
 
 /// Predicted bound ÷ budget above which a change is not tried. The prediction is a lower bound when one
 /// stage dominates; the margin covers what several stages bend.
@@ -43,14 +44,19 @@ pub(super) struct Change<'a> {
 }
 
 impl Slot {
-    /// A server for one workload.
+    /// A server for one workload, or why it does not even fit alone.
     pub(super) fn open(
         instance: &Instance,
         method: Method,
         class: usize,
         workload: usize,
-    ) -> Result<Self, Rejection> {
-        Self::of(instance, method, class, vec![workload])
+    ) -> Result<Self, Blocked> {
+        match Self::of(instance, method, class, vec![workload]) {
+            Ok(slot) => Ok(slot),
+            Err(Rejection::Blocked(blocked)) => Err(blocked),
+            // The user is told the whole, not what the optimiser knew when it stopped.
+            Err(Rejection::Assessed(_)) => method.fit(instance, class, vec![workload]).map(Self::fitted),
+        }
     }
 
     /// A server for these members.
@@ -77,9 +83,14 @@ impl Slot {
             let position = server.members.iter().position(|&m| m == workload).expect("it was a member");
             server.members.remove(position);
             server.limits.remove(position);
-            let (class, members) = (self.class, server.members.clone());
-            Self { class, members, state: Standing::Fitted(server), cuts: Vec::new(), failures: 0 }
+            Self::fitted(server)
         })
+    }
+
+    /// A server whose limits are chosen.
+    fn fitted(server: Server) -> Self {
+        let (class, members) = (server.class, server.members.clone());
+        Self { class, members, state: Standing::Fitted(server), cuts: Vec::new(), failures: 0 }
     }
 
     /// Makes the change if everybody's SLO holds after it; otherwise learns from the attempt.
@@ -97,7 +108,7 @@ impl Slot {
                 self.remember_standing(instance);
                 true
             }
-            Err(Rejection { assessment: Some(Assessment { ratio, prices }), .. }) if ratio < NEAR => {
+            Err(Rejection::Assessed(Assessment { ratio, prices })) if ratio < NEAR => {
                 self.remember(instance, prices);
                 false
             }

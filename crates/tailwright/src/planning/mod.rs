@@ -147,7 +147,7 @@ pub(crate) fn plan(
     let cpu = cpu_time().saturating_sub(start);
     for (server, name) in placement.servers.iter().zip(&names) {
         if let Err(broken) = server.verify(&instance) {
-            panic!("the plan breaks its own promise on {name}: {broken}");
+            panic!("the plan breaks its own promise on {name}: {broken:?}");
         }
     }
     let advise = |refusal| plan::advise(&instance, recipe.method, &placement, refusal);
