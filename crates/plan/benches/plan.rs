@@ -142,7 +142,8 @@ fn servers(instance: &Instance, placement: &Placement) -> String {
 }
 
 fn plan(instance: &Instance, method: Method, order: Order) -> Placement {
-    place(instance, method, order, Effort::for_workloads(instance.workloads.len()), &mut |_| true)
+    let goal = lower_bound(instance, method).servers;
+    place(instance, method, order, Effort::for_workloads(instance.workloads.len()), goal, &mut |_| true)
 }
 
 fn published_set(sources: &[Source]) {

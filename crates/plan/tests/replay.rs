@@ -110,7 +110,7 @@ fn no_replay_of_the_planned_traces_exceeds_a_bound() {
     let (instance, jobs) = read(&folder);
     let method = Method::Exact;
     let effort = Effort::for_workloads(instance.workloads.len());
-    let plan = place(&instance, method, Order::Best, effort, &mut |_| true);
+    let plan = place(&instance, method, Order::Best, effort, 1, &mut |_| true);
     assert!(plan.refused.is_empty());
     let mut random = StdRng::seed_from_u64(5);
     let mut closest = 0.0f64;

@@ -5,7 +5,7 @@ use super::slot::{Change, Slot};
 use super::{Placement, Refusal, place_first_fit};
 use crate::instance::Instance;
 use crate::limits::Method;
-use crate::lower_bound::{lower_bound, sizes};
+use crate::lower_bound::sizes;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
@@ -52,20 +52,21 @@ const STEPS_PER_WORKLOAD: u64 = 60;
 /// Perturbations are the same in every run.
 const SEED: u64 = 1;
 
-/// Places every workload. `watch` is told of progress and may end the search early by returning false;
+/// Places every workload. A search ends when it reaches `goal` servers, for which a
+/// [`lower_bound`](crate::lower_bound()) is the right number. `watch` is told of progress and may end the search early by returning false;
 /// what was found by then is returned.
 pub fn place(
     instance: &Instance,
     method: Method,
     order: Order,
     effort: Effort,
+    goal: usize,
     watch: &mut dyn FnMut(Progress) -> bool,
 ) -> Placement {
     let given: Vec<usize> = (0..instance.workloads.len()).collect();
     if order != Order::Best {
         return place_first_fit(instance, method, &given, order == Order::GivenFast);
     }
-    let goal = lower_bound(instance, method).servers;
     let sizes = sizes(instance);
     let key = |p: &Placement| (p.refused.len(), p.servers.len());
     let mut best: Option<Placement> = None;

@@ -76,7 +76,7 @@ proptest! {
     fn the_lower_bound_and_the_search_enclose_the_optimum(workloads in prop::collection::vec(any_workload(), 1..6)) {
         let instance = instance(workloads);
         for method in METHODS {
-            let placement = place(&instance, method, Order::Best, Effort::for_workloads(6), &mut |_| true);
+            let placement = place(&instance, method, Order::Best, Effort::for_workloads(6), lower_bound(&instance, method).servers, &mut |_| true);
             check_placement(&instance, &placement)?;
             let admitted = instance.subset(&placement.servers.iter().flat_map(|s| s.members.clone()).collect::<Vec<_>>());
             prop_assert!(placement.refused.iter().all(|r| r.alone.is_some()), "servers are plenty");
@@ -220,7 +220,7 @@ fn the_search_stops_when_told() {
         calculus::ArrivalCurve::new(vec![calculus::Vertex { duration: 0.0, work: 0.1 }], 0.0).unwrap();
     let full = instance(vec![(3, std::array::from_fn(|_| burst.clone())); 8]);
     let mut calls = 0;
-    let placement = place(&full, Method::Exact, Order::Best, Effort(1000), &mut |_| {
+    let placement = place(&full, Method::Exact, Order::Best, Effort(1000), 1, &mut |_| {
         calls += 1;
         false
     });

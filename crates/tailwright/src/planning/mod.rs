@@ -135,15 +135,15 @@ pub(crate) fn plan(
 ) -> Result<Planned, Failure> {
     let instance = instance(problem, footprints, recipe)?;
     let start = cpu_time();
+    let lower_bound = plan::lower_bound(&instance, recipe.method);
     let (placement, names, changed) = match keep {
         None => {
-            let placement = search(&instance, recipe);
+            let placement = search(&instance, recipe, lower_bound.servers);
             let names = policy::fresh_names(&instance, &placement.servers);
             (placement, names, None)
         }
         Some(policy) => keep_placement(&instance, recipe, policy)?,
     };
-    let lower_bound = plan::lower_bound(&instance, recipe.method);
     let cpu = cpu_time().saturating_sub(start);
     for (server, name) in placement.servers.iter().zip(&names) {
         if let Err(broken) = server.verify(&instance) {
@@ -155,7 +155,7 @@ pub(crate) fn plan(
     Ok(Planned { recipe: *recipe, instance, placement, names, advice, lower_bound, changed, cpu })
 }
 
-fn search(instance: &Instance, recipe: &Recipe) -> Placement {
+fn search(instance: &Instance, recipe: &Recipe, goal: usize) -> Placement {
     let start = Instant::now();
     let effort = recipe.effort.unwrap_or_else(|| Effort::for_workloads(instance.workloads.len()));
     let bar = terminal::progress(effort.0, "packing", "trials");
@@ -165,7 +165,7 @@ fn search(instance: &Instance, recipe: &Recipe) -> Placement {
         bar.set_message(format!("packing, now {}", progress.servers));
         recipe.time_budget.is_none_or(|budget| start.elapsed() < budget)
     };
-    let placement = plan::place(instance, recipe.method, recipe.order, effort, &mut watch);
+    let placement = plan::place(instance, recipe.method, recipe.order, effort, goal, &mut watch);
     bar.finish_and_clear();
     placement
 }
