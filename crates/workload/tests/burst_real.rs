@@ -167,6 +167,14 @@ fn best_between_corners(envelope: &Envelope, segments: usize) -> f64 {
     best[corners.len() - 1]
 }
 
+/// The judge's durations are real numbers, the reduction's whole nanoseconds: what one nanosecond of the
+/// steepest segment adds, relative to the burst there.
+fn nanosecond_at_the_steepest(envelope: &Envelope) -> f64 {
+    let [first, second, ..] = envelope.vertices() else { return 0.0 };
+    let slope = (second.work - first.work).0 as f64 / (second.duration - first.duration).0 as f64;
+    slope / first.work.0 as f64
+}
+
 fn random_arrivals() -> impl Strategy<Value = Vec<Arrival>> {
     (any::<u64>(), 20..400_usize).prop_map(|(seed, count)| support::synthetic(count, seed))
 }
@@ -180,8 +188,8 @@ proptest! {
         let reduced = envelope.reduce(NonZeroUsize::new(segments).unwrap());
         let worst = excess(&envelope, &reduced, segments);
         let judge = best_between_corners(&envelope, segments);
-        // The judge's durations are real numbers, the reduction's whole nanoseconds.
-        prop_assert!(worst <= judge * (1.0 + 1e-6) + 1e-4, "{worst} with a judge of {judge}");
+        let slack = nanosecond_at_the_steepest(&envelope).max(1e-4);
+        prop_assert!(worst <= judge * (1.0 + 1e-6) + slack, "{worst} with a judge of {judge}, slack {slack}");
     }
 
     #[test]
