@@ -27,6 +27,10 @@ const STEPS: [Step; 6] = [
 /// Where tests say what they did not do; `tailwright-testkit` prints it.
 const SKIP_MARK: &str = "SKIPPED ";
 
+/// Property tests draw the same cases in every run of CI, so that it judges the change and not the draw;
+/// plain `cargo test` draws new ones.
+const PROPERTY_SEED: &str = "PROPTEST_RNG_SEED";
+
 /// Runs all steps and stops at the first that fails.
 pub(crate) fn all() -> Result<(), String> {
     run(&STEPS.iter().collect::<Vec<_>>())
@@ -122,6 +126,9 @@ fn demo() -> Result<Skips, String> {
 /// Passes everything on and keeps the lines that say what was skipped.
 fn test() -> Result<Skips, String> {
     let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
+    if std::env::var_os(PROPERTY_SEED).is_none() {
+        command.env(PROPERTY_SEED, "1");
+    }
     let mut child = command.stderr(Stdio::piped()).spawn().map_err(|error| format!("cargo test: {error}"))?;
     let mut skips = Skips::new();
     if let Some(stderr) = child.stderr.take() {
