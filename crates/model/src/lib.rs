@@ -4,12 +4,14 @@
 //! Nothing here computes. A type lives here when two rooms that must not know each other both speak it.
 
 mod cluster;
+mod job;
 mod policy;
 mod request;
 mod slo;
 mod stage;
 
 pub use cluster::{Cluster, DEFAULT_SAFETY_MARGIN, ServerClass, WorkloadSpec};
+pub use job::Job;
 pub use policy::{POLICY_FORMAT, Policy, PolicyServer, PolicyWorkload, RateLimit, StageLimit};
 pub use request::{Op, Request};
 pub use slo::Slo;

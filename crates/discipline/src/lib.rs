@@ -1,0 +1,2 @@
+//! Queueing disciplines as pure state machines: what is served next. The clock is an argument, so that a
+//! simulator and a live system run the same code.

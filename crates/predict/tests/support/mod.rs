@@ -1,0 +1,53 @@
+//! The published set of workloads as traffic.
+#![allow(dead_code, reason = "each test uses a part")]
+
+use model::Slo;
+use tailwright_predict::{Path, Traffic, TrafficBuilder};
+use units::Seconds;
+use workload::device::{NetworkModel, StorageProfile};
+
+/// A workload of the published set.
+pub(crate) struct Real {
+    /// Such as `C3`.
+    pub(crate) name: String,
+    /// Its published SLO.
+    pub(crate) slo: Slo,
+    /// On a server with a link of 125 MB/s in each direction.
+    pub(crate) traffic: Traffic,
+}
+
+/// What the requests pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Through {
+    /// One client-server link, both directions.
+    Link,
+    /// Network in, the published SSD, network out.
+    Server,
+}
+
+/// All workloads in the published order; `None`, loudly, where the traces are absent.
+pub(crate) fn published(through: Through) -> Option<Vec<Real>> {
+    let folder = testkit::shared("traces")?;
+    let text = |name: &str| std::fs::read_to_string(folder.join(name)).expect("part of the set");
+    let profile = StorageProfile::from_json(&text("ssd-profile.json")).expect("part of the set");
+    let path = Path {
+        network: NetworkModel::default(),
+        bandwidth: "125MB/s".parse().expect("a rate"),
+        storage: (through == Through::Server).then_some(&profile),
+        safety_margin: 1.0,
+    };
+    let read = |line: &str| {
+        let fields: Vec<&str> = line.split(',').collect();
+        let mut builder = TrafficBuilder::new(&path);
+        let requests = trace::open(&folder.join(fields[2]), &trace::OpenOptions::default());
+        requests.expect("part of the set").for_each(|request| builder.push(&request.expect("well formed")));
+        let slo =
+            Slo::new(fields[3].parse().expect("a percentile"), Seconds(fields[4].parse().expect("seconds")));
+        Real {
+            name: fields[1].to_owned(),
+            slo: slo.expect("a positive latency"),
+            traffic: builder.finish().expect("requests in order"),
+        }
+    };
+    Some(text("slos.csv").lines().skip(1).map(read).collect())
+}

@@ -1,0 +1,1 @@
+//! Simulation of request streams through the queues of a server.
