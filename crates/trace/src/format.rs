@@ -17,7 +17,7 @@ pub enum Format {
     /// CSV with a header that names the columns; the native column names, and the common names for the
     /// same things with other units (such as `t_init_s`, `bytes`, `io_us`).
     Csv,
-    /// `arrival_ns,size_hex,DiskRead|DiskWrite` without header and without offsets.
+    /// `arrival_ns,size_hex,DiskRead|DiskWrite|Get|Put` without header and without offsets.
     ArrivalHex,
     /// MSR Cambridge: `filetime,host,disk,Read|Write,offset,size,response`, times in 100 ns.
     Msr,

@@ -34,6 +34,8 @@ fn arrival_hex() {
         request(564_243_000, 1536, Op::Read, None, None),
     ];
     assert_eq!(read(text).unwrap(), (Format::ArrivalHex, expected.clone()));
+    // The same of an object store.
+    assert_eq!(read(b"564037000,0x1000,Put\n564243000,0x600,Get\n").unwrap().1, expected);
     // Line ends of other systems, and none at all.
     assert_eq!(read(b"564037000,0x1000,DiskWrite\r\n564243000,0x600,DiskRead").unwrap().1, expected);
 }

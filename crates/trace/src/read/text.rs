@@ -16,14 +16,14 @@ pub(crate) const FILETIME_TICK_NS: u64 = 100;
 /// Bytes in a block of SPC traces and in a sector of blkparse output.
 pub(crate) const SECTOR_BYTES: u64 = 512;
 
-/// `arrival_ns,size_hex,DiskRead|DiskWrite`.
+/// `arrival_ns,size_hex,DiskRead|DiskWrite`; traces of a cache or object store have `Get` and `Put`.
 pub(crate) struct ArrivalHex;
 
 impl LineParser for ArrivalHex {
     #[inline]
     fn parse(&mut self, line: &[u8]) -> Result<Parsed, &'static str> {
         const EXPECTED: &str =
-            "arrival_ns,size_hex,DiskRead or DiskWrite (such as 564037000,0x00001000,DiskWrite)";
+            "arrival_ns,size_hex,DiskRead or DiskWrite (or Get, Put; such as 564037000,0x00001000,DiskWrite)";
         let line = trim(line);
         if line.is_empty() {
             return Ok(Parsed::Nothing);
@@ -33,8 +33,8 @@ impl LineParser for ArrivalHex {
         let arrival = decimal(field()?).ok_or(EXPECTED)?;
         let size = hexadecimal(field()?).ok_or(EXPECTED)?;
         let op = match field()? {
-            b"DiskRead" => Op::Read,
-            b"DiskWrite" => Op::Write,
+            b"DiskRead" | b"Get" => Op::Read,
+            b"DiskWrite" | b"Put" => Op::Write,
             _ => return Err(EXPECTED),
         };
         if fields.next().is_some() {
@@ -101,16 +101,18 @@ impl LineParser for Spc {
     }
 }
 
-/// `read`, `write`, `r` or `w` in any case.
+/// `read`, `write`, `r`, `w`, `get` or `put` in any case.
 #[inline]
 pub(crate) fn op_of(text: &[u8]) -> Option<Op> {
-    if text.eq_ignore_ascii_case(b"read") || text.eq_ignore_ascii_case(b"r") {
-        Some(Op::Read)
-    } else if text.eq_ignore_ascii_case(b"write") || text.eq_ignore_ascii_case(b"w") {
-        Some(Op::Write)
-    } else {
-        None
-    }
+    const NAMES: [(&[u8], Op); 6] = [
+        (b"read", Op::Read),
+        (b"write", Op::Write),
+        (b"r", Op::Read),
+        (b"w", Op::Write),
+        (b"get", Op::Read),
+        (b"put", Op::Write),
+    ];
+    NAMES.iter().find(|(name, _)| text.eq_ignore_ascii_case(name)).map(|(_, op)| *op)
 }
 
 #[inline]

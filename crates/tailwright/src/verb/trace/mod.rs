@@ -16,7 +16,7 @@ use trace::{ErrorKind, Format, OpenOptions, TraceError, TraceReader, Writer};
 #[command(
     arg_required_else_help = true,
     after_help = "Formats, detected from content: parquet (native), csv (with header), arrival-hex \
-    (arrival_ns,0xsize,DiskRead|DiskWrite),\nmsr (MSR Cambridge), spc (UMass), fio (iolog v2, v3), blkparse \
+    (arrival_ns,0xsize,DiskRead|DiskWrite|Get|Put),\nmsr (MSR Cambridge), spc (UMass), fio (iolog v2, v3), blkparse \
     (text), vscsi (CloudPhysics). gzip and zstd are\ntransparent; - is the standard input or output.\n\n\
     Examples:\n  tailwright trace info web.csv.gz --report web.html\n  \
     tailwright trace convert web.csv.gz -o web.parquet\n  \
