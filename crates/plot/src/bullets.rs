@@ -207,7 +207,8 @@ impl Bullets {
     }
 }
 
-fn write_target(xml: &mut Xml, x: f64, y: f64, tooltip: &str) {
+/// The tick that stands for a target.
+pub(crate) fn write_target(xml: &mut Xml, x: f64, y: f64, tooltip: &str) {
     let attributes = [("class", "bar-target".into()), ("x", (x - 1.25).into()), ("y", (y - 7.0).into())];
     let [a, b, c] = attributes;
     xml.shape("rect", &[a, b, c, ("width", 2.5.into()), ("height", 14.0.into())], tooltip);

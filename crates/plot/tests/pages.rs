@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use roxmltree::{Document, Node, ParsingOptions};
 use tailwright_plot::{
-    Axis, Bars, Block, Bullets, Cell, Chart, Column, Fact, Marker, Order, Page, Reference, Series, Status,
-    Table, Unit, stack,
+    Axis, Bars, Block, Bullets, Cell, Chart, Column, Dots, Fact, Marker, Order, Page, Reference, Series,
+    Status, Table, Unit, stack,
 };
 
 fn parse(html: &str) -> Document<'_> {
@@ -186,6 +186,15 @@ fn long_series_become_short_drawings() {
 
 #[test]
 fn a_thousand_rows_show_the_tightest_and_fold_the_others() {
+    let dots = Dots::new("d", axis(true, Unit::Seconds), ["a", "b"], "SLO")
+        .row("w", [Some(0.1), None], 0.2)
+        .row("<v>", [Some(f64::INFINITY), Some(0.3)], 0.2);
+    let html = page(dots);
+    assert!(
+        says(&html, "2 values are missing")
+            && says(&html, "w, a: 100ms")
+            && says(&html, "<v>, b: 300ms")
+    );
     let bullets = Bullets::new("b", axis(false, Unit::Seconds), ("bound", "SLO"));
     let bullets = (0..1000).fold(bullets, |b, i| b.row(format!("w{i}"), f64::from(i), 998.5));
     let html = page(bullets);

@@ -6,6 +6,7 @@ mod style;
 use crate::bars::Bars;
 use crate::bullets::Bullets;
 use crate::chart::Chart;
+use crate::dots::Dots;
 use crate::status::Status;
 use crate::table::Table;
 use crate::xml::Xml;
@@ -54,6 +55,8 @@ pub enum Block {
     Bars(Bars),
     /// Values against targets.
     Bullets(Bullets),
+    /// Several values per row against a target.
+    Dots(Dots),
     /// Small multiples: blocks in rows of `columns`.
     Grid {
         /// Blocks per row, at least one.
@@ -96,6 +99,7 @@ impl Block {
             Self::Chart(chart) => chart.write(xml, width),
             Self::Bars(bars) => bars.write(xml, width),
             Self::Bullets(bullets) => bullets.write(xml, width),
+            Self::Dots(dots) => dots.write(xml, width),
             Self::Grid { columns, blocks } => write_grid(xml, (*columns).clamp(1, 4), blocks, width),
             Self::Fold { summary, blocks } => xml.within("details", &[], |xml| {
                 xml.text("summary", &[], summary);
@@ -114,7 +118,7 @@ macro_rules! block_from {
         }
     )*};
 }
-block_from!(Table, Chart, Bars, Bullets);
+block_from!(Table, Chart, Bars, Bullets, Dots);
 
 impl From<Vec<Fact>> for Block {
     fn from(facts: Vec<Fact>) -> Self {
