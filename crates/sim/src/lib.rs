@@ -11,6 +11,7 @@
 //! Not covered: rate limits, devices whose speed depends on their queue, clients that wait for answers.
 
 mod alignment;
+mod budget;
 pub mod confidence;
 mod merge;
 mod observe;
@@ -22,6 +23,7 @@ mod start;
 mod system;
 
 pub use alignment::Alignment;
+pub use budget::{Excess, Target, first_excess};
 pub use observe::{Exceedances, Latencies, Observer, Percentiles, nearest_rank};
 pub use parallel::percentiles;
 pub use recording::{Recording, RecordingError};

@@ -67,16 +67,20 @@ struct Node {
 impl<'a> Merge<'a> {
     /// Call [`seek`](Self::seek) before use.
     pub(crate) fn new(recordings: impl Iterator<Item = &'a Recording>) -> Self {
-        let cursors: Vec<_> = recordings
-            .map(|r| Cursor { jobs: r.jobs(), index: 0, base: 0, period: r.period().0 })
-            .collect();
+        let cursors: Vec<_> =
+            recordings.map(|r| Cursor { jobs: r.jobs(), index: 0, base: 0, period: r.period().0 }).collect();
         let leaves = cursors.len().next_power_of_two();
         Self { cursors, nodes: vec![Node { time: u64::MAX, stream: u32::MAX }; 2 * leaves], leaves }
     }
 
     /// Goes to the first arrivals at or after `time`, where stream i began its first round at `offsets[i]`,
     /// at most `time`.
-    pub(crate) fn seek(&mut self, recordings: impl Iterator<Item = &'a Recording>, offsets: &[u64], time: u64) {
+    pub(crate) fn seek(
+        &mut self,
+        recordings: impl Iterator<Item = &'a Recording>,
+        offsets: &[u64],
+        time: u64,
+    ) {
         for (stream, (recording, &offset)) in recordings.zip(offsets).enumerate() {
             let cursor = &mut self.cursors[stream];
             let position = recording.position(time - offset);

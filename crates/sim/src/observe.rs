@@ -1,5 +1,6 @@
 //! What is kept of the latencies of a replay.
 
+use crate::budget::Target;
 use std::ops::ControlFlow;
 use units::{Nanos, Percentile};
 
@@ -119,44 +120,53 @@ impl Observer for Latencies {
     }
 }
 
-/// Counts the latencies above a budget and stops at the first stream that has more than its percentile allows:
-/// its percentile then exceeds the budget, whatever follows.
+/// Counts the latencies above a budget and finds the streams that have more than their percentile allows: it
+/// then exceeds the budget, whatever follows.
 #[derive(Debug, Clone, Default)]
 pub struct Exceedances {
     budgets: Vec<Nanos>,
-    left: Vec<usize>,
-    exceeded: Option<usize>,
+    /// How many more a stream may have; `None` once it had more.
+    left: Vec<Option<usize>>,
+    exceeded: Vec<usize>,
+    stop_at_first: bool,
 }
 
 impl Exceedances {
-    /// Makes ready for a replay in which stream i will have `counts[i]` requests.
-    pub fn reset(&mut self, counts: &[usize], percentiles: &[Percentile], budgets: &[Nanos]) {
-        let allowed =
-            |(&count, &p): (&usize, &Percentile)| if count == 0 { 0 } else { count - nearest_rank(p, count) };
+    /// Makes ready for a replay in which stream i will have `counts[i]` requests; it ends when the first stream
+    /// exceeds its budget, if so wished.
+    pub fn reset(&mut self, counts: &[usize], targets: &[Target], stop_at_first: bool) {
+        let allowed = |count, target: &Target| match count {
+            0 => 0,
+            _ => count - nearest_rank(target.percentile, count),
+        };
         self.left.clear();
-        self.left.extend(counts.iter().zip(percentiles).map(allowed));
+        self.left.extend(counts.iter().zip(targets).map(|(count, target)| Some(allowed(*count, target))));
         self.budgets.clear();
-        self.budgets.extend_from_slice(budgets);
-        self.exceeded = None;
+        self.budgets.extend(targets.iter().map(|target| target.budget));
+        self.exceeded.clear();
+        self.stop_at_first = stop_at_first;
     }
 
-    /// The first stream whose percentile is found to exceed its budget.
-    pub fn exceeded(&self) -> Option<usize> {
-        self.exceeded
+    /// Streams whose percentile was found to exceed its budget, in the order in which they were found.
+    pub fn exceeded(&self) -> &[usize] {
+        &self.exceeded
+    }
+
+    /// One more above the budget.
+    fn count(&mut self, stream: usize) -> ControlFlow<()> {
+        let Some(left) = self.left[stream] else { return ControlFlow::Continue(()) };
+        self.left[stream] = left.checked_sub(1);
+        if left > 0 {
+            return ControlFlow::Continue(());
+        }
+        self.exceeded.push(stream);
+        if self.stop_at_first { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
 impl Observer for Exceedances {
     #[inline]
     fn latency(&mut self, stream: usize, latency: Nanos) -> ControlFlow<()> {
-        if latency <= self.budgets[stream] {
-            return ControlFlow::Continue(());
-        }
-        if self.left[stream] == 0 {
-            self.exceeded = Some(stream);
-            return ControlFlow::Break(());
-        }
-        self.left[stream] -= 1;
-        ControlFlow::Continue(())
+        if latency <= self.budgets[stream] { ControlFlow::Continue(()) } else { self.count(stream) }
     }
 }

@@ -83,6 +83,10 @@ impl Recording {
         let (round, within) = (time / period, time % period);
         let before = |limit: u64| self.jobs.partition_point(|job| job.arrival.0 < limit) as u64;
         // Jobs at the very end of a period arrive together with the first of the next.
-        if within == 0 && round > 0 { (round - 1) * count + before(period) } else { round * count + before(within) }
+        if within == 0 && round > 0 {
+            (round - 1) * count + before(period)
+        } else {
+            round * count + before(within)
+        }
     }
 }

@@ -3,7 +3,6 @@
 use crate::merge::{Merge, Source};
 use crate::observe::Observer;
 use crate::server::{NonPreemptive, Preemptive, Queue};
-use crate::start::Idle;
 use crate::system::{System, depth};
 use discipline::StrictPriority;
 use model::{PerStage, Stage};
@@ -45,7 +44,6 @@ pub struct Outcome {
 pub struct Replay<'s, 'a> {
     system: &'s System<'a>,
     service: Service,
-    idle: Idle,
     merge: Merge<'a>,
     queues: [Queue<'a>; 3],
     offsets: Vec<u64>,
@@ -58,7 +56,6 @@ impl<'s, 'a> Replay<'s, 'a> {
         Self {
             system,
             service,
-            idle: Idle::new(system),
             merge: Merge::new(system.streams.iter().map(|s| s.recording)),
             queues: Stage::ALL.map(queue),
             offsets: Vec::new(),
@@ -83,8 +80,9 @@ impl<'s, 'a> Replay<'s, 'a> {
         let open = 2 * longest;
         self.offsets.clear();
         let periods = self.system.streams.iter().map(|s| s.recording.period().0);
-        self.offsets.extend(shifts.iter().zip(periods).map(|(shift, period)| (open + shift.0 % period) % period));
-        let idle = self.idle.last_before(self.system, &mut self.merge, &self.offsets, open);
+        self.offsets
+            .extend(shifts.iter().zip(periods).map(|(shift, period)| (open + shift.0 % period) % period));
+        let idle = self.system.idle().last_before(self.system, &mut self.merge, &self.offsets, open);
         let start = idle.unwrap_or(open - longest);
         self.merge.seek(self.system.streams.iter().map(|s| s.recording), &self.offsets, start);
         let window = Window { open, close: open + self.system.horizon, left: observed };
@@ -138,7 +136,9 @@ fn watch<'a>(mut path: impl Source<'a>, mut window: Window, observer: &mut impl 
             continue;
         }
         window.left -= 1;
-        if let ControlFlow::Break(()) = observer.latency(packet.stream as usize, Nanos(packet.at - packet.entered)) {
+        if let ControlFlow::Break(()) =
+            observer.latency(packet.stream as usize, Nanos(packet.at - packet.entered))
+        {
             return (departures, true);
         }
     }

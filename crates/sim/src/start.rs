@@ -14,7 +14,7 @@
 //! All in integers, rounded so that levels are never understated.
 
 use crate::merge::{Merge, Source};
-use crate::{Recording, System};
+use crate::{Recording, Stream, System};
 use model::{Job, Stage};
 
 /// Rates are multiples of 2⁻³².
@@ -41,20 +41,20 @@ fn total(job: &Job) -> u64 {
 
 impl Idle {
     /// Drains each stream at its share of the total work.
-    pub(crate) fn new(system: &System<'_>) -> Self {
+    pub(crate) fn new(streams: &[Stream<'_>]) -> Self {
         let each = |r: &Recording| r.utilisation().into_array().iter().sum::<f64>();
-        let all: f64 = system.streams.iter().map(|s| each(s.recording)).sum();
+        let all: f64 = streams.iter().map(|s| each(s.recording)).sum();
         if all >= 1.0 {
             return Self { buckets: None };
         }
         let whole = (1u64 << FRACTION) as f64;
-        let fill = |stream: &crate::Stream<'_>| {
+        let fill = |stream: &Stream<'_>| {
             let share = if all > 0.0 { each(stream.recording) / all } else { 0.0 };
             // Shares sum to 1 but for rounding, for which the factor makes room.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             Bucket::fill(stream.recording, (share * whole * (1.0 - 1e-12)) as u64)
         };
-        Self { buckets: system.streams.iter().map(fill).collect() }
+        Self { buckets: streams.iter().map(fill).collect() }
     }
 
     /// A moment, at most a longest period before `time`, at which the system is certainly idle.
@@ -71,7 +71,8 @@ impl Idle {
         let mut look = (longest >> 12).max(1);
         loop {
             let from = time - look;
-            let levels = recordings().zip(buckets).zip(offsets).map(|((r, b), offset)| b.level(r, from - offset));
+            let levels =
+                recordings().zip(buckets).zip(offsets).map(|((r, b), offset)| b.level(r, from - offset));
             let level = levels.sum();
             merge.seek(recordings(), offsets, from);
             if let Some(idle) = last_empty(merge, from, level, time) {
@@ -122,9 +123,11 @@ impl Bucket {
         Some(bucket)
     }
 
-    /// Before the jobs that arrive at `time`, which is after the first round.
+    /// Before the jobs that arrive at `time`.
     fn level(&self, recording: &Recording, time: u64) -> u64 {
-        let Some(position) = recording.position(time).checked_sub(1) else { return u64::MAX >> 16 };
+        // Levels are the same in all rounds; in a later one there is a job before.
+        let time = time + recording.period().0;
+        let position = recording.position(time) - 1;
         let count = self.levels.len() as u64;
         let index = usize::try_from(position % count).expect("an index");
         let arrived = position / count * recording.period().0 + recording.jobs()[index].arrival.0;

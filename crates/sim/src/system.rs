@@ -1,8 +1,10 @@
 //! A server and the streams that share it.
 
 use crate::Recording;
+use crate::start::Idle;
 use model::{PerStage, Stage};
 use std::fmt;
+use std::sync::OnceLock;
 use units::Nanos;
 
 /// A recording with its place on a server.
@@ -52,6 +54,7 @@ pub struct System<'a> {
     pub(crate) levels: PerStage<Vec<u32>>,
     pub(crate) horizon: u64,
     utilisation: PerStage<f64>,
+    idle: OnceLock<Idle>,
 }
 
 impl<'a> System<'a> {
@@ -66,7 +69,7 @@ impl<'a> System<'a> {
             }
         }
         let levels = PerStage::from_fn(|stage| dense(streams.iter().map(|s| s.priority[stage])));
-        Ok(Self { streams, levels, horizon, utilisation })
+        Ok(Self { streams, levels, horizon, utilisation, idle: OnceLock::new() })
     }
 
     /// Observed for `horizon` instead.
@@ -89,6 +92,11 @@ impl<'a> System<'a> {
     /// Work per second of each stage, seconds; below 1.
     pub fn utilisation(&self) -> PerStage<f64> {
         self.utilisation
+    }
+
+    /// Where it is certainly idle.
+    pub(crate) fn idle(&self) -> &Idle {
+        self.idle.get_or_init(|| Idle::new(&self.streams))
     }
 
     /// Longest period of a stream.
