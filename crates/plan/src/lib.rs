@@ -4,8 +4,10 @@
 //! Reading order: [`Instance`] is the question, [`Method`] chooses limits for the workloads of one server
 //! (thesis §5.2.2 and the baselines of §5.3.1), placement decides who shares a server (§5.2.3),
 //! [`lower_bound`] says how few servers any placement could need, [`advise`] what would admit a refused
-//! workload. Everything is pure: no clock, no files; randomness is seeded.
+//! workload. [`admission`] decides on workloads that come and go, by any model of `predict` (§4).
+//! Everything is pure: no clock, no files; randomness is seeded.
 
+pub mod admission;
 mod advice;
 mod chain;
 mod instance;

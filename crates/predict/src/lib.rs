@@ -9,7 +9,9 @@
 //! is added by whoever knows the device.
 
 mod model;
+mod replayed;
 mod traffic;
 
 pub use self::model::{Estimate, Member, Model, Prediction, Undefined};
+pub use replayed::{Correlated, Replayed, Verdict};
 pub use traffic::{Path, Traffic, TrafficBuilder, TrafficError};

@@ -29,6 +29,15 @@ pub trait Model: Sync {
 
     /// The latency of each member, in their order.
     fn predict(&self, members: &[Member<'_, Self::Sketch>]) -> Vec<Result<Prediction, Undefined>>;
+
+    /// Whether every member's bound is at most its limit (seconds, one per member; none is kept by what is
+    /// undefined or not a number). A model that can tell without predicting everything says so here; its
+    /// answer is that of [`Self::predict`].
+    fn all_within(&self, members: &[Member<'_, Self::Sketch>], limits: &[f64]) -> bool {
+        assert_eq!(members.len(), limits.len(), "one limit per member");
+        let within = |(p, &limit): (&Result<Prediction, Undefined>, _)| p.is_ok_and(|p| p.bound <= limit);
+        self.predict(members).iter().zip(limits).all(within)
+    }
 }
 
 /// A latency at a percentile.
