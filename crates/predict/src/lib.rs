@@ -10,6 +10,8 @@
 
 mod model;
 mod traffic;
+mod worst_case;
 
 pub use self::model::{Estimate, Member, Model, Prediction, Undefined};
 pub use traffic::{Path, Traffic, TrafficBuilder, TrafficError};
+pub use worst_case::{Passage, WorstCase, WorstCaseSketch};
