@@ -54,6 +54,12 @@ impl ArrivalCurve {
         Ok(Self { vertices, sustained_rate: 0.0 }.with_sustained_rate(sustained_rate))
     }
 
+    /// Vertices that are a curve by construction, up to rounding.
+    pub(crate) fn of_parts(vertices: Vec<Vertex>, sustained_rate: f64) -> Self {
+        debug_assert!(vertices.first().is_some_and(|v| v.duration == 0.0), "begins at duration 0");
+        Self { vertices, sustained_rate }
+    }
+
     /// A workload that sends nothing.
     pub fn zero() -> Self {
         Self { vertices: vec![Vertex { duration: 0.0, work: 0.0 }], sustained_rate: 0.0 }
@@ -162,6 +168,20 @@ impl ArrivalCurve {
             vertices: self.vertices.iter().map(scale).collect(),
             sustained_rate: self.sustained_rate * factor,
         }
+    }
+
+    /// α(d + jitter): the curve after a passage whose longest and shortest times differ by `jitter` seconds
+    /// (finite, ≥ 0), whatever work means before and after it.
+    pub fn delayed(&self, jitter: f64) -> Self {
+        assert!(jitter.is_finite() && jitter >= 0.0, "a jitter is finite and not negative");
+        let mut vertices = vec![Vertex { duration: 0.0, work: crate::round_up(self.work_within(jitter)) }];
+        for v in self.vertices.iter().filter(|v| v.duration > jitter) {
+            let (last, duration) = (vertices[vertices.len() - 1], v.duration - jitter);
+            if duration > last.duration {
+                vertices.push(Vertex { duration, work: v.work.max(last.work) });
+            }
+        }
+        Self { vertices, sustained_rate: self.sustained_rate }
     }
 
     /// The curve of several workloads together: the sum, vertex by vertex of the union.

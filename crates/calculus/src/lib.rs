@@ -8,6 +8,8 @@
 
 mod arrival;
 mod priority;
+mod queue;
 
 pub use arrival::{ArrivalCurve, CurveError, Vertex};
 pub use priority::{PathBound, StageTerm, path_bound, round_up, shaping_delay, stage_delay};
+pub use queue::PriorityQueue;
