@@ -18,6 +18,8 @@ fn main() {
     let Some(real) = published::published(Through::Server) else { return };
     speed(&real);
     let everybody: Vec<usize> = (0..real.len()).collect();
+    spread("equal SLOs share a level", &real, by_slo);
+    spread("a level for each workload", &real, one_by_one);
     server("one server, whole path", &real, &everybody);
     let storage: Vec<Real> = real.iter().map(storage_alone).collect();
     server("one server, storage alone", &storage, &everybody);
@@ -43,6 +45,35 @@ fn by_slo(real: &[Real], members: &[usize]) -> Vec<u32> {
     let latency = |i: usize| real[i].slo.latency.0;
     let rank = |i: usize| members.iter().filter(|j| latency(**j) < latency(i)).count();
     members.iter().map(|i| u32::try_from(rank(*i)).expect("few")).collect()
+}
+
+/// By SLO, equal ones in the published order.
+fn one_by_one(real: &[Real], members: &[usize]) -> Vec<u32> {
+    let key = |i: usize| (real[i].slo.latency.0, i);
+    let rank = |i: usize| members.iter().filter(|j| key(**j) < key(i)).count();
+    members.iter().map(|i| u32::try_from(rank(*i)).expect("few")).collect()
+}
+
+/// The worst p99.9 ÷ SLO of any workload, alignment by alignment.
+fn spread(title: &str, real: &[Real], order: impl Fn(&[Real], &[usize]) -> Vec<u32>) {
+    let everybody: Vec<usize> = (0..real.len()).collect();
+    let priorities = order(real, &everybody);
+    let model = Replayed::default();
+    let sketches: Vec<_> = real.iter().map(|r| model.sketch(&r.traffic)).collect();
+    let member = |at: usize| Member {
+        sketch: &sketches[at],
+        priority: PerStage::from_fn(|_| priorities[at]),
+        group: at,
+        percentile: real[at].slo.percentile,
+    };
+    let samples = model.samples(&everybody.iter().map(|at| member(*at)).collect::<Vec<_>>());
+    let samples: Vec<_> = samples.into_iter().map(|s| s.expect("steady")).collect();
+    let ratio = |at: usize, k: usize| samples[at][k].as_secs() / real[at].slo.latency.0;
+    let mut worst: Vec<f64> =
+        (0..samples[0].len()).map(|k| everybody.iter().map(|at| ratio(*at, k)).fold(0.0, f64::max)).collect();
+    worst.sort_by(f64::total_cmp);
+    let (least, median, most) = (worst[0], worst[worst.len() / 2], worst[worst.len() - 1]);
+    println!("\nworst p99.9 / SLO by alignment, {title}: {least:.3} to {most:.3}, median {median:.3}");
 }
 
 fn speed(real: &[Real]) {
