@@ -9,9 +9,11 @@
 //! is added by whoever knows the device.
 
 mod model;
+mod replayed;
 mod traffic;
 mod worst_case;
 
 pub use self::model::{Estimate, Member, Model, Prediction, Undefined};
+pub use replayed::{Correlated, Replayed, Verdict};
 pub use traffic::{Path, Traffic, TrafficBuilder, TrafficError};
 pub use worst_case::{Passage, WorstCase, WorstCaseSketch};
