@@ -184,6 +184,62 @@ impl ArrivalCurve {
         Self { vertices, sustained_rate: self.sustained_rate }
     }
 
+    /// The least of token buckets `(rate, burst)` that hold at once, at least one (thesis §3.2.3).
+    pub fn of_limits(limits: &[(f64, f64)]) -> Self {
+        let bucket = |&(rate, burst): &(f64, f64)| {
+            assert!(rate >= 0.0 && burst >= 0.0 && burst.is_finite(), "limits are not negative");
+            Self { vertices: vec![Vertex { duration: 0.0, work: burst }], sustained_rate: rate }
+        };
+        limits.iter().map(bucket).reduce(|a, b| a.minimum(&b)).expect("at least one limit")
+    }
+
+    /// The token buckets `(rate, burst)` of which the curve is the least, by falling rate, rounded up.
+    pub fn limits(&self) -> Vec<(f64, f64)> {
+        let through = |v: &Vertex, rate: f64| {
+            let drained = rate * v.duration;
+            (v.work - drained + 8.0 * f64::EPSILON * (v.work + drained)).max(0.0)
+        };
+        let line = |pair: &[Vertex]| {
+            let rate = (pair[1].work - pair[0].work) / (pair[1].duration - pair[0].duration);
+            (rate, through(&pair[0], rate).max(through(&pair[1], rate)))
+        };
+        let mut limits: Vec<(f64, f64)> = self.vertices.windows(2).map(line).collect();
+        limits.push((
+            self.sustained_rate,
+            through(&self.vertices[self.vertices.len() - 1], self.sustained_rate),
+        ));
+        limits
+    }
+
+    /// What may arrive at once, and nothing after it.
+    pub(crate) fn burst_only(&self) -> Self {
+        Self::of_parts(vec![self.vertices[0]], 0.0)
+    }
+
+    /// The smaller of two curves everywhere: what satisfies both.
+    pub fn minimum(&self, other: &Self) -> Self {
+        let mut durations: Vec<f64> =
+            self.vertices.iter().chain(&other.vertices).map(|v| v.duration).collect();
+        durations.sort_unstable_by(f64::total_cmp);
+        durations.dedup();
+        let mut vertices: Vec<Vertex> = Vec::with_capacity(durations.len() + 2);
+        let mut push = |duration: f64| {
+            let work = self.work_within(duration).min(other.work_within(duration));
+            vertices.push(Vertex { duration, work });
+        };
+        for (i, &start) in durations.iter().enumerate() {
+            push(start);
+            let end = durations.get(i + 1).copied().unwrap_or(f64::INFINITY);
+            let gap = other.work_within(start) - self.work_within(start);
+            let closing = self.slopes_at(start).0 - other.slopes_at(start).0;
+            let crossing = start + gap / closing;
+            if gap * closing > 0.0 && crossing > start && crossing < end {
+                push(crossing);
+            }
+        }
+        Self { vertices, sustained_rate: self.sustained_rate.min(other.sustained_rate) }
+    }
+
     /// The curve of several workloads together: the sum, vertex by vertex of the union.
     pub fn sum<'a>(curves: impl IntoIterator<Item = &'a Self>) -> Self {
         let curves: Vec<&Self> = curves.into_iter().collect();

@@ -7,9 +7,12 @@
 //! Not covered: where curves come from (traces) and which limits to choose (search).
 
 mod arrival;
+pub mod network;
 mod priority;
 mod queue;
+mod service;
 
 pub use arrival::{ArrivalCurve, CurveError, Vertex};
 pub use priority::{PathBound, StageTerm, path_bound, round_up, shaping_delay, stage_delay};
 pub use queue::PriorityQueue;
+pub use service::{ServiceCurve, horizontal_deviation, output, vertical_deviation};
