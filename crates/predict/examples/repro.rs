@@ -7,7 +7,22 @@ use workload::mmpp::*;
 use units::Nanos;
 fn fit(real: &support::Real, stage: Stage, o: FitOptions) -> Arc<dyn Envelope> {
     let mut f = Fitter::new(o);
-    for j in real.traffic.jobs() { f.push(j.arrival, j.work[stage].0 as f64 / 1e9); }
+    let off: u64 = std::env::args().nth(2).map_or(0, |x| x.parse().unwrap());
+    let first = [("C0",0u64)];let _=first;
+    if off>0 { f = f.from_origin(units::Nanos(0)); }
+    let shift = if off == 1 { std::fs::read_to_string("/tmp/first.txt").unwrap().lines().find_map(|l| l.split_once(' ').filter(|(n,_)| *n == real.name).map(|(_,v)| v.parse::<u64>().unwrap())).unwrap() } else { off };
+    for j in real.traffic.jobs() { f.push(units::Nanos(j.arrival.0 + shift), j.work[stage].0 as f64 / 1e9); }
+    if off == 2 || off == 3 || off == 4 {
+        f = Fitter::new(o).from_origin(Nanos(0));
+        let (mut start, mut k) = (0u64, 0u64);
+        for j in real.traffic.jobs() {
+            let t = j.arrival.0;
+            if off == 2 && t >= start + 1_000_000_000 { start = t; k += 1; }
+            if off == 3 { while t > start + 1_000_000_000 { start += 1_000_000_000; k += 1; } }
+            if off == 4 && t >= start + 1_000_000_000 { k += (t - start) / 1_000_000_000; start = t; }
+            f.push(Nanos(k * 1_000_000_000), j.work[stage].0 as f64 / 1e9);
+        }
+    }
     let p = f.finish().unwrap();
     let step = p.step.0 as f64 / 1e9;
     let states = p.states.iter().map(|s| MarkovState { per_step: s.rate * step, mean_work: s.mean_work }).collect();
@@ -49,22 +64,19 @@ fn main() {
         }
         Some(t*1e3)
     };
-    for n in [1usize, 2, 4, 8] {
+    for n in [2usize, 8] {
         let idx: Vec<usize> = (0..n).collect();
         let nw = net(&idx, &|k| k as u32, &|k| k);
-        for (name, e) in [("half", [5e-4, 5e-4]), ("1.5", [1e-3, 5e-4])] {
-            println!("n={n} {name}: one queue {:?}, two: hop {:?} conv {:?} agg {:?}", one(&idx, n-1, &|k| k, e),
-              lat(&nw, n-1, Order::HopByHop, e), lat(&nw, n-1, Order::Convolution, e), lat(&nw, n-1, Order::AggregateFirst, e));
-        }
+        let e = [5e-4, 5e-4];
+        let w = |o| lat(&nw, n-1, o, e).unwrap();
+        println!("n={n} : hop {:?} conv {:?} agg {:?}", if n == 2 {w(Order::HopByHop)} else {0.0}, if n == 2 {w(Order::Convolution)} else {0.0}, w(Order::AggregateFirst));
     }
-    let idx: Vec<usize> = (0..8).collect();
-    for e in [1e-1, 1e-2, 1e-3] { println!("eps {e} one queue half {:?} 1.5 {:?}", one(&idx, 7, &|k| k, [e/2.0, e/2.0]), one(&idx, 7, &|k| k, [e, e/2.0])); }
     for dep in [0usize, 2, 3, 4] {
-        let g = |k: usize| if k < dep { 0 } else { k };
         let g2 = |k: usize| if k >= 4 - dep { 0 } else { k + 1 };
-        let idx = [2usize; 4];
-        println!("dep {dep} one queue first {:?} last {:?}", one(&idx, 3, &g, [5e-4, 5e-4]), one(&idx, 3, &g2, [5e-4, 5e-4]));
-        println!("dep {dep} one queue first {:?} last {:?}", one(&idx, 3, &g, [1e-3, 5e-4]), one(&idx, 3, &g2, [1e-3, 5e-4]));
-        if dep > 0 { break; }
+        let g1 = |k: usize| if k < dep { 0 } else { k + 1 };
+        let nw = net(&[2; 4], &|k| k as u32, &g2);
+        let nv = net(&[2; 4], &|k| k as u32, &g1);
+        for e in [[5e-4, 5e-4], [1e-3, 5e-4]] {
+        println!("dep {dep} two agg last {:?} first {:?}", lat(&nw, 3, Order::AggregateFirst, e), lat(&nv, 3, Order::AggregateFirst, e)); }
     }
 }

@@ -9,7 +9,9 @@
 //! is added by whoever knows the device.
 
 mod model;
+mod published;
 mod traffic;
 
 pub use self::model::{Estimate, Member, Model, Prediction, Undefined};
+pub use published::{PublishedSketch, PublishedSnc, Split, markov_arrivals};
 pub use traffic::{Path, Traffic, TrafficBuilder, TrafficError};

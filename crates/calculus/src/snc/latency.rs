@@ -72,14 +72,17 @@ impl LatencyQuery {
         if blocks.is_empty() {
             return Some(self.derive(first.0, &equal));
         }
-        let mut warm = equal;
-        let (theta, _) = minimise_log(first.0 / 1e2, first.0 * 1e2, 17, |theta| {
-            let (value, weights) = self.best_weights(theta, &blocks, &warm);
+        let (mut best, mut warm) = (first, equal.clone());
+        let mut best_weights = equal;
+        minimise_log(first.0 / 1e2, first.0 * 1e2, 17, |theta| {
+            let (value, weights) = self.best_weights(theta, &blocks, &warm)?;
+            if value < best.1 {
+                (best, best_weights) = ((theta, value), weights.clone());
+            }
             warm = weights;
-            value
-        })?;
-        let weights = self.best_weights(theta, &blocks, &warm).1;
-        Some(self.derive(theta, &weights))
+            Some(value)
+        });
+        Some(self.derive(best.0, &best_weights))
     }
 
     /// The bound at chosen parameters: weights as blocks that are each positive with sum at most 1. `None`
@@ -114,14 +117,14 @@ impl LatencyQuery {
 
     /// Coordinate descent over the weights at one θ, from `start` if it is in the domain, else from equal
     /// weights.
-    fn best_weights(&self, theta: f64, blocks: &[usize], start: &[f64]) -> (Option<f64>, Vec<f64>) {
+    fn best_weights(&self, theta: f64, blocks: &[usize], start: &[f64]) -> Option<(f64, Vec<f64>)> {
         let mut weights = start.to_vec();
         let mut value = self.latency_at(theta, &weights);
         if value.is_none() {
             weights = blocks.iter().flat_map(|&k| vec![1.0 / k as f64; k]).collect();
             value = self.latency_at(theta, &weights);
         }
-        let Some(mut least) = value else { return (None, weights) };
+        let mut least = value?;
         for _ in 0..SWEEPS.0 {
             let before = least;
             let mut begin = 0;
@@ -136,7 +139,7 @@ impl LatencyQuery {
                 break;
             }
         }
-        (self.latency_at(theta, &weights), weights)
+        Some((self.latency_at(theta, &weights)?, weights))
     }
 
     /// Moves one weight of a block, the others in proportion, to the best place.

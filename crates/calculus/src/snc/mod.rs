@@ -22,6 +22,7 @@ mod latency;
 mod markov;
 mod minimise;
 mod network;
+mod queue;
 mod spectral;
 mod table;
 
@@ -31,5 +32,6 @@ pub use expression::{ArrivalProcess, ServiceProcess, Source, Step};
 pub use latency::{LatencyBound, LatencyQuery, Part};
 pub use markov::{MarkovArrivals, MarkovError, MarkovState, Prefactor};
 pub use network::{Flow, Network, NetworkError, Order};
+pub use queue::TabulatedQueue;
 pub use spectral::{SquareMatrix, growth_above_one};
 pub use table::{DependentSum, Grid, RateTable, sum};

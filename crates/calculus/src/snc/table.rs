@@ -9,6 +9,7 @@
 //! is searched in one dimension ([`DependentSum`]).
 
 use super::bound::{Bound, Envelope};
+use crate::round_up;
 
 /// A grid of θ, geometric: what tables that are added have in common.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,8 +23,8 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Latencies from 10 µs to 100 s, 32 points in a decade.
-    pub const LATENCIES: Self = Self { low: 0.05, per_decade: 32, points: 8 * 32 + 1 };
+    /// Latencies from 10 µs to 100 s, 64 points in a decade.
+    pub const LATENCIES: Self = Self { low: 0.05, per_decade: 64, points: 8 * 64 + 1 };
 
     /// The θ of a point.
     pub fn theta(&self, point: usize) -> f64 {
@@ -62,6 +63,11 @@ impl RateTable {
         Self { grid, growth: (0..grid.points).map(&mut growth).collect() }
     }
 
+    /// Traffic of which nothing is known: no θ is in its domain.
+    pub fn unbounded(grid: Grid) -> Self {
+        Self { grid, growth: vec![f64::INFINITY; grid.points] }
+    }
+
     /// The grid.
     pub fn grid(&self) -> Grid {
         self.grid
@@ -76,6 +82,16 @@ impl RateTable {
     pub fn add(&mut self, other: &Self) {
         assert!(self.grid == other.grid, "tables of one grid");
         self.growth.iter_mut().zip(&other.growth).for_each(|(a, b)| *a += b);
+    }
+
+    /// This sum without one of its parts. Beyond the domain of the part nothing is known.
+    #[must_use]
+    pub fn without(&self, part: &Self) -> Self {
+        assert!(self.grid == part.grid, "tables of one grid");
+        let rest = |(sum, part): (&f64, &f64)| {
+            if sum.is_finite() { round_up((sum - part).max(0.0)) } else { f64::INFINITY }
+        };
+        Self { grid: self.grid, growth: self.growth.iter().zip(&part.growth).map(rest).collect() }
     }
 
     /// f(θ) by the chord, an upper bound; infinite beyond the domain and beyond the grid.
@@ -141,24 +157,38 @@ pub fn sum<'a>(mut tables: impl Iterator<Item = &'a RateTable>) -> Option<RateTa
 pub struct DependentSum<'a>(pub &'a [&'a RateTable]);
 
 impl DependentSum<'_> {
-    /// min Σ w_i f_i(θ/w_i) up to the resolution of the grid, from above; infinite beyond the domain.
-    pub fn growth_at(&self, theta: f64) -> f64 {
-        match self.0 {
-            [] => 0.0,
-            [one] => one.growth_at(theta),
-            many => self.weighted(theta, many),
-        }
+    /// The sum on the grid, to be used like one process; `None` of none.
+    pub fn table(&self) -> Option<RateTable> {
+        let grid = self.0.first()?.grid;
+        let mut level = LEVELS[0];
+        let mut growth = |point| {
+            let (value, reached) = self.search(grid.theta(point), level);
+            level = reached;
+            value
+        };
+        Some(RateTable { grid, growth: (0..grid.points).map(&mut growth).collect() })
     }
 
-    fn weighted(&self, theta: f64, tables: &[&RateTable]) -> f64 {
+    /// min Σ w_i f_i(θ/w_i) up to the resolution of the grid, from above; infinite beyond the domain.
+    pub fn growth_at(&self, theta: f64) -> f64 {
+        self.search(theta, LEVELS[0]).0
+    }
+
+    /// The sum and the Legendre value that it is reached at, which grows with θ and is at least `low`.
+    fn search(&self, theta: f64, mut low: f64) -> (f64, f64) {
+        let tables = match self.0 {
+            [] => return (0.0, low),
+            [one] => return (one.growth_at(theta), low),
+            many => many,
+        };
         // θ/u summed: 1 when the weights are used up.
         let used = |level: f64| tables.iter().map(|table| theta / table.reach(level).0).sum::<f64>();
-        let (mut low, mut high) = (1e-12_f64, 1e12_f64);
+        let (start, mut high) = (low, LEVELS[1]);
         if used(high) > 1.0 {
             // Beyond the grid or the domain of all together.
-            return f64::INFINITY;
+            return (f64::INFINITY, low);
         }
-        while high / low > 1.0 + 1e-9 {
+        while high / low > 1.0 + 1e-7 {
             let middle = (low * high).sqrt();
             if used(middle) > 1.0 {
                 low = middle;
@@ -172,6 +202,9 @@ impl DependentSum<'_> {
             let weight = theta / table.reach(high).0 / total;
             weight * table.growth_at(theta / weight)
         };
-        tables.iter().map(share).sum()
+        (tables.iter().map(share).sum(), low.max(start))
     }
 }
+
+/// Legendre values are searched here, per second.
+const LEVELS: [f64; 2] = [1e-12, 1e12];

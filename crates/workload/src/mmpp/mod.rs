@@ -81,7 +81,15 @@ impl Fitter {
         Self { options, origin: None, windows: Vec::new() }
     }
 
-    /// The next request, in order of arrival; windows are counted from the first. Work in any unit.
+    /// Counts windows from here instead of from the first request: one hour of a longer trace begins with
+    /// silence, and where windows are cut decides how high their largest count is.
+    #[must_use]
+    pub fn from_origin(mut self, origin: Nanos) -> Self {
+        self.origin = Some(origin);
+        self
+    }
+
+    /// The next request, in order of arrival. Work in any unit.
     pub fn push(&mut self, arrival: Nanos, work: f64) {
         let origin = *self.origin.get_or_insert(arrival);
         let at = arrival.saturating_sub(origin).0 / self.options.window.0;
