@@ -121,10 +121,8 @@ impl PublishedSnc {
 /// As the published procedure reads a fit: σ = 0. `None` if a state sends more than a request per step.
 pub fn markov_arrivals(fitted: &FittedProcess) -> Option<MarkovArrivals> {
     let step = fitted.step.as_secs();
-    let state = |s: &workload::mmpp::FittedState| MarkovState {
-        per_step: s.rate * step,
-        mean_work: s.mean_work,
-    };
+    let state =
+        |s: &workload::mmpp::FittedState| MarkovState { per_step: s.rate * step, mean_work: s.mean_work };
     let transitions = SquareMatrix::from_fn(fitted.states.len(), |i, j| fitted.states[i].next[j]);
     let states = fitted.states.iter().map(state).collect();
     MarkovArrivals::new(states, transitions, step, Prefactor::Dropped).ok()

@@ -56,7 +56,9 @@ pub enum MarkovError {
 impl fmt::Display for MarkovError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Shape => f.write_str("a Markov chain needs as many rows and columns as states, at least one"),
+            Self::Shape => {
+                f.write_str("a Markov chain needs as many rows and columns as states, at least one")
+            }
             Self::Row(row) => write!(f, "row {row} of the transition matrix is not a distribution"),
             Self::State(state) => write!(f, "state {state} sends impossible requests: shorten the step"),
             Self::Step => f.write_str("the step must be positive"),
@@ -86,7 +88,8 @@ impl MarkovArrivals {
         if let Some(row) = (0..states.len()).find(|&row| !distribution(transitions.row(row))) {
             return Err(MarkovError::Row(row));
         }
-        let possible = |s: &MarkovState| probability(s.per_step) && (0.0..f64::INFINITY).contains(&s.mean_work);
+        let possible =
+            |s: &MarkovState| probability(s.per_step) && (0.0..f64::INFINITY).contains(&s.mean_work);
         if let Some(state) = states.iter().position(|s| !possible(s)) {
             return Err(MarkovError::State(state));
         }

@@ -71,13 +71,7 @@ impl Network {
 
     /// The latency that `flow` exceeds with probability at most `exceeded`: one bound, or one per hop, to
     /// be added. `None` when there is no bound.
-    pub fn latency(
-        &self,
-        flow: usize,
-        order: Order,
-        exceeded: f64,
-        step: Step,
-    ) -> Option<Vec<LatencyBound>> {
+    pub fn latency(&self, flow: usize, order: Order, exceeded: f64, step: Step) -> Option<Vec<LatencyBound>> {
         let queries = match order {
             Order::AggregateFirst => vec![(self.flows[flow].arrivals.clone(), self.aggregate_first(flow))],
             Order::Convolution => {

@@ -6,7 +6,7 @@
 
 use super::bound::Bound;
 use super::expression::{Point, ServiceProcess, Step};
-use super::minimise::minimise;
+use super::minimise::minimise_log;
 use super::table::RateTable;
 use crate::round_up;
 
@@ -27,8 +27,6 @@ pub struct TabulatedQueue<'a> {
 
 /// Grid points that the first scan steps over.
 const STRIDE: usize = 16;
-/// Points of the scan for Hölder's weight, which is searched in logits up to this.
-const WEIGHT: (usize, f64) = (9, 12.0);
 
 impl TabulatedQueue<'_> {
     /// The latency that is exceeded with probability at most `exceeded`, seconds, and the θ that proves it.
@@ -37,31 +35,41 @@ impl TabulatedQueue<'_> {
         if !(exceeded > 0.0 && exceeded < 1.0) {
             return None;
         }
+        let found = if self.dependent { self.dependent_latency(exceeded) } else { self.on_grid(exceeded) };
+        found.map(|(theta, latency)| (round_up(latency), theta))
+    }
+
+    /// Independent: θ is a grid point.
+    fn on_grid(&self, exceeded: f64) -> Option<(f64, f64)> {
         let grid = self.own.grid();
-        let at = |point: usize| self.at(grid.theta(point), exceeded).map(|latency| (latency, point));
+        let at = |point: usize| {
+            let theta = grid.theta(point);
+            self.at(theta, theta, exceeded).map(|latency| (latency, point))
+        };
         let least = |points: &mut dyn Iterator<Item = usize>| {
             points.filter_map(at).min_by(|a, b| a.0.total_cmp(&b.0))
         };
         let (_, near) = least(&mut (0..grid.points).step_by(STRIDE))?;
         let mut around = near.saturating_sub(STRIDE - 1)..(near + STRIDE).min(grid.points);
         let (latency, point) = least(&mut around)?;
-        Some((round_up(latency), grid.theta(point)))
+        Some((grid.theta(point), latency))
     }
 
-    fn at(&self, theta: f64, exceeded: f64) -> Option<f64> {
-        if !self.dependent {
-            return self.weighted(theta, [1.0, 1.0], exceeded);
-        }
-        let at = |logit: f64| {
-            let weights = [1.0 / (1.0 + (-logit).exp()), 1.0 / (1.0 + logit.exp())];
-            self.weighted(theta, weights, exceeded)
-        };
-        Some(minimise(-WEIGHT.1, WEIGHT.1, WEIGHT.0, at)?.1)
+    /// Dependent: both operands' arguments xθ and yθ are free, and 1/θ is the sum of their inverses, so that
+    /// every pair of arguments in the two domains is a choice of weights.
+    fn dependent_latency(&self, exceeded: f64) -> Option<(f64, f64)> {
+        let grid = self.own.grid();
+        let [low, high] = [grid.low, grid.theta(grid.points - 1)];
+        let scan = grid.points / STRIDE + 1;
+        let best_served = |own: f64| minimise_log(low, high, scan, |served| self.at(own, served, exceeded));
+        let (own, latency) = minimise_log(low, high, scan, |own| Some(best_served(own)?.1))?;
+        let (served, _) = best_served(own)?;
+        Some((1.0 / (1.0 / own + 1.0 / served), latency))
     }
 
-    /// Theorem 1 with 1/x and 1/y as weights.
-    fn weighted(&self, theta: f64, weights: [f64; 2], exceeded: f64) -> Option<f64> {
-        let [own, served] = weights.map(|weight| theta / weight);
+    /// Theorem 1 with `own` = xθ and `served` = yθ; both θ if independent.
+    fn at(&self, own: f64, served: f64, exceeded: f64) -> Option<f64> {
+        let theta = if self.dependent { 1.0 / (1.0 / own + 1.0 / served) } else { own };
         let arrivals = self.own.growth_at(own) / own;
         let mut point = Point { step: self.step, weights: &[], notes: None };
         let Bound { rate, burst } = self.service.bound(served, &mut point)?;

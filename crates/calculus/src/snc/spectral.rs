@@ -85,9 +85,13 @@ fn spread(vector: &[f64]) -> f64 {
 fn solve_shifted(excess: &SquareMatrix, shift: f64, floor: f64, right: &[f64]) -> Option<Vec<f64>> {
     let n = excess.size;
     let shift = shift + floor * n as f64;
-    let mut rows = SquareMatrix::from_fn(n, |i, j| {
-        if i == j { shift - excess.at(i, i) } else { -excess.at(i, j).max(floor) }
-    });
+    let mut rows =
+        SquareMatrix::from_fn(
+            n,
+            |i, j| {
+                if i == j { shift - excess.at(i, i) } else { -excess.at(i, j).max(floor) }
+            },
+        );
     let mut solution = right.to_vec();
     for pivot in 0..n {
         let diagonal = rows.at(pivot, pivot);
@@ -121,7 +125,8 @@ mod tests {
         let (mut power, mut log_scale, mut exponent) = (matrix.clone(), 0.0, 1.0);
         for _ in 0..60 {
             let n = power.size;
-            let square = SquareMatrix::from_fn(n, |i, j| (0..n).map(|k| power.at(i, k) * power.at(k, j)).sum());
+            let square =
+                SquareMatrix::from_fn(n, |i, j| (0..n).map(|k| power.at(i, k) * power.at(k, j)).sum());
             let scale = square.entries.iter().copied().fold(0.0, f64::max);
             if scale == 0.0 {
                 return 0.0;
@@ -153,7 +158,10 @@ mod tests {
         for (entries, expected) in cases {
             let size = entries.len().isqrt();
             let found = radius(&SquareMatrix { size, entries });
-            assert!(found >= expected * (1.0 - 1e-12) && found <= expected * (1.0 + 1e-5), "{found} {expected}");
+            assert!(
+                found >= expected * (1.0 - 1e-12) && found <= expected * (1.0 + 1e-5),
+                "{found} {expected}"
+            );
         }
         assert_eq!(growth_above_one(&SquareMatrix::from_fn(0, |_, _| 0.0)), None);
         assert_eq!(growth_above_one(&SquareMatrix::from_fn(2, |_, _| f64::NAN)), None);

@@ -115,7 +115,11 @@ impl RateTable {
         }
         let (a, b) = (self.grid.theta(below), self.grid.theta(end));
         let part = ((theta - a) / (b - a)).clamp(0.0, 1.0);
-        if part == 0.0 { self.growth[below] } else { self.growth[below] * (1.0 - part) + self.growth[end] * part }
+        if part == 0.0 {
+            self.growth[below]
+        } else {
+            self.growth[below] * (1.0 - part) + self.growth[end] * part
+        }
     }
 
     /// The largest grid θ up to which the Legendre value of the chords is at most `level`, and f there.

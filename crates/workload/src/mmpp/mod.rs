@@ -109,7 +109,9 @@ impl Fitter {
         let position = |level: usize| used.iter().position(|&l| l == level).expect("used by this window");
         let path: Vec<usize> = of_window.into_iter().map(position).collect();
         let per_second = 1e9 / self.options.window.0 as f64;
-        let state = |(index, &level): (usize, &usize)| self.state(index, levels[level] * per_second, &path, used.len());
+        let state = |(index, &level): (usize, &usize)| {
+            self.state(index, levels[level] * per_second, &path, used.len())
+        };
         Some(FittedProcess { states: used.iter().enumerate().map(state).collect(), step: self.options.step })
     }
 
@@ -134,7 +136,9 @@ impl Fitter {
         let mut next = vec![0.0; states];
         let spent = path.iter().filter(|&&at| at == index).count() as f64;
         let steps = spent * self.options.window.0 as f64 / self.options.step.0 as f64;
-        path.windows(2).filter(|pair| pair[0] == index && pair[1] != index).for_each(|pair| next[pair[1]] += 1.0 / steps);
+        path.windows(2)
+            .filter(|pair| pair[0] == index && pair[1] != index)
+            .for_each(|pair| next[pair[1]] += 1.0 / steps);
         next[index] = 1.0 - next.iter().sum::<f64>();
         let mine = || self.windows.iter().zip(path).filter(|&(_, &at)| at == index).map(|(w, _)| w);
         let (count, work) = mine().fold((0, 0.0), |(n, sum), w| (n + w.count, sum + w.work));
