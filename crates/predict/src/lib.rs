@@ -10,8 +10,10 @@
 
 mod model;
 mod published;
+mod replayed;
 mod traffic;
 
 pub use self::model::{Estimate, Member, Model, Prediction, Undefined};
 pub use published::{PublishedSketch, PublishedSnc, Split, markov_arrivals};
+pub use replayed::{Correlated, Replayed, Verdict};
 pub use traffic::{Path, Traffic, TrafficBuilder, TrafficError};
