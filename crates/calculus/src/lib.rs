@@ -8,6 +8,7 @@
 
 mod arrival;
 mod priority;
+pub mod tail;
 
 pub use arrival::{ArrivalCurve, CurveError, Vertex};
 pub use priority::{PathBound, StageTerm, path_bound, round_up, shaping_delay, stage_delay};

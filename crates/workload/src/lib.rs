@@ -7,5 +7,6 @@
 pub mod burst;
 pub mod device;
 mod footprint;
+pub mod windows;
 
 pub use footprint::{Footprint, FootprintBuilder};
