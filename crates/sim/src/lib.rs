@@ -1,1 +1,29 @@
-//! Simulation of request streams through the queues of a server.
+//! Exact replay of request streams through the queues of a server, and what may be said of the percentiles
+//! of many replays.
+//!
+//! A [`Recording`] is a trace that repeats for ever, a [`Stream`] is a recording with its priorities on a server,
+//! a [`System`] is a server with its streams. An [`Alignment`] says where in its recording each stream stands when
+//! the window opens; [`Replay`] runs one and tells an [`Observer`] the latency of every request that arrives
+//! within the window. [`confidence`] turns the percentiles of independent alignments into statements about all.
+//!
+//! Times are integer nanoseconds and every tie has a rule ([`Replay`]), so a replay is exact and repeatable.
+//!
+//! Not covered: rate limits, devices whose speed depends on their queue, clients that wait for answers.
+
+mod alignment;
+pub mod confidence;
+mod merge;
+mod observe;
+mod parallel;
+mod recording;
+mod replay;
+mod server;
+mod start;
+mod system;
+
+pub use alignment::Alignment;
+pub use observe::{Exceedances, Latencies, Observer, Percentiles, nearest_rank};
+pub use parallel::percentiles;
+pub use recording::{Recording, RecordingError};
+pub use replay::{Outcome, Replay, Service};
+pub use system::{Stream, System, Unsteady};

@@ -1,0 +1,95 @@
+//! A set of small numbers that finds its least member at once.
+
+/// Numbers per word.
+const WORD: usize = u64::BITS as usize;
+
+/// A subset of `0..capacity`: a tree of words in which a bit says that the word below is not empty. Depth,
+/// and with it every operation, is ⌈log₆₄ capacity⌉.
+#[derive(Debug, Clone)]
+pub(crate) struct BitSet {
+    /// From the leaves to a single root word.
+    layers: Vec<Vec<u64>>,
+}
+
+impl BitSet {
+    /// The empty subset of `0..capacity`.
+    pub(crate) fn new(capacity: usize) -> Self {
+        let mut layers = Vec::new();
+        let mut words = capacity.div_ceil(WORD).max(1);
+        layers.push(vec![0; words]);
+        while words > 1 {
+            words = words.div_ceil(WORD);
+            layers.push(vec![0; words]);
+        }
+        Self { layers }
+    }
+
+    /// Adds `member`, which must be below the capacity.
+    #[inline]
+    pub(crate) fn insert(&mut self, member: usize) {
+        let mut at = member;
+        for layer in &mut self.layers {
+            layer[at / WORD] |= 1 << (at % WORD);
+            at /= WORD;
+        }
+    }
+
+    /// Takes `member` out.
+    #[inline]
+    pub(crate) fn remove(&mut self, member: usize) {
+        let mut at = member;
+        for layer in &mut self.layers {
+            let word = &mut layer[at / WORD];
+            *word &= !(1 << (at % WORD));
+            if *word != 0 {
+                break;
+            }
+            at /= WORD;
+        }
+    }
+
+    /// The least member.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<usize> {
+        let mut at = 0;
+        for layer in self.layers.iter().rev() {
+            let word = layer[at];
+            if word == 0 {
+                return None;
+            }
+            at = at * WORD + word.trailing_zeros() as usize;
+        }
+        Some(at)
+    }
+
+    /// Takes everything out.
+    pub(crate) fn clear(&mut self) {
+        self.layers.iter_mut().for_each(|layer| layer.fill(0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    proptest::proptest! {
+        #[test]
+        fn agrees_with_an_ordered_set(
+            capacity in proptest::sample::select(vec![1usize, 63, 64, 65, 4096, 4097, 300_000]),
+            steps in proptest::collection::vec((proptest::prelude::any::<u32>(), 0..2u8), 0..200),
+        ) {
+            let (mut set, mut judge) = (BitSet::new(capacity), BTreeSet::new());
+            for (number, action) in steps {
+                let member = number as usize % capacity;
+                match action {
+                    0 => { set.insert(member); judge.insert(member); }
+                    _ => { set.remove(member); judge.remove(&member); }
+                }
+                proptest::prop_assert_eq!(set.first(), judge.first().copied());
+            }
+            set.clear();
+            proptest::prop_assert_eq!(set.first(), None);
+        }
+    }
+}

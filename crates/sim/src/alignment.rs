@@ -1,0 +1,105 @@
+//! Where in its recording each stream stands when the window opens.
+//!
+//! - *Random*: every group independently and uniformly, which is what "independent workloads" means. A group's
+//!   shift depends on the seed, the alignment's number and the group's number alone: whoever else shares the
+//!   server, a group is met at the same places, so that more members never look better by luck.
+//! - *Recorded*: all at the beginning of their recordings, as if they had been recorded side by side.
+//! - *Bursts together*: what a correlated day would do. The worst burst of every stream ends at one moment, the
+//!   middle of the window. A stream's worst burst ends where a bucket that is drained at the stream's fair rate
+//!   (its share of the work at the stage with the highest utilisation) is fullest. Groups do not matter.
+
+use crate::System;
+use model::Stage;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use units::Nanos;
+
+/// A rule for the shifts of streams: stream i's recording begins at `shifts[i]` after the window opens, and
+/// repeats in both directions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alignment {
+    /// Groups shifted independently and uniformly over their longest period.
+    Random {
+        /// Of the family of alignments.
+        seed: u64,
+        /// Which of the family.
+        index: u64,
+    },
+    /// No shift.
+    Recorded,
+    /// All worst bursts end at the same moment.
+    BurstsTogether,
+}
+
+impl Alignment {
+    /// The first `count` of a family of random alignments.
+    pub fn random(seed: u64, count: usize) -> impl Iterator<Item = Self> {
+        (0..count as u64).map(move |index| Self::Random { seed, index })
+    }
+
+    /// The shift of every stream, in their order.
+    pub fn shifts(self, system: &System<'_>) -> Vec<Nanos> {
+        match self {
+            Self::Random { seed, index } => random(system, seed, index),
+            Self::Recorded => vec![Nanos::ZERO; system.streams().len()],
+            Self::BurstsTogether => bursts_together(system),
+        }
+    }
+}
+
+fn random(system: &System<'_>, seed: u64, index: u64) -> Vec<Nanos> {
+    let streams = system.streams();
+    let period = |stream: usize| streams[stream].recording.period().0;
+    let mut by_group: Vec<usize> = (0..streams.len()).collect();
+    by_group.sort_by_key(|s| streams[*s].group);
+    let mut shifts = vec![Nanos::ZERO; streams.len()];
+    for members in by_group.chunk_by(|a, b| streams[*a].group == streams[*b].group) {
+        let longest = members.iter().map(|s| period(*s)).max().expect("a chunk has members");
+        let seed = mix(mix(mix(seed) ^ index) ^ streams[members[0]].group as u64);
+        let shift = StdRng::seed_from_u64(seed).random_range(0..longest);
+        members.iter().for_each(|s| shifts[*s] = Nanos(shift));
+    }
+    shifts
+}
+
+/// A bijection that makes neighbours unlike.
+fn mix(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn bursts_together(system: &System<'_>) -> Vec<Nanos> {
+    let total = system.utilisation();
+    let busiest = Stage::ALL.into_iter().max_by(|a, b| total[*a].total_cmp(&total[*b]));
+    let stage = busiest.expect("there are stages");
+    let shift = |stream: &crate::Stream<'_>| {
+        let recording = stream.recording;
+        let fair = recording.utilisation()[stage] / total[stage];
+        let end = worst_burst_end(recording, stage, if fair.is_finite() { fair } else { 0.0 });
+        let period = recording.period().0;
+        Nanos((system.horizon / 2 % period + period - end % period) % period)
+    };
+    system.streams().iter().map(shift).collect()
+}
+
+/// When a bucket into which the jobs pour their work, drained at `rate`, is fullest.
+fn worst_burst_end(recording: &crate::Recording, stage: Stage, rate: f64) -> u64 {
+    let (mut level, mut before) = (0.0f64, 0u64);
+    let (mut fullest, mut end) = (f64::NEG_INFINITY, 0);
+    // The first round fills the bucket as earlier rounds would have.
+    for base in [0, recording.period().0] {
+        fullest = f64::NEG_INFINITY;
+        for job in recording.jobs() {
+            let time = base + job.arrival.0;
+            level = (level - rate * (time - before) as f64).max(0.0) + job.work[stage].0 as f64;
+            before = time;
+            if level > fullest {
+                (fullest, end) = (level, job.arrival.0);
+            }
+        }
+    }
+    debug_assert!(fullest >= 0.0, "levels are not negative");
+    end
+}
