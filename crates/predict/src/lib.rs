@@ -9,7 +9,9 @@
 //! is added by whoever knows the device.
 
 mod model;
+mod probabilistic;
 mod traffic;
 
 pub use self::model::{Estimate, Member, Model, Prediction, Undefined};
+pub use probabilistic::{Probabilistic, ProbabilisticRefusal, ProbabilisticSketch};
 pub use traffic::{Path, Traffic, TrafficBuilder, TrafficError};

@@ -2,10 +2,23 @@
 
 use super::Atom;
 
-/// `ln E e^{θX}`, without overflow.
+/// Terms of a moment generating function that are e^−NEGLIGIBLE times the largest value's are not computed one
+/// by one.
+const NEGLIGIBLE: f64 = 50.0;
+
+/// `ln E e^{θX}`, without overflow; at most 1e-20 times the probability of the largest value above it.
 pub(super) fn log_mgf(law: &[Atom], theta: f64) -> f64 {
     let Some(top) = law.last() else { return 0.0 };
-    let sum: f64 = law.iter().map(|atom| atom.probability * (theta * (atom.work - top.work)).exp()).sum();
+    let mut sum = 0.0;
+    for atom in law.iter().rev() {
+        let below = theta * (top.work - atom.work);
+        if below > NEGLIGIBLE {
+            // All the rest together has at most probability 1.
+            sum += (-NEGLIGIBLE).exp();
+            break;
+        }
+        sum += atom.probability * (-below).exp();
+    }
     theta * top.work + sum.ln()
 }
 

@@ -7,7 +7,7 @@ use super::{Grid, Source, Sums};
 /// Lattice points per window.
 const CELLS: usize = 128;
 /// Sources that are convolved exactly.
-const EXACT: usize = 8;
+const EXACT: usize = 16;
 /// Widths of cells, in steps of the grid; the first cell may have any.
 const WIDTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 
@@ -24,8 +24,10 @@ pub struct Rivals<'a> {
 
 /// Bounds on the tails of the rivals' work for one latency d.
 #[derive(Debug)]
-pub struct Tails<'a> {
-    windows: &'a [f64],
+pub struct Tails {
+    windows: Vec<f64>,
+    /// Lattice points per second, by window.
+    points: Vec<f64>,
     latency: f64,
     /// For each window CELLS + 1 probabilities, at steps of (window + latency)/CELLS.
     tails: Vec<f64>,
@@ -43,12 +45,13 @@ pub enum Effort {
     Convolution,
 }
 
-impl<'a> Tails<'a> {
+impl Tails {
     /// For requests that are to be done after `latency` seconds (positive).
-    pub fn new(rivals: &Rivals<'a>, latency: f64, effort: Effort) -> Self {
+    pub fn new(rivals: &Rivals<'_>, latency: f64, effort: Effort) -> Self {
         let (same, higher) = (rivals.same.1, rivals.higher.1);
         let mut tails = Self {
-            windows: rivals.grid.windows(),
+            windows: rivals.grid.windows().to_vec(),
+            points: rivals.grid.windows().iter().map(|window| CELLS as f64 / (window + latency)).collect(),
             latency,
             tails: Vec::new(),
             rate: same.rate + higher.rate,
@@ -62,6 +65,11 @@ impl<'a> Tails<'a> {
             tails.tails.extend_from_slice(&tail);
         }
         tails
+    }
+
+    /// The latency d, seconds.
+    pub fn latency(&self) -> f64 {
+        self.latency
     }
 
     /// A bound on `P(∃ u ≥ 0: S(u) + H(u + d) > spare·u + room)`; `room` at most d.
@@ -92,7 +100,7 @@ impl<'a> Tails<'a> {
 
     /// P(work ≥ y) in the window with this index.
     fn tail(&self, window: usize, y: f64) -> f64 {
-        let position = y / (self.windows[window] + self.latency) * CELLS as f64;
+        let position = y * self.points[window];
         // Not negative, and at most CELLS up to rounding.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let point = (position as usize).min(CELLS);
@@ -145,7 +153,9 @@ impl<'a> Work<'a> {
     fn convolve(&mut self, index: usize, longer: usize, step: f64, max: f64) {
         let count = self.thetas.len();
         let at = self.exponent_for(step * CELLS as f64 * 0.5);
-        let with = |window: usize| move |source: &&'a Source| (*source, window, f64::from(source.log_mgf(window, count)[at]));
+        let with = |window: usize| {
+            move |source: &&'a Source| (*source, window, f64::from(source.log_mgf(window, count)[at]))
+        };
         let all = self.same.0.iter().map(with(index)).chain(self.higher.0.iter().map(with(longer)));
         let mut chosen: Vec<(&Source, usize, f64)> = all.filter(|(source, ..)| source.has_law()).collect();
         let total = self.same.0.len() + self.higher.0.len();

@@ -20,7 +20,8 @@ impl Suprema {
     fn next(self, served: f64, item: &Item) -> Self {
         let [a, b] = item.straddle.map(|ns| ns as f64);
         let work = item.work as f64;
-        let (none, first, second) = ((self.none - served).max(0.0), self.first - served, self.second - served);
+        let (none, first, second) =
+            ((self.none - served).max(0.0), self.first - served, self.second - served);
         let both = self.both - served;
         Self {
             none: none + work,

@@ -94,5 +94,8 @@ impl Bins {
 /// Exact below 16, then 16 bins per octave.
 fn bin(value: u64) -> usize {
     let octave = (u64::BITS - value.leading_zeros()).saturating_sub(BINS_PER_OCTAVE_LOG2 + 1);
-    ((octave as usize) << BINS_PER_OCTAVE_LOG2) + (value >> octave) as usize
+    // Below 32 after the shift.
+    #[allow(clippy::cast_possible_truncation)]
+    let step = (value >> octave) as usize;
+    ((octave as usize) << BINS_PER_OCTAVE_LOG2) + step
 }

@@ -30,8 +30,7 @@ impl<'a> Sweep<'a> {
     fn at(&self, index: usize) -> u64 {
         let count = self.stream.items.len();
         // Two rounds at most: a window shorter than the period starts within the first.
-        let (index, origin) =
-            if index < count { (index, 0) } else { (index - count, self.stream.period) };
+        let (index, origin) = if index < count { (index, 0) } else { (index - count, self.stream.period) };
         let (index, origin) =
             if index < count { (index, origin) } else { (index - count, origin + self.stream.period) };
         self.stream.items[index].at + origin
