@@ -126,6 +126,11 @@ impl<P: Procedure> Desk<P> {
         })
     }
 
+    /// By what it decides.
+    pub fn procedure(&self) -> &P {
+        &self.procedure
+    }
+
     /// How many workloads are there.
     pub fn len(&self) -> usize {
         self.places.len()
