@@ -54,6 +54,12 @@ impl ArrivalCurve {
         Ok(Self { vertices, sustained_rate: 0.0 }.with_sustained_rate(sustained_rate))
     }
 
+    /// Vertices that are a curve by construction, up to rounding.
+    pub(crate) fn of_parts(vertices: Vec<Vertex>, sustained_rate: f64) -> Self {
+        debug_assert!(vertices.first().is_some_and(|v| v.duration == 0.0), "begins at duration 0");
+        Self { vertices, sustained_rate }
+    }
+
     /// A workload that sends nothing.
     pub fn zero() -> Self {
         Self { vertices: vec![Vertex { duration: 0.0, work: 0.0 }], sustained_rate: 0.0 }
@@ -162,6 +168,53 @@ impl ArrivalCurve {
             vertices: self.vertices.iter().map(scale).collect(),
             sustained_rate: self.sustained_rate * factor,
         }
+    }
+
+    /// α(d + jitter): the curve after a passage whose longest and shortest times differ by `jitter` seconds
+    /// (finite, ≥ 0), whatever work means before and after it.
+    pub fn delayed(&self, jitter: f64) -> Self {
+        assert!(jitter.is_finite() && jitter >= 0.0, "a jitter is finite and not negative");
+        let mut vertices = vec![Vertex { duration: 0.0, work: crate::round_up(self.work_within(jitter)) }];
+        for v in self.vertices.iter().filter(|v| v.duration > jitter) {
+            let (last, duration) = (vertices[vertices.len() - 1], v.duration - jitter);
+            if duration > last.duration {
+                vertices.push(Vertex { duration, work: v.work.max(last.work) });
+            }
+        }
+        Self { vertices, sustained_rate: self.sustained_rate }
+    }
+
+    /// The least of token buckets `(rate, burst)` that hold at once, at least one (thesis §3.2.3).
+    pub fn of_limits(limits: &[(f64, f64)]) -> Self {
+        let bucket = |&(rate, burst): &(f64, f64)| {
+            assert!(rate >= 0.0 && burst >= 0.0 && burst.is_finite(), "limits are not negative");
+            Self { vertices: vec![Vertex { duration: 0.0, work: burst }], sustained_rate: rate }
+        };
+        limits.iter().map(bucket).reduce(|a, b| a.minimum(&b)).expect("at least one limit")
+    }
+
+    /// The smaller of two curves everywhere: what satisfies both.
+    pub fn minimum(&self, other: &Self) -> Self {
+        let mut durations: Vec<f64> =
+            self.vertices.iter().chain(&other.vertices).map(|v| v.duration).collect();
+        durations.sort_unstable_by(f64::total_cmp);
+        durations.dedup();
+        let mut vertices: Vec<Vertex> = Vec::with_capacity(durations.len() + 2);
+        let mut push = |duration: f64| {
+            let work = self.work_within(duration).min(other.work_within(duration));
+            vertices.push(Vertex { duration, work });
+        };
+        for (i, &start) in durations.iter().enumerate() {
+            push(start);
+            let end = durations.get(i + 1).copied().unwrap_or(f64::INFINITY);
+            let gap = other.work_within(start) - self.work_within(start);
+            let closing = self.slopes_at(start).0 - other.slopes_at(start).0;
+            let crossing = start + gap / closing;
+            if gap * closing > 0.0 && crossing > start && crossing < end {
+                push(crossing);
+            }
+        }
+        Self { vertices, sustained_rate: self.sustained_rate.min(other.sustained_rate) }
     }
 
     /// The curve of several workloads together: the sum, vertex by vertex of the union.

@@ -8,6 +8,10 @@
 
 mod arrival;
 mod priority;
+mod queue;
+mod service;
 
 pub use arrival::{ArrivalCurve, CurveError, Vertex};
 pub use priority::{PathBound, StageTerm, path_bound, round_up, shaping_delay, stage_delay};
+pub use queue::PriorityQueue;
+pub use service::{ServiceCurve, horizontal_deviation, output, vertical_deviation};

@@ -11,7 +11,9 @@
 mod model;
 mod replayed;
 mod traffic;
+mod worst_case;
 
 pub use self::model::{Estimate, Member, Model, Prediction, Undefined};
 pub use replayed::{Correlated, Replayed, Verdict};
 pub use traffic::{Path, Traffic, TrafficBuilder, TrafficError};
+pub use worst_case::{Passage, WorstCase, WorstCaseSketch};

@@ -56,6 +56,15 @@ impl BurstCurve {
         })
     }
 
+    /// The curve of the same arrivals, each `by` later.
+    ///
+    /// # Errors
+    /// [`BurstError::Overflow`] when the last one would be beyond the range of time.
+    pub fn shifted(&self, by: Nanos) -> Result<Self, BurstError> {
+        let last = self.last.0.checked_add(by.0).ok_or(BurstError::Overflow)?;
+        Ok(Self { first: Nanos(last - (self.last - self.first).0), last: Nanos(last), ..self.clone() })
+    }
+
     /// Hull over the intervals of both and across the seam.
     fn intervals_with(&self, later: &Self) -> Vec<Point> {
         let gap = (later.first - self.last).0;

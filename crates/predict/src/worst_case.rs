@@ -1,0 +1,251 @@
+//! The worst case: the latency that no relative shift of the workloads exceeds (deterministic network
+//! calculus). It holds for every request, so the percentile that is asked for does not matter, nor does who
+//! may burst together: everybody may.
+//!
+//! **Curves.** Traffic repeats for ever, so the most work within d is `⌊d/T⌋·W + α(d mod T)` with α over two
+//! rounds: bursts across the seam count, and the concave hull ends in a line whose slope is the utilisation.
+//! All (r, b) pairs of the curve hold at once, as under as many limiters (thesis §3.2.1).
+//!
+//! **One stage.** Delay of a level: [`calculus::PriorityQueue`].
+//!
+//! **A run of stages with the same order of priorities.** Follow a job of level p back in time from its end at
+//! the last stage to the beginning of the busy period there (levels ≤ p); the job that began it has just left
+//! the stage before; follow that one, and so on to an arrival at the first stage. One stage after another has
+//! thus been busy without a gap, each until a *turning point* t_k where the next takes over, with jobs that
+//! arrived since then. A job is served in two of these windows only if at t_k it is leaving stage k or
+//! partly served there; of these there is at most one per level, being first come first served. All others
+//! count once, with at most their largest work w_k. A job in windows k₁ < … < k_n counts with
+//! `Σ w ≤ max w + Σ_{i<n} min(w_{k_i}, max_{l>i} w_{k_l})`. Hence the latency is at most the delay of a *single*
+//! queue where a job's work is its largest over the stages, and each level brings, once per turning point, its
+//! largest `min(w_k, max_{l>k} w_l)` on top. (With `min(w_k, w_{k+1})` instead this would be wrong: works
+//! 3, 1, 2 alone on a server take 6, not 5.)
+//!
+//! **Any stages.** A run may follow another: what took between J⁻ and J⁺ seconds to arrive has the curve
+//! `α(d + J⁺ − J⁻)` there. Work is another thing at every stage, so the curve is that of the later
+//! stages' work. The model tries every division of the path into runs and takes the least.
+//!
+//! **Assumptions.** Preemptive strict priority, first come first served within a priority at every stage; jobs
+//! that take no time at a stage wait for their turn there, too; a job goes to the next stage when it is done.
+//! [`Passage::Reshaped`] assumes instead that limiters hold each workload to its own curves again before every
+//! stage: then delays of stages add up without growth (thesis Eq. 5.5).
+
+use crate::{Member, Model, Prediction, Traffic, Undefined};
+use ::model::{Job, PerStage, Stage};
+use calculus::{ArrivalCurve, PriorityQueue, Vertex, round_up};
+use units::{Nanos, Work};
+use workload::burst::{Arrival, BurstCurve, BurstError};
+
+/// What happens to traffic between stages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Passage {
+    /// A job goes on as soon as a stage is done with it; bursts grow along the path.
+    #[default]
+    Direct,
+    /// Limiters before every stage hold each workload to the curves that it had at its source.
+    Reshaped,
+}
+
+/// The worst-case model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WorstCase {
+    /// How traffic goes from stage to stage.
+    pub passage: Passage,
+}
+
+/// Stages in a run, first and last by position.
+type Run = (usize, usize);
+const RUNS: [Run; 6] = [(0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (0, 2)];
+
+/// What the worst-case model keeps of a workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorstCaseSketch {
+    runs: [RunSketch; RUNS.len()],
+    /// Work per second, rounded up; infinite when it cannot be counted.
+    utilisation: PerStage<f64>,
+    /// The shortest time from arrival to stage 0, 1, 2, seconds.
+    least_before: [f64; 3],
+}
+
+/// A workload as one run of stages sees it.
+#[derive(Debug, Clone, PartialEq)]
+struct RunSketch {
+    /// Of the largest work over the stages of the run, as seconds.
+    curve: ArrivalCurve,
+    /// What a level adds on top at the turning points of the run, by the first stage of each.
+    overhang: [f64; 2],
+}
+
+impl WorstCaseSketch {
+    /// The most work that may arrive at a stage within a duration, in seconds of its capacity.
+    pub fn curve(&self, stage: Stage) -> &ArrivalCurve {
+        &self.runs[stage as usize].curve
+    }
+
+    /// The curve of the largest work over all stages, in seconds: traffic as a path sees it whose stages are
+    /// all as fast as its slowest one for each job.
+    pub fn path_curve(&self) -> &ArrivalCurve {
+        &self.runs[RUNS.len() - 1].curve
+    }
+
+    /// The sketch with other curves: `change` gets each curve and must nowhere return less, as limiters that
+    /// never delay the workload do.
+    pub fn map_curves(&self, mut change: impl FnMut(&ArrivalCurve) -> ArrivalCurve) -> Self {
+        let mut changed = self.clone();
+        changed.runs.iter_mut().for_each(|run| run.curve = change(&run.curve));
+        changed
+    }
+}
+
+impl Model for WorstCase {
+    type Sketch = WorstCaseSketch;
+
+    fn name(&self) -> &'static str {
+        "worst-case"
+    }
+
+    fn sketch(&self, traffic: &Traffic) -> WorstCaseSketch {
+        let seconds = |work: Nanos| round_up(work.as_secs());
+        let before = |job: &Job, stage: usize| {
+            Stage::ALL[..stage].iter().fold(0u64, |sum, &s| sum.saturating_add(job.work[s].0))
+        };
+        let least = |stage| traffic.jobs().iter().map(|job| before(job, stage)).min().unwrap_or(0);
+        WorstCaseSketch {
+            runs: RUNS.map(|run| run_sketch(traffic, run)),
+            utilisation: PerStage::from_fn(|stage| utilisation(traffic, stage)),
+            least_before: [0, 1, 2].map(|stage| seconds(Nanos(least(stage))) * (1.0 - 32.0 * f64::EPSILON)),
+        }
+    }
+
+    fn predict(&self, members: &[Member<'_, WorstCaseSketch>]) -> Vec<Result<Prediction, Undefined>> {
+        let bounds = match self.passage {
+            Passage::Direct => direct(members),
+            Passage::Reshaped => reshaped(members),
+        };
+        let overloads = overloads(members);
+        let answer = |(bound, overload): (f64, Option<Undefined>)| match overload {
+            Some(overload) => Err(overload),
+            None if bound.is_finite() => Ok(Prediction { bound, estimate: None }),
+            None => Err(Undefined::NoBound),
+        };
+        bounds.into_iter().zip(overloads).map(answer).collect()
+    }
+}
+
+/// Work per second of a stage; infinite when the sum is beyond counting.
+fn utilisation(traffic: &Traffic, stage: Stage) -> f64 {
+    let sum = traffic.jobs().iter().try_fold(0u64, |sum, job| sum.checked_add(job.work[stage].0));
+    sum.map_or(f64::INFINITY, |sum| round_up(sum as f64 / traffic.period().0 as f64))
+}
+
+fn run_sketch(traffic: &Traffic, (first, last): Run) -> RunSketch {
+    let works = |job: &Job, from: usize| -> u64 {
+        Stage::ALL[from..=last].iter().map(|&stage| job.work[stage].0).max().unwrap_or(0)
+    };
+    let overhang = |k: usize| {
+        let shared = |job: &Job| job.work[Stage::ALL[k]].0.min(works(job, k + 1));
+        traffic.jobs().iter().map(shared).max().unwrap_or(0)
+    };
+    let seconds = |ns: u64| round_up(Nanos(ns).as_secs());
+    RunSketch {
+        // Beyond counting: the utilisation is infinite, so nobody gets a bound from this curve.
+        curve: circular(traffic, |job| works(job, first)).unwrap_or_else(|_| ArrivalCurve::zero()),
+        overhang: [0, 1].map(|k| if (first..last).contains(&k) { seconds(overhang(k)) } else { 0.0 }),
+    }
+}
+
+/// The arrival curve of a circular trace, in seconds of `work` (nanoseconds by job).
+fn circular(traffic: &Traffic, work: impl Fn(&Job) -> u64) -> Result<ArrivalCurve, BurstError> {
+    let arrival = |job: &Job| Arrival { at: job.arrival, work: Work(work(job)) };
+    let once = BurstCurve::of(&traffic.jobs().iter().map(arrival).collect::<Vec<_>>())?;
+    let twice = once.merge(&once.shifted(traffic.period())?)?;
+    let vertex = |v: &workload::burst::Vertex| Vertex {
+        duration: v.duration.as_secs(),
+        work: round_up(Nanos(v.work.0).as_secs()),
+    };
+    let vertices = twice.envelope().vertices().iter().map(vertex).collect();
+    let rate = round_up(once.total().0 as f64 / traffic.period().0 as f64);
+    let curve = ArrivalCurve::new(vertices, 0.0).expect("an envelope is concave and starts at duration 0");
+    Ok(curve.with_sustained_rate(rate))
+}
+
+/// Members by level at a stage, highest first.
+fn levels(members: &[Member<'_, WorstCaseSketch>], stage: Stage) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..members.len()).collect();
+    order.sort_by_key(|&m| members[m].priority[stage]);
+    let same = |a: &usize, b: &usize| members[*a].priority[stage] == members[*b].priority[stage];
+    order.chunk_by(same).map(<[usize]>::to_vec).collect()
+}
+
+/// The first stage where a member's level and those above ask for more than there is.
+fn overloads(members: &[Member<'_, WorstCaseSketch>]) -> Vec<Option<Undefined>> {
+    let mut answer = vec![None; members.len()];
+    for stage in Stage::ALL {
+        let mut utilisation = 0.0;
+        for level in levels(members, stage) {
+            utilisation += level.iter().map(|&m| members[m].sketch.utilisation[stage]).sum::<f64>();
+            if utilisation > 1.0 {
+                level.iter().for_each(|&m| {
+                    answer[m].get_or_insert(Undefined::Overload { stage, utilisation });
+                });
+            }
+        }
+    }
+    answer
+}
+
+/// The delay of every member in a run of stages, when each member's jobs took up to `jitter` longer than their
+/// shortest time to arrive.
+fn run_delays(members: &[Member<'_, WorstCaseSketch>], run: Run, jitter: &[f64]) -> Vec<f64> {
+    let index = RUNS.iter().position(|r| *r == run).expect("all runs are listed");
+    let mut queue = PriorityQueue::new();
+    let mut delays = vec![f64::INFINITY; members.len()];
+    let mut overhang = 0.0;
+    for level in levels(members, Stage::ALL[run.0]) {
+        if level.iter().any(|&m| !jitter[m].is_finite()) {
+            break;
+        }
+        let of = |m: &usize| &members[*m].sketch.runs[index];
+        let curves = level.iter().map(|m| of(m).curve.delayed(jitter[*m]));
+        let curve = ArrivalCurve::sum(&curves.collect::<Vec<_>>());
+        let largest = |k: usize| level.iter().map(|m| of(m).overhang[k]).fold(0.0, f64::max);
+        overhang = round_up(overhang + largest(0) + largest(1));
+        let delay = queue.delay(&curve, overhang);
+        level.iter().for_each(|&m| delays[m] = delay);
+        queue.add(&curve, 0.0);
+    }
+    delays
+}
+
+/// Whether members stand in the same order at all stages of a run.
+fn same_order(members: &[Member<'_, WorstCaseSketch>], (first, last): Run) -> bool {
+    let of_first = levels(members, Stage::ALL[first]);
+    Stage::ALL[first + 1..=last].iter().all(|&stage| levels(members, stage) == of_first)
+}
+
+/// The least bound over all divisions of the path into runs.
+fn direct(members: &[Member<'_, WorstCaseSketch>]) -> Vec<f64> {
+    let mut best = vec![vec![0.0; members.len()]];
+    for last in 0..Stage::ALL.len() {
+        let mut until = vec![f64::INFINITY; members.len()];
+        for first in 0..=last {
+            if !same_order(members, (first, last)) {
+                continue;
+            }
+            let late = |m: usize| (best[first][m] - members[m].sketch.least_before[first]).max(0.0);
+            let jitter: Vec<f64> = (0..members.len()).map(late).collect();
+            let delays = run_delays(members, (first, last), &jitter);
+            for ((until, before), delay) in until.iter_mut().zip(&best[first]).zip(delays) {
+                *until = until.min(round_up(before + delay));
+            }
+        }
+        best.push(until);
+    }
+    best.swap_remove(Stage::ALL.len())
+}
+
+/// Eq. 5.5 with full curves: delays of stages add up.
+fn reshaped(members: &[Member<'_, WorstCaseSketch>]) -> Vec<f64> {
+    let none = vec![0.0; members.len()];
+    let stages = [0, 1, 2].map(|stage| run_delays(members, (stage, stage), &none));
+    (0..members.len()).map(|m| round_up(stages.iter().map(|delays| delays[m]).sum())).collect()
+}
