@@ -193,6 +193,29 @@ impl ArrivalCurve {
         limits.iter().map(bucket).reduce(|a, b| a.minimum(&b)).expect("at least one limit")
     }
 
+    /// The token buckets `(rate, burst)` of which the curve is the least, by falling rate, rounded up.
+    pub fn limits(&self) -> Vec<(f64, f64)> {
+        let through = |v: &Vertex, rate: f64| {
+            let drained = rate * v.duration;
+            (v.work - drained + 8.0 * f64::EPSILON * (v.work + drained)).max(0.0)
+        };
+        let line = |pair: &[Vertex]| {
+            let rate = (pair[1].work - pair[0].work) / (pair[1].duration - pair[0].duration);
+            (rate, through(&pair[0], rate).max(through(&pair[1], rate)))
+        };
+        let mut limits: Vec<(f64, f64)> = self.vertices.windows(2).map(line).collect();
+        limits.push((
+            self.sustained_rate,
+            through(&self.vertices[self.vertices.len() - 1], self.sustained_rate),
+        ));
+        limits
+    }
+
+    /// What may arrive at once, and nothing after it.
+    pub(crate) fn burst_only(&self) -> Self {
+        Self::of_parts(vec![self.vertices[0]], 0.0)
+    }
+
     /// The smaller of two curves everywhere: what satisfies both.
     pub fn minimum(&self, other: &Self) -> Self {
         let mut durations: Vec<f64> =

@@ -7,6 +7,7 @@
 //! Not covered: where curves come from (traces) and which limits to choose (search).
 
 mod arrival;
+pub mod network;
 mod priority;
 mod queue;
 mod service;
