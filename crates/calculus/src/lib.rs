@@ -4,6 +4,8 @@
 //! is seconds of the stage's full capacity, a rate is a fraction of it. Bounds round outward: a printed
 //! bound is never below the exact value of its formula.
 //!
+//! [`snc`] has the stochastic calculus: latency at a percentile.
+//!
 //! Not covered: where curves come from (traces) and which limits to choose (search).
 
 mod arrival;
@@ -11,6 +13,7 @@ pub mod network;
 mod priority;
 mod queue;
 mod service;
+pub mod snc;
 
 pub use arrival::{ArrivalCurve, CurveError, Vertex};
 pub use priority::{PathBound, StageTerm, path_bound, round_up, shaping_delay, stage_delay};

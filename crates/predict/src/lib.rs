@@ -9,11 +9,13 @@
 //! is added by whoever knows the device.
 
 mod model;
+mod published;
 mod replayed;
 mod traffic;
 mod worst_case;
 
 pub use self::model::{Estimate, Member, Model, Prediction, Undefined};
+pub use published::{PublishedSketch, PublishedSnc, Split, markov_arrivals};
 pub use replayed::{Correlated, Replayed, Verdict};
 pub use traffic::{Path, Traffic, TrafficBuilder, TrafficError};
 pub use worst_case::{Passage, WorstCase, WorstCaseSketch};

@@ -1,0 +1,210 @@
+//! The latency operator (thesis Theorem 1) and the search for its free parameters.
+//!
+//! For a fixed latency, the logarithm of the probability that it is exceeded is jointly convex in θ and the
+//! Hölder weights (each is a perspective function of a log moment generating function; the union over time
+//! is convex and increasing in them), for expressions without convolution. So the latency is quasi-convex
+//! in all parameters together: nested one-dimensional searches find the minimum, and no sampling is needed.
+//! With convolutions the search may stop short of the minimum; what it returns is a bound all the same.
+
+use super::bound::Bound;
+use super::expression::{ArrivalProcess, Point, ServiceProcess, Step, star, weight};
+use super::minimise::{minimise, minimise_log};
+use crate::round_up;
+use std::fmt;
+
+/// What latency of `arrivals` at `service` is exceeded with probability at most `exceeded`.
+#[derive(Debug, Clone)]
+pub struct LatencyQuery {
+    /// Whose latency.
+    pub arrivals: ArrivalProcess,
+    /// What the queue, or all queues in sequence, leave for them.
+    pub service: ServiceProcess,
+    /// ε, 1 − percentile, in (0, 1).
+    pub exceeded: f64,
+    /// Of discrete time.
+    pub step: Step,
+}
+
+/// A latency with its derivation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LatencyBound {
+    /// Seconds, rounded up.
+    pub latency: f64,
+    /// The minimiser.
+    pub theta: f64,
+    /// Hölder weights, one block per dependent operation, in the order of evaluation.
+    pub weights: Vec<Vec<f64>>,
+    /// Every process in the expression, operands before results.
+    pub parts: Vec<Part>,
+    expression: String,
+}
+
+/// A process of the expression at the minimum.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// Its expression; dependent operations carry an asterisk.
+    pub expression: String,
+    /// Where it is evaluated: the minimiser divided by the weights around it.
+    pub theta: f64,
+    /// There.
+    pub bound: Bound,
+}
+
+/// θ is searched here, per second of capacity: latencies from nanoseconds to weeks.
+const THETA: [f64; 2] = [1e-6, 1e10];
+/// Points of the first scan: eight in a decade.
+const SCAN: usize = 129;
+/// Half width of the search for a weight, in logits around the last one, and its scan.
+const LOGITS: (f64, usize) = (6.0, 7);
+/// Sweeps over all weights at one θ, and what is left to gain when they end.
+const SWEEPS: (usize, f64) = (40, 1e-7);
+
+impl LatencyQuery {
+    /// The smallest bound that the search over θ and the weights finds; `None` when there is none: an
+    /// unstable queue, or moments that do not exist at any θ where it would be stable.
+    pub fn solve(&self) -> Option<LatencyBound> {
+        if !(self.exceeded > 0.0 && self.exceeded < 1.0) {
+            return None;
+        }
+        let blocks = self.blocks();
+        let equal: Vec<f64> = blocks.iter().flat_map(|&k| vec![1.0 / k as f64; k]).collect();
+        let first = minimise_log(THETA[0], THETA[1], SCAN, |theta| self.latency_at(theta, &equal))?;
+        if blocks.is_empty() {
+            return Some(self.derive(first.0, &equal));
+        }
+        let (mut best, mut warm) = (first, equal.clone());
+        let mut best_weights = equal;
+        minimise_log(first.0 / 1e2, first.0 * 1e2, 17, |theta| {
+            let (value, weights) = self.best_weights(theta, &blocks, &warm)?;
+            if value < best.1 {
+                (best, best_weights) = ((theta, value), weights.clone());
+            }
+            warm = weights;
+            Some(value)
+        });
+        Some(self.derive(best.0, &best_weights))
+    }
+
+    /// The bound at chosen parameters: weights as blocks that are each positive with sum at most 1. `None`
+    /// outside the domain.
+    pub fn latency_at(&self, theta: f64, weights: &[f64]) -> Option<f64> {
+        self.evaluate(theta, &mut Point { step: self.step, weights, notes: None })
+    }
+
+    /// The number of factors of each Hölder inequality, in the order of evaluation: the lengths of the
+    /// blocks of weights.
+    pub fn blocks(&self) -> Vec<usize> {
+        let mut blocks = Vec::new();
+        blocks.extend(self.dependent().then_some(2));
+        self.arrivals.blocks(&mut blocks);
+        self.service.blocks(&mut blocks);
+        blocks
+    }
+
+    fn dependent(&self) -> bool {
+        !self.arrivals.is_independent_of(self.service.sources())
+    }
+
+    /// Theorem 1 at one θ.
+    fn evaluate(&self, theta: f64, at: &mut Point<'_>) -> Option<f64> {
+        let weights = at.take(self.dependent(), 2);
+        let a = self.arrivals.bound(theta / weight(weights, 0), at)?;
+        let s = self.service.bound(theta / weight(weights, 1), at)?;
+        let union = at.step.union(theta, -s.rate - a.rate)?;
+        let seconds = (union - self.exceeded.ln() / theta + a.burst + s.burst) / -s.rate;
+        (seconds.is_finite() && s.rate < 0.0).then(|| round_up(seconds.max(0.0)))
+    }
+
+    /// Coordinate descent over the weights at one θ, from `start` if it is in the domain, else from equal
+    /// weights.
+    fn best_weights(&self, theta: f64, blocks: &[usize], start: &[f64]) -> Option<(f64, Vec<f64>)> {
+        let mut weights = start.to_vec();
+        let mut value = self.latency_at(theta, &weights);
+        if value.is_none() {
+            weights = blocks.iter().flat_map(|&k| vec![1.0 / k as f64; k]).collect();
+            value = self.latency_at(theta, &weights);
+        }
+        let mut least = value?;
+        for _ in 0..SWEEPS.0 {
+            let before = least;
+            let mut begin = 0;
+            for &factors in blocks {
+                for chosen in begin..begin + factors.max(2) - usize::from(factors == 2) {
+                    let block = begin..begin + factors;
+                    least = self.improve(theta, &mut weights, &block, chosen).min(least);
+                }
+                begin += factors;
+            }
+            if before - least <= SWEEPS.1 * before {
+                break;
+            }
+        }
+        Some((self.latency_at(theta, &weights)?, weights))
+    }
+
+    /// Moves one weight of a block, the others in proportion, to the best place.
+    fn improve(
+        &self,
+        theta: f64,
+        weights: &mut Vec<f64>,
+        block: &std::ops::Range<usize>,
+        chosen: usize,
+    ) -> f64 {
+        let old = weights[chosen];
+        let mut trial = weights.clone();
+        let mut set = |logit: f64| {
+            let new = 1.0 / (1.0 + (-logit).exp());
+            let scale = (1.0 / (1.0 + logit.exp())) / (1.0 - old);
+            for k in block.clone() {
+                trial[k] = if k == chosen { new } else { weights[k] * scale };
+            }
+            self.latency_at(theta, &trial)
+        };
+        let centre = (old / (1.0 - old)).ln().clamp(-20.0, 20.0);
+        let found = minimise(centre - LOGITS.0, centre + LOGITS.0, LOGITS.1, &mut set);
+        let Some((logit, value)) = found else { return f64::INFINITY };
+        let kept = set(logit).is_some();
+        if kept && self.latency_at(theta, weights).is_none_or(|now| value < now) {
+            *weights = trial;
+        }
+        value
+    }
+
+    fn derive(&self, theta: f64, flat: &[f64]) -> LatencyBound {
+        let mut parts = Vec::new();
+        let mut notes = |expression, theta, bound| parts.push(Part { expression, theta, bound });
+        let mut point = Point { step: self.step, weights: flat, notes: Some(&mut notes) };
+        let latency = self.evaluate(theta, &mut point).expect("the search ends inside the domain");
+        let mut rest = flat;
+        let mut take = |factors: usize| {
+            let (block, others) = rest.split_at(factors);
+            rest = others;
+            block.to_vec()
+        };
+        let weights = self.blocks().into_iter().map(&mut take).collect();
+        LatencyBound { latency, theta, weights, parts, expression: self.to_string() }
+    }
+}
+
+impl fmt::Display for LatencyQuery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (arrivals, service) = (&self.arrivals, &self.service);
+        let percentile = 100.0 * (1.0 - self.exceeded);
+        write!(f, "latency{}({arrivals}, {service}, {percentile:.4}%)", star(self.dependent()))
+    }
+}
+
+impl fmt::Display for LatencyBound {
+    /// The expression, θ, the weights and every part's ρ and σ, for people.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} = {:.6} s at θ = {:.4} /s", self.expression, self.latency, self.theta)?;
+        for block in &self.weights {
+            let listed: Vec<String> = block.iter().map(|w| format!("{w:.4}")).collect();
+            writeln!(f, "  Hölder weights {}", listed.join(", "))?;
+        }
+        for Part { expression, theta, bound } in &self.parts {
+            writeln!(f, "  {expression}: ρ({theta:.4}) = {:.6}, σ = {:.6} s", bound.rate, bound.burst)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! Latency in a network of two columns of queues: S_1 … S_n, each of which feeds V_1 … V_m (thesis
+//! Figure A.3), as in a network that is congested at its hosts only.
+//!
+//! Three orders of the operators (Appendix A.3): one latency per hop; leftover services convolved; and the
+//! thesis's own (A.4, Theorem 7, Eq. A.5), which subtracts the traffic that shares the whole path after the
+//! convolution and aggregates traffic before its output, so that independent workloads stay independent.
+//! Priorities are relaxed where aggregation needs it (Lemma 1): the output of a set of flows is taken behind
+//! everybody of at least the priority of the last of them.
+
+use super::aggregate::aggregate_in_groups;
+use super::expression::{ArrivalProcess, ServiceProcess, Step};
+use super::latency::{LatencyBound, LatencyQuery};
+use std::fmt;
+
+/// A workload and its path.
+#[derive(Debug, Clone)]
+pub struct Flow {
+    /// Its work at every queue.
+    pub arrivals: ArrivalProcess,
+    /// 0 is served first; of equal priorities, each is analysed as if the other went first.
+    pub priority: u32,
+    /// The queue S.
+    pub from: usize,
+    /// The queue V.
+    pub to: usize,
+}
+
+/// Queues and the workloads through them.
+#[derive(Debug, Clone)]
+pub struct Network {
+    first: Vec<ServiceProcess>,
+    second: Vec<ServiceProcess>,
+    flows: Vec<Flow>,
+}
+
+/// A flow (counted from 0) whose path names a queue that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NetworkError(pub usize);
+
+impl fmt::Display for NetworkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "flow {} passes a queue that does not exist", self.0)
+    }
+}
+
+impl std::error::Error for NetworkError {}
+
+/// The order in which operators are applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Approach 1: a latency per hop, each at half of what may be exceeded.
+    HopByHop,
+    /// Approach 2: leftover at each hop, then convolution.
+    Convolution,
+    /// Approach 3 and Eq. A.5: convolution before what shares the path, aggregation before output.
+    AggregateFirst,
+}
+
+impl Network {
+    /// Queues S, queues V, and flows between them.
+    pub fn new(
+        first: Vec<ServiceProcess>,
+        second: Vec<ServiceProcess>,
+        flows: Vec<Flow>,
+    ) -> Result<Self, NetworkError> {
+        match flows.iter().position(|flow| flow.from >= first.len() || flow.to >= second.len()) {
+            Some(lost) => Err(NetworkError(lost)),
+            None => Ok(Self { first, second, flows }),
+        }
+    }
+
+    /// The latency that `flow` exceeds with probability at most `exceeded`: one bound, or one per hop, to
+    /// be added. `None` when there is no bound.
+    pub fn latency(&self, flow: usize, order: Order, exceeded: f64, step: Step) -> Option<Vec<LatencyBound>> {
+        let queries = match order {
+            Order::AggregateFirst => vec![(self.flows[flow].arrivals.clone(), self.aggregate_first(flow))],
+            Order::Convolution => {
+                let [near, far] = self.hops(flow);
+                vec![(self.flows[flow].arrivals.clone(), near.convolve(&far))]
+            }
+            Order::HopByHop => {
+                let [near, far] = self.hops(flow);
+                let arrivals = &self.flows[flow].arrivals;
+                let departures = arrivals.output(&near);
+                vec![(arrivals.clone(), near), (departures, far)]
+            }
+        };
+        let exceeded = exceeded / queries.len() as f64;
+        let solve = |(arrivals, service)| LatencyQuery { arrivals, service, exceeded, step }.solve();
+        queries.into_iter().map(solve).collect()
+    }
+
+    /// Eq. A.5.
+    fn aggregate_first(&self, flow: usize) -> ServiceProcess {
+        let Flow { from, to, .. } = self.flows[flow];
+        let shared = self.urgent(flow, |other| other.from == from && other.to == to);
+        let leaving = self.urgent(flow, |other| other.from == from && other.to != to);
+        let near = after(&self.first[from], &self.merged(&leaving));
+        let far = after(&self.second[to], &self.crossing(flow));
+        after(&near.convolve(&far), &self.merged(&shared))
+    }
+
+    /// The service left for the flow at each of its queues.
+    fn hops(&self, flow: usize) -> [ServiceProcess; 2] {
+        let Flow { from, to, .. } = self.flows[flow];
+        let near = after(&self.first[from], &self.merged(&self.urgent(flow, |other| other.from == from)));
+        let along = self.urgent(flow, |other| other.from == from && other.to == to);
+        let departures = self.departures(from, &along);
+        let far = after(&after(&self.second[to], &departures), &self.crossing(flow));
+        [near, far]
+    }
+
+    /// Steps 3 and 4: what other queues send to the flow's second queue.
+    fn crossing(&self, flow: usize) -> Option<ArrivalProcess> {
+        let Flow { from, to, .. } = self.flows[flow];
+        let outputs: Vec<ArrivalProcess> = (0..self.first.len())
+            .filter(|&queue| queue != from)
+            .filter_map(|queue| {
+                self.departures(queue, &self.urgent(flow, |other| other.from == queue && other.to == to))
+            })
+            .collect();
+        (!outputs.is_empty()).then(|| aggregate_in_groups(&outputs))
+    }
+
+    /// Lemma 1: what leaves `queue` of the flows `members`, behind everybody as urgent as the last of them.
+    fn departures(&self, queue: usize, members: &[usize]) -> Option<ArrivalProcess> {
+        let last = members.iter().map(|&member| self.flows[member].priority).max()?;
+        let others = |&k: &usize| {
+            let flow = &self.flows[k];
+            flow.from == queue && flow.priority <= last && !members.contains(&k)
+        };
+        let ahead: Vec<usize> = (0..self.flows.len()).filter(others).collect();
+        Some(self.merged(members)?.output(&after(&self.first[queue], &self.merged(&ahead))))
+    }
+
+    /// Other flows of at least the priority of `flow` that `on_path` accepts.
+    fn urgent(&self, flow: usize, on_path: impl Fn(&Flow) -> bool) -> Vec<usize> {
+        let urgent = |&k: &usize| {
+            let other = &self.flows[k];
+            k != flow && other.priority <= self.flows[flow].priority && on_path(other)
+        };
+        (0..self.flows.len()).filter(urgent).collect()
+    }
+
+    fn merged(&self, flows: &[usize]) -> Option<ArrivalProcess> {
+        let processes: Vec<_> = flows.iter().map(|&k| self.flows[k].arrivals.clone()).collect();
+        (!processes.is_empty()).then(|| aggregate_in_groups(&processes))
+    }
+}
+
+/// The service after some traffic, if there is any.
+fn after(service: &ServiceProcess, traffic: &Option<ArrivalProcess>) -> ServiceProcess {
+    traffic.as_ref().map_or_else(|| service.clone(), |arrivals| service.leftover(arrivals))
+}

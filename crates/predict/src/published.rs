@@ -1,0 +1,251 @@
+//! The stochastic predictor as published (thesis chapter 4 and Appendix A), for figures to be comparable.
+//!
+//! Each stage on the path is a queue with a share of what may be exceeded; a workload's arrivals at a stage
+//! are the published fit of a Markov-modulated process ([`workload::mmpp`]) with σ = 0; everybody of the
+//! same or higher priority goes first, also within a priority; dependent groups are merged by the
+//! aggregation algorithm of A.4, with Hölder's weights optimised.
+//!
+//! **Its bounds are exceeded by real traffic**: windows of a second hide shorter bursts, exponential sizes
+//! hide batches, σ = 0 forgets the state that an interval starts in, and arrivals at later stages are taken
+//! as they were at the first. The fit also depends on where windows are cut, by tens of percent. It stands
+//! here to be compared with; nothing should be promised by it.
+
+use crate::{Member, Model, Prediction, Traffic, Undefined};
+use ::model::{PerStage, Stage};
+use calculus::snc::{
+    DependentSum, Grid, MarkovArrivals, MarkovState, Prefactor, RateTable, ServiceProcess, SquareMatrix,
+    Step, TabulatedQueue, sum,
+};
+use units::Nanos;
+use workload::mmpp::{FitOptions, FittedProcess, Fitter};
+
+/// The published procedure and where it is in doubt.
+#[derive(Debug, Clone)]
+pub struct PublishedSnc {
+    /// How what may be exceeded is divided among the stages.
+    pub split: Split,
+    /// Whether a network stage is two links in sequence, the client's and the server's, of equal rate; else
+    /// the server's alone.
+    pub client_link: bool,
+    /// Of the Markov-modulated process.
+    pub fit: FitOptions,
+    /// Where ρ(θ) is tabulated.
+    pub grid: Grid,
+}
+
+/// How ε is divided among the stages that have work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Split {
+    /// Equally, as the union bound asks.
+    Equal,
+    /// ε over the number of stages counted so far: ε, ε/2, …, more than ε in all.
+    Published,
+}
+
+impl Default for PublishedSnc {
+    fn default() -> Self {
+        Self { split: Split::Equal, client_link: false, fit: FitOptions::PUBLISHED, grid: Grid::LATENCIES }
+    }
+}
+
+/// A workload's ρ(θ) by stage; `None` where it has no work.
+#[derive(Debug, Clone)]
+pub struct PublishedSketch {
+    rates: PerStage<Option<RateTable>>,
+    utilisation: PerStage<f64>,
+}
+
+impl PublishedSketch {
+    /// Bytes that it occupies beside its own fields.
+    pub fn heap_bytes(&self) -> usize {
+        let tables = self.rates.iter().filter_map(|(_, table)| table.as_ref());
+        tables.map(|table| table.grid().points * size_of::<f64>()).sum()
+    }
+}
+
+impl PublishedSnc {
+    /// A sketch with windows counted from `silence` before the first request: where they are cut matters.
+    pub fn sketch_after(&self, traffic: &Traffic, silence: Nanos) -> PublishedSketch {
+        let utilisation = traffic.utilisation();
+        let rates = PerStage::from_fn(|stage| {
+            (utilisation[stage] > 0.0).then(|| {
+                let fitted = self.fitted(traffic, stage, silence);
+                let arrivals = fitted.and_then(|process| markov_arrivals(&process));
+                match arrivals {
+                    Some(arrivals) => RateTable::new(self.grid, &arrivals),
+                    None => RateTable::unbounded(self.grid),
+                }
+            })
+        });
+        PublishedSketch { rates, utilisation }
+    }
+
+    /// The published fit of one stage's arrivals, work in seconds.
+    pub fn fitted(&self, traffic: &Traffic, stage: Stage, silence: Nanos) -> Option<FittedProcess> {
+        let mut fitter = Fitter::new(self.fit).from_origin(Nanos::ZERO);
+        for job in traffic.jobs() {
+            fitter.push(job.arrival + silence, job.work[stage].as_secs());
+        }
+        fitter.finish()
+    }
+
+    fn step(&self) -> Step {
+        Step::new(self.fit.step.as_secs()).expect("checked by the fitter")
+    }
+
+    fn service(&self, stage: Stage) -> ServiceProcess {
+        let server = ServiceProcess::constant(stage.name(), 1.0);
+        match stage {
+            Stage::NetworkIn | Stage::NetworkOut if self.client_link => {
+                ServiceProcess::constant("client", 1.0).convolve(&server)
+            }
+            _ => server,
+        }
+    }
+
+    /// What `member` may exceed at each stage.
+    fn exceeded(&self, member: &Member<'_, PublishedSketch>) -> PerStage<f64> {
+        let epsilon = 1.0 - member.percentile.fraction();
+        let stages = member.sketch.rates.iter().filter(|(_, table)| table.is_some()).count();
+        let mut counted = 0;
+        PerStage::from_fn(|stage| {
+            counted += usize::from(member.sketch.rates[stage].is_some());
+            match self.split {
+                Split::Equal => epsilon / stages as f64,
+                Split::Published => epsilon / counted.max(1) as f64,
+            }
+        })
+    }
+}
+
+/// As the published procedure reads a fit: σ = 0. `None` if a state sends more than a request per step.
+pub fn markov_arrivals(fitted: &FittedProcess) -> Option<MarkovArrivals> {
+    let step = fitted.step.as_secs();
+    let state =
+        |s: &workload::mmpp::FittedState| MarkovState { per_step: s.rate * step, mean_work: s.mean_work };
+    let transitions = SquareMatrix::from_fn(fitted.states.len(), |i, j| fitted.states[i].next[j]);
+    let states = fitted.states.iter().map(state).collect();
+    MarkovArrivals::new(states, transitions, step, Prefactor::Dropped).ok()
+}
+
+impl Model for PublishedSnc {
+    type Sketch = PublishedSketch;
+
+    fn name(&self) -> &'static str {
+        "published-snc"
+    }
+
+    fn sketch(&self, traffic: &Traffic) -> PublishedSketch {
+        self.sketch_after(traffic, Nanos::ZERO)
+    }
+
+    fn predict(&self, members: &[Member<'_, PublishedSketch>]) -> Vec<Result<Prediction, Undefined>> {
+        let mut totals = vec![Ok(0.0); members.len()];
+        for stage in Stage::ALL {
+            let service = self.service(stage);
+            let queue = StageQueue::new(members, stage);
+            for (position, total) in totals.iter_mut().enumerate() {
+                let Ok(sum) = *total else { continue };
+                let exceeded = self.exceeded(&members[position])[stage];
+                *total = queue.latency(position, &service, exceeded, self.step()).map(|delay| sum + delay);
+            }
+        }
+        totals.into_iter().map(|total| Ok(Prediction { bound: total?, estimate: None })).collect()
+    }
+}
+
+/// All members at one stage.
+struct StageQueue<'a> {
+    members: &'a [Member<'a, PublishedSketch>],
+    stage: Stage,
+    /// Positions by priority.
+    order: Vec<usize>,
+    /// By position in `order`: the sum of everybody up to the end of the member's priority, itself included.
+    ahead: Vec<usize>,
+    sums: Vec<RateTable>,
+}
+
+impl<'a> StageQueue<'a> {
+    fn new(members: &'a [Member<'a, PublishedSketch>], stage: Stage) -> Self {
+        let mut order: Vec<usize> =
+            (0..members.len()).filter(|&m| members[m].sketch.rates[stage].is_some()).collect();
+        order.sort_by_key(|&m| (members[m].priority[stage], m));
+        let mut queue = Self { members, stage, order, ahead: vec![0; members.len()], sums: Vec::new() };
+        queue.add_up();
+        queue
+    }
+
+    /// One running sum per priority.
+    fn add_up(&mut self) {
+        let mut total: Option<RateTable> = None;
+        for (k, &m) in self.order.iter().enumerate() {
+            let table = self.table(m);
+            match &mut total {
+                Some(sum) => sum.add(table),
+                None => total = Some(table.clone()),
+            }
+            self.ahead[m] = self.sums.len();
+            let next = self.order.get(k + 1).map(|&n| self.members[n].priority[self.stage]);
+            if next != Some(self.members[m].priority[self.stage]) {
+                self.sums.extend(total.clone());
+            }
+        }
+    }
+
+    fn table(&self, member: usize) -> &'a RateTable {
+        self.members[member].sketch.rates[self.stage].as_ref().expect("ordered members have work here")
+    }
+
+    fn latency(
+        &self,
+        member: usize,
+        service: &ServiceProcess,
+        exceeded: f64,
+        step: Step,
+    ) -> Result<f64, Undefined> {
+        let Some(own) = self.members[member].sketch.rates[self.stage].as_ref() else { return Ok(0.0) };
+        let priority = self.members[member].priority[self.stage];
+        let urgent = |&&m: &&usize| self.members[m].priority[self.stage] <= priority;
+        let ahead: Vec<usize> = self.order.iter().take_while(urgent).copied().collect();
+        let utilisation: f64 = ahead.iter().map(|&m| self.members[m].sketch.utilisation[self.stage]).sum();
+        if utilisation >= 1.0 {
+            return Err(Undefined::Overload { stage: self.stage, utilisation });
+        }
+        let others: Vec<usize> = ahead.into_iter().filter(|&m| m != member).collect();
+        let table = self.merged(member, &others);
+        let group = self.members[member].group;
+        let dependent = others.iter().any(|&m| self.members[m].group == group);
+        let queue = TabulatedQueue { own, others: table.as_ref(), dependent, service, step };
+        queue.latency(exceeded).map(|(latency, _)| latency).ok_or(Undefined::NoBound)
+    }
+
+    /// What the others ask together, by the aggregation algorithm of A.4.
+    fn merged(&self, member: usize, others: &[usize]) -> Option<RateTable> {
+        let groups = self.independent_groups(others);
+        match groups.as_slice() {
+            [] => None,
+            [_] => Some(self.sums[self.ahead[member]].without(self.table(member))),
+            many => {
+                let one = |group: &Vec<usize>| sum(group.iter().map(|&m| self.table(m)));
+                let sums: Vec<RateTable> = many.iter().filter_map(one).collect();
+                DependentSum(&sums.iter().collect::<Vec<_>>()).table()
+            }
+        }
+    }
+
+    /// Positions, each in the first group without a member of its own dependency group.
+    fn independent_groups(&self, others: &[usize]) -> Vec<Vec<usize>> {
+        // The k-th member of a dependency group that is met goes into the k-th set.
+        let mut met = std::collections::BTreeMap::<usize, usize>::new();
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        for &m in others {
+            let place = met.entry(self.members[m].group).or_default();
+            match groups.get_mut(*place) {
+                Some(group) => group.push(m),
+                None => groups.push(vec![m]),
+            }
+            *place += 1;
+        }
+        groups
+    }
+}
