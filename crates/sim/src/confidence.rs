@@ -26,20 +26,17 @@ impl fmt::Display for TooFew {
 
 impl std::error::Error for TooFew {}
 
-/// P(Bin(n, p) ≤ k), for p strictly between 0 and 1.
-pub fn binomial_at_most(n: usize, p: f64, k: usize) -> f64 {
-    if k >= n {
-        return 1.0;
-    }
+/// P(Bin(n, p) ≤ k) for k = 0, 1, …, n, for p strictly between 0 and 1.
+pub fn binomial_sums(n: usize, p: f64) -> impl Iterator<Item = f64> {
     let odds = (p / (1.0 - p)).ln();
     // Terms as logarithms: (1 − p)ⁿ underflows long before the sum does.
     let mut term = n as f64 * (-p).ln_1p();
-    let mut sum = term.exp();
-    for i in 0..k {
-        term += ((n - i) as f64 / (i + 1) as f64).ln() + odds;
+    let mut sum = 0.0f64;
+    (0..=n).map(move |k| {
         sum += term.exp();
-    }
-    sum.min(1.0)
+        term += ((n - k) as f64 / (k + 1) as f64).ln() + odds;
+        sum.min(1.0)
+    })
 }
 
 /// The number of values that an upper tolerance limit needs at least: the least n with 1 − βⁿ ≥ γ, n ≥
@@ -68,12 +65,9 @@ pub fn tolerance_rank(n: usize, coverage: f64, confidence: f64) -> Result<usize,
     if n < needed {
         return Err(TooFew { given: n, needed });
     }
-    // From the top: rank m holds with probability P(Bin(n, β) ≤ m − 1) = 1 − P(Bin(n, 1 − β) ≤ n − m).
-    let mut rank = n;
-    while rank > 1 && 1.0 - binomial_at_most(n, 1.0 - coverage, n - rank + 1) >= confidence {
-        rank -= 1;
-    }
-    Ok(rank)
+    // Rank n − s holds with probability P(Bin(n, β) ≤ n − s − 1) = 1 − P(Bin(n, 1 − β) ≤ s).
+    let spare = binomial_sums(n, 1.0 - coverage).skip(1).take_while(|sum| 1.0 - sum >= confidence).count();
+    Ok(n - spare)
 }
 
 /// The order statistics between which the median lies with at least the given confidence: the narrowest pair
@@ -83,17 +77,14 @@ pub fn tolerance_rank(n: usize, coverage: f64, confidence: f64) -> Result<usize,
 /// Unless the confidence is strictly between 0 and 1.
 pub fn median_ranks(n: usize, confidence: f64) -> Result<(usize, usize), TooFew> {
     check(0.5, confidence);
-    // The median is outside when fewer than l values are on one side of it.
-    let outside = |n: usize, l: usize| 2.0 * binomial_at_most(n, 0.5, l - 1);
+    // Rank l misses the median when fewer than l values are on one side of it: 2 P(Bin(n, ½) ≤ l − 1).
     let allowed = 1.0 - confidence;
-    if n == 0 || outside(n, 1) > allowed {
-        // 2·2⁻ⁿ ≤ 1 − γ.
-        let needed = (1..).find(|n| outside(*n, 1) <= allowed).expect("the sum falls with every value");
+    let low = binomial_sums(n, 0.5).take_while(|sum| 2.0 * sum <= allowed).count();
+    if n == 0 || low == 0 {
+        // The widest pair: 2·2⁻ⁿ ≤ 1 − γ.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let needed = (1.0 - allowed.log2()).ceil() as usize;
         return Err(TooFew { given: n, needed });
-    }
-    let mut low = 1;
-    while low < n.div_ceil(2) && outside(n, low + 1) <= allowed {
-        low += 1;
     }
     Ok((low, n + 1 - low))
 }
@@ -101,4 +92,96 @@ pub fn median_ranks(n: usize, confidence: f64) -> Result<(usize, usize), TooFew>
 fn check(coverage: f64, confidence: f64) {
     let inside = |p: f64| p > 0.0 && p < 1.0;
     assert!(inside(coverage) && inside(confidence), "coverage and confidence are strictly between 0 and 1");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::StdRng;
+    use rand::{RngExt as _, SeedableRng as _};
+
+    #[test]
+    fn the_known_sizes() {
+        // 1 − 0.95⁵⁹ = 0.9515 and 1 − 0.95⁵⁸ = 0.9490; 93 for two values above (Wilks).
+        assert_eq!(needed_for_tolerance(0.95, 0.95), 59);
+        assert_eq!(needed_for_tolerance(0.99, 0.99), 459);
+        assert_eq!(needed_for_tolerance(0.5, 0.5), 1);
+        assert_eq!(tolerance_rank(58, 0.95, 0.95), Err(TooFew { given: 58, needed: 59 }));
+        assert_eq!(tolerance_rank(59, 0.95, 0.95), Ok(59));
+        assert_eq!(tolerance_rank(92, 0.95, 0.95), Ok(92));
+        assert_eq!(tolerance_rank(93, 0.95, 0.95), Ok(92));
+        assert_eq!(tolerance_rank(124, 0.95, 0.95), Ok(122));
+    }
+
+    #[test]
+    fn the_known_ranks_of_the_median() {
+        // 2·2⁻⁶ = 0.03125; n = 20: (6, 15) at 95.86 %; n = 10: (2, 9) at 97.85 %.
+        assert_eq!(median_ranks(5, 0.95), Err(TooFew { given: 5, needed: 6 }));
+        assert_eq!(median_ranks(0, 0.95), Err(TooFew { given: 0, needed: 6 }));
+        assert_eq!(median_ranks(6, 0.95), Ok((1, 6)));
+        assert_eq!(median_ranks(10, 0.95), Ok((2, 9)));
+        assert_eq!(median_ranks(20, 0.95), Ok((6, 15)));
+        // One value is never beside itself.
+        assert_eq!(median_ranks(1, 1e-9), Err(TooFew { given: 1, needed: 2 }));
+    }
+
+    #[test]
+    fn sums_agree_with_pascals_triangle() {
+        for n in 1..=60usize {
+            let mut row = vec![1.0f64];
+            for _ in 0..n {
+                row = (0..=row.len())
+                    .map(|i| row.get(i).unwrap_or(&0.0) + i.checked_sub(1).map_or(0.0, |j| row[j]))
+                    .collect();
+            }
+            for p in [0.001, 0.05, 0.5, 0.95] {
+                let mut sum = 0.0;
+                for ((k, ways), got) in row.iter().enumerate().zip(binomial_sums(n, p)) {
+                    let (hits, misses) = (i32::try_from(k).unwrap(), i32::try_from(n - k).unwrap());
+                    sum += ways * f64::powi(p, hits) * f64::powi(1.0 - p, misses);
+                    assert!((got - sum).abs() <= 1e-12, "n {n} p {p} k {k}: {got} instead of {sum}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn large_samples_do_not_underflow() {
+        // The first term is 2⁻¹⁰⁰⁰⁰⁰; the normal approximation is good to a few parts in a thousand here.
+        let half = binomial_sums(100_000, 0.5).nth(50_000).unwrap();
+        assert!((half - 0.5 - 0.5 * 0.002_523).abs() < 1e-5, "{half}");
+        let (low, high) = median_ranks(100_000, 0.95).unwrap();
+        assert!((49_680..49_700).contains(&low) && low + high == 100_001, "{low} {high}");
+    }
+
+    #[test]
+    fn limits_cover_as_often_as_they_say() {
+        let mut random = StdRng::seed_from_u64(11);
+        for (n, coverage, confidence) in
+            [(59, 0.95, 0.95), (93, 0.95, 0.95), (40, 0.8, 0.9), (200, 0.9, 0.99)]
+        {
+            let upper = tolerance_rank(n, coverage, confidence).unwrap();
+            let (low, high) = median_ranks(n, confidence).unwrap();
+            let (mut covered, mut inside) = (0, 0);
+            let runs = 4000;
+            for _ in 0..runs {
+                // The m-th value is at or above x when fewer than m are below.
+                let (mut below_coverage, mut below_half) = (0, 0);
+                for _ in 0..n {
+                    let value = random.random_range(0.0..1.0);
+                    below_coverage += usize::from(value < coverage);
+                    below_half += usize::from(value < 0.5);
+                }
+                covered += usize::from(below_coverage < upper);
+                inside += usize::from((low..high).contains(&below_half));
+            }
+            // Four standard deviations of a frequency below, and not wastefully above: the next rank would fail.
+            let slack = 4.0 * (confidence * (1.0 - confidence) / f64::from(runs)).sqrt();
+            let share = |count: usize| count as f64 / f64::from(runs);
+            assert!(share(covered) >= confidence - slack, "{n}: {}", share(covered));
+            assert!(share(inside) >= confidence - slack, "{n}: {}", share(inside));
+            let next = 1.0 - binomial_sums(n, 1.0 - coverage).nth(n - upper + 1).unwrap();
+            assert!(upper == 1 || next < confidence, "{n}: rank {} would do", upper - 1);
+        }
+    }
 }
