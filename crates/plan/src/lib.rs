@@ -11,18 +11,22 @@ pub mod admission;
 mod advice;
 mod chain;
 mod instance;
+mod limiters;
 mod limits;
 mod lower_bound;
 mod normalise;
 mod placement;
+mod prioritise;
 mod server;
 #[cfg(test)]
 mod testing;
 
 pub use advice::{Change, advise};
 pub use instance::{Class, Instance, InstanceError, OnClass, Workload};
+pub use limiters::limiters;
 pub use limits::{Blocked, Method};
 pub use lower_bound::{LowerBound, lower_bound};
 pub use normalise::Normalisation;
 pub use placement::{Effort, Fleet, Order, Placement, Progress, Refusal, place, place_first_fit};
+pub use prioritise::{LatencyOracle, Prioritisation, Rule, prioritise, prioritise_by};
 pub use server::{Guarantee, Level, Limits, Server, level_bounds, levels};

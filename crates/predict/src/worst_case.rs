@@ -24,8 +24,11 @@
 //! `α(d + J⁺ − J⁻)` there. Work is another thing at every stage, so the curve is that of the later
 //! stages' work. The model tries every division of the path into runs and takes the least.
 //!
-//! **Assumptions.** Preemptive strict priority, first come first served within a priority at every stage; jobs
-//! that take no time at a stage wait for their turn there, too; a job goes to the next stage when it is done.
+//! **Assumptions.** Preemptive strict priority, first come first served within a priority at every stage; a job
+//! goes to the next stage when it is done. Jobs that take no time at a stage may wait there for their turn or
+//! pass at once. Where some jobs of a level could overtake others in that way, runs of several stages give it no
+//! bound, and single stages do.
+//!
 //! [`Passage::Reshaped`] assumes instead that limiters hold each workload to its own curves again before every
 //! stage: then delays of stages add up without growth (thesis Eq. 5.5).
 
@@ -64,6 +67,8 @@ pub struct WorstCaseSketch {
     utilisation: PerStage<f64>,
     /// The shortest time from arrival to stage 0, 1, 2, seconds.
     least_before: [f64; 3],
+    /// Whether some jobs, all jobs have no work at a stage.
+    idle: PerStage<(bool, bool)>,
 }
 
 /// A workload as one run of stages sees it.
@@ -112,6 +117,10 @@ impl Model for WorstCase {
         WorstCaseSketch {
             runs: RUNS.map(|run| run_sketch(traffic, run)),
             utilisation: PerStage::from_fn(|stage| utilisation(traffic, stage)),
+            idle: PerStage::from_fn(|stage| {
+                let idle = |job: &Job| job.work[stage] == Nanos::ZERO;
+                (traffic.jobs().iter().any(idle), traffic.jobs().iter().all(idle))
+            }),
             least_before: [0, 1, 2].map(|stage| seconds(Nanos(least(stage))) * (1.0 - 32.0 * f64::EPSILON)),
         }
     }
@@ -209,11 +218,20 @@ fn run_delays(members: &[Member<'_, WorstCaseSketch>], run: Run, jitter: &[f64])
         let curve = ArrivalCurve::sum(&curves.collect::<Vec<_>>());
         let largest = |k: usize| level.iter().map(|m| of(m).overhang[k]).fold(0.0, f64::max);
         overhang = round_up(overhang + largest(0) + largest(1));
-        let delay = queue.delay(&curve, overhang);
+        let delay =
+            if overtakes(members, &level, run) { f64::INFINITY } else { queue.delay(&curve, overhang) };
         level.iter().for_each(|&m| delays[m] = delay);
         queue.add(&curve, 0.0);
     }
     delays
+}
+
+/// Whether jobs of the level may overtake each other before the last stage of a run, some having no work.
+fn overtakes(members: &[Member<'_, WorstCaseSketch>], level: &[usize], (first, last): Run) -> bool {
+    Stage::ALL[first..last].iter().any(|&stage| {
+        let idle = |m: &usize| members[*m].sketch.idle[stage];
+        level.iter().any(|m| idle(m).0) && !level.iter().all(|m| idle(m).1)
+    })
 }
 
 /// Whether members stand in the same order at all stages of a run.
