@@ -3,7 +3,7 @@
 
 use model::Slo;
 use tailwright_predict::{Path, Traffic, TrafficBuilder};
-use units::Seconds;
+use units::{Nanos, Seconds};
 use workload::device::{NetworkModel, StorageProfile};
 
 /// A workload of the published set.
@@ -14,6 +14,8 @@ pub(crate) struct Real {
     pub(crate) slo: Slo,
     /// On a server with a link of 125 MB/s in each direction.
     pub(crate) traffic: Traffic,
+    /// From the recording's origin to the first request.
+    pub(crate) silence: Nanos,
 }
 
 /// What the requests pass.
@@ -40,13 +42,19 @@ pub(crate) fn published(through: Through) -> Option<Vec<Real>> {
         let fields: Vec<&str> = line.split(',').collect();
         let mut builder = TrafficBuilder::new(&path);
         let requests = trace::open(&folder.join(fields[2]), &trace::OpenOptions::default());
-        requests.expect("part of the set").for_each(|request| builder.push(&request.expect("well formed")));
+        let mut silence = None;
+        for request in requests.expect("part of the set") {
+            let request = request.expect("well formed");
+            silence.get_or_insert(request.arrival);
+            builder.push(&request);
+        }
         let slo =
             Slo::new(fields[3].parse().expect("a percentile"), Seconds(fields[4].parse().expect("seconds")));
         Real {
             name: fields[1].to_owned(),
             slo: slo.expect("a positive latency"),
             traffic: builder.finish().expect("requests in order"),
+            silence: silence.expect("at least one request"),
         }
     };
     Some(text("slos.csv").lines().skip(1).map(read).collect())
