@@ -14,6 +14,7 @@ mod priority;
 mod queue;
 mod service;
 pub mod snc;
+pub mod tail;
 
 pub use arrival::{ArrivalCurve, CurveError, Vertex};
 pub use priority::{PathBound, StageTerm, path_bound, round_up, shaping_delay, stage_delay};

@@ -11,11 +11,13 @@
 mod model;
 mod published;
 mod replayed;
+mod probabilistic;
 mod traffic;
 mod worst_case;
 
 pub use self::model::{Estimate, Member, Model, Prediction, Undefined};
 pub use published::{PublishedSketch, PublishedSnc, Split, markov_arrivals};
 pub use replayed::{Correlated, Replayed, Verdict};
+pub use probabilistic::{Probabilistic, ProbabilisticRefusal, ProbabilisticSketch};
 pub use traffic::{Path, Traffic, TrafficBuilder, TrafficError};
 pub use worst_case::{Passage, WorstCase, WorstCaseSketch};

@@ -9,5 +9,6 @@ pub mod burst;
 pub mod device;
 mod footprint;
 pub mod mmpp;
+pub mod windows;
 
 pub use footprint::{Footprint, FootprintBuilder};

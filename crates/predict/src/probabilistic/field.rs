@@ -1,0 +1,142 @@
+//! Whom a request competes with.
+
+use super::sketch::{Passes, Sketch};
+use crate::{Member, Undefined};
+use ::model::{PerStage, Stage};
+use calculus::tail::{Effort, Grid, Rivals, Source, Sums, Tails};
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// Dependent groups as one source each, by the priority that counts them and by group.
+pub(super) type Groups = BTreeMap<(u32, usize), Source>;
+
+/// The independent sources that a level, or a member of it, competes with.
+pub(super) struct Field<'a> {
+    grid: &'a Grid,
+    same: Vec<Cow<'a, Source>>,
+    higher: Vec<Cow<'a, Source>>,
+    sums: [Sums; 2],
+}
+
+/// How members stand to a tagged one: who is served in turn with it, and who before it.
+struct Standing {
+    /// (index, whether it counts until the tagged request is done).
+    by_group: BTreeMap<usize, Vec<(usize, bool)>>,
+    utilisation: PerStage<f64>,
+}
+
+impl<'a> Field<'a> {
+    /// What member `tagged` competes with, or with `whole_level` a request of any member of its priority,
+    /// each counted once more than it has to be.
+    pub(super) fn new(
+        grid: &'a Grid,
+        members: &[Member<'a, Sketch>],
+        tagged: usize,
+        whole_level: bool,
+        groups: &mut Groups,
+    ) -> Result<Self, Undefined> {
+        let standing = Standing::new(members, tagged, whole_level)?;
+        check_load(members, tagged, whole_level, &standing.utilisation)?;
+        let mut field =
+            Self { grid, same: Vec::new(), higher: Vec::new(), sums: [Sums::none(grid), Sums::none(grid)] };
+        let own_group = (!whole_level).then_some(members[tagged].group);
+        for (group, those) in standing.by_group {
+            match those[..] {
+                _ if own_group == Some(group) => {
+                    for (index, until_done) in those {
+                        field.push(Cow::Owned(members[index].sketch.source.at_its_worst(grid)), until_done);
+                    }
+                }
+                [(index, until_done)] => field.push(Cow::Borrowed(&members[index].sketch.source), until_done),
+                _ => {
+                    let key = (members[tagged].priority[Stage::NetworkIn], group);
+                    let make = || {
+                        let sources: Vec<&Source> =
+                            those.iter().map(|(i, _)| &members[*i].sketch.source).collect();
+                        Source::dependent(grid, &sources)
+                    };
+                    let source = groups.entry(key).or_insert_with(make).clone();
+                    field.push(Cow::Owned(source), those.iter().any(|(_, until_done)| *until_done));
+                }
+            }
+        }
+        Ok(field)
+    }
+
+    fn push(&mut self, source: Cow<'a, Source>, until_done: bool) {
+        self.sums[usize::from(until_done)].add(&source);
+        if until_done { self.higher.push(source) } else { self.same.push(source) }
+    }
+
+    /// The tails of their work for a latency, and what can be asked of them.
+    pub(super) fn tails(&self, latency: f64, effort: Effort) -> Tails {
+        let sources =
+            [&self.same, &self.higher].map(|side| side.iter().map(AsRef::as_ref).collect::<Vec<&Source>>());
+        let rivals = Rivals {
+            grid: self.grid,
+            same: (&sources[0], &self.sums[0]),
+            higher: (&sources[1], &self.sums[1]),
+        };
+        Tails::new(&rivals, latency, effort)
+    }
+}
+
+impl Standing {
+    fn new(members: &[Member<'_, Sketch>], tagged: usize, whole_level: bool) -> Result<Self, Undefined> {
+        let own = &members[tagged];
+        let mut level = Vec::new();
+        let mut those = Vec::new();
+        for (index, member) in members.iter().enumerate() {
+            match order(member, own).ok_or(Undefined::NoBound)? {
+                Ordering::Greater => {}
+                Ordering::Less => those.push((index, true)),
+                Ordering::Equal => {
+                    level.push(member.sketch);
+                    if whole_level || index != tagged {
+                        those.push((index, false));
+                    }
+                }
+            }
+        }
+        let overtaking = can_overtake(&level);
+        let mut standing = Self { by_group: BTreeMap::new(), utilisation: PerStage::default() };
+        for (index, higher) in those {
+            let used = &members[index].sketch.utilisation;
+            standing.utilisation = PerStage::from_fn(|stage| standing.utilisation[stage] + used[stage]);
+            standing.by_group.entry(members[index].group).or_default().push((index, higher || overtaking));
+        }
+        Ok(standing)
+    }
+}
+
+/// How `member` is served with respect to `own`; `None` if that depends on the stage.
+fn order(member: &Member<'_, Sketch>, own: &Member<'_, Sketch>) -> Option<Ordering> {
+    let orders = Stage::ALL.map(|stage| member.priority[stage].cmp(&own.priority[stage]));
+    orders.iter().all(|order| *order == orders[0]).then_some(orders[0])
+}
+
+/// Whether requests of a level may overtake each other: those without work at a stage pass it at once.
+fn can_overtake(level: &[&Sketch]) -> bool {
+    Stage::ALL.iter().any(|stage| {
+        let passes = level.iter().map(|sketch| sketch.passes[*stage]);
+        let mixed = passes.clone().any(|p| p == Passes::Some);
+        mixed || (passes.clone().any(|p| p == Passes::All) && passes.clone().any(|p| p == Passes::None))
+    })
+}
+
+fn check_load(
+    members: &[Member<'_, Sketch>],
+    tagged: usize,
+    whole_level: bool,
+    rivals: &PerStage<f64>,
+) -> Result<(), Undefined> {
+    let own = &members[tagged].sketch.utilisation;
+    for stage in Stage::ALL {
+        let utilisation = rivals[stage] + if whole_level { 0.0 } else { own[stage] };
+        if utilisation >= 1.0 {
+            return Err(Undefined::Overload { stage, utilisation });
+        }
+    }
+    Ok(())
+}

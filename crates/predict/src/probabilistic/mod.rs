@@ -1,0 +1,148 @@
+//! Latencies that a share of a workload's requests does not exceed when groups of workloads are independent.
+//!
+//! # What is promised
+//! Every workload repeats its trace for ever. Independent groups stand at independent, uniformly distributed
+//! places of their traces; members of one group may be aligned in any way. The bound at percentile q is a latency
+//! that at least the share q of a workload's *requests* (not of time: a burst holds many requests in little
+//! time) does not exceed in the long run. No law is fitted, so nothing is promised for traffic that is unlike
+//! the trace; `safety` is a factor on all work for that.
+//!
+//! # Why it holds
+//! 1. *One queue.* A request of priority p arrives at t. Fix the jobs that can delay it: all of priorities before p,
+//!    and those of p that are ahead of it. Suppose it is not done at t + d, and at the last stage that it
+//!    reached let s₃ be the start of the busy period with such jobs that holds t + d. Whoever begins that period
+//!    leaves the stage before at s₃; let s₂ begin the busy period there that holds the moment before s₃, and s₁
+//!    likewise. A tagged request that waits at a stage keeps it busy, so s₁ ≤ t. Through [s₁, t + d] one of
+//!    the stages worked on such jobs all the time, on the first until s₂, on the second until s₃, and a job
+//!    that it worked on arrived after s₁. A job that leaves the first stage before s₂ leaves the second one before
+//!    s₂, too, because that is empty then; so a job is worked on in one of the three intervals only, for at most
+//!    `max w` in all, unless it is partly served at s₂ or s₃ or is the one that begins the next period. Within
+//!    a priority service is in order, so there is at most one of these for each priority and turning point, and
+//!    it adds `min(w₁, w₂)`, `min(w₂, w₃)`, or `w₁ + w₂ + w₃ − max w` if it straddles both. So t + d − s₁ is at most
+//!    the work `max w` of the jobs since s₁ plus, for each stream, the allowance of
+//!    [`workload::windows`]. (That `min(w₁, w₂) + min(w₂, w₃)` suffices is not true: a job with works 5, 1, 5
+//!    alone takes 11.)
+//! 2. *Own and others.* With u = t − s₁: own(u) + same(u) + higher(u + d) ≥ u + d. For any share c of the queue,
+//!    own(u) ≤ X + c·u, where X is what the request finds of its own stream at service rate c; its law over
+//!    requests is exact. What is left is an event of the others alone, who are independent of the request:
+//!    same(u) + higher(u + d) ≥ (1 − c)·u + d − X for some u. [`calculus::tail`] bounds its probability for each
+//!    value of X; the best of several c counts.
+//! 3. *Its own group* may burst whenever it does: others of the group count with the most work that they
+//!    ever ask for in a window.
+//!
+//! # Conditions
+//! Priorities order a member and each other member alike at all stages, else there is no bound. Requests without
+//! work at a stage pass it at once and may overtake others of their priority: where members of a priority
+//! differ in that, they count as if they came before each other, and a workload some of whose requests pass a
+//! stage and some not has no bound.
+//!
+//! # Looseness
+//! A union over time scales counts a burst at every scale at which it shows. That costs more the lower the
+//! percentile and the more members there are. Directions of a link that do not compete count as one queue.
+
+mod field;
+mod queue;
+mod sketch;
+
+pub use queue::Refusal as ProbabilisticRefusal;
+pub use sketch::Sketch as ProbabilisticSketch;
+use sketch::Sketch;
+
+use crate::{Member, Model, Prediction, Traffic, Undefined};
+use calculus::tail::{Effort, Grid, Tails};
+use field::{Field, Groups};
+use sketch::SHARES;
+
+/// Latencies per octave among which the bound is found.
+const STEPS_PER_OCTAVE: i32 = 32;
+/// Octaves of latency, of seconds.
+const OCTAVES: (i32, i32) = (-20, 10);
+/// Of a probability; more than sums of it are off, less than any percentile asks for.
+const ROUNDING: f64 = 1e-12;
+
+/// The model.
+#[derive(Debug, Clone)]
+pub struct Probabilistic {
+    grid: Grid,
+    safety: f64,
+}
+
+impl Default for Probabilistic {
+    fn default() -> Self {
+        Self::with_safety(1.0)
+    }
+}
+
+impl Probabilistic {
+    /// With a factor on all work of all traffic, for traffic that is worse than the trace.
+    ///
+    /// # Panics
+    /// Unless the factor is finite and at least 1.
+    pub fn with_safety(safety: f64) -> Self {
+        assert!(safety.is_finite() && safety >= 1.0, "a factor of at least 1");
+        let points = |from: i32, to: i32, per: i32| {
+            (from * per..=to * per).map(|i| (f64::from(i) / f64::from(per)).exp2()).collect()
+        };
+        // Windows from a microsecond to an hour, exponents from 1/32 s to 1/(0.5 µs).
+        Self { grid: Grid::new(points(-20, 12, 4), points(-5, 21, 2)), safety }
+    }
+
+    fn bound(
+        &self,
+        members: &[Member<'_, Sketch>],
+        tagged: usize,
+        groups: &mut Groups,
+    ) -> Result<Prediction, Undefined> {
+        let own = &members[tagged];
+        let field = Field::new(&self.grid, members, tagged, false, groups)?;
+        if !own.sketch.keeps_order() {
+            return Err(Undefined::NoBound);
+        }
+        let allowed = 1.0 - own.percentile.fraction();
+        let fits = |latency| {
+            exceedance(own.sketch, &field.tails(latency, Effort::Convolution)) <= allowed + ROUNDING
+        };
+        least_latency(fits).map(|bound| Prediction { bound, estimate: None }).ok_or(Undefined::NoBound)
+    }
+}
+
+impl Model for Probabilistic {
+    type Sketch = Sketch;
+
+    fn name(&self) -> &'static str {
+        "probabilistic"
+    }
+
+    fn sketch(&self, traffic: &Traffic) -> Sketch {
+        Sketch::new(&self.grid, self.safety, traffic)
+    }
+
+    fn predict(&self, members: &[Member<'_, Sketch>]) -> Vec<Result<Prediction, Undefined>> {
+        let mut groups = Groups::new();
+        (0..members.len()).map(|tagged| self.bound(members, tagged, &mut groups)).collect()
+    }
+}
+
+/// P(latency > d) is at most this, where `tails` are the others' for d.
+fn exceedance(own: &Sketch, tails: &Tails) -> f64 {
+    let with = |(share, law): (&f64, &Option<Vec<calculus::tail::Atom>>)| {
+        let law = law.as_ref()?;
+        let room = |work: f64| tails.latency() - work;
+        Some(law.iter().map(|a| a.probability * tails.exceedance(1.0 - share, room(a.work))).sum::<f64>())
+    };
+    SHARES.iter().zip(&own.own).filter_map(with).fold(1.0, f64::min)
+}
+
+/// A latency that fits, on a logarithmic ladder, where the next lower rung does not.
+fn least_latency(fits: impl Fn(f64) -> bool) -> Option<f64> {
+    let at = |rung: i32| (f64::from(rung) / f64::from(STEPS_PER_OCTAVE)).exp2();
+    let (mut low, mut high) = (OCTAVES.0 * STEPS_PER_OCTAVE, OCTAVES.1 * STEPS_PER_OCTAVE);
+    if !fits(at(high)) {
+        return None;
+    }
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if fits(at(middle)) { high = middle } else { low = middle }
+    }
+    Some(at(high))
+}

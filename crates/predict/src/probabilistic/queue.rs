@@ -1,0 +1,133 @@
+//! Whether all members keep their latency budgets, without computing their latencies.
+
+use super::field::{Field, Groups};
+use super::sketch::{SHARES, Sketch};
+use super::{Probabilistic, ROUNDING, exceedance};
+use crate::{Member, Undefined};
+use ::model::Stage;
+use calculus::tail::{Effort, Tails};
+use std::collections::BTreeMap;
+
+/// Rooms for which a level's tail is tabulated.
+const ROOMS: usize = 32;
+
+/// Why a set of members is not accepted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Refusal {
+    /// This member may exceed its budget.
+    Exceeded(usize),
+    /// This member has no bound.
+    Undefined(usize, Undefined),
+}
+
+impl Probabilistic {
+    /// Whether every member's bound is at most its budget, seconds: the first member, by priority and then in
+    /// their order, for which it is not. The answer is that of [`predict`](crate::Model::predict) up to the
+    /// rounding of latencies, but members of a priority are first tried together, each counted once more than
+    /// it must be, by moments and then by convolution; only those who fail that are examined alone.
+    ///
+    /// # Panics
+    /// If there is not one budget per member.
+    pub fn accepts(&self, members: &[Member<'_, Sketch>], budgets: &[f64]) -> Result<(), Refusal> {
+        assert_eq!(members.len(), budgets.len(), "one budget per member");
+        let mut levels: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for (index, member) in members.iter().enumerate() {
+            levels.entry(member.priority[Stage::NetworkIn]).or_default().push(index);
+        }
+        let mut groups = Groups::new();
+        for level in levels.into_values() {
+            self.accepts_level(members, budgets, level, &mut groups)?;
+        }
+        Ok(())
+    }
+
+    fn accepts_level(
+        &self,
+        members: &[Member<'_, Sketch>],
+        budgets: &[f64],
+        mut left: Vec<usize>,
+        groups: &mut Groups,
+    ) -> Result<(), Refusal> {
+        if left.len() > 1
+            && let Ok(field) = Field::new(&self.grid, members, left[0], true, groups)
+        {
+            for effort in [Effort::Moments, Effort::Convolution] {
+                left = together(&field, members, budgets, &left, effort);
+            }
+        }
+        for index in left {
+            let field = Field::new(&self.grid, members, index, false, groups);
+            let field = field.map_err(|why| Refusal::Undefined(index, why))?;
+            let own = &members[index];
+            let fits = |effort| exceedance(own.sketch, &field.tails(budgets[index], effort)) <= allowed(own);
+            if !own.sketch.keeps_order() {
+                return Err(Refusal::Undefined(index, Undefined::NoBound));
+            }
+            if !(budgets[index] > 0.0 && (fits(Effort::Moments) || fits(Effort::Convolution))) {
+                return Err(Refusal::Exceeded(index));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn allowed(member: &Member<'_, Sketch>) -> f64 {
+    1.0 - member.percentile.fraction() + ROUNDING
+}
+
+/// Those of a level that are not certain to keep their budgets if each competes with the whole level.
+fn together(
+    field: &Field<'_>,
+    members: &[Member<'_, Sketch>],
+    budgets: &[f64],
+    level: &[usize],
+    effort: Effort,
+) -> Vec<usize> {
+    let alone = |index: usize| members.iter().filter(|m| m.group == members[index].group).count() == 1;
+    let mut failed = Vec::new();
+    let mut table: Option<(f64, Table)> = None;
+    for &index in level {
+        let budget = budgets[index];
+        if !(budget > 0.0 && alone(index) && members[index].sketch.keeps_order()) {
+            failed.push(index);
+            continue;
+        }
+        if table.as_ref().is_none_or(|(latency, _)| *latency != budget) {
+            table = Some((budget, Table::new(&field.tails(budget, effort))));
+        }
+        let (_, table) = table.as_ref().expect("made above");
+        if table.exceedance(members[index].sketch) > allowed(&members[index]) {
+            failed.push(index);
+        }
+    }
+    failed
+}
+
+/// Exceedances of a level by share and room.
+struct Table {
+    latency: f64,
+    rows: Vec<[f64; ROOMS + 1]>,
+}
+
+impl Table {
+    fn new(tails: &Tails) -> Self {
+        let latency = tails.latency();
+        let row = |share: &f64| {
+            std::array::from_fn(|room| tails.exceedance(1.0 - share, latency * room as f64 / ROOMS as f64))
+        };
+        Self { latency, rows: SHARES.iter().map(row).collect() }
+    }
+
+    fn exceedance(&self, own: &Sketch) -> f64 {
+        let with = |(row, law): (&[f64; ROOMS + 1], &Option<Vec<calculus::tail::Atom>>)| {
+            let at = |work: f64| {
+                // `as` saturates at 0, where there is no room.
+                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+                let room = ((self.latency - work) / self.latency * ROOMS as f64) as usize;
+                row[room.min(ROOMS)]
+            };
+            Some(law.as_ref()?.iter().map(|atom| atom.probability * at(atom.work)).sum::<f64>())
+        };
+        self.rows.iter().zip(&own.own).filter_map(with).fold(1.0, f64::min)
+    }
+}

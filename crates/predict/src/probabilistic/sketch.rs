@@ -1,0 +1,81 @@
+use crate::Traffic;
+use ::model::{PerStage, Stage};
+use calculus::tail::{Atom, Grid, Source};
+use units::Nanos;
+use workload::windows::{Law, Stream};
+
+/// Shares of the queue that a request's own stream may be given.
+pub(super) const SHARES: [f64; 10] = [1.0, 0.95, 0.85, 0.7, 0.5, 0.3, 0.15, 0.06, 0.02, 0.005];
+/// Atoms that are kept of a law.
+const ATOMS: usize = 32;
+
+/// What [`Probabilistic`](super::Probabilistic) keeps of a workload.
+#[derive(Debug)]
+pub struct Sketch {
+    /// What others meet of it.
+    pub(super) source: Source,
+    /// For each share, what its requests find of their own stream; `None` where the share is too small.
+    pub(super) own: Vec<Option<Vec<Atom>>>,
+    pub(super) utilisation: PerStage<f64>,
+    pub(super) passes: PerStage<Passes>,
+}
+
+/// Which requests have work at a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Passes {
+    All,
+    None,
+    Some,
+}
+
+impl Sketch {
+    pub(super) fn new(grid: &Grid, safety: f64, traffic: &Traffic) -> Self {
+        let stream = Stream::new(&scaled(traffic, safety), traffic.period());
+        let law = |window: &f64| {
+            let law = stream.work_in_window(nanos_up(window * 1e9));
+            (atoms(&law), atoms(&law.reduced(ATOMS)))
+        };
+        let laws: Vec<_> = grid.windows().iter().map(law).collect();
+        let own = |share| stream.backlog_at_arrivals(share).map(|law| atoms(&law.reduced(ATOMS)));
+        Self {
+            source: Source::new(grid, &laws, stream.rate(), stream.burst()),
+            own: SHARES.iter().map(|share| own(*share)).collect(),
+            utilisation: traffic.utilisation().map(|utilisation| utilisation * safety),
+            passes: PerStage::from_fn(|stage| passes(traffic, stage)),
+        }
+    }
+
+    /// Memory that it occupies.
+    pub fn bytes(&self) -> usize {
+        let own: usize = self.own.iter().flatten().map(|law| size_of_val(&law[..])).sum();
+        size_of::<Self>() + self.source.bytes() + own
+    }
+
+    /// Whether its requests keep their order at every stage, whatever waits there.
+    pub(super) fn keeps_order(&self) -> bool {
+        self.passes.iter().all(|(_, passes)| *passes != Passes::Some)
+    }
+}
+
+fn passes(traffic: &Traffic, stage: Stage) -> Passes {
+    match traffic.jobs().iter().filter(|job| job.work[stage] > Nanos::ZERO).count() {
+        0 => Passes::None,
+        all if all == traffic.jobs().len() => Passes::All,
+        _ => Passes::Some,
+    }
+}
+
+fn scaled(traffic: &Traffic, factor: f64) -> Vec<::model::Job> {
+    let scale = |work: &Nanos| nanos_up(work.0 as f64 * factor);
+    traffic.jobs().iter().map(|job| ::model::Job { work: job.work.map(scale), ..*job }).collect()
+}
+
+fn atoms(law: &Law) -> Vec<Atom> {
+    law.atoms().iter().map(|atom| Atom { work: atom.work, probability: atom.probability }).collect()
+}
+
+/// The next whole nanosecond; saturates.
+fn nanos_up(ns: f64) -> Nanos {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    Nanos(ns.ceil() as u64)
+}

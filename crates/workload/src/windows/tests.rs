@@ -1,0 +1,110 @@
+use super::*;
+use model::PerStage;
+use proptest::prelude::*;
+use units::Nanos;
+
+fn job(at: u64, works: [u64; 3]) -> Job {
+    let mut works = works.into_iter();
+    Job { arrival: Nanos(at), work: PerStage::from_fn(|_| Nanos(works.next().unwrap_or(0))) }
+}
+
+fn any_stream() -> impl Strategy<Value = (Vec<Job>, u64)> {
+    let job_at = (0..60u64, [0..9u64, 0..9u64, 0..9u64]);
+    (prop::collection::vec(job_at, 1..9), 60..90u64).prop_map(|(mut jobs, period)| {
+        jobs.sort_by_key(|job| job.0);
+        (jobs.into_iter().map(|(at, works)| job(at, works)).collect(), period)
+    })
+}
+
+/// Work and allowance of jobs, from the definition.
+fn demand(jobs: &[&Job]) -> u64 {
+    let works: Vec<[u64; 3]> = jobs.iter().map(|job| job.work.map(|w| w.0).into_array()).collect();
+    let most = |of: &dyn Fn(&[u64; 3]) -> u64| works.iter().map(of).max().unwrap_or(0);
+    let largest = |w: &[u64; 3]| *w.iter().max().unwrap();
+    let both = most(&|w| w.iter().sum::<u64>() - largest(w));
+    let apart = most(&|w| w[0].min(w[1])) + most(&|w| w[1].min(w[2]));
+    works.iter().map(largest).sum::<u64>() + both.max(apart)
+}
+
+/// Instants of all rounds that matter with their jobs.
+fn unrolled(jobs: &[Job], period: u64, rounds: u64) -> Vec<(u64, &Job)> {
+    (0..rounds).flat_map(|r| jobs.iter().map(move |job| (job.arrival.0 + r * period, job))).collect()
+}
+
+/// Every value must be within a bin above the true one (exact below 32).
+fn agrees(law: &Law, mut values: Vec<u64>) {
+    values.sort_unstable();
+    let count = values.len() as f64;
+    let mut cumulated = 0.0;
+    for atom in law.atoms() {
+        let reached = values.iter().filter(|v| **v as f64 <= atom.work * 1e9 + 0.5).count() as f64 / count;
+        cumulated += atom.probability;
+        assert!((reached - cumulated).abs() < 1e-9, "{law:?} {values:?}");
+    }
+    assert!((cumulated - 1.0).abs() < 1e-9);
+    assert!((law.max() * 1e9 - values[values.len() - 1] as f64).abs() < 1e-3);
+}
+
+proptest! {
+    #[test]
+    fn a_window_sees_what_counting_sees((jobs, period) in any_stream(), window in 0..200u64) {
+        let stream = Stream::new(&jobs, Nanos(period));
+        let all = unrolled(&jobs, period, 5);
+        let value = |start: u64| {
+            let inside: Vec<&Job> =
+                all.iter().filter(|(at, _)| (start..=start + window).contains(at)).map(|(_, job)| *job).collect();
+            // Whole rounds allow for every job of the trace.
+            demand(&inside)
+        };
+        agrees(&stream.work_in_window(Nanos(window)), (0..period).map(value).collect());
+    }
+
+    #[test]
+    fn a_request_finds_the_worst_window_that_it_ends((jobs, period) in any_stream()) {
+        let stream = Stream::new(&jobs, Nanos(period));
+        let all = unrolled(&jobs, period, 12);
+        prop_assume!(stream.rate() < 0.9);
+        let from = jobs.len() * 11;
+        let value = |end: usize| {
+            let supremum = |start: usize| {
+                let inside: Vec<&Job> = all[start..=end].iter().map(|(_, job)| *job).collect();
+                demand(&inside) as i64 - (all[end].0 - all[start].0) as i64
+            };
+            u64::try_from((0..=end).map(supremum).max().unwrap()).unwrap()
+        };
+        let law = stream.backlog_at_arrivals(1.0).unwrap();
+        let exact: Vec<u64> = (from..from + jobs.len()).map(value).collect();
+        // Rounding up by a billionth reaches the next nanosecond.
+        let exact_tail = |work: f64| exact.iter().filter(|v| **v as f64 >= work).count() as f64 / exact.len() as f64;
+        for atom in law.atoms() {
+            prop_assert!(law.tail(atom.work) >= exact_tail(atom.work * 1e9) - 1e-9);
+            prop_assert!(law.tail(atom.work) <= exact_tail((atom.work * 1e9 - 1.0) * (1.0 - 1.0 / 16.0)) + 1e-9);
+        }
+    }
+
+    #[test]
+    fn no_window_exceeds_burst_and_rate((jobs, period) in any_stream(), window in 0..400u64) {
+        let stream = Stream::new(&jobs, Nanos(period));
+        let most = stream.work_in_window(Nanos(window)).max();
+        prop_assert!(most <= stream.burst() + stream.rate() * ((window + 1) as f64 * 1e-9) * (1.0 + 1e-9) + 1e-15);
+    }
+
+    #[test]
+    fn reduction_dominates(values in prop::collection::vec((1..1000u32, 1..50u32), 1..60), count in 2..20usize) {
+        let mut bins = law::Bins::new();
+        values.iter().for_each(|&(value, weight)| bins.add(value.into(), weight.into()));
+        let law = bins.law();
+        let reduced = law.reduced(count);
+        prop_assert!(reduced.atoms().len() <= count.max(2) && reduced.max() == law.max());
+        for atom in law.atoms() {
+            prop_assert!(reduced.tail(atom.work) >= law.tail(atom.work) - 1e-12);
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_asks_for_more_than_its_share_has_no_backlog_law() {
+    let stream = Stream::new(&[job(0, [5, 0, 0])], Nanos(10));
+    assert!(stream.backlog_at_arrivals(0.4).is_none());
+    assert_eq!(stream.backlog_at_arrivals(0.5).unwrap().atoms().len(), 1);
+}
