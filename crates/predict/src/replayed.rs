@@ -161,6 +161,10 @@ impl Model for Replayed {
         Recording::new(traffic.jobs(), traffic.period()).ok()
     }
 
+    fn all_within(&self, members: Members<'_, '_>, limits: &[f64]) -> bool {
+        self.fits(members, limits) == Verdict::Fits
+    }
+
     fn predict(&self, members: Members<'_, '_>) -> Vec<Result<Prediction, Undefined>> {
         self.over(members, &self.family().collect::<Vec<_>>(), |values| {
             let mut sorted = values.to_vec();

@@ -52,18 +52,24 @@ impl<S> ServerView<'_, S> {
         (0.0..=self.allowed(member)).contains(&latency)
     }
 
-    /// Numbers for the members' groups from 0 in order of appearance, one for each independent member.
+    /// A number for each member's group. It depends on the group's number alone, and on the name of an
+    /// independent member: whoever comes or goes, a model that draws random numbers by group draws the same.
     pub fn groups(&self) -> Vec<usize> {
-        let mut known = std::collections::BTreeMap::new();
-        let mut next = 0;
-        let mut fresh = || {
-            next += 1;
-            next - 1
-        };
         let number = |member: &&Applicant<S>| match member.group {
-            Some(group) => *known.entry(group).or_insert_with(&mut fresh),
-            None => fresh(),
+            Some(group) => fold(group.to_le_bytes()),
+            None => fold(b"independent:".iter().copied().chain(member.name.bytes())),
         };
         self.members.iter().map(number).collect()
     }
+}
+
+/// FNV-1a: the same on every machine of the same width, and different for different bytes in all but one of
+/// 2^64 pairs. Two that were not would be taken for dependent, which is the safe side.
+fn fold(bytes: impl IntoIterator<Item = u8>) -> usize {
+    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, step);
+    // Narrower machines have fewer groups.
+    #[allow(clippy::cast_possible_truncation)]
+    let number = hash as usize;
+    number
 }

@@ -85,15 +85,23 @@ impl<P: Procedure> Desk<P> {
         for number in 0..self.slots.len() {
             match self.try_server(number, &newcomers) {
                 Ok(priorities) => {
-                    self.places.extend(newcomers.iter().map(|n| (n.name.clone(), number)));
-                    self.slots[number].priorities = priorities;
-                    self.slots[number].members.extend(newcomers);
+                    self.place(number, newcomers, priorities);
                     return Ok(number);
                 }
                 Err(breach) => breaches.push(breach),
             }
         }
         Err(Refusal::NoRoom(breaches))
+    }
+
+    /// As [`Self::arrive`] without the reason of a refusal, which may cost more than the decision. A name in use
+    /// is refused like any other.
+    pub fn admit(&mut self, newcomers: Vec<Applicant<P::Sketch>>) -> Option<usize> {
+        self.check_names(&newcomers).ok()?;
+        let number_of = |number| Some((number, self.quick(number, &newcomers)?));
+        let (number, priorities) = (0..self.slots.len()).find_map(number_of)?;
+        self.place(number, newcomers, priorities);
+        Some(number)
     }
 
     /// Lets a workload go; `None` when it is not there. The others keep their server. Priorities are those
@@ -126,6 +134,11 @@ impl<P: Procedure> Desk<P> {
         })
     }
 
+    /// By what it decides.
+    pub fn procedure(&self) -> &P {
+        &self.procedure
+    }
+
     /// How many workloads are there.
     pub fn len(&self) -> usize {
         self.places.len()
@@ -146,7 +159,21 @@ impl<P: Procedure> Desk<P> {
         }
     }
 
-    /// The priorities under which the newcomers fit on a server.
+    fn place(&mut self, number: usize, newcomers: Vec<Applicant<P::Sketch>>, priorities: Vec<Priority>) {
+        self.places.extend(newcomers.iter().map(|n| (n.name.clone(), number)));
+        self.slots[number].priorities = priorities;
+        self.slots[number].members.extend(newcomers);
+    }
+
+    /// The priorities under which the newcomers certainly fit on a server.
+    fn quick(&self, number: usize, newcomers: &[Applicant<P::Sketch>]) -> Option<Vec<Priority>> {
+        let members: Vec<_> = self.slots[number].members.iter().chain(newcomers).collect();
+        let server = view(&self.host, &members);
+        let priorities = self.procedure.priorities(&server);
+        self.procedure.fits(&server, &priorities).then_some(priorities)
+    }
+
+    /// The priorities under which the newcomers fit on a server, or who breaks.
     fn try_server(&self, number: usize, newcomers: &[Applicant<P::Sketch>]) -> Result<Vec<Priority>, Breach> {
         let members: Vec<_> = self.slots[number].members.iter().chain(newcomers).collect();
         let server = view(&self.host, &members);

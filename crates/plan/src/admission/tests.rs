@@ -71,12 +71,17 @@ fn a_tighter_slo_is_a_higher_priority_and_equal_ones_share_it() {
 }
 
 #[test]
-fn groups_are_numbered_by_appearance_and_independent_members_alone() {
-    let all =
-        [Some(7), None, Some(3), Some(7), None].map(|g| Applicant { group: g, ..applicant("", 1.0, ()) });
+fn groups_are_those_of_the_applicants_whoever_else_is_there() {
+    let groups = [Some(7), None, Some(3), Some(7), None];
+    let all: Vec<_> =
+        (0..5).map(|i| Applicant { group: groups[i], ..applicant(&i.to_string(), 1.0, ()) }).collect();
     let members: Vec<_> = all.iter().collect();
-    let server = ServerView { members: &members, base_latency: 0.0, slo_factor: 1.0 };
-    assert_eq!(server.groups(), [0, 1, 2, 0, 3]);
+    let numbers =
+        |members: &[&Applicant<()>]| ServerView { members, base_latency: 0.0, slo_factor: 1.0 }.groups();
+    let five = numbers(&members);
+    let distinct: std::collections::BTreeSet<_> = five.iter().collect();
+    assert_eq!((five[0], distinct.len()), (five[3], 4));
+    assert_eq!(numbers(&members[2..]), five[2..]);
 }
 
 #[test]

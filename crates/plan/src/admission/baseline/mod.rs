@@ -9,6 +9,8 @@ mod demand;
 mod qjump;
 mod silo;
 mod silo_plus;
+#[cfg(test)]
+mod tests;
 
 pub use demand::Demand;
 pub use qjump::{Levels, QJump};

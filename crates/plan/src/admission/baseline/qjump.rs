@@ -39,7 +39,7 @@ pub struct QJump {
 }
 
 impl QJump {
-    fn throughputs(&self, workloads: usize) -> Vec<f64> {
+    pub(super) fn throughputs(&self, workloads: usize) -> Vec<f64> {
         let n = workloads as f64;
         match &self.levels {
             Levels::Fixed(throughputs) => throughputs.clone(),

@@ -38,7 +38,7 @@ pub struct Trial {
     pub bandwidth: PerStage<f64>,
     /// Latency in the own limiters at the SLO's percentile, seconds.
     pub shaping: f64,
-    uses_storage: bool,
+    pub(super) uses_storage: bool,
 }
 
 impl Trial {

@@ -1,0 +1,335 @@
+//! Do bounds hold? Random mixes of the published traces are replayed, and what each workload sees is held
+//! against what each model promised from the first halves.
+//!
+//! A mix has 2–32 different traces. Each workload draws an SLO from {10, 20, 50, 100} ms (thesis §4.3.3), which
+//! sets its priority, and a percentile from {90, 99, 99.9}. The stages are slowed by a factor drawn among those
+//! that leave the busiest stage of both halves below 80 %, so that mixes of all loads occur. The first
+//! halves are replayed in random alignments ("fitted"), then the second halves ("unseen"). Judged is each
+//! workload's percentile in each alignment ("each"; the worst case promises that none exceeds it, replay that at
+//! most one in twenty does) and over all alignments together ("pooled"; what probabilistic models promise).
+//! Replay, which takes longest, is asked about every fourth mix.
+//!
+//! `cargo bench -p tailwright-plan --bench violations` takes some seconds; `-- --full` has 1000 mixes on a link
+//! and on a server; `-- --mixes N` as many as asked; `-- --seed N`; `-- --worst` prints the mixes with the
+//! largest excess of each model.
+
+mod support;
+
+use model::PerStage;
+use predict::{Prediction, PublishedSnc, Replayed, Traffic, Undefined, WorstCase};
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom as _;
+use rand::{RngExt as _, SeedableRng as _};
+use sim::{Alignment, Observer, Percentiles, Recording, Replay, Service, Stream, System};
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+use support::{Part, Predictor, Sketched, Through, asked, number_after, quantile, sorted};
+use units::{Nanos, Percentile};
+
+/// How much slower the stages may be.
+const FACTORS: [f64; 5] = [1.0, 2.0, 4.0, 8.0, 16.0];
+/// The busiest stage of a mix stays below.
+const HIGHEST_LOAD: f64 = 0.8;
+/// Alignments that a mix is judged by, of a family that no model knows.
+const ALIGNMENTS: usize = 5;
+const JUDGE: u64 = 0x6a75_6467_65;
+const PERCENTILES: [f64; 3] = [90.0, 99.0, 99.9];
+/// SLOs of thesis §4.3.3 in ms: their position is the priority.
+const SLOS: [u32; 4] = [10, 20, 50, 100];
+
+fn main() {
+    let full = asked("--full");
+    let mixes = number_after("--mixes").unwrap_or(if full { 1000 } else { 24 });
+    let seed = number_after("--seed").unwrap_or(1) as u64;
+    for through in [Through::Link, Through::Server] {
+        let Some(traces) = support::traces(through) else { return };
+        println!("{through:?}, {mixes} mixes, seed {seed}");
+        Experiment::new(&traces).run(mixes, seed);
+    }
+}
+
+/// Sources are trace × factor: source = factor · traces + trace.
+struct Experiment {
+    traces: usize,
+    halves: [Vec<Traffic>; 2],
+    recordings: [Vec<Recording>; 2],
+    models: Vec<Tally>,
+}
+
+/// A model and what became of its promises.
+struct Tally {
+    model: Box<dyn Predictor>,
+    /// Asked about one mix in so many.
+    every: usize,
+    asked: usize,
+    time: Duration,
+    cases: Vec<Case>,
+    undefined: usize,
+}
+
+/// A workload in a mix.
+struct Case {
+    mix: usize,
+    member: usize,
+    percentile: Percentile,
+    bound: f64,
+    /// Fitted, then unseen.
+    seen: [Seen; 2],
+}
+
+/// What it saw, seconds.
+#[derive(Clone)]
+struct Seen {
+    pooled: f64,
+    each: Vec<f64>,
+}
+
+/// The models, and how many mixes pass for each one that a model is asked about.
+fn models(first: &[Traffic]) -> Vec<(Box<dyn Predictor>, usize)> {
+    vec![
+        (Sketched::over(WorstCase::default(), first), 1),
+        (Sketched::over(PublishedSnc::default(), first), 1),
+        (Sketched::over(Replayed::default(), first), 4),
+    ]
+}
+
+impl Experiment {
+    fn new(traces: &[Traffic]) -> Self {
+        let half = |which: usize| -> Vec<Traffic> {
+            let part = |t: &Traffic| t.halves().expect("both halves have requests")[which].clone();
+            let slow = |factor| traces.iter().map(move |t| support::slower(&part(t), factor));
+            FACTORS.into_iter().flat_map(slow).collect()
+        };
+        let halves = [half(0), half(1)];
+        let record = |t: &Traffic| Recording::new(t.jobs(), t.period()).expect("minutes, not years");
+        let recordings = [0, 1].map(|h| halves[h].iter().map(record).collect());
+        let tally = |(model, every)| Tally {
+            model,
+            every,
+            time: Duration::ZERO,
+            asked: 0,
+            cases: Vec::new(),
+            undefined: 0,
+        };
+        let start = Instant::now();
+        let models = models(&halves[0]).into_iter().map(tally).collect();
+        println!(
+            "{} sources sketched by all models in {:.1} s",
+            halves[0].len(),
+            start.elapsed().as_secs_f64()
+        );
+        Self { traces: traces.len(), halves, recordings, models }
+    }
+
+    fn run(&mut self, mixes: usize, seed: u64) {
+        let report_after = mixes.div_ceil(4);
+        for number in 0..mixes {
+            let mix = self.draw(seed, number);
+            let seen = [0, 1].map(|half| self.replay(half, &mix));
+            self.ask(number, &mix, &seen);
+            if (number + 1) % report_after == 0 || number + 1 == mixes {
+                self.report(number + 1);
+            }
+        }
+        if asked("--worst") {
+            self.print_worst(seed);
+        }
+    }
+
+    /// The mix of this number.
+    fn draw(&self, seed: u64, number: usize) -> Vec<Part> {
+        let mut random = StdRng::seed_from_u64(seed.wrapping_mul(1_000_003) + number as u64);
+        let mut chosen: Vec<usize> = (0..self.traces).collect();
+        chosen.shuffle(&mut random);
+        chosen.truncate(random.random_range(2..=32));
+        let load = |factor: usize| {
+            let of = |half: &Vec<Traffic>| {
+                support::busiest(chosen.iter().map(|t| &half[factor * self.traces + t]))
+            };
+            self.halves.iter().map(of).fold(0.0, f64::max)
+        };
+        let stable: Vec<usize> = (0..FACTORS.len()).filter(|&f| f == 0 || load(f) < HIGHEST_LOAD).collect();
+        let factor = stable[random.random_range(0..stable.len())];
+        let mut part = |trace: usize| Part {
+            source: factor * self.traces + trace,
+            level: random.random_range(0..SLOS.len() as u32),
+            group: trace,
+            percentile: Percentile::new(PERCENTILES[random.random_range(0..3)]).expect("a percentile"),
+        };
+        chosen.iter().map(|&trace| part(trace)).collect()
+    }
+
+    /// What everybody sees in the random alignments of a half.
+    fn replay(&self, half: usize, mix: &[Part]) -> Vec<Seen> {
+        let stream = |part: &Part| Stream {
+            recording: &self.recordings[half][part.source],
+            priority: PerStage::from_fn(|_| part.level),
+            group: part.group,
+        };
+        let system = System::new(mix.iter().map(stream).collect()).expect("below 80 % load");
+        let percentiles: Vec<Percentile> = mix.iter().map(|part| part.percentile).collect();
+        let mut replay = Replay::new(&system, Service::Preemptive);
+        let shifts: Vec<_> = Alignment::random(JUDGE, ALIGNMENTS).map(|a| a.shifts(&system)).collect();
+        let counts: Vec<Vec<usize>> = shifts.iter().map(|shifts| replay.counts(shifts)).collect();
+        let total: Vec<usize> = (0..mix.len()).map(|i| counts.iter().map(|c| c[i]).sum()).collect();
+        let mut both = Both::default();
+        both.pooled.reset(&total, &percentiles);
+        let mut each = vec![Vec::new(); mix.len()];
+        for (shifts, counts) in shifts.iter().zip(&counts) {
+            both.one.reset(counts, &percentiles);
+            replay.run(shifts, &mut both);
+            let values = both.one.take().into_iter().map(|v| v.map_or(f64::NAN, Nanos::as_secs));
+            each.iter_mut().zip(values).for_each(|(each, value)| each.push(value));
+        }
+        let pooled = both.pooled.take().into_iter().map(|v| v.map_or(f64::NAN, Nanos::as_secs));
+        pooled.zip(each).map(|(pooled, each)| Seen { pooled, each }).collect()
+    }
+
+    fn ask(&mut self, number: usize, mix: &[Part], seen: &[Vec<Seen>; 2]) {
+        for tally in self.models.iter_mut().filter(|tally| number % tally.every == 0) {
+            tally.asked += 1;
+            let start = Instant::now();
+            let answers = tally.model.predict(mix);
+            tally.time += start.elapsed();
+            for (member, answer) in answers.into_iter().enumerate() {
+                let seen = [0, 1].map(|half: usize| seen[half][member].clone());
+                tally.take(number, member, mix[member].percentile, answer, seen);
+            }
+        }
+    }
+
+    fn report(&self, mixes: usize) {
+        println!(
+            "\nafter {mixes} mixes, {ALIGNMENTS} alignments of each half\n{:16} {:>6} {:>7} {:>9} | {:>23} | {:>23} | {:>22} | {:>8} {:>8} {:>8}",
+            "",
+            "",
+            "",
+            "",
+            "fitted: exceeded",
+            "unseen: exceeded",
+            "bound / fitted replay",
+            "factor",
+            "margin",
+            "time"
+        );
+        println!(
+            "{:16} {:>6} {:>7} {:>9} | {:>7} {:>7} {:>7} | {:>7} {:>7} {:>7} | {:>6} {:>6} {:>8} | {:>8} {:>8} {:>8}",
+            "model",
+            "",
+            "cases",
+            "undefined",
+            "pooled",
+            "each",
+            "worst",
+            "pooled",
+            "each",
+            "worst",
+            "p10",
+            "median",
+            "p90",
+            "for 99.9",
+            "for all",
+            "per mix"
+        );
+        for tally in &self.models {
+            tally.print(None);
+        }
+        for percentile in PERCENTILES {
+            for tally in &self.models {
+                tally.print(Percentile::new(percentile));
+            }
+        }
+    }
+
+    fn print_worst(&self, seed: u64) {
+        for tally in &self.models {
+            for half in [0, 1] {
+                let excess = |c: &Case| c.seen[half].pooled / c.bound;
+                let Some(worst) = tally.cases.iter().max_by(|a, b| excess(a).total_cmp(&excess(b))) else {
+                    continue;
+                };
+                println!(
+                    "\n{}: largest excess on half {half}: {:.3}, member {} at {}: bound {:.6} s, seen {:.6} s in seed {seed}, mix {}:\n{:?}",
+                    tally.model.name(),
+                    excess(worst),
+                    worst.member,
+                    worst.percentile,
+                    worst.bound,
+                    worst.seen[half].pooled,
+                    worst.mix,
+                    self.draw(seed, worst.mix)
+                );
+            }
+        }
+    }
+}
+
+impl Tally {
+    fn take(
+        &mut self,
+        mix: usize,
+        member: usize,
+        percentile: Percentile,
+        answer: Result<Prediction, Undefined>,
+        seen: [Seen; 2],
+    ) {
+        match answer {
+            Ok(prediction) => {
+                assert!(prediction.bound >= 0.0, "a bound is a number");
+                self.cases.push(Case { mix, member, percentile, bound: prediction.bound, seen });
+            }
+            Err(_) => self.undefined += 1,
+        }
+    }
+
+    /// Of one percentile, or of all.
+    fn print(&self, percentile: Option<Percentile>) {
+        let cases: Vec<&Case> =
+            self.cases.iter().filter(|c| percentile.is_none_or(|p| p == c.percentile)).collect();
+        let pooled = |half: usize| sorted(cases.iter().map(|c| c.seen[half].pooled / c.bound));
+        let each = |half: usize| {
+            sorted(cases.iter().flat_map(|c| c.seen[half].each.iter().map(|seen| seen / c.bound)))
+        };
+        let share = |excess: &[f64]| {
+            let above = excess.len() - excess.partition_point(|&e| e <= 1.0);
+            format!("{:.2}%", 100.0 * above as f64 / excess.len().max(1) as f64)
+        };
+        let worst = |excess: &[f64]| format!("{:.3}", excess.last().copied().unwrap_or(f64::NAN));
+        let halves = [0, 1].map(|half: usize| {
+            let (pooled, each) = (pooled(half), each(half));
+            format!("{:>7} {:>7} {:>7}", share(&pooled), share(&each), worst(&each))
+        });
+        let ratio = sorted(cases.iter().map(|c| c.bound / c.seen[0].pooled));
+        let unseen = each(1);
+        let ratios = [0.1, 0.5, 0.9].map(|part| quantile(&ratio, part));
+        println!(
+            "{:16} {:>6} {:>7} {:>9} | {} | {} | {:>6.2} {:>6.2} {:>8.2} | {:>8.3} {:>8} {:>6.1} ms",
+            self.model.name(),
+            percentile.map_or("all".into(), |p| format!("p{}", p.percent())),
+            cases.len(),
+            if percentile.is_none() { self.undefined.to_string() } else { String::new() },
+            halves[0],
+            halves[1],
+            ratios[0],
+            ratios[1],
+            ratios[2],
+            quantile(&unseen, 0.999),
+            worst(&unseen),
+            self.time.as_secs_f64() * 1e3 / self.asked.max(1) as f64
+        );
+    }
+}
+
+/// Percentiles of one alignment and of all.
+#[derive(Default)]
+struct Both {
+    one: Percentiles,
+    pooled: Percentiles,
+}
+
+impl Observer for Both {
+    fn latency(&mut self, stream: usize, latency: Nanos) -> ControlFlow<()> {
+        let _ = self.one.latency(stream, latency);
+        self.pooled.latency(stream, latency)
+    }
+}
