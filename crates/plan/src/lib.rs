@@ -15,6 +15,7 @@ mod limiters;
 mod limits;
 mod lower_bound;
 mod normalise;
+pub mod packing;
 mod placement;
 mod prioritise;
 mod server;

@@ -1,0 +1,108 @@
+//! Few servers by a procedure that is simple enough to know the least number.
+
+use model::{PerStage, Slo};
+use predict::Undefined;
+use proptest::prelude::*;
+use std::sync::Arc;
+use tailwright_plan::admission::{Applicant, Host, Priority, Procedure, ServerView};
+use tailwright_plan::packing::{Packing, pack};
+
+/// Everybody's latency is the load of the server.
+#[derive(Clone)]
+struct Load;
+
+impl Procedure for Load {
+    type Sketch = f64;
+
+    fn name(&self) -> &'static str {
+        "load"
+    }
+
+    fn priorities(&self, server: &ServerView<'_, f64>) -> Vec<Priority> {
+        vec![PerStage::from_fn(|_| 0); server.members.len()]
+    }
+
+    fn latencies(&self, server: &ServerView<'_, f64>, _: &[Priority]) -> Vec<Result<f64, Undefined>> {
+        let load = server.members.iter().map(|member| *member.sketch).sum();
+        vec![Ok(load); server.members.len()]
+    }
+}
+
+fn packed(loads: &[f64], slos: &[f64], servers: usize) -> Packing {
+    let slo = |latency: f64| format!("99% < {latency}s").parse::<Slo>().expect("an SLO");
+    let applicant = |(i, &load): (usize, &f64)| Applicant {
+        name: format!("w{i}"),
+        slo: slo(slos[i % slos.len()]),
+        group: None,
+        sketch: Arc::new(load),
+    };
+    let applicants: Vec<_> = loads.iter().enumerate().map(applicant).collect();
+    let by_stage: Vec<_> = loads.iter().map(|&load| PerStage::from_fn(|_| load)).collect();
+    let host = Host { servers, base_latency: 0.0, slo_factor: 1.0 };
+    pack(&Load, host, &applicants, &by_stage, &mut |_| {})
+}
+
+/// The least number of servers of capacity 1, by trying everything.
+fn least(loads: &[f64], used: &[f64]) -> usize {
+    let Some((first, rest)) = loads.split_first() else { return used.len() };
+    let with = |server: usize| {
+        let mut used = used.to_vec();
+        used.resize(used.len().max(server + 1), 0.0);
+        used[server] += first;
+        (used[server] <= 1.0).then(|| least(rest, &used))
+    };
+    (0..=used.len()).filter_map(with).min().expect("an empty server is large enough")
+}
+
+#[test]
+fn an_even_spread_is_found_with_few_questions() {
+    let loads = vec![0.25; 400];
+    let packing = packed(&loads, &[1.0], 1000);
+    assert_eq!((packing.servers.len(), packing.lower_bound, packing.refused.len()), (100, 100, 0));
+    assert!(packing.asked <= 200, "{} questions", packing.asked);
+}
+
+#[test]
+fn who_does_not_fit_is_refused_with_a_reason() {
+    let packing = packed(&[0.6, 0.6, 0.6, 0.3], &[1.0], 2);
+    assert_eq!(packing.servers, [vec![0, 3], vec![1]]);
+    assert_eq!(packing.refused.len(), 1);
+    let (refused, why) = &packing.refused[0];
+    assert!(*refused == 2 && why.to_string().contains("w2"), "{why}");
+    assert_eq!(packed(&[], &[1.0], 2).servers.len(), 0);
+    assert_eq!(packed(&[2.0], &[1.0], 5).refused.len(), 1);
+}
+
+proptest! {
+    #[test]
+    fn packings_are_valid_and_near_the_least(loads in prop::collection::vec(0.05..0.8f64, 1..9), servers in 1..10usize) {
+        let packing = packed(&loads, &[1.0], servers);
+        let mut seen: Vec<usize> = packing.servers.concat();
+        seen.extend(packing.refused.iter().map(|(applicant, _)| *applicant));
+        seen.sort_unstable();
+        prop_assert_eq!(seen, (0..loads.len()).collect::<Vec<_>>());
+        for members in &packing.servers {
+            prop_assert!(!members.is_empty() && members.iter().map(|&m| loads[m]).sum::<f64>() <= 1.0);
+        }
+        let least = least(&loads, &[]);
+        if packing.refused.is_empty() {
+            prop_assert!(packing.lower_bound <= least && least <= packing.servers.len());
+            // First fit decreasing needs at most 11/9 of the least and 2/3 more (Dósa 2007).
+            prop_assert!(9 * packing.servers.len() <= 11 * least + 6, "{} against {least}", packing.servers.len());
+        } else {
+            prop_assert!(servers < 2 * least);
+        }
+    }
+
+    /// SLOs differ: nobody with a tight one is on a server that is too full for it.
+    #[test]
+    fn everybody_keeps_its_slo(loads in prop::collection::vec(0.01..0.4f64, 1..30)) {
+        let slos = [0.5, 1.0, 2.0];
+        let packing = packed(&loads, &slos, 30);
+        prop_assert!(packing.refused.is_empty());
+        for members in &packing.servers {
+            let load: f64 = members.iter().map(|&m| loads[m]).sum();
+            prop_assert!(members.iter().all(|m| load <= slos[m % slos.len()]));
+        }
+    }
+}
