@@ -42,6 +42,9 @@ pub struct PolicyWorkload {
     pub server: Option<String>,
     /// Strict priority, when admitted: 0 is served first.
     pub priority: Option<u32>,
+    /// By stage in path order, where stages differ; `priority` is that of the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority_by_stage: Option<[u32; 3]>,
     /// What was asked for.
     pub slo: Slo,
     /// The SLO's percentile, 0–100.

@@ -50,6 +50,15 @@ pub struct Prediction {
     pub estimate: Option<Estimate>,
 }
 
+impl Prediction {
+    /// The same with `base` seconds added: a part of the latency that the model does not know.
+    #[must_use]
+    pub fn later_by(self, base: f64) -> Self {
+        let later = |e: Estimate| Estimate { low: e.low + base, latency: e.latency + base };
+        Self { bound: self.bound + base, estimate: self.estimate.map(later) }
+    }
+}
+
 /// An estimate and how sure it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {

@@ -6,6 +6,7 @@ mod files;
 mod input;
 mod output;
 mod planning;
+mod predicting;
 mod report;
 mod terminal;
 mod verb;
@@ -29,6 +30,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Plan(verb::plan::PlanArgs),
+    Admit(verb::admit::AdmitArgs),
+    Bound(verb::bound::BoundArgs),
     Explain(verb::explain::ExplainArgs),
     Demo(verb::demo::DemoArgs),
     Profile(verb::profile::ProfileArgs),
@@ -39,6 +42,8 @@ enum Verb {
 fn run(cli: Cli) -> Result<Answer, Failure> {
     match cli.verb {
         Verb::Plan(args) => verb::plan::run(&args),
+        Verb::Admit(args) => verb::admit::run(&args),
+        Verb::Bound(args) => verb::bound::run(&args),
         Verb::Explain(args) => verb::explain::run(&args),
         Verb::Demo(args) => verb::demo::run(&args),
         Verb::Profile(args) => verb::profile::run(&args),

@@ -1,4 +1,4 @@
-//! `cluster.toml`, the form in which people describe a cluster.
+//! `cluster.toml`, the form in which people describe a cluster; `.json` has the same fields for programs.
 
 use super::read_text;
 use crate::failure::Failure;
@@ -8,8 +8,14 @@ use std::path::Path;
 /// Reads a cluster file; paths in the result are relative to the working directory.
 pub(super) fn read(path: &Path) -> Result<Cluster, Failure> {
     let text = read_text(path, "cluster description")?;
-    let mut cluster: Cluster = toml::from_str(&text).map_err(|error| {
-        Failure::bad_input(format_args!("{}: {}", path.display(), error.to_string().trim_end()))
+    let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    let cluster: Result<Cluster, String> = if is_json {
+        serde_json::from_str(&text).map_err(|error| error.to_string())
+    } else {
+        toml::from_str(&text).map_err(|error| error.to_string())
+    };
+    let mut cluster = cluster.map_err(|error| {
+        Failure::bad_input(format_args!("{}: {}", path.display(), error.trim_end()))
             .hint("`tailwright plan --help` shows a cluster file")
     })?;
     let folder = path.parent().unwrap_or(Path::new(""));

@@ -2,12 +2,10 @@
 
 use super::Problem;
 use super::cache::{Cache, Entry, key};
+use super::parallel::in_parallel;
 use crate::failure::Failure;
-use crate::terminal;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use units::Seconds;
 use workload::device::{NetworkModel, StorageProfile};
@@ -47,7 +45,7 @@ pub(crate) fn characterise(problem: &Problem) -> Result<Footprints, Failure> {
     let start = Instant::now();
     let (jobs, index) = jobs(problem);
     let cache = if problem.cached { Cache::of_user() } else { Cache::off() };
-    let outcomes = run(problem, &jobs, &cache)?;
+    let outcomes = in_parallel(&jobs, |job| job.run(problem, &cache))?;
     let elapsed = start.elapsed();
     report(&jobs, &outcomes, elapsed);
     let known = outcomes.into_iter().map(|outcome| outcome.entry.footprint).collect();
@@ -70,33 +68,6 @@ fn jobs(problem: &Problem) -> (Vec<Job<'_>>, Vec<Vec<usize>>) {
         index.push(row.collect());
     }
     (jobs, index)
-}
-
-/// Runs the jobs on all cores. The error reported is that of the first job that fails, whatever the
-/// timing: jobs start in order, so all before it have been started.
-fn run(problem: &Problem, jobs: &[Job], cache: &Cache) -> Result<Vec<Outcome>, Failure> {
-    let next = AtomicUsize::new(0);
-    let results = Mutex::new(BTreeMap::new());
-    let bar = terminal::progress(jobs.len() as u64, "reading traces", "traces");
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(job) = jobs.get(number) else { break };
-                    let result = job.run(problem, cache);
-                    if result.is_err() {
-                        next.store(jobs.len(), Ordering::Relaxed);
-                    }
-                    results.lock().expect("no job panics").insert(number, result);
-                    bar.inc(1);
-                }
-            });
-        }
-    });
-    bar.finish_and_clear();
-    results.into_inner().expect("no job panics").into_values().collect()
 }
 
 impl Job<'_> {

@@ -3,10 +3,15 @@
 
 mod cache;
 mod cluster_file;
+pub(crate) mod events;
 mod footprints;
+mod groups;
+mod parallel;
+mod scene;
 mod slos;
 
 pub(crate) use footprints::{Footprints, characterise};
+pub(crate) use scene::{Scene, SceneArgs, Tenant};
 
 use crate::failure::Failure;
 use clap::Args;
@@ -28,7 +33,7 @@ pub(crate) struct InputArgs {
     pub(crate) cluster: Option<PathBuf>,
     /// Workloads as CSV with the columns workload, trace, slo_percentile, slo_latency_s and, if it is
     /// there, order (of arrival); others are ignored.
-    #[arg(long, value_name = "FILE.csv", requires_all = ["storage", "network", "max_servers"])]
+    #[arg(long, value_name = "FILE.csv", requires = "network")]
     slos: Option<PathBuf>,
     /// Where the traces named in --slos are (default: beside that file).
     #[arg(long, value_name = "DIR", requires = "slos")]
@@ -79,6 +84,15 @@ pub(crate) struct Problem {
     pub(crate) origin: PathBuf,
 }
 
+/// What flags may leave out.
+#[derive(Debug, Clone, Copy)]
+struct Lacking {
+    /// The device profile.
+    storage: bool,
+    /// The number of servers, which then is this.
+    servers: Option<NonZeroUsize>,
+}
+
 impl InputArgs {
     /// The same as giving this cluster file.
     pub(crate) fn of_cluster(path: PathBuf) -> Self {
@@ -87,33 +101,49 @@ impl InputArgs {
 
     /// Reads everything except the traces.
     pub(crate) fn load(&self) -> Result<Problem, Failure> {
-        let (mut cluster, origin) = self.cluster()?;
+        let (cluster, origin) = self.cluster(Lacking { storage: false, servers: None })?;
+        let profiles = cluster.servers.iter().map(profile).collect::<Result<Vec<_>, _>>()?;
+        profiles.iter().for_each(|profile| warn_of_percentile(&cluster, profile));
+        Ok(Problem { cluster, profiles, options: self.options(), cached: !self.no_cache, origin })
+    }
+
+    /// How traces are opened.
+    fn options(&self) -> OpenOptions {
+        OpenOptions { format: self.format, lenient: self.lenient, sort_window: self.sort_window }
+    }
+
+    /// Servers and workloads as they are described, checked.
+    fn cluster(&self, lacking: Lacking) -> Result<(Cluster, PathBuf), Failure> {
+        let (mut cluster, origin) = self.described(lacking)?;
         if let Some(margin) = self.safety_margin {
             cluster.safety_margin = margin;
         }
         check(&cluster, &origin)?;
-        let profiles = cluster.servers.iter().map(profile).collect::<Result<Vec<_>, _>>()?;
-        profiles.iter().for_each(|profile| warn_of_percentile(&cluster, profile));
-        let options =
-            OpenOptions { format: self.format, lenient: self.lenient, sort_window: self.sort_window };
-        Ok(Problem { cluster, profiles, options, cached: !self.no_cache, origin })
+        Ok((cluster, origin))
     }
 
-    fn cluster(&self) -> Result<(Cluster, PathBuf), Failure> {
+    fn described(&self, lacking: Lacking) -> Result<(Cluster, PathBuf), Failure> {
         if let Some(path) = &self.cluster {
             return Ok((cluster_file::read(path)?, path.clone()));
         }
-        let (Some(slos), Some(storage), Some(network), Some(count)) =
-            (&self.slos, &self.storage, self.network, self.max_servers)
-        else {
+        let (Some(slos), Some(network)) = (&self.slos, self.network) else {
             return Err(Failure::bad_input("no cluster given: expected a cluster file or --slos").hint(
                 "write a cluster.toml (see --help), or try `tailwright demo`, which makes one to start from",
             ));
         };
+        let needs = |flag: &str, what: &str| {
+            Failure::bad_input(format_args!("--slos needs {flag} here: expected {what}"))
+        };
+        let storage = match &self.storage {
+            Some(storage) => storage.clone(),
+            None if lacking.storage => PathBuf::new(),
+            None => return Err(needs("--storage", "the device profile of the servers")),
+        };
+        let count = self.max_servers.or(lacking.servers);
+        let count = count.ok_or_else(|| needs("--max-servers", "how many servers there are"))?;
         let beside = || slos.parent().unwrap_or(Path::new("")).to_owned();
         let traces = self.traces.clone().unwrap_or_else(beside);
-        let class =
-            ServerClass { class: FLAG_CLASS.into(), count: count.get(), storage: storage.clone(), network };
+        let class = ServerClass { class: FLAG_CLASS.into(), count: count.get(), storage, network };
         let cluster = Cluster {
             safety_margin: model::DEFAULT_SAFETY_MARGIN,
             servers: vec![class],

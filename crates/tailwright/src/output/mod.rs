@@ -1,8 +1,11 @@
 //! What a plan looks like: as JSON for machines, as a table for people, in words.
 
+pub(crate) mod admission;
+pub(crate) mod bounds;
 pub(crate) mod comparison;
 pub(crate) mod derivation;
 pub(crate) mod json;
+pub(crate) mod placement;
 pub(crate) mod table;
 pub(crate) mod words;
 

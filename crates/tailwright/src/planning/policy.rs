@@ -81,6 +81,7 @@ fn workload(problem: &Problem, planned: &Planned, index: usize, place: Option<&P
         server: place.map(|place| planned.names[place.server].clone()),
         priority: place
             .map(|place| u32::try_from(place.guarantee.priority).expect("fewer than 2^32 workloads")),
+        priority_by_stage: None,
         slo: workload.slo,
         slo_percentile: workload.slo.percentile.percent(),
         slo_s: workload.slo.latency.0,

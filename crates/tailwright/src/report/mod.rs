@@ -2,7 +2,9 @@
 //!
 //! Nothing here depends on the clock: the same plan gives the same page.
 
+pub(crate) mod bounds;
 mod curves;
+pub(crate) mod placement;
 mod servers;
 mod tables;
 

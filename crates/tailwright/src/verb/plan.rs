@@ -1,11 +1,12 @@
 //! `tailwright plan`: where every workload goes, with which limits, and what it is then guaranteed.
 
 use crate::failure::{Answer, Failure};
-use crate::input::{InputArgs, Problem, characterise};
+use crate::input::{InputArgs, Problem, SceneArgs, characterise};
 use crate::output::comparison::{self, Compared};
 use crate::output::json::{self, Timing};
-use crate::output::{table, time, words};
+use crate::output::{placement, table, time, words};
 use crate::planning::{self, MethodArgs, Planned, Recipe};
+use crate::predicting::{self, ModelName};
 use crate::report;
 use crate::terminal;
 use clap::Args;
@@ -18,6 +19,7 @@ Examples:
   tailwright plan cluster.toml
   tailwright plan cluster.toml --report plan.html -o policy.json
   tailwright plan cluster.toml --keep policy.json -o policy.json     workloads came or went
+  tailwright plan cluster.toml --model replayed                      fewer servers for an assumption
   tailwright plan --slos slos.csv --traces traces/ --storage ssd-profile.json \\
       --network 125MB/s --max-servers 62 --json
 
@@ -50,6 +52,13 @@ pub(crate) struct PlanArgs {
     input: InputArgs,
     #[command(flatten)]
     method: MethodArgs,
+    /// Place by what this model predicts, not by guaranteed limits: fewer servers for a stated assumption.
+    #[arg(long, value_name = "MODEL", value_enum, conflicts_with_all = ["policy", "order", "fast_first_fit", "segments", "effort", "time_budget", "keep", "compare"])]
+    model: Option<ModelName>,
+    /// With --model: workloads that may burst together (a table with the columns workload and group, or one
+    /// group per line, or JSON arrays of names).
+    #[arg(long, value_name = "FILE", requires = "model")]
+    groups: Option<PathBuf>,
     /// Leave the workloads of this policy where they are; place new ones beside them, first fit.
     #[arg(long, value_name = "POLICY.json", conflicts_with = "order")]
     keep: Option<PathBuf>,
@@ -79,6 +88,9 @@ pub(crate) struct Outcome {
 }
 
 pub(crate) fn run(args: &PlanArgs) -> Result<Answer, Failure> {
+    if let Some(model) = args.model {
+        return args.by_model(model);
+    }
     let outcome = args.outcome()?;
     let document = || json::document(&outcome.problem, &outcome.planned, outcome.timing, &outcome.compared);
     if let Some(path) = &args.output {
@@ -123,6 +135,20 @@ pub(crate) enum Compare {
 }
 
 impl PlanArgs {
+    fn by_model(&self, model: ModelName) -> Result<Answer, Failure> {
+        let scene = SceneArgs::for_plan(&self.input, self.groups.as_deref()).load()?;
+        let placed = predicting::place(&scene, model);
+        let document = || placement::json(&scene, &placed);
+        if let Some(path) = &self.output {
+            json::write(path, &document(), "policy")?;
+        }
+        if let Some(path) = &self.report {
+            json::write(path, &report::placement::html(&scene, &placed), "report")?;
+        }
+        terminal::print(&if self.json { document() } else { placement::text(&scene, &placed) });
+        Ok(if placed.packing.refused.is_empty() { Answer::Yes } else { Answer::No })
+    }
+
     fn outcome(&self) -> Result<Outcome, Failure> {
         let keep = self.keep.as_deref().map(planning::read_policy).transpose()?;
         let compare = if self.compare { Compare::WithPublished } else { Compare::Alone };

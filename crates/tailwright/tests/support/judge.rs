@@ -72,7 +72,7 @@ pub(crate) fn check_promises(plan: &Value) {
 }
 
 /// What a request costs each stage of a test cluster, seconds of capacity.
-fn work(request: &Request) -> [f64; 3] {
+pub(crate) fn work(request: &Request) -> [f64; 3] {
     let size = request.size as f64;
     let (data, other) = (200.0 + 1.1 * size, 200.0 + 0.025 * size);
     let (input, output) = if request.read { (other, data) } else { (data, other) };

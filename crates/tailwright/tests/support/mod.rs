@@ -3,6 +3,7 @@
 
 pub(crate) mod cluster;
 pub(crate) mod judge;
+pub(crate) mod replay;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,37 @@
+//! Reading several traces at once.
+
+use crate::failure::Failure;
+use crate::terminal;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Runs the jobs on all cores, with progress. The error reported is that of the first job that fails,
+/// whatever the timing: jobs start in order, so all before it have been started.
+pub(super) fn in_parallel<J: Sync, T: Send>(
+    jobs: &[J],
+    run: impl Fn(&J) -> Result<T, Failure> + Sync,
+) -> Result<Vec<T>, Failure> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(BTreeMap::new());
+    let bar = terminal::progress(jobs.len() as u64, "reading traces", "traces");
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(number) else { break };
+                    let result = run(job);
+                    if result.is_err() {
+                        next.store(jobs.len(), Ordering::Relaxed);
+                    }
+                    results.lock().expect("no job panics").insert(number, result);
+                    bar.inc(1);
+                }
+            });
+        }
+    });
+    bar.finish_and_clear();
+    results.into_inner().expect("no job panics").into_values().collect()
+}

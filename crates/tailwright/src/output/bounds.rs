@@ -1,0 +1,176 @@
+//! What models say of the workloads of one server: as a table and as JSON.
+
+use crate::input::{Scene, Tenant};
+use crate::output::json::pretty;
+use crate::output::{percent, time, words};
+use crate::predicting::{Bound, ModelName};
+use crate::terminal::{Align, Table};
+use model::Stage;
+use serde::Serialize;
+
+/// Bounds with what they are about.
+pub(crate) struct View<'a> {
+    pub(crate) scene: &'a Scene,
+    pub(crate) models: &'a [ModelName],
+    /// By model, then workload.
+    pub(crate) bounds: &'a [Bound],
+}
+
+impl View<'_> {
+    /// Workloads by priority, each with its bound by model.
+    pub(crate) fn rows(&self) -> Vec<(&Tenant, Vec<&Bound>)> {
+        let Some(first) = self.models.first() else { return Vec::new() };
+        let mut leaders: Vec<&Bound> = self.bounds.iter().filter(|b| b.model == *first).collect();
+        leaders.sort_by_key(|bound| (bound.priority, bound.tenant));
+        let of = |tenant: usize| self.bounds.iter().filter(|b| b.tenant == tenant).collect();
+        leaders.into_iter().map(|b| (&self.scene.tenants[b.tenant], of(b.tenant))).collect()
+    }
+
+    /// How many workloads a model keeps within their SLO.
+    pub(crate) fn kept(&self, model: ModelName) -> usize {
+        let within = |b: &&Bound| b.model == model && b.seconds() <= self.slo(b);
+        self.bounds.iter().filter(within).count()
+    }
+
+    fn slo(&self, bound: &Bound) -> f64 {
+        self.scene.tenants[bound.tenant].spec.slo.latency.0
+    }
+
+    /// Mean load of the stages, in words.
+    pub(crate) fn load(&self) -> String {
+        let sum = |stage: Stage| {
+            self.scene.tenants.iter().map(|tenant| tenant.traffic.utilisation()[stage]).sum::<f64>()
+        };
+        let stages =
+            Stage::ALL.into_iter().filter(|stage| *stage != Stage::Storage || self.scene.profile.is_some());
+        let loads: Vec<String> = stages.map(|stage| format!("{stage} {}", percent(sum(stage)))).collect();
+        loads.join(", ")
+    }
+
+    /// What is shared.
+    pub(crate) fn place(&self) -> String {
+        match &self.scene.profile {
+            None => format!("a network link of {} in each direction", self.scene.network),
+            Some(profile) => {
+                format!(
+                    "a server of class '{}' ({}, {} links)",
+                    self.scene.class,
+                    profile.name(),
+                    self.scene.network
+                )
+            }
+        }
+    }
+}
+
+/// A latency with, for estimates, its confidence interval.
+pub(crate) fn latency(bound: &Bound) -> String {
+    match bound.latency {
+        Ok(prediction) => match prediction.estimate {
+            Some(estimate) => format!("{} ≤ {}", time(estimate.latency), time(prediction.bound)),
+            None => time(prediction.bound),
+        },
+        Err(_) => "none".to_owned(),
+    }
+}
+
+/// The table for people, with what each column assumes.
+pub(crate) fn text(view: &View) -> String {
+    let mut columns =
+        vec![("workload", Align::Left), ("prio", Align::Right), ("SLO", Align::Left), ("at", Align::Left)];
+    columns.extend(view.models.iter().map(|model| (model.name(), Align::Right)));
+    columns.push(("SLO kept by", Align::Left));
+    let mut table = Table::new(&columns);
+    for (tenant, bounds) in view.rows() {
+        let slo = tenant.spec.slo;
+        let mut cells = vec![
+            tenant.spec.name.clone(),
+            bounds[0].priority.to_string(),
+            slo.to_string(),
+            bounds[0].percentile.to_string(),
+        ];
+        cells.extend(bounds.iter().map(|bound| latency(bound)));
+        let keeps = bounds.iter().filter(|b| b.seconds() <= slo.latency.0).map(|b| b.model.name());
+        cells.push(keeps.collect::<Vec<_>>().join(", "));
+        table.row(cells);
+    }
+    let count = view.scene.tenants.len();
+    let mut text =
+        format!("{} share {}; mean load {}.\n\n", words::count(count, "workload"), view.place(), view.load());
+    text.push_str(&table.render());
+    text.push('\n');
+    for &model in view.models {
+        text.push_str(&format!(
+            "{}: {} of {count} within their SLO; {}\n",
+            model.name(),
+            view.kept(model),
+            model.assumption()
+        ));
+    }
+    if let Some(why) = why_none(view) {
+        text.push_str(&format!("none: {why}\n"));
+    }
+    text
+}
+
+/// The first reason why there is no bound.
+fn why_none(view: &View) -> Option<String> {
+    view.bounds.iter().find_map(|bound| bound.latency.err()).map(|why| why.to_string())
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    class: &'a str,
+    link_only: bool,
+    network_bytes_per_s: f64,
+    safety_margin: f64,
+    workloads: Vec<Entry<'a>>,
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    name: &'a str,
+    model: ModelName,
+    percentile: f64,
+    priority: u32,
+    group: usize,
+    /// Null where the model has no bound; `reason` says why.
+    bound_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimate_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimate_low_s: Option<f64>,
+    slo_s: f64,
+    within_slo: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+/// One entry per workload and model.
+pub(crate) fn json(view: &View) -> String {
+    let entry = |bound: &Bound| {
+        let tenant = &view.scene.tenants[bound.tenant];
+        let prediction = bound.latency.ok();
+        let estimate = prediction.and_then(|p| p.estimate);
+        Entry {
+            name: &view.scene.tenants[bound.tenant].spec.name,
+            model: bound.model,
+            percentile: bound.percentile.percent(),
+            priority: bound.priority,
+            group: tenant.group,
+            bound_s: prediction.map(|p| p.bound),
+            estimate_s: estimate.map(|e| e.latency),
+            estimate_low_s: estimate.map(|e| e.low),
+            slo_s: view.slo(bound),
+            within_slo: bound.seconds() <= view.slo(bound),
+            reason: bound.latency.err().map(|why| why.to_string()),
+        }
+    };
+    pretty(&Document {
+        class: &view.scene.class,
+        link_only: view.scene.profile.is_none(),
+        network_bytes_per_s: view.scene.network.bytes_per_sec(),
+        safety_margin: view.scene.safety_margin,
+        workloads: view.bounds.iter().map(entry).collect(),
+    })
+}

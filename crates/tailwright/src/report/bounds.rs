@@ -1,0 +1,73 @@
+//! What models say of the workloads of one server, as a page.
+
+use crate::output::bounds::{View, latency};
+use crate::output::words;
+use plot::{Axis, Block, Cell, Column, Dots, Fact, Page, Status, Table, Unit};
+
+/// The page.
+pub(crate) fn html(view: &View) -> String {
+    let count = view.scene.tenants.len();
+    let lead =
+        format!("{} share {}; mean load {}.", words::count(count, "workload"), view.place(), view.load());
+    let file = view.scene.origin.file_name().unwrap_or_default().to_string_lossy();
+    Page::new(format!("Tail latency of {}", words::count(count, "workload")))
+        .lead(lead)
+        .section("", [facts(view)])
+        .section("Predicted latency against SLO", [dots(view).into()])
+        .section("All figures", [table(view).into()])
+        .section("How to read this page", how_to_read(view))
+        .footer(format!(
+            "tailwright {} · {file} · safety margin {}",
+            env!("CARGO_PKG_VERSION"),
+            view.scene.safety_margin
+        ))
+        .to_html()
+}
+
+fn facts(view: &View) -> Block {
+    let count = view.scene.tenants.len();
+    let fact = |&model: &crate::predicting::ModelName| {
+        let kept = view.kept(model);
+        let status = if kept == count { Status::Good } else { Status::Bad };
+        Fact::new(format!("{kept} of {count}"), format!("within their SLO, {}", model.name())).status(status)
+    };
+    view.models.iter().map(fact).collect::<Vec<_>>().into()
+}
+
+/// By workload the bound of each model and the SLO.
+pub(crate) fn dots(view: &View) -> Dots {
+    let names = view.models.iter().map(|model| model.name());
+    let chart = Dots::new("Latency by model, by priority", Axis::log("latency", Unit::Seconds), names, "SLO")
+        .note("A point left of the bar keeps the SLO. For replayed latencies the point is the upper end of the confidence interval. Models without a bound have no point.");
+    view.rows().into_iter().fold(chart, |chart, (tenant, bounds)| {
+        let points = bounds.iter().map(|bound| Some(bound.seconds()).filter(|s| s.is_finite()));
+        chart.row(&tenant.spec.name, points, tenant.spec.slo.latency.0)
+    })
+}
+
+fn table(view: &View) -> Table {
+    let mut columns = vec![Column::name("workload"), Column::number("priority"), Column::number("SLO")];
+    columns.extend(view.models.iter().map(|model| Column::number(model.name())));
+    let mut table = Table::new(columns);
+    for (tenant, bounds) in view.rows() {
+        let slo = tenant.spec.slo;
+        let mut cells = vec![
+            Cell::text(&tenant.spec.name),
+            Cell::number(f64::from(bounds[0].priority), Unit::Plain),
+            Cell::keyed(slo.to_string(), slo.latency.0),
+        ];
+        cells.extend(bounds.iter().map(|bound| {
+            let status = if bound.seconds() <= slo.latency.0 { Status::Good } else { Status::Bad };
+            Cell::keyed(latency(bound), bound.seconds()).status(status)
+        }));
+        table.push(cells);
+    }
+    table
+}
+
+fn how_to_read(view: &View) -> Vec<Block> {
+    let assumption = |model: &crate::predicting::ModelName| {
+        Block::paragraph(format!("{}: {}.", model.name(), model.assumption()))
+    };
+    view.models.iter().map(assumption).collect()
+}

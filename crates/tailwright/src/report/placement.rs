@@ -1,0 +1,103 @@
+//! A placement by a model, as a page.
+
+use crate::input::Scene;
+use crate::output::placement::{answer, risks};
+use crate::output::{bounds, time};
+use crate::predicting::{Forecast, Placed, server_name};
+use plot::{Axis, Block, Cell, Column, Dots, Page, Status, Table, Unit};
+
+/// The page.
+pub(crate) fn html(scene: &Scene, placed: &Placed) -> String {
+    let file = scene.origin.file_name().unwrap_or_default().to_string_lossy();
+    let mut page = Page::new(answer(scene, placed)).lead(format!(
+        "Placed by {}: {}.",
+        placed.model.name(),
+        placed.model.assumption()
+    ));
+    let risks: Vec<Block> = risks(scene, placed).into_iter().map(Block::paragraph).collect();
+    page = page.section("What the promise rests on", risks);
+    if !placed.packing.refused.is_empty() {
+        page = page.section("Not admitted", [refused(scene, placed).into()]);
+    }
+    for (number, forecasts) in placed.servers.iter().enumerate() {
+        let forecasts = by_priority(forecasts);
+        let name = server_name(scene, number);
+        page = page.section(
+            format!("{name}: latency against SLO"),
+            [
+                dots(scene, placed, &forecasts).into(),
+                Block::fold("As a table", [table(scene, &forecasts).into()]),
+            ],
+        );
+    }
+    let footer = format!(
+        "tailwright {} · {file} · model {} · safety margin {}",
+        env!("CARGO_PKG_VERSION"),
+        placed.model.name(),
+        scene.safety_margin
+    );
+    page.footer(footer).to_html()
+}
+
+fn by_priority(forecasts: &[Forecast]) -> Vec<Forecast> {
+    let mut sorted = forecasts.to_vec();
+    sorted.sort_by_key(|forecast| (forecast.bound.priority, forecast.bound.tenant));
+    sorted
+}
+
+fn dots(scene: &Scene, placed: &Placed, forecasts: &[Forecast]) -> Dots {
+    let series = [placed.model.name(), "bursts together", "worst case"];
+    let chart = Dots::new("Latency, by priority", Axis::log("latency", Unit::Seconds), series, "SLO").note(
+        "A point left of the bar keeps the SLO. Bursts together: the traces replayed so that every worst burst ends \
+         at the same moment. Worst case: whatever happens within the burst curves.",
+    );
+    forecasts.iter().fold(chart, |chart, forecast| {
+        let spec = &scene.tenants[forecast.bound.tenant].spec;
+        let finite = |seconds: f64| Some(seconds).filter(|s| s.is_finite());
+        let points = [
+            finite(forecast.bound.seconds()),
+            forecast.bursts_together,
+            finite(forecast.worst_case.seconds()),
+        ];
+        chart.row(&spec.name, points, spec.slo.latency.0)
+    })
+}
+
+fn table(scene: &Scene, forecasts: &[Forecast]) -> Table {
+    let mut table = Table::new(vec![
+        Column::name("workload"),
+        Column::number("priority"),
+        Column::number("SLO"),
+        Column::number("predicted"),
+        Column::number("bursts together"),
+        Column::number("worst case"),
+    ]);
+    for forecast in forecasts {
+        let spec = &scene.tenants[forecast.bound.tenant].spec;
+        let judged = |text: String, seconds: f64| {
+            let status = if seconds <= spec.slo.latency.0 { Status::Good } else { Status::Bad };
+            Cell::keyed(text, seconds).status(status)
+        };
+        let plain = |seconds: f64| {
+            judged(if seconds.is_finite() { time(seconds) } else { "none".to_owned() }, seconds)
+        };
+        table.push([
+            Cell::text(&spec.name),
+            Cell::number(f64::from(forecast.bound.priority), Unit::Plain),
+            Cell::keyed(spec.slo.to_string(), spec.slo.latency.0),
+            judged(bounds::latency(&forecast.bound), forecast.bound.seconds()),
+            plain(forecast.bursts_together.unwrap_or(f64::INFINITY)),
+            plain(forecast.worst_case.seconds()),
+        ]);
+    }
+    table
+}
+
+fn refused(scene: &Scene, placed: &Placed) -> Table {
+    let mut table = Table::new(vec![Column::name("workload"), Column::text("why")]);
+    for (tenant, refusal) in &placed.packing.refused {
+        let why = crate::output::admission::why(scene, refusal);
+        table.push([Cell::text(&scene.tenants[*tenant].spec.name), Cell::text(why)]);
+    }
+    table
+}

@@ -1,0 +1,64 @@
+//! `tailwright bound`: the tail latency of every workload on a shared server, by model.
+
+use crate::failure::{Answer, Failure};
+use crate::input::SceneArgs;
+use crate::output::{bounds, json};
+use crate::predicting::{self, ModelName};
+use crate::report;
+use crate::terminal;
+use clap::Args;
+use std::path::PathBuf;
+use units::Percentile;
+
+const HELP: &str = "\
+Examples:
+  tailwright bound cluster.toml
+  tailwright bound cluster.toml --percentile 99 --report bound.html
+  tailwright bound --slos slos.csv --traces traces/ --storage ssd-profile.json --network 125MB/s
+  tailwright bound --slos slos.csv --traces traces/ --link-only --network 125MB/s \\
+      --model probabilistic --json
+
+All workloads share one server and have priorities by SLO: the tighter the latency, the higher.
+
+Models, from the one that assumes least:
+  worst-case     nothing but that workloads stay within the burst curves of their traces
+  probabilistic  workloads (or groups) are independent and behave as their traces; a bound
+  replayed       the same, estimated by replaying the traces at random shifts, with confidence
+  published-snc  the published procedure of SNC-Meister, for comparison; not safe on bursty traces
+
+The latency of the idle storage stack, where the device profile has it, is part of every figure.
+
+Exit codes: 0 done; 2 bad input.";
+
+/// Predict every workload's tail latency on one shared server, under models that assume more or less.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct BoundArgs {
+    #[command(flatten)]
+    scene: SceneArgs,
+    /// Which models (default: worst-case, probabilistic and replayed, side by side).
+    #[arg(long, value_name = "MODEL", value_enum, value_delimiter = ',')]
+    model: Vec<ModelName>,
+    /// The percentile of all latencies, such as 99.9 (default: that of each workload's SLO).
+    #[arg(long, value_name = "P")]
+    percentile: Option<Percentile>,
+    /// Write a page with charts for a browser.
+    #[arg(long, value_name = "BOUND.html")]
+    report: Option<PathBuf>,
+    /// Print the bounds as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &BoundArgs) -> Result<Answer, Failure> {
+    let scene = args.scene.load()?;
+    let models = if args.model.is_empty() { &ModelName::SIDE_BY_SIDE[..] } else { &args.model };
+    let everybody: Vec<usize> = (0..scene.tenants.len()).collect();
+    let bounds = predicting::bounds(&scene, &everybody, models, args.percentile);
+    let view = bounds::View { scene: &scene, models, bounds: &bounds };
+    if let Some(path) = &args.report {
+        json::write(path, &report::bounds::html(&view), "report")?;
+    }
+    terminal::print(&if args.json { bounds::json(&view) } else { bounds::text(&view) });
+    Ok(Answer::Yes)
+}

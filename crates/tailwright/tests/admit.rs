@@ -1,0 +1,114 @@
+//! `tailwright admit`, as users and scripts run it.
+
+mod support;
+
+use serde_json::Value;
+use support::cluster::Cluster;
+
+/// Twelve workloads and a device on which some of them fit.
+fn busy() -> Cluster {
+    let cluster = Cluster::new(12, 1);
+    let slow =
+        r#"{"bandwidthTable": [{"requestSize": 4096, "readBandwidth": 20e6, "writeBandwidth": 20e6}]}"#;
+    cluster.folder.write("ssd.json", slow);
+    cluster
+}
+
+fn admit(cluster: &Cluster, args: &[&str]) -> (i32, Value) {
+    let outcome = cluster.folder.run(&[&["admit", "cluster.toml", "--json"], args].concat());
+    let document = serde_json::from_str(&outcome.stdout);
+    (outcome.code, document.unwrap_or_else(|error| panic!("{error}: {}", outcome.stderr)))
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    list.as_array()
+        .expect("a list")
+        .iter()
+        .map(|n| n.as_str().or(n["name"].as_str()).expect("a name"))
+        .collect()
+}
+
+#[test]
+fn everybody_is_admitted_or_refused_with_a_reason_and_promises_are_kept() {
+    let cluster = busy();
+    let mut counts = Vec::new();
+    for model in ["worst-case", "priority-meister", "probabilistic", "replayed", "published-snc"] {
+        let (code, answer) = admit(&cluster, &["--model", model]);
+        let (admitted, refused) = (names(&answer["admitted"]), names(&answer["refused"]));
+        assert_eq!(admitted.len() + refused.len(), 12, "{model}");
+        assert_eq!(code, i32::from(!refused.is_empty()), "{model}");
+        for entry in answer["workloads"].as_array().expect("a list") {
+            let (bound, slo) =
+                (entry["bound_s"].as_f64().expect("a bound"), entry["slo_s"].as_f64().unwrap());
+            assert!(bound <= slo, "{model}: {entry}");
+        }
+        for refusal in answer["refused"].as_array().expect("a list") {
+            assert!(!refusal["reason"].as_str().expect("a reason").is_empty(), "{model}");
+        }
+        counts.push((model, admitted.len()));
+    }
+    let count = |name: &str| counts.iter().find(|(model, _)| *model == name).expect("as above").1;
+    assert!(count("worst-case") >= 1 && count("worst-case") < 12, "{counts:?}");
+    assert!(count("replayed") >= count("worst-case"), "{counts:?}");
+}
+
+#[test]
+fn who_leaves_makes_room() {
+    let cluster = busy();
+    let (_, before) = admit(&cluster, &[]);
+    let refused = names(&before["refused"])[0].to_owned();
+    let admitted = names(&before["admitted"]).iter().map(ToString::to_string).collect::<Vec<_>>();
+    let mut events: Vec<String> = admitted.iter().map(|name| format!("arrive {name}")).collect();
+    events.push(format!("arrive {refused}"));
+    events.extend(admitted.iter().map(|name| format!("depart {name}")));
+    events.push(format!("arrive,{refused}"));
+    cluster.folder.write("events.txt", &events.join("\n"));
+    let (code, after) = admit(&cluster, &["--events", "events.txt"]);
+    assert_eq!((code, names(&after["admitted"])), (0, vec![refused.as_str()]));
+    let decisions = after["decisions"].as_array().expect("a list");
+    assert_eq!(decisions.len(), events.len());
+    assert_eq!(decisions[admitted.len()]["accepted"], false);
+    assert_eq!(decisions[events.len() - 1]["accepted"], true);
+}
+
+#[test]
+fn a_group_is_accepted_or_refused_as_a_whole() {
+    let cluster = busy();
+    cluster
+        .folder
+        .write("groups.json", r#"{"all": ["w0","w1","w2","w3","w4","w5","w6","w7","w8","w9","w10"]}"#);
+    let (code, answer) = admit(&cluster, &["--groups", "groups.json"]);
+    assert_eq!((code, names(&answer["refused"]).len()), (1, 11));
+    assert_eq!(names(&answer["admitted"]), ["w11"]);
+}
+
+#[test]
+fn link_procedures_want_a_link() {
+    let cluster = Cluster::new(3, 1);
+    for model in ["silo", "silo++", "qjump", "qjump++"] {
+        let refused = cluster.folder.run(&["admit", "cluster.toml", "--model", model]);
+        assert_eq!(refused.code, 2);
+        assert!(refused.stderr.contains("--link-only"), "{}", refused.stderr);
+        let (_, answer) = admit(&cluster, &["--model", model, "--link-only"]);
+        assert_eq!(names(&answer["admitted"]).len() + names(&answer["refused"]).len(), 3, "{model}");
+    }
+}
+
+#[test]
+fn people_get_a_table_with_reasons() {
+    let cluster = busy();
+    let outcome = cluster.folder.run(&["admit", "cluster.toml"]);
+    assert_eq!(outcome.code, 1, "{}", outcome.stderr);
+    for word in ["by worst-case on 1 server of class 'ssd'", "arrive w0", "refused", "above its", "slack"] {
+        assert!(outcome.stdout.contains(word), "{word}:\n{}", outcome.stdout);
+    }
+}
+
+#[test]
+fn bad_events_say_where() {
+    let cluster = Cluster::new(2, 1);
+    cluster.folder.write("events.txt", "arrive w0\ndepart w9\n");
+    let outcome = cluster.folder.run(&["admit", "cluster.toml", "--events", "events.txt"]);
+    assert_eq!(outcome.code, 2);
+    assert!(outcome.stderr.contains("events.txt:2") && outcome.stderr.contains("w9"), "{}", outcome.stderr);
+}
