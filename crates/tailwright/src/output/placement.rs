@@ -58,17 +58,11 @@ pub(crate) fn risks(scene: &Scene, placed: &Placed) -> Vec<String> {
         format!("{within} of {} within their SLO{worst}", forecasts.len())
     };
     let model = placed.model;
+    let together = |f: &Forecast| f.bursts_together.unwrap_or(f64::INFINITY);
     vec![
-        format!("{}: {}", model.name(), summary(&|f| f.bound.seconds())),
-        format!("  {}", model.assumption()),
-        format!(
-            "bursts together (a correlated day): {}",
-            summary(&|f| f.bursts_together.unwrap_or(f64::INFINITY))
-        ),
-        format!(
-            "worst case, whatever happens within the burst curves: {}",
-            summary(&|f| f.worst_case.seconds())
-        ),
+        format!("{}: {} ({})", model.name(), summary(&|f| f.bound.seconds()), model.assumption()),
+        format!("bursts together: {} (a correlated day: all worst bursts end at once)", summary(&together)),
+        format!("worst case: {} (whatever the burst curves allow)", summary(&|f| f.worst_case.seconds())),
     ]
 }
 

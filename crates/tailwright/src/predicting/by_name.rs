@@ -135,11 +135,12 @@ impl ProcedureName {
                  however the bursts meet"
             }
             Self::Probabilistic => {
-                "a bound that holds at the percentile if workloads are independent and behave as in their traces"
+                "a bound on the percentile over all requests at all shifts, if workloads are independent and behave \
+                 as in their traces"
             }
             Self::Replayed => {
-                "the traces replayed at 59 random alignments: with 95% confidence 95% of all alignments stay within, if \
-                 workloads are independent and behave as in their traces"
+                "the traces replayed at 59 random alignments: with 95% confidence, at least 95% of all alignments \
+                 have their percentile within, if workloads are independent and behave as in their traces"
             }
             Self::PublishedSnc => {
                 "the published stochastic bound, to compare with; bursty traffic exceeds it"
