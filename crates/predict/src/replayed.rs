@@ -42,9 +42,9 @@ pub enum Verdict {
     Fits,
     /// This member's bound exceeds its budget.
     Exceeds {
-        /// The first in order of alignments; others may, too.
+        /// The first for which it was certain; others' may, too.
         member: usize,
-        /// How many alignments it took to know.
+        /// How many alignments it took to know, those with the longest queues first.
         alignments: usize,
     },
     /// This member has no bound.
@@ -97,7 +97,8 @@ impl Replayed {
         };
         let targets: Vec<Target> = members.iter().zip(budgets).map(target).collect();
         let spare = self.alignments - self.bound_rank;
-        let alignments: Vec<_> = self.family().collect();
+        let mut alignments: Vec<_> = self.family().collect();
+        sim::worst_first(&system, &mut alignments);
         match sim::first_excess(&system, Service::Preemptive, &alignments, &targets, spare) {
             None => Verdict::Fits,
             Some(excess) => Verdict::Exceeds { member: excess.stream, alignments: excess.alignments },

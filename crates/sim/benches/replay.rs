@@ -173,7 +173,7 @@ fn server(title: &str, real: &[Real], members: &[usize]) {
     let [low, median, bound, recorded, together] = worst;
     println!("{:5} {:>7} {low:>8.3} {median:>8.3} {bound:>8.3} {recorded:>9.3} {together:>9.3}", "worst", "");
     let slos: Vec<f64> = members.iter().map(|i| real[*i].slo.latency.0).collect();
-    for factor in [1.0, 0.8, 0.5] {
+    for factor in [1.0, 0.8, 0.7, 0.5] {
         let budgets: Vec<f64> = slos.iter().map(|slo| slo * factor).collect();
         let begin = Instant::now();
         let verdict = model.fits(&all, &budgets);
