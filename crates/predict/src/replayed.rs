@@ -9,6 +9,9 @@
 //!   has its percentile at or below it (for each member by itself);
 //! - the *estimate* is the median over alignments, with the lower end of its confidence interval.
 //!
+//! The steady state is certain while the utilisations of all stages sum to less than 1; above, a replay begins with
+//! empty queues a whole longest period before the requests that count.
+//!
 //! Not covered: what the recordings do not contain. [`Replayed::correlated`] says what a day would do on which the
 //! members are not independent.
 
