@@ -18,7 +18,7 @@
 use crate::{Estimate, Member, Model, Prediction, Traffic, Undefined};
 use ::model::{PerStage, Stage};
 use sim::confidence::{TooFew, median_ranks, tolerance_rank};
-use sim::{Alignment, Recording, Service, Stream, System, Target};
+use sim::{Alignment, Recording, Service, Stream, System, Target, Unsteady};
 use units::{Nanos, Percentile};
 
 /// Replay at random shifts.
@@ -89,11 +89,11 @@ impl Replayed {
     /// When there is not one budget per member.
     pub fn fits(&self, members: Members<'_, '_>, budgets: &[f64]) -> Verdict {
         assert_eq!(members.len(), budgets.len(), "one budget per member");
-        let fates = fates(members);
+        let (fates, system) = resolve(members);
         if let Some((member, why)) = fates.iter().enumerate().find_map(|(i, fate)| Some((i, (*fate)?))) {
             return Verdict::Undefined { member, why };
         }
-        let Some((system, _)) = system(members, &fates) else { return Verdict::Fits };
+        let Some((system, _)) = system else { return Verdict::Fits };
         let target = |(member, budget): (&Member<'_, _>, &f64)| Target {
             percentile: member.percentile,
             budget: whole(*budget),
@@ -134,8 +134,8 @@ impl Replayed {
         alignments: &[Alignment],
         summary: impl Fn(&[Nanos]) -> T,
     ) -> Vec<Result<T, Undefined>> {
-        let fates = fates(members);
-        let Some((system, percentiles)) = system(members, &fates) else {
+        let (fates, system) = resolve(members);
+        let Some((system, percentiles)) = system else {
             return fates.into_iter().map(|fate| Err(fate.expect("no member is well"))).collect();
         };
         let runs = sim::percentiles(&system, Service::Preemptive, alignments, &percentiles);
@@ -176,17 +176,29 @@ impl Model for Replayed {
     }
 }
 
-/// The system of all members that have a latency, and their percentiles; `None` when there are none.
-fn system<'a>(
-    members: Members<'_, 'a>,
-    fates: &[Option<Undefined>],
-) -> Option<(System<'a>, Vec<Percentile>)> {
-    let well = || members.iter().zip(fates).filter(|(_, fate)| fate.is_none()).map(|(member, _)| member);
+/// The system of those members that have a latency, and their percentiles.
+type Steady<'a> = (System<'a>, Vec<Percentile>);
+
+/// Why members have no latency, and the system of the others; `None` when there are no others.
+fn resolve<'a>(members: Members<'_, 'a>) -> (Vec<Option<Undefined>>, Option<Steady<'a>>) {
+    let mut fates = fates(members);
+    let well = || members.iter().zip(&fates).filter(|(_, fate)| fate.is_none()).map(|(member, _)| member);
     let stream = |m: &Member<'a, Option<Recording>>| {
         Some(Stream { recording: m.sketch.as_ref()?, priority: m.priority, group: m.group })
     };
-    let system = System::new(well().filter_map(stream).collect()).ok()?;
-    Some((system, well().map(|m| m.percentile).collect()))
+    match System::new(well().filter_map(stream).collect()) {
+        Ok(system) => {
+            let percentiles = well().map(|m| m.percentile).collect();
+            (fates, Some((system, percentiles)))
+        }
+        Err(Unsteady::Empty) => (fates, None),
+        // Summed in another order, a utilisation just below 1 may round up to it.
+        Err(Unsteady::Overload { stage, utilisation }) => {
+            let overload = Undefined::Overload { stage, utilisation };
+            fates.iter_mut().for_each(|fate| *fate = fate.or(Some(overload)));
+            (fates, None)
+        }
+    }
 }
 
 /// Why a member has no latency, if it has none: overload by the same and higher priorities, or a member without
