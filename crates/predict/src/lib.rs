@@ -9,15 +9,15 @@
 //! is added by whoever knows the device.
 
 mod model;
+mod probabilistic;
 mod published;
 mod replayed;
-mod probabilistic;
 mod traffic;
 mod worst_case;
 
 pub use self::model::{Estimate, Member, Model, Prediction, Undefined};
+pub use probabilistic::{Probabilistic, ProbabilisticRefusal, ProbabilisticSketch};
 pub use published::{PublishedSketch, PublishedSnc, Split, markov_arrivals};
 pub use replayed::{Correlated, Replayed, Verdict};
-pub use probabilistic::{Probabilistic, ProbabilisticRefusal, ProbabilisticSketch};
 pub use traffic::{Path, Traffic, TrafficBuilder, TrafficError};
 pub use worst_case::{Passage, WorstCase, WorstCaseSketch};

@@ -1,8 +1,8 @@
 use super::*;
 use calculus::{ArrivalCurve, PriorityQueue};
 use proptest::prelude::*;
-use rand::rngs::StdRng;
 use rand::SeedableRng as _;
+use rand::rngs::StdRng;
 
 /// Token buckets at three stages and an SLO.
 #[derive(Debug, Clone)]
