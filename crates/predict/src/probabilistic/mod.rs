@@ -117,6 +117,10 @@ impl Model for Probabilistic {
         Sketch::new(&self.grid, self.safety, traffic)
     }
 
+    fn all_within(&self, members: &[Member<'_, Sketch>], limits: &[f64]) -> bool {
+        self.accepts(members, limits).is_ok()
+    }
+
     fn predict(&self, members: &[Member<'_, Sketch>]) -> Vec<Result<Prediction, Undefined>> {
         let mut groups = Groups::new();
         (0..members.len()).map(|tagged| self.bound(members, tagged, &mut groups)).collect()
