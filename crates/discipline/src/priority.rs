@@ -18,6 +18,8 @@ use std::collections::VecDeque;
 pub struct StrictPriority<T> {
     levels: Vec<VecDeque<T>>,
     occupied: BitSet,
+    /// The lowest non-empty level; `levels.len()` when nothing waits.
+    first: usize,
     len: usize,
 }
 
@@ -27,6 +29,7 @@ impl<T> StrictPriority<T> {
         Self {
             levels: std::iter::repeat_with(VecDeque::new).take(levels).collect(),
             occupied: BitSet::new(levels),
+            first: levels,
             len: 0,
         }
     }
@@ -52,32 +55,36 @@ impl<T> StrictPriority<T> {
     /// When there is no such level.
     #[inline]
     pub fn push(&mut self, level: usize, item: T) {
-        self.levels[level].push_back(item);
-        self.occupied.insert(level);
+        let queue = &mut self.levels[level];
+        if queue.is_empty() {
+            self.occupied.insert(level);
+            self.first = self.first.min(level);
+        }
+        queue.push_back(item);
         self.len += 1;
     }
 
     /// Level and item that should be in service.
     #[inline]
     pub fn head(&self) -> Option<(usize, &T)> {
-        let level = self.occupied.first()?;
-        Some((level, self.levels[level].front()?))
+        Some((self.first, self.levels.get(self.first)?.front()?))
     }
 
     /// The item that should be in service, to count what has been served.
     #[inline]
     pub fn head_mut(&mut self) -> Option<&mut T> {
-        self.levels[self.occupied.first()?].front_mut()
+        self.levels.get_mut(self.first)?.front_mut()
     }
 
     /// Takes the head out.
     #[inline]
     pub fn pop(&mut self) -> Option<(usize, T)> {
-        let level = self.occupied.first()?;
-        let queue = &mut self.levels[level];
+        let level = self.first;
+        let queue = self.levels.get_mut(level)?;
         let item = queue.pop_front()?;
         if queue.is_empty() {
             self.occupied.remove(level);
+            self.first = self.occupied.first().unwrap_or(self.levels.len());
         }
         self.len -= 1;
         Some((level, item))
@@ -87,6 +94,7 @@ impl<T> StrictPriority<T> {
     pub fn clear(&mut self) {
         self.levels.iter_mut().for_each(VecDeque::clear);
         self.occupied.clear();
+        self.first = self.levels.len();
         self.len = 0;
     }
 }

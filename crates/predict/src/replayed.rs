@@ -9,13 +9,16 @@
 //!   has its percentile at or below it (for each member by itself);
 //! - the *estimate* is the median over alignments, with the lower end of its confidence interval.
 //!
+//! The steady state is certain while the utilisations of all stages sum to less than 1; above, a replay begins with
+//! empty queues a whole longest period before the requests that count.
+//!
 //! Not covered: what the recordings do not contain. [`Replayed::correlated`] says what a day would do on which the
 //! members are not independent.
 
 use crate::{Estimate, Member, Model, Prediction, Traffic, Undefined};
 use ::model::{PerStage, Stage};
 use sim::confidence::{TooFew, median_ranks, tolerance_rank};
-use sim::{Alignment, Recording, Service, Stream, System, Target};
+use sim::{Alignment, Recording, Service, Stream, System, Target, Unsteady};
 use units::{Nanos, Percentile};
 
 /// Replay at random shifts.
@@ -42,9 +45,9 @@ pub enum Verdict {
     Fits,
     /// This member's bound exceeds its budget.
     Exceeds {
-        /// The first in order of alignments; others may, too.
+        /// The first for which it was certain; others' may, too.
         member: usize,
-        /// How many alignments it took to know.
+        /// How many alignments it took to know, those with the longest queues first.
         alignments: usize,
     },
     /// This member has no bound.
@@ -86,18 +89,19 @@ impl Replayed {
     /// When there is not one budget per member.
     pub fn fits(&self, members: Members<'_, '_>, budgets: &[f64]) -> Verdict {
         assert_eq!(members.len(), budgets.len(), "one budget per member");
-        let fates = fates(members);
+        let (fates, system) = resolve(members);
         if let Some((member, why)) = fates.iter().enumerate().find_map(|(i, fate)| Some((i, (*fate)?))) {
             return Verdict::Undefined { member, why };
         }
-        let Some((system, _)) = system(members, &fates) else { return Verdict::Fits };
+        let Some((system, _)) = system else { return Verdict::Fits };
         let target = |(member, budget): (&Member<'_, _>, &f64)| Target {
             percentile: member.percentile,
             budget: whole(*budget),
         };
         let targets: Vec<Target> = members.iter().zip(budgets).map(target).collect();
         let spare = self.alignments - self.bound_rank;
-        let alignments: Vec<_> = self.family().collect();
+        let mut alignments: Vec<_> = self.family().collect();
+        sim::worst_first(&system, &mut alignments);
         match sim::first_excess(&system, Service::Preemptive, &alignments, &targets, spare) {
             None => Verdict::Fits,
             Some(excess) => Verdict::Exceeds { member: excess.stream, alignments: excess.alignments },
@@ -130,8 +134,8 @@ impl Replayed {
         alignments: &[Alignment],
         summary: impl Fn(&[Nanos]) -> T,
     ) -> Vec<Result<T, Undefined>> {
-        let fates = fates(members);
-        let Some((system, percentiles)) = system(members, &fates) else {
+        let (fates, system) = resolve(members);
+        let Some((system, percentiles)) = system else {
             return fates.into_iter().map(|fate| Err(fate.expect("no member is well"))).collect();
         };
         let runs = sim::percentiles(&system, Service::Preemptive, alignments, &percentiles);
@@ -176,17 +180,29 @@ impl Model for Replayed {
     }
 }
 
-/// The system of all members that have a latency, and their percentiles; `None` when there are none.
-fn system<'a>(
-    members: Members<'_, 'a>,
-    fates: &[Option<Undefined>],
-) -> Option<(System<'a>, Vec<Percentile>)> {
-    let well = || members.iter().zip(fates).filter(|(_, fate)| fate.is_none()).map(|(member, _)| member);
+/// The system of those members that have a latency, and their percentiles.
+type Steady<'a> = (System<'a>, Vec<Percentile>);
+
+/// Why members have no latency, and the system of the others; `None` when there are no others.
+fn resolve<'a>(members: Members<'_, 'a>) -> (Vec<Option<Undefined>>, Option<Steady<'a>>) {
+    let mut fates = fates(members);
+    let well = || members.iter().zip(&fates).filter(|(_, fate)| fate.is_none()).map(|(member, _)| member);
     let stream = |m: &Member<'a, Option<Recording>>| {
         Some(Stream { recording: m.sketch.as_ref()?, priority: m.priority, group: m.group })
     };
-    let system = System::new(well().filter_map(stream).collect()).ok()?;
-    Some((system, well().map(|m| m.percentile).collect()))
+    match System::new(well().filter_map(stream).collect()) {
+        Ok(system) => {
+            let percentiles = well().map(|m| m.percentile).collect();
+            (fates, Some((system, percentiles)))
+        }
+        Err(Unsteady::Empty) => (fates, None),
+        // Summed in another order, a utilisation just below 1 may round up to it.
+        Err(Unsteady::Overload { stage, utilisation }) => {
+            let overload = Undefined::Overload { stage, utilisation };
+            fates.iter_mut().for_each(|fate| *fate = fate.or(Some(overload)));
+            (fates, None)
+        }
+    }
 }
 
 /// Why a member has no latency, if it has none: overload by the same and higher priorities, or a member without

@@ -95,6 +95,27 @@ fn overload_concerns_whoever_waits_for_it() {
 }
 
 #[test]
+fn a_load_that_rounds_to_one_is_an_overload_for_somebody() {
+    // Shares of a period that sum to 1 exactly, or to 1 − 10⁻¹⁷, in every order of priorities.
+    let model = Replayed::default();
+    let period = 1 << 58;
+    let shares =
+        [period / 10, period / 5, period / 10 * 3, period - period / 10 - period / 5 - period / 10 * 3];
+    for short in [0, 1] {
+        let work = shares.map(|share| share - short);
+        let sketches = work.map(|work| model.sketch(&traffic(&[(0, [0, work, 0])], period)));
+        for turn in 0..4 {
+            let place = |i: usize| u32::try_from((i + turn) % 4).unwrap();
+            let list: Vec<_> = (0..4).map(|i| member(&sketches[i], [place(i); 3], i, 100.0)).collect();
+            let overloads = |p: &&Result<_, Undefined>| matches!(p, Err(Undefined::Overload { .. }));
+            let predictions = model.predict(&list);
+            assert!(predictions.iter().filter(overloads).count() >= 1, "{predictions:?}");
+            assert!(matches!(model.fits(&list, &[f64::INFINITY; 4]), Verdict::Undefined { .. }));
+        }
+    }
+}
+
+#[test]
 fn groups_move_as_one() {
     // Two single jobs in one group meet always or never; apart, in 5 of 100 alignments each way.
     let model = Replayed::new(300, 0.95, 0.95, 4).unwrap();

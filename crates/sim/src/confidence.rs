@@ -3,7 +3,7 @@
 //! Here a value is the percentile that one alignment gave, and the distribution is over all alignments. The
 //! statements are about *how alignments vary*, and hold only as far as the recordings stand for the future.
 //!
-//! Everything rests on one fact: the number of n independent values at or below the β-quantile is binomial, at
+//! Tolerance limits are those of Wilks. Everything rests on one fact: the number of n independent values at or below the β-quantile is binomial, at
 //! least as likely to be small as Bin(n, β) when the distribution has atoms. Sums are exact but for rounding of
 //! the arithmetic, no normal approximation. Order statistics are counted from 1, ascending.
 

@@ -13,6 +13,7 @@
 mod alignment;
 mod budget;
 pub mod confidence;
+mod danger;
 mod merge;
 mod observe;
 mod parallel;
@@ -24,6 +25,7 @@ mod system;
 
 pub use alignment::Alignment;
 pub use budget::{Excess, Target, first_excess};
+pub use danger::worst_first;
 pub use observe::{Exceedances, Latencies, Observer, Percentiles, nearest_rank};
 pub use parallel::percentiles;
 pub use recording::{Recording, RecordingError};

@@ -6,13 +6,19 @@ use units::Nanos;
 
 /// Longest period: 36 years, so that sums of a few periods and backlogs stay far from overflow.
 const LONGEST: Nanos = Nanos(1 << 60);
+/// Length of a cell of the sketch of a recording: 2²⁷ ns, an eighth of a second.
+pub(crate) const CELL: u64 = 1 << 27;
+/// A sketch has no more cells than this (a day); later work is left out of it.
+const MAX_CELLS: u64 = 1 << 20;
 
 /// Jobs in order of arrival that come again after a period, for ever.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Recording {
     jobs: Box<[Job]>,
     period: Nanos,
     work: PerStage<u64>,
+    /// Work at all stages by cell of the arrival, in cells.
+    cells: Box<[f32]>,
 }
 
 /// Jobs that make no recording.
@@ -58,7 +64,7 @@ impl Recording {
             let all = jobs.iter().try_fold(0u64, |sum, job| sum.checked_add(job.work[stage].0));
             work[stage] = all.filter(|sum| *sum <= LONGEST.0).ok_or(RecordingError::Work(stage))?;
         }
-        Ok(Self { jobs: jobs.into(), period, work })
+        Ok(Self { jobs: jobs.into(), period, work, cells: cells(jobs, period) })
     }
 
     /// In order of arrival.
@@ -76,6 +82,11 @@ impl Recording {
         self.work.map(|work| *work as f64 / self.period.0 as f64)
     }
 
+    /// Roughly when how much work arrives: by cell of [`CELL`], all stages together, in cells.
+    pub(crate) fn cells(&self) -> &[f32] {
+        &self.cells
+    }
+
     /// Position in the endless sequence of jobs (0 is the first job of the period that begins at 0) of the first
     /// that arrives at or after `time`.
     pub(crate) fn position(&self, time: u64) -> u64 {
@@ -89,4 +100,17 @@ impl Recording {
             round * count + before(within)
         }
     }
+}
+
+fn cells(jobs: &[Job], period: Nanos) -> Box<[f32]> {
+    let count = period.0.div_ceil(CELL).clamp(1, MAX_CELLS);
+    let mut cells = vec![0.0; usize::try_from(count).expect("fits the address space")];
+    for job in jobs {
+        let work: u64 = Stage::ALL.iter().map(|stage| job.work[*stage].0).sum();
+        let cell = usize::try_from(job.arrival.0 / CELL).expect("fits the address space");
+        if let Some(sum) = cells.get_mut(cell) {
+            *sum += work as f32 / CELL as f32;
+        }
+    }
+    cells.into()
 }
