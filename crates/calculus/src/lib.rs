@@ -4,6 +4,10 @@
 //! is seconds of the stage's full capacity, a rate is a fraction of it. Bounds round outward: a printed
 //! bound is never below the exact value of its formula.
 //!
+//! Reading order: [`ArrivalCurve`] and [`ServiceCurve`] are the curves; [`stage_delay`] and [`path_bound`] the bounds
+//! of single limiters; [`PriorityQueue`] those of full curves at one queue; [`network`] those of feed-forward
+//! networks.
+//!
 //! Not covered: where curves come from (traces) and which limits to choose (search).
 
 mod arrival;

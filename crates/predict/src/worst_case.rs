@@ -245,14 +245,16 @@ fn direct(members: &[Member<'_, WorstCaseSketch>]) -> Vec<f64> {
     let mut best = vec![vec![0.0; members.len()]];
     for last in 0..Stage::ALL.len() {
         let mut until = vec![f64::INFINITY; members.len()];
-        for first in 0..=last {
+        for (first, before) in best.iter().enumerate() {
             if !same_order(members, (first, last)) {
                 continue;
             }
-            let late = |m: usize| (best[first][m] - members[m].sketch.least_before[first]).max(0.0);
-            let jitter: Vec<f64> = (0..members.len()).map(late).collect();
+            let late = |(before, member): (&f64, &Member<'_, WorstCaseSketch>)| {
+                (before - member.sketch.least_before[first]).max(0.0)
+            };
+            let jitter: Vec<f64> = before.iter().zip(members).map(late).collect();
             let delays = run_delays(members, (first, last), &jitter);
-            for ((until, before), delay) in until.iter_mut().zip(&best[first]).zip(delays) {
+            for ((until, before), delay) in until.iter_mut().zip(before).zip(delays) {
                 *until = until.min(round_up(before + delay));
             }
         }

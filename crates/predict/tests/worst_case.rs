@@ -4,8 +4,8 @@ mod support;
 
 use model::{Job, PerStage, Stage};
 use proptest::prelude::*;
-use rand::rngs::StdRng;
 use rand::SeedableRng as _;
+use rand::rngs::StdRng;
 use sim::{Alignment, Latencies, Percentiles, Recording, Replay, Service, Stream, System};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
