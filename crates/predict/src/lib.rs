@@ -16,4 +16,4 @@ mod worst_case;
 pub use self::model::{Estimate, Member, Model, Prediction, Undefined};
 pub use replayed::{Correlated, Replayed, Verdict};
 pub use traffic::{Path, Traffic, TrafficBuilder, TrafficError};
-pub use worst_case::{Passage, WorstCase, WorstCaseSketch};
+pub use worst_case::{Leg, Passage, WorstCase, WorstCaseSketch};
