@@ -16,9 +16,9 @@ use tailwright_predict::{Member, Model as _, Probabilistic, ProbabilisticSketch,
 use units::{Nanos, Percentile};
 
 const SLOS_MS: [u32; 4] = [10, 20, 50, 100];
-const ALIGNMENTS: usize = 6;
+const ALIGNMENTS: usize = 4;
 const PERCENTILES: [f64; 3] = [90.0, 99.0, 99.9];
-const MARGINS: [f64; 4] = [1.0, 1.25, 1.5, 2.0];
+const MARGINS: [f64; 3] = [1.0, 1.25, 1.5];
 
 struct Mix {
     members: Vec<usize>,
@@ -86,7 +86,9 @@ struct Outcome {
 fn quantile(values: impl Iterator<Item = f64>, q: f64) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
-    if values.is_empty() { f64::NAN } else { values[((values.len() - 1) as f64 * q).round() as usize] }
+    let Some(last) = values.len().checked_sub(1) else { return f64::NAN };
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    values[(last as f64 * q).round() as usize]
 }
 
 fn recordings(traffic: &[Traffic]) -> Vec<Recording> {
@@ -187,6 +189,11 @@ fn thinned(traffic: &Traffic, factor: f64) -> Traffic {
     Traffic::new(jobs, traffic.period()).expect("the same arrivals")
 }
 
+/// The name of a level.
+fn level(index: usize) -> u32 {
+    u32::try_from(index).expect("few levels")
+}
+
 /// How members are laid out for a decision.
 struct Layout {
     name: &'static str,
@@ -196,15 +203,15 @@ struct Layout {
 }
 
 const LAYOUTS: [Layout; 9] = [
-    Layout { name: "4 priorities", size: 1, priority: |i| i as u32 % 4, group: |i| i },
-    Layout { name: "4 priorities", size: 8, priority: |i| i as u32 % 4, group: |i| i },
-    Layout { name: "4 priorities", size: 62, priority: |i| i as u32 % 4, group: |i| i },
-    Layout { name: "4 priorities", size: 250, priority: |i| i as u32 % 4, group: |i| i },
-    Layout { name: "4 priorities", size: 1000, priority: |i| i as u32 % 4, group: |i| i },
-    Layout { name: "own priorities", size: 62, priority: |i| i as u32, group: |i| i },
-    Layout { name: "a group of 2", size: 8, priority: |i| i as u32 % 4, group: |i| i.max(1) },
-    Layout { name: "a group of 4", size: 8, priority: |i| i as u32 % 4, group: |i| i.max(3) },
-    Layout { name: "pairs", size: 62, priority: |i| i as u32 % 4, group: |i| i / 2 },
+    Layout { name: "4 priorities", size: 1, priority: |i| level(i % 4), group: |i| i },
+    Layout { name: "4 priorities", size: 8, priority: |i| level(i % 4), group: |i| i },
+    Layout { name: "4 priorities", size: 62, priority: |i| level(i % 4), group: |i| i },
+    Layout { name: "4 priorities", size: 250, priority: |i| level(i % 4), group: |i| i },
+    Layout { name: "4 priorities", size: 1000, priority: |i| level(i % 4), group: |i| i },
+    Layout { name: "own priorities", size: 62, priority: level, group: |i| i },
+    Layout { name: "a group of 2", size: 8, priority: |i| level(i % 4), group: |i| i.max(1) },
+    Layout { name: "a group of 4", size: 8, priority: |i| level(i % 4), group: |i| i.max(3) },
+    Layout { name: "pairs", size: 62, priority: |i| level(i % 4), group: |i| i / 2 },
 ];
 
 fn decisions(real: &[Traffic]) {

@@ -307,7 +307,12 @@ fn a_margin_counts_as_work() {
     assert!((1.45..1.6).contains(&ratio), "{ratio}");
 }
 
-/// Poisson arrivals of constant work (1 ms at one stage).
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive and small")]
+fn nanos(seconds: f64) -> Nanos {
+    Nanos((seconds * 1e9) as u64)
+}
+
+/// Poisson arrivals at storage; work in seconds from a uniform number.
 fn poisson(seed: u64, count: usize, rate_per_s: f64, work: impl Fn(f64) -> f64) -> Traffic {
     use rand::{RngExt as _, SeedableRng as _};
     let mut random = rand::rngs::StdRng::seed_from_u64(seed);
@@ -319,8 +324,8 @@ fn poisson(seed: u64, count: usize, rate_per_s: f64, work: impl Fn(f64) -> f64) 
     };
     let jobs: Vec<(f64, [f64; 3])> = (0..count).map(|_| job()).collect();
     let job = |(at, works): &(f64, [f64; 3])| Job {
-        arrival: Nanos((at * 1e9) as u64),
-        work: PerStage::from_fn(|stage| Nanos((works[stage as usize] * 1e9) as u64)),
+        arrival: nanos(*at),
+        work: PerStage::from_fn(|stage| nanos(works[stage as usize])),
     };
     Traffic::of_jobs(jobs.iter().map(job).collect()).unwrap()
 }
@@ -346,7 +351,7 @@ fn quick_answers_agree_with_bounds() {
     let model = Probabilistic::default();
     let sketches: Vec<ProbabilisticSketch> = real.iter().take(8).map(|r| model.sketch(&r.traffic)).collect();
     let members: Vec<Member<'_, ProbabilisticSketch>> =
-        sketches.iter().enumerate().map(|(i, s)| member(s, i as u32 / 3, i, 99.9)).collect();
+        sketches.iter().enumerate().map(|(i, s)| member(s, [0, 0, 0, 1, 1, 1, 2, 2][i], i, 99.9)).collect();
     let bounds: Vec<f64> = model.predict(&members).into_iter().map(|p| p.unwrap().bound).collect();
     assert_eq!(model.accepts(&members, &bounds), Ok(()));
     for tight in 0..8 {
@@ -361,7 +366,7 @@ fn real_traces_keep_their_bounds() {
     let Some(real) = published(Through::Server) else { return };
     let model = Probabilistic::default();
     let some: Vec<Traffic> = real.into_iter().step_by(7).map(|r| r.traffic).collect();
-    let priorities: Vec<u32> = (0..some.len() as u32).map(|i| i % 3).collect();
+    let priorities: Vec<u32> = (0u32..3).cycle().take(some.len()).collect();
     let sketches: Vec<ProbabilisticSketch> = some.iter().map(|t| model.sketch(t)).collect();
     let recordings = recordings(&some);
     let system = system(&recordings, &priorities);
