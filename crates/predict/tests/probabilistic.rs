@@ -13,6 +13,13 @@ use units::{Nanos, Percentile};
 
 const MS: u64 = 1_000_000;
 
+/// So many cases, unless `PROPTEST_CASES` asks for others.
+fn cases(count: u32) -> ProptestConfig {
+    let asked = std::env::var_os("PROPTEST_CASES").is_some();
+    let default = ProptestConfig::default();
+    if asked { default } else { ProptestConfig { cases: count, ..default } }
+}
+
 fn percentile(percent: f64) -> Percentile {
     Percentile::new(percent).unwrap()
 }
@@ -159,7 +166,7 @@ fn demand(works: impl Iterator<Item = [u64; 3]>) -> u64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(cases(2000))]
 
     #[test]
     fn a_path_is_no_slower_than_one_queue_with_allowances(
@@ -194,7 +201,7 @@ fn a_job_alone_needs_the_work_of_all_stages() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+    #![proptest_config(cases(12))]
 
     #[test]
     fn no_bound_is_exceeded_over_all_shifts(
