@@ -12,7 +12,7 @@
 //! **Speed.** One decision about the n-th workload, by model, independent and in dependent groups of 2–4.
 //!
 //! `cargo bench -p tailwright-plan --bench admission` takes some seconds, `-- --full` the whole; `-- link`,
-//! `-- storage`, `-- speed` run a part; `-- --seed N`, `-- --orders N`.
+//! `-- storage`, `-- speed` run a part; `-- --seed N`, `-- --orders N`, `-- --replays N` orders for replay, which takes longest.
 
 mod support;
 
@@ -406,7 +406,7 @@ fn against_optimum(rows: &[Row]) {
 
 /// How much slower the link of the experiment is than 125 MB/s.
 fn link_factor() -> f64 {
-    number_after("--slower").map_or(2.0, |factor| factor as f64)
+    number_after("--slower").map_or(4.0, |factor| factor as f64)
 }
 
 fn link(seed: u64, orders: usize) {
@@ -465,7 +465,7 @@ fn feasible(world: &World) -> Vec<Vec<f64>> {
     (0..first.len()).map(kept).collect()
 }
 
-/// Fewer alignments than the default, so that ten orders take minutes: 90 % of alignments with 95 % confidence.
+/// Fewer alignments than the default, so that orders take minutes: 90 % of alignments with 95 % confidence.
 fn replayed() -> Replayed {
     Replayed::new(29, 0.9, 0.95, 7).expect("29 alignments are enough")
 }
@@ -494,7 +494,7 @@ fn link_offices(world: &World, factor: f64) -> Vec<Box<dyn Office>> {
         qjump("qjump++ (24 of x1.3)", powers(1.3, 24)),
     ];
     offices.extend(worst_cases(&world.first));
-    offices.extend(models(world, 10));
+    offices.extend(models(world, number_after("--replays").unwrap_or(3)));
     offices
 }
 
