@@ -5,6 +5,9 @@
 //! bound is never below the exact value of its formula.
 //!
 //! [`snc`] has the stochastic calculus: latency at a percentile.
+//! Reading order: [`ArrivalCurve`] and [`ServiceCurve`] are the curves; [`stage_delay`] and [`path_bound`] the bounds
+//! of single limiters; [`PriorityQueue`] those of full curves at one queue; [`network`] those of feed-forward
+//! networks.
 //!
 //! Not covered: where curves come from (traces) and which limits to choose (search).
 

@@ -59,6 +59,9 @@ struct Turn {
     change: Line,
 }
 
+/// The end of a busy period, and the rate of the queue's own work there.
+type Busy = (f64, f64);
+
 impl Line {
     fn add(&mut self, other: Self) {
         self.burst += other.burst;
@@ -137,13 +140,15 @@ impl PriorityQueue {
     }
 
     /// The end of the longest busy period that this queue makes of its own work and `work` more, and the rate
-    /// of its own work there; infinite when its sustained rates leave nothing.
-    fn busy(&self, work: f64) -> (f64, f64) {
+    /// of its own work there; infinite when its sustained rates leave nothing. `from` is such an end for as much
+    /// work or more.
+    fn busy(&self, work: f64, from: Busy) -> Busy {
         let clear = |line: Line| (line.burst + work + self.extra) / (1.0 - line.rate);
         if self.last.rate >= 1.0 {
             return (f64::INFINITY, self.last.rate);
         }
-        let (mut x, mut rate) = (clear(self.outward(self.last, 0.0)), self.last.rate);
+        let sustained = (clear(self.outward(self.last, 0.0)), self.last.rate);
+        let (mut x, mut rate) = if from.0 < sustained.0 { from } else { sustained };
         for _ in 0..STEPS_MAX {
             let line = self.tangent(x);
             let next = clear(line);
@@ -164,19 +169,26 @@ impl PriorityQueue {
         let (level, slope) = (within_capacity(level), level.sustained_rate());
         let vertices = level.vertices();
         let right = |i: usize| vertices.get(i + 1).map_or(slope, |next| slope_between(vertices[i], *next));
-        let at = |i: usize| {
-            let (end, rate) = self.busy(extra + vertices[i].work);
-            (end - vertices[i].duration + 8.0 * f64::EPSILON * end, rate + right(i))
-        };
+        let busy = |i: usize, from: Busy| self.busy(extra + vertices[i].work, from);
         // The delay is concave in u: it rises while both slopes together exceed the capacity.
         let (mut low, mut high) = (0, vertices.len() - 1);
+        let mut from = (f64::INFINITY, 0.0);
         while low < high {
             let middle = low.midpoint(high);
-            if at(middle).1 > 1.0 { low = middle + 1 } else { high = middle }
+            let end = busy(middle, from);
+            if end.1 + right(middle) > 1.0 {
+                low = middle + 1;
+            } else {
+                (high, from) = (middle, end);
+            }
         }
         // Where slopes tie up to rounding, a neighbour may be the higher one.
-        let near = low.saturating_sub(1)..=(low + 1).min(vertices.len() - 1);
-        near.map(|i| at(i).0).fold(0.0, f64::max)
+        let (mut longest, mut from) = (0.0f64, (f64::INFINITY, 0.0));
+        for i in (low.saturating_sub(1)..=(low + 1).min(vertices.len() - 1)).rev() {
+            from = busy(i, from);
+            longest = longest.max(from.0 - vertices[i].duration + 8.0 * f64::EPSILON * from.0);
+        }
+        longest
     }
 
     /// Σ of the sustained rates of all levels so far.

@@ -222,7 +222,7 @@ fn any_tandem() -> impl Strategy<Value = Network> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
     #[test]
     fn finer_analyses_give_smaller_bounds(hops in any_tandem()) {
         for f in 0..hops.flows().len() {

@@ -16,7 +16,7 @@
 mod support;
 
 use model::PerStage;
-use predict::{Prediction, PublishedSnc, Replayed, Traffic, Undefined, WorstCase};
+use predict::{Prediction, Probabilistic, PublishedSnc, Replayed, Traffic, Undefined, WorstCase};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
@@ -89,6 +89,7 @@ fn models(first: &[Traffic]) -> Vec<(Box<dyn Predictor>, usize)> {
     vec![
         (Sketched::over(WorstCase::default(), first), 1),
         (Sketched::over(PublishedSnc::default(), first), 1),
+        (Sketched::over(Probabilistic::default(), first), 1),
         (Sketched::over(Replayed::default(), first), 4),
     ]
 }

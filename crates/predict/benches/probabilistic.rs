@@ -1,123 +1,260 @@
-//! The probabilistic model beside a replay of the traces at random shifts.
+//! The probabilistic model beside replays of the same traces at random shifts: how far its bounds are from the
+//! percentile, how often they are exceeded on the half of the traces that they were made from and on the
+//! other half, and what a decision costs. `MIXES=n` sets the number of random mixes for each path.
+
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use model::{PerStage, Stage};
+use model::{Job, PerStage};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::{Alignment, Recording, Service, Stream, System};
+use sim::{Alignment, Latencies, Recording, Replay, Service, Stream, System};
 use std::time::Instant;
 use support::{Through, published};
-use tailwright_predict::{Member, Model as _, Prediction, Probabilistic, ProbabilisticSketch, Traffic};
+use tailwright_predict::{Member, Model as _, Probabilistic, ProbabilisticSketch, Traffic};
 use units::{Nanos, Percentile};
 
 const SLOS_MS: [u32; 4] = [10, 20, 50, 100];
+const ALIGNMENTS: usize = 4;
+const PERCENTILES: [f64; 3] = [90.0, 99.0, 99.9];
+const MARGINS: [f64; 3] = [1.0, 1.25, 1.5];
 
-struct Case {
+struct Mix {
     members: Vec<usize>,
-    priority: Vec<u32>,
-    percentile: Percentile,
+    slos_ms: Vec<u32>,
 }
 
-fn case(random: &mut StdRng, of: usize) -> Case {
-    let n = 1 << random.random_range(1..=5u32);
-    let mut members: Vec<usize> = (0..of).collect();
-    members.shuffle(random);
-    members.truncate(n);
-    let priority = members.iter().map(|_| SLOS_MS[random.random_range(0..4)]).collect();
-    let percentile = Percentile::new([90.0, 99.0, 99.9][random.random_range(0..3)]).unwrap();
-    Case { members, priority, percentile }
-}
-
-/// The percentile over all requests of all alignments.
-fn replayed(case: &Case, recordings: &[Recording], seed: u64, count: usize) -> Option<Vec<f64>> {
-    let streams = case.members.iter().zip(&case.priority).enumerate().map(|(group, (m, p))| Stream {
-        recording: &recordings[*m],
-        priority: PerStage::from_fn(|_| *p),
-        group,
-    });
-    let system = System::new(streams.collect()).ok()?;
-    let alignments: Vec<Alignment> = Alignment::random(seed, count).collect();
-    let percentiles = vec![case.percentile; case.members.len()];
-    let runs = sim::percentiles(&system, Service::Preemptive, &alignments, &percentiles);
-    let mut sums = vec![0.0; case.members.len()];
-    for (run, _) in &runs {
-        sums.iter_mut().zip(run).for_each(|(s, v)| *s += v.unwrap_or(Nanos::ZERO).as_secs() / count as f64);
+impl Mix {
+    fn random(random: &mut StdRng, of: usize) -> Self {
+        let mut members: Vec<usize> = (0..of).collect();
+        members.shuffle(random);
+        members.truncate(random.random_range(2..=32));
+        let slos_ms = members.iter().map(|_| SLOS_MS[random.random_range(0..4)]).collect();
+        Self { members, slos_ms }
     }
-    Some(sums)
-}
 
-fn quantile(values: &mut [f64], q: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    if values.is_empty() { f64::NAN } else { values[((values.len() - 1) as f64 * q).round() as usize] }
-}
-
-fn main() {
-    let count: usize = std::env::var("MIXES").ok().and_then(|v| v.parse().ok()).unwrap_or(20);
-    let model = Probabilistic::default();
-    for through in [Through::Link, Through::Server] {
-        let Some(real) = published(through) else { return };
-        let traffic: Vec<&Traffic> = real.iter().map(|r| &r.traffic).collect();
-        let start = Instant::now();
-        let sketches: Vec<ProbabilisticSketch> = traffic.iter().map(|t| model.sketch(t)).collect();
-        let seconds = start.elapsed().as_secs_f64();
-        let bytes: usize = sketches.iter().map(ProbabilisticSketch::bytes).sum();
-        println!("{through:?}: sketches {seconds:.2} s, {} kB each", bytes / 1000 / sketches.len());
-        let recordings: Vec<Recording> =
-            traffic.iter().map(|t| Recording::new(t.jobs(), t.period()).unwrap()).collect();
-        for r in &real {
-            if std::env::var("STATS").is_ok() {
-                let u = r.traffic.utilisation();
-                println!(
-                    "{} n={} util {:.4} {:.4} {:.4}",
-                    r.name,
-                    r.traffic.jobs().len(),
-                    u[Stage::NetworkIn],
-                    u[Stage::Storage],
-                    u[Stage::NetworkOut]
-                );
-            }
+    /// Every percentile of each member over the requests of all alignments.
+    fn replayed(&self, recordings: &[Recording], seed: u64) -> Option<Vec<[f64; 3]>> {
+        let stream = |(group, (m, slo)): (usize, (&usize, &u32))| Stream {
+            recording: &recordings[*m],
+            priority: PerStage::from_fn(|_| *slo),
+            group,
+        };
+        let system =
+            System::new(self.members.iter().zip(&self.slos_ms).enumerate().map(stream).collect()).ok()?;
+        let mut latencies = Latencies::new(self.members.len());
+        let mut replay = Replay::new(&system, Service::Preemptive);
+        for alignment in Alignment::random(seed, ALIGNMENTS) {
+            replay.run(&alignment.shifts(&system), &mut latencies);
         }
-        let mut random = StdRng::seed_from_u64(7);
-        let mut ratios: Vec<(usize, f64, f64)> = Vec::new();
-        let (mut none, mut time) = (0, 0.0);
-        for index in 0..count {
-            let case = case(&mut random, real.len());
-            let Some(truth) = replayed(&case, &recordings, index as u64, 4) else { continue };
-            let member = |(i, m): (usize, &usize)| Member {
-                sketch: &sketches[*m],
-                priority: PerStage::from_fn(|_| case.priority[i]),
-                group: i,
-                percentile: case.percentile,
-            };
-            let members: Vec<Member<'_, ProbabilisticSketch>> =
-                case.members.iter().enumerate().map(member).collect();
-            let start = Instant::now();
-            let bounds = model.predict(&members);
-            time += start.elapsed().as_secs_f64() / members.len() as f64;
-            for (bound, truth) in bounds.iter().zip(truth) {
-                match bound {
-                    Ok(Prediction { bound, .. }) => {
-                        ratios.push((case.members.len(), case.percentile.percent(), bound / truth))
-                    }
-                    Err(_) => none += 1,
+        let at = |sorted: &Vec<Nanos>, percent: f64| {
+            let rank = sim::nearest_rank(Percentile::new(percent).expect("a percentile"), sorted.len());
+            sorted[rank - 1].as_secs()
+        };
+        Some(latencies.sorted().streams.iter().map(|s| PERCENTILES.map(|p| at(s, p))).collect())
+    }
+
+    fn bounds(
+        &self,
+        model: &Probabilistic,
+        sketches: &[ProbabilisticSketch],
+        percent: f64,
+    ) -> Vec<Option<f64>> {
+        let percentile = Percentile::new(percent).expect("a percentile");
+        let member = |(group, (m, slo)): (usize, (&usize, &u32))| Member {
+            sketch: &sketches[*m],
+            priority: PerStage::from_fn(|_| *slo),
+            group,
+            percentile,
+        };
+        let members: Vec<Member<'_, ProbabilisticSketch>> =
+            self.members.iter().zip(&self.slos_ms).enumerate().map(member).collect();
+        model.predict(&members).into_iter().map(|p| p.ok().map(|p| p.bound)).collect()
+    }
+}
+
+/// A member of a mix at a percentile.
+struct Outcome {
+    size: usize,
+    percentile: usize,
+    /// Percentile of the replay ÷ bound.
+    fitted: f64,
+    unseen: f64,
+}
+
+fn quantile(values: impl Iterator<Item = f64>, q: f64) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let Some(last) = values.len().checked_sub(1) else { return f64::NAN };
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    values[(last as f64 * q).round() as usize]
+}
+
+fn recordings(traffic: &[Traffic]) -> Vec<Recording> {
+    traffic.iter().map(|t| Recording::new(t.jobs(), t.period()).expect("a trace")).collect()
+}
+
+fn mixes(through: Through, real: &[Traffic], count: usize) {
+    let halves: Vec<[Traffic; 2]> = real.iter().map(|t| t.halves().expect("ten minutes")).collect();
+    let [fitted, unseen]: [Vec<Traffic>; 2] =
+        [0, 1].map(|h| halves.iter().map(|pair| pair[h].clone()).collect());
+    let judges = [recordings(&fitted), recordings(&unseen)];
+    println!("\n{through:?}: {count} random mixes of 2 to 32 workloads, {ALIGNMENTS} alignments each");
+    let models = MARGINS.map(Probabilistic::with_safety);
+    let sketches = models.each_ref().map(|m| fitted.iter().map(|t| m.sketch(t)).collect::<Vec<_>>());
+    let mut random = StdRng::seed_from_u64(7);
+    let mut outcomes = MARGINS.map(|_| Vec::new());
+    let (mut none, mut seconds, mut bounds_made) = (0, 0.0, 0);
+    for index in 0..count {
+        let mix = Mix::random(&mut random, real.len());
+        let [Some(seen), Some(other)] = judges.each_ref().map(|j| mix.replayed(j, index as u64)) else {
+            continue;
+        };
+        for (which, outcomes) in outcomes.iter_mut().enumerate() {
+            // Margins are judged on a third of the mixes: they cost as much each.
+            if which > 0 && index % 3 != 0 {
+                continue;
+            }
+            for (percentile, percent) in PERCENTILES.into_iter().enumerate() {
+                let start = Instant::now();
+                let bounds = mix.bounds(&models[which], &sketches[which], percent);
+                seconds += start.elapsed().as_secs_f64();
+                bounds_made += bounds.len();
+                for (i, bound) in bounds.into_iter().enumerate() {
+                    let Some(bound) = bound else {
+                        none += 1;
+                        continue;
+                    };
+                    let [fitted, unseen] = [&seen, &other].map(|judge| judge[i][percentile] / bound);
+                    outcomes.push(Outcome { size: mix.members.len(), percentile, fitted, unseen });
                 }
             }
         }
-        println!("  time per member {:.1} ms; no bound {none}", time / count as f64 * 1e3);
-        for n in [2, 4, 8, 16, 32] {
-            for p in [90.0, 99.0, 99.9] {
-                let mut r: Vec<f64> = ratios.iter().filter(|x| x.0 == n && x.1 == p).map(|x| x.2).collect();
-                let below = r.iter().filter(|x| **x < 1.0).count();
-                println!(
-                    "  n={n:2} p{p:<4} {:4} ratios: 10% {:.2} median {:.2} 90% {:.2}; below 1: {below}",
-                    r.len(),
-                    quantile(&mut r, 0.1),
-                    quantile(&mut r, 0.5),
-                    quantile(&mut r, 0.9)
-                );
-            }
+    }
+    println!("no bound: {none}; {:.2} ms for each bound", seconds / bounds_made as f64 * 1e3);
+    ratios(&outcomes[0]);
+    margins(&outcomes);
+}
+
+fn ratios(outcomes: &[Outcome]) {
+    println!("bound/replay on the fitted half        n    10 %  median    90 %   exceeded");
+    for (low, high) in [(2, 8), (9, 16), (17, 32), (2, 32)] {
+        for (index, percent) in PERCENTILES.iter().enumerate() {
+            let those =
+                || outcomes.iter().filter(move |o| o.percentile == index && (low..=high).contains(&o.size));
+            let at = |q| quantile(those().map(|o| 1.0 / o.fitted), q);
+            let exceeded = those().filter(|o| o.fitted > 1.0).count();
+            println!(
+                "  {low:2} to {high:2} workloads, p{percent:<5} {:10} {:7.2} {:7.2} {:7.2} {exceeded:10}",
+                those().count(),
+                at(0.1),
+                at(0.5),
+                at(0.9)
+            );
         }
+    }
+}
+
+fn margins(outcomes: &[Vec<Outcome>]) {
+    println!(
+        "margin on work      n  exceeded: fitted  unseen   unseen replay/bound at 90 %, 99 %, worst; median bound/replay"
+    );
+    for (margin, outcomes) in MARGINS.iter().zip(outcomes) {
+        for (index, percent) in PERCENTILES.iter().enumerate() {
+            let those = || outcomes.iter().filter(move |o| o.percentile == index);
+            let count = those().count();
+            let over = |of: fn(&Outcome) -> f64| {
+                100.0 * those().filter(|o| of(o) > 1.0).count() as f64 / count as f64
+            };
+            let at = |q| quantile(those().map(|o| o.unseen), q);
+            println!(
+                "  {margin:4.2} p{percent:<5} {count:8} {:14.2} % {:5.2} %   {:9.2} {:9.2} {:9.2} {:12.2}",
+                over(|o| o.fitted),
+                over(|o| o.unseen),
+                at(0.9),
+                at(0.99),
+                at(1.0),
+                quantile(those().map(|o| 1.0 / o.fitted), 0.5)
+            );
+        }
+    }
+}
+
+/// Work multiplied so that many workloads fit.
+fn thinned(traffic: &Traffic, factor: f64) -> Traffic {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let scale = |work: &Nanos| Nanos((work.0 as f64 * factor).ceil() as u64);
+    let jobs = traffic.jobs().iter().map(|job| Job { work: job.work.map(scale), ..*job }).collect();
+    Traffic::new(jobs, traffic.period()).expect("the same arrivals")
+}
+
+/// The name of a level.
+fn level(index: usize) -> u32 {
+    u32::try_from(index).expect("few levels")
+}
+
+/// How members are laid out for a decision.
+struct Layout {
+    name: &'static str,
+    size: usize,
+    priority: fn(usize) -> u32,
+    group: fn(usize) -> usize,
+}
+
+const LAYOUTS: [Layout; 9] = [
+    Layout { name: "4 priorities", size: 1, priority: |i| level(i % 4), group: |i| i },
+    Layout { name: "4 priorities", size: 8, priority: |i| level(i % 4), group: |i| i },
+    Layout { name: "4 priorities", size: 62, priority: |i| level(i % 4), group: |i| i },
+    Layout { name: "4 priorities", size: 250, priority: |i| level(i % 4), group: |i| i },
+    Layout { name: "4 priorities", size: 1000, priority: |i| level(i % 4), group: |i| i },
+    Layout { name: "own priorities", size: 62, priority: level, group: |i| i },
+    Layout { name: "a group of 2", size: 8, priority: |i| level(i % 4), group: |i| i.max(1) },
+    Layout { name: "a group of 4", size: 8, priority: |i| level(i % 4), group: |i| i.max(3) },
+    Layout { name: "pairs", size: 62, priority: |i| level(i % 4), group: |i| i / 2 },
+];
+
+fn decisions(real: &[Traffic]) {
+    println!("\none decision about all members of a queue, p99.9    n   loose budgets         tight budgets");
+    let model = Probabilistic::default();
+    for layout in LAYOUTS {
+        let factor = (20.0 / layout.size as f64).min(1.0);
+        let used = real.len().min(layout.size);
+        let sketches: Vec<ProbabilisticSketch> =
+            real[..used].iter().map(|t| model.sketch(&thinned(t, factor))).collect();
+        let member = |i: usize| Member {
+            sketch: &sketches[i % used],
+            priority: PerStage::from_fn(|_| (layout.priority)(i)),
+            group: (layout.group)(i),
+            percentile: Percentile::new(99.9).expect("a percentile"),
+        };
+        let members: Vec<Member<'_, ProbabilisticSketch>> = (0..layout.size).map(member).collect();
+        let timed = |scale: f64| {
+            let budget = |i: usize| f64::from(SLOS_MS[((layout.priority)(i) % 4) as usize]) * 1e-3 * scale;
+            let budgets: Vec<f64> = (0..layout.size).map(budget).collect();
+            let start = Instant::now();
+            let answer = model.accepts(&members, &budgets);
+            let time = start.elapsed().as_secs_f64() * 1e3;
+            format!("{time:8.2} ms, {}", if answer.is_ok() { "yes" } else { "no " })
+        };
+        println!("  {:<46} {:5}   {}      {}", layout.name, layout.size, timed(30.0), timed(3.0));
+    }
+}
+
+fn main() {
+    let count: usize = std::env::var("MIXES").ok().and_then(|v| v.parse().ok()).unwrap_or(24);
+    for through in [Through::Link, Through::Server] {
+        let Some(real) = published(through) else { return };
+        let real: Vec<Traffic> = real.into_iter().map(|r| r.traffic).collect();
+        if through == Through::Link {
+            let model = Probabilistic::default();
+            let start = Instant::now();
+            let sketches: Vec<ProbabilisticSketch> = real.iter().map(|t| model.sketch(t)).collect();
+            let seconds = start.elapsed().as_secs_f64() / sketches.len() as f64;
+            let bytes: usize = sketches.iter().map(ProbabilisticSketch::bytes).sum();
+            println!("a sketch: {:.0} ms, {} kB on average", seconds * 1e3, bytes / 1000 / sketches.len());
+            decisions(&real);
+        }
+        mixes(through, &real, count);
     }
 }

@@ -20,4 +20,4 @@ pub use probabilistic::{Probabilistic, ProbabilisticRefusal, ProbabilisticSketch
 pub use published::{PublishedSketch, PublishedSnc, Split, markov_arrivals};
 pub use replayed::{Correlated, Replayed, Verdict};
 pub use traffic::{Path, Traffic, TrafficBuilder, TrafficError};
-pub use worst_case::{Passage, WorstCase, WorstCaseSketch};
+pub use worst_case::{Leg, Passage, WorstCase, WorstCaseSketch};

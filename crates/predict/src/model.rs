@@ -32,7 +32,7 @@ pub trait Model: Sync {
 
     /// Whether every member's bound is at most its limit (seconds, one per member; none is kept by what is
     /// undefined or not a number). A model that can tell without predicting everything says so here; its
-    /// answer is that of [`Self::predict`].
+    /// answer is that of [`Self::predict`], up to what predictions are rounded by.
     fn all_within(&self, members: &[Member<'_, Self::Sketch>], limits: &[f64]) -> bool {
         assert_eq!(members.len(), limits.len(), "one limit per member");
         let within = |(p, &limit): (&Result<Prediction, Undefined>, _)| p.is_ok_and(|p| p.bound <= limit);

@@ -101,6 +101,34 @@ impl WorstCaseSketch {
     }
 }
 
+/// One part of a bound: a run of stages taken together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Leg {
+    /// First and last stage of the run.
+    pub stages: (Stage, Stage),
+    /// By how much the times may differ that the member's jobs take to the run, seconds: what bursts grow by.
+    pub jitter: f64,
+    /// Seconds; infinite when there is no bound.
+    pub delay: f64,
+}
+
+impl WorstCase {
+    /// How each member's bound comes about: legs in path order, whose delays add up to it.
+    pub fn legs(&self, members: &[Member<'_, WorstCaseSketch>]) -> Vec<Vec<Leg>> {
+        self.bounds(members).into_iter().map(|(_, legs)| legs).collect()
+    }
+
+    fn bounds(&self, members: &[Member<'_, WorstCaseSketch>]) -> Vec<Bound> {
+        match self.passage {
+            Passage::Direct => direct(members),
+            Passage::Reshaped => reshaped(members),
+        }
+    }
+}
+
+/// Seconds, and where they come from.
+type Bound = (f64, Vec<Leg>);
+
 impl Model for WorstCase {
     type Sketch = WorstCaseSketch;
 
@@ -126,17 +154,14 @@ impl Model for WorstCase {
     }
 
     fn predict(&self, members: &[Member<'_, WorstCaseSketch>]) -> Vec<Result<Prediction, Undefined>> {
-        let bounds = match self.passage {
-            Passage::Direct => direct(members),
-            Passage::Reshaped => reshaped(members),
-        };
+        let bounds = self.bounds(members).into_iter().map(|(bound, _)| bound);
         let overloads = overloads(members);
         let answer = |(bound, overload): (f64, Option<Undefined>)| match overload {
             Some(overload) => Err(overload),
             None if bound.is_finite() => Ok(Prediction { bound, estimate: None }),
             None => Err(Undefined::NoBound),
         };
-        bounds.into_iter().zip(overloads).map(answer).collect()
+        bounds.zip(overloads).map(answer).collect()
     }
 }
 
@@ -241,19 +266,22 @@ fn same_order(members: &[Member<'_, WorstCaseSketch>], (first, last): Run) -> bo
 }
 
 /// The least bound over all divisions of the path into runs.
-fn direct(members: &[Member<'_, WorstCaseSketch>]) -> Vec<f64> {
-    let mut best = vec![vec![0.0; members.len()]];
+fn direct(members: &[Member<'_, WorstCaseSketch>]) -> Vec<Bound> {
+    let mut best: Vec<Vec<Bound>> = vec![vec![(0.0, Vec::new()); members.len()]];
     for last in 0..Stage::ALL.len() {
-        let mut until = vec![f64::INFINITY; members.len()];
-        for first in 0..=last {
+        let mut until: Vec<Bound> = vec![(f64::INFINITY, Vec::new()); members.len()];
+        for (first, before) in best.iter().enumerate() {
             if !same_order(members, (first, last)) {
                 continue;
             }
-            let late = |m: usize| (best[first][m] - members[m].sketch.least_before[first]).max(0.0);
-            let jitter: Vec<f64> = (0..members.len()).map(late).collect();
+            let late = |(before, member): (&Bound, &Member<'_, WorstCaseSketch>)| {
+                (before.0 - member.sketch.least_before[first]).max(0.0)
+            };
+            let jitter: Vec<f64> = before.iter().zip(members).map(late).collect();
             let delays = run_delays(members, (first, last), &jitter);
-            for ((until, before), delay) in until.iter_mut().zip(&best[first]).zip(delays) {
-                *until = until.min(round_up(before + delay));
+            for (member, until) in until.iter_mut().enumerate() {
+                let leg = leg((first, last), jitter[member], delays[member]);
+                improve(until, &before[member], leg);
             }
         }
         best.push(until);
@@ -261,9 +289,26 @@ fn direct(members: &[Member<'_, WorstCaseSketch>]) -> Vec<f64> {
     best.swap_remove(Stage::ALL.len())
 }
 
+fn leg((first, last): Run, jitter: f64, delay: f64) -> Leg {
+    Leg { stages: (Stage::ALL[first], Stage::ALL[last]), jitter, delay }
+}
+
+/// Takes the bound before and this leg if that is less, or the first there is.
+fn improve(bound: &mut Bound, before: &Bound, leg: Leg) {
+    let total = round_up(before.0 + leg.delay);
+    if total < bound.0 || bound.1.is_empty() {
+        *bound = (total, [&before.1[..], &[leg]].concat());
+    }
+}
+
 /// Eq. 5.5 with full curves: delays of stages add up.
-fn reshaped(members: &[Member<'_, WorstCaseSketch>]) -> Vec<f64> {
+fn reshaped(members: &[Member<'_, WorstCaseSketch>]) -> Vec<Bound> {
     let none = vec![0.0; members.len()];
     let stages = [0, 1, 2].map(|stage| run_delays(members, (stage, stage), &none));
-    (0..members.len()).map(|m| round_up(stages.iter().map(|delays| delays[m]).sum())).collect()
+    let bound = |m: usize| {
+        let legs: Vec<Leg> =
+            (0..stages.len()).map(|stage| leg((stage, stage), 0.0, stages[stage][m])).collect();
+        (round_up(legs.iter().map(|leg| leg.delay).sum()), legs)
+    };
+    (0..members.len()).map(bound).collect()
 }

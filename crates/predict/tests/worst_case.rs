@@ -145,6 +145,26 @@ fn reshaping_adds_stage_delays() {
     assert!(close(&both[0], 9.0) && close(&both[1], 7.0 + 4.0 + 5.0));
 }
 
+#[test]
+fn legs_add_up_to_the_bound() {
+    let [a, b] = [traffic(&[(0, [2, 3, 4])], LONG), traffic(&[(0, [5, 1, 1]), (3, [1, 9, 1])], LONG)];
+    let storage_first = PerStage::from_fn(|stage| u32::from(stage != Stage::Storage) * 2);
+    for (passage, priority) in
+        [(Passage::Direct, same(2)), (Passage::Direct, storage_first), (Passage::Reshaped, same(0))]
+    {
+        let model = WorstCase { passage };
+        let sketches = [model.sketch(&a), model.sketch(&b)];
+        let both = members(&sketches, &[same(1), priority]);
+        for (legs, bound) in model.legs(&both).into_iter().zip(model.predict(&both)) {
+            let total: f64 = legs.iter().map(|leg| leg.delay).sum();
+            assert!((total - bound.unwrap().bound).abs() < 1e-12 * (1.0 + total), "{legs:?}");
+            assert_eq!(legs[0].stages.0, Stage::NetworkIn);
+            assert_eq!(legs[legs.len() - 1].stages.1, Stage::NetworkOut);
+            assert!(legs.windows(2).all(|pair| pair[0].stages.1 < pair[1].stages.0));
+        }
+    }
+}
+
 /// A short circular trace whose stages are busy up to a third each.
 fn tiny() -> impl Strategy<Value = Traffic> {
     (prop::collection::vec((0u64..24, [0u64..5, 0u64..5, 0u64..5]), 1..4), 24u64..48).prop_map(

@@ -8,7 +8,7 @@
 
 use super::bound::Bound;
 use super::expression::{ArrivalProcess, Point, ServiceProcess, Step, star, weight};
-use super::minimise::{minimise, minimise_log};
+use super::minimise::minimise_log;
 use crate::round_up;
 use std::fmt;
 
@@ -54,10 +54,18 @@ pub struct Part {
 const THETA: [f64; 2] = [1e-6, 1e10];
 /// Points of the first scan: eight in a decade.
 const SCAN: usize = 129;
-/// Half width of the search for a weight, in logits around the last one, and its scan.
-const LOGITS: (f64, usize) = (6.0, 7);
-/// Sweeps over all weights at one θ, and what is left to gain when they end.
-const SWEEPS: (usize, f64) = (40, 1e-7);
+/// Half width of a line search, in logarithms, and its first scan.
+const LINE: (f64, usize) = (3.0, 7);
+/// Sweeps over all lines, and the part of the latency that must be gained for another.
+const SWEEPS: (usize, f64) = (60, 1e-6);
+
+/// Free parameters and the bound that they give.
+#[derive(Debug, Clone)]
+struct Choice {
+    theta: f64,
+    weights: Vec<f64>,
+    latency: f64,
+}
 
 impl LatencyQuery {
     /// The smallest bound that the search over θ and the weights finds; `None` when there is none: an
@@ -67,22 +75,18 @@ impl LatencyQuery {
             return None;
         }
         let blocks = self.blocks();
-        let equal: Vec<f64> = blocks.iter().flat_map(|&k| vec![1.0 / k as f64; k]).collect();
-        let first = minimise_log(THETA[0], THETA[1], SCAN, |theta| self.latency_at(theta, &equal))?;
-        if blocks.is_empty() {
-            return Some(self.derive(first.0, &equal));
-        }
-        let (mut best, mut warm) = (first, equal.clone());
-        let mut best_weights = equal;
-        minimise_log(first.0 / 1e2, first.0 * 1e2, 17, |theta| {
-            let (value, weights) = self.best_weights(theta, &blocks, &warm)?;
-            if value < best.1 {
-                (best, best_weights) = ((theta, value), weights.clone());
+        let weights: Vec<f64> = blocks.iter().flat_map(|&k| vec![1.0 / k as f64; k]).collect();
+        let (theta, latency) =
+            minimise_log(THETA[0], THETA[1], SCAN, |theta| self.latency_at(theta, &weights))?;
+        let mut best = Choice { theta, weights, latency };
+        for _ in 0..if blocks.is_empty() { 0 } else { SWEEPS.0 } {
+            let before = best.latency;
+            self.sweep(&mut best, &blocks);
+            if before - best.latency <= SWEEPS.1 * before {
+                break;
             }
-            warm = weights;
-            Some(value)
-        });
-        Some(self.derive(best.0, &best_weights))
+        }
+        Some(self.derive(best.theta, &best.weights))
     }
 
     /// The bound at chosen parameters: weights as blocks that are each positive with sum at most 1. `None`
@@ -115,59 +119,44 @@ impl LatencyQuery {
         (seconds.is_finite() && s.rate < 0.0).then(|| round_up(seconds.max(0.0)))
     }
 
-    /// Coordinate descent over the weights at one θ, from `start` if it is in the domain, else from equal
-    /// weights.
-    fn best_weights(&self, theta: f64, blocks: &[usize], start: &[f64]) -> Option<(f64, Vec<f64>)> {
-        let mut weights = start.to_vec();
-        let mut value = self.latency_at(theta, &weights);
-        if value.is_none() {
-            weights = blocks.iter().flat_map(|&k| vec![1.0 / k as f64; k]).collect();
-            value = self.latency_at(theta, &weights);
-        }
-        let mut least = value?;
-        for _ in 0..SWEEPS.0 {
-            let before = least;
-            let mut begin = 0;
-            for &factors in blocks {
-                for chosen in begin..begin + factors.max(2) - usize::from(factors == 2) {
-                    let block = begin..begin + factors;
-                    least = self.improve(theta, &mut weights, &block, chosen).min(least);
-                }
-                begin += factors;
+    /// One line search over θ and two per weight: at the same θ, and with θ such that the others' arguments
+    /// θ/w stay where they are. The latter matter where a domain ends: an argument can reach its end without
+    /// another leaving its own.
+    fn sweep(&self, best: &mut Choice, blocks: &[usize]) {
+        self.search_line(best, |choice, t| choice.theta *= t);
+        let mut begin = 0;
+        for &factors in blocks {
+            let block = begin..begin + factors;
+            for chosen in block.clone() {
+                self.search_line(best, |choice, t| {
+                    choice.weights[chosen] *= t;
+                    normalise(&mut choice.weights[block.clone()]);
+                });
+                self.search_line(best, |choice, t| {
+                    choice.weights[chosen] *= t;
+                    choice.theta /= normalise(&mut choice.weights[block.clone()]);
+                });
             }
-            if before - least <= SWEEPS.1 * before {
-                break;
-            }
+            begin += factors;
         }
-        Some((self.latency_at(theta, &weights)?, weights))
     }
 
-    /// Moves one weight of a block, the others in proportion, to the best place.
-    fn improve(
-        &self,
-        theta: f64,
-        weights: &mut Vec<f64>,
-        block: &std::ops::Range<usize>,
-        chosen: usize,
-    ) -> f64 {
-        let old = weights[chosen];
-        let mut trial = weights.clone();
-        let mut set = |logit: f64| {
-            let new = 1.0 / (1.0 + (-logit).exp());
-            let scale = (1.0 / (1.0 + logit.exp())) / (1.0 - old);
-            for k in block.clone() {
-                trial[k] = if k == chosen { new } else { weights[k] * scale };
-            }
-            self.latency_at(theta, &trial)
+    /// Replaces `best` by the best of `change(best, t)` over t around 1, if that is better.
+    fn search_line(&self, best: &mut Choice, change: impl Fn(&mut Choice, f64)) {
+        let moved = |t: f64| {
+            let mut choice = best.clone();
+            change(&mut choice, t);
+            choice
         };
-        let centre = (old / (1.0 - old)).ln().clamp(-20.0, 20.0);
-        let found = minimise(centre - LOGITS.0, centre + LOGITS.0, LOGITS.1, &mut set);
-        let Some((logit, value)) = found else { return f64::INFINITY };
-        let kept = set(logit).is_some();
-        if kept && self.latency_at(theta, weights).is_none_or(|now| value < now) {
-            *weights = trial;
+        let (low, high) = ((-LINE.0).exp(), LINE.0.exp());
+        let value = |t: f64| {
+            let choice = moved(t);
+            self.latency_at(choice.theta, &choice.weights)
+        };
+        let Some((t, latency)) = minimise_log(low, high, LINE.1, value) else { return };
+        if latency < best.latency {
+            *best = Choice { latency, ..moved(t) };
         }
-        value
     }
 
     fn derive(&self, theta: f64, flat: &[f64]) -> LatencyBound {
@@ -184,6 +173,13 @@ impl LatencyQuery {
         let weights = self.blocks().into_iter().map(&mut take).collect();
         LatencyBound { latency, theta, weights, parts, expression: self.to_string() }
     }
+}
+
+/// Makes the sum 1 and returns what it was.
+fn normalise(weights: &mut [f64]) -> f64 {
+    let sum: f64 = weights.iter().sum();
+    weights.iter_mut().for_each(|weight| *weight /= sum);
+    sum
 }
 
 impl fmt::Display for LatencyQuery {

@@ -113,8 +113,8 @@ impl RateTable {
         if end == self.grid.points {
             return if theta <= self.grid.theta(below) { self.growth[below] } else { f64::INFINITY };
         }
-        let (a, b) = (self.grid.theta(below), self.grid.theta(end));
-        let part = ((theta - a) / (b - a)).clamp(0.0, 1.0);
+        let ratio = |points: f64| 10_f64.powf(points / self.grid.per_decade as f64);
+        let part = ((ratio(place - below as f64) - 1.0) / (ratio(1.0) - 1.0)).clamp(0.0, 1.0);
         if part == 0.0 {
             self.growth[below]
         } else {
@@ -122,24 +122,13 @@ impl RateTable {
         }
     }
 
-    /// The largest grid θ up to which the Legendre value of the chords is at most `level`, and f there.
-    fn reach(&self, level: f64) -> (f64, f64) {
-        // The chord from point k to k+1 has the value −intercept, which grows with k.
-        let within = |point: usize| {
-            let (a, b) = (self.grid.theta(point), self.grid.theta(point + 1));
-            let (f, g) = (self.growth[point], self.growth[point + 1]);
-            g.is_finite() && (a * g - b * f) / (b - a) <= level
-        };
-        let (mut low, mut high) = (0, self.grid.points);
-        while high - low > 1 {
-            let middle = usize::midpoint(low, high);
-            if within(middle - 1) {
-                low = middle;
-            } else {
-                high = middle;
-            }
+    /// u f'(u) − f(u) on the chord that begins at a point: it grows with u. Infinite at the end of the domain.
+    fn legendre(&self, point: usize) -> f64 {
+        let ratio = 10_f64.powf(1.0 / self.grid.per_decade as f64);
+        match self.growth.get(point + 1) {
+            Some(next) if next.is_finite() => (next - ratio * self.growth[point]) / (ratio - 1.0),
+            _ => f64::INFINITY,
         }
-        (self.grid.theta(low), self.growth[low])
     }
 }
 
@@ -164,51 +153,56 @@ impl DependentSum<'_> {
     /// The sum on the grid, to be used like one process; `None` of none.
     pub fn table(&self) -> Option<RateTable> {
         let grid = self.0.first()?.grid;
-        let mut level = LEVELS[0];
-        let mut growth = |point| {
-            let (value, reached) = self.search(grid.theta(point), level);
-            level = reached;
-            value
-        };
-        Some(RateTable { grid, growth: (0..grid.points).map(&mut growth).collect() })
+        let mut walk = Walk::new(self.0);
+        let growth = |point| walk.growth_at(grid.theta(point));
+        Some(RateTable { grid, growth: (0..grid.points).map(growth).collect() })
     }
 
     /// min Σ w_i f_i(θ/w_i) up to the resolution of the grid, from above; infinite beyond the domain.
     pub fn growth_at(&self, theta: f64) -> f64 {
-        self.search(theta, LEVELS[0]).0
-    }
-
-    /// The sum and the Legendre value that it is reached at, which grows with θ and is at least `low`.
-    fn search(&self, theta: f64, mut low: f64) -> (f64, f64) {
-        let tables = match self.0 {
-            [] => return (0.0, low),
-            [one] => return (one.growth_at(theta), low),
-            many => many,
-        };
-        // θ/u summed: 1 when the weights are used up.
-        let used = |level: f64| tables.iter().map(|table| theta / table.reach(level).0).sum::<f64>();
-        let (start, mut high) = (low, LEVELS[1]);
-        if used(high) > 1.0 {
-            // Beyond the grid or the domain of all together.
-            return (f64::INFINITY, low);
-        }
-        while high / low > 1.0 + 1e-7 {
-            let middle = (low * high).sqrt();
-            if used(middle) > 1.0 {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        // What is left of the weights goes to all in proportion.
-        let total = used(high);
-        let share = |table: &&RateTable| {
-            let weight = theta / table.reach(high).0 / total;
-            weight * table.growth_at(theta / weight)
-        };
-        (tables.iter().map(share).sum(), low.max(start))
+        if self.0.is_empty() { 0.0 } else { Walk::new(self.0).growth_at(theta) }
     }
 }
 
-/// Legendre values are searched here, per second.
-const LEVELS: [f64; 2] = [1e-12, 1e12];
+/// Moves the u_i up together, always the one whose Legendre value stays least, as far as θ asks for.
+struct Walk<'a> {
+    tables: &'a [&'a RateTable],
+    /// Where the u_i are, and the Legendre values of the chords that begin there.
+    at: Vec<(usize, f64)>,
+    thetas: Vec<f64>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(tables: &'a [&'a RateTable]) -> Self {
+        let grid = tables[0].grid;
+        assert!(tables.iter().all(|table| table.grid == grid), "tables of one grid");
+        let thetas = (0..grid.points).map(|point| grid.theta(point)).collect();
+        Self { tables, at: tables.iter().map(|table| (0, table.legendre(0))).collect(), thetas }
+    }
+
+    /// For θ that do not decrease.
+    fn growth_at(&mut self, theta: f64) -> f64 {
+        if let [one] = self.tables {
+            return one.growth_at(theta);
+        }
+        // θ/u summed: 1 when the weights are used up.
+        let used =
+            |at: &[(usize, f64)], thetas: &[f64]| at.iter().map(|&(k, _)| theta / thetas[k]).sum::<f64>();
+        while used(&self.at, &self.thetas) > 1.0 {
+            let next = (0..self.at.len()).min_by(|&a, &b| self.at[a].1.total_cmp(&self.at[b].1));
+            let next = next.expect("at least two");
+            let (point, level) = self.at[next];
+            if level == f64::INFINITY {
+                return f64::INFINITY;
+            }
+            self.at[next] = (point + 1, self.tables[next].legendre(point + 1));
+        }
+        // What is left of the weights goes to all in proportion.
+        let total = used(&self.at, &self.thetas);
+        let share = |(table, &(point, _)): (&&RateTable, &(usize, f64))| {
+            let weight = theta / self.thetas[point] / total;
+            weight * table.growth_at(theta / weight)
+        };
+        self.tables.iter().zip(&self.at).map(share).sum()
+    }
+}

@@ -2,24 +2,29 @@
 
 use super::Atom;
 
-/// Terms of a moment generating function that are e^−NEGLIGIBLE times the largest value's are not computed one
-/// by one.
-const NEGLIGIBLE: f64 = 50.0;
+/// Relative error that repeated squaring may leave in a sum of exponentials.
+const SQUARING: f64 = 1e-7;
 
-/// `ln E e^{θX}`, without overflow; at most 1e-20 times the probability of the largest value above it.
-pub(super) fn log_mgf(law: &[Atom], theta: f64) -> f64 {
-    let Some(top) = law.last() else { return 0.0 };
-    let mut sum = 0.0;
-    for atom in law.iter().rev() {
-        let below = theta * (top.work - atom.work);
-        if below > NEGLIGIBLE {
-            // All the rest together has at most probability 1.
-            sum += (-NEGLIGIBLE).exp();
-            break;
+/// `ln E e^{θX}` for every θ, without overflow, rounded up. Where an exponent is twice another one, its
+/// exponentials are squares, which is much of the time.
+pub(super) fn log_mgf(law: &[Atom], thetas: &[f64]) -> Vec<f64> {
+    let Some(top) = law.last() else { return vec![0.0; thetas.len()] };
+    let half: Vec<Option<usize>> =
+        thetas.iter().map(|theta| thetas.iter().position(|other| *other * 2.0 == *theta)).collect();
+    let mut sums = vec![0.0; thetas.len()];
+    let mut powers = vec![0.0; thetas.len()];
+    for atom in law {
+        let below = top.work - atom.work;
+        for (index, theta) in thetas.iter().enumerate() {
+            let power = match half[index] {
+                Some(half) => powers[half] * powers[half],
+                None => f64::exp(-theta * below),
+            };
+            powers[index] = power;
+            sums[index] += atom.probability * power;
         }
-        sum += atom.probability * (-below).exp();
     }
-    theta * top.work + sum.ln()
+    sums.iter().zip(thetas).map(|(sum, theta): (&f64, _)| theta * top.work + sum.ln() + SQUARING).collect()
 }
 
 /// `P(X ≥ m·step) ≤ min(1, min_θ exp(Λ(θ) − θ·m·step))` for every m; zero above `max`. Λ − θy is convex in θ

@@ -27,3 +27,6 @@ mod tails;
 
 pub use source::{Atom, Grid, Source, Sums};
 pub use tails::{Effort, Rivals, Tails};
+
+#[cfg(test)]
+mod tests;

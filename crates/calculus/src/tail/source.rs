@@ -90,7 +90,7 @@ impl Source {
 
     fn end_window(&mut self, grid: &Grid, law: &[Atom]) {
         self.ends.push(u32::try_from(self.atoms.len()).expect("a few atoms per window"));
-        self.log_mgf.extend(grid.thetas.iter().map(|theta| up(log_mgf(law, *theta))));
+        self.log_mgf.extend(log_mgf(law, &grid.thetas).into_iter().map(up));
         self.max.push(law.last().map_or(0.0, |atom| up(atom.work)));
     }
 

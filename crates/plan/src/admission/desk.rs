@@ -189,7 +189,15 @@ impl<P: Procedure> Desk<P> {
 
     fn guarantees_on(&self, number: usize, slot: &Slot<P::Sketch>) -> Vec<Guaranteed> {
         let members: Vec<_> = slot.members.iter().collect();
-        let latencies = self.procedure.latencies(&view(&self.host, &members), &slot.priorities);
+        let server = view(&self.host, &members);
+        let mut latencies = self.procedure.latencies(&server, &slot.priorities);
+        if self.procedure.fits(&server, &slot.priorities) {
+            // Latencies may be rounded up; what fits is within its SLO.
+            let capped = |(i, latency): (usize, &mut Result<f64, Undefined>)| {
+                *latency = latency.map(|latency| latency.min(server.allowed(i)));
+            };
+            latencies.iter_mut().enumerate().for_each(capped);
+        }
         let with = |((member, &priority), latency): ((&Applicant<_>, _), _)| Guaranteed {
             name: member.name.clone(),
             server: number,

@@ -3,7 +3,7 @@
 //!
 //! A [`Desk`] keeps one or several identical servers and takes an arrival to the first one where it fits.
 //! What "fits" means is a [`Procedure`]: [`ByModel`] asks any `predict::Model` (SNC-Meister and
-//! PriorityMeister are this with their models, thesis §4.2 and §3.2), [`Silo`], [`SiloPlus`] and [`QJump`]
+//! PriorityMeister are this with their models and, for the latter, [`priority_meister`]; thesis §4.2 and §3.2), [`Silo`], [`SiloPlus`] and [`QJump`]
 //! are the baselines of §4.3.1. [`largest_prefix`] finds the offline optimum of §4.4.2.
 //!
 //! Reading order: [`Applicant`], [`Procedure`], [`Desk`], [`Refusal`].
@@ -16,6 +16,7 @@ mod baseline;
 mod by_model;
 mod desk;
 mod optimum;
+mod priority_meister;
 mod procedure;
 mod refusal;
 #[cfg(test)]
@@ -26,5 +27,6 @@ pub use baseline::{Demand, Levels, QJump, Silo, SiloPlus, Trial};
 pub use by_model::{ByModel, SearchPriorities, by_slo};
 pub use desk::{Desk, Guaranteed, Host};
 pub use optimum::{Prefix, largest_prefix};
+pub use priority_meister::priority_meister;
 pub use procedure::Procedure;
 pub use refusal::{Breach, Cause, Refusal};

@@ -20,8 +20,8 @@ pub trait Procedure {
         priorities: &[Priority],
     ) -> Vec<Result<f64, Undefined>>;
 
-    /// Whether every latency is within its SLO. Must agree with [`Self::latencies`], but may stop early
-    /// and round generously on the safe side.
+    /// Whether every latency is within its SLO. Must agree with [`Self::latencies`] up to what these are rounded
+    /// by, but may stop early.
     fn fits(&self, server: &ServerView<'_, Self::Sketch>, priorities: &[Priority]) -> bool {
         let latencies = self.latencies(server, priorities);
         latencies.iter().enumerate().all(|(i, latency)| latency.is_ok_and(|l| server.keeps(i, l)))

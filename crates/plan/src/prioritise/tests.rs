@@ -138,7 +138,7 @@ fn any_loads(most: usize) -> impl Strategy<Value = Vec<Load>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 8))]
     #[test]
     fn one_order_for_all_stages_is_found_whenever_there_is_one(loads in any_loads(5)) {
         let answer = prioritise(&slos(&loads), &mut oracle(&loads));

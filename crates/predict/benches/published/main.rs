@@ -24,8 +24,9 @@ fn main() {
         speed::print(&link);
     }
     if wanted("replay") {
-        replay::print("link", &link);
-        replay::print("server", &support::published(Through::Server).expect("present before"));
+        replay::print("link", &link, 300);
+        // Fewer: storage is busy, and replaying it takes a second per mix.
+        replay::print("server", &support::published(Through::Server).expect("present before"), 60);
     }
 }
 

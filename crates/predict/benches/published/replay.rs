@@ -7,15 +7,14 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tailwright_predict::{Member, Model, PublishedSnc, Replayed, Undefined};
 use units::Nanos;
 
-const MIXES: u32 = 300;
-const ALIGNMENTS: usize = 15;
+const ALIGNMENTS: usize = 11;
 
-pub(super) fn print(through: &str, real: &[Real]) {
+pub(super) fn print(through: &str, real: &[Real], mixes: u32) {
     let (model, judge) = (PublishedSnc::default(), Replayed::new(ALIGNMENTS, 0.8, 0.9, 7).expect("enough"));
     let sketches: Vec<_> = real.iter().map(|r| model.sketch(&r.traffic)).collect();
     let recordings: Vec<_> = real.iter().map(|r| judge.sketch(&r.traffic)).collect();
     println!(
-        "{MIXES} mixes of 2 … 16 workloads on one {through}, {ALIGNMENTS} alignments: bounds that replay exceeds"
+        "{mixes} mixes of 2 … 16 workloads on one {through}, {ALIGNMENTS} alignments: bounds that replay exceeds"
     );
     println!(
         "{:>7}{:>9}{:>16}{:>16}{:>13}{:>14}{:>14}",
@@ -24,7 +23,7 @@ pub(super) fn print(through: &str, real: &[Real]) {
     for percent in [90.0, 99.0, 99.9] {
         let mut rng = StdRng::seed_from_u64(3);
         let mut tally = Tally::default();
-        for _ in 0..MIXES {
+        for _ in 0..mixes {
             let picked = pick(&mut rng, real.len());
             let bounds =
                 model.predict(&members(picked.iter().map(|&k| &sketches[k]), 0, percentile(percent)));

@@ -4,18 +4,36 @@ use super::sketch::{Passes, Sketch};
 use crate::{Member, Undefined};
 use ::model::{PerStage, Stage};
 use calculus::tail::{Effort, Grid, Rivals, Source, Sums, Tails};
-use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::rc::Rc;
 
-/// Dependent groups as one source each, by the priority that counts them and by group.
-pub(super) type Groups = BTreeMap<(u32, usize), Source>;
+/// Dependent groups as one source each, by group and by how many of its members count, which are those of the
+/// highest priorities.
+pub(super) type Groups = BTreeMap<(usize, usize), Rc<Source>>;
+
+/// A source of a workload or one that was made.
+enum Held<'a> {
+    Borrowed(&'a Source),
+    Made(Rc<Source>),
+}
+
+impl Deref for Held<'_> {
+    type Target = Source;
+    fn deref(&self) -> &Source {
+        match self {
+            Self::Borrowed(source) => source,
+            Self::Made(source) => source,
+        }
+    }
+}
 
 /// The independent sources that a level, or a member of it, competes with.
 pub(super) struct Field<'a> {
     grid: &'a Grid,
-    same: Vec<Cow<'a, Source>>,
-    higher: Vec<Cow<'a, Source>>,
+    same: Vec<Held<'a>>,
+    higher: Vec<Held<'a>>,
     sums: [Sums; 2],
 }
 
@@ -45,26 +63,31 @@ impl<'a> Field<'a> {
             match those[..] {
                 _ if own_group == Some(group) => {
                     for (index, until_done) in those {
-                        field.push(Cow::Owned(members[index].sketch.source.at_its_worst(grid)), until_done);
+                        field.push(
+                            Held::Made(Rc::new(members[index].sketch.source.at_its_worst(grid))),
+                            until_done,
+                        );
                     }
                 }
-                [(index, until_done)] => field.push(Cow::Borrowed(&members[index].sketch.source), until_done),
+                [(index, until_done)] => {
+                    field.push(Held::Borrowed(&members[index].sketch.source), until_done);
+                }
                 _ => {
-                    let key = (members[tagged].priority[Stage::NetworkIn], group);
+                    let key = (group, those.len());
                     let make = || {
                         let sources: Vec<&Source> =
                             those.iter().map(|(i, _)| &members[*i].sketch.source).collect();
-                        Source::dependent(grid, &sources)
+                        Rc::new(Source::dependent(grid, &sources))
                     };
                     let source = groups.entry(key).or_insert_with(make).clone();
-                    field.push(Cow::Owned(source), those.iter().any(|(_, until_done)| *until_done));
+                    field.push(Held::Made(source), those.iter().any(|(_, until_done)| *until_done));
                 }
             }
         }
         Ok(field)
     }
 
-    fn push(&mut self, source: Cow<'a, Source>, until_done: bool) {
+    fn push(&mut self, source: Held<'a>, until_done: bool) {
         self.sums[usize::from(until_done)].add(&source);
         if until_done { self.higher.push(source) } else { self.same.push(source) }
     }
@@ -72,7 +95,7 @@ impl<'a> Field<'a> {
     /// The tails of their work for a latency, and what can be asked of them.
     pub(super) fn tails(&self, latency: f64, effort: Effort) -> Tails {
         let sources =
-            [&self.same, &self.higher].map(|side| side.iter().map(AsRef::as_ref).collect::<Vec<&Source>>());
+            [&self.same, &self.higher].map(|side| side.iter().map(Deref::deref).collect::<Vec<&Source>>());
         let rivals = Rivals {
             grid: self.grid,
             same: (&sources[0], &self.sums[0]),

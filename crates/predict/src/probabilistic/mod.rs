@@ -49,9 +49,10 @@ pub use sketch::Sketch as ProbabilisticSketch;
 use sketch::Sketch;
 
 use crate::{Member, Model, Prediction, Traffic, Undefined};
-use calculus::tail::{Effort, Grid, Tails};
+use calculus::tail::{Effort, Grid};
 use field::{Field, Groups};
-use sketch::SHARES;
+use sketch::{FIRST_SHARE, SHARES};
+use std::cell::Cell;
 
 /// Latencies per octave among which the bound is found.
 const STEPS_PER_OCTAVE: i32 = 32;
@@ -99,8 +100,14 @@ impl Probabilistic {
             return Err(Undefined::NoBound);
         }
         let allowed = 1.0 - own.percentile.fraction();
+        let best = Cell::new(FIRST_SHARE);
         let fits = |latency| {
-            exceedance(own.sketch, &field.tails(latency, Effort::Convolution)) <= allowed + ROUNDING
+            let tails = field.tails(latency, Effort::Convolution);
+            let found = share_within(own.sketch, latency, allowed + ROUNDING, best.get(), |share, room| {
+                tails.exceedance(1.0 - SHARES[share], room)
+            });
+            best.set(found.unwrap_or(best.get()));
+            found.is_some()
         };
         least_latency(fits).map(|bound| Prediction { bound, estimate: None }).ok_or(Undefined::NoBound)
     }
@@ -117,20 +124,36 @@ impl Model for Probabilistic {
         Sketch::new(&self.grid, self.safety, traffic)
     }
 
+    fn all_within(&self, members: &[Member<'_, Sketch>], limits: &[f64]) -> bool {
+        self.accepts(members, limits).is_ok()
+    }
+
     fn predict(&self, members: &[Member<'_, Sketch>]) -> Vec<Result<Prediction, Undefined>> {
         let mut groups = Groups::new();
         (0..members.len()).map(|tagged| self.bound(members, tagged, &mut groups)).collect()
     }
 }
 
-/// P(latency > d) is at most this, where `tails` are the others' for d.
-fn exceedance(own: &Sketch, tails: &Tails) -> f64 {
-    let with = |(share, law): (&f64, &Option<Vec<calculus::tail::Atom>>)| {
-        let law = law.as_ref()?;
-        let room = |work: f64| tails.latency() - work;
-        Some(law.iter().map(|a| a.probability * tails.exceedance(1.0 - share, room(a.work))).sum::<f64>())
+/// Whether P(latency > d) ≤ `allowed`, where `exceedance(share, room)` bounds what the others do. Begins with
+/// the share number `first`; gives the one that shows it.
+fn share_within(
+    own: &Sketch,
+    latency: f64,
+    allowed: f64,
+    first: usize,
+    mut exceedance: impl FnMut(usize, f64) -> f64,
+) -> Option<usize> {
+    let mut shows = |share: usize| {
+        let Some(law) = &own.own[share] else { return false };
+        let mut sum = 0.0;
+        // The worst first: what is certain to be late decides early.
+        law.iter().rev().all(|atom| {
+            let room = latency - atom.work;
+            sum += atom.probability * if room < 0.0 { 1.0 } else { exceedance(share, room) };
+            sum <= allowed
+        })
     };
-    SHARES.iter().zip(&own.own).filter_map(with).fold(1.0, f64::min)
+    (first..SHARES.len()).chain((0..first).rev()).find(|share| shows(*share))
 }
 
 /// A latency that fits, on a logarithmic ladder, where the next lower rung does not.

@@ -1,8 +1,8 @@
 //! Whether all members keep their latency budgets, without computing their latencies.
 
 use super::field::{Field, Groups};
-use super::sketch::{SHARES, Sketch};
-use super::{Probabilistic, ROUNDING, exceedance};
+use super::sketch::{FIRST_SHARE, SHARES, Sketch};
+use super::{Probabilistic, ROUNDING, share_within};
 use crate::{Member, Undefined};
 use ::model::Stage;
 use calculus::tail::{Effort, Tails};
@@ -59,7 +59,11 @@ impl Probabilistic {
             let field = Field::new(&self.grid, members, index, false, groups);
             let field = field.map_err(|why| Refusal::Undefined(index, why))?;
             let own = &members[index];
-            let fits = |effort| exceedance(own.sketch, &field.tails(budgets[index], effort)) <= allowed(own);
+            let fits = |effort| {
+                let tails = field.tails(budgets[index], effort);
+                let others = |share: usize, room| tails.exceedance(1.0 - SHARES[share], room);
+                share_within(own.sketch, budgets[index], allowed(own), FIRST_SHARE, others).is_some()
+            };
             if !own.sketch.keeps_order() {
                 return Err(Refusal::Undefined(index, Undefined::NoBound));
             }
@@ -93,41 +97,39 @@ fn together(
             continue;
         }
         if table.as_ref().is_none_or(|(latency, _)| *latency != budget) {
-            table = Some((budget, Table::new(&field.tails(budget, effort))));
+            table = Some((budget, Table::new(field.tails(budget, effort))));
         }
-        let (_, table) = table.as_ref().expect("made above");
-        if table.exceedance(members[index].sketch) > allowed(&members[index]) {
+        let (_, table) = table.as_mut().expect("made above");
+        if !table.within(&members[index]) {
             failed.push(index);
         }
     }
     failed
 }
 
-/// Exceedances of a level by share and room.
+/// Exceedances of a level by share and room, where they were needed.
 struct Table {
-    latency: f64,
-    rows: Vec<[f64; ROOMS + 1]>,
+    tails: Tails,
+    known: Vec<[f64; ROOMS + 1]>,
 }
 
 impl Table {
-    fn new(tails: &Tails) -> Self {
-        let latency = tails.latency();
-        let row = |share: &f64| {
-            std::array::from_fn(|room| tails.exceedance(1.0 - share, latency * room as f64 / ROOMS as f64))
-        };
-        Self { latency, rows: SHARES.iter().map(row).collect() }
+    fn new(tails: Tails) -> Self {
+        Self { tails, known: vec![[f64::NAN; ROOMS + 1]; SHARES.len()] }
     }
 
-    fn exceedance(&self, own: &Sketch) -> f64 {
-        let with = |(row, law): (&[f64; ROOMS + 1], &Option<Vec<calculus::tail::Atom>>)| {
-            let at = |work: f64| {
-                // `as` saturates at 0, where there is no room.
-                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-                let room = ((self.latency - work) / self.latency * ROOMS as f64) as usize;
-                row[room.min(ROOMS)]
-            };
-            Some(law.as_ref()?.iter().map(|atom| atom.probability * at(atom.work)).sum::<f64>())
+    fn within(&mut self, member: &Member<'_, Sketch>) -> bool {
+        let latency = self.tails.latency();
+        let others = |share: usize, room: f64| {
+            // Rounded down; not negative.
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let room = ((room / latency * ROOMS as f64) as usize).min(ROOMS);
+            let known = &mut self.known[share][room];
+            if known.is_nan() {
+                *known = self.tails.exceedance(1.0 - SHARES[share], latency * room as f64 / ROOMS as f64);
+            }
+            *known
         };
-        self.rows.iter().zip(&own.own).filter_map(with).fold(1.0, f64::min)
+        share_within(member.sketch, latency, allowed(member), FIRST_SHARE, others).is_some()
     }
 }

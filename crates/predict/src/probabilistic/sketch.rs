@@ -6,6 +6,8 @@ use workload::windows::{Law, Stream};
 
 /// Shares of the queue that a request's own stream may be given.
 pub(super) const SHARES: [f64; 10] = [1.0, 0.95, 0.85, 0.7, 0.5, 0.3, 0.15, 0.06, 0.02, 0.005];
+/// The share that is most often the best one in large queues.
+pub(super) const FIRST_SHARE: usize = 5;
 /// Atoms that are kept of a law.
 const ATOMS: usize = 32;
 
