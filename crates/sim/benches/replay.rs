@@ -37,7 +37,7 @@ fn storage_alone(real: &Real) -> Real {
         job
     };
     let traffic = Traffic::new(real.traffic.jobs().iter().map(keep).collect(), real.traffic.period());
-    Real { name: real.name.clone(), slo: real.slo, traffic: traffic.expect("as it was") }
+    Real { name: real.name.clone(), traffic: traffic.expect("as it was"), ..*real }
 }
 
 type Sketched<'a> = Member<'a, <Replayed as tailwright_predict::Model>::Sketch>;
