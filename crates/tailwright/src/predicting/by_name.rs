@@ -1,9 +1,9 @@
 //! Models and admission procedures by the names that users give them.
 
 use crate::input::Tenant;
-use ::plan::admission::{ByModel, Demand, Levels, Procedure, QJump, Silo, SiloPlus, Trial};
+use ::plan::admission::{ByModel, Demand, Levels, Procedure, QJump, Silo, SiloPlus, Trial, priority_meister};
 use clap::ValueEnum;
-use predict::{Model, Probabilistic, PublishedSnc, Replayed, WorstCase};
+use predict::{Model, Passage, Probabilistic, PublishedSnc, Replayed, WorstCase};
 use serde::Serialize;
 use units::ByteRate;
 
@@ -130,7 +130,11 @@ impl ProcedureName {
     /// What a promise rests on, completing "NAME: …".
     pub(crate) fn assumption(self) -> &'static str {
         match self {
-            Self::WorstCase | Self::PriorityMeister => {
+            Self::PriorityMeister => {
+                "holds for every request as long as limiters before every stage hold each workload to the burst curves \
+                 of its trace"
+            }
+            Self::WorstCase => {
                 "holds for every request as long as every workload stays within the burst curves of its trace, \
                  however the bursts meet"
             }
@@ -161,7 +165,11 @@ impl ProcedureName {
             Self::Probabilistic => by_slo(&Probabilistic::default(), visitor),
             Self::Replayed => by_slo(&Replayed::default(), visitor),
             Self::PublishedSnc => by_slo(&PublishedSnc::default(), visitor),
-            Self::PriorityMeister => by_slo(&WorstCase::default(), visitor),
+            Self::PriorityMeister => {
+                let model = WorstCase { passage: Passage::Reshaped };
+                let sketch = |tenant: &Tenant| model.sketch(&tenant.traffic);
+                visitor.visit(ByModel::searched(&model, &priority_meister), sketch)
+            }
             Self::Silo => {
                 let trial = |t: &Tenant| Trial::choose(&t.traffic, t.spec.slo, packet);
                 visitor.visit(Silo { burst: packet, buffer }, trial)
