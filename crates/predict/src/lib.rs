@@ -16,8 +16,10 @@ mod traffic;
 mod worst_case;
 
 pub use self::model::{Estimate, Member, Model, Prediction, Undefined};
-pub use probabilistic::{Probabilistic, ProbabilisticRefusal, ProbabilisticSketch};
-pub use published::{PublishedSketch, PublishedSnc, Split, markov_arrivals};
+pub use probabilistic::{
+    Probabilistic, ProbabilisticDerivation, ProbabilisticRefusal, ProbabilisticSketch, ProbabilisticTerm,
+};
+pub use published::{PublishedSketch, PublishedSnc, PublishedStage, Split, markov_arrivals};
 pub use replayed::{Correlated, Replayed, Verdict};
 pub use traffic::{Path, Traffic, TrafficBuilder, TrafficError};
 pub use worst_case::{Leg, Passage, WorstCase, WorstCaseSketch};

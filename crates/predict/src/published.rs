@@ -118,6 +118,38 @@ impl PublishedSnc {
     }
 }
 
+/// One stage of a published bound.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PublishedStage {
+    /// The stage.
+    pub stage: Stage,
+    /// The share of ε that it may use.
+    pub exceeded: f64,
+    /// The exponent that gives the least latency, per second of work.
+    pub theta: f64,
+    /// Seconds.
+    pub latency: f64,
+}
+
+impl PublishedSnc {
+    /// How a member's bound comes about: its stages, whose latencies add up to it.
+    pub fn stages(
+        &self,
+        members: &[Member<'_, PublishedSketch>],
+        member: usize,
+    ) -> Result<Vec<PublishedStage>, Undefined> {
+        let exceeded = self.exceeded(&members[member]);
+        let has_work = |stage: &Stage| members[member].sketch.rates[*stage].is_some();
+        let of = |stage: Stage| {
+            let queue = StageQueue::new(members, stage);
+            let (latency, theta) =
+                queue.latency(member, &self.service(stage), exceeded[stage], self.step())?;
+            Ok(PublishedStage { stage, exceeded: exceeded[stage], theta, latency })
+        };
+        Stage::ALL.into_iter().filter(has_work).map(of).collect()
+    }
+}
+
 /// As the published procedure reads a fit: σ = 0. `None` if a state sends more than a request per step.
 pub fn markov_arrivals(fitted: &FittedProcess) -> Option<MarkovArrivals> {
     let step = fitted.step.as_secs();
@@ -147,7 +179,8 @@ impl Model for PublishedSnc {
             for (position, total) in totals.iter_mut().enumerate() {
                 let Ok(sum) = *total else { continue };
                 let exceeded = self.exceeded(&members[position])[stage];
-                *total = queue.latency(position, &service, exceeded, self.step()).map(|delay| sum + delay);
+                let latency = queue.latency(position, &service, exceeded, self.step());
+                *total = latency.map(|(delay, _)| sum + delay);
             }
         }
         totals.into_iter().map(|total| Ok(Prediction { bound: total?, estimate: None })).collect()
@@ -196,14 +229,15 @@ impl<'a> StageQueue<'a> {
         self.members[member].sketch.rates[self.stage].as_ref().expect("ordered members have work here")
     }
 
+    /// The delay in seconds and the exponent that gives it.
     fn latency(
         &self,
         member: usize,
         service: &ServiceProcess,
         exceeded: f64,
         step: Step,
-    ) -> Result<f64, Undefined> {
-        let Some(own) = self.members[member].sketch.rates[self.stage].as_ref() else { return Ok(0.0) };
+    ) -> Result<(f64, f64), Undefined> {
+        let Some(own) = self.members[member].sketch.rates[self.stage].as_ref() else { return Ok((0.0, 0.0)) };
         let priority = self.members[member].priority[self.stage];
         let urgent = |&&m: &&usize| self.members[m].priority[self.stage] <= priority;
         let ahead: Vec<usize> = self.order.iter().take_while(urgent).copied().collect();
@@ -216,7 +250,7 @@ impl<'a> StageQueue<'a> {
         let group = self.members[member].group;
         let dependent = others.iter().any(|&m| self.members[m].group == group);
         let queue = TabulatedQueue { own, others: table.as_ref(), dependent, service, step };
-        queue.latency(exceeded).map(|(latency, _)| latency).ok_or(Undefined::NoBound)
+        queue.latency(exceeded).ok_or(Undefined::NoBound)
     }
 
     /// What the others ask together, by the aggregation algorithm of A.4.

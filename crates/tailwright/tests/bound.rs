@@ -140,7 +140,7 @@ fn bad_input_says_where_and_what() {
     cluster.folder.write("groups.csv", "w0,w9\n");
     for (args, words) in [
         (vec!["bound"], vec!["no cluster given"]),
-        (vec!["bound", "--slos", "slos.csv", "--network", "1Gbps"], vec!["--storage", "device profile"]),
+        (vec!["bound", "--slos", "slos.csv", "--network", "1Gbps"], vec!["--slos also needs --storage"]),
         (vec!["bound", "cluster.toml", "--model", "guess"], vec!["guess", "worst-case"]),
         (vec!["bound", "cluster.toml", "--percentile", "101"], vec!["101", "percentile"]),
         (vec!["bound", "cluster.toml", "--groups", "groups.csv"], vec!["groups.csv", "no workload 'w9'"]),
@@ -166,4 +166,30 @@ fn an_overloaded_server_has_no_bound_and_says_why() {
         assert_eq!(entry["within_slo"], false);
         assert!(entry["reason"].as_str().expect("why").contains("storage"), "{entry}");
     }
+}
+
+#[test]
+fn explanations_add_up_to_the_bound() {
+    let cluster = Cluster::new(5, 1);
+    for model in ["worst-case", "probabilistic", "replayed", "published-snc"] {
+        let all = bounds(&cluster, &["bound", "cluster.toml", "--json", "--model", model]);
+        let args = ["explain", "w3", "cluster.toml", "--model", model];
+        let outcome = cluster.folder.run(&[&args[..], &["--json"]].concat());
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        let document: Value = serde_json::from_str(&outcome.stdout).expect("JSON on stdout");
+        let bound = of(&all, "w3", model)["bound_s"].as_f64().expect("a bound");
+        assert_eq!(document["bound_s"].as_f64(), Some(bound), "{model}");
+        let steps = document["steps"].as_array().expect("a list");
+        let times: Vec<f64> = steps.iter().filter_map(|step| step["seconds"].as_f64()).collect();
+        if model == "replayed" {
+            assert!(times.contains(&bound), "{times:?}");
+        } else {
+            let sum: f64 = times.iter().sum();
+            assert!((sum - bound).abs() <= 1e-9 * bound, "{model}: {sum} against {bound}");
+        }
+        let text = cluster.folder.run(&args).stdout;
+        assert!(text.contains("w3 by") && text.contains("bound  "), "{text}");
+    }
+    let unknown = cluster.folder.run(&["explain", "w9", "cluster.toml", "--model", "replayed"]);
+    assert!(unknown.code == 2 && unknown.stderr.contains("no workload 'w9'"), "{}", unknown.stderr);
 }

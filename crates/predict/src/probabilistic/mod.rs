@@ -40,10 +40,12 @@
 //! A union over time scales counts a burst at every scale at which it shows. That costs more the lower the
 //! percentile and the more members there are. Directions of a link that do not compete count as one queue.
 
+mod derivation;
 mod field;
 mod queue;
 mod sketch;
 
+pub use derivation::{Derivation as ProbabilisticDerivation, Term as ProbabilisticTerm};
 pub use queue::Refusal as ProbabilisticRefusal;
 pub use sketch::Sketch as ProbabilisticSketch;
 use sketch::Sketch;
@@ -88,12 +90,13 @@ impl Probabilistic {
         Self { grid: Grid::new(points(-20, 12, 4), points(-5, 21, 2)), safety }
     }
 
-    fn bound(
-        &self,
-        members: &[Member<'_, Sketch>],
+    /// The least latency that is shown to hold, with what shows it.
+    fn bound<'a>(
+        &'a self,
+        members: &[Member<'a, Sketch>],
         tagged: usize,
         groups: &mut Groups,
-    ) -> Result<Prediction, Undefined> {
+    ) -> Result<Shown<'a>, Undefined> {
         let own = &members[tagged];
         let field = Field::new(&self.grid, members, tagged, false, groups)?;
         if !own.sketch.keeps_order() {
@@ -109,8 +112,19 @@ impl Probabilistic {
             best.set(found.unwrap_or(best.get()));
             found.is_some()
         };
-        least_latency(fits).map(|bound| Prediction { bound, estimate: None }).ok_or(Undefined::NoBound)
+        let latency = least_latency(fits).ok_or(Undefined::NoBound)?;
+        // The search ends after its last success, which is this latency's.
+        Ok(Shown { latency, share: best.get(), field })
     }
+}
+
+/// A latency that holds.
+struct Shown<'a> {
+    /// Seconds.
+    latency: f64,
+    /// Index of the share that the request's own stream gets.
+    share: usize,
+    field: Field<'a>,
 }
 
 impl Model for Probabilistic {
@@ -130,7 +144,11 @@ impl Model for Probabilistic {
 
     fn predict(&self, members: &[Member<'_, Sketch>]) -> Vec<Result<Prediction, Undefined>> {
         let mut groups = Groups::new();
-        (0..members.len()).map(|tagged| self.bound(members, tagged, &mut groups)).collect()
+        let bound = |tagged: usize| {
+            let shown = self.bound(members, tagged, &mut groups)?;
+            Ok(Prediction { bound: shown.latency, estimate: None })
+        };
+        (0..members.len()).map(bound).collect()
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct InputArgs {
     pub(crate) cluster: Option<PathBuf>,
     /// Workloads as CSV with the columns workload, trace, slo_percentile, slo_latency_s and, if it is
     /// there, order (of arrival); others are ignored.
-    #[arg(long, value_name = "FILE.csv", requires = "network")]
+    #[arg(long, value_name = "FILE.csv")]
     slos: Option<PathBuf>,
     /// Where the traces named in --slos are (default: beside that file).
     #[arg(long, value_name = "DIR", requires = "slos")]
@@ -126,21 +126,18 @@ impl InputArgs {
         if let Some(path) = &self.cluster {
             return Ok((cluster_file::read(path)?, path.clone()));
         }
-        let (Some(slos), Some(network)) = (&self.slos, self.network) else {
+        let Some(slos) = &self.slos else {
             return Err(Failure::bad_input("no cluster given: expected a cluster file or --slos").hint(
                 "write a cluster.toml (see --help), or try `tailwright demo`, which makes one to start from",
             ));
         };
-        let needs = |flag: &str, what: &str| {
-            Failure::bad_input(format_args!("--slos needs {flag} here: expected {what}"))
-        };
-        let storage = match &self.storage {
-            Some(storage) => storage.clone(),
-            None if lacking.storage => PathBuf::new(),
-            None => return Err(needs("--storage", "the device profile of the servers")),
-        };
         let count = self.max_servers.or(lacking.servers);
-        let count = count.ok_or_else(|| needs("--max-servers", "how many servers there are"))?;
+        let (Some(network), Some(count), true) =
+            (self.network, count, self.storage.is_some() || lacking.storage)
+        else {
+            return Err(self.incomplete(lacking));
+        };
+        let storage = self.storage.clone().unwrap_or_default();
         let beside = || slos.parent().unwrap_or(Path::new("")).to_owned();
         let traces = self.traces.clone().unwrap_or_else(beside);
         let class = ServerClass { class: FLAG_CLASS.into(), count: count.get(), storage, network };
@@ -150,6 +147,20 @@ impl InputArgs {
             workloads: slos::read(slos, &traces)?,
         };
         Ok((cluster, slos.clone()))
+    }
+}
+
+impl InputArgs {
+    /// What --slos lacks.
+    fn incomplete(&self, lacking: Lacking) -> Failure {
+        let needed = [
+            ("--storage PROFILE.json", self.storage.is_some() || lacking.storage),
+            ("--network RATE", self.network.is_some()),
+            ("--max-servers N", self.max_servers.is_some() || lacking.servers.is_some()),
+        ];
+        let missing: Vec<&str> = needed.iter().filter(|(_, given)| !given).map(|(flag, _)| *flag).collect();
+        Failure::bad_input(format_args!("--slos also needs {}", missing.join(", ")))
+            .hint("a cluster file says all of it in one place; --help shows one")
     }
 }
 

@@ -60,6 +60,11 @@ impl SceneArgs {
         Self { input: input.clone(), class: None, link_only: false, groups: groups.map(Into::into) }
     }
 
+    /// One server that all workloads share.
+    pub(crate) fn for_explain(input: &InputArgs, groups: Option<&std::path::Path>, link_only: bool) -> Self {
+        Self { link_only, ..Self::for_plan(input, groups) }
+    }
+
     /// Reads everything, the traces in parallel. Flags that name no number of servers mean one.
     pub(crate) fn load(&self) -> Result<Scene, Failure> {
         let start = Instant::now();
@@ -70,6 +75,9 @@ impl SceneArgs {
             Some(name) => cluster.servers.iter().find(|class| class.class == *name),
         };
         let class = class.ok_or_else(|| self.unknown_class(&cluster))?.clone();
+        if self.class.is_none() && cluster.servers.iter().filter(|class| class.count > 0).count() > 1 {
+            eprintln!("note: predictions are for class '{}'; other classes are left out", class.class);
+        }
         let profile = if self.link_only { None } else { Some(profile(&class)?) };
         if let Some(profile) = &profile {
             warn_of_percentile(&cluster, profile);

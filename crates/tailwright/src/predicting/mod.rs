@@ -3,11 +3,13 @@
 
 mod admission;
 mod by_name;
+mod explain;
 mod placement;
 mod policy;
 
 pub(crate) use admission::{Admission, Decision, Outcome, admit};
 pub(crate) use by_name::{ModelName, ProcedureName};
+pub(crate) use explain::{Derivation, derive};
 pub(crate) use placement::{Forecast, Placed, place};
 pub(crate) use policy::{Home, policy, server_name};
 

@@ -1,18 +1,21 @@
 //! `tailwright explain`: the derivation of one workload's bound, term by term.
 
 use crate::failure::{Answer, Failure};
-use crate::input::{InputArgs, characterise};
-use crate::output::{derivation, json, words};
+use crate::input::{InputArgs, SceneArgs, characterise};
+use crate::output::{derivation, json, predicted, words};
 use crate::planning::{self, MethodArgs, Planned};
+use crate::predicting::{self, ModelName};
 use crate::terminal;
 use clap::Args;
 use std::path::PathBuf;
+use units::Percentile;
 
 const HELP: &str = "\
 Examples:
   tailwright explain mail cluster.toml
   tailwright explain mail cluster.toml --plan policy.json     as this plan has it
   tailwright explain C7 --slos slos.csv --storage ssd-profile.json --network 125MB/s --max-servers 8
+  tailwright explain mail cluster.toml --model probabilistic  what a model predicts on one server
 
 Without --plan, the plan is made anew from the same inputs; the same inputs give the same plan.
 
@@ -32,12 +35,43 @@ pub(crate) struct ExplainArgs {
     /// Explain this plan (from `tailwright plan -o`) instead of making one.
     #[arg(long, value_name = "POLICY.json", conflicts_with_all = ["policy", "order", "effort", "fast_first_fit"])]
     plan: Option<PathBuf>,
+    /// Derive what this model predicts when all workloads share one server, as `tailwright bound` has it.
+    #[arg(long, value_name = "MODEL", value_enum, conflicts_with_all = ["plan", "policy", "order", "fast_first_fit", "segments", "effort", "time_budget"])]
+    model: Option<ModelName>,
+    /// With --model: the percentile, such as 99.9 (default: that of the SLO).
+    #[arg(long, value_name = "P", requires = "model")]
+    percentile: Option<Percentile>,
+    /// With --model: workloads that may burst together (see `tailwright bound --help`).
+    #[arg(long, value_name = "FILE", requires = "model")]
+    groups: Option<PathBuf>,
+    /// With --model: requests pass a network link alone.
+    #[arg(long, requires = "model")]
+    link_only: bool,
     /// Print the derivation as JSON.
     #[arg(long)]
     json: bool,
 }
 
+impl ExplainArgs {
+    fn prediction(&self, model: ModelName) -> Result<Answer, Failure> {
+        let scene = SceneArgs::for_explain(&self.input, self.groups.as_deref(), self.link_only).load()?;
+        let names: Vec<&str> = scene.tenants.iter().map(|tenant| tenant.spec.name.as_str()).collect();
+        let tenant = find(&self.workload, &names)?;
+        let derivation = predicting::derive(&scene, tenant, model, self.percentile);
+        terminal::print(&if self.json { json::pretty(&derivation) } else { predicted::text(&derivation) });
+        Ok(Answer::Yes)
+    }
+}
+
+/// The position of the workload of this name.
+fn find(name: &str, names: &[&str]) -> Result<usize, Failure> {
+    names.iter().position(|known| *known == name).ok_or_else(|| unknown(name, names))
+}
+
 pub(crate) fn run(args: &ExplainArgs) -> Result<Answer, Failure> {
+    if let Some(model) = args.model {
+        return args.prediction(model);
+    }
     let mut recipe = args.method.recipe()?;
     let policy = args.plan.as_deref().map(planning::read_policy).transpose()?;
     if let Some(policy) = &policy {
@@ -45,9 +79,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Answer, Failure> {
     }
     let problem = args.input.load()?;
     let names: Vec<&str> = problem.cluster.workloads.iter().map(|w| w.name.as_str()).collect();
-    let Some(workload) = names.iter().position(|name| *name == args.workload) else {
-        return Err(unknown(&args.workload, &names));
-    };
+    let workload = find(&args.workload, &names)?;
     let footprints = characterise(&problem)?;
     let planned = planning::plan(&problem, &footprints, &recipe, policy.as_ref())?;
     if let Some(changed) = planned.changed.as_ref().filter(|changed| !changed.is_empty()) {

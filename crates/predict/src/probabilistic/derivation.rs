@@ -1,0 +1,52 @@
+//! How a probabilistic bound comes about, to be printed.
+
+use super::field::Groups;
+use super::sketch::{SHARES, Sketch};
+use super::{Member, Probabilistic, Undefined};
+use calculus::tail::Effort;
+
+/// The sum that shows a bound: requests are late with probability Σ `probability · late`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Derivation {
+    /// The bound, seconds.
+    pub latency: f64,
+    /// The share of the queue that the request's own stream is given.
+    pub share: f64,
+    /// The share of requests that may be late.
+    pub allowed: f64,
+    /// By falling own work.
+    pub terms: Vec<Term>,
+}
+
+/// Requests that find about as much of their own stream.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Term {
+    /// Share of the requests.
+    pub probability: f64,
+    /// Work of their own stream that they find, at its share of the queue, and their own, seconds.
+    pub own: f64,
+    /// What the latency leaves for everybody else, seconds; negative when nothing does.
+    pub room: f64,
+    /// How likely the others are to exceed the room, at most.
+    pub late: f64,
+}
+
+impl Probabilistic {
+    /// The derivation of the bound that `predict` gives member `tagged`.
+    pub fn derivation(&self, members: &[Member<'_, Sketch>], tagged: usize) -> Result<Derivation, Undefined> {
+        let shown = self.bound(members, tagged, &mut Groups::new())?;
+        let tails = shown.field.tails(shown.latency, Effort::Convolution);
+        let law = members[tagged].sketch.own[shown.share].as_ref().expect("the share shows the bound");
+        let term = |atom: &calculus::tail::Atom| {
+            let room = shown.latency - atom.work;
+            let late = if room < 0.0 { 1.0 } else { tails.exceedance(1.0 - SHARES[shown.share], room) };
+            Term { probability: atom.probability, own: atom.work, room, late }
+        };
+        Ok(Derivation {
+            latency: shown.latency,
+            share: SHARES[shown.share],
+            allowed: 1.0 - members[tagged].percentile.fraction(),
+            terms: law.iter().rev().map(term).collect(),
+        })
+    }
+}

@@ -1,0 +1,91 @@
+//! `tailwright plan --model`, as users and scripts run it.
+
+mod support;
+
+use serde_json::Value;
+use support::cluster::Cluster;
+use support::judge::{STAGES, burst};
+
+const SLOW: &str =
+    r#"{"bandwidthTable": [{"requestSize": 4096, "readBandwidth": 40e6, "writeBandwidth": 40e6}]}"#;
+
+fn plan(cluster: &Cluster, args: &[&str]) -> (i32, Value) {
+    let outcome = cluster.folder.run(&[&["plan", "cluster.toml", "--json"], args].concat());
+    let document = serde_json::from_str(&outcome.stdout);
+    (outcome.code, document.unwrap_or_else(|error| panic!("{error}: {}", outcome.stderr)))
+}
+
+#[test]
+fn an_assumption_saves_servers_and_its_price_is_said() {
+    let cluster = Cluster::new(18, 18);
+    cluster.folder.write("ssd.json", SLOW);
+    let servers = |args: &[&str]| plan(&cluster, args).1["servers_used"].as_u64().expect("a number");
+    let (guaranteed, worst) = (servers(&[]), servers(&["--model", "worst-case"]));
+    let (code, replayed) = plan(&cluster, &["--model", "replayed"]);
+    let used = replayed["servers_used"].as_u64().expect("a number");
+    assert!(code == 0 && used < guaranteed && used < worst, "{used} against {guaranteed} and {worst}");
+    assert!(used >= replayed["servers_lower_bound"].as_u64().expect("a number"));
+    for forecast in replayed["forecasts"].as_array().expect("a list") {
+        let seconds = |field: &str| forecast[field].as_f64().unwrap_or_else(|| panic!("{field}: {forecast}"));
+        assert!(seconds("bursts_together_s") <= seconds("worst_case_s"), "{forecast}");
+        assert!(seconds("estimate_s") <= seconds("bound_s"), "{forecast}");
+    }
+    let text = cluster.folder.run(&["plan", "cluster.toml", "--model", "replayed", "--report", "plan.html"]);
+    for words in ["95% confidence", "a correlated day", "whatever the burst curves allow"] {
+        assert!(text.stdout.contains(words), "{words}:\n{}", text.stdout);
+    }
+    assert!(cluster.folder.read("plan.html").contains("What the promise rests on"));
+}
+
+#[test]
+fn limits_delay_nothing_of_the_trace() {
+    let cluster = Cluster::new(4, 4);
+    let (_, policy) = plan(&cluster, &["--model", "probabilistic"]);
+    assert_eq!(
+        (&policy["format"], &policy["policy_name"]),
+        (&"tailwright-policy-1".into(), &"probabilistic".into())
+    );
+    for (w, workload) in policy["workloads"].as_array().expect("a list").iter().enumerate() {
+        assert_eq!(workload["name"], format!("w{w}"));
+        let limits = workload["limits"].as_array().expect("a list");
+        for (number, stage) in STAGES.iter().enumerate() {
+            let of_stage: Vec<&Value> = limits.iter().filter(|limit| limit["stage"] == *stage).collect();
+            assert!(of_stage.len() > 1, "several at once: {workload}");
+            for limit in of_stage {
+                let (rate, bucket) = (limit["rate"].as_f64().unwrap(), limit["burst"].as_f64().unwrap());
+                let needed = burst(&cluster.traces[w], number, rate);
+                // Work is counted in whole nanoseconds, rounded up.
+                assert!(
+                    bucket >= needed && bucket <= needed * 1.5 + 0.01,
+                    "{stage} {rate}: {bucket} {needed}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn too_few_servers_refuse_with_a_reason() {
+    let cluster = Cluster::new(6, 1);
+    let slower = SLOW.replace("40e6", "15e6");
+    cluster.folder.write("ssd.json", &slower);
+    let (code, answer) = plan(&cluster, &["--model", "worst-case"]);
+    assert_eq!(code, 1);
+    let refused: Vec<&Value> =
+        answer["workloads"].as_array().unwrap().iter().filter(|w| w["admitted"] == false).collect();
+    assert!(!refused.is_empty() && refused.len() < 6);
+    assert!(
+        refused
+            .iter()
+            .all(|w| w["refusal"].as_str().is_some_and(|why| !why.is_empty()) && w["bound_s"].is_null())
+    );
+}
+
+#[test]
+fn flags_of_the_other_way_do_not_go_with_it() {
+    let cluster = Cluster::new(2, 1);
+    for flag in [&["--compare"][..], &["--policy", "knee"], &["--keep", "policy.json"]] {
+        let outcome = cluster.folder.run(&[&["plan", "cluster.toml", "--model", "replayed"], flag].concat());
+        assert!(outcome.code == 2 && outcome.stderr.contains("cannot be used with"), "{}", outcome.stderr);
+    }
+}
