@@ -553,7 +553,7 @@ fn timed<M: Model>(model: &M, traces: &[Traffic], counts: &[usize], most: usize)
     let sketches: Vec<M::Sketch> = traces.iter().map(|t| model.sketch(t)).collect();
     print!("{:16}", model.name());
     for &n in counts.iter().filter(|n| **n <= most) {
-        let times = [false, true].map(|dependent| {
+        let times = [false, true].map(|dependent| -> String {
             let member = |i: usize| Member {
                 sketch: &sketches[i % sketches.len()],
                 priority: PerStage::from_fn(|_| u32::try_from(i % SLOS.len()).expect("four")),
@@ -562,9 +562,12 @@ fn timed<M: Model>(model: &M, traces: &[Traffic], counts: &[usize], most: usize)
                 percentile: Percentile::new(99.9).expect("a percentile"),
             };
             let members: Vec<Member<'_, M::Sketch>> = (0..n).map(member).collect();
-            fastest(|| model.all_within(&members, &vec![1e3; n]))
+            let limits: Vec<f64> = (0..n).map(|i| SLOS[i % SLOS.len()]).collect();
+            let yes = model.all_within(&members, &limits);
+            let time = fastest(|| model.all_within(&members, &limits));
+            format!("{time:>9.3}{}", if yes { '+' } else { '-' })
         });
-        print!(" {:>9.3} {:>9.3}", times[0], times[1]);
+        print!(" {} {}", times[0], times[1]);
     }
     println!();
 }
