@@ -412,7 +412,7 @@ fn link_factor() -> f64 {
 fn link(seed: u64, orders: usize) {
     let factor = link_factor();
     let Some(world) = World::new(Through::Link, factor) else { return };
-    let load = support::busiest(world.first.iter()) * COPIES as f64 / world.first.len() as f64;
+    let load = support::busiest(&world.first.iter()) * COPIES as f64 / world.first.len() as f64;
     println!(
         "Link of {:.2} MB/s, {COPIES} workloads (copies of {} traces) that ask for {load:.2} of it, {orders} orders, seed {seed}",
         LINK / factor / 1e6,
@@ -513,7 +513,7 @@ fn storage(seed: u64, orders: usize, percent: f64) {
     let factor = number_after("--slower").map_or(1.0, |factor| factor as f64);
     let Some(world) = World::new(Through::Server, factor) else { return };
     const WORKLOADS: usize = 35;
-    let load = support::busiest(world.first.iter()) * WORKLOADS as f64 / world.first.len() as f64;
+    let load = support::busiest(&world.first.iter()) * WORKLOADS as f64 / world.first.len() as f64;
     println!(
         "\nServer with storage, {WORKLOADS} workloads that ask for about {load:.2} of it, p{percent} within 150–500 ms, {orders} orders, seed {seed}"
     );
@@ -534,7 +534,7 @@ fn storage(seed: u64, orders: usize, percent: f64) {
 fn speed(full: bool) {
     // 1000 copies ask for about 60 % of the link.
     let Some(traces) = support::traces(Through::Link) else { return };
-    let load = support::busiest(traces.iter()) * 1000.0 / traces.len() as f64;
+    let load = support::busiest(&traces.iter()) * 1000.0 / traces.len() as f64;
     let traces: Vec<Traffic> = traces.iter().map(|t| support::slower(t, 0.6 / load)).collect();
     let counts: &[usize] = if full { &[1, 3, 10, 30, 62, 100, 300, 1000] } else { &[1, 10, 62, 100] };
     println!(
