@@ -271,8 +271,28 @@ impl Experiment {
         }
     }
 
+    /// Whose requests they are that exceed a promise on the unseen half.
+    fn print_traces(&self, tally: &Tally, seed: u64) {
+        let mut exceeded = vec![(0, 0.0f64); self.traces];
+        for case in tally.cases.iter().filter(|case| case.seen[1].pooled > case.bound) {
+            let trace = self.draw(seed, case.mix)[case.member].source % self.traces;
+            exceeded[trace].0 += 1;
+            exceeded[trace].1 = exceeded[trace].1.max(case.seen[1].pooled / case.bound);
+        }
+        let mut order: Vec<usize> = (0..self.traces).filter(|&t| exceeded[t].0 > 0).collect();
+        order.sort_by_key(|&t| std::cmp::Reverse(exceeded[t].0));
+        println!(
+            "\n{}: exceeded on the unseen half, by trace (position in the set): times, most",
+            tally.model.name()
+        );
+        for trace in order.into_iter().take(8) {
+            println!("    {trace:>3}: {:>4} {:>8.3}", exceeded[trace].0, exceeded[trace].1);
+        }
+    }
+
     fn print_worst(&self, seed: u64) {
         for tally in &self.models {
+            self.print_traces(tally, seed);
             for half in [0, 1] {
                 let excess = |c: &Case| c.seen[half].pooled / c.bound;
                 let Some(worst) = tally.cases.iter().max_by(|a, b| excess(a).total_cmp(&excess(b))) else {
