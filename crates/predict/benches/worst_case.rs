@@ -1,7 +1,7 @@
 //! How far the worst case is from what replays reach, what a prediction costs, and what the analyses of
 //! `calculus::network` give for the same server.
 //!
-//! `cargo bench -p tailwright-predict --bench worst_case`
+//! `cargo bench -p tailwright-predict --bench worst_case`, with `-- eight`, `analyses`, `speed` or `ratios` for one part.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -24,10 +24,15 @@ fn main() {
     else {
         return;
     };
-    ratios(&server);
-    first_eight(&link);
-    analyses(&server);
-    speed(&server);
+    let parts: [(&str, &dyn Fn()); 4] = [
+        ("eight", &|| first_eight(&link)),
+        ("analyses", &|| analyses(&server)),
+        ("speed", &|| speed(&server)),
+        ("ratios", &|| ratios(&server)),
+    ];
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
+    let chosen = parts.iter().filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|w| w == name));
+    chosen.for_each(|(_, part)| part());
 }
 
 fn sketches(real: &[Real]) -> Vec<WorstCaseSketch> {
@@ -148,6 +153,7 @@ fn first_eight(real: &[Real]) {
     let bounds_in_order = WorstCase::default().predict(&members(real, &sketches, &chosen, &in_order));
     let bounds_in_order = bounds_in_order.into_iter().map(|b| b.map_or(f64::INFINITY, |b| b.bound)).collect();
     line("full curves, priorities in published order", bounds_in_order);
+    line("full curves, hop by hop", hop_by_hop(real, &sketches, &priorities));
     for tolerance in [0.01, 0.1] {
         let limited: Vec<_> = sketches.iter().map(|s| s.map_curves(|c| limited(c, tolerance))).collect();
         line(&format!("limiters within {tolerance}"), bounds(WorstCase::default(), &limited));
@@ -174,6 +180,25 @@ fn first_eight(real: &[Real]) {
             bounds(WorstCase { passage: Passage::Reshaped }, &one),
         );
     }
+}
+
+/// Bounds without runs of stages: a ninth member with next to no work stands in another order at every stage.
+fn hop_by_hop(real: &[Real], sketches: &[WorstCaseSketch], priorities: &[u32]) -> Vec<f64> {
+    let job = Job { arrival: Nanos::ZERO, work: PerStage::from_fn(|_| Nanos(1)) };
+    let nothing = Traffic::new(vec![job], Nanos(1_000_000_000)).expect("a second");
+    let nothing = WorstCase::default().sketch(&nothing);
+    let chosen: Vec<usize> = (0..priorities.len()).collect();
+    let mut members = members(real, sketches, &chosen, priorities);
+    members.iter_mut().for_each(|m| m.priority = m.priority.map(|p| p + 1));
+    let restless = PerStage::from_fn(|stage| if stage == model::Stage::Storage { 0 } else { 99 });
+    members.push(Member {
+        sketch: &nothing,
+        priority: restless,
+        group: 99,
+        percentile: real[0].slo.percentile,
+    });
+    let bounds = WorstCase::default().predict(&members);
+    bounds.into_iter().take(priorities.len()).map(|b| b.map_or(f64::INFINITY, |b| b.bound)).collect()
 }
 
 fn limited(curve: &ArrivalCurve, tolerance: f64) -> ArrivalCurve {
