@@ -3,8 +3,9 @@
 //! For a fixed latency, the logarithm of the probability that it is exceeded is jointly convex in θ and the
 //! Hölder weights (each is a perspective function of a log moment generating function; the union over time
 //! is convex and increasing in them), for expressions without convolution. So the latency is quasi-convex
-//! in all parameters together: nested one-dimensional searches find the minimum, and no sampling is needed.
-//! With convolutions the search may stop short of the minimum; what it returns is a bound all the same.
+//! in all parameters together, and line searches in turn descend to its minimum without sampling. Where the
+//! objective has a kink, or a convolution in it, they may stop short of it; what they return is a bound all
+//! the same.
 
 use super::bound::Bound;
 use super::expression::{ArrivalProcess, Point, ServiceProcess, Step, star, weight};
