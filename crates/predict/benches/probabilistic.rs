@@ -63,6 +63,20 @@ impl Mix {
         Some(latencies.sorted().streams.iter().map(|s| PERCENTILES.map(|p| at(s, p))).collect())
     }
 
+    /// The share of a member's requests, over many more alignments, that take longer than its bound.
+    fn exceeded(&self, recordings: &[Recording], seed: u64, member: usize, bound: f64) -> f64 {
+        let Some(system) = self.system(recordings) else { return f64::NAN };
+        let mut replay = Replay::new(&system, Service::Preemptive);
+        let (mut all, mut late) = (0, 0);
+        for alignment in Alignment::random(seed, JUDGES) {
+            let mut latencies = Latencies::new(self.members.len());
+            replay.run(&alignment.shifts(&system), &mut latencies);
+            all += latencies.streams[member].len();
+            late += latencies.streams[member].iter().filter(|l| l.as_secs() > bound).count();
+        }
+        late as f64 / all as f64
+    }
+
     fn bounds(
         &self,
         model: &Probabilistic,
