@@ -58,7 +58,7 @@ pub(crate) fn rotated(traffic: &Traffic, part: f64) -> Traffic {
 }
 
 /// The highest utilisation of a stage by all of these.
-pub(crate) fn busiest<'a>(all: impl Iterator<Item = &'a Traffic> + Clone) -> f64 {
+pub(crate) fn busiest<'a>(all: &(impl Iterator<Item = &'a Traffic> + Clone)) -> f64 {
     let at = |stage: Stage| all.clone().map(|t| t.utilisation()[stage]).sum::<f64>();
     Stage::ALL.into_iter().map(at).fold(0.0, f64::max)
 }

@@ -25,13 +25,21 @@ impl Host {
 }
 
 /// Accepts and refuses workloads as they come and go. Decisions depend on nothing but their order.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Desk<P: Procedure> {
     procedure: P,
     host: Host,
     slots: Vec<Slot<P::Sketch>>,
     /// Server by name.
     places: BTreeMap<String, usize>,
+}
+
+// Derived, it would ask for sketches that can be cloned, which are shared instead.
+impl<P: Procedure + Clone> Clone for Desk<P> {
+    fn clone(&self) -> Self {
+        let (procedure, slots, places) = (self.procedure.clone(), self.slots.clone(), self.places.clone());
+        Self { procedure, slots, places, ..*self }
+    }
 }
 
 /// A server: workloads in order of arrival and their priorities.

@@ -37,6 +37,6 @@ fn no_priorities<S>(server: &ServerView<'_, S>) -> Vec<Priority> {
 
 /// The first link that is asked for more than it has.
 fn overload(rates: impl Fn(Stage) -> f64) -> Option<Undefined> {
-    let over = |stage: &Stage| !(rates(*stage) <= MAX_RATE * ROUNDING);
+    let over = |stage: &Stage| rates(*stage).is_nan() || rates(*stage) > MAX_RATE * ROUNDING;
     LINKS.into_iter().find(over).map(|stage| Undefined::Overload { stage, utilisation: rates(stage) })
 }

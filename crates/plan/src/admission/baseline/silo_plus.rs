@@ -29,7 +29,7 @@ impl SiloPlus {
     /// The least rates at which the limiters delay no longer than `budget` seconds together. `None` when
     /// the budget is not positive.
     pub fn rates(&self, demand: &Demand, budget: f64) -> Option<PerStage<f64>> {
-        if !(budget > 0.0) {
+        if budget.is_nan() || budget <= 0.0 {
             return None;
         }
         let rates = |first: f64| {

@@ -1,0 +1,176 @@
+//! Whoever decides: every model and baseline at a desk.
+
+use crate::world::{Arrival, World, slo};
+use crate::{LINK, PACKET, SLOS};
+use model::Slo;
+use predict::{Model, Passage, Probabilistic, PublishedSnc, Replayed, Traffic, WorstCase, WorstCaseSketch};
+use std::sync::Arc;
+use tailwright_plan::admission::{
+    Applicant, ByModel, Demand, Desk, Host, Levels, Procedure, QJump, Silo, SiloPlus, Trial, priority_meister,
+};
+
+/// Whoever decides.
+pub(crate) trait Office {
+    fn name(&self) -> String;
+    /// Who of the arrivals is admitted.
+    fn decide(&self, arrivals: &[Arrival]) -> Vec<bool>;
+    /// Decides on so many orders at most.
+    fn orders(&self) -> usize {
+        usize::MAX
+    }
+}
+
+pub(crate) fn through_desk<P: Procedure>(
+    procedure: P,
+    sketch: impl Fn(&Arrival) -> Arc<P::Sketch>,
+    arrivals: &[Arrival],
+) -> Vec<bool> {
+    let mut desk = Desk::new(procedure, Host::LINK);
+    let applicant =
+        |a: &Arrival| Applicant { name: format!("w{}", a.copy), slo: a.slo, group: None, sketch: sketch(a) };
+    arrivals.iter().map(|a| desk.admit(vec![applicant(a)]).is_some()).collect()
+}
+
+pub(crate) struct OfModel<M: Model> {
+    model: M,
+    label: &'static str,
+    sketches: Vec<Arc<M::Sketch>>,
+    orders: usize,
+}
+
+impl<M: Model> OfModel<M> {
+    fn new(model: M, label: &'static str, traces: &[Traffic], orders: usize) -> Self {
+        let sketches = traces.iter().map(|t| Arc::new(model.sketch(t))).collect();
+        Self { model, label, sketches, orders }
+    }
+}
+
+impl<M: Model> Office for OfModel<M> {
+    fn name(&self) -> String {
+        self.label.to_owned()
+    }
+
+    fn decide(&self, arrivals: &[Arrival]) -> Vec<bool> {
+        through_desk(ByModel::by_slo(&self.model), |a| Arc::clone(&self.sketches[a.trace]), arrivals)
+    }
+
+    fn orders(&self) -> usize {
+        self.orders
+    }
+}
+
+/// PriorityMeister: limiters before every stage, priorities by its search.
+pub(crate) struct OfMeister {
+    sketches: Vec<Arc<WorstCaseSketch>>,
+}
+
+pub(crate) const RESHAPED: WorstCase = WorstCase { passage: Passage::Reshaped };
+
+impl Office for OfMeister {
+    fn name(&self) -> String {
+        "PM, searched".into()
+    }
+
+    fn decide(&self, arrivals: &[Arrival]) -> Vec<bool> {
+        let procedure = ByModel::searched(&RESHAPED, &priority_meister);
+        through_desk(procedure, |a| Arc::clone(&self.sketches[a.trace]), arrivals)
+    }
+}
+
+/// The worst case in three forms.
+pub(crate) fn worst_cases(traces: &[Traffic]) -> Vec<Box<dyn Office>> {
+    let sketches = traces.iter().map(|t| Arc::new(RESHAPED.sketch(t))).collect();
+    vec![
+        Box::new(OfMeister { sketches }),
+        Box::new(OfModel::new(RESHAPED, "PM, by SLO", traces, usize::MAX)),
+        Box::new(OfModel::new(WorstCase::default(), "worst-case", traces, usize::MAX)),
+    ]
+}
+
+pub(crate) struct OfDemand<P> {
+    procedure: P,
+    label: String,
+    demands: Vec<Arc<Demand>>,
+}
+
+impl<P: Procedure<Sketch = Demand> + Clone> Office for OfDemand<P> {
+    fn name(&self) -> String {
+        self.label.clone()
+    }
+
+    fn decide(&self, arrivals: &[Arrival]) -> Vec<bool> {
+        through_desk(self.procedure.clone(), |a| Arc::clone(&self.demands[a.trace]), arrivals)
+    }
+}
+
+pub(crate) struct OfSilo {
+    silo: Silo,
+    /// By trace, then SLO.
+    trials: Vec<Vec<Arc<Trial>>>,
+}
+
+impl Office for OfSilo {
+    fn name(&self) -> String {
+        "silo".into()
+    }
+
+    fn decide(&self, arrivals: &[Arrival]) -> Vec<bool> {
+        let index = |slo: Slo| SLOS.iter().position(|&s| s == slo.latency.0).expect("drawn from these");
+        through_desk(self.silo, |a| Arc::clone(&self.trials[a.trace][index(a.slo)]), arrivals)
+    }
+}
+
+pub(crate) struct Everybody;
+
+impl Office for Everybody {
+    fn name(&self) -> String {
+        "no admission control".into()
+    }
+
+    fn decide(&self, arrivals: &[Arrival]) -> Vec<bool> {
+        vec![true; arrivals.len()]
+    }
+}
+
+/// Fewer alignments than the default, so that orders take minutes: 90 % of alignments with 95 % confidence.
+pub(crate) fn replayed() -> Replayed {
+    Replayed::new(29, 0.9, 0.95, 7).expect("29 alignments are enough")
+}
+
+pub(crate) fn link_offices(world: &World, factor: f64) -> Vec<Box<dyn Office>> {
+    let demands: Vec<Arc<Demand>> = world.first.iter().map(|t| Arc::new(Demand::of(t))).collect();
+    let packet = PACKET / (LINK / factor);
+    let silo = Silo { burst: packet, buffer: f64::INFINITY };
+    let trial = |t: &Traffic, latency: f64| Arc::new(Trial::choose(t, slo(99.9, latency), packet));
+    let trials =
+        world.first.iter().map(|t| SLOS.iter().map(|&latency| trial(t, latency)).collect()).collect();
+    let qjump = |label: &str, levels: Levels| -> Box<dyn Office> {
+        Box::new(OfDemand {
+            procedure: QJump { packet, levels },
+            label: label.into(),
+            demands: demands.clone(),
+        })
+    };
+    let powers = |ratio: f64, count: i32| Levels::Fixed((1..=count).rev().map(|k| ratio.powi(-k)).collect());
+    let silo_plus = SiloPlus { burst: packet, buffer: f64::INFINITY };
+    let mut offices: Vec<Box<dyn Office>> = vec![
+        Box::new(OfSilo { silo, trials }),
+        Box::new(OfDemand { procedure: silo_plus, label: "silo++".into(), demands: demands.clone() }),
+        qjump("qjump", Levels::Equation),
+        qjump("qjump++ (8 of x2)", powers(2.0, 8)),
+        qjump("qjump++ (24 of x1.3)", powers(1.3, 24)),
+    ];
+    offices.extend(worst_cases(&world.first));
+    offices.extend(models(world, crate::support::number_after("--replays").unwrap_or(3)));
+    offices
+}
+
+/// The models that know percentiles, and nobody.
+pub(crate) fn models(world: &World, replays: usize) -> Vec<Box<dyn Office>> {
+    vec![
+        Box::new(OfModel::new(PublishedSnc::default(), "published-snc", &world.first, usize::MAX)),
+        Box::new(OfModel::new(Probabilistic::default(), "probabilistic", &world.first, usize::MAX)),
+        Box::new(OfModel::new(replayed(), "replayed", &world.first, replays)),
+        Box::new(Everybody),
+    ]
+}
