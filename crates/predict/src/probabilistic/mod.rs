@@ -58,6 +58,8 @@ use std::cell::Cell;
 
 /// Latencies per octave among which the bound is found.
 const STEPS_PER_OCTAVE: i32 = 32;
+/// Steps of the ladders, from coarse to fine, in rungs; each divides the one before it.
+const LADDERS: [i32; 3] = [16, 4, 1];
 /// Octaves of latency, of seconds.
 const OCTAVES: (i32, i32) = (-20, 10);
 /// Of a probability; more than sums of it are off, less than any percentile asks for.
@@ -112,8 +114,9 @@ impl Probabilistic {
             best.set(found.unwrap_or(best.get()));
             found.is_some()
         };
-        let latency = least_latency(fits).ok_or(Undefined::NoBound)?;
-        // The search ends after its last success, which is this latency's.
+        let latency =
+            least_latency(own.sketch.own_quantile(allowed + ROUNDING), fits).ok_or(Undefined::NoBound)?;
+        // The last success of the search is this latency's.
         Ok(Shown { latency, share: best.get(), field })
     }
 }
@@ -174,16 +177,44 @@ fn share_within(
     (first..SHARES.len()).chain((0..first).rev()).find(|share| shows(*share))
 }
 
-/// A latency that fits, on a logarithmic ladder, where the next lower rung does not.
-fn least_latency(fits: impl Fn(f64) -> bool) -> Option<f64> {
+/// The first latency from `from` on that fits, in seconds: the first on a coarse ladder, then the first on a
+/// finer one below it, and again. Going up, and not by bisection, because the bound of a probability need
+/// not fall with the latency; so whoever asks for less never gets more.
+fn least_latency(from: f64, fits: impl Fn(f64) -> bool) -> Option<f64> {
     let at = |rung: i32| (f64::from(rung) / f64::from(STEPS_PER_OCTAVE)).exp2();
-    let (mut low, mut high) = (OCTAVES.0 * STEPS_PER_OCTAVE, OCTAVES.1 * STEPS_PER_OCTAVE);
-    if !fits(at(high)) {
-        return None;
+    let last = OCTAVES.1 * STEPS_PER_OCTAVE;
+    let mut first = rung_above(from);
+    let mut found = None;
+    for step in LADDERS {
+        // Multiples of the step, whatever `from` is.
+        let begin = first.div_euclid(step) * step;
+        let end = found.unwrap_or(last);
+        let rung = (begin..=end)
+            .step_by(step as usize)
+            .filter(|rung| *rung >= first)
+            .find(|rung| found == Some(*rung) || fits(at(*rung)))?;
+        found = Some(rung);
+        first = first.max(rung - step + 1);
     }
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        if fits(at(middle)) { high = middle } else { low = middle }
+    found.map(at)
+}
+
+/// The first rung at or above a latency in seconds.
+fn rung_above(latency: f64) -> i32 {
+    let rung = (latency.max(0.0).log2() * f64::from(STEPS_PER_OCTAVE) - 1e-9).ceil();
+    #[allow(clippy::cast_possible_truncation)] // Clamped, and −∞ becomes the first.
+    let rung =
+        rung.clamp(f64::from(OCTAVES.0 * STEPS_PER_OCTAVE), f64::from(OCTAVES.1 * STEPS_PER_OCTAVE)) as i32;
+    rung
+}
+
+/// The last rung at or below a latency, in seconds; 0 when there is none.
+fn rung_below(latency: f64) -> f64 {
+    // A rung itself is not to be lost to the rounding of its logarithm.
+    let rung = (latency.log2() * f64::from(STEPS_PER_OCTAVE) + 1e-9).floor();
+    if rung < f64::from(OCTAVES.0 * STEPS_PER_OCTAVE) {
+        0.0
+    } else {
+        (rung / f64::from(STEPS_PER_OCTAVE)).exp2()
     }
-    Some(at(high))
 }

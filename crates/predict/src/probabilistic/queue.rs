@@ -2,7 +2,7 @@
 
 use super::field::{Field, Groups};
 use super::sketch::{FIRST_SHARE, SHARES, Sketch};
-use super::{Probabilistic, ROUNDING, share_within};
+use super::{Probabilistic, ROUNDING, rung_below, share_within};
 use crate::{Member, Undefined};
 use ::model::Stage;
 use calculus::tail::{Effort, Tails};
@@ -30,6 +30,8 @@ impl Probabilistic {
     /// If there is not one budget per member.
     pub fn accepts(&self, members: &[Member<'_, Sketch>], budgets: &[f64]) -> Result<(), Refusal> {
         assert_eq!(members.len(), budgets.len(), "one budget per member");
+        // A bound is a rung: what fits between two of them fits nobody.
+        let budgets = &budgets.iter().map(|budget| rung_below(*budget)).collect::<Vec<_>>();
         let mut levels: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
         for (index, member) in members.iter().enumerate() {
             levels.entry(member.priority[Stage::NetworkIn]).or_default().push(index);

@@ -53,6 +53,18 @@ impl Sketch {
         size_of::<Self>() + self.source.bytes() + own
     }
 
+    /// The least work of their own stream, seconds, that at most the share `allowed` of its requests exceeds
+    /// when the queue is theirs alone: no latency below it fits.
+    pub(super) fn own_quantile(&self, allowed: f64) -> f64 {
+        let Some(law) = &self.own[0] else { return 0.0 };
+        let mut above = 0.0;
+        let late = law.iter().rev().find(|atom| {
+            above += atom.probability;
+            above > allowed
+        });
+        late.map_or(0.0, |atom| atom.work)
+    }
+
     /// Whether its requests keep their order at every stage, whatever waits there.
     pub(super) fn keeps_order(&self) -> bool {
         self.passes.iter().all(|(_, passes)| *passes != Passes::Some)
