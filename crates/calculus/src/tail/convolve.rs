@@ -2,9 +2,11 @@
 
 use super::source::Kept;
 
-/// The law of a sum on multiples of `step` below `cells·step`; what is missing to 1 lies above.
+/// The law of a sum on multiples of `step` below `cells·step`; what is missing to the total lies above.
 pub(super) struct Lattice {
     step: f64,
+    /// Kept probabilities are rounded up, so that they add to a little more than 1.
+    total: f64,
     law: Vec<f64>,
     next: Vec<f64>,
 }
@@ -14,7 +16,7 @@ impl Lattice {
     pub(super) fn new(cells: usize, step: f64) -> Self {
         let mut law = vec![0.0; cells];
         law[0] = 1.0;
-        Self { step, next: vec![0.0; cells], law }
+        Self { step, total: 1.0, next: vec![0.0; cells], law }
     }
 
     /// Adds an independent summand; each value counts as the next lattice point.
@@ -32,6 +34,7 @@ impl Lattice {
             probability += f64::from(atom.probability);
         }
         self.shifted(at, probability);
+        self.total *= atoms.iter().map(|atom| f64::from(atom.probability)).sum::<f64>();
         std::mem::swap(&mut self.law, &mut self.next);
     }
 
@@ -49,7 +52,7 @@ impl Lattice {
             let over: f64 = rest.map_or(0.0, |rest| {
                 self.law[..m].iter().zip(rest[1..=m].iter().rev()).map(|(p, r)| p * r).sum()
             });
-            *tail = (1.0 - below).max(0.0) + over;
+            *tail = (self.total - below).max(0.0) + over;
             below += self.law.get(m).copied().unwrap_or(0.0);
         }
     }
