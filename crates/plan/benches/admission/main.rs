@@ -116,6 +116,6 @@ fn storage(seed: u64, orders: usize, percent: f64) {
         traces.into_iter().take(WORKLOADS).map(&mut arrival).collect()
     };
     let mut offices = worst_cases(&world.first);
-    offices.extend(models(&world, usize::MAX));
+    offices.extend(models(&world, number_after("--replays").unwrap_or(orders)));
     compare(&world, &offices, orders, seed, orders, draw);
 }

@@ -138,7 +138,8 @@ pub(crate) fn replayed() -> Replayed {
 }
 
 pub(crate) fn link_offices(world: &World, factor: f64) -> Vec<Box<dyn Office>> {
-    let demands: Vec<Arc<Demand>> = world.first.iter().map(|t| Arc::new(Demand::of(t))).collect();
+    let demands: Vec<Arc<Demand>> =
+        world.first.iter().map(|t| Arc::new(Demand::of(t).expect("minutes of work"))).collect();
     let packet = PACKET / (LINK / factor);
     let silo = Silo { burst: packet, buffer: f64::INFINITY };
     let trial = |t: &Traffic, latency: f64| Arc::new(Trial::choose(t, slo(99.9, latency), packet));

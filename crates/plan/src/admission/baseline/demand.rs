@@ -2,7 +2,7 @@ use calculus::{ArrivalCurve, Vertex};
 use model::{PerStage, Stage};
 use predict::Traffic;
 use units::{Nanos, Work};
-use workload::burst::{Arrival, BurstBuilder};
+use workload::burst::{Arrival, BurstBuilder, BurstError};
 
 /// What the baselines know of a workload: the arrival curve of its trace, repeated for ever, by stage.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,12 +15,16 @@ impl Demand {
     /// The exact curves of a circular trace. Two rounds hold every interval that is no longer than one; a
     /// longer one has one round's mean rate more for each round, and the sustained rate covers it.
     ///
-    /// # Panics
-    /// When two rounds are more than 2^64 ps of work or 2^64 ns long: 213 days of work.
-    pub fn of(traffic: &Traffic) -> Self {
+    /// # Errors
+    /// When two rounds are too long or too much work to be counted: 2^64 ps of work are 213 days.
+    pub fn of(traffic: &Traffic) -> Result<Self, BurstError> {
         let utilisation = traffic.utilisation();
-        let curve = |stage| circular(traffic, stage).with_sustained_rate(utilisation[stage]);
-        Self { curves: PerStage::from_fn(curve) }
+        let curve = |stage| {
+            circular(traffic, stage).map(|curve: ArrivalCurve| curve.with_sustained_rate(utilisation[stage]))
+        };
+        let [network_in, storage, network_out] = PerStage::from_fn(curve).into_array();
+        let curves = [network_in?, storage?, network_out?];
+        Ok(Self { curves: PerStage::from_fn(|stage| curves[stage as usize].clone()) })
     }
 
     /// Whether the workload has work on storage.
@@ -30,22 +34,23 @@ impl Demand {
 }
 
 /// The curve over two rounds.
-fn circular(traffic: &Traffic, stage: Stage) -> ArrivalCurve {
+fn circular(traffic: &Traffic, stage: Stage) -> Result<ArrivalCurve, BurstError> {
     let mut burst = BurstBuilder::new();
-    for round in [Nanos::ZERO, traffic.period()] {
+    for round in [0, traffic.period().0] {
         for job in traffic.jobs() {
-            let work = Work(job.work[stage].0.saturating_mul(units::MILLI));
-            burst.push(Arrival { at: round + job.arrival, work }).expect("sorted, and short of 2^64");
+            let at = Nanos(round.checked_add(job.arrival.0).ok_or(BurstError::Overflow)?);
+            let work = Work(job.work[stage].0.checked_mul(units::MILLI).ok_or(BurstError::Overflow)?);
+            burst.push(Arrival { at, work })?;
         }
     }
-    let curve = burst.finish().expect("traffic has jobs");
+    let curve = burst.finish()?;
     let scale = 1e-9 / units::MILLI as f64;
     let vertex = |v: &workload::burst::Vertex| Vertex {
         duration: v.duration.as_secs(),
         work: calculus::round_up(v.work.0 as f64 * scale),
     };
     let vertices = curve.envelope().vertices().iter().map(vertex).collect();
-    ArrivalCurve::new(vertices, 0.0).expect("an envelope is concave and starts at duration 0")
+    Ok(ArrivalCurve::new(vertices, 0.0).expect("an envelope is concave and starts at duration 0"))
 }
 
 #[cfg(test)]
@@ -59,7 +64,7 @@ mod tests {
         let ms = |ms: u64| Nanos(ms * 1_000_000);
         let job =
             |at| Job { arrival: ms(at), work: PerStage::from_fn(|s| ms(u64::from(s == Stage::NetworkIn))) };
-        let demand = Demand::of(&Traffic::new(vec![job(0), job(9000)], ms(10_000)).unwrap());
+        let demand = Demand::of(&Traffic::new(vec![job(0), job(9000)], ms(10_000)).unwrap()).unwrap();
         let curve = &demand.curves[Stage::NetworkIn];
         for (duration, work) in [(0.0, 0.001), (1.0, 0.002), (10.0, 0.003), (11.0, 0.004)] {
             assert!(curve.work_within(duration) >= work, "{duration}");
@@ -67,5 +72,7 @@ mod tests {
         assert!((curve.work_within(1.0) - 0.002).abs() < 1e-12);
         assert!((curve.sustained_rate() - 0.0002).abs() < 1e-15);
         assert!(!demand.uses_storage());
+        let endless = Job { arrival: Nanos(0), work: PerStage::from_fn(|_| Nanos(u64::MAX / 4)) };
+        assert!(Demand::of(&Traffic::new(vec![endless], ms(1)).unwrap()).is_err());
     }
 }
