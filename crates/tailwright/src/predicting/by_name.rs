@@ -158,7 +158,8 @@ impl ProcedureName {
     /// Hands the procedure for links of this bandwidth to the visitor.
     pub(crate) fn run<V: ProcedureVisitor>(self, bandwidth: ByteRate, visitor: V) -> V::Output {
         let (packet, buffer) = (PACKET / bandwidth.bytes_per_sec(), BUFFER / bandwidth.bytes_per_sec());
-        let demand = |tenant: &Tenant| Demand::of(&tenant.traffic);
+        // Checked when the scene was read for links.
+        let demand = |tenant: &Tenant| Demand::of(&tenant.traffic).expect("countable traffic");
         let qjump = |levels| QJump { packet, levels };
         match self {
             Self::WorstCase => by_slo(&WorstCase::default(), visitor),

@@ -7,6 +7,7 @@ use crate::output::{admission, json};
 use crate::predicting::{self, ProcedureName};
 use crate::terminal;
 use clap::{Args, ValueEnum};
+use plan::admission::Demand;
 use std::path::PathBuf;
 
 const HELP: &str = "\
@@ -59,6 +60,12 @@ pub(crate) fn run(args: &AdmitArgs) -> Result<Answer, Failure> {
         let name = args.model.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned());
         return Err(Failure::bad_input(format_args!("{name} is defined for network links alone"))
             .hint("add --link-only, or choose another --model"));
+    }
+    if args.model.is_for_links() {
+        for tenant in &scene.tenants {
+            let wrong = |error| Failure::bad_input(format_args!("workload '{}': {error}", tenant.spec.name));
+            Demand::of(&tenant.traffic).map_err(wrong)?;
+        }
     }
     let events = args.read_events(&scene)?;
     let admission = predicting::admit(&scene, events, args.model);
