@@ -3,8 +3,10 @@
 //! A procedure may be slow (replaying traces takes a second), so this search asks it rarely: workloads are
 //! spread evenly over a number of servers, the largest load first (LPT, Graham 1969), and every server is
 //! asked about once. The number is searched from the least that the loads allow: up in growing steps until
-//! an even spread fits, down by bisection. Then first fit, tightest SLO first and largest load first, tries
-//! to save one server after the other. What is returned fits by the procedure's own word.
+//! an even spread fits, down by bisection. Then, with [`Effort::Squeeze`], first fit, tightest SLO first and largest
+//! load first, tries to save one server after the other. What is returned fits by the procedure's own word. Where
+//! that word is an estimate, do not squeeze: of many placements, the one that looks just good enough is
+//! worse than it looks.
 //!
 //! Not covered: optimality (the number is at least [`Packing::lower_bound`]), several classes of server.
 
@@ -27,6 +29,18 @@ pub struct Packing {
     pub asked: usize,
 }
 
+/// How hard to try.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// Even spreads alone, over at least this many servers.
+    Spread {
+        /// At least 1.
+        at_least: usize,
+    },
+    /// First fit, too.
+    Squeeze,
+}
+
 /// Places as many of the applicants as fit, on few servers; `loads` is each one's mean use of every stage,
 /// fraction of capacity. `watch` is told how many servers are being tried.
 pub fn pack<P: Procedure + Clone>(
@@ -34,12 +48,13 @@ pub fn pack<P: Procedure + Clone>(
     host: Host,
     applicants: &[Applicant<P::Sketch>],
     loads: &[PerStage<f64>],
+    effort: Effort,
     watch: &mut dyn FnMut(usize),
 ) -> Packing {
     assert_eq!(applicants.len(), loads.len(), "one load per applicant");
     let mut search = Search { procedure, host, applicants, loads, watch, asked: 0 };
     let lower_bound = search.lower_bound();
-    let everybody = search.fewest(lower_bound);
+    let everybody = search.fewest(lower_bound, effort);
     let (servers, refused) = match everybody {
         Some(servers) => (servers, Vec::new()),
         None => search.as_many_as_fit(),
@@ -67,9 +82,13 @@ impl<P: Procedure + Clone> Search<'_, P> {
     }
 
     /// Everybody on few servers; `None` when no more than there are would do.
-    fn fewest(&mut self, lower_bound: usize) -> Option<Vec<Vec<usize>>> {
+    fn fewest(&mut self, lower_bound: usize, effort: Effort) -> Option<Vec<Vec<usize>>> {
         let most = self.host.servers.min(self.applicants.len());
-        let (mut fails, mut tried) = (lower_bound.saturating_sub(1), lower_bound);
+        let first = match effort {
+            Effort::Spread { at_least } => lower_bound.max(at_least),
+            Effort::Squeeze => lower_bound,
+        };
+        let (mut fails, mut tried) = (first.saturating_sub(1), first);
         let mut best = loop {
             if tried > most {
                 // The last step may have jumped over what is left.
@@ -91,7 +110,8 @@ impl<P: Procedure + Clone> Search<'_, P> {
                 None => fails = middle,
             }
         }
-        while best.len() > lower_bound && self.applicants.len() <= FIRST_FIT_MAX {
+        let squeeze = effort == Effort::Squeeze && self.applicants.len() <= FIRST_FIT_MAX;
+        while squeeze && best.len() > lower_bound {
             match self.first_fit_within(best.len() - 1) {
                 Some(servers) => best = servers,
                 None => break,

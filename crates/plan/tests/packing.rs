@@ -5,7 +5,7 @@ use predict::Undefined;
 use proptest::prelude::*;
 use std::sync::Arc;
 use tailwright_plan::admission::{Applicant, Host, Priority, Procedure, ServerView};
-use tailwright_plan::packing::{Packing, pack};
+use tailwright_plan::packing::{Effort, Packing, pack};
 
 /// Everybody's latency is the load of the server.
 #[derive(Clone)]
@@ -29,6 +29,10 @@ impl Procedure for Load {
 }
 
 fn packed(loads: &[f64], slos: &[f64], servers: usize) -> Packing {
+    packed_with(loads, slos, servers, Effort::Squeeze)
+}
+
+fn packed_with(loads: &[f64], slos: &[f64], servers: usize, effort: Effort) -> Packing {
     let slo = |latency: f64| format!("99% < {latency}s").parse::<Slo>().expect("an SLO");
     let applicant = |(i, &load): (usize, &f64)| Applicant {
         name: format!("w{i}"),
@@ -39,7 +43,7 @@ fn packed(loads: &[f64], slos: &[f64], servers: usize) -> Packing {
     let applicants: Vec<_> = loads.iter().enumerate().map(applicant).collect();
     let by_stage: Vec<_> = loads.iter().map(|&load| PerStage::from_fn(|_| load)).collect();
     let host = Host { servers, base_latency: 0.0, slo_factor: 1.0 };
-    pack(&Load, host, &applicants, &by_stage, &mut |_| {})
+    pack(&Load, host, &applicants, &by_stage, effort, &mut |_| {})
 }
 
 /// The least number of servers of capacity 1, by trying everything.
@@ -60,6 +64,20 @@ fn an_even_spread_is_found_with_few_questions() {
     let packing = packed(&loads, &[1.0], 1000);
     assert_eq!((packing.servers.len(), packing.lower_bound, packing.refused.len()), (100, 100, 0));
     assert!(packing.asked <= 200, "{} questions", packing.asked);
+}
+
+#[test]
+fn an_even_spread_over_more_servers_is_given_when_asked_for() {
+    let loads = vec![0.25; 12];
+    for at_least in 1..12 {
+        let packing = packed_with(&loads, &[1.0], 20, Effort::Spread { at_least });
+        assert_eq!(packing.servers.len(), at_least.max(3));
+    }
+    assert_eq!(
+        packed_with(&loads, &[1.0], 5, Effort::Spread { at_least: 6 }).servers.len(),
+        3,
+        "first fit on all"
+    );
 }
 
 #[test]

@@ -17,7 +17,8 @@ mod worst_case;
 
 pub use self::model::{Estimate, Member, Model, Prediction, Undefined};
 pub use probabilistic::{
-    Probabilistic, ProbabilisticDerivation, ProbabilisticRefusal, ProbabilisticSketch, ProbabilisticTerm,
+    Lateness, Probabilistic, ProbabilisticDerivation, ProbabilisticRefusal, ProbabilisticSketch,
+    ProbabilisticTerm,
 };
 pub use published::{PublishedSketch, PublishedSnc, PublishedStage, Split, markov_arrivals};
 pub use replayed::{Correlated, Replayed, Verdict};

@@ -92,6 +92,11 @@ impl WorstCaseSketch {
         &self.runs[RUNS.len() - 1].curve
     }
 
+    /// Bytes that it occupies beside its own fields.
+    pub fn heap_bytes(&self) -> usize {
+        self.runs.iter().map(|run| size_of_val(run.curve.vertices())).sum()
+    }
+
     /// The sketch with other curves: `change` gets each curve and must nowhere return less, as limiters that
     /// never delay the workload do.
     pub fn map_curves(&self, mut change: impl FnMut(&ArrivalCurve) -> ArrivalCurve) -> Self {

@@ -8,6 +8,7 @@ use sim::{Alignment, Latencies, Recording, Replay, Service, Stream, System};
 use support::{Through, published};
 use tailwright_predict::{
     Member, Model as _, Probabilistic, ProbabilisticRefusal, ProbabilisticSketch, Traffic, Undefined,
+    WorstCase,
 };
 use units::{Nanos, Percentile};
 
@@ -296,9 +297,20 @@ fn what_has_no_bound_says_why() {
         priority: PerStage::from_fn(|stage| u32::from(stage != Stage::Storage)),
         ..member(&sketch, 0, 1, 99.0)
     };
-    assert!(model.predict(&[crossed, level]).iter().all(|found| *found == Err(Undefined::NoBound)));
+    // What has no bound of its own has the worst case.
+    let job = traffic(&[(0, [1, 1, 1])], 100, MS);
+    let worst_sketch = WorstCase::default().sketch(&job);
+    let crossed_worst = [&crossed, &level].map(|m| Member {
+        sketch: &worst_sketch,
+        priority: m.priority,
+        group: m.group,
+        percentile: m.percentile,
+    });
+    let worst = WorstCase::default().predict(&crossed_worst);
+    assert!(worst.iter().all(Result::is_ok));
+    assert_eq!(model.predict(&[crossed, level]), worst);
     let some_skip = model.sketch(&traffic(&[(0, [1, 1, 1]), (5, [1, 0, 1])], 100, MS));
-    assert_eq!(model.predict(&[member(&some_skip, 0, 0, 99.0)]), [Err(Undefined::NoBound)]);
+    assert!(model.predict(&[member(&some_skip, 0, 0, 99.0)])[0].is_ok_and(|p| p.bound >= 0.003));
     assert_eq!(model.predict(&[]), []);
 }
 

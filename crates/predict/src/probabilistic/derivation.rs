@@ -2,12 +2,21 @@
 
 use super::field::Groups;
 use super::sketch::{SHARES, Sketch};
-use super::{Member, Probabilistic, Undefined};
+use super::{Member, Probabilistic, Undefined, worst_case};
 use calculus::tail::Effort;
+
+/// What shows a bound.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Derivation {
+    /// Few enough requests are late.
+    FewAreLate(Lateness),
+    /// No alignment exceeds it, seconds: the worst case is smaller.
+    WorstCase(f64),
+}
 
 /// The sum that shows a bound: requests are late with probability Σ `probability · late`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Derivation {
+pub struct Lateness {
     /// The bound, seconds.
     pub latency: f64,
     /// The share of the queue that the request's own stream is given.
@@ -34,7 +43,12 @@ pub struct Term {
 impl Probabilistic {
     /// The derivation of the bound that `predict` gives member `tagged`.
     pub fn derivation(&self, members: &[Member<'_, Sketch>], tagged: usize) -> Result<Derivation, Undefined> {
-        let shown = self.bound(members, tagged, &mut Groups::new())?;
+        let (shown, worst) = (self.bound(members, tagged, &mut Groups::new()), worst_case(members)[tagged]);
+        let shown = match (shown, worst) {
+            (Ok(shown), Ok(worst)) if worst < shown.latency => return Ok(Derivation::WorstCase(worst)),
+            (Err(_), Ok(worst)) => return Ok(Derivation::WorstCase(worst)),
+            (shown, _) => shown?,
+        };
         let tails = shown.field.tails(shown.latency, Effort::Convolution);
         let law = members[tagged].sketch.own[shown.share].as_ref().expect("the share shows the bound");
         let term = |atom: &calculus::tail::Atom| {
@@ -42,11 +56,11 @@ impl Probabilistic {
             let late = if room < 0.0 { 1.0 } else { tails.exceedance(1.0 - SHARES[shown.share], room) };
             Term { probability: atom.probability, own: atom.work, room, late }
         };
-        Ok(Derivation {
+        Ok(Derivation::FewAreLate(Lateness {
             latency: shown.latency,
             share: SHARES[shown.share],
             allowed: 1.0 - members[tagged].percentile.fraction(),
             terms: law.iter().rev().map(term).collect(),
-        })
+        }))
     }
 }

@@ -30,11 +30,14 @@
 //! 3. *Its own group* may burst whenever it does: others of the group count with the most work that they
 //!    ever ask for in a window.
 //!
+//! 4. *No alignment at all* exceeds the worst case of the same circular traces ([`crate::WorstCase`]); the smaller
+//!    of the two counts, for few members or high percentiles often that one.
+//!
 //! # Conditions
-//! Priorities order a member and each other member alike at all stages, else there is no bound. Requests without
-//! work at a stage pass it at once and may overtake others of their priority: where members of a priority
-//! differ in that, they count as if they came before each other, and a workload some of whose requests pass a
-//! stage and some not has no bound.
+//! Where the following does not hold, only the worst case counts. Priorities order a member and each other
+//! member alike at all stages. Requests without work at a stage pass it at once and may overtake others of their
+//! priority: where members of a priority differ in that, they count as if they came before each other; a
+//! workload's requests all pass a stage or none does.
 //!
 //! # Looseness
 //! A union over time scales counts a burst at every scale at which it shows. That costs more the lower the
@@ -45,12 +48,12 @@ mod field;
 mod queue;
 mod sketch;
 
-pub use derivation::{Derivation as ProbabilisticDerivation, Term as ProbabilisticTerm};
+pub use derivation::{Derivation as ProbabilisticDerivation, Lateness, Term as ProbabilisticTerm};
 pub use queue::Refusal as ProbabilisticRefusal;
 pub use sketch::Sketch as ProbabilisticSketch;
 use sketch::Sketch;
 
-use crate::{Member, Model, Prediction, Traffic, Undefined};
+use crate::{Member, Model, Prediction, Traffic, Undefined, WorstCase, WorstCaseSketch};
 use calculus::tail::{Effort, Grid};
 use field::{Field, Groups};
 use sketch::{FIRST_SHARE, SHARES};
@@ -121,6 +124,16 @@ impl Probabilistic {
     }
 }
 
+/// What no alignment exceeds, seconds.
+fn worst_case(members: &[Member<'_, Sketch>]) -> Vec<Result<f64, Undefined>> {
+    fn at_worst<'a>(member: &Member<'a, Sketch>) -> Member<'a, WorstCaseSketch> {
+        let Member { sketch, priority, group, percentile } = *member;
+        Member { sketch: &sketch.worst, priority, group, percentile }
+    }
+    let members: Vec<_> = members.iter().map(at_worst).collect();
+    WorstCase::default().predict(&members).into_iter().map(|p| p.map(|p| p.bound)).collect()
+}
+
 /// A latency that holds.
 struct Shown<'a> {
     /// Seconds.
@@ -147,11 +160,15 @@ impl Model for Probabilistic {
 
     fn predict(&self, members: &[Member<'_, Sketch>]) -> Vec<Result<Prediction, Undefined>> {
         let mut groups = Groups::new();
-        let bound = |tagged: usize| {
-            let shown = self.bound(members, tagged, &mut groups)?;
-            Ok(Prediction { bound: shown.latency, estimate: None })
+        let worst = worst_case(members);
+        let mut bound = |tagged: usize| match (self.bound(members, tagged, &mut groups), worst[tagged]) {
+            (Ok(shown), Ok(worst)) => Ok(shown.latency.min(worst)),
+            (Ok(shown), Err(_)) => Ok(shown.latency),
+            (Err(_), Ok(worst)) => Ok(worst),
+            (Err(why), Err(_)) => Err(why),
         };
-        (0..members.len()).map(bound).collect()
+        let prediction = |bound| Prediction { bound, estimate: None };
+        (0..members.len()).map(|tagged| bound(tagged).map(prediction)).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::field::{Field, Groups};
 use super::sketch::{FIRST_SHARE, SHARES, Sketch};
-use super::{Probabilistic, ROUNDING, rung_below, share_within};
+use super::{Probabilistic, ROUNDING, rung_below, share_within, worst_case};
 use crate::{Member, Undefined};
 use ::model::Stage;
 use calculus::tail::{Effort, Tails};
@@ -37,8 +37,14 @@ impl Probabilistic {
             levels.entry(member.priority[Stage::NetworkIn]).or_default().push(index);
         }
         let mut groups = Groups::new();
+        // Only who is not accepted otherwise needs the worst case.
+        let mut worst: Option<Vec<Result<f64, Undefined>>> = None;
+        let mut at_worst = |index: usize| {
+            let worst = worst.get_or_insert_with(|| worst_case(members));
+            worst[index].is_ok_and(|worst| worst <= budgets[index])
+        };
         for level in levels.into_values() {
-            self.accepts_level(members, budgets, level, &mut groups)?;
+            self.accepts_level(members, budgets, level, &mut groups, &mut at_worst)?;
         }
         Ok(())
     }
@@ -49,6 +55,7 @@ impl Probabilistic {
         budgets: &[f64],
         mut left: Vec<usize>,
         groups: &mut Groups,
+        at_worst: &mut dyn FnMut(usize) -> bool,
     ) -> Result<(), Refusal> {
         if left.len() > 1
             && let Ok(field) = Field::new(&self.grid, members, left[0], true, groups)
@@ -58,22 +65,38 @@ impl Probabilistic {
             }
         }
         for index in left {
-            let field = Field::new(&self.grid, members, index, false, groups);
-            let field = field.map_err(|why| Refusal::Undefined(index, why))?;
-            let own = &members[index];
-            let fits = |effort| {
-                let tails = field.tails(budgets[index], effort);
-                let others = |share: usize, room| tails.exceedance(1.0 - SHARES[share], room);
-                share_within(own.sketch, budgets[index], allowed(own), FIRST_SHARE, others).is_some()
-            };
-            if !own.sketch.keeps_order() {
-                return Err(Refusal::Undefined(index, Undefined::NoBound));
-            }
-            if !(budgets[index] > 0.0 && (fits(Effort::Moments) || fits(Effort::Convolution))) {
-                return Err(Refusal::Exceeded(index));
+            if let Err(refusal) = self.accepts_one(members, budgets[index], index, groups)
+                && !at_worst(index)
+            {
+                return Err(refusal);
             }
         }
         Ok(())
+    }
+
+    fn accepts_one(
+        &self,
+        members: &[Member<'_, Sketch>],
+        budget: f64,
+        index: usize,
+        groups: &mut Groups,
+    ) -> Result<(), Refusal> {
+        let own = &members[index];
+        let field = Field::new(&self.grid, members, index, false, groups);
+        let field = field.map_err(|why| Refusal::Undefined(index, why))?;
+        if !own.sketch.keeps_order() {
+            return Err(Refusal::Undefined(index, Undefined::NoBound));
+        }
+        let fits = |effort| {
+            let tails = field.tails(budget, effort);
+            let others = |share: usize, room| tails.exceedance(1.0 - SHARES[share], room);
+            share_within(own.sketch, budget, allowed(own), FIRST_SHARE, others).is_some()
+        };
+        if budget > 0.0 && (fits(Effort::Moments) || fits(Effort::Convolution)) {
+            Ok(())
+        } else {
+            Err(Refusal::Exceeded(index))
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-use crate::Traffic;
+use crate::{Model as _, Traffic, WorstCase, WorstCaseSketch};
 use ::model::{PerStage, Stage};
 use calculus::tail::{Atom, Grid, Source};
 use units::Nanos;
@@ -20,6 +20,7 @@ pub struct Sketch {
     pub(super) own: Vec<Option<Vec<Atom>>>,
     pub(super) utilisation: PerStage<f64>,
     pub(super) passes: PerStage<Passes>,
+    pub(super) worst: WorstCaseSketch,
 }
 
 /// Which requests have work at a stage.
@@ -32,7 +33,8 @@ pub(super) enum Passes {
 
 impl Sketch {
     pub(super) fn new(grid: &Grid, safety: f64, traffic: &Traffic) -> Self {
-        let stream = Stream::new(&scaled(traffic, safety), traffic.period());
+        let scaled = Traffic::new(scaled(traffic, safety), traffic.period()).expect("only work has changed");
+        let stream = Stream::new(scaled.jobs(), traffic.period());
         let law = |window: &f64| {
             let law = stream.work_in_window(nanos_up(window * 1e9));
             (atoms(&law), atoms(&law.reduced(ATOMS)))
@@ -44,13 +46,14 @@ impl Sketch {
             own: SHARES.iter().map(|share| own(*share)).collect(),
             utilisation: traffic.utilisation().map(|utilisation| utilisation * safety),
             passes: PerStage::from_fn(|stage| passes(traffic, stage)),
+            worst: WorstCase::default().sketch(&scaled),
         }
     }
 
     /// Memory that it occupies.
     pub fn bytes(&self) -> usize {
         let own: usize = self.own.iter().flatten().map(|law| size_of_val(&law[..])).sum();
-        size_of::<Self>() + self.source.bytes() + own
+        size_of::<Self>() + self.source.bytes() + own + self.worst.heap_bytes()
     }
 
     /// The least work of their own stream, seconds, that at most the share `allowed` of its requests exceeds

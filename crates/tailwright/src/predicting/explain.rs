@@ -4,7 +4,7 @@ use super::{Bound, ModelName, OneServer, bounds};
 use crate::input::Scene;
 use crate::output::{percent, time};
 use model::Stage;
-use predict::{Member, Model, Probabilistic, PublishedSnc, Replayed, WorstCase};
+use predict::{Member, Model, Probabilistic, ProbabilisticDerivation, PublishedSnc, Replayed, WorstCase};
 use serde::Serialize;
 use units::Percentile;
 
@@ -153,7 +153,14 @@ fn probabilistic(
     members: &[Member<'_, <Probabilistic as Model>::Sketch>],
     tenant: usize,
 ) -> Vec<Step> {
-    let Ok(derivation) = model.derivation(members, tenant) else { return Vec::new() };
+    let derivation = match model.derivation(members, tenant) {
+        Ok(ProbabilisticDerivation::FewAreLate(lateness)) => lateness,
+        Ok(ProbabilisticDerivation::WorstCase(seconds)) => {
+            let how = "smaller: no alignment exceeds it (--model worst-case derives it)";
+            return vec![Step::new("worst case", how, Some(seconds))];
+        }
+        Err(_) => return Vec::new(),
+    };
     let share = percent(derivation.share);
     let mut steps = vec![Step::new("own stream", format!("is given {share} of the queue"), None)];
     let mut sum = 0.0;

@@ -146,7 +146,8 @@ impl PlanArgs {
             json::write(path, &report::placement::html(&scene, &placed), "report")?;
         }
         terminal::print(&if self.json { document() } else { placement::text(&scene, &placed) });
-        Ok(if placed.packing.refused.is_empty() { Answer::Yes } else { Answer::No })
+        let kept = placed.packing.refused.is_empty() && placed.is_kept(&scene);
+        Ok(if kept { Answer::Yes } else { Answer::No })
     }
 
     fn outcome(&self) -> Result<Outcome, Failure> {
