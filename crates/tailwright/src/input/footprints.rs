@@ -45,7 +45,7 @@ pub(crate) fn characterise(problem: &Problem) -> Result<Footprints, Failure> {
     let start = Instant::now();
     let (jobs, index) = jobs(problem);
     let cache = if problem.cached { Cache::of_user() } else { Cache::off() };
-    let outcomes = in_parallel(&jobs, |job| job.run(problem, &cache))?;
+    let outcomes = in_parallel("reading traces", &jobs, |job| job.run(problem, &cache))?;
     let elapsed = start.elapsed();
     report(&jobs, &outcomes, elapsed);
     let known = outcomes.into_iter().map(|outcome| outcome.entry.footprint).collect();

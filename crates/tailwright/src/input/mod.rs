@@ -11,6 +11,7 @@ mod scene;
 mod slos;
 
 pub(crate) use footprints::{Footprints, characterise};
+pub(crate) use parallel::in_parallel;
 pub(crate) use scene::{Scene, SceneArgs, Tenant};
 
 use crate::failure::Failure;

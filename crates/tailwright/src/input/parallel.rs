@@ -1,4 +1,4 @@
-//! Reading several traces at once.
+//! Work on several traces at once.
 
 use crate::failure::Failure;
 use crate::terminal;
@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Runs the jobs on all cores, with progress. The error reported is that of the first job that fails,
 /// whatever the timing: jobs start in order, so all before it have been started.
-pub(super) fn in_parallel<J: Sync, T: Send>(
+pub(crate) fn in_parallel<J: Sync, T: Send>(
+    what: &str,
     jobs: &[J],
     run: impl Fn(&J) -> Result<T, Failure> + Sync,
 ) -> Result<Vec<T>, Failure> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(BTreeMap::new());
-    let bar = terminal::progress(jobs.len() as u64, "reading traces", "traces");
+    let bar = terminal::progress(jobs.len() as u64, what, "traces");
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
     std::thread::scope(|scope| {
         for _ in 0..threads {

@@ -94,7 +94,7 @@ impl SceneArgs {
             safety_margin: cluster.safety_margin,
         };
         let options = self.input.options();
-        let traffic = in_parallel(&cluster.workloads, |spec| read(spec, &path, &options))?;
+        let traffic = in_parallel("reading traces", &cluster.workloads, |spec| read(spec, &path, &options))?;
         let requests: usize = traffic.iter().map(|(traffic, _)| traffic.jobs().len()).sum();
         let elapsed = Seconds(start.elapsed().as_secs_f64());
         eprintln!("traces: {} read, {requests} requests in {elapsed}", traffic.len());

@@ -2,7 +2,7 @@
 
 use super::by_name::{ProcedureName, ProcedureVisitor};
 use crate::input::events::Event;
-use crate::input::{Scene, Tenant};
+use crate::input::{Scene, Tenant, in_parallel};
 use crate::terminal;
 use ::plan::admission::{Applicant, Desk, Guaranteed, Host, Procedure, Refusal};
 use std::sync::Arc;
@@ -66,7 +66,11 @@ struct Stream<'a> {
 impl ProcedureVisitor for Stream<'_> {
     type Output = Admission;
 
-    fn visit<P: Procedure + Clone>(self, procedure: P, sketch: impl Fn(&Tenant) -> P::Sketch) -> Admission {
+    fn visit<P: Procedure<Sketch: Send> + Clone>(
+        self,
+        procedure: P,
+        sketch: impl Fn(&Tenant) -> P::Sketch + Sync,
+    ) -> Admission {
         let start = Instant::now();
         let applicants = applicants(self.scene, 0..self.scene.tenants.len(), sketch);
         let sketching = start.elapsed();
@@ -95,21 +99,24 @@ impl ProcedureVisitor for Stream<'_> {
     }
 }
 
-/// Some of the scene's tenants as a procedure sees them.
-pub(super) fn applicants<S>(
+/// Some of the scene's tenants as a procedure sees them; sketched in parallel.
+pub(super) fn applicants<S: Send>(
     scene: &Scene,
     tenants: impl IntoIterator<Item = usize>,
-    sketch: impl Fn(&Tenant) -> S,
+    sketch: impl Fn(&Tenant) -> S + Sync,
 ) -> Vec<Applicant<S>> {
+    let tenants: Vec<&Tenant> = tenants.into_iter().map(|tenant| &scene.tenants[tenant]).collect();
+    let sketches = in_parallel("sketching", &tenants, |tenant| Ok(sketch(tenant)));
+    let sketches = sketches.expect("no sketch fails");
     let alone = |group: usize| scene.tenants.iter().filter(|tenant| tenant.group == group).count() == 1;
     let number = |group: usize| u32::try_from(group).expect("fewer than 2^32 workloads");
-    let applicant = |tenant: &Tenant| Applicant {
+    let applicant = |(tenant, sketch): (&Tenant, S)| Applicant {
         name: tenant.spec.name.clone(),
         slo: tenant.spec.slo,
         group: (!alone(tenant.group)).then(|| number(tenant.group)),
-        sketch: Arc::new(sketch(tenant)),
+        sketch: Arc::new(sketch),
     };
-    tenants.into_iter().map(|tenant| applicant(&scene.tenants[tenant])).collect()
+    tenants.into_iter().zip(sketches).map(applicant).collect()
 }
 
 /// The scene's servers.

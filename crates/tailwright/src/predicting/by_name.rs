@@ -102,8 +102,11 @@ pub(crate) trait ProcedureVisitor {
     /// What comes of it.
     type Output;
     /// Does it; `sketch` is what the procedure keeps of a workload.
-    fn visit<P: Procedure + Clone>(self, procedure: P, sketch: impl Fn(&Tenant) -> P::Sketch)
-    -> Self::Output;
+    fn visit<P: Procedure<Sketch: Send> + Clone>(
+        self,
+        procedure: P,
+        sketch: impl Fn(&Tenant) -> P::Sketch + Sync,
+    ) -> Self::Output;
 }
 
 impl ProcedureName {

@@ -88,7 +88,11 @@ struct Everybody<'a> {
 impl ProcedureVisitor for Everybody<'_> {
     type Output = Packing;
 
-    fn visit<P: Procedure + Clone>(self, procedure: P, sketch: impl Fn(&Tenant) -> P::Sketch) -> Packing {
+    fn visit<P: Procedure<Sketch: Send> + Clone>(
+        self,
+        procedure: P,
+        sketch: impl Fn(&Tenant) -> P::Sketch + Sync,
+    ) -> Packing {
         let applicants = applicants(self.scene, 0..self.scene.tenants.len(), sketch);
         let loads: Vec<_> = self.scene.tenants.iter().map(|tenant| tenant.traffic.utilisation()).collect();
         let bar = terminal::progress(self.scene.count as u64, "packing", "servers tried");
