@@ -37,7 +37,7 @@ impl View<'_> {
     }
 
     /// Mean load of the stages, in words.
-    pub(crate) fn load(&self) -> String {
+    fn load(&self) -> String {
         let sum = |stage: Stage| {
             self.scene.tenants.iter().map(|tenant| tenant.traffic.utilisation()[stage]).sum::<f64>()
         };
@@ -47,8 +47,15 @@ impl View<'_> {
         loads.join(", ")
     }
 
+    /// Who shares what, and how busy it is.
+    pub(crate) fn lead(&self) -> String {
+        let count = self.scene.tenants.len();
+        let verb = if count == 1 { "has" } else { "share" };
+        format!("{} {verb} {}; mean load {}.", words::count(count, "workload"), self.place(), self.load())
+    }
+
     /// What is shared.
-    pub(crate) fn place(&self) -> String {
+    fn place(&self) -> String {
         match &self.scene.profile {
             None => format!("a network link of {} in each direction", self.scene.network),
             Some(profile) => {
@@ -95,8 +102,7 @@ pub(crate) fn text(view: &View) -> String {
         table.row(cells);
     }
     let count = view.scene.tenants.len();
-    let mut text =
-        format!("{} share {}; mean load {}.\n\n", words::count(count, "workload"), view.place(), view.load());
+    let mut text = format!("{}\n\n", view.lead());
     text.push_str(&table.render());
     text.push('\n');
     for &model in view.models {

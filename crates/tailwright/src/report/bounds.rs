@@ -7,11 +7,9 @@ use plot::{Axis, Block, Cell, Column, Dots, Fact, Page, Status, Table, Unit};
 /// The page.
 pub(crate) fn html(view: &View) -> String {
     let count = view.scene.tenants.len();
-    let lead =
-        format!("{} share {}; mean load {}.", words::count(count, "workload"), view.place(), view.load());
     let file = view.scene.origin.file_name().unwrap_or_default().to_string_lossy();
     Page::new(format!("Tail latency of {}", words::count(count, "workload")))
-        .lead(lead)
+        .lead(view.lead())
         .section("", [facts(view)])
         .section("Predicted latency against SLO", [dots(view).into()])
         .section("All figures", [table(view).into()])
