@@ -4,7 +4,7 @@
 //! files ──read──▶ Span ──assemble──▶ Trace ──▶ Timeline ──▶ model::CallGraph (plain data, JSON)
 //! ```
 //!
-//! 1. [`read`] turns span CSV, Jaeger and OpenTelemetry JSON and Alibaba's call-graph CSV into [`Span`]s, one at a
+//! 1. [`read()`] turns span CSV, Jaeger and OpenTelemetry JSON and Alibaba's call-graph CSV into [`Span`]s, one at a
 //!    time, with file and line of whatever is wrong.
 //! 2. [`Assembler`] groups spans by trace, with a bounded number of traces open, and [`Trace`] joins them into
 //!    trees: shared ids, missing parents, clock skew and asynchronous children have their rules there.
