@@ -8,18 +8,22 @@
 //!
 //! Times are integer nanoseconds and every tie has a rule ([`Replay`]), so a replay is exact and repeatable.
 //!
-//! Not covered: rate limits, devices whose speed depends on their queue, clients that wait for answers.
+//! [`source`] describes random and measured streams of requests, and [`ideal`] is what queueing alone does to one.
+//!
+//! Not covered by the replay: rate limits, devices whose speed depends on their queue, clients that wait for answers.
 
 mod alignment;
 mod budget;
 pub mod confidence;
 mod danger;
+pub mod ideal;
 mod merge;
 mod observe;
 mod parallel;
 mod recording;
 mod replay;
 mod server;
+pub mod source;
 mod start;
 mod system;
 

@@ -2,7 +2,7 @@
 //! which is monotone: within 104 days a double resolves a nanosecond.
 
 use super::bmodel::BModelTimes;
-use super::{Arrivals, GenerateError, MmppState, Process, positive, require, split_seed};
+use super::{Arrivals, MmppState, ParameterError, Process, split_seed};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Exp1, Pareto};
@@ -50,56 +50,62 @@ impl Process {
     ///
     /// # Errors
     /// When a parameter is out of its range.
-    pub fn arrivals(&self, seed: u64) -> Result<Arrivals, GenerateError> {
+    pub fn arrivals(&self, seed: u64) -> Result<Arrivals, ParameterError> {
         self.check()?;
         // Beyond the end of time an endless stream stays at its end.
         let round = |time: f64| Nanos::from_secs(time).unwrap_or(Nanos(u64::MAX));
         Ok(Box::new(self.times(seed).map(round)))
     }
 
-    fn check(&self) -> Result<(), GenerateError> {
+    fn check(&self) -> Result<(), ParameterError> {
         match self {
-            Self::Constant { rate } | Self::Poisson { rate } => positive("rate", *rate),
+            Self::Constant { rate } | Self::Poisson { rate } => ParameterError::positive("rate", *rate),
             Self::Mmpp { states } => {
-                require(states.len() >= 2, || format!("expected at least 2 states, found {}", states.len()))?;
+                ParameterError::require(states.len() >= 2, || {
+                    format!("expected at least 2 states, found {}", states.len())
+                })?;
                 let valid = |rate: f64| rate >= 0.0 && rate.is_finite();
                 for state in states {
-                    positive("mean stay in a state", state.stay_s)?;
-                    require(valid(state.rate), || {
+                    ParameterError::positive("mean stay in a state", state.stay_s)?;
+                    ParameterError::require(valid(state.rate), || {
                         format!("expected a rate of at least 0, found {}", state.rate)
                     })?;
                 }
-                positive("mean rate", self.mean_rate())
+                ParameterError::positive("mean rate", self.mean_rate())
             }
             Self::OnOff { sources, rate_on, on_s, off_s, shape } => {
-                require(*sources > 0, || "expected at least 1 source, found 0".to_owned())?;
-                positive("rate while on", *rate_on)?;
-                positive("mean time on", *on_s)?;
-                positive("mean time off", *off_s)?;
-                require(*shape > 1.0 && shape.is_finite(), || {
+                ParameterError::require(*sources > 0, || "expected at least 1 source, found 0".to_owned())?;
+                ParameterError::positive("rate while on", *rate_on)?;
+                ParameterError::positive("mean time on", *on_s)?;
+                ParameterError::positive("mean time off", *off_s)?;
+                ParameterError::require(*shape > 1.0 && shape.is_finite(), || {
                     format!("expected a shape above 1, found {shape}")
                 })
             }
             Self::BModel { rate, bias, interval_s, levels } => {
-                positive("rate", *rate)?;
-                positive("interval", *interval_s)?;
-                require((0.5..1.0).contains(bias), || {
+                ParameterError::positive("rate", *rate)?;
+                ParameterError::positive("interval", *interval_s)?;
+                ParameterError::require((0.5..1.0).contains(bias), || {
                     format!("expected a bias from 0.5 to below 1, found {bias}")
                 })?;
-                require((1..=40).contains(levels), || format!("expected 1 to 40 levels, found {levels}"))
+                ParameterError::require((1..=40).contains(levels), || {
+                    format!("expected 1 to 40 levels, found {levels}")
+                })
             }
             Self::Diurnal { of, period_s, amplitude, phase } => {
-                positive("period", *period_s)?;
-                require((0.0..1.0).contains(amplitude), || {
+                ParameterError::positive("period", *period_s)?;
+                ParameterError::require((0.0..1.0).contains(amplitude), || {
                     format!("expected an amplitude from 0 to below 1, found {amplitude}")
                 })?;
-                require((0.0..=1.0).contains(phase), || {
+                ParameterError::require((0.0..=1.0).contains(phase), || {
                     format!("expected a phase from 0 to 1, found {phase}")
                 })?;
                 of.check()
             }
             Self::Sum(parts) => {
-                require(!parts.is_empty(), || "expected at least one process to superpose".to_owned())?;
+                ParameterError::require(!parts.is_empty(), || {
+                    "expected at least one process to superpose".to_owned()
+                })?;
                 parts.iter().try_for_each(Self::check)
             }
         }

@@ -1,0 +1,61 @@
+//! A trace as Jaeger exports it: spans, and processes that name the services.
+
+use super::spans::kind_of;
+use crate::{Kind, Span};
+use serde_json::Value;
+use units::Nanos;
+
+pub(super) fn spans(trace: &Value, take: &mut dyn FnMut(Result<Span, String>)) {
+    match trace["spans"].as_array() {
+        Some(spans) => spans.iter().for_each(|value| take(span(value, trace))),
+        None => take(Err("expected a trace with a list \"spans\"".to_owned())),
+    }
+}
+
+fn span(value: &Value, trace: &Value) -> Result<Span, String> {
+    let id = text(value, "spanID")?;
+    let wrong = |what: &str| format!("span {id}: expected {what}");
+    let process = &trace["processes"][value["processID"].as_str().unwrap_or_default()];
+    let process = if process.is_null() { &value["process"] } else { process };
+    let service = process["serviceName"].as_str().ok_or_else(|| wrong("a process with a serviceName"))?;
+    let time = |name: &str| {
+        let value = value[name].as_u64().and_then(|us| us.checked_mul(1000));
+        value.map(Nanos).ok_or_else(|| wrong(&format!("{name} in microseconds")))
+    };
+    let trace_id = text(value, "traceID")?;
+    let (parent, follows) = parent(value, trace_id);
+    Ok(Span {
+        trace: trace_id.into(),
+        id: id.into(),
+        parent,
+        service: service.into(),
+        operation: text(value, "operationName")?.into(),
+        kind: kind(value),
+        follows,
+        start: time("startTime")?,
+        duration: time("duration")?,
+    })
+}
+
+/// The first reference within the trace; what it says of waiting. Old exports have `parentSpanID` instead.
+fn parent(value: &Value, trace: &str) -> (Option<Box<str>>, bool) {
+    let references = value["references"].as_array().map_or(&[][..], Vec::as_slice);
+    let within = |reference: &&Value| reference["traceID"].as_str().is_none_or(|id| id == trace);
+    match references.iter().find(within) {
+        Some(reference) => {
+            let follows = reference["refType"] == "FOLLOWS_FROM";
+            (reference["spanID"].as_str().map(Into::into), follows)
+        }
+        None => (value["parentSpanID"].as_str().filter(|id| !id.is_empty()).map(Into::into), false),
+    }
+}
+
+fn kind(value: &Value) -> Kind {
+    let tags = value["tags"].as_array().map_or(&[][..], Vec::as_slice);
+    let tag = tags.iter().find(|tag| tag["key"] == "span.kind");
+    tag.and_then(|tag| kind_of(tag["value"].as_str()?)).unwrap_or_default()
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> Result<&'a str, String> {
+    value[name].as_str().ok_or_else(|| format!("expected a span with a text \"{name}\""))
+}

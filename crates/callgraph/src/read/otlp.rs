@@ -1,0 +1,69 @@
+//! The spans of one resource, in the JSON form of the OpenTelemetry protocol.
+
+use super::spans::kind_of;
+use crate::{Kind, Span};
+use serde_json::Value;
+use units::Nanos;
+
+pub(super) fn spans(resource: &Value, take: &mut dyn FnMut(Result<Span, String>)) {
+    let service = service(&resource["resource"]);
+    // Named instrumentationLibrarySpans before version 0.19 of the protocol.
+    let scopes =
+        ["scopeSpans", "instrumentationLibrarySpans"].iter().find_map(|name| resource[*name].as_array());
+    let Some(scopes) = scopes else {
+        return take(Err("expected a resource with a list \"scopeSpans\"".to_owned()));
+    };
+    for scope in scopes {
+        match scope["spans"].as_array() {
+            Some(spans) => spans.iter().for_each(|value| take(span(value, service))),
+            None => take(Err("expected a scope with a list \"spans\"".to_owned())),
+        }
+    }
+}
+
+fn service(resource: &Value) -> Option<&str> {
+    let attributes = resource["attributes"].as_array()?;
+    let name = attributes.iter().find(|attribute| attribute["key"] == "service.name")?;
+    name["value"]["stringValue"].as_str()
+}
+
+fn span(value: &Value, service: Option<&str>) -> Result<Span, String> {
+    let id = text(value, "spanId")?;
+    let wrong = |what: &str| format!("span {id}: expected {what}");
+    // 64-bit integers are texts in this form; some writers use numbers.
+    let time = |name: &str| {
+        let value = &value[name];
+        let ns = value.as_u64().or_else(|| value.as_str()?.parse().ok());
+        ns.map(Nanos).ok_or_else(|| wrong(&format!("{name} in nanoseconds")))
+    };
+    let (start, end) = (time("startTimeUnixNano")?, time("endTimeUnixNano")?);
+    if end < start {
+        return Err(wrong("an end that is not before the start"));
+    }
+    Ok(Span {
+        trace: text(value, "traceId")?.into(),
+        id: id.into(),
+        parent: value["parentSpanId"].as_str().filter(|id| !id.is_empty()).map(Into::into),
+        service: service.ok_or_else(|| wrong("a resource with an attribute service.name"))?.into(),
+        operation: text(value, "name")?.into(),
+        kind: kind(&value["kind"]),
+        follows: false,
+        start,
+        duration: end - start,
+    })
+}
+
+/// By number or by name.
+fn kind(value: &Value) -> Kind {
+    match value.as_u64() {
+        Some(2) => Kind::Server,
+        Some(3) => Kind::Client,
+        Some(4) => Kind::Producer,
+        Some(5) => Kind::Consumer,
+        _ => value.as_str().and_then(kind_of).unwrap_or_default(),
+    }
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> Result<&'a str, String> {
+    value[name].as_str().ok_or_else(|| format!("expected a span with a text \"{name}\""))
+}
