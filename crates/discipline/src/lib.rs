@@ -1,9 +1,12 @@
 //! Queueing disciplines as pure state machines: what is served next. The clock is an argument, so that a
 //! simulator and a live system run the same code.
 //!
-//! Here: [`StrictPriority`], which needs no clock at all. Not covered: limiters.
+//! [`serve`] decides who is in service on c workers; [`StrictPriority`] is a waiting line of its own, which needs
+//! no clock at all. Not covered: limiters.
 
 mod bits;
 mod priority;
+mod random;
+pub mod serve;
 
 pub use priority::StrictPriority;

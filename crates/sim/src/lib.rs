@@ -8,12 +8,16 @@
 //!
 //! Times are integer nanoseconds and every tie has a rule ([`Replay`]), so a replay is exact and repeatable.
 //!
-//! Not covered: rate limits, devices whose speed depends on their queue, clients that wait for answers.
+//! [`engine`] is the general simulator: stations under any discipline, chains and feed-forward graphs, open and
+//! closed loops. It streams into histograms, so that its memory does not grow with a run.
+//!
+//! Not covered by the replay: rate limits, devices whose speed depends on their queue, clients that wait for answers.
 
 mod alignment;
 mod budget;
 pub mod confidence;
 mod danger;
+pub mod engine;
 mod merge;
 mod observe;
 mod parallel;

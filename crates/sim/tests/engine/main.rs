@@ -1,0 +1,4 @@
+//! The engine against closed forms and conservation laws.
+
+mod closed_forms;
+mod support;
