@@ -1,7 +1,10 @@
 //! Disciplines by name: plain data that a scenario carries, and one type that is any of them.
 
-use super::{ByAge, ByDeadline, Central, Discipline, Item, Lifo, Proportional, RandomOrder, Run};
-use crate::StrictPriority;
+use super::{
+    ByAge, ByDeadline, Central, Choice, Discipline, Fair, FairParameters, Item, Lifo, Limited, LimitedParameters,
+    Proportional, RandomOrder, Rank, Ranked, Run, Split,
+};
+use crate::{Sharing, StrictPriority};
 use std::collections::VecDeque;
 
 /// Which discipline, with its parameters. Times are in the caller's unit (nanoseconds in Tailwright).
@@ -31,6 +34,38 @@ pub enum Kind {
         /// Weight by class.
         weights: Vec<u32>,
     },
+    /// A level per class, 0 first, preemptive.
+    PreemptivePriority {
+        /// Number of levels.
+        levels: u32,
+    },
+    /// Earliest deadline first, preemptive.
+    PreemptiveDeadline {
+        /// Time from entry to deadline, by class.
+        allowed: Vec<u64>,
+    },
+    /// Oldest first by time of entry into the system, preemptive.
+    PreemptiveOldestFirst,
+    /// A queue per worker.
+    Split(Choice),
+    /// Round-robin among a limited number, chosen by age or not: ORF and its ablations.
+    Limited(LimitedParameters),
+    /// Fair sharing by worker.
+    Fair(FairParameters),
+    /// Ideal processor sharing; looks at sizes.
+    Sharing {
+        /// Most in service at once; `None` for no limit.
+        limit: Option<u32>,
+    },
+}
+
+/// A discipline at rest, by what the caller has to do for it.
+#[derive(Debug, Clone)]
+pub enum Built {
+    /// It orders workers about.
+    Workers(Any),
+    /// It says when the next item is due.
+    Shared(Sharing),
 }
 
 /// Any discipline.
@@ -45,6 +80,10 @@ pub enum Any {
     Priority(Central<StrictPriority<u32>>),
     Deadline(Central<ByDeadline>),
     Proportional(Central<Proportional>),
+    Ranked(Ranked),
+    Split(Split),
+    Limited(Limited),
+    Fair(Fair),
 }
 
 impl Kind {
@@ -52,8 +91,9 @@ impl Kind {
     ///
     /// # Panics
     /// When there are no workers or a parameter is out of its range.
-    pub fn build(&self, workers: u32, seed: u64) -> Any {
-        match self {
+    pub fn build(&self, workers: u32, seed: u64) -> Built {
+        let ranked = |rank: Rank| Any::Ranked(Ranked::new(workers, rank));
+        Built::Workers(match self {
             Self::Fifo => Any::Fifo(Central::new(workers, VecDeque::new())),
             Self::Lifo => Any::Lifo(Central::new(workers, Lifo::default())),
             Self::RandomOrder => Any::RandomOrder(Central::new(workers, RandomOrder::new(seed))),
@@ -67,24 +107,34 @@ impl Kind {
             Self::Proportional { weights } => {
                 Any::Proportional(Central::new(workers, Proportional::new(weights.clone())))
             }
-        }
+            Self::PreemptivePriority { .. } => ranked(Rank::Class),
+            Self::PreemptiveDeadline { allowed } => ranked(Rank::Deadline(allowed.clone())),
+            Self::PreemptiveOldestFirst => ranked(Rank::Age),
+            Self::Split(choice) => Any::Split(Split::new(workers, *choice, seed)),
+            Self::Limited(parameters) => Any::Limited(Limited::new(workers, *parameters)),
+            Self::Fair(parameters) => Any::Fair(Fair::new(workers, *parameters)),
+            Self::Sharing { limit } => return Built::Shared(Sharing::new(workers, *limit)),
+        })
     }
 
     /// Whether its parameters are within their ranges; what is wrong otherwise.
     pub fn check(&self) -> Result<(), String> {
-        match self {
-            Self::Proportional { weights } if weights.contains(&0) => {
-                Err("a weight of a class is at least 1".to_owned())
-            }
-            _ => Ok(()),
-        }
+        let fault = match self {
+            Self::Proportional { weights } if weights.contains(&0) => "a weight of a class is at least 1",
+            Self::Limited(limited) if limited.limit == 0 => "the limit of processor sharing is at least 1",
+            Self::Limited(limited) if limited.slice == 0 => "a slice is at least 1",
+            Self::Fair(fair) if fair.min_granularity == 0 => "the minimum granularity is at least 1",
+            Self::Sharing { limit: Some(0) } => "the limit of processor sharing is at least 1",
+            _ => return Ok(()),
+        };
+        Err(fault.to_owned())
     }
 
     /// Number of classes that the discipline tells apart; `None` when it does not look at classes.
     pub fn classes(&self) -> Option<usize> {
         match self {
-            Self::Priority { levels } => Some(*levels as usize),
-            Self::Deadline { allowed } => Some(allowed.len()),
+            Self::Priority { levels } | Self::PreemptivePriority { levels } => Some(*levels as usize),
+            Self::Deadline { allowed } | Self::PreemptiveDeadline { allowed } => Some(allowed.len()),
             Self::Proportional { weights } => Some(weights.len()),
             _ => None,
         }
@@ -102,6 +152,10 @@ macro_rules! each {
             Any::Priority($discipline) => $body,
             Any::Deadline($discipline) => $body,
             Any::Proportional($discipline) => $body,
+            Any::Ranked($discipline) => $body,
+            Any::Split($discipline) => $body,
+            Any::Limited($discipline) => $body,
+            Any::Fair($discipline) => $body,
         }
     };
 }

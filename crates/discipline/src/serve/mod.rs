@@ -10,15 +10,23 @@
 //! is taken first, so that equal inputs give equal schedules.
 //!
 //! Not covered: costs of switching and of the decision itself (they belong to the machine, not to the
-//! discipline), and sharing without slices.
+//! discipline), and sharing without slices ([`crate::Sharing`]).
 
 mod central;
+mod fair;
 mod kind;
+mod limited;
 mod line;
+mod ranked;
+mod split;
 
 pub use central::Central;
-pub use kind::{Any, Kind};
+pub use fair::{Fair, FairParameters};
+pub use kind::{Any, Built, Kind};
+pub use limited::{Count, Entrance, Limited, LimitedParameters, Order};
 pub use line::{ByAge, ByDeadline, Lifo, Line, Proportional, RandomOrder};
+pub use ranked::{Rank, Ranked};
+pub use split::{Choice, Split};
 
 /// A slice without end: the item keeps the worker until it is done or displaced.
 pub const UNTIL_DONE: u64 = u64::MAX;
@@ -65,3 +73,8 @@ pub trait Discipline {
     /// Items that are on no worker.
     fn waiting(&self) -> usize;
 }
+
+#[cfg(test)]
+mod drive;
+#[cfg(test)]
+mod twins;

@@ -39,7 +39,8 @@ pub struct StationMeasures {
     pub present_max: u64,
     /// Demand that arrived ÷ (time × workers): 1 and above cannot be served, whatever the discipline.
     pub offered: f64,
-    /// Time spent on switching, dispatching and waiting for a worker that was taken away ÷ (time × workers).
+    /// Time that workers spent before service could begin, on switching, on the dispatcher and on other work, over
+    /// the whole run ÷ (time × workers).
     pub overhead: f64,
     pub(crate) area: u128,
     pub(crate) demand: u128,

@@ -190,8 +190,8 @@ impl Meter {
         self.measures.arrivals = self.arrived - self.window.warm_up;
     }
 
-    /// The run is over: `costs` and `workers` by station.
-    pub(crate) fn finish(mut self, now: u64, workers: &[u32]) -> Measures {
+    /// The run is over; workers and time spent on costs by station.
+    pub(crate) fn finish(mut self, now: u64, stations: impl Iterator<Item = (u32, u64)>) -> Measures {
         if self.state == State::Open {
             while self.quarter.index < 4 {
                 self.end_quarter(now);
@@ -201,10 +201,11 @@ impl Meter {
         let measured = self.arrived.saturating_sub(self.window.warm_up).min(self.window.measured);
         self.measures.unfinished = measured - self.done;
         let duration = self.measures.duration.0 as f64;
-        for (at, workers) in self.measures.stations.iter_mut().zip(workers) {
+        for (at, (workers, costs)) in self.measures.stations.iter_mut().zip(stations) {
             if duration > 0.0 {
                 at.present_mean = at.area as f64 / duration;
-                at.offered = at.demand as f64 / duration / f64::from(*workers);
+                at.offered = at.demand as f64 / duration / f64::from(workers);
+                at.overhead = costs as f64 / now as f64 / f64::from(workers);
             }
         }
         self.measures

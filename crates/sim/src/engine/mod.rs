@@ -2,7 +2,7 @@
 //!
 //! A [`Network`] says what is simulated, [`Entry`]s bring requests with demands that are drawn before they enter,
 //! [`Engine::run`] plays them and returns [`Measures`]. Times are integer nanoseconds. Equal inputs give equal
-//! measures, bit by bit.
+//! measures, bit by bit. [`replicate`] runs several and says how sure the figures are.
 //!
 //! **Order of simultaneous events**, by which every run is repeatable: first departures and ends of slices, the
 //! station with the highest index first and its workers in order; then other work that takes workers away; then
@@ -15,6 +15,7 @@
 //!
 //! Not covered: networks in which requests return to an earlier step, losses and retries.
 
+mod experiment;
 mod gate;
 mod histogram;
 mod load;
@@ -25,15 +26,18 @@ mod order;
 mod requests;
 mod run;
 mod station;
+mod student;
 mod timers;
 
 use std::fmt;
 
+pub use experiment::{Goal, Plan, Quantity, Report, Verdict, replicate};
 pub use histogram::Histogram;
 pub use load::{Arrivals, Draft, Draw, Entry, SKIP};
 pub use measure::{Measures, SLOWDOWN_UNIT, StationMeasures, Window};
 pub use network::{Interference, Network, Station, Step};
 pub use run::Engine;
+pub use student::{Estimate, t_quantile};
 
 /// What cannot be simulated, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -106,6 +106,10 @@ fn check_station(station: &Station, classes: usize) -> Result<(), Invalid> {
     if station.interference.is_some_and(|interference| interference.gap == Nanos::ZERO) {
         return fault("the gap between interferences is at least 1 ns");
     }
+    let costs = station.switch.0 > 0 || station.dispatch.0 > 0 || station.interference.is_some();
+    if costs && matches!(station.discipline, Kind::Sharing { .. }) {
+        return fault("ideal processor sharing has no switches, no dispatcher and no interference");
+    }
     match station.discipline.classes() {
         Some(told_apart) if told_apart < classes => {
             fault(&format!("the discipline knows {told_apart} classes; requests have {classes}"))

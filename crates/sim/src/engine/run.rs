@@ -100,8 +100,9 @@ impl<'a> Engine<'a> {
                 return Err(Failure::Unbounded { inside, arrived });
             }
         }
-        let workers: Vec<u32> = self.network.stations.iter().map(|station| station.workers).collect();
-        Ok(self.meter.finish(self.now, &workers))
+        let workers = self.network.stations.iter().map(|station| station.workers);
+        let stations = workers.zip(self.serving.iter().map(|serving| serving.costs));
+        Ok(self.meter.finish(self.now, stations))
     }
 
     fn begin(&mut self) -> Result<(), Invalid> {

@@ -3,7 +3,8 @@
 use super::network::Station;
 use super::requests::Visit;
 use super::timers::{NEVER, Timers};
-use discipline::serve::{Any, Discipline as _, Item, Run};
+use discipline::Sharing;
+use discipline::serve::{Built, Discipline as _, Item, Run};
 
 const NOBODY: u32 = u32::MAX;
 
@@ -27,7 +28,7 @@ struct Worker {
 /// A station at work.
 #[derive(Debug)]
 pub(crate) struct Serving {
-    discipline: Any,
+    discipline: Built,
     workers: Vec<Worker>,
     /// The timer of its first worker.
     first_timer: usize,
@@ -35,8 +36,6 @@ pub(crate) struct Serving {
     dispatch: u64,
     dispatcher_free: u64,
     runs: Vec<Run>,
-    /// Items here, in service or not.
-    pub(crate) present: u64,
     /// Time spent on costs.
     pub(crate) costs: u64,
 }
@@ -52,16 +51,22 @@ impl Serving {
             dispatch: station.dispatch.0,
             dispatcher_free: 0,
             runs: Vec::new(),
-            present: 0,
             costs: 0,
         }
     }
 
     #[inline]
     pub(crate) fn arrive(&mut self, now: u64, item: Item, visits: &mut [Visit], timers: &mut Timers) {
-        self.present += 1;
-        self.discipline.arrive(now, item, &mut self.runs);
-        self.carry_out(now, visits, timers);
+        match &mut self.discipline {
+            Built::Workers(workers) => {
+                workers.arrive(now, item, &mut self.runs);
+                self.carry_out(now, visits, timers);
+            }
+            Built::Shared(sharing) => {
+                sharing.arrive(now, item);
+                timers.set(self.first_timer, sharing.next().unwrap_or(NEVER));
+            }
+        }
     }
 
     /// A worker's timer rings: the item that is done, if it is.
@@ -73,24 +78,26 @@ impl Serving {
         visits: &mut [Visit],
         timers: &mut Timers,
     ) -> Option<u32> {
+        let discipline = match &mut self.discipline {
+            Built::Workers(workers) => workers,
+            Built::Shared(sharing) => return shared_rings(now, sharing, self.first_timer, timers),
+        };
+        let timer = self.first_timer + worker as usize;
         let at = &mut self.workers[worker as usize];
         let end = at.begun.saturating_add(at.left);
         if now < end {
+            // The slice was counted from behind the costs; what follows goes on without.
             at.cost = 0;
-            timers.set(self.first_timer + worker as usize, end);
-            self.discipline.expire(now, worker, &mut self.runs);
+            timers.set(timer, end);
+            discipline.expire(now, worker, &mut self.runs);
             self.carry_out(now, visits, timers);
             return None;
         }
         let item = at.item;
         (at.item, at.last) = (NOBODY, NOBODY);
-        self.present -= 1;
-        self.discipline.depart(now, worker, &mut self.runs);
-        if self.runs.is_empty() {
-            timers.set(self.first_timer + worker as usize, NEVER);
-        } else {
-            self.carry_out(now, visits, timers);
-        }
+        timers.set(timer, NEVER);
+        discipline.depart(now, worker, &mut self.runs);
+        self.carry_out(now, visits, timers);
         Some(item)
     }
 
@@ -143,4 +150,10 @@ impl Serving {
             timers.set(timer, timers.at(timer).saturating_add(length));
         }
     }
+}
+
+fn shared_rings(now: u64, sharing: &mut Sharing, timer: usize, timers: &mut Timers) -> Option<u32> {
+    let done = sharing.depart(now);
+    timers.set(timer, sharing.next().unwrap_or(NEVER));
+    done
 }
