@@ -166,7 +166,9 @@ mod tests {
             left[..served].iter_mut().for_each(|(_, left)| *left -= (until - now) * rate);
             now = until;
             left.retain(|(item, left)| {
-                if *left <= 1e-9 { ends[*item] = now }
+                if *left <= 1e-9 {
+                    ends[*item] = now
+                }
                 *left > 1e-9
             });
             if now == next {

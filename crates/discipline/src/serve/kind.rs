@@ -1,8 +1,8 @@
 //! Disciplines by name: plain data that a scenario carries, and one type that is any of them.
 
 use super::{
-    ByAge, ByDeadline, Central, Choice, Discipline, Fair, FairParameters, Item, Lifo, Limited, LimitedParameters,
-    Proportional, RandomOrder, Rank, Ranked, Run, Split,
+    ByAge, ByDeadline, Central, Choice, Discipline, Fair, FairParameters, Item, Lifo, Limited,
+    LimitedParameters, Proportional, RandomOrder, Rank, Ranked, Run, Split,
 };
 use crate::{Sharing, StrictPriority};
 use std::collections::VecDeque;

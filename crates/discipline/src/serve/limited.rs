@@ -115,7 +115,10 @@ impl Limited {
     /// # Panics
     /// When there are no workers, or limit or slice are 0.
     pub fn new(workers: u32, mut parameters: LimitedParameters) -> Self {
-        assert!(workers > 0 && parameters.limit > 0 && parameters.slice > 0, "workers, limit, slice: at least 1");
+        assert!(
+            workers > 0 && parameters.limit > 0 && parameters.slice > 0,
+            "workers, limit, slice: at least 1"
+        );
         if parameters.count == Count::Pool {
             parameters.limit = parameters.limit.max(workers);
         }

@@ -2,8 +2,8 @@
 
 use super::drive::{Job, conserves_work, jobs, play};
 use super::{
-    Any, Built, Choice, Count, Discipline, Entrance, FairParameters, Item, Kind, LimitedParameters, Order, Run,
-    UNTIL_DONE,
+    Any, Built, Choice, Count, Discipline, Entrance, FairParameters, Item, Kind, LimitedParameters, Order,
+    Run, UNTIL_DONE,
 };
 use proptest::prelude::*;
 
@@ -180,7 +180,8 @@ impl Discipline for Orf {
         self.arrivals += 1;
         let pool = self.pool();
         let worst = (0..self.on.len()).max_by_key(|worker| self.on[*worker]).unwrap();
-        let preempts = self.parameters.entrance == Entrance::Preempt && self.on[worst].is_some_and(|on| key < on);
+        let preempts =
+            self.parameters.entrance == Entrance::Preempt && self.on[worst].is_some_and(|on| key < on);
         if pool.len() < self.limit {
             self.queue.push(key);
         } else if pool.last().is_none_or(|youngest| key > *youngest) {
@@ -226,8 +227,9 @@ fn limited() -> impl Strategy<Value = LimitedParameters> {
     let count = prop::sample::select(vec![Count::Pool, Count::Queue]);
     let entrance = prop::sample::select(vec![Entrance::Back, Entrance::Front, Entrance::Preempt]);
     let limit = prop_oneof![4 => 1u32..7, 1 => Just(u32::MAX)];
-    (limit, 1u64..6, order, count, entrance)
-        .prop_map(|(limit, slice, order, count, entrance)| LimitedParameters { limit, slice, order, count, entrance })
+    (limit, 1u64..6, order, count, entrance).prop_map(|(limit, slice, order, count, entrance)| {
+        LimitedParameters { limit, slice, order, count, entrance }
+    })
 }
 
 fn fair() -> FairParameters {
@@ -299,7 +301,11 @@ proptest! {
 /// Units that each class has had after `time`.
 fn served(history: &[Vec<Option<u32>>], jobs: &[Job], time: usize) -> Vec<u64> {
     let mut served = vec![0; 3];
-    history[..time].iter().flatten().flatten().for_each(|item| served[jobs[*item as usize].class as usize] += 1);
+    history[..time]
+        .iter()
+        .flatten()
+        .flatten()
+        .for_each(|item| served[jobs[*item as usize].class as usize] += 1);
     served
 }
 

@@ -82,9 +82,8 @@ impl fmt::Display for Verdict {
             }
             Self::Unbounded { per_arrival } => {
                 f.write_str("unstable: grows without bound")?;
-                per_arrival.map_or(Ok(()), |share| {
-                    write!(f, " ({:.1} of 100 arrivals stay inside)", 100.0 * share)
-                })
+                per_arrival
+                    .map_or(Ok(()), |share| write!(f, " ({:.1} of 100 arrivals stay inside)", 100.0 * share))
             }
         }
     }

@@ -293,8 +293,19 @@ impl<'a> Engine<'a> {
     fn interfere(&mut self, timer: usize, station: usize, worker: u32) {
         let length = self.network.stations[station].interference.map_or(0, |other| other.length.0);
         self.serving[station].interfere(self.now, worker, length, &mut self.timers);
-        let gap = self.gap(station);
-        self.timers.set(timer, self.now.saturating_add(length).saturating_add(gap));
+        // Without requests to come there is nobody left to disturb, and the run ends.
+        let next = if self.requests.inside() > 0 || self.is_fed() {
+            let gap = self.gap(station);
+            self.now.saturating_add(length).saturating_add(gap)
+        } else {
+            NEVER
+        };
+        self.timers.set(timer, next);
+    }
+
+    /// Whether an arrival is to come.
+    fn is_fed(&self) -> bool {
+        (0..self.gates.len()).any(|gate| self.timers.at(self.source_timer(gate)) != NEVER)
     }
 
     /// An exponential gap, at least 1 ns.
