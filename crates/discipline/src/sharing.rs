@@ -167,7 +167,7 @@ mod tests {
             now = until;
             left.retain(|(item, left)| {
                 if *left <= 1e-9 {
-                    ends[*item] = now
+                    ends[*item] = now;
                 }
                 *left > 1e-9
             });
