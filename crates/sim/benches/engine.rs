@@ -210,7 +210,8 @@ fn hold(count: usize, queue: fn(usize, &[u64]) -> u64) -> f64 {
     begun.elapsed().as_secs_f64() * 1e9 / f64::from(HOLDS)
 }
 
-#[allow(dead_code)]
+// With its tests, which are not run here.
+#[allow(dead_code, unused_imports)]
 #[path = "../src/engine/timers.rs"]
 mod timers;
 

@@ -8,12 +8,15 @@ use rand::rngs::StdRng;
 use tailwright_sim::engine::{Draft, Entry, Measures, Network, SKIP, Station, Step};
 use units::{Nanos, Percentile};
 
+/// What is read off a run, in mean service times.
+type Figure = Box<dyn Fn(&Measures) -> Option<f64>>;
+
 /// A model, a figure of it in mean service times, and what that figure is.
 pub(crate) struct Form {
     pub(crate) name: String,
     pub(crate) network: Network,
     pub(crate) load: Box<dyn Fn(u64) -> Vec<Entry> + Sync>,
-    pub(crate) figure: Box<dyn Fn(&Measures) -> Option<f64> + Sync>,
+    pub(crate) figure: Figure,
     pub(crate) exact: f64,
 }
 

@@ -59,7 +59,8 @@ fn load(drawn: &[Drawn], window: Option<u32>, skew_ns: i64) -> Vec<Entry> {
             Nanos(now)
         })
         .collect();
-    let mut demands = drawn.to_vec().into_iter();
+    let drawn: Vec<Drawn> = drawn.to_vec();
+    let mut demands = drawn.into_iter();
     let draw = move |draft: &mut Draft<'_>| {
         let (_, drawn) = demands.next().unwrap();
         for (step, (demand, drawn)) in draft.demands.iter_mut().zip(drawn).enumerate() {
@@ -161,7 +162,7 @@ fn the_shortest_are_measured_apart() {
     let mut count = 0u64;
     let draw = move |draft: &mut Draft<'_>| {
         count += 1;
-        draft.demands[0] = Nanos(if count % 50 == 0 { 10 } else { 100 });
+        draft.demands[0] = Nanos(if count.is_multiple_of(50) { 10 } else { 100 });
     };
     let load = vec![Entry::open(poisson(4, 200.0), draw)];
     let window = Window { short_share: 0.02, ..Window::of(50_000) };
