@@ -183,7 +183,8 @@ impl Limited {
         }
     }
 
-    /// Gives idle workers to the queue, the queue to the oldest of the heap, while both last.
+    /// Gives idle workers to the queue, then sees to the size of the pool: the youngest of the queue go to the heap, or
+    /// the oldest of the heap to the queue.
     fn fill(&mut self, now: u64, runs: &mut Vec<Run>) {
         loop {
             if !self.queue.is_empty()
@@ -203,12 +204,13 @@ impl Limited {
                 break;
             }
         }
+        self.shed();
         if !self.queue.is_empty() {
             self.time_slices(now, runs);
         }
     }
 
-    /// An old arrival while the pool is full: it goes in, and the youngest goes out if it can.
+    /// An old arrival while the pool is full: it goes in.
     fn squeeze(&mut self, now: u64, key: Key, youngest: (Key, Option<u32>), runs: &mut Vec<Run>) {
         if self.parameters.entrance == Entrance::Preempt
             && let Some((displaced, worker)) = self.youngest_running()
@@ -218,7 +220,6 @@ impl Limited {
                 self.heap.push(Reverse(displaced));
             } else {
                 self.queue.push_back(displaced);
-                self.shed();
             }
             self.start(now, worker, key, runs);
             return;
@@ -227,7 +228,6 @@ impl Limited {
             Entrance::Back => self.queue.push_back(key),
             Entrance::Front | Entrance::Preempt => self.queue.push_front(key),
         }
-        self.shed();
     }
 
     /// Sends the youngest to the heap while there are too many and it is in the queue.
@@ -282,7 +282,6 @@ impl Discipline for Limited {
                     self.queue.push_back(key);
                 }
                 self.start(now, worker, next, runs);
-                self.shed();
                 self.fill(now, runs);
             }
         }

@@ -363,3 +363,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_pool_that_was_too_large_shrinks_when_an_item_departs() {
+    // Two are admitted at 17 while the youngest runs; when it is done at 20 one of them is too many still.
+    let job = |at, age, size| Job { at, class: 0, age, size };
+    let jobs = [job(2, 2, 18), job(12, 0, 11), job(17, 0, 3), job(17, 1, 1)];
+    let parameters = LimitedParameters::oldest_first(1, 5);
+    let history = play(2, &jobs, &mut build(&Kind::Limited(parameters), 2));
+    assert_eq!(history, play(2, &jobs, &mut Orf::new(2, parameters)));
+    assert_eq!(history.last().unwrap(), &[Some(3), None]);
+}
