@@ -21,24 +21,25 @@ use support::{SERVICE, entry, nanos, single};
 use tailwright_sim::engine::{Engine, Measures, Network, Plan, Station, Window, replicate};
 
 fn main() {
+    // First, because the system tells the largest memory so far.
+    memory();
     closed_forms();
     let ours = speed();
     python(&ours);
     waiting();
-    memory();
     queues();
 }
 
 fn closed_forms() {
     println!(
-        "Closed forms, 16 replications of 100,000 requests, mean service times; 99 % intervals;\n\
+        "Closed forms, 16 replications of 50,000 requests, mean service times; 99 % intervals;\n\
          models share their seeds, so that their errors are alike"
     );
     println!("{:34} {:>9} {:>9} {:>8} {:>8}", "model", "exact", "measured", "error", "interval");
     let mut missed = 0;
     let forms = forms::all();
     for form in &forms {
-        let plan = Plan { confidence: 0.99, ..Plan::of(100_000, 1000) };
+        let plan = Plan { confidence: 0.99, ..Plan::of(50_000, 1000) };
         let report = replicate(&form.network, &form.load, &plan).expect("a valid model");
         let estimate = report.estimate(&form.figure).expect("requests were measured");
         missed += usize::from(!estimate.contains(form.exact));
@@ -175,7 +176,7 @@ fn drain(network: &Network, count: u64) -> f64 {
 fn memory() {
     println!("Memory against the number of simulated requests, chain of 3 M/M/3 under ORF");
     let (_, network, rate) = models().remove(3);
-    for measured in [100_000u64, 1_000_000, 4_000_000] {
+    for measured in [10_000u64, 100_000, 1_000_000, 4_000_000] {
         let (measures, _) = run(&network, rate, measured);
         println!("{measured:12} requests: resident {} (kB), mean {:.2} ms", resident(), mean_ms(&measures));
     }

@@ -8,62 +8,55 @@
 /// A timer that is not set.
 pub(crate) const NEVER: u64 = u64::MAX;
 
+/// Winners of a knock-out tournament.
 #[derive(Debug)]
 pub(crate) struct Timers {
-    at: Vec<u64>,
-    /// Winners; node i plays 2i against 2i + 1, leaves begin at `at.len()`.
-    winner: Vec<u32>,
+    /// Instant in the upper 64 bits, timer in the lower: node i has the lesser of nodes 2i and 2i + 1, and the second
+    /// half are the timers themselves. With keys in the nodes no comparison waits for a look at another place.
+    tree: Vec<u128>,
 }
 
 impl Timers {
     /// `count` timers, none set.
     pub(crate) fn new(count: usize) -> Self {
-        let leaves = count.next_power_of_two().max(2);
-        let mut winner: Vec<u32> = vec![0; leaves];
-        for node in (1..leaves).rev() {
-            let left = node * 2;
-            winner[node] =
-                if left < leaves { winner[left] } else { u32::try_from(left - leaves).expect("few timers") };
-        }
-        Self { at: vec![NEVER; leaves], winner }
+        let leaves = count.next_power_of_two();
+        let mut timers = Self { tree: vec![u128::MAX; 2 * leaves] };
+        (0..leaves).for_each(|timer| timers.set(timer, NEVER));
+        timers
     }
 
     /// Sets one.
     #[inline]
     pub(crate) fn set(&mut self, timer: usize, at: u64) {
-        self.at[timer] = at;
-        let leaves = self.at.len();
-        // The lowest match is between two leaves, the others between winners.
-        let mut node = (timer + leaves) / 2;
-        let left = timer & !1;
-        let mut best = if self.at[left + 1] < self.at[left] { left + 1 } else { left };
-        loop {
-            // A timer's number is below the number that `new` was given.
-            #[allow(clippy::cast_possible_truncation)]
-            {
-                self.winner[node] = best as u32;
-            }
-            if node == 1 {
-                return;
-            }
-            let other = self.winner[node ^ 1] as usize;
-            let (left, right) = if node & 1 == 0 { (best, other) } else { (other, best) };
-            best = if self.at[right] < self.at[left] { right } else { left };
+        let mut node = self.tree.len() / 2 + timer;
+        let mut best = u128::from(at) << 64 | timer as u128;
+        self.tree[node] = best;
+        while node > 1 {
+            best = best.min(self.tree[node ^ 1]);
             node /= 2;
+            if self.tree[node] == best {
+                break;
+            }
+            self.tree[node] = best;
         }
     }
 
     /// The timer that rings next and when; [`NEVER`] when none is set.
     #[inline]
     pub(crate) fn next(&self) -> (usize, u64) {
-        let timer = self.winner[1] as usize;
-        (timer, self.at[timer])
+        // The halves of a key.
+        #[allow(clippy::cast_possible_truncation)]
+        let next = (self.tree[1] as u64 as usize, (self.tree[1] >> 64) as u64);
+        next
     }
 
     /// When a timer rings.
     #[inline]
     pub(crate) fn at(&self, timer: usize) -> u64 {
-        self.at[timer]
+        // The upper half of a key.
+        #[allow(clippy::cast_possible_truncation)]
+        let at = (self.tree[self.tree.len() / 2 + timer] >> 64) as u64;
+        at
     }
 }
 
