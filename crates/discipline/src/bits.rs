@@ -24,6 +24,13 @@ impl BitSet {
         Self { layers }
     }
 
+    /// All of `0..capacity`.
+    pub(crate) fn full(capacity: usize) -> Self {
+        let mut set = Self::new(capacity);
+        (0..capacity).for_each(|member| set.insert(member));
+        set
+    }
+
     /// Adds `member`, which must be below the capacity.
     #[inline]
     pub(crate) fn insert(&mut self, member: usize) {

@@ -9,6 +9,8 @@
 //! Times are integer nanoseconds and every tie has a rule ([`Replay`]), so a replay is exact and repeatable.
 //!
 //! [`source`] describes random and measured streams of requests, and [`ideal`] is what queueing alone does to one.
+//! [`engine`] is the general simulator: stations under any discipline, chains and feed-forward graphs, open and
+//! closed loops. It streams into histograms, so that its memory does not grow with a run.
 //!
 //! Not covered by the replay: rate limits, devices whose speed depends on their queue, clients that wait for answers.
 
@@ -16,6 +18,7 @@ mod alignment;
 mod budget;
 pub mod confidence;
 mod danger;
+pub mod engine;
 pub mod ideal;
 mod merge;
 mod observe;

@@ -1,0 +1,144 @@
+//! Token buckets, several at once: work passes when all of them hold enough, and takes from all of them.
+//!
+//! Exact integers: a bucket holds thousand-millionths of a unit of work, so that a rate in units per second and a
+//! time in nanoseconds multiply without rounding. An item larger than a burst passes when that bucket is full and
+//! leaves a debt, so that the long-term rate holds for items of any size.
+//!
+//! Not covered: who waits for tokens and in which order.
+
+/// Nanoseconds in a second: tokens are counted in units of work ÷ this.
+const SCALE: i128 = 1_000_000_000;
+
+/// A limit: over any time t, at most `rate` · t + `burst` passes (and the largest item, if that is more than the
+/// burst).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    /// Work per second.
+    pub rate: u64,
+    /// Work that may pass at once, at least 1.
+    pub burst: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Bucket {
+    limit: Limit,
+    /// Negative: a debt. At `filled`.
+    tokens: i128,
+}
+
+/// Buckets that are all taken from; none at all lets everything pass.
+#[derive(Debug, Clone)]
+pub struct TokenBuckets {
+    buckets: Vec<Bucket>,
+    /// The instant of the levels.
+    filled: u64,
+}
+
+impl TokenBuckets {
+    /// Full buckets at `now`, nanoseconds.
+    ///
+    /// # Panics
+    /// When a burst is 0.
+    pub fn new(now: u64, limits: &[Limit]) -> Self {
+        assert!(limits.iter().all(|limit| limit.burst > 0), "a burst is at least 1");
+        let full = |limit: &Limit| Bucket { limit: *limit, tokens: i128::from(limit.burst) * SCALE };
+        Self { buckets: limits.iter().map(full).collect(), filled: now }
+    }
+
+    /// The first instant, not before `now`, at which work of this size may pass if nothing else does; `None` if
+    /// never, because a rate is 0. Instants never decrease.
+    pub fn ready(&mut self, now: u64, size: u64) -> Option<u64> {
+        self.fill(now);
+        self.buckets.iter().try_fold(now, |ready, bucket| {
+            let missing = i128::from(size.min(bucket.limit.burst)) * SCALE - bucket.tokens;
+            if missing <= 0 {
+                return Some(ready);
+            }
+            let rate = i128::from(bucket.limit.rate);
+            // Rounded up to a whole nanosecond; both are positive.
+            let wait = (missing + rate - 1).checked_div(rate)?;
+            Some(ready.max(now.saturating_add(u64::try_from(wait).unwrap_or(u64::MAX))))
+        })
+    }
+
+    /// Work of this size passes at `now` if it may; whether it did.
+    pub fn take(&mut self, now: u64, size: u64) -> bool {
+        let passes = self.ready(now, size) == Some(now);
+        if passes {
+            self.buckets.iter_mut().for_each(|bucket| bucket.tokens -= i128::from(size) * SCALE);
+        }
+        passes
+    }
+
+    fn fill(&mut self, now: u64) {
+        let time = i128::from(now - self.filled);
+        for Bucket { limit, tokens } in &mut self.buckets {
+            let full = i128::from(limit.burst) * SCALE;
+            *tokens = (*tokens + time * i128::from(limit.rate)).min(full);
+        }
+        self.filled = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_then_the_rate_and_a_debt() {
+        // One unit in 100 ns, three at once.
+        let mut buckets = TokenBuckets::new(0, &[Limit { rate: 10_000_000, burst: 3 }]);
+        assert!(buckets.take(0, 3) && !buckets.take(0, 1));
+        assert_eq!(
+            (buckets.ready(0, 1), buckets.ready(0, 2), buckets.ready(50, 1)),
+            (Some(100), Some(200), Some(100))
+        );
+        // Five pass when it is full, and two are owed.
+        assert_eq!(buckets.ready(50, 5), Some(300));
+        assert!(buckets.take(300, 5));
+        assert_eq!(buckets.ready(300, 1), Some(600));
+        assert_eq!(TokenBuckets::new(7, &[]).ready(7, u64::MAX), Some(7));
+        let mut shut = TokenBuckets::new(0, &[Limit { rate: 0, burst: 1 }]);
+        assert!(shut.take(0, 1));
+        assert_eq!(shut.ready(u64::MAX, 1), None);
+    }
+
+    proptest::proptest! {
+        /// The judge: the definition, over every interval. And nothing waits for longer than it must: an instant
+        /// earlier it may not pass.
+        #[test]
+        fn what_passes_keeps_every_limit_in_every_interval(
+            limits in proptest::collection::vec((1u64..50, 1u64..40), 1..4),
+            items in proptest::collection::vec((0u64..9, 1u64..50), 1..40),
+        ) {
+            // A rate of k units per nanosecond divided by 10.
+            let limits: Vec<Limit> =
+                limits.iter().map(|(rate, burst)| Limit { rate: rate * 100_000_000, burst: *burst }).collect();
+            let mut buckets = TokenBuckets::new(0, &limits);
+            let (mut now, mut passed) = (0, Vec::new());
+            for (gap, size) in items {
+                now += gap;
+                let ready = buckets.ready(now, size).unwrap();
+                if ready > now {
+                    proptest::prop_assert!(!buckets.clone().take(ready - 1, size));
+                }
+                now = ready;
+                proptest::prop_assert!(buckets.take(now, size));
+                passed.push((now, size));
+            }
+            let largest = passed.iter().map(|(_, size)| *size).max().unwrap();
+            for limit in limits {
+                for (from, (start, _)) in passed.iter().enumerate() {
+                    let mut sum = 0;
+                    for (end, size) in &passed[from..] {
+                        sum += size;
+                        let allowed = (end - start) as f64 * limit.rate as f64 / 1e9 + limit.burst as f64;
+                        // A debt is paid before anything else passes, so that only the last item may exceed.
+                        let excess = largest.saturating_sub(limit.burst) as f64;
+                        proptest::prop_assert!(sum as f64 <= allowed + excess + 1e-6, "{sum} of {allowed}");
+                    }
+                }
+            }
+        }
+    }
+}

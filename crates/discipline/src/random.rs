@@ -1,0 +1,29 @@
+//! Repeatable choices for disciplines that draw lots.
+
+/// Steele, Lea and Flood's SplitMix: one addition and two multiplications a number. Good enough to choose a queue
+/// or an item; not for statistics in many dimensions.
+#[derive(Debug, Clone)]
+pub(crate) struct SplitMix(u64);
+
+impl SplitMix {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`. The bias is below bound ÷ 2⁶⁴.
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        let product = u128::from(self.next()) * bound as u128;
+        // The product's upper half is below `bound`.
+        #[allow(clippy::cast_possible_truncation)]
+        let chosen = (product >> 64) as usize;
+        chosen
+    }
+}

@@ -1,0 +1,181 @@
+//! Disciplines by name: plain data that a scenario carries, and one type that is any of them.
+
+use super::{
+    ByAge, ByDeadline, Central, Choice, Discipline, Fair, FairParameters, Item, Lifo, Limited,
+    LimitedParameters, Proportional, RandomOrder, Rank, Ranked, Run, Split,
+};
+use crate::{Sharing, StrictPriority};
+use std::collections::VecDeque;
+
+/// Which discipline, with its parameters. Times are in the caller's unit (nanoseconds in Tailwright).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// First come, first served, one line before all workers.
+    Fifo,
+    /// Last come, first served, not preemptive.
+    Lifo,
+    /// The next item is any of those that wait.
+    RandomOrder,
+    /// Oldest first by time of entry into the system, not preemptive: global first come, first served.
+    OldestFirst,
+    /// A level per class, 0 first, not preemptive.
+    Priority {
+        /// Number of levels.
+        levels: u32,
+    },
+    /// Earliest deadline first, not preemptive.
+    Deadline {
+        /// Time from entry to deadline, by class.
+        allowed: Vec<u64>,
+    },
+    /// Shares in proportion to weights, by start-time fair queueing, not preemptive.
+    Proportional {
+        /// Weight by class.
+        weights: Vec<u32>,
+    },
+    /// A level per class, 0 first, preemptive.
+    PreemptivePriority {
+        /// Number of levels.
+        levels: u32,
+    },
+    /// Earliest deadline first, preemptive.
+    PreemptiveDeadline {
+        /// Time from entry to deadline, by class.
+        allowed: Vec<u64>,
+    },
+    /// Oldest first by time of entry into the system, preemptive.
+    PreemptiveOldestFirst,
+    /// A queue per worker.
+    Split(Choice),
+    /// Round-robin among a limited number, chosen by age or not: ORF and its ablations.
+    Limited(LimitedParameters),
+    /// Fair sharing by worker.
+    Fair(FairParameters),
+    /// Ideal processor sharing; looks at sizes.
+    Sharing {
+        /// Most in service at once; `None` for no limit.
+        limit: Option<u32>,
+    },
+}
+
+/// A discipline at rest, by what the caller has to do for it.
+#[derive(Debug, Clone)]
+pub enum Built {
+    /// It orders workers about.
+    Workers(Any),
+    /// It says when the next item is due.
+    Shared(Sharing),
+}
+
+/// Any discipline.
+#[derive(Debug, Clone)]
+#[allow(missing_docs)]
+#[non_exhaustive]
+pub enum Any {
+    Fifo(Central<VecDeque<u32>>),
+    Lifo(Central<Lifo>),
+    RandomOrder(Central<RandomOrder>),
+    OldestFirst(Central<ByAge>),
+    Priority(Central<StrictPriority<u32>>),
+    Deadline(Central<ByDeadline>),
+    Proportional(Central<Proportional>),
+    Ranked(Ranked),
+    Split(Split),
+    Limited(Limited),
+    Fair(Fair),
+}
+
+impl Kind {
+    /// The discipline for `workers` idle workers. `seed` is for those that draw lots.
+    ///
+    /// # Panics
+    /// When there are no workers or a parameter is out of its range.
+    pub fn build(&self, workers: u32, seed: u64) -> Built {
+        let ranked = |rank: Rank| Any::Ranked(Ranked::new(workers, rank));
+        Built::Workers(match self {
+            Self::Fifo => Any::Fifo(Central::new(workers, VecDeque::new())),
+            Self::Lifo => Any::Lifo(Central::new(workers, Lifo::default())),
+            Self::RandomOrder => Any::RandomOrder(Central::new(workers, RandomOrder::new(seed))),
+            Self::OldestFirst => Any::OldestFirst(Central::new(workers, ByAge::default())),
+            Self::Priority { levels } => {
+                Any::Priority(Central::new(workers, StrictPriority::new(*levels as usize)))
+            }
+            Self::Deadline { allowed } => {
+                Any::Deadline(Central::new(workers, ByDeadline::new(allowed.clone())))
+            }
+            Self::Proportional { weights } => {
+                Any::Proportional(Central::new(workers, Proportional::new(weights.clone())))
+            }
+            Self::PreemptivePriority { .. } => ranked(Rank::Class),
+            Self::PreemptiveDeadline { allowed } => ranked(Rank::Deadline(allowed.clone())),
+            Self::PreemptiveOldestFirst => ranked(Rank::Age),
+            Self::Split(choice) => Any::Split(Split::new(workers, *choice, seed)),
+            Self::Limited(parameters) => Any::Limited(Limited::new(workers, *parameters)),
+            Self::Fair(parameters) => Any::Fair(Fair::new(workers, *parameters)),
+            Self::Sharing { limit } => return Built::Shared(Sharing::new(workers, *limit)),
+        })
+    }
+
+    /// Whether its parameters are within their ranges; what is wrong otherwise.
+    pub fn check(&self) -> Result<(), String> {
+        let fault = match self {
+            Self::Proportional { weights } if weights.contains(&0) => "a weight of a class is at least 1",
+            Self::Limited(limited) if limited.limit == 0 => "the limit of processor sharing is at least 1",
+            Self::Limited(limited) if limited.slice == 0 => "a slice is at least 1",
+            Self::Fair(fair) if fair.min_granularity == 0 => "the minimum granularity is at least 1",
+            Self::Sharing { limit: Some(0) } => "the limit of processor sharing is at least 1",
+            _ => return Ok(()),
+        };
+        Err(fault.to_owned())
+    }
+
+    /// Number of classes that the discipline tells apart; `None` when it does not look at classes.
+    pub fn classes(&self) -> Option<usize> {
+        match self {
+            Self::Priority { levels } | Self::PreemptivePriority { levels } => Some(*levels as usize),
+            Self::Deadline { allowed } | Self::PreemptiveDeadline { allowed } => Some(allowed.len()),
+            Self::Proportional { weights } => Some(weights.len()),
+            _ => None,
+        }
+    }
+}
+
+/// The same expression for whichever it is.
+macro_rules! each {
+    ($any:expr, $discipline:ident => $body:expr) => {
+        match $any {
+            Any::Fifo($discipline) => $body,
+            Any::Lifo($discipline) => $body,
+            Any::RandomOrder($discipline) => $body,
+            Any::OldestFirst($discipline) => $body,
+            Any::Priority($discipline) => $body,
+            Any::Deadline($discipline) => $body,
+            Any::Proportional($discipline) => $body,
+            Any::Ranked($discipline) => $body,
+            Any::Split($discipline) => $body,
+            Any::Limited($discipline) => $body,
+            Any::Fair($discipline) => $body,
+        }
+    };
+}
+
+impl Discipline for Any {
+    #[inline]
+    fn arrive(&mut self, now: u64, item: Item, runs: &mut Vec<Run>) {
+        each!(self, discipline => discipline.arrive(now, item, runs));
+    }
+
+    #[inline]
+    fn depart(&mut self, now: u64, worker: u32, runs: &mut Vec<Run>) {
+        each!(self, discipline => discipline.depart(now, worker, runs));
+    }
+
+    fn expire(&mut self, now: u64, worker: u32, runs: &mut Vec<Run>) {
+        each!(self, discipline => discipline.expire(now, worker, runs));
+    }
+
+    fn waiting(&self) -> usize {
+        each!(self, discipline => discipline.waiting())
+    }
+}

@@ -1,0 +1,79 @@
+//! What comes in: entry points with their arrivals, and what each request demands.
+
+use units::Nanos;
+
+/// As a demand: the request leaves this step out.
+pub const SKIP: Nanos = Nanos(u64::MAX);
+
+/// What a request is, drawn in full before it enters, so that every discipline gets the same work.
+#[derive(Debug)]
+pub struct Draft<'a> {
+    /// Service that it needs at each step; [`SKIP`] to leave a step out. Zero for all when it is handed over.
+    pub demands: &'a mut [Nanos],
+    /// Its class, below [`super::Network::classes`]; 0 when it is handed over.
+    pub class: u32,
+}
+
+/// Draws requests.
+pub trait Draw {
+    /// Fills in the next one.
+    fn draw(&mut self, draft: &mut Draft<'_>);
+}
+
+impl<F: FnMut(&mut Draft<'_>)> Draw for F {
+    fn draw(&mut self, draft: &mut Draft<'_>) {
+        self(draft);
+    }
+}
+
+/// When requests come.
+pub enum Arrivals {
+    /// At these instants, which never decrease, whatever happens to earlier requests.
+    Open(Box<dyn Iterator<Item = Nanos>>),
+    /// From a fixed number of clients, each of which thinks before its first request and after every answer.
+    Closed {
+        /// How many.
+        clients: u32,
+        /// Times to think; a client for which there is none left goes away.
+        think: Box<dyn Iterator<Item = Nanos>>,
+    },
+}
+
+/// Where requests come in and get their global arrival time.
+pub struct Entry {
+    /// When.
+    pub arrivals: Arrivals,
+    /// What.
+    pub draw: Box<dyn Draw>,
+    /// Most requests inside at once; the others wait in an unlimited queue, first come, first served. At least 1.
+    pub window: Option<u32>,
+    /// How far this entry's clock is ahead of the true time, nanoseconds.
+    pub skew_ns: i64,
+    /// Network delay between leaving the entry and the first steps.
+    pub delay: Nanos,
+}
+
+impl Entry {
+    /// Open arrivals, no window, no skew, no delay.
+    pub fn open(arrivals: impl Iterator<Item = Nanos> + 'static, draw: impl Draw + 'static) -> Self {
+        Self {
+            arrivals: Arrivals::Open(Box::new(arrivals)),
+            draw: Box::new(draw),
+            window: None,
+            skew_ns: 0,
+            delay: Nanos::ZERO,
+        }
+    }
+
+    /// Clients that wait for answers and think.
+    pub fn closed(
+        clients: u32,
+        think: impl Iterator<Item = Nanos> + 'static,
+        draw: impl Draw + 'static,
+    ) -> Self {
+        Self {
+            arrivals: Arrivals::Closed { clients, think: Box::new(think) },
+            ..Self::open(std::iter::empty(), draw)
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What is measured of the requests that arrive within the window.
+
+use super::histogram::Histogram;
+use super::order::Place;
+use super::requests::{Request, Visit};
+use units::Nanos;
+
+/// Slowdowns are kept as integers: multiples of this.
+pub const SLOWDOWN_UNIT: f64 = 1.0 / 1024.0;
+
+/// The requests that are measured, by position among all arrivals.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Window {
+    /// Arrivals before the first that is measured.
+    pub warm_up: u64,
+    /// How many are measured.
+    pub measured: u64,
+    /// The run ends as growing without bound when more than this are inside.
+    pub inside_max: usize,
+    /// Requests whose total demand is at most this quantile, 0 to 1, of those of the warm-up are also measured apart.
+    pub short_share: f64,
+}
+
+impl Window {
+    /// A tenth of `measured` as warm-up, at most 10 million inside, the shortest 1 % apart.
+    pub fn of(measured: u64) -> Self {
+        Self { warm_up: measured / 10, measured, inside_max: 10_000_000, short_share: 0.01 }
+    }
+}
+
+/// One station within the window.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StationMeasures {
+    /// Time from arrival at the station to departure, one value per visit, nanoseconds.
+    pub time: Histogram,
+    /// Requests there, in service or not, averaged over time.
+    pub present_mean: f64,
+    /// Most at once.
+    pub present_max: u64,
+    /// Demand that arrived ÷ (time × workers): 1 and above cannot be served, whatever the discipline.
+    pub offered: f64,
+    /// Time that workers spent before service could begin, on switching, on the dispatcher and on other work, over
+    /// the whole run ÷ (time × workers).
+    pub overhead: f64,
+    pub(crate) area: u128,
+    pub(crate) demand: u128,
+}
+
+/// What one run measured.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Measures {
+    /// Response times from arrival at the entry to completion, nanoseconds.
+    pub response: Histogram,
+    /// Response ÷ sum of own demands, in [`SLOWDOWN_UNIT`]s; requests without demand are left out.
+    pub slowdown: Histogram,
+    /// Response times by class.
+    pub by_class: Vec<Histogram>,
+    /// Response times of the requests with the least total demand.
+    pub shortest: Histogram,
+    /// By station.
+    pub stations: Vec<StationMeasures>,
+    /// Share of requests whose position among completions is not that of the ideal order.
+    pub displaced: u64,
+    /// Requests that are complete after one that is later in the ideal order.
+    pub overtaken: u64,
+    /// The longest that a request was longer in the system than it would have been alone.
+    pub longest_wait: Nanos,
+    /// From the first measured arrival to the first arrival after the window.
+    pub duration: Nanos,
+    /// Completions within that time, whoever completed.
+    pub completions: u64,
+    /// Arrivals within that time: all of them are measured.
+    pub arrivals: u64,
+    /// Requests inside or before an entry, averaged over each quarter of the arrivals.
+    pub inside_by_quarter: [f64; 4],
+    /// Measured requests that were not complete when the run ended.
+    pub unfinished: u64,
+    /// Events of the whole run: arrivals, deliveries, departures, ends of slices, interferences.
+    pub events: u64,
+    pub(crate) slowdown_sum: f64,
+    pub(crate) slowdown_squares: f64,
+}
+
+impl Measures {
+    pub(crate) fn new(classes: u32, stations: usize) -> Self {
+        Self {
+            by_class: vec![Histogram::default(); classes as usize],
+            stations: vec![StationMeasures::default(); stations],
+            ..Self::default()
+        }
+    }
+
+    #[inline]
+    pub(crate) fn complete(&mut self, now: u64, request: &Request, place: Place, short_below: u64) {
+        let response = now - request.arrival;
+        self.response.record(response);
+        if self.by_class.len() > 1 {
+            self.by_class[request.class as usize].record(response);
+        }
+        if request.demand > 0 {
+            let slowdown = response as f64 / request.demand as f64;
+            self.slowdown_sum += slowdown;
+            self.slowdown_squares += slowdown * slowdown;
+            // A float beyond u64 becomes the largest.
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            self.slowdown.record((slowdown / SLOWDOWN_UNIT) as u64);
+        }
+        if request.demand <= short_below {
+            self.shortest.record(response);
+        }
+        self.displaced += u64::from(place.displaced);
+        self.overtaken += u64::from(place.overtaken);
+        self.longest_wait = self.longest_wait.max(Nanos(now - request.ideal));
+    }
+
+    #[inline]
+    pub(crate) fn visited(&mut self, now: u64, station: usize, visit: &Visit) {
+        self.stations[station].time.record(now - visit.arrived);
+    }
+
+    /// Share of requests that are displaced, percent: the reordering of TailClipper (§5.4).
+    pub fn displaced_pct(&self) -> Option<f64> {
+        percent(self.displaced, self.response.count())
+    }
+
+    /// Share of requests that are overtaken, percent.
+    pub fn overtaken_pct(&self) -> Option<f64> {
+        percent(self.overtaken, self.response.count())
+    }
+
+    /// Completions per second.
+    pub fn throughput_per_s(&self) -> Option<f64> {
+        (self.duration > Nanos::ZERO).then(|| self.completions as f64 / self.duration.as_secs())
+    }
+
+    /// Jain's index of the slowdowns, (Σx)² ÷ (n Σx²): 1 when all are slowed down alike, 1/n when one bears it all.
+    pub fn fairness(&self) -> Option<f64> {
+        let n = self.slowdown.count() as f64;
+        (n > 0.0).then(|| self.slowdown_sum * self.slowdown_sum / (n * self.slowdown_squares))
+    }
+}
+
+fn percent(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
+}

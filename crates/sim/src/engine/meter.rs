@@ -1,0 +1,213 @@
+//! When the window opens and closes, and what is counted while it is open.
+
+use super::histogram::Histogram;
+use super::measure::{Measures, Window};
+use super::order::Orders;
+use super::requests::{Request, Visit};
+use units::{Nanos, Percentile};
+
+/// Collects measures during a run.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    window: Window,
+    pub(crate) measures: Measures,
+    orders: Orders,
+    pub(crate) arrived: u64,
+    done: u64,
+    opened: u64,
+    state: State,
+    /// Items at each station, and since when.
+    present: Vec<(u64, u64)>,
+    /// Requests inside or before an entry, and since when.
+    inside: (u64, u64),
+    quarter: Quarter,
+    /// Total demands of the warm-up.
+    totals: Histogram,
+    short_below: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Before,
+    Open,
+    Closed,
+}
+
+/// The quarter of the window's arrivals that is going on.
+#[derive(Debug, Default)]
+struct Quarter {
+    index: usize,
+    began: u64,
+    area: u128,
+}
+
+impl Meter {
+    pub(crate) fn new(window: Window, classes: u32, stations: usize) -> Self {
+        Self {
+            window,
+            measures: Measures::new(classes, stations),
+            orders: Orders::default(),
+            arrived: 0,
+            done: 0,
+            opened: 0,
+            state: State::Before,
+            present: vec![(0, 0); stations],
+            inside: (0, 0),
+            quarter: Quarter::default(),
+            totals: Histogram::default(),
+            short_below: 0,
+        }
+    }
+
+    /// Whether all that was asked for is known.
+    #[inline]
+    pub(crate) fn is_finished(&self) -> bool {
+        self.done == self.window.measured && self.state == State::Closed
+    }
+
+    #[inline]
+    fn measures(&self, number: u64) -> bool {
+        number.wrapping_sub(self.window.warm_up) < self.window.measured
+    }
+
+    /// A request arrives.
+    #[inline]
+    pub(crate) fn arrive(&mut self, now: u64, request: &Request, slot: u32) {
+        if self.arrived < self.window.warm_up {
+            self.totals.record(request.demand);
+        } else if self.arrived == self.window.warm_up {
+            self.open(now);
+        }
+        if self.state == State::Open {
+            self.quarters(now);
+        }
+        self.arrived += 1;
+        self.inside_changes(now);
+        self.inside.0 += 1;
+        self.orders.enter(request.ideal, request.number, slot);
+    }
+
+    /// A request is complete.
+    #[inline]
+    pub(crate) fn complete(&mut self, now: u64, request: &Request, slot: u32) {
+        self.inside_changes(now);
+        self.inside.0 -= 1;
+        let place = self.orders.complete(now, slot);
+        self.measures.completions += u64::from(self.state == State::Open);
+        if self.measures(request.number) {
+            self.done += 1;
+            self.measures.complete(now, request, place, self.short_below);
+        }
+    }
+
+    /// An item comes to a station.
+    #[inline]
+    pub(crate) fn come(&mut self, now: u64, station: usize, demand: u64) {
+        self.station_changes(now, station);
+        self.present[station].0 += 1;
+        if self.state == State::Open {
+            let at = &mut self.measures.stations[station];
+            at.demand += u128::from(demand);
+            at.present_max = at.present_max.max(self.present[station].0);
+        }
+    }
+
+    /// An item leaves a station.
+    #[inline]
+    pub(crate) fn leave(&mut self, now: u64, station: usize, visit: &Visit, number: u64) {
+        self.station_changes(now, station);
+        self.present[station].0 -= 1;
+        if self.measures(number) {
+            self.measures.visited(now, station, visit);
+        }
+    }
+
+    #[inline]
+    fn station_changes(&mut self, now: u64, station: usize) {
+        let (present, since) = &mut self.present[station];
+        if self.state == State::Open {
+            self.measures.stations[station].area += u128::from(*present) * u128::from(now - *since);
+        }
+        *since = now;
+    }
+
+    #[inline]
+    fn inside_changes(&mut self, now: u64) {
+        self.quarter.area += u128::from(self.inside.0) * u128::from(now - self.inside.1);
+        self.inside.1 = now;
+    }
+
+    #[cold]
+    fn open(&mut self, now: u64) {
+        if self.window.measured == 0 {
+            self.state = State::Closed;
+            return;
+        }
+        self.state = State::Open;
+        self.opened = now;
+        self.present.iter_mut().for_each(|(_, since)| *since = now);
+        self.inside.1 = now;
+        self.quarter = Quarter { began: now, ..Quarter::default() };
+        let share = Percentile::new(self.window.short_share * 100.0);
+        let least = share.and_then(|share| self.totals.percentile(share));
+        self.short_below = least.map_or(0, |least| least.0);
+    }
+
+    /// Closes the quarters that are over, and the window with the last.
+    #[inline]
+    fn quarters(&mut self, now: u64) {
+        let arrived = self.arrived - self.window.warm_up;
+        while self.quarter.index < 4 && arrived >= self.quarter_end() {
+            self.end_quarter(now);
+        }
+        if self.quarter.index == 4 {
+            self.close(now);
+        }
+    }
+
+    fn quarter_end(&self) -> u64 {
+        let quarters = u128::from(self.window.measured) * (self.quarter.index as u128 + 1);
+        // At most what is measured.
+        #[allow(clippy::cast_possible_truncation)]
+        let end = quarters.div_ceil(4) as u64;
+        end
+    }
+
+    fn end_quarter(&mut self, now: u64) {
+        self.inside_changes(now);
+        let length = now - self.quarter.began;
+        if length > 0 {
+            self.measures.inside_by_quarter[self.quarter.index] = self.quarter.area as f64 / length as f64;
+        }
+        self.quarter = Quarter { index: self.quarter.index + 1, began: now, area: 0 };
+    }
+
+    #[cold]
+    fn close(&mut self, now: u64) {
+        (0..self.present.len()).for_each(|station| self.station_changes(now, station));
+        self.state = State::Closed;
+        self.measures.duration = Nanos(now - self.opened);
+        self.measures.arrivals = self.arrived - self.window.warm_up;
+    }
+
+    /// The run is over; workers and time spent on costs by station.
+    pub(crate) fn finish(mut self, now: u64, stations: impl Iterator<Item = (u32, u64)>) -> Measures {
+        if self.state == State::Open {
+            while self.quarter.index < 4 {
+                self.end_quarter(now);
+            }
+            self.close(now);
+        }
+        let measured = self.arrived.saturating_sub(self.window.warm_up).min(self.window.measured);
+        self.measures.unfinished = measured - self.done;
+        let duration = self.measures.duration.0 as f64;
+        for (at, (workers, costs)) in self.measures.stations.iter_mut().zip(stations) {
+            if duration > 0.0 {
+                at.present_mean = at.area as f64 / duration;
+                at.offered = at.demand as f64 / duration / f64::from(workers);
+                at.overhead = costs as f64 / now as f64 / f64::from(workers);
+            }
+        }
+        self.measures
+    }
+}

@@ -1,0 +1,85 @@
+//! Discrete-event simulation of stations, chains and feed-forward graphs under any queueing discipline.
+//!
+//! A [`Network`] says what is simulated, [`Entry`]s bring requests with demands that are drawn before they enter,
+//! [`Engine::run`] plays them and returns [`Measures`]. Times are integer nanoseconds. Equal inputs give equal
+//! measures, bit by bit. [`replicate`] runs several and says how sure the figures are.
+//!
+//! **Order of simultaneous events**, by which every run is repeatable: first departures and ends of slices, the
+//! station with the highest index first and its workers in order; then other work that takes workers away; then
+//! deliveries after network delays, by step; then requests that reach the first steps and new arrivals, by entry.
+//! Within one event, the worker that became free takes the next item first; then the request moves on, and if
+//! that is without delay, arrives at the next station within the same event.
+//!
+//! Memory is that of the requests inside; what is measured goes into [`Histogram`]s. Nothing is allocated per
+//! event unless more requests are inside than ever before.
+//!
+//! Not covered: networks in which requests return to an earlier step, losses and retries.
+
+mod experiment;
+mod gate;
+mod histogram;
+mod load;
+mod measure;
+mod meter;
+mod network;
+mod order;
+mod requests;
+mod run;
+mod station;
+mod student;
+mod timers;
+
+use std::fmt;
+
+pub use experiment::{Goal, Plan, Quantity, Report, Verdict, replicate};
+pub use histogram::Histogram;
+pub use load::{Arrivals, Draft, Draw, Entry, SKIP};
+pub use measure::{Measures, SLOWDOWN_UNIT, StationMeasures, Window};
+pub use network::{Interference, Network, Station, Step};
+pub use run::Engine;
+pub use student::{Estimate, t_quantile};
+
+/// What cannot be simulated, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invalid(pub String);
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Invalid {}
+
+/// Why a run has no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// The input is not one that can be simulated.
+    Invalid(Invalid),
+    /// More requests were inside than allowed.
+    Unbounded {
+        /// How many.
+        inside: usize,
+        /// How many had arrived by then.
+        arrived: u64,
+    },
+}
+
+impl From<Invalid> for Failure {
+    fn from(invalid: Invalid) -> Self {
+        Self::Invalid(invalid)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(invalid) => invalid.fmt(f),
+            Self::Unbounded { inside, arrived } => {
+                write!(f, "unstable: grows without bound ({inside} of {arrived} requests are still inside)")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Failure {}

@@ -1,0 +1,119 @@
+//! What is simulated: stations, and the steps that a request takes through them.
+
+use super::Invalid;
+use discipline::serve::Kind;
+use units::Nanos;
+
+/// Workers that share a queueing discipline.
+#[derive(Debug, Clone)]
+pub struct Station {
+    /// For reports.
+    pub name: String,
+    /// Number of workers, at least 1.
+    pub workers: u32,
+    /// Who is served.
+    pub discipline: Kind,
+    /// What a worker pays when it takes up an item that it did not serve last.
+    pub switch: Nanos,
+    /// What the station's one dispatcher pays for each item that it puts on a worker; the worker waits for it.
+    /// Zero: there is no dispatcher.
+    pub dispatch: Nanos,
+    /// What takes workers away.
+    pub interference: Option<Interference>,
+}
+
+impl Station {
+    /// A station without costs.
+    pub fn new(name: &str, workers: u32, discipline: Kind) -> Self {
+        let (switch, dispatch) = (Nanos::ZERO, Nanos::ZERO);
+        Self { name: name.to_owned(), workers, discipline, switch, dispatch, interference: None }
+    }
+}
+
+/// Other work on a worker, which stops whatever runs there and cannot be stopped: exponential gaps on each worker
+/// between the end of one and the beginning of the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interference {
+    /// Mean time between the end of one and the next, at least 1 ns.
+    pub gap: Nanos,
+    /// How long each takes.
+    pub length: Nanos,
+}
+
+/// One visit to a station.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Index of the station.
+    pub station: usize,
+    /// The steps that end before this one begins; all of lower index. None: it begins when the request enters.
+    pub after: Vec<usize>,
+    /// Network delay between the last of those and the arrival here.
+    pub delay: Nanos,
+}
+
+/// Stations and steps. A request's steps are a feed-forward graph: several that follow one step are a fan-out, one
+/// that follows several is a join, and a step that a request leaves out ([`super::SKIP`]) is over in the instant
+/// in which it could begin, without its delay: that is how requests branch. A station may be visited by several
+/// steps.
+#[derive(Debug, Clone)]
+pub struct Network {
+    /// Where work is done.
+    pub stations: Vec<Station>,
+    /// What each request does.
+    pub steps: Vec<Step>,
+    /// Number of classes of requests, at least 1.
+    pub classes: u32,
+}
+
+impl Network {
+    /// One step at each station, one after the other, without delays; one class.
+    pub fn chain(stations: Vec<Station>) -> Self {
+        let step = |station: usize| Step {
+            station,
+            after: station.checked_sub(1).into_iter().collect(),
+            delay: Nanos::ZERO,
+        };
+        Self { steps: (0..stations.len()).map(step).collect(), stations, classes: 1 }
+    }
+
+    /// Whether it can be simulated.
+    pub fn check(&self) -> Result<(), Invalid> {
+        let classes = self.classes as usize;
+        if self.steps.is_empty() || self.classes == 0 {
+            return Err(Invalid("a network needs at least one step and one class".into()));
+        }
+        self.stations.iter().try_for_each(|station| check_station(station, classes))?;
+        for (index, step) in self.steps.iter().enumerate() {
+            if step.station >= self.stations.len() {
+                let there = self.stations.len();
+                return Err(Invalid(format!("step {index}: no station {}; there are {there}", step.station)));
+            }
+            if let Some(later) = step.after.iter().find(|earlier| **earlier >= index) {
+                return Err(Invalid(format!(
+                    "step {index} cannot wait for step {later}: only for earlier ones"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_station(station: &Station, classes: usize) -> Result<(), Invalid> {
+    let fault = |what: &str| Err(Invalid(format!("station '{}': {what}", station.name)));
+    if station.workers == 0 {
+        return fault("at least one worker is needed");
+    }
+    if station.interference.is_some_and(|interference| interference.gap == Nanos::ZERO) {
+        return fault("the gap between interferences is at least 1 ns");
+    }
+    let costs = station.switch.0 > 0 || station.dispatch.0 > 0 || station.interference.is_some();
+    if costs && matches!(station.discipline, Kind::Sharing { .. }) {
+        return fault("ideal processor sharing has no switches, no dispatcher and no interference");
+    }
+    match station.discipline.classes() {
+        Some(told_apart) if told_apart < classes => {
+            fault(&format!("the discipline knows {told_apart} classes; requests have {classes}"))
+        }
+        _ => station.discipline.check().or_else(|reason| fault(&reason)),
+    }
+}

@@ -1,0 +1,99 @@
+//! How far requests are complete in another order than they would be without queueing.
+//!
+//! TailClipper (§5.4) counts the share of requests "whose completion order deviates from an ideal completion
+//! order, which assumes unlimited resources across all tiers such that requests would immediately execute upon
+//! arrival". That is the share of *displaced* requests here: the position among all completions differs from the
+//! position in the ideal order. One late request displaces everybody who passes it, by one position each;
+//! therefore the *overtaken* are counted too: those that are complete after at least one request that is later in
+//! the ideal order. Ties in the ideal order go by arrival.
+//!
+//! One pass: no request is complete before its ideal time, so at every completion all ideal times up to now are
+//! known, and the memory is that of the requests inside.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Follows the two orders.
+#[derive(Debug, Default)]
+pub(crate) struct Orders {
+    /// Requests without a position in the ideal order yet: ideal time, number, slot.
+    unplaced: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    /// Position in the ideal order, by slot.
+    position: Vec<u64>,
+    placed: u64,
+    complete: u64,
+    /// The latest in the ideal order that is complete: its position + 1.
+    front: u64,
+}
+
+/// What became of one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) displaced: bool,
+    pub(crate) overtaken: bool,
+}
+
+impl Orders {
+    #[inline]
+    pub(crate) fn enter(&mut self, ideal: u64, number: u64, slot: u32) {
+        if self.position.len() <= slot as usize {
+            self.position.resize(slot as usize + 1, 0);
+        }
+        self.unplaced.push(Reverse((ideal, number, slot)));
+    }
+
+    #[inline]
+    pub(crate) fn complete(&mut self, now: u64, slot: u32) -> Place {
+        while let Some(Reverse((ideal, _, next))) = self.unplaced.peek().copied()
+            && ideal <= now
+        {
+            self.unplaced.pop();
+            self.position[next as usize] = self.placed;
+            self.placed += 1;
+        }
+        let position = self.position[slot as usize];
+        let place = Place { displaced: position != self.complete, overtaken: position < self.front };
+        self.complete += 1;
+        self.front = self.front.max(position + 1);
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        /// The judge: both orders as sorted lists.
+        #[test]
+        fn places_are_those_of_sorted_lists(
+            requests in proptest::collection::vec((0u64..50, 0u64..10, 0u64..10), 1..40),
+        ) {
+            // Arrival, own time, queueing; numbered by arrival.
+            let mut requests = requests;
+            requests.sort_unstable();
+            let ideal: Vec<u64> = requests.iter().map(|(arrival, own, _)| arrival + own).collect();
+            let end: Vec<u64> = requests.iter().zip(&ideal).map(|(request, ideal)| ideal + request.2).collect();
+            let mut by_ideal: Vec<usize> = (0..requests.len()).collect();
+            by_ideal.sort_by_key(|i| (ideal[*i], *i));
+            let mut by_end: Vec<usize> = (0..requests.len()).collect();
+            by_end.sort_by_key(|i| (end[*i], *i));
+            // Completions before arrivals of the same instant would know too little: arrivals first here.
+            let mut orders = Orders::default();
+            let mut entered = 0;
+            for (position, request) in by_end.iter().copied().enumerate() {
+                while entered < requests.len() && requests[entered].0 <= end[request] {
+                    orders.enter(ideal[entered], entered as u64, u32::try_from(entered).unwrap());
+                    entered += 1;
+                }
+                let place = orders.complete(end[request], u32::try_from(request).unwrap());
+                let mine = by_ideal.iter().position(|i| *i == request).unwrap();
+                proptest::prop_assert_eq!(place.displaced, mine != position);
+                let overtaken = by_end[..position]
+                    .iter()
+                    .any(|other| by_ideal.iter().position(|i| i == other).unwrap() > mine);
+                proptest::prop_assert_eq!(place.overtaken, overtaken);
+            }
+        }
+    }
+}

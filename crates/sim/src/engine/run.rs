@@ -1,0 +1,360 @@
+//! The main loop.
+
+use super::gate::Gate;
+use super::load::{Draft, Entry, SKIP};
+use super::measure::{Measures, Window};
+use super::meter::Meter;
+use super::network::Network;
+use super::requests::{Request, Requests, ideal};
+use super::station::Serving;
+use super::timers::{NEVER, Timers};
+use super::{Failure, Invalid};
+use discipline::serve::Item;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use std::collections::VecDeque;
+use units::Nanos;
+
+/// Whose event a timer is.
+#[derive(Debug, Clone, Copy)]
+enum Owner {
+    Worker { station: u32, worker: u32 },
+    Interference { station: u32, worker: u32 },
+    Line { step: u32 },
+    Gate { gate: u32 },
+    Source { gate: u32 },
+}
+
+/// A network with its load, ready to run.
+pub struct Engine<'a> {
+    network: &'a Network,
+    /// Steps that wait for each step.
+    followers: Vec<Vec<usize>>,
+    owners: Vec<Owner>,
+    timers: Timers,
+    serving: Vec<Serving>,
+    /// Items under way to each step: when they arrive, first in first out.
+    lines: Vec<VecDeque<(u64, u32)>>,
+    first_line: usize,
+    gates: Vec<Gate>,
+    first_gate: usize,
+    requests: Requests,
+    random: StdRng,
+    demands: Vec<Nanos>,
+    over: Vec<u64>,
+    now: u64,
+    meter: Meter,
+}
+
+impl<'a> Engine<'a> {
+    /// A network at rest with requests on their way. The seed is for disciplines that draw lots and for
+    /// interference.
+    pub fn new(network: &'a Network, entries: Vec<Entry>, seed: u64) -> Result<Self, Invalid> {
+        network.check()?;
+        if entries.is_empty() {
+            return Err(Invalid("at least one entry is needed".into()));
+        }
+        let mut random = StdRng::seed_from_u64(seed);
+        let owners = owners(network, entries.len());
+        let first = |wanted: fn(&Owner) -> bool| owners.iter().position(wanted).unwrap_or(owners.len());
+        let steps = network.steps.len();
+        Ok(Self {
+            followers: followers(network),
+            timers: Timers::new(owners.len()),
+            serving: serving(network, &mut random),
+            lines: vec![VecDeque::new(); steps],
+            first_line: first(|owner| matches!(owner, Owner::Line { .. })),
+            gates: entries.into_iter().map(Gate::new).collect::<Result<_, _>>()?,
+            first_gate: first(|owner| matches!(owner, Owner::Gate { .. })),
+            owners,
+            requests: Requests::new(steps),
+            random,
+            demands: vec![Nanos::ZERO; steps],
+            over: vec![0; steps],
+            now: 0,
+            meter: Meter::new(Window::of(0), network.classes, network.stations.len()),
+            network,
+        })
+    }
+
+    /// Plays until all requests of the window are complete and the next has arrived, or nothing more can happen.
+    pub fn run(mut self, window: Window) -> Result<Measures, Failure> {
+        self.meter = Meter::new(window, self.network.classes, self.network.stations.len());
+        self.begin()?;
+        while !self.meter.is_finished() {
+            let (timer, now) = self.timers.next();
+            if now == NEVER {
+                break;
+            }
+            self.now = now;
+            self.meter.measures.events += 1;
+            match self.owners[timer] {
+                Owner::Worker { station, worker } => self.ring(station as usize, worker),
+                Owner::Interference { station, worker } => self.interfere(timer, station as usize, worker),
+                Owner::Line { step } => self.deliver(step as usize),
+                Owner::Gate { gate } => self.pass(gate as usize),
+                Owner::Source { gate } => self.arrive(gate as usize)?,
+            }
+            if self.requests.inside() > window.inside_max {
+                let (inside, arrived) = (self.requests.inside(), self.meter.arrived);
+                return Err(Failure::Unbounded { inside, arrived });
+            }
+        }
+        let workers = self.network.stations.iter().map(|station| station.workers);
+        let stations = workers.zip(self.serving.iter().map(|serving| serving.costs));
+        Ok(self.meter.finish(self.now, stations))
+    }
+
+    fn begin(&mut self) -> Result<(), Invalid> {
+        for gate in 0..self.gates.len() {
+            let at = self.gates[gate].next_arrival(0)?;
+            self.timers.set(self.source_timer(gate), at);
+        }
+        for timer in 0..self.owners.len() {
+            if let Owner::Interference { station, .. } = self.owners[timer] {
+                let gap = self.gap(station as usize);
+                self.timers.set(timer, gap);
+            }
+        }
+        Ok(())
+    }
+
+    fn source_timer(&self, gate: usize) -> usize {
+        self.first_gate + self.gates.len() + gate
+    }
+
+    /// A request arrives at an entry.
+    #[inline]
+    fn arrive(&mut self, gate: usize) -> Result<(), Invalid> {
+        let slot = self.draw(gate)?;
+        self.gates[gate].came();
+        let next = self.gates[gate].next_arrival(self.now)?;
+        self.timers.set(self.source_timer(gate), next);
+        if self.gates[gate].admit(slot) {
+            self.let_in(gate, slot);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn draw(&mut self, gate: usize) -> Result<u32, Invalid> {
+        self.demands.fill(Nanos::ZERO);
+        let mut draft = Draft { demands: &mut self.demands, class: 0 };
+        self.gates[gate].draw.draw(&mut draft);
+        let class = draft.class;
+        if class >= self.network.classes {
+            let classes = self.network.classes;
+            return Err(Invalid(format!("a request has class {class}; there are {classes}, from 0")));
+        }
+        if self.demands.iter().all(|demand| *demand == SKIP) {
+            return Err(Invalid("a request leaves out all steps".into()));
+        }
+        let demand = self.demands.iter().filter(|demand| **demand != SKIP);
+        let entered = self.now.saturating_add(self.gates[gate].delay);
+        // As many gates and steps as fit into vectors that were given; far below 2³².
+        #[allow(clippy::cast_possible_truncation)]
+        let request = Request {
+            arrival: self.now,
+            gat: self.gates[gate].stamp(self.now),
+            demand: demand.fold(0, |sum, demand| sum.saturating_add(demand.0)),
+            ideal: ideal(entered, &self.demands, &self.network.steps, &mut self.over),
+            number: self.meter.arrived,
+            class,
+            entry: gate as u32,
+            open: self.network.steps.len() as u32,
+        };
+        let slot = self.requests.insert(request, &self.demands, &self.network.steps);
+        self.meter.arrive(self.now, &request, slot);
+        Ok(slot)
+    }
+
+    /// A request leaves its entry.
+    #[inline]
+    fn let_in(&mut self, gate: usize, slot: u32) {
+        let delay = self.gates[gate].delay;
+        if delay == 0 {
+            self.enter(slot);
+            return;
+        }
+        let at = self.now.saturating_add(delay);
+        self.gates[gate].under_way.push_back((at, slot));
+        if self.gates[gate].under_way.len() == 1 {
+            self.timers.set(self.first_gate + gate, at);
+        }
+    }
+
+    /// A request reaches the first steps after the delay of its entry.
+    fn pass(&mut self, gate: usize) {
+        let head = self.gates[gate].under_way.pop_front();
+        let next = self.gates[gate].under_way.front().map_or(NEVER, |(at, _)| *at);
+        self.timers.set(self.first_gate + gate, next);
+        if let Some((_, slot)) = head {
+            self.enter(slot);
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, slot: u32) {
+        for step in 0..self.network.steps.len() {
+            if self.network.steps[step].after.is_empty() {
+                self.ready(slot, step);
+            }
+        }
+    }
+
+    /// All that a step waits for is over.
+    #[inline]
+    fn ready(&mut self, slot: u32, step: usize) {
+        let item = self.requests.item(slot, step);
+        let delay = self.network.steps[step].delay.0;
+        if self.requests.visits[item as usize].demand == SKIP.0 {
+            self.over(slot, step);
+        } else if delay == 0 {
+            self.come(item, step);
+        } else {
+            let at = self.now.saturating_add(delay);
+            self.lines[step].push_back((at, item));
+            if self.lines[step].len() == 1 {
+                self.timers.set(self.first_line + step, at);
+            }
+        }
+    }
+
+    /// An item's network delay is over.
+    fn deliver(&mut self, step: usize) {
+        let head = self.lines[step].pop_front();
+        let next = self.lines[step].front().map_or(NEVER, |(at, _)| *at);
+        self.timers.set(self.first_line + step, next);
+        if let Some((_, item)) = head {
+            self.come(item, step);
+        }
+    }
+
+    /// An item arrives at its station.
+    #[inline]
+    fn come(&mut self, item: u32, step: usize) {
+        let station = self.network.steps[step].station;
+        let (slot, _) = self.requests.of(item);
+        let request = &self.requests.requests[slot as usize];
+        let visit = &mut self.requests.visits[item as usize];
+        visit.arrived = self.now;
+        let known = Item { id: item, class: request.class, age: request.gat, size: visit.demand };
+        self.meter.come(self.now, station, visit.demand);
+        self.serving[station].arrive(self.now, known, &mut self.requests.visits, &mut self.timers);
+    }
+
+    /// A worker's timer rings.
+    #[inline]
+    fn ring(&mut self, station: usize, worker: u32) {
+        let visits = &mut self.requests.visits;
+        let Some(item) = self.serving[station].ring(self.now, worker, visits, &mut self.timers) else {
+            return;
+        };
+        let (slot, step) = self.requests.of(item);
+        let number = self.requests.requests[slot as usize].number;
+        self.meter.leave(self.now, station, &self.requests.visits[item as usize], number);
+        self.over(slot, step);
+    }
+
+    /// A step of a request is over.
+    #[inline]
+    fn over(&mut self, slot: u32, step: usize) {
+        for index in 0..self.followers[step].len() {
+            let follower = self.followers[step][index];
+            let item = self.requests.item(slot, follower) as usize;
+            self.requests.visits[item].pending -= 1;
+            if self.requests.visits[item].pending == 0 {
+                self.ready(slot, follower);
+            }
+        }
+        let request = &mut self.requests.requests[slot as usize];
+        request.open -= 1;
+        if request.open == 0 {
+            self.complete(slot);
+        }
+    }
+
+    #[inline]
+    fn complete(&mut self, slot: u32) {
+        let request = self.requests.requests[slot as usize];
+        self.meter.complete(self.now, &request, slot);
+        self.requests.remove(slot);
+        let gate = request.entry as usize;
+        let (next, later) = self.gates[gate].release(self.now);
+        if later {
+            let at = self.gates[gate].next_arrival(self.now).unwrap_or(NEVER);
+            self.timers.set(self.source_timer(gate), at);
+        }
+        if let Some(next) = next {
+            self.let_in(gate, next);
+        }
+    }
+
+    fn interfere(&mut self, timer: usize, station: usize, worker: u32) {
+        let length = self.network.stations[station].interference.map_or(0, |other| other.length.0);
+        self.serving[station].interfere(self.now, worker, length, &mut self.timers);
+        // Without requests to come there is nobody left to disturb, and the run ends.
+        let next = if self.requests.inside() > 0 || self.is_fed() {
+            let gap = self.gap(station);
+            self.now.saturating_add(length).saturating_add(gap)
+        } else {
+            NEVER
+        };
+        self.timers.set(timer, next);
+    }
+
+    /// Whether an arrival is to come.
+    fn is_fed(&self) -> bool {
+        (0..self.gates.len()).any(|gate| self.timers.at(self.source_timer(gate)) != NEVER)
+    }
+
+    /// An exponential gap, at least 1 ns.
+    fn gap(&mut self, station: usize) -> u64 {
+        let mean = self.network.stations[station].interference.map_or(0, |other| other.gap.0);
+        let drawn = -(1.0 - self.random.random_range(0.0f64..1.0)).ln() * mean as f64;
+        // A float beyond u64 becomes the largest.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let gap = (drawn as u64).max(1);
+        gap
+    }
+}
+
+/// Timers in the order in which they ring in the same instant.
+fn owners(network: &Network, entries: usize) -> Vec<Owner> {
+    let number = |count: usize| 0..u32::try_from(count).unwrap_or(u32::MAX);
+    let stations = || number(network.stations.len()).rev();
+    let workers = |station: u32| 0..network.stations[station as usize].workers;
+    let mut owners = Vec::new();
+    for station in stations() {
+        owners.extend(workers(station).map(|worker| Owner::Worker { station, worker }));
+    }
+    for station in stations().filter(|station| network.stations[*station as usize].interference.is_some()) {
+        owners.extend(workers(station).map(|worker| Owner::Interference { station, worker }));
+    }
+    owners.extend(number(network.steps.len()).map(|step| Owner::Line { step }));
+    owners.extend(number(entries).map(|gate| Owner::Gate { gate }));
+    owners.extend(number(entries).map(|gate| Owner::Source { gate }));
+    owners
+}
+
+/// Stations at rest; their timers are in the order of [`owners`].
+fn serving(network: &Network, random: &mut StdRng) -> Vec<Serving> {
+    let mut first_timer = 0;
+    let mut serving: Vec<Serving> = (network.stations.iter().rev())
+        .map(|station| {
+            let at_rest = Serving::new(station, first_timer, random.random());
+            first_timer += station.workers as usize;
+            at_rest
+        })
+        .collect();
+    serving.reverse();
+    serving
+}
+
+fn followers(network: &Network) -> Vec<Vec<usize>> {
+    let mut followers = vec![Vec::new(); network.steps.len()];
+    for (index, step) in network.steps.iter().enumerate() {
+        step.after.iter().for_each(|earlier| followers[*earlier].push(index));
+    }
+    followers
+}
