@@ -8,6 +8,7 @@ mod output;
 mod planning;
 mod predicting;
 mod report;
+mod simulating;
 mod terminal;
 mod verb;
 
@@ -33,6 +34,8 @@ enum Verb {
     Admit(verb::admit::AdmitArgs),
     Bound(verb::bound::BoundArgs),
     Explain(verb::explain::ExplainArgs),
+    Ideal(verb::ideal::IdealArgs),
+    Simulate(verb::simulate::SimulateArgs),
     Demo(verb::demo::DemoArgs),
     Profile(verb::profile::ProfileArgs),
     /// Look at, convert, cut, merge and generate request traces
@@ -45,6 +48,8 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
         Verb::Admit(args) => verb::admit::run(&args),
         Verb::Bound(args) => verb::bound::run(&args),
         Verb::Explain(args) => verb::explain::run(&args),
+        Verb::Ideal(args) => verb::ideal::run(&args),
+        Verb::Simulate(args) => verb::simulate::run(&args),
         Verb::Demo(args) => verb::demo::run(&args),
         Verb::Profile(args) => verb::profile::run(&args),
         Verb::Trace(args) => verb::trace::run(&args),

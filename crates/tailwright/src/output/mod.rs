@@ -4,9 +4,11 @@ pub(crate) mod admission;
 pub(crate) mod bounds;
 pub(crate) mod comparison;
 pub(crate) mod derivation;
+pub(crate) mod ideal;
 pub(crate) mod json;
 pub(crate) mod placement;
 pub(crate) mod predicted;
+pub(crate) mod simulated;
 pub(crate) mod table;
 pub(crate) mod words;
 

@@ -6,6 +6,7 @@ pub(crate) mod bounds;
 mod curves;
 pub(crate) mod placement;
 mod servers;
+pub(crate) mod simulated;
 mod tables;
 
 use crate::input::Problem;

@@ -4,6 +4,8 @@ pub(crate) mod admit;
 pub(crate) mod bound;
 pub(crate) mod demo;
 pub(crate) mod explain;
+pub(crate) mod ideal;
 pub(crate) mod plan;
 pub(crate) mod profile;
+pub(crate) mod simulate;
 pub(crate) mod trace;

@@ -1,0 +1,61 @@
+//! Latencies of simulated requests as a page: the share that takes longer, and the figures.
+
+use crate::output::simulated::{View, lead, rows};
+use plot::{Axis, Cell, Chart, Column, Page, Series, Table, Unit};
+use sim::engine::Histogram;
+use units::Percentile;
+
+/// The complementary distribution function of several sets of requests.
+pub(crate) fn page(
+    title: &str,
+    lead: &str,
+    lines: impl IntoIterator<Item = (String, Vec<(f64, f64)>)>,
+    table: Table,
+) -> String {
+    let x = Axis::log("latency", Unit::Seconds);
+    let chart = Chart::new("Latency", x, Axis::log("share of requests at least as long", Unit::Percent));
+    let chart = chart.all(lines.into_iter().map(|(name, points)| Series::line(name, points)));
+    Page::new(title)
+        .lead(lead)
+        .section("Share of requests that take longer", [chart.into()])
+        .section("All figures", [table.into()])
+        .footer(format!("tailwright {}", env!("CARGO_PKG_VERSION")))
+        .to_html()
+}
+
+/// A table with names in its first column.
+pub(crate) fn table(headings: &[&str], rows: Vec<Vec<String>>) -> Table {
+    let column = |(index, heading): (usize, &&str)| {
+        if index == 0 { Column::name(*heading) } else { Column::number(*heading) }
+    };
+    let mut table = Table::new(headings.iter().enumerate().map(column));
+    rows.into_iter().for_each(|row| table.push(row.into_iter().map(Cell::from)));
+    table
+}
+
+/// The page of an experiment.
+pub(crate) fn html(view: &View) -> String {
+    let (headings, figures) = rows(view);
+    let mut lines = vec![("end to end".to_owned(), ccdf(&view.report.response()))];
+    for (index, station) in view.case.network.stations.iter().enumerate() {
+        let mut all = Histogram::default();
+        view.report.runs.iter().for_each(|run| all.merge(&run.stations[index].time));
+        lines.push((station.name.clone(), ccdf(&all)));
+    }
+    if view.verdict() == "unstable" {
+        lines.clear();
+    }
+    let lead = format!("{} Verdict: {}.", lead(view), view.message());
+    page(&view.case.name, &lead, lines, table(&headings, figures))
+}
+
+/// Latencies at shares that shrink evenly on a logarithmic axis, down to one request.
+fn ccdf(histogram: &Histogram) -> Vec<(f64, f64)> {
+    let shares = (1..).map(|step: i32| 10f64.powf(-f64::from(step) / 20.0));
+    let shares = shares.take_while(|share| share * histogram.count() as f64 >= 1.0);
+    let point = |share: f64| {
+        let at = histogram.percentile(Percentile::new(100.0 * (1.0 - share))?)?;
+        Some((at.as_secs(), share))
+    };
+    shares.filter_map(point).collect()
+}

@@ -1,0 +1,136 @@
+//! Disciplines as text: `fifo`, `round-robin(slice=50us)`, `orf(c=8, slice=50us)`.
+
+use discipline::serve::{Choice, FairParameters, Kind, LimitedParameters};
+use std::str::FromStr;
+use units::Nanos;
+
+const EXPECTED: &str = "expected a discipline: fifo, lifo, random-request, random-worker, shortest-queue, \
+    two-choices, oldest-first, oldest-first-preemptive, priority(levels=2), priority-preemptive(levels=2), \
+    edf(10ms, 100ms), edf-preemptive(10ms, 100ms), proportional(4, 1), sharing, sharing(c=8), \
+    round-robin(slice=50us), limited(c=8, slice=50us), orf(c=8, slice=50us) or \
+    fair(latency=6ms, granularity=750us, wakeup=1ms, credit=0us)";
+
+/// A discipline with its parameters; an error says what was expected.
+pub(super) fn kind(text: &str) -> Result<Kind, String> {
+    let mut call = Call::read(text)?;
+    let kind = match call.name {
+        "fifo" => Kind::Fifo,
+        "lifo" => Kind::Lifo,
+        "random-request" => Kind::RandomOrder,
+        "random-worker" => Kind::Split(Choice::Random),
+        "shortest-queue" => Kind::Split(Choice::Shortest),
+        "two-choices" => Kind::Split(Choice::TwoChoices),
+        "oldest-first" => Kind::OldestFirst,
+        "oldest-first-preemptive" => Kind::PreemptiveOldestFirst,
+        "priority" => Kind::Priority { levels: call.key("levels")? },
+        "priority-preemptive" => Kind::PreemptivePriority { levels: call.key("levels")? },
+        "edf" => Kind::Deadline { allowed: call.times()? },
+        "edf-preemptive" => Kind::PreemptiveDeadline { allowed: call.times()? },
+        "proportional" => Kind::Proportional { weights: call.list()? },
+        "sharing" => Kind::Sharing { limit: call.optional("c")? },
+        "round-robin" => Kind::Limited(LimitedParameters::round_robin(call.time("slice")?)),
+        "limited" => Kind::Limited(LimitedParameters::without_age(call.key("c")?, call.time("slice")?)),
+        "orf" => Kind::Limited(LimitedParameters::oldest_first(call.key("c")?, call.time("slice")?)),
+        "fair" => Kind::Fair(FairParameters {
+            latency: call.time("latency")?,
+            min_granularity: call.time("granularity")?,
+            wakeup_granularity: call.optional::<Nanos>("wakeup")?.map(|time| time.0),
+            credit: call.optional::<Nanos>("credit")?.unwrap_or_default().0,
+        }),
+        _ => return Err(format!("{EXPECTED}; found '{text}'")),
+    };
+    call.end()?;
+    kind.check().map_err(|fault| format!("'{text}': {fault}"))?;
+    Ok(kind)
+}
+
+/// A name with arguments that have not been taken yet.
+struct Call<'a> {
+    text: &'a str,
+    name: &'a str,
+    left: Vec<&'a str>,
+}
+
+impl<'a> Call<'a> {
+    fn read(text: &'a str) -> Result<Self, String> {
+        let text = text.trim();
+        let Some((name, rest)) = text.split_once('(') else {
+            return Ok(Self { text, name: text, left: Vec::new() });
+        };
+        let arguments = rest.strip_suffix(')').ok_or_else(|| format!("'{text}': expected ')' at the end"))?;
+        Ok(Self { text, name: name.trim(), left: arguments.split(',').map(str::trim).collect() })
+    }
+
+    fn optional<T: FromStr>(&mut self, key: &str) -> Result<Option<T>, String> {
+        let value = |argument: &&'a str| argument.split_once('=').filter(|(name, _)| name.trim() == key);
+        let Some(at) = self.left.iter().position(|argument| value(argument).is_some()) else {
+            return Ok(None);
+        };
+        let (_, value) = self.left.remove(at).split_once('=').unwrap_or_default();
+        self.parse(value).map(Some)
+    }
+
+    fn key<T: FromStr>(&mut self, key: &str) -> Result<T, String> {
+        let text = self.text;
+        self.optional(key)?.ok_or_else(|| format!("'{text}': expected {key}=…"))
+    }
+
+    fn time(&mut self, key: &str) -> Result<u64, String> {
+        Ok(self.key::<Nanos>(key)?.0)
+    }
+
+    fn list<T: FromStr>(&mut self) -> Result<Vec<T>, String> {
+        let values = std::mem::take(&mut self.left);
+        if values.is_empty() {
+            return Err(format!("'{}': expected a value per class", self.text));
+        }
+        values.into_iter().map(|value| self.parse(value)).collect()
+    }
+
+    fn times(&mut self) -> Result<Vec<u64>, String> {
+        Ok(self.list::<Nanos>()?.into_iter().map(|time| time.0).collect())
+    }
+
+    fn parse<T: FromStr>(&self, value: &str) -> Result<T, String> {
+        let value = value.trim();
+        value
+            .parse()
+            .map_err(|_| format!("'{}': '{value}' is not what is expected there; {EXPECTED}", self.text))
+    }
+
+    fn end(self) -> Result<(), String> {
+        match self.left.first() {
+            Some(left) => Err(format!("'{}': nothing is known of '{left}'; {EXPECTED}", self.text)),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_arrive() {
+        assert_eq!(kind("fifo"), Ok(Kind::Fifo));
+        let orf = LimitedParameters::oldest_first(8, 50_000);
+        assert_eq!(kind(" orf(slice=50us, c = 8) "), Ok(Kind::Limited(orf)));
+        assert_eq!(kind("edf(1ms, 2ms)"), Ok(Kind::Deadline { allowed: vec![1_000_000, 2_000_000] }));
+        assert_eq!(kind("sharing"), Ok(Kind::Sharing { limit: None }));
+    }
+
+    #[test]
+    fn faults_are_named() {
+        for (text, part) in [
+            ("fife", "found 'fife'"),
+            ("orf(c=8)", "expected slice="),
+            ("orf(c=0, slice=1us)", "at least 1"),
+            ("orf(c=8, slice=-1us)", "'-1us'"),
+            ("fifo(c=8)", "'c=8'"),
+            ("round-robin(slice=1us", "expected ')'"),
+        ] {
+            let fault = kind(text).unwrap_err();
+            assert!(fault.contains(part), "{text}: {fault}");
+        }
+    }
+}

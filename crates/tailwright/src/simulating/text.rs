@@ -1,0 +1,82 @@
+//! Fields of a scenario that are text with a grammar of its own.
+
+use super::discipline::kind;
+use ::discipline::serve::Kind;
+use serde::{Deserialize, Deserializer, de::Error};
+use sim::engine::Quantity;
+use sim::source::{Arrival, Law};
+use units::{Nanos, Percentile};
+
+/// A value that is read from text.
+#[derive(Debug, Clone)]
+pub(super) struct Text<T>(pub(super) T);
+
+/// Reads itself; an error says what was expected.
+pub(super) trait Read: Sized {
+    fn read(text: &str) -> Result<Self, String>;
+}
+
+impl<'de, T: Read> Deserialize<'de> for Text<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        T::read(&text).map(Text).map_err(D::Error::custom)
+    }
+}
+
+impl Read for Kind {
+    fn read(text: &str) -> Result<Self, String> {
+        kind(text)
+    }
+}
+
+impl Read for Arrival {
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse::<Self>().map_err(|error| format!("arrivals '{text}', {error}"))
+    }
+}
+
+impl Read for Law {
+    fn read(text: &str) -> Result<Self, String> {
+        text.parse::<Self>().map_err(|error| format!("law '{text}', {error}"))
+    }
+}
+
+/// What a request needs at a step.
+#[derive(Debug, Clone)]
+pub(super) enum Service {
+    Draw(Law),
+    Skip,
+}
+
+impl Read for Service {
+    fn read(text: &str) -> Result<Self, String> {
+        if text.trim() == "skip" { Ok(Self::Skip) } else { Law::read(text).map(Self::Draw) }
+    }
+}
+
+/// How far a clock is ahead, nanoseconds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Skew(pub(super) i64);
+
+impl Read for Skew {
+    fn read(text: &str) -> Result<Self, String> {
+        let (sign, size) = match text.trim().strip_prefix('-') {
+            Some(size) => (-1, size),
+            None => (1, text),
+        };
+        let size = size.parse::<Nanos>().map_err(|error| error.to_string())?;
+        let size = i64::try_from(size.0).map_err(|_| format!("'{text}' is too long for a skew"))?;
+        Ok(Self(sign * size))
+    }
+}
+
+impl Read for Quantity {
+    fn read(text: &str) -> Result<Self, String> {
+        let percent = text.trim().strip_prefix('p').and_then(|number| number.parse().ok());
+        match (text.trim(), percent.and_then(Percentile::new)) {
+            ("mean", _) => Ok(Self::Mean),
+            (_, Some(percentile)) => Ok(Self::Percentile(percentile)),
+            _ => Err(format!("expected mean or a percentile such as p99, found '{text}'")),
+        }
+    }
+}
