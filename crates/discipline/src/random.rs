@@ -1,6 +1,6 @@
 //! Repeatable choices for disciplines that draw lots.
 
-/// Steele, Lea and Flood's SplitMix: one addition and two multiplications a number. Good enough to choose a queue
+/// SplitMix64 of Steele, Lea and Flood: one addition and two multiplications a number. Good enough to choose a queue
 /// or an item; not for statistics in many dimensions.
 #[derive(Debug, Clone)]
 pub(crate) struct SplitMix(u64);

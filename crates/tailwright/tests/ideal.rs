@@ -69,7 +69,10 @@ fn overload_and_bad_input_are_said() {
         assert!(outcome.stderr.contains(part), "'{part}' is not in: {}", outcome.stderr);
     };
     let poisson = ["--arrivals", "poisson(500/s)", "--service"];
-    with(&[&poisson[..], &["exp(3ms)"]].concat(), "unstable: grows without bound; the requests bring 150.0 %");
+    with(
+        &[&poisson[..], &["exp(3ms)"]].concat(),
+        "unstable: grows without bound; the requests bring 150.0 %",
+    );
     with(&[&poisson[..], &["pareto(min=1ms, shape=0.9)"]].concat(), "unstable");
     with(&[&poisson[..], &["exp(-1ms)"]].concat(), "column 5");
     with(&[&poisson[..], &["1ms", "--workers", "0"]].concat(), "--workers");

@@ -35,9 +35,7 @@ fn a_queue_is_as_the_closed_form_says() {
     assert_eq!(found["verdict"], "done");
     assert_eq!(found["requests"].as_u64(), Some(800_000));
     // Response times of M/M/1 are exponential with rate 200/s.
-    for (name, exact) in
-        [("mean_s", 0.005), ("p50_s", 0.005 * 2f64.ln()), ("p99_s", 0.005 * 100f64.ln())]
-    {
+    for (name, exact) in [("mean_s", 0.005), ("p50_s", 0.005 * 2f64.ln()), ("p99_s", 0.005 * 100f64.ln())] {
         let value = found[name].as_f64().expect(name);
         let half = found["ci"][name][1].as_f64().expect("upper end") - value;
         // Twice the 95 % interval, plus the error of the histogram.

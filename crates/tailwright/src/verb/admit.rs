@@ -18,8 +18,9 @@ Examples:
       --max-servers 2 --groups teams.csv
   tailwright admit --slos slos.csv --traces traces/ --link-only --network 1Gbps --model silo++
 
-Workloads arrive in the order of the input and go to the first server where everybody, they included, keeps their
-SLO. A group arrives as a whole and is accepted or refused as a whole. Without --max-servers there is one server.
+Workloads arrive in the order of the input and go to the first server where everybody, they
+included, keeps their SLO. A group arrives as a whole and is accepted or refused as a whole.
+Without --max-servers there is one server.
 
 Events, one per line:
   arrive mail

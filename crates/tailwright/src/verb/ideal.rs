@@ -19,13 +19,15 @@ const HELP: &str = "\
 Examples:
   tailwright ideal --trace web.csv.gz --service 50us --workers 4 --discipline fifo --json
   tailwright ideal --trace web.csv.gz --service \"exp(2ms)\" --load 0.8 --discipline fifo,lifo
-  tailwright ideal --arrivals \"poisson(800/s)\" --service \"lognormal(mean=1ms, c2=4)\" --report ideal.html
+  tailwright ideal --arrivals \"poisson(800/s)\" --service \"lognormal(mean=1ms, c2=4)\"
 
-Nothing but arrivals, service and the order of service: whatever a real server takes beyond these latencies is due
-to something else. Disciplines: fifo, lifo, random-request (any of those that wait), random-worker (a queue per
-worker). For more disciplines and several stations there is `tailwright simulate`.
+Nothing but arrivals, service and the order of service: whatever a real server takes beyond these
+latencies is due to something else. Disciplines: fifo, lifo, random-request (any of those that
+wait), random-worker (a queue per worker). For more disciplines and several stations there is
+`tailwright simulate`.
 
-events_per_s in JSON is the speed of the simulation; everything else is the same for the same input and seed.
+events_per_s in JSON is the speed of the simulation; everything else is the same for the same
+input and seed.
 
 Exit codes: 0 done; 2 bad input, or a load that no discipline can serve.";
 

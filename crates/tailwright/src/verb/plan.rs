@@ -39,8 +39,8 @@ In the JSON, rate is a fraction of the stage's capacity and burst is in seconds 
 rate_per_s and burst_work are the same in bytes (network) and seconds of device time (storage).
 The JSON is also the policy file that other verbs take.
 
-What was read of a trace is kept in $XDG_CACHE_HOME/tailwright/footprints (~/.cache/tailwright/footprints), by
-content; the folder can be removed at any time.
+What was read of a trace is kept in $XDG_CACHE_HOME/tailwright/footprints
+(~/.cache/tailwright/footprints), by content; the folder can be removed at any time.
 
 Exit codes: 0 all workloads are admitted; 1 some are not; 2 bad input.";
 

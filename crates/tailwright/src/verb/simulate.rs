@@ -29,8 +29,8 @@ A scenario, one queue:
   arrivals = \"poisson(800/s)\"
   service = { queue = \"exp(1ms)\" }
 
-docs/simulate.md describes every field. Same scenario and seed, same output; only events_per_s, the speed of the
-simulation, differs.
+docs/simulate.md describes every field. Same scenario and seed, same output; only events_per_s,
+the speed of the simulation, differs.
 
 Exit codes: 0 done; 1 unstable, or less precise than the scenario asks for; 2 bad input.";
 
