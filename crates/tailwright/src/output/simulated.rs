@@ -249,6 +249,10 @@ pub(crate) fn plain(value: Option<f64>, unit: &str) -> String {
 fn interval(figure: Figure) -> String {
     match figure {
         None => "-".to_owned(),
+        // Equal values differ by the rounding of their mean.
+        Some(estimate) if estimate.half_width <= 1e-12 * estimate.value.abs() => {
+            format!("{} ± 0s", time(estimate.value))
+        }
         Some(estimate) if estimate.half_width.is_finite() => {
             format!("{} ± {}", time(estimate.value), time(estimate.half_width))
         }
