@@ -11,7 +11,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use sim::ideal::{Order, Station};
 use sim::source::{Arrival, Demand, Law, Source, scale};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 use units::Nanos;
 
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &IdealArgs) -> Result<Answer, Failure> {
 
 type Stream = (String, Vec<Demand>, f64);
 
-fn measured(args: &IdealArgs, path: &PathBuf) -> Result<Stream, Failure> {
+fn measured(args: &IdealArgs, path: &Path) -> Result<Stream, Failure> {
     let instants = arrivals_of(path).map_err(|(message, hint)| Failure::bad_input(message).hint(hint))?;
     let (sampler, mut random) = (args.service.sampler(), StdRng::seed_from_u64(args.seed));
     let demand = |arrival: Nanos| Demand { arrival, service: sampler.draw(&mut random) };
