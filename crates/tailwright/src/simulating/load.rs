@@ -47,6 +47,10 @@ struct Recorded {
     factor: f64,
 }
 
+const WORKERS_MAX: u32 = 100_000;
+const CLASSES_MAX: u32 = 1000;
+const CLIENTS_MAX: u32 = 1_000_000;
+
 type Result<T> = std::result::Result<T, String>;
 
 impl Case {
@@ -106,8 +110,8 @@ impl Case {
     /// All arrivals by one factor, so that the busiest station is utilised to this degree.
     fn scale(&mut self, load: f64) -> Result<()> {
         let present = self.busiest().1;
-        if !(load > 0.0 && load.is_finite()) {
-            return Err(format!("expected a load above 0, such as 0.8, found {load}"));
+        if !(load > 0.0 && load <= 100.0) {
+            return Err(format!("expected a load above 0 and at most 100, such as 0.8, found {load}"));
         }
         if !(present > 0.0 && present.is_finite()) {
             return Err("a load needs open arrivals and service of positive, finite mean".into());
@@ -117,6 +121,7 @@ impl Case {
             match &mut source.arrivals {
                 Coming::Random(arrival) => {
                     *arrival = arrival.scaled(factor).map_err(|error| error.to_string())?;
+                    arrival.instants(0).map_err(|error| error.to_string())?;
                 }
                 Coming::Recorded(recorded) => recorded.factor *= factor,
                 Coming::Closed { .. } => return Err("a load cannot be set where clients wait".into()),
@@ -142,6 +147,7 @@ fn network(scenario: &Scenario) -> Result<Network> {
             ..Station::new(&spec.name, spec.workers, spec.discipline.0.clone())
         })
         .collect();
+    stations.iter().try_for_each(affordable)?;
     unique(scenario.stations.iter().map(|spec| spec.name.as_str()), "stations")?;
     let mut network = Network::chain(stations);
     if !scenario.steps.is_empty() {
@@ -149,11 +155,25 @@ fn network(scenario: &Scenario) -> Result<Network> {
         network.steps = scenario.steps.iter().map(|spec| step(spec, scenario)).collect::<Result<_>>()?;
     }
     let highest = scenario.entries.iter().map(|entry| entry.class).max().unwrap_or(0);
-    if highest >= 1000 {
-        return Err(format!("class {highest}: classes count from 0 and are below 1000"));
+    if highest >= CLASSES_MAX {
+        return Err(format!("class {highest}: classes count from 0 and are below {CLASSES_MAX}"));
     }
     network.classes = highest + 1;
     Ok(network)
+}
+
+/// Workers and levels have memory of their own.
+fn affordable(station: &Station) -> Result<()> {
+    let name = &station.name;
+    if station.workers > WORKERS_MAX {
+        return Err(format!("station '{name}': expected at most {WORKERS_MAX} workers"));
+    }
+    match station.discipline.classes() {
+        Some(classes) if classes > CLASSES_MAX as usize => {
+            Err(format!("station '{name}': expected at most {CLASSES_MAX} classes, found {classes}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn unique<'a>(names: impl Iterator<Item = &'a str>, what: &str) -> Result<()> {
@@ -261,10 +281,10 @@ impl Coming {
         match (&entry.arrivals, &entry.trace, entry.clients, &entry.think) {
             (Some(arrival), None, None, None) => Ok(Self::Random(arrival.0.clone())),
             (None, Some(path), None, None) => Recorded::read(path).map(Self::Recorded),
-            (None, None, Some(clients), Some(think)) if clients > 0 => {
+            (None, None, Some(clients), Some(think)) if (1..=CLIENTS_MAX).contains(&clients) => {
                 Ok(Self::Closed { clients, think: think.0.clone() })
             }
-            (None, None, Some(0), _) => Err("clients: expected at least 1".into()),
+            (None, None, Some(_), Some(_)) => Err(format!("clients: expected 1 to {CLIENTS_MAX}")),
             _ => Err("expected one of: arrivals; trace; clients and think".into()),
         }
     }
