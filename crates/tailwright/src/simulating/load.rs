@@ -121,7 +121,7 @@ impl Case {
             match &mut source.arrivals {
                 Coming::Random(arrival) => {
                     *arrival = arrival.scaled(factor).map_err(|error| error.to_string())?;
-                    arrival.instants(0).map_err(|error| error.to_string())?;
+                    arrival.instants(0).map(drop).map_err(|error| error.to_string())?;
                 }
                 Coming::Recorded(recorded) => recorded.factor *= factor,
                 Coming::Closed { .. } => return Err("a load cannot be set where clients wait".into()),
