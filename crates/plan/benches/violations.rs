@@ -14,6 +14,9 @@
 //! largest excess of each model; `-- --again` judges excesses of the probabilistic bound by more alignments.
 //! `-- link` and `-- server` do one of the two.
 
+// The name that the shared support knows the crate by.
+extern crate predict as tailwright_predict;
+
 mod support;
 
 use model::PerStage;

@@ -1,5 +1,8 @@
 //! The desk with every model on real traffic: 75 s each of some of the published traces on a link.
 
+// The name that the shared support knows the crate by.
+extern crate predict as tailwright_predict;
+
 #[path = "../benches/support/mod.rs"]
 mod support;
 

@@ -15,6 +15,9 @@
 //! `cargo bench -p tailwright-plan --bench admission` takes some seconds, `-- --full` the whole; `-- link`,
 //! `-- storage`, `-- speed` run a part; `-- --seed N`, `-- --orders N`, `-- --replays N` orders for replay, which takes longest.
 
+// The name that the shared support knows the crate by.
+extern crate predict as tailwright_predict;
+
 mod offices;
 mod outcome;
 mod speed;

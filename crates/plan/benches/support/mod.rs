@@ -2,38 +2,18 @@
 #![allow(dead_code, reason = "each experiment uses a part")]
 
 use model::{Job, PerStage, Stage};
-use predict::{Member, Model, Path, Prediction, Traffic, TrafficBuilder, Undefined};
+use predict::{Member, Model, Prediction, Traffic, Undefined};
 use units::{Nanos, Percentile};
-use workload::device::{NetworkModel, StorageProfile};
 
-/// What the requests pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Through {
-    /// One client-server link of 125 MB/s in each direction.
-    Link,
-    /// That link into the server, the published SSD, and the link out of it.
-    Server,
-}
+#[path = "../../../predict/tests/support/mod.rs"]
+mod published;
+
+pub(crate) use published::Through;
 
 /// The 41 published traces in their order; `None`, loudly, where they are absent.
 pub(crate) fn traces(through: Through) -> Option<Vec<Traffic>> {
-    let folder = testkit::shared("traces")?;
-    let text = |name: &str| std::fs::read_to_string(folder.join(name)).expect("part of the set");
-    let profile = StorageProfile::from_json(&text("ssd-profile.json")).expect("part of the set");
-    let path = Path {
-        network: NetworkModel::default(),
-        bandwidth: "125MB/s".parse().expect("a rate"),
-        storage: (through == Through::Server).then_some(&profile),
-        safety_margin: 1.0,
-    };
-    let read = |line: &str| {
-        let file = folder.join(line.split(',').nth(2).expect("a file name"));
-        let mut builder = TrafficBuilder::new(&path);
-        let requests = trace::open(&file, &trace::OpenOptions::default()).expect("part of the set");
-        requests.for_each(|request| builder.push(&request.expect("well formed")));
-        builder.finish().expect("requests in order")
-    };
-    Some(text("slos.csv").lines().skip(1).map(read).collect())
+    let all = published::published(through)?;
+    Some(all.into_iter().map(|real| real.traffic).collect())
 }
 
 /// The same jobs on stages that are `factor` times slower.
