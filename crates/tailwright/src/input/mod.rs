@@ -16,7 +16,7 @@ pub(crate) use scene::{Scene, SceneArgs, Tenant};
 
 use crate::failure::Failure;
 use clap::Args;
-use model::{Cluster, ServerClass};
+use model::{Cluster, Op, ServerClass};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use trace::{Format, OpenOptions};
@@ -196,6 +196,11 @@ fn profile(class: &ServerClass) -> Result<StorageProfile, Failure> {
         Failure::bad_input(format_args!("{}: {error}", path.display()))
             .hint("`tailwright profile` measures a device and writes its profile")
     })
+}
+
+/// Latency of a request on the idle storage stack, seconds: that of the slower operation.
+pub(crate) fn base_latency(profile: &StorageProfile) -> f64 {
+    [Op::Read, Op::Write].map(|op| profile.base_latency(op).0).into_iter().fold(0.0, f64::max)
 }
 
 /// Queueing bounds hold for every request; the idle device's latency is known at one percentile only.

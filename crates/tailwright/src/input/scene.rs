@@ -1,10 +1,10 @@
 //! One kind of server with the traffic of every workload, for predictions.
 
 use super::parallel::in_parallel;
-use super::{InputArgs, Lacking, groups, profile, warn_of_percentile};
+use super::{InputArgs, Lacking, base_latency, groups, profile, warn_of_percentile};
 use crate::failure::Failure;
 use clap::Args;
-use model::{Op, WorkloadSpec};
+use model::WorkloadSpec;
 use predict::{Path, Traffic, TrafficBuilder};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -143,7 +143,6 @@ fn read(spec: &WorkloadSpec, path: &Path, options: &OpenOptions) -> Result<(Traf
 impl Scene {
     /// Latency of a request on the idle storage stack, seconds; added to every prediction.
     pub(crate) fn base_latency(&self) -> f64 {
-        let base = |profile: &StorageProfile| [Op::Read, Op::Write].map(|op| profile.base_latency(op).0);
-        self.profile.as_ref().map_or(0.0, |profile| base(profile).into_iter().fold(0.0, f64::max))
+        self.profile.as_ref().map_or(0.0, base_latency)
     }
 }

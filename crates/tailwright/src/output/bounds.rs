@@ -2,7 +2,7 @@
 
 use crate::input::{Scene, Tenant};
 use crate::output::json::pretty;
-use crate::output::{percent, time, words};
+use crate::output::{time, words};
 use crate::predicting::{Bound, ModelName};
 use crate::terminal::{Align, Table};
 use model::Stage;
@@ -43,8 +43,7 @@ impl View<'_> {
         };
         let stages =
             Stage::ALL.into_iter().filter(|stage| *stage != Stage::Storage || self.scene.profile.is_some());
-        let loads: Vec<String> = stages.map(|stage| format!("{stage} {}", percent(sum(stage)))).collect();
-        loads.join(", ")
+        words::by_stage(stages.map(|stage| (stage, sum(stage))))
     }
 
     /// Who shares what, and how busy it is.

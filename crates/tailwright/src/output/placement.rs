@@ -3,7 +3,7 @@
 use crate::input::Scene;
 use crate::output::json::pretty;
 use crate::output::{percent, time, words};
-use crate::predicting::{Forecast, Home, Placed, policy, server_name};
+use crate::predicting::{Forecast, Home, Placed, by_priority, policy, server_name};
 use crate::terminal::{Align, Table};
 use model::{PerStage, Policy};
 use serde::Serialize;
@@ -76,11 +76,6 @@ fn table(scene: &Scene, placed: &Placed) -> String {
         ("bursts together", Align::Right),
         ("worst case", Align::Right),
     ]);
-    let by_priority = |forecasts: &[Forecast]| {
-        let mut sorted = forecasts.to_vec();
-        sorted.sort_by_key(|f| (f.bound.priority, f.bound.tenant));
-        sorted
-    };
     for forecast in placed.servers.iter().flat_map(|forecasts| by_priority(forecasts)) {
         table.row(row(scene, &forecast));
     }
@@ -119,8 +114,7 @@ fn row(scene: &Scene, forecast: &Forecast) -> Vec<String> {
 fn load(scene: &Scene, forecasts: &[Forecast]) -> String {
     let of = |f: &Forecast, stage| scene.tenants[f.bound.tenant].traffic.utilisation()[stage];
     let sums = PerStage::from_fn(|stage| forecasts.iter().map(|f| of(f, stage)).sum::<f64>());
-    let all: Vec<String> = sums.iter().map(|(stage, load)| format!("{stage} {}", percent(*load))).collect();
-    all.join(", ")
+    words::by_stage(sums.iter().map(|(stage, load)| (stage, *load)))
 }
 
 #[derive(Serialize)]

@@ -74,11 +74,7 @@ fn row(planned: &Planned, index: usize, place: &Place) -> Vec<String> {
 fn load(planned: &Planned, number: usize) -> String {
     let server = &planned.placement.servers[number];
     let (mean, reserved) = (planned.mean_load(server), server.reserved_rate());
-    let of = |values: &PerStage<f64>| {
-        let all: Vec<String> =
-            values.iter().map(|(stage, value)| format!("{stage} {}", percent(*value))).collect();
-        all.join(", ")
-    };
+    let of = |values: &PerStage<f64>| words::by_stage(values.iter().map(|(stage, value)| (stage, *value)));
     format!(
         "{}; mean load {}; reserved {}",
         words::count(server.members.len(), "workload"),

@@ -2,6 +2,7 @@
 
 use crate::output::{percent, time};
 use crate::planning::Planned;
+use model::Stage;
 use plan::{Blocked, Change, Refusal};
 
 /// The answer in one sentence.
@@ -88,6 +89,13 @@ pub(crate) fn change(planned: &Planned, refusal: &Refusal, change: &Change) -> S
     }
 }
 
+/// Fractions by stage: `network-in 4.81%, storage 7.97%`.
+pub(crate) fn by_stage(fractions: impl Iterator<Item = (Stage, f64)>) -> String {
+    let all: Vec<String> =
+        fractions.map(|(stage, fraction)| format!("{stage} {}", percent(fraction))).collect();
+    all.join(", ")
+}
+
 /// `1 server`, `2 servers`.
 pub(crate) fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
@@ -98,7 +106,7 @@ mod tests {
     use super::*;
     use crate::planning::Recipe;
     use calculus::{ArrivalCurve, Vertex};
-    use model::{PerStage, Slo, Stage};
+    use model::{PerStage, Slo};
     use plan::{Class, Instance, LowerBound, Method, OnClass, Workload};
 
     /// Two workloads, each of which needs a server of its own, and one server.

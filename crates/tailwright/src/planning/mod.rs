@@ -5,13 +5,13 @@ mod policy;
 mod recipe;
 
 pub(crate) use explain::{Explanation, Neighbour, StageStep, explain};
-pub(crate) use policy::{policy_of, read as read_policy};
+pub(crate) use policy::{policy_of, read as read_policy, stage_limit};
 pub(crate) use recipe::{MethodArgs, Recipe, recipe_of_policy};
 
 use crate::failure::Failure;
-use crate::input::{Footprints, Problem};
+use crate::input::{Footprints, Problem, base_latency};
 use crate::terminal;
-use model::{Op, PerStage, Policy};
+use model::{PerStage, Policy};
 use plan::{
     Change, Class, Effort, Fleet, Guarantee, Instance, LowerBound, Normalisation, OnClass, Order, Placement,
     Server, Workload,
@@ -89,10 +89,7 @@ pub(crate) fn instance(
     let classes = problem.cluster.servers.iter().zip(&problem.profiles).map(|(server, profile)| Class {
         name: server.class.clone(),
         count: server.count,
-        base_latency: [Op::Read, Op::Write]
-            .map(|op| profile.base_latency(op).0)
-            .into_iter()
-            .fold(0.0, f64::max),
+        base_latency: base_latency(profile),
     });
     let describe = |workload: usize| {
         let on = |class: usize| {

@@ -4,11 +4,10 @@ use super::{Place, Planned};
 use crate::failure::Failure;
 use crate::input::Problem;
 use crate::output::words;
-use model::{
-    POLICY_FORMAT, PerStage, Policy, PolicyServer, PolicyWorkload, RateLimit, ServerClass, Stage, StageLimit,
-};
+use model::{POLICY_FORMAT, PerStage, Policy, PolicyServer, PolicyWorkload, RateLimit, Stage, StageLimit};
 use plan::{Instance, Server};
 use std::collections::{BTreeMap, BTreeSet};
+use units::ByteRate;
 
 /// Names of servers by their number in a fleet.
 #[derive(Debug, Default)]
@@ -72,8 +71,10 @@ pub(crate) fn policy_of(problem: &Problem, planned: &Planned) -> Policy {
 fn workload(problem: &Problem, planned: &Planned, index: usize, place: Option<&Place>) -> PolicyWorkload {
     let workload = &planned.instance.workloads[index];
     let server = place.map(|place| &planned.placement.servers[place.server]);
-    let limits =
-        server.map(|server| stage_limits(&problem.cluster.servers[server.class], server.limits_of(index)));
+    let limits = |server: &Server| -> Vec<StageLimit> {
+        let network = problem.cluster.servers[server.class].network;
+        server.limits_of(index).iter().map(|(stage, limit)| stage_limit(stage, *limit, network)).collect()
+    };
     let refusal = planned.placement.refused.iter().position(|refusal| refusal.workload == index);
     PolicyWorkload {
         name: workload.name.clone(),
@@ -86,25 +87,19 @@ fn workload(problem: &Problem, planned: &Planned, index: usize, place: Option<&P
         slo_percentile: workload.slo.percentile.percent(),
         slo_s: workload.slo.latency.0,
         bound_s: place.map(|place| place.guarantee.total),
-        limits: limits.unwrap_or_default(),
+        limits: server.map(limits).unwrap_or_default(),
         refusal: refusal.map(|number| words::refusal(planned, number)),
     }
 }
 
-/// Limits with their absolute values on a class of server.
-fn stage_limits(class: &ServerClass, limits: &PerStage<RateLimit>) -> Vec<StageLimit> {
-    let capacity = |stage| match stage {
+/// A limit with its absolute values, on a server with links of this bandwidth.
+pub(crate) fn stage_limit(stage: Stage, limit: RateLimit, network: ByteRate) -> StageLimit {
+    let capacity = match stage {
         // Device time itself is the unit.
         Stage::Storage => 1.0,
-        Stage::NetworkIn | Stage::NetworkOut => class.network.bytes_per_sec(),
+        Stage::NetworkIn | Stage::NetworkOut => network.bytes_per_sec(),
     };
-    let limit = |(stage, limit): (Stage, &RateLimit)| StageLimit {
-        stage,
-        limit: *limit,
-        rate_per_s: limit.rate * capacity(stage),
-        burst_work: limit.burst * capacity(stage),
-    };
-    limits.iter().map(limit).collect()
+    StageLimit { stage, limit, rate_per_s: limit.rate * capacity, burst_work: limit.burst * capacity }
 }
 
 /// A server of a policy with those of its workloads that are still there.

@@ -161,7 +161,7 @@ impl ProcedureName {
     /// Hands the procedure for links of this bandwidth to the visitor.
     pub(crate) fn run<V: ProcedureVisitor>(self, bandwidth: ByteRate, visitor: V) -> V::Output {
         let (packet, buffer) = (PACKET / bandwidth.bytes_per_sec(), BUFFER / bandwidth.bytes_per_sec());
-        // Checked when the scene was read for links.
+        // The verb has checked that it can be counted.
         let demand = |tenant: &Tenant| Demand::of(&tenant.traffic).expect("countable traffic");
         let qjump = |levels| QJump { packet, levels };
         match self {

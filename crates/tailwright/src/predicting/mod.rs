@@ -10,7 +10,7 @@ mod policy;
 pub(crate) use admission::{Admission, Decision, Outcome, admit};
 pub(crate) use by_name::{ModelName, ProcedureName};
 pub(crate) use explain::{Derivation, derive};
-pub(crate) use placement::{Forecast, Placed, place};
+pub(crate) use placement::{Forecast, Placed, by_priority, place};
 pub(crate) use policy::{Home, policy, server_name};
 
 use crate::input::Scene;

@@ -72,6 +72,13 @@ fn forecast(scene: &Scene, model: ModelName, packing: Packing, start: Instant) -
     Placed { model, packing, servers, elapsed }
 }
 
+/// The forecasts of a server, whoever is served first before the others.
+pub(crate) fn by_priority(forecasts: &[Forecast]) -> Vec<Forecast> {
+    let mut sorted = forecasts.to_vec();
+    sorted.sort_by_key(|forecast| (forecast.bound.priority, forecast.bound.tenant));
+    sorted
+}
+
 impl Placed {
     /// Whether everybody who has a place keeps the SLO there.
     pub(crate) fn is_kept(&self, scene: &Scene) -> bool {
@@ -105,7 +112,10 @@ impl ProcedureVisitor for Everybody<'_> {
 
 fn forecasts(scene: &Scene, members: &[usize], model: ModelName) -> Vec<Forecast> {
     let chosen = bounds(scene, members, &[model], None);
-    let worst = bounds(scene, members, &[ModelName::WorstCase], None);
+    let worst = match model {
+        ModelName::WorstCase => chosen.clone(),
+        _ => bounds(scene, members, &[ModelName::WorstCase], None),
+    };
     let together = super::correlated(scene, members);
     let forecast = |((bound, worst_case), together): ((Bound, Bound), Option<Correlated>)| Forecast {
         bound,

@@ -1,8 +1,9 @@
 //! Placed workloads as a [`Policy`].
 
 use crate::input::Scene;
+use crate::planning::stage_limit;
 use ::plan::admission::Priority;
-use model::{POLICY_FORMAT, Policy, PolicyServer, PolicyWorkload, RateLimit, Stage, StageLimit};
+use model::{POLICY_FORMAT, Policy, PolicyServer, PolicyWorkload, Stage, StageLimit};
 use predict::{Model, WorstCase};
 
 /// Where a tenant goes and what it is promised.
@@ -64,17 +65,8 @@ const LIMITER_TOLERANCE: f64 = 0.05;
 /// Several simultaneous limits per stage, which delay nothing of the trace (thesis §3.2.1).
 fn limits(scene: &Scene, tenant: usize) -> Vec<StageLimit> {
     let sketch = WorstCase::default().sketch(&scene.tenants[tenant].traffic);
-    let capacity = |stage| match stage {
-        Stage::Storage => 1.0,
-        Stage::NetworkIn | Stage::NetworkOut => scene.network.bytes_per_sec(),
-    };
     let of = |stage: Stage| ::plan::limiters(sketch.curve(stage), LIMITER_TOLERANCE);
-    let limit = |stage: Stage, limit: RateLimit| StageLimit {
-        stage,
-        limit,
-        rate_per_s: limit.rate * capacity(stage),
-        burst_work: limit.burst * capacity(stage),
-    };
     let stages = Stage::ALL.into_iter().filter(|stage| *stage != Stage::Storage || scene.profile.is_some());
-    stages.flat_map(|stage| of(stage).into_iter().map(move |l| limit(stage, l))).collect()
+    let limits = |stage| of(stage).into_iter().map(move |limit| stage_limit(stage, limit, scene.network));
+    stages.flat_map(limits).collect()
 }

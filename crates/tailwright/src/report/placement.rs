@@ -3,7 +3,7 @@
 use crate::input::Scene;
 use crate::output::placement::{answer, risks};
 use crate::output::{bounds, time};
-use crate::predicting::{Forecast, Placed, server_name};
+use crate::predicting::{Forecast, Placed, by_priority, server_name};
 use plot::{Axis, Block, Cell, Column, Dots, Page, Status, Table, Unit};
 
 /// The page.
@@ -37,12 +37,6 @@ pub(crate) fn html(scene: &Scene, placed: &Placed) -> String {
         scene.safety_margin
     );
     page.footer(footer).to_html()
-}
-
-fn by_priority(forecasts: &[Forecast]) -> Vec<Forecast> {
-    let mut sorted = forecasts.to_vec();
-    sorted.sort_by_key(|forecast| (forecast.bound.priority, forecast.bound.tenant));
-    sorted
 }
 
 fn dots(scene: &Scene, placed: &Placed, forecasts: &[Forecast]) -> Dots {
