@@ -72,6 +72,18 @@ fn who_leaves_makes_room() {
 }
 
 #[test]
+fn who_is_there_is_not_refused_by_asking_again() {
+    let cluster = Cluster::new(2, 1);
+    cluster.folder.write("events.txt", "arrive w0\narrive w0 w1\n");
+    let (code, answer) = admit(&cluster, &["--events", "events.txt", "-o", "policy.json"]);
+    assert_eq!((code, names(&answer["admitted"]), names(&answer["refused"])), (1, vec!["w0"], vec!["w1"]));
+    assert!(answer["decisions"][1]["reason"].as_str().is_some_and(|why| why.contains("w0")), "{answer}");
+    let policy: Value = serde_json::from_str(&cluster.folder.read("policy.json")).expect("JSON");
+    let admitted = |w: usize| policy["workloads"][w]["admitted"].as_bool().expect("a bool");
+    assert!(admitted(0) && !admitted(1), "{policy}");
+}
+
+#[test]
 fn a_group_is_accepted_or_refused_as_a_whole() {
     let cluster = busy();
     cluster

@@ -48,7 +48,11 @@ impl Admission {
                 _ => None,
             })
         };
-        (0..scene.tenants.len()).filter_map(|tenant| Some((tenant, last(tenant)??))).collect()
+        // Who is there and asked again is refused only the second place.
+        let is_there =
+            |tenant: usize| self.guarantees.iter().any(|g| g.name == scene.tenants[tenant].spec.name);
+        let absent = (0..scene.tenants.len()).filter(|tenant| !is_there(*tenant));
+        absent.filter_map(|tenant| Some((tenant, last(tenant)??))).collect()
     }
 }
 
