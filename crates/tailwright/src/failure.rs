@@ -67,3 +67,9 @@ impl Failure {
         })
     }
 }
+
+impl From<scenario::Fault> for Failure {
+    fn from(fault: scenario::Fault) -> Self {
+        Self::bad_input(fault.message).hint(fault.hint)
+    }
+}

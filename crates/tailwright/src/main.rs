@@ -8,7 +8,6 @@ mod output;
 mod planning;
 mod predicting;
 mod report;
-mod simulating;
 mod terminal;
 mod verb;
 
@@ -36,6 +35,7 @@ enum Verb {
     Explain(verb::explain::ExplainArgs),
     Ideal(verb::ideal::IdealArgs),
     Simulate(verb::simulate::SimulateArgs),
+    Reproduce(verb::reproduce::ReproduceArgs),
     Demo(verb::demo::DemoArgs),
     Profile(verb::profile::ProfileArgs),
     /// Look at, convert, cut, merge and generate request traces
@@ -50,6 +50,7 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
         Verb::Explain(args) => verb::explain::run(&args),
         Verb::Ideal(args) => verb::ideal::run(&args),
         Verb::Simulate(args) => verb::simulate::run(&args),
+        Verb::Reproduce(args) => verb::reproduce::run(&args),
         Verb::Demo(args) => verb::demo::run(&args),
         Verb::Profile(args) => verb::profile::run(&args),
         Verb::Trace(args) => verb::trace::run(&args),

@@ -107,6 +107,17 @@ impl Report {
         Estimate::of(&values, self.confidence)
     }
 
+    /// How much larger a figure is here than in `base`, relative to that: −0.5 is half of it. Replications are paired:
+    /// where both have the same seeds and the same requests, chance that both share cancels out.
+    pub fn change(&self, base: &Self, figure: impl Fn(&Measures) -> Option<f64>) -> Option<Estimate> {
+        let pairs = self.runs.iter().zip(&base.runs);
+        let values = pairs.filter_map(|(run, base)| {
+            let (value, base) = (figure(run)?, figure(base)?);
+            (base != 0.0).then(|| value / base - 1.0)
+        });
+        Estimate::of(&values.collect::<Vec<_>>(), self.confidence)
+    }
+
     /// Mean response time end to end, nanoseconds.
     pub fn mean(&self) -> Option<Estimate> {
         self.estimate(|run| quantity(run, Quantity::Mean))

@@ -8,8 +8,10 @@ pub(crate) mod ideal;
 pub(crate) mod json;
 pub(crate) mod placement;
 pub(crate) mod predicted;
+pub(crate) mod reproduced;
 pub(crate) mod simulated;
 pub(crate) mod table;
+pub(crate) mod varied;
 pub(crate) mod words;
 
 use units::Seconds;

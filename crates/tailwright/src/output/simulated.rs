@@ -1,12 +1,14 @@
 //! What a simulation found: figures with intervals, as JSON with fixed field names and as a table.
 
+use crate::failure::Failure;
 use crate::output::json::pretty;
 use crate::output::time;
-use crate::simulating::Case;
 use crate::terminal::{Align, Table};
+use scenario::{Case, Run, Variant};
 use serde::{Serialize, Serializer};
 use sim::engine::{Estimate, Histogram, Measures, Report, SLOWDOWN_UNIT, Verdict};
 use std::collections::BTreeMap;
+use std::time::Instant;
 use units::Percentile;
 
 /// The percentiles that are printed, with their headings.
@@ -74,6 +76,28 @@ impl Figures {
 /// A figure without an interval.
 pub(crate) fn exact(value: f64) -> Figure {
     Some(Estimate { value, half_width: f64::INFINITY })
+}
+
+/// A variant that was run, and for how long.
+pub(crate) struct Played {
+    pub(crate) run: Run,
+    /// Seconds by the clock.
+    elapsed: f64,
+}
+
+impl Played {
+    /// Runs a variant.
+    pub(crate) fn of(variant: &Variant, seed: u64) -> Result<Self, Failure> {
+        let begun = Instant::now();
+        let run = variant.run(seed)?;
+        Ok(Self { run, elapsed: begun.elapsed().as_secs_f64() })
+    }
+
+    /// For output.
+    pub(crate) fn view(&self, seed: u64) -> View<'_> {
+        let Run { case, report, .. } = &self.run;
+        View { case, report, seed, elapsed: self.elapsed, overloaded: self.run.overloaded() }
+    }
 }
 
 /// An experiment with what it was.
@@ -164,8 +188,9 @@ fn at(histogram: &Histogram, percent: f64) -> Option<f64> {
     Some(histogram.percentile(Percentile::new(percent)?)?.0 as f64)
 }
 
+/// Everything about one experiment.
 #[derive(Serialize)]
-struct Document<'a> {
+pub(crate) struct Document<'a> {
     scenario: &'a str,
     seed: u64,
     replications: usize,
@@ -188,8 +213,13 @@ struct Tier<'a> {
 
 /// One object: end to end, and by tier.
 pub(crate) fn json(view: &View) -> String {
+    pretty(&document(view))
+}
+
+/// What [`json`] prints.
+pub(crate) fn document<'a>(view: &View<'a>) -> Document<'a> {
     let stations = view.case.network.stations.iter().enumerate();
-    pretty(&Document {
+    Document {
         scenario: &view.case.name,
         seed: view.seed,
         replications: view.report.runs.len(),
@@ -204,7 +234,7 @@ pub(crate) fn json(view: &View) -> String {
                 figures: view.tier(index),
             })
             .collect(),
-    })
+    }
 }
 
 /// A sentence about how it was run.
@@ -246,7 +276,8 @@ pub(crate) fn plain(value: Option<f64>, unit: &str) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}{unit}"))
 }
 
-fn interval(figure: Figure) -> String {
+/// A time with its interval.
+pub(crate) fn interval(figure: Figure) -> String {
     match figure {
         None => "-".to_owned(),
         // Equal values differ by the rounding of their mean.

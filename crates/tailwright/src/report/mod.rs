@@ -5,9 +5,11 @@
 pub(crate) mod bounds;
 mod curves;
 pub(crate) mod placement;
+pub(crate) mod reproduced;
 mod servers;
 pub(crate) mod simulated;
 mod tables;
+pub(crate) mod varied;
 
 use crate::input::Problem;
 use crate::output::comparison::Compared;

@@ -3,7 +3,6 @@
 use crate::failure::{Answer, Failure};
 use crate::output::{ideal, json};
 use crate::report::simulated as page;
-use crate::simulating::arrivals_of;
 use crate::terminal;
 use clap::Args;
 use rand::rngs::StdRng;
@@ -92,7 +91,7 @@ pub(crate) fn run(args: &IdealArgs) -> Result<Answer, Failure> {
 type Stream = (String, Vec<Demand>, f64);
 
 fn measured(args: &IdealArgs, path: &Path) -> Result<Stream, Failure> {
-    let instants = arrivals_of(path).map_err(|(message, hint)| Failure::bad_input(message).hint(hint))?;
+    let instants = scenario::arrivals_of(path)?;
     let (sampler, mut random) = (args.service.sampler(), StdRng::seed_from_u64(args.seed));
     let demand = |arrival: Nanos| Demand { arrival, service: sampler.draw(&mut random) };
     let mut demands: Vec<Demand> = instants.into_iter().map(demand).collect();

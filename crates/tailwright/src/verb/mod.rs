@@ -7,5 +7,6 @@ pub(crate) mod explain;
 pub(crate) mod ideal;
 pub(crate) mod plan;
 pub(crate) mod profile;
+pub(crate) mod reproduce;
 pub(crate) mod simulate;
 pub(crate) mod trace;

@@ -1,22 +1,21 @@
 //! `tailwright simulate`: stations, chains and graphs of a scenario file, with confidence.
 
 use crate::failure::{Answer, Failure};
-use crate::output::{json, simulated};
+use crate::output::simulated::Played;
+use crate::output::{json, simulated, varied};
 use crate::report;
-use crate::simulating;
 use crate::terminal;
 use clap::Args;
-use rand::rngs::StdRng;
-use rand::{RngExt as _, SeedableRng as _};
-use sim::engine::replicate;
+use scenario::{Document, Variant};
 use std::path::PathBuf;
-use std::time::Instant;
 
 const HELP: &str = "\
 Examples:
   tailwright simulate examples/scenarios/mm1.toml
   tailwright simulate examples/scenarios/three-tier-orf.toml --seed 7 --json
   tailwright simulate examples/scenarios/mm1.toml --load 0.9 --report mm1.html
+  tailwright simulate examples/scenarios/mm1.toml --set station.queue.workers=2 \\
+    --set 'entry.0.service.queue=hyperexp(mean=1ms, c2=4)'
 
 A scenario, one queue:
   [run]
@@ -28,6 +27,12 @@ A scenario, one queue:
   [[entry]]
   arrivals = \"poisson(800/s)\"
   service = { queue = \"exp(1ms)\" }
+
+A scenario may vary what --set sets, and is then run for each combination:
+  [[vary]]
+  name = \"load\"
+  set = \"run.load\"
+  values = [0.5, 0.7, 0.9]
 
 docs/simulate.md describes every field. Same scenario and seed, same output; only events_per_s,
 the speed of the simulation, differs.
@@ -47,6 +52,9 @@ pub(crate) struct SimulateArgs {
     /// Scale all arrivals so that the busiest station is utilised to this degree, such as 0.8.
     #[arg(long, value_name = "SHARE")]
     load: Option<f64>,
+    /// Replace a value of the scenario: run.load=0.8, station.web.workers=4, 'station.*.discipline=lifo'.
+    #[arg(long, value_name = "PATH=VALUE")]
+    set: Vec<String>,
     /// Write a page with a chart for a browser.
     #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
@@ -56,23 +64,50 @@ pub(crate) struct SimulateArgs {
 }
 
 pub(crate) fn run(args: &SimulateArgs) -> Result<Answer, Failure> {
-    let mut case = simulating::read(&args.scenario, args.load)?;
-    // Replications have consecutive seeds: these are far from those of another --seed.
-    case.plan.seed = StdRng::seed_from_u64(args.seed).random();
-    let begun = Instant::now();
-    let found = replicate(&case.network, |seed| case.entries(seed), &case.plan)
-        .map_err(|invalid| Failure::bad_input(format_args!("{}: {invalid}", args.scenario.display())))?;
-    let (station, load) = case.busiest();
-    let view = simulated::View {
-        case: &case,
-        report: &found,
-        seed: args.seed,
-        elapsed: begun.elapsed().as_secs_f64(),
-        overloaded: (load >= 1.0).then(|| (case.network.stations[station].name.as_str(), load)),
+    let variants = document(args)?.variants()?;
+    let progress = terminal::progress(variants.len() as u64, "simulating", "variants");
+    let play = |variant: &Variant| {
+        let played = Played::of(variant, args.seed)?;
+        progress.inc(1);
+        Ok(played)
+    };
+    let played = variants.iter().map(play).collect::<Result<Vec<_>, Failure>>()?;
+    progress.finish_and_clear();
+    let (page, text) = match played.as_slice() {
+        // Nothing is varied.
+        [only] if only.run.choices.is_empty() => one(&only.view(args.seed), args.json),
+        several => many(&varied::View { variants: several, seed: args.seed }, args.json),
     };
     if let Some(path) = &args.report {
-        json::write(path, &report::simulated::html(&view), "report")?;
+        json::write(path, &page, "report")?;
     }
-    terminal::print(&if args.json { simulated::json(&view) } else { simulated::text(&view) });
-    Ok(if view.verdict() == "done" { Answer::Yes } else { Answer::No })
+    terminal::print(&text);
+    let done = played.iter().all(|played| played.view(args.seed).verdict() == "done");
+    Ok(if done { Answer::Yes } else { Answer::No })
+}
+
+/// The scenario with what the command line replaces.
+fn document(args: &SimulateArgs) -> Result<Document, Failure> {
+    let mut document = Document::read(&args.scenario)?;
+    for setting in &args.set {
+        let (path, value) = setting.split_once('=').ok_or_else(|| {
+            Failure::bad_input(format_args!("--set {setting}: expected PATH=VALUE"))
+                .hint("such as --set station.web.workers=4 or --set 'station.*.discipline=fifo'")
+        })?;
+        document.set(path.trim(), value.trim())?;
+    }
+    if let Some(load) = args.load {
+        document.set("run.load", &format!("{load:?}"))?;
+    }
+    Ok(document)
+}
+
+fn one(view: &simulated::View, as_json: bool) -> (String, String) {
+    let text = if as_json { simulated::json(view) } else { simulated::text(view) };
+    (report::simulated::html(view), text)
+}
+
+fn many(view: &varied::View, as_json: bool) -> (String, String) {
+    let text = if as_json { varied::json(view) } else { varied::text(view) };
+    (report::varied::html(view), text)
 }

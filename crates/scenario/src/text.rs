@@ -1,6 +1,6 @@
 //! Fields of a scenario that are text with a grammar of its own.
 
-use super::discipline::kind;
+use crate::discipline::kind;
 use ::discipline::serve::Kind;
 use serde::{Deserialize, Deserializer, de::Error};
 use sim::engine::Quantity;
@@ -9,10 +9,10 @@ use units::{Nanos, Percentile};
 
 /// A value that is read from text.
 #[derive(Debug, Clone)]
-pub(super) struct Text<T>(pub(super) T);
+pub(crate) struct Text<T>(pub(crate) T);
 
 /// Reads itself; an error says what was expected.
-pub(super) trait Read: Sized {
+pub(crate) trait Read: Sized {
     fn read(text: &str) -> Result<Self, String>;
 }
 
@@ -43,7 +43,7 @@ impl Read for Law {
 
 /// What a request needs at a step.
 #[derive(Debug, Clone)]
-pub(super) enum Service {
+pub(crate) enum Service {
     Draw(Law),
     Skip,
 }
@@ -56,7 +56,7 @@ impl Read for Service {
 
 /// How far a clock is ahead, nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Skew(pub(super) i64);
+pub(crate) struct Skew(pub(crate) i64);
 
 impl Read for Skew {
     fn read(text: &str) -> Result<Self, String> {

@@ -1,6 +1,6 @@
 //! Disciplines as text: `fifo`, `round-robin(slice=50us)`, `orf(c=8, slice=50us)`.
 
-use discipline::serve::{Choice, FairParameters, Kind, LimitedParameters};
+use ::discipline::serve::{Choice, FairParameters, Kind, LimitedParameters};
 use std::str::FromStr;
 use units::Nanos;
 
@@ -11,7 +11,7 @@ const EXPECTED: &str = "expected a discipline: fifo, lifo, random-request, rando
     fair(latency=6ms, granularity=750us, wakeup=1ms, credit=0us)";
 
 /// A discipline with its parameters; an error says what was expected.
-pub(super) fn kind(text: &str) -> Result<Kind, String> {
+pub(crate) fn kind(text: &str) -> Result<Kind, String> {
     let mut call = Call::read(text)?;
     let kind = match call.name {
         "fifo" => Kind::Fifo,

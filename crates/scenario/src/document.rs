@@ -1,0 +1,189 @@
+//! A scenario as text: read, changed by path, varied, and turned into cases.
+
+use crate::case::Case;
+use crate::file::Scenario;
+use crate::vary::{Choice, Setting, combinations};
+use crate::{Fault, path};
+use std::path::{Path, PathBuf};
+use toml::Value;
+
+/// A scenario file that can be read, with values that can be replaced.
+#[derive(Debug, Clone)]
+pub struct Document {
+    /// For messages: where it came from.
+    origin: String,
+    /// Unless the file gives it a name.
+    stem: String,
+    /// Paths in it are relative to this.
+    folder: PathBuf,
+    table: toml::Table,
+}
+
+/// One combination of what a document varies.
+#[derive(Debug, Clone)]
+pub struct Variant {
+    /// By axis, in the order of the file; empty when nothing is varied.
+    pub choices: Vec<Choice>,
+    /// The document with these choices.
+    pub document: Document,
+}
+
+impl Document {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it cannot be read or is no scenario.
+    pub fn read(path: &Path) -> Result<Self, Fault> {
+        let origin = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| Fault {
+            message: format!("{origin}: cannot read the scenario: {error}"),
+            hint: "check the path and its permissions".to_owned(),
+        })?;
+        Self::parse(path, &text)
+    }
+
+    /// The same, from the text of a file that is or could be at `path`.
+    ///
+    /// # Errors
+    /// When it is no scenario: line, column and what was expected.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, Fault> {
+        let origin = path.display().to_string();
+        // Read once as what it should be: only from text do faults have a line.
+        toml::from_str::<Scenario>(text).map_err(|error| Fault::of(&origin, &error.to_string()))?;
+        let table = text.parse().map_err(|error: toml::de::Error| Fault::of(&origin, &error.to_string()))?;
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        Ok(Self { origin, stem, folder, table })
+    }
+
+    /// Replaces the values at a path, such as `station.*.workers`. The value is as in a file; text needs no quotes.
+    ///
+    /// # Errors
+    /// When nothing is there.
+    pub fn set(&mut self, path: &str, value: &str) -> Result<(), Fault> {
+        let as_in_a_file = format!("value = {value}").parse::<toml::Table>().ok();
+        let as_in_a_file = as_in_a_file.and_then(|mut table| table.remove("value"));
+        self.put(path, &as_in_a_file.unwrap_or_else(|| Value::String(value.to_owned())))
+    }
+
+    /// One document for each combination of what it varies; itself when it varies nothing.
+    ///
+    /// # Errors
+    /// When a path of `[[vary]]` leads nowhere, or there are too many combinations.
+    pub fn variants(&self) -> Result<Vec<Variant>, Fault> {
+        let axes = self.scenario()?.vary;
+        let all = combinations(&axes).map_err(|fault| Fault::of(&self.origin, &fault))?;
+        let variant = |settings: Vec<Setting>| {
+            let mut document = self.clone();
+            document.table.remove("vary");
+            let mut choices = Vec::with_capacity(settings.len());
+            for (choice, values) in settings {
+                for (path, value) in values {
+                    document.put(&path, &value)?;
+                }
+                choices.push(choice);
+            }
+            Ok(Variant { choices, document })
+        };
+        all.into_iter().map(variant).collect()
+    }
+
+    /// The name that the file gives, or its own.
+    pub fn name(&self) -> &str {
+        self.table.get("name").and_then(Value::as_str).unwrap_or(&self.stem)
+    }
+
+    /// What is to be run; what it varies stays as it is in the file.
+    ///
+    /// # Errors
+    /// When names do not fit together, a trace cannot be read, or a value is out of its range.
+    pub fn case(&self) -> Result<Case, Fault> {
+        let mut scenario = self.scenario()?;
+        let traces = scenario.entries.iter_mut().filter_map(|entry| entry.trace.as_mut());
+        traces.for_each(|trace| *trace = self.folder.join(&trace));
+        let name = scenario.name.take().unwrap_or_else(|| self.stem.clone());
+        Case::build(name, &scenario).map_err(|fault| Fault::of(&self.origin, &fault))
+    }
+
+    fn put(&mut self, path: &str, value: &Value) -> Result<(), Fault> {
+        match path::set(&mut self.table, path, value) {
+            Ok(0) => Err(Fault::of(&self.origin, &format!("'{path}': nothing is there"))),
+            Ok(_) => Ok(()),
+            Err(fault) => Err(Fault::of(&self.origin, &fault)),
+        }
+    }
+
+    /// What is wrong with it.
+    pub(crate) fn fault(&self, message: &str) -> Fault {
+        Fault::of(&self.origin, message)
+    }
+
+    fn scenario(&self) -> Result<Scenario, Fault> {
+        let value = Value::Table(self.table.clone());
+        value.try_into().map_err(|error: toml::de::Error| Fault::of(&self.origin, &error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "[run]\nload = 0.5\n[[station]]\nname = \"web\"\nworkers = 1\ndiscipline = \"fifo\"\n\
+        [[entry]]\narrivals = \"poisson(500/s)\"\nservice = { web = \"exp(1ms)\" }\n";
+
+    fn document(more: &str) -> Result<Document, Fault> {
+        Document::parse(Path::new("folder/queue.toml"), &format!("{FILE}{more}"))
+    }
+
+    #[test]
+    fn values_are_replaced_with_or_without_quotes() {
+        let mut document = document("").unwrap();
+        assert_eq!(document.name(), "queue");
+        document.set("station.web.workers", "4").unwrap();
+        document.set("station.web.discipline", "round-robin(slice=50us)").unwrap();
+        document.set("entry.0.service.web", "\"exp(2ms)\"").unwrap();
+        let case = document.case().unwrap();
+        assert_eq!(case.network.stations[0].workers, 4);
+        // 0.5 of four workers stays when everything else changes.
+        assert!((case.utilisation(0) - 0.5).abs() < 1e-12);
+        assert!(
+            document
+                .set("station.db.workers", "4")
+                .unwrap_err()
+                .message
+                .contains("folder/queue.toml: 'station.db")
+        );
+        document.set("station.web.worker", "4").unwrap();
+        assert!(document.case().map(drop).unwrap_err().message.contains("worker"));
+    }
+
+    #[test]
+    fn variants_are_all_combinations_in_the_order_of_the_file() {
+        let vary = "[[vary]]\nname = \"load\"\nset = \"run.load\"\nvalues = [0.5, 0.9]\n[[vary]]\nname = \"order\"\n\
+            cases = [{ name = \"as it is\" }, { name = \"LIFO\", set = { \"station.*.discipline\" = \"lifo\" } }]\n";
+        let variants = document(vary).unwrap().variants().unwrap();
+        let choices =
+            |variant: &Variant| variant.choices.iter().map(|choice| choice.value.clone()).collect::<Vec<_>>();
+        let all: Vec<_> = variants.iter().map(choices).collect();
+        assert_eq!(all, [["0.5", "as it is"], ["0.5", "LIFO"], ["0.9", "as it is"], ["0.9", "LIFO"]]);
+        let last = variants[3].document.case().unwrap();
+        assert_eq!(last.network.stations[0].discipline, ::discipline::serve::Kind::Lifo);
+        assert!((last.busiest().1 - 0.9).abs() < 1e-12);
+        assert_eq!(document("").unwrap().variants().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn faults_of_what_is_varied_are_said() {
+        for (vary, part) in [
+            ("name = \"x\"", "expected set and values, or cases"),
+            ("name = \"x\"\nset = \"run.load\"\nvalues = []", "at least one value"),
+            ("name = \"x\"\nset = \"nowhere.at.all\"\nvalues = [1]", "no 'nowhere' here"),
+            ("name = \"x\"\nvalue = 3", "unknown field"),
+        ] {
+            let fault =
+                document(&format!("[[vary]]\n{vary}\n")).and_then(|document| document.variants().map(drop));
+            let fault = fault.unwrap_err();
+            assert!(fault.message.contains(part), "{fault}");
+        }
+    }
+}

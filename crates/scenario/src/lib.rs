@@ -1,0 +1,53 @@
+//! Scenario files: systems to simulate as people write them, what is varied, and how long to run.
+//!
+//! ```text
+//! file ──▶ Document ──set, vary──▶ Document per combination ──▶ Case ──▶ Run
+//! ```
+//!
+//! A [`Document`] is the file as text with values that can be replaced by path; [`Document::variants`] gives one
+//! document for each combination of what its `[[vary]]` sections list. A [`Case`] is a document whose names have
+//! become indices, ready to run. Faults say where in the file and what was expected.
+//!
+//! Every field is described in `docs/simulate.md`.
+
+mod case;
+mod discipline;
+mod document;
+mod file;
+mod path;
+mod run;
+mod source;
+mod text;
+mod vary;
+
+pub use case::Case;
+pub use document::{Document, Variant};
+pub use run::Run;
+pub use source::arrivals_of;
+pub use vary::Choice;
+
+use std::fmt;
+
+/// What is wrong with a scenario, where, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// What and where.
+    pub message: String,
+    /// The remedy.
+    pub hint: String,
+}
+
+impl Fault {
+    fn of(origin: &str, message: &str) -> Self {
+        let hint = "docs/simulate.md describes a scenario; `tailwright simulate --help` shows one";
+        Self { message: format!("{origin}: {}", message.trim_end()), hint: hint.to_owned() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Fault {}

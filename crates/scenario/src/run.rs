@@ -1,0 +1,54 @@
+//! A variant with what its simulation found.
+
+use crate::{Case, Choice, Fault, Variant};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use sim::engine::{Report, Verdict, replicate};
+
+/// A variant that was run.
+pub struct Run {
+    /// What it has on the axes that are varied.
+    pub choices: Vec<Choice>,
+    /// What was run.
+    pub case: Case,
+    /// What was found.
+    pub report: Report,
+}
+
+impl Variant {
+    /// Runs it. Variants that are run with one seed get the same requests where they can, so that differences
+    /// between them are not due to chance in what came in.
+    ///
+    /// # Errors
+    /// As [`crate::Document::case`], and when the network cannot be simulated.
+    pub fn run(&self, seed: u64) -> Result<Run, Fault> {
+        let mut case = self.document.case()?;
+        // Replications have consecutive seeds: these are far from those of another seed.
+        case.plan.seed = StdRng::seed_from_u64(seed).random();
+        let report = replicate(&case.network, |seed| case.entries(seed), &case.plan)
+            .map_err(|invalid| self.document.fault(&invalid.to_string()))?;
+        Ok(Run { choices: self.choices.clone(), case, report })
+    }
+}
+
+impl Run {
+    /// What it has on an axis.
+    ///
+    /// # Panics
+    /// When there is no such axis.
+    pub fn choice(&self, axis: &str) -> &str {
+        let choice = self.choices.iter().find(|choice| choice.axis == axis);
+        &choice.unwrap_or_else(|| panic!("nothing varies '{axis}'")).value
+    }
+
+    /// A station that gets more work than it can do, with its utilisation, whatever was measured.
+    pub fn overloaded(&self) -> Option<(&str, f64)> {
+        let (station, load) = self.case.busiest();
+        (load >= 1.0).then(|| (self.case.network.stations[station].name.as_str(), load))
+    }
+
+    /// Whether the number of requests inside stays within bounds: otherwise the figures mean nothing.
+    pub fn is_stable(&self) -> bool {
+        self.overloaded().is_none() && !matches!(self.report.verdict, Verdict::Unbounded { .. })
+    }
+}

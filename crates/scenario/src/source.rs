@@ -1,0 +1,193 @@
+//! What comes in at an entry, as the file says it: when requests arrive and what each needs.
+
+use crate::Fault;
+use crate::file::EntrySpec;
+use crate::text::Service;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use sim::engine::{Arrivals, Draft, Entry, SKIP};
+use sim::source::{Arrival, Law, Sampler};
+use std::path::Path;
+use std::sync::Arc;
+use units::Nanos;
+
+const CLIENTS_MAX: u32 = 1_000_000;
+
+type Result<T> = std::result::Result<T, String>;
+
+/// An entry without its randomness.
+pub(crate) struct Source {
+    arrivals: Coming,
+    /// By step; `None` leaves it out.
+    service: Vec<Option<Law>>,
+    class: u32,
+    window: Option<u32>,
+    skew_ns: i64,
+    delay: Nanos,
+}
+
+enum Coming {
+    Random(Arrival),
+    Recorded(Recorded),
+    Closed { clients: u32, think: Law },
+}
+
+/// A measured stream that repeats for ever; a replication begins anywhere in it.
+#[derive(Clone)]
+struct Recorded {
+    instants: Arc<Vec<Nanos>>,
+    period_ns: f64,
+    /// Its rate is multiplied by this.
+    factor: f64,
+}
+
+impl Source {
+    pub(crate) fn new(entry: &EntrySpec, names: &[String]) -> Result<Self> {
+        if let Some(unknown) = entry.service.keys().find(|name| !names.contains(name)) {
+            return Err(format!("service: no step has the name '{unknown}'; there are {}", names.join(", ")));
+        }
+        let service = |name: &String| match entry.service.get(name).map(|text| &text.0) {
+            Some(Service::Draw(law)) => Ok(Some(law.clone())),
+            Some(Service::Skip) => Ok(None),
+            None => Err(format!("service: expected a law or \"skip\" for '{name}'")),
+        };
+        if entry.window == Some(0) {
+            return Err("window: expected at least 1".into());
+        }
+        Ok(Self {
+            arrivals: Coming::new(entry)?,
+            service: names.iter().map(service).collect::<Result<_>>()?,
+            class: entry.class,
+            window: entry.window,
+            skew_ns: entry.skew.as_ref().map_or(0, |skew| skew.0.0),
+            delay: entry.delay,
+        })
+    }
+
+    /// Mean demand of a request at these steps, nanoseconds.
+    pub(crate) fn work(&self, at: impl Fn(usize) -> bool) -> f64 {
+        let laws = self.service.iter().enumerate().filter(|(step, _)| at(*step));
+        laws.filter_map(|(_, law)| law.as_ref()).map(|law| law.mean().0).sum()
+    }
+
+    /// Multiplies the rate of open arrivals.
+    pub(crate) fn scale(&mut self, factor: f64) -> Result<()> {
+        match &mut self.arrivals {
+            Coming::Random(arrival) => {
+                *arrival = arrival.scaled(factor).map_err(|error| error.to_string())?;
+                arrival.instants(0).map(drop).map_err(|error| error.to_string())
+            }
+            Coming::Recorded(recorded) => {
+                recorded.factor *= factor;
+                Ok(())
+            }
+            Coming::Closed { .. } => Err("a load cannot be set where clients wait".into()),
+        }
+    }
+
+    /// Arrivals per second; 0 where clients wait for answers.
+    pub(crate) fn rate(&self) -> f64 {
+        match &self.arrivals {
+            Coming::Random(arrival) => arrival.mean_rate(),
+            Coming::Recorded(recorded) => {
+                recorded.instants.len() as f64 / recorded.period_ns * 1e9 * recorded.factor
+            }
+            Coming::Closed { .. } => 0.0,
+        }
+    }
+
+    pub(crate) fn entry(&self, seeds: &mut StdRng) -> Entry {
+        let (arrivals, mut random) = (seeds.random(), StdRng::seed_from_u64(seeds.random()));
+        let samplers: Vec<Option<Sampler>> =
+            self.service.iter().map(|law| law.as_ref().map(Law::sampler)).collect();
+        let class = self.class;
+        let draw = move |draft: &mut Draft<'_>| {
+            draft.class = class;
+            for (demand, sampler) in draft.demands.iter_mut().zip(&samplers) {
+                *demand = sampler.as_ref().map_or(SKIP, |sampler| sampler.draw(&mut random));
+            }
+        };
+        Entry {
+            arrivals: self.arrivals.begin(arrivals),
+            draw: Box::new(draw),
+            window: self.window,
+            skew_ns: self.skew_ns,
+            delay: self.delay,
+        }
+    }
+}
+
+impl Coming {
+    fn new(entry: &EntrySpec) -> Result<Self> {
+        match (&entry.arrivals, &entry.trace, entry.clients, &entry.think) {
+            (Some(arrival), None, None, None) => Ok(Self::Random(arrival.0.clone())),
+            (None, Some(path), None, None) => Recorded::read(path).map(Self::Recorded),
+            (None, None, Some(clients), Some(think)) if (1..=CLIENTS_MAX).contains(&clients) => {
+                Ok(Self::Closed { clients, think: think.0.clone() })
+            }
+            (None, None, Some(_), Some(_)) => Err(format!("clients: expected 1 to {CLIENTS_MAX}")),
+            _ => Err("expected one of: arrivals; trace; clients and think".into()),
+        }
+    }
+
+    fn begin(&self, seed: u64) -> Arrivals {
+        match self {
+            Self::Random(arrival) => {
+                Arrivals::Open(arrival.instants(seed).expect("checked when it was read"))
+            }
+            Self::Recorded(recorded) => Arrivals::Open(Box::new(recorded.clone().instants(seed))),
+            Self::Closed { clients, think } => {
+                let (sampler, mut random) = (think.sampler(), StdRng::seed_from_u64(seed));
+                let think = std::iter::repeat_with(move || sampler.draw(&mut random));
+                Arrivals::Closed { clients: *clients, think: Box::new(think) }
+            }
+        }
+    }
+}
+
+impl Recorded {
+    fn read(path: &Path) -> Result<Self> {
+        let instants = arrivals_of(path).map_err(|fault| fault.message)?;
+        let span = instants.last().zip(instants.first()).map_or(0, |(last, first)| (*last - *first).0);
+        if span == 0 {
+            return Err(format!("{}: expected requests at two instants at least", path.display()));
+        }
+        // The gap from the last to the first is the mean of the others.
+        let period_ns = span as f64 * instants.len() as f64 / (instants.len() - 1) as f64;
+        Ok(Self { instants: Arc::new(instants), period_ns, factor: 1.0 })
+    }
+
+    fn instants(self, seed: u64) -> impl Iterator<Item = Nanos> {
+        let count = self.instants.len();
+        let start = StdRng::seed_from_u64(seed).random_range(0..count);
+        (start..).map(move |index| {
+            let since = (self.instants[index % count] - self.instants[0]).0 as f64;
+            let first = (self.instants[start] - self.instants[0]).0 as f64;
+            let at = (index / count) as f64 * self.period_ns + since - first;
+            // Not negative: the start is the first; a float beyond u64 becomes the largest.
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let at = (at / self.factor) as u64;
+            Nanos(at)
+        })
+    }
+}
+
+/// When the requests of a trace arrive.
+///
+/// # Errors
+/// When it cannot be read or is empty.
+pub fn arrivals_of(path: &Path) -> std::result::Result<Vec<Nanos>, Fault> {
+    let reader = trace::open(path, &trace::OpenOptions::default());
+    let requests = reader.and_then(|reader| {
+        reader
+            .map(|request| request.map(|request| request.arrival))
+            .collect::<std::result::Result<Vec<_>, _>>()
+    });
+    let arrivals =
+        requests.map_err(|error| Fault { message: error.to_string(), hint: error.hint().to_string() })?;
+    if arrivals.is_empty() {
+        let hint = "give a trace with requests, or --arrivals".to_owned();
+        return Err(Fault { message: format!("{}: the trace is empty", path.display()), hint });
+    }
+    Ok(arrivals)
+}

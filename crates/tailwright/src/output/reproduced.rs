@@ -1,0 +1,135 @@
+//! Claims of the papers beside what was found, as a table and as JSON.
+
+use crate::output::json::pretty;
+use crate::terminal::{Align, Table};
+use reproduce::{Claim, Experiment, Figure, Paper, Verdict};
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// An experiment that was run, or what it needs and did not find.
+pub(crate) struct Done {
+    pub(crate) experiment: Experiment,
+    pub(crate) outcome: Result<Figure, PathBuf>,
+}
+
+/// Everything that was run.
+pub(crate) struct View<'a> {
+    pub(crate) done: &'a [Done],
+    pub(crate) seed: u64,
+    pub(crate) quick: bool,
+}
+
+impl View<'_> {
+    fn claims(&self) -> impl Iterator<Item = &Claim> {
+        self.done.iter().filter_map(|done| done.outcome.as_ref().ok()).flat_map(|figure| &figure.claims)
+    }
+
+    fn count(&self, verdict: Verdict) -> usize {
+        self.claims().filter(|claim| claim.verdict == verdict).count()
+    }
+}
+
+/// A verdict in a word.
+pub(crate) fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Agree => "agree",
+        Verdict::Differ => "differ",
+        Verdict::Underspecified => "underspecified",
+    }
+}
+
+/// What there is.
+pub(crate) fn list(experiments: &[Experiment]) -> String {
+    let mut table = Table::new(&[("name", Align::Left), ("paper", Align::Left), ("what", Align::Left)]);
+    for one in experiments {
+        table.row(vec![one.name.to_owned(), one.paper.title().to_owned(), one.title.to_owned()]);
+    }
+    table.render()
+}
+
+/// A sentence: how many claims came out how.
+pub(crate) fn lead(view: &View) -> String {
+    let count = |verdict| view.count(verdict);
+    let quick = if view.quick { ", a twentieth of the requests" } else { "" };
+    format!(
+        "{} claims: {} agree, {} differ, {} are underspecified; seed {}{quick}; ± are 95 % confidence intervals.",
+        view.claims().count(),
+        count(Verdict::Agree),
+        count(Verdict::Differ),
+        count(Verdict::Underspecified),
+        view.seed
+    )
+}
+
+/// What an experiment needs and did not find.
+pub(crate) fn missing(path: &std::path::Path) -> String {
+    format!("not run: needs {}; --data says where it is", path.display())
+}
+
+/// The table for people.
+pub(crate) fn text(view: &View) -> String {
+    let mut text = String::new();
+    for done in view.done {
+        text.push_str(&format!("{}: {}\n", done.experiment.name, done.experiment.title));
+        match &done.outcome {
+            Err(path) => text.push_str(&format!("  {}\n", missing(path))),
+            Ok(figure) => {
+                let mut table =
+                    Table::new(&[("  ", Align::Left), ("the paper", Align::Left), ("here", Align::Left)]);
+                for claim in &figure.claims {
+                    table.row(vec![
+                        format!("  {}", word(claim.verdict)),
+                        claim.said.clone(),
+                        claim.ours.clone(),
+                    ]);
+                }
+                text.push_str(&table.render());
+            }
+        }
+        text.push('\n');
+    }
+    format!("{text}{}\n", lead(view))
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    seed: u64,
+    quick: bool,
+    agree: usize,
+    differ: usize,
+    underspecified: usize,
+    experiments: Vec<One<'a>>,
+}
+
+#[derive(Serialize)]
+struct One<'a> {
+    name: &'a str,
+    paper: Paper,
+    title: &'a str,
+    /// What it needs and did not find.
+    missing: Option<&'a PathBuf>,
+    #[serde(flatten)]
+    figure: Option<&'a Figure>,
+}
+
+/// Everything.
+pub(crate) fn json(view: &View) -> String {
+    pretty(&Document {
+        seed: view.seed,
+        quick: view.quick,
+        agree: view.count(Verdict::Agree),
+        differ: view.count(Verdict::Differ),
+        underspecified: view.count(Verdict::Underspecified),
+        experiments: view.done.iter().map(entry).collect(),
+    })
+}
+
+fn entry(done: &Done) -> One<'_> {
+    One {
+        name: done.experiment.name,
+        paper: done.experiment.paper,
+        title: done.experiment.title,
+        missing: done.outcome.as_ref().err(),
+        figure: done.outcome.as_ref().ok(),
+    }
+}

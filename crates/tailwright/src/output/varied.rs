@@ -1,0 +1,149 @@
+//! A scenario that varies something: a row per variant, as JSON and as a table.
+
+use crate::output::json::pretty;
+use crate::output::simulated::{Document, Figure, Played, document, interval, plain};
+use crate::terminal::{Align, Table};
+use serde::Serialize;
+use sim::engine::Measures;
+use std::collections::BTreeMap;
+use units::Percentile;
+
+/// All variants of a scenario.
+pub(crate) struct View<'a> {
+    pub(crate) variants: &'a [Played],
+    pub(crate) seed: u64,
+}
+
+impl View<'_> {
+    /// Names of what is varied.
+    pub(crate) fn axes(&self) -> impl Iterator<Item = &str> {
+        self.variants
+            .iter()
+            .take(1)
+            .flat_map(|first| first.run.choices.iter().map(|choice| choice.axis.as_str()))
+    }
+
+    /// The variant that one is compared with: the first that differs from it on the last axis only.
+    fn base(&self, variant: &Played) -> &Played {
+        let others = |played: &Played| played.run.choices.split_last().map(|(_, others)| others.to_vec());
+        let wanted = others(variant);
+        self.variants.iter().find(|played| others(played) == wanted).unwrap_or(&self.variants[0])
+    }
+
+    /// Relative change of a percentile against the base, with its interval; none for the base itself and where
+    /// one of the two is unstable.
+    pub(crate) fn change(&self, variant: &Played, percent: f64) -> Figure {
+        let base = self.base(variant);
+        if std::ptr::eq(base, variant) || !base.run.is_stable() || !variant.run.is_stable() {
+            return None;
+        }
+        let percentile = Percentile::new(percent)?;
+        let figure = |run: &Measures| Some(run.response.percentile(percentile)?.0 as f64);
+        variant.run.report.change(&base.run.report, figure)
+    }
+}
+
+#[derive(Serialize)]
+struct All<'a> {
+    scenario: &'a str,
+    seed: u64,
+    variants: Vec<One<'a>>,
+}
+
+#[derive(Serialize)]
+struct One<'a> {
+    choices: BTreeMap<&'a str, &'a str>,
+    #[serde(flatten)]
+    found: Document<'a>,
+}
+
+/// One object: a list of what [`crate::output::simulated::json`] prints, each with its choices.
+pub(crate) fn json(view: &View) -> String {
+    let scenario = view.variants.first().map_or("", |first| first.run.case.name.as_str());
+    pretty(&All {
+        scenario,
+        seed: view.seed,
+        variants: view.variants.iter().map(|played| one(played, view.seed)).collect(),
+    })
+}
+
+fn one(played: &Played, seed: u64) -> One<'_> {
+    let choices = played.run.choices.iter().map(|choice| (choice.axis.as_str(), choice.value.as_str()));
+    One { choices: choices.collect(), found: document(&played.view(seed)) }
+}
+
+/// A sentence about how it was run.
+pub(crate) fn lead(view: &View) -> String {
+    let Some(first) = view.variants.first() else { return String::new() };
+    let plan = &first.run.case.plan;
+    format!(
+        "{}: {} variants, each {} or more replications of {} requests after {} of warm-up, seed {}; ± are {} % confidence intervals.",
+        first.run.case.name,
+        view.variants.len(),
+        plan.replications,
+        plan.window.measured,
+        plan.window.warm_up,
+        view.seed,
+        100.0 * plan.confidence
+    )
+}
+
+/// Headings and a row per variant.
+pub(crate) fn rows(view: &View) -> (Vec<String>, Vec<Vec<String>>) {
+    let mut headings: Vec<String> = view.axes().map(str::to_owned).collect();
+    let figures = [
+        "busiest",
+        "mean",
+        "p50",
+        "p99",
+        "p99.9",
+        "p99 change",
+        "slowdown p99",
+        "reordering",
+        "per second",
+        "",
+    ];
+    headings.extend(figures.map(str::to_owned));
+    (headings, view.variants.iter().map(|played| row(view, played)).collect())
+}
+
+fn row(view: &View, played: &Played) -> Vec<String> {
+    let one = played.view(view.seed);
+    let figures = one.end_to_end();
+    let mut cells: Vec<String> = played.run.choices.iter().map(|choice| choice.value.clone()).collect();
+    cells.push(format!("{:.1} %", 100.0 * played.run.case.busiest().1));
+    cells.extend([figures.mean_s, figures.p50_s, figures.p99_s, figures.p99_9_s].map(interval));
+    cells.push(percent(view.change(played, 99.0)));
+    cells.push(plain(figures.slowdown_p99.map(|e| e.value), ""));
+    cells.push(plain(figures.reordering_pct.map(|e| e.value), " %"));
+    cells.push(plain(figures.throughput_per_s.map(|e| e.value), ""));
+    cells.push(if one.verdict() == "done" { String::new() } else { one.message() });
+    cells
+}
+
+/// A relative change with its interval.
+fn percent(figure: Figure) -> String {
+    match figure {
+        None => "-".to_owned(),
+        Some(e) if e.half_width.is_finite() => {
+            format!("{:+.1} ± {:.1} %", 100.0 * e.value, 100.0 * e.half_width)
+        }
+        Some(e) => format!("{:+.1} %", 100.0 * e.value),
+    }
+}
+
+/// The table for people.
+pub(crate) fn text(view: &View) -> String {
+    let (headings, rows) = rows(view);
+    let axes = view.axes().count();
+    let align = |(index, heading): (usize, &String)| {
+        // Names of choices and the message.
+        let left = index < axes || heading.is_empty();
+        (heading.clone(), if left { Align::Left } else { Align::Right })
+    };
+    let columns: Vec<(String, Align)> = headings.iter().enumerate().map(align).collect();
+    let columns: Vec<(&str, Align)> = columns.iter().map(|(name, align)| (name.as_str(), *align)).collect();
+    let mut table = Table::new(&columns);
+    rows.into_iter().for_each(|row| table.row(row));
+    format!("{}\n\n{}", lead(view), table.render())
+}

@@ -1,0 +1,67 @@
+//! The papers' figures as one page: drawn, with their claims and verdicts.
+
+use crate::output::reproduced::{Done, View, lead, missing, word};
+use plot::{Axis, Block, Cell, Chart, Column, Page, Series, Status, Table, Unit};
+use reproduce::{Claim, Figure, Plot, Quantity, Verdict};
+
+/// The page.
+pub(crate) fn html(view: &View) -> String {
+    let mut page = Page::new("The papers' figures, simulated").lead(lead(view));
+    for done in view.done {
+        page = page
+            .section(format!("{}: {}", done.experiment.paper.title(), done.experiment.title), blocks(done));
+    }
+    page.footer(format!("tailwright {}", env!("CARGO_PKG_VERSION"))).to_html()
+}
+
+fn blocks(done: &Done) -> Vec<Block> {
+    let figure = match &done.outcome {
+        Err(path) => return vec![Block::paragraph(missing(path))],
+        Ok(figure) => figure,
+    };
+    let scenario = format!("{} Scenario: {}.", figure.reading, done.experiment.name);
+    let mut blocks: Vec<Block> = vec![Block::paragraph(scenario)];
+    blocks.extend(figure.plots.iter().map(|plot| chart(plot).into()));
+    if !figure.claims.is_empty() {
+        blocks.push(claims(figure).into());
+    }
+    blocks
+}
+
+fn chart(plot: &Plot) -> Chart {
+    let chart = Chart::new(plot.title.clone(), axis(&plot.x), axis(&plot.y));
+    chart.all(plot.lines.iter().map(|line| Series::line(line.name.clone(), line.points.iter().copied())))
+}
+
+fn axis(axis: &reproduce::Axis) -> Axis {
+    let unit = match axis.quantity {
+        Quantity::Seconds => Unit::Seconds,
+        Quantity::PerSecond => Unit::PerSec,
+        Quantity::Share => Unit::Percent,
+        Quantity::Number => Unit::Plain,
+    };
+    if axis.log { Axis::log(axis.label.clone(), unit) } else { Axis::linear(axis.label.clone(), unit) }
+}
+
+fn claims(figure: &Figure) -> Table {
+    let columns = ["verdict", "the paper", "here", "remark"].map(Column::text);
+    let mut table = Table::new(columns);
+    for claim in &figure.claims {
+        table.push([
+            status(claim),
+            claim.said.clone().into(),
+            claim.ours.clone().into(),
+            claim.remark.clone().into(),
+        ]);
+    }
+    table
+}
+
+fn status(claim: &Claim) -> Cell {
+    let status = match claim.verdict {
+        Verdict::Agree => Status::Good,
+        Verdict::Differ => Status::Bad,
+        Verdict::Underspecified => Status::Warn,
+    };
+    Cell::text(word(claim.verdict)).status(status)
+}

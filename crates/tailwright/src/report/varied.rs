@@ -1,0 +1,65 @@
+//! A scenario that varies something as a page: the tail against what is varied, and the figures.
+
+use crate::output::simulated::Played;
+use crate::output::varied::{View, lead, rows};
+use crate::report::simulated::table;
+use plot::{Axis, Chart, Page, Series, Unit};
+use units::Percentile;
+
+/// The page of all variants.
+pub(crate) fn html(view: &View) -> String {
+    let (headings, figures) = rows(view);
+    let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
+    let mut page = Page::new(name(view)).lead(lead(view));
+    if let Some(axis) = numeric(view) {
+        page = page.section("99th percentile", [chart(view, axis).into()]);
+    }
+    page.section("All figures", [table(&headings, figures).into()])
+        .footer(format!("tailwright {}", env!("CARGO_PKG_VERSION")))
+        .to_html()
+}
+
+fn name<'a>(view: &View<'a>) -> &'a str {
+    view.variants.first().map_or("", |first| first.run.case.name.as_str())
+}
+
+/// The axis whose values are numbers and that has most of them.
+fn numeric(view: &View) -> Option<usize> {
+    let values = |axis: usize| {
+        let mut values: Vec<&str> = view.variants.iter().map(|played| value(played, axis)).collect();
+        values.sort_unstable();
+        values.dedup();
+        values.len()
+    };
+    let is_number =
+        |axis: &usize| view.variants.iter().all(|played| value(played, *axis).parse::<f64>().is_ok());
+    (0..view.axes().count()).filter(is_number).max_by_key(|axis| values(*axis))
+}
+
+fn value(played: &Played, axis: usize) -> &str {
+    &played.run.choices[axis].value
+}
+
+/// A line for each combination of the other axes.
+fn chart(view: &View, axis: usize) -> Chart {
+    let title = view.axes().nth(axis).unwrap_or_default().to_owned();
+    let others = |played: &Played| {
+        let others = played.run.choices.iter().enumerate().filter(|(index, _)| *index != axis);
+        others.map(|(_, choice)| choice.value.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let mut lines: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+    for played in view.variants {
+        let p99 = Percentile::new(99.0).and_then(|percentile| played.run.report.percentile(percentile));
+        let (Some(p99), Ok(at), true) = (p99, value(played, axis).parse::<f64>(), played.run.is_stable())
+        else {
+            continue;
+        };
+        let (line, point) = (others(played), (at, p99.value / 1e9));
+        match lines.iter_mut().find(|(name, _)| *name == line) {
+            Some((_, points)) => points.push(point),
+            None => lines.push((line, vec![point])),
+        }
+    }
+    let chart = Chart::new("p99", Axis::linear(title, Unit::Plain), Axis::log("p99", Unit::Seconds));
+    chart.all(lines.into_iter().map(|(name, points)| Series::line(name, points)))
+}

@@ -1,0 +1,97 @@
+//! `tailwright reproduce`: the papers' figures drawn again, with a verdict for each claim.
+
+use crate::failure::{Answer, Failure};
+use crate::output::{json, reproduced};
+use crate::report;
+use crate::terminal;
+use clap::Args;
+use reproduce::{Context, Experiment, all};
+use std::path::PathBuf;
+
+const HELP: &str = "\
+Examples:
+  tailwright reproduce --list
+  tailwright reproduce --report reproduce.html
+  tailwright reproduce tailclipper --data ../shared --report tailclipper.html
+  tailwright reproduce tales-fig-1 variability-numbers --quick --json
+
+Each experiment runs a scenario of examples/scenarios that has its name. Claims are judged by
+rules that do not know the outcome: agree, differ, or underspecified where the paper leaves open
+what decides it.
+
+Exit codes: 0 every experiment asked for was run, whatever the verdicts; 1 some were not, for lack
+of data; 2 bad input.";
+
+/// Draw the papers' figures again by simulation, beside what the papers claim.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct ReproduceArgs {
+    /// Which: names, or how they begin (default: all).
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Say what there is.
+    #[arg(long)]
+    list: bool,
+    /// Where the folders traces and data are that some experiments read.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// A twentieth of the requests: wide intervals, soon done.
+    #[arg(long)]
+    quick: bool,
+    /// Of everything that is random.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Write all figures and claims as a page for a browser.
+    #[arg(long, value_name = "PAGE.html")]
+    report: Option<PathBuf>,
+    /// Print figures and claims as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &ReproduceArgs) -> Result<Answer, Failure> {
+    let experiments = chosen(&args.names)?;
+    if args.list {
+        terminal::print(&reproduced::list(&experiments));
+        return Ok(Answer::Yes);
+    }
+    let done = experiments.iter().map(|experiment| play(experiment, args)).collect::<Result<Vec<_>, _>>()?;
+    let view = reproduced::View { done: &done, seed: args.seed, quick: args.quick };
+    if let Some(path) = &args.report {
+        json::write(path, &report::reproduced::html(&view), "report")?;
+    }
+    terminal::print(&if args.json { reproduced::json(&view) } else { reproduced::text(&view) });
+    Ok(if done.iter().all(|one| one.outcome.is_ok()) { Answer::Yes } else { Answer::No })
+}
+
+fn chosen(names: &[String]) -> Result<Vec<Experiment>, Failure> {
+    let all = all();
+    if let Some(unknown) =
+        names.iter().find(|name| !all.iter().any(|one| one.name.starts_with(name.as_str())))
+    {
+        return Err(Failure::bad_input(format_args!("nothing is named '{unknown}' or begins with it"))
+            .hint("`tailwright reproduce --list` says what there is"));
+    }
+    let wanted =
+        |one: &Experiment| names.is_empty() || names.iter().any(|name| one.name.starts_with(name.as_str()));
+    Ok(all.into_iter().filter(wanted).collect())
+}
+
+fn play(experiment: &Experiment, args: &ReproduceArgs) -> Result<reproduced::Done, Failure> {
+    let bar = terminal::progress(1, experiment.name, "variants");
+    let progress = |at: usize, count: usize| {
+        bar.set_length(count as u64);
+        bar.set_position(at as u64);
+    };
+    let effort = if args.quick { 0.05 } else { 1.0 };
+    let context = Context { seed: args.seed, effort, data: args.data.clone(), progress: &progress };
+    let outcome = experiment.run(&context);
+    bar.finish_and_clear();
+    match outcome {
+        Ok(figure) => Ok(reproduced::Done { experiment: *experiment, outcome: Ok(figure) }),
+        Err(reproduce::Failure::Missing(path)) => {
+            Ok(reproduced::Done { experiment: *experiment, outcome: Err(path) })
+        }
+        Err(reproduce::Failure::Fault(fault)) => Err(fault.into()),
+    }
+}
