@@ -2,7 +2,6 @@
 
 use crate::support::{Law, SERVICE, entry, entry_of, exponential, nanos, single};
 use discipline::enforce::{FlowRules, Over, Rules};
-use discipline::enforce::{FlowRules, Over, Rules};
 use discipline::serve::{Choice, Count, Entrance, FairParameters, Kind, LimitedParameters, Order};
 use rand::RngExt as _;
 use rand::SeedableRng as _;
@@ -158,17 +157,8 @@ fn cobham() -> Vec<Form> {
         (1.0 + rates[0] * 0.6 * (shares[1] - shares[0]) / divisor) / (rates[0] * 0.2),
         (1.0 + rates[1] * 0.2 * (shares[0] - shares[1]) / divisor) / (rates[1] * 0.2),
     ];
-    // Fayolle, Mitrani and Iasnogorodski for two classes of exponential service, here with weights 3 and 1.
-    let (rates, shares) = ([1.0 / 0.5, 1.0 / 1.5], [3.0, 1.0]);
-    let divisor = rates[0] * shares[0] * (1.0 - 0.2) + rates[1] * shares[1] * (1.0 - 0.6);
-    let shared = [
-        (1.0 + rates[0] * 0.6 * (shares[1] - shares[0]) / divisor) / (rates[0] * 0.2),
-        (1.0 + rates[1] * 0.2 * (shares[0] - shares[1]) / divisor) / (rates[1] * 0.2),
-    ];
     let kinds = [
         ("Cobham", Kind::Priority { levels: 2 }, waiting),
-        ("Cobham, enforced", enforced(), waiting),
-        ("weighted PS", Kind::WeightedSharing { limit: None, weights: vec![3, 1] }, shared),
         ("Cobham, enforced", enforced(), waiting),
         ("weighted PS", Kind::WeightedSharing { limit: None, weights: vec![3, 1] }, shared),
         ("preemptive priority", Kind::PreemptivePriority { levels: 2 }, preemptive),
