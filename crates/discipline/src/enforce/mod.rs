@@ -155,6 +155,8 @@ impl Enforcer {
     ///
     /// # Panics
     /// When it was not outstanding and this can be told.
+    // By value, so that nothing is handed back twice.
+    #[allow(clippy::needless_pass_by_value)]
     #[inline]
     pub fn done(&mut self, dispatch: Dispatch) {
         self.outstanding.remove(dispatch.level, dispatch.bytes);
