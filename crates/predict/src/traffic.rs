@@ -1,6 +1,6 @@
 //! A workload's requests as time at each stage of one kind of server.
 
-use ::model::{Job, PerStage, Request, Stage};
+use ::model::{Job, PerStage, Request};
 use std::fmt;
 use units::{ByteRate, Nanos};
 use workload::device::{NetworkModel, PathWork, StorageProfile};
