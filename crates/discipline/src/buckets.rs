@@ -26,6 +26,13 @@ struct Bucket {
     tokens: i128,
 }
 
+impl Bucket {
+    /// What is missing until it is full.
+    fn used(&self) -> i128 {
+        i128::from(self.limit.burst) * SCALE - self.tokens
+    }
+}
+
 /// Buckets that are all taken from; none at all lets everything pass.
 #[derive(Debug, Clone)]
 pub struct TokenBuckets {
@@ -68,6 +75,31 @@ impl TokenBuckets {
             self.buckets.iter_mut().for_each(|bucket| bucket.tokens -= i128::from(size) * SCALE);
         }
         passes
+    }
+
+    /// From `now` on these limits hold instead. What has been used and is not yet made up for is carried over, so that
+    /// no change hands out a burst that was used before, and a change and its reverse in the same instant change
+    /// nothing: a new bucket lacks what the old one lacked that has the highest rate not above its own, which
+    /// is at least what it would lack had it been there from the beginning; without one, what the slowest lacked.
+    /// Where there were no limits, new buckets are full.
+    ///
+    /// # Panics
+    /// When a burst is 0.
+    pub fn change(&mut self, now: u64, limits: &[Limit]) {
+        self.fill(now);
+        let old = std::mem::replace(self, Self::new(now, limits));
+        for bucket in &mut self.buckets {
+            let slower = old.buckets.iter().filter(|other| other.limit.rate <= bucket.limit.rate);
+            let nearest = slower.max_by_key(|other| (other.limit.rate, other.used()));
+            let slowest = || old.buckets.iter().min_by_key(|other| (other.limit.rate, -other.used()));
+            bucket.tokens -= nearest.or_else(slowest).map_or(0, Bucket::used);
+        }
+    }
+
+    /// Whether no bucket lacks anything at `now`.
+    pub fn is_full(&mut self, now: u64) -> bool {
+        self.fill(now);
+        self.buckets.iter().all(|bucket| bucket.used() == 0)
     }
 
     fn fill(&mut self, now: u64) {

@@ -24,8 +24,8 @@ pub(crate) fn jobs() -> impl Strategy<Value = Vec<Job>> {
     })
 }
 
-/// Who is on each worker during each unit of time, until all is done: departures and ends of slices before
-/// arrivals, workers in order.
+/// Who is on each worker during each unit of time, until all is done: departures and ends of slices, then
+/// what wakes up, then arrivals; workers in order.
 pub(crate) fn play(workers: u32, jobs: &[Job], discipline: &mut impl Discipline) -> Vec<Vec<Option<u32>>> {
     let mut left: Vec<u64> = jobs.iter().map(|job| job.size).collect();
     let mut on: Vec<Option<(u32, u64)>> = vec![None; workers as usize];
@@ -41,6 +41,10 @@ pub(crate) fn play(workers: u32, jobs: &[Job], discipline: &mut impl Discipline)
                 on[worker as usize] = Some((item, UNTIL_DONE));
                 discipline.expire(now, worker, &mut runs);
             }
+            carry_out(&mut runs, &mut on);
+        }
+        if discipline.wake_at().is_some_and(|at| at <= now) {
+            discipline.wake(now, &mut runs);
             carry_out(&mut runs, &mut on);
         }
         while let Some((job, id)) = coming.next_if(|(job, _)| job.at == now) {

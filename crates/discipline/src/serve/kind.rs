@@ -1,9 +1,11 @@
 //! Disciplines by name: plain data that a scenario carries, and one type that is any of them.
 
 use super::{
-    ByAge, ByDeadline, Central, Choice, Discipline, Fair, FairParameters, Item, Lifo, Limited,
-    LimitedParameters, Proportional, RandomOrder, Rank, Ranked, Run, Split,
+    ByAge, ByDeadline, Central, Choice, Discipline, Enforced, Fair, FairParameters, Feedback,
+    FeedbackParameters, Item, Lifo, Limited, LimitedParameters, Proportional, RandomOrder, Rank, Ranked, Run,
+    Split,
 };
+use crate::enforce::Rules;
 use crate::{Sharing, StrictPriority};
 use std::collections::VecDeque;
 
@@ -52,10 +54,22 @@ pub enum Kind {
     Limited(LimitedParameters),
     /// Fair sharing by worker.
     Fair(FairParameters),
+    /// Strict priority under token buckets and bounds: the queueing logic of an enforcer; looks at sizes. A class
+    /// is a flow.
+    Enforced(Rules),
+    /// Shares in proportion to weights that follow measured latencies, not preemptive; looks at sizes.
+    Feedback(FeedbackParameters),
     /// Ideal processor sharing; looks at sizes.
     Sharing {
         /// Most in service at once; `None` for no limit.
         limit: Option<u32>,
+    },
+    /// Ideal processor sharing in proportion to weights; looks at sizes.
+    WeightedSharing {
+        /// Most in service at once; `None` for no limit.
+        limit: Option<u32>,
+        /// Weight by class.
+        weights: Vec<u32>,
     },
 }
 
@@ -84,6 +98,8 @@ pub enum Any {
     Split(Split),
     Limited(Limited),
     Fair(Fair),
+    Enforced(Box<Enforced>),
+    Feedback(Box<Feedback>),
 }
 
 impl Kind {
@@ -113,21 +129,39 @@ impl Kind {
             Self::Split(choice) => Any::Split(Split::new(workers, *choice, seed)),
             Self::Limited(parameters) => Any::Limited(Limited::new(workers, *parameters)),
             Self::Fair(parameters) => Any::Fair(Fair::new(workers, *parameters)),
+            Self::Enforced(rules) => Any::Enforced(Box::new(Enforced::new(workers, rules))),
+            Self::Feedback(parameters) => Any::Feedback(Box::new(Feedback::new(workers, parameters.clone()))),
             Self::Sharing { limit } => return Built::Shared(Sharing::new(workers, *limit)),
+            Self::WeightedSharing { limit, weights } => {
+                return Built::Shared(Sharing::weighted(workers, *limit, weights));
+            }
         })
     }
 
     /// Whether its parameters are within their ranges; what is wrong otherwise.
     pub fn check(&self) -> Result<(), String> {
         let fault = match self {
-            Self::Proportional { weights } if weights.contains(&0) => "a weight of a class is at least 1",
+            Self::Proportional { weights } | Self::WeightedSharing { weights, .. }
+                if weights.contains(&0) =>
+            {
+                "a weight of a class is at least 1"
+            }
             Self::Limited(limited) if limited.limit == 0 => "the limit of processor sharing is at least 1",
             Self::Limited(limited) if limited.slice == 0 => "a slice is at least 1",
             Self::Fair(fair) if fair.min_granularity == 0 => "the minimum granularity is at least 1",
-            Self::Sharing { limit: Some(0) } => "the limit of processor sharing is at least 1",
+            Self::Sharing { limit: Some(0) } | Self::WeightedSharing { limit: Some(0), .. } => {
+                "the limit of processor sharing is at least 1"
+            }
+            Self::Enforced(rules) => return rules.check(),
+            Self::Feedback(parameters) => return parameters.check(),
             _ => return Ok(()),
         };
         Err(fault.to_owned())
+    }
+
+    /// Whether time alone can put an item on a worker ([`Discipline::wake_at`]).
+    pub fn wakes(&self) -> bool {
+        matches!(self, Self::Enforced(_))
     }
 
     /// Number of classes that the discipline tells apart; `None` when it does not look at classes.
@@ -135,7 +169,8 @@ impl Kind {
         match self {
             Self::Priority { levels } | Self::PreemptivePriority { levels } => Some(*levels as usize),
             Self::Deadline { allowed } | Self::PreemptiveDeadline { allowed } => Some(allowed.len()),
-            Self::Proportional { weights } => Some(weights.len()),
+            Self::Proportional { weights } | Self::WeightedSharing { weights, .. } => Some(weights.len()),
+            Self::Feedback(parameters) => Some(parameters.classes.len()),
             _ => None,
         }
     }
@@ -156,6 +191,8 @@ macro_rules! each {
             Any::Split($discipline) => $body,
             Any::Limited($discipline) => $body,
             Any::Fair($discipline) => $body,
+            Any::Enforced($discipline) => $body,
+            Any::Feedback($discipline) => $body,
         }
     };
 }
@@ -177,5 +214,14 @@ impl Discipline for Any {
 
     fn waiting(&self) -> usize {
         each!(self, discipline => discipline.waiting())
+    }
+
+    #[inline]
+    fn wake_at(&self) -> Option<u64> {
+        each!(self, discipline => discipline.wake_at())
+    }
+
+    fn wake(&mut self, now: u64, runs: &mut Vec<Run>) {
+        each!(self, discipline => discipline.wake(now, runs));
     }
 }

@@ -1,6 +1,7 @@
 //! Waiting lines: which item comes next when a worker becomes free.
 
 use super::Item;
+use super::shares::Shares;
 use crate::StrictPriority;
 use crate::random::SplitMix;
 use std::cmp::Reverse;
@@ -155,20 +156,12 @@ impl Line for ByDeadline {
     }
 }
 
-/// Shares in proportion to weights, by start-time fair queueing (Goyal, Vin and Cheng): an item of a class starts,
-/// in virtual time, when the class's previous one ended there, or now; least start first. Looks at sizes.
+/// Shares in proportion to weights, by start-time fair queueing. Looks at sizes.
 ///
 /// Among classes that always have items waiting, the work served differs from the shares by less than the
-/// largest item of each. Virtual time is in units of work × 2¹⁶ ÷ weight.
+/// largest item of each.
 #[derive(Debug, Clone)]
-pub struct Proportional {
-    weights: Vec<u32>,
-    /// Where the last item of each class ends.
-    ends: Vec<u64>,
-    /// The start of the item that was taken last.
-    virtual_now: u64,
-    line: Numbered,
-}
+pub struct Proportional(Shares<u32>);
 
 impl Proportional {
     /// `weights[class]`, each at least 1.
@@ -176,25 +169,18 @@ impl Proportional {
     /// # Panics
     /// When a weight is 0.
     pub fn new(weights: Vec<u32>) -> Self {
-        assert!(weights.iter().all(|weight| *weight > 0), "a weight is at least 1");
-        Self { ends: vec![0; weights.len()], weights, virtual_now: 0, line: Numbered::default() }
+        Self(Shares::new(weights))
     }
 }
 
 impl Line for Proportional {
     fn push(&mut self, item: Item) {
-        let class = item.class as usize;
-        let start = self.virtual_now.max(self.ends[class]);
-        let length = (u128::from(item.size) << 16) / u128::from(self.weights[class]);
-        self.ends[class] = start.saturating_add(u64::try_from(length).unwrap_or(u64::MAX));
-        self.line.push(start, item.id);
+        self.0.push(item.class as usize, item.size, item.id);
     }
     fn pop(&mut self) -> Option<u32> {
-        let (start, id) = self.line.pop()?;
-        self.virtual_now = start;
-        Some(id)
+        self.0.pop()
     }
     fn len(&self) -> usize {
-        self.line.heap.len()
+        self.0.len()
     }
 }

@@ -1,7 +1,7 @@
 //! Who is in service on c workers: one trait for all disciplines that give a worker one item at a time.
 //!
 //! A discipline is told what happens ([`Discipline::arrive`], [`depart`](Discipline::depart),
-//! [`expire`](Discipline::expire)) and answers with [`Run`]s: which worker takes up which item, and for how long
+//! [`expire`](Discipline::expire), [`wake`](Discipline::wake)) and answers with [`Run`]s: which worker takes up which item, and for how long
 //! at most. It keeps every item that is not on a worker; the caller keeps what the item is, how much of it is
 //! done, and the timers. Instants and durations are integers of one unit that the caller chooses (nanoseconds in
 //! Tailwright). After the first items have passed, no operation allocates unless more items wait than ever before.
@@ -13,15 +13,20 @@
 //! discipline), and sharing without slices ([`crate::Sharing`]).
 
 mod central;
+mod enforced;
 mod fair;
+mod feedback;
 mod kind;
 mod limited;
 mod line;
 mod ranked;
+mod shares;
 mod split;
 
 pub use central::Central;
+pub use enforced::Enforced;
 pub use fair::{Fair, FairParameters};
+pub use feedback::{Feedback, FeedbackClass, FeedbackParameters};
 pub use kind::{Any, Built, Kind};
 pub use limited::{Count, Entrance, Limited, LimitedParameters, Order};
 pub use line::{ByAge, ByDeadline, Lifo, Line, Proportional, RandomOrder};
@@ -72,6 +77,15 @@ pub trait Discipline {
 
     /// Items that are on no worker.
     fn waiting(&self) -> usize;
+
+    /// When time alone can put an item on a worker: the caller then calls [`wake`](Self::wake), unless something
+    /// happens before. Asked after every call.
+    fn wake_at(&self) -> Option<u64> {
+        None
+    }
+
+    /// It is that late.
+    fn wake(&mut self, _now: u64, _runs: &mut Vec<Run>) {}
 }
 
 #[cfg(test)]

@@ -1,0 +1,96 @@
+//! What is at the device, by level.
+
+use super::rules::{BEST_EFFORT, Bounds};
+use crate::bits::BitSet;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Load {
+    items: u32,
+    bytes: u64,
+}
+
+impl Load {
+    fn fits(self, bytes: u64, bounds: Bounds) -> bool {
+        let within = self.bytes.checked_add(bytes).is_some_and(|sum| sum <= bounds.bytes);
+        self.items < bounds.items && (within || self.items == 0)
+    }
+}
+
+/// Counts by level.
+#[derive(Debug, Clone)]
+pub(super) struct Outstanding {
+    /// Sorted; the last is best effort.
+    levels: Vec<u32>,
+    by_level: Vec<Load>,
+    /// Levels that have something outstanding, by position.
+    busy: BitSet,
+    all: Load,
+}
+
+impl Outstanding {
+    /// Nothing is outstanding.
+    pub(super) fn new(levels: impl Iterator<Item = u32>) -> Self {
+        let mut levels: Vec<u32> = levels.chain([BEST_EFFORT]).collect();
+        levels.sort_unstable();
+        levels.dedup();
+        let by_level = vec![Load::default(); levels.len()];
+        Self { busy: BitSet::new(levels.len()), levels, by_level, all: Load::default() }
+    }
+
+    /// The same with other levels; what is outstanding keeps the level at which it was dispatched.
+    pub(super) fn change_levels(&mut self, levels: impl Iterator<Item = u32>) {
+        let old = self.levels.iter().copied().zip(self.by_level.iter().copied());
+        let busy: Vec<(u32, Load)> = old.filter(|(_, load)| load.items > 0).collect();
+        let mut changed = Self::new(levels.chain(busy.iter().map(|(level, _)| *level)));
+        for (level, load) in busy {
+            let position = changed.position(level);
+            changed.by_level[position] = load;
+            changed.busy.insert(position);
+        }
+        changed.all = self.all;
+        *self = changed;
+    }
+
+    pub(super) fn items(&self) -> u32 {
+        self.all.items
+    }
+
+    /// Whether an item of `level` may join.
+    #[inline]
+    pub(super) fn admits(&self, level: u32, bytes: u64, bounds: Bounds, beside: Bounds) -> bool {
+        if !self.all.fits(bytes, bounds) {
+            return false;
+        }
+        let Some(top) = self.busy.first().filter(|top| self.levels[*top] < level) else { return true };
+        let Load { items, bytes: top_bytes } = self.by_level[top];
+        let below = Load { items: self.all.items - items, bytes: self.all.bytes - top_bytes };
+        below.fits(bytes, beside)
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, level: u32, bytes: u64) {
+        let position = self.position(level);
+        for load in [&mut self.all, &mut self.by_level[position]] {
+            load.items += 1;
+            load.bytes = load.bytes.checked_add(bytes).expect("fewer than 2⁶⁴ bytes are outstanding");
+        }
+        self.busy.insert(position);
+    }
+
+    #[inline]
+    pub(super) fn remove(&mut self, level: u32, bytes: u64) {
+        let position = self.position(level);
+        for load in [&mut self.all, &mut self.by_level[position]] {
+            load.items = load.items.checked_sub(1).expect("what is done was outstanding");
+            load.bytes -= bytes;
+        }
+        if self.by_level[position].items == 0 {
+            self.busy.remove(position);
+        }
+    }
+
+    #[inline]
+    fn position(&self, level: u32) -> usize {
+        self.levels.partition_point(|other| *other < level)
+    }
+}

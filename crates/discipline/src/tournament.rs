@@ -1,0 +1,68 @@
+//! The least of a fixed number of keys, each of which may change at any time.
+
+/// A knock-out tournament over places `0..count`, each with a key or none. A change costs ⌈log₂ count⌉ comparisons;
+/// nothing is allocated after the beginning. Of equal keys the one in the lowest place wins.
+#[derive(Debug, Clone)]
+pub(crate) struct Tournament<K> {
+    /// Node i has the winner of nodes 2i and 2i + 1; the second half are the places themselves.
+    tree: Vec<Option<(K, u32)>>,
+}
+
+impl<K: Copy + Ord> Tournament<K> {
+    /// `count` places without keys.
+    pub(crate) fn new(count: usize) -> Self {
+        Self { tree: vec![None; 2 * count.next_power_of_two()] }
+    }
+
+    /// Gives a place a key, or takes it away.
+    #[inline]
+    pub(crate) fn set(&mut self, place: usize, key: Option<K>) {
+        let mut node = self.tree.len() / 2 + place;
+        // There are fewer places than flows or classes, which have numbers of 32 bits.
+        #[allow(clippy::cast_possible_truncation)]
+        let mut best = key.map(|key| (key, place as u32));
+        self.tree[node] = best;
+        while node > 1 {
+            best = lesser(best, self.tree[node ^ 1]);
+            node /= 2;
+            if self.tree[node] == best {
+                break;
+            }
+            self.tree[node] = best;
+        }
+    }
+
+    /// The least key and its place.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<(K, usize)> {
+        self.tree[1].map(|(key, place)| (key, place as usize))
+    }
+}
+
+fn lesser<K: Ord>(one: Option<K>, other: Option<K>) -> Option<K> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn the_winner_is_the_least_of_all(
+            count in 1usize..70,
+            steps in proptest::collection::vec((0usize..70, proptest::option::weighted(0.8, 0u64..20)), 1..200),
+        ) {
+            let (mut tournament, mut judge) = (Tournament::new(count), vec![None; count]);
+            for (place, key) in steps {
+                judge[place % count] = key;
+                tournament.set(place % count, key);
+                let least = (0..count).filter_map(|place| Some((judge[place]?, place))).min();
+                proptest::prop_assert_eq!(tournament.first(), least);
+            }
+        }
+    }
+}
