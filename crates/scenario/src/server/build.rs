@@ -28,18 +28,22 @@ impl Case {
         network.check().map_err(|invalid| invalid.to_string())?;
         let mut case = Self { name, network, plan, tenants, server: Some(server), sources: Vec::new() };
         if case.plan.window.span.is_none() {
-            case.plan.window.span = case.longest().map(|period| (Nanos(period / 10), Nanos(period / 10 + period)));
+            case.plan.window.span =
+                case.longest().map(|period| (Nanos(period / 10), Nanos(period / 10 + period)));
         }
         Ok(case)
     }
 
     pub(crate) fn of_server(name: String, scenario: &Scenario) -> Result<Self> {
         if !scenario.entries.is_empty() || !scenario.stations.is_empty() || !scenario.steps.is_empty() {
-            return Err("expected [server] and [[workload]], or [[station]], [[step]] and [[entry]], not both".into());
+            return Err(
+                "expected [server] and [[workload]], or [[station]], [[step]] and [[entry]], not both".into(),
+            );
         }
         let spec = scenario.server.as_ref().ok_or("[[workload]] needs a [server]")?;
         let server = spec.server()?;
-        let tenants = scenario.workloads.iter().map(|workload| workload.tenant(&server)).collect::<Result<_>>()?;
+        let tenants =
+            scenario.workloads.iter().map(|workload| workload.tenant(&server)).collect::<Result<_>>()?;
         let counted = scenario.run.requests.is_some() || scenario.run.warm_up.is_some();
         let mut case = Self::storage(name, server, tenants, &spec.rules()?, plan(scenario)?)?;
         if let Some(load) = scenario.run.load {

@@ -73,7 +73,8 @@ impl Run {
         let plain = || Percentile::new(PLAIN_PERCENT).expect("99 is a percentile");
         let percentile = tenant.slo.map_or_else(plain, |slo| slo.percentile);
         let measured = response.percentile(percentile);
-        let interval = measured.and_then(|at| woodruff(&runs, &response, percentile, at, self.report.confidence));
+        let interval =
+            measured.and_then(|at| woodruff(&runs, &response, percentile, at, self.report.confidence));
         let seconds: f64 = self.report.runs.iter().map(|run| run.duration.as_secs()).sum();
         Outcome {
             name: tenant.name.clone(),

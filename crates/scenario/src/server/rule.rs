@@ -7,8 +7,8 @@
 //! Under a policy, work beyond the limits is best effort at the storage, where unused device time would be lost
 //! (thesis §2.2.1), and waits on the network, where HTB queues hold back what exceeds their rate (§2.2.2).
 
-use super::tenant::Tenant;
 use super::StorageServer;
+use super::tenant::Tenant;
 use crate::discipline::kind;
 use ::discipline::Limit;
 use ::discipline::enforce::{BEST_EFFORT, Bounds, FlowRules, Over, Rules as Enforced};
@@ -65,12 +65,16 @@ impl Rules {
         let table = value.as_table().ok_or("server.discipline: expected a name, or names by stage")?;
         let known = Stage::ALL.map(Stage::name);
         if let Some(unknown) = table.keys().find(|key| !known.contains(&key.as_str())) {
-            return Err(format!("server.discipline: no stage is named '{unknown}'; there are {}", known.join(", ")));
+            return Err(format!(
+                "server.discipline: no stage is named '{unknown}'; there are {}",
+                known.join(", ")
+            ));
         }
         let mut rules = PerStage::from_fn(|_| Rule::Other(Kind::Fifo));
         for stage in Stage::ALL {
             if let Some(value) = table.get(stage.name()) {
-                let text = value.as_str().ok_or_else(|| format!("server.discipline.{stage}: expected a name"))?;
+                let text =
+                    value.as_str().ok_or_else(|| format!("server.discipline.{stage}: expected a name"))?;
                 rules[stage] = Rule::read(text)?;
             }
         }
@@ -111,7 +115,9 @@ impl Rule {
     fn kind(&self, tenants: &[Tenant]) -> Kind {
         match self {
             Self::Proportional => Kind::Proportional { weights: tenants.iter().map(|t| t.weight).collect() },
-            Self::Deadline => Kind::Deadline { allowed: tenants.iter().map(|t| slo_ns(t).unwrap_or(NEVER)).collect() },
+            Self::Deadline => {
+                Kind::Deadline { allowed: tenants.iter().map(|t| slo_ns(t).unwrap_or(NEVER)).collect() }
+            }
             Self::BySlo => Kind::Enforced(by_slo(tenants)),
             Self::Feedback(interval) => {
                 let class = |tenant: &Tenant| FeedbackClass { weight: tenant.weight, slo: slo_ns(tenant) };
@@ -168,7 +174,10 @@ fn check(policy: &Policy, tenants: &[Tenant]) -> Result<()> {
             format!("the policy gives workload '{}' no place; best_effort = true needs none", tenant.name)
         })?;
         if let Some(other) = server.filter(|other| *other != own) {
-            return Err(format!("the policy has workload '{}' on server '{own}', others on '{other}'", tenant.name));
+            return Err(format!(
+                "the policy has workload '{}' on server '{own}', others on '{other}'",
+                tenant.name
+            ));
         }
         server = Some(own);
     }
@@ -179,7 +188,8 @@ fn enforced(policy: &Policy, stage: Stage, server: &StorageServer, tenants: &[Te
     let over = if stage == Stage::Storage { Over::Demote } else { Over::Queue };
     let flow = |(class, tenant): (u32, &Tenant)| {
         let workload = find(policy, tenant).filter(|_| !tenant.best_effort)?;
-        let level = workload.priority_by_stage.map(|by_stage| by_stage[stage as usize]).or(workload.priority)?;
+        let level =
+            workload.priority_by_stage.map(|by_stage| by_stage[stage as usize]).or(workload.priority)?;
         let limits = workload.limits.iter().filter(|limit| limit.stage == stage);
         let limits = limits.map(|limit| server.limit(stage, limit.rate_per_s, limit.burst_work)).collect();
         Some((class, FlowRules { level: level.min(BEST_EFFORT - 1), limits, over }))

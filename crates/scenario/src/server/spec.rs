@@ -1,17 +1,17 @@
 //! A storage server as people write it: `[server]` and `[[workload]]`.
 
+use super::StorageServer;
 use super::circle::Circle;
 use super::rule::Rules;
 use super::tenant::{Demand, Tenant};
-use super::StorageServer;
 use crate::text::Text;
 use ::model::{Job, Op, Policy, Request, Slo, Stage};
 use serde::Deserialize;
-use sim::source::{Arrival, Law};
+use sim::source::{Arrival, Law, Shape};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toml::Value;
-use units::{ByteRate, Bytes, Nanos};
+use units::{ByteRate, Bytes, Nanos, Seconds};
 use workload::device::{PathWork, StorageProfile};
 
 const CLIENTS_MAX: u32 = 1_000_000;
@@ -120,7 +120,11 @@ impl WorkloadSpec {
                 self.closed(clients, server)?
             }
             (None, None, Some(_)) => return Err(format!("clients: expected 1 to {CLIENTS_MAX}")),
-            _ => return Err("expected one of: trace; arrivals, requests, size and op; clients, size and op".into()),
+            _ => {
+                return Err(
+                    "expected one of: trace; arrivals, requests, size and op; clients, size and op".into()
+                );
+            }
         };
         Ok(Tenant { name: self.name.clone(), slo: self.slo, best_effort, weight: self.weight, demand })
     }
@@ -157,8 +161,9 @@ impl WorkloadSpec {
             return Err("rate, load and begin are for requests that arrive by themselves".into());
         }
         let work = server.path().work(&self.request()?);
-        let think = self.think.as_ref().map_or_else(|| Law::constant(Nanos::ZERO), |think| Ok(think.0.clone()));
-        Ok(Demand::Clients { clients, think: think?, work })
+        let at_once = || Law::new(Shape::Constant(Seconds(0.0))).map_err(|error| error.to_string());
+        let think = self.think.as_ref().map_or_else(at_once, |think| Ok(think.0.clone()))?;
+        Ok(Demand::Clients { clients, think, work })
     }
 
     fn request(&self) -> Result<Request> {

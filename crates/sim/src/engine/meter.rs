@@ -95,7 +95,8 @@ impl Meter {
         if self.state == State::Before {
             let opens = now >= begin;
             self.window.warm_up = if opens { self.arrived } else { u64::MAX };
-            self.window.measured = if opens { u64::MAX } else { 0 };
+            // Half of all numbers: those before the window, which wrap around, are in the other half.
+            self.window.measured = if opens { u64::MAX / 2 } else { 0 };
         }
         if self.state != State::Closed && now >= end {
             // Nobody arrived within it: it opens and closes with this one.
