@@ -2,7 +2,7 @@
 
 use crate::failure::{Answer, Failure};
 use crate::output::simulated::Played;
-use crate::output::{json, simulated, varied};
+use crate::output::{json, simulated, varied, workloads};
 use crate::report;
 use crate::terminal;
 use clap::Args;
@@ -82,7 +82,11 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<Answer, Failure> {
         json::write(path, &page, "report")?;
     }
     terminal::print(&text);
-    let done = played.iter().all(|played| played.view(args.seed).verdict() == "done");
+    let is_done = |played: &Played| {
+        let view = played.view(args.seed);
+        view.verdict() == "done" && workloads::all_met(&view.workloads)
+    };
+    let done = played.iter().all(is_done);
     Ok(if done { Answer::Yes } else { Answer::No })
 }
 
