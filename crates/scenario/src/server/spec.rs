@@ -22,7 +22,8 @@ type Result<T> = std::result::Result<T, String>;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ServerSpec {
-    profile: PathBuf,
+    /// A file, or the document itself.
+    profile: Value,
     network: ByteRate,
     #[serde(default = "one")]
     channels: u32,
@@ -60,15 +61,20 @@ fn one() -> u32 {
 impl ServerSpec {
     /// Makes paths relative to a folder.
     pub(crate) fn move_to(&mut self, folder: &Path) {
-        self.profile = folder.join(&self.profile);
+        if let Value::String(path) = &mut self.profile {
+            *path = folder.join(&path).to_string_lossy().into_owned();
+        }
         self.policy.iter_mut().for_each(|path| *path = folder.join(&path));
     }
 
     /// Reads the profile of the device.
     pub(crate) fn server(&self) -> Result<StorageServer> {
-        let text = read(&self.profile, "device profile")?;
-        let profile = StorageProfile::from_json(&text);
-        let profile = profile.map_err(|error| format!("{}: {error}", self.profile.display()))?;
+        let (origin, text) = match &self.profile {
+            Value::String(path) => (path.as_str(), read(Path::new(path), "device profile")?),
+            Value::Table(document) => ("server.profile", serde_json::to_string(document).unwrap_or_default()),
+            _ => return Err("server.profile: expected a file, or a profile as a table".into()),
+        };
+        let profile = StorageProfile::from_json(&text).map_err(|error| format!("{origin}: {error}"))?;
         StorageServer::new(profile, self.network, self.channels)
     }
 
