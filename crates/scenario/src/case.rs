@@ -60,7 +60,10 @@ impl Case {
         let mut seeds = StdRng::seed_from_u64(seed);
         if let Some(server) = &self.server {
             let tenants = (0..).zip(&self.tenants);
-            return tenants.map(|(class, at)| at.entry(class, server.channels(), &mut seeds)).collect();
+            let until = self.plan.window.span.map_or(Nanos(u64::MAX), until);
+            return tenants
+                .map(|(class, at)| at.entry(class, server.channels(), until, &mut seeds))
+                .collect();
         }
         self.sources.iter().map(|source| source.entry(&mut seeds)).collect()
     }
@@ -194,6 +197,12 @@ pub(crate) fn plan(scenario: &Scenario) -> Result<Plan> {
         }
         _ => Ok(plan),
     }
+}
+
+/// Traces go on for as long again after the window, so that what arrived within it meets the load that it would meet,
+/// and then end: who gets less than it asks for is served at last.
+fn until((begin, end): (Nanos, Nanos)) -> Nanos {
+    Nanos(end.0.saturating_add(end.0 - begin.0))
 }
 
 /// The window as times, if the scenario says so.

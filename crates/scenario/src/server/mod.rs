@@ -20,6 +20,7 @@ mod tenant;
 pub use circle::Circle;
 pub use outcome::{Kept, Outcome};
 pub use rule::{Rule, Rules};
+pub use spec::of_trace;
 pub(crate) use spec::{ServerSpec, WorkloadSpec};
 pub use tenant::{Demand, Tenant};
 

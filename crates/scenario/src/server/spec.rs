@@ -182,7 +182,11 @@ impl WorkloadSpec {
     }
 }
 
-fn of_trace(path: &Path, server: &StorageServer) -> Result<Circle> {
+/// The requests of a trace on a server, to be repeated.
+///
+/// # Errors
+/// When the trace cannot be read or has requests at fewer than two instants.
+pub fn of_trace(path: &Path, server: &StorageServer) -> Result<Circle> {
     let reader = trace::open(path, &trace::OpenOptions::default()).map_err(|error| error.to_string())?;
     let mut work: PathWork = server.path();
     let jobs = reader.map(|request| {

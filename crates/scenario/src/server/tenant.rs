@@ -65,15 +65,16 @@ impl Tenant {
         }
     }
 
-    /// Its requests as entries of the engine, the device divided into `channels`.
-    pub(crate) fn entry(&self, class: u32, channels: u32, seeds: &mut StdRng) -> Entry {
+    /// Its requests as an entry of the engine, the device divided into `channels`; a trace ends at `until`.
+    pub(crate) fn entry(&self, class: u32, channels: u32, until: Nanos, seeds: &mut StdRng) -> Entry {
         let seed = seeds.random();
         match &self.demand {
             Demand::Recorded { circle, begin } => {
                 let begin = begin.map_or_else(|| circle.anywhere(seed), |begin| begin);
                 let mut jobs = circle.clone().jobs_from(begin);
                 let draw = move |draft: &mut Draft<'_>| fill(draft, class, channels, jobs.next());
-                Entry::open(circle.clone().instants_from(begin), draw)
+                let instants = circle.clone().instants_from(begin).take_while(move |at| *at < until);
+                Entry::open(instants, draw)
             }
             Demand::Clients { clients, think, work } => {
                 let (sampler, mut random) = (think.sampler(), StdRng::seed_from_u64(seed));
