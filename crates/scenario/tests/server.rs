@@ -32,7 +32,7 @@ fn jobs(random: &mut StdRng, count: usize) -> Vec<Job> {
         arrival += if random.random_bool(0.6) {
             random.random_range(1..2_000)
         } else {
-            random.random_range(1..400_000)
+            random.random_range(1..1_600_000)
         };
         let mut work = PerStage::from_fn(|_| {
             if random.random_bool(0.2) { Nanos(0) } else { Nanos(random.random_range(1..20_000)) }
