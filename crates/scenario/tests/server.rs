@@ -181,6 +181,18 @@ fn channels_keep_the_throughput() {
 }
 
 #[test]
+fn a_window_of_time_measures_who_arrives_within_it() {
+    // A request every 20 us: of the 50 that arrive from 1 ms until before 2 ms, all are measured, whatever came before.
+    let mut case = case(vec![tenant("a", "99% < 1ms", steady(20_000, 19_000), 0)], &Rules::default());
+    for (begin, end, requests) in [(1_000_000, 2_000_000, 50), (0, 20_000, 1), (1, 20_000, 0), (1, 20_001, 1)]
+    {
+        case.plan.window.span = Some((Nanos(begin), Nanos(end)));
+        let found = measure(&case);
+        assert_eq!((found.response.count(), found.arrivals, found.unfinished), (requests, requests, 0));
+    }
+}
+
+#[test]
 fn verdicts_need_enough_requests() {
     let kept = |slo: &str, replications: usize| {
         let mut case = case(vec![tenant("a", slo, steady(20_000, 10_000), 0)], &Rules::default());

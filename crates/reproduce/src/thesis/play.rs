@@ -80,7 +80,7 @@ pub(crate) fn worst(outcomes: &[Outcome], slos: &[Slo], percents: &[f64]) -> f64
 
 /// A ratio to an SLO as people read it.
 pub(crate) fn shown(ratio: f64) -> String {
-    format!("{:.2} of the SLO", ratio)
+    format!("{ratio:.2} of the SLO")
 }
 
 /// Latency by the share of requests that takes longer: the percentiles of figure 3.4.
