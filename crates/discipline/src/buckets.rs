@@ -36,6 +36,7 @@ impl Bucket {
 /// Buckets that are all taken from; none at all lets everything pass.
 #[derive(Debug, Clone)]
 pub struct TokenBuckets {
+    /// By rate, then burst.
     buckets: Vec<Bucket>,
     /// The instant of the levels.
     filled: u64,
@@ -49,7 +50,9 @@ impl TokenBuckets {
     pub fn new(now: u64, limits: &[Limit]) -> Self {
         assert!(limits.iter().all(|limit| limit.burst > 0), "a burst is at least 1");
         let full = |limit: &Limit| Bucket { limit: *limit, tokens: i128::from(limit.burst) * SCALE };
-        Self { buckets: limits.iter().map(full).collect(), filled: now }
+        let mut buckets: Vec<Bucket> = limits.iter().map(full).collect();
+        buckets.sort_unstable_by_key(|bucket| (bucket.limit.rate, bucket.limit.burst));
+        Self { buckets, filled: now }
     }
 
     /// The first instant, not before `now`, at which work of this size may pass if nothing else does; `None` if
@@ -77,22 +80,24 @@ impl TokenBuckets {
         passes
     }
 
-    /// From `now` on these limits hold instead. What has been used and is not yet made up for is carried over, so that
-    /// no change hands out a burst that was used before, and a change and its reverse in the same instant change
-    /// nothing: a new bucket lacks what the old one lacked that has the highest rate not above its own, which
-    /// is at least what it would lack had it been there from the beginning; without one, what the slowest lacked.
-    /// Where there were no limits, new buckets are full.
+    /// From `now` on these limits hold instead. What has been used and not made up for is carried over, so that a
+    /// change hands out no burst that was used before: with as many limits as there were, from each to its
+    /// successor in the order of rates, as it is, even if it is a debt under a smaller burst; a change and its
+    /// reverse then change nothing. With another number of limits the correspondence is lost: a bucket lacks what
+    /// the fastest one lacked that was not faster (an upper bound of what it would lack had it been there before),
+    /// or else the slowest, and is empty at worst. Where there were no limits, buckets are full.
     ///
     /// # Panics
     /// When a burst is 0.
     pub fn change(&mut self, now: u64, limits: &[Limit]) {
         self.fill(now);
         let old = std::mem::replace(self, Self::new(now, limits));
-        for bucket in &mut self.buckets {
-            let slower = old.buckets.iter().filter(|other| other.limit.rate <= bucket.limit.rate);
-            let nearest = slower.max_by_key(|other| (other.limit.rate, other.used()));
-            let slowest = || old.buckets.iter().min_by_key(|other| (other.limit.rate, -other.used()));
-            bucket.tokens -= nearest.or_else(slowest).map_or(0, Bucket::used);
+        let same = old.buckets.len() == self.buckets.len();
+        for (rank, bucket) in self.buckets.iter_mut().enumerate() {
+            let slower = old.buckets.partition_point(|other| other.limit.rate <= bucket.limit.rate);
+            let from = if same { rank } else { slower.saturating_sub(1) };
+            let used = old.buckets.get(from).map_or(0, Bucket::used);
+            bucket.tokens -= if same { used } else { used.min(bucket.tokens) };
         }
     }
 
@@ -116,6 +121,13 @@ impl TokenBuckets {
 mod tests {
     use super::*;
 
+    impl TokenBuckets {
+        fn tokens_at(mut self, now: u64) -> i128 {
+            self.fill(now);
+            self.buckets[0].tokens
+        }
+    }
+
     #[test]
     fn a_burst_then_the_rate_and_a_debt() {
         // One unit in 100 ns, three at once.
@@ -135,7 +147,54 @@ mod tests {
         assert_eq!(shut.ready(u64::MAX, 1), None);
     }
 
+    #[test]
+    fn what_was_used_survives_a_change() {
+        let (slow, fast) = (Limit { rate: 10_000_000, burst: 50 }, Limit { rate: 100_000_000, burst: 10 });
+        let mut buckets = TokenBuckets::new(0, &[fast, slow]);
+        assert!(buckets.take(0, 10) && buckets.take(100, 10));
+        // Used now: 10 of the fast one, 19 of the slow one.
+        buckets.change(100, &[Limit { burst: 20, ..slow }, Limit { burst: 40, ..fast }]);
+        assert_eq!((buckets.ready(100, 1), buckets.ready(100, 2)), (Some(100), Some(200)));
+        // One limit instead of two: empty at worst, and it knows more of the slower.
+        buckets.change(100, &[Limit { rate: 50_000_000, burst: 5 }]);
+        assert_eq!(buckets.ready(100, 1), Some(120));
+        buckets.change(100, &[]);
+        assert!(buckets.is_full(100));
+        buckets.change(100, &[slow]);
+        assert_eq!(buckets.ready(100, 50), Some(100));
+    }
+
     proptest::proptest! {
+        /// However often a limit changes, no interval has more than the largest burst and the highest rate allow.
+        #[test]
+        fn changes_hand_out_no_burst_again(
+            steps in proptest::collection::vec((0u64..9, 1u64..50, proptest::option::of((1u64..50, 1u64..40))), 1..40),
+        ) {
+            let mut buckets = TokenBuckets::new(0, &[Limit { rate: 100_000_000, burst: 40 }]);
+            let (mut now, mut passed) = (0, Vec::new());
+            for (gap, size, change) in steps {
+                now += gap;
+                if let Some((rate, burst)) = change {
+                    let before = buckets.clone();
+                    buckets.change(now, &[Limit { rate: rate * 100_000_000, burst }]);
+                    let mut reversed = buckets.clone();
+                    reversed.change(now, &[before.buckets[0].limit]);
+                    proptest::prop_assert_eq!(reversed.buckets[0].tokens, before.clone().tokens_at(now));
+                }
+                if buckets.take(now, size) {
+                    passed.push((now, size));
+                }
+            }
+            for (from, (start, _)) in passed.iter().enumerate() {
+                let mut sum = 0;
+                for (end, size) in &passed[from..] {
+                    sum += size;
+                    // The largest item is 49: 9 more than the largest burst, 48 more than the smallest.
+                    proptest::prop_assert!(sum as f64 <= (end - start) as f64 * 4.9 + 40.0 + 48.0);
+                }
+            }
+        }
+
         /// The judge: the definition, over every interval. And nothing waits for longer than it must: an instant
         /// earlier it may not pass.
         #[test]

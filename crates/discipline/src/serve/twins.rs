@@ -1,5 +1,8 @@
 //! Every discipline against a slow and obvious one: lists that are searched from end to end.
 
+mod lines;
+mod queues;
+
 use super::drive::{Job, conserves_work, jobs, play};
 use super::{
     Any, Built, Choice, Count, Discipline, Entrance, FairParameters, Item, Kind, LimitedParameters, Order,
@@ -7,8 +10,10 @@ use super::{
 };
 use proptest::prelude::*;
 
+const SEED: u64 = 7;
+
 fn build(kind: &Kind, workers: u32) -> Any {
-    match kind.build(workers, 7) {
+    match kind.build(workers, SEED) {
         Built::Workers(any) => any,
         Built::Shared(_) => unreachable!("{kind:?} has workers"),
     }

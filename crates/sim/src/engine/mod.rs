@@ -5,7 +5,8 @@
 //! measures, bit by bit. [`replicate`] runs several and says how sure the figures are.
 //!
 //! **Order of simultaneous events**, by which every run is repeatable: first departures and ends of slices, the
-//! station with the highest index first and its workers in order; then other work that takes workers away; then
+//! station with the highest index first and its workers in order; then what becomes able to be served by time alone
+//! (tokens that are due), the station with the highest index first; then other work that takes workers away; then
 //! deliveries after network delays, by step; then requests that reach the first steps and new arrivals, by entry.
 //! Within one event, the worker that became free takes the next item first; then the request moves on, and if
 //! that is without delay, arrives at the next station within the same event.

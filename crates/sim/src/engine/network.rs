@@ -107,7 +107,7 @@ fn check_station(station: &Station, classes: usize) -> Result<(), Invalid> {
         return fault("the gap between interferences is at least 1 ns");
     }
     let costs = station.switch.0 > 0 || station.dispatch.0 > 0 || station.interference.is_some();
-    if costs && matches!(station.discipline, Kind::Sharing { .. }) {
+    if costs && matches!(station.discipline, Kind::Sharing { .. } | Kind::WeightedSharing { .. }) {
         return fault("ideal processor sharing has no switches, no dispatcher and no interference");
     }
     match station.discipline.classes() {

@@ -19,6 +19,7 @@ use units::Nanos;
 #[derive(Debug, Clone, Copy)]
 enum Owner {
     Worker { station: u32, worker: u32 },
+    Wake { station: u32 },
     Interference { station: u32, worker: u32 },
     Line { step: u32 },
     Gate { gate: u32 },
@@ -90,6 +91,7 @@ impl<'a> Engine<'a> {
             self.meter.measures.events += 1;
             match self.owners[timer] {
                 Owner::Worker { station, worker } => self.ring(station as usize, worker),
+                Owner::Wake { station } => self.wake(station as usize),
                 Owner::Interference { station, worker } => self.interfere(timer, station as usize, worker),
                 Owner::Line { step } => self.deliver(step as usize),
                 Owner::Gate { gate } => self.pass(gate as usize),
@@ -256,6 +258,11 @@ impl<'a> Engine<'a> {
         self.over(slot, step);
     }
 
+    /// Time alone may put items on workers.
+    fn wake(&mut self, station: usize) {
+        self.serving[station].wake(self.now, &mut self.requests.visits, &mut self.timers);
+    }
+
     /// A step of a request is over.
     #[inline]
     fn over(&mut self, slot: u32, step: usize) {
@@ -328,6 +335,8 @@ fn owners(network: &Network, entries: usize) -> Vec<Owner> {
     for station in stations() {
         owners.extend(workers(station).map(|worker| Owner::Worker { station, worker }));
     }
+    let wakes = stations().filter(|station| wakes(network, *station as usize));
+    owners.extend(wakes.map(|station| Owner::Wake { station }));
     for station in stations().filter(|station| network.stations[*station as usize].interference.is_some()) {
         owners.extend(workers(station).map(|worker| Owner::Interference { station, worker }));
     }
@@ -337,13 +346,21 @@ fn owners(network: &Network, entries: usize) -> Vec<Owner> {
     owners
 }
 
+/// Whether a station needs a timer for what becomes able to be served by time alone.
+fn wakes(network: &Network, station: usize) -> bool {
+    network.stations[station].discipline.wakes()
+}
+
 /// Stations at rest; their timers are in the order of [`owners`].
 fn serving(network: &Network, random: &mut StdRng) -> Vec<Serving> {
     let mut first_timer = 0;
+    let mut wake_timer = network.stations.iter().map(|station| station.workers as usize).sum();
     let mut serving: Vec<Serving> = (network.stations.iter().rev())
         .map(|station| {
-            let at_rest = Serving::new(station, first_timer, random.random());
+            let wakes = station.discipline.wakes();
+            let at_rest = Serving::new(station, first_timer, wakes.then_some(wake_timer), random.random());
             first_timer += station.workers as usize;
+            wake_timer += usize::from(wakes);
             at_rest
         })
         .collect();

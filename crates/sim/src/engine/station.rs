@@ -32,6 +32,8 @@ pub(crate) struct Serving {
     workers: Vec<Worker>,
     /// The timer of its first worker.
     first_timer: usize,
+    /// The timer of what becomes able to be served by time alone, if there is such a thing.
+    wake_timer: Option<usize>,
     switch: u64,
     dispatch: u64,
     dispatcher_free: u64,
@@ -41,12 +43,13 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    pub(crate) fn new(station: &Station, first_timer: usize, seed: u64) -> Self {
+    pub(crate) fn new(station: &Station, first_timer: usize, wake_timer: Option<usize>, seed: u64) -> Self {
         let idle = Worker { item: NOBODY, last: NOBODY, begun: 0, left: 0, cost: 0, away_until: 0 };
         Self {
             discipline: station.discipline.build(station.workers, seed),
             workers: vec![idle; station.workers as usize],
             first_timer,
+            wake_timer,
             switch: station.switch.0,
             dispatch: station.dispatch.0,
             dispatcher_free: 0,
@@ -108,6 +111,17 @@ impl Serving {
             self.take_up(now, run, visits, timers);
         }
         self.runs.clear();
+        if let (Some(timer), Built::Workers(workers)) = (self.wake_timer, &self.discipline) {
+            timers.set(timer, workers.wake_at().unwrap_or(NEVER).max(now));
+        }
+    }
+
+    /// Something may have become able to be served.
+    pub(crate) fn wake(&mut self, now: u64, visits: &mut [Visit], timers: &mut Timers) {
+        if let Built::Workers(workers) = &mut self.discipline {
+            workers.wake(now, &mut self.runs);
+            self.carry_out(now, visits, timers);
+        }
     }
 
     #[inline]

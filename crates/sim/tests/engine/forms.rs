@@ -1,6 +1,7 @@
 //! Queues with known response times; the benchmark prints the same list with more requests.
 
 use crate::support::{Law, SERVICE, entry, entry_of, exponential, nanos, single};
+use discipline::enforce::{FlowRules, Over, Rules};
 use discipline::serve::{Choice, Count, Entrance, FairParameters, Kind, LimitedParameters, Order};
 use rand::RngExt as _;
 use rand::SeedableRng as _;
@@ -149,8 +150,17 @@ fn cobham() -> Vec<Form> {
     let all = residual[0] + residual[1];
     let waiting = [0.5 + all / 0.8, 1.5 + all / (0.8 * 0.2)];
     let preemptive = [0.5 + residual[0] / 0.8, 1.5 / 0.8 + all / (0.8 * 0.2)];
+    // Fayolle, Mitrani and Iasnogorodski for two classes of exponential service, here with weights 3 and 1.
+    let (rates, shares) = ([1.0 / 0.5, 1.0 / 1.5], [3.0, 1.0]);
+    let divisor = rates[0] * shares[0] * (1.0 - 0.2) + rates[1] * shares[1] * (1.0 - 0.6);
+    let shared = [
+        (1.0 + rates[0] * 0.6 * (shares[1] - shares[0]) / divisor) / (rates[0] * 0.2),
+        (1.0 + rates[1] * 0.2 * (shares[0] - shares[1]) / divisor) / (rates[1] * 0.2),
+    ];
     let kinds = [
         ("Cobham", Kind::Priority { levels: 2 }, waiting),
+        ("Cobham, enforced", enforced(), waiting),
+        ("weighted PS", Kind::WeightedSharing { limit: None, weights: vec![3, 1] }, shared),
         ("preemptive priority", Kind::PreemptivePriority { levels: 2 }, preemptive),
     ];
     let by_class = |(name, kind, exact): (&str, Kind, [f64; 2])| {
@@ -162,7 +172,37 @@ fn cobham() -> Vec<Form> {
             exact: exact[class],
         })
     };
-    kinds.into_iter().flat_map(by_class).collect()
+    kinds.into_iter().flat_map(by_class).chain([saturated()]).collect()
+}
+
+/// Levels 0 and 1 for the two classes, no limits, no bounds.
+fn enforced() -> Kind {
+    let flow = |level| (level, FlowRules { level, limits: Vec::new(), over: Over::Demote });
+    Kind::Enforced(Rules { flows: [flow(0), flow(1)].into(), ..Rules::none() })
+}
+
+/// Class 0 as above beside a class 1 that always has somebody waiting: by Cobham, the wait for the residual of whoever
+/// is served is λE[S²]/2 of its own and (1 − ρ)·E[S²]/2E[S] of the other.
+fn saturated() -> Form {
+    let load = |seed| {
+        let mut random = StdRng::seed_from_u64(seed ^ 0xC2);
+        let high = move |draft: &mut Draft<'_>| {
+            draft.demands[0] = nanos(exponential(&mut random, 0.5 * SERVICE));
+        };
+        let mut random = StdRng::seed_from_u64(seed ^ 0xC3);
+        let low = move |draft: &mut Draft<'_>| {
+            draft.class = 1;
+            draft.demands[0] = nanos(exponential(&mut random, 1.5 * SERVICE));
+        };
+        vec![entry_of(seed, 0.4, high), Entry::closed(8, std::iter::repeat(Nanos(1)), low)]
+    };
+    Form {
+        name: "Cobham, enforced, class 0 beside saturation".into(),
+        network: two_classes(enforced()),
+        load: Box::new(load),
+        figure: Box::new(|run| Some(run.by_class[0].mean()? / SERVICE)),
+        exact: 0.5 + 0.4 * 0.25 / 0.8 + 1.5,
+    }
 }
 
 fn networks() -> Vec<Form> {

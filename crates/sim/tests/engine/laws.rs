@@ -2,7 +2,9 @@
 
 use crate::forms::{blind, memoryless};
 use crate::support::{SERVICE, entry, nanos, poisson, single};
-use discipline::serve::{Choice, Kind, LimitedParameters};
+use discipline::Limit;
+use discipline::enforce::{Bounds, FlowRules, Over, Rules};
+use discipline::serve::{Choice, FeedbackClass, FeedbackParameters, Kind, LimitedParameters};
 use proptest::prelude::*;
 use tailwright_sim::engine::{
     Arrivals, Draft, Engine, Entry, Failure, Interference, Measures, Network, Plan, SKIP, Station, Step,
@@ -18,14 +20,25 @@ fn kinds() -> Vec<Kind> {
         Kind::Split(Choice::Shortest),
         Kind::Proportional { weights: vec![3] },
         Kind::Deadline { allowed: vec![40] },
+        Kind::WeightedSharing { limit: Some(3), weights: vec![2] },
+        Kind::Feedback(FeedbackParameters::of(vec![FeedbackClass { weight: 1, slo: Some(30) }], 50)),
+        enforced(Over::Demote),
+        enforced(Over::Queue),
         Kind::PreemptiveDeadline { allowed: vec![40] },
     ];
     blind().into_iter().map(|(_, kind)| kind).chain(more).collect()
 }
 
+/// A flow with two limits, at level 1, and bounds.
+fn enforced(over: Over) -> Kind {
+    let limits = vec![Limit { rate: 500_000_000, burst: 30 }, Limit { rate: 200_000_000, burst: 90 }];
+    let flows = [(0, FlowRules { level: 1, limits, over })].into();
+    Kind::Enforced(Rules { flows, bounds: Bounds { items: 3, bytes: 100 }, ..Rules::none() })
+}
+
 /// A fork from tier 0 to tiers 1 and 2 that joins at tier 3, which steps may leave out, back to tier 0 at the end.
 fn diamond(workers: [u32; 4], kind: &Kind, switch: u64, delay: u64) -> Network {
-    let costs = !matches!(kind, Kind::Sharing { .. });
+    let costs = !matches!(kind, Kind::Sharing { .. } | Kind::WeightedSharing { .. });
     let station = |workers| {
         let mut station = Station::new("tier", workers, kind.clone());
         station.switch = Nanos(if costs { switch } else { 0 });

@@ -1,0 +1,262 @@
+//! What holds for all rules and loads.
+
+use super::twin::{Drawn, some_arrivals, some_rules};
+use super::{Dispatch, Enforcer, FlowRules, Over, Rules, arrival, flow, ids, limit, rules, sent};
+use crate::Limit;
+use crate::enforce::{BEST_EFFORT, Bounds};
+use proptest::prelude::*;
+
+/// What became of an item.
+#[derive(Debug, Clone, PartialEq)]
+struct Sent {
+    id: u32,
+    flow: u32,
+    level: u32,
+    cost: u64,
+    arrived: u64,
+    at: u64,
+    end: u64,
+}
+
+/// Everything in the order in which it was dispatched. Bytes are as drawn, a device time of 0 ends at once.
+fn play(rules: &Rules, drawn: &[Drawn], check: impl Fn(&Enforcer)) -> Vec<Sent> {
+    let mut enforcer = Enforcer::new(0, rules).unwrap();
+    let arrivals: Vec<u64> = drawn
+        .iter()
+        .scan(0, |now, drawn| {
+            *now += drawn.0;
+            Some(*now)
+        })
+        .collect();
+    let (mut history, mut ends) = (Vec::new(), Vec::<(u64, Dispatch)>::new());
+    let mut next = 0;
+    loop {
+        let end = ends.iter().map(|(end, _)| *end).min();
+        let coming = arrivals.get(next).copied();
+        let Some(now) = [end, coming, enforcer.wake_at()].into_iter().flatten().min() else { break };
+        while let Some(over) = ends.iter().position(|(end, _)| *end == now) {
+            enforcer.done(ends.swap_remove(over).1);
+        }
+        while let Some(drawn) = drawn.get(next).filter(|_| arrivals[next] == now) {
+            let id = u32::try_from(next).unwrap();
+            enforcer.arrive(now, super::Arrival { bytes: drawn.3, ..arrival(id, drawn.1, drawn.2) });
+            next += 1;
+        }
+        while let Some(dispatch) = enforcer.next(now) {
+            let (id, flow, level) = (dispatch.id, dispatch.flow, dispatch.level);
+            let (_, _, cost, _, time) = drawn[id as usize];
+            let arrived = arrivals[id as usize];
+            history.push(Sent { id, flow, level, cost, arrived, at: now, end: now + time });
+            if time == 0 {
+                enforcer.done(dispatch);
+            } else {
+                ends.push((now + time, dispatch));
+            }
+        }
+        check(&enforcer);
+    }
+    assert_eq!(history.len(), drawn.len(), "something is lost or waits for ever");
+    history
+}
+
+/// What may pass in a time.
+fn allowed(limit: &Limit, time: u64, history: &[Sent]) -> f64 {
+    let largest = history.iter().map(|sent| sent.cost).max().unwrap_or(0);
+    let excess = largest.saturating_sub(limit.burst);
+    time as f64 * limit.rate as f64 / 1e9 + (limit.burst + excess) as f64 + 1e-6
+}
+
+/// The largest sum of costs from any instant to any later one, against what is allowed.
+fn keeps(limit: &Limit, history: &[Sent], flow: u32, from: impl Fn(&Sent) -> u64) -> bool {
+    let own: Vec<&Sent> =
+        history.iter().filter(|sent| sent.flow == flow && sent.level != BEST_EFFORT).collect();
+    own.iter().all(|first| {
+        own.iter().all(|last| {
+            let start = from(first);
+            let inside = own.iter().filter(|sent| from(sent) >= start && sent.at <= last.at);
+            last.at < start
+                || inside.map(|sent| sent.cost).sum::<u64>() as f64
+                    <= allowed(limit, last.at - start, history)
+        })
+    })
+}
+
+/// The least burst with which these arrivals keep a limit of `rate` tenths a nanosecond.
+fn burst_of(drawn: &[Drawn], flow: u32, rate: u64) -> u64 {
+    let (mut now, mut level, mut most) = (0u64, 0u64, 0);
+    for (gap, of, cost, _, _) in drawn {
+        now += gap;
+        level = level.saturating_sub(gap * rate);
+        if *of == flow {
+            level += 10 * cost;
+            most = most.max(level);
+        }
+    }
+    most.div_ceil(10).max(1)
+}
+
+proptest! {
+    /// The limiter's law where it can be seen: of what arrives from an instant on, what is served at the flow's own
+    /// level until another keeps the limit. In queue mode that is everything that is served.
+    #[test]
+    fn own_levels_keep_their_limits(rules in some_rules(), drawn in some_arrivals()) {
+        let history = play(&rules, &drawn, |_| ());
+        for (flow, rules) in &rules.flows {
+            for limit in &rules.limits {
+                prop_assert!(keeps(limit, &history, *flow, |sent| sent.arrived));
+            }
+            let demoted = history.iter().any(|sent| sent.flow == *flow && sent.level == BEST_EFFORT);
+            prop_assert!(rules.over == Over::Demote || !demoted);
+        }
+    }
+
+    /// Before a device that is always free, what is sent keeps the limit in every interval; and what is demoted
+    /// would have broken one, counting only what was served within them: service for nothing costs nothing.
+    #[test]
+    fn before_a_free_device_limits_are_exact(rules in some_rules(), drawn in some_arrivals()) {
+        let rules = Rules { bounds: Bounds::NONE, beside: Bounds::NONE, ..rules };
+        let drawn: Vec<Drawn> = drawn.into_iter().map(|drawn| (drawn.0, drawn.1, drawn.2, drawn.3, 0)).collect();
+        let history = play(&rules, &drawn, |_| ());
+        for (flow, rules) in &rules.flows {
+            prop_assert!(rules.limits.iter().all(|limit| keeps(limit, &history, *flow, |sent| sent.at)));
+            for (position, sent) in history.iter().enumerate() {
+                if sent.flow != *flow || sent.level != BEST_EFFORT {
+                    continue;
+                }
+                prop_assert_eq!(sent.at, sent.arrived);
+                let breaks = |limit: &Limit| {
+                    let used = |from: u64| {
+                        let own = |other: &&Sent| other.flow == *flow && other.level != BEST_EFFORT && other.at >= from;
+                        history[..position].iter().filter(own).map(|other| other.cost).sum::<u64>() as f64
+                    };
+                    let needs = sent.cost.min(limit.burst) as f64;
+                    history[..position].iter().any(|other| {
+                        let leaked = (sent.at - other.at) as f64 * limit.rate as f64 / 1e9;
+                        used(other.at) + needs > limit.burst as f64 + leaked - 1e-6
+                    })
+                };
+                prop_assert!(rules.limits.iter().any(breaks));
+            }
+        }
+    }
+
+    /// Limits that arrivals keep change nothing, whoever else delays the flow: same instants, same levels.
+    #[test]
+    fn limits_that_are_kept_are_not_there(
+        mut rules in some_rules(), drawn in some_arrivals(), rates in prop::collection::vec(1u64..30, 0..3),
+        over in prop::sample::select(vec![Over::Demote, Over::Queue]),
+    ) {
+        let Some(kept) = rules.flows.keys().next().copied() else { return Ok(()) };
+        let flow = |limits| FlowRules { over, limits, ..rules.flows[&kept].clone() };
+        let limited = flow(rates.iter().map(|rate| limit(*rate, burst_of(&drawn, kept, *rate))).collect());
+        let free = flow(Vec::new());
+        rules.flows.insert(kept, limited);
+        let got = play(&rules, &drawn, |_| ());
+        rules.flows.insert(kept, free);
+        prop_assert_eq!(got, play(&rules, &drawn, |_| ()));
+    }
+
+    #[test]
+    fn flows_are_first_in_first_out(rules in some_rules(), drawn in some_arrivals()) {
+        let history = play(&rules, &drawn, |_| ());
+        for name in 0..6 {
+            prop_assert!(history.iter().filter(|sent| sent.flow == name).is_sorted_by_key(|sent| sent.id));
+        }
+    }
+
+    /// With demotion and bounds on items alone the device is kept as busy as they allow.
+    #[test]
+    fn demotion_conserves_work(mut rules in some_rules(), drawn in some_arrivals(), items in 1u32..4) {
+        rules.flows.values_mut().for_each(|flow| flow.over = Over::Demote);
+        rules.bounds = Bounds { items, bytes: u64::MAX };
+        rules.beside = Bounds::NONE;
+        play(&rules, &drawn, |enforcer| {
+            assert!(enforcer.waiting() == 0 || enforcer.outstanding() == items);
+        });
+    }
+
+    /// One item at a time: whatever those below do, a flow within its limits on the highest level is done at most
+    /// their largest item later than if it were alone.
+    #[test]
+    fn nobody_below_delays_by_more_than_one_item(
+        mut rules in some_rules(), drawn in some_arrivals(), rate in 1u64..30,
+    ) {
+        rules.bounds.items = 1;
+        rules.flows.values_mut().for_each(|flow| flow.level += 1);
+        rules.flows.insert(0, flow(0, Over::Demote, &[limit(rate, burst_of(&drawn, 0, rate))]));
+        let history = play(&rules, &drawn, |_| ());
+        let below = history.iter().filter(|sent| sent.flow != 0).map(|sent| sent.end - sent.at).max();
+        let mut free = 0;
+        for sent in history.iter().filter(|sent| sent.flow == 0) {
+            free = free.max(sent.arrived) + (sent.end - sent.at);
+            prop_assert!(sent.end <= free + below.unwrap_or(0), "{sent:?} instead of {free}");
+        }
+    }
+}
+
+/// What decided where the limiter stands: tokens taken at dispatch would demote this flow, although its arrivals
+/// keep its limit, because others held it up.
+#[test]
+fn who_was_held_up_may_catch_up() {
+    let rules = Rules {
+        bounds: Bounds { items: 1, bytes: u64::MAX },
+        ..rules(&[(0, flow(0, Over::Queue, &[])), (1, flow(1, Over::Demote, &[limit(1, 1)]))])
+    };
+    let mut enforcer = Enforcer::new(0, &rules).unwrap();
+    enforcer.arrive(0, arrival(9, 0, 100));
+    let long = enforcer.next(0).unwrap();
+    for (id, now) in [(0, 0), (1, 10), (2, 20), (3, 30)] {
+        enforcer.arrive(now, arrival(id, 1, 1));
+    }
+    enforcer.done(long);
+    for id in 0..4 {
+        let dispatch = enforcer.next(35).unwrap();
+        assert_eq!((dispatch.id, dispatch.level), (id, 1));
+        enforcer.done(dispatch);
+    }
+}
+
+#[test]
+fn demoted_heads_yield_to_all_levels_and_come_back() {
+    let rules = rules(&[(0, flow(0, Over::Demote, &[limit(1, 1)])), (1, flow(5, Over::Queue, &[]))]);
+    let bounded = Rules { bounds: Bounds { items: 1, bytes: u64::MAX }, ..rules };
+    let mut enforcer = Enforcer::new(0, &bounded).unwrap();
+    for id in 0..3 {
+        enforcer.arrive(0, arrival(id, 0, 1));
+    }
+    enforcer.arrive(0, arrival(3, 1, 1));
+    enforcer.arrive(0, arrival(4, 77, 1));
+    let mut at = |now| {
+        let dispatch = enforcer.next(now).unwrap();
+        let served = (dispatch.id, dispatch.level);
+        enforcer.done(dispatch);
+        served
+    };
+    assert_eq!([at(0), at(0)], [(0, 0), (3, 5)]);
+    // Beyond its limit it is the older of two best efforts, and takes no tokens: the next has them at 10.
+    assert_eq!([at(9), at(10), at(10)], [(1, BEST_EFFORT), (2, 0), (4, BEST_EFFORT)]);
+}
+
+#[test]
+fn low_levels_are_bounded_beside_high_ones() {
+    let rules = Rules {
+        bounds: Bounds { items: 4, bytes: 100 },
+        beside: Bounds { items: 2, bytes: 10 },
+        ..rules(&[(0, flow(0, Over::Queue, &[])), (1, flow(1, Over::Queue, &[]))])
+    };
+    let mut enforcer = Enforcer::new(0, &rules).unwrap();
+    enforcer.arrive(0, arrival(0, 0, 1));
+    for (id, bytes) in [(1, 40), (2, 1), (3, 1)] {
+        enforcer.arrive(0, arrival(id, 1, bytes));
+    }
+    // A large one passes alone, and holds up those behind it.
+    let mut first = sent(&mut enforcer, 0);
+    assert_eq!(ids(&first), [0, 1]);
+    enforcer.done(first.remove(0));
+    assert_eq!(ids(&sent(&mut enforcer, 0)), [2, 3]);
+    // Larger than all that may be outstanding: when it is alone, and nobody overtakes it.
+    enforcer.arrive(1, arrival(4, 0, 500));
+    enforcer.arrive(1, arrival(5, 1, 1));
+    assert_eq!(enforcer.next(1), None);
+    assert_eq!(enforcer.waiting(), 2);
+}

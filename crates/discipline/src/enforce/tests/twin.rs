@@ -1,0 +1,186 @@
+//! Everything recomputed in every nanosecond from lists that are searched from end to end.
+
+use super::{Arrival, Dispatch, Enforcer, Over, Rules, flow, limit};
+use crate::enforce::{BEST_EFFORT, Bounds};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    arrival: Arrival,
+    came: u64,
+    number: usize,
+    /// Since when it is within the limits.
+    within: Option<u64>,
+}
+
+/// The words of the module header, with a bucket's level in tenths, filled nanosecond by nanosecond.
+struct Twin {
+    rules: Rules,
+    /// By flow.
+    tokens: BTreeMap<u32, Vec<i64>>,
+    waiting: Vec<Waiting>,
+    outstanding: Vec<(u32, u32, u64)>,
+    arrivals: usize,
+}
+
+impl Twin {
+    fn new(rules: &Rules) -> Self {
+        let full = |limits: &[crate::Limit]| limits.iter().map(|limit| 10 * int(limit.burst)).collect();
+        let tokens = rules.flows.iter().map(|(name, rules)| (*name, full(&rules.limits))).collect();
+        Self { rules: rules.clone(), tokens, waiting: vec![], outstanding: vec![], arrivals: 0 }
+    }
+
+    /// One nanosecond later.
+    fn tick(&mut self) {
+        for (name, tokens) in &mut self.tokens {
+            for (tokens, limit) in tokens.iter_mut().zip(&self.rules.flows[name].limits) {
+                *tokens = (*tokens + int(limit.rate / 100_000_000)).min(10 * int(limit.burst));
+            }
+        }
+    }
+
+    fn arrive(&mut self, now: u64, arrival: Arrival) {
+        self.waiting.push(Waiting { arrival, came: now, number: self.arrivals, within: None });
+        self.arrivals += 1;
+        self.pass(now);
+    }
+
+    /// The limiters let pass what they may, in order.
+    fn pass(&mut self, now: u64) {
+        for (name, tokens) in &mut self.tokens {
+            let limits = &self.rules.flows[name].limits;
+            for item in
+                self.waiting.iter_mut().filter(|item| item.arrival.flow == *name && item.within.is_none())
+            {
+                let needs = |limit: &crate::Limit| 10 * int(item.arrival.cost.min(limit.burst));
+                if limits.iter().zip(&*tokens).any(|(limit, tokens)| *tokens < needs(limit)) {
+                    break;
+                }
+                tokens.iter_mut().for_each(|tokens| *tokens -= 10 * int(item.arrival.cost));
+                item.within = Some(now);
+            }
+        }
+    }
+
+    fn next(&mut self, now: u64) -> Option<(u32, u32)> {
+        self.pass(now);
+        let mut heads: Vec<(u32, u64, usize)> = Vec::new();
+        for (position, item) in self.waiting.iter().enumerate() {
+            let behind = self.waiting[..position].iter().any(|other| other.arrival.flow == item.arrival.flow);
+            let known = self.rules.flows.get(&item.arrival.flow);
+            match (known, item.within) {
+                _ if behind => {}
+                (None, _) => heads.push((BEST_EFFORT, item.came, item.number)),
+                (Some(rules), Some(since)) => heads.push((rules.level, since, item.number)),
+                (Some(rules), None) if rules.over == Over::Demote => {
+                    heads.push((BEST_EFFORT, item.came, item.number));
+                }
+                (Some(_), None) => {}
+            }
+        }
+        let (level, _, number) = heads.into_iter().min()?;
+        let position = self.waiting.iter().position(|item| item.number == number).unwrap();
+        let Arrival { id, bytes, .. } = self.waiting[position].arrival;
+        let top = self.outstanding.iter().map(|(_, level, _)| *level).min();
+        let fits = |load: Vec<u64>, bounds: Bounds| {
+            let room = load.is_empty() || load.iter().sum::<u64>() + bytes <= bounds.bytes;
+            load.len() < bounds.items as usize && room
+        };
+        let of = |wanted: &dyn Fn(u32) -> bool| {
+            self.outstanding
+                .iter()
+                .filter(|(_, level, _)| wanted(*level))
+                .map(|(_, _, bytes)| *bytes)
+                .collect()
+        };
+        let beside = top.is_none_or(|top| top >= level || fits(of(&|other| other > top), self.rules.beside));
+        if !fits(of(&|_| true), self.rules.bounds) || !beside {
+            return None;
+        }
+        self.waiting.remove(position);
+        self.outstanding.push((id, level, bytes));
+        Some((id, level))
+    }
+
+    fn done(&mut self, id: u32) {
+        self.outstanding.retain(|(other, _, _)| *other != id);
+    }
+}
+
+fn int(value: u64) -> i64 {
+    i64::try_from(value).unwrap()
+}
+
+pub(super) fn some_rules() -> impl Strategy<Value = Rules> {
+    let over = prop::sample::select(vec![Over::Demote, Over::Queue]);
+    let limits =
+        prop::collection::vec((2u64..15, 1u64..25).prop_map(|(rate, burst)| limit(rate, burst)), 0..3);
+    let rules = (0u32..3, over, limits).prop_map(|(level, over, limits)| flow(level * 7, over, &limits));
+    let bounds = |least: u32| {
+        let items = prop_oneof![2 => least..4u32, 1 => Just(u32::MAX)];
+        let bytes = prop_oneof![1 => 1u64..20, 1 => Just(u64::MAX)];
+        (items, bytes).prop_map(|(items, bytes)| Bounds { items, bytes })
+    };
+    let flows = prop::collection::btree_map(0u32..5, rules, 0..5);
+    (flows, bounds(1), bounds(0)).prop_map(|(flows, bounds, beside)| Rules { flows, bounds, beside })
+}
+
+/// Gap, flow, cost, bytes, time at the device.
+pub(super) type Drawn = (u64, u32, u64, u64, u64);
+
+pub(super) fn some_arrivals() -> impl Strategy<Value = Vec<Drawn>> {
+    prop::collection::vec((0u64..6, 0u32..6, 1u64..12, 0u64..12, 0u64..12), 1..25)
+}
+
+proptest! {
+    #[test]
+    fn agrees_with_the_twin(rules in some_rules(), drawn in some_arrivals()) {
+        let (mut enforcer, mut twin) = (Enforcer::new(0, &rules).unwrap(), Twin::new(&rules));
+        let mut ends: Vec<(u64, Dispatch)> = Vec::new();
+        let (mut next, mut at, mut expected_wake) = (0, drawn[0].0, None);
+        for now in 0..4000u64 {
+            if now > 0 {
+                twin.tick();
+            }
+            // Asked only when something happens or it said so: what is in between must not matter.
+            let mut asked = enforcer.wake_at() == Some(now);
+            let (over, still): (Vec<_>, Vec<_>) = ends.into_iter().partition(|(end, _)| *end == now);
+            ends = still;
+            for (_, dispatch) in over {
+                twin.done(dispatch.id);
+                enforcer.done(dispatch);
+                asked = true;
+            }
+            while next < drawn.len() && at == now {
+                let (_, flow, cost, bytes, _) = drawn[next];
+                let arrival = Arrival { id: u32::try_from(next).unwrap(), flow, cost, bytes };
+                enforcer.arrive(now, arrival);
+                twin.arrive(now, arrival);
+                asked = true;
+                next += 1;
+                at += drawn.get(next).map_or(0, |drawn| drawn.0);
+            }
+            loop {
+                let judge = twin.next(now);
+                let got = if asked { enforcer.next(now) } else { None };
+                prop_assert_eq!(got.as_ref().map(|got| (got.id, got.level)), judge, "at {}", now);
+                let Some(dispatch) = got else { break };
+                ends.push((now + 1 + drawn[dispatch.id as usize].4, dispatch));
+            }
+            prop_assert_eq!(enforcer.waiting(), twin.waiting.len());
+            prop_assert_eq!(enforcer.outstanding() as usize, twin.outstanding.len());
+            // It says when it wakes up once, not again and again later.
+            let wake = enforcer.wake_at();
+            prop_assert!(wake.is_none_or(|wake| wake > now));
+            if !asked {
+                prop_assert_eq!(wake, expected_wake);
+            }
+            expected_wake = wake;
+            if next == drawn.len() && twin.waiting.is_empty() && ends.is_empty() {
+                return Ok(());
+            }
+        }
+        prop_assert!(false, "something waits for ever");
+    }
+}

@@ -1,0 +1,113 @@
+//! Nothing is allocated per event: four times as many requests allocate no more often than the first ones. A binary of
+//! its own, because it counts for the whole process.
+
+use discipline::Limit;
+use discipline::enforce::{Bounds, FlowRules, Over, Rules};
+use discipline::serve::{Choice, FairParameters, FeedbackClass, FeedbackParameters, Kind, LimitedParameters};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tailwright_sim::engine::{Draft, Engine, Entry, Network, Station, Window};
+use units::Nanos;
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: everything is handed on to the system's allocator.
+#[allow(unsafe_code)]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn rules(over: Over) -> Kind {
+    let limits = vec![Limit { rate: 600_000_000, burst: 5000 }, Limit { rate: 500_000_000, burst: 20_000 }];
+    let flow = |class: u32| (class, FlowRules { level: class, limits: limits.clone(), over });
+    Kind::Enforced(Rules {
+        flows: [flow(0), flow(1)].into(),
+        bounds: Bounds { items: 2, bytes: 100_000 },
+        beside: Bounds { items: 1, bytes: 100_000 },
+    })
+}
+
+fn kinds() -> Vec<Kind> {
+    let fair =
+        FairParameters { latency: 2000, min_granularity: 300, wakeup_granularity: Some(200), credit: 500 };
+    let class = |slo| FeedbackClass { weight: 10, slo };
+    vec![
+        Kind::Fifo,
+        Kind::Lifo,
+        Kind::RandomOrder,
+        Kind::OldestFirst,
+        Kind::PreemptiveOldestFirst,
+        Kind::Priority { levels: 3 },
+        Kind::PreemptivePriority { levels: 3 },
+        Kind::Deadline { allowed: vec![1000, 2000, 3000] },
+        Kind::PreemptiveDeadline { allowed: vec![1000, 2000, 3000] },
+        Kind::Proportional { weights: vec![1, 2, 3] },
+        Kind::Split(Choice::Random),
+        Kind::Split(Choice::Shortest),
+        Kind::Split(Choice::TwoChoices),
+        Kind::Limited(LimitedParameters::oldest_first(4, 400)),
+        Kind::Limited(LimitedParameters::round_robin(400)),
+        Kind::Fair(fair),
+        Kind::Sharing { limit: None },
+        Kind::Sharing { limit: Some(3) },
+        Kind::WeightedSharing { limit: None, weights: vec![1, 2, 3] },
+        Kind::Feedback(FeedbackParameters::of(
+            vec![class(Some(3000)), class(Some(9000)), class(None)],
+            50_000,
+        )),
+        rules(Over::Demote),
+        rules(Over::Queue),
+    ]
+}
+
+/// Allocations of a run: arrivals in bursts of 1 to 8 that repeat, so that what is the most comes early.
+fn allocations(kind: &Kind, requests: u64) -> u64 {
+    let station = |name: &str| Station::new(name, 2, kind.clone());
+    let network = Network { classes: 3, ..Network::chain(vec![station("first"), station("second")]) };
+    let instants = (0u64..).flat_map(|burst| (0..1 + burst % 8).map(move |_| Nanos(burst * 4000)));
+    let mut drawn = 0u64;
+    let draw = move |draft: &mut Draft<'_>| {
+        drawn += 1;
+        draft.class = u32::try_from(drawn % 3).unwrap_or(0);
+        draft
+            .demands
+            .iter_mut()
+            .zip([7, 11])
+            .for_each(|(demand, prime)| *demand = Nanos(200 + drawn % prime * 200));
+    };
+    let engine = Engine::new(&network, vec![Entry::open(instants, draw)], 1).unwrap();
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let measures = engine.run(Window { warm_up: 0, ..Window::of(requests) }).unwrap();
+    let count = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    assert!(measures.events >= 3 * requests);
+    count
+}
+
+#[test]
+fn nothing_is_allocated_per_event() {
+    for kind in kinds() {
+        let (few, many) = (allocations(&kind, 4000), allocations(&kind, 16_000));
+        // A queue may be longer than ever before late, once or twice; per event it would be tens of thousands.
+        assert!(many <= few + 8, "{kind:?}: {few} allocations, then {many}");
+    }
+}
