@@ -1,9 +1,9 @@
 //! A workload's requests as time at each stage of one kind of server.
 
-use ::model::{Job, PerStage, Request, Stage};
+use ::model::{Job, PerStage, Request};
 use std::fmt;
-use units::{ByteRate, Nanos, Work};
-use workload::device::{NetworkModel, StorageProfile, StorageWork};
+use units::{ByteRate, Nanos};
+use workload::device::{NetworkModel, PathWork, StorageProfile};
 
 /// The requests of a workload on one kind of server, to be repeated for ever: a circular trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,10 +108,7 @@ pub struct Path<'a> {
 /// Turns requests into [`Traffic`].
 #[derive(Debug)]
 pub struct TrafficBuilder {
-    network: NetworkModel,
-    bandwidth: ByteRate,
-    storage: Option<StorageWork>,
-    margin: f64,
+    work: PathWork,
     jobs: Vec<Job>,
 }
 
@@ -119,34 +116,18 @@ impl TrafficBuilder {
     /// For requests that take this path.
     pub fn new(path: &Path<'_>) -> Self {
         Self {
-            network: path.network,
-            bandwidth: path.bandwidth,
-            storage: path.storage.map(StorageProfile::work_model),
-            margin: path.safety_margin,
+            work: PathWork::new(path.network, path.bandwidth, path.storage, path.safety_margin),
             jobs: Vec::new(),
         }
     }
 
     /// Adds the next request.
     pub fn push(&mut self, request: &Request) {
-        let storage = self.storage.as_mut().map_or(Work::ZERO, |model| model.work(request));
-        let bytes = |stage| self.network.work(stage, request).base_units();
-        let work = PerStage::from_fn(|stage| match stage {
-            Stage::Storage => nanos_up(storage.base_units() * self.margin),
-            link => nanos_up(bytes(link) / self.bandwidth.bytes_per_sec() * 1e9 * self.margin),
-        });
-        self.jobs.push(Job { arrival: request.arrival, work });
+        self.jobs.push(Job { arrival: request.arrival, work: self.work.work(request) });
     }
 
     /// The traffic of all requests so far.
     pub fn finish(self) -> Result<Traffic, TrafficError> {
         Traffic::of_jobs(self.jobs)
     }
-}
-
-/// The next whole nanosecond; saturates.
-fn nanos_up(ns: f64) -> Nanos {
-    // `as` saturates.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    Nanos(ns.ceil() as u64)
 }

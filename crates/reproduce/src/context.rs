@@ -43,6 +43,12 @@ impl From<Fault> for Failure {
 }
 
 impl Context<'_> {
+    /// A file of the data, such as `traces/trace0042.csv.gz`.
+    pub(crate) fn file(&self, name: &str) -> Result<PathBuf, Failure> {
+        let path = self.data.as_ref().map(|data| data.join(name)).filter(|path| path.is_file());
+        path.ok_or_else(|| Failure::Missing(name.into()))
+    }
+
     /// All variants of a scenario.
     pub(crate) fn play(&self, document: &Document) -> Result<Vec<Run>, Failure> {
         let mut variants = document.variants()?;

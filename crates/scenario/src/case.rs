@@ -1,11 +1,14 @@
 //! A scenario as network and load: names become indices, rates are scaled, and each replication gets entries of its
 //! own seed.
 
-use crate::file::{Scenario, StepSpec};
+use crate::file::{RunSpec, Scenario, StepSpec};
+use crate::server::{StorageServer, Tenant};
 use crate::source::Source;
+use ::model::Stage;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use sim::engine::{Entry, Goal, Network, Plan, Station, Step, Window};
+use units::Nanos;
 
 /// A scenario that can be run.
 pub struct Case {
@@ -15,16 +18,23 @@ pub struct Case {
     pub network: Network,
     /// Its seed is that of no run yet.
     pub plan: Plan,
-    sources: Vec<Source>,
+    /// Workloads of a storage server; empty for other scenarios. The position is the class.
+    pub tenants: Vec<Tenant>,
+    /// The storage server, if it is one.
+    pub server: Option<StorageServer>,
+    pub(crate) sources: Vec<Source>,
 }
 
 const WORKERS_MAX: u32 = 100_000;
-const CLASSES_MAX: u32 = 1000;
+pub(crate) const CLASSES_MAX: u32 = 1000;
 
 type Result<T> = std::result::Result<T, String>;
 
 impl Case {
     pub(crate) fn build(name: String, scenario: &Scenario) -> Result<Self> {
+        if scenario.server.is_some() || !scenario.workloads.is_empty() {
+            return Self::of_server(name, scenario);
+        }
         let network = network(scenario)?;
         network.check().map_err(|invalid| invalid.to_string())?;
         let names = step_names(scenario);
@@ -37,7 +47,8 @@ impl Case {
         if sources.is_empty() {
             return Err("at least one [[entry]] is needed".into());
         }
-        let mut case = Self { name, network, plan: plan(scenario)?, sources };
+        let mut case =
+            Self { name, network, plan: plan(scenario)?, tenants: Vec::new(), server: None, sources };
         if let Some(load) = scenario.run.load {
             case.scale(load)?;
         }
@@ -47,11 +58,21 @@ impl Case {
     /// Entries with the randomness of a seed.
     pub fn entries(&self, seed: u64) -> Vec<Entry> {
         let mut seeds = StdRng::seed_from_u64(seed);
+        if let Some(server) = &self.server {
+            let tenants = (0..).zip(&self.tenants);
+            let until = self.plan.window.span.map_or(Nanos(u64::MAX), until);
+            return tenants
+                .map(|(class, at)| at.entry(class, server.channels(), until, &mut seeds))
+                .collect();
+        }
         self.sources.iter().map(|source| source.entry(&mut seeds)).collect()
     }
 
     /// Work that open entries bring to a station ÷ what its workers can do, in the long run.
     pub fn utilisation(&self, station: usize) -> f64 {
+        if self.server.is_some() {
+            return self.tenants.iter().filter_map(|at| at.utilisation(Stage::ALL[station])).sum();
+        }
         let at = |source: &Source| {
             let work = source.work(|step| self.network.steps[step].station == station);
             // No work is no load, at an infinite rate, too.
@@ -68,7 +89,7 @@ impl Case {
     }
 
     /// All arrivals by one factor, so that the busiest station is utilised to this degree.
-    fn scale(&mut self, load: f64) -> Result<()> {
+    pub(crate) fn scale(&mut self, load: f64) -> Result<()> {
         let present = self.busiest().1;
         if !(load > 0.0 && load <= 100.0) {
             return Err(format!("expected a load above 0 and at most 100, such as 0.8, found {load}"));
@@ -79,6 +100,9 @@ impl Case {
         let factor = load / present;
         for source in &mut self.sources {
             source.scale(factor)?;
+        }
+        for tenant in &mut self.tenants {
+            tenant.scale(factor)?;
         }
         Ok(())
     }
@@ -129,7 +153,7 @@ fn affordable(station: &Station) -> Result<()> {
     }
 }
 
-fn unique<'a>(names: impl Iterator<Item = &'a str>, what: &str) -> Result<()> {
+pub(crate) fn unique<'a>(names: impl Iterator<Item = &'a str>, what: &str) -> Result<()> {
     let mut names: Vec<&str> = names.collect();
     names.sort_unstable();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -152,10 +176,11 @@ fn step(spec: &StepSpec, scenario: &Scenario) -> Result<Step> {
     })
 }
 
-fn plan(scenario: &Scenario) -> Result<Plan> {
+pub(crate) fn plan(scenario: &Scenario) -> Result<Plan> {
     let run = &scenario.run;
     let mut plan = Plan::of(run.requests.unwrap_or(100_000), 0);
     plan.window = Window { warm_up: run.warm_up.unwrap_or(plan.window.warm_up), ..plan.window };
+    plan.window.span = span(run)?;
     plan.replications = run.replications.unwrap_or(8);
     plan.replications_max = run.replications_max.unwrap_or(64).max(plan.replications);
     plan.confidence = run.confidence.unwrap_or(0.95);
@@ -171,5 +196,29 @@ fn plan(scenario: &Scenario) -> Result<Plan> {
             Err(format!("run: expected a relative precision above 0, such as 0.05, found {}", goal.relative))
         }
         _ => Ok(plan),
+    }
+}
+
+/// Traces go on for as long again after the window, so that what arrived within it meets the load that it would meet,
+/// and then end: who gets less than it asks for is served at last.
+fn until((begin, end): (Nanos, Nanos)) -> Nanos {
+    Nanos(end.0.saturating_add(end.0 - begin.0))
+}
+
+/// The window as times, if the scenario says so.
+fn span(run: &RunSpec) -> Result<Option<(Nanos, Nanos)>> {
+    let Some(duration) = run.duration else {
+        return match run.warm_up_duration {
+            Some(_) => Err("run: warm_up_duration needs duration".into()),
+            None => Ok(None),
+        };
+    };
+    if run.requests.is_some() || run.warm_up.is_some() {
+        return Err("run: expected requests and warm_up, or duration and warm_up_duration".into());
+    }
+    let begin = run.warm_up_duration.unwrap_or(Nanos(duration.0 / 10));
+    match begin.0.checked_add(duration.0) {
+        Some(end) if duration > Nanos::ZERO => Ok(Some((begin, Nanos(end)))),
+        _ => Err("run: expected a duration above 0 and below 500 years".into()),
     }
 }

@@ -1,5 +1,6 @@
 //! The scenario file: stations, steps, entries and how long to run, as people write them.
 
+use crate::server::{ServerSpec, WorkloadSpec};
 use crate::text::{Service, Skew, Text};
 use crate::vary::VarySpec;
 use discipline::serve::Kind;
@@ -7,7 +8,7 @@ use serde::Deserialize;
 use sim::engine::{Interference, Quantity};
 use sim::source::{Arrival, Law};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use units::Nanos;
 
 #[derive(Debug, Deserialize)]
@@ -16,14 +17,27 @@ pub(crate) struct Scenario {
     pub(crate) name: Option<String>,
     #[serde(default)]
     pub(crate) run: RunSpec,
-    #[serde(rename = "station")]
+    #[serde(default, rename = "station")]
     pub(crate) stations: Vec<StationSpec>,
     #[serde(default, rename = "step")]
     pub(crate) steps: Vec<StepSpec>,
-    #[serde(rename = "entry")]
+    #[serde(default, rename = "entry")]
     pub(crate) entries: Vec<EntrySpec>,
+    pub(crate) server: Option<ServerSpec>,
+    #[serde(default, rename = "workload")]
+    pub(crate) workloads: Vec<WorkloadSpec>,
     #[serde(default)]
     pub(crate) vary: Vec<VarySpec>,
+}
+
+impl Scenario {
+    /// Makes paths relative to a folder.
+    pub(crate) fn move_to(&mut self, folder: &Path) {
+        let traces = self.entries.iter_mut().filter_map(|entry| entry.trace.as_mut());
+        traces.for_each(|trace| *trace = folder.join(&trace));
+        self.server.iter_mut().for_each(|server| server.move_to(folder));
+        self.workloads.iter_mut().for_each(|workload| workload.move_to(folder));
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -31,6 +45,8 @@ pub(crate) struct Scenario {
 pub(crate) struct RunSpec {
     pub(crate) requests: Option<u64>,
     pub(crate) warm_up: Option<u64>,
+    pub(crate) duration: Option<Nanos>,
+    pub(crate) warm_up_duration: Option<Nanos>,
     pub(crate) replications: Option<usize>,
     pub(crate) replications_max: Option<usize>,
     pub(crate) confidence: Option<f64>,

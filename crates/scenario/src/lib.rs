@@ -16,6 +16,7 @@ mod document;
 mod file;
 mod path;
 mod run;
+pub mod server;
 mod source;
 mod text;
 mod vary;

@@ -3,7 +3,7 @@
 use crate::{Case, Choice, Fault, Variant};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::engine::{Report, Verdict, replicate};
+use sim::engine::{Invalid, Report, Verdict, replicate};
 
 /// A variant that was run.
 pub struct Run {
@@ -22,16 +22,23 @@ impl Variant {
     /// # Errors
     /// As [`crate::Document::case`], and when the network cannot be simulated.
     pub fn run(&self, seed: u64) -> Result<Run, Fault> {
-        let mut case = self.document.case()?;
-        // Replications have consecutive seeds: these are far from those of another seed.
-        case.plan.seed = StdRng::seed_from_u64(seed).random();
-        let report = replicate(&case.network, |seed| case.entries(seed), &case.plan)
-            .map_err(|invalid| self.document.fault(&invalid.to_string()))?;
-        Ok(Run { choices: self.choices.clone(), case, report })
+        Run::of(self.document.case()?, self.choices.clone(), seed)
+            .map_err(|invalid| self.document.fault(&invalid.to_string()))
     }
 }
 
 impl Run {
+    /// Runs a case.
+    ///
+    /// # Errors
+    /// When the network cannot be simulated.
+    pub fn of(mut case: Case, choices: Vec<Choice>, seed: u64) -> Result<Self, Invalid> {
+        // Replications have consecutive seeds: these are far from those of another seed.
+        case.plan.seed = StdRng::seed_from_u64(seed).random();
+        let report = replicate(&case.network, |seed| case.entries(seed), &case.plan)?;
+        Ok(Self { choices, case, report })
+    }
+
     /// What it has on an axis.
     ///
     /// # Panics

@@ -8,13 +8,16 @@ use units::Nanos;
 /// Slowdowns are kept as integers: multiples of this.
 pub const SLOWDOWN_UNIT: f64 = 1.0 / 1024.0;
 
-/// The requests that are measured, by position among all arrivals.
+/// The requests that are measured, by position among all arrivals or by the time at which they arrive.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window {
     /// Arrivals before the first that is measured.
     pub warm_up: u64,
     /// How many are measured.
     pub measured: u64,
+    /// Instead of counts: requests are measured that arrive from the first of these instants until before the
+    /// second. Where clients wait for answers, a time says how much is measured of everybody else and a count does not.
+    pub span: Option<(Nanos, Nanos)>,
     /// The run ends as growing without bound when more than this are inside.
     pub inside_max: usize,
     /// Requests whose total demand is at most this quantile, 0 to 1, of those of the warm-up are also measured apart.
@@ -24,7 +27,7 @@ pub struct Window {
 impl Window {
     /// A tenth of `measured` as warm-up, at most 10 million inside, the shortest 1 % apart.
     pub fn of(measured: u64) -> Self {
-        Self { warm_up: measured / 10, measured, inside_max: 10_000_000, short_share: 0.01 }
+        Self { warm_up: measured / 10, measured, span: None, inside_max: 10_000_000, short_share: 0.01 }
     }
 }
 

@@ -73,6 +73,9 @@ impl Meter {
     /// A request arrives.
     #[inline]
     pub(crate) fn arrive(&mut self, now: u64, request: &Request, slot: u32) {
+        if let Some((begin, end)) = self.window.span {
+            self.count_span(now, begin.0, end.0);
+        }
         if self.arrived < self.window.warm_up {
             self.totals.record(request.demand);
         } else if self.arrived == self.window.warm_up {
@@ -85,6 +88,20 @@ impl Meter {
         self.inside_changes(now);
         self.inside.0 += 1;
         self.orders.enter(request.ideal, request.number, slot);
+    }
+
+    /// A window of time as counts: how many arrived before it opened, and, when it has closed, within it.
+    fn count_span(&mut self, now: u64, begin: u64, end: u64) {
+        if self.state == State::Before {
+            let opens = now >= begin;
+            self.window.warm_up = if opens { self.arrived } else { u64::MAX };
+            // Half of all numbers: those before the window, which wrap around, are in the other half.
+            self.window.measured = if opens { u64::MAX / 2 } else { 0 };
+        }
+        if self.state != State::Closed && now >= end {
+            // Nobody arrived within it: it opens and closes with this one.
+            self.window.measured = self.arrived - self.window.warm_up;
+        }
     }
 
     /// A request is complete.
@@ -156,8 +173,7 @@ impl Meter {
     /// Closes the quarters that are over, and the window with the last.
     #[inline]
     fn quarters(&mut self, now: u64) {
-        let arrived = self.arrived - self.window.warm_up;
-        while self.quarter.index < 4 && arrived >= self.quarter_end() {
+        while self.quarter.index < 4 && self.quarter_is_over(now) {
             self.end_quarter(now);
         }
         if self.quarter.index == 4 {
@@ -165,12 +181,13 @@ impl Meter {
         }
     }
 
-    fn quarter_end(&self) -> u64 {
-        let quarters = u128::from(self.window.measured) * (self.quarter.index as u128 + 1);
-        // At most what is measured.
-        #[allow(clippy::cast_possible_truncation)]
-        let end = quarters.div_ceil(4) as u64;
-        end
+    fn quarter_is_over(&self, now: u64) -> bool {
+        let quarters = self.quarter.index as u128 + 1;
+        if let Some((begin, end)) = self.window.span {
+            return 4 * u128::from(now - begin.0) >= quarters * u128::from(end.0 - begin.0);
+        }
+        let end = (u128::from(self.window.measured) * quarters).div_ceil(4);
+        u128::from(self.arrived - self.window.warm_up) >= end
     }
 
     fn end_quarter(&mut self, now: u64) {

@@ -100,6 +100,17 @@ impl InputArgs {
         Self { cluster: Some(path), ..Self::default() }
     }
 
+    /// The same as giving `--slos` and what belongs to it, for one server.
+    pub(crate) fn of_slos(
+        slos: PathBuf,
+        traces: Option<PathBuf>,
+        storage: Option<PathBuf>,
+        network: ByteRate,
+    ) -> Self {
+        let max_servers = Some(NonZeroUsize::MIN);
+        Self { slos: Some(slos), traces, storage, network: Some(network), max_servers, ..Self::default() }
+    }
+
     /// Reads everything except the traces.
     pub(crate) fn load(&self) -> Result<Problem, Failure> {
         let (cluster, origin) = self.cluster(Lacking { storage: false, servers: None })?;

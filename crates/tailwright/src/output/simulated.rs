@@ -3,10 +3,12 @@
 use crate::failure::Failure;
 use crate::output::json::pretty;
 use crate::output::time;
+use crate::output::workloads;
 use crate::terminal::{Align, Table};
+use scenario::server::Outcome;
 use scenario::{Case, Run, Variant};
 use serde::{Serialize, Serializer};
-use sim::engine::{Estimate, Histogram, Measures, Report, SLOWDOWN_UNIT, Verdict};
+use sim::engine::{Estimate, Histogram, Measures, Plan, Report, SLOWDOWN_UNIT, Verdict};
 use std::collections::BTreeMap;
 use std::time::Instant;
 use units::Percentile;
@@ -96,7 +98,8 @@ impl Played {
     /// For output.
     pub(crate) fn view(&self, seed: u64) -> View<'_> {
         let Run { case, report, .. } = &self.run;
-        View { case, report, seed, elapsed: self.elapsed, overloaded: self.run.overloaded() }
+        let workloads = self.run.workloads();
+        View { case, report, seed, elapsed: self.elapsed, overloaded: self.run.overloaded(), workloads }
     }
 }
 
@@ -109,6 +112,8 @@ pub(crate) struct View<'a> {
     pub(crate) elapsed: f64,
     /// The station that cannot keep up, with its utilisation, whatever was measured.
     pub(crate) overloaded: Option<(&'a str, f64)>,
+    /// Of a storage server.
+    pub(crate) workloads: Vec<Outcome>,
 }
 
 impl View<'_> {
@@ -200,6 +205,9 @@ pub(crate) struct Document<'a> {
     #[serde(flatten)]
     end_to_end: Figures,
     tiers: Vec<Tier<'a>>,
+    /// Of a storage server.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    workloads: Vec<workloads::Workload>,
 }
 
 #[derive(Serialize)]
@@ -234,6 +242,15 @@ pub(crate) fn document<'a>(view: &View<'a>) -> Document<'a> {
                 figures: view.tier(index),
             })
             .collect(),
+        workloads: workloads::documents(&view.workloads),
+    }
+}
+
+/// What a replication measures.
+pub(crate) fn window(plan: &Plan) -> String {
+    match plan.window.span {
+        Some((begin, end)) => format!("{} after {begin}", end - begin),
+        None => format!("{} requests after {}", plan.window.measured, plan.window.warm_up),
     }
 }
 
@@ -241,11 +258,10 @@ pub(crate) fn document<'a>(view: &View<'a>) -> Document<'a> {
 pub(crate) fn lead(view: &View) -> String {
     let plan = &view.case.plan;
     format!(
-        "{}: {} replications of {} requests after {} of warm-up, seed {}; ± are {} % confidence intervals.",
+        "{}: {} replications of {} of warm-up, seed {}; ± are {} % confidence intervals.",
         view.case.name,
         view.report.runs.len(),
-        plan.window.measured,
-        plan.window.warm_up,
+        window(plan),
         view.seed,
         100.0 * view.report.confidence
     )
@@ -298,5 +314,9 @@ pub(crate) fn text(view: &View) -> String {
         |heading: &&'static str| (*heading, if *heading == "tier" { Align::Left } else { Align::Right });
     let mut table = Table::new(&headings.iter().map(align).collect::<Vec<_>>());
     rows.into_iter().for_each(|row| table.row(row));
-    format!("{}\n\n{}\n{}\n", lead(view), table.render(), view.message())
+    let mut text = format!("{}\n\n{}\n", lead(view), table.render());
+    if !view.workloads.is_empty() {
+        text += &format!("{}\n", workloads::text(&view.workloads));
+    }
+    text + &format!("{}\n", view.message())
 }

@@ -1,7 +1,8 @@
 //! A scenario that varies something: a row per variant, as JSON and as a table.
 
 use crate::output::json::pretty;
-use crate::output::simulated::{Document, Figure, Played, document, interval, plain};
+use crate::output::simulated::{Document, Figure, Played, document, interval, plain, window};
+use crate::output::workloads;
 use crate::terminal::{Align, Table};
 use serde::Serialize;
 use sim::engine::Measures;
@@ -77,12 +78,11 @@ pub(crate) fn lead(view: &View) -> String {
     let Some(first) = view.variants.first() else { return String::new() };
     let plan = &first.run.case.plan;
     format!(
-        "{}: {} variants, each {} or more replications of {} requests after {} of warm-up, seed {}; ± are {} % confidence intervals.",
+        "{}: {} variants, each {} or more replications of {} of warm-up, seed {}; ± are {} % confidence intervals.",
         first.run.case.name,
         view.variants.len(),
         plan.replications,
-        plan.window.measured,
-        plan.window.warm_up,
+        window(plan),
         view.seed,
         100.0 * plan.confidence
     )
@@ -105,6 +105,16 @@ pub(crate) fn rows(view: &View) -> (Vec<String>, Vec<Vec<String>>) {
     ];
     headings.extend(figures.map(str::to_owned));
     (headings, view.variants.iter().map(|played| row(view, played)).collect())
+}
+
+/// A row per variant and workload of a storage server: choices, then the cells of [`workloads::row`].
+pub(crate) fn workload_rows(view: &View) -> Vec<Vec<String>> {
+    let of_variant = |played: &Played| {
+        let choices: Vec<String> = played.run.choices.iter().map(|choice| choice.value.clone()).collect();
+        let outcomes = played.run.workloads();
+        outcomes.iter().map(|outcome| [choices.clone(), workloads::row(outcome)].concat()).collect::<Vec<_>>()
+    };
+    view.variants.iter().flat_map(of_variant).collect()
 }
 
 fn row(view: &View, played: &Played) -> Vec<String> {
@@ -145,5 +155,11 @@ pub(crate) fn text(view: &View) -> String {
     let columns: Vec<(&str, Align)> = columns.iter().map(|(name, align)| (name.as_str(), *align)).collect();
     let mut table = Table::new(&columns);
     rows.into_iter().for_each(|row| table.row(row));
-    format!("{}\n\n{}", lead(view), table.render())
+    let mut text = format!("{}\n\n{}", lead(view), table.render());
+    let of_workloads = workload_rows(view);
+    if !of_workloads.is_empty() {
+        let axes: Vec<&str> = view.axes().collect();
+        text += &format!("\n{}", workloads::table(&axes, of_workloads));
+    }
+    text
 }

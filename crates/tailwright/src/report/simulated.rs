@@ -1,6 +1,7 @@
 //! Latencies of simulated requests as a page: the share that takes longer, and the figures.
 
 use crate::output::simulated::{View, lead, rows};
+use crate::output::workloads;
 use plot::{Axis, Cell, Chart, Column, Page, Series, Table, Unit};
 use sim::engine::Histogram;
 use units::Percentile;
@@ -45,8 +46,16 @@ pub(crate) fn html(view: &View) -> String {
     if view.verdict() == "unstable" {
         lines.clear();
     }
+    // What is promised to workloads is measured end to end: no stations beside them.
+    if !view.workloads.is_empty() {
+        lines = view.workloads.iter().map(|at| (at.name.clone(), ccdf(&at.response))).collect();
+    }
     let lead = format!("{} Verdict: {}.", lead(view), view.message());
-    page(&view.case.name, &lead, lines, table(&headings, figures))
+    if view.workloads.is_empty() {
+        return page(&view.case.name, &lead, lines, table(&headings, figures));
+    }
+    let rows = view.workloads.iter().map(workloads::row).collect();
+    page(&view.case.name, &lead, lines, table(&workloads::HEADINGS, rows))
 }
 
 /// Latencies at shares that shrink evenly on a logarithmic axis, down to one request.

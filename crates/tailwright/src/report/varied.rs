@@ -1,7 +1,8 @@
 //! A scenario that varies something as a page: the tail against what is varied, and the figures.
 
 use crate::output::simulated::Played;
-use crate::output::varied::{View, lead, rows};
+use crate::output::varied::{View, lead, rows, workload_rows};
+use crate::output::workloads;
 use crate::report::simulated::table;
 use plot::{Axis, Chart, Page, Series, Unit};
 use units::Percentile;
@@ -13,6 +14,11 @@ pub(crate) fn html(view: &View) -> String {
     let mut page = Page::new(name(view)).lead(lead(view));
     if let Some(axis) = numeric(view) {
         page = page.section("99th percentile", [chart(view, axis).into()]);
+    }
+    let of_workloads = workload_rows(view);
+    if !of_workloads.is_empty() {
+        let headings: Vec<&str> = view.axes().chain(workloads::HEADINGS).collect();
+        page = page.section("Workloads", [table(&headings, of_workloads).into()]);
     }
     page.section("All figures", [table(&headings, figures).into()])
         .footer(format!("tailwright {}", env!("CARGO_PKG_VERSION")))

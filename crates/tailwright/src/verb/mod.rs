@@ -9,4 +9,5 @@ pub(crate) mod plan;
 pub(crate) mod profile;
 pub(crate) mod reproduce;
 pub(crate) mod simulate;
+mod simulate_policy;
 pub(crate) mod trace;

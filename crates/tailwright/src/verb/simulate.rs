@@ -2,9 +2,10 @@
 
 use crate::failure::{Answer, Failure};
 use crate::output::simulated::Played;
-use crate::output::{json, simulated, varied};
+use crate::output::{json, simulated, varied, workloads};
 use crate::report;
 use crate::terminal;
+use crate::verb::simulate_policy::{self, PolicyArgs};
 use clap::Args;
 use scenario::{Document, Variant};
 use std::path::PathBuf;
@@ -16,6 +17,9 @@ Examples:
   tailwright simulate examples/scenarios/mm1.toml --load 0.9 --report mm1.html
   tailwright simulate examples/scenarios/mm1.toml --set station.queue.workers=2 \\
     --set 'entry.0.service.queue=hyperexp(mean=1ms, c2=4)'
+
+  tailwright simulate policy.json --cluster cluster.toml
+  tailwright simulate policy.json --slos slos.csv --storage profile.json --json
 
 A scenario, one queue:
   [run]
@@ -37,15 +41,18 @@ A scenario may vary what --set sets, and is then run for each combination:
 docs/simulate.md describes every field. Same scenario and seed, same output; only events_per_s,
 the speed of the simulation, differs.
 
-Exit codes: 0 done; 1 unstable, or less precise than the scenario asks for; 2 bad input.";
+Exit codes: 0 done, and every SLO met; 1 an SLO missed or open for lack of requests, unstable, or less
+precise than the scenario asks for; 2 bad input.";
 
 /// Simulate queues, chains and graphs of multi-core tiers under any discipline.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct SimulateArgs {
-    /// Stations, steps and entries.
-    #[arg(value_name = "SCENARIO.toml")]
+    /// Stations, steps and entries; a storage server with workloads; or a policy that `plan` wrote (.json).
+    #[arg(value_name = "SCENARIO.toml|POLICY.json")]
     scenario: PathBuf,
+    #[command(flatten)]
+    policy: PolicyArgs,
     /// Of everything that is random.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -64,6 +71,13 @@ pub(crate) struct SimulateArgs {
 }
 
 pub(crate) fn run(args: &SimulateArgs) -> Result<Answer, Failure> {
+    if args.scenario.extension().is_some_and(|ending| ending == "json") {
+        if args.load.is_some() || !args.set.is_empty() || args.report.is_some() {
+            return Err(Failure::bad_input("--load, --set and --report are for scenarios, not for a policy")
+                .hint("a scenario with policy = \"policy.json\" under [server] takes them"));
+        }
+        return simulate_policy::run(&args.scenario, &args.policy, args.seed, args.json);
+    }
     let variants = document(args)?.variants()?;
     let progress = terminal::progress(variants.len() as u64, "simulating", "variants");
     let play = |variant: &Variant| {
@@ -82,7 +96,11 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<Answer, Failure> {
         json::write(path, &page, "report")?;
     }
     terminal::print(&text);
-    let done = played.iter().all(|played| played.view(args.seed).verdict() == "done");
+    let is_done = |played: &Played| {
+        let view = played.view(args.seed);
+        view.verdict() == "done" && workloads::all_met(&view.workloads)
+    };
+    let done = played.iter().all(is_done);
     Ok(if done { Answer::Yes } else { Answer::No })
 }
 

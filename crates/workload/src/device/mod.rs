@@ -14,6 +14,7 @@ mod disk;
 mod error;
 mod file;
 mod network;
+mod path;
 mod profile;
 mod ssd;
 
@@ -21,6 +22,7 @@ pub use disk::{Disk, DiskParameters, SeekPoint};
 pub use error::ProfileError;
 pub use file::DEVICE_FORMAT;
 pub use network::NetworkModel;
+pub use path::PathWork;
 pub use profile::{BaseLatency, Device, QueueLimits, StorageProfile, StorageWork};
 pub use ssd::{BandwidthRow, SsdTable};
 

@@ -1,0 +1,122 @@
+//! PriorityMeister (§3.2): priorities that its analysis finds to keep all SLOs, and several token buckets for each
+//! workload and stage that never delay it.
+//!
+//! Limits are the fewest that admit at most 5 % more than the traces within any duration; bounds count these 5 %.
+//! They add up over the stages, as where limiters hold a workload to its curve before each (`Passage::Reshaped`).
+//! A request in service is not interrupted, which the thesis leaves out: every stage counts the longest request
+//! of anybody on top.
+
+use calculus::{ArrivalCurve, PriorityQueue};
+use model::{
+    POLICY_FORMAT, PerStage, Policy, PolicyServer, PolicyWorkload, RateLimit, Slo, Stage, StageLimit,
+};
+use predict::{Model as _, Passage, Traffic, WorstCase};
+use scenario::Case;
+use scenario::server::Demand;
+
+/// What limits admit beyond the traces.
+const TOLERANCE: f64 = 0.05;
+
+/// A server as the analysis sees it.
+pub(crate) struct Analysis {
+    names: Vec<String>,
+    curves: Vec<PerStage<ArrivalCurve>>,
+    /// Seconds that a request may wait for one that has begun.
+    blocking: PerStage<f64>,
+    base: f64,
+    network: f64,
+}
+
+impl Analysis {
+    /// Of the workloads with recorded requests, in their order.
+    pub(crate) fn of(case: &Case) -> Self {
+        let server = case.server.as_ref().expect("a storage server");
+        let mut found = Self {
+            names: Vec::new(),
+            curves: Vec::new(),
+            blocking: PerStage::from_fn(|_| 0.0),
+            base: server.base_latency().as_secs(),
+            network: server.network().bytes_per_sec(),
+        };
+        for tenant in &case.tenants {
+            match &tenant.demand {
+                Demand::Recorded { circle, .. } => {
+                    circle.jobs().iter().for_each(|job| found.blocks(&job.work));
+                    let traffic = Traffic::new(circle.jobs().to_vec(), circle.period());
+                    let traffic = traffic.expect("a circle is traffic");
+                    let sketch = WorstCase { passage: Passage::Reshaped }.sketch(&traffic);
+                    found.names.push(tenant.name.clone());
+                    found.curves.push(PerStage::from_fn(|stage| sketch.curve(stage).clone()));
+                }
+                Demand::Clients { work, .. } => found.blocks(work),
+            }
+        }
+        found
+    }
+
+    fn blocks(&mut self, work: &PerStage<units::Nanos>) {
+        for stage in Stage::ALL {
+            self.blocking[stage] = self.blocking[stage].max(work[stage].as_secs());
+        }
+    }
+
+    fn delay(&self, workload: usize, stage: Stage, above: &[usize]) -> f64 {
+        let mut queue = PriorityQueue::new();
+        above.iter().for_each(|&other| queue.add(&self.curves[other][stage].scaled(1.0 + TOLERANCE), 0.0));
+        queue.delay(&self.curves[workload][stage].scaled(1.0 + TOLERANCE), 0.0) + self.blocking[stage]
+    }
+
+    /// Latency that a workload never exceeds with these above it at all stages, seconds.
+    pub(crate) fn bound(&self, workload: usize, above: &[usize]) -> f64 {
+        self.base + Stage::ALL.iter().map(|&stage| self.delay(workload, stage, above)).sum::<f64>()
+    }
+
+    /// Priorities and limits for these SLOs, and whether the analysis says that all are kept.
+    pub(crate) fn policy(&self, slos: &[Slo]) -> (Policy, bool) {
+        let budgets: Vec<f64> = slos.iter().map(|slo| slo.latency.0 - self.base).collect();
+        let mut oracle = |workload: usize, above: &PerStage<Vec<usize>>| {
+            PerStage::from_fn(|stage| self.delay(workload, stage, &above[stage]))
+        };
+        let found = plan::prioritise(&budgets, &mut oracle);
+        let workloads = (0..slos.len())
+            .map(|at| self.workload(at, slos[at], found.priorities[at], found.latencies[at] + self.base));
+        let server = PolicyServer {
+            name: "server".into(),
+            class: "server".into(),
+            network_bytes_per_s: self.network,
+            storage_profile: "disk".into(),
+        };
+        let policy = Policy {
+            format: POLICY_FORMAT.into(),
+            policy_name: "priority-meister".into(),
+            servers: vec![server],
+            workloads: workloads.collect(),
+        };
+        (policy, found.missed.is_none())
+    }
+
+    fn workload(&self, at: usize, slo: Slo, priority: PerStage<u32>, bound: f64) -> PolicyWorkload {
+        let limits = Stage::ALL.into_iter().flat_map(|stage| {
+            let limits = plan::limiters(&self.curves[at][stage], TOLERANCE);
+            limits.into_iter().map(move |limit| self.limit(stage, limit))
+        });
+        PolicyWorkload {
+            name: self.names[at].clone(),
+            admitted: true,
+            server: Some("server".into()),
+            priority: Some(priority[Stage::NetworkIn]),
+            priority_by_stage: Some(priority.into_array()),
+            slo,
+            slo_percentile: slo.percentile.percent(),
+            slo_s: slo.latency.0,
+            bound_s: Some(bound),
+            limits: limits.collect(),
+            refusal: None,
+        }
+    }
+
+    fn limit(&self, stage: Stage, limit: RateLimit) -> StageLimit {
+        let capacity = if stage == Stage::Storage { 1.0 } else { self.network };
+        StageLimit { stage, limit, rate_per_s: limit.rate * capacity, burst_work: limit.burst * capacity }
+    }
+}

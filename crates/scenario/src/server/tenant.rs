@@ -1,0 +1,102 @@
+//! A workload on a storage server: what it asks for, and its requests as time at each stage.
+
+use super::circle::Circle;
+use ::model::{PerStage, Slo, Stage};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use sim::engine::{Arrivals, Draft, Entry, SKIP};
+use sim::source::Law;
+use std::sync::Arc;
+use units::Nanos;
+
+/// A workload with its requests.
+#[derive(Clone)]
+pub struct Tenant {
+    /// Unique; its position among the tenants is its class.
+    pub name: String,
+    /// What it asks for, if anything.
+    pub slo: Option<Slo>,
+    /// Served below everybody who is promised something.
+    pub best_effort: bool,
+    /// Its share where shares are in proportion, at least 1.
+    pub weight: u32,
+    /// What it sends.
+    pub demand: Demand,
+}
+
+/// What a workload sends.
+#[derive(Clone)]
+pub enum Demand {
+    /// A trace that repeats for ever.
+    Recorded {
+        /// Its requests.
+        circle: Arc<Circle>,
+        /// Where in it every replication begins; none: anywhere, at random.
+        begin: Option<Nanos>,
+    },
+    /// Clients that wait for each answer: a copy that goes as fast as it may.
+    Clients {
+        /// How many.
+        clients: u32,
+        /// Between an answer and the next request.
+        think: Law,
+        /// What each request needs.
+        work: PerStage<Nanos>,
+    },
+}
+
+impl Tenant {
+    /// Mean work per second of a stage, seconds; none where clients wait for answers.
+    pub fn utilisation(&self, stage: Stage) -> Option<f64> {
+        match &self.demand {
+            Demand::Recorded { circle, .. } => Some(circle.utilisation(stage)),
+            Demand::Clients { .. } => None,
+        }
+    }
+
+    /// Multiplies the rate of arrivals.
+    pub(crate) fn scale(&mut self, factor: f64) -> Result<(), String> {
+        match &mut self.demand {
+            Demand::Recorded { circle, .. } => {
+                *circle = Arc::new(circle.scaled(factor)?);
+                Ok(())
+            }
+            Demand::Clients { .. } => Err("a load cannot be set where clients wait".into()),
+        }
+    }
+
+    /// Its requests as an entry of the engine, the device divided into `channels`; a trace ends at `until`.
+    pub(crate) fn entry(&self, class: u32, channels: u32, until: Nanos, seeds: &mut StdRng) -> Entry {
+        let seed = seeds.random();
+        match &self.demand {
+            Demand::Recorded { circle, begin } => {
+                let begin = begin.map_or_else(|| circle.anywhere(seed), |begin| begin);
+                let mut jobs = circle.clone().jobs_from(begin);
+                let draw = move |draft: &mut Draft<'_>| fill(draft, class, channels, jobs.next());
+                let instants = circle.clone().instants_from(begin).take_while(move |at| *at < until);
+                Entry::open(instants, draw)
+            }
+            Demand::Clients { clients, think, work } => {
+                let (sampler, mut random) = (think.sampler(), StdRng::seed_from_u64(seed));
+                let think = std::iter::repeat_with(move || sampler.draw(&mut random));
+                let work = *work;
+                let draw = move |draft: &mut Draft<'_>| fill(draft, class, channels, Some(work));
+                Entry { arrivals: closed(*clients, think), ..Entry::open(std::iter::empty(), draw) }
+            }
+        }
+    }
+}
+
+fn closed(clients: u32, think: impl Iterator<Item = Nanos> + 'static) -> Arrivals {
+    Arrivals::Closed { clients, think: Box::new(think) }
+}
+
+/// A stage without work is left out: nobody queues there for nothing.
+fn fill(draft: &mut Draft<'_>, class: u32, channels: u32, work: Option<PerStage<Nanos>>) {
+    let work = work.expect("a circle has no end");
+    draft.class = class;
+    for (demand, stage) in draft.demands.iter_mut().zip(Stage::ALL) {
+        let times = if stage == Stage::Storage { u64::from(channels) } else { 1 };
+        *demand = if work[stage].0 == 0 { SKIP } else { Nanos(work[stage].0.saturating_mul(times)) };
+    }
+}

@@ -1,0 +1,228 @@
+//! Storage servers: against the exact replay of circular traces, limits, channels, verdicts.
+
+use model::{Job, PerStage, Policy, PolicyWorkload, Stage, StageLimit};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use sim::engine::{Engine, Histogram, Measures, Plan};
+use sim::{Observer, Recording, Replay, Service, Stream, System};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use tailwright_scenario::server::{Circle, Demand, Kept, Rule, Rules, StorageServer, Tenant};
+use tailwright_scenario::{Case, Run};
+use units::{ByteRate, Nanos, Percentile};
+use workload::device::{NetworkModel, StorageProfile};
+
+fn server(channels: u32) -> StorageServer {
+    let profile =
+        "{\"bandwidthTable\": [{\"requestSize\": 4096, \"readBandwidth\": 1e8, \"writeBandwidth\": 5e7}]}";
+    let network = ByteRate::from_bytes_per_sec(1e8).unwrap();
+    StorageServer::new(StorageProfile::from_json(profile).unwrap(), network, channels).unwrap()
+}
+
+fn tenant(name: &str, slo: &str, jobs: Vec<Job>, begin: u64) -> Tenant {
+    let circle = Arc::new(Circle::new(jobs).unwrap());
+    let demand = Demand::Recorded { circle, begin: Some(Nanos(begin)) };
+    Tenant { name: name.into(), slo: Some(slo.parse().unwrap()), best_effort: false, weight: 1, demand }
+}
+
+/// Bursty jobs, some without work at some stages.
+fn jobs(random: &mut StdRng, count: usize) -> Vec<Job> {
+    let mut arrival = 0;
+    let job = |_| {
+        arrival += if random.random_bool(0.6) {
+            random.random_range(1..2_000)
+        } else {
+            random.random_range(1..1_600_000)
+        };
+        let mut work = PerStage::from_fn(|_| {
+            if random.random_bool(0.2) { Nanos(0) } else { Nanos(random.random_range(1..20_000)) }
+        });
+        work[Stage::NetworkOut].0 += 1;
+        Job { arrival: Nanos(arrival), work }
+    };
+    (0..count).map(job).collect()
+}
+
+fn case(tenants: Vec<Tenant>, rules: &Rules) -> Case {
+    Case::storage("s".into(), server(1), tenants, rules, Plan::of(1, 0)).unwrap()
+}
+
+fn by_slo() -> Rules {
+    Rules::Stages(PerStage::from_fn(|_| Rule::BySlo))
+}
+
+fn measure(case: &Case) -> Measures {
+    Engine::new(&case.network, case.entries(1), 1).unwrap().run(case.plan.window).unwrap()
+}
+
+#[derive(Default)]
+struct Latencies(Vec<Histogram>);
+
+impl Observer for Latencies {
+    fn latency(&mut self, stream: usize, latency: Nanos) -> ControlFlow<()> {
+        self.0[stream].record(latency.0);
+        ControlFlow::Continue(())
+    }
+}
+
+/// The judge: the replay's latencies with the recordings where the case has them when its window opens.
+fn replayed(case: &Case) -> Vec<Histogram> {
+    let (open, close) = case.plan.window.span.unwrap();
+    let (mut recordings, mut shifts) = (Vec::new(), Vec::new());
+    for tenant in &case.tenants {
+        let Demand::Recorded { circle, begin: Some(begin) } = &tenant.demand else { unreachable!() };
+        let period = circle.period().0;
+        shifts.push(Nanos((period - (begin.0 + open.0) % period) % period));
+        recordings.push(Recording::new(circle.jobs(), circle.period()).unwrap());
+    }
+    let stream = |(index, recording)| Stream {
+        recording,
+        priority: PerStage::from_fn(|_| u32::try_from(index).unwrap()),
+        group: index,
+    };
+    let system = System::new(recordings.iter().enumerate().map(stream).collect()).unwrap();
+    let system = system.with_horizon(close - open);
+    let mut found = Latencies(vec![Histogram::default(); recordings.len()]);
+    let outcome = Replay::new(&system, Service::NonPreemptive).run(&shifts, &mut found);
+    assert!(outcome.steady, "the judge knows the steady state");
+    found.0
+}
+
+#[test]
+fn strict_priorities_agree_with_the_exact_replay() {
+    let mut random = StdRng::seed_from_u64(7);
+    for round in 0..40 {
+        let slos = ["99% < 1ms", "99% < 2ms", "99% < 3ms"];
+        let tenants = ["a", "b", "c"].iter().zip(slos).map(|(name, slo)| {
+            let jobs = jobs(&mut random, 60);
+            let begin = random.random_range(0..jobs[59].arrival.0);
+            tenant(name, slo, jobs, begin)
+        });
+        let mut case = case(tenants.collect(), &by_slo());
+        // Three periods pass before the window opens.
+        let (_, end) = case.plan.window.span.unwrap();
+        case.plan.window.span = Some((Nanos(3 * end.0), Nanos(4 * end.0)));
+        let found = measure(&case);
+        assert_eq!(found.by_class, replayed(&case), "round {round}");
+        // Limits that nobody reaches change nothing.
+        case.enforce_policy(&policy(1e6, 1e6)).unwrap();
+        assert_eq!(measure(&case).by_class, found.by_class, "round {round}");
+    }
+}
+
+/// a, b, c from the top, each with this limit at every stage, as absolute values.
+fn policy(rate_per_s: f64, burst_work: f64) -> Policy {
+    let limit = |stage| StageLimit { stage, limit: model::RateLimit::default(), rate_per_s, burst_work };
+    let workload = |(priority, name): (u32, &&str)| PolicyWorkload {
+        name: (*name).into(),
+        admitted: true,
+        server: Some("s".into()),
+        priority: Some(priority),
+        priority_by_stage: None,
+        slo: "99% < 1ms".parse().unwrap(),
+        slo_percentile: 99.0,
+        slo_s: 1e-3,
+        bound_s: None,
+        limits: Stage::ALL.map(limit).to_vec(),
+        refusal: None,
+    };
+    Policy {
+        format: model::POLICY_FORMAT.into(),
+        policy_name: "by hand".into(),
+        servers: Vec::new(),
+        workloads: (0..).zip(&["a", "b", "c"]).map(workload).collect(),
+    }
+}
+
+/// Requests every `gap` that need `work` at the device and hardly anything elsewhere.
+fn steady(gap: u64, work: u64) -> Vec<Job> {
+    let work = |stage| Nanos(if stage == Stage::Storage { work } else { 1 });
+    (0..100).map(|i| Job { arrival: Nanos(i * gap), work: PerStage::from_fn(work) }).collect()
+}
+
+#[test]
+fn limits_isolate_who_is_below() {
+    // a alone asks for 90 % of the device at the highest priority, b for 50 %: without limits b starves.
+    let tenants = || {
+        vec![
+            tenant("a", "99% < 100us", steady(10_000, 9_000), 0),
+            tenant("b", "99% < 200us", steady(20_000, 10_000), 5_000),
+        ]
+    };
+    let p99 = |rules: &Rules| {
+        let case = case(tenants(), rules);
+        measure(&case).by_class[1].percentile(Percentile::new(99.0).unwrap()).unwrap().0
+    };
+    let starved = p99(&by_slo());
+    // 30 % of the device and 20 us at once, at the device only.
+    let mut limited = policy(0.3, 20e-6);
+    let is_device = |limit: &StageLimit| limit.stage == Stage::Storage;
+    limited.workloads.iter_mut().for_each(|at| at.limits.retain(is_device));
+    limited.workloads[1].limits.clear();
+    let isolated = p99(&Rules::Policy(Box::new(limited)));
+    // At worst one request of a has begun, two more are within its burst.
+    assert!(isolated <= 60_000, "{isolated} ns");
+    assert!(starved > 400_000, "{starved} ns");
+}
+
+#[test]
+fn channels_keep_the_throughput() {
+    let busiest = |channels| {
+        let mut tenants = vec![tenant("a", "99% < 1ms", steady(20_000, 10_000), 0)];
+        tenants[0].name = "a".into();
+        let case = Case::storage("s".into(), server(channels), tenants, &Rules::default(), Plan::of(1, 0));
+        let case = case.unwrap();
+        (case.busiest().1, measure(&case).response.percentile(Percentile::new(50.0).unwrap()).unwrap().0)
+    };
+    let (one, four) = (busiest(1), busiest(4));
+    assert!((one.0 - 0.5).abs() < 0.01 && (four.0 - 0.5).abs() < 0.01);
+    // Alone in the device a request takes four times as long.
+    assert!(one.1.abs_diff(10_002) <= 20 && four.1.abs_diff(40_002) <= 100, "{one:?} {four:?}");
+}
+
+#[test]
+fn a_window_of_time_measures_who_arrives_within_it() {
+    // A request every 20 us: of the 50 that arrive from 1 ms until before 2 ms, all are measured, whatever came before.
+    let mut case = case(vec![tenant("a", "99% < 1ms", steady(20_000, 19_000), 0)], &Rules::default());
+    for (begin, end, requests) in [(1_000_000, 2_000_000, 50), (0, 20_000, 1), (1, 20_000, 0), (1, 20_001, 1)]
+    {
+        case.plan.window.span = Some((Nanos(begin), Nanos(end)));
+        let found = measure(&case);
+        assert_eq!((found.response.count(), found.arrivals, found.unfinished), (requests, requests, 0));
+    }
+}
+
+#[test]
+fn verdicts_need_enough_requests() {
+    let kept = |slo: &str, replications: usize| {
+        let mut case = case(vec![tenant("a", slo, steady(20_000, 10_000), 0)], &Rules::default());
+        case.plan.replications = replications;
+        let outcome = Run::of(case, Vec::new(), 1).unwrap().workloads().swap_remove(0);
+        (outcome.kept.unwrap(), outcome.requests, outcome.over.unwrap())
+    };
+    // 1 − 0.99ⁿ ≥ 0.95 from n = 299; a replication has about 100 requests.
+    assert!(matches!(kept("99% < 1ms", 2).0, Kept::TooFew { needed: 299 }), "{:?}", kept("99% < 1ms", 2));
+    let (verdict, requests, over) = kept("99% < 1ms", 4);
+    assert!(verdict == Kept::Met && requests >= 299 && over == 0.0);
+    let (verdict, _, over) = kept("99% < 9us", 4);
+    assert!(verdict == Kept::Missed && over == 1.0);
+}
+
+#[test]
+fn work_is_that_of_planning() {
+    let request = model::Request {
+        arrival: Nanos(0),
+        size: units::Bytes(4096),
+        op: model::Op::Write,
+        offset: None,
+        response: None,
+    };
+    let work = server(1).path().work(&request);
+    // 200 + 1.1·4096 bytes in, 4096 bytes at 50 MB/s, 200 + 0.025·4096 bytes out, at 100 MB/s.
+    let network = NetworkModel::default();
+    let ns = |stage| (network.work(stage, &request).base_units() * 10.0).ceil();
+    // Rounded up, twice.
+    assert!(work[Stage::Storage].0.abs_diff(81_920) <= 1, "{:?}", work[Stage::Storage]);
+    assert!((work[Stage::NetworkIn].0 as f64 - ns(Stage::NetworkIn)).abs() <= 1.0);
+    assert!(work[Stage::NetworkOut].0.abs_diff(3_024) <= 1, "{:?}", work[Stage::NetworkOut]);
+}

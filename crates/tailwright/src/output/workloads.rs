@@ -1,0 +1,100 @@
+//! What the workloads of a storage server saw, and whether their SLOs were kept: table, JSON, lines of a page.
+
+use crate::output::{percent, time};
+use crate::terminal::{Align, Table};
+use scenario::server::{Kept, Outcome};
+use serde::Serialize;
+
+/// A workload in JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct Workload {
+    name: String,
+    slo_s: Option<f64>,
+    percentile: f64,
+    measured_s: Option<f64>,
+    ci_low_s: Option<f64>,
+    ci_high_s: Option<f64>,
+    /// `met`, `missed`, `too-few`; null without an SLO.
+    verdict: Option<&'static str>,
+    requests: u64,
+    over_slo: Option<f64>,
+    throughput_per_s: f64,
+}
+
+/// For JSON.
+pub(crate) fn documents(outcomes: &[Outcome]) -> Vec<Workload> {
+    outcomes.iter().map(document).collect()
+}
+
+fn document(outcome: &Outcome) -> Workload {
+    let seconds = |ns: Option<f64>| ns.map(|ns| ns / 1e9);
+    Workload {
+        name: outcome.name.clone(),
+        slo_s: outcome.slo.map(|slo| slo.latency.0),
+        percentile: outcome.percentile.percent(),
+        measured_s: seconds(outcome.measured_ns),
+        ci_low_s: seconds(outcome.low_ns),
+        ci_high_s: seconds(outcome.high_ns),
+        verdict: outcome.kept.map(name),
+        requests: outcome.requests,
+        over_slo: outcome.over,
+        throughput_per_s: outcome.per_second,
+    }
+}
+
+fn name(kept: Kept) -> &'static str {
+    match kept {
+        Kept::Met => "met",
+        Kept::Missed => "missed",
+        Kept::TooFew { .. } => "too-few",
+    }
+}
+
+/// Headings of [`row`].
+pub(crate) const HEADINGS: [&str; 7] =
+    ["workload", "SLO", "measured", "interval", "over SLO", "requests", "verdict"];
+
+/// Cells of a workload.
+pub(crate) fn row(outcome: &Outcome) -> Vec<String> {
+    let at = |ns: Option<f64>, unknown: &str| ns.map_or_else(|| unknown.to_owned(), |ns| time(ns / 1e9));
+    let interval = match (outcome.low_ns, outcome.high_ns) {
+        (None, None) => "-".to_owned(),
+        (low, high) => format!("{} to {}", at(low, "?"), at(high, "?")),
+    };
+    let verdict = match outcome.kept {
+        None => String::new(),
+        Some(Kept::TooFew { needed }) => format!("too few requests: {needed} are needed"),
+        Some(kept) => name(kept).to_owned(),
+    };
+    vec![
+        outcome.name.clone(),
+        outcome.slo.map_or_else(|| "best effort".to_owned(), |slo| slo.to_string()),
+        format!("{} {}", outcome.percentile, at(outcome.measured_ns, "-")),
+        interval,
+        outcome.over.map_or_else(|| "-".to_owned(), percent),
+        outcome.requests.to_string(),
+        verdict,
+    ]
+}
+
+/// A table with some columns before those of workloads.
+pub(crate) fn table(before: &[&str], rows: Vec<Vec<String>>) -> String {
+    let left =
+        |heading: &str| matches!(heading, "workload" | "verdict" | "interval") || before.contains(&heading);
+    let align = |heading: &&str| if left(heading) { Align::Left } else { Align::Right };
+    let headings: Vec<&str> = before.iter().copied().chain(HEADINGS).collect();
+    let columns: Vec<(&str, Align)> = headings.iter().map(|heading| (*heading, align(heading))).collect();
+    let mut table = Table::new(&columns);
+    rows.into_iter().for_each(|row| table.row(row));
+    table.render()
+}
+
+/// The table of one run, or nothing where there are no workloads.
+pub(crate) fn text(outcomes: &[Outcome]) -> String {
+    if outcomes.is_empty() { String::new() } else { table(&[], outcomes.iter().map(row).collect()) }
+}
+
+/// Whether nobody's SLO is missed or left open.
+pub(crate) fn all_met(outcomes: &[Outcome]) -> bool {
+    outcomes.iter().all(|outcome| matches!(outcome.kept, None | Some(Kept::Met)))
+}
