@@ -58,14 +58,14 @@ fn worth(count: usize, effect: f64, confidence: f64) -> usize {
     worth.clamp(1, count)
 }
 
-/// (t ÷ z)²: what it costs that the effect is estimated from [`BLOCKS`] blocks. Nothing is estimated for 1.
+/// (t ÷ z)²: what it costs that the effect is estimated from few blocks. Nothing is estimated for 1.
 fn correction(effect: f64, confidence: f64) -> f64 {
     if effect <= 1.0 {
         return 1.0;
     }
     // So many degrees of freedom are as good as infinitely many.
     let normal = t_quantile(100_000, confidence);
-    (t_quantile(BLOCKS - 1, confidence) / normal).powi(2)
+    (t_quantile(BLOCKS[0] - 1, confidence) / normal).powi(2)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! the SLO, not met when none of it is, and open in between. A request that failed or was lost took for ever.
 //!
 //! Latencies of neighbours depend on each other. The design effect of those beyond the measured percentile, at least
-//! a hundred of them, is taken into account; dependence over more than a thirty-second of the
+//! a hundred of them, is taken into account; dependence over more than a twelfth of the
 //! observations is not seen.
 
 use confidence::{design_effect, quantile, t_quantile};
