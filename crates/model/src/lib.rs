@@ -1,10 +1,11 @@
 //! The nouns that Tailwright's rooms share, as plain data: requests, stages, SLOs, the cluster that a
-//! user describes and the [`Policy`] that deciding hands to enforcing.
+//! user describes, the [`Policy`] that deciding hands to enforcing, and the [`Observations`] by which it is judged.
 //!
 //! Nothing here computes. A type lives here when two rooms that must not know each other both speak it.
 
 mod cluster;
 mod job;
+mod observations;
 mod policy;
 mod request;
 mod slo;
@@ -12,6 +13,7 @@ mod stage;
 
 pub use cluster::{Cluster, DEFAULT_SAFETY_MARGIN, ServerClass, WorkloadSpec};
 pub use job::Job;
+pub use observations::{Observation, Observations, Outcome};
 pub use policy::{POLICY_FORMAT, Policy, PolicyServer, PolicyWorkload, RateLimit, StageLimit};
 pub use request::{Op, Request};
 pub use slo::Slo;

@@ -17,7 +17,7 @@
 
 use crate::{Estimate, Member, Model, Prediction, Traffic, Undefined};
 use ::model::{PerStage, Stage};
-use sim::confidence::{TooFew, median_ranks, tolerance_rank};
+use confidence::{TooFew, median_ranks, tolerance_rank};
 use sim::{Alignment, Recording, Service, Stream, System, Target, Unsteady};
 use units::{Nanos, Percentile};
 

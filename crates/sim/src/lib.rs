@@ -4,7 +4,7 @@
 //! A [`Recording`] is a trace that repeats for ever, a [`Stream`] is a recording with its priorities on a server,
 //! a [`System`] is a server with its streams. An [`Alignment`] says where in its recording each stream stands when
 //! the window opens; [`Replay`] runs one and tells an [`Observer`] the latency of every request that arrives
-//! within the window. [`confidence`] turns the percentiles of independent alignments into statements about all.
+//! within the window. The crate `confidence` turns the percentiles of independent alignments into statements about all.
 //!
 //! Times are integer nanoseconds and every tie has a rule ([`Replay`]), so a replay is exact and repeatable.
 //!
@@ -16,7 +16,6 @@
 
 mod alignment;
 mod budget;
-pub mod confidence;
 mod danger;
 pub mod engine;
 pub mod ideal;

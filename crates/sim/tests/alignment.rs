@@ -2,11 +2,11 @@
 
 mod support;
 
+use confidence::tolerance_rank;
 use model::{PerStage, Stage};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use support::{Departures, Plain, plain, streams};
-use tailwright_sim::confidence::tolerance_rank;
 use tailwright_sim::{Alignment, Outcome, Recording, Replay, Service, Stream, System, percentiles};
 use units::{Nanos, Percentile};
 

@@ -30,12 +30,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`observations`] are requests with what became of them, in files of their own.
+//!
 //! This crate knows nothing of SLOs, burst curves or policies, and prints nothing.
 
+mod columns;
 mod cut;
 mod error;
 mod format;
 pub mod generate;
+pub mod observations;
 mod read;
 mod scan;
 mod source;

@@ -17,6 +17,7 @@ mod vscsi;
 mod window;
 
 pub(crate) use lines::{LineParser, Parsed};
+pub(crate) use text::op_of;
 pub(crate) use text::{FILETIME_TICK_NS, FIO_HEADER_V3, SECTOR_BYTES};
 
 use crate::error::{ErrorKind, Place, TraceError};

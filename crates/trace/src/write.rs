@@ -59,9 +59,9 @@ enum Sink {
 }
 
 /// A file under its temporary name, removed unless it is kept.
-struct Partial {
+pub(crate) struct Partial {
     path: PathBuf,
-    file: File,
+    pub(crate) file: File,
     kept: bool,
 }
 
@@ -197,7 +197,7 @@ impl Sink {
 }
 
 impl Partial {
-    fn create(target: &Path) -> io::Result<Self> {
+    pub(crate) fn create(target: &Path) -> io::Result<Self> {
         let name = target.file_name().ok_or_else(|| {
             io::Error::new(io::ErrorKind::InvalidInput, "expected the name of a file to write")
         })?;
@@ -213,7 +213,7 @@ impl Partial {
         Ok(Self { path, file, kept: false })
     }
 
-    fn keep(&mut self, target: &Path) -> io::Result<()> {
+    pub(crate) fn keep(&mut self, target: &Path) -> io::Result<()> {
         self.file.sync_all()?;
         std::fs::rename(&self.path, target)?;
         self.kept = true;

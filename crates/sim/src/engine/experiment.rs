@@ -4,9 +4,9 @@ use super::load::Entry;
 use super::measure::{Measures, Window};
 use super::network::Network;
 use super::run::Engine;
-use super::student::Estimate;
 use super::{Failure, Histogram, Invalid};
 use crate::parallel::for_each;
+use confidence::Estimate;
 use std::fmt;
 use units::Percentile;
 

@@ -27,18 +27,17 @@ mod order;
 mod requests;
 mod run;
 mod station;
-mod student;
 mod timers;
 
 use std::fmt;
 
+pub use confidence::{Estimate, t_quantile};
 pub use experiment::{Goal, Plan, Quantity, Report, Verdict, replicate};
 pub use histogram::Histogram;
 pub use load::{Arrivals, Draft, Draw, Entry, SKIP};
 pub use measure::{Measures, SLOWDOWN_UNIT, StationMeasures, Window};
 pub use network::{Interference, Network, Station, Step};
 pub use run::Engine;
-pub use student::{Estimate, t_quantile};
 
 /// What cannot be simulated, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,18 +4,16 @@
 //! Read a batch of rows at a time from one row group after the other, so memory is a few pages.
 
 use super::{Fault, Source};
+use crate::columns::decode::{Checked, Values, guarded, is_placed, is_unsigned};
 use crate::error::{ErrorKind, Place, TraceError};
 use model::{Op, Request};
-use parquet::basic::{LogicalType, Type as Physical};
-use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
-use parquet::data_type::{ByteArrayType, DataType, Int64Type};
+use parquet::basic::Type as Physical;
+use parquet::column::reader::get_typed_column_reader;
+use parquet::data_type::{ByteArrayType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::ColumnChunkMetaData;
-use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
-use parquet::schema::types::ColumnDescriptor;
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use units::{Bytes, Nanos};
 
@@ -113,15 +111,7 @@ impl<R: ChunkReader + 'static> ParquetSource<R> {
     fn open_group(&self, index: usize) -> Result<Group, ErrorKind> {
         guarded(|| {
             let reader = self.file.get_row_group(index)?;
-            // The decoder takes these for granted.
-            let placed = |chunk: &ColumnChunkMetaData| {
-                chunk.compressed_size() >= 0
-                    && chunk.data_page_offset() >= 0
-                    && chunk.dictionary_page_offset().is_none_or(|offset| offset >= 0)
-            };
-            if !reader.metadata().columns().iter().all(placed) {
-                return Err(ParquetError::General("a column has a negative place".to_owned()));
-            }
+            is_placed(reader.metadata())?;
             let rows_left = usize::try_from(reader.metadata().num_rows())
                 .map_err(|_| ParquetError::General("a negative number of rows".to_owned()))?;
             let numbers = |column: Option<Column>| -> Result<Option<Numbers>, ParquetError> {
@@ -247,87 +237,3 @@ struct Numbers {
 }
 
 type Strings = Values<ByteArrayType>;
-
-/// A flat column and the buffers of its current batch.
-struct Values<T: DataType> {
-    reader: ColumnReaderImpl<T>,
-    levels: Vec<i16>,
-    values: Vec<T::T>,
-}
-
-impl<T: DataType> Values<T> {
-    fn new(reader: ColumnReaderImpl<T>) -> Self {
-        Self { reader, levels: Vec::new(), values: Vec::new() }
-    }
-
-    /// Gives `each` the next `count` rows, `None` for null.
-    fn read(&mut self, count: usize, mut each: impl FnMut(usize, Option<&T::T>)) -> Result<(), ParquetError> {
-        self.levels.clear();
-        self.values.clear();
-        let mut records = 0;
-        while records < count {
-            let (more, _, _) =
-                self.reader.read_records(count - records, Some(&mut self.levels), None, &mut self.values)?;
-            if more == 0 {
-                return Err(ParquetError::EOF("a column is shorter than its row group".to_owned()));
-            }
-            records += more;
-        }
-        let mut values = self.values.iter();
-        for index in 0..count {
-            // A required column has no levels: every row has a value.
-            let present = self.levels.get(index).is_none_or(|&level| level > 0);
-            each(index, if present { values.next() } else { None });
-        }
-        Ok(())
-    }
-}
-
-/// An input that refuses what lies beyond its end: a damaged file may ask for any place and any length,
-/// which must neither panic nor allocate.
-struct Checked<R>(R);
-
-impl<R: Length> Checked<R> {
-    fn check(&self, start: u64, length: u64) -> Result<(), ParquetError> {
-        let fits = start.checked_add(length).is_some_and(|end| end <= self.0.len());
-        fits.then_some(()).ok_or_else(|| ParquetError::EOF("it refers to places beyond its end".to_owned()))
-    }
-}
-
-impl<R: Length> Length for Checked<R> {
-    fn len(&self) -> u64 {
-        self.0.len()
-    }
-}
-
-impl<R: ChunkReader> ChunkReader for Checked<R> {
-    type T = R::T;
-
-    fn get_read(&self, start: u64) -> Result<R::T, ParquetError> {
-        self.check(start, 0)?;
-        self.0.get_read(start)
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> Result<bytes::Bytes, ParquetError> {
-        self.check(start, length as u64)?;
-        self.0.get_bytes(start, length)
-    }
-}
-
-fn is_unsigned(column: &ColumnDescriptor) -> bool {
-    matches!(column.logical_type_ref(), Some(LogicalType::Integer(int)) if !int.is_signed)
-}
-
-/// Runs a decoder over untrusted bytes. Its errors and its panics, which damaged files can cause, both
-/// mean damage; nothing that was being decoded is used afterwards, so it cannot be seen half-done.
-fn guarded<T>(decode: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ErrorKind> {
-    match catch_unwind(AssertUnwindSafe(decode)) {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(ParquetError::External(error))) => match error.downcast::<io::Error>() {
-            Ok(error) => Err(crate::source::damage(*error)),
-            Err(error) => Err(ErrorKind::Truncated(error.to_string())),
-        },
-        Ok(Err(error)) => Err(ErrorKind::Truncated(error.to_string())),
-        Err(_) => Err(ErrorKind::Truncated("its structure contradicts itself".to_owned())),
-    }
-}

@@ -1,11 +1,8 @@
 //! What independent values say about the distribution that they come from, whatever that distribution is.
 //!
-//! Here a value is the percentile that one alignment gave, and the distribution is over all alignments. The
-//! statements are about *how alignments vary*, and hold only as far as the recordings stand for the future.
-//!
-//! Tolerance limits are those of Wilks. Everything rests on one fact: the number of n independent values at or below the β-quantile is binomial, at
-//! least as likely to be small as Bin(n, β) when the distribution has atoms. Sums are exact but for rounding of
-//! the arithmetic, no normal approximation. Order statistics are counted from 1, ascending.
+//! Tolerance limits are those of Wilks. Everything rests on one fact: the number of n independent values at or below
+//! the β-quantile is binomial, at least as likely to be small as Bin(n, β) when the distribution has atoms. Sums are
+//! exact but for rounding of the arithmetic, no normal approximation. Order statistics are counted from 1, ascending.
 
 use std::fmt;
 
@@ -20,7 +17,7 @@ pub struct TooFew {
 
 impl fmt::Display for TooFew {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} alignments are too few: at least {} are needed", self.given, self.needed)
+        write!(f, "{} values are too few: at least {} are needed", self.given, self.needed)
     }
 }
 

@@ -1,0 +1,60 @@
+//! How many independent values a sequence of dependent ones is worth.
+
+/// Blocks that a sequence is cut into: the more, the surer is the variance between them; the fewer, the further
+/// reaches the dependence that is seen. The larger effect of the two counts.
+pub const BLOCKS: [usize; 2] = [32, 12];
+
+/// The variance of the number of events in a block ÷ that of independent events: the *design effect*. `events`
+/// are the positions, ascending, of the values that have some property, among `count` in order of time.
+/// 1 for independent ones, the size of a cluster when events come in clusters, never below 1; 1 also where it
+/// cannot be said: fewer than two events a block on average hide any dependence, so ask for a more frequent
+/// property then.
+///
+/// Blocks are equally many consecutive values. Dependence that reaches beyond a twelfth of the sequence is not seen.
+pub fn design_effect(events: impl IntoIterator<Item = usize>, count: usize) -> f64 {
+    let events: Vec<usize> = events.into_iter().collect();
+    BLOCKS.map(|blocks| between(blocks, &events, count)).into_iter().fold(1.0, f64::max)
+}
+
+fn between(blocks: usize, events: &[usize], count: usize) -> f64 {
+    let block = count / blocks;
+    if block == 0 {
+        return 1.0;
+    }
+    let mut found = vec![0u64; blocks];
+    // The rest of the division belongs to no block.
+    events.iter().filter(|at| **at < block * blocks).for_each(|at| found[at / block] += 1);
+    let mean = found.iter().sum::<u64>() as f64 / blocks as f64;
+    let share = mean / block as f64;
+    let independent = mean * (1.0 - share);
+    if independent <= 0.0 {
+        return 1.0;
+    }
+    let squares: f64 = found.iter().map(|n| (*n as f64 - mean).powi(2)).sum();
+    squares / (blocks - 1) as f64 / independent
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::StdRng;
+    use rand::{RngExt as _, SeedableRng as _};
+
+    #[test]
+    fn clusters_count_as_one() {
+        let mut random = StdRng::seed_from_u64(1);
+        let starts: Vec<usize> = (0..320_000).step_by(10).filter(|_| random.random_bool(0.1)).collect();
+        let alone = design_effect(starts.iter().copied(), 320_000);
+        assert!((1.0..3.0).contains(&alone), "{alone}");
+        let clusters = starts.iter().flat_map(|start| *start..start + 10);
+        let ten = design_effect(clusters, 320_000);
+        assert!((5.5..30.0).contains(&ten), "{ten}");
+    }
+
+    #[test]
+    fn nothing_to_see() {
+        assert_eq!(design_effect([], 1000), 1.0);
+        assert_eq!(design_effect(0..1000, 1000), 1.0);
+        assert_eq!(design_effect([3], 5), 1.0);
+    }
+}

@@ -1,0 +1,97 @@
+//! Intervals for percentiles, without assumptions about the distribution.
+//!
+//! The number of n independent values above the φ-quantile is binomial with probability 1 − φ; so the order
+//! statistics between which the quantile lies follow.
+//! Dependent values enter with the number of independent ones that they are worth (Korn and Graubard): n ÷ the
+//! design effect, less a little because that is itself an estimate from a few blocks.
+
+use crate::binomial::{largest_within, smallest_reaching};
+use crate::{BLOCKS, TooFew, t_quantile};
+
+/// Positions in a sample, counted from 0, ascending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// The quantile is at least the value there, except with half of the probability that is left.
+    pub low: usize,
+    /// The quantile is at most the value there, likewise; an error says how many values it would take.
+    pub high: Result<usize, TooFew>,
+}
+
+/// Between which order statistics of `count` values the `fraction`-quantile lies, with this confidence; values
+/// may depend on their neighbours with this design effect (1: independent).
+///
+/// # Panics
+/// Unless fraction and confidence are strictly between 0 and 1, the effect is at least 1 and there is a value.
+pub fn quantile(count: usize, fraction: f64, confidence: f64, effect: f64) -> Bounds {
+    assert!(count > 0 && effect >= 1.0 && fraction > 0.0 && fraction < 1.0, "a sample and a quantile");
+    let worth = worth(count, effect, confidence);
+    let side = 0.5 * (1.0 - confidence);
+    let scale = count as f64 / worth as f64;
+    // Both outward: fewer above the upper end, more above the lower end.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let (fewer, more) =
+        (|s: usize| (s as f64 * scale) as usize, |s: usize| (s as f64 * scale).ceil() as usize);
+    let high = match largest_within(worth, 1.0 - fraction, side) {
+        Some(above) => Ok((count - 1).saturating_sub(fewer(above))),
+        None => Err(TooFew { given: count, needed: needed_for_quantile(fraction, confidence, effect) }),
+    };
+    let most = smallest_reaching(worth, 1.0 - fraction, 1.0 - side);
+    let low = (count - 1).saturating_sub(more(most));
+    Bounds { low, high }
+}
+
+/// The least number of values for which [`quantile`] has an upper end.
+pub fn needed_for_quantile(fraction: f64, confidence: f64, effect: f64) -> usize {
+    let side = 0.5 * (1.0 - confidence);
+    let independent = (side.ln() / fraction.ln()).ceil();
+    // A few more than exact when rounding is unlucky; a float beyond usize becomes the largest.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let needed = ((independent + 1.0) * effect * correction(effect, confidence)).ceil() as usize;
+    needed
+}
+
+/// Independent values that `count` dependent ones are worth, at least 1.
+fn worth(count: usize, effect: f64, confidence: f64) -> usize {
+    // Between 1 and the count.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let worth = (count as f64 / (effect * correction(effect, confidence))) as usize;
+    worth.clamp(1, count)
+}
+
+/// (t ÷ z)²: what it costs that the effect is estimated from few blocks. Nothing is estimated for 1.
+fn correction(effect: f64, confidence: f64) -> f64 {
+    if effect <= 1.0 {
+        return 1.0;
+    }
+    // So many degrees of freedom are as good as infinitely many.
+    let normal = t_quantile(100_000, confidence);
+    (t_quantile(BLOCKS[0] - 1, confidence) / normal).powi(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_sizes() {
+        // ln(0.025)/ln(0.999) = 3687.03.
+        let needed = needed_for_quantile(0.999, 0.95, 1.0);
+        assert!((3688..=3690).contains(&needed), "{needed}");
+        assert!(quantile(3687, 0.999, 0.95, 1.0).high.is_err());
+        assert_eq!(quantile(needed, 0.999, 0.95, 1.0).high, Ok(needed - 1));
+        assert_eq!(quantile(10, 0.999, 0.95, 1.0).high, Err(TooFew { given: 10, needed }));
+    }
+
+    #[test]
+    fn the_median_of_ten() {
+        // P(Bin(10, ½) ≤ 1) = 0.011, ≤ 2 = 0.055: the second and the ninth value.
+        assert_eq!(quantile(10, 0.5, 0.95, 1.0), Bounds { low: 1, high: Ok(8) });
+    }
+
+    #[test]
+    fn dependence_widens() {
+        let alone = quantile(100_000, 0.99, 0.95, 1.0);
+        let clusters = quantile(100_000, 0.99, 0.95, 20.0);
+        assert!(clusters.low < alone.low && clusters.high.unwrap() > alone.high.unwrap());
+    }
+}

@@ -1,0 +1,56 @@
+use crate::Op;
+use units::{Bytes, Nanos};
+
+/// What happened to the requests of some workloads, in a simulation or on machines: whoever judges it cannot tell
+/// which.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Observations {
+    /// Names of the workloads.
+    pub workloads: Vec<String>,
+    /// Names of the stages whose times were taken, in the order in which a request passes them; may be empty.
+    pub stages: Vec<String>,
+    /// By intended time, not decreasing.
+    pub requests: Vec<Observation>,
+    /// Time that each request spent in each stage: those of the first request in the order of `stages`, then those
+    /// of the second. As long as requests × stages.
+    pub stage_times: Vec<Nanos>,
+}
+
+/// One request. Instants count from an origin that all requests share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Observation {
+    /// Index of its workload.
+    pub workload: u32,
+    /// Direction of the payload.
+    pub op: Op,
+    /// Payload.
+    pub size: Bytes,
+    /// When it was meant to be sent, whatever happened to those before it: latency counts from here, so that a
+    /// system that is slow does not hide it by being asked less (coordinated omission).
+    pub intended: Nanos,
+    /// When it was sent; the intended time in a simulation.
+    pub sent: Nanos,
+    /// When its answer was complete.
+    pub outcome: Outcome,
+}
+
+/// How a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Answered at this instant.
+    Done(Nanos),
+    /// Answered with an error at this instant.
+    Failed(Nanos),
+    /// Not answered while anybody looked.
+    Lost,
+}
+
+impl Observation {
+    /// From the intended time to the answer; none when there was none, or an error.
+    pub fn latency(&self) -> Option<Nanos> {
+        match self.outcome {
+            Outcome::Done(at) => Some(at - self.intended),
+            Outcome::Failed(_) | Outcome::Lost => None,
+        }
+    }
+}
