@@ -99,10 +99,8 @@ impl Document {
     /// When names do not fit together, a trace cannot be read, or a value is out of its range.
     pub fn case(&self) -> Result<Case, Fault> {
         let mut scenario = self.scenario()?;
-        let traces = scenario.entries.iter_mut().filter_map(|entry| entry.trace.as_mut());
-        traces.for_each(|trace| *trace = self.folder.join(&trace));
         let name = scenario.name.take().unwrap_or_else(|| self.stem.clone());
-        Case::build(name, &scenario).map_err(|fault| Fault::of(&self.origin, &fault))
+        Case::build(name, scenario, &self.folder).map_err(|fault| Fault::of(&self.origin, &fault))
     }
 
     fn put(&mut self, path: &str, value: &Value) -> Result<(), Fault> {

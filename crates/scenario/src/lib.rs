@@ -11,13 +11,17 @@
 //! Every field is described in `docs/simulate.md`.
 
 mod case;
+mod classes;
 mod discipline;
 mod document;
 mod file;
+mod kinds;
 mod path;
+mod replay;
 mod run;
 mod source;
 mod text;
+mod times;
 mod vary;
 
 pub use case::Case;
