@@ -13,7 +13,8 @@ pub(crate) struct Meter {
     window: Window,
     pub(crate) measures: Measures,
     orders: Orders,
-    /// The same at each station, unless there is but one step, whose order is that of the requests.
+    /// Whether the same is done at each station: if it is asked for, and there is more than one step. The order at an
+    /// only step is that of the requests.
     pub(crate) follows_steps: bool,
     station_orders: Vec<Orders>,
     pub(crate) arrived: u64,
@@ -52,7 +53,7 @@ impl Meter {
             window,
             measures: Measures::new(network.classes, stations),
             orders: Orders::default(),
-            follows_steps: network.steps.len() > 1,
+            follows_steps: window.by_station && network.steps.len() > 1,
             station_orders: vec![Orders::default(); stations],
             arrived: 0,
             done: 0,
@@ -130,9 +131,14 @@ impl Meter {
     pub(crate) fn leave(&mut self, now: u64, station: usize, visit: &Visit, item: u32, number: u64) {
         self.station_changes(now, station);
         self.present[station].0 -= 1;
-        let displaced = self.follows_steps && self.station_orders[station].complete(now, item).displaced;
         if self.measures(number) {
-            self.measures.stations[station].left(now, visit, displaced);
+            self.measures.stations[station].left(now, visit);
+        }
+        if self.window.by_station {
+            let displaced = self.follows_steps && self.station_orders[station].complete(now, item).displaced;
+            if self.measures(number) {
+                self.measures.stations[station].compared(now, visit, displaced);
+            }
         }
     }
 
@@ -212,7 +218,7 @@ impl Meter {
             }
             self.close(now);
         }
-        if !self.follows_steps {
+        if self.window.by_station && !self.follows_steps {
             let displaced = self.measures.displaced;
             self.measures.stations.iter_mut().for_each(|at| at.displaced = displaced);
         }

@@ -83,16 +83,19 @@ impl Requests {
     #[inline]
     pub(crate) fn insert(&mut self, request: Request, drawn: &Drawn<'_>, steps: &[Step]) -> u32 {
         self.inside += 1;
-        // As many steps as fit into a vector that was given; far below 2³².
-        #[allow(clippy::cast_possible_truncation)]
-        let (step, visits) = (drawn.steps.start as u32, drawn.steps.len() as u32);
-        let slot = self.free[visits as usize].pop().unwrap_or_else(|| self.grow(visits));
+        let slot = match self.free[drawn.steps.len()].pop() {
+            Some(slot) => slot,
+            None => self.grow(request.visits),
+        };
         let at = &mut self.requests[slot as usize];
-        *at = Request { first: at.first, step, visits, open: visits, ..request };
-        let first = at.first as usize;
-        let of_steps = steps[drawn.steps.clone()].iter().zip(&drawn.demands[drawn.steps.clone()]);
-        let all = of_steps.zip(&drawn.delays[drawn.steps.clone()]);
-        for (visit, ((step, demand), delay)) in self.visits[first..].iter_mut().zip(all) {
+        let first = at.first;
+        *at = request;
+        at.first = first;
+        let first = first as usize;
+        let visits = &mut self.visits[first..first + drawn.steps.len()];
+        let (steps, demands) = (&steps[drawn.steps.clone()], &drawn.demands[drawn.steps.clone()]);
+        let drawn = demands.iter().zip(&drawn.delays[drawn.steps.clone()]);
+        for ((visit, step), (demand, delay)) in visits.iter_mut().zip(steps).zip(drawn) {
             let pending = u32::try_from(step.after.len()).unwrap_or(u32::MAX);
             *visit = Visit { demand: demand.0, left: demand.0, arrived: 0, delay: delay.0, pending, slot };
         }
@@ -150,21 +153,34 @@ impl Requests {
     }
 }
 
-/// When a request that enters the first steps at `entered` is complete if it never waits: the longest path.
-/// `over` becomes when each of its steps would be over.
+/// What a request is as a whole.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Alone {
+    /// When it is complete if it never waits: the longest path.
+    pub(crate) ideal: u64,
+    /// Sum of its demands.
+    pub(crate) demand: u64,
+    /// Whether it visits any station.
+    pub(crate) is_served: bool,
+}
+
+/// A request that enters the first steps at `entered`. `over` becomes when each of its steps would be over.
 #[inline]
-pub(crate) fn ideal(entered: u64, drawn: &Drawn<'_>, steps: &[Step], over: &mut [u64]) -> u64 {
-    let mut last = entered;
+pub(crate) fn alone(entered: u64, drawn: &Drawn<'_>, steps: &[Step], over: &mut [u64]) -> Alone {
+    let mut alone = Alone { ideal: entered, demand: 0, is_served: false };
     for index in drawn.steps.clone() {
         let ready = steps[index].after.iter().map(|earlier| over[*earlier]).max().unwrap_or(entered);
-        let delay = drawn.delays[index].0;
-        let served = match drawn.demands[index] {
+        let takes = match drawn.demands[index] {
             SKIP => 0,
-            DELAY_ONLY => delay,
-            demand => delay.saturating_add(demand.0),
+            DELAY_ONLY => drawn.delays[index].0,
+            Nanos(demand) => {
+                alone.is_served = true;
+                alone.demand = alone.demand.saturating_add(demand);
+                drawn.delays[index].0.saturating_add(demand)
+            }
         };
-        over[index] = ready.saturating_add(served);
-        last = last.max(over[index]);
+        over[index] = ready.saturating_add(takes);
+        alone.ideal = alone.ideal.max(over[index]);
     }
-    last
+    alone
 }

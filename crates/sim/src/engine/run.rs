@@ -6,7 +6,7 @@ use super::load::{DELAY_ONLY, Draft, Entry, SKIP};
 use super::measure::{Measures, Window};
 use super::meter::Meter;
 use super::network::Network;
-use super::requests::{Drawn, Request, Requests, ideal};
+use super::requests::{Drawn, Request, Requests, alone};
 use super::station::Serving;
 use super::timers::{NEVER, Timers};
 use super::{Failure, Invalid};
@@ -159,19 +159,25 @@ impl<'a> Engine<'a> {
         self.check(&steps, class)?;
         let drawn = Drawn { steps: steps.clone(), demands: &self.demands, delays: &self.delays };
         let entered = self.now.saturating_add(entry_delay.0);
-        let demands = self.demands[steps.clone()].iter().filter(|demand| **demand < DELAY_ONLY);
+        let alone = alone(entered, &drawn, &self.network.steps, &mut self.over);
+        if !alone.is_served {
+            return Err(Invalid("a request leaves out all steps".into()));
+        }
         // As many gates and steps as fit into vectors that were given; far below 2³².
         #[allow(clippy::cast_possible_truncation)]
         let request = Request {
             arrival: self.now,
             gat: self.gates[gate].stamp(self.now),
-            demand: demands.fold(0, |sum, demand| sum.saturating_add(demand.0)),
-            ideal: ideal(entered, &drawn, &self.network.steps, &mut self.over),
+            demand: alone.demand,
+            ideal: alone.ideal,
             number: self.meter.arrived,
             delay: entry_delay.0,
             class,
             entry: gate as u32,
-            ..Request::default()
+            open: steps.len() as u32,
+            first: 0,
+            step: steps.start as u32,
+            visits: steps.len() as u32,
         };
         let slot = self.requests.insert(request, &drawn, &self.network.steps);
         self.meter.arrive(self.now, &request, slot);
@@ -181,10 +187,9 @@ impl<'a> Engine<'a> {
                 self.meter.expect(station, self.over[step], request.number, item);
             }
         }
-        for step in steps {
-            self.demands[step] = Nanos::ZERO;
-            self.delays[step] = self.network.steps[step].delay;
-        }
+        self.demands[steps.clone()].fill(Nanos::ZERO);
+        let fixed = self.network.steps[steps.clone()].iter().map(|step| step.delay);
+        self.delays[steps].iter_mut().zip(fixed).for_each(|(delay, fixed)| *delay = fixed);
         Ok(slot)
     }
 
@@ -195,14 +200,14 @@ impl<'a> Engine<'a> {
         if class >= classes {
             return Err(Invalid(format!("a request has class {class}; there are {classes}, from 0")));
         }
+        if *steps == (0..self.network.steps.len()) {
+            return Ok(());
+        }
         let is_closed = |at: usize| self.cuts.get(at) == Some(&true);
         if steps.is_empty() || !is_closed(steps.start) || !is_closed(steps.end) {
             return Err(Invalid(format!(
                 "steps {steps:?} of a request: others wait for them, or they for others"
             )));
-        }
-        if self.demands[steps.clone()].iter().all(|demand| *demand >= DELAY_ONLY) {
-            return Err(Invalid("a request leaves out all steps".into()));
         }
         Ok(())
     }
@@ -313,10 +318,10 @@ impl<'a> Engine<'a> {
 
     #[inline]
     fn complete(&mut self, slot: u32) {
-        let request = self.requests.requests[slot as usize];
-        self.meter.complete(self.now, &request, slot);
-        self.requests.remove(slot);
+        let request = &self.requests.requests[slot as usize];
         let gate = request.entry as usize;
+        self.meter.complete(self.now, request, slot);
+        self.requests.remove(slot);
         let (next, later) = self.gates[gate].release(self.now);
         if later {
             let at = self.gates[gate].next_arrival(self.now).unwrap_or(NEVER);
