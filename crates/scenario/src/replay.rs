@@ -64,7 +64,7 @@ impl Recording {
         let mut traces = Vec::new();
         let take = |spans| traces.push(Trace::new(spans, Outliving::Clipped, &mut counts));
         callgraph::traces(path, None, Errors::Fatal, take).map_err(|error| error.to_string())?;
-        let nodes = traces.iter().flat_map(|trace| trace.nodes());
+        let nodes = traces.iter().flat_map(Trace::nodes);
         let mut names: Vec<String> = nodes.map(|node| node.span.service.to_string()).collect();
         names.sort_unstable();
         names.dedup();
