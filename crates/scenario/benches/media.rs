@@ -29,9 +29,10 @@ fn main() {
     for source in 0..2 {
         for (name, workers) in assumptions(&records[source]) {
             for (rate, record) in RATES.iter().zip(&records) {
-                let found = simulated(&files[source], *rate, &workers);
                 let recorded = record.percentiles();
-                println!("{:>6} {rate:>5}  {name:34} {}", RATES[source], shown(&found, Some(&recorded)));
+                let found = simulated(&files[source], *rate, &workers);
+                let text = found.map_or("unstable".to_owned(), |found| shown(&found, Some(&recorded)));
+                println!("{:>6} {rate:>5}  {name:34} {text}", RATES[source]);
             }
         }
         println!("  most at once at {}/s: {:?}", RATES[source], records[source].at_once);
@@ -117,7 +118,8 @@ fn assumptions(source: &Record) -> Vec<(&'static str, BTreeMap<String, i64>)> {
     ]
 }
 
-fn simulated(spans: &Path, rate: u32, workers: &BTreeMap<String, i64>) -> [f64; 3] {
+/// Milliseconds; none when the number of requests inside grows without bound.
+fn simulated(spans: &Path, rate: u32, workers: &BTreeMap<String, i64>) -> Option<[f64; 3]> {
     let mut text = format!(
         "[run]\nrequests = 20000\nreplications = 8\n[call_graph]\nspans = \"{}\"\nworkers = 1\ndiscipline = \"fifo\"\n\
          [[entry]]\narrivals = \"poisson({rate}/s)\"\n",
@@ -128,8 +130,6 @@ fn simulated(spans: &Path, rate: u32, workers: &BTreeMap<String, i64>) -> [f64; 
     }
     let document = Document::parse(Path::new("media.toml"), &text).expect("a scenario");
     let run = document.variants().expect("one")[0].run(1).expect("it runs");
-    PERCENT.map(|percent| {
-        let percentile = Percentile::new(percent).expect("in range");
-        run.report.percentile(percentile).expect("requests").value / 1e6
-    })
+    let at = |percent| run.report.percentile(Percentile::new(percent).expect("in range")).expect("requests");
+    run.is_stable().then(|| PERCENT.map(|percent| at(percent).value / 1e6))
 }

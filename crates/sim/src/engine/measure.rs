@@ -19,7 +19,7 @@ pub struct Window {
     pub inside_max: usize,
     /// Requests whose total demand is at most this quantile, 0 to 1, of those of the warm-up are also measured apart.
     pub short_share: f64,
-    /// Whether slowdown and order are measured at each station, too: a fifth to a half more work per visit.
+    /// Whether slowdown and order are measured at each station, too: about a fifth more work for one queue, half more for a chain.
     pub by_station: bool,
 }
 
