@@ -6,6 +6,7 @@
 //!
 //! 1. [`read()`] turns span CSV, Jaeger and OpenTelemetry JSON and Alibaba's call-graph CSV into [`Span`]s, one at a
 //!    time, with file and line of whatever is wrong.
+//!    [`traces()`] does so for a file, whatever its format, and hands over trace by trace.
 //! 2. [`Assembler`] groups spans by trace, with a bounded number of traces open, and [`Trace`] joins them into
 //!    trees: shared ids, missing parents, clock skew and asynchronous children have their rules there.
 //! 3. [`Timeline`] says how long each span worked itself, and which span every instant of the request's latency is
@@ -38,6 +39,7 @@ mod build;
 mod counts;
 mod law;
 pub mod model;
+mod open;
 pub mod read;
 mod span;
 mod timeline;
@@ -47,6 +49,7 @@ pub use assemble::Assembler;
 pub use build::Builder;
 pub use counts::Counts;
 pub use model::CallGraph;
+pub use open::traces;
 pub use read::{Errors, Format, ReadError, read};
 pub use span::{Kind, Span};
 pub use timeline::Timeline;

@@ -1,13 +1,18 @@
 //! A scenario as network and load: names become indices, rates are scaled, and each replication gets entries of its
 //! own seed.
 
-use crate::file::{RunSpec, Scenario, StepSpec};
+use crate::classes;
+use crate::file::{EntrySpec, RunSpec, Scenario, StationSpec, StepSpec};
+use crate::kinds::{Delays, Kinds};
+use crate::replay::{self, Recording};
 use crate::server::{StorageServer, Tenant};
-use crate::source::Source;
+use crate::source::{Load, Source, split};
 use ::model::Stage;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use sim::engine::{Entry, Goal, Network, Plan, Station, Step, Window};
+use std::path::Path;
+use std::sync::Arc;
 use units::Nanos;
 
 /// A scenario that can be run.
@@ -16,6 +21,8 @@ pub struct Case {
     pub name: String,
     /// Stations and steps.
     pub network: Network,
+    /// Names of the classes, as many as the network has.
+    pub classes: Vec<String>,
     /// Its seed is that of no run yet.
     pub plan: Plan,
     /// Workloads of a storage server; empty for other scenarios. The position is the class.
@@ -27,28 +34,48 @@ pub struct Case {
 
 const WORKERS_MAX: u32 = 100_000;
 pub(crate) const CLASSES_MAX: u32 = 1000;
+const COPIES_MAX: u32 = 1000;
 
 type Result<T> = std::result::Result<T, String>;
 
 impl Case {
-    pub(crate) fn build(name: String, scenario: &Scenario) -> Result<Self> {
+    /// Files that the scenario names are relative to `folder`.
+    pub(crate) fn build(name: String, mut scenario: Scenario, folder: &Path) -> Result<Self> {
         if scenario.server.is_some() || !scenario.workloads.is_empty() {
-            return Self::of_server(name, scenario);
+            scenario.move_to(folder);
+            return Self::of_server(name, &scenario);
         }
-        let network = network(scenario)?;
+        scenario.stations = copies(&scenario.stations)?;
+        let recording = replay::attach(&mut scenario, folder)?;
+        let classes = classes::names(&scenario)?;
+        let (network, delays) = network(&scenario, recording.as_deref(), classes.len(), folder)?;
         network.check().map_err(|invalid| invalid.to_string())?;
-        let names = step_names(scenario);
-        let numbered = scenario.entries.iter().enumerate();
-        let sources = numbered
-            .map(|(index, entry)| {
-                Source::new(entry, &names).map_err(|fault| format!("entry {}: {fault}", index + 1))
+        let names = step_names(&scenario);
+        let load = |entry: &EntrySpec| match &recording {
+            Some(recording) if entry.service.is_none() && entry.kinds.is_empty() && entry.class.is_none() => {
+                Ok(Load::Replay(Arc::clone(recording)))
+            }
+            Some(_) => {
+                Err("expected no service, kinds or class: requests are those of the call_graph".into())
+            }
+            None => {
+                let class = |kind: &_| classes::number(&scenario, kind);
+                Ok(Load::Kinds(Kinds::new(entry, &names, folder, class)?, delays.clone()))
+            }
+        };
+        let source = |(index, entry): (usize, &EntrySpec)| {
+            let source = load(entry).and_then(|load| Source::new(entry, load, folder));
+            source.map_err(|fault| match &entry.name {
+                Some(name) => format!("entry {} ('{name}'): {fault}", index + 1),
+                None => format!("entry {}: {fault}", index + 1),
             })
-            .collect::<Result<Vec<_>>>()?;
+        };
+        let sources = scenario.entries.iter().enumerate().map(source).collect::<Result<Vec<_>>>()?;
         if sources.is_empty() {
             return Err("at least one [[entry]] is needed".into());
         }
-        let mut case =
-            Self { name, network, plan: plan(scenario)?, tenants: Vec::new(), server: None, sources };
+        let (tenants, server) = (Vec::new(), None);
+        let mut case = Self { name, network, classes, plan: plan(&scenario)?, tenants, server, sources };
         if let Some(load) = scenario.run.load {
             case.scale(load)?;
         }
@@ -115,7 +142,27 @@ fn step_names(scenario: &Scenario) -> Vec<String> {
     scenario.steps.iter().map(|step| step.name().to_owned()).collect()
 }
 
-fn network(scenario: &Scenario) -> Result<Network> {
+/// Stations of which there are several, as so many.
+fn copies(specs: &[StationSpec]) -> Result<Vec<StationSpec>> {
+    let mut all = Vec::new();
+    for spec in specs {
+        match spec.copies {
+            None => all.push(spec.clone()),
+            Some(count) if (1..=COPIES_MAX).contains(&count) => all.extend((1..=count).map(|number| {
+                StationSpec { name: format!("{}-{number}", spec.name), copies: None, ..spec.clone() }
+            })),
+            Some(_) => return Err(format!("station '{}': expected 1 to {COPIES_MAX} copies", spec.name)),
+        }
+    }
+    Ok(all)
+}
+
+fn network(
+    scenario: &Scenario,
+    recording: Option<&Recording>,
+    classes: usize,
+    folder: &Path,
+) -> Result<(Network, Delays)> {
     let stations: Vec<Station> = (scenario.stations.iter())
         .map(|spec| Station {
             switch: spec.switch,
@@ -126,17 +173,25 @@ fn network(scenario: &Scenario) -> Result<Network> {
         .collect();
     stations.iter().try_for_each(affordable)?;
     unique(scenario.stations.iter().map(|spec| spec.name.as_str()), "stations")?;
+    unique(scenario.classes.iter().map(|spec| spec.name.as_str()), "classes")?;
     let mut network = Network::chain(stations);
+    let mut delays = Delays::default();
     if !scenario.steps.is_empty() {
         unique(scenario.steps.iter().map(StepSpec::name), "steps")?;
         network.steps = scenario.steps.iter().map(|spec| step(spec, scenario)).collect::<Result<_>>()?;
+        for (step, spec) in network.steps.iter_mut().zip(&scenario.steps) {
+            let law = spec.delay.as_ref().map(|delay| delay.0.law(folder)).transpose();
+            let (fixed, random) = split(law.map_err(|fault| format!("step '{}': {fault}", spec.name()))?);
+            step.delay = fixed;
+            delays.steps.push(random);
+        }
     }
-    let highest = scenario.entries.iter().map(|entry| entry.class).max().unwrap_or(0);
-    if highest >= CLASSES_MAX {
-        return Err(format!("class {highest}: classes count from 0 and are below {CLASSES_MAX}"));
+    if let Some(recording) = recording {
+        network.steps = recording.steps().to_vec();
     }
-    network.classes = highest + 1;
-    Ok(network)
+    // Below the largest class.
+    network.classes = u32::try_from(classes).unwrap_or(u32::MAX);
+    Ok((network, delays))
 }
 
 /// Workers and levels have memory of their own.
@@ -172,15 +227,15 @@ fn step(spec: &StepSpec, scenario: &Scenario) -> Result<Step> {
     Ok(Step {
         station: station.ok_or_else(|| fault("station", &spec.station))?,
         after: spec.after.iter().map(after).collect::<Result<_>>()?,
-        delay: spec.delay,
+        delay: Nanos::ZERO,
     })
 }
 
 pub(crate) fn plan(scenario: &Scenario) -> Result<Plan> {
     let run = &scenario.run;
     let mut plan = Plan::of(run.requests.unwrap_or(100_000), 0);
-    plan.window = Window { warm_up: run.warm_up.unwrap_or(plan.window.warm_up), ..plan.window };
-    plan.window.span = span(run)?;
+    let warm_up = run.warm_up.unwrap_or(plan.window.warm_up);
+    plan.window = Window { warm_up, by_station: true, span: span(run)?, ..plan.window };
     plan.replications = run.replications.unwrap_or(8);
     plan.replications_max = run.replications_max.unwrap_or(64).max(plan.replications);
     plan.confidence = run.confidence.unwrap_or(0.95);

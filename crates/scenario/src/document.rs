@@ -99,9 +99,8 @@ impl Document {
     /// When names do not fit together, a trace cannot be read, or a value is out of its range.
     pub fn case(&self) -> Result<Case, Fault> {
         let mut scenario = self.scenario()?;
-        scenario.move_to(&self.folder);
         let name = scenario.name.take().unwrap_or_else(|| self.stem.clone());
-        Case::build(name, &scenario).map_err(|fault| Fault::of(&self.origin, &fault))
+        Case::build(name, scenario, &self.folder).map_err(|fault| Fault::of(&self.origin, &fault))
     }
 
     fn put(&mut self, path: &str, value: &Value) -> Result<(), Fault> {

@@ -1,12 +1,15 @@
 //! The scenario file: stations, steps, entries and how long to run, as people write them.
 
+use crate::classes::ClassRef;
+use crate::replay::CallGraphSpec;
 use crate::server::{ServerSpec, WorkloadSpec};
 use crate::text::{Service, Skew, Text};
+use crate::times::Times;
 use crate::vary::VarySpec;
 use discipline::serve::Kind;
 use serde::Deserialize;
 use sim::engine::{Interference, Quantity};
-use sim::source::{Arrival, Law};
+use sim::source::Arrival;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use units::Nanos;
@@ -21,6 +24,9 @@ pub(crate) struct Scenario {
     pub(crate) stations: Vec<StationSpec>,
     #[serde(default, rename = "step")]
     pub(crate) steps: Vec<StepSpec>,
+    #[serde(default, rename = "class")]
+    pub(crate) classes: Vec<ClassSpec>,
+    pub(crate) call_graph: Option<CallGraphSpec>,
     #[serde(default, rename = "entry")]
     pub(crate) entries: Vec<EntrySpec>,
     pub(crate) server: Option<ServerSpec>,
@@ -33,8 +39,6 @@ pub(crate) struct Scenario {
 impl Scenario {
     /// Makes paths relative to a folder.
     pub(crate) fn move_to(&mut self, folder: &Path) {
-        let traces = self.entries.iter_mut().filter_map(|entry| entry.trace.as_mut());
-        traces.for_each(|trace| *trace = folder.join(&trace));
         self.server.iter_mut().for_each(|server| server.move_to(folder));
         self.workloads.iter_mut().for_each(|workload| workload.move_to(folder));
     }
@@ -63,8 +67,15 @@ pub(crate) struct PrecisionSpec {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub(crate) struct ClassSpec {
+    pub(crate) name: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct StationSpec {
     pub(crate) name: String,
+    pub(crate) copies: Option<u32>,
     pub(crate) workers: u32,
     pub(crate) discipline: Text<Kind>,
     #[serde(default)]
@@ -74,16 +85,34 @@ pub(crate) struct StationSpec {
     pub(crate) interference: Option<InterferenceSpec>,
 }
 
+impl StationSpec {
+    /// A station without costs.
+    pub(crate) fn new(name: &str, workers: u32, discipline: Text<Kind>) -> Self {
+        let (switch, dispatch) = (Nanos::ZERO, Nanos::ZERO);
+        Self {
+            name: name.to_owned(),
+            copies: None,
+            workers,
+            discipline,
+            switch,
+            dispatch,
+            interference: None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct InterferenceSpec {
     gap: Nanos,
     length: Nanos,
+    #[serde(default)]
+    requeue: bool,
 }
 
 impl From<InterferenceSpec> for Interference {
     fn from(spec: InterferenceSpec) -> Self {
-        Self { gap: spec.gap, length: spec.length }
+        Self { gap: spec.gap, length: spec.length, requeue: spec.requeue }
     }
 }
 
@@ -94,8 +123,7 @@ pub(crate) struct StepSpec {
     pub(crate) station: String,
     #[serde(default)]
     pub(crate) after: Vec<String>,
-    #[serde(default)]
-    pub(crate) delay: Nanos,
+    pub(crate) delay: Option<Text<Times>>,
 }
 
 impl StepSpec {
@@ -107,15 +135,41 @@ impl StepSpec {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EntrySpec {
+    pub(crate) name: Option<String>,
     pub(crate) arrivals: Option<Text<Arrival>>,
     pub(crate) trace: Option<PathBuf>,
     pub(crate) clients: Option<u32>,
-    pub(crate) think: Option<Text<Law>>,
-    pub(crate) service: BTreeMap<String, Text<Service>>,
-    #[serde(default)]
-    pub(crate) class: u32,
+    pub(crate) think: Option<Text<Times>>,
+    pub(crate) service: Option<BTreeMap<String, Text<Service>>>,
+    pub(crate) class: Option<ClassRef>,
+    #[serde(default, rename = "kind")]
+    pub(crate) kinds: Vec<KindSpec>,
     pub(crate) window: Option<u32>,
     pub(crate) skew: Option<Text<Skew>>,
-    #[serde(default)]
-    pub(crate) delay: Nanos,
+    pub(crate) delay: Option<Text<Times>>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KindSpec {
+    pub(crate) name: Option<String>,
+    pub(crate) share: Option<f64>,
+    pub(crate) class: Option<ClassRef>,
+    pub(crate) service: BTreeMap<String, Text<Service>>,
+}
+
+impl EntrySpec {
+    /// Its kinds, where service and class of the entry itself are one.
+    pub(crate) fn all_kinds(&self) -> Result<Vec<KindSpec>, String> {
+        match (&self.service, self.kinds.as_slice()) {
+            (Some(service), []) => {
+                let class = self.class.clone();
+                Ok(vec![KindSpec { name: self.name.clone(), share: None, class, service: service.clone() }])
+            }
+            (None, [_, ..]) if self.class.is_none() => Ok(self.kinds.clone()),
+            (None, [_, ..]) => Err("class: with kinds, each of them has its own".into()),
+            (Some(_), _) => Err("expected either service or [[entry.kind]], found both".into()),
+            (None, []) => Err("expected service, or [[entry.kind]] with service".into()),
+        }
+    }
 }

@@ -11,14 +11,18 @@
 //! Every field is described in `docs/simulate.md`.
 
 mod case;
+mod classes;
 mod discipline;
 mod document;
 mod file;
+mod kinds;
 mod path;
+mod replay;
 mod run;
 pub mod server;
 mod source;
 mod text;
+mod times;
 mod vary;
 
 pub use case::Case;

@@ -2,11 +2,12 @@
 
 use crate::Fault;
 use crate::file::EntrySpec;
-use crate::text::Service;
+use crate::kinds::{Delays, Kinds};
+use crate::replay::Recording;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::engine::{Arrivals, Draft, Entry, SKIP};
-use sim::source::{Arrival, Law, Sampler};
+use sim::engine::{Arrivals, Draw, Entry};
+use sim::source::{Arrival, Law, Shape};
 use std::path::Path;
 use std::sync::Arc;
 use units::Nanos;
@@ -18,12 +19,17 @@ type Result<T> = std::result::Result<T, String>;
 /// An entry without its randomness.
 pub(crate) struct Source {
     arrivals: Coming,
-    /// By step; `None` leaves it out.
-    service: Vec<Option<Law>>,
-    class: u32,
+    load: Load,
     window: Option<u32>,
     skew_ns: i64,
+    /// Unless it is random.
     delay: Nanos,
+}
+
+/// What requests are.
+pub(crate) enum Load {
+    Kinds(Kinds, Delays),
+    Replay(Arc<Recording>),
 }
 
 enum Coming {
@@ -42,32 +48,32 @@ struct Recorded {
 }
 
 impl Source {
-    pub(crate) fn new(entry: &EntrySpec, names: &[String]) -> Result<Self> {
-        if let Some(unknown) = entry.service.keys().find(|name| !names.contains(name)) {
-            return Err(format!("service: no step has the name '{unknown}'; there are {}", names.join(", ")));
-        }
-        let service = |name: &String| match entry.service.get(name).map(|text| &text.0) {
-            Some(Service::Draw(law)) => Ok(Some(law.clone())),
-            Some(Service::Skip) => Ok(None),
-            None => Err(format!("service: expected a law or \"skip\" for '{name}'")),
-        };
+    pub(crate) fn new(entry: &EntrySpec, load: Load, folder: &Path) -> Result<Self> {
         if entry.window == Some(0) {
             return Err("window: expected at least 1".into());
         }
+        let delay = entry.delay.as_ref().map(|delay| delay.0.law(folder)).transpose()?;
+        let (delay, random) = split(delay);
+        let load = match load {
+            Load::Kinds(kinds, delays) => Load::Kinds(kinds, Delays { entry: random, ..delays }),
+            Load::Replay(_) if random.is_some() => return Err("delay: expected a fixed time".into()),
+            replay @ Load::Replay(_) => replay,
+        };
         Ok(Self {
-            arrivals: Coming::new(entry)?,
-            service: names.iter().map(service).collect::<Result<_>>()?,
-            class: entry.class,
+            arrivals: Coming::new(entry, folder)?,
+            load,
             window: entry.window,
             skew_ns: entry.skew.as_ref().map_or(0, |skew| skew.0.0),
-            delay: entry.delay,
+            delay,
         })
     }
 
-    /// Mean demand of a request at these steps, nanoseconds.
+    /// Mean demand of a request at these steps, seconds.
     pub(crate) fn work(&self, at: impl Fn(usize) -> bool) -> f64 {
-        let laws = self.service.iter().enumerate().filter(|(step, _)| at(*step));
-        laws.filter_map(|(_, law)| law.as_ref()).map(|law| law.mean().0).sum()
+        match &self.load {
+            Load::Kinds(kinds, _) => kinds.work(at),
+            Load::Replay(recording) => recording.work(at),
+        }
     }
 
     /// Multiplies the rate of open arrivals.
@@ -97,19 +103,14 @@ impl Source {
     }
 
     pub(crate) fn entry(&self, seeds: &mut StdRng) -> Entry {
-        let (arrivals, mut random) = (seeds.random(), StdRng::seed_from_u64(seeds.random()));
-        let samplers: Vec<Option<Sampler>> =
-            self.service.iter().map(|law| law.as_ref().map(Law::sampler)).collect();
-        let class = self.class;
-        let draw = move |draft: &mut Draft<'_>| {
-            draft.class = class;
-            for (demand, sampler) in draft.demands.iter_mut().zip(&samplers) {
-                *demand = sampler.as_ref().map_or(SKIP, |sampler| sampler.draw(&mut random));
-            }
+        let (arrivals, drawn) = (seeds.random(), seeds.random());
+        let draw: Box<dyn Draw> = match &self.load {
+            Load::Kinds(kinds, delays) => Box::new(kinds.drawer(drawn, delays)),
+            Load::Replay(recording) => Box::new(recording.drawer(drawn)),
         };
         Entry {
             arrivals: self.arrivals.begin(arrivals),
-            draw: Box::new(draw),
+            draw,
             window: self.window,
             skew_ns: self.skew_ns,
             delay: self.delay,
@@ -117,13 +118,24 @@ impl Source {
     }
 }
 
+/// A delay as a fixed time and, if it is random, its law.
+pub(crate) fn split(delay: Option<Law>) -> (Nanos, Option<Law>) {
+    match delay {
+        None => (Nanos::ZERO, None),
+        Some(law) => match law.shape() {
+            Shape::Constant(time) => (Nanos::from_secs(time.0).unwrap_or(Nanos(u64::MAX)), None),
+            _ => (Nanos::ZERO, Some(law)),
+        },
+    }
+}
+
 impl Coming {
-    fn new(entry: &EntrySpec) -> Result<Self> {
+    fn new(entry: &EntrySpec, folder: &Path) -> Result<Self> {
         match (&entry.arrivals, &entry.trace, entry.clients, &entry.think) {
             (Some(arrival), None, None, None) => Ok(Self::Random(arrival.0.clone())),
-            (None, Some(path), None, None) => Recorded::read(path).map(Self::Recorded),
+            (None, Some(path), None, None) => Recorded::read(&folder.join(path)).map(Self::Recorded),
             (None, None, Some(clients), Some(think)) if (1..=CLIENTS_MAX).contains(&clients) => {
-                Ok(Self::Closed { clients, think: think.0.clone() })
+                Ok(Self::Closed { clients, think: think.0.law(folder)? })
             }
             (None, None, Some(_), Some(_)) => Err(format!("clients: expected 1 to {CLIENTS_MAX}")),
             _ => Err("expected one of: arrivals; trace; clients and think".into()),

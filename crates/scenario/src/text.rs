@@ -1,6 +1,7 @@
 //! Fields of a scenario that are text with a grammar of its own.
 
 use crate::discipline::kind;
+use crate::times::Times;
 use ::discipline::serve::Kind;
 use serde::{Deserialize, Deserializer, de::Error};
 use sim::engine::Quantity;
@@ -44,13 +45,25 @@ impl Read for Law {
 /// What a request needs at a step.
 #[derive(Debug, Clone)]
 pub(crate) enum Service {
-    Draw(Law),
+    /// With a probability above 0.
+    Draw(f64, Times),
     Skip,
 }
 
 impl Read for Service {
     fn read(text: &str) -> Result<Self, String> {
-        if text.trim() == "skip" { Ok(Self::Skip) } else { Law::read(text).map(Self::Draw) }
+        if text.trim() == "skip" {
+            return Ok(Self::Skip);
+        }
+        let share =
+            text.split_once('%').and_then(|(share, law)| Some((share.trim().parse::<f64>().ok()?, law)));
+        match share {
+            Some((percent, law)) if percent > 0.0 && percent <= 100.0 => {
+                Ok(Self::Draw(percent / 100.0, Times::read(law)?))
+            }
+            Some(_) => Err(format!("service '{text}', expected a share above 0% and at most 100%")),
+            None => Times::read(text).map(|times| Self::Draw(1.0, times)),
+        }
     }
 }
 

@@ -40,6 +40,14 @@ impl<L: Line> Discipline for Central<L> {
 
     fn expire(&mut self, _now: u64, _worker: u32, _runs: &mut Vec<Run>) {}
 
+    fn leave(&mut self, _now: u64, worker: u32, _runs: &mut Vec<Run>) {
+        self.idle.remove(worker as usize);
+    }
+
+    fn back(&mut self, _now: u64, worker: u32, runs: &mut Vec<Run>) {
+        self.next(worker, runs);
+    }
+
     fn waiting(&self) -> usize {
         self.line.len()
     }

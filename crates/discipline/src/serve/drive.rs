@@ -27,6 +27,20 @@ pub(crate) fn jobs() -> impl Strategy<Value = Vec<Job>> {
 /// Who is on each worker during each unit of time, until all is done: departures and ends of slices, then
 /// what wakes up, then arrivals; workers in order.
 pub(crate) fn play(workers: u32, jobs: &[Job], discipline: &mut impl Discipline) -> Vec<Vec<Option<u32>>> {
+    play_with(workers, jobs, &[], discipline)
+}
+
+/// Other work on a worker: from this instant on, for this long.
+pub(crate) type Other = (u32, u64, u64);
+
+/// The same with other work, which takes workers between departures and arrivals and gives them back before it takes
+/// others. What it takes a worker from goes back to the discipline.
+pub(crate) fn play_with(
+    workers: u32,
+    jobs: &[Job],
+    other: &[Other],
+    discipline: &mut impl Discipline,
+) -> Vec<Vec<Option<u32>>> {
     let mut left: Vec<u64> = jobs.iter().map(|job| job.size).collect();
     let mut on: Vec<Option<(u32, u64)>> = vec![None; workers as usize];
     let (mut history, mut runs) = (Vec::new(), Vec::new());
@@ -47,6 +61,19 @@ pub(crate) fn play(workers: u32, jobs: &[Job], discipline: &mut impl Discipline)
             discipline.wake(now, &mut runs);
             carry_out(&mut runs, &mut on);
         }
+        for (worker, _, _) in other.iter().filter(|(_, from, length)| from + length == now) {
+            discipline.back(now, *worker, &mut runs);
+            carry_out(&mut runs, &mut on);
+        }
+        for (worker, _, _) in other.iter().filter(|(_, from, _)| *from == now) {
+            on[*worker as usize] = None;
+            discipline.leave(now, *worker, &mut runs);
+            carry_out(&mut runs, &mut on);
+        }
+        let is_away = |(worker, from, length): &Other| {
+            (*from..from + length).contains(&now) && on[*worker as usize].is_some()
+        };
+        assert!(!other.iter().any(is_away), "a worker is away and has an item at {now}");
         while let Some((job, id)) = coming.next_if(|(job, _)| job.at == now) {
             discipline.arrive(now, Item { id, class: job.class, age: job.age, size: job.size }, &mut runs);
             carry_out(&mut runs, &mut on);

@@ -56,6 +56,15 @@ impl Discipline for Enforced {
 
     fn expire(&mut self, _now: u64, _worker: u32, _runs: &mut Vec<Run>) {}
 
+    fn leave(&mut self, _now: u64, worker: u32, _runs: &mut Vec<Run>) {
+        self.idle.remove(worker as usize);
+    }
+
+    fn back(&mut self, now: u64, worker: u32, runs: &mut Vec<Run>) {
+        self.idle.insert(worker as usize);
+        self.dispatch(now, runs);
+    }
+
     fn waiting(&self) -> usize {
         self.enforcer.waiting()
     }

@@ -164,6 +164,12 @@ impl Kind {
         matches!(self, Self::Enforced(_))
     }
 
+    /// Whether it has a queue of those whose service has begun, to which an item goes back when other work takes its
+    /// worker ([`Discipline::leave`]).
+    pub fn requeues(&self) -> bool {
+        matches!(self, Self::Limited(_))
+    }
+
     /// Number of classes that the discipline tells apart; `None` when it does not look at classes.
     pub fn classes(&self) -> Option<usize> {
         match self {
@@ -210,6 +216,14 @@ impl Discipline for Any {
 
     fn expire(&mut self, now: u64, worker: u32, runs: &mut Vec<Run>) {
         each!(self, discipline => discipline.expire(now, worker, runs));
+    }
+
+    fn leave(&mut self, now: u64, worker: u32, runs: &mut Vec<Run>) {
+        each!(self, discipline => discipline.leave(now, worker, runs));
+    }
+
+    fn back(&mut self, now: u64, worker: u32, runs: &mut Vec<Run>) {
+        each!(self, discipline => discipline.back(now, worker, runs));
     }
 
     fn waiting(&self) -> usize {

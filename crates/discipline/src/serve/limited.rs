@@ -16,7 +16,8 @@
 //!
 //! When the youngest of a pool that is too large is on a worker, the limit is violated until its slice ends; then it
 //! goes to the heap. A slice that ends while nobody waits goes on, and time is counted in whole slices from the
-//! moment in which the worker took the item up. Finding the youngest looks at up to c items.
+//! moment in which the worker took the item up. What other work displaces goes to the back of the round-robin queue
+//! and has a whole slice when it is its turn again. Finding the youngest looks at up to c items.
 //!
 //! Not covered: what a switch costs and who decides.
 
@@ -285,6 +286,23 @@ impl Discipline for Limited {
                 self.fill(now, runs);
             }
         }
+    }
+
+    /// "Resets the time slice of the thread and adds the preempted thread back to the round-robin queue" (§4).
+    fn leave(&mut self, now: u64, worker: u32, runs: &mut Vec<Run>) {
+        match self.running[worker as usize].take() {
+            Some(Running { key, .. }) => {
+                self.busy -= 1;
+                self.queue.push_back(key);
+                self.fill(now, runs);
+            }
+            None => self.idle.remove(worker as usize),
+        }
+    }
+
+    fn back(&mut self, now: u64, worker: u32, runs: &mut Vec<Run>) {
+        self.idle.insert(worker as usize);
+        self.fill(now, runs);
     }
 
     fn waiting(&self) -> usize {

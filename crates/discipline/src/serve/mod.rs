@@ -75,6 +75,15 @@ pub trait Discipline {
     /// The slice of the item on `worker` is over. Without an answer for the worker it goes on until it is done.
     fn expire(&mut self, now: u64, worker: u32, runs: &mut Vec<Run>);
 
+    /// Other work takes `worker`, which gets no orders until it is [`back`](Self::back). An idle worker is taken from
+    /// any discipline; one that has an item only where [`Kind::requeues`], and the item is in the discipline's keeping
+    /// again. Unless said otherwise, nothing happens: the discipline gives each worker items of its own, which
+    /// wait for it.
+    fn leave(&mut self, _now: u64, _worker: u32, _runs: &mut Vec<Run>) {}
+
+    /// A worker that was taken by [`leave`](Self::leave) can work again.
+    fn back(&mut self, _now: u64, _worker: u32, _runs: &mut Vec<Run>) {}
+
     /// Items that are on no worker.
     fn waiting(&self) -> usize;
 

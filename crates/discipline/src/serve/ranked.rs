@@ -91,6 +91,14 @@ impl Discipline for Ranked {
 
     fn expire(&mut self, _now: u64, _worker: u32, _runs: &mut Vec<Run>) {}
 
+    fn leave(&mut self, _now: u64, worker: u32, _runs: &mut Vec<Run>) {
+        self.idle.remove(worker as usize);
+    }
+
+    fn back(&mut self, now: u64, worker: u32, runs: &mut Vec<Run>) {
+        self.depart(now, worker, runs);
+    }
+
     fn waiting(&self) -> usize {
         self.waiting.len()
     }

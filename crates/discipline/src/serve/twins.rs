@@ -3,7 +3,7 @@
 mod lines;
 mod queues;
 
-use super::drive::{Job, conserves_work, jobs, play};
+use super::drive::{Job, Other, conserves_work, jobs, play, play_with};
 use super::{
     Any, Built, Choice, Count, Discipline, Entrance, FairParameters, Item, Kind, LimitedParameters, Order,
     Run, UNTIL_DONE,
@@ -125,6 +125,7 @@ struct Orf {
     queue: Vec<Key>,
     heap: Vec<Key>,
     on: Vec<Option<Key>>,
+    away: Vec<bool>,
     arrivals: u64,
 }
 
@@ -135,7 +136,8 @@ impl Orf {
         let least = if parameters.count == Count::Pool { workers } else { 1 };
         let limit = parameters.limit.max(least) as usize;
         let on = vec![None; workers as usize];
-        Self { parameters, limit, queue: Vec::new(), heap: Vec::new(), on, arrivals: 0 }
+        let away = vec![false; workers as usize];
+        Self { parameters, limit, queue: Vec::new(), heap: Vec::new(), on, away, arrivals: 0 }
     }
 
     fn pool(&self) -> Vec<Key> {
@@ -156,7 +158,8 @@ impl Orf {
     /// A scheduling round without ends of slices: idle workers, then the size of the pool.
     fn round(&mut self, runs: &mut Vec<Run>) {
         loop {
-            while let Some(idle) = self.on.iter().position(Option::is_none)
+            let is_idle = |list: &Self, worker: &usize| list.on[*worker].is_none() && !list.away[*worker];
+            while let Some(idle) = (0..self.on.len()).find(|worker| is_idle(self, worker))
                 && !self.queue.is_empty()
             {
                 let next = self.queue.remove(0);
@@ -222,9 +225,36 @@ impl Discipline for Orf {
         self.round(runs);
     }
 
+    fn leave(&mut self, _now: u64, worker: u32, runs: &mut Vec<Run>) {
+        self.away[worker as usize] = true;
+        self.queue.extend(self.on[worker as usize].take());
+        self.round(runs);
+    }
+
+    fn back(&mut self, _now: u64, worker: u32, runs: &mut Vec<Run>) {
+        self.away[worker as usize] = false;
+        self.round(runs);
+    }
+
     fn waiting(&self) -> usize {
         self.queue.len() + self.heap.len()
     }
+}
+
+/// Other work on workers, each of them away once at a time.
+fn other(workers: u32) -> impl Strategy<Value = Vec<Other>> {
+    let of_worker = |worker: u32| {
+        proptest::collection::vec((0u64..20, 1u64..15), 0..4).prop_map(move |drawn| {
+            let mut free = 0;
+            let one = |(gap, length): (u64, u64)| {
+                let from = free + gap;
+                free = from + length;
+                (worker, from, length)
+            };
+            drawn.into_iter().map(one).collect::<Vec<Other>>()
+        })
+    };
+    (0..workers).map(of_worker).collect::<Vec<_>>().prop_map(|all| all.concat())
 }
 
 fn limited() -> impl Strategy<Value = LimitedParameters> {
@@ -249,6 +279,17 @@ proptest! {
             let judge = play(workers, &jobs, &mut List::new(workers, preempt, rank));
             prop_assert_eq!(got, judge, "{:?}", kind);
         }
+    }
+
+    #[test]
+    fn what_other_work_displaces_is_queued_as_the_paper_says(
+        (workers, other) in (1u32..4).prop_flat_map(|workers| (Just(workers), other(workers))),
+        parameters in limited(),
+        jobs in jobs(),
+    ) {
+        let got = play_with(workers, &jobs, &other, &mut build(&Kind::Limited(parameters), workers));
+        let judge = play_with(workers, &jobs, &other, &mut Orf::new(workers, parameters));
+        prop_assert_eq!(got, judge);
     }
 
     #[test]

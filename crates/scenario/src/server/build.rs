@@ -26,7 +26,9 @@ impl Case {
         unique(tenants.iter().map(|tenant| tenant.name.as_str()), "workloads")?;
         let network = server.stations(&tenants, rules)?;
         network.check().map_err(|invalid| invalid.to_string())?;
-        let mut case = Self { name, network, plan, tenants, server: Some(server), sources: Vec::new() };
+        let classes = tenants.iter().map(|tenant| tenant.name.clone()).collect();
+        let mut case =
+            Self { name, network, classes, plan, tenants, server: Some(server), sources: Vec::new() };
         if case.plan.window.span.is_none() {
             case.plan.window.span =
                 case.longest().map(|period| (Nanos(period / 10), Nanos(period / 10 + period)));

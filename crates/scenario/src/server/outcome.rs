@@ -11,7 +11,7 @@
 
 use crate::Run;
 use ::model::Slo;
-use sim::confidence::needed_for_tolerance;
+use confidence::needed_for_tolerance;
 use sim::engine::{Estimate, Histogram, Measures};
 use units::{Nanos, Percentile};
 

@@ -1,5 +1,6 @@
 //! Entry points at work: the next arrival, and who waits to be let in.
 
+use super::line::Line;
 use super::load::{Arrivals, Draw, Entry};
 use super::{Invalid, timers::NEVER};
 use std::cmp::Reverse;
@@ -16,7 +17,7 @@ pub(crate) struct Gate {
     skew_ns: i64,
     pub(crate) delay: u64,
     /// Let in and under way to the first steps.
-    pub(crate) under_way: VecDeque<(u64, u32)>,
+    pub(crate) under_way: Line,
 }
 
 enum Source {
@@ -51,7 +52,7 @@ impl Gate {
             waiting: VecDeque::new(),
             skew_ns: entry.skew_ns,
             delay: entry.delay.0,
-            under_way: VecDeque::new(),
+            under_way: Line::default(),
         })
     }
 

@@ -1,15 +1,28 @@
 //! What comes in: entry points with their arrivals, and what each request demands.
 
+use std::ops::Range;
 use units::Nanos;
 
 /// As a demand: the request leaves this step out.
 pub const SKIP: Nanos = Nanos(u64::MAX);
 
+/// As a demand: the step is its delay, and the station is not visited.
+pub const DELAY_ONLY: Nanos = Nanos(u64::MAX - 1);
+
 /// What a request is, drawn in full before it enters, so that every discipline gets the same work.
 #[derive(Debug)]
 pub struct Draft<'a> {
-    /// Service that it needs at each step; [`SKIP`] to leave a step out. Zero for all when it is handed over.
+    /// Service that it needs at each step; [`SKIP`] to leave a step out, [`DELAY_ONLY`]. Zero for all when it is
+    /// handed over.
     pub demands: &'a mut [Nanos],
+    /// Network delay before each step; those of the network when it is handed over. Messages of different requests
+    /// overtake each other when the later one has so much less.
+    pub delays: &'a mut [Nanos],
+    /// Network delay between leaving the entry and the first steps; that of the entry when it is handed over.
+    pub entry_delay: Nanos,
+    /// The steps of this request, none of which waits for others; all when it is handed over. The rest of the network
+    /// is not looked at, so that a network may hold a graph for each of many kinds of requests.
+    pub steps: Range<usize>,
     /// Its class, below [`super::Network::classes`]; 0 when it is handed over.
     pub class: u32,
 }

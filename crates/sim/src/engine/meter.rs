@@ -2,6 +2,7 @@
 
 use super::histogram::Histogram;
 use super::measure::{Measures, Window};
+use super::network::Network;
 use super::order::Orders;
 use super::requests::{Request, Visit};
 use units::{Nanos, Percentile};
@@ -12,6 +13,10 @@ pub(crate) struct Meter {
     window: Window,
     pub(crate) measures: Measures,
     orders: Orders,
+    /// Whether the same is done at each station: if it is asked for, and there is more than one step. The order at an
+    /// only step is that of the requests.
+    pub(crate) follows_steps: bool,
+    station_orders: Vec<Orders>,
     pub(crate) arrived: u64,
     done: u64,
     opened: u64,
@@ -42,11 +47,14 @@ struct Quarter {
 }
 
 impl Meter {
-    pub(crate) fn new(window: Window, classes: u32, stations: usize) -> Self {
+    pub(crate) fn new(window: Window, network: &Network) -> Self {
+        let stations = network.stations.len();
         Self {
             window,
-            measures: Measures::new(classes, stations),
+            measures: Measures::new(network.classes, stations),
             orders: Orders::default(),
+            follows_steps: window.by_station && network.steps.len() > 1,
+            station_orders: vec![Orders::default(); stations],
             arrived: 0,
             done: 0,
             opened: 0,
@@ -104,6 +112,12 @@ impl Meter {
         }
     }
 
+    /// When an item would leave a station if nobody ever waited.
+    #[inline]
+    pub(crate) fn expect(&mut self, station: usize, ideal: u64, number: u64, item: u32) {
+        self.station_orders[station].enter(ideal, number, item);
+    }
+
     /// A request is complete.
     #[inline]
     pub(crate) fn complete(&mut self, now: u64, request: &Request, slot: u32) {
@@ -131,11 +145,17 @@ impl Meter {
 
     /// An item leaves a station.
     #[inline]
-    pub(crate) fn leave(&mut self, now: u64, station: usize, visit: &Visit, number: u64) {
+    pub(crate) fn leave(&mut self, now: u64, station: usize, visit: &Visit, item: u32, number: u64) {
         self.station_changes(now, station);
         self.present[station].0 -= 1;
         if self.measures(number) {
-            self.measures.visited(now, station, visit);
+            self.measures.stations[station].left(now, visit);
+        }
+        if self.window.by_station {
+            let displaced = self.follows_steps && self.station_orders[station].complete(now, item).displaced;
+            if self.measures(number) {
+                self.measures.stations[station].compared(now, visit, displaced);
+            }
         }
     }
 
@@ -214,6 +234,10 @@ impl Meter {
                 self.end_quarter(now);
             }
             self.close(now);
+        }
+        if self.window.by_station && !self.follows_steps {
+            let displaced = self.measures.displaced;
+            self.measures.stations.iter_mut().for_each(|at| at.displaced = displaced);
         }
         let measured = self.arrived.saturating_sub(self.window.warm_up).min(self.window.measured);
         self.measures.unfinished = measured - self.done;

@@ -6,8 +6,9 @@
 //!
 //! **Order of simultaneous events**, by which every run is repeatable: first departures and ends of slices, the
 //! station with the highest index first and its workers in order; then what becomes able to be served by time alone
-//! (tokens that are due), the station with the highest index first; then other work that takes workers away; then
-//! deliveries after network delays, by step; then requests that reach the first steps and new arrivals, by entry.
+//! (tokens that are due), the station with the highest index first; then other work that takes workers away or gives
+//! them back; then deliveries after network delays, by station and then as they were sent; then requests that reach the
+//! first steps and new arrivals, by entry.
 //! Within one event, the worker that became free takes the next item first; then the request moves on, and if
 //! that is without delay, arrives at the next station within the same event.
 //!
@@ -19,6 +20,7 @@
 mod experiment;
 mod gate;
 mod histogram;
+mod line;
 mod load;
 mod measure;
 mod meter;
@@ -34,7 +36,7 @@ use std::fmt;
 pub use confidence::{Estimate, t_quantile};
 pub use experiment::{Goal, Plan, Quantity, Report, Verdict, replicate};
 pub use histogram::Histogram;
-pub use load::{Arrivals, Draft, Draw, Entry, SKIP};
+pub use load::{Arrivals, DELAY_ONLY, Draft, Draw, Entry, SKIP};
 pub use measure::{Measures, SLOWDOWN_UNIT, StationMeasures, Window};
 pub use network::{Interference, Network, Station, Step};
 pub use run::Engine;

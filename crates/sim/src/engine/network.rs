@@ -31,13 +31,17 @@ impl Station {
 }
 
 /// Other work on a worker, which stops whatever runs there and cannot be stopped: exponential gaps on each worker
-/// between the end of one and the beginning of the next.
+/// between the end of one and the beginning of the next. An idle worker that is taken away gets nothing from a queue
+/// that it shares with others; disciplines with a queue per worker do not notice, and what they give it waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interference {
     /// Mean time between the end of one and the next, at least 1 ns.
     pub gap: Nanos,
     /// How long each takes.
     pub length: Nanos,
+    /// What it displaces goes back to the queue of a discipline that has one for that
+    /// ([`Kind::requeues`]); otherwise it waits on its worker.
+    pub requeue: bool,
 }
 
 /// One visit to a station.
@@ -105,6 +109,9 @@ fn check_station(station: &Station, classes: usize) -> Result<(), Invalid> {
     }
     if station.interference.is_some_and(|interference| interference.gap == Nanos::ZERO) {
         return fault("the gap between interferences is at least 1 ns");
+    }
+    if station.interference.is_some_and(|other| other.requeue) && !station.discipline.requeues() {
+        return fault("only round-robin, limited and orf have a queue for what other work displaces");
     }
     let costs = station.switch.0 > 0 || station.dispatch.0 > 0 || station.interference.is_some();
     if costs && matches!(station.discipline, Kind::Sharing { .. } | Kind::WeightedSharing { .. }) {

@@ -7,6 +7,10 @@
 //! therefore the *overtaken* are counted too: those that are complete after at least one request that is later in
 //! the ideal order. Ties in the ideal order go by arrival.
 //!
+//! At a station the same holds of the visits there: the ideal order is that in which they would leave it if nobody
+//! ever waited anywhere. What an earlier station has done to the order is in the figure of a later one, which may
+//! also repair it; at the last station of a chain it is the figure of the requests.
+//!
 //! One pass: no request is complete before its ideal time, so at every completion all ideal times up to now are
 //! known, and the memory is that of the requests inside.
 
@@ -14,7 +18,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Follows the two orders.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Orders {
     /// Requests without a position in the ideal order yet: ideal time, number, slot.
     unplaced: BinaryHeap<Reverse<(u64, u64, u32)>>,

@@ -1,18 +1,19 @@
 //! The main loop.
 
 use super::gate::Gate;
-use super::load::{Draft, Entry, SKIP};
+use super::line::Line;
+use super::load::{DELAY_ONLY, Draft, Entry, SKIP};
 use super::measure::{Measures, Window};
 use super::meter::Meter;
 use super::network::Network;
-use super::requests::{Request, Requests, ideal};
+use super::requests::{Drawn, Request, Requests, alone};
 use super::station::Serving;
 use super::timers::{NEVER, Timers};
 use super::{Failure, Invalid};
 use discipline::serve::Item;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use std::collections::VecDeque;
+use std::ops::Range;
 use units::Nanos;
 
 /// Whose event a timer is.
@@ -21,7 +22,7 @@ enum Owner {
     Worker { station: u32, worker: u32 },
     Wake { station: u32 },
     Interference { station: u32, worker: u32 },
-    Line { step: u32 },
+    Line { station: u32 },
     Gate { gate: u32 },
     Source { gate: u32 },
 }
@@ -34,15 +35,21 @@ pub struct Engine<'a> {
     owners: Vec<Owner>,
     timers: Timers,
     serving: Vec<Serving>,
-    /// Items under way to each step: when they arrive, first in first out.
-    lines: Vec<VecDeque<(u64, u32)>>,
+    /// Items under way to each station.
+    lines: Vec<Line>,
     first_line: usize,
+    /// By worker that is disturbed: when next, while it is away.
+    next_interference: Vec<u64>,
+    first_interference: usize,
     gates: Vec<Gate>,
     first_gate: usize,
     requests: Requests,
     random: StdRng,
     demands: Vec<Nanos>,
+    delays: Vec<Nanos>,
     over: Vec<u64>,
+    /// Whether no step from here on waits for one before.
+    cuts: Vec<bool>,
     now: u64,
     meter: Meter,
 }
@@ -58,12 +65,15 @@ impl<'a> Engine<'a> {
         let mut random = StdRng::seed_from_u64(seed);
         let owners = owners(network, entries.len());
         let first = |wanted: fn(&Owner) -> bool| owners.iter().position(wanted).unwrap_or(owners.len());
+        let is_interference = |owner: &&Owner| matches!(owner, Owner::Interference { .. });
         let steps = network.steps.len();
         Ok(Self {
             followers: followers(network),
             timers: Timers::new(owners.len()),
             serving: serving(network, &mut random),
-            lines: vec![VecDeque::new(); steps],
+            lines: vec![Line::default(); network.stations.len()],
+            next_interference: vec![NEVER; owners.iter().filter(is_interference).count()],
+            first_interference: first(|owner| matches!(owner, Owner::Interference { .. })),
             first_line: first(|owner| matches!(owner, Owner::Line { .. })),
             gates: entries.into_iter().map(Gate::new).collect::<Result<_, _>>()?,
             first_gate: first(|owner| matches!(owner, Owner::Gate { .. })),
@@ -71,16 +81,18 @@ impl<'a> Engine<'a> {
             requests: Requests::new(steps),
             random,
             demands: vec![Nanos::ZERO; steps],
+            delays: network.steps.iter().map(|step| step.delay).collect(),
             over: vec![0; steps],
+            cuts: cuts(network),
             now: 0,
-            meter: Meter::new(Window::of(0), network.classes, network.stations.len()),
+            meter: Meter::new(Window::of(0), network),
             network,
         })
     }
 
     /// Plays until all requests of the window are complete and the next has arrived, or nothing more can happen.
     pub fn run(mut self, window: Window) -> Result<Measures, Failure> {
-        self.meter = Meter::new(window, self.network.classes, self.network.stations.len());
+        self.meter = Meter::new(window, self.network);
         self.begin()?;
         while !self.meter.is_finished() {
             let (timer, now) = self.timers.next();
@@ -93,7 +105,7 @@ impl<'a> Engine<'a> {
                 Owner::Worker { station, worker } => self.ring(station as usize, worker),
                 Owner::Wake { station } => self.wake(station as usize),
                 Owner::Interference { station, worker } => self.interfere(timer, station as usize, worker),
-                Owner::Line { step } => self.deliver(step as usize),
+                Owner::Line { station } => self.deliver(station as usize),
                 Owner::Gate { gate } => self.pass(gate as usize),
                 Owner::Source { gate } => self.arrive(gate as usize)?,
             }
@@ -140,64 +152,91 @@ impl<'a> Engine<'a> {
 
     #[inline]
     fn draw(&mut self, gate: usize) -> Result<u32, Invalid> {
-        self.demands.fill(Nanos::ZERO);
-        let mut draft = Draft { demands: &mut self.demands, class: 0 };
+        let all = 0..self.network.steps.len();
+        let entry_delay = Nanos(self.gates[gate].delay);
+        let (demands, delays) = (&mut self.demands[..], &mut self.delays[..]);
+        let mut draft = Draft { demands, delays, entry_delay, steps: all, class: 0 };
         self.gates[gate].draw.draw(&mut draft);
-        let class = draft.class;
-        if class >= self.network.classes {
-            let classes = self.network.classes;
-            return Err(Invalid(format!("a request has class {class}; there are {classes}, from 0")));
-        }
-        if self.demands.iter().all(|demand| *demand == SKIP) {
+        let Draft { steps, class, entry_delay, .. } = draft;
+        self.check(&steps, class)?;
+        let drawn = Drawn { steps: steps.clone(), demands: &self.demands, delays: &self.delays };
+        let entered = self.now.saturating_add(entry_delay.0);
+        let alone = alone(entered, &drawn, &self.network.steps, &mut self.over);
+        if !alone.is_served {
             return Err(Invalid("a request leaves out all steps".into()));
         }
-        let demand = self.demands.iter().filter(|demand| **demand != SKIP);
-        let entered = self.now.saturating_add(self.gates[gate].delay);
         // As many gates and steps as fit into vectors that were given; far below 2³².
         #[allow(clippy::cast_possible_truncation)]
         let request = Request {
             arrival: self.now,
             gat: self.gates[gate].stamp(self.now),
-            demand: demand.fold(0, |sum, demand| sum.saturating_add(demand.0)),
-            ideal: ideal(entered, &self.demands, &self.network.steps, &mut self.over),
+            demand: alone.demand,
+            ideal: alone.ideal,
             number: self.meter.arrived,
+            delay: entry_delay.0,
             class,
             entry: gate as u32,
-            open: self.network.steps.len() as u32,
+            open: steps.len() as u32,
+            first: 0,
+            step: steps.start as u32,
+            visits: steps.len() as u32,
         };
-        let slot = self.requests.insert(request, &self.demands, &self.network.steps);
+        let slot = self.requests.insert(request, &drawn, &self.network.steps);
         self.meter.arrive(self.now, &request, slot);
+        if self.meter.follows_steps {
+            for step in steps.clone().filter(|step| self.demands[*step] < DELAY_ONLY) {
+                let (station, item) = (self.network.steps[step].station, self.requests.item(slot, step));
+                self.meter.expect(station, self.over[step], request.number, item);
+            }
+        }
+        self.demands[steps.clone()].fill(Nanos::ZERO);
+        let fixed = self.network.steps[steps.clone()].iter().map(|step| step.delay);
+        self.delays[steps].iter_mut().zip(fixed).for_each(|(delay, fixed)| *delay = fixed);
         Ok(slot)
+    }
+
+    /// Whether what was drawn is a request.
+    #[inline]
+    fn check(&self, steps: &Range<usize>, class: u32) -> Result<(), Invalid> {
+        let classes = self.network.classes;
+        if class >= classes {
+            return Err(Invalid(format!("a request has class {class}; there are {classes}, from 0")));
+        }
+        if *steps == (0..self.network.steps.len()) {
+            return Ok(());
+        }
+        let is_closed = |at: usize| self.cuts.get(at) == Some(&true);
+        if steps.is_empty() || !is_closed(steps.start) || !is_closed(steps.end) {
+            return Err(Invalid(format!(
+                "steps {steps:?} of a request: others wait for them, or they for others"
+            )));
+        }
+        Ok(())
     }
 
     /// A request leaves its entry.
     #[inline]
     fn let_in(&mut self, gate: usize, slot: u32) {
-        let delay = self.gates[gate].delay;
+        let delay = self.requests.requests[slot as usize].delay;
         if delay == 0 {
             self.enter(slot);
-            return;
-        }
-        let at = self.now.saturating_add(delay);
-        self.gates[gate].under_way.push_back((at, slot));
-        if self.gates[gate].under_way.len() == 1 {
-            self.timers.set(self.first_gate + gate, at);
+        } else if let Some(next) = self.gates[gate].under_way.send(self.now.saturating_add(delay), slot) {
+            self.timers.set(self.first_gate + gate, next);
         }
     }
 
     /// A request reaches the first steps after the delay of its entry.
     fn pass(&mut self, gate: usize) {
-        let head = self.gates[gate].under_way.pop_front();
-        let next = self.gates[gate].under_way.front().map_or(NEVER, |(at, _)| *at);
+        let (slot, next) = self.gates[gate].under_way.receive();
         self.timers.set(self.first_gate + gate, next);
-        if let Some((_, slot)) = head {
+        if let Some(slot) = slot {
             self.enter(slot);
         }
     }
 
     #[inline]
     fn enter(&mut self, slot: u32) {
-        for step in 0..self.network.steps.len() {
+        for step in self.requests.steps(slot) {
             if self.network.steps[step].after.is_empty() {
                 self.ready(slot, step);
             }
@@ -208,26 +247,25 @@ impl<'a> Engine<'a> {
     #[inline]
     fn ready(&mut self, slot: u32, step: usize) {
         let item = self.requests.item(slot, step);
-        let delay = self.network.steps[step].delay.0;
-        if self.requests.visits[item as usize].demand == SKIP.0 {
+        let visit = &self.requests.visits[item as usize];
+        if visit.demand == SKIP.0 {
             self.over(slot, step);
-        } else if delay == 0 {
+        } else if visit.delay == 0 {
             self.come(item, step);
         } else {
-            let at = self.now.saturating_add(delay);
-            self.lines[step].push_back((at, item));
-            if self.lines[step].len() == 1 {
-                self.timers.set(self.first_line + step, at);
+            let (at, station) = (self.now.saturating_add(visit.delay), self.network.steps[step].station);
+            if let Some(next) = self.lines[station].send(at, item) {
+                self.timers.set(self.first_line + station, next);
             }
         }
     }
 
     /// An item's network delay is over.
-    fn deliver(&mut self, step: usize) {
-        let head = self.lines[step].pop_front();
-        let next = self.lines[step].front().map_or(NEVER, |(at, _)| *at);
-        self.timers.set(self.first_line + step, next);
-        if let Some((_, item)) = head {
+    fn deliver(&mut self, station: usize) {
+        let (item, next) = self.lines[station].receive();
+        self.timers.set(self.first_line + station, next);
+        if let Some(item) = item {
+            let (_, step) = self.requests.of(item);
             self.come(item, step);
         }
     }
@@ -237,6 +275,10 @@ impl<'a> Engine<'a> {
     fn come(&mut self, item: u32, step: usize) {
         let station = self.network.steps[step].station;
         let (slot, _) = self.requests.of(item);
+        if self.requests.visits[item as usize].demand == DELAY_ONLY.0 {
+            self.over(slot, step);
+            return;
+        }
         let request = &self.requests.requests[slot as usize];
         let visit = &mut self.requests.visits[item as usize];
         visit.arrived = self.now;
@@ -254,7 +296,7 @@ impl<'a> Engine<'a> {
         };
         let (slot, step) = self.requests.of(item);
         let number = self.requests.requests[slot as usize].number;
-        self.meter.leave(self.now, station, &self.requests.visits[item as usize], number);
+        self.meter.leave(self.now, station, &self.requests.visits[item as usize], item, number);
         self.over(slot, step);
     }
 
@@ -283,10 +325,10 @@ impl<'a> Engine<'a> {
 
     #[inline]
     fn complete(&mut self, slot: u32) {
-        let request = self.requests.requests[slot as usize];
-        self.meter.complete(self.now, &request, slot);
-        self.requests.remove(slot);
+        let request = &self.requests.requests[slot as usize];
         let gate = request.entry as usize;
+        self.meter.complete(self.now, request, slot);
+        self.requests.remove(slot);
         let (next, later) = self.gates[gate].release(self.now);
         if later {
             let at = self.gates[gate].next_arrival(self.now).unwrap_or(NEVER);
@@ -298,16 +340,22 @@ impl<'a> Engine<'a> {
     }
 
     fn interfere(&mut self, timer: usize, station: usize, worker: u32) {
-        let length = self.network.stations[station].interference.map_or(0, |other| other.length.0);
-        self.serving[station].interfere(self.now, worker, length, &mut self.timers);
+        let Some(other) = self.network.stations[station].interference else { return };
+        let (visits, timers) = (&mut self.requests.visits, &mut self.timers);
+        if self.serving[station].back(self.now, worker, visits, timers) {
+            timers.set(timer, self.next_interference[timer - self.first_interference]);
+            return;
+        }
+        let comes_back = self.serving[station].interfere(self.now, worker, &other, visits, timers);
+        let over = self.now.saturating_add(other.length.0);
         // Without requests to come there is nobody left to disturb, and the run ends.
         let next = if self.requests.inside() > 0 || self.is_fed() {
-            let gap = self.gap(station);
-            self.now.saturating_add(length).saturating_add(gap)
+            over.saturating_add(self.gap(station))
         } else {
             NEVER
         };
-        self.timers.set(timer, next);
+        self.next_interference[timer - self.first_interference] = next;
+        self.timers.set(timer, if comes_back { over } else { next });
     }
 
     /// Whether an arrival is to come.
@@ -340,7 +388,7 @@ fn owners(network: &Network, entries: usize) -> Vec<Owner> {
     for station in stations().filter(|station| network.stations[*station as usize].interference.is_some()) {
         owners.extend(workers(station).map(|worker| Owner::Interference { station, worker }));
     }
-    owners.extend(number(network.steps.len()).map(|step| Owner::Line { step }));
+    owners.extend(number(network.stations.len()).map(|station| Owner::Line { station }));
     owners.extend(number(entries).map(|gate| Owner::Gate { gate }));
     owners.extend(number(entries).map(|gate| Owner::Source { gate }));
     owners
@@ -366,6 +414,17 @@ fn serving(network: &Network, random: &mut StdRng) -> Vec<Serving> {
         .collect();
     serving.reverse();
     serving
+}
+
+/// By step, and behind the last: whether none from there on waits for one before.
+fn cuts(network: &Network) -> Vec<bool> {
+    let mut cuts = vec![true; network.steps.len() + 1];
+    for (index, step) in network.steps.iter().enumerate() {
+        if let Some(earliest) = step.after.iter().min() {
+            cuts[earliest + 1..=index].fill(false);
+        }
+    }
+    cuts
 }
 
 fn followers(network: &Network) -> Vec<Vec<usize>> {

@@ -1,6 +1,6 @@
 //! The workers of a station: who serves what since when, and what it costs.
 
-use super::network::Station;
+use super::network::{Interference, Station};
 use super::requests::Visit;
 use super::timers::{NEVER, Timers};
 use discipline::Sharing;
@@ -23,6 +23,8 @@ struct Worker {
     cost: u64,
     /// Taken away until then.
     away_until: u64,
+    /// The discipline knows, and has to be told when the worker is back.
+    gone: bool,
 }
 
 /// A station at work.
@@ -44,7 +46,8 @@ pub(crate) struct Serving {
 
 impl Serving {
     pub(crate) fn new(station: &Station, first_timer: usize, wake_timer: Option<usize>, seed: u64) -> Self {
-        let idle = Worker { item: NOBODY, last: NOBODY, begun: 0, left: 0, cost: 0, away_until: 0 };
+        let idle =
+            Worker { item: NOBODY, last: NOBODY, begun: 0, left: 0, cost: 0, away_until: 0, gone: false };
         Self {
             discipline: station.discipline.build(station.workers, seed),
             workers: vec![idle; station.workers as usize],
@@ -133,7 +136,8 @@ impl Serving {
                 visits[worker.item as usize].left = worker.left - served;
                 worker.last = worker.item;
             }
-            worker.cost = worker.away_until.saturating_sub(now);
+            let away = worker.away_until.saturating_sub(now);
+            worker.cost = away;
             if self.dispatch > 0 {
                 self.dispatcher_free = self.dispatcher_free.max(now) + self.dispatch;
                 worker.cost = worker.cost.max(self.dispatcher_free - now);
@@ -141,7 +145,7 @@ impl Serving {
             if worker.last != run.item {
                 worker.cost += self.switch;
             }
-            self.costs += worker.cost;
+            self.costs += worker.cost - away;
             worker.item = run.item;
             worker.begun = now + worker.cost;
             worker.left = visits[run.item as usize].left;
@@ -151,18 +155,52 @@ impl Serving {
         timers.set(self.first_timer + run.worker as usize, rings);
     }
 
-    /// Other work takes a worker for `length`; what runs there stops and goes on afterwards.
-    pub(crate) fn interfere(&mut self, now: u64, worker: u32, length: u64, timers: &mut Timers) {
+    /// Other work takes a worker; what runs there stops and goes on afterwards, or is the discipline's again. Whether
+    /// [`Self::back`] has to be called when it is over.
+    pub(crate) fn interfere(
+        &mut self,
+        now: u64,
+        worker: u32,
+        other: &Interference,
+        visits: &mut [Visit],
+        timers: &mut Timers,
+    ) -> bool {
         let timer = self.first_timer + worker as usize;
+        let length = other.length.0;
+        self.costs += length;
         let at = &mut self.workers[worker as usize];
         at.away_until = now + length;
-        if at.item != NOBODY {
+        if at.item != NOBODY && !other.requeue {
             // An item that is not yet begun begins later, one that runs pauses: both ends move.
             at.left -= now.saturating_sub(at.begun).min(at.left);
             at.begun = at.begun.max(now) + length;
             at.cost = at.cost.saturating_add(length);
             timers.set(timer, timers.at(timer).saturating_add(length));
+            return false;
         }
+        if at.item != NOBODY {
+            visits[at.item as usize].left = at.left - now.saturating_sub(at.begun);
+            (at.last, at.item) = (at.item, NOBODY);
+            timers.set(timer, NEVER);
+        }
+        at.gone = true;
+        if let Built::Workers(workers) = &mut self.discipline {
+            workers.leave(now, worker, &mut self.runs);
+        }
+        self.carry_out(now, visits, timers);
+        true
+    }
+
+    /// Whether other work on a worker that [`Self::interfere`] took is over now; then it works again.
+    pub(crate) fn back(&mut self, now: u64, worker: u32, visits: &mut [Visit], timers: &mut Timers) -> bool {
+        if !std::mem::take(&mut self.workers[worker as usize].gone) {
+            return false;
+        }
+        if let Built::Workers(workers) = &mut self.discipline {
+            workers.back(now, worker, &mut self.runs);
+        }
+        self.carry_out(now, visits, timers);
+        true
     }
 }
 

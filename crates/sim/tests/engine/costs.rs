@@ -66,7 +66,8 @@ fn a_dispatcher_limits_what_many_workers_can_do() {
 #[test]
 fn other_work_stretches_service() {
     let mut network = single(1, Kind::Fifo);
-    network.stations[0].interference = Some(Interference { gap: Nanos(10_000), length: Nanos(2_000) });
+    let other = Interference { gap: Nanos(10_000), length: Nanos(2_000), requeue: false };
+    network.stations[0].interference = Some(other);
     // A worker that always serves is stopped once in 10 µs of its own service: 1000 take 1200.
     let measures = run(&network, vec![Entry::closed(1, always(), equal(1000))], 100_000);
     let mean = measures.response.mean().unwrap();
@@ -131,4 +132,40 @@ fn the_example_of_the_paper_is_reordered_as_it_says() {
     assert_eq!(measures.longest_wait, Nanos(90));
     // The last short one is done with the long one, whose worker has the lower number.
     assert_eq!((measures.overtaken, measures.displaced), (1, 2));
+}
+
+/// Two workers, each away for half of the time, for 1000 ns on end.
+fn disturbed(kind: Kind, requeue: bool) -> Network {
+    let mut network = single(2, kind);
+    network.stations[0].interference = Some(Interference { gap: Nanos(1000), length: Nanos(1000), requeue });
+    network
+}
+
+#[test]
+fn a_worker_that_is_away_gets_nothing_while_another_is_there() {
+    // One short request at a time waits only when both are away, a quarter of the time: for the lesser of two times
+    // that are even between 0 and 1000, 333.3 on average.
+    let instants = (1..=40_000u64).map(|number| Nanos(10_007 * number));
+    let robin = Kind::Limited(LimitedParameters::round_robin(100));
+    for kind in [Kind::Fifo, Kind::PreemptiveOldestFirst, robin] {
+        let measures =
+            run(&disturbed(kind.clone(), false), vec![Entry::open(instants.clone(), equal(1))], 40_000);
+        let mean = measures.response.mean().unwrap();
+        assert!((mean / (1000.0 / 12.0) - 1.0).abs() < 0.05, "{kind:?}: {mean}");
+        // Half of the time of both, whoever was there.
+        assert!((measures.stations[0].overhead - 0.5).abs() < 0.01, "{}", measures.stations[0].overhead);
+    }
+}
+
+#[test]
+fn what_is_displaced_goes_on_elsewhere_if_it_is_queued_again() {
+    // Alone, with a worker to go to as long as one of the two is there: three quarters of the time. Otherwise it waits
+    // for its own worker, half of the time.
+    let robin = Kind::Limited(LimitedParameters::round_robin(1_000_000));
+    for (requeue, share) in [(true, 0.75), (false, 0.5)] {
+        let entries = vec![Entry::closed(1, always(), equal(10_000))];
+        let measures = run(&disturbed(robin.clone(), requeue), entries, 20_000);
+        let mean = measures.response.mean().unwrap();
+        assert!((mean * share / 10_000.0 - 1.0).abs() < 0.02, "{requeue}: {mean}");
+    }
 }

@@ -42,8 +42,11 @@ fn diamond(workers: [u32; 4], kind: &Kind, switch: u64, delay: u64) -> Network {
     let station = |workers| {
         let mut station = Station::new("tier", workers, kind.clone());
         station.switch = Nanos(if costs { switch } else { 0 });
-        station.interference =
-            (costs && switch > 2).then_some(Interference { gap: Nanos(40), length: Nanos(3) });
+        station.interference = (costs && switch > 2).then_some(Interference {
+            gap: Nanos(40),
+            length: Nanos(3),
+            requeue: matches!(kind, Kind::Limited(_)),
+        });
         station
     };
     let step = |station, after: &[usize], delay| Step { station, after: after.to_vec(), delay: Nanos(delay) };
@@ -269,6 +272,6 @@ fn what_cannot_be_simulated_is_refused() {
         "station 'server': ideal processor sharing has no switches, no dispatcher and no interference";
     assert_eq!(fault(&shared, one()), costs);
     let mut idle = good;
-    idle.stations[0].interference = Some(Interference { gap: Nanos::ZERO, length: Nanos(1) });
+    idle.stations[0].interference = Some(Interference { gap: Nanos::ZERO, length: Nanos(1), requeue: false });
     assert_eq!(fault(&idle, one()), "station 'server': the gap between interferences is at least 1 ns");
 }

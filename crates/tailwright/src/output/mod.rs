@@ -6,6 +6,7 @@ pub(crate) mod comparison;
 pub(crate) mod derivation;
 pub(crate) mod ideal;
 pub(crate) mod json;
+pub(crate) mod measured;
 pub(crate) mod placement;
 pub(crate) mod predicted;
 pub(crate) mod reproduced;

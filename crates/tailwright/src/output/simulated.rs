@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output::json::pretty;
+use crate::output::measured::{Class, Evenness, Occupancy, class_table, evenness, intervals};
 use crate::output::time;
 use crate::output::workloads;
 use crate::terminal::{Align, Table};
@@ -47,17 +48,17 @@ pub(crate) struct Figures {
 }
 
 #[allow(clippy::ref_option, reason = "serde hands over a reference to the field")]
-fn value<S: Serializer>(figure: &Figure, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn value<S: Serializer>(figure: &Figure, serializer: S) -> Result<S::Ok, S::Error> {
     figure.map(|estimate| estimate.value).serialize(serializer)
 }
 
 impl Figures {
     /// The times, shown with their intervals.
-    fn times(&self) -> [Figure; 5] {
+    pub(crate) fn times(&self) -> [Figure; 5] {
         [self.mean_s, self.p50_s, self.p90_s, self.p99_s, self.p99_9_s]
     }
 
-    fn with_intervals(mut self) -> Self {
+    pub(crate) fn with_intervals(mut self) -> Self {
         let named = [
             ("mean_s", self.mean_s),
             ("p50_s", self.p50_s),
@@ -68,9 +69,7 @@ impl Figures {
             ("reordering_pct", self.reordering_pct),
             ("throughput_per_s", self.throughput_per_s),
         ];
-        let known = named.into_iter().filter_map(|(name, figure)| Some((name, figure?)));
-        let finite = known.filter(|(_, estimate)| estimate.half_width.is_finite());
-        self.ci = finite.map(|(name, e)| (name, [e.value - e.half_width, e.value + e.half_width])).collect();
+        self.ci = intervals(&named);
         self
     }
 }
@@ -168,19 +167,18 @@ impl View<'_> {
             let seconds = run.duration.as_secs();
             (seconds > 0.0).then(|| run.stations[station].time.count() as f64 / seconds)
         };
+        let slowdown =
+            |run: &Measures| at(&run.stations[station].slowdown, 99.0).map(|units| units * SLOWDOWN_UNIT);
         Figures {
+            slowdown_p99: self.report.estimate(slowdown),
+            reordering_pct: self.report.estimate(|run| run.stations[station].displaced_pct()),
             throughput_per_s: self.report.estimate(per_second),
             ..self.times(requests, |run| &run.stations[station].time)
         }
         .with_intervals()
     }
 
-    /// Work that came to a station ÷ what its workers can do, as measured.
-    pub(crate) fn load(&self, station: usize) -> Figure {
-        self.report.estimate(|run| Some(run.stations[station].offered))
-    }
-
-    fn times(&self, requests: u64, of: impl Fn(&Measures) -> &Histogram) -> Figures {
+    pub(crate) fn times(&self, requests: u64, of: impl Fn(&Measures) -> &Histogram) -> Figures {
         let seconds = |ns: f64| ns / 1e9;
         let percentile = |percent: f64| self.report.estimate(|run| at(of(run), percent).map(seconds));
         let [p50_s, p90_s, p99_s, p99_9_s] = PERCENTILES.map(|(_, percent)| percentile(percent));
@@ -189,7 +187,8 @@ impl View<'_> {
     }
 }
 
-fn at(histogram: &Histogram, percent: f64) -> Option<f64> {
+/// A percentile, if there is one.
+pub(crate) fn at(histogram: &Histogram, percent: f64) -> Option<f64> {
     Some(histogram.percentile(Percentile::new(percent)?)?.0 as f64)
 }
 
@@ -204,7 +203,11 @@ pub(crate) struct Document<'a> {
     message: String,
     #[serde(flatten)]
     end_to_end: Figures,
+    #[serde(flatten)]
+    evenness: Evenness,
     tiers: Vec<Tier<'a>>,
+    /// Empty where there is but one.
+    classes: Vec<Class<'a>>,
     /// Of a storage server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     workloads: Vec<workloads::Workload>,
@@ -213,8 +216,8 @@ pub(crate) struct Document<'a> {
 #[derive(Serialize)]
 struct Tier<'a> {
     name: &'a str,
-    #[serde(serialize_with = "value")]
-    utilisation: Figure,
+    #[serde(flatten)]
+    occupancy: Occupancy,
     #[serde(flatten)]
     figures: Figures,
 }
@@ -226,7 +229,8 @@ pub(crate) fn json(view: &View) -> String {
 
 /// What [`json`] prints.
 pub(crate) fn document<'a>(view: &View<'a>) -> Document<'a> {
-    let stations = view.case.network.stations.iter().enumerate();
+    let (mut end_to_end, evenness) = (view.end_to_end(), view.evenness());
+    end_to_end.ci.extend(intervals(&evenness.named()));
     Document {
         scenario: &view.case.name,
         seed: view.seed,
@@ -234,14 +238,10 @@ pub(crate) fn document<'a>(view: &View<'a>) -> Document<'a> {
         confidence: view.report.confidence,
         verdict: view.verdict(),
         message: view.message(),
-        end_to_end: view.end_to_end(),
-        tiers: stations
-            .map(|(index, station)| Tier {
-                name: &station.name,
-                utilisation: view.load(index),
-                figures: view.tier(index),
-            })
-            .collect(),
+        end_to_end,
+        evenness,
+        tiers: (0..view.case.network.stations.len()).map(|station| tier(view, station)).collect(),
+        classes: view.classes(),
         workloads: workloads::documents(&view.workloads),
     }
 }
@@ -252,6 +252,12 @@ pub(crate) fn window(plan: &Plan) -> String {
         Some((begin, end)) => format!("{} after {begin}", end - begin),
         None => format!("{} requests after {}", plan.window.measured, plan.window.warm_up),
     }
+}
+
+fn tier<'a>(view: &View<'a>, station: usize) -> Tier<'a> {
+    let (mut figures, occupancy) = (view.tier(station), view.occupancy(station));
+    figures.ci.extend(intervals(&occupancy.named()));
+    Tier { name: &view.case.network.stations[station].name, occupancy, figures }
 }
 
 /// A sentence about how it was run.
@@ -271,19 +277,23 @@ pub(crate) fn lead(view: &View) -> String {
 pub(crate) fn rows(view: &View) -> (Vec<&'static str>, Vec<Vec<String>>) {
     let mut headings = vec!["tier", "load", "mean"];
     headings.extend(PERCENTILES.map(|(name, _)| name));
-    headings.extend(["slowdown p99", "reordering", "per second"]);
-    let mut rows = vec![row("end to end", None, &view.end_to_end())];
+    headings.extend(["slowdown p99", "reordering", "per second", "present", "most", "overhead"]);
+    let mut rows = vec![row("end to end", &Occupancy::default(), &view.end_to_end())];
     let stations = view.case.network.stations.iter().enumerate();
-    rows.extend(stations.map(|(index, at)| row(&at.name, view.load(index), &view.tier(index))));
+    rows.extend(stations.map(|(index, at)| row(&at.name, &view.occupancy(index), &view.tier(index))));
     (headings, rows)
 }
 
-fn row(name: &str, load: Figure, figures: &Figures) -> Vec<String> {
-    let mut cells = vec![name.to_owned(), plain(load.map(|load| 100.0 * load.value), " %")];
+fn row(name: &str, at: &Occupancy, figures: &Figures) -> Vec<String> {
+    let percent = |figure: Figure| plain(figure.map(|share| 100.0 * share.value), " %");
+    let mut cells = vec![name.to_owned(), percent(at.utilisation)];
     cells.extend(figures.times().map(interval));
     cells.push(plain(figures.slowdown_p99.map(|e| e.value), ""));
     cells.push(plain(figures.reordering_pct.map(|e| e.value), " %"));
     cells.push(plain(figures.throughput_per_s.map(|e| e.value), ""));
+    cells.push(plain(at.present_mean.map(|e| e.value), ""));
+    cells.push(at.present_max.map_or_else(|| "-".to_owned(), |most| most.to_string()));
+    cells.push(percent(at.overhead));
     cells
 }
 
@@ -314,9 +324,10 @@ pub(crate) fn text(view: &View) -> String {
         |heading: &&'static str| (*heading, if *heading == "tier" { Align::Left } else { Align::Right });
     let mut table = Table::new(&headings.iter().map(align).collect::<Vec<_>>());
     rows.into_iter().for_each(|row| table.row(row));
-    let mut text = format!("{}\n\n{}\n", lead(view), table.render());
     if !view.workloads.is_empty() {
-        text += &format!("{}\n", workloads::text(&view.workloads));
+        let workloads = workloads::text(&view.workloads);
+        return format!("{}\n\n{}\n{workloads}\n{}\n", lead(view), table.render(), view.message());
     }
-    text + &format!("{}\n", view.message())
+    let (classes, evenness) = (class_table(view), evenness(view));
+    format!("{}\n\n{}{classes}\n{evenness}\n{}\n", lead(view), table.render(), view.message())
 }

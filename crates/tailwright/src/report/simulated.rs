@@ -1,5 +1,6 @@
 //! Latencies of simulated requests as a page: the share that takes longer, and the figures.
 
+use crate::output::measured::{class_rows, evenness};
 use crate::output::simulated::{View, lead, rows};
 use crate::output::workloads;
 use plot::{Axis, Cell, Chart, Column, Page, Series, Table, Unit};
@@ -11,7 +12,7 @@ pub(crate) fn page(
     title: &str,
     lead: &str,
     lines: impl IntoIterator<Item = (String, Vec<(f64, f64)>)>,
-    table: Table,
+    tables: impl IntoIterator<Item = Table>,
 ) -> String {
     let x = Axis::log("latency", Unit::Seconds);
     let chart = Chart::new("Latency", x, Axis::log("share of requests at least as long", Unit::Percent));
@@ -19,7 +20,7 @@ pub(crate) fn page(
     Page::new(title)
         .lead(lead)
         .section("Share of requests that take longer", [chart.into()])
-        .section("All figures", [table.into()])
+        .section("All figures", tables.into_iter().map(Into::into))
         .footer(format!("tailwright {}", env!("CARGO_PKG_VERSION")))
         .to_html()
 }
@@ -43,19 +44,31 @@ pub(crate) fn html(view: &View) -> String {
         view.report.runs.iter().for_each(|run| all.merge(&run.stations[index].time));
         lines.push((station.name.clone(), ccdf(&all)));
     }
+    for (name, class) in several(&view.case.classes) {
+        let mut all = Histogram::default();
+        view.report.runs.iter().for_each(|run| all.merge(&run.by_class[class]));
+        lines.push((format!("class {name}"), ccdf(&all)));
+    }
     if view.verdict() == "unstable" {
         lines.clear();
     }
     // What is promised to workloads is measured end to end: no stations beside them.
     if !view.workloads.is_empty() {
         lines = view.workloads.iter().map(|at| (at.name.clone(), ccdf(&at.response))).collect();
+        let lead = format!("{} Verdict: {}.", lead(view), view.message());
+        let rows = view.workloads.iter().map(workloads::row).collect();
+        return page(&view.case.name, &lead, lines, [table(&workloads::HEADINGS, rows)]);
     }
-    let lead = format!("{} Verdict: {}.", lead(view), view.message());
-    if view.workloads.is_empty() {
-        return page(&view.case.name, &lead, lines, table(&headings, figures));
-    }
-    let rows = view.workloads.iter().map(workloads::row).collect();
-    page(&view.case.name, &lead, lines, table(&workloads::HEADINGS, rows))
+    let lead = format!("{} {} Verdict: {}.", lead(view), evenness(view), view.message());
+    let (classes, by_class) = class_rows(view);
+    let by_class = (!by_class.is_empty()).then(|| table(&classes, by_class));
+    page(&view.case.name, &lead, lines, [table(&headings, figures)].into_iter().chain(by_class))
+}
+
+/// Names with their places, if there are several.
+fn several(names: &[String]) -> impl Iterator<Item = (&str, usize)> {
+    let all = names.iter().enumerate().filter(|_| names.len() > 1);
+    all.map(|(place, name)| (name.as_str(), place))
 }
 
 /// Latencies at shares that shrink evenly on a logarithmic axis, down to one request.

@@ -162,5 +162,5 @@ fn html(view: &ideal::View) -> String {
     };
     let (headings, rows) = ideal::rows(view);
     let table = page::table(&headings, rows);
-    page::page("Ideal latency", &ideal::lead(view), view.outcomes.iter().map(line), table)
+    page::page("Ideal latency", &ideal::lead(view), view.outcomes.iter().map(line), [table])
 }

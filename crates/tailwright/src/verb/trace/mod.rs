@@ -1,5 +1,6 @@
 //! `tailwright trace`: look at, convert, cut, merge and generate request traces.
 
+mod callgraph;
 mod generate;
 mod info;
 mod report;
@@ -39,6 +40,8 @@ enum Command {
     Merge(rewrite::MergeArgs),
     /// Generate a synthetic trace
     Generate(generate::GenerateArgs),
+    /// Services, operations and self times in distributed traces
+    Callgraph(callgraph::CallGraphArgs),
 }
 
 pub(crate) fn run(args: &TraceArgs) -> Result<Answer, Failure> {
@@ -48,6 +51,7 @@ pub(crate) fn run(args: &TraceArgs) -> Result<Answer, Failure> {
         Command::Slice(args) => rewrite::slice(args),
         Command::Merge(args) => rewrite::merge(args),
         Command::Generate(args) => generate::run(args),
+        Command::Callgraph(args) => callgraph::run(args),
     }
 }
 
