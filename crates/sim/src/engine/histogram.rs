@@ -80,6 +80,26 @@ impl Histogram {
         self.counts.iter().take(bucket(value) + 1).sum()
     }
 
+    /// The complementary distribution function: (value, share of the values at least as large), from the least value
+    /// at 1 to the largest at 1/n; between them at shares with equal ratios, twenty to a power of ten.
+    pub fn ccdf(&self) -> Vec<(Nanos, f64)> {
+        let n = self.count as f64;
+        let Some(least) = self.counts.iter().position(|count| *count > 0) else { return Vec::new() };
+        let shares = (1..).map(|step: i32| 10f64.powf(-f64::from(step) / 20.0));
+        let mut shares = shares.take_while(|share| share * n > 1.0).peekable();
+        let mut line = vec![(Nanos(middle(least).min(self.max)), 1.0)];
+        let mut below = 0;
+        for (bucket, count) in self.counts.iter().enumerate() {
+            below += count;
+            // All shares that this bucket takes the line below.
+            while let Some(share) = shares.next_if(|share| (self.count - below) as f64 / n < *share) {
+                line.push((Nanos(middle(bucket).min(self.max)), share));
+            }
+        }
+        line.push((Nanos(self.max), 1.0 / n));
+        line
+    }
+
     /// Forgets all; the memory stays.
     pub fn clear(&mut self) {
         self.counts.fill(0);
@@ -130,6 +150,35 @@ mod tests {
             proptest::prop_assert_eq!(histogram.percentile(p).unwrap().0, values[nearest_rank(p, values.len()) - 1]);
             proptest::prop_assert_eq!(histogram.max(), *values.last().unwrap());
         }
+    }
+
+    proptest::proptest! {
+        /// The judge: counting. Values are below 512 and come back exactly.
+        #[test]
+        fn a_line_is_the_share_of_a_list(values in proptest::collection::vec(0u64..512, 1..300)) {
+            let mut histogram = Histogram::default();
+            values.iter().for_each(|value| histogram.record(*value));
+            let line = histogram.ccdf();
+            for (at, share) in &line {
+                let at_least = values.iter().filter(|value| **value >= at.0).count() as f64;
+                let above = values.iter().filter(|value| **value > at.0).count() as f64;
+                let n = values.len() as f64;
+                proptest::prop_assert!(above / n <= *share && *share <= at_least / n + 1e-12, "{line:?}");
+            }
+            proptest::prop_assert!(line.is_sorted_by(|a, b| a.0 <= b.0 && a.1 >= b.1), "{line:?}");
+            proptest::prop_assert_eq!(line[0].0.0, *values.iter().min().unwrap());
+            proptest::prop_assert_eq!(line.last().unwrap().0.0, *values.iter().max().unwrap());
+        }
+    }
+
+    #[test]
+    fn a_line_of_nothing_is_empty_and_of_one_value_falls() {
+        let mut histogram = Histogram::default();
+        assert_eq!(histogram.ccdf(), []);
+        (0..100).for_each(|_| histogram.record(50));
+        let line = histogram.ccdf();
+        assert!(line.len() > 20 && line.iter().all(|(at, _)| *at == Nanos(50)), "{line:?}");
+        assert_eq!(line.last().unwrap().1, 0.01);
     }
 
     #[test]

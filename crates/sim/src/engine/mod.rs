@@ -36,6 +36,7 @@ pub use histogram::Histogram;
 pub use load::{Arrivals, Draft, Draw, Entry, SKIP};
 pub use measure::{Measures, SLOWDOWN_UNIT, StationMeasures, Window};
 pub use network::{Interference, Network, Station, Step};
+pub(crate) use order::Orders;
 pub use run::Engine;
 pub use student::{Estimate, t_quantile};
 

@@ -55,7 +55,8 @@ impl Figures {
         [self.mean_s, self.p50_s, self.p90_s, self.p99_s, self.p99_9_s]
     }
 
-    fn with_intervals(mut self) -> Self {
+    /// Fills in the ends of all intervals.
+    pub(crate) fn with_intervals(mut self) -> Self {
         let named = [
             ("mean_s", self.mean_s),
             ("p50_s", self.p50_s),
@@ -71,11 +72,6 @@ impl Figures {
         self.ci = finite.map(|(name, e)| (name, [e.value - e.half_width, e.value + e.half_width])).collect();
         self
     }
-}
-
-/// A figure without an interval.
-pub(crate) fn exact(value: f64) -> Figure {
-    Some(Estimate { value, half_width: f64::INFINITY })
 }
 
 /// A variant that was run, and for how long.
