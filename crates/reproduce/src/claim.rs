@@ -117,8 +117,17 @@ pub(crate) fn time(seconds: f64) -> String {
     units::Seconds(seconds).to_string()
 }
 
+/// Nanoseconds as seconds.
+pub(crate) fn seconds(ns: Estimate) -> Estimate {
+    Estimate { value: ns.value / 1e9, half_width: ns.half_width / 1e9 }
+}
+
+/// How many times as much.
+pub(crate) fn times(ratio: f64) -> String {
+    format!("{ratio:.2}x")
+}
+
 /// A change as a percentage: −0.81 is −81 %.
-#[cfg(test)]
 pub(crate) fn change(fraction: f64) -> String {
     format!("{:+.1} %", 100.0 * fraction)
 }

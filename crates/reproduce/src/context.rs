@@ -43,6 +43,12 @@ impl From<Fault> for Failure {
 }
 
 impl Context<'_> {
+    /// A file or folder of the data.
+    pub(crate) fn file(&self, path: &str) -> Result<PathBuf, Failure> {
+        let found = self.data.as_ref().map(|data| data.join(path)).filter(|found| found.exists());
+        found.ok_or_else(|| Failure::Missing(PathBuf::from(path)))
+    }
+
     /// All variants of a scenario.
     pub(crate) fn play(&self, document: &Document) -> Result<Vec<Run>, Failure> {
         let mut variants = document.variants()?;

@@ -188,7 +188,8 @@ pub fn arrivals_of(path: &Path) -> std::result::Result<Vec<Nanos>, Fault> {
 pub fn arrivals(
     path: &Path,
 ) -> std::result::Result<impl Iterator<Item = std::result::Result<Nanos, Fault>> + use<>, Fault> {
-    let fault = |error: trace::TraceError| Fault { message: error.to_string(), hint: error.hint().to_string() };
+    let fault =
+        |error: trace::TraceError| Fault { message: error.to_string(), hint: error.hint().to_string() };
     let reader = trace::open(path, &trace::OpenOptions::default()).map_err(fault)?;
     Ok(reader.map(move |request| request.map(|request| request.arrival).map_err(fault)))
 }

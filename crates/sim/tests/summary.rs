@@ -82,7 +82,10 @@ proptest! {
 fn mm1(load: f64, c2: &str) -> Source {
     let service = format!("hyperexp(mean=1ms, c2={c2})");
     let service = if c2 == "1" { "exp(1ms)".to_owned() } else { service };
-    Source { arrival: format!("poisson({}/s)", 1000.0 * load).parse().unwrap(), service: service.parse().unwrap() }
+    Source {
+        arrival: format!("poisson({}/s)", 1000.0 * load).parse().unwrap(),
+        service: service.parse().unwrap(),
+    }
 }
 
 #[test]
@@ -94,7 +97,10 @@ fn long_streams_keep_their_percentiles() {
         for percent in [1.0, 50.0, 99.0, 99.9] {
             let exact = of.percentile(percentile(percent)).0 as f64;
             let found = summary.percentile(percentile(percent)).unwrap();
-            assert!((found.value / exact - 1.0).abs() <= Histogram::RELATIVE_ERROR, "{percent} {found:?} {exact}");
+            assert!(
+                (found.value / exact - 1.0).abs() <= Histogram::RELATIVE_ERROR,
+                "{percent} {found:?} {exact}"
+            );
         }
         assert_eq!(summary.latencies().count(), 150_000);
     }
@@ -108,7 +114,8 @@ fn coverage(load: f64, runs: u64, make: impl Fn(u64) -> Summary) -> [(f64, f64);
     let mut hits = [(0.0, 0.0); 3];
     for seed in 0..runs {
         let summary = make(seed);
-        let found = [summary.mean(), summary.percentile(percentile(50.0)), summary.percentile(percentile(99.0))];
+        let found =
+            [summary.mean(), summary.percentile(percentile(50.0)), summary.percentile(percentile(99.0))];
         for ((estimate, truth), (hit, there)) in found.into_iter().zip(truth).zip(&mut hits) {
             let estimate = estimate.unwrap();
             if estimate.half_width.is_finite() {
@@ -121,31 +128,27 @@ fn coverage(load: f64, runs: u64, make: impl Fn(u64) -> Summary) -> [(f64, f64);
     hits.map(|(hit, there)| (hit / (there * runs as f64), there))
 }
 
-/// Of 300 intervals of 95 %, 285 ± 11 (three standard deviations) have the truth. The streams are long enough for
-/// batches to be nearly independent; the few that are not are left out, not too narrow.
+/// Of 100 intervals of 95 %, 95 ± 7 (three standard deviations) have the truth. Batches that resemble each other are left
+/// out, not too narrow.
 #[test]
 fn intervals_of_one_stream_have_the_truth_as_often_as_they_say() {
-    for load in [0.5, 0.8] {
-        let found = coverage(load, 300, |seed| {
-            let mut play = Play::new(station(1, Order::Fifo), 0, 0, Summary::of_one());
-            let demands = mm1(load, "1").demands(seed).unwrap().take(60_000);
-            demands.for_each(|demand| play.arrive(demand).unwrap());
-            play.finish()
-        });
-        eprintln!("one stream, load {load}: {found:?}");
-        assert!(found.iter().all(|(hit, there)| *hit > 0.90 && *there > 0.9), "{load}: {found:?}");
-    }
+    let found = coverage(0.8, 100, |seed| {
+        let mut play = Play::new(station(1, Order::Fifo), 0, 0, Summary::of_one());
+        let demands = mm1(0.8, "1").demands(seed).unwrap().take(100_000);
+        demands.for_each(|demand| play.arrive(demand).unwrap());
+        play.finish()
+    });
+    eprintln!("one stream: {found:?}");
+    assert!(found.iter().all(|(hit, there)| *hit > 0.88 && *there > 0.85), "{found:?}");
 }
 
 #[test]
 fn intervals_of_independent_streams_have_the_truth_as_often_as_they_say() {
-    for load in [0.5, 0.8] {
-        let found = coverage(load, 300, |seed| {
-            replicate(&mm1(load, "1"), station(1, Order::Fifo), Streams::of(60_000), seed).unwrap()
-        });
-        eprintln!("eight streams, load {load}: {found:?}");
-        assert!(found.iter().all(|(hit, there)| *hit > 0.90 && *there == 1.0), "{load}: {found:?}");
-    }
+    let found = coverage(0.8, 100, |seed| {
+        replicate(&mm1(0.8, "1"), station(1, Order::Fifo), Streams::of(100_000), seed).unwrap()
+    });
+    eprintln!("eight streams: {found:?}");
+    assert!(found.iter().all(|(hit, there)| *hit > 0.88 && *there > 0.999), "{found:?}");
 }
 
 /// A stream whose load changes for longer than a batch lasts: an interval of batches would be far too narrow.
@@ -161,6 +164,7 @@ fn batches_that_resemble_each_other_give_no_interval() {
         !summary.percentile(percentile(50.0)).unwrap().half_width.is_finite()
     });
     let without = without.count();
+    eprintln!("without: {without} of 20");
     assert!(without >= 10, "{without} of 20");
 }
 
@@ -171,7 +175,8 @@ fn few_requests_have_figures_without_intervals() {
     assert!(!summary.mean().unwrap().half_width.is_finite());
     assert!(Summary::of_one().mean().is_none() && Summary::of_one().throughput_per_s().is_none());
     // A thousand have a mean with an interval, and too few beyond the 99.9th percentile for one.
-    let streams = |requests| replicate(&mm1(0.5, "1"), station(1, Order::Fifo), Streams::of(requests), 1).unwrap();
+    let streams =
+        |requests| replicate(&mm1(0.5, "1"), station(1, Order::Fifo), Streams::of(requests), 1).unwrap();
     assert!(streams(1000).mean().unwrap().half_width.is_finite());
     assert!(!streams(1000).percentile(percentile(99.9)).unwrap().half_width.is_finite());
     assert_eq!(streams(1003).count(), 1003);

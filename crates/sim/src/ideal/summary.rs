@@ -2,10 +2,11 @@
 //!
 //! A stream is kept as parts: histograms of consecutive requests, in the order of completion. Parts of one stream are
 //! batches: there are 16 to 31 of equal size, because whenever there are 32, each joins its neighbour. Or each part is
-//! an independent stream. An interval is Student's over the figures of the parts.
+//! an independent stream. An interval is Student's over the figures of the parts; that of a percentile is over the shares
+//! of requests at or below it.
 //!
-//! Requests of one stream depend on each other, so an interval over requests would be too narrow. Batch means (Law,
-//! Simulation Modeling and Analysis, §9.5.3) are nearly independent when batches are long beside the queue's memory.
+//! Requests of one stream depend on each other, so an interval over requests would be too narrow. Batch means (Law, Simulation Modeling and Analysis)
+//! are nearly independent when batches are long beside the queue's memory.
 //! Where neighbouring batches still resemble each other beyond chance, there is no interval, rather than one that is
 //! too narrow. Bursts that are rarer than a batch are beyond any interval from one stream.
 
@@ -20,8 +21,8 @@ const CONFIDENCE: f64 = 0.95;
 const PARTS: usize = 32;
 /// Requests of a part at first.
 const PART: u64 = 64;
-/// A part says something of a percentile when that many of its requests are expected beyond.
-const BEYOND: f64 = 10.0;
+/// A percentile has an interval when that many requests are expected beyond.
+const BEYOND: f64 = 100.0;
 /// Up to that many requests are kept one by one, and percentiles are exact.
 const EXACT: usize = 1 << 16;
 
@@ -115,37 +116,32 @@ impl Summary {
 
     /// All latencies.
     pub fn latencies(&self) -> Histogram {
-        self.joined(|part| &part.latency)
+        self.joined(&|part| &part.latency)
     }
 
     /// Mean latency, nanoseconds. `None` without requests, as with the other figures.
     pub fn mean(&self) -> Option<Estimate> {
         let value = self.latencies().mean()?;
-        Some(self.with_interval(value, 0, |part| part.latency.mean()))
+        Some(self.with_interval(value, |part| part.latency.mean()))
     }
 
     /// A percentile of the latency by nearest rank, nanoseconds: exact for up to 65,536 requests, beyond within
     /// [`Histogram::RELATIVE_ERROR`].
     pub fn percentile(&self, percentile: Percentile) -> Option<Estimate> {
-        let exact = self.exact(percentile, |&(latency, _)| Some(latency as f64));
-        let value = exact.or_else(|| at(&self.latencies(), percentile))?;
-        let least = requests_for(percentile);
-        Some(self.with_interval(value, least, |part| at(&part.latency, percentile)))
+        self.quantile(percentile, 1.0, |&(latency, _)| Some(latency as f64), |part| &part.latency)
     }
 
     /// The same of latency ÷ service; requests without service are left out.
     pub fn slowdown(&self, percentile: Percentile) -> Option<Estimate> {
         let ratio = |&(latency, service): &(u64, u64)| (service > 0).then(|| latency as f64 / service as f64);
-        let units = |histogram: &Histogram| at(histogram, percentile).map(|units| units * SLOWDOWN_UNIT);
-        let value = self.exact(percentile, ratio).or_else(|| units(&self.joined(|part| &part.slowdown)))?;
-        Some(self.with_interval(value, requests_for(percentile), |part| units(&part.slowdown)))
+        self.quantile(percentile, SLOWDOWN_UNIT, ratio, |part| &part.slowdown)
     }
 
     /// Share of requests whose position among completions is not that of the ideal order, percent.
     pub fn displaced_pct(&self) -> Option<Estimate> {
         let percent = |displaced: u64, of: u64| (of > 0).then(|| 100.0 * displaced as f64 / of as f64);
         let value = percent(self.parts.iter().map(|part| part.displaced).sum(), self.count())?;
-        Some(self.with_interval(value, 0, |part| percent(part.displaced, part.latency.count())))
+        Some(self.with_interval(value, |part| percent(part.displaced, part.latency.count())))
     }
 
     /// Requests per second from the first arrival to the last completion of each stream.
@@ -162,13 +158,51 @@ impl Summary {
         };
         // Batches overlap in time.
         let of = |part: &Part| self.independent.then(|| part.latency.count() as f64 / part.span().as_secs());
-        value.is_finite().then(|| self.with_interval(value, 0, of))
+        value.is_finite().then(|| self.with_interval(value, of))
     }
 
-    fn joined(&self, of: impl Fn(&Part) -> &Histogram) -> Histogram {
+    fn joined(&self, of: &impl Fn(&Part) -> &Histogram) -> Histogram {
         let mut all = Histogram::default();
         self.parts.iter().for_each(|part| all.merge(of(part)));
         all
+    }
+
+    /// A percentile in multiples of `unit`, from all values if they were kept, or else from histograms.
+    fn quantile(
+        &self,
+        percentile: Percentile,
+        unit: f64,
+        exact: impl Fn(&(u64, u64)) -> Option<f64>,
+        of: impl Fn(&Part) -> &Histogram,
+    ) -> Option<Estimate> {
+        let all = self.joined(&of);
+        let found = all.percentile(percentile)?;
+        let value = self.exact(percentile, exact).unwrap_or(found.0 as f64 * unit);
+        let half_width = self.reach(percentile, found, &all, of).map_or(f64::INFINITY, |reach| reach * unit);
+        Some(Estimate { value, half_width })
+    }
+
+    /// How far a percentile may be from what was found: the share of requests at or below that has an interval by
+    /// parts, and the percentiles at its ends are looked up. The wider side counts for both. (Percentiles of parts would
+    /// be too low and too alike: a part has few of the busy periods that make a tail.)
+    fn reach(
+        &self,
+        percentile: Percentile,
+        found: Nanos,
+        all: &Histogram,
+        of: impl Fn(&Part) -> &Histogram,
+    ) -> Option<f64> {
+        let count = all.count() as f64;
+        if count * (1.0 - percentile.fraction()) < BEYOND {
+            return None;
+        }
+        let below = |part: &Part| of(part).at_or_below(found.0) as f64 / of(part).count().max(1) as f64;
+        let share = self.half_width(|part| Some(below(part)))?;
+        let at = |fraction: f64| all.percentile(Percentile::new(100.0 * fraction)?);
+        // Below the least there is nothing to look up: as far as that.
+        let low = at((percentile.fraction() - share).max(0.5 / count))?;
+        let high = at(percentile.fraction() + share)?;
+        Some(high.saturating_sub(found).max(found.saturating_sub(low)).0 as f64)
     }
 
     /// By nearest rank among all requests that have the value; `None` when they were too many to be kept.
@@ -181,17 +215,19 @@ impl Summary {
         Some(*values.select_nth_unstable_by(rank - 1, f64::total_cmp).1)
     }
 
-    /// Infinite unless there are parts that can say something: full, and with `least` requests.
-    fn with_interval(&self, value: f64, least: u64, of: impl Fn(&Part) -> Option<f64>) -> Estimate {
-        let least = least.max(self.size.unwrap_or(0));
-        let parts = self.parts.iter().filter(|part| part.latency.count() >= least);
-        let values: Vec<f64> = parts.filter_map(of).collect();
-        let enough = if self.independent { values.len() > 1 } else { values.len() >= PARTS / 2 - 1 };
-        let half_width = match Estimate::of(&values, CONFIDENCE) {
-            Some(estimate) if enough && (self.independent || !resemble(&values)) => estimate.half_width,
-            _ => f64::INFINITY,
-        };
-        Estimate { value, half_width }
+    fn with_interval(&self, value: f64, of: impl Fn(&Part) -> Option<f64>) -> Estimate {
+        Estimate { value, half_width: self.half_width(of).unwrap_or(f64::INFINITY) }
+    }
+
+    /// Of the mean over the parts that are full; `None` unless there are enough and chance explains their order.
+    fn half_width(&self, of: impl Fn(&Part) -> Option<f64>) -> Option<f64> {
+        let full = |part: &&Part| self.size.is_none_or(|size| part.latency.count() >= size);
+        let values: Vec<f64> = self.parts.iter().filter(full).filter_map(of).collect();
+        let enough = if self.independent { 2 } else { PARTS / 2 - 1 };
+        if values.len() < enough || (!self.independent && resemble(&values)) {
+            return None;
+        }
+        Some(Estimate::of(&values, CONFIDENCE)?.half_width)
     }
 }
 
@@ -216,29 +252,17 @@ impl Part {
         self.last_end = self.last_end.max(other.last_end);
     }
 
-    /// Not empty: there is a request.
     fn span(&self) -> Nanos {
-        self.last_end - self.first_arrival
+        self.last_end.saturating_sub(self.first_arrival)
     }
 }
 
-fn at(histogram: &Histogram, percentile: Percentile) -> Option<f64> {
-    Some(histogram.percentile(percentile)?.0 as f64)
-}
-
-fn requests_for(percentile: Percentile) -> u64 {
-    // At most 10 ÷ 10⁻¹⁴.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let least = (BEYOND / (1.0 - percentile.fraction())).ceil() as u64;
-    least
-}
-
 /// Whether neighbouring values are correlated beyond chance: for independent ones, the first autocorrelation is about
-/// normal with variance 1/n, and exceeds 2.33 standard deviations once in a hundred times.
+/// normal with variance 1/n, and exceeds 1.64 standard deviations once in twenty times.
 fn resemble(values: &[f64]) -> bool {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
     let products: f64 = values.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
-    squares > 0.0 && products / squares > 2.33 / n.sqrt()
+    squares > 0.0 && products / squares > 1.64 / n.sqrt()
 }
