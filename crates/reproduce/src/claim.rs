@@ -78,7 +78,7 @@ impl Claim {
             false => Verdict::Differ,
         };
         let ours = match half_width {
-            Some(half) => format!("{} ± {}", shown(found.value), shown(half)),
+            Some(half) => format!("{} ± {}", shown(found.value), shown(half).trim_start_matches('+')),
             None => shown(found.value),
         };
         Self {

@@ -14,7 +14,7 @@ use units::Nanos;
 
 pub(super) struct Io {
     pub(super) arrival: Nanos,
-    end: Nanos,
+    pub(super) end: Nanos,
     pub(super) response: Nanos,
     pub(super) service: Nanos,
     bytes: u64,
