@@ -24,11 +24,7 @@ fn main() {
             let base = *first.get_or_insert(starts);
             let name = format!("{workers} × {order}");
             let (ratio, of_whole) = (starts / base, whole / base);
-            println!(
-                "{name:<22}{:>12.1} M{ratio:>9.2}{:>14.1} M{of_whole:>9.2}",
-                starts / 1e6,
-                whole / 1e6
-            );
+            println!("{name:<22}{:>12.1} M{ratio:>9.2}{:>14.1} M{of_whole:>9.2}", starts / 1e6, whole / 1e6);
         }
     }
 }

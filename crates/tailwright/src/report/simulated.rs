@@ -57,7 +57,7 @@ pub(crate) fn ccdf(histogram: &Histogram) -> Vec<(f64, f64)> {
     histogram.ccdf().into_iter().map(|(at, share)| (at.as_secs(), share)).collect()
 }
 
-/// The largest 1, 2 or 5 times a power of ten at or below the least latency; `None` when that is zero.
+/// The largest 1, 2 or 5 times a power of ten at or below the least latency, so that an axis begins there; `None` when that is zero.
 fn round_below(lines: &[(String, Vec<(f64, f64)>)]) -> Option<f64> {
     let least = lines.iter().flat_map(|(_, points)| points).map(|(at, _)| *at).fold(f64::INFINITY, f64::min);
     if !(least > 0.0 && least.is_finite()) {
@@ -65,5 +65,6 @@ fn round_below(lines: &[(String, Vec<(f64, f64)>)]) -> Option<f64> {
     }
     let power = 10f64.powf(least.log10().floor());
     // A hair, so that 50 µs is not below 5 times 10 µs.
-    [5.0, 2.0, 1.0].into_iter().map(|digit| digit * power).find(|round| *round <= least * (1.0 + 1e-9))
+    let round = [5.0, 2.0, 1.0].map(|digit| digit * power).into_iter().find(|at| *at <= least * (1.0 + 1e-9));
+    round.map(|round| round.min(least))
 }
