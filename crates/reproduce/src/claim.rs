@@ -78,7 +78,7 @@ impl Claim {
             false => Verdict::Differ,
         };
         let ours = match half_width {
-            Some(half) => format!("{} ± {}", shown(found.value), shown(half)),
+            Some(half) => format!("{} ± {}", shown(found.value), shown(half).trim_start_matches('+')),
             None => shown(found.value),
         };
         Self {
@@ -117,8 +117,17 @@ pub(crate) fn time(seconds: f64) -> String {
     units::Seconds(seconds).to_string()
 }
 
+/// Nanoseconds as seconds.
+pub(crate) fn seconds(ns: Estimate) -> Estimate {
+    Estimate { value: ns.value / 1e9, half_width: ns.half_width / 1e9 }
+}
+
+/// How many times as much.
+pub(crate) fn times(ratio: f64) -> String {
+    format!("{ratio:.2}x")
+}
+
 /// A change as a percentage: −0.81 is −81 %.
-#[cfg(test)]
 pub(crate) fn change(fraction: f64) -> String {
     format!("{:+.1} %", 100.0 * fraction)
 }
@@ -133,7 +142,7 @@ mod tests {
             Claim::new("", expected, Estimate { value, half_width }, change).verdict == Verdict::Agree
         };
         let about = Expected::About { value: 2.0, within: 0.1 };
-        assert!(verdict(about, 2.2, 0.0) && verdict(about, 2.3, 0.1) && !verdict(about, 2.35, 0.1));
+        assert!(verdict(about, 2.19, 0.0) && verdict(about, 2.29, 0.1) && !verdict(about, 2.35, 0.1));
         assert!(verdict(Expected::AtLeast(1.0), 0.9, 0.2) && !verdict(Expected::AtLeast(1.0), 0.9, 0.05));
         assert!(verdict(Expected::AtMost(1.0), 1.1, 0.2) && !verdict(Expected::AtMost(1.0), 1.1, 0.05));
         assert!(verdict(Expected::Negative, -0.2, 0.1) && !verdict(Expected::Negative, -0.2, 0.3));

@@ -43,9 +43,9 @@ impl From<Fault> for Failure {
 }
 
 impl Context<'_> {
-    /// A file of the data, such as `traces/trace0042.csv.gz`.
+    /// A file or folder of the data, such as `traces/trace0042.csv.gz`.
     pub(crate) fn file(&self, name: &str) -> Result<PathBuf, Failure> {
-        let path = self.data.as_ref().map(|data| data.join(name)).filter(|path| path.is_file());
+        let path = self.data.as_ref().map(|data| data.join(name)).filter(|path| path.exists());
         path.ok_or_else(|| Failure::Missing(name.into()))
     }
 

@@ -2,8 +2,9 @@
 
 use crate::Claim;
 use serde::Serialize;
+use sim::engine::Histogram;
 
-/// The papers.
+/// The papers, and what else claims are held against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Paper {
@@ -15,6 +16,8 @@ pub enum Paper {
     TailClipper,
     /// Zhu: Meeting tail latency SLOs in shared networked storage, CMU 2017.
     Thesis,
+    /// No paper: what a real device did.
+    Measured,
 }
 
 impl Paper {
@@ -25,6 +28,7 @@ impl Paper {
             Self::Variability => "Queueing theory and OS profiling",
             Self::TailClipper => "TailClipper",
             Self::Thesis => "Meeting tail latency SLOs in shared networked storage",
+            Self::Measured => "Against a measured disk",
         }
     }
 }
@@ -87,6 +91,15 @@ pub struct Line {
     pub points: Vec<(f64, f64)>,
 }
 
+impl Plot {
+    /// Complementary distribution functions of latencies.
+    pub(crate) fn tails(title: &str, lines: Vec<Line>) -> Self {
+        let x = Axis::log("latency", Quantity::Seconds);
+        let y = Axis::log("share of requests at least as long", Quantity::Share);
+        Self { title: title.to_owned(), x, y, lines }
+    }
+}
+
 impl Axis {
     /// A linear axis.
     pub fn linear(label: &str, quantity: Quantity) -> Self {
@@ -100,6 +113,11 @@ impl Axis {
 }
 
 impl Line {
+    /// The share of requests that take at least as long, seconds.
+    pub(crate) fn ccdf(name: impl Into<String>, latencies: &Histogram) -> Self {
+        Self::new(name, latencies.ccdf().into_iter().map(|(at, share)| (at.as_secs(), share)))
+    }
+
     /// A series.
     pub fn new(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self { name: name.into(), points: points.into_iter().collect() }

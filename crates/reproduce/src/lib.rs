@@ -5,11 +5,14 @@
 //! leaves something open, [`Figure::reading`] says how it was read; where that decides, the verdict is
 //! [`Verdict::Underspecified`] and nobody is said to be wrong.
 //!
-//! Not covered: the papers' measurements of real machines.
+//! Not covered: the papers' measurements of real machines. One experiment has no paper: it holds the model against a disk
+//! that was measured.
 
+mod calibration;
 mod claim;
 mod context;
 mod figure;
+mod tales;
 mod thesis;
 mod variability;
 
@@ -41,5 +44,5 @@ impl Experiment {
 
 /// All experiments, by paper, in the order of the papers' figures.
 pub fn all() -> Vec<Experiment> {
-    [variability::EXPERIMENTS, thesis::EXPERIMENTS].concat()
+    [tales::EXPERIMENTS, variability::EXPERIMENTS, thesis::EXPERIMENTS, calibration::EXPERIMENTS].concat()
 }

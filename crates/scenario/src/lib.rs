@@ -28,7 +28,7 @@ mod vary;
 pub use case::Case;
 pub use document::{Document, Variant};
 pub use run::Run;
-pub use source::arrivals_of;
+pub use source::{arrivals, arrivals_of, empty};
 pub use vary::Choice;
 
 use std::fmt;

@@ -184,22 +184,30 @@ impl Recorded {
     }
 }
 
-/// When the requests of a trace arrive.
+/// When the requests of a trace arrive, all at once.
 ///
 /// # Errors
 /// When it cannot be read or is empty.
 pub fn arrivals_of(path: &Path) -> std::result::Result<Vec<Nanos>, Fault> {
-    let reader = trace::open(path, &trace::OpenOptions::default());
-    let requests = reader.and_then(|reader| {
-        reader
-            .map(|request| request.map(|request| request.arrival))
-            .collect::<std::result::Result<Vec<_>, _>>()
-    });
-    let arrivals =
-        requests.map_err(|error| Fault { message: error.to_string(), hint: error.hint().to_string() })?;
-    if arrivals.is_empty() {
-        let hint = "give a trace with requests, or --arrivals".to_owned();
-        return Err(Fault { message: format!("{}: the trace is empty", path.display()), hint });
-    }
-    Ok(arrivals)
+    let all = arrivals(path)?.collect::<std::result::Result<Vec<_>, _>>()?;
+    if all.is_empty() { Err(empty(path)) } else { Ok(all) }
+}
+
+/// When the requests of a trace arrive, one by one.
+///
+/// # Errors
+/// When it cannot be read; an error ends the stream.
+pub fn arrivals(
+    path: &Path,
+) -> std::result::Result<impl Iterator<Item = std::result::Result<Nanos, Fault>> + use<>, Fault> {
+    let fault =
+        |error: trace::TraceError| Fault { message: error.to_string(), hint: error.hint().to_string() };
+    let reader = trace::open(path, &trace::OpenOptions::default()).map_err(fault)?;
+    Ok(reader.map(move |request| request.map(|request| request.arrival).map_err(fault)))
+}
+
+/// What is said of a trace without requests.
+pub fn empty(path: &Path) -> Fault {
+    let hint = "give a trace with requests, or --arrivals".to_owned();
+    Fault { message: format!("{}: the trace is empty", path.display()), hint }
 }

@@ -9,13 +9,15 @@ const SUB: u64 = 1 << BITS;
 
 /// Durations as counts; 8-bit mantissas, so that a value read back is within [`Histogram::RELATIVE_ERROR`] of the
 /// value recorded, and exact below 512. The memory is fixed (116 KiB at most), recording is a few instructions, merging is addition.
-/// Mean and largest are exact.
+/// Mean, least and largest are exact.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Histogram {
     counts: Vec<u64>,
     count: u64,
     sum: u128,
     max: u64,
+    /// The largest complement: that of the least value.
+    max_complement: u64,
 }
 
 impl Histogram {
@@ -33,6 +35,7 @@ impl Histogram {
         self.count += 1;
         self.sum += u128::from(value);
         self.max = self.max.max(value);
+        self.max_complement = self.max_complement.max(!value);
     }
 
     /// How many.
@@ -59,9 +62,10 @@ impl Histogram {
         self.count += other.count;
         self.sum += other.sum;
         self.max = self.max.max(other.max);
+        self.max_complement = self.max_complement.max(other.max_complement);
     }
 
-    /// The value of nearest rank: the ⌈p·n⌉-th, as the middle of its bucket, or the largest if that is less.
+    /// The value of nearest rank: the ⌈p·n⌉-th, as the middle of its bucket, but within least and largest.
     pub fn percentile(&self, percentile: Percentile) -> Option<Nanos> {
         if self.count == 0 {
             return None;
@@ -72,7 +76,12 @@ impl Histogram {
             below += count;
             below >= rank
         })?;
-        Some(Nanos(middle(bucket).min(self.max)))
+        Some(self.typical(bucket))
+    }
+
+    /// What a value of this bucket is taken to be.
+    fn typical(&self, bucket: usize) -> Nanos {
+        Nanos(middle(bucket).clamp(!self.max_complement, self.max))
     }
 
     /// How many values are at or below `value`, counting the whole bucket in which it lies.
@@ -80,10 +89,30 @@ impl Histogram {
         self.counts.iter().take(bucket(value) + 1).sum()
     }
 
+    /// The complementary distribution function: (value, share of the values at least as large), from the least value
+    /// at 1 to the largest at 1/n; between them at shares with equal ratios, twenty to a power of ten.
+    pub fn ccdf(&self) -> Vec<(Nanos, f64)> {
+        let n = self.count as f64;
+        let Some(least) = self.counts.iter().position(|count| *count > 0) else { return Vec::new() };
+        let shares = (1..).map(|step: i32| 10f64.powf(-f64::from(step) / 20.0));
+        let mut shares = shares.take_while(|share| share * n > 1.0).peekable();
+        let mut line = vec![(self.typical(least), 1.0)];
+        let mut below = 0;
+        for (bucket, count) in self.counts.iter().enumerate() {
+            below += count;
+            // All shares that this bucket takes the line below.
+            while let Some(share) = shares.next_if(|share| (self.count - below) as f64 / n < *share) {
+                line.push((self.typical(bucket), share));
+            }
+        }
+        line.push((Nanos(self.max), 1.0 / n));
+        line
+    }
+
     /// Forgets all; the memory stays.
     pub fn clear(&mut self) {
         self.counts.fill(0);
-        (self.count, self.sum, self.max) = (0, 0, 0);
+        (self.count, self.sum, self.max, self.max_complement) = (0, 0, 0, 0);
     }
 }
 
@@ -130,6 +159,35 @@ mod tests {
             proptest::prop_assert_eq!(histogram.percentile(p).unwrap().0, values[nearest_rank(p, values.len()) - 1]);
             proptest::prop_assert_eq!(histogram.max(), *values.last().unwrap());
         }
+    }
+
+    proptest::proptest! {
+        /// The judge: counting. Values are below 512 and come back exactly.
+        #[test]
+        fn a_line_is_the_share_of_a_list(values in proptest::collection::vec(0u64..512, 1..300)) {
+            let mut histogram = Histogram::default();
+            values.iter().for_each(|value| histogram.record(*value));
+            let line = histogram.ccdf();
+            for (at, share) in &line {
+                let at_least = values.iter().filter(|value| **value >= at.0).count() as f64;
+                let above = values.iter().filter(|value| **value > at.0).count() as f64;
+                let n = values.len() as f64;
+                proptest::prop_assert!(above / n <= *share && *share <= at_least / n + 1e-12, "{line:?}");
+            }
+            proptest::prop_assert!(line.is_sorted_by(|a, b| a.0 <= b.0 && a.1 >= b.1), "{line:?}");
+            proptest::prop_assert_eq!(line[0].0.0, *values.iter().min().unwrap());
+            proptest::prop_assert_eq!(line.last().unwrap().0.0, *values.iter().max().unwrap());
+        }
+    }
+
+    #[test]
+    fn a_line_of_nothing_is_empty_and_of_one_value_falls() {
+        let mut histogram = Histogram::default();
+        assert_eq!(histogram.ccdf(), []);
+        (0..100).for_each(|_| histogram.record(50_000));
+        let line = histogram.ccdf();
+        assert!(line.len() > 20 && line.iter().all(|(at, _)| *at == Nanos(50_000)), "{line:?}");
+        assert_eq!(line.last().unwrap().1, 0.01);
     }
 
     #[test]

@@ -39,6 +39,7 @@ pub use histogram::Histogram;
 pub use load::{Arrivals, DELAY_ONLY, Draft, Draw, Entry, SKIP};
 pub use measure::{Measures, SLOWDOWN_UNIT, StationMeasures, Window};
 pub use network::{Interference, Network, Station, Step};
+pub(crate) use order::Orders;
 pub use run::Engine;
 
 /// What cannot be simulated, and why.

@@ -1,4 +1,4 @@
-//! Latencies as a distribution: percentiles, the complementary distribution function, the mean.
+//! Latencies as a sorted list: exact percentiles, shares, the mean, the distance to others.
 
 use crate::observe::nearest_rank;
 use units::{Nanos, Percentile, Seconds};
@@ -39,29 +39,6 @@ impl Distribution {
     pub fn above(&self, latency: Nanos) -> f64 {
         let not_above = self.0.partition_point(|value| *value <= latency);
         (self.0.len() - not_above) as f64 / self.0.len() as f64
-    }
-
-    /// The complementary distribution function at up to `points` values: (x, share of values that are at least x),
-    /// with shares spaced evenly on a logarithmic axis from 1 down to that of the maximum.
-    ///
-    /// # Panics
-    /// With fewer than two points.
-    pub fn ccdf(&self, points: usize) -> Vec<(Nanos, f64)> {
-        assert!(points >= 2, "a line has two ends");
-        let n = self.0.len();
-        let index = |step: usize| {
-            let share = (n as f64).powf(-(step as f64) / (points - 1) as f64);
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-            let at_least = (share * n as f64).round() as usize;
-            n - at_least.clamp(1, n)
-        };
-        let mut indices: Vec<usize> = (0..points).map(index).collect();
-        indices.dedup();
-        let share = |x: Nanos| (n - self.0.partition_point(|value| *value < x)) as f64 / n as f64;
-        let mut line: Vec<(Nanos, f64)> =
-            indices.into_iter().map(|i| (self.0[i], share(self.0[i]))).collect();
-        line.dedup();
-        line
     }
 
     /// The largest difference between the two distribution functions (Kolmogorov's distance), 0 to 1.

@@ -6,7 +6,8 @@
 //!
 //! FIFO is the recursion of Kiefer and Wolfowitz (Lindley's for one worker), a queue per worker is Lindley's for
 //! each; LIFO and random requests keep the waiting ones. n requests at c workers take O(n log c); FIFO and
-//! queues per worker hold O(c) words, the others also the waiting requests.
+//! queues per worker hold O(c) words, the others also the waiting requests. [`Play`] collects what became of a stream
+//! in a [`Summary`] whose memory does not grow with it, and [`replicate`] does so for several random streams.
 //!
 //! Ties: at one instant departures come before arrivals, arrivals in their given order, and a request that finds
 //! a worker idle starts at once. Of several workers that become free at one instant any may go on: it makes no
@@ -15,15 +16,19 @@
 //! Not covered: service that is shared, preempted or depends on the queue; several stations.
 
 mod distribution;
+mod play;
+mod replicate;
+mod running;
 mod shared;
+mod summary;
 
 pub use distribution::Distribution;
+pub use play::Play;
+pub use replicate::{Streams, replicate};
+pub use running::Running;
+pub use summary::Summary;
 
 use crate::source::Demand;
-use rand::rngs::StdRng;
-use rand::{RngExt as _, SeedableRng as _};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
@@ -116,17 +121,19 @@ impl Station {
         self,
         demands: impl IntoIterator<Item = Demand>,
         seed: u64,
-        started: impl FnMut(usize, Demand, Nanos),
+        mut started: impl FnMut(usize, Demand, Nanos),
     ) -> Result<(), OutOfOrder> {
-        let ordered = Ordered { inner: demands.into_iter().enumerate(), previous: Nanos::ZERO };
-        let random = StdRng::seed_from_u64(seed);
-        match self.order {
-            Order::Fifo if self.workers.get() == 1 => one_worker(ordered, started),
-            Order::Fifo => kiefer_wolfowitz(ordered, self.workers.get(), started),
-            Order::RandomWorker => queue_per_worker(ordered, self.workers.get(), random, started),
-            Order::Lifo => shared::run(ordered, self.workers.get(), Vec::pop, started),
-            Order::RandomRequest => shared::run(ordered, self.workers.get(), shared::any(random), started),
+        let mut running = self.running(seed);
+        for (index, demand) in demands.into_iter().enumerate() {
+            running.arrive(index, demand, &mut started)?;
         }
+        running.finish(started);
+        Ok(())
+    }
+
+    /// The station before its first request. Randomness comes from the seed.
+    pub fn running(self, seed: u64) -> Running {
+        Running::new(self, seed)
     }
 
     /// The latency of each request, start − arrival + service, in the order of arrivals.
@@ -159,87 +166,4 @@ impl Station {
     ) -> Result<Option<Distribution>, OutOfOrder> {
         Ok(Distribution::new(self.latencies(demands, seed)?))
     }
-}
-
-/// Demands with their places, checked.
-struct Ordered<I> {
-    inner: I,
-    previous: Nanos,
-}
-
-impl<I: Iterator<Item = (usize, Demand)>> Iterator for Ordered<I> {
-    type Item = Result<(usize, Demand), OutOfOrder>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        let (index, demand) = self.inner.next()?;
-        let previous = std::mem::replace(&mut self.previous, demand.arrival);
-        if demand.arrival < previous {
-            return Some(Err(OutOfOrder { index, arrival: demand.arrival, previous }));
-        }
-        Some(Ok((index, demand)))
-    }
-}
-
-type Item = Result<(usize, Demand), OutOfOrder>;
-
-/// Lindley: a request starts when it arrives or when the one ahead departs, whichever is later.
-fn one_worker(
-    demands: impl Iterator<Item = Item>,
-    mut started: impl FnMut(usize, Demand, Nanos),
-) -> Result<(), OutOfOrder> {
-    let mut free = Nanos::ZERO;
-    for item in demands {
-        let (index, demand) = item?;
-        let start = demand.arrival.max(free);
-        free = start + demand.service;
-        started(index, demand, start);
-    }
-    Ok(())
-}
-
-/// Kiefer and Wolfowitz: a request starts when it arrives or when the first worker is free.
-fn kiefer_wolfowitz(
-    demands: impl Iterator<Item = Item>,
-    workers: usize,
-    mut started: impl FnMut(usize, Demand, Nanos),
-) -> Result<(), OutOfOrder> {
-    // Only workers that have been used: many may never be.
-    let mut free: BinaryHeap<Reverse<Nanos>> = BinaryHeap::new();
-    for item in demands {
-        let (index, demand) = item?;
-        let full = free.len() == workers;
-        let start = match free.peek_mut() {
-            Some(mut first) if full || first.0 <= demand.arrival => {
-                let start = first.0.max(demand.arrival);
-                *first = Reverse(start + demand.service);
-                start
-            }
-            other => {
-                drop(other);
-                free.push(Reverse(demand.arrival + demand.service));
-                demand.arrival
-            }
-        };
-        started(index, demand, start);
-    }
-    Ok(())
-}
-
-/// Lindley for each worker.
-fn queue_per_worker(
-    demands: impl Iterator<Item = Item>,
-    workers: usize,
-    mut random: StdRng,
-    mut started: impl FnMut(usize, Demand, Nanos),
-) -> Result<(), OutOfOrder> {
-    let mut free = vec![Nanos::ZERO; workers];
-    for item in demands {
-        let (index, demand) = item?;
-        let worker = &mut free[random.random_range(0..workers)];
-        let start = demand.arrival.max(*worker);
-        *worker = start + demand.service;
-        started(index, demand, start);
-    }
-    Ok(())
 }

@@ -1,6 +1,5 @@
 //! One queue that workers take from in another order than FIFO.
 
-use super::{Item, OutOfOrder};
 use crate::source::Demand;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
@@ -8,50 +7,68 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use units::Nanos;
 
-type Waiting = Vec<(usize, Demand)>;
+/// Who waits and who is served.
+pub(super) struct Line {
+    take: Take,
+    workers: usize,
+    /// New ones come in at the back.
+    waiting: Vec<(usize, Demand)>,
+    /// When each busy worker will be free.
+    busy: BinaryHeap<Reverse<Nanos>>,
+}
 
-/// Takes any of the waiting requests, equally likely; the last one fills its place.
-pub(super) fn any(mut random: StdRng) -> impl FnMut(&mut Waiting) -> Option<(usize, Demand)> {
-    move |queue| {
-        if queue.is_empty() {
-            return None;
+/// Which of the waiting requests is next.
+pub(super) enum Take {
+    /// The one that came last.
+    Last,
+    /// Any, equally likely; the last one fills its place.
+    Any(Box<StdRng>),
+}
+
+impl Take {
+    fn from(&mut self, waiting: &mut Vec<(usize, Demand)>) -> Option<(usize, Demand)> {
+        match self {
+            Self::Last => waiting.pop(),
+            Self::Any(_) if waiting.is_empty() => None,
+            Self::Any(random) => Some(waiting.swap_remove(random.random_range(0..waiting.len()))),
         }
-        let index = random.random_range(0..queue.len());
-        Some(queue.swap_remove(index))
     }
 }
 
-/// `take` chooses among the waiting requests, which come in at the back.
-pub(super) fn run(
-    demands: impl Iterator<Item = Item>,
-    workers: usize,
-    mut take: impl FnMut(&mut Waiting) -> Option<(usize, Demand)>,
-    mut started: impl FnMut(usize, Demand, Nanos),
-) -> Result<(), OutOfOrder> {
-    let mut waiting = Waiting::new();
-    // When each busy worker will be free.
-    let mut busy: BinaryHeap<Reverse<Nanos>> = BinaryHeap::new();
-    let mut depart = |waiting: &mut Waiting, busy: &mut BinaryHeap<Reverse<Nanos>>, now: Nanos| {
-        busy.pop();
-        if let Some((index, demand)) = take(waiting) {
-            busy.push(Reverse(now + demand.service));
-            started(index, demand, now);
+impl Line {
+    pub(super) fn new(workers: usize, take: Take) -> Self {
+        Self { take, workers, waiting: Vec::new(), busy: BinaryHeap::new() }
+    }
+
+    #[inline]
+    pub(super) fn arrive(
+        &mut self,
+        tag: usize,
+        demand: Demand,
+        mut started: impl FnMut(usize, Demand, Nanos),
+    ) {
+        while let Some(Reverse(now)) = self.busy.peek().copied().filter(|first| first.0 <= demand.arrival) {
+            self.depart(now, &mut started);
         }
-    };
-    for item in demands {
-        let (index, demand) = item?;
-        while let Some(Reverse(now)) = busy.peek().copied().filter(|first| first.0 <= demand.arrival) {
-            depart(&mut waiting, &mut busy, now);
-        }
-        waiting.push((index, demand));
-        if busy.len() < workers {
+        self.waiting.push((tag, demand));
+        if self.busy.len() < self.workers {
             // An idle worker: nobody else waits. It is the worker that becomes free now.
-            busy.push(Reverse(demand.arrival));
-            depart(&mut waiting, &mut busy, demand.arrival);
+            self.busy.push(Reverse(demand.arrival));
+            self.depart(demand.arrival, &mut started);
         }
     }
-    while let Some(Reverse(now)) = busy.peek().copied() {
-        depart(&mut waiting, &mut busy, now);
+
+    pub(super) fn finish(mut self, mut started: impl FnMut(usize, Demand, Nanos)) {
+        while let Some(Reverse(now)) = self.busy.peek().copied() {
+            self.depart(now, &mut started);
+        }
     }
-    Ok(())
+
+    fn depart(&mut self, now: Nanos, started: &mut impl FnMut(usize, Demand, Nanos)) {
+        self.busy.pop();
+        if let Some((tag, demand)) = self.take.from(&mut self.waiting) {
+            self.busy.push(Reverse(now + demand.service));
+            started(tag, demand, now);
+        }
+    }
 }

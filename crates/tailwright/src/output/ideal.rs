@@ -1,18 +1,18 @@
 //! The ideal latencies of a stream, by discipline: as JSON and as a table.
 
 use crate::output::json::pretty;
-use crate::output::simulated::{Figures, PERCENTILES, exact, plain};
-use crate::output::{percent, time};
+use crate::output::percent;
+use crate::output::simulated::{Figures, PERCENTILES, interval, plain};
 use crate::terminal::{Align, Table};
 use serde::Serialize;
-use sim::ideal::{Distribution, Order};
-use sim::source::Demand;
-use units::{Nanos, Percentile};
+use sim::engine::{Estimate, Histogram};
+use sim::ideal::{Order, Summary};
+use units::Percentile;
 
 /// One discipline.
 pub(crate) struct Outcome {
     pub(crate) order: Order,
-    pub(crate) latencies: Distribution,
+    pub(crate) latencies: Histogram,
     pub(crate) figures: Figures,
 }
 
@@ -29,54 +29,32 @@ pub(crate) struct View {
 }
 
 impl Outcome {
-    /// From the latency of each request, in the order of arrivals; `None` without requests.
-    pub(crate) fn new(order: Order, demands: &[Demand], latencies: Vec<Nanos>, elapsed: f64) -> Option<Self> {
-        let per_second = |count: usize, seconds: f64| (seconds > 0.0).then(|| count as f64 / seconds);
-        let done = demands.iter().zip(&latencies).map(|(demand, latency)| demand.arrival + *latency);
-        let (last, first) = (done.max()?, demands.first()?.arrival);
-        let reordering = displaced(demands, &latencies);
-        let slowdown = slowdown(demands, &latencies);
-        let latencies = Distribution::new(latencies)?;
-        let at = |percent| Percentile::new(percent).map(|p| latencies.percentile(p).as_secs());
-        let [p50, p90, p99, p99_9] = PERCENTILES.map(|(_, percent)| at(percent).and_then(exact));
+    /// `None` without requests.
+    pub(crate) fn new(order: Order, summary: &Summary, elapsed: f64) -> Option<Self> {
+        let scaled = |figure: Estimate, unit: f64| Estimate {
+            value: figure.value * unit,
+            half_width: figure.half_width * unit,
+        };
+        let time = |figure: Estimate| scaled(figure, 1e-9);
+        let percentile = |percent| summary.percentile(Percentile::new(percent)?).map(time);
+        let [p50_s, p90_s, p99_s, p99_9_s] = PERCENTILES.map(|(_, percent)| percentile(percent));
+        let requests = summary.count();
         let figures = Figures {
-            requests: demands.len() as u64,
-            mean_s: exact(latencies.mean().0),
-            p50_s: p50,
-            p90_s: p90,
-            p99_s: p99,
-            p99_9_s: p99_9,
-            slowdown_p99: slowdown.and_then(exact),
-            reordering_pct: exact(100.0 * reordering as f64 / demands.len() as f64),
-            throughput_per_s: per_second(demands.len(), (last - first).as_secs()).and_then(exact),
+            requests,
+            mean_s: Some(time(summary.mean()?)),
+            p50_s,
+            p90_s,
+            p99_s,
+            p99_9_s,
+            slowdown_p99: Percentile::new(99.0).and_then(|p| summary.slowdown(p)),
+            reordering_pct: summary.displaced_pct(),
+            throughput_per_s: summary.throughput_per_s(),
             // An arrival and a departure each.
-            events_per_s: per_second(2 * demands.len(), elapsed),
+            events_per_s: (elapsed > 0.0).then(|| 2.0 * requests as f64 / elapsed),
             ..Figures::default()
         };
-        Some(Self { order, latencies, figures })
+        Some(Self { order, latencies: summary.latencies(), figures: figures.with_intervals() })
     }
-}
-
-/// Requests whose position among completions is not the one that they would have with a worker each.
-fn displaced(demands: &[Demand], latencies: &[Nanos]) -> usize {
-    let order = |done: &dyn Fn(usize) -> Nanos| {
-        let mut order: Vec<usize> = (0..demands.len()).collect();
-        order.sort_by_key(|index| (done(*index), *index));
-        order
-    };
-    let real = order(&|index| demands[index].arrival + latencies[index]);
-    let ideal = order(&|index| demands[index].arrival + demands[index].service);
-    real.iter().zip(&ideal).filter(|(real, ideal)| real != ideal).count()
-}
-
-/// The 99th percentile of latency ÷ service; requests without service are left out.
-fn slowdown(demands: &[Demand], latencies: &[Nanos]) -> Option<f64> {
-    let some = demands.iter().zip(latencies).filter(|(demand, _)| demand.service.0 > 0);
-    let mut slowdowns: Vec<f64> =
-        some.map(|(demand, latency)| latency.0 as f64 / demand.service.0 as f64).collect();
-    slowdowns.sort_unstable_by(f64::total_cmp);
-    let count = std::num::NonZeroUsize::new(slowdowns.len())?;
-    Some(slowdowns[sim::nearest_rank(Percentile::new(99.0)?, count.get()) - 1])
 }
 
 #[derive(Serialize)]
@@ -116,8 +94,10 @@ pub(crate) fn json(view: &View) -> String {
 /// What was simulated, in a sentence.
 pub(crate) fn lead(view: &View) -> String {
     let workers = crate::output::words::count(view.workers, "worker");
+    let some = view.outcomes.iter().any(|outcome| !outcome.figures.ci.is_empty());
+    let intervals = if some { " ± are 95 % confidence intervals." } else { "" };
     format!(
-        "{} requests of {}, service {}, {workers}: utilisation {}.",
+        "{} requests of {}, service {}, {workers}: utilisation {}.{intervals}",
         view.outcomes[0].figures.requests,
         view.name,
         view.service,
@@ -134,7 +114,7 @@ pub(crate) fn rows(view: &View) -> (Vec<&'static str>, Vec<Vec<String>>) {
         let f = &at.figures;
         let mut cells = vec![at.order.to_string()];
         let times = [f.mean_s, f.p50_s, f.p90_s, f.p99_s, f.p99_9_s];
-        cells.extend(times.map(|figure| figure.map_or_else(|| "-".to_owned(), |e| time(e.value))));
+        cells.extend(times.map(interval));
         cells.push(plain(f.slowdown_p99.map(|e| e.value), ""));
         cells.push(plain(f.reordering_pct.map(|e| e.value), " %"));
         cells

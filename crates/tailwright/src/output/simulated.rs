@@ -58,6 +58,7 @@ impl Figures {
         [self.mean_s, self.p50_s, self.p90_s, self.p99_s, self.p99_9_s]
     }
 
+    /// Fills in the ends of all intervals.
     pub(crate) fn with_intervals(mut self) -> Self {
         let named = [
             ("mean_s", self.mean_s),
@@ -72,11 +73,6 @@ impl Figures {
         self.ci = intervals(&named);
         self
     }
-}
-
-/// A figure without an interval.
-pub(crate) fn exact(value: f64) -> Figure {
-    Some(Estimate { value, half_width: f64::INFINITY })
 }
 
 /// A variant that was run, and for how long.

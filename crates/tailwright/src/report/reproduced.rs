@@ -2,7 +2,7 @@
 
 use crate::output::reproduced::{Done, View, lead, missing, word};
 use plot::{Axis, Block, Cell, Chart, Column, Page, Series, Status, Table, Unit};
-use reproduce::{Claim, Figure, Plot, Quantity, Verdict};
+use reproduce::{Claim, Figure, Paper, Plot, Quantity, Verdict};
 
 /// The page.
 pub(crate) fn html(view: &View) -> String {
@@ -19,8 +19,11 @@ fn blocks(done: &Done) -> Vec<Block> {
         Err(path) => return vec![Block::paragraph(missing(path))],
         Ok(figure) => figure,
     };
-    let scenario = format!("{} Scenario: {}.", figure.reading, done.experiment.name);
-    let mut blocks: Vec<Block> = vec![Block::paragraph(scenario)];
+    let reading = match done.experiment.paper {
+        Paper::Measured => figure.reading.clone(),
+        _ => format!("{} Scenario: {}.", figure.reading, done.experiment.name),
+    };
+    let mut blocks: Vec<Block> = vec![Block::paragraph(reading)];
     blocks.extend(figure.plots.iter().map(|plot| chart(plot).into()));
     if !figure.claims.is_empty() {
         blocks.push(claims(figure).into());

@@ -5,7 +5,6 @@ use crate::output::simulated::{View, lead, rows};
 use crate::output::workloads;
 use plot::{Axis, Cell, Chart, Column, Page, Series, Table, Unit};
 use sim::engine::Histogram;
-use units::Percentile;
 
 /// The complementary distribution function of several sets of requests.
 pub(crate) fn page(
@@ -14,7 +13,11 @@ pub(crate) fn page(
     lines: impl IntoIterator<Item = (String, Vec<(f64, f64)>)>,
     tables: impl IntoIterator<Item = Table>,
 ) -> String {
-    let x = Axis::log("latency", Unit::Seconds);
+    let lines: Vec<_> = lines.into_iter().collect();
+    let mut x = Axis::log("latency", Unit::Seconds);
+    if let Some(round) = round_below(&lines) {
+        x = x.min(round);
+    }
     let chart = Chart::new("Latency", x, Axis::log("share of requests at least as long", Unit::Percent));
     let chart = chart.all(lines.into_iter().map(|(name, points)| Series::line(name, points)));
     Page::new(title)
@@ -71,13 +74,19 @@ fn several(names: &[String]) -> impl Iterator<Item = (&str, usize)> {
     all.map(|(place, name)| (name.as_str(), place))
 }
 
-/// Latencies at shares that shrink evenly on a logarithmic axis, down to one request.
-fn ccdf(histogram: &Histogram) -> Vec<(f64, f64)> {
-    let shares = (1..).map(|step: i32| 10f64.powf(-f64::from(step) / 20.0));
-    let shares = shares.take_while(|share| share * histogram.count() as f64 >= 1.0);
-    let point = |share: f64| {
-        let at = histogram.percentile(Percentile::new(100.0 * (1.0 - share))?)?;
-        Some((at.as_secs(), share))
-    };
-    shares.filter_map(point).collect()
+/// The line of a histogram, seconds.
+pub(crate) fn ccdf(histogram: &Histogram) -> Vec<(f64, f64)> {
+    histogram.ccdf().into_iter().map(|(at, share)| (at.as_secs(), share)).collect()
+}
+
+/// The largest 1, 2 or 5 times a power of ten at or below the least latency, so that an axis begins there; `None` when that is zero.
+fn round_below(lines: &[(String, Vec<(f64, f64)>)]) -> Option<f64> {
+    let least = lines.iter().flat_map(|(_, points)| points).map(|(at, _)| *at).fold(f64::INFINITY, f64::min);
+    if !(least > 0.0 && least.is_finite()) {
+        return None;
+    }
+    let power = 10f64.powf(least.log10().floor());
+    // A hair, so that 50 µs is not below 5 times 10 µs.
+    let round = [5.0, 2.0, 1.0].map(|digit| digit * power).into_iter().find(|at| *at <= least * (1.0 + 1e-9));
+    round.map(|round| round.min(least))
 }

@@ -1,18 +1,17 @@
 //! `tailwright ideal`: the latencies that queueing alone causes, for a stream, a service time and a number of workers.
 
+mod measured;
+
 use crate::failure::{Answer, Failure};
 use crate::output::{ideal, json};
 use crate::report::simulated as page;
 use crate::terminal;
 use clap::Args;
-use rand::rngs::StdRng;
-use rand::{RngExt as _, SeedableRng as _};
-use sim::ideal::{Order, Station};
-use sim::source::{Arrival, Demand, Law, Source, scale};
+use sim::ideal::{Order, Station, Streams, Summary, replicate};
+use sim::source::{Arrival, Law, Source};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
-use units::Nanos;
 
 const HELP: &str = "\
 Examples:
@@ -24,6 +23,11 @@ Nothing but arrivals, service and the order of service: whatever a real server t
 latencies is due to something else. Disciplines: fifo, lifo, random-request (any of those that
 wait), random-worker (a queue per worker). For more disciplines and several stations there is
 `tailwright simulate`.
+
+± are 95 % confidence intervals: of random arrivals from eight independent streams, each after a
+tenth more as warm-up; of a trace from batches of it, where those are alike enough in length and
+unlike enough in content to say something. Percentiles are exact for up to 65536 requests, beyond
+within 0.2 %. Memory does not grow with a trace; with --load, a long one is read twice.
 
 events_per_s in JSON is the speed of the simulation; everything else is the same for the same
 input and seed.
@@ -40,9 +44,9 @@ pub(crate) struct IdealArgs {
     /// Requests arrive as in this process, such as "poisson(500/s)".
     #[arg(long, value_name = "PROCESS")]
     arrivals: Option<Arrival>,
-    /// How many requests of that process.
+    /// How many requests of that process, in eight independent streams.
     #[arg(long, value_name = "N", default_value_t = 200_000, conflicts_with = "trace")]
-    requests: usize,
+    requests: u64,
     /// Service time of a request: a time such as 50us, or a law such as "exp(50us)".
     #[arg(long, value_name = "LAW")]
     service: Law,
@@ -71,13 +75,11 @@ pub(crate) fn run(args: &IdealArgs) -> Result<Answer, Failure> {
         return Err(Failure::bad_input("--load: expected a share above 0 and below 1")
             .hint("at 1 and above the queue grows without bound"));
     }
-    let (name, demands, utilisation) = match &args.trace {
-        Some(path) => measured(args, path)?,
+    let stream = match &args.trace {
+        Some(path) => measured::play(args, path)?,
         None => random(args)?,
     };
-    stable(utilisation, args)?;
-    let outcome = |order: &Order| outcome(*order, &demands, args);
-    let outcomes = args.discipline.iter().map(outcome).collect::<Result<Vec<_>, _>>()?;
+    let Stream { name, utilisation, outcomes } = stream;
     let service = args.service.to_string();
     let workers = args.workers.get();
     let view = ideal::View { name, service, workers, utilisation, seed: args.seed, outcomes };
@@ -88,23 +90,17 @@ pub(crate) fn run(args: &IdealArgs) -> Result<Answer, Failure> {
     Ok(Answer::Yes)
 }
 
-type Stream = (String, Vec<Demand>, f64);
+/// What was played.
+struct Stream {
+    name: String,
+    utilisation: f64,
+    outcomes: Vec<ideal::Outcome>,
+}
 
-fn measured(args: &IdealArgs, path: &Path) -> Result<Stream, Failure> {
-    let instants = scenario::arrivals_of(path)?;
-    let (sampler, mut random) = (args.service.sampler(), StdRng::seed_from_u64(args.seed));
-    let demand = |arrival: Nanos| Demand { arrival, service: sampler.draw(&mut random) };
-    let mut demands: Vec<Demand> = instants.into_iter().map(demand).collect();
-    let workers = args.workers.get();
-    if let Some(load) = args.load {
-        demands = scale::to_utilisation(&demands, workers, load).map_err(Failure::bad_input)?;
+impl IdealArgs {
+    fn station(&self, order: Order) -> Station {
+        Station { workers: self.workers, order }
     }
-    let utilisation = scale::utilisation(&demands, workers).ok_or_else(|| {
-        Failure::bad_input(format!("{}: all requests arrive at one instant", path.display()))
-            .hint("a utilisation needs requests at two instants at least")
-    })?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok((name, demands, utilisation))
 }
 
 fn random(args: &IdealArgs) -> Result<Stream, Failure> {
@@ -127,8 +123,14 @@ fn random(args: &IdealArgs) -> Result<Stream, Failure> {
     stable(utilisation, args)?;
     let name = arrival.to_string();
     let source = Source { arrival, service: args.service.clone() };
-    let demands = source.demands(args.seed).map_err(Failure::bad_input)?.take(args.requests).collect();
-    Ok((name, demands, utilisation))
+    let streams = Streams::of(args.requests);
+    let outcome = |order: &Order| {
+        let begun = Instant::now();
+        let summary = replicate(&source, args.station(*order), streams, args.seed);
+        outcome(*order, &summary.map_err(Failure::bad_input)?, begun.elapsed().as_secs_f64())
+    };
+    let outcomes = args.discipline.iter().map(outcome).collect::<Result<_, _>>()?;
+    Ok(Stream { name, utilisation, outcomes })
 }
 
 fn stable(utilisation: f64, args: &IdealArgs) -> Result<(), Failure> {
@@ -143,23 +145,13 @@ fn stable(utilisation: f64, args: &IdealArgs) -> Result<(), Failure> {
     Err(Failure::bad_input(message).hint("use more --workers, a shorter --service, or --load 0.8"))
 }
 
-fn outcome(order: Order, demands: &[Demand], args: &IdealArgs) -> Result<ideal::Outcome, Failure> {
-    // Lots are drawn apart from service times.
-    let seed = StdRng::seed_from_u64(args.seed).random();
-    let begun = Instant::now();
-    let station = Station { workers: args.workers, order };
-    let latencies = station.latencies(demands.iter().copied(), seed).map_err(Failure::bad_input)?;
-    let elapsed = begun.elapsed().as_secs_f64();
-    ideal::Outcome::new(order, demands, latencies, elapsed)
-        .ok_or_else(|| Failure::bad_input("there are no requests"))
+fn outcome(order: Order, summary: &Summary, elapsed: f64) -> Result<ideal::Outcome, Failure> {
+    let outcome = ideal::Outcome::new(order, summary, elapsed);
+    outcome.ok_or_else(|| Failure::bad_input("there are no requests"))
 }
 
 fn html(view: &ideal::View) -> String {
-    let line = |outcome: &ideal::Outcome| {
-        let points = outcome.latencies.ccdf(200);
-        let points = points.into_iter().map(|(at, share)| (at.as_secs(), share)).collect();
-        (outcome.order.to_string(), points)
-    };
+    let line = |outcome: &ideal::Outcome| (outcome.order.to_string(), page::ccdf(&outcome.latencies));
     let (headings, rows) = ideal::rows(view);
     let table = page::table(&headings, rows);
     page::page("Ideal latency", &ideal::lead(view), view.outcomes.iter().map(line), [table])

@@ -1,0 +1,157 @@
+//! The exact latency distribution of M/D/c, first come, first served: what the simulated figures of §2 are held against.
+//!
+//! Franx: with (k − 1)D ≤ t < kD,
+//! P(W ≤ t) = e^{−λ(kD − t)} Σ_{j < kc} Q_{kc−j−1} (λ(kD − t))ʲ/j!, where Qⱼ is the probability of at most c + j
+//! requests in the system. All terms are positive, unlike those of Erlang's formula for M/D/1, which cancel each other
+//! beyond a few dozen service times.
+
+use crate::tales::SERVICE;
+
+/// M/D/c with a service of [`SERVICE`].
+pub(crate) struct Exact {
+    workers: usize,
+    /// Arrivals per service time.
+    rate: f64,
+    /// Probability of at most so many in the system.
+    at_most: Vec<f64>,
+}
+
+/// Probabilities below this are left out.
+const NOTHING: f64 = 1e-16;
+
+impl Exact {
+    /// # Panics
+    /// Unless the utilisation is above 0 and below 1.
+    pub(crate) fn new(workers: usize, utilisation: f64) -> Self {
+        assert!(utilisation > 0.0 && utilisation < 1.0, "a queue that settles");
+        let rate = workers as f64 * utilisation;
+        let arrivals = poisson(rate);
+        // As long as the tail is, which falls by about e^{−2(1 − ρ)} per request.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let states = workers + arrivals.len() + (20.0 / (1.0 - utilisation)) as usize;
+        let mut now = vec![0.0; states];
+        now[0] = 1.0;
+        loop {
+            let next = after_one_service(&now, workers, &arrivals);
+            let change = now.iter().zip(&next).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            now = next;
+            if change < NOTHING {
+                break;
+            }
+        }
+        let sum = |below: &mut f64, p: &f64| {
+            *below += p;
+            Some(*below)
+        };
+        Self { workers, rate, at_most: now.iter().scan(0.0, sum).collect() }
+    }
+
+    /// Probability that a latency is at most this, seconds.
+    pub(crate) fn within(&self, latency: f64) -> f64 {
+        let wait = latency / SERVICE - 1.0;
+        if wait < 0.0 {
+            return 0.0;
+        }
+        // A whole number of services, in which rounding does not matter.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let k = wait.floor() as usize + 1;
+        let left = self.rate * (k as f64 - wait);
+        let (mut term, mut sum) = ((-left).exp(), 0.0);
+        for j in 0..k * self.workers {
+            let at_most = self.workers + k * self.workers - j - 1;
+            sum += term * self.at_most.get(at_most).copied().unwrap_or(1.0);
+            term *= left / (j + 1) as f64;
+        }
+        sum
+    }
+
+    /// The latency that a share of the requests does not exceed, seconds.
+    pub(crate) fn quantile(&self, share: f64) -> f64 {
+        let (mut low, mut high) = (0.0, SERVICE);
+        while self.within(high) < share {
+            high *= 2.0;
+        }
+        for _ in 0..60 {
+            let middle = 0.5 * (low + high);
+            if self.within(middle) < share {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        high
+    }
+}
+
+/// Numbers in the system one service time later: who is in service now has left, who came then is there.
+fn after_one_service(now: &[f64], workers: usize, arrivals: &[f64]) -> Vec<f64> {
+    let mut next = vec![0.0; now.len()];
+    for (inside, p) in now.iter().enumerate() {
+        for (more, q) in arrivals.iter().enumerate() {
+            let then = inside.saturating_sub(workers) + more;
+            next[then.min(now.len() - 1)] += p * q;
+        }
+    }
+    next
+}
+
+fn poisson(mean: f64) -> Vec<f64> {
+    let term = |p: &mut f64, n: usize| {
+        let now = *p;
+        *p *= mean / (n + 1) as f64;
+        (now > NOTHING || (n as f64) < mean).then_some(now)
+    };
+    (0..).scan((-mean).exp(), term).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// P(W ≤ t) = (1 − ρ) Σ_{k ≤ t} (−ρ(t − k))ᵏ/k! e^{ρ(t − k)}, in units of the service time (Erlang).
+    fn erlang(utilisation: f64, t: f64) -> f64 {
+        let (mut sum, mut k, mut factorial) = (0.0, 0.0, 1.0);
+        while k <= t {
+            let x = utilisation * (t - k);
+            sum += (-x).powf(k) / factorial * x.exp();
+            k += 1.0;
+            factorial *= k;
+        }
+        (1.0 - utilisation) * sum
+    }
+
+    #[test]
+    fn one_worker_is_as_erlang_says() {
+        for utilisation in [0.3, 0.5, 0.7, 0.95] {
+            let exact = Exact::new(1, utilisation);
+            for t in [0.0, 0.3, 0.999, 1.0, 2.5, 7.0] {
+                let (here, there) = (exact.within((1.0 + t) * SERVICE), erlang(utilisation, t));
+                assert!((here - there).abs() < 1e-9, "{utilisation} {t}: {here} {there}");
+            }
+        }
+    }
+
+    /// Pollaczek and Khinchine: the mean wait is ρ/(2(1 − ρ)) services.
+    #[test]
+    fn means_are_those_of_the_formula() {
+        for utilisation in [0.5, 0.95] {
+            let exact = Exact::new(1, utilisation);
+            let step = 0.001;
+            let beyond = |i: i32| 1.0 - exact.within((1.0 + (f64::from(i) + 0.5) * step) * SERVICE);
+            let mean: f64 = (0..300_000).map(beyond).sum::<f64>() * step;
+            let formula = utilisation / (2.0 * (1.0 - utilisation));
+            assert!((mean / formula - 1.0).abs() < 1e-3, "{mean} {formula}");
+        }
+    }
+
+    #[test]
+    fn many_workers_wait_less_and_quantiles_invert() {
+        let [one, four] = [1, 4].map(|workers| Exact::new(workers, 0.8));
+        assert!(one.quantile(0.99) > four.quantile(0.99));
+        for share in [0.5, 0.9, 0.999] {
+            assert!((four.within(four.quantile(share)) - share).abs() < 1e-6);
+        }
+        // More arrive in a service time than there are workers, by chance: somebody waits.
+        assert!(four.within(SERVICE) < 1.0 && four.within(SERVICE) > one.within(SERVICE));
+    }
+}

@@ -1,0 +1,53 @@
+//! Several independent streams of one random source.
+
+use super::{Play, Station, Summary};
+use crate::parallel::for_each;
+use crate::source::{ParameterError, Source};
+use arrivals::split_seed;
+
+/// How many streams, and how long they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Streams {
+    /// Independent of each other, at least 1.
+    pub count: u64,
+    /// Requests that are summarised, in all streams together; streams differ by one at most.
+    pub requests: u64,
+    /// Requests of each stream before those: it begins with an empty station.
+    pub warm_up: u64,
+}
+
+impl Streams {
+    /// Eight streams, fewer when there are fewer than a hundred requests for each; a tenth of each as warm-up.
+    pub fn of(requests: u64) -> Self {
+        let count = (requests / 100).clamp(1, 8);
+        Self { count, requests, warm_up: requests / count / 10 }
+    }
+}
+
+/// Plays the streams on all processors. The result does not depend on their number.
+///
+/// # Errors
+/// When a parameter of the arrivals is out of its range.
+pub fn replicate(
+    source: &Source,
+    station: Station,
+    streams: Streams,
+    seed: u64,
+) -> Result<Summary, ParameterError> {
+    let count = streams.count.max(1);
+    let run = |(): &mut (), index: usize| {
+        let index = index as u64;
+        let seed = split_seed(seed, index);
+        let requests = streams.requests / count + u64::from(index < streams.requests % count);
+        // Lots are drawn apart from arrivals and service times.
+        let mut play = Play::new(station, split_seed(seed, 2), streams.warm_up, Summary::whole());
+        let length = usize::try_from(requests + streams.warm_up).unwrap_or(usize::MAX);
+        for demand in source.demands(seed)?.take(length) {
+            play.arrive(demand).expect("sources are in order");
+        }
+        Ok(play.finish())
+    };
+    let summaries = for_each(usize::try_from(count).unwrap_or(usize::MAX), || (), run);
+    let summaries = summaries.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok(Summary::independent(summaries))
+}

@@ -1,0 +1,110 @@
+//! A station that is told of requests one by one, and says when each starts.
+
+use super::shared::{Line, Take};
+use super::{Order, OutOfOrder, Station};
+use crate::source::Demand;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use units::Nanos;
+
+/// A station in the middle of a stream.
+pub struct Running {
+    queue: Queue,
+    /// How many have arrived.
+    count: usize,
+    previous: Nanos,
+}
+
+enum Queue {
+    /// Lindley: a request starts when it arrives or when the one ahead departs, whichever is later.
+    One(Nanos),
+    /// Kiefer and Wolfowitz: a request starts when it arrives or when the first worker is free. Only workers that have
+    /// been used are in the heap: many may never be.
+    Fifo { free: BinaryHeap<Reverse<Nanos>>, workers: usize },
+    /// Lindley for each worker.
+    PerWorker { free: Vec<Nanos>, random: Box<StdRng> },
+    /// Others keep who waits.
+    Waiting(Line),
+}
+
+impl Running {
+    pub(super) fn new(station: Station, seed: u64) -> Self {
+        let workers = station.workers.get();
+        let random = || Box::new(StdRng::seed_from_u64(seed));
+        let queue = match station.order {
+            Order::Fifo if workers == 1 => Queue::One(Nanos::ZERO),
+            Order::Fifo => Queue::Fifo { free: BinaryHeap::new(), workers },
+            Order::RandomWorker => Queue::PerWorker { free: vec![Nanos::ZERO; workers], random: random() },
+            Order::Lifo => Queue::Waiting(Line::new(workers, Take::Last)),
+            Order::RandomRequest => Queue::Waiting(Line::new(workers, Take::Any(random()))),
+        };
+        Self { queue, count: 0, previous: Nanos::ZERO }
+    }
+
+    /// A request arrives. Tells of all starts that are certain by now, each with the tag that came with it: with one
+    /// queue, all up to this arrival.
+    ///
+    /// # Errors
+    /// When it arrives before the previous one.
+    #[inline]
+    pub fn arrive(
+        &mut self,
+        tag: usize,
+        demand: Demand,
+        mut started: impl FnMut(usize, Demand, Nanos),
+    ) -> Result<(), OutOfOrder> {
+        let (index, previous) = (self.count, self.previous);
+        if demand.arrival < previous {
+            return Err(OutOfOrder { index, arrival: demand.arrival, previous });
+        }
+        self.previous = demand.arrival;
+        self.count += 1;
+        let start = match &mut self.queue {
+            Queue::One(free) => wait_for(free, demand),
+            Queue::Fifo { free, workers } => first_free(free, *workers, demand),
+            Queue::PerWorker { free, random } => {
+                let worker = random.random_range(0..free.len());
+                wait_for(&mut free[worker], demand)
+            }
+            Queue::Waiting(line) => {
+                line.arrive(tag, demand, started);
+                return Ok(());
+            }
+        };
+        started(tag, demand, start);
+        Ok(())
+    }
+
+    /// Nobody else arrives: tells of the starts that are left.
+    pub fn finish(self, started: impl FnMut(usize, Demand, Nanos)) {
+        if let Queue::Waiting(line) = self.queue {
+            line.finish(started);
+        }
+    }
+}
+
+#[inline]
+fn wait_for(free: &mut Nanos, demand: Demand) -> Nanos {
+    let start = demand.arrival.max(*free);
+    *free = start + demand.service;
+    start
+}
+
+#[inline]
+fn first_free(free: &mut BinaryHeap<Reverse<Nanos>>, workers: usize, demand: Demand) -> Nanos {
+    let full = free.len() == workers;
+    match free.peek_mut() {
+        Some(mut first) if full || first.0 <= demand.arrival => {
+            let start = first.0.max(demand.arrival);
+            *first = Reverse(start + demand.service);
+            start
+        }
+        other => {
+            drop(other);
+            free.push(Reverse(demand.arrival + demand.service));
+            demand.arrival
+        }
+    }
+}
