@@ -118,9 +118,18 @@ pub(crate) fn time(seconds: f64) -> String {
 }
 
 /// A change as a percentage: −0.81 is −81 %.
-#[cfg(test)]
 pub(crate) fn change(fraction: f64) -> String {
     format!("{:+.1} %", 100.0 * fraction)
+}
+
+/// A share as a percentage.
+pub(crate) fn share(fraction: f64) -> String {
+    format!("{:.1} %", 100.0 * fraction)
+}
+
+/// A plain number.
+pub(crate) fn number(value: f64) -> String {
+    format!("{value:.3}")
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 mod claim;
 mod context;
 mod figure;
+mod tailclipper;
 mod variability;
 
 pub use claim::{Claim, Expected, Verdict};
@@ -40,5 +41,5 @@ impl Experiment {
 
 /// All experiments, by paper, in the order of the papers' figures.
 pub fn all() -> Vec<Experiment> {
-    [variability::EXPERIMENTS].concat()
+    [variability::EXPERIMENTS, tailclipper::EXPERIMENTS].concat()
 }

@@ -5,8 +5,8 @@ use crate::support::{SERVICE, entry, nanos, poisson, single};
 use discipline::serve::{Choice, Kind, LimitedParameters};
 use proptest::prelude::*;
 use tailwright_sim::engine::{
-    Arrivals, Draft, Engine, Entry, Failure, Interference, Measures, Network, Plan, SKIP, Station, Step,
-    Verdict, Window, replicate,
+    Arrivals, Draft, Engine, Entry, Failure, Goal, Interference, Measures, Network, Plan, Quantity, SKIP,
+    Station, Step, Verdict, Window, replicate,
 };
 use units::Nanos;
 
@@ -189,6 +189,25 @@ fn overload_is_said_to_be_one() {
     let plan = Plan { replications: 5, ..Plan::of(20_000, 1) };
     let report = replicate(&network, |seed| vec![entry(seed, 0.8, memoryless)], &plan).unwrap();
     assert!(matches!(report.verdict, Verdict::Unbounded { .. }), "{:?}", report.verdict);
+}
+
+#[test]
+fn a_transient_overload_is_measured() {
+    let load = |seed| vec![entry(seed, 2.0, memoryless)];
+    let plan = Plan { replications: 5, ..Plan::of(20_000, 1) };
+    let window = Window { warm_up: 0, ..plan.window };
+    let network = single(1, Kind::Fifo);
+    let steady = replicate(&network, load, &Plan { window, ..plan.clone() }).unwrap();
+    let transient = replicate(&network, load, &Plan { window, transient: true, ..plan }).unwrap();
+    assert!(matches!(steady.verdict, Verdict::Unbounded { .. }));
+    assert_eq!((transient.verdict, &transient.runs), (Verdict::Transient, &steady.runs));
+    // Half of the arrivals are served while they come: the last waits as long as that takes, the mean one half of it.
+    let mean = transient.mean().unwrap().value;
+    assert!((mean / (20_000.0 * SERVICE / 4.0) - 1.0).abs() < 0.05, "{mean}");
+    // A precision is still what was asked for or not.
+    let goal = Some(Goal { of: Quantity::Mean, relative: 1e-6 });
+    let plan = Plan { goal, replications_max: 5, transient: true, ..Plan::of(2000, 1) };
+    assert!(matches!(replicate(&network, load, &plan).unwrap().verdict, Verdict::Imprecise { .. }));
 }
 
 #[test]
