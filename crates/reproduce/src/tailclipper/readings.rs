@@ -2,7 +2,7 @@
 
 use super::SETTING;
 use super::grid::{Grid, mean, p99};
-use crate::claim::{Claim, Expected, change};
+use crate::claim::{Claim, Expected, number};
 use crate::context::{Context, Failure};
 use crate::figure::{Axis, Figure, Line, Plot, Quantity};
 
@@ -39,13 +39,14 @@ fn numbered(readings: &[&str]) -> String {
     readings.iter().enumerate().map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// How far each reading is from the usual one.
+/// Whether it matters how it is read.
 fn claims(grid: &Grid, law: &str) -> Vec<Claim> {
     let ours = |reading: &&str| reading.contains(", ") && *reading != USUAL;
     let claim = |reading: &str| {
-        let found = grid.change(&[("law", law)], "reading", [reading, USUAL], p99)?;
-        let said = format!("(ours) {law}: P99 with '{reading}' is at most that with '{USUAL}'");
-        Some(Claim::new(&said, Expected::AtMost(0.0), found, change))
+        let mut found = grid.change(&[("law", law)], "reading", [reading, USUAL], p99)?;
+        found.value += 1.0;
+        let said = format!("(ours) {law}: P99 with '{reading}' ÷ with '{USUAL}' is 1, to 5 %");
+        Some(Claim::new(&said, Expected::About { value: 1.0, within: 0.05 }, found, number))
     };
     grid.values("reading").into_iter().filter(ours).filter_map(claim).collect()
 }

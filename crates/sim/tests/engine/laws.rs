@@ -167,6 +167,22 @@ fn the_shortest_are_measured_apart() {
     assert_eq!(measures.shortest.count(), 1000);
 }
 
+proptest! {
+    /// Of few different totals, whatever bucket of the histogram they fall into.
+    #[test]
+    fn equal_totals_are_all_among_the_shortest(short in 600u64..1_000_000_000) {
+        let mut count = 0u64;
+        let draw = move |draft: &mut Draft<'_>| {
+            count += 1;
+            draft.demands[0] = Nanos(if count.is_multiple_of(50) { short } else { 2 * short });
+        };
+        let load = vec![Entry::open(poisson(4, 5.0 * short as f64), draw)];
+        let window = Window { short_share: 0.01, ..Window::of(500) };
+        let measures = Engine::new(&single(1, Kind::Fifo), load, 0).unwrap().run(window).unwrap();
+        prop_assert_eq!(measures.shortest.count(), 10);
+    }
+}
+
 #[test]
 fn overload_is_said_to_be_one() {
     let overload = |rate| {
