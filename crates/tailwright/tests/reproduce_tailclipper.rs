@@ -25,7 +25,10 @@ fn reordering_grows_with_variability_and_rate() {
     for line in found["plots"][0]["lines"].as_array().expect("lines") {
         let points = line["points"].as_array().expect("points");
         assert_eq!(points.len(), 6, "{line}");
-        assert!(points.iter().all(|point| (0.0..=1.0).contains(&point[1].as_f64().expect("share"))), "{line}");
+        assert!(
+            points.iter().all(|point| (0.0..=1.0).contains(&point[1].as_f64().expect("share"))),
+            "{line}"
+        );
     }
     for claim in [claims(&found, "more are reordered"), claims(&found, "grows with the rate")].concat() {
         assert_eq!(claim["verdict"], "agree", "{claim}");
@@ -44,7 +47,10 @@ fn beyond_what_can_be_served_points_are_drawn_and_the_cap_is_there() {
         let points = line["points"].as_array().expect("points");
         assert_eq!(points.len(), 4, "{line}");
         // 600/s come; costs and other work leave less than that.
-        assert!(points.iter().all(|point| (300.0..600.0).contains(&point[1].as_f64().expect("rate"))), "{line}");
+        assert!(
+            points.iter().all(|point| (300.0..600.0).contains(&point[1].as_f64().expect("rate"))),
+            "{line}"
+        );
     }
     assert_eq!(claims(&found, "(ours) exponential")[0]["verdict"], "agree");
 }
