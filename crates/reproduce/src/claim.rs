@@ -142,7 +142,7 @@ mod tests {
             Claim::new("", expected, Estimate { value, half_width }, change).verdict == Verdict::Agree
         };
         let about = Expected::About { value: 2.0, within: 0.1 };
-        assert!(verdict(about, 2.2, 0.0) && verdict(about, 2.3, 0.1) && !verdict(about, 2.35, 0.1));
+        assert!(verdict(about, 2.19, 0.0) && verdict(about, 2.29, 0.1) && !verdict(about, 2.35, 0.1));
         assert!(verdict(Expected::AtLeast(1.0), 0.9, 0.2) && !verdict(Expected::AtLeast(1.0), 0.9, 0.05));
         assert!(verdict(Expected::AtMost(1.0), 1.1, 0.2) && !verdict(Expected::AtMost(1.0), 1.1, 0.05));
         assert!(verdict(Expected::Negative, -0.2, 0.1) && !verdict(Expected::Negative, -0.2, 0.3));
