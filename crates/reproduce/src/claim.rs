@@ -132,6 +132,16 @@ pub(crate) fn change(fraction: f64) -> String {
     format!("{:+.1} %", 100.0 * fraction)
 }
 
+/// A share as a percentage.
+pub(crate) fn share(fraction: f64) -> String {
+    format!("{:.1} %", 100.0 * fraction)
+}
+
+/// A plain number.
+pub(crate) fn number(value: f64) -> String {
+    format!("{value:.3}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

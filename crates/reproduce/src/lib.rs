@@ -12,6 +12,7 @@ mod calibration;
 mod claim;
 mod context;
 mod figure;
+mod tailclipper;
 mod tales;
 mod thesis;
 mod variability;
@@ -44,5 +45,12 @@ impl Experiment {
 
 /// All experiments, by paper, in the order of the papers' figures.
 pub fn all() -> Vec<Experiment> {
-    [tales::EXPERIMENTS, variability::EXPERIMENTS, thesis::EXPERIMENTS, calibration::EXPERIMENTS].concat()
+    [
+        tales::EXPERIMENTS,
+        variability::EXPERIMENTS,
+        tailclipper::EXPERIMENTS,
+        thesis::EXPERIMENTS,
+        calibration::EXPERIMENTS,
+    ]
+    .concat()
 }

@@ -234,8 +234,10 @@ fn step(spec: &StepSpec, scenario: &Scenario) -> Result<Step> {
 pub(crate) fn plan(scenario: &Scenario) -> Result<Plan> {
     let run = &scenario.run;
     let mut plan = Plan::of(run.requests.unwrap_or(100_000), 0);
-    let warm_up = run.warm_up.unwrap_or(plan.window.warm_up);
+    let warm_up = if run.transient { 0 } else { plan.window.warm_up };
+    let warm_up = run.warm_up.unwrap_or(warm_up);
     plan.window = Window { warm_up, by_station: true, span: span(run)?, ..plan.window };
+    plan.transient = run.transient;
     plan.replications = run.replications.unwrap_or(8);
     plan.replications_max = run.replications_max.unwrap_or(64).max(plan.replications);
     plan.confidence = run.confidence.unwrap_or(0.95);

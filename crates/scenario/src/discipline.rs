@@ -1,13 +1,13 @@
 //! Disciplines as text: `fifo`, `round-robin(slice=50us)`, `orf(c=8, slice=50us)`.
 
-use ::discipline::serve::{Choice, FairParameters, Kind, LimitedParameters};
+use ::discipline::serve::{Choice, Count, Entrance, FairParameters, Kind, LimitedParameters};
 use std::str::FromStr;
 use units::Nanos;
 
 const EXPECTED: &str = "expected a discipline: fifo, lifo, random-request, random-worker, shortest-queue, \
     two-choices, oldest-first, oldest-first-preemptive, priority(levels=2), priority-preemptive(levels=2), \
     edf(10ms, 100ms), edf-preemptive(10ms, 100ms), proportional(4, 1), sharing, sharing(c=8), \
-    round-robin(slice=50us), limited(c=8, slice=50us), orf(c=8, slice=50us) or \
+    round-robin(slice=50us), limited(c=8, slice=50us), orf(c=8, slice=50us, count=pool, entrance=back) or \
     fair(latency=6ms, granularity=750us, wakeup=1ms, credit=0us)";
 
 /// A discipline with its parameters; an error says what was expected.
@@ -30,7 +30,7 @@ pub(crate) fn kind(text: &str) -> Result<Kind, String> {
         "sharing" => Kind::Sharing { limit: call.optional("c")? },
         "round-robin" => Kind::Limited(LimitedParameters::round_robin(call.time("slice")?)),
         "limited" => Kind::Limited(LimitedParameters::without_age(call.key("c")?, call.time("slice")?)),
-        "orf" => Kind::Limited(LimitedParameters::oldest_first(call.key("c")?, call.time("slice")?)),
+        "orf" => Kind::Limited(oldest_first(&mut call)?),
         "fair" => Kind::Fair(FairParameters {
             latency: call.time("latency")?,
             min_granularity: call.time("granularity")?,
@@ -42,6 +42,19 @@ pub(crate) fn kind(text: &str) -> Result<Kind, String> {
     call.end()?;
     kind.check().map_err(|fault| format!("'{text}': {fault}"))?;
     Ok(kind)
+}
+
+/// TailClipper's, and how what it leaves open is read: what c counts, and where an old arrival goes.
+fn oldest_first(call: &mut Call) -> Result<LimitedParameters, String> {
+    let usual = LimitedParameters::oldest_first(call.key("c")?, call.time("slice")?);
+    let count = call.word("count", &[("pool", Count::Pool), ("queue", Count::Queue)])?;
+    let entrances = [("back", Entrance::Back), ("front", Entrance::Front), ("preempt", Entrance::Preempt)];
+    let entrance = call.word("entrance", &entrances)?;
+    Ok(LimitedParameters {
+        count: count.unwrap_or(usual.count),
+        entrance: entrance.unwrap_or(usual.entrance),
+        ..usual
+    })
 }
 
 /// A name with arguments that have not been taken yet.
@@ -68,6 +81,18 @@ impl<'a> Call<'a> {
         };
         let (_, value) = self.left.remove(at).split_once('=').unwrap_or_default();
         self.parse(value).map(Some)
+    }
+
+    /// One of some words, with what it means.
+    fn word<T: Copy>(&mut self, key: &str, words: &[(&str, T)]) -> Result<Option<T>, String> {
+        let Some(found) = self.optional::<String>(key)? else { return Ok(None) };
+        match words.iter().find(|(word, _)| *word == found) {
+            Some((_, meaning)) => Ok(Some(*meaning)),
+            None => {
+                let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+                Err(format!("'{}': expected {key}={}, found '{found}'", self.text, words.join(" or ")))
+            }
+        }
     }
 
     fn key<T: FromStr>(&mut self, key: &str) -> Result<T, String> {
@@ -115,6 +140,9 @@ mod tests {
         assert_eq!(kind("fifo"), Ok(Kind::Fifo));
         let orf = LimitedParameters::oldest_first(8, 50_000);
         assert_eq!(kind(" orf(slice=50us, c = 8) "), Ok(Kind::Limited(orf)));
+        let letter = LimitedParameters { count: Count::Queue, entrance: Entrance::Front, ..orf };
+        assert_eq!(kind("orf(c=8, slice=50us, count=queue, entrance=front)"), Ok(Kind::Limited(letter)));
+        assert_eq!(kind("orf(c=8, slice=50us, count=pool, entrance=back)"), Ok(Kind::Limited(orf)));
         assert_eq!(kind("edf(1ms, 2ms)"), Ok(Kind::Deadline { allowed: vec![1_000_000, 2_000_000] }));
         assert_eq!(kind("sharing"), Ok(Kind::Sharing { limit: None }));
     }
@@ -127,6 +155,8 @@ mod tests {
             ("orf(c=0, slice=1us)", "at least 1"),
             ("orf(c=8, slice=-1us)", "'-1us'"),
             ("fifo(c=8)", "'c=8'"),
+            ("orf(c=8, slice=1us, count=heap)", "expected count=pool or queue"),
+            ("limited(c=8, slice=1us, entrance=front)", "'entrance=front'"),
             ("round-robin(slice=1us", "expected ')'"),
         ] {
             let fault = kind(text).unwrap_err();

@@ -55,6 +55,8 @@ pub(crate) struct RunSpec {
     pub(crate) replications_max: Option<usize>,
     pub(crate) confidence: Option<f64>,
     pub(crate) load: Option<f64>,
+    #[serde(default)]
+    pub(crate) transient: bool,
     pub(crate) precision: Option<PrecisionSpec>,
 }
 

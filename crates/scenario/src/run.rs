@@ -48,13 +48,16 @@ impl Run {
         &choice.unwrap_or_else(|| panic!("nothing varies '{axis}'")).value
     }
 
-    /// A station that gets more work than it can do, with its utilisation, whatever was measured.
+    /// A station that gets more work than it can do, with its utilisation, whatever was measured; none when the plan is
+    /// transient, where that is no fault.
     pub fn overloaded(&self) -> Option<(&str, f64)> {
         let (station, load) = self.case.busiest();
-        (load >= 1.0).then(|| (self.case.network.stations[station].name.as_str(), load))
+        (load >= 1.0 && !self.case.plan.transient)
+            .then(|| (self.case.network.stations[station].name.as_str(), load))
     }
 
-    /// Whether the number of requests inside stays within bounds: otherwise the figures mean nothing.
+    /// Whether the number of requests inside stays within bounds, or the plan is transient: otherwise the figures mean
+    /// nothing.
     pub fn is_stable(&self) -> bool {
         self.overloaded().is_none() && !matches!(self.report.verdict, Verdict::Unbounded { .. })
     }

@@ -65,6 +65,23 @@ fn a_seed_repeats_and_another_differs() {
 }
 
 #[test]
+fn an_overload_that_lasts_a_while_has_figures() {
+    let folder = Folder::new();
+    let overload = "arrivals = \"poisson(2000/s)\"\nservice = { queue = \"1ms\" }";
+    folder.write("steady.toml", &queue(SHORT, 1, overload));
+    let steady = folder.run(&["simulate", "steady.toml", "--json"]).expect_code(1).json();
+    assert!(steady["verdict"] == "unstable" && steady["mean_s"].is_null(), "{steady}");
+    folder.write("transient.toml", &queue(&format!("{SHORT}\ntransient = true"), 1, overload));
+    let found = folder.run(&["simulate", "transient.toml", "--json"]).expect_code(0).json();
+    assert_eq!(found["verdict"], "transient");
+    // 4000 requests in two seconds, a thousand of them served by then: the last waits for two more.
+    let mean = found["mean_s"].as_f64().expect("mean");
+    assert!((mean - 1.0).abs() < 0.1, "{mean}");
+    assert!((found["throughput_per_s"].as_f64().expect("throughput") - 1000.0).abs() < 10.0, "{found}");
+    folder.run(&["simulate", "transient.toml"]).expect_code(0);
+}
+
+#[test]
 fn examples_run() {
     let folder = Folder::new();
     let p99 = |name: &str| {

@@ -43,13 +43,23 @@ pub struct Plan {
     pub replications_max: usize,
     /// The wanted precision, if any.
     pub goal: Option<Goal>,
+    /// The figures are those of exactly these requests, such as an overload of some length: growth is no fault.
+    pub transient: bool,
 }
 
 impl Plan {
     /// 16 replications of `measured` requests each, 95 % confidence, no goal.
     pub fn of(measured: u64, seed: u64) -> Self {
         let window = Window::of(measured);
-        Self { seed, window, confidence: 0.95, replications: 16, replications_max: 256, goal: None }
+        Self {
+            seed,
+            window,
+            confidence: 0.95,
+            replications: 16,
+            replications_max: 256,
+            goal: None,
+            transient: false,
+        }
     }
 }
 
@@ -58,6 +68,8 @@ impl Plan {
 pub enum Verdict {
     /// No precision was asked for, or it is reached.
     Done,
+    /// The same for a plan that is transient: what it would be with more requests is not said.
+    Transient,
     /// The wanted precision is not reached.
     Imprecise {
         /// The precision that is.
@@ -76,6 +88,7 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Done => f.write_str("done"),
+            Self::Transient => f.write_str("transient: the figures are those of exactly these requests"),
             Self::Imprecise { relative, needed } => {
                 write!(f, "the precision is ±{:.1} %, less than asked for", 100.0 * relative)?;
                 needed.map_or(Ok(()), |needed| write!(f, "; about {needed} replications would do"))
@@ -182,14 +195,17 @@ pub fn replicate(
 }
 
 fn judge(report: &Report, plan: &Plan) -> Verdict {
-    if let Some(per_arrival) = growth(&report.runs) {
+    let done = if plan.transient { Verdict::Transient } else { Verdict::Done };
+    if !plan.transient
+        && let Some(per_arrival) = growth(&report.runs)
+    {
         return Verdict::Unbounded { per_arrival: Some(per_arrival) };
     }
-    let Some(goal) = plan.goal else { return Verdict::Done };
-    let Some(estimate) = report.estimate(|run| quantity(run, goal.of)) else { return Verdict::Done };
+    let Some(goal) = plan.goal else { return done };
+    let Some(estimate) = report.estimate(|run| quantity(run, goal.of)) else { return done };
     let relative = estimate.relative();
     if relative <= goal.relative || estimate.value == 0.0 {
-        return Verdict::Done;
+        return done;
     }
     let times = (relative / goal.relative).powi(2);
     // Rounded up; a ratio beyond what can be run is not a number of replications.

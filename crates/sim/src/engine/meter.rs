@@ -187,7 +187,8 @@ impl Meter {
         self.quarter = Quarter { began: now, ..Quarter::default() };
         let share = Percentile::new(self.window.short_share * 100.0);
         let least = share.and_then(|share| self.totals.percentile(share));
-        self.short_below = least.map_or(0, |least| least.0);
+        // The middle of a bucket: raised to its upper end, so that equal totals are all below or all above.
+        self.short_below = least.map_or(0, |least| least.0.saturating_add(least.0 / 512));
     }
 
     /// Closes the quarters that are over, and the window with the last.

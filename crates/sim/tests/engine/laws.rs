@@ -7,8 +7,8 @@ use discipline::enforce::{Bounds, FlowRules, Over, Rules};
 use discipline::serve::{Choice, FeedbackClass, FeedbackParameters, Kind, LimitedParameters};
 use proptest::prelude::*;
 use tailwright_sim::engine::{
-    Arrivals, Draft, Engine, Entry, Failure, Interference, Measures, Network, Plan, SKIP, Station, Step,
-    Verdict, Window, replicate,
+    Arrivals, Draft, Engine, Entry, Failure, Goal, Interference, Measures, Network, Plan, Quantity, SKIP,
+    Station, Step, Verdict, Window, replicate,
 };
 use units::Nanos;
 
@@ -183,6 +183,22 @@ fn the_shortest_are_measured_apart() {
     assert_eq!(measures.shortest.count(), 1000);
 }
 
+proptest! {
+    /// Of few different totals, whatever bucket of the histogram they fall into.
+    #[test]
+    fn equal_totals_are_all_among_the_shortest(short in 600u64..1_000_000_000) {
+        let mut count = 0u64;
+        let draw = move |draft: &mut Draft<'_>| {
+            count += 1;
+            draft.demands[0] = Nanos(if count.is_multiple_of(50) { short } else { 2 * short });
+        };
+        let load = vec![Entry::open(poisson(4, 5.0 * short as f64), draw)];
+        let window = Window { short_share: 0.01, ..Window::of(500) };
+        let measures = Engine::new(&single(1, Kind::Fifo), load, 0).unwrap().run(window).unwrap();
+        prop_assert_eq!(measures.shortest.count(), 10);
+    }
+}
+
 #[test]
 fn overload_is_said_to_be_one() {
     let overload = |rate| {
@@ -205,6 +221,25 @@ fn overload_is_said_to_be_one() {
     let plan = Plan { replications: 5, ..Plan::of(20_000, 1) };
     let report = replicate(&network, |seed| vec![entry(seed, 0.8, memoryless)], &plan).unwrap();
     assert!(matches!(report.verdict, Verdict::Unbounded { .. }), "{:?}", report.verdict);
+}
+
+#[test]
+fn a_transient_overload_is_measured() {
+    let load = |seed| vec![entry(seed, 2.0, memoryless)];
+    let plan = Plan { replications: 5, ..Plan::of(20_000, 1) };
+    let window = Window { warm_up: 0, ..plan.window };
+    let network = single(1, Kind::Fifo);
+    let steady = replicate(&network, load, &Plan { window, ..plan.clone() }).unwrap();
+    let transient = replicate(&network, load, &Plan { window, transient: true, ..plan }).unwrap();
+    assert!(matches!(steady.verdict, Verdict::Unbounded { .. }));
+    assert_eq!((transient.verdict, &transient.runs), (Verdict::Transient, &steady.runs));
+    // Half of the arrivals are served while they come: the last waits as long as that takes, the mean one half of it.
+    let mean = transient.mean().unwrap().value;
+    assert!((mean / (20_000.0 * SERVICE / 4.0) - 1.0).abs() < 0.05, "{mean}");
+    // A precision is still what was asked for or not.
+    let goal = Some(Goal { of: Quantity::Mean, relative: 1e-6 });
+    let plan = Plan { goal, replications_max: 5, transient: true, ..Plan::of(2000, 1) };
+    assert!(matches!(replicate(&network, load, &plan).unwrap().verdict, Verdict::Imprecise { .. }));
 }
 
 #[test]

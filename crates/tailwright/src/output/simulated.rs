@@ -119,6 +119,7 @@ impl View<'_> {
             Verdict::Unbounded { .. } => "unstable",
             Verdict::Imprecise { .. } => "imprecise",
             Verdict::Done => "done",
+            Verdict::Transient => "transient",
         }
     }
 

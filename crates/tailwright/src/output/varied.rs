@@ -127,7 +127,11 @@ fn row(view: &View, played: &Played) -> Vec<String> {
     cells.push(plain(figures.slowdown_p99.map(|e| e.value), ""));
     cells.push(plain(figures.reordering_pct.map(|e| e.value), " %"));
     cells.push(plain(figures.throughput_per_s.map(|e| e.value), ""));
-    cells.push(if one.verdict() == "done" { String::new() } else { one.message() });
+    cells.push(match one.verdict() {
+        "done" => String::new(),
+        "transient" => "transient".to_owned(),
+        _ => one.message(),
+    });
     cells
 }
 
