@@ -33,7 +33,7 @@ pub use message::{Answer, Class, Extent, Position, Reply, Request, Step};
 ///
 /// After [`Step::NeedMore`] call again with the same bytes and more behind them; after a message or its
 /// continuation, call with what follows its [`Extent`]. After an error the connection is to be closed.
-pub trait Wire {
+pub trait Wire: Send {
     /// What stands next in the stream from client to server.
     ///
     /// # Errors
@@ -51,6 +51,6 @@ pub trait Wire {
     fn name(&self) -> Option<&[u8]>;
 
     /// Requests that wait for a reply. Beyond [`Limits::outstanding`] a further request is an error, so a proxy
-    /// stops reading earlier.
+    /// stops reading earlier; but not because of [`Answer::Sometimes`] alone, since nothing may ever answer those.
     fn outstanding(&self) -> usize;
 }

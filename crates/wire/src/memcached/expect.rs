@@ -114,6 +114,12 @@ impl Expect {
         }
     }
 
+    /// Whether some servers send `head` to this quiet request and others are silent: then it may belong to a later one.
+    pub(super) fn is_doubtful(&self, head: &Head) -> bool {
+        let unmarked = Kind::Meta(Code::Nf, None);
+        matches!(self, Self::Meta { quiet: true, .. }) && head.kind == unmarked
+    }
+
     pub(super) fn may_be_silent(&self) -> bool {
         matches!(self, Self::Meta { quiet: true, .. } | Self::Binary { quiet: true, .. })
     }
@@ -142,7 +148,8 @@ impl Meta {
             (Self::Set, Code::Nf) => true,
             (Self::Get, Code::En) => !quiet,
             (Self::Set | Self::Delete | Self::Arithmetic, Code::Hd) => !quiet,
-            (Self::Delete | Self::Arithmetic, Code::Nf) | (Self::Arithmetic, Code::Va) => !quiet,
+            (Self::Arithmetic, Code::Va) => !quiet,
+            (Self::Delete | Self::Arithmetic, Code::Nf) => true,
             _ => false,
         }
     }

@@ -6,6 +6,8 @@
 //! belongs to the first outstanding request that it can belong to, and only quiet ones may be passed over on the
 //! way. Opaque values settle it; without them a reply between several quiet requests of one kind is given to the
 //! first, which no client could tell either. All of them are done when a later request is answered, as by `mn`.
+//! Versions differ in whether quiet `md` and `ma` are silent about a miss: a miss without an opaque value is counted
+//! as doubtful, and makes up for one later request that seems to have had no answer.
 //!
 //! Errors that memcached reports in spite of `noreply` have no mark. One that comes while nothing is outstanding is
 //! passed on as not asked for; otherwise it is taken for the next answer, and if that was wrong, the surplus reply
@@ -46,6 +48,8 @@ pub struct Connection {
     /// Requests seen.
     count: u64,
     asked: VecDeque<(u64, Expect)>,
+    /// Replies that were given to quiet requests and may have been those of later ones.
+    doubtful: u32,
     /// Bytes at the start of each buffer in which no end of line was found.
     searched: Searched,
     searched_reply: Searched,
@@ -55,7 +59,15 @@ impl Connection {
     /// A connection on which nothing has been said; [`Limits::MEMCACHED`] are sensible limits.
     pub fn new(limits: Limits) -> Self {
         let searched = Searched::default();
-        Self { limits, binary: None, count: 0, asked: VecDeque::new(), searched, searched_reply: searched }
+        Self {
+            limits,
+            binary: None,
+            count: 0,
+            asked: VecDeque::new(),
+            doubtful: 0,
+            searched,
+            searched_reply: searched,
+        }
     }
 
     fn command(&mut self, buffer: &[u8]) -> Result<Step<Request>, Stop> {
@@ -108,13 +120,18 @@ impl Connection {
             };
             if let Some(last) = expect.answered_by(head) {
                 let id = *id;
+                self.doubtful = self.doubtful.saturating_add(expect.is_doubtful(head).into());
                 if last {
                     self.asked.pop_front();
+                }
+                if self.asked.is_empty() {
+                    self.doubtful = 0;
                 }
                 return Ok((id, last));
             }
             if !expect.may_be_silent() {
-                return Err(Malformed::Line { field: "memcached reply", expected: expect.words() });
+                let bad = Malformed::Line { field: "memcached reply", expected: expect.words() };
+                self.doubtful = self.doubtful.checked_sub(1).ok_or(bad)?;
             }
             self.asked.pop_front();
         }

@@ -47,7 +47,10 @@ pub(super) fn request(line: &[u8], limits: &Limits) -> Result<Parsed, Malformed>
         }),
         b"quit" => Parsed { answer: Answer::Never, ..control(Expect::Line) },
         b"watch" => {
-            return Err(Malformed::Refused { what: "memcached's watch", remedy: "connect without the proxy" });
+            return Err(Malformed::Refused {
+                what: "memcached's watch",
+                remedy: "connect without the proxy",
+            });
         }
         _ => control(Expect::Line),
     })
