@@ -84,12 +84,6 @@ pub(super) enum Kind {
     },
 }
 
-impl Head {
-    pub(super) fn is_plain_error(&self) -> bool {
-        self.kind == Kind::Error
-    }
-}
-
 impl Expect {
     /// Whether `head` answers this: then whether the answer is complete.
     pub(super) fn answered_by(&self, head: &Head) -> Option<bool> {
@@ -98,7 +92,7 @@ impl Expect {
                 (opcode == of && opaque == given).then_some(!more)
             }
             (Self::Binary { .. }, _) | (_, Kind::Binary { .. }) => None,
-            (_, Kind::Error) => Some(true),
+            (_, Kind::Error) => self.may_fail().then_some(true),
             (Self::Values, Kind::Value) => Some(false),
             (Self::Values | Self::Lines(Item::Stat | Item::Key), Kind::End) => Some(true),
             (Self::Lines(Item::Mg), Kind::Meta(Code::En, _)) => Some(true),
@@ -114,10 +108,16 @@ impl Expect {
         }
     }
 
-    /// Whether some servers send `head` to this quiet request and others are silent: then it may belong to a later one.
+    /// A no-op does not.
+    pub(super) fn may_fail(&self) -> bool {
+        !matches!(self, Self::Meta { command: Meta::Noop, .. })
+    }
+
+    /// Whether `head`, given to this quiet request, may belong to a later one: errors have no mark, and some servers
+    /// report a miss where others are silent.
     pub(super) fn is_doubtful(&self, head: &Head) -> bool {
-        let unmarked = Kind::Meta(Code::Nf, None);
-        matches!(self, Self::Meta { quiet: true, .. }) && head.kind == unmarked
+        matches!(self, Self::Meta { quiet: true, .. })
+            && matches!(head.kind, Kind::Error | Kind::Meta(Code::Nf, None))
     }
 
     pub(super) fn may_be_silent(&self) -> bool {

@@ -6,12 +6,12 @@
 //! belongs to the first outstanding request that it can belong to, and only quiet ones may be passed over on the
 //! way. Opaque values settle it; without them a reply between several quiet requests of one kind is given to the
 //! first, which no client could tell either. All of them are done when a later request is answered, as by `mn`.
-//! Versions differ in whether quiet `md` and `ma` are silent about a miss: a miss without an opaque value is counted
-//! as doubtful, and makes up for one later request that seems to have had no answer.
 //!
-//! Errors that memcached reports in spite of `noreply` have no mark. One that comes while nothing is outstanding is
-//! passed on as not asked for; otherwise it is taken for the next answer, and if that was wrong, the surplus reply
-//! is an error later.
+//! Two things stay doubtful. Versions differ in whether quiet `md` and `ma` are silent about a miss, and an error line
+//! says not whose it is: either may belong to a later request than the one it is given to. Each such reply makes up
+//! for one later request that seems to have had no answer. An error may also be that of a request with `noreply`: it
+//! is passed on as not asked for if nothing that can fail is outstanding, and otherwise taken for the next answer, so that the
+//! surplus reply is an error later.
 //!
 //! Refused: `watch`, after which the server speaks unasked without end. A storage command whose key or length
 //! memcached would not accept is an error here, since servers differ in what they take to be the next command.
@@ -24,7 +24,7 @@ mod text;
 
 use crate::read::{Stop, at_most, settle};
 use crate::{Answer, Class, Extent, Limits, Malformed, Reply, Request, Step, Wire};
-use expect::Expect;
+use expect::{Expect, Head, Kind};
 use std::collections::VecDeque;
 use units::Bytes;
 
@@ -98,21 +98,20 @@ impl Connection {
             replies::read(self.searched_reply.line(buffer, self.limits.head)?, &self.limits)?
         };
         self.searched_reply = Searched::default();
-        let unasked = Malformed::Unasked { field: "memcached reply after request", id: self.count };
-        let (id, asked, last) = match self.asked.is_empty() {
-            true if head.is_plain_error() => (self.count.saturating_sub(1), false, true),
-            true => return Err(unasked.into()),
-            false => {
-                let (id, last) = self.take(&head)?;
-                (id, true, last)
-            }
+        let to_silent =
+            head.kind == Kind::Error && self.asked.front().is_none_or(|(_, expect)| !expect.may_fail());
+        let (id, asked, last) = if to_silent {
+            (self.count.saturating_sub(1), false, true)
+        } else {
+            let (id, last) = self.take(&head)?;
+            (id, true, last)
         };
         let extent = Extent { head: head.head, len: Bytes(head.len), last };
         Ok(Step::Message { message: Reply { id, error: head.error, asked }, extent })
     }
 
     /// The request that `head` answers, and whether it is done with it. Quiet ones before it leave the queue.
-    fn take(&mut self, head: &expect::Head) -> Result<(u64, bool), Malformed> {
+    fn take(&mut self, head: &Head) -> Result<(u64, bool), Malformed> {
         let count = self.count;
         loop {
             let Some((id, expect)) = self.asked.front() else {
