@@ -27,7 +27,10 @@ fn defect(mut watch: Watch, talk: &[(Side, &[u8])]) -> String {
     watch.feed(*side, last).expect_err("malformed").to_string()
 }
 
-fn table(new: impl Fn() -> Watch, rows: &[(&[(Side, &[u8])], &str)]) {
+/// What is said, and what is wrong with the last of it.
+type Row<'a> = (&'a [(Side, &'a [u8])], &'a str);
+
+fn table(new: impl Fn() -> Watch, rows: &[Row<'_>]) {
     for (talk, expected) in rows {
         assert_eq!(defect(new(), talk), *expected);
     }

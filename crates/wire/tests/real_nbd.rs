@@ -2,15 +2,15 @@
 //! arrives, and the export is known by name.
 
 mod common;
+#[path = "common/relay.rs"]
+mod relay;
 
-use common::{Side, Watch};
-use std::io::{ErrorKind, Read, Write};
-use std::net::Shutdown;
+use common::Watch;
+use relay::Relay;
+use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use tailwright_wire::nbd::client::{self, Ask, Handshake, Progress};
 use tailwright_wire::nbd::{Connection, Framing};
 use tailwright_wire::{Answer, Class, Extent, Limits, Reply, Step, Wire};
@@ -61,34 +61,6 @@ impl Drop for Server {
     }
 }
 
-/// One direction: what is read is recognised first, then passed on.
-fn forward(
-    mut from: UnixStream,
-    mut to: UnixStream,
-    side: Side,
-    watch: Arc<Mutex<Watch>>,
-) -> JoinHandle<u64> {
-    std::thread::spawn(move || {
-        let mut buffer = vec![0; 100_000];
-        let mut count = 0;
-        loop {
-            let read = match from.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(read) => read,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(_) => break,
-            };
-            count += read as u64;
-            watch.lock().unwrap().feed(side, &buffer[..read]).expect("well-formed");
-            if to.write_all(&buffer[..read]).is_err() {
-                break;
-            }
-        }
-        let _ = to.shutdown(Shutdown::Write);
-        count
-    })
-}
-
 /// Runs `client` against a listener that passes every connection on to the server; what was seen on each.
 fn between(server: &mut Server, client: &mut Command) -> Vec<Watch> {
     let path = server.folder.join("proxy");
@@ -102,11 +74,7 @@ fn between(server: &mut Server, client: &mut Command) -> Vec<Watch> {
             Ok((near, _)) => {
                 near.set_nonblocking(false).unwrap();
                 let far = server.connect();
-                let watch = Arc::new(Mutex::new(Watch::nbd()));
-                let up =
-                    forward(near.try_clone().unwrap(), far.try_clone().unwrap(), Side::Client, watch.clone());
-                let down = forward(far, near, Side::Server, watch.clone());
-                connections.push((up, down, watch));
+                connections.push(Relay::start(near, far, Watch::nbd()));
             }
             Err(_) => std::thread::yield_now(),
         }
@@ -115,14 +83,7 @@ fn between(server: &mut Server, client: &mut Command) -> Vec<Watch> {
         }
     };
     assert!(status.success(), "{client:?}: {status}");
-    let finish = |(up, down, watch): (JoinHandle<u64>, JoinHandle<u64>, Arc<Mutex<Watch>>)| {
-        let bytes = up.join().unwrap() + down.join().unwrap();
-        let watch = Arc::into_inner(watch).unwrap().into_inner().unwrap();
-        assert!(watch.is_drained(), "nothing is left over");
-        assert_eq!(watch.passed, bytes, "every byte is accounted for");
-        watch
-    };
-    connections.into_iter().map(finish).collect()
+    connections.into_iter().map(Relay::finish).collect()
 }
 
 fn moved(watches: &[Watch]) -> (u64, u64) {
@@ -142,7 +103,8 @@ fn uri(folder: &Path) -> String {
 fn copies_there_and_back() {
     let Some(program) = testkit::program("nbdcopy") else { return };
     let Some(mut server) = Server::start("copy") else { return };
-    let bytes: Vec<u8> = (0..4u32 << 20).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8 | 1).collect();
+    let bytes: Vec<u8> =
+        (0..4u32 << 20).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[1] | 1).collect();
     let (here, back) = (server.folder.join("here"), server.folder.join("back"));
     std::fs::write(&here, &bytes).unwrap();
     let uri = uri(&server.folder);
@@ -268,7 +230,7 @@ fn reply(
 
 fn write_and_read(stream: &mut UnixStream, mut wire: Connection) {
     let (mut input, mut out) = (Vec::new(), Vec::new());
-    let data: Vec<u8> = (0..200_000u32).map(|n| (n % 251) as u8).collect();
+    let data: Vec<u8> = (0..200_000u32).map(|n| (n % 251).to_le_bytes()[0]).collect();
     let mut ask = |wire: &mut Connection, id: u64, encode: &dyn Fn(&mut Vec<u8>)| {
         encode(&mut out);
         let Ok(Step::Message { message, extent }) = wire.request(&out) else { panic!("a request") };

@@ -2,7 +2,7 @@
 //! were put there: at once, byte by byte, in random pieces, and cut off anywhere.
 
 mod common;
-#[path = "common/talk.rs"]
+#[path = "common/talk/mod.rs"]
 mod talk;
 
 use common::{Side, Talk, Watch, pass};

@@ -1,4 +1,5 @@
-//! memcached: text and meta commands, and the binary protocol, told apart by the first byte of a connection.
+//! memcached: text and meta commands (its `protocol.txt`) and the binary protocol, told apart by the first byte of a
+//! connection.
 //!
 //! Replies come in the order of the requests, so the ones outstanding are kept in a queue, and a request's id is its
 //! position in the connection, from zero. Requests that never have a reply (`noreply`, `quit`) are not in the queue.

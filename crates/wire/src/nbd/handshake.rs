@@ -179,17 +179,15 @@ impl Handshake {
     fn answer(&mut self, granted: bool, framing: &mut Framing) -> Result<(), Malformed> {
         match self.asked.front().map(|asked| asked.option) {
             Some(OPT_GO) if granted => {
-                return {
-                    self.grant();
-                    Ok(())
-                };
+                self.grant();
+                return Ok(());
             }
             Some(OPT_STARTTLS) if granted => {
                 let (what, remedy) = ("NBD over TLS", "switch TLS off between this client and server");
                 return Err(Malformed::Refused { what, remedy });
             }
             Some(OPT_STRUCTURED_REPLY) if granted && *framing == Framing::Simple => {
-                *framing = Framing::Structured
+                *framing = Framing::Structured;
             }
             Some(OPT_EXTENDED_HEADERS) if granted => *framing = Framing::Extended,
             _ => {}
