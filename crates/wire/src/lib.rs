@@ -7,6 +7,21 @@
 //! Both directions share one value because replies cannot be framed without knowing what was asked: a simple NBD
 //! reply does not say how long it is, memcached answers in order, an RPC reply does not name its procedure.
 //!
+//! ```
+//! use tailwright_wire::{Class, Limits, Step, Wire, memcached::Connection};
+//!
+//! let mut wire = Connection::new(Limits::MEMCACHED);
+//! // Five bytes of the value are there, the rest will follow.
+//! let Step::Message { message, extent } = wire.request(b"set k 0 0 1000\r\nhello")? else { panic!() };
+//! assert_eq!(message.class, Class::Write(units::Bytes(1000)));
+//! assert_eq!((extent.head, extent.len, extent.last), (16, units::Bytes(1018), true));
+//! // Its reply is split.
+//! assert_eq!(wire.reply(b"STO")?, Step::NeedMore { at_least: 4 });
+//! let Step::Message { message: reply, .. } = wire.reply(b"STORED\r\n")? else { panic!() };
+//! assert!(reply.id == message.id && !reply.error);
+//! # Ok::<(), tailwright_wire::Malformed>(())
+//! ```
+//!
 //! A generator feeds what it sends to the same [`Wire`], and reads replies as a proxy does; each protocol has
 //! encoders (`rpc::client`, `nbd::client`, `memcached::client`) and decoders for the contents of replies.
 //!

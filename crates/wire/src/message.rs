@@ -39,9 +39,10 @@ pub struct Extent {
 /// What a request asks for, as far as its costs are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// Data from the server; zero bytes where only the reply tells how many (memcached).
+    /// Data from the server, or into its cache: as many bytes as the client asks for, whatever it gets. Zero where
+    /// only the reply tells how many (memcached).
     Read(Bytes),
-    /// Data to the server or zeroed by it.
+    /// Data to the server, or zeroed by it without passing the wire (NBD). Without headers.
     Write(Bytes),
     /// Anything else: metadata, handshake, control.
     Control,

@@ -73,8 +73,14 @@ fn words() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+/// Quick cases, so many of them; more if the environment says so.
+fn config() -> ProptestConfig {
+    let default = ProptestConfig::default();
+    ProptestConfig { cases: default.cases.max(2000), ..default }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(config())]
 
     #[test]
     fn arbitrary(content in proptest::collection::vec(any::<u8>(), 0..400)) {

@@ -278,6 +278,7 @@ fn memcached() {
         &[
             (&[(CLIENT, &key)], "memcached key in bytes: at most 250, found 251"),
             (&[(CLIENT, &line)], "memcached line in bytes: at most 65536, found 65537"),
+            (&[(CLIENT, b"\x16\x03\x01\x02\0\n")], "memcached command: expected a word"),
             (&[(CLIENT, b"set\r\n")], "memcached storage command: expected a key"),
             (&[(CLIENT, b"set k 0 0\r\n")], "length of a memcached value: expected a number"),
             (&[(CLIENT, b"set k 0 0 -1\r\n")], "length of a memcached value: expected a number"),

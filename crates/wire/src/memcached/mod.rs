@@ -195,3 +195,32 @@ fn number(word: Option<&[u8]>, field: &'static str) -> Result<u64, Malformed> {
 fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
     line.trim_ascii_end().split(|&byte| byte == b' ').filter(|word| !word.is_empty())
 }
+
+// What Limits::outstanding promises, with the slack of a queue that grows by doubling.
+const _: () = assert!(size_of::<(u64, Expect)>() <= 32);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_searched_twice() {
+        let mut searched = Searched::default();
+        let mut buffer = vec![b'x'; 100];
+        assert!(matches!(searched.line(&buffer, 200), Err(Stop::More(101))));
+        // What stands there was looked at: a change behind its back goes unseen.
+        buffer[50] = b'\n';
+        buffer.extend(b"yy\nzz");
+        assert_eq!(searched.line(&buffer, 200).unwrap().len(), 103);
+    }
+
+    #[test]
+    fn numbers_are_plain() {
+        let read = |word: &str| number(Some(word.as_bytes()), "n").ok();
+        assert_eq!(read("0"), Some(0));
+        assert_eq!(read("9999999999999999999"), Some(9_999_999_999_999_999_999));
+        for bad in ["", "+1", "-1", "1x", "0x1", "10000000000000000000"] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+}

@@ -22,7 +22,12 @@ pub(super) fn request(line: &[u8], limits: &Limits) -> Result<Parsed, Malformed>
     };
     let read = |expect| Parsed { class: Class::Read(Bytes(0)), ..control(expect) };
     let silent = |parsed| if has_noreply(line) { Parsed { answer: Answer::Never, ..parsed } } else { parsed };
-    Ok(match rest.next().unwrap_or(b"") {
+    let command = rest.next().unwrap_or(b"");
+    if !command.iter().all(u8::is_ascii_graphic) {
+        // TLS, for one: its reply would be waited for without end.
+        return Err(Malformed::Line { field: "memcached command", expected: "a word" });
+    }
+    Ok(match command {
         b"get" | b"gets" | b"gat" | b"gats" => read(Expect::Values),
         b"set" | b"add" | b"replace" | b"append" | b"prepend" => stored(line, rest, 0, limits)?,
         b"cas" => stored(line, rest, 1, limits)?,

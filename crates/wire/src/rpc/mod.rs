@@ -4,6 +4,8 @@
 //! Replies are matched by xid. A reply whose xid is not outstanding is passed as not asked for: servers answer
 //! retransmissions twice. An NFS status other than zero is an error.
 //!
+//! Not covered: UDP, which has no record marks.
+//!
 //! Only heads are read, by code of its own; `client` encodes the few procedures that a generator of load needs, and
 //! `decode` reads their results.
 
