@@ -336,14 +336,49 @@ fn doubtful_replies_are_made_up_for() {
     // A version that is silent about the first miss.
     watch.feed(SERVER, b"NF\r\nEN\r\n").unwrap();
     assert_eq!(watch.wire.outstanding(), 0);
+    // A quiet miss, then a hit that is not quiet, without opaque values.
+    watch.feed(CLIENT, b"mg a v q\r\nmg b v\r\nmn\r\n").unwrap();
+    watch.feed(SERVER, b"VA 1\r\nx\r\nMN\r\n").unwrap();
+    assert_eq!(watch.wire.outstanding(), 0);
     watch.feed(CLIENT, b"mg a q\r\nget b\r\nmn\r\n").unwrap();
     watch.feed(SERVER, b"SERVER_ERROR out of memory\r\nMN\r\n").unwrap();
     assert_eq!(watch.wire.outstanding(), 0);
     watch.feed(CLIENT, b"set a 0 0 1 noreply\r\nx\r\nmn\r\n").unwrap();
     watch.feed(SERVER, b"SERVER_ERROR out of memory\r\nMN\r\n").unwrap();
     let asked: Vec<bool> = watch.replies().iter().map(|(reply, _)| reply.asked).collect();
-    assert_eq!(asked, [true, true, true, true, false, true]);
+    assert_eq!(asked, [true, true, true, true, true, true, false, true]);
     assert_eq!(watch.wire.outstanding(), 0);
+}
+
+/// The same with the binary protocol and one opaque value for all.
+#[test]
+fn equal_opaque_values_are_made_up_for() {
+    let message = |magic: u8, opcode: u8, body: &[u8]| {
+        let key = if magic == 0x80 { body.len() } else { 0 };
+        let head = [
+            magic,
+            opcode,
+            0,
+            u8::try_from(key).unwrap(),
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            u8::try_from(body.len()).unwrap(),
+        ];
+        [&head[..], &[0; 12], body].concat()
+    };
+    let mut watch = Watch::memcached();
+    let asked =
+        [message(0x80, 9, b"a"), message(0x80, 0, b"b"), message(0x80, 0x0a, b""), message(0x80, 0, b"c")];
+    watch.feed(CLIENT, &asked.concat()).unwrap();
+    watch.feed(SERVER, &[message(0x81, 0, b"value"), message(0x81, 0x0a, b"")].concat()).unwrap();
+    assert_eq!(watch.wire.outstanding(), 1);
+    let stray = watch.feed(SERVER, &message(0x81, 0x0b, b"1.6")).unwrap_err();
+    assert!(matches!(stray, Malformed::Line { .. }), "behind a no-op nothing is made up for: {stray}");
 }
 
 /// Data hidden behind a WRITE in its compound is charged; a second READ is found; the unknown ends the search.

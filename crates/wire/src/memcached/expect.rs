@@ -1,5 +1,8 @@
 //! Which replies can answer which requests.
 
+/// The binary protocol's no-op.
+const NOOP: u8 = 0x0a;
+
 /// What an outstanding request is to be answered with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Expect {
@@ -113,13 +116,12 @@ impl Expect {
         !matches!(self, Self::Meta { command: Meta::Noop, .. })
     }
 
-    /// Whether `head`, given to this quiet request, may belong to a later one: errors have no mark, and some servers
-    /// report a miss where others are silent.
-    pub(super) fn is_doubtful(&self, head: &Head) -> bool {
-        matches!(self, Self::Meta { quiet: true, .. })
-            && matches!(head.kind, Kind::Error | Kind::Meta(Code::Nf, None))
+    /// Answered when everything before it is done, and marked beyond doubt.
+    pub(super) fn is_barrier(&self) -> bool {
+        matches!(self, Self::Meta { command: Meta::Noop, .. } | Self::Binary { opcode: NOOP, .. })
     }
 
+    /// Silent about the usual result. A reply that is given to it could be that of a later request.
     pub(super) fn may_be_silent(&self) -> bool {
         matches!(self, Self::Meta { quiet: true, .. } | Self::Binary { quiet: true, .. })
     }

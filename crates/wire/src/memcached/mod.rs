@@ -5,14 +5,14 @@
 //! position in the connection, from zero. Requests that never have a reply (`noreply`, `quit`) are not in the queue.
 //! Quiet ones (meta flag `q`, binary `GETQ` and the like) are, since their reply depends on the result: a reply
 //! belongs to the first outstanding request that it can belong to, and only quiet ones may be passed over on the
-//! way. Opaque values settle it; without them a reply between several quiet requests of one kind is given to the
-//! first, which no client could tell either. All of them are done when a later request is answered, as by `mn`.
+//! way. Distinct opaque values settle it. Without them a reply between several requests of one kind is given to the
+//! first of them, which no client could tell either, and neither can it be told whose an error line is, nor whether
+//! quiet `md` and `ma` are silent about a miss, in which versions differ. So each reply that a quiet request was given
+//! makes up for one later request that seems to have had no answer, up to the next no-op: the number of requests that
+//! wait comes out right, and a connection is not cut off for what its client left open.
 //!
-//! Two things stay doubtful. Versions differ in whether quiet `md` and `ma` are silent about a miss, and an error line
-//! says not whose it is: either may belong to a later request than the one it is given to. Each such reply makes up
-//! for one later request that seems to have had no answer. An error may also be that of a request with `noreply`: it
-//! is passed on as not asked for if nothing that can fail is outstanding, and otherwise taken for the next answer, so that the
-//! surplus reply is an error later.
+//! An error may also be that of a request with `noreply`: it is passed on as not asked for if nothing that can fail is
+//! outstanding, and otherwise taken for the next answer, so that the surplus reply is an error later.
 //!
 //! Refused: `watch`, after which the server speaks unasked without end. A storage command whose key or length
 //! memcached would not accept is an error here, since servers differ in what they take to be the next command.
@@ -119,12 +119,12 @@ impl Connection {
                 return Err(Malformed::Unasked { field: "memcached reply after request", id: count });
             };
             if let Some(last) = expect.answered_by(head) {
-                let id = *id;
-                self.doubtful = self.doubtful.saturating_add(expect.is_doubtful(head).into());
+                let (id, barrier) = (*id, expect.is_barrier());
+                self.doubtful = self.doubtful.saturating_add(expect.may_be_silent().into());
                 if last {
                     self.asked.pop_front();
                 }
-                if self.asked.is_empty() {
+                if barrier || self.asked.is_empty() {
                     self.doubtful = 0;
                 }
                 return Ok((id, last));

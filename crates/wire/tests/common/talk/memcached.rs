@@ -17,7 +17,7 @@ pub fn memcached(choices: &[Choice]) -> Script {
         }
         let data = vec![b'a' + extra % 26; size.into()];
         let (class, answer, said, replies) = if how.is_multiple_of(3) {
-            binary(what, &data, u32::from(extra))
+            binary(what, &data, u32::try_from(id).unwrap() * 256 + u32::from(extra))
         } else {
             text(what, &data, id, extra)
         };
