@@ -13,6 +13,8 @@ use std::thread::JoinHandle;
 pub trait Duplex: Read + Write + Send + 'static {
     fn twin(&self) -> Self;
     fn end(&self);
+    /// In both directions, so that nobody waits for what will not come.
+    fn cut(&self);
 }
 
 impl Duplex for UnixStream {
@@ -22,6 +24,9 @@ impl Duplex for UnixStream {
     fn end(&self) {
         let _ = self.shutdown(Shutdown::Write);
     }
+    fn cut(&self) {
+        let _ = self.shutdown(Shutdown::Both);
+    }
 }
 
 impl Duplex for TcpStream {
@@ -30,6 +35,9 @@ impl Duplex for TcpStream {
     }
     fn end(&self) {
         let _ = self.shutdown(Shutdown::Write);
+    }
+    fn cut(&self) {
+        let _ = self.shutdown(Shutdown::Both);
     }
 }
 
@@ -71,7 +79,12 @@ fn forward<S: Duplex>(mut from: S, mut to: S, side: Side, watch: Arc<Mutex<Watch
                 Err(_) => break,
             };
             count += read as u64;
-            watch.lock().unwrap().feed(side, &buffer[..read]).expect("well-formed");
+            let fed = watch.lock().map(|mut watch| watch.feed(side, &buffer[..read]));
+            if !matches!(fed, Ok(Ok(()))) {
+                from.cut();
+                to.cut();
+                panic!("what {side:?} says is not well-formed: {fed:?}");
+            }
             if to.write_all(&buffer[..read]).is_err() {
                 break;
             }
