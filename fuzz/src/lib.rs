@@ -4,3 +4,10 @@
 mod exercise;
 
 pub use exercise::exercise;
+
+#[path = "../../crates/wire/tests/common/mod.rs"]
+mod common;
+#[path = "../../crates/wire/tests/common/exercise.rs"]
+mod wire;
+
+pub use wire::exercise as exercise_wire;

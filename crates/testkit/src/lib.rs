@@ -14,6 +14,32 @@ pub fn shared(relative: &str) -> Option<PathBuf> {
     None
 }
 
+/// Real programs that tests judge by, and the Debian packages that have them.
+pub const PROGRAMS: [(&str, &str); 8] = [
+    ("memcached", "memcached"),
+    ("nbdkit", "nbdkit"),
+    ("nbdcopy", "libnbd-bin"),
+    ("nbdinfo", "libnbd-bin"),
+    ("qemu-io", "qemu-utils"),
+    ("ganesha.nfsd", "nfs-ganesha-vfs"),
+    ("rpcbind", "rpcbind"),
+    ("nfs-ls", "libnfs-utils"),
+];
+
+/// One of [`PROGRAMS`], where it is installed. Otherwise `None`, and a line on stderr that says which package has it.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let package =
+        PROGRAMS.iter().find(|(program, _)| *program == name).expect("programs stand in the list").1;
+    let searched = std::env::var_os("PATH").unwrap_or_default();
+    // Servers stand where an ordinary user's path does not lead.
+    let folders = std::env::split_paths(&searched).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
+    let found = folders.map(|folder| folder.join(name)).find(|path| path.is_file());
+    if found.is_none() {
+        skip(&format!("{name} is not installed (Debian package {package})"));
+    }
+    found
+}
+
 /// Says on stderr, past test capture, that the current test does not run and why.
 pub fn skip(reason: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();

@@ -1,0 +1,45 @@
+//! Numbers of RFC 5531 (RPC), RFC 1833 (portmap), RFC 1813 (NFSv3, MOUNT), RFC 1094 (NFSv2), RFC 7530 (NFSv4.0) and
+//! RFC 8881 (NFSv4.1: only what stands before a read or write).
+
+pub(super) const CALL: u32 = 0;
+pub(super) const REPLY: u32 = 1;
+pub(super) const RPC_VERSION: u32 = 2;
+pub(super) const FLAVOR_NONE: u32 = 0;
+pub(super) const FLAVOR_UNIX: u32 = 1;
+pub(super) const FLAVOR_GSS: u32 = 6;
+
+pub(super) const PORTMAP: u32 = 100_000;
+pub(super) const GETPORT: u32 = 3;
+pub(super) const TCP: u32 = 6;
+
+/// RPC program of NFS.
+pub const NFS: u32 = 100_003;
+/// RPC program of MOUNT.
+pub const MOUNT: u32 = 100_005;
+pub(super) const MNT: u32 = 1;
+
+pub(super) const NFS2_READ: u32 = 6;
+pub(super) const NFS2_WRITE: u32 = 8;
+pub(super) const NFS3_GETATTR: u32 = 1;
+pub(super) const NFS3_LOOKUP: u32 = 3;
+pub(super) const NFS3_READ: u32 = 6;
+pub(super) const NFS3_WRITE: u32 = 7;
+pub(super) const NFS3_CREATE: u32 = 8;
+pub(super) const NFS3_COMMIT: u32 = 21;
+pub(super) const NFS4_COMPOUND: u32 = 1;
+
+pub(super) const OP_ACCESS: u32 = 3;
+pub(super) const OP_CLOSE: u32 = 4;
+pub(super) const OP_COMMIT: u32 = 5;
+pub(super) const OP_GETATTR: u32 = 9;
+pub(super) const OP_GETFH: u32 = 10;
+pub(super) const OP_LOOKUP: u32 = 15;
+pub(super) const OP_PUTFH: u32 = 22;
+pub(super) const OP_PUTPUBFH: u32 = 23;
+pub(super) const OP_PUTROOTFH: u32 = 24;
+pub(super) const OP_READ: u32 = 25;
+pub(super) const OP_RENEW: u32 = 30;
+pub(super) const OP_RESTOREFH: u32 = 31;
+pub(super) const OP_SAVEFH: u32 = 32;
+pub(super) const OP_WRITE: u32 = 38;
+pub(super) const OP_SEQUENCE: u32 = 53;

@@ -1,0 +1,152 @@
+//! A connection watched as a proxy watches it: bytes come in pieces, messages and their extents come out.
+
+#![allow(dead_code, unreachable_pub)]
+
+use tailwright_wire::memcached::Connection as Memcached;
+use tailwright_wire::nbd::Connection as Nbd;
+use tailwright_wire::rpc::Connection as Rpc;
+use tailwright_wire::{Extent, Limits, Malformed, Reply, Request, Step, Wire};
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    Client,
+    Server,
+}
+
+/// What was recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    Request(Request, Extent),
+    Reply(Reply, Extent),
+    Continued(Side, Extent),
+}
+
+#[derive(Default)]
+struct Flow {
+    buffer: Vec<u8>,
+    /// Bytes of the last extent that have not come yet.
+    ahead: u64,
+    /// What the parser asked for.
+    wanted: usize,
+}
+
+/// One connection.
+pub struct Watch {
+    pub wire: Box<dyn Wire>,
+    limits: Limits,
+    flows: [Flow; 2],
+    pub events: Vec<Event>,
+    /// Bytes that have been passed on.
+    pub passed: u64,
+}
+
+impl Watch {
+    pub fn new(wire: impl Wire + 'static, limits: Limits) -> Self {
+        Self { wire: Box::new(wire), limits, flows: Default::default(), events: Vec::new(), passed: 0 }
+    }
+
+    pub fn rpc() -> Self {
+        Self::new(Rpc::new(Limits::RPC), Limits::RPC)
+    }
+
+    pub fn nbd() -> Self {
+        Self::new(Nbd::new(Limits::NBD), Limits::NBD)
+    }
+
+    pub fn memcached() -> Self {
+        Self::new(Memcached::new(Limits::MEMCACHED), Limits::MEMCACHED)
+    }
+
+    /// The next bytes of one side. Checks what every answer of a parser promises.
+    pub fn feed(&mut self, side: Side, bytes: &[u8]) -> Result<(), Malformed> {
+        let flow = &mut self.flows[side as usize];
+        let ahead = flow.ahead.min(bytes.len() as u64);
+        flow.ahead -= ahead;
+        self.passed += ahead;
+        flow.buffer.extend_from_slice(&bytes[usize::try_from(ahead).unwrap()..]);
+        while !self.flows[side as usize].buffer.is_empty() {
+            if !self.step(side)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there was a frame.
+    fn step(&mut self, side: Side) -> Result<bool, Malformed> {
+        let flow = &mut self.flows[side as usize];
+        let event = match side {
+            Side::Client => self.wire.request(&flow.buffer)?.event(side, Event::Request),
+            Side::Server => self.wire.reply(&flow.buffer)?.event(side, Event::Reply),
+        };
+        assert!(self.wire.outstanding() <= self.limits.outstanding + 16, "memory is bounded");
+        let (event, extent) = match event {
+            Ok(found) => found,
+            Err(at_least) => {
+                assert!(at_least > flow.buffer.len(), "asks for more than there is");
+                assert!(at_least <= self.limits.head.max(64), "asks for no more than a head");
+                flow.wanted = at_least;
+                return Ok(false);
+            }
+        };
+        assert!(flow.buffer.len() >= flow.wanted, "nothing is decided before the bytes asked for");
+        assert!(extent.head <= flow.buffer.len() && extent.head as u64 <= extent.len.0, "{extent:?}");
+        assert!(extent.head > 0);
+        let here = extent.len.0.min(flow.buffer.len() as u64);
+        flow.buffer.drain(..usize::try_from(here).unwrap());
+        (flow.ahead, flow.wanted) = (extent.len.0 - here, 0);
+        self.passed += here;
+        self.events.push(event);
+        Ok(true)
+    }
+
+    /// Nothing is left over in either direction.
+    pub fn is_drained(&self) -> bool {
+        self.flows.iter().all(|flow| flow.buffer.is_empty() && flow.ahead == 0)
+    }
+
+    pub fn requests(&self) -> Vec<Request> {
+        let request =
+            |event: &Event| if let Event::Request(request, _) = event { Some(*request) } else { None };
+        self.events.iter().filter_map(request).collect()
+    }
+
+    pub fn replies(&self) -> Vec<(Reply, Extent)> {
+        let reply = |event: &Event| {
+            if let Event::Reply(reply, extent) = event { Some((*reply, *extent)) } else { None }
+        };
+        self.events.iter().filter_map(reply).collect()
+    }
+}
+
+trait Eventful<T> {
+    fn event(self, side: Side, make: impl Fn(T, Extent) -> Event) -> Result<(Event, Extent), usize>;
+}
+
+impl<T> Eventful<T> for Step<T> {
+    fn event(self, side: Side, make: impl Fn(T, Extent) -> Event) -> Result<(Event, Extent), usize> {
+        match self {
+            Step::NeedMore { at_least } => Err(at_least),
+            Step::Message { message, extent } => Ok((make(message, extent), extent)),
+            Step::Continued { extent } => Ok((Event::Continued(side, extent), extent)),
+        }
+    }
+}
+
+/// What both sides say, in the order in which it passes.
+pub type Talk = Vec<(Side, Vec<u8>)>;
+
+/// Passes a conversation in pieces whose lengths `pieces` gives, again and again.
+pub fn pass(watch: &mut Watch, talk: &Talk, pieces: &[usize]) -> Result<(), Malformed> {
+    let mut lengths = pieces.iter().copied().cycle();
+    for (side, said) in talk {
+        let mut rest = &said[..];
+        while !rest.is_empty() {
+            let (piece, behind) = rest.split_at(lengths.next().unwrap_or(usize::MAX).clamp(1, rest.len()));
+            watch.feed(*side, piece)?;
+            rest = behind;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,182 @@
+//! A real memcached: everything that it answers is recognised, request by request.
+
+mod common;
+
+use common::{Event, Side, Watch};
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use tailwright_wire::memcached::client;
+
+struct Server {
+    child: Child,
+    socket: PathBuf,
+}
+
+impl Server {
+    fn start(name: &str) -> Option<Self> {
+        let program = testkit::program("memcached")?;
+        let socket = std::env::temp_dir().join(format!("tailwright-{}-{name}", std::process::id()));
+        // Root must name a user, others cannot; the socket is open to both.
+        let child = Command::new(program)
+            .args(["-u", "root", "-m", "64", "-a", "777", "-s"])
+            .arg(&socket)
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("memcached starts");
+        Some(Self { child, socket })
+    }
+
+    fn connect(&mut self) -> UnixStream {
+        loop {
+            match UnixStream::connect(&self.socket) {
+                Ok(stream) => return stream,
+                Err(_) => std::thread::yield_now(),
+            }
+            let ended = self.child.try_wait().expect("a child can be asked");
+            assert!(ended.is_none(), "memcached ended: {ended:?}");
+        }
+    }
+
+    /// Says everything, then hangs up; what was recognised of both sides.
+    fn talk(&mut self, said: &[u8]) -> Watch {
+        let mut stream = self.connect();
+        let mut watch = Watch::memcached();
+        watch.feed(Side::Client, said).expect("requests are well-formed");
+        let mut sender = stream.try_clone().unwrap();
+        let all = said.to_vec();
+        let sending = std::thread::spawn(move || {
+            sender.write_all(&all).unwrap();
+            sender.shutdown(Shutdown::Write).unwrap();
+        });
+        let mut heard = Vec::new();
+        stream.read_to_end(&mut heard).unwrap();
+        sending.join().unwrap();
+        for piece in heard.chunks(7) {
+            watch
+                .feed(Side::Server, piece)
+                .unwrap_or_else(|bad| panic!("{bad} in {}", String::from_utf8_lossy(&heard)));
+        }
+        assert!(watch.is_drained(), "nothing is left over in {}", String::from_utf8_lossy(&heard));
+        assert_eq!(watch.passed, (said.len() + heard.len()) as u64, "every byte is accounted for");
+        watch
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_file(&self.socket);
+    }
+}
+
+/// Each command line with its number of replies, complete ones.
+fn complete(watch: &Watch) -> Vec<u64> {
+    watch.replies().iter().filter(|(_, extent)| extent.last).map(|(reply, _)| reply.id).collect()
+}
+
+#[test]
+fn text_commands() {
+    let Some(mut server) = Server::start("text") else { return };
+    let said = "set a 1 0 5\r\nhello\r\nset b 0 0 3 noreply\r\nxyz\r\nget a b c\r\ngets a\r\nget missing\r\ngat 0 a b\r\n\
+        add a 0 0 1\r\nx\r\nreplace b 0 0 2\r\nok\r\nappend b 0 0 1\r\n!\r\nprepend b 0 0 1\r\n!\r\ncas a 0 0 1 99999\r\nx\r\n\
+        cas a 0 0 1 99999 noreply\r\nx\r\nset n 0 0 1\r\n5\r\nincr n 3\r\ndecr n 1 noreply\r\nincr a 1\r\nincr none 1\r\n\
+        touch a 0\r\ntouch none 0 noreply\r\ndelete b\r\ndelete b noreply\r\nversion\r\nverbosity 0\r\nverbosity 0 noreply\r\n\
+        stats\r\nstats settings\r\nstats items\r\nstats slabs\r\nstats sizes\r\nstats detail on\r\nstats detail dump\r\nstats reset\r\n\
+        stats cachedump 1 10\r\n\r\nnonsense\r\nget\r\nset big 0 0 3000000\r\n"
+        .to_owned()
+        + &"z".repeat(3_000_000)
+        + "\r\nget a\r\nset a 0 0 3000000 noreply\r\n"
+        + &"z".repeat(3_000_000)
+        + "\r\nset a 0 0 1\r\nxyzzy\r\nlru_crawler metadump all\r\nflush_all\r\nflush_all noreply\r\nquit\r\n";
+    let watch = server.talk(said.as_bytes());
+    let answered = complete(&watch);
+    let silent: Vec<u64> = watch
+        .requests()
+        .iter()
+        .filter(|request| request.answer == tailwright_wire::Answer::Never)
+        .map(|request| request.id)
+        .collect();
+    let all: Vec<u64> = (0..watch.requests().len() as u64).filter(|id| !silent.contains(id)).collect();
+    assert_eq!(answered, all, "each request has one reply, in order, except the silent ones");
+    assert_eq!(watch.wire.outstanding(), 0);
+}
+
+#[test]
+fn meta_commands() {
+    let Some(mut server) = Server::start("meta") else { return };
+    let mut said = Vec::new();
+    client::meta_set(&mut said, b"a", b"hello", &["O1"]); // 0
+    client::meta_set(&mut said, b"a", b"again", &["q"]); // 1: silent
+    client::meta_get(&mut said, b"a", &["v", "q", "O2"]); // 2
+    client::meta_get(&mut said, b"none", &["v", "q", "O3"]); // 3: silent
+    client::meta_get(&mut said, b"none", &["v", "q"]); // 4: silent
+    client::meta_get(&mut said, b"a", &["s", "q", "k", "O5"]); // 5
+    client::noop(&mut said); // 6
+    client::meta_get(&mut said, b"none", &["v", "O7"]); // 7
+    client::meta_get(&mut said, b"a", &["v"]); // 8
+    client::meta_set(&mut said, b"none", b"1", &["MR", "q", "O9"]); // 9: not stored
+    client::meta_set(&mut said, b"n", b"1", &["q"]); // 10: silent
+    said.extend(b"ma n v\r\nma n q O12\r\nma none q O13\r\nma none\r\nma a q O15\r\n"); // 11, 12 and 13 silent, 14, 15: error
+    said.extend(b"md n q O16\r\nmd n q O17\r\nmd n O18\r\nmd a C1 q O19\r\n"); // 16 and 17 silent, 18, 19: exists
+    said.extend(b"me a\r\nme none\r\nmn\r\nmg a v k\r\n"); // 20 to 23
+    said.extend(b"mg a v q\r\nget a\r\nset c 0 0 1\r\nx\r\nmg none q\r\nmn\r\n"); // 24 to 26, 27 silent, 28
+    let watch = server.talk(&said);
+    // Whether quiet `ma` and `md` speak of a miss depends on the version.
+    let answered: Vec<u64> = complete(&watch).into_iter().filter(|id| ![13, 17].contains(id)).collect();
+    let expected = [0, 2, 5, 6, 7, 8, 9, 11, 14, 15, 18, 19, 20, 21, 22, 23, 24, 25, 26, 28];
+    assert_eq!(answered, expected);
+    assert_eq!(watch.wire.outstanding(), 0);
+    let errors: Vec<u64> =
+        watch.replies().iter().filter(|(reply, _)| reply.error).map(|(reply, _)| reply.id).collect();
+    assert_eq!(errors, [15]);
+}
+
+fn binary(opcode: u8, extras: &[u8], key: &[u8], value: &[u8], opaque: u32) -> Vec<u8> {
+    let mut out = vec![0x80, opcode];
+    out.extend(u16::try_from(key.len()).unwrap().to_be_bytes());
+    out.extend([u8::try_from(extras.len()).unwrap(), 0, 0, 0]);
+    out.extend(u32::try_from(extras.len() + key.len() + value.len()).unwrap().to_be_bytes());
+    out.extend(opaque.to_be_bytes());
+    out.extend([0; 8]);
+    [&out, extras, key, value].concat()
+}
+
+#[test]
+fn binary_commands() {
+    let Some(mut server) = Server::start("binary") else { return };
+    let count: Vec<u8> = [&1u64.to_be_bytes()[..], &5u64.to_be_bytes(), &[0; 4]].concat();
+    let said = [
+        binary(0x01, &[0; 8], b"a", b"hello", 1), // 0: set
+        binary(0x11, &[0; 8], b"b", b"hello", 2), // 1: set, quiet
+        binary(0x12, &[0; 8], b"b", b"hello", 3), // 2: add, quiet: exists
+        binary(0x00, &[], b"a", b"", 4),          // 3: get
+        binary(0x09, &[], b"a", b"", 5),          // 4: get, quiet
+        binary(0x09, &[], b"none", b"", 6),       // 5: get, quiet: miss
+        binary(0x0d, &[], b"b", b"", 7),          // 6: get with key, quiet
+        binary(0x0a, &[], b"", b"", 8),           // 7: noop
+        binary(0x19, &[], b"a", b"!", 9),         // 8: append, quiet
+        binary(0x10, &[], b"", b"", 10),          // 9: statistics
+        binary(0x0b, &[], b"", b"", 11),          // 10: version
+        binary(0x05, &count, b"n", b"", 12),      // 11: increment
+        binary(0x15, &count, b"n", b"", 13),      // 12: increment, quiet
+        binary(0x1d, &[0; 4], b"a", b"", 14),     // 13: get and touch
+        binary(0x1e, &[0; 4], b"a", b"", 15),     // 14: get and touch, quiet
+        binary(0x1e, &[0; 4], b"none", b"", 16),  // 15: get and touch, quiet: miss
+        binary(0x1c, &[0; 4], b"a", b"", 17),     // 16: touch
+        binary(0x14, &[], b"a", b"", 18),         // 17: delete, quiet
+        binary(0x14, &[], b"a", b"", 19),         // 18: delete, quiet: not there
+        binary(0x0c, &[], b"none", b"", 20),      // 19: get with key: miss
+        binary(0x18, &[], b"", b"", 21),          // 20: flush, quiet
+        binary(0x33, &[], b"", b"", 22),          // 21: no such command
+        binary(0x07, &[], b"", b"", 23),          // 22: quit
+    ];
+    let watch = server.talk(&said.concat());
+    assert_eq!(complete(&watch), [0, 2, 3, 4, 6, 7, 9, 10, 11, 13, 14, 16, 18, 19, 21, 22]);
+    let items =
+        watch.events.iter().filter(|event| matches!(event, Event::Reply(reply, _) if reply.id == 9)).count();
+    assert!(items > 20, "statistics come one by one");
+}

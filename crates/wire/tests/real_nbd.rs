@@ -1,0 +1,261 @@
+//! A real NBD server and real clients, with this parser between them: every byte belongs to a frame, the data
+//! arrives, and the export is known by name.
+
+mod common;
+#[path = "common/relay.rs"]
+mod relay;
+
+use common::Watch;
+use relay::Relay;
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use tailwright_wire::nbd::client::{self, Ask, Handshake, Progress};
+use tailwright_wire::nbd::{Connection, Framing};
+use tailwright_wire::{Answer, Class, Extent, Limits, Reply, Step, Wire};
+
+/// A server and its folder.
+struct Server {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Server {
+    /// Files in the server's folder are its exports.
+    fn start(name: &str) -> Option<Self> {
+        let program = testkit::program("nbdkit")?;
+        let folder = std::env::temp_dir().join(format!("tailwright-nbd-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(folder.join("exports")).unwrap();
+        for export in ["tank", "other"] {
+            std::fs::write(folder.join("exports").join(export), vec![0; 4 << 20]).unwrap();
+        }
+        let child = Command::new(program)
+            .args(["-f", "-U"])
+            .arg(folder.join("server"))
+            .arg("file")
+            .arg(format!("dir={}", folder.join("exports").display()))
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("nbdkit starts");
+        Some(Self { child, folder })
+    }
+
+    fn connect(&mut self) -> UnixStream {
+        loop {
+            match UnixStream::connect(self.folder.join("server")) {
+                Ok(stream) => return stream,
+                Err(_) => std::thread::yield_now(),
+            }
+            let ended = self.child.try_wait().expect("a child can be asked");
+            assert!(ended.is_none(), "nbdkit ended: {ended:?}");
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Runs `client` against a listener that passes every connection on to the server; what was seen on each.
+fn between(server: &mut Server, client: &mut Command) -> Vec<Watch> {
+    let path = server.folder.join("proxy");
+    let _ = std::fs::remove_file(&path);
+    let listener = UnixListener::bind(&path).unwrap();
+    let mut child = client.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("the client starts");
+    listener.set_nonblocking(true).unwrap();
+    let mut connections = Vec::new();
+    let status = loop {
+        match listener.accept() {
+            Ok((near, _)) => {
+                near.set_nonblocking(false).unwrap();
+                let far = server.connect();
+                connections.push(Relay::start(near, far, Watch::nbd()));
+            }
+            Err(_) => std::thread::yield_now(),
+        }
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+    };
+    assert!(status.success(), "{client:?}: {status}");
+    connections.into_iter().map(Relay::finish).collect()
+}
+
+fn moved(watches: &[Watch]) -> (u64, u64) {
+    let requests = watches.iter().flat_map(Watch::requests);
+    requests.fold((0, 0), |(read, written), request| match request.class {
+        Class::Read(bytes) => (read + bytes.0, written),
+        Class::Write(bytes) => (read, written + bytes.0),
+        Class::Control => (read, written),
+    })
+}
+
+fn uri(folder: &Path) -> String {
+    format!("nbd+unix:///tank?socket={}", folder.join("proxy").display())
+}
+
+#[test]
+fn copies_there_and_back() {
+    let Some(program) = testkit::program("nbdcopy") else { return };
+    let Some(mut server) = Server::start("copy") else { return };
+    let bytes: Vec<u8> =
+        (0..4u32 << 20).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[1] | 1).collect();
+    let (here, back) = (server.folder.join("here"), server.folder.join("back"));
+    std::fs::write(&here, &bytes).unwrap();
+    let uri = uri(&server.folder);
+    let watches = between(&mut server, Command::new(&program).arg("--flush").arg(&here).arg(&uri));
+    assert_eq!(moved(&watches), (0, bytes.len() as u64));
+    assert!(watches.iter().all(|watch| watch.wire.name() == Some(b"tank")));
+    let watches = between(&mut server, Command::new(&program).arg(&uri).arg(&back));
+    assert_eq!(moved(&watches).0, bytes.len() as u64);
+    assert!(watches.iter().all(|watch| watch.wire.outstanding() == 0));
+    assert!(std::fs::read(back).unwrap() == bytes, "the data is the same");
+}
+
+#[test]
+fn lists_exports() {
+    let Some(program) = testkit::program("nbdinfo") else { return };
+    let Some(mut server) = Server::start("list") else { return };
+    let uri = uri(&server.folder);
+    let watches = between(&mut server, Command::new(program).arg("--list").arg("--json").arg(uri));
+    let options: usize = watches.iter().map(|watch| watch.requests().len()).sum();
+    assert!(options > 4, "a list, and information on each export: {options}");
+}
+
+#[test]
+fn qemu_reads_and_writes() {
+    let Some(program) = testkit::program("qemu-io") else { return };
+    let Some(mut server) = Server::start("qemu") else { return };
+    let uri = uri(&server.folder);
+    let commands = [
+        "write -P 5 4096 65536",
+        "read -P 5 4096 65536",
+        "write -z 8192 4096",
+        "read -P 0 8192 4096",
+        "discard 0 4096",
+        "flush",
+        "aio_write -P 7 1M 1M",
+        "aio_read 0 1M",
+        "aio_flush",
+    ];
+    let mut client = Command::new(program);
+    client.args(["-f", "raw"]);
+    for command in commands {
+        client.args(["-c", command]);
+    }
+    let watches = between(&mut server, client.arg(uri));
+    let (read, written) = moved(&watches);
+    assert!(read >= 65_536 + 4096 + (1 << 20) && written >= 65_536 + 4096 + (1 << 20), "{read} {written}");
+    assert!(watches.iter().all(|watch| watch.wire.outstanding() == 0));
+}
+
+/// Sends what `out` holds and reads until `done` has what it wants.
+fn exchange<T>(
+    stream: &mut UnixStream,
+    out: &mut Vec<u8>,
+    input: &mut Vec<u8>,
+    mut done: impl FnMut(&mut Vec<u8>, &mut Vec<u8>) -> Option<T>,
+) -> T {
+    loop {
+        stream.write_all(out).unwrap();
+        out.clear();
+        if let Some(result) = done(input, out) {
+            return result;
+        }
+        if out.is_empty() {
+            let mut piece = [0; 3000];
+            let read = stream.read(&mut piece).unwrap();
+            assert!(read > 0, "the server hung up");
+            input.extend(&piece[..read]);
+        }
+    }
+}
+
+#[test]
+fn the_client_here_is_understood() {
+    let Some(mut server) = Server::start("client") else { return };
+    for (ask, structured) in
+        [(Ask::Go, false), (Ask::Go, true), (Ask::ExportName, false), (Ask::ExportName, true)]
+    {
+        let mut stream = server.connect();
+        let mut handshake = Handshake::new(b"other", ask);
+        if structured {
+            handshake = handshake.with_structured_replies();
+        }
+        let (mut input, mut out) = (Vec::new(), Vec::new());
+        let export = exchange(&mut stream, &mut out, &mut input, |input, out| {
+            loop {
+                match handshake.next(input, out).expect("the export is granted") {
+                    Progress::NeedMore { .. } => return None,
+                    Progress::Used(used) => drop(input.drain(..used)),
+                    Progress::Done { used, export } => {
+                        input.drain(..used);
+                        return Some(export);
+                    }
+                }
+            }
+        });
+        assert_eq!(export.size, 4 << 20);
+        assert_eq!(export.framing, if structured { Framing::Structured } else { Framing::Simple });
+        write_and_read(&mut stream, Connection::transmitting(Limits::NBD, export.framing));
+    }
+}
+
+/// The next reply with the bytes behind its head, when all of it is there.
+fn reply(
+    wire: &mut Connection,
+    input: &mut Vec<u8>,
+    waiting: &mut Option<(Reply, Extent)>,
+) -> Option<(Reply, Extent, Vec<u8>)> {
+    if waiting.is_none() {
+        match wire.reply(input).expect("well-formed") {
+            Step::Message { message, extent } => *waiting = Some((message, extent)),
+            _ => return None,
+        }
+    }
+    let (_, extent) = (*waiting)?;
+    let len = usize::try_from(extent.len.0).unwrap();
+    if input.len() < len {
+        return None;
+    }
+    let (reply, extent) = waiting.take()?;
+    let bytes = input.drain(..len).skip(extent.head).collect();
+    Some((reply, extent, bytes))
+}
+
+fn write_and_read(stream: &mut UnixStream, mut wire: Connection) {
+    let (mut input, mut out) = (Vec::new(), Vec::new());
+    let data: Vec<u8> = (0..200_000u32).map(|n| (n % 251).to_le_bytes()[0]).collect();
+    let mut ask = |wire: &mut Connection, id: u64, encode: &dyn Fn(&mut Vec<u8>)| {
+        encode(&mut out);
+        let Ok(Step::Message { message, extent }) = wire.request(&out) else { panic!("a request") };
+        assert_eq!((message.id, extent.len.0), (id, out.len() as u64));
+        let (mut waiting, mut got) = (None, Vec::new());
+        exchange(stream, &mut out, &mut input, |input, _| {
+            while let Some((reply, extent, bytes)) = reply(wire, input, &mut waiting) {
+                assert!(reply.asked && !reply.error && reply.id == id);
+                got.extend(bytes);
+                if extent.last {
+                    return Some(());
+                }
+            }
+            None
+        });
+        got
+    };
+    assert!(ask(&mut wire, 1, &|out| client::write(out, 1, 8192, &data)).is_empty());
+    assert!(ask(&mut wire, 2, &|out| client::flush(out, 2)).is_empty());
+    assert!(ask(&mut wire, 3, &|out| client::read(out, 3, 8192, 200_000)) == data, "the data comes back");
+    assert_eq!(wire.outstanding(), 0);
+    client::disconnect(&mut out, 4);
+    assert!(
+        matches!(wire.request(&out), Ok(Step::Message { message, .. }) if message.answer == Answer::Never)
+    );
+    stream.write_all(&out).unwrap();
+    assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0, "the server hangs up");
+}
