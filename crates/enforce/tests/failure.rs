@@ -53,7 +53,12 @@ fn picture(ground: &Ground) -> String {
         format!("tc -n {netns} -details class show dev eth0"),
         format!("ip netns exec {netns} nft list ruleset"),
     ] {
-        text += &ground.run(&line);
+        // tc prints classes in the order of its hash table.
+        let printed = ground.run(&line);
+        let mut lines: Vec<&str> =
+            printed.lines().map(|line| line.split(" direct_packets").next().expect("a part")).collect();
+        lines.sort_unstable();
+        text += &lines.join("\n");
     }
     // Filters change places when they are exchanged; what they match does not.
     let filters = ground.run(&format!("tc -n {netns} filter show dev eth0"));

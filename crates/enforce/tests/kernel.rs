@@ -61,7 +61,12 @@ fn picture(netns: &str) -> String {
         format!("tc -n {netns} filter show dev eth0"),
         format!("ip netns exec {netns} nft list ruleset"),
     ] {
-        text += &Programs.run(&Command::new(&line)).unwrap_or_else(|fault| panic!("{fault}"));
+        // tc prints classes in the order of its hash table.
+        let printed = Programs.run(&Command::new(&line)).unwrap_or_else(|fault| panic!("{fault}"));
+        let mut lines: Vec<&str> =
+            printed.lines().map(|line| line.split(" direct_packets").next().expect("a part")).collect();
+        lines.sort_unstable();
+        text += &lines.join("\n");
     }
     text
 }

@@ -391,3 +391,6 @@ pub(crate) fn pour(
     });
     [source, sink]
 }
+
+/// A tenant that owns its limits.
+pub(crate) type Workload<'a> = (&'a str, u32, Vec<(f64, f64)>);
