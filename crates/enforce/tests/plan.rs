@@ -122,11 +122,14 @@ fn contradictions_have_remedies() {
         match (result, said) {
             (Ok(_), "") => {}
             (Err(fault), said) => {
-                assert!(!said.is_empty() && fault.message.contains(said), "{said}: {fault}")
+                assert!(!said.is_empty() && fault.message.contains(said), "{said}: {fault}");
             }
             (Ok(_), said) => panic!("expected: {said}"),
         }
     }
+    let apart = HOSTS.replace(", \"fd00::9\"", "") + &client(0).replace("10.0.0.20", "fd00::20");
+    let apart = Deployment::parse(&apart).expect("it is right");
+    assert!(wanted(&policy(&[0]), &apart).is_err_and(|fault| fault.message.contains("same version")));
     let moved = policy(&[0]);
     let elsewhere = Deployment::parse(&(HOSTS.replace("ssd-1", "ssd-2") + &client(0))).expect("it is right");
     assert!(wanted(&moved, &elsewhere).is_err_and(|fault| fault.message.contains("no [[server]]")));

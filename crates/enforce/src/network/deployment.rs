@@ -155,6 +155,7 @@ impl Deployment {
         check_dscp(&self.dscp)?;
         unique("host", self.hosts.iter().map(|host| &host.name))?;
         unique("server", self.servers.iter().map(|server| &server.name))?;
+        unique("netns", self.hosts.iter().filter_map(|host| host.netns.as_ref()))?;
         self.hosts.iter().try_for_each(check_host)?;
         for server in &self.servers {
             let who = format!("server {}", server.name);

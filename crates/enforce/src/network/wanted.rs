@@ -129,28 +129,25 @@ impl Levels {
         rank.min(LEVELS - 1)
     }
 
-    /// Per server, whose priorities fall together.
+    /// Per server and stage, whose priorities fall together.
     fn warnings(&self, policy: &Policy) -> Vec<String> {
-        let merged = self.0.get(LEVELS - 1..).unwrap_or_default();
-        let mut warnings = Vec::new();
-        for server in &policy.servers {
-            let here =
-                policy.workloads.iter().filter(|w| w.admitted && w.server.as_ref() == Some(&server.name));
-            let here: Vec<_> = here
-                .filter(|w| merged.contains(&priority(w, Stage::NetworkIn)))
-                .map(|w| (priority(w, Stage::NetworkIn), &w.name))
-                .collect();
-            if here.iter().any(|(priority, _)| *priority != here[0].0) {
-                let names: Vec<String> =
-                    here.iter().map(|(priority, name)| format!("{name} ({priority})")).collect();
-                warnings.push(format!(
-                    "{}: the network has {LEVELS} levels of priority; these share the last: {}",
-                    server.name,
-                    names.join(", ")
-                ));
-            }
-        }
-        warnings
+        let stages = policy.servers.iter().flat_map(|s| [(s, Stage::NetworkIn), (s, Stage::NetworkOut)]);
+        stages.filter_map(|(server, stage)| self.merged(policy, &server.name, stage)).collect()
+    }
+
+    fn merged(&self, policy: &Policy, server: &str, stage: Stage) -> Option<String> {
+        let last = self.0.get(LEVELS - 1..).unwrap_or_default();
+        let here = policy.workloads.iter().filter(|w| w.admitted && w.server.as_deref() == Some(server));
+        let here: Vec<(u32, &str)> = here.map(|w| (priority(w, stage), w.name.as_str())).collect();
+        let here: Vec<_> = here.into_iter().filter(|(priority, _)| last.contains(priority)).collect();
+        let differ = here.iter().any(|(priority, _)| *priority != here[0].0);
+        let names: Vec<String> = here.iter().map(|(priority, name)| format!("{name} ({priority})")).collect();
+        differ.then(|| {
+            format!(
+                "{server} {stage}: there are {LEVELS} levels of priority; these share the last: {}",
+                names.join(", ")
+            )
+        })
     }
 }
 
@@ -190,7 +187,17 @@ impl<'a> Route<'a> {
                 "add where its requests come from: without limits on them nobody on its server has a guarantee",
             ));
         }
-        Ok(Self { workload, server, clients })
+        let route = Self { workload, server, clients };
+        match route.clients.iter().find(|client| route.flows(client, Stage::NetworkIn).is_empty()) {
+            Some(client) => Err(Fault::input(
+                format_args!(
+                    "{name} on {} and server {at} have no addresses of the same version of IP",
+                    client.host
+                ),
+                "give both an IPv4 or both an IPv6 address",
+            )),
+            None => Ok(route),
+        }
     }
 
     fn lanes(&self, levels: &Levels, deployment: &'a Deployment) -> Result<Vec<(Place<'a>, Lane)>, Fault> {
