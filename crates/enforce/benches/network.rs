@@ -78,7 +78,7 @@ fn limits() {
     }
 }
 
-const CALLS: Calls = Calls { per_s: 200.0, reply_bytes: 20_000, seconds: 10.0 };
+const CALLS: Calls = Calls { per_s: 50.0, reply_bytes: 20_000, seconds: 20.0 };
 
 fn priority() {
     println!(

@@ -278,3 +278,15 @@ fn a_dry_run_changes_nothing_and_says_all() {
     let done = apply(&mut Programs, &wanted[0], &ground.store(), Options::default());
     assert_eq!(done.map(|report| report.commands), Ok(shown.commands));
 }
+
+#[test]
+fn the_deepest_chain_is_one_that_the_kernel_takes() {
+    let Some(_turn) = turn() else { return };
+    let ground = Ground::new(&["client", "server"]);
+    let pairs: Vec<(f64, f64)> = (1..=8).map(|n| (f64::from(n) * 5e5, 1e6 / f64::from(n * n))).collect();
+    let hosts = hosts(&ground, &["a"], "client", "100Mbps", None);
+    let reports = ground.apply_all(&policy(&[Tenant("a", 0, &pairs)]), &hosts);
+    assert!(reports[0].warnings.iter().any(|warning| warning.contains("more token buckets")), "{reports:#?}");
+    let classes = ground.run(&format!("tc -n {} class show dev eth0", ground.netns("client")));
+    assert_eq!(classes.lines().count(), 3 + 6 + 1, "{classes}");
+}

@@ -67,13 +67,13 @@ fn check_entry(entry: &Entry, sources: &[Source]) -> Vec<String> {
     complaints
 }
 
-/// Comments without their line breaks, in lower case, so that a citation may wrap.
 /// Whether the key stands in the text as words of its own, not as the beginning of another.
 fn names(text: &str, key: &str) -> bool {
     text.match_indices(key)
         .any(|(at, _)| !text[at + key.len()..].starts_with(|next: char| next.is_alphanumeric()))
 }
 
+/// Comments without their line breaks, in lower case, so that a citation may wrap.
 fn one_line(text: &str) -> String {
     let bare = |line| str::trim(line).trim_start_matches(['/', '!']).trim().to_lowercase();
     text.lines().map(bare).collect::<Vec<_>>().join(" ")

@@ -194,6 +194,7 @@ pub(crate) fn record(netns: &str, port: u16, ipv6: bool, stop: &Arc<AtomicBool>)
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true).expect("the kernel stamps");
         setsockopt(&socket, sockopt::RcvBufForce, &64_000_000).expect("root may");
         socket.set_read_timeout(Some(Duration::from_millis(50))).expect("not zero");
+        until_stamped(&socket, port, ipv6);
         opened.send(()).expect("somebody waits");
         let mut arrivals = Vec::new();
         while !stop.load(Ordering::Relaxed) {
@@ -203,6 +204,24 @@ pub(crate) fn record(netns: &str, port: u16, ipv6: bool, stop: &Arc<AtomicBool>)
     });
     ready.recv().expect("the recorder starts");
     recorder
+}
+
+/// Returns when the kernel stamps packets as they come: it begins some time after it was asked to, and until then
+/// a packet gets the time at which it is read. Told apart by packets to oneself that are left waiting.
+fn until_stamped(socket: &UdpSocket, port: u16, ipv6: bool) {
+    const WAIT: Duration = Duration::from_millis(10);
+    let itself: SocketAddr =
+        if ipv6 { format!("[::1]:{port}") } else { format!("127.0.0.1:{port}") }.parse().expect("an address");
+    for _ in 0..500 {
+        socket.send_to(&[0], itself).expect("the loopback device is up");
+        std::thread::sleep(WAIT);
+        let read = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+        let stamp = arrival(socket).map_or(u128::MAX, |(stamp, _)| u128::from(stamp));
+        if stamp + WAIT.as_nanos() / 2 < read.as_nanos() {
+            return;
+        }
+    }
+    panic!("the kernel does not stamp packets as they come");
 }
 
 fn arrival(socket: &UdpSocket) -> Option<(u64, u64)> {
