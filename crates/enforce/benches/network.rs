@@ -95,9 +95,12 @@ fn priority() {
     {
         let ms = |quantile| latencies.at(quantile) * 1e3;
         let ratio = |quantile| latencies.at(quantile) / alone.at(quantile);
+        // The reply rate is a twelfth of the link's: a connection that comes late to a full queue gets too little of it.
+        let behind =
+            if latencies.at(0.99) > 0.1 * CALLS.seconds { " (falls behind: grows with the run)" } else { "" };
         let late = if latencies.lag_p99 > 0.2 * latencies.at(0.99) { " (late)" } else { "" };
         println!(
-            "{name:<12} {:>9.2} {:>9.2} {:>9.2} {:>12.2} {:>12.2} {:>10.3}{late}",
+            "{name:<12} {:>9.2} {:>9.2} {:>9.2} {:>12.2} {:>12.2} {:>10.3}{late}{behind}",
             ms(0.5),
             ms(0.99),
             ms(0.999),

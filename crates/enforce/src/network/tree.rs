@@ -8,7 +8,7 @@
 //! HTB serves a class within its own `rate` before any that borrows, whatever their `prio`. So `rate` is next to
 //! nothing everywhere, every packet borrows from the root, and `prio` alone decides; a bucket ⟨r, b⟩ is the `ceil` and
 //! `cburst` of an inner class. HTB lets a packet pass while tokens are not negative, so a bucket admits r·t + b and
-//! one packet more.
+//! one packet more. What the tiny rates let pass before others is a packet of each class in twelve seconds.
 //!
 //! Class numbers stay with their lane for as long as it exists: HTB cannot move a class, so a lane with another number
 //! of buckets gets a chain anew, and what changes otherwise changes in place without losing a packet.
