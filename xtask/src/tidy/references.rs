@@ -42,7 +42,7 @@ fn entry(section: &str) -> Option<Entry<'_>> {
 fn check_entry(entry: &Entry, sources: &[Source]) -> Vec<String> {
     // This program's own examples cite nothing.
     let cites =
-        |source: &&Source| !source.path.starts_with("xtask/") && one_line(&source.text).contains(&entry.key);
+        |source: &&Source| !source.path.starts_with("xtask/") && names(&one_line(&source.text), &entry.key);
     let citing: Vec<&Source> = sources.iter().filter(cites).collect();
     let covers = |place: &str, source: &Source| {
         source.path == place || source.path.starts_with(&format!("{}/", place.trim_end_matches('/')))
@@ -65,6 +65,12 @@ fn check_entry(entry: &Entry, sources: &[Source]) -> Vec<String> {
         }
     }
     complaints
+}
+
+/// Whether the key stands in the text as words of its own, not as the beginning of another.
+fn names(text: &str, key: &str) -> bool {
+    text.match_indices(key)
+        .any(|(at, _)| !text[at + key.len()..].starts_with(|next: char| next.is_alphanumeric()))
 }
 
 /// Comments without their line breaks, in lower case, so that a citation may wrap.

@@ -1,6 +1,7 @@
 //! One module per verb: its arguments, what it calls, what it prints.
 
 pub(crate) mod admit;
+pub(crate) mod apply;
 pub(crate) mod bound;
 pub(crate) mod demo;
 pub(crate) mod explain;

@@ -1,0 +1,211 @@
+//! Programs of the system (`tc`, `ip`, `nft`) as values: what is run is decided apart from running it, printed
+//! as it is run, and replaced by a pretence in tests.
+//!
+//! The programs are used and not netlink, because their language is the stable and documented interface, and what
+//! they are told can be repeated by hand.
+
+use std::fmt;
+use std::io::Write;
+use std::process::{Command as Process, Stdio};
+
+/// One run of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// Name of the program.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// What it reads from standard input.
+    pub input: Option<String>,
+}
+
+impl Command {
+    /// A program with arguments that are separated by spaces.
+    pub fn new(line: &str) -> Self {
+        let mut words = line.split_whitespace().map(str::to_owned);
+        let program = words.next().expect("a command names a program");
+        Self { program, args: words.collect(), input: None }
+    }
+
+    /// With this as standard input.
+    #[must_use]
+    pub fn reading(mut self, input: impl Into<String>) -> Self {
+        self.input = Some(input.into());
+        self
+    }
+}
+
+impl fmt::Display for Command {
+    /// As a shell takes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.program)?;
+        for arg in &self.args {
+            write!(f, " {arg}")?;
+        }
+        match &self.input {
+            Some(input) => write!(f, " <<'END'\n{}\nEND", input.trim_end()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Runs commands.
+pub trait Run {
+    /// What the program printed. An error is the program's failure in its own words, or that it is not there.
+    fn run(&mut self, command: &Command) -> Result<String, Fault>;
+}
+
+/// Whose turn it is to fix it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blame {
+    /// The user's files or flags.
+    Input,
+    /// The machine: permissions, missing programs, what somebody else has set up.
+    Machine,
+}
+
+/// What went wrong and the remedy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Whose turn it is.
+    pub blame: Blame,
+    /// What and where.
+    pub message: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+impl Fault {
+    /// Wrong input.
+    pub fn input(message: impl fmt::Display, hint: impl fmt::Display) -> Self {
+        Self { blame: Blame::Input, message: message.to_string(), hint: hint.to_string() }
+    }
+
+    /// The machine lacks something.
+    pub fn machine(message: impl fmt::Display, hint: impl fmt::Display) -> Self {
+        Self { blame: Blame::Machine, message: message.to_string(), hint: hint.to_string() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.hint)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// A host that cannot be looked at from here.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Elsewhere;
+
+impl Run for Elsewhere {
+    fn run(&mut self, _: &Command) -> Result<String, Fault> {
+        Err(Fault::machine("it is not on this machine", "run there, with --host and its name"))
+    }
+}
+
+/// The programs of this machine.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Programs;
+
+impl Run for Programs {
+    fn run(&mut self, command: &Command) -> Result<String, Fault> {
+        let output = start(command).map_err(|error| {
+            Fault::machine(
+                format_args!("{} cannot be run: {error}", command.program),
+                format_args!("install {}", package(&command.program)),
+            )
+        })?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let shown = Command { input: None, ..command.clone() };
+        Err(Fault::machine(
+            format_args!("`{shown}` failed: {}", said.trim().replace('\n', "; ")),
+            hint(&said),
+        ))
+    }
+}
+
+fn start(command: &Command) -> std::io::Result<std::process::Output> {
+    let stdin = if command.input.is_some() { Stdio::piped() } else { Stdio::null() };
+    let mut child = Process::new(&command.program)
+        .args(&command.args)
+        .stdin(stdin)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    // The input is written by a thread of its own: a program that prints before it has read all would wait for ever.
+    let pipe = child.stdin.take().zip(command.input.clone());
+    // A program that fails early closes the pipe; its own error is the one to report.
+    let writer =
+        pipe.map(|(mut pipe, input)| std::thread::spawn(move || pipe.write_all(input.as_bytes()).ok()));
+    let output = child.wait_with_output();
+    if let Some(writer) = writer {
+        let _ = writer.join();
+    }
+    output
+}
+
+/// Where a program comes from, by the names of Debian's packages.
+fn package(program: &str) -> &str {
+    match program {
+        "tc" | "ip" => "iproute2",
+        "nft" => "nftables",
+        "unshare" => "util-linux",
+        other => other,
+    }
+}
+
+fn hint(said: &str) -> &'static str {
+    if said.contains("nft") && said.contains("No such file") {
+        "install nftables, or give the host filters = \"tc\""
+    } else if said.contains("network namespace") {
+        "`ip netns list` shows those of this machine; netns in the hosts file names one"
+    } else if said.contains("not permitted") {
+        "run as root; --dry-run shows what would be run"
+    } else {
+        "`tailwright apply --probe` shows what this kernel can do"
+    }
+}
+
+/// Whether this process may configure networks (CAP_NET_ADMIN and CAP_SYS_ADMIN, to enter namespaces).
+pub fn may_configure_networks() -> bool {
+    const NET_ADMIN: u64 = 1 << 12;
+    const SYS_ADMIN: u64 = 1 << 21;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let held = line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
+    held & (NET_ADMIN | SYS_ADMIN) == NET_ADMIN | SYS_ADMIN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_prints_as_a_shell_takes_it() {
+        let plain = Command::new("ip -n a link show dev eth0");
+        assert_eq!(plain.to_string(), "ip -n a link show dev eth0");
+        let fed = Command::new("tc -batch -").reading("one\ntwo\n");
+        assert_eq!(fed.to_string(), "tc -batch - <<'END'\none\ntwo\nEND");
+    }
+
+    #[test]
+    fn programs_report_output_failure_and_absence() {
+        let mut programs = Programs;
+        assert_eq!(programs.run(&Command::new("cat -").reading("x")), Ok("x".into()));
+        let failed = programs.run(&Command::new("cat /nonexistent/file")).expect_err("there is no such file");
+        assert!(failed.message.contains("/nonexistent/file"), "{failed}");
+        let absent = programs.run(&Command::new("no-such-program-here")).expect_err("there is none");
+        assert!(absent.message.contains("cannot be run"), "{absent}");
+    }
+
+    #[test]
+    fn input_larger_than_a_pipe_arrives_whole() {
+        let long = "a line of text\n".repeat(100_000);
+        assert_eq!(Programs.run(&Command::new("cat -").reading(long.clone())), Ok(long));
+    }
+}

@@ -1,0 +1,240 @@
+//! `tailwright apply`: a policy made real on the hosts of a deployment, and taken back.
+
+use crate::failure::{Answer, Failure};
+use crate::input::read_text;
+use crate::output::json;
+use crate::planning;
+use crate::terminal::{self, Align, Table};
+use clap::Args;
+use enforce::command::{Elsewhere, Fault, Programs, Run, may_configure_networks};
+use enforce::network::{self, Ability, Deployment, Host, Options, Report, Store, Wanted, WantedHost};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+const HELP: &str = "\
+Examples:
+  tailwright apply policy.json --hosts hosts.toml --dry-run    what would be run on every host
+  tailwright apply policy.json --hosts hosts.toml              on this machine and its network namespaces
+  tailwright apply policy.json --hosts hosts.toml --host app-1 this machine is app-1
+  tailwright apply --remove --hosts hosts.toml                 devices as they were found
+  tailwright apply --probe                                     what this kernel can do
+
+A hosts file:
+  [[host]]
+  name = \"app-1\"
+  device.eth0 = \"1Gbps\"            # devices that may be shaped, and what they carry
+  [[host]]
+  name = \"store-1\"
+  device.eth0 = \"1Gbps\"
+  [[server]]
+  name = \"ssd-1\"                   # as in the policy
+  host = \"store-1\"
+  address = [\"10.0.0.9\"]
+  [[client]]
+  workload = \"mail\"                # as in the policy
+  host = \"app-1\"
+  address = [\"10.0.0.1\"]
+
+docs/apply.md describes every field. Applying again does nothing; a changed policy changes only what differs.
+
+Exit codes: 0 done; 2 bad input; 3 without root, without tc or nft, or a device that somebody else has set up.";
+
+/// Make a policy real on hosts: priorities and rate limits of network traffic.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct ApplyArgs {
+    /// From `tailwright plan -o`.
+    #[arg(value_name = "POLICY.json", required_unless_present_any = ["remove", "probe"])]
+    policy: Option<PathBuf>,
+    /// Where servers and clients are.
+    #[arg(long, value_name = "HOSTS.toml", required_unless_present = "probe")]
+    hosts: Option<PathBuf>,
+    /// Only this host; without a network namespace of its own it is this machine.
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// Print the commands and change nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Give devices back as they were found.
+    #[arg(long, conflicts_with = "policy")]
+    remove: bool,
+    /// Take over devices that somebody else has set up; that cannot be put back.
+    #[arg(long)]
+    replace: bool,
+    /// Where it is remembered what was found and made.
+    #[arg(long, value_name = "FOLDER", default_value = Store::DEFAULT)]
+    state: PathBuf,
+    /// Try what this kernel and its programs can do.
+    #[arg(long, conflicts_with_all = ["policy", "hosts", "host", "dry_run", "remove", "replace"])]
+    probe: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        let failure = match fault.blame {
+            enforce::command::Blame::Input => Self::bad_input(fault.message),
+            enforce::command::Blame::Machine => Self::environment(fault.message),
+        };
+        failure.hint(fault.hint)
+    }
+}
+
+pub(crate) fn run(args: &ApplyArgs) -> Result<Answer, Failure> {
+    if args.probe {
+        return probe(args.json);
+    }
+    let path = args.hosts.as_deref().expect("clap asks for it");
+    let text = read_text(path, "hosts file")?;
+    let deployment = Deployment::parse(&text)
+        .map_err(|fault| Fault { message: format!("{}: {}", path.display(), fault.message), ..fault })?;
+    let wanted = wanted(args, &deployment)?;
+    wanted.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    let chosen = chosen(args, &wanted, path)?;
+    if !args.dry_run && !may_configure_networks() {
+        return Err(Failure::environment("this process may not configure networks")
+            .hint("run as root; --dry-run shows what would be run"));
+    }
+    let store = Store::new(&args.state);
+    let _lock = if args.dry_run { None } else { Some(store.lock()?) };
+    let mut reports = Vec::new();
+    for (host, here) in chosen {
+        reports.push(on_host(args, host, here, &store)?);
+        if !args.json {
+            print_report(args, &reports[reports.len() - 1]);
+        }
+    }
+    if args.json {
+        terminal::print(&json::pretty(
+            &reports.iter().map(|report| View::of(report, args)).collect::<Vec<_>>(),
+        ));
+    }
+    Ok(Answer::Yes)
+}
+
+/// Of all hosts; nothing when devices are given back.
+fn wanted(args: &ApplyArgs, deployment: &Deployment) -> Result<Wanted, Failure> {
+    let Some(path) = &args.policy else {
+        let nothing = |host: &Host| WantedHost { host: host.clone(), devices: Vec::new() };
+        return Ok(Wanted { hosts: deployment.hosts.iter().map(nothing).collect(), warnings: Vec::new() });
+    };
+    Ok(network::wanted(&planning::read_policy(path)?, deployment)?)
+}
+
+/// The hosts to act on, and whether each is on this machine. A dry run shows them all.
+fn chosen<'a>(
+    args: &ApplyArgs,
+    wanted: &'a Wanted,
+    path: &Path,
+) -> Result<Vec<(&'a WantedHost, bool)>, Failure> {
+    let names = || wanted.hosts.iter().map(|wanted| wanted.host.name.as_str()).collect::<Vec<_>>().join(", ");
+    if let Some(name) = &args.host {
+        let host = wanted.hosts.iter().find(|wanted| wanted.host.name == *name).ok_or_else(|| {
+            Failure::bad_input(format_args!("{}: there is no host '{name}'", path.display()))
+                .hint(format_args!("the hosts are {}", names()))
+        })?;
+        return Ok(vec![(host, true)]);
+    }
+    let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let here = |wanted: &WantedHost| network::is_here(&wanted.host, hostname.trim());
+    let all = wanted.hosts.iter().map(|wanted| (wanted, here(wanted)));
+    let chosen: Vec<_> = all.filter(|(_, here)| *here || args.dry_run).collect();
+    if chosen.is_empty() {
+        return Err(Failure::bad_input(format_args!(
+            "none of {} is this machine, {}",
+            names(),
+            hostname.trim()
+        ))
+        .hint("--host NAME says which of them it is"));
+    }
+    Ok(chosen)
+}
+
+fn on_host(args: &ApplyArgs, host: &WantedHost, here: bool, store: &Store) -> Result<Report, Failure> {
+    let (mut programs, mut elsewhere) = (Programs, Elsewhere);
+    let run: &mut dyn Run = if here { &mut programs } else { &mut elsewhere };
+    let options = Options { dry_run: args.dry_run, replace: args.replace };
+    let act = if args.remove { network::remove } else { network::apply };
+    let report = act(run, host, store, options)?;
+    report.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    Ok(report)
+}
+
+fn print_report(args: &ApplyArgs, report: &Report) {
+    let host = &report.host;
+    let text = match (report.commands.len(), args.dry_run) {
+        (0, _) => format!("# {host}: nothing to do\n"),
+        (_, true) => format!("# {host}\n{}\n", report.commands.join("\n")),
+        (count, false) => {
+            let done = if args.remove { "given back" } else { "brought to the policy" };
+            format!("# {host}: {done}, {count} commands\n")
+        }
+    };
+    terminal::print(&text);
+}
+
+/// A host in JSON.
+#[derive(Serialize)]
+struct View<'a> {
+    host: &'a str,
+    /// Whether anything was changed.
+    changed: bool,
+    commands: &'a [String],
+    warnings: &'a [String],
+}
+
+impl<'a> View<'a> {
+    fn of(report: &'a Report, args: &ApplyArgs) -> Self {
+        Self {
+            host: &report.host,
+            changed: !args.dry_run && !report.commands.is_empty(),
+            commands: &report.commands,
+            warnings: &report.warnings,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct AbilityView<'a> {
+    name: &'a str,
+    works: bool,
+    needed: bool,
+    purpose: &'a str,
+    lack: Option<&'a str>,
+}
+
+fn probe(as_json: bool) -> Result<Answer, Failure> {
+    let abilities = network::probe(&mut Programs)?;
+    terminal::print(&if as_json { probe_json(&abilities) } else { probe_text(&abilities) });
+    match abilities.iter().find(|ability| ability.needed && ability.lack.is_some()) {
+        Some(ability) => {
+            let lack = ability.lack.as_deref().unwrap_or_default();
+            Err(Failure::environment(format_args!("{} does not work here: {lack}", ability.name))
+                .hint("install iproute2 and nftables; a host with filters = \"tc\" needs no nft"))
+        }
+        None => Ok(Answer::Yes),
+    }
+}
+
+fn probe_json(abilities: &[Ability]) -> String {
+    let view = |ability: &Ability| {
+        let Ability { name, purpose, needed, lack } = ability.clone();
+        serde_json::json!(AbilityView { name, works: lack.is_none(), needed, purpose, lack: lack.as_deref() })
+    };
+    json::pretty(&abilities.iter().map(view).collect::<Vec<_>>())
+}
+
+fn probe_text(abilities: &[Ability]) -> String {
+    let mut table = Table::new(&[("ability", Align::Left), ("here", Align::Left), ("for", Align::Left)]);
+    for ability in abilities {
+        let here = match (&ability.lack, ability.needed) {
+            (None, _) => "yes".to_owned(),
+            (Some(lack), true) => format!("NO: {lack}"),
+            (Some(_), false) => "no".to_owned(),
+        };
+        table.row(vec![ability.name.into(), here, ability.purpose.into()]);
+    }
+    table.render()
+}
