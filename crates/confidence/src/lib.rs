@@ -14,6 +14,6 @@ mod student;
 mod tolerance;
 
 pub use dependence::{BLOCKS, design_effect};
-pub use quantile::{Bounds, needed_for_quantile, quantile};
+pub use quantile::{Bounds, nearest_rank, needed_for_quantile, quantile};
 pub use student::{Estimate, t_quantile};
 pub use tolerance::{TooFew, binomial_sums, median_ranks, needed_for_tolerance, tolerance_rank};

@@ -17,6 +17,21 @@ pub struct Bounds {
     pub high: Result<usize, TooFew>,
 }
 
+/// The rank, 1 to `count`, of the nearest-rank percentile of `count` values: the least value that at least `percent` in a
+/// hundred of them do not exceed. 100 is the maximum; a rank that rounding of a decimal fraction alone lifts above a
+/// whole number is that number.
+///
+/// # Panics
+/// When there are no values.
+pub fn nearest_rank(percent: f64, count: usize) -> usize {
+    assert!(count > 0, "no values have no percentile");
+    let exact = percent * count as f64 / 100.0;
+    // The product is off by a few units in the last place at most.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let rank = (exact * (1.0 - 1e-14)).ceil() as usize;
+    rank.clamp(1, count)
+}
+
 /// Between which order statistics of `count` values the `fraction`-quantile lies, with this confidence; values
 /// may depend on their neighbours with this design effect (1: independent).
 ///

@@ -10,19 +10,12 @@ pub trait Observer {
     fn latency(&mut self, stream: usize, latency: Nanos) -> ControlFlow<()>;
 }
 
-/// The rank, 1 to `count`, of the nearest-rank percentile of `count` values: the least value that at least the
-/// fraction `percentile` of them does not exceed. 100 is the maximum; a rank that rounding of a decimal fraction
-/// alone lifts above a whole number is that number.
+/// [`confidence::nearest_rank`] of a percentile.
 ///
 /// # Panics
 /// When there are no values.
 pub fn nearest_rank(percentile: Percentile, count: usize) -> usize {
-    assert!(count > 0, "no values have no percentile");
-    let exact = percentile.percent() * count as f64 / 100.0;
-    // The product is off by a few units in the last place at most.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let rank = (exact * (1.0 - 1e-14)).ceil() as usize;
-    rank.clamp(1, count)
+    confidence::nearest_rank(percentile.percent(), count)
 }
 
 /// One exact percentile and the maximum of every stream, without keeping its latencies: only as many of the

@@ -1,9 +1,12 @@
 //! The ideal model against the theory of queues and against a simulation that steps through events one by one.
 
+mod support;
+
 use proptest::prelude::*;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use std::num::NonZeroUsize;
+use support::demands;
 use tailwright_sim::ideal::{Distribution, Order, Station};
 use tailwright_sim::source::{Demand, Source};
 use units::{Nanos, Percentile};
@@ -49,21 +52,9 @@ fn by_events(demands: &[Demand], workers: usize, order: Order, seed: u64) -> Vec
     }
 }
 
-fn small() -> impl Strategy<Value = Vec<Demand>> {
-    let one = (prop_oneof![Just(0u64), 0u64..4, 0u64..40], 0u64..30);
-    proptest::collection::vec(one, 0..60).prop_map(|gaps| {
-        let mut now = 0;
-        let demand = |(gap, service)| {
-            now += gap;
-            Demand { arrival: Nanos(now), service: Nanos(service) }
-        };
-        gaps.into_iter().map(demand).collect()
-    })
-}
-
 proptest! {
     #[test]
-    fn recursions_are_what_the_events_give(demands in small(), workers in 1usize..5, seed in 0u64..99) {
+    fn recursions_are_what_the_events_give(demands in demands(0..60), workers in 1usize..5, seed in 0u64..99) {
         for order in Order::ALL {
             let latencies = station(workers, order).latencies(demands.iter().copied(), seed).unwrap();
             prop_assert_eq!(latencies, by_events(&demands, workers, order, seed), "{}", order);
@@ -73,7 +64,7 @@ proptest! {
     /// With equal service times every order starts somebody at the same instants: the sum of waits is one.
     #[test]
     fn with_constant_service_the_mean_does_not_depend_on_the_order(
-        demands in small(), workers in 1usize..5, service in 0u64..30, seed in 0u64..99
+        demands in demands(0..60), workers in 1usize..5, service in 0u64..30, seed in 0u64..99
     ) {
         let equal = || demands.iter().map(|demand| Demand { service: Nanos(service), ..*demand });
         let run = |order| station(workers, order).latencies(equal(), seed).unwrap();
@@ -88,7 +79,7 @@ proptest! {
     }
 
     #[test]
-    fn more_workers_never_make_a_fifo_queue_slower(demands in small(), workers in 1usize..5) {
+    fn more_workers_never_make_a_fifo_queue_slower(demands in demands(0..60), workers in 1usize..5) {
         let run = |c| station(c, Order::Fifo).latencies(demands.iter().copied(), 0).unwrap();
         for (many, few) in run(workers + 1).iter().zip(run(workers)) {
             prop_assert!(*many <= few);
@@ -170,23 +161,11 @@ fn m_m_c_waits_as_erlang_says() {
     }
 }
 
-/// P(W ≤ t) = (1 − ρ) Σ_{k ≤ t} (−ρ(t − k))ᵏ/k! e^{ρ(t − k)}, in units of the service time.
-fn m_d_1(utilisation: f64, t: f64) -> f64 {
-    let (mut sum, mut k, mut factorial) = (0.0, 0.0, 1.0);
-    while k <= t {
-        let x = utilisation * (t - k);
-        sum += (-x).powf(k) / factorial * x.exp();
-        k += 1.0;
-        factorial *= k;
-    }
-    (1.0 - utilisation) * sum
-}
-
 #[test]
 fn m_d_1_waits_as_erlang_says() {
     let waits = |figure: &dyn Fn(&[f64]) -> f64| measured("poisson(700/s)", "1ms", 1, Order::Fifo, figure);
     for t in [0.0, 0.5, 2.0, 5.0] {
-        agree(waits(&above(t)), 1.0 - m_d_1(0.7, t));
+        agree(waits(&above(t)), 1.0 - testkit::waits_in_m_d_1(0.7, t));
     }
     agree(waits(&mean), 0.7 / 0.6);
 }

@@ -1,7 +1,10 @@
 //! What a played stream is summarised as: against lists of all requests, and intervals against the truth.
 
+mod support;
+
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
+use support::demands;
 use tailwright_sim::engine::Histogram;
 use tailwright_sim::ideal::{Distribution, Order, Play, Station, Streams, Summary, replicate};
 use tailwright_sim::source::{Demand, Source};
@@ -33,22 +36,10 @@ fn displaced(demands: &[Demand], latencies: &[Nanos]) -> usize {
     real.iter().zip(&ideal).filter(|(real, ideal)| real != ideal).count()
 }
 
-fn some() -> impl Strategy<Value = Vec<Demand>> {
-    let one = (prop_oneof![Just(0u64), 0u64..4, 0u64..40], 0u64..30);
-    proptest::collection::vec(one, 1..200).prop_map(|gaps| {
-        let mut now = 0;
-        let demand = |(gap, service)| {
-            now += gap;
-            Demand { arrival: Nanos(now), service: Nanos(service) }
-        };
-        gaps.into_iter().map(demand).collect()
-    })
-}
-
 proptest! {
     #[test]
     fn a_summary_is_that_of_all_latencies(
-        demands in some(), workers in 1usize..5, seed in 0u64..99, percent in 0.1f64..99.99,
+        demands in demands(1..200), workers in 1usize..5, seed in 0u64..99, percent in 0.1f64..99.99,
     ) {
         for order in Order::ALL {
             let station = station(workers, order);

@@ -46,3 +46,16 @@ pub fn skip(reason: &str) {
     // Written directly: eprintln! would be captured and lost for passing tests.
     let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {reason}");
 }
+
+/// Erlang's distribution of the wait in M/D/1, in units of the service time: P(W ≤ t) = (1 − ρ) Σ_{k ≤ t} (−ρ(t − k))ᵏ/k!
+/// e^{ρ(t − k)}. Terms of both signs: for small t.
+pub fn waits_in_m_d_1(utilisation: f64, t: f64) -> f64 {
+    let (mut sum, mut k, mut factorial) = (0.0, 0.0, 1.0);
+    while k <= t {
+        let x = utilisation * (t - k);
+        sum += (-x).powf(k) / factorial * x.exp();
+        k += 1.0;
+        factorial *= k;
+    }
+    (1.0 - utilisation) * sum
+}

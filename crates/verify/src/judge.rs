@@ -8,7 +8,7 @@
 //! a hundred of them, is taken into account; dependence over more than a twelfth of the
 //! observations is not seen.
 
-use confidence::{design_effect, quantile, t_quantile};
+use confidence::{design_effect, nearest_rank, quantile, t_quantile};
 use model::Slo;
 use units::Nanos;
 
@@ -83,8 +83,9 @@ pub fn judge(latencies: impl IntoIterator<Item = Option<Nanos>>, slo: Slo, confi
     }
     let fraction = slo.percentile.fraction();
     let at = |index: usize| Some(Nanos(sorted[index])).filter(|latency| latency.0 != NEVER);
-    found.measured = at(nearest_rank(count, fraction));
-    let effect = effect(&in_time, &sorted, fraction);
+    let rank = nearest_rank(slo.percentile.percent(), count);
+    found.measured = at(rank - 1);
+    let effect = effect(&in_time, &sorted, count - rank);
     found.independent_share = 1.0 / effect;
     if fraction >= 1.0 {
         // No sample says that something never happens.
@@ -105,17 +106,8 @@ pub fn judge(latencies: impl IntoIterator<Item = Option<Nanos>>, slo: Slo, confi
     found
 }
 
-/// Position of a percentile by nearest rank: the smallest value with at least that share at or below it.
-fn nearest_rank(count: usize, fraction: f64) -> usize {
-    // At most the count.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let rank = (fraction * count as f64).ceil() as usize;
-    rank.clamp(1, count) - 1
-}
-
-/// The design effect of the longest latencies.
-fn effect(in_time: &[u64], sorted: &[u64], fraction: f64) -> f64 {
-    let beyond = sorted.len() - 1 - nearest_rank(sorted.len(), fraction);
+/// The design effect of the longest latencies: those beyond the percentile, or a few more.
+fn effect(in_time: &[u64], sorted: &[u64], beyond: usize) -> f64 {
     let events = beyond.max(EVENTS_LEAST).min(sorted.len() - 1);
     let threshold = sorted[sorted.len() - 1 - events];
     let longer = in_time.iter().enumerate().filter(|(_, latency)| **latency > threshold);

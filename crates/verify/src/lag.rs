@@ -29,13 +29,8 @@ pub fn lag(lags: impl IntoIterator<Item = Nanos>, percentile: Percentile) -> Opt
     let mut sorted: Vec<Nanos> = lags.into_iter().collect();
     sorted.sort_unstable();
     let max = *sorted.last()?;
-    let at = |fraction: f64| {
-        // Nearest rank, at most the count.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let rank = (fraction * sorted.len() as f64).ceil() as usize;
-        sorted[rank.clamp(1, sorted.len()) - 1]
-    };
-    Some(Lag { median: at(0.5), at_percentile: at(percentile.fraction()), max })
+    let at = |percent: f64| sorted[confidence::nearest_rank(percent, sorted.len()) - 1];
+    Some(Lag { median: at(50.0), at_percentile: at(percentile.percent()), max })
 }
 
 #[cfg(test)]

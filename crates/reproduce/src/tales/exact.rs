@@ -108,24 +108,13 @@ fn poisson(mean: f64) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    /// P(W ≤ t) = (1 − ρ) Σ_{k ≤ t} (−ρ(t − k))ᵏ/k! e^{ρ(t − k)}, in units of the service time (Erlang).
-    fn erlang(utilisation: f64, t: f64) -> f64 {
-        let (mut sum, mut k, mut factorial) = (0.0, 0.0, 1.0);
-        while k <= t {
-            let x = utilisation * (t - k);
-            sum += (-x).powf(k) / factorial * x.exp();
-            k += 1.0;
-            factorial *= k;
-        }
-        (1.0 - utilisation) * sum
-    }
-
     #[test]
     fn one_worker_is_as_erlang_says() {
         for utilisation in [0.3, 0.5, 0.7, 0.95] {
             let exact = Exact::new(1, utilisation);
             for t in [0.0, 0.3, 0.999, 1.0, 2.5, 7.0] {
-                let (here, there) = (exact.within((1.0 + t) * SERVICE), erlang(utilisation, t));
+                let (here, there) =
+                    (exact.within((1.0 + t) * SERVICE), testkit::waits_in_m_d_1(utilisation, t));
                 assert!((here - there).abs() < 1e-9, "{utilisation} {t}: {here} {there}");
             }
         }

@@ -4,6 +4,7 @@
 use model::{Job, PerStage, Stage};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
+use tailwright_sim::source::Demand;
 use tailwright_sim::{Observer, Recording, Service, Stream};
 use units::Nanos;
 
@@ -142,4 +143,17 @@ pub(crate) fn plain() -> impl Strategy<Value = Plain> {
             Plain { jobs, period, priority, shift: shift % period }
         },
     )
+}
+
+/// A stream for one station: bursts, short and long gaps, some requests that need nothing.
+pub(crate) fn demands(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Demand>> {
+    let one = (prop_oneof![Just(0u64), 0u64..4, 0u64..40], 0u64..30);
+    proptest::collection::vec(one, count).prop_map(|gaps| {
+        let mut now = 0;
+        let demand = |(gap, service)| {
+            now += gap;
+            Demand { arrival: Nanos(now), service: Nanos(service) }
+        };
+        gaps.into_iter().map(demand).collect()
+    })
 }
