@@ -6,10 +6,7 @@
 //! delay and loss of links.
 
 use crate::command::{Command, Fault, Run};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use std::fs::File;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::os::fd::AsFd;
 
 /// The device of every host.
 pub const DEVICE: &str = "eth0";
@@ -117,14 +114,10 @@ impl Lab {
     }
 }
 
-/// Moves the calling thread into a network namespace: what it opens from now on belongs there, and so do threads that
-/// it starts.
+/// Moves the calling thread into a network namespace, see [`machine::netns::enter`].
 pub fn enter(netns: &str) -> Result<(), Fault> {
-    let path = format!("/run/netns/{netns}");
-    let hint = "it is made by `ip netns add`; entering it takes root";
-    let file = File::open(&path).map_err(|error| Fault::machine(format_args!("{path}: {error}"), hint))?;
-    move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
-        .map_err(|error| Fault::machine(format_args!("{path}: {error}"), hint))
+    machine::netns::enter(netns)
+        .map_err(|error| Fault::machine(error, "it is made by `ip netns add`; entering it takes root"))
 }
 
 #[cfg(test)]

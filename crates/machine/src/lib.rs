@@ -1,0 +1,3 @@
+//! What this machine can do for timing.
+
+pub mod netns;
