@@ -7,7 +7,8 @@ use crate::planning;
 use crate::terminal::{self, Align, Table};
 use clap::Args;
 use enforce::command::{Elsewhere, Fault, Programs, Run, may_configure_networks};
-use enforce::network::{self, Ability, Deployment, Host, Options, Report, Store, Wanted, WantedHost};
+use enforce::deployment::{Deployment, Host};
+use enforce::network::{self, Ability, Options, Report, Store, Wanted, WantedHost};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
