@@ -48,7 +48,6 @@ pub(super) struct Engine {
     pub(super) orders: Orders,
     pub(super) shared: Shared,
     pub(super) deployment: Deployment,
-    pub(super) policy: Option<Policy>,
     pub(super) server: String,
     pub(super) connections_max: u64,
     /// How long to look for events again and again before sleeping.
@@ -379,8 +378,7 @@ impl Engine {
             match order {
                 // Nobody may be there any more to hear the answer.
                 Order::Configure(policy, deployment, answer) => {
-                    let _ =
-                        answer.send(self.configure(policy.map(|policy| *policy), deployment.map(|it| *it)));
+                    let _ = answer.send(self.configure(policy.as_deref(), deployment.map(|it| *it)));
                 }
                 Order::Status(answer) => {
                     let _ = answer.send(self.snapshot());
@@ -391,17 +389,16 @@ impl Engine {
         }
     }
 
-    /// Another policy, at once for everybody, or nothing.
-    fn configure(&mut self, policy: Option<Policy>, deployment: Option<Deployment>) -> Result<(), Fault> {
-        let policy = policy.or_else(|| self.policy.clone());
+    /// Another policy, at once for everybody; after an error nothing has changed.
+    fn configure(&mut self, policy: Option<&Policy>, deployment: Option<Deployment>) -> Result<(), Fault> {
         let deployment = deployment.unwrap_or_else(|| self.deployment.clone());
         let Shared { names, queue, now, profile, .. } = &mut self.shared;
         let Enforced { rules, table, batch } =
-            rules::enforced(policy.as_ref(), &deployment, &self.server, profile, names)?;
+            rules::enforced(policy, &deployment, &self.server, profile, names)?;
         queue
             .reconfigure(*now, &rules)
             .map_err(|fault| Fault::input(fault, "the policy is out of its ranges"))?;
-        (self.policy, self.deployment) = (policy, deployment);
+        self.deployment = deployment;
         (self.shared.table, self.shared.batch) = (table, batch);
         self.shared.status.changes += 1;
         for session in self.sessions.iter_mut().flatten() {

@@ -26,7 +26,7 @@ mod status;
 mod who;
 
 pub use queue::Baseline;
-pub use remote::{Remote, Socket, apply, listen, status};
+pub use remote::{Remote, Socket, apply, control_path, listen, status};
 pub use status::{Seen, Snapshot, UNKNOWN_NAME};
 
 use crate::command::Fault;
@@ -132,7 +132,6 @@ impl Proxy {
             orders,
             shared,
             deployment,
-            policy,
             server,
             connections_max: options.connections_max,
             spin_ns: options.spin.0,

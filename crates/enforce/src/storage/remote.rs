@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What can be asked of a proxy.
 pub(super) enum Order {
-    /// Another policy, and other clients if the hosts file has changed.
+    /// Another policy or none, and other clients if the hosts file has changed.
     Configure(Option<Box<Policy>>, Option<Box<Deployment>>, Sender<Result<(), Fault>>),
     Status(Sender<Snapshot>),
     /// Finish what was asked, take nothing more.
@@ -81,7 +81,8 @@ impl Remote {
         Ok(())
     }
 
-    /// From now on this policy holds, for all workloads at once; nothing that waits is lost.
+    /// From now on this policy holds, for all workloads at once, or nobody is guaranteed anything; nothing that waits is
+    /// lost. Without a deployment the one before stays.
     ///
     /// # Errors
     /// What is wrong with it; then nothing has changed.
@@ -116,11 +117,9 @@ impl Remote {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 enum Line {
-    /// A policy; clients stay as they are.
-    Policy(Box<Policy>),
-    /// A policy, and the text of a hosts file.
+    /// A policy or none, and the text of a hosts file.
     Apply {
-        policy: Box<Policy>,
+        policy: Option<Box<Policy>>,
         hosts: String,
     },
     Status,
@@ -194,9 +193,9 @@ fn carry_out(text: &str, remote: &Remote) -> Result<Said, Fault> {
         Fault::input(format_args!("an order that cannot be read: {error}"), "docs/proxy.md")
     })?;
     match line {
-        Line::Policy(policy) => remote.configure(Some(*policy), None).map(|()| Said::Done),
         Line::Apply { policy, hosts } => {
-            remote.configure(Some(*policy), Some(Deployment::parse(&hosts)?)).map(|()| Said::Done)
+            let deployment = Deployment::parse(&hosts)?;
+            remote.configure(policy.map(|policy| *policy), Some(deployment)).map(|()| Said::Done)
         }
         Line::Status => remote.status().map(Said::Status),
     }
@@ -223,12 +222,17 @@ fn done(said: Said) -> Result<(), Fault> {
     }
 }
 
-/// Gives the proxy that listens at `path` another policy and the text of a hosts file.
+/// Where the proxy before a server listens for orders when nothing else is said.
+pub fn control_path(folder: &Path, server: &str) -> PathBuf {
+    folder.join(format!("proxy-{server}.sock"))
+}
+
+/// Gives the proxy that listens at `path` another policy, or none, and the text of a hosts file.
 ///
 /// # Errors
 /// When none listens there, or what it says is wrong.
-pub fn apply(path: &Path, policy: Policy, hosts: String) -> Result<(), Fault> {
-    done(ask(path, &Line::Apply { policy: Box::new(policy), hosts })?)
+pub fn apply(path: &Path, policy: Option<&Policy>, hosts: String) -> Result<(), Fault> {
+    done(ask(path, &Line::Apply { policy: policy.cloned().map(Box::new), hosts })?)
 }
 
 /// What the proxy that listens at `path` has seen.

@@ -79,8 +79,11 @@ impl Entry {
 mod tests {
     use super::*;
 
-    fn table(entries: &[(&[&str], &[u16], Option<&str>)]) -> Table {
-        let entry = |(flow, (networks, ports, export)): (u32, &(&[&str], &[u16], Option<&str>))| Entry {
+    /// Networks, ports and export.
+    type Words<'a> = (&'a [&'a str], &'a [u16], Option<&'a str>);
+
+    fn table(entries: &[Words<'_>]) -> Table {
+        let entry = |(flow, (networks, ports, export)): (u32, &Words<'_>)| Entry {
             networks: networks.iter().map(|network| network.parse().unwrap()).collect(),
             ports: ports.to_vec(),
             export: export.map(|export| export.as_bytes().to_vec()),

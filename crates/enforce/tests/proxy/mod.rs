@@ -42,14 +42,16 @@ pub fn deployment(protocol: &str, forward: SocketAddr, fields: &str, clients: &s
     Deployment::parse(&text).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
 }
 
-/// A policy: name, level, limits as ⟨seconds of device time per second, seconds⟩.
-pub fn policy(workloads: &[(&str, u32, &[(f64, f64)])]) -> Policy {
+/// Name, level, limits as ⟨seconds of device time per second, seconds⟩.
+pub type Promise<'a> = (&'a str, u32, &'a [(f64, f64)]);
+
+pub fn policy(workloads: &[Promise<'_>]) -> Policy {
     let limit = |(rate, burst): &(f64, f64)| {
         format!(
             r#"{{ "stage": "storage", "rate": {rate}, "burst": {burst}, "rate_per_s": {rate}, "burst_work": {burst} }}"#
         )
     };
-    let workload = |(name, level, limits): &(&str, u32, &[(f64, f64)])| {
+    let workload = |(name, level, limits): &Promise<'_>| {
         let limits = limits.iter().map(limit).collect::<Vec<_>>().join(",");
         format!(
             r#"{{ "name": "{name}", "admitted": true, "server": "ssd", "priority": {level}, "slo": "99% < 1s",

@@ -8,6 +8,7 @@ pub(crate) mod explain;
 pub(crate) mod ideal;
 pub(crate) mod plan;
 pub(crate) mod profile;
+pub(crate) mod proxy;
 pub(crate) mod reproduce;
 pub(crate) mod simulate;
 mod simulate_policy;
