@@ -12,3 +12,4 @@ pub(crate) mod reproduce;
 pub(crate) mod simulate;
 mod simulate_policy;
 pub(crate) mod trace;
+pub(crate) mod verify;
