@@ -31,14 +31,8 @@ pub(crate) fn json(policy: Option<&str>, findings: &Findings) -> String {
 /// Everything that people want to know, the answer first.
 pub(crate) fn text(policy: Option<&str>, findings: &Findings) -> String {
     let mut text = format!("{}.\n\n{}", lead(policy, findings), verdicts(findings));
-    for part in [
-        needed(findings),
-        guarantees(findings),
-        limits(findings),
-        lag(findings),
-        unjudged(findings),
-        stages(findings),
-    ] {
+    for part in [guarantees(findings), limits(findings), lag(findings), unjudged(findings), stages(findings)]
+    {
         if !part.is_empty() {
             text.push('\n');
             text.push_str(&part);
@@ -77,16 +71,16 @@ pub(crate) fn verdict(found: &Finding) -> &'static str {
     }
 }
 
-/// Names of the columns of [`verdict_row`], the first two of words.
+/// Names of the columns of [`verdict_row`], the first three of words.
 pub(crate) const VERDICTS: [&str; 10] =
-    ["workload", "verdict", "SLO", "measured", "from", "to", "requests", "over", "failed", "lost"];
+    ["workload", "verdict", "SLO", "measured", "interval", "requests", "over", "failed", "lost", "it takes"];
 
 /// A workload as a row.
 pub(crate) fn verdict_row(found: &Finding) -> Vec<String> {
-    let seconds = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), time);
+    let end = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), time);
     let measured = match found.measured_s {
         None if found.requests > 0 => "no answer".to_owned(),
-        other => seconds(other),
+        other => other.map_or_else(|| "–".to_owned(), time),
     };
     let count = |number: u64| number.to_string();
     vec![
@@ -94,12 +88,12 @@ pub(crate) fn verdict_row(found: &Finding) -> Vec<String> {
         if found.admitted { verdict(found).to_owned() } else { format!("({})", verdict(found)) },
         found.slo.to_string(),
         measured,
-        seconds(found.ci_low_s),
-        seconds(found.ci_high_s),
+        format!("{} to {}", end(found.ci_low_s), end(found.ci_high_s)),
         count(found.requests),
         count(found.over),
         count(found.failed),
         count(found.lost),
+        needed(found),
     ]
 }
 
@@ -111,28 +105,18 @@ fn verdicts(findings: &Findings) -> String {
     text
 }
 
-/// What would make open verdicts possible.
-pub(crate) fn needed_words(found: &Finding) -> Option<String> {
-    if found.verdict != Conclusion::TooFew || found.is_spoiled() {
-        return None;
+/// How many requests it takes for a verdict, and how long at the observed rate; none where there is one.
+fn needed(found: &Finding) -> String {
+    let needed = found.needed_requests.map(|needed| Unit::Plain.format(needed as f64));
+    match (found.verdict, needed) {
+        (Conclusion::TooFew, Some(needed)) => match found.needed_s {
+            Some(long) => format!("{needed} in {}", Unit::Seconds.format(long)),
+            None => needed,
+        },
+        // A percentile so close to the SLO, or a generator so late, that nobody can say.
+        (Conclusion::TooFew, None) => "not known".to_owned(),
+        _ => "–".to_owned(),
     }
-    let name = &found.name;
-    let Some(needed) = found.needed_requests else {
-        return Some(format!(
-            "{name}: the percentile is too close to the SLO to say how many requests it takes"
-        ));
-    };
-    let long = found.needed_s.map(|s| format!(", {} at the observed rate", Unit::Seconds.format(s)));
-    Some(format!(
-        "{name}: {} {}; it takes about {needed}{}",
-        found.requests,
-        if found.requests == 1 { "request was observed" } else { "requests were observed" },
-        long.unwrap_or_default()
-    ))
-}
-
-fn needed(findings: &Findings) -> String {
-    findings.workloads.iter().filter_map(needed_words).map(|line| line + "\n").collect()
 }
 
 /// How latencies compare with what is guaranteed; nothing where nothing is.
@@ -171,7 +155,7 @@ fn guarantees(findings: &Findings) -> String {
         return String::new();
     }
     let row = |found: &Finding| {
-        let bound = found.bound?;
+        let bound = found.bound.filter(|bound| bound.beyond > 0)?;
         let longest = found.max_s.map_or_else(|| "–".to_owned(), time);
         let numbers = [bound.beyond, bound.beyond_within_limits].map(|number| number.to_string());
         let kept = found.kept_limits.map_or("not known", |kept| if kept { "yes" } else { "no" });
@@ -181,8 +165,9 @@ fn guarantees(findings: &Findings) -> String {
         )
     };
     let headings = ["workload", "kept limits", "bound", "longest", "beyond", "within limits"];
-    let rows = findings.workloads.iter().filter_map(row);
-    format!("{}.\n{}", lines.join(".\n"), table(&headings, 2, rows))
+    let rows: Vec<_> = findings.workloads.iter().filter_map(row).collect();
+    let table = if rows.is_empty() { String::new() } else { table(&headings, 2, rows) };
+    format!("{}.\n{table}", lines.join(".\n"))
 }
 
 /// A limit's work in its unit.
@@ -313,9 +298,13 @@ pub(crate) fn stage_rows(findings: &Findings) -> Vec<Vec<String>> {
     rows.collect()
 }
 
+/// Of more workloads, the table of stages would hide the rest.
+const STAGED_MAX: usize = 10;
+
 fn stages(findings: &Findings) -> String {
     match stage_rows(findings) {
         rows if rows.is_empty() => String::new(),
+        _ if findings.workloads.len() > STAGED_MAX => "Time by stage is in --json and --report.\n".to_owned(),
         rows => format!("Time by stage, of answered requests:\n{}", table(&STAGES, 2, rows)),
     }
 }

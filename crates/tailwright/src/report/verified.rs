@@ -1,11 +1,12 @@
 //! Findings about observations as a page: verdicts first, then what they come from.
 
 use super::simulated::table;
-use crate::output::verified::{self, needed_words, stage_rows, violations};
+use crate::output::verified::{self, stage_rows, violations};
 use crate::output::{percent, words};
 use model::{Observation, Observations};
 use plot::{
-    Axis, Bars, Block, Cell, Chart, Column, Dots, Fact, Marker, Page, Reference, Series, Status, Table, Unit,
+    Axis, Bars, Block, Bullets, Cell, Chart, Column, Dots, Fact, Marker, Order, Page, Reference, Series,
+    Status, Table, Unit,
 };
 use units::Nanos;
 use verify::{Conclusion, Finding, Findings, Interval};
@@ -71,7 +72,12 @@ fn facts(findings: &Findings) -> Block {
     let (all, over) = (admitted().count(), violations(findings).map(|(found, ..)| &found.name));
     let over: std::collections::BTreeSet<_> = over.collect();
     let bad = |is_bad| if is_bad { Status::Bad } else { Status::Good };
-    let mut facts = vec![Fact::new(format!("{met} of {all}"), "SLOs met").status(bad(met < all))];
+    let answer = match findings.answer() {
+        verify::Answer::AllMet => Status::Good,
+        verify::Answer::SomeNotMet => Status::Bad,
+        verify::Answer::TooFew | verify::Answer::Spoiled => Status::Warn,
+    };
+    let mut facts = vec![Fact::new(format!("{met} of {all}"), "SLOs met").status(answer)];
     if findings.workloads.iter().any(|found| !found.limits.is_empty()) {
         facts.push(Fact::new(over.len().to_string(), "workloads over limits").status(bad(!over.is_empty())));
     }
@@ -88,25 +94,15 @@ fn facts(findings: &Findings) -> Block {
 fn verdicts(ordered: &[&Finding]) -> Vec<Block> {
     let headings = verified::VERDICTS.iter().enumerate();
     let columns = headings.map(|(at, name)| if at < 3 { Column::name(*name) } else { Column::number(*name) });
-    let mut table = Table::new(columns.chain([Column::number("bound"), Column::number("longest")]));
+    let mut table = Table::new(columns);
     for found in ordered {
         let mut cells: Vec<Cell> = verified::verdict_row(found).into_iter().map(Cell::from).collect();
-        let verdict = std::mem::replace(&mut cells[1], Cell::text(""));
-        cells[1] = if found.admitted { verdict.status(status(found)) } else { verdict };
-        let bound = found.bound.map(|bound| bound.bound_s);
-        let longest = found.max_s.map_or_else(|| Cell::text("–"), |at| Cell::number(at, Unit::Seconds));
-        cells.push(bound.map_or_else(|| Cell::text("–"), |at| Cell::number(at, Unit::Seconds)));
-        cells.push(match found.bound {
-            Some(bound) if bound.beyond_within_limits > 0 => longest.status(Status::Bad),
-            Some(bound) if bound.beyond > 0 => longest.status(Status::Warn),
-            _ => longest,
-        });
+        if found.admitted {
+            cells[1] = cells[1].clone().status(status(found));
+        }
         table.push(cells);
     }
     let mut blocks = vec![table.into()];
-    blocks.extend(
-        ordered.iter().filter_map(|found| needed_words(found)).map(|text| Block::paragraph(text + ".")),
-    );
     if ordered.iter().any(|found| found.ci_low_s.is_some()) {
         blocks.push(intervals(ordered).into());
     }
@@ -212,6 +208,7 @@ fn limits(findings: &Findings) -> Vec<Block> {
     let broken: Vec<_> = violations(findings).collect();
     let mut blocks: Vec<Block> =
         verified::guarantee_words(findings).into_iter().map(|line| Block::paragraph(line + ".")).collect();
+    blocks.extend(guarantees(findings).map(Block::from));
     if broken.is_empty() {
         blocks.push(Block::paragraph("All traffic kept to the limits that were judged."));
     } else {
@@ -223,6 +220,22 @@ fn limits(findings: &Findings) -> Vec<Block> {
     let rows = all().map(verified::limit_row).collect();
     blocks.push(Block::fold("All limits", [table(&verified::LIMITS, rows).into()]));
     blocks
+}
+
+/// The longest latencies against what is guaranteed.
+fn guarantees(findings: &Findings) -> Option<Bullets> {
+    let rows: Vec<_> =
+        findings.workloads.iter().filter_map(|at| Some((&at.name, at.max_s?, at.bound?.bound_s))).collect();
+    let chart = Bullets::new(
+        "Longest latency against bound, least slack first",
+        Axis::log("latency", Unit::Seconds),
+        ("longest", "bound"),
+    )
+    .order(Order::TightestFirst)
+    .note("A bound is for traffic within its limits. It does not count the one request of lower priority that is in service already.");
+    (!rows.is_empty()).then(|| {
+        rows.into_iter().fold(chart, |chart, (name, longest, bound)| chart.row(name, longest, bound))
+    })
 }
 
 fn stage_blocks(ordered: &[&Finding], rows: Vec<Vec<String>>) -> Vec<Block> {
