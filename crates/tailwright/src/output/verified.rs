@@ -107,16 +107,22 @@ fn verdicts(findings: &Findings) -> String {
 
 /// How many requests it takes for a verdict, and how long at the observed rate; none where there is one.
 fn needed(found: &Finding) -> String {
-    let needed = found.needed_requests.map(|needed| Unit::Plain.format(needed as f64));
+    let needed = found.needed_requests.map(|needed| Unit::Plain.format(about(needed as f64)));
     match (found.verdict, needed) {
         (Conclusion::TooFew, Some(needed)) => match found.needed_s {
-            Some(long) => format!("{needed} in {}", Unit::Seconds.format(long)),
+            Some(long) => format!("{needed} in {}", Unit::Seconds.format(about(long))),
             None => needed,
         },
         // A percentile so close to the SLO, or a generator so late, that nobody can say.
         (Conclusion::TooFew, None) => "not known".to_owned(),
         _ => "–".to_owned(),
     }
+}
+
+/// Two digits of a positive estimate: more would pretend to be known.
+fn about(value: f64) -> f64 {
+    let scale = 10f64.powf(value.log10().floor() - 1.0);
+    (value / scale).ceil() * scale
 }
 
 /// How latencies compare with what is guaranteed; nothing where nothing is.

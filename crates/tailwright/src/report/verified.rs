@@ -1,6 +1,5 @@
 //! Findings about observations as a page: verdicts first, then what they come from.
 
-use super::simulated::table;
 use crate::output::verified::{self, stage_rows, violations};
 use crate::output::{percent, words};
 use model::{Observation, Observations};
@@ -37,7 +36,7 @@ pub(crate) fn html(policy: Option<&str>, observations: &Observations, findings: 
     }
     if !findings.unjudged.is_empty() {
         let rows = findings.unjudged.iter().map(verified::unjudged_row).collect();
-        page = page.section("Observed without an SLO", [table(&verified::UNJUDGED, rows).into()]);
+        page = page.section("Observed without an SLO", [table(&verified::UNJUDGED, 1, rows).into()]);
     }
     page.section("How to read this page", how_to_read(findings))
         .footer(format!(
@@ -46,6 +45,16 @@ pub(crate) fn html(policy: Option<&str>, observations: &Observations, findings: 
             words::count(observations.requests.len(), "request")
         ))
         .to_html()
+}
+
+/// The first `words` columns are words, the others numbers.
+fn table(headings: &[&str], words: usize, rows: Vec<Vec<String>>) -> Table {
+    let column = |(at, name): (usize, &&str)| {
+        if at < words { Column::name(*name) } else { Column::number(*name) }
+    };
+    let mut table = Table::new(headings.iter().enumerate().map(column));
+    rows.into_iter().for_each(|row| table.push(row.into_iter().map(Cell::from)));
+    table
 }
 
 /// What is not as wanted comes first.
@@ -92,9 +101,7 @@ fn facts(findings: &Findings) -> Block {
 }
 
 fn verdicts(ordered: &[&Finding]) -> Vec<Block> {
-    let headings = verified::VERDICTS.iter().enumerate();
-    let columns = headings.map(|(at, name)| if at < 3 { Column::name(*name) } else { Column::number(*name) });
-    let mut table = Table::new(columns);
+    let mut table = table(&verified::VERDICTS, 3, Vec::new());
     for found in ordered {
         let mut cells: Vec<Cell> = verified::verdict_row(found).into_iter().map(Cell::from).collect();
         if found.admitted {
@@ -213,12 +220,12 @@ fn limits(findings: &Findings) -> Vec<Block> {
         blocks.push(Block::paragraph("All traffic kept to the limits that were judged."));
     } else {
         let rows = broken.iter().map(|row| verified::limit_row(*row)).collect();
-        blocks.push(table(&verified::LIMITS, rows).caption("Who was over which limit").into());
+        blocks.push(table(&verified::LIMITS, 3, rows).caption("Who was over which limit").into());
     }
     let all =
         || findings.workloads.iter().flat_map(|found| found.limits.iter().map(move |l| (found, "meant", l)));
     let rows = all().map(verified::limit_row).collect();
-    blocks.push(Block::fold("All limits", [table(&verified::LIMITS, rows).into()]));
+    blocks.push(Block::fold("All limits", [table(&verified::LIMITS, 3, rows).into()]));
     blocks
 }
 
@@ -265,7 +272,7 @@ fn stage_blocks(ordered: &[&Finding], rows: Vec<Vec<String>>) -> Vec<Block> {
         .fold(tail, |chart, found| {
             chart.row(&found.name, of(found, |at| at.share_of_tail_excess.unwrap_or(0.0)))
         });
-    vec![Block::grid(2, [mean.into(), tail.into()]), table(&verified::STAGES, rows).into()]
+    vec![Block::grid(2, [mean.into(), tail.into()]), table(&verified::STAGES, 2, rows).into()]
 }
 
 fn how_to_read(findings: &Findings) -> Vec<Block> {
