@@ -83,7 +83,7 @@ fn what_got_no_answer_took_for_ever() {
     let web = &found["workloads"][0];
     assert!(web["verdict"] == "not_met" && web["measured_s"].is_null(), "{web}");
     assert_eq!(
-        [&web["over"], &web["lost"], &web["failed"]].map(|n| n.as_u64()),
+        [&web["over"], &web["lost"], &web["failed"]].map(serde_json::Value::as_u64),
         [Some(401), Some(400), Some(1)]
     );
 }
@@ -113,7 +113,10 @@ fn limits_and_the_bound_within_them() {
     assert!(out["first_over_s"] == 10.0 && out["periods"].as_array().expect("periods").len() == 1, "{out}");
     // Both slow requests are beyond 12 ms. The second is the fourth of five at once, and two fit into the burst.
     let bound = &web["bound"];
-    assert_eq!([&bound["beyond"], &bound["beyond_within_limits"]].map(|n| n.as_u64()), [Some(2), Some(1)]);
+    assert_eq!(
+        [&bound["beyond"], &bound["beyond_within_limits"]].map(serde_json::Value::as_u64),
+        [Some(2), Some(1)]
+    );
     // The refused workload was not observed, and does not count.
     assert_eq!(
         (found["workloads"][1]["requests"].as_u64(), found["answer"].as_str()),

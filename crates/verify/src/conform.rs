@@ -149,7 +149,7 @@ mod tests {
         let close = |(a, b): (&(f64, f64), &(f64, f64))| (a.0 - b.0).abs() < 1e-6 && (a.1 - b.1).abs() < 1e-6;
         assert!(ends.len() == 3 && ends.iter().zip(&expected).all(close), "{ends:?}");
         let mut never = Bucket::new(0.0, 1.0);
-        [0, 10, 20].map(|ms| never.push(at(ms), 1.0));
+        assert_eq!([0, 10, 20].map(|ms| never.push(at(ms), 1.0)), [false, true, true]);
         assert_eq!(never.finish().1, [Period { from_s: 0.01, until_s: 0.02 }]);
     }
 

@@ -15,7 +15,7 @@ use units::Nanos;
 /// # Panics
 /// Unless the confidence is strictly between 0 and 1.
 pub fn examine<'a>(
-    observations: &'a Observations,
+    observations: &Observations,
     promises: &[Promise],
     confidence: f64,
     work: &dyn Fn(&Promise) -> Work<'a>,
@@ -54,7 +54,12 @@ impl<'o> Seen<'o, '_> {
         self.rows.iter().map(move |row| &all[*row as usize])
     }
 
-    fn finding(&self, promise: &Promise, confidence: f64, work: &dyn Fn(&Promise) -> Work<'o>) -> Finding {
+    fn finding<'w>(
+        &self,
+        promise: &Promise,
+        confidence: f64,
+        work: &dyn Fn(&Promise) -> Work<'w>,
+    ) -> Finding {
         let judged = judge(self.requests().map(Observation::latency), promise.slo, confidence);
         let mut found = Finding::of(&promise.name, promise.policy.clone(), &judged);
         found.admitted = promise.admitted;
@@ -109,11 +114,11 @@ impl<'o> Seen<'o, '_> {
             let latency = self.observations.requests[row].latency()?;
             Some((latency, &times[row * names.len()..(row + 1) * names.len()]))
         };
-        stages(names, self.rows.iter().filter_map(timed), promise.slo.percentile)
+        stages(names, &self.rows.iter().filter_map(timed), promise.slo.percentile)
     }
 
     /// Limits and the bound, which holds within them.
-    fn limits(&self, promise: &Promise, work: &dyn Fn(&Promise) -> Work<'o>, found: &mut Finding) {
+    fn limits<'w>(&self, promise: &Promise, work: &dyn Fn(&Promise) -> Work<'w>, found: &mut Finding) {
         let intended =
             traffic(self.requests().map(|at| request(at, at.intended)), &promise.limits, work(promise));
         let beyond = |row: &&Observation, bound: f64| row.latency().is_none_or(|at| at.as_secs() > bound);

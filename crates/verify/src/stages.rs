@@ -38,7 +38,7 @@ pub struct StageFinding {
 /// When a request does not have one time per stage.
 pub fn stages<'a>(
     names: &[String],
-    requests: impl Iterator<Item = (Nanos, &'a [Nanos])> + Clone,
+    requests: &(impl Iterator<Item = (Nanos, &'a [Nanos])> + Clone),
     percentile: Percentile,
 ) -> Vec<StageFinding> {
     let mut latencies: Vec<u64> = requests.clone().map(|(latency, _)| latency.0).collect();
@@ -102,7 +102,7 @@ mod tests {
         let requests =
             times.iter().map(|times| (Nanos(times[0].0 + times[1].0 + 1_000_000), times.as_slice()));
         let names = ["storage".to_owned(), "network".to_owned()];
-        let found = stages(&names, requests, "95%".parse().unwrap());
+        let found = stages(&names, &requests, "95%".parse().unwrap());
         let shares: Vec<_> = found.iter().map(|at| (at.share_of_mean, at.share_of_tail_excess)).collect();
         assert_eq!(
             shares,
@@ -111,14 +111,14 @@ mod tests {
         );
         assert_eq!(found[2].stage, ELSEWHERE);
         assert_eq!((found[1].p50_s, found[1].p99_s, found[1].mean_s), (0.001, 0.011, 0.002));
-        assert_eq!(stages(&names, [].into_iter(), "95%".parse().unwrap()), []);
+        assert_eq!(stages(&names, &[].into_iter(), "95%".parse().unwrap()), []);
     }
 
     #[test]
     fn without_excess_there_is_nothing_to_share() {
         let times = [Nanos(5)];
         let requests = (0..10).map(|_| (Nanos(5), times.as_slice()));
-        let found = stages(&["only".to_owned()], requests, "99%".parse().unwrap());
+        let found = stages(&["only".to_owned()], &requests, "99%".parse().unwrap());
         assert!(found.len() == 1 && found[0].share_of_tail_excess.is_none());
     }
 }

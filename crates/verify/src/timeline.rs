@@ -66,8 +66,8 @@ pub fn exceedance(latencies: impl IntoIterator<Item = Option<Nanos>>) -> Vec<(f6
     sorted.sort_unstable();
     let mut points = Vec::new();
     // How many are longer or equal, but for the one itself: from all to none.
-    let mut beyond = count.saturating_sub(1) as f64;
-    while count > 0 {
+    let Some(mut beyond) = count.checked_sub(1).map(|others| others as f64) else { return points };
+    loop {
         if let Some(latency) = sorted.get(count - 1 - whole(beyond)) {
             // Equal latencies do not take longer.
             let longer = count - sorted.partition_point(|other| other <= latency);
