@@ -1,0 +1,24 @@
+//! `tailwright lab`: hosts, servers and an emulated SSD on one machine, and experiments with them.
+
+mod device;
+
+use crate::failure::{Answer, Failure};
+use clap::{Args, Subcommand};
+
+/// Hosts, servers and an emulated SSD on one machine, and experiments with them
+#[derive(Debug, Args)]
+pub(crate) struct LabArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Device(device::DeviceArgs),
+}
+
+pub(crate) fn run(args: &LabArgs) -> Result<Answer, Failure> {
+    match &args.what {
+        What::Device(args) => device::run(args),
+    }
+}
