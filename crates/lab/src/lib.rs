@@ -2,6 +2,9 @@
 //!
 //! - [`device`]: an emulated SSD, whose every completion is known.
 //! - [`nbd`]: the same with bytes in it, as a server on the network.
+//! - [`servers`]: memcached, nbdkit, nfs-ganesha and nginx as children in network namespaces.
 
 pub mod device;
 pub mod nbd;
+pub mod programs;
+pub mod servers;
