@@ -138,6 +138,21 @@ impl Service {
         }
     }
 
+    /// Whether the programs are there that it needs, and those that start any server.
+    ///
+    /// # Errors
+    /// The first that is not, with its package.
+    pub fn check(&self) -> Result<(), Fault> {
+        let own: &[&str] = match self {
+            Self::Memcached(_) => &["memcached"],
+            Self::Nbd(_) => &["nbdkit"],
+            Self::Nfs(_) => &["rpcbind", "ganesha.nfsd", "mount"],
+            Self::Http(_) => &["nginx"],
+            Self::Ssd(_) => &[],
+        };
+        ["ip", "unshare"].iter().chain(own).try_for_each(|name| programs::find(name).map(drop))
+    }
+
     pub(super) fn ready(&self) -> Ready {
         let near = |address: SocketAddr| match address.ip() {
             ip if ip.is_unspecified() => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port()),

@@ -29,13 +29,13 @@ pub(crate) struct DeviceArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10809")]
     listen: SocketAddr,
     /// Requests served at once.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=i64::from(CHANNELS_MAX)))]
+    #[arg(long, value_name = "N", default_value_t = Model::LAB.channels, value_parser = clap::value_parser!(u32).range(1..=i64::from(CHANNELS_MAX)))]
     channels: u32,
     /// Time of a channel for a read.
-    #[arg(long, value_name = "BASE+SLOPE", default_value = "400us+2ns/B")]
+    #[arg(long, value_name = "BASE+SLOPE", default_value_t = Model::LAB.read)]
     read: Cost,
     /// Time of a channel for a write.
-    #[arg(long, value_name = "BASE+SLOPE", default_value = "700us+5ns/B")]
+    #[arg(long, value_name = "BASE+SLOPE", default_value_t = Model::LAB.write)]
     write: Cost,
     /// Most that all channels transfer together.
     #[arg(long, value_name = "RATE")]
