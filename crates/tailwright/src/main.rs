@@ -41,6 +41,7 @@ enum Verb {
     Reproduce(verb::reproduce::ReproduceArgs),
     Demo(verb::demo::DemoArgs),
     Profile(verb::profile::ProfileArgs),
+    Lab(verb::lab::LabArgs),
     /// Look at, convert, cut, merge and generate request traces
     Trace(verb::trace::TraceArgs),
 }
@@ -59,6 +60,7 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
         Verb::Reproduce(args) => verb::reproduce::run(&args),
         Verb::Demo(args) => verb::demo::run(&args),
         Verb::Profile(args) => verb::profile::run(&args),
+        Verb::Lab(args) => verb::lab::run(&args),
         Verb::Trace(args) => verb::trace::run(&args),
     }
 }

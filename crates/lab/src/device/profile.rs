@@ -1,0 +1,115 @@
+//! What planning needs to know of an emulated SSD, in the form in which it knows real ones.
+
+use super::Model;
+use model::Op;
+use units::{ByteRate, Bytes, Nanos, Percentile, Seconds};
+use workload::device::{BandwidthRow, BaseLatency, Device, QueueLimits, SsdTable, StorageProfile};
+
+impl Model {
+    /// The profile of this device for requests of these sizes: bandwidth at saturation, exact at each size up to the
+    /// rounding of a division; the latency of one request of the largest size on the idle device, which nothing
+    /// exceeds; and queue limits of two requests for each channel, which keep it busy.
+    ///
+    /// One second of work per second is what the device does, so a request of service time s works s / channels, or
+    /// the time on the shared link if that is longer.
+    ///
+    /// # Panics
+    /// Without sizes.
+    pub fn profile(&self, sizes: &[Bytes]) -> StorageProfile {
+        let mut sizes: Vec<Bytes> = sizes.iter().copied().filter(|size| size.0 > 0).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        let largest = *sizes.last().expect("a profile is for requests of some size");
+        let row = |&size: &Bytes| BandwidthRow {
+            request: size,
+            read: self.bandwidth_at_saturation(Op::Read, size),
+            write: self.bandwidth_at_saturation(Op::Write, size),
+        };
+        let table = SsdTable::new(sizes.iter().map(row).collect()).expect("sizes ascend");
+        let alone = |op| Seconds(self.alone(op, largest).as_secs());
+        let base = BaseLatency {
+            percentile: Percentile::new(99.99).expect("a percentile"),
+            read: alone(Op::Read),
+            write: alone(Op::Write),
+        };
+        let requests = 2 * u64::from(self.channels);
+        let limits = QueueLimits {
+            read_requests_max: requests,
+            write_requests_max: requests,
+            read_bytes_max: requests * largest.0,
+            write_bytes_max: requests * largest.0,
+        };
+        StorageProfile::new("emulated-ssd", Device::Ssd(table))
+            .with_source(format!("emulated: {self}"))
+            .with_base_latency(base)
+            .with_queue_limits(limits)
+    }
+
+    fn bandwidth_at_saturation(&self, op: Op, size: Bytes) -> ByteRate {
+        let work = self.work(op, size);
+        ByteRate::from_bytes_per_sec(size.0 as f64 / work).expect("services take time")
+    }
+
+    /// Device time of a request, in seconds.
+    fn work(&self, op: Op, size: Bytes) -> f64 {
+        let channels = self.service(op, size).max(Nanos(1)).as_secs() / f64::from(self.channels);
+        channels.max(self.bandwidth.map_or(0.0, |rate| size.0 as f64 / rate.bytes_per_sec()))
+    }
+}
+
+impl std::fmt::Display for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} channels, reads {}, writes {}", self.channels, self.read, self.write)?;
+        self.bandwidth.map_or(Ok(()), |rate| write!(f, ", at most {rate}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cost, Device as Emulated};
+    use super::*;
+    use ::model::Request;
+    use proptest::prelude::*;
+
+    fn request(op: Op, size: u64) -> Request {
+        Request { arrival: Nanos::ZERO, size: Bytes(size), op, offset: None, response: None }
+    }
+
+    proptest! {
+        /// A saturated device takes the sum of the work, up to what the last requests leave idle.
+        #[test]
+        fn work_adds_up_to_the_time_that_a_busy_device_takes(
+            channels in 1u32..9,
+            requests in prop::collection::vec((prop::sample::select(vec![4096u64, 16384, 65536]), any::<bool>()), 40..200),
+            capped in any::<bool>(),
+        ) {
+            let bandwidth = ByteRate::from_bytes_per_sec(1e8).filter(|_| capped);
+            let (read, write) = (Cost::new(Nanos(90_000), 2000), Cost::new(Nanos(200_000), 5000));
+            let model = Model { channels, read, write, bandwidth };
+            let profile = model.profile(&[65536, 4096, 16384].map(Bytes));
+            let (mut works, mut device) = (profile.work_model(), Emulated::new(model));
+            let (mut sum, mut end) = (0.0, Nanos::ZERO);
+            for (size, reads) in requests {
+                let op = if reads { Op::Read } else { Op::Write };
+                sum += works.work(&request(op, size)).base_units() * 1e-9;
+                end = end.max(device.submit(Nanos::ZERO, op, Bytes(size)));
+            }
+            let longest = model.alone(Op::Write, Bytes(65536)).as_secs();
+            prop_assert!(end.as_secs() <= sum * (1.0 + 1e-9) + longest, "{} for {sum}", end.as_secs());
+            if !capped {
+                prop_assert!(sum <= end.as_secs() * (1.0 + 1e-6), "{} for {sum}", end.as_secs());
+            }
+        }
+    }
+
+    #[test]
+    fn a_request_alone_is_within_the_base_latency() {
+        let cost = Cost::new(Nanos(90_000), 2000);
+        let model = Model { channels: 4, read: cost, write: cost, bandwidth: None };
+        let profile = model.profile(&[Bytes(4096), Bytes(65536)]);
+        assert_eq!(profile.base_latency(Op::Read), Seconds(90e-6 + 65536.0 * 2e-9));
+        assert_eq!(profile.queue_limits().map(|limits| limits.read_requests_max), Some(8));
+        assert_eq!(StorageProfile::from_json(&profile.to_json()).as_ref(), Ok(&profile));
+        assert!(profile.source().is_some_and(|source| source.contains("emulated")));
+    }
+}

@@ -1,0 +1,31 @@
+//! `tailwright lab`: hosts, servers and an emulated SSD on one machine, and experiments with them.
+
+mod device;
+mod stand;
+
+use crate::failure::{Answer, Failure};
+use clap::{Args, Subcommand};
+
+/// Hosts, servers and an emulated SSD on one machine, and experiments with them
+#[derive(Debug, Args)]
+pub(crate) struct LabArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Up(stand::UpArgs),
+    Status(stand::StatusArgs),
+    Down(stand::DownArgs),
+    Device(device::DeviceArgs),
+}
+
+pub(crate) fn run(args: &LabArgs) -> Result<Answer, Failure> {
+    match &args.what {
+        What::Up(args) => stand::up(args),
+        What::Status(args) => stand::status(args),
+        What::Down(args) => stand::down(args),
+        What::Device(args) => device::run(args),
+    }
+}

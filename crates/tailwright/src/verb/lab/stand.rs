@@ -1,0 +1,193 @@
+//! `tailwright lab up`, `status` and `down`: hosts, a switch and real servers as namespaces of this machine.
+
+use crate::failure::{Answer, Failure};
+use crate::output::json;
+use crate::terminal::{self, Align, Table};
+use clap::{Args, ValueEnum};
+use enforce::command::Programs;
+use lab::device::Model;
+use lab::nbd::Export;
+use lab::servers::{Http, Memcached, Nbd, Nfs, Service, Ssd};
+use lab::stand::{self, Folder, State, Wanted};
+use serde::Serialize;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use units::{Bytes, Nanos};
+
+const UP_HELP: &str = "\
+Examples:
+  tailwright lab up                       all servers, and three hosts for clients
+  tailwright lab up memcached ssd         only these
+  tailwright lab up nfs --behind-proxy    on 127.0.0.1 of the host `store`: a proxy takes its address
+  ip netns exec tw-client-1 COMMAND       runs something on a host
+
+Servers: memcached; nbd (nbdkit, in memory); nfs (nfs-ganesha and rpcbind, in memory); http (nginx);
+ssd (an emulated SSD by NBD: 4 channels, reads 400us+2ns/B, writes 700us+5ns/B).
+Up again does nothing; servers that have ended are started again. docs/lab.md has more.
+
+Exit codes: 0 up; 2 a lab with other hosts is up; 3 without root or a program, or a server does not start.";
+
+const STATUS_HELP: &str = "Exit codes: 0 everything runs; 1 nothing is up, or a server has ended.";
+
+const DOWN_HELP: &str = "\
+Namespaces whose names begin with `tw-` and everything that runs in them are removed, also what a crash left.
+
+Exit codes: 0 nothing is left; 3 without root.";
+
+/// Of the names of namespaces.
+const PREFIX: &str = "tw";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Name {
+    Memcached,
+    Nbd,
+    Nfs,
+    Http,
+    Ssd,
+}
+
+/// Hosts, a switch and real servers on this machine, until `down`
+#[derive(Debug, Args)]
+#[command(after_help = UP_HELP)]
+pub(crate) struct UpArgs {
+    /// Servers [default: all].
+    #[arg(value_name = "NAME")]
+    names: Vec<Name>,
+    /// Hosts client-1, client-2, …
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=200))]
+    clients: u8,
+    /// Servers listen on 127.0.0.1 of their host only.
+    #[arg(long)]
+    behind_proxy: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// What is up
+#[derive(Debug, Args)]
+#[command(after_help = STATUS_HELP)]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Remove the lab and everything in it
+#[derive(Debug, Args)]
+#[command(after_help = DOWN_HELP)]
+pub(crate) struct DownArgs {
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Args)]
+struct Common {
+    /// Where it is remembered what is up, and where logs are.
+    #[arg(long, value_name = "FOLDER", default_value = Folder::DEFAULT)]
+    state: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+fn service(name: Name, behind_proxy: bool) -> Result<Service, Failure> {
+    let ip: IpAddr = if behind_proxy { Ipv4Addr::LOCALHOST.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    let address = |port| SocketAddr::new(ip, port);
+    Ok(match name {
+        Name::Memcached => {
+            Service::Memcached(Memcached { address: address(11211), memory: Bytes(256 << 20), threads: 1 })
+        }
+        Name::Nbd => Service::Nbd(Nbd { address: address(10810), size: Bytes(1 << 30) }),
+        Name::Nfs => Service::Nfs(Nfs { bind: ip, port: 2049, mount_port: 20048, memory: Bytes(1 << 30) }),
+        Name::Http => {
+            let file = |name: &str, size| (name.to_owned(), Bytes(size));
+            let files = vec![file("1k", 1 << 10), file("64k", 64 << 10), file("1m", 1 << 20)];
+            Service::Http(Http { address: address(80), files })
+        }
+        Name::Ssd => {
+            let program = std::env::current_exe().map_err(|error| {
+                Failure::environment(format_args!("this program cannot find itself: {error}"))
+            })?;
+            let exports = vec![Export { name: "ssd".to_owned(), size: 1 << 30 }];
+            Service::Ssd(Ssd {
+                program,
+                address: address(10809),
+                model: Model::LAB,
+                exports,
+                spin: Nanos::ZERO,
+            })
+        }
+    })
+}
+
+pub(crate) fn up(args: &UpArgs) -> Result<Answer, Failure> {
+    let names = if args.names.is_empty() { Name::value_variants() } else { &args.names };
+    let services: Result<_, _> = names.iter().map(|&name| service(name, args.behind_proxy)).collect();
+    let clients = (1..=args.clients).map(|number| format!("client-{number}")).collect();
+    let wanted = Wanted { prefix: PREFIX.to_owned(), clients, services: services? };
+    let folder = Folder::open(&args.common.state)?;
+    let (state, changed) = stand::up(&mut Programs, &folder, &wanted)?;
+    let summary = match changed.as_slice() {
+        [] => "nothing to do".to_owned(),
+        names => format!("new: {}", names.join(", ")),
+    };
+    eprintln!("{summary}");
+    print(&state, args.common.json);
+    Ok(Answer::Yes)
+}
+
+pub(crate) fn status(args: &StatusArgs) -> Result<Answer, Failure> {
+    let Some(state) = stand::read(&args.common.state)? else {
+        terminal::print(if args.common.json { "null\n" } else { "nothing is up\n" });
+        return Ok(Answer::No);
+    };
+    print(&state, args.common.json);
+    let all_run = state.servers.iter().all(stand::Server::is_running);
+    Ok(if all_run { Answer::Yes } else { Answer::No })
+}
+
+pub(crate) fn down(args: &DownArgs) -> Result<Answer, Failure> {
+    let folder = Folder::open(&args.common.state)?;
+    let removed = stand::down(&mut Programs, &folder, PREFIX)?;
+    if args.common.json {
+        terminal::print(&json::pretty(&removed));
+    } else {
+        match removed.as_slice() {
+            [] => terminal::print("nothing was up\n"),
+            names => terminal::print(&format!("removed: {}\n", names.join(", "))),
+        }
+    }
+    Ok(Answer::Yes)
+}
+
+#[derive(Serialize)]
+struct View<'a> {
+    hosts: &'a [stand::Host],
+    servers: Vec<ServerView<'a>>,
+}
+
+#[derive(Serialize)]
+struct ServerView<'a> {
+    #[serde(flatten)]
+    server: &'a stand::Server,
+    running: bool,
+}
+
+fn print(state: &State, as_json: bool) {
+    let servers = state.servers.iter();
+    if as_json {
+        let servers = servers.map(|server| ServerView { server, running: server.is_running() }).collect();
+        return terminal::print(&json::pretty(&View { hosts: &state.hosts, servers }));
+    }
+    let mut table =
+        Table::new(&[("host", Align::Left), ("namespace", Align::Left), ("address", Align::Left)]);
+    for host in &state.hosts {
+        table.row(vec![host.name.clone(), host.netns.clone(), host.ipv4.to_string()]);
+    }
+    terminal::print(&(table.render() + "\n"));
+    let mut table = Table::new(&[("server", Align::Left), ("", Align::Left), ("clients use", Align::Left)]);
+    for server in servers {
+        let state = if server.is_running() { "running" } else { "ENDED" };
+        table.row(vec![server.name.clone(), state.to_owned(), server.uri.clone()]);
+    }
+    terminal::print(&table.render());
+}
