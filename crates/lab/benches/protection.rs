@@ -1,0 +1,181 @@
+//! What a high priority is worth beside a workload that saturates the device: alone, beside it without a proxy,
+//! and behind the proxy with as many requests outstanding as the device has channels, and twice as many.
+//!
+//! Emulated SSDs with 4, 8 and 16 channels and the same capacity, so that a request takes 1, 2 and 4 ms. What no
+//! scheduler before the device can do better is printed with them: a request that finds all k channels busy with
+//! requests of length S, which began independently of each other, waits for the first that ends, and the 99th
+//! percentile of the least of k uniform residuals is S (1 - 0.01^(1/k)).
+//!
+//! `cargo bench -p tailwright-lab --bench protection [-- SECONDS]`; as root everything runs under SCHED_FIFO.
+
+use enforce::deployment::Deployment;
+use enforce::storage::{Options as ProxyOptions, Proxy, Remote};
+use load::{Demand, Options, Origin, Target, Workload};
+use model::{Op, Outcome, Policy, Request};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::AtomicBool;
+use tailwright_lab::device::{Cost, Model};
+use tailwright_lab::nbd::{Config, Export, Server};
+use units::{Bytes, Nanos};
+
+const FIFO: u32 = 20;
+const CAPACITY: u64 = 4000;
+/// High-priority requests per second: a tenth of the device.
+const HIGH: u64 = 400;
+const SIZE: Bytes = Bytes(4096);
+
+struct Found {
+    p50: f64,
+    p99: f64,
+    p999: f64,
+    high: f64,
+    low: f64,
+    lag: f64,
+}
+
+fn main() {
+    let seconds: u64 = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(30);
+    let realtime = machine::realtime::fifo(FIFO).is_ok();
+    println!(
+        "{HIGH} reads/s (Poisson) beside a closed loop of 64, 4 KiB each, emulated SSD of {CAPACITY} reads/s, {seconds} s each; {}",
+        if realtime { "all under SCHED_FIFO" } else { "no real-time priority: expect noise" }
+    );
+    println!(
+        "{:>8} {:<24} {:>8} {:>8} {:>8} {:>7} {:>7} {:>6} {:>10} {:>8}",
+        "channels",
+        "way",
+        "p50 ms",
+        "p99 ms",
+        "p99.9",
+        "x alone",
+        "x alone",
+        "least",
+        "low reads/s",
+        "device %"
+    );
+    for channels in [4, 8, 16] {
+        device(channels, seconds);
+    }
+}
+
+fn device(channels: u32, seconds: u64) {
+    let service = u64::from(channels) * 1_000_000_000 / CAPACITY;
+    let cost = Cost::new(Nanos(service), 0);
+    let model = Model { channels, read: cost, write: cost, bandwidth: None };
+    let exports = ["high", "low"].map(|name| Export { name: name.into(), size: 1 << 26 }).to_vec();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let config = Config { model, exports, spin: Nanos(0) };
+    let server = Server::start(listener, config, Box::new(|_| {})).expect("a server");
+    let alone = measure(server.address(), seconds, false);
+    // The least that anybody can do: alone, and the wait for a channel.
+    let wait = service as f64 / 1e6 * (1.0 - 0.01f64.powf(1.0 / f64::from(channels)));
+    let least = (service as f64 / 1e6 + wait) / (service as f64 / 1e6);
+    let row = |way: &str, found: &Found| {
+        println!(
+            "{channels:>8} {way:<24} {:>8.3} {:>8.3} {:>8.3} {:>7.2} {:>7.2} {least:>6.2} {:>10.0} {:>8.1}   lag {:.3} ms",
+            found.p50,
+            found.p99,
+            found.p999,
+            found.p99 / alone.p99,
+            found.p999 / alone.p999,
+            found.low,
+            (found.low + found.high) / CAPACITY as f64 * 100.0,
+            found.lag,
+        );
+    };
+    row("alone", &alone);
+    row("unprotected", &measure(server.address(), seconds, true));
+    for outstanding in [channels, 2 * channels] {
+        let (address, remote) = proxy(server.address(), &model, outstanding);
+        row(&format!("protected, {outstanding} outstanding"), &measure(address, seconds, true));
+        remote.stop();
+    }
+}
+
+/// Priorities by export, no limits.
+fn proxy(server: SocketAddr, model: &Model, outstanding: u32) -> (SocketAddr, Remote) {
+    let hosts = format!(
+        r#"
+        [[host]]
+        name = "here"
+        device.lo = "1Gbps"
+        [[server]]
+        name = "ssd"
+        host = "here"
+        address = ["127.0.0.1"]
+        [server.storage]
+        profile = "emulated"
+        outstanding = {outstanding}
+        beside = {outstanding}
+        front = [{{ protocol = "nbd", listen = "127.0.0.1:0", forward = "{server}" }}]
+        [[client]]
+        workload = "high"
+        host = "here"
+        export = "high"
+        "#
+    );
+    let policy = r#"{ "format": "tailwright-policy-1", "policy_name": "by hand", "servers": [], "workloads": [
+        { "name": "high", "admitted": true, "server": "ssd", "priority": 0, "slo": "99% < 1s", "slo_percentile": 99.0,
+          "slo_s": 1.0, "bound_s": 1.0, "limits": [] } ] }"#;
+    let policy: Policy = serde_json::from_str(policy).expect("a policy");
+    let deployment = Deployment::parse(&hosts).expect("a hosts file");
+    let options = ProxyOptions::new("ssd", deployment, Some(policy), model.profile(&[SIZE]));
+    let proxy = Proxy::bind(options).expect("an address");
+    let (address, remote) = (proxy.addresses()[0], proxy.remote());
+    std::thread::spawn(move || {
+        let _ = machine::realtime::fifo(FIFO);
+        proxy.run()
+    });
+    (address, remote)
+}
+
+fn measure(address: SocketAddr, seconds: u64, beside: bool) -> Found {
+    let target = |export: &str| Target::Nbd { server: address, export: export.into() };
+    let workload = |name: &str, demand| Workload {
+        name: name.into(),
+        target: target(name),
+        origin: Origin::default(),
+        connections: 1,
+        demand,
+    };
+    let mut workloads = vec![workload("high", Demand::Open(poisson(seconds + 1)))];
+    if beside {
+        let closed = Demand::Closed { outstanding: 64, op: Op::Read, size: SIZE, sequential: false };
+        workloads.push(workload("low", closed));
+    }
+    let options =
+        Options { duration: Nanos(seconds * 1_000_000_000), realtime: Some(FIFO), ..Options::default() };
+    let ran = load::run(workloads, &options, &mut |_| {}, &AtomicBool::new(false)).expect("load");
+    let mut latencies: Vec<u64> = Vec::new();
+    let mut low = 0u64;
+    for request in &ran.observations.requests {
+        match (request.workload, request.outcome) {
+            (0, Outcome::Done(end)) => latencies.push((end - request.intended).0),
+            (1, Outcome::Done(_)) => low += 1,
+            _ => panic!("a request was not answered: {request:?}"),
+        }
+    }
+    latencies.sort_unstable();
+    let mut lags: Vec<Nanos> = ran.lags_of(0).collect();
+    lags.sort_unstable();
+    let at = |percent: f64, of: &[u64]| of[confidence::nearest_rank(percent, of.len()) - 1] as f64 / 1e6;
+    let rate = |count: u64| count as f64 / seconds as f64;
+    Found {
+        p50: at(50.0, &latencies),
+        p99: at(99.0, &latencies),
+        p999: at(99.9, &latencies),
+        high: rate(latencies.len() as u64),
+        low: rate(low),
+        lag: lags[confidence::nearest_rank(99.0, lags.len()) - 1].0 as f64 / 1e6,
+    }
+}
+
+fn poisson(seconds: u64) -> Vec<Request> {
+    let process = arrivals::Process::Poisson { rate: HIGH as f64 };
+    let end = Nanos(seconds * 1_000_000_000);
+    let stream = process.arrivals(7).expect("a rate");
+    stream
+        .take_while(|at| *at < end)
+        .map(|arrival| Request { arrival, size: SIZE, op: Op::Read, offset: None, response: None })
+        .collect()
+}
