@@ -195,6 +195,7 @@ fn faults_say_what_to_do() {
     write(&folder, "empty.parquet", &[], Vec::new());
     folder.write("policy.json", POLICY);
     folder.write("ssd.json", PROFILE);
+    folder.write("negative.json", &POLICY.replace("\"rate_per_s\": 1e6", "\"rate_per_s\": -1e6"));
     folder.write("text.parquet", "workload,latency\n");
     for (args, part) in [
         (&["o.parquet"][..], "observed are: web"),
@@ -207,6 +208,7 @@ fn faults_say_what_to_do() {
         (&["none.parquet", "--slo", "web=99% < 1s"], "none.parquet"),
         (&["policy.json"], "OBSERVATIONS.parquet"),
         (&["policy.json", "policy.json", "o.parquet"], "at most one policy"),
+        (&["negative.json", "o.parquet"], "'web' whose rate_per_s"),
         (&["ssd.json", "o.parquet"], "not a policy"),
         (&["policy.json", "o.parquet", "--storage", "policy.json"], "policy.json"),
     ] {

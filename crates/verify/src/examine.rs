@@ -67,7 +67,7 @@ impl<'o> Seen<'o, '_> {
         found.per_s = self.per_s();
         found.max_s = self.requests().filter_map(Observation::latency).max().map(Nanos::as_secs);
         found.needed_s = found.needed_requests.zip(found.per_s).map(|(needed, rate)| needed as f64 / rate);
-        let late = self.requests().map(|request| request.sent - request.intended);
+        let late = self.requests().map(|request| request.sent.saturating_sub(request.intended));
         found = found.with_lag(lag(late, promise.slo.percentile));
         found.stages = self.stages(promise);
         self.limits(promise, work, &mut found);

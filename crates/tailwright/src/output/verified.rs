@@ -110,13 +110,23 @@ fn needed(found: &Finding) -> String {
     let needed = found.needed_requests.map(|needed| Unit::Plain.format(about(needed as f64)));
     match (found.verdict, needed) {
         (Conclusion::TooFew, Some(needed)) => match found.needed_s {
-            Some(long) => format!("{needed} in {}", Unit::Seconds.format(about(long))),
+            Some(long) => format!("{needed} in {}", long_time(long)),
             None => needed,
         },
         // A percentile so close to the SLO, or a generator so late, that nobody can say.
         (Conclusion::TooFew, None) => "not known".to_owned(),
         _ => "–".to_owned(),
     }
+}
+
+/// A time of which two digits are known, in the unit in which it is written.
+fn long_time(seconds: f64) -> String {
+    let unit = match seconds {
+        s if s >= 10_800.0 => 3600.0,
+        s if s >= 180.0 => 60.0,
+        _ => 1.0,
+    };
+    Unit::Seconds.format(about(seconds / unit) * unit)
 }
 
 /// Two digits of a positive estimate: more would pretend to be known.

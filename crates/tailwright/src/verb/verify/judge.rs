@@ -38,11 +38,24 @@ pub(crate) fn judge(
     args: &JudgeArgs,
 ) -> Result<Findings, Failure> {
     let promises = promises(policy, &args.slo, observations)?;
+    if let Some(promise) = promises.iter().find(|promise| !has_sound_limits(promise)) {
+        return Err(Failure::bad_input(format_args!(
+            "the policy has a limit for workload '{}' whose rate_per_s or burst_work is negative",
+            promise.name
+        ))
+        .hint("`tailwright plan -o policy.json` writes such a file"));
+    }
     let profiles = args.storage.iter().map(|path| profile(path)).collect::<Result<Vec<_>, _>>()?;
     let storage = Storage { policy, profiles: &profiles };
     storage.check()?;
     notes(&promises, observations, &storage);
     Ok(examine(observations, &promises, args.confidence, &|promise| storage.work(promise)))
+}
+
+/// What the types do not rule out.
+fn has_sound_limits(promise: &Promise) -> bool {
+    let is_sound = |amount: f64| amount >= 0.0 && amount.is_finite();
+    promise.limits.iter().all(|limit| is_sound(limit.rate_per_s) && is_sound(limit.burst_work))
 }
 
 /// Those of the policy, with SLOs replaced, then others that are asked for.
