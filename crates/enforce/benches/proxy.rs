@@ -10,41 +10,20 @@ mod proxy;
 
 use proxy::{Server, deployment, profile};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::Instant;
 use tailwright_enforce::storage::{Options, Proxy, Remote};
 use units::Nanos;
-use wire::nbd::client::{Ask, Handshake, Progress, read};
+use wire::nbd::client::read;
 
 const SIZE: usize = 4096;
 const FIFO: u32 = 20;
 /// Of a simple reply, before the data.
 const HEAD: usize = 16;
 
-fn connect(address: SocketAddr) -> TcpStream {
-    let mut stream = TcpStream::connect(address).expect("the server listens");
-    stream.set_nodelay(true).expect("a socket option");
-    let mut handshake = Handshake::new(b"", Ask::Go);
-    let (mut input, mut out) = (Vec::new(), Vec::new());
-    loop {
-        let progress = handshake.next(&input, &mut out).expect("the server grants it");
-        stream.write_all(&out).expect("the server reads");
-        out.clear();
-        match progress {
-            Progress::NeedMore { .. } => {
-                let mut piece = [0; 4096];
-                let count = stream.read(&mut piece).expect("the server answers");
-                input.extend_from_slice(&piece[..count]);
-            }
-            Progress::Used(count) => drop(input.drain(..count)),
-            Progress::Done { .. } => return stream,
-        }
-    }
-}
-
 /// Requests per second and latencies in nanoseconds, of `count` reads, `depth` at a time.
 fn measure(address: SocketAddr, depth: usize, count: usize) -> (f64, Vec<u64>) {
-    let mut stream = connect(address);
+    let mut stream = proxy::nbd(address, "");
     let begun = Instant::now();
     let now = || u64::try_from(begun.elapsed().as_nanos()).expect("less than centuries");
     let (mut sent, mut latencies, mut starts) = (0, Vec::with_capacity(count), vec![0; depth]);
