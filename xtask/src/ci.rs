@@ -15,7 +15,12 @@ struct Step {
     run: fn() -> Result<Skips, String>,
 }
 
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 7] = [
+    Step {
+        name: "programs",
+        what: "real servers and clients for the tests, where they can be installed",
+        run: programs,
+    },
     Step { name: "fmt", what: "formatting", run: fmt },
     Step { name: "tidy", what: "code map, dependency rules, file lengths, references", run: tidy_step },
     Step { name: "clippy", what: "lints of every target, warnings are errors", run: clippy },
@@ -93,6 +98,40 @@ fn finish(mut command: Command) -> Result<Skips, String> {
     let shown = format!("{command:?}");
     let status = command.status().map_err(|error| format!("{shown}: {error}"))?;
     if status.success() { Ok(Skips::new()) } else { Err(format!("{shown}: {status}")) }
+}
+
+/// Programs and the Debian packages that have them, a line each.
+const PROGRAMS: &str = include_str!("../../programs.txt");
+
+/// Installs what tests run and is not there: as root, with Debian's packages. Elsewhere tests skip what they lack.
+fn programs() -> Result<Skips, String> {
+    let listed = || PROGRAMS.lines().filter_map(|line| line.split_once(' '));
+    let missing = || listed().filter(|(program, _)| !is_installed(program));
+    let mut packages: Vec<&str> = missing().map(|(_, package)| package).collect();
+    packages.dedup();
+    if packages.is_empty() {
+        return Ok(Skips::new());
+    }
+    eprintln!("missing: {}", packages.join(", "));
+    let apt = |args: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(["-o", "DPkg::Lock::Timeout=300"]).args(args).env("DEBIAN_FRONTEND", "noninteractive");
+        command.stdout(Stdio::null()).status().is_ok_and(|status| status.success())
+    };
+    let install = [&["install", "-y", "--no-install-recommends"], &packages[..]].concat();
+    if !(apt(&install) || apt(&["update"]) && apt(&install)) {
+        eprintln!(
+            "they could not be installed: tests that need them are skipped (apt-get as root installs them)"
+        );
+    }
+    Ok(Skips::new())
+}
+
+fn is_installed(program: &str) -> bool {
+    let searched = std::env::var_os("PATH").unwrap_or_default();
+    // Servers stand where an ordinary user's path does not lead.
+    let folders = std::env::split_paths(&searched).chain(["/usr/sbin", "/sbin"].map(Into::into));
+    folders.into_iter().any(|folder| folder.join(program).is_file())
 }
 
 fn fmt() -> Result<Skips, String> {

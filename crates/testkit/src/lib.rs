@@ -14,22 +14,13 @@ pub fn shared(relative: &str) -> Option<PathBuf> {
     None
 }
 
-/// Real programs that tests judge by, and the Debian packages that have them.
-pub const PROGRAMS: [(&str, &str); 8] = [
-    ("memcached", "memcached"),
-    ("nbdkit", "nbdkit"),
-    ("nbdcopy", "libnbd-bin"),
-    ("nbdinfo", "libnbd-bin"),
-    ("qemu-io", "qemu-utils"),
-    ("ganesha.nfsd", "nfs-ganesha-vfs"),
-    ("rpcbind", "rpcbind"),
-    ("nfs-ls", "libnfs-utils"),
-];
+/// Programs and the Debian packages that have them, a line each.
+const PROGRAMS: &str = include_str!("../../../programs.txt");
 
-/// One of [`PROGRAMS`], where it is installed. Otherwise `None`, and a line on stderr that says which package has it.
+/// A real program that tests judge by, one of those in `programs.txt`, where it is installed. Otherwise `None`, and a line on stderr that says which package has it.
 pub fn program(name: &str) -> Option<PathBuf> {
-    let package =
-        PROGRAMS.iter().find(|(program, _)| *program == name).expect("programs stand in the list").1;
+    let mut listed = PROGRAMS.lines().filter_map(|line| line.split_once(' '));
+    let package = listed.find(|(program, _)| *program == name).expect("programs stand in the list").1;
     let searched = std::env::var_os("PATH").unwrap_or_default();
     // Servers stand where an ordinary user's path does not lead.
     let folders = std::env::split_paths(&searched).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
