@@ -6,6 +6,7 @@ pub(crate) mod bound;
 pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod ideal;
+pub(crate) mod load;
 pub(crate) mod plan;
 pub(crate) mod profile;
 pub(crate) mod reproduce;
