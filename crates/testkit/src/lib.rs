@@ -15,7 +15,7 @@ pub fn shared(relative: &str) -> Option<PathBuf> {
 }
 
 /// Real programs that tests judge by, and the Debian packages that have them.
-pub const PROGRAMS: [(&str, &str); 8] = [
+pub const PROGRAMS: [(&str, &str); 9] = [
     ("memcached", "memcached"),
     ("nbdkit", "nbdkit"),
     ("nbdcopy", "libnbd-bin"),
@@ -24,6 +24,7 @@ pub const PROGRAMS: [(&str, &str); 8] = [
     ("ganesha.nfsd", "nfs-ganesha-vfs"),
     ("rpcbind", "rpcbind"),
     ("nfs-ls", "libnfs-utils"),
+    ("nginx", "nginx-light"),
 ];
 
 /// One of [`PROGRAMS`], where it is installed. Otherwise `None`, and a line on stderr that says which package has it.
