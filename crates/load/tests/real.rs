@@ -21,8 +21,8 @@ fn verified(duration_ms: u64) -> Options {
 fn moves_data(target: &Target, sizes: &[u64], connections: usize) -> Ran {
     let requests = poisson(2000.0, 1000, 11, sizes);
     let observed = requests.iter().filter(|request| request.arrival >= Nanos(100 * MS)).count();
-    let ran =
-        play(vec![workload("w", target.clone(), connections, Demand::Open(requests))], &verified(1000)).unwrap();
+    let ran = play(vec![workload("w", target.clone(), connections, Demand::Open(requests))], &verified(1000))
+        .unwrap();
     assert!(all_done(&ran), "{:?}", ran.warnings);
     assert_eq!(ran.observations.requests.len(), observed);
     assert_eq!((ran.compared.mismatches, &ran.compared.first), (0, &None));
@@ -69,11 +69,15 @@ fn http() {
              server {{ listen 127.0.0.1:{port}; root {shown}/www; }} }}"
         );
         std::fs::write(folder.join("conf"), configuration).unwrap();
-        ["-p", &shown, "-c", &format!("{shown}/conf"), "-e", &format!("{shown}/log")].map(String::from).to_vec()
+        ["-p", &shown, "-c", &format!("{shown}/conf"), "-e", &format!("{shown}/log")]
+            .map(String::from)
+            .to_vec()
     });
     if let Some(server) = server {
-        let requests: Vec<_> =
-            poisson(2000.0, 500, 3, &[10_000]).into_iter().map(|r| model::Request { op: Op::Read, ..r }).collect();
+        let requests: Vec<_> = poisson(2000.0, 500, 3, &[10_000])
+            .into_iter()
+            .map(|r| model::Request { op: Op::Read, ..r })
+            .collect();
         let total = requests.len();
         let target = Target::Http { server: server.address, path: "/file".into() };
         let ran = play(vec![workload("w", target, 2, Demand::Open(requests))], &options(500)).unwrap();
@@ -83,7 +87,9 @@ fn http() {
         let target = Target::Http { server: server.address, path: "/nothing".into() };
         let demand = Demand::Closed { outstanding: 1, op: Op::Read, size: Bytes(1), sequential: false };
         let ran = play(vec![workload("w", target, 1, demand)], &options(50)).unwrap();
-        assert!(ran.observations.requests.iter().all(|request| matches!(request.outcome, Outcome::Failed(_))));
+        assert!(
+            ran.observations.requests.iter().all(|request| matches!(request.outcome, Outcome::Failed(_)))
+        );
         assert!(ran.warnings.iter().any(|warning| warning.contains("status 404")), "{:?}", ran.warnings);
     }
     std::fs::remove_dir_all(&folder).unwrap();
@@ -166,7 +172,10 @@ fn elsewhere(target: &Target) {
         ..nothing.clone()
     };
     let fault = play(vec![of("client")], &options(1)).unwrap_err();
-    assert!(fault.message.contains("workload far") && fault.message.contains("in namespace client"), "{fault:?}");
+    assert!(
+        fault.message.contains("workload far") && fault.message.contains("in namespace client"),
+        "{fault:?}"
+    );
     let fault = play(vec![of("nobody")], &options(1)).unwrap_err();
     assert!(fault.message.contains("nobody cannot be entered"), "{fault:?}");
 }
