@@ -20,7 +20,7 @@ const SIZE: u64 = 4096;
 const WINDOW: usize = 32;
 const FIFO: Option<u32> = Some(20);
 /// Of the reference's rate.
-const STEPS: [f64; 9] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.2];
+const STEPS: [f64; 9] = [0.25, 0.5, 0.75, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0];
 
 fn main() {
     rates();
@@ -61,7 +61,7 @@ fn row(name: &str, target: &Target, reference: f64) {
     let play_at = |rate| play(vec![workload("w", target.clone(), 1, constant(rate))], &options).unwrap();
     // Others disturb: a rate that is kept once in three times can be kept.
     let kept = |rate: &f64| (0..3).any(|_| keeps_up(&play_at(*rate)));
-    let open = STEPS.iter().map(|step| step * reference).filter(kept).last().unwrap_or(0.0);
+    let open = STEPS.iter().rev().map(|step| step * reference).find(kept).unwrap_or(0.0);
     println!(
         "{name:<10} {reference:>10.0} {closed:>10.0} {:>6.2} {open:>10.0} {:>6.2}",
         closed / reference,
