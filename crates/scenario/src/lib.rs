@@ -16,7 +16,7 @@ mod discipline;
 mod document;
 mod file;
 mod kinds;
-mod path;
+pub mod path;
 mod replay;
 mod run;
 pub mod server;

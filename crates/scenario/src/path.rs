@@ -10,7 +10,7 @@ use toml::Value;
 ///
 /// # Errors
 /// When there is no such place: the part of the path that leads nowhere and what is there.
-pub(crate) fn set(root: &mut toml::Table, path: &str, value: &Value) -> Result<usize, String> {
+pub fn set(root: &mut toml::Table, path: &str, value: &Value) -> Result<usize, String> {
     let keys: Vec<&str> = path.split('.').map(str::trim).collect();
     if keys.iter().any(|key| key.is_empty()) {
         return Err(format!("'{path}': expected a path such as run.load or station.web.workers"));

@@ -290,7 +290,7 @@ mod tests {
                             stored[range].copy_from_slice(&data);
                             ledger.write_ends(place, size, mark, Ended::Stored, 0);
                         } else {
-                            ledger.read_ends(place, &stored[range].to_vec(), mark, "a");
+                            ledger.read_ends(place, &stored[range], mark, "a");
                         }
                     }
                 }

@@ -172,7 +172,7 @@ pub(crate) fn ask(record: &Record) -> Ask {
 
 /// Pages, unless requests divide them.
 fn unit(demand: &Demand) -> u64 {
-    let whole = |value: u64| value % PAGE == 0;
+    let whole = |value: u64| value.is_multiple_of(PAGE);
     let fits = match demand {
         Demand::Open(requests) => {
             requests.iter().all(|request| whole(request.size.0) && request.offset.is_none())

@@ -65,7 +65,8 @@ impl Waiter {
         let wake = until.saturating_sub(SPIN).min(now + NAP);
         let mut events = std::mem::take(&mut self.events);
         let spins = wake <= now;
-        if !spins && !(self.set > now && self.set <= wake) {
+        let is_set = now < self.set && self.set <= wake;
+        if !spins && !is_set {
             self.set(clock, wake)?;
         }
         let zero = Timespec { tv_sec: 0, tv_nsec: 0 };

@@ -85,7 +85,7 @@ pub fn poisson(rate: f64, duration_ms: u64, seed: u64, sizes: &[u64]) -> Vec<mod
     let request = |(index, arrival): (u64, Nanos)| {
         let drawn = arrivals::split_seed(seed, index);
         let size = Bytes(sizes[usize::try_from(drawn >> 8).unwrap() % sizes.len()]);
-        let op = if drawn % 2 == 0 { model::Op::Read } else { model::Op::Write };
+        let op = if drawn.is_multiple_of(2) { model::Op::Read } else { model::Op::Write };
         model::Request { arrival, size, op, offset: None, response: None }
     };
     (0..).zip(arrivals.take_while(|at| at.0 < duration_ms * MS)).map(request).collect()

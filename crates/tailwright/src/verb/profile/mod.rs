@@ -179,7 +179,7 @@ fn settings(args: &ProfileArgs) -> PlanSettings {
 }
 
 /// A flag that the first Ctrl-C sets; the second one ends the program.
-fn stop_on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
+pub(crate) fn stop_on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let signal = signal_hook::consts::SIGINT;
     // In this order: the second handler sets what the first one looks at.

@@ -1,0 +1,163 @@
+//! How fast one core sends, and how late it wakes up.
+//!
+//! Rates are compared with a plain client in the same run: blocking, on one connection, a window of requests written
+//! at once and their answers read. Server, reference and generator share the machine, so that a rate is that of all
+//! together. An open rate, under SCHED_FIFO, is kept if every request is answered and the 99th percentile of the
+//! generator's own lag is below a millisecond.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use common::{Server, options, play, volume, workload};
+use model::{Op, Outcome, Request};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+use tailwright_load::{Demand, Options, Ran, Target};
+use units::{Bytes, Nanos};
+
+const SIZE: u64 = 4096;
+const WINDOW: usize = 32;
+const FIFO: Option<u32> = Some(20);
+/// Of the reference's rate.
+const STEPS: [f64; 9] = [0.25, 0.5, 0.75, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0];
+
+fn main() {
+    rates();
+    lags();
+}
+
+fn rates() {
+    println!("reads of 4 KiB on one connection, requests per second");
+    println!(
+        "{:<10} {:>10} {:>10} {:>6} {:>10} {:>6}",
+        "server", "reference", "closed", "ratio", "open", "ratio"
+    );
+    if let Some(server) = Server::nbdkit("64M") {
+        let reference = windowed(nbd_connection(server.address), |out, index| {
+            wire::nbd::client::read(out, index, (index % 1000) * SIZE, 4096);
+            16 + 4096
+        });
+        row("nbdkit", &volume(server.address), reference);
+    }
+    if let Some(server) = Server::memcached() {
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        stream.write_all(format!("set k 0 0 {SIZE}\r\n{}\r\n", "x".repeat(4096)).as_bytes()).unwrap();
+        stream.read_exact(&mut [0; 8]).unwrap();
+        let reference = windowed(stream, |out, _| {
+            out.extend(b"get k\r\n");
+            "VALUE k 0 4096\r\n".len() + 4096 + "\r\nEND\r\n".len()
+        });
+        row("memcached", &Target::Memcached { server: server.address, keys: 1 }, reference);
+    }
+}
+
+fn row(name: &str, target: &Target, reference: f64) {
+    let outstanding = u32::try_from(WINDOW).unwrap();
+    let demand = Demand::Closed { outstanding, op: Op::Read, size: Bytes(SIZE), sequential: true };
+    let ran = play(vec![workload("w", target.clone(), 1, demand)], &options(2000)).unwrap();
+    let closed = ran.observations.requests.len() as f64 / 2.0;
+    let options = Options { realtime: FIFO, ..options(1000) };
+    let play_at = |rate| play(vec![workload("w", target.clone(), 1, constant(rate))], &options).unwrap();
+    // Others disturb: a rate that is kept once in three times can be kept.
+    let kept = |rate: &f64| (0..3).any(|_| keeps_up(&play_at(*rate)));
+    let open = STEPS.iter().rev().map(|step| step * reference).find(kept).unwrap_or(0.0);
+    println!(
+        "{name:<10} {reference:>10.0} {closed:>10.0} {:>6.2} {open:>10.0} {:>6.2}",
+        closed / reference,
+        open / reference
+    );
+}
+
+fn constant(rate: f64) -> Demand {
+    let instants = arrivals::Process::Constant { rate }.arrivals(1).unwrap();
+    let request =
+        |arrival| Request { arrival, size: Bytes(SIZE), op: Op::Read, offset: None, response: None };
+    Demand::Open(instants.take_while(|at| at.0 < 1_000_000_000).map(request).collect())
+}
+
+fn keeps_up(ran: &Ran) -> bool {
+    let requests = &ran.observations.requests;
+    let done = requests.iter().all(|request| matches!(request.outcome, Outcome::Done(_)));
+    done && quantiles(&mut ran.lags.clone())[1] < Nanos(1_000_000)
+}
+
+/// p50, p99, p99.9 and the largest.
+fn quantiles(values: &mut [Nanos]) -> [Nanos; 4] {
+    values.sort_unstable();
+    [50, 990, 999, 1000].map(|per_mille: usize| {
+        let per_mille = if per_mille == 50 { 500 } else { per_mille };
+        values[(values.len() * per_mille).div_ceil(1000).max(1) - 1]
+    })
+}
+
+/// Requests per second of a blocking client. `ask` appends a request and says how long its answer is.
+fn windowed(mut stream: TcpStream, mut ask: impl FnMut(&mut Vec<u8>, u64) -> usize) -> f64 {
+    stream.set_nodelay(true).unwrap();
+    let (start, mut count, mut answers) = (Instant::now(), 0u64, Vec::new());
+    while start.elapsed() < Duration::from_secs(2) {
+        let (mut out, mut expected) = (Vec::new(), 0);
+        for _ in 0..WINDOW {
+            expected += ask(&mut out, count);
+            count += 1;
+        }
+        stream.write_all(&out).unwrap();
+        answers.resize(expected, 0);
+        stream.read_exact(&mut answers).unwrap();
+    }
+    count as f64 / start.elapsed().as_secs_f64()
+}
+
+fn nbd_connection(address: SocketAddr) -> TcpStream {
+    use wire::nbd::client::{Ask, Handshake, Progress};
+    let mut stream = TcpStream::connect(address).unwrap();
+    let mut handshake = Handshake::new(b"", Ask::Go);
+    let (mut input, mut out) = (Vec::new(), Vec::new());
+    loop {
+        let progress = handshake.next(&input, &mut out).unwrap();
+        stream.write_all(&std::mem::take(&mut out)).unwrap();
+        match progress {
+            Progress::Used(used) => drop(input.drain(..used)),
+            Progress::Done { .. } => return stream,
+            Progress::NeedMore { .. } => {
+                let mut piece = [0; 4096];
+                let count = stream.read(&mut piece).unwrap();
+                input.extend(&piece[..count]);
+            }
+        }
+    }
+}
+
+fn lags() {
+    let Some(server) = Server::memcached() else { return };
+    println!("\nlateness at 1000 Poisson arrivals per second, 5 s");
+    println!("{:<34} {:>10} {:>10} {:>10} {:>10}", "", "p50", "p99", "p99.9", "max");
+    let show = |name: &str, mut lags: Vec<Nanos>| {
+        let [a, b, c, d] = quantiles(&mut lags).map(|lag| lag.to_string());
+        println!("{name:<34} {a:>10} {b:>10} {c:>10} {d:>10}");
+    };
+    show("reference: a thread that sleeps", sleeper(None));
+    show("reference, SCHED_FIFO", std::thread::spawn(|| sleeper(FIFO)).join().unwrap());
+    for (name, realtime) in [("generator", None), ("generator, SCHED_FIFO", FIFO)] {
+        let requests = common::poisson(1000.0, 5000, 9, &[100]);
+        let target = Target::Memcached { server: server.address, keys: 10 };
+        let options = Options { realtime, ..options(5000) };
+        let ran = play(vec![workload("w", target, 1, Demand::Open(requests))], &options).unwrap();
+        ran.warnings.iter().for_each(|warning| println!("{warning}"));
+        show(name, ran.lags);
+    }
+}
+
+/// `std::thread::sleep` until each of the same instants.
+fn sleeper(realtime: Option<u32>) -> Vec<Nanos> {
+    if let Some(Err(error)) = realtime.map(machine::realtime::fifo) {
+        println!("{error}");
+    }
+    let start = machine::clock::now();
+    let late = |request: Request| {
+        let due = start + request.arrival.0;
+        std::thread::sleep(Duration::from_nanos(due.saturating_sub(machine::clock::now())));
+        Nanos(machine::clock::now() - due.min(machine::clock::now()))
+    };
+    common::poisson(1000.0, 5000, 9, &[100]).into_iter().map(late).collect()
+}

@@ -1,0 +1,181 @@
+//! Against real servers, where they are installed: nbdkit, memcached, nginx, and nfs-ganesha in a namespace.
+
+mod common;
+
+use common::{MS, Server, options, play, poisson, volume, workload};
+use model::{Op, Outcome};
+use std::process::{Child, Command, Stdio};
+use tailwright_load::{Demand, Options, Origin, Ran, Target, Workload};
+use units::{Bytes, Nanos};
+
+fn all_done(ran: &Ran) -> bool {
+    ran.observations.requests.iter().all(|request| matches!(request.outcome, Outcome::Done(_)))
+}
+
+fn verified(duration_ms: u64) -> Options {
+    Options { verify_data: true, warm_up: Nanos(100 * MS), ..options(duration_ms) }
+}
+
+/// Reads and writes of several sizes on several connections: everything is answered, and what is read is what was
+/// written.
+fn moves_data(target: &Target, sizes: &[u64], connections: usize) -> Ran {
+    let requests = poisson(2000.0, 1000, 11, sizes);
+    let observed = requests.iter().filter(|request| request.arrival >= Nanos(100 * MS)).count();
+    let ran = play(vec![workload("w", target.clone(), connections, Demand::Open(requests))], &verified(1000))
+        .unwrap();
+    assert!(all_done(&ran), "{:?}", ran.warnings);
+    assert_eq!(ran.observations.requests.len(), observed);
+    assert_eq!((ran.compared.mismatches, &ran.compared.first), (0, &None));
+    assert!(ran.compared.bytes > Bytes(1 << 20), "{:?}", ran.compared);
+    ran
+}
+
+#[test]
+fn nbd() {
+    let Some(server) = Server::nbdkit("4M") else { return };
+    let target = volume(server.address);
+    moves_data(&target, &[4096, 65536], 3);
+    let demand = Demand::Closed { outstanding: 16, op: Op::Read, size: Bytes(1 << 20), sequential: true };
+    let ran = play(vec![workload("w", target, 2, demand)], &options(200)).unwrap();
+    assert!(all_done(&ran) && ran.observations.requests.len() > 16);
+}
+
+#[test]
+fn memcached() {
+    let Some(server) = Server::memcached() else { return };
+    let target = Target::Memcached { server: server.address, keys: 20 };
+    let ran = moves_data(&target, &[100, 4000, 20000], 4);
+    assert_eq!(ran.counts[0].misses, 0);
+    // Every value was stored before the clock started, so that nothing is unknown but what is being written.
+    assert!(ran.compared.unknown.0 * 4 < ran.compared.bytes.0, "{:?}", ran.compared);
+    let target = Target::Memcached { server: server.address, keys: 1 };
+    let demand = Demand::Closed { outstanding: 1, op: Op::Write, size: Bytes(64 << 20), sequential: false };
+    let fault = play(vec![workload("w", target, 1, demand)], &options(100)).unwrap_err();
+    assert!(fault.message.contains("too large") && fault.hint.contains("-I"), "{fault:?}");
+}
+
+#[test]
+fn http() {
+    let folder = std::env::temp_dir().join(format!("tailwright-load-http-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("www")).unwrap();
+    let body: Vec<u8> = (0..10_000u32).map(|n| n.to_le_bytes()[0]).collect();
+    std::fs::write(folder.join("www/file"), body).unwrap();
+    let shown = folder.display().to_string();
+    let server = Server::start("nginx", |port| {
+        let configuration = format!(
+            "daemon off; master_process off; pid {shown}/pid; error_log {shown}/log; events {{}}\n\
+             http {{ access_log off; keepalive_requests 300; client_body_temp_path {shown}/body;\n\
+             proxy_temp_path {shown}/p; fastcgi_temp_path {shown}/f; uwsgi_temp_path {shown}/u; scgi_temp_path {shown}/s;\n\
+             server {{ listen 127.0.0.1:{port}; root {shown}/www; }} }}"
+        );
+        std::fs::write(folder.join("conf"), configuration).unwrap();
+        ["-p", &shown, "-c", &format!("{shown}/conf"), "-e", &format!("{shown}/log")]
+            .map(String::from)
+            .to_vec()
+    });
+    if let Some(server) = server {
+        let requests: Vec<_> = poisson(2000.0, 500, 3, &[10_000])
+            .into_iter()
+            .map(|r| model::Request { op: Op::Read, ..r })
+            .collect();
+        let total = requests.len();
+        let target = Target::Http { server: server.address, path: "/file".into() };
+        let ran = play(vec![workload("w", target, 2, Demand::Open(requests))], &options(500)).unwrap();
+        assert!(all_done(&ran) && ran.observations.requests.len() == total, "{:?}", ran.warnings);
+        // It closes connections after 300 requests, and says so: nothing fails.
+        assert!(ran.counts[0].disconnects >= 2, "{:?}", ran.counts);
+        let target = Target::Http { server: server.address, path: "/nothing".into() };
+        let demand = Demand::Closed { outstanding: 1, op: Op::Read, size: Bytes(1), sequential: false };
+        let ran = play(vec![workload("w", target, 1, demand)], &options(50)).unwrap();
+        assert!(
+            ran.observations.requests.iter().all(|request| matches!(request.outcome, Outcome::Failed(_)))
+        );
+        assert!(ran.warnings.iter().any(|warning| warning.contains("status 404")), "{:?}", ran.warnings);
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Set in the second run, inside the namespace.
+const INSIDE: &str = "TAILWRIGHT_LOAD_TEST_IN_NAMESPACE";
+const SET_UP: &str = "ip link set lo up && ip addr add 10.99.0.1/32 dev lo && mount -t tmpfs tmpfs /run \
+    && mkdir -p /run/rpcbind /run/export /var/lib/nfs && mount -t tmpfs tmpfs /var/lib/nfs \
+    && mkdir -p /var/lib/nfs/ganesha && ip netns add client";
+const CONFIGURATION: &str = "
+NFS_CORE_PARAM { NFS_Port = 2049; MNT_Port = 20048; NLM_Port = 0; Enable_NLM = false; Enable_RQUOTA = false;
+    Protocols = 3; mount_path_pseudo = true; }
+EXPORT { Export_Id = 1; Path = /run/export; Pseudo = /export; Access_Type = RW; Squash = none; SecType = sys;
+    Protocols = 3; Transports = TCP; FSAL { Name = VFS; } }
+";
+
+#[test]
+fn nfs_in_a_namespace() {
+    if std::env::var_os(INSIDE).is_some() {
+        return inside();
+    }
+    if !["ganesha.nfsd", "rpcbind"].into_iter().all(|name| testkit::program(name).is_some()) {
+        return;
+    }
+    const FLAGS: [&str; 6] = ["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    let probe = Command::new("unshare").args(FLAGS).arg("true").stderr(Stdio::null()).status();
+    if !probe.is_ok_and(|status| status.success()) {
+        return testkit::skip("namespaces need root and `unshare`");
+    }
+    let itself = std::env::current_exe().expect("a test has a path");
+    let mut again = Command::new("unshare");
+    again.args(FLAGS).arg(itself).args(["--exact", "nfs_in_a_namespace", "--nocapture"]).env(INSIDE, "1");
+    let output = again.output().expect("unshare runs");
+    let said = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
+}
+
+fn server(name: &str, args: &[&str]) -> Child {
+    let program = testkit::program(name).expect("looked for outside");
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("a server starts")
+}
+
+fn inside() {
+    let set_up = Command::new("sh").args(["-c", SET_UP]).status().expect("a shell");
+    assert!(set_up.success(), "the namespace is set up");
+    std::fs::write("/run/ganesha.conf", CONFIGURATION).unwrap();
+    let mut rpcbind = server("rpcbind", &["-f"]);
+    while std::net::TcpStream::connect("127.0.0.1:111").is_err() {
+        std::thread::yield_now();
+        assert!(rpcbind.try_wait().unwrap().is_none(), "rpcbind ended");
+    }
+    let log = ["-F", "-f", "/run/ganesha.conf", "-L", "/run/ganesha.log", "-p", "/run/ganesha.pid"];
+    let mut ganesha = server("ganesha.nfsd", &log);
+    let target: Target = "nfs://10.99.0.1/export/file?size=4MiB".parse().unwrap();
+    // It is there when it can be mounted.
+    let nothing = || vec![workload("w", target.clone(), 1, Demand::Open(Vec::new()))];
+    while play(nothing(), &options(1)).is_err() {
+        assert!(ganesha.try_wait().unwrap().is_none(), "nfs-ganesha ended");
+    }
+    assert_eq!(std::fs::metadata("/run/export/file").unwrap().len(), 4 << 20);
+    let bound = Workload {
+        origin: Origin { netns: None, bind: Some("127.0.0.1".parse().unwrap()) },
+        ..workload("bound", target.clone(), 1, Demand::Open(poisson(200.0, 200, 1, &[4096])))
+    };
+    assert!(all_done(&play(vec![bound], &options(200)).unwrap()));
+    moves_data(&target, &[4096, 65536, 262_144], 3);
+    let kept = std::fs::metadata("/run/export/file").unwrap().len();
+    assert_eq!(kept, 4 << 20, "places stay inside of the file");
+    elsewhere(&target);
+    let _ = (ganesha.kill(), rpcbind.kill(), ganesha.wait(), rpcbind.wait());
+}
+
+/// In a namespace without a way to the server.
+fn elsewhere(target: &Target) {
+    let nothing = workload("far", target.clone(), 1, Demand::Open(Vec::new()));
+    let of = |netns: &str| Workload {
+        origin: Origin { netns: Some(netns.to_owned()), bind: None },
+        ..nothing.clone()
+    };
+    let fault = play(vec![of("client")], &options(1)).unwrap_err();
+    assert!(
+        fault.message.contains("workload far") && fault.message.contains("in namespace client"),
+        "{fault:?}"
+    );
+    let fault = play(vec![of("nobody")], &options(1)).unwrap_err();
+    assert!(fault.message.contains("nobody cannot be entered"), "{fault:?}");
+}

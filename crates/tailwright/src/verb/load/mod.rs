@@ -1,0 +1,156 @@
+//! `tailwright load`: requests of traces and random processes against real servers.
+
+mod answer;
+mod file;
+
+use crate::failure::{Answer, Failure};
+use crate::files;
+use crate::terminal;
+use crate::verb::profile::stop_on_interrupt;
+use clap::Args;
+use file::LoadFile;
+use indicatif::ProgressBar;
+use load::{Blame, Fault, Phase, Progress, Ran};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use units::{Nanos, Percentile};
+
+const HELP: &str = "\
+Examples:
+  tailwright load load.toml                                 a table per workload
+  tailwright load load.toml -o run.parquet --hdr logs       every request; HdrHistogram logs
+  tailwright load load.toml --set duration=60s --set workload.mail.speed=2
+
+A load file:
+  duration = \"10s\"
+  warm_up = \"1s\"
+  realtime = 20                      # SCHED_FIFO priority of the generator; takes root
+  [[workload]]
+  name = \"mail\"
+  target = \"nbd://10.0.0.9/mail\"     # or nfs://HOST/EXPORT/FILE, memcached://HOST, http://HOST/PATH
+  connections = 4
+  trace = \"mail.parquet\"             # any format of `tailwright trace`
+  speed = 2.0
+  [[workload]]
+  name = \"web\"
+  target = \"memcached://10.0.0.9\"
+  arrivals = \"poisson(500/s)\"        # as in a scenario
+  size = \"4KiB\"
+  reads = 0.7
+  [[workload]]
+  name = \"backup\"
+  target = \"nbd://10.0.0.9/backup\"
+  closed = { outstanding = 8, op = \"write\", size = \"64KiB\", sequential = true }
+
+Writes overwrite what is on the target. docs/load.md describes every field. Latencies count from the intended
+times. Ctrl-C ends a run early, with what there is.
+
+Exit codes: 0 done; 1 what was read is not what was written (verify_data); 2 bad input; 3 a server, a namespace or
+a permission is missing.";
+
+/// Send requests to real servers when they are meant to be sent, and observe every one.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct LoadArgs {
+    /// Workloads: where their requests go, and when.
+    #[arg(value_name = "LOAD.toml")]
+    file: PathBuf,
+    /// Write every request, as Parquet.
+    #[arg(short, long, value_name = "FILE.parquet")]
+    output: Option<PathBuf>,
+    /// Write a log of HdrHistogram for every workload, NAME.hlog, with an interval per second.
+    #[arg(long, value_name = "FOLDER")]
+    hdr: Option<PathBuf>,
+    /// Replace a value of the file: duration=60s, workload.mail.speed=2, 'workload.*.connections=8'.
+    #[arg(long, value_name = "PATH=VALUE")]
+    set: Vec<String>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        let failure = match fault.blame {
+            Blame::Input => Self::bad_input(fault.message),
+            Blame::Machine => Self::environment(fault.message),
+        };
+        failure.hint(fault.hint)
+    }
+}
+
+pub(crate) fn run(args: &LoadArgs) -> Result<Answer, Failure> {
+    let file = LoadFile::read(&args.file, &args.set)?;
+    let (workloads, options) = (file.workloads()?, file.options());
+    let stop = stop_on_interrupt()?;
+    if let Some(folder) = &args.hdr {
+        std::fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
+    }
+    let mut bar = Bar::default();
+    let ran = load::run(workloads, &options, &mut |progress| bar.show(progress), &stop)?;
+    bar.finish();
+    let start = SystemTime::now();
+    if let Some(path) = &args.output {
+        trace::observations::write(path, &ran.observations)
+            .map_err(|error| Failure::environment(&error).hint(error.hint()))?;
+    }
+    if let Some(folder) = &args.hdr {
+        write_logs(folder, &ran, start)?;
+    }
+    let rows = answer::rows(&ran);
+    terminal::print(&if args.json {
+        answer::json(&ran, &rows, options.seed)
+    } else {
+        answer::text(&ran, &rows)
+    });
+    ran.warnings.iter().chain(&answer::doubts(&ran)).for_each(|warning| eprintln!("warning: {warning}"));
+    Ok(if ran.compared.mismatches == 0 { Answer::Yes } else { Answer::No })
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::environment(format_args!("cannot write {}: {error}", path.display()))
+        .hint("choose another place")
+}
+
+/// A log per workload. Its absolute times are those of a run that ends now.
+fn write_logs(folder: &Path, ran: &Ran, now: SystemTime) -> Result<(), Failure> {
+    let start = now - std::time::Duration::from_nanos(ran.observed.0);
+    for (index, name) in (0..).zip(&ran.observations.workloads) {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+        let path = folder.join(format!("{}.hlog", name.chars().map(plain).collect::<String>()));
+        let mut text = Vec::new();
+        load::write_intervals(&mut text, &ran.observations, index, Nanos(1_000_000_000), start)
+            .and_then(|()| files::write_whole(&path, &text))
+            .map_err(|error| cannot_write(&path, &error))?;
+    }
+    Ok(())
+}
+
+/// Tenths of seconds of a run, on a terminal.
+#[derive(Default)]
+struct Bar(Option<ProgressBar>);
+
+impl Bar {
+    fn show(&mut self, progress: Progress) {
+        let tenths = |time: Nanos| time.0 / 100_000_000;
+        let bar = self
+            .0
+            .get_or_insert_with(|| terminal::progress(tenths(progress.total), "", "tenths of a second"));
+        let open = progress.requests.saturating_sub(progress.answered + progress.failed);
+        bar.set_position(tenths(progress.elapsed.min(progress.total)));
+        bar.set_message(match progress.phase {
+            Phase::SettingUp => "setting up".to_owned(),
+            Phase::Running => format!("{} sent, {open} open", progress.requests),
+            Phase::Draining => format!("waiting for {open}"),
+        });
+    }
+
+    fn finish(&self) {
+        self.0.iter().for_each(ProgressBar::finish_and_clear);
+    }
+}
+
+/// Of lags and latencies that are shown.
+fn p99() -> Percentile {
+    Percentile::new(99.0).expect("a percentile")
+}
