@@ -80,15 +80,10 @@ impl From<Fault> for Failure {
 }
 
 pub(crate) fn run(args: &LoadArgs) -> Result<Answer, Failure> {
-    let file = LoadFile::read(&args.file, &args.set)?;
-    let (workloads, options) = (file.workloads()?, file.options());
-    let stop = stop_on_interrupt()?;
     if let Some(folder) = &args.hdr {
         std::fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
     }
-    let mut bar = Bar::default();
-    let ran = load::run(workloads, &options, &mut |progress| bar.show(progress), &stop)?;
-    bar.finish();
+    let (ran, seed) = generate(&args.file, &args.set)?;
     let start = SystemTime::now();
     if let Some(path) = &args.output {
         trace::observations::write(path, &ran.observations)
@@ -98,13 +93,20 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Answer, Failure> {
         write_logs(folder, &ran, start)?;
     }
     let rows = answer::rows(&ran);
-    terminal::print(&if args.json {
-        answer::json(&ran, &rows, options.seed)
-    } else {
-        answer::text(&ran, &rows)
-    });
-    ran.warnings.iter().chain(&answer::doubts(&ran)).for_each(|warning| eprintln!("warning: {warning}"));
+    terminal::print(&if args.json { answer::json(&ran, &rows, seed) } else { answer::text(&ran, &rows) });
     Ok(if ran.compared.mismatches == 0 { Answer::Yes } else { Answer::No })
+}
+
+/// Runs what a load file says, with progress and warnings on stderr; what happened, and the seed.
+pub(crate) fn generate(path: &Path, set: &[String]) -> Result<(Ran, u64), Failure> {
+    let file = LoadFile::read(path, set)?;
+    let (workloads, options) = (file.workloads()?, file.options());
+    let stop = stop_on_interrupt()?;
+    let mut bar = Bar::default();
+    let ran = load::run(workloads, &options, &mut |progress| bar.show(progress), &stop)?;
+    bar.finish();
+    ran.warnings.iter().chain(&answer::doubts(&ran)).for_each(|warning| eprintln!("warning: {warning}"));
+    Ok((ran, options.seed))
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {

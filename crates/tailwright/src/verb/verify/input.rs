@@ -12,15 +12,17 @@ pub(super) fn sorted(files: &[PathBuf]) -> Result<(Option<&Path>, Vec<&Path>), F
     if let [_, second, ..] = policies[..] {
         return Err(Failure::bad_input(format_args!("{}: expected at most one policy", second.display())));
     }
-    if observations.is_empty() {
-        return Err(Failure::bad_input("there are no observations: expected OBSERVATIONS.parquet")
-            .hint("`tailwright simulate POLICY.json -o FILE.parquet` writes some"));
-    }
     Ok((policies.first().copied(), observations))
 }
 
 /// All files together.
 pub(super) fn read(paths: &[&Path]) -> Result<Observations, Failure> {
+    if paths.is_empty() {
+        return Err(Failure::bad_input(
+            "there are no observations: expected OBSERVATIONS.parquet, or --load",
+        )
+        .hint("`tailwright simulate POLICY.json -o FILE.parquet` and `tailwright load -o` write some"));
+    }
     let mut all: Option<Observations> = None;
     for path in paths {
         let found = trace::observations::read(path)

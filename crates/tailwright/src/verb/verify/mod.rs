@@ -18,6 +18,7 @@ const HELP: &str = "\
 Examples:
   tailwright verify policy.json observed.parquet --storage profile.json
   tailwright verify policy.json client-1.parquet client-2.parquet --report page.html
+  tailwright verify policy.json --load load.toml            drive real servers, then judge
   tailwright verify observed.parquet --slo 'mail=99.9% < 50ms' --slo 'web=99% < 10ms' --json
 
 Observations are Parquet files with one row per request. `tailwright simulate POLICY.json -o FILE` writes
@@ -40,8 +41,11 @@ Exit codes: 0 every SLO of an admitted workload is met; 1 one is not met, or the
 #[command(after_help = HELP)]
 pub(crate) struct VerifyArgs {
     /// What is promised (.json, at most one), and what happened.
-    #[arg(value_name = "POLICY.json|OBSERVATIONS.parquet", required = true)]
+    #[arg(value_name = "POLICY.json|OBSERVATIONS.parquet", required_unless_present = "load")]
     files: Vec<PathBuf>,
+    /// Make the load that this file describes (docs/load.md) and judge what happens.
+    #[arg(long, value_name = "LOAD.toml")]
+    load: Option<PathBuf>,
     #[command(flatten)]
     judge: JudgeArgs,
     /// Write a page with charts for a browser.
@@ -55,7 +59,14 @@ pub(crate) struct VerifyArgs {
 pub(crate) fn run(args: &VerifyArgs) -> Result<Answer, Failure> {
     let (policy, paths) = input::sorted(&args.files)?;
     let policy = policy.map(crate::planning::read_policy).transpose()?;
-    let observations = input::read(&paths)?;
+    let observations = match &args.load {
+        Some(_) if !paths.is_empty() => {
+            return Err(Failure::bad_input("what happened is either in files or yet to happen")
+                .hint("leave out --load, or the observations"));
+        }
+        Some(path) => crate::verb::load::generate(path, &[])?.0.observations,
+        None => input::read(&paths)?,
+    };
     let findings = judge(policy.as_ref(), &observations, &args.judge)?;
     if let Some(path) = &args.report {
         json::write(path, &page(policy.as_ref(), &observations, &findings), "report")?;

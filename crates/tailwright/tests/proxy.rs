@@ -1,0 +1,211 @@
+//! `tailwright proxy`, `apply` and `verify --load` together, as users run them, before a real memcached.
+
+mod support;
+
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use support::Folder;
+
+/// A program that is killed in the end.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = (self.0.kill(), self.0.wait());
+    }
+}
+
+/// A port that is free now.
+fn free() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap()
+}
+
+fn memcached() -> Option<(Running, SocketAddr)> {
+    let (path, address) = (testkit::program("memcached")?, free());
+    let args = format!("-u root -l 127.0.0.1 -U 0 -p {}", address.port());
+    let child = Command::new(path).args(args.split(' ')).stdin(Stdio::null()).spawn().unwrap();
+    let running = Running(child);
+    while TcpStream::connect(address).is_err() {
+        std::thread::yield_now();
+    }
+    Some((running, address))
+}
+
+const POLICY: &str = r#"{ "format": "tailwright-policy-1", "policy_name": "by hand",
+  "servers": [{ "name": "cache", "class": "ssd", "network_bytes_per_s": 1e9, "storage_profile": "p" }],
+  "workloads": [{ "name": "web", "admitted": true, "server": "cache", "priority": 0, "slo": "50% < 10s",
+    "slo_percentile": 50.0, "slo_s": 10.0, "bound_s": 10.0,
+    "limits": [{ "stage": "storage", "rate": 1.0, "burst": 5.0, "rate_per_s": 1.0, "burst_work": 5.0 }] }] }"#;
+
+const PROFILE: &str = r#"{ "bandwidthTable": [
+    { "requestSize": 4096, "readBandwidth": 40960000, "writeBandwidth": 40960000 } ] }"#;
+
+fn hosts(forward: SocketAddr) -> String {
+    format!(
+        r#"
+[[host]]
+name = "here"
+device.nothing = "1Gbps"
+[[server]]
+name = "cache"
+host = "here"
+address = ["127.0.0.1"]
+[server.storage]
+profile = "profile.json"
+front = [{{ protocol = "memcached", listen = "127.0.0.1:0", forward = "{forward}" }}]
+[[client]]
+workload = "web"
+host = "here"
+address = ["127.0.0.1"]
+"#
+    )
+}
+
+/// The proxy of a folder's files, and where it listens.
+fn proxy(folder: &Folder, args: &[&str]) -> (Running, SocketAddr, BufReader<std::process::ChildStderr>) {
+    let fixed = ["proxy", "--hosts", "hosts.toml", "--server", "cache", "--state", "state"];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tailwright"))
+        .args(fixed)
+        .args(args)
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("proxy: listening on ").unwrap_or_else(|| panic!("{line}"));
+    (Running(child), address.parse().unwrap(), lines)
+}
+
+fn signal(child: &Running, name: &str) {
+    let done = Command::new("sh").args(["-c", &format!("kill -{name} {}", child.0.id())]).status();
+    assert!(done.unwrap().success());
+}
+
+#[test]
+fn a_policy_reaches_a_running_proxy_and_load_is_judged() {
+    let Some((_memcached, address)) = memcached() else { return };
+    let folder = Folder::new();
+    folder.write("hosts.toml", &hosts(address));
+    folder.write("policy.json", POLICY);
+    folder.write("profile.json", PROFILE);
+    let (mut running, front, mut lines) = proxy(&folder, &["--record", "record.parquet", "--json"]);
+    let status = || {
+        folder
+            .run(&["proxy", "--status", "--server", "cache", "--state", "state", "--json"])
+            .expect_code(0)
+            .json()
+    };
+    assert_eq!(status()["changes"], 0);
+
+    // Another one before the same server is refused, and does not take the first one's place.
+    let second = folder.run(&["proxy", "--hosts", "hosts.toml", "--server", "cache", "--state", "state"]);
+    assert!(second.expect_code(3).stderr.contains("running already"));
+
+    folder.write(
+        "load.toml",
+        &format!(
+            "duration = \"1s\"\nverify_data = true\n[[workload]]\nname = \"web\"\ntarget = \"memcached://{front}?keys=5\"\n\
+             connections = 2\narrivals = \"poisson(500/s)\"\nsize = \"1KiB\"\nreads = 0.7"
+        ),
+    );
+    let judged =
+        folder.run(&["verify", "policy.json", "--load", "load.toml", "--json"]).expect_code(0).json();
+    assert_eq!(judged["workloads"][0]["verdict"], "met", "{judged}");
+    let seen = status();
+    let web: Vec<&Value> =
+        seen["workloads"].as_array().unwrap().iter().filter(|seen| seen["requests"] != 0).collect();
+    // Without a policy it knows nobody.
+    assert_eq!(web[0]["workload"], "(unknown)");
+
+    // Files are read again on SIGHUP: there is no policy file, so nothing but the count changes.
+    signal(&running, "HUP");
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert!(line.contains("read again"), "{line}");
+    assert_eq!(status()["changes"], 1);
+
+    signal(&running, "TERM");
+    assert!(running.0.wait().unwrap().success());
+    let mut said = String::new();
+    std::io::Read::read_to_string(running.0.stdout.as_mut().unwrap(), &mut said).unwrap();
+    let last: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((&last["held_bytes"], &last["outstanding"]), (&Value::from(0), &Value::from(0)));
+    // What it recorded can be judged like anything else.
+    folder.run(&["verify", "record.parquet", "--slo", "(unknown)=50% < 10s"]).expect_code(0);
+    let gone = folder.run(&["proxy", "--status", "--server", "cache", "--state", "state"]);
+    assert!(gone.expect_code(3).stderr.contains("no proxy answers"));
+}
+
+/// A network namespace that is removed in the end; none without root.
+struct Namespace(String);
+
+impl Namespace {
+    fn new() -> Option<Self> {
+        let name = format!("tw-test-proxy-{}", std::process::id());
+        let ip = |args: &str| {
+            let made = Command::new("ip").args(args.split(' ')).stderr(Stdio::null()).status();
+            made.is_ok_and(|status| status.success())
+        };
+        if !ip(&format!("netns add {name}")) {
+            testkit::skip("network namespaces need root and iproute2");
+            return None;
+        }
+        let made = Self(name);
+        assert!(ip(&format!("-n {} link set lo up", made.0)));
+        Some(made)
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "delete", &self.0]).status();
+    }
+}
+
+#[test]
+fn apply_brings_a_policy_and_takes_it_away() {
+    let Some((_memcached, address)) = memcached() else { return };
+    let Some(namespace) = Namespace::new() else { return };
+    let folder = Folder::new();
+    let clients = "[[client]]\nworkload = \"web\"\nhost = \"here\"\naddress = [\"127.0.0.2\"]\n";
+    let hosts =
+        hosts(address).replace("device.nothing = \"1Gbps\"", "device.lo = \"1Gbps\"\nnetns = \"NAME\"");
+    let until_clients = hosts.split("[[client]]").next().unwrap();
+    folder.write("hosts.toml", &(until_clients.replace("NAME", &namespace.0) + clients));
+    folder.write("policy.json", POLICY);
+    folder.write("profile.json", PROFILE);
+    let (_running, front, _lines) = proxy(&folder, &[]);
+    let apply = |args: &[&str]| {
+        let fixed = ["apply", "--hosts", "hosts.toml", "--state", "state"];
+        folder.run(&[&fixed[..], args].concat()).expect_code(0).stdout
+    };
+    let status = |field: &str| {
+        let asked = ["proxy", "--status", "--server", "cache", "--state", "state", "--json"];
+        folder.run(&asked).expect_code(0).json()[field].clone()
+    };
+    assert!(
+        apply(&["policy.json", "--dry-run"])
+            .contains("# proxy before cache at state/proxy-cache.sock: the policy")
+    );
+    assert_eq!(status("changes"), 0, "a dry run changes nothing");
+    apply(&["policy.json"]);
+    assert_eq!(status("changes"), 1);
+    let mut client = TcpStream::connect(front).unwrap();
+    std::io::Write::write_all(&mut client, b"get a\r\n").unwrap();
+    let mut answer = [0; 5];
+    std::io::Read::read_exact(&mut client, &mut answer).unwrap();
+    assert_eq!(&answer, b"END\r\n");
+    // It has another address than the policy's workload.
+    assert_eq!(status("workloads")[0]["workload"], "(unknown)");
+    apply(&["--remove"]);
+    assert_eq!(status("changes"), 2);
+    // The file of a policy that is wrong changes nothing anywhere.
+    folder.write("policy.json", "{}");
+    folder.run(&["apply", "policy.json", "--hosts", "hosts.toml", "--state", "state"]).expect_code(2);
+    assert_eq!(status("changes"), 2);
+}
