@@ -140,6 +140,26 @@ fn lost_connections_come_back() {
 }
 
 #[test]
+fn what_a_lost_connection_had_not_sent_is_sent_on_the_next() {
+    let (service, hang_up) = (Duration::from_millis(2), Some(10));
+    let server = Volume::start(8 << 20, Manners { service, hang_up, ..Manners::default() });
+    // At once, more than sockets hold.
+    let request = model::Request {
+        arrival: Nanos::ZERO,
+        size: Bytes(1 << 20),
+        op: Op::Write,
+        offset: None,
+        response: None,
+    };
+    let demand = Demand::Open(vec![request; 64]);
+    let ran = play(vec![workload("w", volume(server.address), 1, demand)], &options(100)).unwrap();
+    let failed = |request: &&Observation| matches!(request.outcome, Outcome::Failed(_));
+    let failed = ran.observations.requests.iter().filter(failed).count();
+    assert_eq!(done(&ran) + failed, 64, "{:?}", ran.warnings);
+    assert!(done(&ran) > 9 && ran.counts[0].disconnects > 1, "{} done, {:?}", done(&ran), ran.counts);
+}
+
+#[test]
 fn errors_and_silence_are_told_apart() {
     let server = Volume::start(SIZE, Manners { refuse: Some(3), silent: Some(90), ..Manners::default() });
     let requests = poisson(1000.0, 100, 5, &[512]);
