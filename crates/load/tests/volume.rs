@@ -215,6 +215,22 @@ fn the_warm_up_is_played_and_not_observed() {
 }
 
 #[test]
+fn what_is_due_just_before_the_end_is_not_forgotten() {
+    let server = Volume::start(SIZE, Manners::default());
+    let request = |arrival| model::Request { arrival, ..poisson(1e6, 1, 1, &[512])[0] };
+    let end = 50 * MS;
+    let demand = Demand::Open([end - 2, end - 1, end].map(|at| request(Nanos(at))).to_vec());
+    let ran = play(vec![workload("w", volume(server.address), 1, demand)], &options(50)).unwrap();
+    assert_eq!((ran.observations.requests.len(), done(&ran)), (2, 2));
+    // Nor is what the generator never got to.
+    let demand = Demand::Open(vec![request(Nanos::ZERO); 100_000]);
+    let options = Options { drain: Nanos::ZERO, ..options(1) };
+    let ran = play(vec![workload("w", volume(server.address), 1, demand)], &options).unwrap();
+    assert_eq!(ran.observations.requests.len(), 100_000);
+    assert!(ran.observations.requests.iter().any(|request| request.outcome == Outcome::Lost));
+}
+
+#[test]
 fn nothing_to_do_is_no_error() {
     assert_eq!(play(Vec::new(), &options(50)).unwrap().observations.requests, []);
     let server = Volume::start(SIZE, Manners::default());
