@@ -140,6 +140,26 @@ fn lost_connections_come_back() {
 }
 
 #[test]
+fn what_a_lost_connection_had_not_sent_is_sent_on_the_next() {
+    let (service, hang_up) = (Duration::from_millis(2), Some(10));
+    let server = Volume::start(8 << 20, Manners { service, hang_up, ..Manners::default() });
+    // At once, more than sockets hold.
+    let request = model::Request {
+        arrival: Nanos::ZERO,
+        size: Bytes(1 << 20),
+        op: Op::Write,
+        offset: None,
+        response: None,
+    };
+    let demand = Demand::Open(vec![request; 64]);
+    let ran = play(vec![workload("w", volume(server.address), 1, demand)], &options(100)).unwrap();
+    let failed = |request: &&Observation| matches!(request.outcome, Outcome::Failed(_));
+    let failed = ran.observations.requests.iter().filter(failed).count();
+    assert_eq!(done(&ran) + failed, 64, "{:?}", ran.warnings);
+    assert!(done(&ran) > 9 && ran.counts[0].disconnects > 1, "{} done, {:?}", done(&ran), ran.counts);
+}
+
+#[test]
 fn errors_and_silence_are_told_apart() {
     let server = Volume::start(SIZE, Manners { refuse: Some(3), silent: Some(90), ..Manners::default() });
     let requests = poisson(1000.0, 100, 5, &[512]);
@@ -192,6 +212,22 @@ fn the_warm_up_is_played_and_not_observed() {
     assert_eq!((ran.observed, ran.lags.len()), (Nanos(300 * MS), observed));
     assert!(ran.observations.requests.is_sorted_by_key(|request| request.intended));
     assert!(ran.observations.requests.last().unwrap().intended < Nanos(300 * MS));
+}
+
+#[test]
+fn what_is_due_just_before_the_end_is_not_forgotten() {
+    let server = Volume::start(SIZE, Manners::default());
+    let request = |arrival| model::Request { arrival, ..poisson(1e6, 1, 1, &[512])[0] };
+    let end = 50 * MS;
+    let demand = Demand::Open([end - 2, end - 1, end].map(|at| request(Nanos(at))).to_vec());
+    let ran = play(vec![workload("w", volume(server.address), 1, demand)], &options(50)).unwrap();
+    assert_eq!((ran.observations.requests.len(), done(&ran)), (2, 2));
+    // Nor is what the generator never got to.
+    let demand = Demand::Open(vec![request(Nanos::ZERO); 100_000]);
+    let options = Options { drain: Nanos::ZERO, ..options(1) };
+    let ran = play(vec![workload("w", volume(server.address), 1, demand)], &options).unwrap();
+    assert_eq!(ran.observations.requests.len(), 100_000);
+    assert!(ran.observations.requests.iter().any(|request| request.outcome == Outcome::Lost));
 }
 
 #[test]

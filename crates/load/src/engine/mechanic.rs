@@ -2,11 +2,11 @@
 
 use crate::Fault;
 use crate::setup::{Opened, Site};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Between attempts: doubled up to the second after each that fails.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -28,6 +28,7 @@ pub(crate) fn open_all(site: &Site, count: usize) -> Result<Vec<Opened>, Fault> 
 pub(crate) fn repair(site: &Site, orders: &Receiver<usize>, done: &Sender<Repaired>, bell: &Arc<OwnedFd>) {
     let mut wanted = VecDeque::new();
     let mut pause = PAUSE;
+    let mut repaired: BTreeMap<usize, Instant> = BTreeMap::new();
     loop {
         let Some(link) = wanted.front().copied() else {
             match orders.recv() {
@@ -36,9 +37,14 @@ pub(crate) fn repair(site: &Site, orders: &Receiver<usize>, done: &Sender<Repair
             }
             continue;
         };
+        // A server that takes connections and hangs up at once is not asked without end.
+        if repaired.get(&link).is_some_and(|at| at.elapsed() < PAUSE_MAX) {
+            std::thread::sleep(PAUSE);
+        }
         match site.open() {
             Ok(opened) => {
                 wanted.pop_front();
+                repaired.insert(link, Instant::now());
                 pause = PAUSE;
                 if done.send(Repaired { link, opened }).is_err() {
                     return;

@@ -160,8 +160,8 @@ impl<'a> Engine<'a> {
     }
 
     fn is_over(&self, now: Nanos) -> bool {
-        let nothing_more = now >= self.end || self.next_due().is_none();
-        (nothing_more && self.book.open() == 0) || now >= self.end + self.drain
+        // What is due before the end is sent, however late it is.
+        (self.next_due().is_none() && self.book.open() == 0) || now >= self.end + self.drain
     }
 
     /// The next request that is still to be sent.
@@ -324,6 +324,12 @@ impl<'a> Engine<'a> {
 
     fn close(mut self) -> Outcomes {
         let now = self.tools.clock.now();
+        // What the generator never got to is lost, and not forgotten.
+        while self.next_due().is_some() {
+            let Some(Reverse((_, flow))) = self.agenda.pop() else { break };
+            self.book.enter(self.flows[flow].next(now));
+            self.agenda.extend(self.flows[flow].due().map(|due| Reverse((due, flow))));
+        }
         let mut warnings = Vec::new();
         let mut compared = Compared::default();
         for flow in &mut self.flows {
