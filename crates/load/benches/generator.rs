@@ -80,7 +80,7 @@ fn keeps_up(ran: &Ran) -> bool {
     let requests = &ran.observations.requests;
     let in_time = Nanos(1_100_000_000);
     let done = requests.iter().all(|request| matches!(request.outcome, Outcome::Done(at) if at < in_time));
-    done && quantiles(&mut ran.lags.clone())[1] < Nanos(1_000_000)
+    done && quantiles(&mut ran.lags_of(0).collect::<Vec<_>>())[1] < Nanos(1_000_000)
 }
 
 /// p50, p99, p99.9 and the largest.
@@ -145,7 +145,7 @@ fn lags() {
         let options = Options { realtime, ..options(5000) };
         let ran = play(vec![workload("w", target, 1, Demand::Open(requests))], &options).unwrap();
         ran.warnings.iter().for_each(|warning| println!("{warning}"));
-        show(name, ran.lags);
+        show(name, ran.lags_of(0).collect());
     }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! - Latency counts from the intended time. What waits in the generator because a socket takes no more, or because a
 //!   connection is gone, waits at the expense of its latency: no coordinated omission.
-//! - How late the generator itself was is kept apart from that, request by request ([`Ran::lags`]), so that a run
+//! - How late the generator itself was is kept apart from that, request by request ([`Ran::lags_of`]), so that a run
 //!   whose lag spoils it can be rejected.
 //! - A connection that is lost is set up again in the background while the others go on.
 //! - What is read can be compared with what was written ([`Options::verify_data`]).

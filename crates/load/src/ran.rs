@@ -6,13 +6,10 @@ use units::{Bytes, Nanos};
 /// What happened.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ran {
-    /// Every request that was meant to be sent after the warm-up. Instants count from its end. A request that was never
-    /// sent is lost, and has the end of the run as the instant at which it was sent. Requests of closed demand were
-    /// meant to be sent when the answer before them came.
+    /// Every request that was meant to be sent after the warm-up. Instants count from its end. A request counts as sent
+    /// when the generator got to it: waiting for a connection or for room in its socket is latency, and no lag.
+    /// Requests of closed demand were meant to be sent when the answer before them came.
     pub observations: Observations,
-    /// For each of the observed requests, how long after its intended time the generator got to it: its own lag. What
-    /// `sent` is later than that, the request waited for a connection or room in its socket. Zero for closed demand.
-    pub lags: Vec<Nanos>,
     /// By workload, in the order in which they were given.
     pub counts: Vec<Counts>,
     /// What was compared, with [`crate::Options::verify_data`].
@@ -27,10 +24,10 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// The generator's own lags of one workload's requests.
+    /// The generator's own lags of one workload's requests: sent − intended.
     pub fn lags_of(&self, workload: u32) -> impl Iterator<Item = Nanos> {
-        let all = self.observations.requests.iter().zip(&self.lags);
-        all.filter(move |(request, _)| request.workload == workload).map(|(_, lag)| *lag)
+        let own = self.observations.requests.iter().filter(move |request| request.workload == workload);
+        own.map(|request| request.sent - request.intended)
     }
 
     /// Connections that were set up again, over all workloads.

@@ -77,7 +77,6 @@ pub fn run(
     let observations = Observations { workloads: names, requests: outcomes.requests, ..Default::default() };
     Ok(Ran {
         observations,
-        lags: outcomes.lags,
         counts: outcomes.counts,
         compared: outcomes.compared,
         cpu_pressure: pressure,

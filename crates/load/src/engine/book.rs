@@ -10,15 +10,14 @@ pub(crate) type Number = u32;
 /// A request, and what the generator knows of it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Record {
-    /// Instants count from the start of the run. Lost until it ends otherwise.
+    /// Instants count from the start of the run. Lost until it ends otherwise. Sent when the generator got to it: what
+    /// it waits then for a connection or room in a socket is what the server makes it wait, and a verdict must not be
+    /// thrown away for that.
     pub(crate) observation: Observation,
-    /// The generator's own lag.
-    pub(crate) lag: Nanos,
     /// Offset or key.
     pub(crate) place: u64,
     /// What the ledger said when it went out.
     pub(crate) mark: u64,
-    pub(crate) is_sent: bool,
 }
 
 /// Requests in the order in which the generator got to them.
@@ -55,11 +54,6 @@ impl Book {
         &mut self.records[number as usize]
     }
 
-    pub(crate) fn sent(&mut self, number: Number, at: Nanos) {
-        let record = self.get_mut(number);
-        (record.observation.sent, record.is_sent) = (at, true);
-    }
-
     /// Done or failed.
     pub(crate) fn end(&mut self, number: Number, outcome: Outcome, gauges: &Gauges) {
         let gauge = match outcome {
@@ -70,12 +64,6 @@ impl Book {
         let record = self.get_mut(number);
         debug_assert_eq!(record.observation.outcome, Outcome::Lost, "a request ends once");
         record.observation.outcome = outcome;
-        if !record.is_sent {
-            // It failed while a part of it was on its way.
-            if let Outcome::Failed(at) = outcome {
-                (record.observation.sent, record.is_sent) = (at, true);
-            }
-        }
         self.open -= 1;
     }
 
@@ -88,9 +76,8 @@ impl Book {
         self.records.len()
     }
 
-    /// Observations and lags of what was meant to be sent from `warm_up` on, counted from there, in order. What was
-    /// never sent has `end` instead.
-    pub(crate) fn close(mut self, warm_up: Nanos, end: Nanos) -> (Vec<Observation>, Vec<Nanos>) {
+    /// What was meant to be sent from `warm_up` on, counted from there, in order.
+    pub(crate) fn close(mut self, warm_up: Nanos) -> Vec<Observation> {
         self.records.retain(|record| record.observation.intended >= warm_up);
         self.records.sort_by_key(|record| record.observation.intended);
         let shifted = |record: &Record| {
@@ -100,10 +87,9 @@ impl Book {
                 Outcome::Failed(at) => Outcome::Failed(at - warm_up),
                 Outcome::Lost => Outcome::Lost,
             };
-            let sent = if record.is_sent { observation.sent } else { end.max(observation.intended) };
-            let (intended, sent) = (observation.intended - warm_up, sent - warm_up);
+            let (intended, sent) = (observation.intended - warm_up, observation.sent - warm_up);
             Observation { intended, sent, outcome, ..observation }
         };
-        (self.records.iter().map(shifted).collect(), self.records.iter().map(|record| record.lag).collect())
+        self.records.iter().map(shifted).collect()
     }
 }

@@ -110,8 +110,9 @@ impl Flow {
         };
         self.taken += 1;
         let (workload, outcome) = (self.index, Outcome::Lost);
-        let observation = Observation { workload, op, size, intended, sent: intended, outcome };
-        Record { observation, lag: now.saturating_sub(intended), place, mark: 0, is_sent: false }
+        let sent = now.max(intended);
+        let observation = Observation { workload, op, size, intended, sent, outcome };
+        Record { observation, place, mark: 0 }
     }
 
     /// The request goes out: what is asked, its mark, and what it carries (`scratch` holds that).

@@ -32,7 +32,6 @@ struct Unsent {
     /// First and last byte, counted over the connection.
     start: u64,
     end: u64,
-    request: Number,
 }
 
 /// A connection that works.
@@ -109,7 +108,7 @@ impl Up {
                 return Ok(());
             }
             match rustix::io::write(&self.stream, &self.out[self.out_taken..]) {
-                Ok(count) => self.taken(count, book, tools.clock),
+                Ok(count) => self.taken(count),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
                     self.waits_for_room = true;
@@ -142,18 +141,16 @@ impl Up {
             return Err(why);
         }
         let end = start + (self.out.len() - before) as u64;
-        self.unsent.push_back(Unsent { start, end, request });
+        self.unsent.push_back(Unsent { start, end });
         Ok(())
     }
 
     /// The kernel took so many bytes.
-    fn taken(&mut self, count: usize, book: &mut Book, clock: Clock) {
-        let now = clock.now();
+    fn taken(&mut self, count: usize) {
         self.out_taken += count;
         self.written += count as u64;
         while self.unsent.front().is_some_and(|unsent| unsent.end <= self.written) {
-            let unsent = self.unsent.pop_front().expect("there is one");
-            book.sent(unsent.request, now);
+            self.unsent.pop_front();
         }
         // Long queues move to the front now and then, so that memory follows what waits.
         if self.out_taken >= OUT_MAX {

@@ -59,7 +59,6 @@ pub(crate) struct Ready {
 /// What came of it.
 pub(crate) struct Outcomes {
     pub(crate) requests: Vec<Observation>,
-    pub(crate) lags: Vec<Nanos>,
     pub(crate) counts: Vec<Counts>,
     pub(crate) compared: Compared,
     pub(crate) observed: Nanos,
@@ -341,9 +340,9 @@ impl<'a> Engine<'a> {
             compared.first = compared.first.or(part.first);
         }
         let counts = self.flows.iter().map(|flow| flow.counts).collect();
-        let (requests, lags) = self.book.close(self.warm_up, now);
+        let requests = self.book.close(self.warm_up);
         let observed = self.end.saturating_sub(self.warm_up);
-        Outcomes { requests, lags, counts, compared, observed, warnings }
+        Outcomes { requests, counts, compared, observed, warnings }
     }
 }
 
