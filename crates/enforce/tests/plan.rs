@@ -3,7 +3,8 @@
 use model::{POLICY_FORMAT, Policy, PolicyServer, PolicyWorkload, RateLimit, Stage, StageLimit};
 use proptest::prelude::*;
 use tailwright_enforce::command::Elsewhere;
-use tailwright_enforce::network::{Deployment, LEVELS, Options, Store, Wanted, apply, wanted};
+use tailwright_enforce::deployment::{Deployment, LEVELS};
+use tailwright_enforce::network::{Options, Store, Wanted, apply, wanted};
 
 fn policy(priorities: &[u32]) -> Policy {
     let limit = |(stage, rate_per_s, burst_work)| StageLimit {

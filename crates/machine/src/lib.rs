@@ -1,3 +1,10 @@
-//! What this machine can do for timing.
+//! What this machine can do for timing: real-time priority, pinning, clocks, network namespaces, pressure.
+//!
+//! Thin layers over the kernel, without unsafe code. What is missing (no root, an old kernel) is an error that says
+//! what to do; whether it matters is for the caller to decide.
 
+pub mod affinity;
+pub mod clock;
 pub mod netns;
+pub mod pressure;
+pub mod realtime;

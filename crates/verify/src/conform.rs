@@ -1,5 +1,6 @@
 //! Whether a stream of work keeps to a token bucket ⟨r, b⟩: over every interval of length t at most r·t + b.
 
+use serde::{Deserialize, Serialize};
 use units::Nanos;
 
 /// How a stream relates to a limit. Work is in the unit of the limit, such as bytes or seconds of device time.
@@ -24,30 +25,98 @@ impl Conformance {
     }
 }
 
-/// Follows the level of a bucket that is filled by work and drained at the rate: the largest level is the burst
-/// that is needed. Instants do not decrease; work is not negative.
+/// A time during which a stream was beyond its limit: a limiter that delays would have held something back.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Period {
+    /// Seconds since the origin.
+    pub from_s: f64,
+    /// When the rate alone had caught up. With a rate of 0 that is never: the last arrival.
+    pub until_s: f64,
+}
+
+/// Of more periods, neighbours are shown as one.
+pub const PERIODS_MAX: usize = 1000;
+
+/// The level of a bucket that is filled by work and drained at the rate: its largest value is the burst that is
+/// needed.
+#[derive(Debug, Clone)]
+pub struct Bucket {
+    found: Conformance,
+    level: f64,
+    last: Nanos,
+    total: f64,
+    over: f64,
+    periods: Vec<Period>,
+}
+
+impl Bucket {
+    /// Empty.
+    ///
+    /// # Panics
+    /// When rate or burst are negative or not finite.
+    pub fn new(rate: f64, burst: f64) -> Self {
+        assert!(rate >= 0.0 && burst >= 0.0 && rate.is_finite() && burst.is_finite(), "a limit");
+        let found = Conformance { rate, burst, needed_burst: 0.0, first_over: None, share_over: 0.0 };
+        Self { found, level: 0.0, last: Nanos::ZERO, total: 0.0, over: 0.0, periods: Vec::new() }
+    }
+
+    /// Work that comes; whether the stream is then beyond the limit. Instants do not decrease; work is not negative.
+    pub fn push(&mut self, at: Nanos, amount: f64) -> bool {
+        self.level = (self.level - self.found.rate * (at - self.last).as_secs()).max(0.0) + amount;
+        self.last = at;
+        self.total += amount;
+        self.found.needed_burst = self.found.needed_burst.max(self.level);
+        // A level is a difference of large sums: equal but for rounding is equal.
+        let is_over = self.level > self.found.burst * (1.0 + 1e-9);
+        if is_over {
+            self.over += amount;
+            self.found.first_over.get_or_insert(at);
+            self.extend(at.as_secs());
+        }
+        is_over
+    }
+
+    /// Notes that the level is above the burst from now on until it has drained.
+    fn extend(&mut self, now: f64) {
+        let drained = (self.level - self.found.burst) / self.found.rate;
+        let until_s = if drained.is_finite() { now + drained } else { now };
+        match self.periods.last_mut() {
+            Some(last) if self.found.rate == 0.0 || now <= last.until_s => last.until_s = until_s,
+            _ => self.periods.push(Period { from_s: now, until_s }),
+        }
+        if self.periods.len() > 2 * PERIODS_MAX {
+            self.periods = merged(&self.periods);
+        }
+    }
+
+    /// What there was, and the periods beyond the limit in order of time, at most [`PERIODS_MAX`].
+    pub fn finish(mut self) -> (Conformance, Vec<Period>) {
+        if self.total > 0.0 {
+            self.found.share_over = self.over / self.total;
+        }
+        while self.periods.len() > PERIODS_MAX {
+            self.periods = merged(&self.periods);
+        }
+        (self.found, self.periods)
+    }
+}
+
+/// Half as many.
+fn merged(periods: &[Period]) -> Vec<Period> {
+    let one = |pair: &[Period]| Period { from_s: pair[0].from_s, until_s: pair[pair.len() - 1].until_s };
+    periods.chunks(2).map(one).collect()
+}
+
+/// Follows a whole stream: see [`Bucket`].
 ///
 /// # Panics
 /// When rate or burst are negative or not finite.
 pub fn conform(work: impl IntoIterator<Item = (Nanos, f64)>, rate: f64, burst: f64) -> Conformance {
-    assert!(rate >= 0.0 && burst >= 0.0 && rate.is_finite() && burst.is_finite(), "a limit");
-    let mut found = Conformance { rate, burst, needed_burst: 0.0, first_over: None, share_over: 0.0 };
-    let (mut level, mut last, mut total, mut over) = (0.0f64, Nanos::ZERO, 0.0, 0.0);
+    let mut bucket = Bucket::new(rate, burst);
     for (at, amount) in work {
-        level = (level - rate * (at - last).as_secs()).max(0.0) + amount;
-        last = at;
-        total += amount;
-        // A level is a difference of large sums: equal but for rounding is equal.
-        if level > burst * (1.0 + 1e-9) {
-            over += amount;
-            found.first_over.get_or_insert(at);
-        }
-        found.needed_burst = found.needed_burst.max(level);
+        bucket.push(at, amount);
     }
-    if total > 0.0 {
-        found.share_over = over / total;
-    }
-    found
+    bucket.finish().0
 }
 
 #[cfg(test)]
@@ -68,6 +137,31 @@ mod tests {
         assert!(conform([], 1.0, 0.0).holds(0.0));
     }
 
+    #[test]
+    fn periods_end_when_the_rate_has_caught_up() {
+        let mut bucket = Bucket::new(100.0, 1.0);
+        // 3 at 0 ms: 2 too many, gone after 20 ms; 1 more at 10 ms makes it 30; then again at 50 ms.
+        let over = [(0, 3.0), (10, 1.0), (31, 0.5), (50, 2.5)].map(|(ms, work)| bucket.push(at(ms), work));
+        assert_eq!(over, [true, true, true, true]);
+        let (_, periods) = bucket.finish();
+        let ends: Vec<_> = periods.iter().map(|p| (p.from_s * 1e3, p.until_s * 1e3)).collect();
+        let expected = [(0.0, 30.0), (31.0, 35.0), (50.0, 65.0)];
+        let close = |(a, b): (&(f64, f64), &(f64, f64))| (a.0 - b.0).abs() < 1e-6 && (a.1 - b.1).abs() < 1e-6;
+        assert!(ends.len() == 3 && ends.iter().zip(&expected).all(close), "{ends:?}");
+        let mut never = Bucket::new(0.0, 1.0);
+        assert_eq!([0, 10, 20].map(|ms| never.push(at(ms), 1.0)), [false, true, true]);
+        assert_eq!(never.finish().1, [Period { from_s: 0.01, until_s: 0.02 }]);
+    }
+
+    #[test]
+    fn many_periods_are_told_together() {
+        let mut bucket = Bucket::new(1000.0, 1.0);
+        (0..5000).for_each(|n| assert!(bucket.push(at(10 * n), 2.0)));
+        let (_, periods) = bucket.finish();
+        assert!(periods.len() <= PERIODS_MAX && periods[0].from_s == 0.0);
+        assert!((periods[periods.len() - 1].until_s - 49.991).abs() < 1e-9);
+    }
+
     proptest::proptest! {
         /// The judge: the definition, over all intervals.
         #[test]
@@ -76,16 +170,21 @@ mod tests {
         ) {
             let mut now = 0;
             let work: Vec<(Nanos, f64)> = work.iter().map(|(gap, amount)| { now += gap; (at(now), *amount) }).collect();
-            let mut needed = 0.0f64;
-            for first in 0..work.len() {
-                let mut sum = 0.0;
-                for (until, amount) in &work[first..] {
-                    sum += amount;
-                    needed = needed.max(sum - rate * (*until - work[first].0).as_secs());
-                }
+            // The largest excess of any interval that ends with each arrival.
+            let level = |until: usize| (0..=until).map(|first| {
+                let sum: f64 = work[first..=until].iter().map(|(_, amount)| amount).sum();
+                sum - rate * (work[until].0 - work[first].0).as_secs()
+            }).fold(0.0, f64::max);
+            let levels: Vec<f64> = (0..work.len()).map(level).collect();
+            let mut bucket = Bucket::new(rate, 5.0);
+            for ((instant, amount), level) in work.iter().zip(&levels) {
+                let is_over = bucket.push(*instant, *amount);
+                proptest::prop_assert!(is_over == (*level > 5.0) || (level - 5.0).abs() < 1e-6);
             }
-            let found = conform(work, rate, 5.0);
-            proptest::prop_assert!((found.needed_burst - needed).abs() < 1e-9);
+            let (found, periods) = bucket.finish();
+            proptest::prop_assert!((found.needed_burst - levels.iter().copied().fold(0.0, f64::max)).abs() < 1e-9);
+            proptest::prop_assert!(periods.windows(2).all(|pair| pair[0].until_s <= pair[1].from_s));
+            proptest::prop_assert_eq!(found.first_over.map(Nanos::as_secs), periods.first().map(|p| p.from_s));
         }
     }
 }

@@ -124,9 +124,13 @@ fn needed_at_all(slo: Slo, confidence: f64, effect: f64) -> u64 {
 
 /// How many requests decide, if the share beyond the SLO stays what it is: the normal approximation.
 fn needed(over: usize, count: usize, slo: Slo, confidence: f64, effect: f64) -> Option<u64> {
+    let least = needed_at_all(slo, confidence, effect).max(count as u64 + 1);
+    // Nothing is known of a share of which nothing was seen, but that it may be 0.
+    if over == 0 {
+        return Some(least);
+    }
     let allowed = 1.0 - slo.percentile.fraction();
-    // None beyond is as little as half a request.
-    let share = (over as f64).max(0.5) / count as f64;
+    let share = over as f64 / count as f64;
     let normal = t_quantile(100_000, confidence);
     let independent = normal * normal * share * (1.0 - share) / (share - allowed).powi(2);
     let needed = independent * effect;
@@ -134,7 +138,7 @@ fn needed(over: usize, count: usize, slo: Slo, confidence: f64, effect: f64) -> 
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let decides = (needed < 1e12).then(|| needed.ceil() as u64)?;
     // It was not enough, whatever the approximation says.
-    Some(decides.max(count as u64 + 1).max(needed_at_all(slo, confidence, effect)))
+    Some(decides.max(least))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A flow's queue and its limiter.
 
-use super::rules::{FlowRules, Over};
+use super::rules::{BEST_EFFORT, FlowRules, Over};
 use crate::TokenBuckets;
 use std::collections::VecDeque;
 
@@ -40,6 +40,16 @@ impl Flow {
     /// When the head comes within the limits, if it is not.
     pub(super) fn head_due(&self) -> Option<u64> {
         (self.within == 0 && !self.queue.is_empty()).then_some(self.due)
+    }
+
+    /// The level at which the head may be served now, if it may.
+    #[inline]
+    pub(super) fn head_level(&self) -> Option<u32> {
+        match (self.head_due(), self.over) {
+            (None, _) => Some(self.level),
+            (Some(_), Over::Demote) => Some(BEST_EFFORT),
+            (Some(_), Over::Queue) => None,
+        }
     }
 
     #[inline]

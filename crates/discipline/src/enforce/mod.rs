@@ -29,7 +29,7 @@
 //! within its limits with k items at once costs O(k) then. Nothing is allocated unless more waits than ever before.
 //! [`reconfigure`](Enforcer::reconfigure) looks at all that waits.
 //!
-//! Not covered: what an item costs (device profiles), batches of sequential writes, back-pressure on clients.
+//! Not covered: what an item costs (device profiles), which writes are sequential, back-pressure on clients.
 
 mod flow;
 mod outstanding;
@@ -144,11 +144,47 @@ impl Enforcer {
         if !self.outstanding.admits(level, bytes, self.bounds, self.beside) {
             return None;
         }
-        let Queued { id, flow, .. } = self.flows[place].pop(now)?;
-        self.waiting -= 1;
+        self.take(now, place, level)
+    }
+
+    /// The request behind `dispatch` in its flow, if it would be served at the same level and `continues` says that it
+    /// belongs to it: a further sequential write, which a disk writes in the same pass (thesis §2.2.1). It
+    /// is sent although as many items are outstanding as may be; bounds on bytes hold.
+    pub fn follow(
+        &mut self,
+        now: u64,
+        dispatch: &Dispatch,
+        continues: impl FnOnce(u32) -> bool,
+    ) -> Option<Dispatch> {
+        let place = self.place(dispatch.flow);
+        let flow = &mut self.flows[place];
+        flow.settle(now);
+        let head = flow.queue.front().filter(|head| head.flow == dispatch.flow)?;
+        let (level, bytes) = (flow.head_level()?, head.bytes);
+        let any = |bounds: Bounds| Bounds { items: u32::MAX, ..bounds };
+        let fits = self.outstanding.admits(level, bytes, any(self.bounds), any(self.beside));
+        if level != dispatch.level || !fits || !continues(head.id) {
+            return None;
+        }
+        self.take(now, place, level)
+    }
+
+    /// Takes back what waits in `flow` and is `gone`, by name. Tokens that it has taken stay taken.
+    pub fn withdraw(&mut self, now: u64, flow: u32, mut gone: impl FnMut(u32) -> bool) {
+        let place = self.place(flow);
+        let flow = &mut self.flows[place];
+        flow.settle(now);
+        let (mut position, mut within, before) = (0, 0, flow.queue.len());
+        flow.queue.retain(|item| {
+            let stays = !gone(item.id);
+            within += usize::from(stays && position < flow.within);
+            position += 1;
+            stays
+        });
+        self.waiting -= before - flow.queue.len();
+        flow.within = within;
+        flow.look(now);
         self.rank(now, place);
-        self.outstanding.add(level, bytes);
-        Some(Dispatch { id, flow, level, bytes })
     }
 
     /// A request is done.
@@ -180,6 +216,16 @@ impl Enforcer {
         self.outstanding.items()
     }
 
+    /// The head of a flow goes to the device.
+    #[inline]
+    fn take(&mut self, now: u64, place: usize, level: u32) -> Option<Dispatch> {
+        let Queued { id, flow, bytes, .. } = self.flows[place].pop(now)?;
+        self.waiting -= 1;
+        self.rank(now, place);
+        self.outstanding.add(level, bytes);
+        Some(Dispatch { id, flow, level, bytes })
+    }
+
     #[inline]
     fn place(&self, flow: u32) -> usize {
         self.names.binary_search(&flow).unwrap_or(self.names.len())
@@ -191,11 +237,7 @@ impl Enforcer {
         let flow = &mut self.flows[place];
         flow.settle(now);
         let due = flow.head_due();
-        let level = match (due, flow.over) {
-            (None, _) => Some(flow.level),
-            (Some(_), Over::Demote) => Some(BEST_EFFORT),
-            (Some(_), Over::Queue) => None,
-        };
+        let level = flow.head_level();
         let rank = flow.queue.front().and_then(|head| Some((level?, head.since, head.number)));
         self.heads.set(place, rank);
         self.due.set(place, due);

@@ -2,12 +2,12 @@
 //! back to what was made before.
 
 use super::change::{self, Found, Step};
-use super::deployment::{Filters, Host};
 use super::found::{self, FoundDevice, Place};
 use super::state::{Before, Made, State, Store};
 use super::target::{self, Target};
 use super::wanted::WantedHost;
 use crate::command::{Fault, Run};
+use crate::deployment::{Filters, Host};
 use std::time::{Duration, Instant};
 
 /// How classes are waited for that are to be removed.

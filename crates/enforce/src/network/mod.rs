@@ -1,7 +1,7 @@
 //! The network enforcer: the policy's priorities and rate limits at network-in and network-out, by the kernel's
 //! traffic control, on every host that sends.
 //!
-//! [`Deployment`] says where servers and clients are; [`wanted()`] turns a policy into what each device should do;
+//! [`Deployment`](crate::deployment::Deployment) says where servers and clients are; [`wanted()`] turns a policy into what each device should do;
 //! [`apply()`] makes a host so and [`remove()`] gives it back; [`probe()`] tells what a kernel can do.
 //! Deciding is pure; what is run goes through [`Run`](crate::command::Run).
 //!
@@ -15,7 +15,6 @@
 mod apply;
 mod change;
 mod classify;
-mod deployment;
 mod flow;
 mod found;
 mod probe;
@@ -25,8 +24,7 @@ mod tree;
 mod wanted;
 
 pub use apply::{Options, Report, apply, is_here, remove};
-pub use deployment::{Client, DSCP_DEFAULT, Deployment, Filters, Host, LEVELS, Server};
-pub use flow::{Flow, Prefix, Protocol};
+pub use flow::Flow;
 pub use probe::{Ability, probe};
 pub use state::{Lock, Store};
 pub use wanted::{Bucket, Lane, Wanted, WantedDevice, WantedHost, wanted};

@@ -1,10 +1,10 @@
 //! What a host should have, in the words of tc and nftables; pure data, kept in the state file.
 
 use super::classify::{self, Filter};
-use super::deployment::Filters;
 use super::found::FoundDevice;
 use super::tree::{self, Class, Slots};
 use super::wanted::WantedHost;
+use crate::deployment::Filters;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

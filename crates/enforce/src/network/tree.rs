@@ -13,8 +13,8 @@
 //! Class numbers stay with their lane for as long as it exists: HTB cannot move a class, so a lane with another number
 //! of buckets gets a chain anew, and what changes otherwise changes in place without losing a packet.
 
-use super::deployment::LEVELS;
 use super::wanted::{Bucket, WantedDevice};
+use crate::deployment::LEVELS;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

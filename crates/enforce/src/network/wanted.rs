@@ -7,9 +7,10 @@
 //! Not covered: clients that the deployment does not name. What they send is marked by nobody and goes last at
 //! switches, but no limiter holds it.
 
-use super::deployment::{Client, Deployment, Filters, Host, LEVELS, Server};
-use super::flow::{Flow, Prefix};
+use super::flow::Flow;
+use crate::address::Prefix;
 use crate::command::Fault;
+use crate::deployment::{Client, Deployment, Filters, Host, LEVELS, Server};
 use model::{Policy, PolicyWorkload, Stage};
 use std::collections::BTreeMap;
 

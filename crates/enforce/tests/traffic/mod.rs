@@ -12,8 +12,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use tailwright_enforce::command::{Command, Programs, Run};
+use tailwright_enforce::deployment::Deployment;
 use tailwright_enforce::lab::{self, Lab};
-use tailwright_enforce::network::{Deployment, Options, Report, Store, WantedHost, apply, wanted};
+use tailwright_enforce::network::{Options, Report, Store, WantedHost, apply, wanted};
 
 /// Why traffic tests cannot run here.
 pub(crate) fn lacking() -> Option<String> {

@@ -4,6 +4,7 @@ use super::histogram::Histogram;
 use super::measure::{Measures, Window};
 use super::network::Network;
 use super::order::Orders;
+use super::passage::{Log, Passage};
 use super::requests::{Request, Visit};
 use units::{Nanos, Percentile};
 
@@ -29,6 +30,7 @@ pub(crate) struct Meter {
     /// Total demands of the warm-up.
     totals: Histogram,
     short_below: u64,
+    log: Option<Log>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +66,18 @@ impl Meter {
             quarter: Quarter::default(),
             totals: Histogram::default(),
             short_below: 0,
+            log: None,
         }
+    }
+
+    /// Writes down every request, too.
+    pub(crate) fn logging(self) -> Self {
+        Self { log: Some(Log::new(self.present.len())), ..self }
+    }
+
+    /// What was written down of the requests of the window.
+    pub(crate) fn take_log(&mut self) -> Vec<Passage> {
+        self.log.take().map(|log| log.of(&self.window)).unwrap_or_default()
     }
 
     /// Whether all that was asked for is known.
@@ -93,6 +106,9 @@ impl Meter {
             self.quarters(now);
         }
         self.arrived += 1;
+        if let Some(log) = &mut self.log {
+            log.arrive(request);
+        }
         self.inside_changes(now);
         self.inside.0 += 1;
         self.orders.enter(request.ideal, request.number, slot);
@@ -124,6 +140,9 @@ impl Meter {
         self.inside_changes(now);
         self.inside.0 -= 1;
         let place = self.orders.complete(now, slot);
+        if let Some(log) = &mut self.log {
+            log.complete(now, request.number);
+        }
         self.measures.completions += u64::from(self.state == State::Open);
         if self.measures(request.number) {
             self.done += 1;
@@ -148,6 +167,9 @@ impl Meter {
     pub(crate) fn leave(&mut self, now: u64, station: usize, visit: &Visit, item: u32, number: u64) {
         self.station_changes(now, station);
         self.present[station].0 -= 1;
+        if let Some(log) = &mut self.log {
+            log.leave(now, station, visit, number);
+        }
         if self.measures(number) {
             self.measures.stations[station].left(now, visit);
         }

@@ -13,7 +13,7 @@
 //! that is without delay, arrives at the next station within the same event.
 //!
 //! Memory is that of the requests inside; what is measured goes into [`Histogram`]s. Nothing is allocated per
-//! event unless more requests are inside than ever before.
+//! event unless more requests are inside than ever before. [`Engine::run_logged`] keeps every request of the window.
 //!
 //! Not covered: networks in which requests return to an earlier step, losses and retries.
 
@@ -26,6 +26,7 @@ mod measure;
 mod meter;
 mod network;
 mod order;
+mod passage;
 mod requests;
 mod run;
 mod station;
@@ -40,6 +41,7 @@ pub use load::{Arrivals, DELAY_ONLY, Draft, Draw, Entry, SKIP};
 pub use measure::{Measures, SLOWDOWN_UNIT, StationMeasures, Window};
 pub use network::{Interference, Network, Station, Step};
 pub(crate) use order::Orders;
+pub use passage::Passage;
 pub use run::Engine;
 
 /// What cannot be simulated, and why.

@@ -6,6 +6,7 @@ use super::load::{DELAY_ONLY, Draft, Entry, SKIP};
 use super::measure::{Measures, Window};
 use super::meter::Meter;
 use super::network::Network;
+use super::passage::Passage;
 use super::requests::{Drawn, Request, Requests, alone};
 use super::station::Serving;
 use super::timers::{NEVER, Timers};
@@ -93,6 +94,18 @@ impl<'a> Engine<'a> {
     /// Plays until all requests of the window are complete and the next has arrived, or nothing more can happen.
     pub fn run(mut self, window: Window) -> Result<Measures, Failure> {
         self.meter = Meter::new(window, self.network);
+        self.play(&window)?;
+        Ok(self.finish().0)
+    }
+
+    /// The same; also gives every request of the window, in order of arrival. Memory grows with the run.
+    pub fn run_logged(mut self, window: Window) -> Result<(Measures, Vec<Passage>), Failure> {
+        self.meter = Meter::new(window, self.network).logging();
+        self.play(&window)?;
+        Ok(self.finish())
+    }
+
+    fn play(&mut self, window: &Window) -> Result<(), Failure> {
         self.begin()?;
         while !self.meter.is_finished() {
             let (timer, now) = self.timers.next();
@@ -114,9 +127,14 @@ impl<'a> Engine<'a> {
                 return Err(Failure::Unbounded { inside, arrived });
             }
         }
+        Ok(())
+    }
+
+    fn finish(mut self) -> (Measures, Vec<Passage>) {
+        let passages = self.meter.take_log();
         let workers = self.network.stations.iter().map(|station| station.workers);
         let stations = workers.zip(self.serving.iter().map(|serving| serving.costs));
-        Ok(self.meter.finish(self.now, stations))
+        (self.meter.finish(self.now, stations), passages)
     }
 
     fn begin(&mut self) -> Result<(), Invalid> {

@@ -4,4 +4,5 @@ mod closed_forms;
 mod costs;
 mod forms;
 mod laws;
+mod logged;
 mod support;

@@ -13,6 +13,7 @@ pub(crate) mod reproduced;
 pub(crate) mod simulated;
 pub(crate) mod table;
 pub(crate) mod varied;
+pub(crate) mod verified;
 pub(crate) mod words;
 pub(crate) mod workloads;
 

@@ -10,6 +10,7 @@ mod servers;
 pub(crate) mod simulated;
 mod tables;
 pub(crate) mod varied;
+pub(crate) mod verified;
 
 use crate::input::Problem;
 use crate::output::comparison::Compared;

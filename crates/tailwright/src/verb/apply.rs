@@ -1,13 +1,16 @@
 //! `tailwright apply`: a policy made real on the hosts of a deployment, and taken back.
 
 use crate::failure::{Answer, Failure};
-use crate::input::read_text;
 use crate::output::json;
 use crate::planning;
 use crate::terminal::{self, Align, Table};
+use crate::verb::proxy::read_hosts;
 use clap::Args;
 use enforce::command::{Elsewhere, Fault, Programs, Run, may_configure_networks};
-use enforce::network::{self, Ability, Deployment, Host, Options, Report, Store, Wanted, WantedHost};
+use enforce::deployment::{Deployment, Host};
+use enforce::network::{self, Ability, Options, Report, Store, Wanted, WantedHost};
+use enforce::storage;
+use model::Policy;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -39,7 +42,7 @@ docs/apply.md describes every field. Applying again does nothing; a changed poli
 
 Exit codes: 0 done; 2 bad input; 3 without root, without tc or nft, or a device that somebody else has set up.";
 
-/// Make a policy real on hosts: priorities and rate limits of network traffic.
+/// Make a policy real on hosts: priorities and rate limits of network traffic, and of storage where a proxy runs.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct ApplyArgs {
@@ -87,10 +90,9 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Answer, Failure> {
         return probe(args.json);
     }
     let path = args.hosts.as_deref().expect("clap asks for it");
-    let text = read_text(path, "hosts file")?;
-    let deployment = Deployment::parse(&text)
-        .map_err(|fault| Fault { message: format!("{}: {}", path.display(), fault.message), ..fault })?;
-    let wanted = wanted(args, &deployment)?;
+    let (deployment, text) = read_hosts(path)?;
+    let policy = args.policy.as_deref().map(planning::read_policy).transpose()?;
+    let wanted = wanted(policy.as_ref(), &deployment)?;
     wanted.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     let chosen = chosen(args, &wanted, path)?;
     if !args.dry_run && !may_configure_networks() {
@@ -101,10 +103,15 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Answer, Failure> {
     let _lock = if args.dry_run { None } else { Some(store.lock()?) };
     let mut reports = Vec::new();
     for (host, here) in chosen {
-        reports.push(on_host(args, host, here, &store)?);
-        if !args.json {
-            print_report(args, &reports[reports.len() - 1]);
+        let mut report = on_host(args, host, here, &store)?;
+        let servers = deployment.servers.iter().filter(|server| server.host == host.host.name);
+        for server in servers.filter(|server| here && server.storage.is_some()) {
+            report.commands.push(tell_proxy(args, &server.name, policy.as_ref(), &text)?);
         }
+        if !args.json {
+            print_report(args, &report);
+        }
+        reports.push(report);
     }
     if args.json {
         terminal::print(&json::pretty(
@@ -114,13 +121,28 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Answer, Failure> {
     Ok(Answer::Yes)
 }
 
+/// Gives the proxy before a server the policy, or takes it away; what was done, in words.
+fn tell_proxy(
+    args: &ApplyArgs,
+    server: &str,
+    policy: Option<&Policy>,
+    hosts: &str,
+) -> Result<String, Failure> {
+    let path = storage::control_path(&args.state, server);
+    if !args.dry_run {
+        storage::apply(&path, policy, hosts.to_owned())?;
+    }
+    let what = if policy.is_some() { "the policy" } else { "no policy" };
+    Ok(format!("# proxy before {server} at {}: {what}", path.display()))
+}
+
 /// Of all hosts; nothing when devices are given back.
-fn wanted(args: &ApplyArgs, deployment: &Deployment) -> Result<Wanted, Failure> {
-    let Some(path) = &args.policy else {
+fn wanted(policy: Option<&Policy>, deployment: &Deployment) -> Result<Wanted, Failure> {
+    let Some(policy) = policy else {
         let nothing = |host: &Host| WantedHost { host: host.clone(), devices: Vec::new() };
         return Ok(Wanted { hosts: deployment.hosts.iter().map(nothing).collect(), warnings: Vec::new() });
     };
-    Ok(network::wanted(&planning::read_policy(path)?, deployment)?)
+    Ok(network::wanted(policy, deployment)?)
 }
 
 /// The hosts to act on, and whether each is on this machine. A dry run shows them all.

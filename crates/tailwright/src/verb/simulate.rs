@@ -20,6 +20,7 @@ Examples:
 
   tailwright simulate policy.json --cluster cluster.toml
   tailwright simulate policy.json --slos slos.csv --storage profile.json --json
+  tailwright simulate policy.json --cluster cluster.toml -o observed.parquet    for tailwright verify
 
 A scenario, one queue:
   [run]
@@ -77,6 +78,9 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<Answer, Failure> {
                 .hint("a scenario with policy = \"policy.json\" under [server] takes them"));
         }
         return simulate_policy::run(&args.scenario, &args.policy, args.seed, args.json);
+    }
+    if args.policy.observes() {
+        return Err(Failure::bad_input("-o writes the requests of a policy, not of a scenario"));
     }
     let variants = document(args)?.variants()?;
     let progress = terminal::progress(variants.len() as u64, "simulating", "variants");

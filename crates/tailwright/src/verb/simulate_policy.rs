@@ -6,6 +6,7 @@ use crate::output::json::pretty;
 use crate::output::workloads;
 use crate::planning;
 use crate::terminal;
+use crate::verb::simulate_observed;
 use clap::Args;
 use model::{Policy, PolicyServer, PolicyWorkload, WorkloadSpec};
 use scenario::server::{Demand, Outcome, Rules, StorageServer, Tenant, of_trace};
@@ -34,9 +35,17 @@ pub(super) struct PolicyArgs {
     /// Link bandwidth of every server (default: that of the policy).
     #[arg(long, value_name = "RATE", requires = "slos")]
     network: Option<ByteRate>,
+    /// For a policy: write every request of one more run, all traces from their beginning, as observations.
+    #[arg(short, long, value_name = "OBSERVATIONS.parquet")]
+    output: Option<PathBuf>,
 }
 
 impl PolicyArgs {
+    /// Whether single requests are wanted.
+    pub(super) fn observes(&self) -> bool {
+        self.output.is_some()
+    }
+
     fn problem(&self, policy: &Policy) -> Result<Problem, Failure> {
         if let Some(cluster) = &self.cluster {
             return InputArgs::of_cluster(cluster.clone()).load();
@@ -86,6 +95,9 @@ pub(super) fn run(path: &Path, args: &PolicyArgs, seed: u64, as_json: bool) -> R
         progress.inc(1);
     }
     progress.finish_and_clear();
+    if let Some(path) = &args.output {
+        simulate_observed::write(path, &policy, &problem, seed)?;
+    }
     let met = servers.iter().all(|server| workloads::all_met(&server.outcomes));
     let document = Document { policy: &policy.policy_name, seed, replications: REPLICATIONS, servers };
     terminal::print(&if as_json { pretty(&document) } else { text(&policy, &document) });
@@ -114,7 +126,7 @@ fn text(policy: &Policy, document: &Document) -> String {
     )
 }
 
-fn case(policy: &Policy, server: &PolicyServer, problem: &Problem) -> Result<Case, Failure> {
+pub(super) fn case(policy: &Policy, server: &PolicyServer, problem: &Problem) -> Result<Case, Failure> {
     let classes = &problem.cluster.servers;
     let class = classes.iter().position(|class| class.class == server.class).ok_or_else(|| {
         Failure::bad_input(format_args!(

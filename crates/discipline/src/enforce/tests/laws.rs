@@ -260,3 +260,28 @@ fn low_levels_are_bounded_beside_high_ones() {
     assert_eq!(enforcer.next(1), None);
     assert_eq!(enforcer.waiting(), 2);
 }
+
+/// Four sequential writes go together although two items at most are outstanding; a fifth does not belong to
+/// them, a limit ends them, and so do bytes.
+#[test]
+fn what_follows_is_sent_along() {
+    let batch = |limits: &[Limit], bytes: u64| {
+        let bounds = Bounds { items: 2, bytes };
+        let rules =
+            Rules { bounds, ..rules(&[(0, flow(1, Over::Queue, limits)), (1, flow(2, Over::Queue, &[]))]) };
+        let mut enforcer = Enforcer::new(0, &rules).unwrap();
+        enforcer.arrive(0, arrival(9, 1, 1));
+        (0..5).for_each(|id| enforcer.arrive(0, arrival(id, 0, 3)));
+        let first = enforcer.next(0).unwrap();
+        let mut all = vec![first.clone()];
+        while let Some(next) = enforcer.follow(0, &first, |id| id < 4) {
+            all.push(next);
+        }
+        let others = sent(&mut enforcer, 0);
+        all.iter().cloned().for_each(|dispatch| enforcer.done(dispatch));
+        (ids(&all), ids(&others), ids(&sent(&mut enforcer, 0)))
+    };
+    assert_eq!(batch(&[], u64::MAX), (vec![0, 1, 2, 3], vec![], vec![4, 9]));
+    assert_eq!(batch(&[limit(1, 7)], u64::MAX), (vec![0, 1], vec![], vec![9]));
+    assert_eq!(batch(&[], 10), (vec![0, 1, 2], vec![], vec![3, 4]));
+}

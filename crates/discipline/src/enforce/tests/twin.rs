@@ -103,6 +103,11 @@ impl Twin {
         Some((id, level))
     }
 
+    fn withdraw(&mut self, now: u64, gone: impl Fn(u32) -> bool) {
+        self.pass(now);
+        self.waiting.retain(|item| !gone(item.arrival.id));
+    }
+
     fn done(&mut self, id: u32) {
         self.outstanding.retain(|(other, _, _)| *other != id);
     }
@@ -135,7 +140,9 @@ pub(super) fn some_arrivals() -> impl Strategy<Value = Vec<Drawn>> {
 
 proptest! {
     #[test]
-    fn agrees_with_the_twin(rules in some_rules(), drawn in some_arrivals()) {
+    fn agrees_with_the_twin(
+        rules in some_rules(), drawn in some_arrivals(), withdrawn in prop::collection::vec((0u64..60, 0u32..6), 0..4),
+    ) {
         let (mut enforcer, mut twin) = (Enforcer::new(0, &rules).unwrap(), Twin::new(&rules));
         let mut ends: Vec<(u64, Dispatch)> = Vec::new();
         let (mut next, mut at, mut expected_wake) = (0, drawn[0].0, None);
@@ -160,6 +167,12 @@ proptest! {
                 asked = true;
                 next += 1;
                 at += drawn.get(next).map_or(0, |drawn| drawn.0);
+            }
+            for (_, flow) in withdrawn.iter().filter(|(at, _)| *at == now) {
+                let gone = |id: u32| drawn[id as usize].1 == *flow && id % 2 == 0;
+                enforcer.withdraw(now, *flow, gone);
+                twin.withdraw(now, gone);
+                asked = true;
             }
             loop {
                 let judge = twin.next(now);

@@ -1,0 +1,143 @@
+//! Addresses, networks and transport protocols as hosts files name them.
+
+use serde::{Deserialize, Deserializer};
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// An address or a network, IPv4 or IPv6: `10.0.0.1`, `10.0.0.0/24`, `fd00::/64`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Prefix {
+    address: IpAddr,
+    /// How many leading bits count.
+    pub(crate) bits: u8,
+}
+
+impl Prefix {
+    /// Whether it is of IPv6.
+    pub fn is_ipv6(self) -> bool {
+        self.address.is_ipv6()
+    }
+
+    fn bits_max(address: IpAddr) -> u8 {
+        if address.is_ipv6() { 128 } else { 32 }
+    }
+
+    /// Whether an address is in it.
+    pub fn contains(self, address: IpAddr) -> bool {
+        let (own, other, width) = match (self.address, address) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => (own.to_bits().into(), other.to_bits().into(), 32),
+            (IpAddr::V6(own), IpAddr::V6(other)) => (own.to_bits(), other.to_bits(), 128),
+            _ => return false,
+        };
+        let rest = width - u32::from(self.bits);
+        let cut = |bits: u128| bits.checked_shr(rest).unwrap_or(0);
+        cut(own) == cut(other)
+    }
+
+    /// The address itself, for a prefix of a single one.
+    fn host(self) -> Option<IpAddr> {
+        (self.bits == Self::bits_max(self.address)).then_some(self.address)
+    }
+}
+
+impl FromStr for Prefix {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let error = || format!("'{text}' is not an address such as 10.0.0.1, 10.0.0.0/24 or fd00::1");
+        let (address, bits) =
+            text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let address: IpAddr = address.trim().parse().map_err(|_| error())?;
+        let most = Self::bits_max(address);
+        let bits = bits.map_or(Ok(most), |bits| bits.trim().parse().map_err(|_| error()))?;
+        if bits > most || !is_network(address, bits) {
+            return Err(error());
+        }
+        Ok(Self { address, bits })
+    }
+}
+
+/// Whether all bits after the first `bits` are zero, as tc and nftables want it.
+fn is_network(address: IpAddr, bits: u8) -> bool {
+    let (value, width) = match address {
+        IpAddr::V4(v4) => (u128::from(v4.to_bits()), 32),
+        IpAddr::V6(v6) => (v6.to_bits(), 128),
+    };
+    u32::from(bits) + value.trailing_zeros().min(width) >= width
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host() {
+            Some(address) => write!(f, "{address}"),
+            None => write!(f, "{}/{}", self.address, self.bits),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Prefix {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A transport protocol with ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+impl Protocol {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Self::Tcp => 6,
+            Self::Udp => 17,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefix(text: &str) -> Prefix {
+        text.parse().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn prefixes_parse_and_print() {
+        for text in ["10.0.0.1", "10.0.0.0/24", "0.0.0.0/0", "fd00::1", "fd00::/64", "::/0"] {
+            assert_eq!(prefix(text).to_string(), text);
+        }
+        assert_eq!(prefix("10.0.0.1/32").to_string(), "10.0.0.1");
+        for wrong in ["", "10.0.0", "10.0.0.1/24", "10.0.0.0/33", "fd00::1/64", "::/129", "host", "10.0.0.1/"]
+        {
+            assert!(wrong.parse::<Prefix>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_a_network() {
+        for (network, inside, outside) in [
+            ("10.0.0.0/24", "10.0.0.255", "10.0.1.0"),
+            ("10.0.0.1", "10.0.0.1", "10.0.0.2"),
+            ("0.0.0.0/0", "255.1.2.3", "::1"),
+            ("fd00::/64", "fd00::1:2", "fd00:0:0:1::"),
+            ("::/0", "fd00::1", "10.0.0.1"),
+        ] {
+            let holds = |address: &str| prefix(network).contains(address.parse().unwrap());
+            assert!(holds(inside) && !holds(outside), "{network}");
+        }
+    }
+}

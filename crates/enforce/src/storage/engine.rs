@@ -1,0 +1,466 @@
+//! The event loop: one thread, one `epoll`, no task or queue between a socket and the queueing logic.
+//!
+//! A round takes what is ready, reads and takes apart, then lets requests go until the queue says no, then writes:
+//! bytes for one socket leave in one system call. Nothing waits for a timer's granularity: `epoll_pwait2` takes
+//! nanoseconds.
+
+use super::queue::Ticket;
+use super::remote::{Order, Orders};
+use super::rules::{self, Enforced};
+use super::session::{Cut, Interest, Session};
+use super::shared::Shared;
+use super::status::Snapshot;
+use crate::command::Fault;
+use crate::deployment::{Deployment, FrontProtocol};
+use model::Policy;
+use rustix::event::{Timespec, epoll};
+use rustix::fd::OwnedFd;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
+use std::collections::VecDeque;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Instant;
+
+/// Taken at once.
+const EVENTS: usize = 256;
+/// How often sessions that time may end are looked at.
+const TICK_NS: u64 = 50_000_000;
+/// Lines that are written in a second; the rest is counted.
+const LINES_MAX: u32 = 20;
+
+const BELL: u64 = u64::MAX;
+const LISTENER: u64 = 1 << 63;
+const SERVER: u64 = 1 << 62;
+const NUMBER: u64 = (1 << 30) - 1;
+
+/// An address that is listened on.
+#[derive(Debug)]
+pub(super) struct Door {
+    pub(super) protocol: FrontProtocol,
+    pub(super) listener: TcpListener,
+    pub(super) forward: SocketAddr,
+}
+
+/// Sessions and what they share.
+#[derive(Debug)]
+pub(super) struct Engine {
+    pub(super) poll: OwnedFd,
+    pub(super) doors: Vec<Door>,
+    pub(super) orders: Orders,
+    pub(super) shared: Shared,
+    pub(super) deployment: Deployment,
+    pub(super) server: String,
+    pub(super) connections_max: u64,
+    /// How long to look for events again and again before sleeping.
+    pub(super) spin_ns: u64,
+    pub(super) drain_ns: u64,
+    pub(super) begun: Instant,
+    pub(super) sessions: Vec<Option<Box<Session>>>,
+    /// Numbers of sessions that have ended, and how often each number was used.
+    pub(super) free: Vec<usize>,
+    pub(super) uses: Vec<u64>,
+    /// Sessions to be looked at before sleeping.
+    pub(super) touched: Vec<usize>,
+    /// Let go together.
+    pub(super) batch: VecDeque<(u32, Ticket)>,
+    pub(super) draining: Option<u64>,
+    pub(super) stopped: bool,
+    pub(super) lines: Lines,
+}
+
+/// What was written about sessions lately.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    second: u64,
+    written: u32,
+    left_out: u64,
+}
+
+impl Lines {
+    fn write(&mut self, now: u64, line: impl FnOnce() -> String) {
+        let second = now / 1_000_000_000;
+        if second != self.second {
+            if self.left_out > 0 {
+                eprintln!("proxy: {} more lines", self.left_out);
+            }
+            *self = Self { second, ..Self::default() };
+        }
+        if self.written < LINES_MAX {
+            self.written += 1;
+            eprintln!("proxy: {}", line());
+        } else {
+            self.left_out += 1;
+        }
+    }
+}
+
+impl Engine {
+    /// Watches doors and bell.
+    pub(super) fn watch(&self) -> std::io::Result<()> {
+        epoll::add(&self.poll, self.orders.bell(), epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
+        for (number, door) in (0u64..).zip(&self.doors) {
+            let data = epoll::EventData::new_u64(LISTENER | number);
+            epoll::add(&self.poll, &door.listener, data, epoll::EventFlags::IN)?;
+        }
+        Ok(())
+    }
+
+    fn clock(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Until it is told to end.
+    pub(super) fn run(&mut self) -> std::io::Result<()> {
+        let mut events = Vec::with_capacity(EVENTS);
+        let mut ticked = 0;
+        while !self.stopped {
+            self.wait(&mut events)?;
+            self.shared.now = self.clock();
+            for event in events.drain(..) {
+                self.event(event.data.u64(), event.flags);
+            }
+            if self.shared.now >= ticked + TICK_NS {
+                ticked = self.shared.now;
+                self.tick();
+            }
+            self.shared.queue.wake(self.shared.now);
+            self.settle();
+        }
+        Ok(())
+    }
+
+    /// The next events: at once if there are, looked for while the spin lasts, or slept for.
+    fn wait(&self, events: &mut Vec<epoll::Event>) -> std::io::Result<()> {
+        let now = self.shared.now;
+        let wake = [self.shared.queue.wake_at(), self.is_timed().then_some(now + TICK_NS)];
+        let wake = wake.into_iter().flatten().min();
+        let spin_until = if self.spin_ns > 0 { self.clock() + self.spin_ns } else { 0 };
+        loop {
+            let clock = self.clock();
+            let left = wake.map(|wake| wake.saturating_sub(clock));
+            let spinning = clock < spin_until;
+            let timeout = if spinning { Some(0) } else { left };
+            let timeout = timeout.map(|ns| Timespec {
+                tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
+                tv_nsec: i64::try_from(ns % 1_000_000_000).unwrap_or(0),
+            });
+            match epoll::wait(&self.poll, rustix::buffer::spare_capacity(events), timeout.as_ref()) {
+                Ok(0) if spinning && left != Some(0) => std::hint::spin_loop(),
+                Ok(_) | Err(rustix::io::Errno::INTR) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn is_timed(&self) -> bool {
+        self.draining.is_some() || self.sessions.iter().flatten().any(|session| session.is_timed())
+    }
+
+    fn event(&mut self, data: u64, flags: epoll::EventFlags) {
+        if data == BELL {
+            self.orders.heard();
+            return self.obey();
+        }
+        if data & LISTENER != 0 {
+            return self.accept((data & NUMBER) as usize);
+        }
+        let (number, use_count) = ((data & NUMBER) as usize, (data & !SERVER) >> 30);
+        if self.uses[number] != use_count {
+            return;
+        }
+        let Some(session) = &mut self.sessions[number] else { return };
+        let ready = flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR);
+        let result = match (data & SERVER != 0, ready) {
+            (true, _) if !session.connected => connected(session, flags),
+            (true, true) => session.server_readable(&mut self.shared),
+            (false, true) if session.interest(&self.shared)[0].read => {
+                session.client_readable(&mut self.shared)
+            }
+            // Not to be read now, but broken: nothing will come of it.
+            (false, true) if flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR) => {
+                session.client_gone(&mut self.shared);
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        match result {
+            Ok(()) => self.touched.push(number),
+            Err(cut) => self.close(number, &cut),
+        }
+    }
+
+    fn accept(&mut self, door: usize) {
+        loop {
+            let Door { protocol, listener, forward } = &self.doors[door];
+            let (client, peer) = match listener.accept() {
+                Ok(accepted) => accepted,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                Err(error) => {
+                    // Of one client that has gone, or of the limit of files: the others go on.
+                    return self
+                        .lines
+                        .write(self.shared.now, || format!("a client cannot be accepted: {error}"));
+                }
+            };
+            let (protocol, forward) = (*protocol, *forward);
+            if self.shared.status.connections >= self.connections_max || self.draining.is_some() {
+                self.lines.write(self.shared.now, || format!("{peer}: turned away, too many connections"));
+                continue;
+            }
+            if let Err(error) = self.open(protocol, client, peer, forward) {
+                self.lines.write(self.shared.now, || format!("{peer}: no connection to {forward}: {error}"));
+            }
+        }
+    }
+
+    fn open(
+        &mut self,
+        front: FrontProtocol,
+        client: TcpStream,
+        peer: SocketAddr,
+        to: SocketAddr,
+    ) -> std::io::Result<()> {
+        client.set_nonblocking(true)?;
+        client.set_nodelay(true)?;
+        sockopt::set_socket_keepalive(&client, true)?;
+        let server = connect(to)?;
+        server.set_nodelay(true)?;
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.sessions.push(None);
+            self.uses.push(0);
+            self.sessions.len() - 1
+        });
+        let mut session = Box::new(Session::new(number, front, peer, [client, server]));
+        session.belongs_to(self.shared.flow_of(peer, None));
+        let name = self.token(number);
+        let watch =
+            |fd: &TcpStream, data, flags| epoll::add(&self.poll, fd, epoll::EventData::new_u64(data), flags);
+        watch(&session.client, name, epoll::EventFlags::empty())?;
+        watch(&session.server, name | SERVER, epoll::EventFlags::OUT)?;
+        session.interest = [0, epoll::EventFlags::OUT.bits()];
+        self.shared.status.connections += 1;
+        self.sessions[number] = Some(session);
+        self.touched.push(number);
+        Ok(())
+    }
+
+    fn token(&self, number: usize) -> u64 {
+        number as u64 | self.uses[number] << 30
+    }
+
+    fn close(&mut self, number: usize, cut: &Cut) {
+        let Some(mut session) = self.sessions[number].take() else { return };
+        session.close(&mut self.shared);
+        self.shared.status.connections -= 1;
+        self.uses[number] = (self.uses[number] + 1) & ((1 << 31) - 1);
+        self.free.push(number);
+        if !matches!(cut, Cut::Over) {
+            self.shared.status.cut += 1;
+            self.lines.write(self.shared.now, || format!("{}: {cut}", session.peer));
+        }
+    }
+
+    /// Lets go what may go, and does what follows from it, until nothing more happens.
+    fn settle(&mut self) {
+        loop {
+            self.identify();
+            let mut touched = std::mem::take(&mut self.touched);
+            touched.sort_unstable();
+            touched.dedup();
+            for number in &touched {
+                let Some(session) = &mut self.sessions[*number] else { continue };
+                if let Err(cut) = session.settle(&mut self.shared) {
+                    self.close(*number, &cut);
+                }
+            }
+            self.dispatch();
+            for number in touched {
+                self.watch_for(number);
+            }
+            if self.touched.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn dispatch(&mut self) {
+        let now = self.shared.now;
+        while let Some((number, ticket)) = self.shared.queue.next(now) {
+            if self.shared.batch > 1 {
+                for (number, ticket) in self.followers(number, &ticket) {
+                    self.batch.push_back((number, ticket));
+                }
+            }
+            self.let_go(number, ticket);
+            while let Some((number, ticket)) = self.batch.pop_front() {
+                self.let_go(number, ticket);
+            }
+        }
+    }
+
+    /// Waiting writes that continue this one, and each other.
+    fn followers(&mut self, number: u32, ticket: &Ticket) -> Vec<(u32, Ticket)> {
+        let Shared { queue, requests, batch, now, .. } = &mut self.shared;
+        let mut found: Vec<(u32, Ticket)> = Vec::new();
+        let mut last = number;
+        while found.len() + 1 < *batch as usize {
+            let ticket = found.last().map_or(ticket, |(_, ticket)| ticket);
+            let continues = |next: u32| requests.get(next).continues(requests.get(last));
+            let Some(next) = queue.follow(*now, ticket, continues) else { break };
+            last = next.0;
+            found.push(next);
+        }
+        found
+    }
+
+    /// A request goes to its session.
+    fn let_go(&mut self, number: u32, ticket: Ticket) {
+        let session = self.shared.requests.get(number).session;
+        let Some(session) = self.sessions.get_mut(session).and_then(Option::as_mut) else {
+            self.shared.queue.done(self.shared.now, ticket);
+            return self.shared.requests.remove(number);
+        };
+        session.send(number, ticket, &mut self.shared);
+        self.touched.push(session.number);
+    }
+
+    /// Asks the kernel for what the session can use now.
+    fn watch_for(&mut self, number: usize) {
+        let token = self.token(number);
+        let Some(session) = &mut self.sessions[number] else { return };
+        let wanted = session.interest(&self.shared);
+        let sockets = [(&session.client, token), (&session.server, token | SERVER)];
+        for (index, (socket, token)) in sockets.into_iter().enumerate() {
+            let flags = flags(wanted[index]);
+            if session.interest[index] != flags.bits() {
+                session.interest[index] = flags.bits();
+                let data = epoll::EventData::new_u64(token);
+                // A descriptor that is watched stays watched until it is closed.
+                epoll::modify(&self.poll, socket, data, flags).expect("a socket of a session is watched");
+            }
+        }
+    }
+
+    /// Sessions of clients of whom more is known.
+    fn identify(&mut self) {
+        let clients = std::mem::take(&mut self.shared.known_better);
+        for session in self.sessions.iter_mut().flatten() {
+            let better = clients.contains(&session.peer.ip().to_canonical());
+            if better || session.has_new_name() {
+                let flow = self.shared.flow_of(session.peer, session.export());
+                session.belongs_to(flow);
+            }
+        }
+    }
+
+    fn tick(&mut self) {
+        for number in 0..self.sessions.len() {
+            let Some(session) = &mut self.sessions[number] else { continue };
+            if !session.is_timed() && self.draining.is_none() {
+                continue;
+            }
+            match session.tick(&mut self.shared) {
+                Ok(()) => self.touched.push(number),
+                Err(cut) => self.close(number, &cut),
+            }
+        }
+        if let Some(since) = self.draining {
+            let over = self.shared.now > since + self.drain_ns;
+            if over && self.shared.status.connections > 0 {
+                let left = self.shared.status.connections;
+                self.lines.write(self.shared.now, || format!("{left} connections did not end in time"));
+            }
+            self.stopped |= over || self.shared.status.connections == 0;
+        }
+    }
+
+    fn obey(&mut self) {
+        while let Some(order) = self.orders.next() {
+            match order {
+                // Nobody may be there any more to hear the answer.
+                Order::Configure(policy, deployment, answer) => {
+                    let _ = answer.send(self.configure(policy.as_deref(), deployment.map(|it| *it)));
+                }
+                Order::Status(answer) => {
+                    let _ = answer.send(self.snapshot());
+                }
+                Order::Drain => self.drain(),
+                Order::Stop => self.stopped = true,
+            }
+        }
+    }
+
+    /// Another policy, at once for everybody; after an error nothing has changed.
+    fn configure(&mut self, policy: Option<&Policy>, deployment: Option<Deployment>) -> Result<(), Fault> {
+        let deployment = deployment.unwrap_or_else(|| self.deployment.clone());
+        let Shared { names, queue, now, profile, .. } = &mut self.shared;
+        let Enforced { rules, table, batch } =
+            rules::enforced(policy, &deployment, &self.server, profile, names)?;
+        queue
+            .reconfigure(*now, &rules)
+            .map_err(|fault| Fault::input(fault, "the policy is out of its ranges"))?;
+        self.deployment = deployment;
+        (self.shared.table, self.shared.batch) = (table, batch);
+        self.shared.status.changes += 1;
+        for session in self.sessions.iter_mut().flatten() {
+            let flow = self.shared.flow_of(session.peer, session.export());
+            session.belongs_to(flow);
+            self.touched.push(session.number);
+        }
+        Ok(())
+    }
+
+    fn drain(&mut self) {
+        if self.draining.is_some() {
+            self.stopped = true;
+            return;
+        }
+        self.draining = Some(self.shared.now);
+        self.doors.clear();
+        for session in self.sessions.iter_mut().flatten() {
+            session.drain();
+            self.touched.push(session.number);
+        }
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let Shared { queue, held, status, names, .. } = &self.shared;
+        Snapshot {
+            workloads: status.workloads(names),
+            connections: status.connections,
+            cut: status.cut,
+            waiting: queue.waiting() as u64,
+            outstanding: queue.outstanding().into(),
+            held_bytes: *held as u64,
+            released: status.released,
+            changes: status.changes,
+        }
+    }
+}
+
+fn flags(interest: Interest) -> epoll::EventFlags {
+    let mut flags = epoll::EventFlags::empty();
+    flags.set(epoll::EventFlags::IN, interest.read);
+    flags.set(epoll::EventFlags::OUT, interest.write);
+    flags
+}
+
+/// A connection that is made while others go on.
+fn connect(to: SocketAddr) -> std::io::Result<TcpStream> {
+    let family = if to.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+    match rustix::net::connect(&socket, &to) {
+        Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(socket.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether the connection to the server was made.
+fn connected(session: &mut Session, flags: epoll::EventFlags) -> Result<(), Cut> {
+    let broken = |error: std::io::Error| Cut::Broken("server", error);
+    if let Err(error) = sockopt::socket_error(&session.server).map_err(|error| broken(error.into()))? {
+        return Err(broken(error.into()));
+    }
+    session.connected |= flags.contains(epoll::EventFlags::OUT);
+    Ok(())
+}

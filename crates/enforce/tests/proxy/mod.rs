@@ -1,0 +1,173 @@
+//! A proxy on a thread of its own, before a server on a loopback address.
+
+#![allow(dead_code, unreachable_pub)]
+
+use model::Policy;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tailwright_enforce::command::Fault;
+use tailwright_enforce::deployment::Deployment;
+use tailwright_enforce::storage::{Options, Proxy, Remote, Report};
+use workload::device::StorageProfile;
+
+/// 1 ms for 4 KiB, and in proportion.
+pub const PROFILE: &str = r#"{ "bandwidthTable": [
+    { "requestSize": 512, "readBandwidth": 4096000, "writeBandwidth": 4096000 },
+    { "requestSize": 1048576, "readBandwidth": 4096000, "writeBandwidth": 4096000 } ] }"#;
+
+pub fn profile() -> StorageProfile {
+    StorageProfile::from_json(PROFILE).expect("the profile of the tests is right")
+}
+
+/// Hosts with one server, whose storage has `fields`, and `clients`.
+pub fn deployment(protocol: &str, forward: SocketAddr, fields: &str, clients: &str) -> Deployment {
+    let text = format!(
+        r#"
+        [[host]]
+        name = "here"
+        device.lo = "1Gbps"
+        [[server]]
+        name = "ssd"
+        host = "here"
+        address = ["127.0.0.1"]
+        [server.storage]
+        profile = "none"
+        front = [{{ protocol = "{protocol}", listen = "127.0.0.1:0", forward = "{forward}" }}]
+        {fields}
+        {clients}"#
+    );
+    Deployment::parse(&text).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
+}
+
+/// Name, level, limits as ⟨seconds of device time per second, seconds⟩.
+pub type Promise<'a> = (&'a str, u32, &'a [(f64, f64)]);
+
+pub fn policy(workloads: &[Promise<'_>]) -> Policy {
+    let limit = |(rate, burst): &(f64, f64)| {
+        format!(
+            r#"{{ "stage": "storage", "rate": {rate}, "burst": {burst}, "rate_per_s": {rate}, "burst_work": {burst} }}"#
+        )
+    };
+    let workload = |(name, level, limits): &Promise<'_>| {
+        let limits = limits.iter().map(limit).collect::<Vec<_>>().join(",");
+        format!(
+            r#"{{ "name": "{name}", "admitted": true, "server": "ssd", "priority": {level}, "slo": "99% < 1s",
+            "slo_percentile": 99.0, "slo_s": 1.0, "bound_s": 0.5, "limits": [{limits}] }}"#
+        )
+    };
+    let workloads = workloads.iter().map(workload).collect::<Vec<_>>().join(",");
+    let text = format!(
+        r#"{{ "format": "tailwright-policy-1", "policy_name": "tests", "servers": [{{ "name": "ssd", "class": "ssd",
+        "network_bytes_per_s": 1e9, "storage_profile": "p" }}], "workloads": [{workloads}] }}"#
+    );
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+pub struct Running {
+    pub address: SocketAddr,
+    pub remote: Remote,
+    thread: Option<JoinHandle<Result<Report, Fault>>>,
+}
+
+impl Running {
+    pub fn start(options: Options) -> Self {
+        let proxy = Proxy::bind(options).unwrap_or_else(|fault| panic!("{fault}"));
+        let (address, remote) = (proxy.addresses()[0], proxy.remote());
+        Self { address, remote, thread: Some(std::thread::spawn(move || proxy.run())) }
+    }
+
+    /// Before a server, without a policy.
+    pub fn plain(protocol: &str, forward: SocketAddr) -> Self {
+        Self::start(Options::new("ssd", deployment(protocol, forward, "", ""), None, profile()))
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).expect("the proxy listens");
+        // Only so that a test that fails ends.
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+        stream
+    }
+
+    /// Ends it when all that was asked is answered.
+    pub fn drain(mut self) -> Report {
+        self.remote.drain();
+        self.join()
+    }
+
+    pub fn stop(mut self) -> Report {
+        self.remote.stop();
+        self.join()
+    }
+
+    fn join(&mut self) -> Report {
+        let thread = self.thread.take().expect("it is joined once");
+        thread.join().expect("the proxy does not panic").expect("it can wait for events")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.remote.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A server that is killed in the end.
+pub struct Server {
+    child: Child,
+    pub address: SocketAddr,
+}
+
+impl Server {
+    /// `args` with PORT in them, on a port that is free now; it listens when this returns. None without the program.
+    pub fn start(program: &str, args: &str) -> Option<Self> {
+        let path = testkit::program(program)?;
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        Some(Self::start_at(&path, args, free.expect("a free port")))
+    }
+
+    pub fn start_at(path: &std::path::Path, args: &str, address: SocketAddr) -> Self {
+        let args = args.replace("PORT", &address.port().to_string());
+        let mut command = Command::new(path);
+        command.args(args.split_whitespace()).stdin(Stdio::null()).stdout(Stdio::null());
+        let child = command.spawn().expect("a server starts");
+        let mut server = Self { child, address };
+        while TcpStream::connect(address).is_err() {
+            assert!(server.child.try_wait().is_ok_and(|ended| ended.is_none()), "the server ended");
+            std::thread::yield_now();
+        }
+        server
+    }
+
+    pub fn memcached() -> Option<Self> {
+        Self::start("memcached", "-u root -l 127.0.0.1 -p PORT -U 0 -t 1 -m 256 -I 8m")
+    }
+
+    pub fn nbdkit(args: &str) -> Option<Self> {
+        Self::start("nbdkit", &format!("-f -i 127.0.0.1 -p PORT {args}"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = (self.child.kill(), self.child.wait());
+    }
+}
+
+/// Sends and reads until the answer ends with `end`.
+pub fn say(stream: &mut TcpStream, text: &[u8], end: &[u8]) -> Vec<u8> {
+    stream.write_all(text).expect("the proxy takes it");
+    let mut answer = Vec::new();
+    let mut piece = [0; 65536];
+    while !answer.ends_with(end) {
+        let read = stream.read(&mut piece).expect("an answer");
+        assert!(read > 0, "it hung up after {:?}", String::from_utf8_lossy(&answer));
+        answer.extend_from_slice(&piece[..read]);
+    }
+    answer
+}

@@ -1,0 +1,171 @@
+//! Servers, and what on them is asked for, as people write it.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::str::FromStr;
+use units::{Bytes, ParseError};
+
+const EXPECTED: &str = "a target such as nfs://10.0.0.1/export/file, nbd://10.0.0.1:10809/disk, \
+    memcached://10.0.0.1:11211 or http://10.0.0.1:80/path";
+const NBD_PORT: u16 = 10809;
+const MEMCACHED_PORT: u16 = 11211;
+const HTTP_PORT: u16 = 80;
+const FILE_SIZE: Bytes = Bytes(64 << 20);
+const KEYS: u32 = 1000;
+
+/// A server, and what on it is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// A file by NFSv3. The portmapper, port 111, says where MOUNT and NFS listen.
+    Nfs {
+        /// The server.
+        server: IpAddr,
+        /// What is mounted, such as `/export`.
+        export: String,
+        /// A file in the export's root. It is made if it is missing.
+        file: String,
+        /// Length of a file that is made. One that exists keeps its own.
+        size: Bytes,
+    },
+    /// An export by NBD.
+    Nbd {
+        /// The server.
+        server: SocketAddr,
+        /// Name of the export; often empty.
+        export: String,
+    },
+    /// Keys of memcached, which are stored before the clock starts.
+    Memcached {
+        /// The server.
+        server: SocketAddr,
+        /// Distinct keys for each size that requests have.
+        keys: u32,
+    },
+    /// GET and PUT of one path by HTTP/1.1.
+    Http {
+        /// The server.
+        server: SocketAddr,
+        /// With its leading slash.
+        path: String,
+    },
+}
+
+impl FromStr for Target {
+    type Err = ParseError;
+
+    /// `nfs://HOST/EXPORT/FILE?size=64MiB`, `nbd://HOST:PORT/NAME`, `memcached://HOST:PORT?keys=1000`,
+    /// `http://HOST:PORT/PATH`. Ports, names and what stands behind a question mark may be left out; IPv6 addresses
+    /// stand in brackets.
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        read(text.trim()).ok_or_else(|| ParseError::new(text, EXPECTED))
+    }
+}
+
+fn read(text: &str) -> Option<Target> {
+    let (scheme, rest) = text.split_once("://")?;
+    if scheme == "http" {
+        let (host, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
+        let plain = path.bytes().all(|byte| byte.is_ascii_graphic());
+        return plain.then_some(Target::Http { server: address(host, HTTP_PORT)?, path: path.into() });
+    }
+    let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)));
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    match scheme {
+        "nfs" => {
+            let (export, file) = path.rsplit_once('/')?;
+            let size = query.map_or(Some(FILE_SIZE), |query| query.strip_prefix("size=")?.parse().ok())?;
+            let server = address(host, 0).filter(|address| address.port() == 0)?.ip();
+            let named = !file.is_empty() && !export.is_empty();
+            named.then(|| Target::Nfs { server, export: format!("/{export}"), file: file.into(), size })
+        }
+        "nbd" if query.is_none() => {
+            Some(Target::Nbd { server: address(host, NBD_PORT)?, export: path.into() })
+        }
+        "memcached" if path.is_empty() => {
+            let keys = query.map_or(Some(KEYS), |query| query.strip_prefix("keys=")?.parse().ok())?;
+            Some(Target::Memcached { server: address(host, MEMCACHED_PORT)?, keys })
+        }
+        _ => None,
+    }
+}
+
+/// An address, or the first that a name resolves to.
+fn address(host: &str, port: u16) -> Option<SocketAddr> {
+    if let Ok(address) = host.parse::<SocketAddr>() {
+        return Some(address);
+    }
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    if let Ok(ip) = bare.parse::<IpAddr>() {
+        return Some(SocketAddr::new(ip, port));
+    }
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) => (name, port.parse().ok()?),
+        None => (host, port),
+    };
+    (!name.is_empty()).then_some(())?;
+    (name, port).to_socket_addrs().ok()?.next()
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nfs { server, export, file, size } => {
+                let host = SocketAddr::new(*server, 0).to_string();
+                let host = host.strip_suffix(":0").unwrap_or(&host);
+                write!(f, "nfs://{host}{export}/{file}?size={}", size.0)
+            }
+            Self::Nbd { server, export } => write!(f, "nbd://{server}/{export}"),
+            Self::Memcached { server, keys } => write!(f, "memcached://{server}?keys={keys}"),
+            Self::Http { server, path } => write!(f, "http://{server}{path}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_people_write() {
+        let nfs = Target::Nfs {
+            server: [10, 0, 0, 1].into(),
+            export: "/a/b".into(),
+            file: "f".into(),
+            size: Bytes(1 << 20),
+        };
+        let at = |port| SocketAddr::from(([10, 0, 0, 1], port));
+        for (text, target) in [
+            ("nfs://10.0.0.1/a/b/f?size=1MiB", nfs),
+            ("nbd://10.0.0.1", Target::Nbd { server: at(10809), export: String::new() }),
+            ("nbd://10.0.0.1:99/x/y", Target::Nbd { server: at(99), export: "x/y".into() }),
+            ("memcached://10.0.0.1", Target::Memcached { server: at(11211), keys: 1000 }),
+            ("memcached://10.0.0.1:7?keys=5", Target::Memcached { server: at(7), keys: 5 }),
+            ("http://10.0.0.1", Target::Http { server: at(80), path: "/".into() }),
+            ("http://10.0.0.1:8080/a?b=c", Target::Http { server: at(8080), path: "/a?b=c".into() }),
+        ] {
+            assert_eq!(text.parse(), Ok(target.clone()), "{text}");
+            assert_eq!(target.to_string().parse(), Ok(target), "{text}");
+        }
+        assert!(matches!("nbd://[::1]:5/x".parse(), Ok(Target::Nbd { server, .. }) if server.is_ipv6()));
+        assert!(matches!("nfs://[fe80::1]/e/f".parse(), Ok(Target::Nfs { server, .. }) if server.is_ipv6()));
+    }
+
+    #[test]
+    fn what_is_no_target_is_refused() {
+        for text in [
+            "",
+            "nbd",
+            "nbd://",
+            "ftp://10.0.0.1/",
+            "nfs://10.0.0.1/file",
+            "nfs://10.0.0.1/e/",
+            "nfs://10.0.0.1:5/e/f",
+            "nbd://10.0.0.1:x/y",
+            "memcached://10.0.0.1/x",
+            "memcached://10.0.0.1?keys=-1",
+            "http://10.0.0.1/a b",
+        ] {
+            assert!(text.parse::<Target>().is_err(), "{text}");
+        }
+    }
+}

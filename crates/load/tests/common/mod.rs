@@ -1,0 +1,92 @@
+//! Servers for tests: real ones on free ports, and one in this process that does what it is told.
+
+#![allow(dead_code, unreachable_pub)]
+
+pub mod volume;
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use tailwright_load::{Demand, Fault, Options, Origin, Ran, Target, Workload, run};
+use units::{Bytes, Nanos};
+
+pub const MS: u64 = 1_000_000;
+
+/// A server of its own process, which ends with this value.
+pub struct Server {
+    child: Child,
+    pub address: SocketAddr,
+}
+
+impl Server {
+    /// Starts `program` with arguments for a port, and waits until it listens.
+    pub fn start(program: &str, args: impl Fn(u16) -> Vec<String>) -> Option<Self> {
+        let path = testkit::program(program)?;
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = Command::new(path);
+        command.args(args(port)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().expect("a server starts");
+        let mut server = Self { child, address: SocketAddr::from(([127, 0, 0, 1], port)) };
+        while TcpStream::connect(server.address).is_err() {
+            std::thread::yield_now();
+            let ended = server.child.try_wait().expect("a child can be asked");
+            assert!(ended.is_none(), "{program} ended: {ended:?}");
+        }
+        Some(server)
+    }
+
+    pub fn memcached() -> Option<Self> {
+        let args = |port: u16| {
+            ["-l", "127.0.0.1", "-U", "0", "-m", "256", "-u", "nobody", "-p", &port.to_string()]
+                .map(String::from)
+                .to_vec()
+        };
+        Self::start("memcached", args)
+    }
+
+    /// An empty volume in memory.
+    pub fn nbdkit(size: &str) -> Option<Self> {
+        let size = size.to_owned();
+        Self::start("nbdkit", move |port| {
+            let port = port.to_string();
+            ["-f", "-i", "127.0.0.1", "-p", &port, "memory", &size].map(String::from).to_vec()
+        })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn workload(name: &str, target: Target, connections: usize, demand: Demand) -> Workload {
+    Workload { name: name.to_owned(), target, origin: Origin::default(), connections, demand }
+}
+
+pub fn volume(server: SocketAddr) -> Target {
+    Target::Nbd { server, export: String::new() }
+}
+
+/// No warm-up, so long, and a drain that is long enough for a busy machine.
+pub fn options(duration_ms: u64) -> Options {
+    let drain = Nanos(20_000 * MS);
+    Options { warm_up: Nanos::ZERO, duration: Nanos(duration_ms * MS), drain, ..Options::default() }
+}
+
+pub fn play(workloads: Vec<Workload>, options: &Options) -> Result<Ran, Fault> {
+    run(workloads, options, &mut |_| {}, &AtomicBool::new(false))
+}
+
+/// A seeded mixture of reads and writes at the instants of a Poisson process.
+pub fn poisson(rate: f64, duration_ms: u64, seed: u64, sizes: &[u64]) -> Vec<model::Request> {
+    let arrivals = arrivals::Process::Poisson { rate }.arrivals(seed).unwrap();
+    let request = |(index, arrival): (u64, Nanos)| {
+        let drawn = arrivals::split_seed(seed, index);
+        let size = Bytes(sizes[usize::try_from(drawn >> 8).unwrap() % sizes.len()]);
+        let op = if drawn % 2 == 0 { model::Op::Read } else { model::Op::Write };
+        model::Request { arrival, size, op, offset: None, response: None }
+    };
+    (0..).zip(arrivals.take_while(|at| at.0 < duration_ms * MS)).map(request).collect()
+}

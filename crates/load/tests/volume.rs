@@ -1,0 +1,226 @@
+//! Against a server whose faults and delays are known.
+
+mod common;
+
+use common::volume::{Manners, Volume};
+use common::{MS, options, play, poisson, volume, workload};
+use model::{Observation, Op, Outcome};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tailwright_load::{Blame, Demand, Options, Ran};
+use units::{Bytes, Nanos};
+
+const SIZE: usize = 1 << 20;
+
+fn done(ran: &Ran) -> usize {
+    ran.observations.requests.iter().filter(|request| matches!(request.outcome, Outcome::Done(_))).count()
+}
+
+fn verified(duration_ms: u64) -> Options {
+    Options { verify_data: true, ..options(duration_ms) }
+}
+
+/// Latencies of a server that takes one request at a time, in order: Lindley's recursion.
+fn lindley(arrivals: &[Nanos], service: impl Fn(usize) -> u64) -> Vec<u64> {
+    let mut free = 0;
+    let end = |(index, arrival): (usize, &Nanos)| {
+        free = free.max(arrival.0) + service(index);
+        free - arrival.0
+    };
+    arrivals.iter().enumerate().map(end).collect()
+}
+
+#[test]
+fn a_stall_is_felt_by_all_that_were_meant_to_come_in_it() {
+    const STALLED: u64 = 300;
+    let (service, stall) = (Duration::from_micros(100), Duration::from_millis(200));
+    let server =
+        Volume::start(SIZE, Manners { service, stall: Some((STALLED, stall)), ..Manners::default() });
+    let requests = poisson(1000.0, 1000, 7, &[4096]);
+    let arrivals: Vec<Nanos> = requests.iter().map(|request| request.arrival).collect();
+    let ran =
+        play(vec![workload("w", volume(server.address), 1, Demand::Open(requests))], &options(1000)).unwrap();
+    let observed = &ran.observations.requests;
+    assert_eq!((observed.len(), done(&ran)), (arrivals.len(), arrivals.len()));
+    assert!(observed.iter().map(|request| request.intended).eq(arrivals.iter().copied()));
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap();
+    let judge = lindley(&arrivals, |index| nanos(if index as u64 == STALLED { stall } else { service }));
+    let measured: Vec<u64> = observed.iter().map(|request| request.latency().unwrap().0).collect();
+    // No request can be faster than the queue allows, whatever else the machine does.
+    for (index, (measured, judge)) in measured.iter().zip(&judge).enumerate() {
+        assert!(measured >= judge, "request {index}: {measured} ns, at least {judge} are needed");
+    }
+    let felt: Vec<usize> = (0..judge.len()).filter(|index| judge[*index] > 20 * MS).collect();
+    assert!(felt.len() > 100, "{} requests were meant to come in the stall", felt.len());
+    let sum = |of: &[u64]| felt.iter().map(|index| of[*index] as f64).sum::<f64>();
+    let ratio = sum(&measured) / sum(&judge);
+    assert!(ratio < 1.5, "in the stall latencies are {ratio} of what they should be");
+}
+
+#[test]
+fn waiting_for_room_is_latency_and_not_lag() {
+    let deaf = Duration::from_millis(300);
+    let server = Volume::start(8 << 20, Manners { deaf, ..Manners::default() });
+    // 64 MiB in 100 ms, more than sockets hold.
+    let request = |index: u64| model::Request {
+        arrival: Nanos(index * MS * 100 / 64),
+        size: Bytes(1 << 20),
+        op: Op::Write,
+        offset: None,
+        response: None,
+    };
+    let requests = (0..64).map(request).collect();
+    let ran =
+        play(vec![workload("w", volume(server.address), 1, Demand::Open(requests))], &options(100)).unwrap();
+    assert_eq!(done(&ran), 64);
+    let waits: Vec<(u64, u64)> = ran
+        .observations
+        .requests
+        .iter()
+        .zip(&ran.lags)
+        .map(|(request, lag)| ((request.sent - request.intended).0, lag.0))
+        .collect();
+    let (waited, lag) = *waits.last().unwrap();
+    assert!(waited > 100 * MS, "the last waited for {waited} ns until the kernel had it");
+    assert!(lag < waited / 2, "and the generator was {lag} ns late");
+    assert!(ran.observations.requests.iter().all(|request| match request.outcome {
+        Outcome::Done(at) => at >= request.sent && request.sent >= request.intended,
+        _ => false,
+    }));
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    let server = Volume::start(SIZE, Manners::default());
+    let requests = poisson(4000.0, 1000, 3, &[512, 4096, 5000, 65536]);
+    let total = requests.len();
+    let ran = play(vec![workload("w", volume(server.address), 3, Demand::Open(requests))], &verified(1000))
+        .unwrap();
+    assert_eq!(done(&ran), total);
+    assert_eq!((ran.compared.mismatches, ran.compared.first), (0, None));
+    assert!(ran.compared.bytes > ran.compared.unknown && ran.compared.unknown > Bytes(0));
+    assert_eq!(server.count(), total as u64);
+}
+
+#[test]
+fn one_wrong_bit_is_found() {
+    const BYTE: usize = 1000;
+    let server = Volume::start(SIZE, Manners { corrupt: Some((2000, BYTE)), ..Manners::default() });
+    let requests = poisson(4000.0, 1000, 3, &[4096]);
+    let ran =
+        play(vec![workload("mail", volume(server.address), 1, Demand::Open(requests))], &verified(1000))
+            .unwrap();
+    assert_eq!(ran.compared.mismatches, 1, "{:?}", ran.compared);
+    let first = ran.compared.first.unwrap();
+    assert!(first.contains("workload mail, offset "), "{first}");
+    let offset: u64 = first.split("offset ").nth(1).unwrap().split(':').next().unwrap().parse().unwrap();
+    assert_eq!(offset % 4096, BYTE as u64, "{first}");
+}
+
+#[test]
+fn lost_connections_come_back() {
+    let server = Volume::start(SIZE, Manners { hang_up: Some(500), ..Manners::default() });
+    let requests = poisson(3000.0, 1000, 5, &[4096, 16384]);
+    let total = requests.len();
+    let ran = play(vec![workload("w", volume(server.address), 2, Demand::Open(requests))], &verified(1000))
+        .unwrap();
+    let failed: Vec<&Observation> = ran
+        .observations
+        .requests
+        .iter()
+        .filter(|request| matches!(request.outcome, Outcome::Failed(_)))
+        .collect();
+    assert_eq!(done(&ran) + failed.len(), total, "nothing is lost when the server is there");
+    assert!(ran.counts[0].disconnects >= 4, "{:?}", ran.counts);
+    // The last may be lost when nobody needs it any more.
+    assert!(ran.reconnects() + 2 >= ran.counts[0].disconnects, "{:?}", ran.counts);
+    assert!(!failed.is_empty() && failed.len() * 10 < total, "{} of {total} failed", failed.len());
+    assert!(ran.warnings.iter().any(|warning| warning.contains("the server hung up")), "{:?}", ran.warnings);
+    assert_eq!(ran.compared.mismatches, 0);
+}
+
+#[test]
+fn errors_and_silence_are_told_apart() {
+    let server = Volume::start(SIZE, Manners { refuse: Some(3), silent: Some(90), ..Manners::default() });
+    let requests = poisson(1000.0, 100, 5, &[512]);
+    let total = requests.len();
+    assert!(total > 90);
+    let options = Options { drain: Nanos(50 * MS), ..options(100) };
+    let ran = play(vec![workload("w", volume(server.address), 1, Demand::Open(requests))], &options).unwrap();
+    let mut found = BTreeMap::new();
+    for request in &ran.observations.requests {
+        *found
+            .entry(match request.outcome {
+                Outcome::Done(_) => "done",
+                Outcome::Failed(_) => "failed",
+                Outcome::Lost => "lost",
+            })
+            .or_insert(0) += 1;
+    }
+    assert_eq!(found, [("done", 89), ("failed", 1), ("lost", total - 90)].into());
+    assert!(ran.warnings.iter().any(|warning| warning.contains("error 1")), "{:?}", ran.warnings);
+}
+
+#[test]
+fn closed_demand_keeps_its_number_outstanding() {
+    let service = Duration::from_millis(2);
+    let server = Volume::start(SIZE, Manners { service, ..Manners::default() });
+    let demand = Demand::Closed { outstanding: 4, op: Op::Write, size: Bytes(4096), sequential: true };
+    let ran = play(vec![workload("w", volume(server.address), 2, demand)], &options(300)).unwrap();
+    let requests = &ran.observations.requests;
+    assert_eq!(done(&ran), requests.len());
+    assert!(requests.len() > 8);
+    // As many begin as have ended, and four more.
+    for (index, request) in requests.iter().enumerate() {
+        let ended = requests
+            .iter()
+            .filter(|other| matches!(other.outcome, Outcome::Done(at) if at <= request.intended));
+        assert!(index < ended.count() + 4, "request {index} came too early");
+    }
+}
+
+#[test]
+fn the_warm_up_is_played_and_not_observed() {
+    let server = Volume::start(SIZE, Manners::default());
+    let requests = poisson(1000.0, 600, 5, &[512]);
+    let observed =
+        requests.iter().filter(|request| (200 * MS..500 * MS).contains(&request.arrival.0)).count();
+    let sent = requests.iter().filter(|request| request.arrival.0 < 500 * MS).count();
+    let options = Options { warm_up: Nanos(200 * MS), ..options(300) };
+    let ran = play(vec![workload("w", volume(server.address), 1, Demand::Open(requests))], &options).unwrap();
+    assert_eq!((ran.observations.requests.len(), server.count()), (observed, sent as u64));
+    assert_eq!((ran.observed, ran.lags.len()), (Nanos(300 * MS), observed));
+    assert!(ran.observations.requests.is_sorted_by_key(|request| request.intended));
+    assert!(ran.observations.requests.last().unwrap().intended < Nanos(300 * MS));
+}
+
+#[test]
+fn nothing_to_do_is_no_error() {
+    assert_eq!(play(Vec::new(), &options(50)).unwrap().observations.requests, []);
+    let server = Volume::start(SIZE, Manners::default());
+    let ran =
+        play(vec![workload("w", volume(server.address), 1, Demand::Open(Vec::new()))], &options(50)).unwrap();
+    assert_eq!((ran.observations.requests.len(), ran.observations.workloads.len()), (0, 1));
+}
+
+#[test]
+fn what_cannot_be_is_said() {
+    let server = Volume::start(SIZE, Manners::default());
+    let at = volume(server.address);
+    let of =
+        |size: u64| Demand::Closed { outstanding: 1, op: Op::Read, size: Bytes(size), sequential: false };
+    let nowhere = Volume::start(SIZE, Manners::default()).address;
+    let nfs: tailwright_load::Target = "nfs://127.0.0.1/e/f".parse().unwrap();
+    for (workloads, blame, part) in [
+        (vec![workload("w", at.clone(), 0, of(512))], Blame::Input, "0 connections"),
+        (vec![workload("w", at.clone(), 1, of(0))], Blame::Input, "a request of 0 bytes"),
+        (vec![workload("w", at.clone(), 1, of(33 << 20))], Blame::Input, "33554432 are possible"),
+        (vec![workload("w", at.clone(), 1, of(2 << 20))], Blame::Input, "2097152 bytes to 1048576 bytes"),
+        (vec![workload("w", nfs, 1, of(2 << 20))], Blame::Input, "1048576 are possible"),
+        (vec![workload("w", at.clone(), 1, of(512)), workload("w", at, 1, of(512))], Blame::Input, "'w'"),
+        (vec![workload("w", volume(nowhere), 1, of(512))], Blame::Machine, "cannot be reached"),
+    ] {
+        let fault = play(workloads, &options(50)).unwrap_err();
+        assert!(fault.message.contains(part) && fault.blame == blame, "{fault:?}");
+    }
+}

@@ -1,0 +1,22 @@
+//! The clock that everything on this machine is timed with.
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+/// Nanoseconds of CLOCK_MONOTONIC: from an origin that all processes and namespaces of this machine share (time
+/// namespaces apart), never backwards.
+pub fn now() -> u64 {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
+    let positive = |value: i64| u64::try_from(value).expect("the monotonic clock begins at zero");
+    positive(tv_sec) * 1_000_000_000 + positive(tv_nsec)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::now;
+
+    #[test]
+    fn goes_forward() {
+        let instants: Vec<u64> = std::iter::repeat_with(now).take(1000).collect();
+        assert!(instants.is_sorted() && instants[0] < instants[999]);
+    }
+}

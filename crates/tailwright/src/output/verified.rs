@@ -1,0 +1,325 @@
+//! Findings about observations as tables for people and as JSON.
+
+use super::json::pretty;
+use super::{percent, time, words};
+use crate::terminal::{Align, Table};
+use model::Stage;
+use plot::Unit;
+use serde::Serialize;
+use verify::{Answer, Conclusion, Finding, Findings, LimitFinding};
+
+#[derive(Serialize)]
+struct Document<'a> {
+    policy: Option<&'a str>,
+    /// `all_met`, `not_met`, `spoiled` or `too_few`.
+    answer: &'static str,
+    #[serde(flatten)]
+    findings: &'a Findings,
+}
+
+/// The findings as one JSON object.
+pub(crate) fn json(policy: Option<&str>, findings: &Findings) -> String {
+    let answer = match findings.answer() {
+        Answer::AllMet => "all_met",
+        Answer::SomeNotMet => "not_met",
+        Answer::Spoiled => "spoiled",
+        Answer::TooFew => "too_few",
+    };
+    pretty(&Document { policy, answer, findings })
+}
+
+/// Everything that people want to know, the answer first.
+pub(crate) fn text(policy: Option<&str>, findings: &Findings) -> String {
+    let mut text = format!("{}.\n\n{}", lead(policy, findings), verdicts(findings));
+    for part in [guarantees(findings), limits(findings), lag(findings), unjudged(findings), stages(findings)]
+    {
+        if !part.is_empty() {
+            text.push('\n');
+            text.push_str(&part);
+        }
+    }
+    text
+}
+
+/// The answer in a sentence, without its full stop.
+pub(crate) fn lead(policy: Option<&str>, findings: &Findings) -> String {
+    let judged = || findings.workloads.iter().filter(|found| found.admitted);
+    let count = |verdict| judged().filter(|found| found.verdict == verdict && !found.is_spoiled()).count();
+    let (all, met) = (judged().count(), count(Conclusion::Met));
+    let mut parts = vec![format!("{met} of {} met", words::count(all, "SLO"))];
+    let spoiled = judged().filter(|found| found.is_spoiled()).count();
+    for (count, what) in [
+        (count(Conclusion::NotMet), "not met"),
+        (count(Conclusion::TooFew), "open for lack of requests"),
+        (spoiled, "spoiled by late sending"),
+    ] {
+        if count > 0 {
+            parts.push(format!("{count} {what}"));
+        }
+    }
+    let under = policy.map(|name| format!(", policy {name}")).unwrap_or_default();
+    format!("{} (confidence {}{under})", parts.join(", "), percent(findings.confidence))
+}
+
+/// The verdict in words.
+pub(crate) fn verdict(found: &Finding) -> &'static str {
+    match found.verdict {
+        _ if found.is_spoiled() => "sent too late",
+        Conclusion::Met => "met",
+        Conclusion::NotMet => "not met",
+        Conclusion::TooFew => "too few",
+    }
+}
+
+/// Names of the columns of [`verdict_row`], the first three of words.
+pub(crate) const VERDICTS: [&str; 10] =
+    ["workload", "verdict", "SLO", "measured", "interval", "requests", "over", "failed", "lost", "it takes"];
+
+/// A workload as a row.
+pub(crate) fn verdict_row(found: &Finding) -> Vec<String> {
+    let end = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), time);
+    let measured = match found.measured_s {
+        None if found.requests > 0 => "no answer".to_owned(),
+        other => other.map_or_else(|| "–".to_owned(), time),
+    };
+    let count = |number: u64| number.to_string();
+    vec![
+        found.name.clone(),
+        if found.admitted { verdict(found).to_owned() } else { format!("({})", verdict(found)) },
+        found.slo.to_string(),
+        measured,
+        format!("{} to {}", end(found.ci_low_s), end(found.ci_high_s)),
+        count(found.requests),
+        count(found.over),
+        count(found.failed),
+        count(found.lost),
+        needed(found),
+    ]
+}
+
+fn verdicts(findings: &Findings) -> String {
+    let mut text = table(&VERDICTS, 3, findings.workloads.iter().map(verdict_row));
+    if findings.workloads.iter().any(|found| !found.admitted) {
+        text.push_str("(In brackets: not admitted, so nothing was promised.)\n");
+    }
+    text
+}
+
+/// How many requests it takes for a verdict, and how long at the observed rate; none where there is one.
+fn needed(found: &Finding) -> String {
+    let needed = found.needed_requests.map(|needed| Unit::Plain.format(about(needed as f64)));
+    match (found.verdict, needed) {
+        (Conclusion::TooFew, Some(needed)) => match found.needed_s {
+            Some(long) => format!("{needed} in {}", Unit::Seconds.format(about(long))),
+            None => needed,
+        },
+        // A percentile so close to the SLO, or a generator so late, that nobody can say.
+        (Conclusion::TooFew, None) => "not known".to_owned(),
+        _ => "–".to_owned(),
+    }
+}
+
+/// Two digits of a positive estimate: more would pretend to be known.
+fn about(value: f64) -> f64 {
+    let scale = 10f64.powf(value.log10().floor() - 1.0);
+    (value / scale).ceil() * scale
+}
+
+/// How latencies compare with what is guaranteed; nothing where nothing is.
+pub(crate) fn guarantee_words(findings: &Findings) -> Vec<String> {
+    let bounds = || findings.workloads.iter().filter_map(|found| Some((found, found.bound?)));
+    let sum = |kept: Option<bool>, of: fn(&verify::BoundFinding) -> u64| -> u64 {
+        bounds().filter(|(found, _)| found.kept_limits == kept).map(|(_, bound)| of(&bound)).sum()
+    };
+    let count = |kept| bounds().filter(|(found, _)| found.kept_limits == kept).count();
+    let mut lines = Vec::new();
+    for (kept, who) in [
+        (Some(true), "whose traffic kept to their limits"),
+        (Some(false), "whose traffic did not keep to their limits"),
+        (None, "whose traffic could not be judged at all limits"),
+    ] {
+        if count(kept) > 0 {
+            let (beyond, within) = (sum(kept, |at| at.beyond), sum(kept, |at| at.beyond_within_limits));
+            let of_them = if kept == Some(false) && beyond > 0 {
+                format!(" ({within} of them while within)")
+            } else {
+                String::new()
+            };
+            lines.push(format!(
+                "{}{of_them} beyond the bounds of {} {who}",
+                words::count(usize::try_from(beyond).unwrap_or(usize::MAX), "request"),
+                words::count(count(kept), "workload"),
+            ));
+        }
+    }
+    lines
+}
+
+fn guarantees(findings: &Findings) -> String {
+    let lines = guarantee_words(findings);
+    if lines.is_empty() {
+        return String::new();
+    }
+    let row = |found: &Finding| {
+        let bound = found.bound.filter(|bound| bound.beyond > 0)?;
+        let longest = found.max_s.map_or_else(|| "–".to_owned(), time);
+        let numbers = [bound.beyond, bound.beyond_within_limits].map(|number| number.to_string());
+        let kept = found.kept_limits.map_or("not known", |kept| if kept { "yes" } else { "no" });
+        Some(
+            [vec![found.name.clone(), kept.to_owned(), time(bound.bound_s), longest], numbers.into()]
+                .concat(),
+        )
+    };
+    let headings = ["workload", "kept limits", "bound", "longest", "beyond", "within limits"];
+    let rows: Vec<_> = findings.workloads.iter().filter_map(row).collect();
+    let table = if rows.is_empty() { String::new() } else { table(&headings, 2, rows) };
+    format!("{}.\n{table}", lines.join(".\n"))
+}
+
+/// A limit's work in its unit.
+pub(crate) fn work(stage: Stage, amount: f64) -> String {
+    match stage {
+        Stage::Storage => time(amount),
+        Stage::NetworkIn | Stage::NetworkOut => Unit::Bytes.format(amount),
+    }
+}
+
+/// Limits that were not kept, with the traffic that did not: as it was meant to be sent, or only as it was sent.
+pub(crate) fn violations(
+    findings: &Findings,
+) -> impl Iterator<Item = (&Finding, &'static str, &LimitFinding)> {
+    let broken = |limit: &&LimitFinding| !limit.kept;
+    findings.workloads.iter().flat_map(move |found| {
+        let meant = found.limits.iter().filter(broken).map(move |limit| (found, "meant", limit));
+        let is_new = |limit: &&LimitFinding| {
+            found
+                .limits
+                .iter()
+                .all(|other| other.kept || other.stage != limit.stage || other.rate_per_s != limit.rate_per_s)
+        };
+        let sent = found.sent_limits.iter().filter(broken).filter(is_new);
+        meant.chain(sent.map(move |limit| (found, "sent", limit))).collect::<Vec<_>>()
+    })
+}
+
+/// Names of the columns of [`limit_row`].
+pub(crate) const LIMITS: [&str; 9] =
+    ["workload", "stage", "traffic", "rate", "burst", "needed", "since", "times", "over"];
+
+/// Traffic against a limit as a row.
+pub(crate) fn limit_row((found, traffic, limit): (&Finding, &str, &LimitFinding)) -> Vec<String> {
+    let of = |amount| work(limit.stage, amount);
+    let rate = match limit.stage {
+        Stage::Storage => percent(limit.rate_per_s),
+        Stage::NetworkIn | Stage::NetworkOut => Unit::BytesPerSec.format(limit.rate_per_s),
+    };
+    vec![
+        found.name.clone(),
+        limit.stage.to_string(),
+        traffic.to_owned(),
+        rate,
+        of(limit.burst),
+        of(limit.needed_burst),
+        limit.first_over_s.map_or_else(|| "–".to_owned(), |at| Unit::Seconds.format(at)),
+        limit.periods.len().to_string(),
+        percent(limit.share_over),
+    ]
+}
+
+fn limits(findings: &Findings) -> String {
+    let broken: Vec<_> = violations(findings).collect();
+    let judged = findings.workloads.iter().filter(|found| !found.limits.is_empty()).count();
+    if judged == 0 {
+        return String::new();
+    }
+    if broken.is_empty() {
+        return format!(
+            "All traffic of {} kept to the limits that were judged.\n",
+            words::count(judged, "workload")
+        );
+    }
+    let rows = broken.into_iter().map(limit_row);
+    format!(
+        "Traffic beyond its limits (since and times: in seconds of the run, periods until the rate caught up; over: share of the work):\n{}",
+        table(&LIMITS, 3, rows)
+    )
+}
+
+/// How late requests were sent, where they were.
+fn lag(findings: &Findings) -> String {
+    let late =
+        findings.workloads.iter().filter_map(|found| Some((found, found.lag.filter(|at| at.max_s > 0.0)?)));
+    let row = |(found, lag): (&Finding, verify::LagFinding)| {
+        let mut row = vec![found.name.clone()];
+        row.extend([lag.median_s, lag.at_percentile_s, lag.max_s].map(time));
+        row.push(percent(lag.at_percentile_s / found.slo_s));
+        row
+    };
+    let rows: Vec<_> = late.map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let headings = ["workload", "half", "at the percentile", "latest", "of the SLO"];
+    format!("Sent late by (beyond 10% of the SLO, there is no verdict):\n{}", table(&headings, 1, rows))
+}
+
+fn unjudged(findings: &Findings) -> String {
+    if findings.unjudged.is_empty() {
+        return String::new();
+    }
+    let rows = findings.unjudged.iter().map(unjudged_row);
+    format!("Observed without an SLO:\n{}", table(&UNJUDGED, 1, rows))
+}
+
+/// Names of the columns of [`unjudged_row`].
+pub(crate) const UNJUDGED: [&str; 8] =
+    ["workload", "p50", "p99", "longest", "requests", "per second", "failed", "lost"];
+
+/// A workload without an SLO as a row.
+pub(crate) fn unjudged_row(other: &verify::Unjudged) -> Vec<String> {
+    let seconds = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), time);
+    let mut row = vec![other.name.clone()];
+    row.extend([other.p50_s, other.p99_s, other.max_s].map(seconds));
+    row.push(other.requests.to_string());
+    row.push(other.per_s.map_or_else(|| "–".to_owned(), |rate| Unit::Plain.format(rate)));
+    row.extend([other.failed, other.lost].map(|number| number.to_string()));
+    row
+}
+
+/// Names of the columns of [`stage_rows`].
+pub(crate) const STAGES: [&str; 8] =
+    ["workload", "stage", "mean", "p50", "p99", "p99.9", "of the mean", "of the tail's excess"];
+
+/// Time by stage as rows.
+pub(crate) fn stage_rows(findings: &Findings) -> Vec<Vec<String>> {
+    let rows = findings.workloads.iter().flat_map(|found| {
+        found.stages.iter().map(|at| {
+            let mut row = vec![found.name.clone(), at.stage.clone()];
+            row.extend([at.mean_s, at.p50_s, at.p99_s, at.p999_s].map(time));
+            row.push(percent(at.share_of_mean));
+            row.push(at.share_of_tail_excess.map_or_else(|| "–".to_owned(), percent));
+            row
+        })
+    });
+    rows.collect()
+}
+
+/// Of more workloads, the table of stages would hide the rest.
+const STAGED_MAX: usize = 10;
+
+fn stages(findings: &Findings) -> String {
+    match stage_rows(findings) {
+        rows if rows.is_empty() => String::new(),
+        _ if findings.workloads.len() > STAGED_MAX => "Time by stage is in --json and --report.\n".to_owned(),
+        rows => format!("Time by stage, of answered requests:\n{}", table(&STAGES, 2, rows)),
+    }
+}
+
+/// The first `words` columns are words, the others numbers.
+fn table(headings: &[&str], words: usize, rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let align = |(at, heading)| (heading, if at < words { Align::Left } else { Align::Right });
+    let columns: Vec<_> = headings.iter().copied().enumerate().map(align).collect();
+    let mut table = Table::new(&columns);
+    rows.into_iter().for_each(|row| table.row(row));
+    table.render()
+}

@@ -1,0 +1,224 @@
+//! `tailwright proxy`: the storage enforcer before a server, in the foreground.
+
+use crate::failure::{Answer, Failure};
+use crate::input::read_text;
+use crate::output::json;
+use crate::planning;
+use crate::terminal::{self, Align, Table};
+use clap::Args;
+use enforce::deployment::Deployment;
+use enforce::network::Store;
+use enforce::storage::{self, Options, Proxy, Remote, Report, Snapshot};
+use model::Policy;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::path::{Path, PathBuf};
+use units::{Bytes, Nanos, Seconds};
+use workload::device::StorageProfile;
+
+const HELP: &str = "\
+Examples:
+  tailwright proxy policy.json --hosts hosts.toml --server ssd-1     serve until SIGTERM
+  tailwright proxy --hosts hosts.toml --server ssd-1                 no policy yet: everybody is best effort
+  tailwright apply policy.json --hosts hosts.toml                    another policy, while traffic flows
+  tailwright proxy --status --server ssd-1                           what it has seen
+
+In the hosts file:
+  [[server]]
+  name = \"ssd-1\"
+  host = \"store-1\"
+  address = [\"10.0.0.9\"]
+  [server.storage]
+  profile = \"ssd.json\"               # device profile, as `tailwright profile` writes it
+  outstanding = 16                   # most requests at the device at once
+  front = [{ protocol = \"nfs\", listen = \"10.0.0.9\", forward = \"127.0.0.1\" }]
+
+SIGTERM answers what was asked and ends; a second one ends at once. SIGHUP reads policy and hosts file again.
+docs/proxy.md describes every field.
+
+Exit codes: 0 ended as it was told; 2 bad input; 3 an address that cannot be had, or no proxy to ask.";
+
+/// Stand before a storage server: queue every workload's requests, serve them by priority within their limits.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct ProxyArgs {
+    /// From `tailwright plan -o`; without it everybody is best effort until `tailwright apply` brings one.
+    #[arg(value_name = "POLICY.json", conflicts_with = "status")]
+    policy: Option<PathBuf>,
+    /// Where servers and clients are.
+    #[arg(long, value_name = "HOSTS.toml", required_unless_present = "status")]
+    hosts: Option<PathBuf>,
+    /// The server of the policy that it stands before.
+    #[arg(long, value_name = "NAME")]
+    server: String,
+    /// Where it takes orders (default: in --state).
+    #[arg(long, value_name = "SOCKET")]
+    control: Option<PathBuf>,
+    /// The folder in which `apply` looks for it.
+    #[arg(long, value_name = "FOLDER", default_value = Store::DEFAULT)]
+    state: PathBuf,
+    /// Look for requests so long before sleeping: shorter latency for CPU time.
+    #[arg(long, value_name = "TIME", default_value = "0s")]
+    spin: Nanos,
+    /// Real-time priority (SCHED_FIFO), 1 to 99; takes root.
+    #[arg(long, value_name = "PRIORITY")]
+    realtime: Option<u32>,
+    /// Most connections of clients.
+    #[arg(long, value_name = "COUNT", default_value_t = 1024)]
+    connections: u64,
+    /// How long requests may take after SIGTERM.
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    drain: Nanos,
+    /// In the end, write the first million requests as observations: waiting in the proxy, time at the server.
+    #[arg(long, value_name = "FILE.parquet")]
+    record: Option<PathBuf>,
+    /// Ask a running proxy what it has seen.
+    #[arg(long)]
+    status: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Requests that `--record` keeps.
+const RECORDED: usize = 1_000_000;
+
+pub(crate) fn run(args: &ProxyArgs) -> Result<Answer, Failure> {
+    let control = args.control.clone().unwrap_or_else(|| storage::control_path(&args.state, &args.server));
+    if args.status {
+        let snapshot = storage::status(&control)?;
+        terminal::print(&if args.json { json::pretty(&snapshot) } else { text(&snapshot) });
+        return Ok(Answer::Yes);
+    }
+    let hosts = args.hosts.as_deref().expect("clap asks for it");
+    let files = Files { hosts, policy: args.policy.as_deref() };
+    let (policy, deployment) = files.read()?;
+    let proxy = Proxy::bind(options(args, policy, deployment, hosts)?)?;
+    let _socket = storage::listen(&control, proxy.remote())?;
+    for address in proxy.addresses() {
+        eprintln!("proxy: listening on {address}");
+    }
+    let own = (hosts.to_owned(), args.policy.clone());
+    obey_signals(proxy.remote(), own)?;
+    if let Some(priority) = args.realtime {
+        machine::realtime::fifo(priority).map_err(|error| Failure::environment(error).hint("run as root"))?;
+    }
+    let report = proxy.run()?;
+    record(args, &report)?;
+    terminal::print(&if args.json { json::pretty(&report.snapshot) } else { text(&report.snapshot) });
+    Ok(Answer::Yes)
+}
+
+/// What is read again on SIGHUP.
+struct Files<'a> {
+    hosts: &'a Path,
+    policy: Option<&'a Path>,
+}
+
+impl Files<'_> {
+    fn read(&self) -> Result<(Option<Policy>, Deployment), Failure> {
+        let policy = self.policy.map(planning::read_policy).transpose()?;
+        Ok((policy, read_hosts(self.hosts)?.0))
+    }
+}
+
+/// A hosts file, and its text.
+pub(super) fn read_hosts(path: &Path) -> Result<(Deployment, String), Failure> {
+    let text = read_text(path, "hosts file")?;
+    let deployment = Deployment::parse(&text).map_err(|mut fault| {
+        fault.message = format!("{}: {}", path.display(), fault.message);
+        fault
+    })?;
+    Ok((deployment, text))
+}
+
+fn options(
+    args: &ProxyArgs,
+    policy: Option<Policy>,
+    deployment: Deployment,
+    hosts: &Path,
+) -> Result<Options, Failure> {
+    let found = deployment.servers.iter().find(|server| server.name == args.server);
+    let Some(storage) = found.and_then(|server| server.storage.as_ref()) else {
+        let named = deployment.servers.iter().filter(|server| server.storage.is_some());
+        let named = named.map(|server| server.name.as_str()).collect::<Vec<_>>().join(", ");
+        return Err(Failure::bad_input(format_args!(
+            "{}: there is no server '{}' with storage",
+            hosts.display(),
+            args.server
+        ))
+        .hint(format_args!("servers with [server.storage]: {named}")));
+    };
+    // As in other files that name files: relative to where it stands.
+    let path = hosts.parent().unwrap_or(Path::new("")).join(&storage.profile);
+    let text = read_text(&path, "device profile")?;
+    let profile = StorageProfile::from_json(&text)
+        .map_err(|error| Failure::bad_input(format_args!("{}: {error}", path.display())))?;
+    let mut options = Options::new(&args.server, deployment, policy, profile);
+    options.connections_max = args.connections;
+    (options.spin, options.drain) = (args.spin, args.drain);
+    options.record = if args.record.is_some() { RECORDED } else { 0 };
+    Ok(options)
+}
+
+/// A thread that waits for signals; it ends with the process.
+fn obey_signals(remote: Remote, (hosts, policy): (PathBuf, Option<PathBuf>)) -> Result<(), Failure> {
+    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])
+        .map_err(|error| Failure::environment(format_args!("signals cannot be caught: {error}")))?;
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            if signal != SIGHUP {
+                // The second one finds it draining, and ends it.
+                remote.drain();
+                continue;
+            }
+            let files = Files { hosts: &hosts, policy: policy.as_deref() };
+            let changed = files.read().and_then(|(policy, deployment)| {
+                remote.configure(policy, Some(deployment)).map_err(Failure::from)
+            });
+            match changed {
+                Ok(()) => eprintln!("proxy: policy and hosts file were read again"),
+                Err(failure) => {
+                    eprintln!("proxy: nothing has changed");
+                    failure.report();
+                }
+            }
+        }
+    });
+    Ok(())
+}
+
+fn record(args: &ProxyArgs, report: &Report) -> Result<(), Failure> {
+    let Some(path) = &args.record else { return Ok(()) };
+    ::trace::observations::write(path, &report.observations).map_err(Failure::environment)?;
+    if report.left_out > 0 {
+        eprintln!("warning: {}: the last {} requests are left out", path.display(), report.left_out);
+    }
+    Ok(())
+}
+
+fn text(snapshot: &Snapshot) -> String {
+    let headings = ["workload", "requests", "bytes", "other", "waited", "longest", "at server"];
+    let aligned: Vec<_> = headings
+        .iter()
+        .enumerate()
+        .map(|(index, heading)| (*heading, if index == 0 { Align::Left } else { Align::Right }))
+        .collect();
+    let mut table = Table::new(&aligned);
+    for seen in &snapshot.workloads {
+        let mean = |sum: f64| Seconds(sum / (seen.requests.max(1) as f64)).to_string();
+        table.row(vec![
+            seen.workload.clone(),
+            seen.requests.to_string(),
+            Bytes(seen.bytes).to_string(),
+            seen.control.to_string(),
+            mean(seen.waited_s),
+            Seconds(seen.waited_max_s).to_string(),
+            mean(seen.served_s),
+        ]);
+    }
+    let Snapshot { connections, cut, waiting, outstanding, changes, .. } = snapshot;
+    format!(
+        "{}\n{connections} connections ({cut} were cut off), {waiting} requests wait, {outstanding} are at the server; the policy was changed {changes} times\n",
+        table.render()
+    )
+}

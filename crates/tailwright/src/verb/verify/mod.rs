@@ -1,0 +1,89 @@
+//! `tailwright verify`: observations against what was promised.
+
+mod input;
+mod judge;
+
+use crate::failure::{Answer, Failure};
+use crate::output::{json, verified};
+use crate::report;
+use crate::terminal;
+use clap::Args;
+use model::{Observations, Policy};
+use std::path::PathBuf;
+use verify::Findings;
+
+pub(crate) use judge::{JudgeArgs, judge};
+
+const HELP: &str = "\
+Examples:
+  tailwright verify policy.json observed.parquet --storage profile.json
+  tailwright verify policy.json client-1.parquet client-2.parquet --report page.html
+  tailwright verify observed.parquet --slo 'mail=99.9% < 50ms' --slo 'web=99% < 10ms' --json
+
+Observations are Parquet files with one row per request. `tailwright simulate POLICY.json -o FILE` writes
+them, and so can whoever measures:
+  workload      string
+  op            string: read or write
+  size_bytes    integer
+  intended_ns   integer: when it was meant to be sent; does not decrease
+  sent_ns       integer: when it was sent
+  outcome       string: done, failed or lost
+  end_ns        integer, null when lost
+  stage_NAME_ns integer: time in each stage that was measured; may be left out
+Instants of all files count from one origin. docs/verify.md says what is judged and how.
+
+Exit codes: 0 every SLO of an admitted workload is met; 1 one is not met, or there are too few requests to say
+(the verdict says which); 2 bad input; 3 requests were sent so late that nothing can be said.";
+
+/// Judge observed requests: which SLOs are met, with confidence, and who kept to the limits.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct VerifyArgs {
+    /// What is promised (.json, at most one), and what happened.
+    #[arg(value_name = "POLICY.json|OBSERVATIONS.parquet", required = true)]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    judge: JudgeArgs,
+    /// Write a page with charts for a browser.
+    #[arg(long, value_name = "PAGE.html")]
+    report: Option<PathBuf>,
+    /// Print the findings as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &VerifyArgs) -> Result<Answer, Failure> {
+    let (policy, paths) = input::sorted(&args.files)?;
+    let policy = policy.map(crate::planning::read_policy).transpose()?;
+    let observations = input::read(&paths)?;
+    let findings = judge(policy.as_ref(), &observations, &args.judge)?;
+    if let Some(path) = &args.report {
+        json::write(path, &page(policy.as_ref(), &observations, &findings), "report")?;
+    }
+    print(policy.as_ref(), &findings, args.json);
+    answer(&findings)
+}
+
+/// Writes findings to stdout.
+pub(crate) fn print(policy: Option<&Policy>, findings: &Findings, as_json: bool) {
+    let name = policy.map(|policy| policy.policy_name.as_str());
+    terminal::print(&if as_json { verified::json(name, findings) } else { verified::text(name, findings) });
+}
+
+/// A page for a browser.
+pub(crate) fn page(policy: Option<&Policy>, observations: &Observations, findings: &Findings) -> String {
+    report::verified::html(policy.map(|policy| policy.policy_name.as_str()), observations, findings)
+}
+
+/// How a run with these findings ends.
+pub(crate) fn answer(findings: &Findings) -> Result<Answer, Failure> {
+    match findings.answer() {
+        verify::Answer::AllMet => Ok(Answer::Yes),
+        verify::Answer::SomeNotMet | verify::Answer::TooFew => Ok(Answer::No),
+        verify::Answer::Spoiled => Err(Failure::environment(
+            "requests were sent so late that the run says nothing about an SLO: the lag of the generator is \
+            more than a tenth of it",
+        )
+        .hint("generate on a machine with idle processors, at a lower rate, or from several machines")),
+    }
+}

@@ -1,0 +1,216 @@
+//! `tailwright verify`: verdicts on observations whose truth is known.
+
+mod support;
+
+use model::{Observation, Observations, Op, Outcome};
+use support::Folder;
+use units::{Bytes, Nanos};
+
+/// Requests of 4 KiB every millisecond; `latency_us` is that of the n-th, none when there is no answer.
+fn stream(workload: u32, count: u64, latency_us: impl Fn(u64) -> Option<u64>) -> Vec<Observation> {
+    let one = |n: u64| {
+        let intended = Nanos(n * 1_000_000);
+        let done = |us| Outcome::Done(intended + Nanos(us * 1000));
+        let outcome = latency_us(n).map_or(Outcome::Lost, done);
+        Observation { workload, op: Op::Read, size: Bytes(4096), intended, sent: intended, outcome }
+    };
+    (0..count).map(one).collect()
+}
+
+fn write(folder: &Folder, name: &str, workloads: &[&str], mut requests: Vec<Observation>) {
+    requests.sort_by_key(|at| at.intended);
+    let workloads = workloads.iter().map(|name| (*name).to_owned()).collect();
+    let all = Observations { workloads, requests, ..Observations::default() };
+    trace::observations::write(&folder.join(name), &all).expect("the folder is ours");
+}
+
+/// Steady latencies of 1 to 10 ms, uniform and without clusters: 7919 and 10000 share no factor.
+fn uniform(n: u64) -> Option<u64> {
+    Some(1000 + n * 7919 % 10_000 * 9 / 10)
+}
+
+const POLICY: &str = r#"{
+  "format": "tailwright-policy-1", "policy_name": "by hand",
+  "servers": [{ "name": "s", "class": "ssd", "network_bytes_per_s": 1e8, "storage_profile": "ssd" }],
+  "workloads": [
+    { "name": "web", "admitted": true, "server": "s", "priority": 0, "slo": "99% < 20ms", "slo_percentile": 99,
+      "slo_s": 0.02, "bound_s": 0.012, "limits": [
+      { "stage": "network-in", "rate": 0.01, "burst": 0.01, "rate_per_s": 1e6, "burst_work": 1e6 },
+      { "stage": "storage", "rate": 0.45, "burst": 0.01, "rate_per_s": 0.45, "burst_work": 0.01 },
+      { "stage": "network-out", "rate": 0.06, "burst": 0.0001, "rate_per_s": 6e6, "burst_work": 10000 } ] },
+    { "name": "batch", "admitted": false, "server": null, "priority": null, "slo": "99% < 1ms",
+      "slo_percentile": 99, "slo_s": 0.001, "bound_s": null, "limits": [] }
+  ]
+}"#;
+
+const PROFILE: &str =
+    r#"{ "bandwidthTable": [{ "requestSize": 4096, "readBandwidth": 1e7, "writeBandwidth": 5e6 }] }"#;
+
+#[test]
+fn met_not_met_and_too_few() {
+    let folder = Folder::new();
+    write(&folder, "o.parquet", &["web"], stream(0, 20_000, uniform));
+    for (slo, code, verdict) in [
+        ("web=99% < 20ms", 0, "met"),
+        ("web=90% < 5ms", 1, "not_met"),
+        ("web=99.999% < 20ms", 1, "too_few"),
+        ("web=100% < 20ms", 1, "too_few"),
+    ] {
+        let found = folder.run(&["verify", "o.parquet", "--slo", slo, "--json"]).expect_code(code).json();
+        let web = &found["workloads"][0];
+        assert!(web["verdict"] == verdict && web["name"] == "web" && web["policy"].is_null(), "{slo}: {web}");
+        for field in ["slo_s", "percentile", "measured_s", "ci_low_s"] {
+            assert!(web[field].is_f64(), "{field}: {web}");
+        }
+        assert_eq!(web["ci_high_s"].is_null(), verdict == "too_few");
+    }
+    let asked = folder.run(&["verify", "o.parquet", "--slo", "web=99.999% < 20ms", "--json"]).json();
+    let web = &asked["workloads"][0];
+    // −ln 0.025 ÷ 10⁻⁵, and a request each millisecond.
+    let needed = web["needed_requests"].as_f64().expect("a number");
+    assert!((360_000.0..380_000.0).contains(&needed), "{web}");
+    assert!((web["needed_s"].as_f64().expect("a time") * 1000.0 - needed).abs() < 1.0, "{web}");
+}
+
+#[test]
+fn what_got_no_answer_took_for_ever() {
+    let folder = Folder::new();
+    let lossy = |n: u64| if n.is_multiple_of(50) { None } else { uniform(n) };
+    let mut requests = stream(0, 20_000, lossy);
+    requests[1].outcome = Outcome::Failed(Nanos(2_000_000));
+    write(&folder, "o.parquet", &["web"], requests);
+    let found = folder.run(&["verify", "o.parquet", "--slo", "web=99% < 1h", "--json"]).expect_code(1).json();
+    let web = &found["workloads"][0];
+    assert!(web["verdict"] == "not_met" && web["measured_s"].is_null(), "{web}");
+    assert_eq!(
+        [&web["over"], &web["lost"], &web["failed"]].map(serde_json::Value::as_u64),
+        [Some(401), Some(400), Some(1)]
+    );
+}
+
+#[test]
+fn limits_and_the_bound_within_them() {
+    let folder = Folder::new();
+    folder.write("policy.json", POLICY);
+    folder.write("ssd.json", PROFILE);
+    // 1 ms of 4 KiB reads is 4.7 MB/s out of the server and 41 % of the device. At 10 s come 5 requests at once.
+    let mut requests = stream(0, 20_000, |n| Some(if n == 100 || n == 10_003 { 15_000 } else { 2000 }));
+    for request in &mut requests[10_000..10_005] {
+        (request.intended, request.sent) = (Nanos(10_000_000_000), Nanos(10_000_000_000));
+    }
+    write(&folder, "o.parquet", &["web"], requests);
+    let args =
+        ["verify", "policy.json", "o.parquet", "--storage", "ssd.json", "--json", "--report", "p.html"];
+    let found = folder.run(&args).expect_code(0).json();
+    let web = &found["workloads"][0];
+    assert!(web["kept_limits"] == false && web["policy"] == "by hand", "{web}");
+    let kept: Vec<_> =
+        web["limits"].as_array().expect("limits").iter().map(|at| at["kept"].as_bool()).collect();
+    assert_eq!(kept, [Some(true), Some(true), Some(false)]);
+    let out = &web["limits"][2];
+    // 5 × 4705.6 bytes, less what was drained: nothing within one instant.
+    assert!((out["needed_burst"].as_f64().expect("bytes") - 23_528.0).abs() < 1.0, "{out}");
+    assert!(out["first_over_s"] == 10.0 && out["periods"].as_array().expect("periods").len() == 1, "{out}");
+    // Both slow requests are beyond 12 ms. The second is the fourth of five at once, and two fit into the burst.
+    let bound = &web["bound"];
+    assert_eq!(
+        [&bound["beyond"], &bound["beyond_within_limits"]].map(serde_json::Value::as_u64),
+        [Some(2), Some(1)]
+    );
+    // The refused workload was not observed, and does not count.
+    assert_eq!(
+        (found["workloads"][1]["requests"].as_u64(), found["answer"].as_str()),
+        (Some(0), Some("all_met"))
+    );
+    assert!(folder.read("p.html").contains("Who was over which limit"));
+    let bare = folder.run(&["verify", "policy.json", "o.parquet"]).expect_code(0);
+    assert!(
+        bare.stderr.contains("--storage") && bare.stdout.contains("10s") && bare.stderr.contains("batch")
+    );
+}
+
+#[test]
+fn who_is_promised_and_who_is_observed() {
+    let folder = Folder::new();
+    folder.write("policy.json", POLICY);
+    let two = [stream(0, 500, uniform), stream(1, 500, uniform)].concat();
+    write(&folder, "o.parquet", &["other", "batch"], two);
+    let outcome = folder.run(&["verify", "policy.json", "o.parquet"]).expect_code(1);
+    assert!(outcome.stderr.contains("not observed: web"), "{}", outcome.stderr);
+    assert!(outcome.stdout.contains("(not met)") && outcome.stdout.contains("without an SLO:"));
+    let found = folder.run(&["verify", "policy.json", "o.parquet", "--json"]).expect_code(1).json();
+    let [web, batch] = [0, 1].map(|at| &found["workloads"][at]);
+    assert!(web["verdict"] == "too_few" && web["requests"] == 0 && web["needed_requests"].is_u64(), "{web}");
+    assert!(batch["verdict"] == "not_met" && batch["admitted"] == false, "{batch}");
+    assert!(found["unjudged"][0]["name"] == "other" && found["unjudged"][0]["requests"] == 500);
+    // An SLO of one's own goes before that of the policy, and is asked for.
+    let args =
+        ["verify", "policy.json", "o.parquet", "--slo", "web=50% < 1s", "--slo", "batch=50% < 1s", "--json"];
+    let found = folder.run(&args).expect_code(1).json();
+    assert!(found["workloads"][1]["verdict"] == "met" && found["workloads"][1]["admitted"] == true);
+}
+
+#[test]
+fn files_of_several_clients_are_one_run() {
+    let folder = Folder::new();
+    write(&folder, "a.parquet", &["web"], stream(0, 3000, uniform));
+    write(
+        &folder,
+        "b.parquet",
+        &["mail", "web"],
+        [stream(0, 10, uniform), stream(1, 2000, uniform)].concat(),
+    );
+    let args = ["verify", "a.parquet", "b.parquet", "--slo", "web=90% < 20ms", "--json"];
+    let found = folder.run(&args).expect_code(0).json();
+    assert!(found["workloads"][0]["requests"] == 5000 && found["unjudged"][0]["requests"] == 10);
+}
+
+#[test]
+fn late_sending_spoils_the_verdict() {
+    let folder = Folder::new();
+    let mut requests = stream(0, 5000, uniform);
+    requests.iter_mut().for_each(|at| at.sent = at.intended + Nanos(3_000_000));
+    write(&folder, "o.parquet", &["web"], requests);
+    let outcome = folder.run(&["verify", "o.parquet", "--slo", "web=90% < 20ms"]).expect_code(3);
+    assert!(
+        outcome.stdout.contains("sent too late") && outcome.stderr.contains("a tenth"),
+        "{}",
+        outcome.stderr
+    );
+    let found =
+        folder.run(&["verify", "o.parquet", "--slo", "web=90% < 20ms", "--json"]).expect_code(3).json();
+    let web = &found["workloads"][0];
+    assert!(
+        web["verdict"] == "too_few" && web["lag"]["spoils"] == true && found["answer"] == "spoiled",
+        "{web}"
+    );
+    // A lag that is small against the SLO does not.
+    folder.run(&["verify", "o.parquet", "--slo", "web=90% < 40ms"]).expect_code(0);
+}
+
+#[test]
+fn faults_say_what_to_do() {
+    let folder = Folder::new();
+    write(&folder, "o.parquet", &["web"], stream(0, 10, uniform));
+    write(&folder, "empty.parquet", &[], Vec::new());
+    folder.write("policy.json", POLICY);
+    folder.write("ssd.json", PROFILE);
+    folder.write("text.parquet", "workload,latency\n");
+    for (args, part) in [
+        (&["o.parquet"][..], "observed are: web"),
+        (&["o.parquet", "--slo", "web"], "NAME=SLO"),
+        (&["o.parquet", "--slo", "web=fast"], "99.9% < 200ms"),
+        (&["o.parquet", "--slo", "=99% < 1s"], "NAME=SLO"),
+        (&["o.parquet", "--slo", "web=99% < 1s", "--confidence", "95"], "0.95"),
+        (&["empty.parquet", "--slo", "web=99% < 1s"], "there are no requests"),
+        (&["text.parquet", "--slo", "web=99% < 1s"], "text.parquet"),
+        (&["none.parquet", "--slo", "web=99% < 1s"], "none.parquet"),
+        (&["policy.json"], "OBSERVATIONS.parquet"),
+        (&["policy.json", "policy.json", "o.parquet"], "at most one policy"),
+        (&["ssd.json", "o.parquet"], "not a policy"),
+        (&["policy.json", "o.parquet", "--storage", "policy.json"], "policy.json"),
+    ] {
+        let outcome = folder.run(&[&["verify"], args].concat()).expect_code(2);
+        assert!(outcome.stderr.contains(part), "{args:?}: {}", outcome.stderr);
+    }
+}
