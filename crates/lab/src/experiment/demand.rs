@@ -1,7 +1,7 @@
 //! From traces to requests on this device, SLOs and a policy: everything that is decided before anything is played.
 
 use super::analysis::{Analysis, blocking};
-use super::data::{Case, Experiment, Source, Tenant};
+use super::data::{Case, Experiment, Slos, Source, Tenant};
 use crate::device::Model;
 use enforce::command::Fault;
 use model::{Job, Op, PerStage, Policy, Request, Slo, Stage};
@@ -88,6 +88,8 @@ fn nanos_up(ns: f64) -> Nanos {
 pub struct PlannedCase {
     /// What it is.
     pub case: Case,
+    /// What is promised, by tenant.
+    pub slos: Vec<Slo>,
     /// What is sent, by tenant.
     pub sent: Vec<Demand>,
     /// The protected policy, and whether its analysis admits all.
@@ -107,8 +109,6 @@ pub struct Planned {
     pub outstanding: u32,
     /// Largest request of anybody.
     pub largest: Bytes,
-    /// By tenant.
-    pub slos: Vec<Slo>,
     /// In the order of the experiment.
     pub cases: Vec<PlannedCase>,
 }
@@ -127,22 +127,24 @@ impl Planned {
         let profile = model.profile(&sizes);
         let outstanding = PER_CHANNEL * model.channels;
         let base = base(&model, &profile, &sizes, outstanding);
-        let mut slos = Vec::new();
-        let mut cases = Vec::new();
+        let mut cases: Vec<PlannedCase> = Vec::new();
         for (case, traces) in experiment.cases.iter().zip(all) {
             let analysis = analysis(case, &traces, &profile, base)?;
-            if slos.is_empty() {
-                slos = self::slos(&analysis, case.tenants);
-            }
+            let slos = match case.slos {
+                Slos::LastTightest => last_tightest(&analysis, case.tenants),
+                Slos::OwnBound => own_bound(&analysis, case.tenants),
+                Slos::OfFirst => cases[0].slos.clone(),
+            };
             cases.push(PlannedCase {
                 case: *case,
                 policy: analysis.policy(&slos),
                 by_slo: analysis.by_slo(&slos),
                 sent: sent(case, traces, &profile)?,
+                slos,
             });
         }
         let largest = *sizes.last().expect("there are requests");
-        Ok(Self { experiment: *experiment, profile, outstanding, largest, slos, cases })
+        Ok(Self { experiment: *experiment, profile, outstanding, largest, cases })
     }
 }
 
@@ -222,16 +224,28 @@ fn sent(case: &Case, traces: Vec<Vec<Request>>, profile: &StorageProfile) -> Res
     demands.map(|(at, requests)| Demand::scaled(requests, profile, load(at))).collect()
 }
 
-/// The last workload's SLO is a tenth above its bound below all others; the others ask for a tenth more.
-fn slos(analysis: &Analysis, tenants: &[Tenant]) -> Vec<Slo> {
+fn slo(tenant: &Tenant, seconds: f64) -> Slo {
+    let percentile = Percentile::new(tenant.percentile).expect("a percentile");
+    // In whole milliseconds, up.
+    Slo::new(percentile, Seconds((seconds * 1e3).ceil() / 1e3)).expect("a positive latency")
+}
+
+fn last_tightest(analysis: &Analysis, tenants: &[Tenant]) -> Vec<Slo> {
     let last = tenants.len() - 1;
     let above: Vec<usize> = (0..last).collect();
     let tightest = HEADROOM * analysis.bound(last, &above);
-    let of = |(at, tenant): (usize, &Tenant)| {
-        let seconds = if at == last { tightest } else { HEADROOM * tightest };
-        let percentile = Percentile::new(tenant.percentile).expect("a percentile");
-        // In whole milliseconds, up.
-        Slo::new(percentile, Seconds((seconds * 1e3).ceil() / 1e3)).expect("a positive latency")
-    };
+    let seconds = |at| if at == last { tightest } else { HEADROOM * tightest };
+    tenants.iter().enumerate().map(|(at, tenant)| slo(tenant, seconds(at))).collect()
+}
+
+fn own_bound(analysis: &Analysis, tenants: &[Tenant]) -> Vec<Slo> {
+    let mut order: Vec<usize> = (0..tenants.len()).collect();
+    // Ties go to the tenant that comes first.
+    order.sort_by(|&one, &other| analysis.bound(one, &[]).total_cmp(&analysis.bound(other, &[])));
+    let above = |at: usize| order.iter().copied().take_while(|&other| other != at).collect::<Vec<_>>();
+    let of = |(at, tenant)| slo(tenant, HEADROOM * analysis.bound(at, &above(at)));
     tenants.iter().enumerate().map(of).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,9 +5,8 @@
 //! policy; [`Row`] is what it says of a workload.
 //!
 //! **SLOs.** The thesis does not print them. Here they follow from the bounds of the protected policy, before
-//! anything is measured: the workload that is last has 1.1 times its bound there, the others 1.1 times that, as
-//! `tailwright reproduce` has it. So the analysis admits them by construction; whether the machine keeps them, and what
-//! other policies do to them, is what is measured.
+//! anything is measured, by a rule that each case names ([`Slos`]). So the analysis admits them by construction; whether
+//! the machine keeps them, and what other policies do to them, is what is measured.
 //!
 //! **Scale.** The disk of the thesis serves some hundred requests per second; the emulated SSD serves thousands, so that
 //! a minute has enough requests for a 99.9th percentile. Traces are stretched or compressed in time until their work
@@ -23,7 +22,7 @@ mod outcome;
 mod play;
 
 pub use analysis::{Analysis, blocking};
-pub use data::{Case, Copy, EXPERIMENTS, Experiment, PolicyName, Source, Tenant, find};
+pub use data::{Case, Copy, EXPERIMENTS, Experiment, PolicyName, Slos, Source, Tenant, find};
 pub use demand::{Demand, Planned, PlannedCase};
 pub use outcome::{Beside, Row, is_protected_met, rows};
 pub use play::{Played, Settings, run};

@@ -84,8 +84,8 @@ pub fn rows(
             is_spoiled: found.is_spoiled(),
         }
     };
-    let rows = planned.slos.iter().enumerate().map(row).collect();
-    let answered = of(planned.slos.len()).filter(|request| request.latency().is_some()).count();
+    let rows = case.slos.iter().enumerate().map(row).collect();
+    let answered = of(case.slos.len()).filter(|request| request.latency().is_some()).count();
     let beside =
         planned.experiment.copy.map(|_| Beside { per_s: answered as f64 / ran.observed.as_secs().max(1e-9) });
     (rows, beside)

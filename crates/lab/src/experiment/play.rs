@@ -55,22 +55,22 @@ impl Planned {
     }
 
     /// A discipline in the place of priorities and limits.
-    fn baseline(&self, policy: PolicyName) -> Option<Baseline> {
-        let workloads = u32::try_from(self.slos.len()).expect("few workloads");
+    fn baseline(&self, slos: &[Slo], policy: PolicyName) -> Option<Baseline> {
+        let workloads = u32::try_from(slos.len()).expect("few workloads");
         // Everybody, and one for the copy.
-        let each = |weight: u32| vec![weight; self.slos.len() + 1];
+        let each = |weight: u32| vec![weight; slos.len() + 1];
         let slo_ns = |slo: &Slo| Nanos::from_secs(slo.latency.0).map_or(NEVER, |latency| latency.0);
         let (kind, outstanding) = match policy {
             PolicyName::BySlo | PolicyName::Tailwright => return None,
             PolicyName::None => (Kind::Fifo, UNBOUNDED),
             PolicyName::Proportional => (Kind::Proportional { weights: each(1) }, self.outstanding),
             PolicyName::Edf => {
-                let allowed = self.slos.iter().map(slo_ns).chain([NEVER]).collect();
+                let allowed = slos.iter().map(slo_ns).chain([NEVER]).collect();
                 (Kind::Deadline { allowed }, self.outstanding)
             }
             PolicyName::Feedback => {
                 let class = |slo| FeedbackClass { weight: 1, slo };
-                let classes = self.slos.iter().map(|slo| class(Some(slo_ns(slo)))).chain([class(None)]);
+                let classes = slos.iter().map(|slo| class(Some(slo_ns(slo)))).chain([class(None)]);
                 let parameters = FeedbackParameters::of(classes.collect(), INTERVAL_NS);
                 (Kind::Feedback(parameters), self.outstanding)
             }
@@ -116,7 +116,7 @@ pub fn run(
     }
     let mut ground = Ground::new(planned, &planned.names(case), settings.realtime)?;
     let enforced = if policy == PolicyName::Tailwright { &case.policy.0 } else { &case.by_slo };
-    ground.enforce(planned, enforced.clone(), planned.baseline(policy), settings.realtime)?;
+    ground.enforce(planned, enforced.clone(), planned.baseline(&case.slos, policy), settings.realtime)?;
     let options = Options {
         warm_up: settings.warm_up,
         duration: settings.duration,

@@ -41,6 +41,9 @@ pub(crate) struct RunArgs {
     /// Only these policies: none, proportional, feedback, edf, by-slo, tailwright.
     #[arg(long, value_name = "POLICY,…", value_delimiter = ',', value_parser = policy)]
     policy: Vec<PolicyName>,
+    /// Only these cases, by name.
+    #[arg(long, value_name = "CASE,…", value_delimiter = ',')]
+    case: Vec<String>,
     /// Observed, for each policy.
     #[arg(long, value_name = "TIME", default_value = "60s")]
     duration: Nanos,
@@ -79,6 +82,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let data = args.data.as_deref().ok_or_else(|| {
         Failure::bad_input("the traces are missing").hint("--data FOLDER: FOLDER/traces has them")
     })?;
+    if let Some(unknown) =
+        args.case.iter().find(|name| experiment.cases.iter().all(|case| case.name != name.as_str()))
+    {
+        let names: Vec<&str> = experiment.cases.iter().map(|case| case.name).collect();
+        return Err(Failure::bad_input(format_args!("{name} has no case '{unknown}'"))
+            .hint(format_args!("it has {}", names.join(", "))));
+    }
     let planned = Planned::of(experiment, &data.join("traces"))?;
     if args.plan {
         terminal::print(&plan_text(&planned));
@@ -109,7 +119,9 @@ fn play_all(args: &RunArgs, experiment: &Experiment, planned: &Planned) -> Resul
         .map_err(|error| Failure::environment(format_args!("Ctrl-C cannot be caught: {error}")))?;
     let chosen = |policy: &&PolicyName| args.policy.is_empty() || args.policy.contains(policy);
     let mut found = Vec::new();
-    for case in &planned.cases {
+    let wanted =
+        |case: &&PlannedCase| args.case.is_empty() || args.case.iter().any(|name| name == case.case.name);
+    for case in planned.cases.iter().filter(wanted) {
         for policy in experiment.policies.iter().filter(chosen) {
             let (some, beside) = one(args, planned, case, *policy, &stop)?;
             report(case, *policy, &some, beside);
@@ -214,7 +226,7 @@ fn plan_text(planned: &Planned) -> String {
             let decided = &case.policy.0.workloads[at];
             table.row(vec![
                 tenant.name.to_owned(),
-                format!("{}%", tenant.load * 100.0),
+                format!("{:.0}%", tenant.load * 100.0),
                 format!("{:.1}", sent.requests.len() as f64 / sent.period.as_secs()),
                 format!("{:.4}", sent.time_scale),
                 decided.slo.to_string(),
@@ -224,7 +236,7 @@ fn plan_text(planned: &Planned) -> String {
             ]);
         }
         let admits = if case.policy.1 { "admits all" } else { "does not admit all" };
-        text += &format!("{}\nthe analysis {admits}\n{}", case.case.name, table.render());
+        text += &format!("\n{}: the analysis {admits}\n{}", case.case.name, table.render());
     }
-    text + "\n"
+    text
 }
