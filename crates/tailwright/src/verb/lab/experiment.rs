@@ -89,7 +89,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
         return Err(Failure::bad_input(format_args!("{name} has no case '{unknown}'"))
             .hint(format_args!("it has {}", names.join(", "))));
     }
-    let planned = Planned::of(experiment, &data.join("traces"))?;
+    let mut planned = Planned::of(experiment, &data.join("traces"))?;
+    planned.cases.retain(|case| args.case.is_empty() || args.case.iter().any(|name| name == case.case.name));
     if args.plan {
         terminal::print(&plan_text(&planned));
         return Ok(Answer::Yes);
@@ -119,9 +120,7 @@ fn play_all(args: &RunArgs, experiment: &Experiment, planned: &Planned) -> Resul
         .map_err(|error| Failure::environment(format_args!("Ctrl-C cannot be caught: {error}")))?;
     let chosen = |policy: &&PolicyName| args.policy.is_empty() || args.policy.contains(policy);
     let mut found = Vec::new();
-    let wanted =
-        |case: &&PlannedCase| args.case.is_empty() || args.case.iter().any(|name| name == case.case.name);
-    for case in planned.cases.iter().filter(wanted) {
+    for case in &planned.cases {
         for policy in experiment.policies.iter().filter(chosen) {
             let (some, beside) = one(args, planned, case, *policy, &stop)?;
             report(case, *policy, &some, beside);
