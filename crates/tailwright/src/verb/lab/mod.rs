@@ -1,6 +1,7 @@
 //! `tailwright lab`: hosts, servers and an emulated SSD on one machine, and experiments with them.
 
 mod device;
+mod experiment;
 mod stand;
 
 use crate::failure::{Answer, Failure};
@@ -19,6 +20,7 @@ enum What {
     Status(stand::StatusArgs),
     Down(stand::DownArgs),
     Device(device::DeviceArgs),
+    Run(experiment::RunArgs),
 }
 
 pub(crate) fn run(args: &LabArgs) -> Result<Answer, Failure> {
@@ -26,6 +28,7 @@ pub(crate) fn run(args: &LabArgs) -> Result<Answer, Failure> {
         What::Up(args) => stand::up(args),
         What::Status(args) => stand::status(args),
         What::Down(args) => stand::down(args),
+        What::Run(args) => experiment::run(args),
         What::Device(args) => device::run(args),
     }
 }

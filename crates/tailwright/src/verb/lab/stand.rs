@@ -34,9 +34,6 @@ Namespaces whose names begin with `tw-` and everything that runs in them are rem
 
 Exit codes: 0 nothing is left; 3 without root.";
 
-/// Of the names of namespaces.
-const PREFIX: &str = "tw";
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Name {
     Memcached,
@@ -84,9 +81,18 @@ struct Common {
     /// Where it is remembered what is up, and where logs are.
     #[arg(long, value_name = "FOLDER", default_value = Folder::DEFAULT)]
     state: PathBuf,
+    /// Names of namespaces are this, `-` and the host; a second lab needs another, and a --state of its own.
+    #[arg(long, value_name = "NAME", default_value = "tw", value_parser = prefix)]
+    prefix: String,
     /// Print JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// It becomes part of commands.
+fn prefix(text: &str) -> Result<String, String> {
+    let fits = (1..=20).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if fits { Ok(text.to_owned()) } else { Err("expected up to 20 letters and digits".to_owned()) }
 }
 
 fn service(name: Name, behind_proxy: bool) -> Result<Service, Failure> {
@@ -123,7 +129,7 @@ pub(crate) fn up(args: &UpArgs) -> Result<Answer, Failure> {
     let names = if args.names.is_empty() { Name::value_variants() } else { &args.names };
     let services: Result<_, _> = names.iter().map(|&name| service(name, args.behind_proxy)).collect();
     let clients = (1..=args.clients).map(|number| format!("client-{number}")).collect();
-    let wanted = Wanted { prefix: PREFIX.to_owned(), clients, services: services? };
+    let wanted = Wanted { prefix: args.common.prefix.clone(), clients, services: services? };
     let folder = Folder::open(&args.common.state)?;
     let (state, changed) = stand::up(&mut Programs, &folder, &wanted)?;
     let summary = match changed.as_slice() {
@@ -147,7 +153,7 @@ pub(crate) fn status(args: &StatusArgs) -> Result<Answer, Failure> {
 
 pub(crate) fn down(args: &DownArgs) -> Result<Answer, Failure> {
     let folder = Folder::open(&args.common.state)?;
-    let removed = stand::down(&mut Programs, &folder, PREFIX)?;
+    let removed = stand::down(&mut Programs, &folder, &args.common.prefix)?;
     if args.common.json {
         terminal::print(&json::pretty(&removed));
     } else {

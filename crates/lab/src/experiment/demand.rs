@@ -1,0 +1,251 @@
+//! From traces to requests on this device, SLOs and a policy: everything that is decided before anything is played.
+
+use super::analysis::{Analysis, blocking};
+use super::data::{Case, Experiment, Slos, Source, Tenant};
+use crate::device::Model;
+use enforce::command::Fault;
+use model::{Job, Op, PerStage, Policy, Request, Slo, Stage};
+use predict::{Model as _, Passage, Traffic, WorstCase};
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use sim::source::Law;
+use std::path::Path;
+use units::{Bytes, Nanos, Percentile, Seconds};
+use workload::device::StorageProfile;
+
+/// Of synthetic traces.
+const SYNTHETIC_REQUESTS: usize = 20_000;
+const SYNTHETIC_SIZE: Bytes = Bytes(4096);
+/// Requests of one channel's queue: enough to keep it busy while an answer is on its way.
+const PER_CHANNEL: u32 = 2;
+/// Above the bound.
+const HEADROOM: f64 = 1.1;
+
+/// The requests of a workload, repeated after a period.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Demand {
+    /// The first at 0.
+    pub requests: Vec<Request>,
+    /// Until the first comes again.
+    pub period: Nanos,
+    /// By which the trace's times were multiplied.
+    pub time_scale: f64,
+}
+
+impl Demand {
+    /// The trace in as much time as makes its work this share of the device.
+    fn scaled(mut requests: Vec<Request>, profile: &StorageProfile, load: f64) -> Result<Self, Fault> {
+        let (Some(first), Some(last)) = (requests.first(), requests.last()) else {
+            return Err(Fault::input("a trace is empty", "it is one of the public traces"));
+        };
+        let (origin, span) = (first.arrival, last.arrival.saturating_sub(first.arrival).as_secs());
+        // After the last request the first comes again, one mean gap later.
+        let period = span * requests.len() as f64 / (requests.len() as f64 - 1.0).max(1.0);
+        let mut works = profile.work_model();
+        let work: f64 = requests.iter().map(|request| works.work(request).base_units() * 1e-9).sum();
+        let time_scale = work / load / period;
+        if !(time_scale.is_finite() && time_scale > 0.0) {
+            return Err(Fault::input("a trace has no duration", "it is one of the public traces"));
+        }
+        let scale = |time: Nanos| Nanos::from_secs(time.as_secs() * time_scale).unwrap_or(Nanos(u64::MAX));
+        requests.iter_mut().for_each(|request| request.arrival = scale(request.arrival - origin));
+        let period = Nanos::from_secs(work / load).unwrap_or(Nanos(u64::MAX));
+        Ok(Self { requests, period, time_scale })
+    }
+
+    /// What arrives until this instant, the trace being repeated.
+    pub fn until(&self, end: Nanos) -> Vec<Request> {
+        let round = |number: u64| {
+            let begin = number.saturating_mul(self.period.0);
+            self.requests.iter().map(move |request| Request {
+                arrival: Nanos(begin.saturating_add(request.arrival.0)),
+                ..*request
+            })
+        };
+        (0..).flat_map(round).take_while(|request| request.arrival < end).collect()
+    }
+
+    /// Its requests as work of the device.
+    fn jobs(&self, profile: &StorageProfile) -> Vec<Job> {
+        let mut works = profile.work_model();
+        let mut job = |request: &Request| {
+            let work = nanos_up(works.work(request).base_units());
+            let at = |stage| if stage == Stage::Storage { work } else { Nanos::ZERO };
+            Job { arrival: request.arrival, work: PerStage::from_fn(at) }
+        };
+        self.requests.iter().map(&mut job).collect()
+    }
+}
+
+fn nanos_up(ns: f64) -> Nanos {
+    // Work of one request.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    Nanos(ns.ceil() as u64)
+}
+
+/// A case, ready to be played.
+#[derive(Debug, Clone)]
+pub struct PlannedCase {
+    /// What it is.
+    pub case: Case,
+    /// What is promised, by tenant.
+    pub slos: Vec<Slo>,
+    /// What is sent, by tenant.
+    pub sent: Vec<Demand>,
+    /// The protected policy, and whether its analysis admits all.
+    pub policy: (Policy, bool),
+    /// Strict priority by SLO.
+    pub by_slo: Policy,
+}
+
+/// An experiment, ready to be played.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    /// What it is.
+    pub experiment: Experiment,
+    /// Of the device.
+    pub profile: StorageProfile,
+    /// Most requests at the device.
+    pub outstanding: u32,
+    /// Largest request of anybody.
+    pub largest: Bytes,
+    /// In the order of the experiment.
+    pub cases: Vec<PlannedCase>,
+}
+
+impl Planned {
+    /// Reads the traces in this folder, scales them, and decides.
+    ///
+    /// # Errors
+    /// When a trace cannot be read.
+    pub fn of(experiment: &Experiment, traces: &Path) -> Result<Self, Fault> {
+        let model = Experiment::DEVICE;
+        let requests = |tenant: &Tenant| requests(&tenant.source, traces);
+        let read = |case: &Case| case.tenants.iter().map(requests).collect::<Result<Vec<_>, _>>();
+        let all: Vec<Vec<Vec<Request>>> = experiment.cases.iter().map(read).collect::<Result<_, _>>()?;
+        let sizes = sizes(experiment, &all);
+        let profile = model.profile(&sizes);
+        let outstanding = PER_CHANNEL * model.channels;
+        let base = base(&model, &profile, &sizes, outstanding);
+        let mut cases: Vec<PlannedCase> = Vec::new();
+        for (case, traces) in experiment.cases.iter().zip(all) {
+            let analysis = analysis(case, &traces, &profile, base)?;
+            let slos = match case.slos {
+                Slos::LastTightest => last_tightest(&analysis, case.tenants),
+                Slos::OwnBound => own_bound(&analysis, case.tenants),
+                Slos::OfFirst => cases[0].slos.clone(),
+            };
+            cases.push(PlannedCase {
+                case: *case,
+                policy: analysis.policy(&slos),
+                by_slo: analysis.by_slo(&slos),
+                sent: sent(case, traces, &profile)?,
+                slos,
+            });
+        }
+        let largest = *sizes.last().expect("there are requests");
+        Ok(Self { experiment: *experiment, profile, outstanding, largest, cases })
+    }
+}
+
+fn requests(source: &Source, traces: &Path) -> Result<Vec<Request>, Fault> {
+    match source {
+        Source::Trace(file) => {
+            let path = traces.join(file);
+            let wrong = |error: trace::TraceError| {
+                Fault::input(error, "--data names the folder that has the public traces in a folder `traces`")
+            };
+            let reader = trace::open(&path, &trace::OpenOptions::default()).map_err(wrong)?;
+            reader.collect::<Result<_, _>>().map_err(wrong)
+        }
+        Source::Synthetic { c2 } => Ok(synthetic(*c2)),
+    }
+}
+
+/// Reads with hyperexponential gaps; the mean does not matter, because time is scaled.
+fn synthetic(c2: f64) -> Vec<Request> {
+    let law = if c2 > 1.0 { format!("hyperexp(mean=1ms, c2={c2})") } else { "exp(1ms)".to_owned() };
+    let law: Law = law.parse().expect("a law");
+    let (sampler, mut random) = (law.sampler(), StdRng::seed_from_u64(1));
+    let mut arrival = Nanos::ZERO;
+    let mut next = || {
+        arrival = arrival + sampler.draw(&mut random);
+        Request { arrival, size: SYNTHETIC_SIZE, op: Op::Read, offset: None, response: None }
+    };
+    (0..SYNTHETIC_REQUESTS).map(|_| next()).collect()
+}
+
+/// All sizes that anybody uses, ascending.
+fn sizes(experiment: &Experiment, all: &[Vec<Vec<Request>>]) -> Vec<Bytes> {
+    let used = all.iter().flatten().flatten().map(|request| request.size);
+    let mut sizes: Vec<Bytes> = used.chain(experiment.copy.map(|copy| copy.size)).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes.retain(|size| size.0 > 0);
+    sizes
+}
+
+/// What every request takes beyond queueing, seconds: the longest request of anybody, as often as the device may hold
+/// them, and its own service in one channel.
+fn base(model: &Model, profile: &StorageProfile, sizes: &[Bytes], outstanding: u32) -> f64 {
+    let largest = *sizes.last().expect("there are requests");
+    let both = [Op::Read, Op::Write];
+    let mut works = profile.work_model();
+    let mut work =
+        |op| works.work(&Request { arrival: Nanos::ZERO, size: largest, op, offset: None, response: None });
+    let longest = both.map(&mut work).into_iter().max().expect("two operations");
+    let alone = both.map(|op| model.alone(op, largest)).into_iter().max().expect("two operations");
+    blocking(outstanding, nanos_up(longest.base_units())) + alone.as_secs()
+}
+
+fn analysis(
+    case: &Case,
+    traces: &[Vec<Request>],
+    profile: &StorageProfile,
+    base: f64,
+) -> Result<Analysis, Fault> {
+    let mut curves = Vec::new();
+    for (tenant, requests) in case.tenants.iter().zip(traces) {
+        let demand = Demand::scaled(requests.clone(), profile, tenant.load)?;
+        let traffic = Traffic::new(demand.jobs(profile), demand.period).expect("a circle is traffic");
+        let sketch = WorstCase { passage: Passage::Reshaped }.sketch(&traffic);
+        curves.push(sketch.curve(Stage::Storage).clone());
+    }
+    let names = case.tenants.iter().map(|tenant| tenant.name.to_owned()).collect();
+    Ok(Analysis::new(names, curves, base))
+}
+
+fn sent(case: &Case, traces: Vec<Vec<Request>>, profile: &StorageProfile) -> Result<Vec<Demand>, Fault> {
+    let load = |at: usize| match case.misbehaves {
+        Some((who, load)) if who == at => load,
+        _ => case.tenants[at].load,
+    };
+    let demands = traces.into_iter().enumerate();
+    demands.map(|(at, requests)| Demand::scaled(requests, profile, load(at))).collect()
+}
+
+fn slo(tenant: &Tenant, seconds: f64) -> Slo {
+    let percentile = Percentile::new(tenant.percentile).expect("a percentile");
+    // In whole milliseconds, up.
+    Slo::new(percentile, Seconds((seconds * 1e3).ceil() / 1e3)).expect("a positive latency")
+}
+
+fn last_tightest(analysis: &Analysis, tenants: &[Tenant]) -> Vec<Slo> {
+    let last = tenants.len() - 1;
+    let above: Vec<usize> = (0..last).collect();
+    let tightest = HEADROOM * analysis.bound(last, &above);
+    let seconds = |at| if at == last { tightest } else { HEADROOM * tightest };
+    tenants.iter().enumerate().map(|(at, tenant)| slo(tenant, seconds(at))).collect()
+}
+
+fn own_bound(analysis: &Analysis, tenants: &[Tenant]) -> Vec<Slo> {
+    let mut order: Vec<usize> = (0..tenants.len()).collect();
+    // Ties go to the tenant that comes first.
+    order.sort_by(|&one, &other| analysis.bound(one, &[]).total_cmp(&analysis.bound(other, &[])));
+    let above = |at: usize| order.iter().copied().take_while(|&other| other != at).collect::<Vec<_>>();
+    let of = |(at, tenant)| slo(tenant, HEADROOM * analysis.bound(at, &above(at)));
+    tenants.iter().enumerate().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests;

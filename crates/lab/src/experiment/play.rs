@@ -1,0 +1,137 @@
+//! One case under one policy, for real.
+
+use super::data::{Experiment, PolicyName};
+use super::demand::{Planned, PlannedCase};
+use super::ground::Ground;
+use crate::device::Model;
+use discipline::serve::{FeedbackClass, FeedbackParameters, Kind};
+use enforce::command::{Blame, Fault, may_configure_networks};
+use enforce::storage::Baseline;
+use load::{Demand, Options, Origin, Progress, Ran, Target, Workload};
+use model::{Op, Slo};
+use std::sync::atomic::AtomicBool;
+use units::Nanos;
+
+/// The copy's workload.
+pub(super) const COPY: &str = "L";
+/// Of the generator.
+const PRIORITY: u32 = 10;
+/// A deadline that never comes: 36 years.
+const NEVER: u64 = 1 << 60;
+/// Of feedback: a tenth of Cake's 10 s, because the device serves more than ten times as many requests as a disk.
+const INTERVAL_NS: u64 = 1_000_000_000;
+/// Where nothing is held back.
+const UNBOUNDED: u32 = 1024;
+
+/// How to play.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Not observed. The thesis observes the second half of each run only, so that feedback has converged.
+    pub warm_up: Nanos,
+    /// Observed.
+    pub duration: Nanos,
+    /// Of places on the device.
+    pub seed: u64,
+    /// Device, proxy and generator under SCHED_FIFO.
+    pub realtime: bool,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Played {
+    /// Of all workloads: the tenants in their order, then the copy.
+    pub ran: Ran,
+}
+
+impl Planned {
+    pub(super) fn experiment_device(&self) -> Model {
+        Experiment::DEVICE
+    }
+
+    /// Names of the workloads of a case, the copy last.
+    fn names(&self, case: &PlannedCase) -> Vec<String> {
+        let copy = self.experiment.copy.map(|_| COPY.to_owned());
+        case.case.tenants.iter().map(|tenant| tenant.name.to_owned()).chain(copy).collect()
+    }
+
+    /// A discipline in the place of priorities and limits.
+    fn baseline(&self, slos: &[Slo], policy: PolicyName) -> Option<Baseline> {
+        let workloads = u32::try_from(slos.len()).expect("few workloads");
+        // Everybody, and one for the copy.
+        let each = |weight: u32| vec![weight; slos.len() + 1];
+        let slo_ns = |slo: &Slo| Nanos::from_secs(slo.latency.0).map_or(NEVER, |latency| latency.0);
+        let (kind, outstanding) = match policy {
+            PolicyName::BySlo | PolicyName::Tailwright => return None,
+            PolicyName::None => (Kind::Fifo, UNBOUNDED),
+            PolicyName::Proportional => (Kind::Proportional { weights: each(1) }, self.outstanding),
+            PolicyName::Edf => {
+                let allowed = slos.iter().map(slo_ns).chain([NEVER]).collect();
+                (Kind::Deadline { allowed }, self.outstanding)
+            }
+            PolicyName::Feedback => {
+                let class = |slo| FeedbackClass { weight: 1, slo };
+                let classes = slos.iter().map(|slo| class(Some(slo_ns(slo)))).chain([class(None)]);
+                let parameters = FeedbackParameters::of(classes.collect(), INTERVAL_NS);
+                (Kind::Feedback(parameters), self.outstanding)
+            }
+        };
+        Some(Baseline { kind, outstanding, workloads })
+    }
+
+    fn workloads(&self, case: &PlannedCase, ground: &Ground, end: Nanos) -> Vec<Workload> {
+        let mut demands: Vec<Demand> = case.sent.iter().map(|sent| Demand::Open(sent.until(end))).collect();
+        demands.extend(self.experiment.copy.map(|copy| Demand::Closed {
+            outstanding: copy.outstanding,
+            op: Op::Read,
+            size: copy.size,
+            sequential: true,
+        }));
+        let names = self.names(case);
+        assert_eq!(names.len(), ground.workloads(), "a host for each");
+        let of = |(name, demand): (String, Demand)| Workload {
+            target: Target::Nbd { server: ground.address(), export: name.clone() },
+            origin: Origin { netns: Some(ground.netns(&name).to_owned()), bind: None },
+            connections: 1,
+            name,
+            demand,
+        };
+        names.into_iter().zip(demands).map(of).collect()
+    }
+}
+
+/// Sets everything up, plays, and takes everything down.
+///
+/// # Errors
+/// Without root, or when the machine lacks something.
+pub fn run(
+    planned: &Planned,
+    case: &PlannedCase,
+    policy: PolicyName,
+    settings: &Settings,
+    progress: &mut dyn FnMut(Progress),
+    stop: &AtomicBool,
+) -> Result<Played, Fault> {
+    if !may_configure_networks() {
+        return Err(Fault::machine("this process may not make network namespaces", "run as root"));
+    }
+    let mut ground = Ground::new(planned, &planned.names(case), settings.realtime)?;
+    let enforced = if policy == PolicyName::Tailwright { &case.policy.0 } else { &case.by_slo };
+    ground.enforce(planned, enforced.clone(), planned.baseline(&case.slos, policy), settings.realtime)?;
+    let options = Options {
+        warm_up: settings.warm_up,
+        duration: settings.duration,
+        seed: settings.seed,
+        realtime: settings.realtime.then_some(PRIORITY),
+        ..Options::default()
+    };
+    let workloads = planned.workloads(case, &ground, settings.warm_up + settings.duration);
+    let ran = load::run(workloads, &options, progress, stop).map_err(|fault| Fault {
+        blame: if fault.blame == load::Blame::Input { Blame::Input } else { Blame::Machine },
+        message: fault.message,
+        hint: fault.hint,
+    })?;
+    if let Some(Err(fault)) = ground.finish() {
+        return Err(fault);
+    }
+    Ok(Played { ran })
+}

@@ -1,0 +1,116 @@
+//! `tailwright lab` as users run it: an emulated SSD on its own, and a lab that comes and goes.
+
+mod support;
+
+use enforce::command::{Command, Programs, Run, may_configure_networks};
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+use support::{Folder, Outcome};
+
+#[test]
+fn a_device_serves_and_says_where() {
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_tailwright"))
+        .args(["lab", "device", "--listen", "127.0.0.1:0", "--export", "tank=1MiB"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let uri = line.split_whitespace().last().unwrap().to_owned();
+    let (start, address) = line.split_once(" at nbd://").unwrap();
+    assert_eq!(start, "emulated SSD (4 channels, reads 400us+2ns/B, writes 700us+5ns/B)");
+    let mut greeting = [0; 8];
+    std::net::TcpStream::connect(address.trim()).unwrap().read_exact(&mut greeting).unwrap();
+    assert_eq!(&greeting, b"NBDMAGIC");
+    if let Some(nbdinfo) = testkit::program("nbdinfo") {
+        let output = std::process::Command::new(nbdinfo).args(["--size", &format!("{uri}/tank")]).output();
+        assert_eq!(String::from_utf8_lossy(&output.unwrap().stdout).trim(), "1048576");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_device_gives_its_profile() {
+    let folder = Folder::new();
+    let args = ["lab", "device", "--profile", "ssd.json", "--profile-sizes", "4KiB,64KiB", "--channels", "2"];
+    folder.run(&args).expect_code(0);
+    let text = std::fs::read_to_string(folder.join("ssd.json")).unwrap();
+    let profile: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let row = &profile["device"]["ssd"]["bandwidth"][0];
+    // 4096 bytes in 400 us + 8.192 us, on two channels.
+    let expected = 2.0 * 4096.0 / 408.192e-6;
+    assert!((row["read_bytes_per_s"].as_f64().unwrap() / expected - 1.0).abs() < 1e-9, "{row}");
+}
+
+#[test]
+fn mistakes_say_what_to_do() {
+    let folder = Folder::new();
+    for (args, code, said) in [
+        (&["device", "--read", "90"][..], 2, "90us+2ns/B"),
+        (&["device", "--channels", "0"], 2, "1..=1024"),
+        (&["device", "--export", "tank"], 2, "tank=1GiB"),
+        (&["device", "--export", "a=1", "--export", "a=2"], 2, "twice"),
+        (&["device", "--listen", "192.0.2.1:1"], 3, "--listen"),
+        (&["run", "fig-0"], 2, "there are fig-3.3"),
+        (&["run", "fig-3.3"], 2, "--data FOLDER"),
+        (&["run", "fig-3.3", "--data", "."], 2, "--data names the folder"),
+        (&["run", "fig-3.3", "--data", ".", "--case", "x"], 2, "own-bounds"),
+        (&["run", "fig-3.3", "--data", ".", "--policy", "hope"], 2, "by-slo"),
+        (&["up", "teapot"], 2, "memcached"),
+        (&["up", "--prefix", "a b"], 2, "letters and digits"),
+    ] {
+        let outcome = folder.run(&[&["lab"], args].concat()).expect_code(code);
+        assert!(outcome.stderr.contains(said), "{said} in {}", outcome.stderr);
+    }
+}
+
+/// Runs a part of the verb on a lab of our own.
+fn run_lab(folder: &Folder, args: &[&str]) -> Outcome {
+    let prefix = format!("tv{}", std::process::id());
+    folder.run(&[&["lab"], args, &["--state", "state", "--prefix", &prefix]].concat())
+}
+
+fn namespaces() -> String {
+    Programs.run(&Command::new("ip netns list")).unwrap()
+}
+
+#[test]
+fn up_and_down() {
+    if !may_configure_networks() {
+        return testkit::skip("namespaces need root");
+    }
+    if testkit::program("memcached").is_none() {
+        return;
+    }
+    let folder = Folder::new();
+    let ours = format!("tv{}-store", std::process::id());
+    assert_eq!(run_lab(&folder, &["status"]).expect_code(1).stdout, "nothing is up\n");
+    let up = ["up", "memcached", "ssd", "--clients", "1", "--json"];
+    let first = run_lab(&folder, &up).expect_code(0);
+    assert!(first.stderr.contains("new: client-1, store, memcached, ssd"), "{}", first.stderr);
+    let second = run_lab(&folder, &up).expect_code(0);
+    assert!(second.stderr.contains("nothing to do"), "{}", second.stderr);
+    assert_eq!(first.stdout, second.stdout, "the same processes");
+    assert!(namespaces().contains(&ours));
+    // Another lab does not replace it.
+    let other = run_lab(&folder, &["up", "--clients", "2"]).expect_code(2);
+    assert!(other.stderr.contains("lab down"), "{}", other.stderr);
+    // A server ends; it is seen, and started again.
+    let servers = first.json()["servers"].clone();
+    let pid = u32::try_from(servers[0]["pid"].as_u64().unwrap()).unwrap();
+    let started = servers[0]["started"].as_u64().unwrap();
+    lab::servers::kill(pid);
+    while lab::servers::is_running(pid, started) {
+        std::thread::yield_now();
+    }
+    assert!(run_lab(&folder, &["status"]).expect_code(1).stdout.contains("ENDED"));
+    let third = run_lab(&folder, &up).expect_code(0);
+    assert!(third.stderr.contains("new: memcached\n"), "{}", third.stderr);
+    run_lab(&folder, &["status"]).expect_code(0);
+    // As after a crash: nothing is remembered.
+    std::fs::remove_file(folder.join("state/lab.json")).unwrap();
+    let down = run_lab(&folder, &["down"]).expect_code(0);
+    assert!(down.stdout.contains(&ours) && !namespaces().contains(&ours), "{}", down.stdout);
+    assert_eq!(run_lab(&folder, &["down"]).expect_code(0).stdout, "nothing was up\n");
+}
