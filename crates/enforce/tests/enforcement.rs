@@ -4,16 +4,12 @@
 mod proxy;
 
 use model::{Observation, Observations, Outcome};
-use proxy::{Running, Server, deployment, nbd, policy, profile};
+use proxy::{Running, Server, deployment, flood, nbd, policy, profile};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use tailwright_enforce::storage::{Options, Report};
 use units::Nanos;
 use verify::conform;
-use wire::nbd::client::{read, write};
-
-/// 1 ms of device time, by the profile of the tests.
-const SIZE: u32 = 4096;
+use wire::nbd::client::write;
 
 const CLIENTS: &str = r#"
     [[client]]
@@ -30,17 +26,6 @@ fn start(server: &Server, fields: &str, promises: &[proxy::Promise<'_>]) -> Runn
     let mut options = Options::new("ssd", deployment, Some(policy(promises)), profile());
     options.record = 100_000;
     Running::start(options)
-}
-
-/// Sends `count` reads at once, and takes all replies.
-fn flood(address: SocketAddr, export: &str, count: u64) -> TcpStream {
-    let mut stream = nbd(address, export);
-    let mut out = Vec::new();
-    (0..count).for_each(|cookie| read(&mut out, cookie, cookie % 1000 * 4096, SIZE));
-    stream.write_all(&out).expect("the proxy reads");
-    let mut replies = vec![0; usize::try_from(count).unwrap() * (16 + SIZE as usize)];
-    stream.read_exact(&mut replies).expect("every request is answered");
-    stream
 }
 
 fn of<'a>(seen: &'a Observations, name: &str) -> Vec<&'a Observation> {

@@ -168,6 +168,8 @@ impl Proxy {
         let fault = |error: std::io::Error| {
             Fault::machine(format_args!("epoll: {error}"), "this is a bug of the kernel or of the proxy")
         };
+        // Limits are as exact as timers; where they cannot be made so, 50 µs later.
+        let _ = machine::realtime::exact_timers();
         self.engine.run().map_err(fault)?;
         let snapshot = self.engine.snapshot();
         let Shared { status, names, .. } = &mut self.engine.shared;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tailwright_enforce::command::Fault;
 use tailwright_enforce::deployment::Deployment;
 use tailwright_enforce::storage::{Options, Proxy, Remote, Report};
-use wire::nbd::client::{Ask, Handshake, Progress};
+use wire::nbd::client::{Ask, Handshake, Progress, read};
 use workload::device::StorageProfile;
 
 /// 1 ms for 4 KiB, and in proportion.
@@ -193,4 +193,18 @@ pub fn nbd(address: SocketAddr, export: &str) -> TcpStream {
             Progress::Done { .. } => return stream,
         }
     }
+}
+
+/// 1 ms of device time, by the profile of the tests.
+const SIZE: u32 = 4096;
+
+/// Sends `count` reads at once, and takes all replies.
+pub fn flood(address: SocketAddr, export: &str, count: u64) -> TcpStream {
+    let mut stream = nbd(address, export);
+    let mut out = Vec::new();
+    (0..count).for_each(|cookie| read(&mut out, cookie, cookie % 1000 * 4096, SIZE));
+    stream.write_all(&out).expect("the proxy reads");
+    let mut replies = vec![0; usize::try_from(count).unwrap() * (16 + SIZE as usize)];
+    stream.read_exact(&mut replies).expect("every request is answered");
+    stream
 }
