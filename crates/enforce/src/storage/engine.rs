@@ -168,15 +168,24 @@ impl Engine {
             return;
         }
         let Some(session) = &mut self.sessions[number] else { return };
-        let ready = flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR);
+        let hung_up = epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+        let ready = flags.intersects(epoll::EventFlags::IN | hung_up);
         let result = match (data & SERVER != 0, ready) {
             (true, _) if !session.connected => connected(session, flags),
-            (true, true) => session.server_readable(&mut self.shared),
+            (true, true) if session.interest(&self.shared)[1].read => {
+                session.server_readable(&mut self.shared)
+            }
+            // Its last words are read when there is room for them.
+            (true, true) if flags.intersects(hung_up) => {
+                session.watched[1] = epoll::delete(&self.poll, &session.server).is_err();
+                Ok(())
+            }
             (false, true) if session.interest(&self.shared)[0].read => {
                 session.client_readable(&mut self.shared)
             }
             // Not to be read now, but broken: nothing will come of it.
-            (false, true) if flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR) => {
+            (false, true) if flags.intersects(hung_up) => {
+                session.watched[0] = epoll::delete(&self.poll, &session.client).is_err();
                 session.client_gone(&mut self.shared);
                 Ok(())
             }
@@ -248,15 +257,20 @@ impl Engine {
     }
 
     fn close(&mut self, number: usize, cut: &Cut) {
-        let Some(mut session) = self.sessions[number].take() else { return };
-        session.close(&mut self.shared);
-        self.shared.status.connections -= 1;
-        self.uses[number] = (self.uses[number] + 1) & ((1 << 31) - 1);
-        self.free.push(number);
+        let Some(session) = &mut self.sessions[number] else { return };
         if !matches!(cut, Cut::Over) {
             self.shared.status.cut += 1;
             self.lines.write(self.shared.now, || format!("{}: {cut}", session.peer));
         }
+        if cut.is_of_client() && session.is_owed() {
+            session.client_gone(&mut self.shared);
+            return self.touched.push(number);
+        }
+        session.close(&mut self.shared);
+        self.sessions[number] = None;
+        self.shared.status.connections -= 1;
+        self.uses[number] = (self.uses[number] + 1) & ((1 << 31) - 1);
+        self.free.push(number);
     }
 
     /// Lets go what may go, and does what follows from it, until nothing more happens.
@@ -331,9 +345,14 @@ impl Engine {
         let sockets = [(&session.client, token), (&session.server, token | SERVER)];
         for (index, (socket, token)) in sockets.into_iter().enumerate() {
             let flags = flags(wanted[index]);
-            if session.interest[index] != flags.bits() {
+            let data = epoll::EventData::new_u64(token);
+            if !session.watched[index] {
+                if !flags.is_empty() {
+                    epoll::add(&self.poll, socket, data, flags).expect("it was watched before");
+                    (session.watched[index], session.interest[index]) = (true, flags.bits());
+                }
+            } else if session.interest[index] != flags.bits() {
                 session.interest[index] = flags.bits();
-                let data = epoll::EventData::new_u64(token);
                 // A descriptor that is watched stays watched until it is closed.
                 epoll::modify(&self.poll, socket, data, flags).expect("a socket of a session is watched");
             }

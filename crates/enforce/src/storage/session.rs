@@ -39,7 +39,8 @@ pub(super) const HELD_LEAST: usize = 64 << 10;
 const ASKED_MAX: usize = 3072;
 /// How long a client may stand in the way of its own requests before they stop counting as outstanding.
 const STALL_NS: u64 = 100_000_000;
-/// How long the server may take to answer a client that has gone.
+/// How long the server may take to answer a client that has gone, or anybody before what it was asked stops counting as
+/// outstanding: a request that is lost must not hold up everybody for ever.
 const LINGER_NS: u64 = 5_000_000_000;
 /// How long a client that takes nothing or stops in the middle of a request is kept.
 const PATIENCE_NS: u64 = 60_000_000_000;
@@ -59,6 +60,17 @@ pub(super) enum Cut {
     Stalled,
     /// The server did not answer for a client that has gone.
     Lingered,
+}
+
+impl Cut {
+    /// Whether the client alone has brought it about.
+    pub(super) fn is_of_client(&self) -> bool {
+        match self {
+            Self::Malformed(side, _) | Self::Broken(side, _) | Self::Closed(side) => *side == "client",
+            Self::Stalled => true,
+            Self::Over | Self::Lingered => false,
+        }
+    }
 }
 
 impl std::fmt::Display for Cut {
@@ -110,9 +122,13 @@ pub(super) struct Session {
     gone: Option<u64>,
     /// Since when it stands in its own way.
     stalled: Option<u64>,
+    /// When bytes of it moved last.
+    moved: u64,
     /// Nothing more is read.
     draining: bool,
     pub(super) interest: [u32; 2],
+    /// Client and server are watched; one that has hung up and is not to be read is not.
+    pub(super) watched: [bool; 2],
 }
 
 /// A codec that can be printed in a bug report.
@@ -161,8 +177,10 @@ impl Session {
             shut: false,
             gone: None,
             stalled: None,
+            moved: 0,
             draining: false,
             interest: [0, 0],
+            watched: [true, true],
         }
     }
 
@@ -226,6 +244,7 @@ impl Session {
         let request = shared.requests.get_mut(number);
         request.sent = shared.now;
         if self.gone.is_some() || self.server_end {
+            request.state = State::Over;
             shared.queue.done(shared.now, ticket);
             return self.forget(number, shared);
         }
@@ -292,14 +311,20 @@ impl Session {
         self.take_apart(shared)?;
         while let Some(number) = self.parting.filter(|_| self.waiting == 0 && self.open.is_none()) {
             self.parting = None;
+            // What is still missing of it follows without waiting.
+            shared.requests.get_mut(number).state = State::Over;
             self.emit(number, shared);
             self.take_apart(shared)?;
         }
         if self.connected && !self.server_end {
             self.to_server.write(&mut self.server).map_err(|error| Cut::Broken("server", error))?;
         }
-        if self.gone.is_none() && self.down.write(&mut self.client).is_err() {
-            self.client_gone(shared);
+        if self.gone.is_none() {
+            match self.down.write(&mut self.client) {
+                Ok(0) => {}
+                Ok(_) => self.moved = shared.now,
+                Err(_) => self.client_gone(shared),
+            }
         }
         self.end(shared)?;
         self.watch_stall(shared);
@@ -324,7 +349,8 @@ impl Session {
         if self.draining && quiet && self.down.is_written() {
             return Err(Cut::Over);
         }
-        if self.client_end && said && self.connected && !self.shut {
+        let taken = self.inbox.is_empty() || !self.is_full(shared);
+        if self.client_end && said && taken && self.connected && !self.shut && !self.server_end {
             if self.current.is_some() {
                 return Err(Cut::Closed("client"));
             }
@@ -340,12 +366,24 @@ impl Session {
             return;
         }
         self.gone = Some(shared.now);
+        let _ = self.client.shutdown(Shutdown::Both);
         self.withdraw(shared);
+        let coming = self.current.as_ref().map(|current| current.request);
+        if let Some(number) = coming.filter(|n| matches!(shared.requests.get(*n).state, State::New)) {
+            self.parting = self.parting.filter(|parting| *parting != number);
+            self.forget(number, shared);
+        }
         self.down.discard();
         if self.open.is_some() {
             // The server waits for the rest of a request, which will never come.
             self.server_end = true;
         }
+    }
+
+    /// Whether the server still owes answers when the client is to be cut off: until then they count as outstanding,
+    /// so that nobody gets more of the device by breaking the protocol.
+    pub(super) fn is_owed(&self) -> bool {
+        self.gone.is_none() && !self.asked.is_empty() && self.open.is_none() && !self.server_end
     }
 
     /// Takes back what waits.
@@ -384,26 +422,35 @@ impl Session {
 
     /// Whether time alone may end it or change something.
     pub(super) fn is_timed(&self) -> bool {
-        self.stalled.is_some() || self.gone.is_some()
+        self.stalled.is_some() || self.gone.is_some() || !self.asked.is_empty()
     }
 
     /// What the clock says about it.
     pub(super) fn tick(&mut self, shared: &mut Shared) -> Result<(), Cut> {
         if let Some(since) = self.stalled {
-            if shared.now > since + PATIENCE_NS {
+            if shared.now > self.moved + PATIENCE_NS {
                 return Err(Cut::Stalled);
             }
             if shared.now > since + STALL_NS {
-                self.release(shared);
+                self.release(None, shared);
             }
+        }
+        if self.is_overdue(shared) {
+            self.release(shared.now.checked_sub(LINGER_NS), shared);
         }
         self.end(shared)
     }
 
-    /// What the client itself holds up no longer counts as outstanding.
-    fn release(&mut self, shared: &mut Shared) {
-        for (_, number) in &self.asked {
-            let request = shared.requests.get_mut(*number);
+    /// What has been sent on and is held up no longer counts as outstanding: all of it, or what was sent before
+    /// an instant.
+    fn release(&mut self, before: Option<u64>, shared: &mut Shared) {
+        let sent =
+            self.asked.iter().map(|(_, number)| *number).chain(self.open).chain(self.behind.iter().copied());
+        for number in sent {
+            let request = shared.requests.get_mut(number);
+            if before.is_some_and(|before| request.sent >= before) {
+                continue;
+            }
             if let State::Sent(ticket) = std::mem::replace(&mut request.state, State::Over) {
                 shared.queue.done(shared.now, ticket);
                 shared.status.released += 1;
@@ -411,9 +458,18 @@ impl Session {
         }
     }
 
+    /// Whether the server owes an answer for longer than a device takes.
+    fn is_overdue(&self, shared: &Shared) -> bool {
+        let oldest = self.asked.front().map(|(_, number)| shared.requests.get(*number).sent);
+        oldest.is_some_and(|sent| sent + LINGER_NS < shared.now)
+    }
+
     fn watch_stall(&mut self, shared: &Shared) {
         let stands = self.down.is_full() || self.open.is_some();
         self.stalled = stands.then(|| self.stalled.unwrap_or(shared.now));
+        if !stands {
+            self.moved = shared.now;
+        }
     }
 }
 

@@ -55,19 +55,23 @@ impl Down {
         self.mount = Some(id);
     }
 
-    /// Writes what goes. An error is one of the client's connection.
-    pub(super) fn write(&mut self, client: &mut impl Write) -> io::Result<()> {
+    /// Writes what goes, and says how much. An error is one of the client's connection.
+    pub(super) fn write(&mut self, client: &mut impl Write) -> io::Result<usize> {
+        let mut moved = 0;
         while self.unwritten() > 0 {
             match client.write(&self.inbox.bytes()[self.written..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => self.written += count,
+                Ok(count) => {
+                    self.written += count;
+                    moved += count;
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
         self.forget();
-        Ok(())
+        Ok(moved)
     }
 
     /// Bytes that are written and looked at.

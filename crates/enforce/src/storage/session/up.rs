@@ -52,7 +52,7 @@ impl Session {
     }
 
     /// Whether it takes no further requests.
-    fn is_full(&self, shared: &Shared) -> bool {
+    pub(super) fn is_full(&self, shared: &Shared) -> bool {
         self.waiting >= WAITING_MAX
             || self.held >= self.allowance(shared)
             || self.asked.len() + self.waiting as usize >= ASKED_MAX
@@ -100,6 +100,9 @@ impl Session {
         let number = current.request;
         let most = usize::try_from(current.missing).unwrap_or(usize::MAX);
         let count = self.inbox.len().min(most);
+        if count > 0 {
+            self.moved = shared.now;
+        }
         current.missing -= count as u64;
         let request = shared.requests.get_mut(number);
         let piece = &self.inbox.bytes()[..count];

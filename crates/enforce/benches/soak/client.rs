@@ -1,0 +1,343 @@
+//! A client that keeps several requests outstanding, judges all that comes back, and ends its connections in all
+//! the ways in which connections end.
+
+use crate::ledger::{Ledger, Verdict};
+use crate::talk::{Answer, BLOCK, Protocol, Talk};
+use crate::world::{Turns, World, connect, count};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::ops::Range;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
+
+/// Bytes that may wait to be sent.
+const OUT_MAX: usize = 4 << 20;
+/// A connection without an answer for so long is stuck.
+const STUCK: Duration = Duration::from_secs(60);
+
+/// Who, and how much.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    pub owner: u32,
+    pub protocol: Protocol,
+    pub from: Ipv4Addr,
+    /// Where its blocks begin in the volume.
+    pub base: u64,
+    pub depth: usize,
+    pub per_second: f64,
+    pub seed: u64,
+}
+
+struct Asked {
+    blocks: Range<usize>,
+    writes: bool,
+    starts: u32,
+}
+
+/// How a connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Nothing is outstanding.
+    Quiet,
+    /// With requests outstanding, without a word.
+    Drop,
+    /// In the middle of a request.
+    Torn,
+    /// Nothing more is sent; answers are awaited.
+    Half,
+}
+
+pub struct Client<'a> {
+    plan: Plan,
+    world: &'a World,
+    ledger: Ledger,
+    random: StdRng,
+    /// Past the proxies.
+    direct: bool,
+}
+
+/// A connection that lives.
+struct Line {
+    stream: TcpStream,
+    talk: Talk,
+    turns: Turns,
+    proxy: usize,
+    out: Vec<u8>,
+    asked: BTreeMap<u64, Asked>,
+    moved: Instant,
+    half: bool,
+}
+
+/// Bytes of the blocks that the protocol has here.
+fn sizes(protocol: Protocol) -> Box<dyn Iterator<Item = usize>> {
+    match protocol {
+        Protocol::Memcached => Box::new((0..600).map(|index| match index % 100 {
+            0 => 2_500_000,
+            50 => 200_000,
+            index => index * 90,
+        })),
+        _ => Box::new((0..2048).map(|_| BLOCK)),
+    }
+}
+
+/// Bytes of the region of one client in a volume.
+pub const REGION: u64 = (2048 * BLOCK) as u64;
+
+impl<'a> Client<'a> {
+    pub fn new(plan: Plan, world: &'a World) -> Self {
+        let ledger = Ledger::new(plan.owner, sizes(plan.protocol), plan.protocol == Protocol::Memcached);
+        Self { plan, world, ledger, random: StdRng::seed_from_u64(plan.seed), direct: false }
+    }
+
+    /// One connection after the other, to the end.
+    pub fn run(&mut self) {
+        while !self.world.stopped() {
+            let proxy = usize::from(self.world.proxies.len() > 1 && self.random.random_bool(0.35));
+            let turns = self.world.turns(self.plan.protocol, proxy);
+            let mut line = match self.open(proxy, turns) {
+                Ok(line) => line,
+                Err(error) => {
+                    self.judge_end(turns, proxy, &format!("no connection: {error}"));
+                    self.world.pause(Duration::from_millis(200));
+                    continue;
+                }
+            };
+            count(&self.world.tally.connections, 1);
+            if let Err(error) = self.converse(&mut line) {
+                self.judge_end(line.turns, line.proxy, &error.to_string());
+            }
+            self.forget(line);
+        }
+    }
+
+    fn open(&self, proxy: usize, turns: Turns) -> io::Result<Line> {
+        let fronts = if self.direct { self.world.servers } else { self.world.proxies[proxy] };
+        let (plan, to) = (self.plan, fronts.of(self.plan.protocol));
+        let mut stream = connect(plan.from, to)?;
+        let talk = match plan.protocol {
+            Protocol::Nbd => Talk::nbd(&mut stream, plan.base, plan.owner % 2 == 0)?,
+            Protocol::Memcached => Talk::memcached(plan.owner),
+            Protocol::Nfs => Talk::nfs(&mut connect(plan.from, fronts.mount)?, &mut stream, plan.owner)?,
+        };
+        stream.set_nonblocking(true)?;
+        let (out, asked, moved) = (Vec::new(), BTreeMap::new(), Instant::now());
+        Ok(Line { stream, talk, turns, proxy, out, asked, moved, half: false })
+    }
+
+    /// A connection that ended although nothing was done to it is a fault of the proxy.
+    fn judge_end(&self, turns: Turns, proxy: usize, why: &str) {
+        let now = self.world.turns(self.plan.protocol, proxy);
+        if turns.is_up() && now == turns && !self.world.stopped() {
+            count(&self.world.tally.cut, 1);
+            let Plan { owner, protocol, .. } = self.plan;
+            self.world.fault(format!("{} client {owner} by proxy {proxy}: cut off: {why}", protocol.name()));
+        }
+    }
+
+    fn converse(&mut self, line: &mut Line) -> io::Result<()> {
+        let begun = Instant::now();
+        let life = Duration::from_millis(self.random.random_range(500..20_000));
+        let gap = Duration::from_secs_f64(1.0 / self.plan.per_second);
+        let mut due = begun;
+        line.moved = begun;
+        while begun.elapsed() < life && !self.world.stopped() {
+            let now = Instant::now();
+            if now > due + Duration::from_millis(500) {
+                due = now;
+            }
+            if now >= due && line.asked.len() < self.plan.depth && line.out.len() < OUT_MAX {
+                self.ask(line, now);
+                due += gap;
+            }
+            let wait =
+                if line.asked.len() < self.plan.depth { due.saturating_duration_since(now) } else { gap };
+            self.exchange(line, wait.min(Duration::from_millis(20)))?;
+        }
+        let end = match self.random.random_range(0..6) {
+            0 => End::Drop,
+            1 => End::Torn,
+            2 | 3 => End::Half,
+            _ => End::Quiet,
+        };
+        self.end(line, if self.world.stopped() { End::Quiet } else { end })
+    }
+
+    /// Sends, and takes what has come.
+    fn exchange(&mut self, line: &mut Line, wait: Duration) -> io::Result<()> {
+        let events = if line.out.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
+        let time = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
+        poll(&mut [PollFd::new(&line.stream, events)], Some(&time))?;
+        while !line.out.is_empty() {
+            match line.stream.write(&line.out) {
+                Ok(count) => drop(line.out.drain(..count)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        let mut piece = [0; 65536];
+        match line.stream.read(&mut piece) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(read) => line.talk.feed(&piece[..read]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+        while let Some(answer) = line.talk.answer()? {
+            self.answered(line, &answer);
+        }
+        let waited = line.moved.elapsed();
+        if line.asked.is_empty() {
+            line.moved = Instant::now();
+        } else if waited > STUCK {
+            return Err(io::Error::new(ErrorKind::TimedOut, "no answer for a minute"));
+        }
+        Ok(())
+    }
+
+    /// The next request.
+    fn ask(&mut self, line: &mut Line, now: Instant) {
+        let count = match self.random.random_range(0..200) {
+            _ if self.plan.protocol == Protocol::Memcached => 1,
+            0 if self.plan.protocol == Protocol::Nbd => 400,
+            0..10 => self.random.random_range(9..64),
+            10..60 => self.random.random_range(2..9),
+            _ => 1,
+        };
+        let first = self.random.random_range(0..self.ledger.len() - count + 1);
+        let blocks = first..first + count;
+        let writes = self.random.random_bool(0.4);
+        if !blocks.clone().all(|b| self.ledger.may_read(b) && (!writes || self.ledger.may_write(b, now))) {
+            return;
+        }
+        let starts = self.world.server_turns[self.plan.protocol as usize].load(SeqCst);
+        let id = if writes {
+            let mut data = Vec::new();
+            blocks.clone().for_each(|block| self.ledger.begin_write(block, &mut data));
+            line.talk.write(&mut line.out, first, &data)
+        } else {
+            blocks.clone().for_each(|block| self.ledger.begin_read(block));
+            let len = blocks.clone().map(|block| self.ledger.size(block)).sum();
+            line.talk.read(&mut line.out, first, len)
+        };
+        line.asked.insert(id, Asked { blocks, writes, starts });
+    }
+
+    fn answered(&mut self, line: &mut Line, answer: &Answer) {
+        let tally = &self.world.tally;
+        let gap = u64::try_from(line.moved.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tally.gap.fetch_max(gap, SeqCst);
+        line.moved = Instant::now();
+        let Some(Asked { blocks, writes, starts }) = line.asked.remove(&answer.id) else {
+            count(&tally.corrupt, 1);
+            return self.world.fault(format!("an answer to what was not asked: {}", answer.id));
+        };
+        count(&tally.requests, 1);
+        if answer.error {
+            count(&tally.refused, 1);
+            return self.give_up(&blocks, writes);
+        }
+        if writes {
+            blocks.clone().for_each(|block| self.ledger.written(block, starts));
+            return count(&tally.written, blocks.map(|block| self.ledger.size(block) as u64).sum());
+        }
+        let now_starts = self.world.server_turns[self.plan.protocol as usize].load(SeqCst);
+        let mut rest = answer.data.as_deref();
+        for block in blocks {
+            let len = self.ledger.size(block);
+            let found = rest.map(|rest| self.piece(rest, len));
+            rest = rest.map(|rest| &rest[len.min(rest.len())..]);
+            // A file that ends before the block is as one of zeroes; a value that is longer is none of ours.
+            let verdict = self.ledger.read(block, found.as_deref(), now_starts, Instant::now());
+            count(&tally.compared, len as u64);
+            self.report(block, verdict);
+        }
+        if rest.is_some_and(|rest| !rest.is_empty()) {
+            count(&tally.corrupt, 1);
+            self.world.fault(format!("client {}: more bytes than were asked for", self.plan.owner));
+        }
+    }
+
+    fn piece(&self, rest: &[u8], len: usize) -> Vec<u8> {
+        let mut piece = rest[..len.min(rest.len())].to_vec();
+        if self.plan.protocol == Protocol::Nfs {
+            piece.resize(len, 0);
+        }
+        piece
+    }
+
+    fn report(&self, block: usize, verdict: Verdict) {
+        let Plan { owner, protocol, .. } = self.plan;
+        let (counter, word) = match verdict {
+            Verdict::Right => return,
+            Verdict::Lost => (&self.world.tally.lost, "LOST"),
+            Verdict::Corrupt => (&self.world.tally.corrupt, "CORRUPT"),
+        };
+        count(counter, 1);
+        self.world.fault(format!("{} client {owner} block {block}: {word}", protocol.name()));
+    }
+
+    fn give_up(&mut self, blocks: &Range<usize>, writes: bool) {
+        for block in blocks.clone() {
+            if writes { self.ledger.doubtful(block, Instant::now()) } else { self.ledger.not_read(block) }
+        }
+    }
+
+    fn end(&mut self, line: &mut Line, end: End) -> io::Result<()> {
+        match end {
+            End::Drop => count(&self.world.tally.killed, 1),
+            End::Torn => {
+                count(&self.world.tally.killed, 1);
+                self.ask(line, Instant::now());
+                let half = line.out.len() / 2;
+                let _ = line.stream.write(&line.out[..half]);
+            }
+            End::Quiet | End::Half => {
+                if end == End::Half {
+                    count(&self.world.tally.half_closed, 1);
+                }
+                while !line.asked.is_empty() {
+                    self.exchange(line, Duration::from_millis(10))?;
+                    // Only memcached answers, by its word, what was asked before a client's end.
+                    let may = line.talk.protocol == Protocol::Memcached;
+                    if end == End::Half && may && line.out.is_empty() && !line.half {
+                        line.half = true;
+                        line.stream.shutdown(Shutdown::Write)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What was outstanding when a connection ended may have happened.
+    fn forget(&mut self, line: Line) {
+        drop(line.stream);
+        for (_, Asked { blocks, writes, .. }) in line.asked {
+            self.give_up(&blocks, writes);
+        }
+    }
+
+    /// Reads every block once more, from the server itself.
+    pub fn read_all(&mut self) -> Result<(), String> {
+        let result = self.read_each();
+        result.map_err(|error| format!("{} client {}: {error}", self.plan.protocol.name(), self.plan.owner))
+    }
+
+    fn read_each(&mut self) -> io::Result<()> {
+        self.direct = true;
+        let mut line = self.open(0, self.world.turns(self.plan.protocol, 0))?;
+        for block in 0..self.ledger.len() {
+            let starts = line.turns.server;
+            self.ledger.begin_read(block);
+            let id = line.talk.read(&mut line.out, block, self.ledger.size(block));
+            line.asked.insert(id, Asked { blocks: block..block + 1, writes: false, starts });
+            while line.asked.len() >= 16 {
+                self.exchange(&mut line, Duration::from_millis(10))?;
+            }
+        }
+        self.end(&mut line, End::Quiet)
+    }
+}

@@ -1,0 +1,126 @@
+//! Clients that mean harm, or have an accident.
+
+use crate::talk::{Protocol, Talk};
+use crate::world::{World, connect, count};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
+
+/// One after the other, to the end.
+pub fn run(world: &World, protocols: &[Protocol], seed: u64) {
+    let mut random = StdRng::seed_from_u64(seed);
+    while !world.stopped() {
+        let protocol = protocols[random.random_range(0..protocols.len())];
+        let proxy = random.random_range(0..world.proxies.len());
+        let to = world.proxies[proxy].of(protocol);
+        // Half of them pretend to be a client of a workload.
+        let from = if random.random_bool(0.5) { [127, 0, 1, 1] } else { [127, 0, 9, 9] };
+        if let Ok(stream) = connect(Ipv4Addr::from(from), to) {
+            count(&world.tally.hostile, 1);
+            // What becomes of it is not their concern.
+            let _ = harm(world, stream, protocol, &mut random);
+        }
+        world.pause(Duration::from_millis(random.random_range(1..60)));
+    }
+}
+
+fn harm(world: &World, mut stream: TcpStream, protocol: Protocol, random: &mut StdRng) -> io::Result<()> {
+    let hold = Duration::from_millis(random.random_range(0..400));
+    stream.set_write_timeout(Some(Duration::from_millis(500)))?;
+    stream.set_read_timeout(Some(Duration::from_millis(500)))?;
+    match random.random_range(0..7) {
+        // Connects and vanishes.
+        0 => return Ok(()),
+        1 => {
+            let len = random.random_range(1..5000);
+            let noise: Vec<u8> = (0..len).map(|_| random.random()).collect();
+            stream.write_all(&noise)?;
+        }
+        2 => stream.write_all(&oversized(protocol))?,
+        3 => stream.write_all(&flood(protocol))?,
+        4 => return slow(world, stream, protocol, random),
+        // Says something right, then nonsense, with answers to come.
+        5 => {
+            let (_, said) = requests(&mut stream, protocol, 30)?;
+            stream.write_all(&said)?;
+            stream.write_all(&[0xff; 100])?;
+        }
+        // Stops in the middle.
+        _ => {
+            let (_, said) = requests(&mut stream, protocol, 5)?;
+            stream.write_all(&said[..random.random_range(0..said.len())])?;
+        }
+    }
+    world.pause(hold);
+    let _ = stream.read(&mut [0; 4096])?;
+    Ok(())
+}
+
+/// Asks for much and reads little of it, or nothing.
+fn slow(world: &World, mut stream: TcpStream, protocol: Protocol, random: &mut StdRng) -> io::Result<()> {
+    let (_talk, said) = requests(&mut stream, protocol, 300)?;
+    stream.write_all(&said)?;
+    for _ in 0..random.random_range(0..10) {
+        world.pause(Duration::from_millis(100));
+        if stream.read(&mut [0; 1000])? == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A handshake, and large reads that have not been sent yet.
+fn requests(stream: &mut TcpStream, protocol: Protocol, count: usize) -> io::Result<(Option<Talk>, Vec<u8>)> {
+    let mut out = Vec::new();
+    match protocol {
+        Protocol::Nfs => {
+            // Reads of a handle that is none.
+            for xid in 0..count {
+                let xid = u32::try_from(xid).expect("few");
+                wire::rpc::client::Calls::new(&mut out, wire::rpc::client::Auth::None).read(
+                    xid,
+                    b"nonsense",
+                    0,
+                    100_000,
+                );
+            }
+            Ok((None, out))
+        }
+        Protocol::Nbd => {
+            let mut talk = Talk::nbd(stream, 0, false)?;
+            for block in 0..count {
+                talk.read(&mut out, block, 128 << 10);
+            }
+            Ok((Some(talk), out))
+        }
+        Protocol::Memcached => {
+            let mut talk = Talk::memcached(1);
+            for block in 0..count {
+                talk.read(&mut out, block / 10 * 100, 0);
+            }
+            Ok((Some(talk), out))
+        }
+    }
+}
+
+/// Announces more than anybody may send.
+fn oversized(protocol: Protocol) -> Vec<u8> {
+    match protocol {
+        Protocol::Nbd => {
+            [&3u32.to_be_bytes()[..], b"IHAVEOPT", &[0, 0, 0, 7, 0xff, 0xff, 0xff, 0xff]].concat()
+        }
+        Protocol::Memcached => [b"set big 0 0 900000000\r\n", &[7; 3_000_000][..]].concat(),
+        Protocol::Nfs => 0xffff_ffff_u32.to_be_bytes().to_vec(),
+    }
+}
+
+/// Many small pieces that lead nowhere.
+fn flood(protocol: Protocol) -> Vec<u8> {
+    match protocol {
+        Protocol::Nbd => [&3u32.to_be_bytes()[..], &b"IHAVEOPT\0\0\0\x05\0\0\0\0".repeat(40)].concat(),
+        Protocol::Memcached => b"get nothing\r\n".repeat(5000),
+        Protocol::Nfs => vec![0; 30_000],
+    }
+}

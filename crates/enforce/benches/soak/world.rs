@@ -1,0 +1,131 @@
+//! Where servers and proxies are, what has happened to them, and what has been counted.
+
+use crate::talk::Protocol;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+
+/// Shared by all threads.
+#[derive(Default)]
+pub struct World {
+    /// Of the proxies: where clients connect.
+    pub proxies: Vec<Fronts>,
+    /// The servers themselves.
+    pub servers: Fronts,
+    /// Starts and ends of each server, and of each proxy: odd while it is down.
+    pub server_turns: [AtomicU32; 3],
+    pub proxy_turns: [AtomicU32; 2],
+    pub stop: AtomicBool,
+    pub tally: Tally,
+    /// What went wrong, the first few.
+    pub faults: Mutex<Vec<String>>,
+}
+
+/// Addresses by protocol.
+#[derive(Debug, Clone, Copy)]
+pub struct Fronts {
+    pub nbd: SocketAddr,
+    pub memcached: SocketAddr,
+    pub nfs: SocketAddr,
+    pub mount: SocketAddr,
+}
+
+impl Default for Fronts {
+    fn default() -> Self {
+        let none = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self { nbd: none, memcached: none, nfs: none, mount: none }
+    }
+}
+
+impl Fronts {
+    /// With the ports that are usual.
+    pub fn at(ip: [u8; 4]) -> Self {
+        let on = |port| SocketAddr::from((ip, port));
+        Self { nbd: on(10809), memcached: on(11211), nfs: on(2049), mount: on(20048) }
+    }
+
+    pub fn of(&self, protocol: Protocol) -> SocketAddr {
+        [self.nbd, self.memcached, self.nfs][protocol as usize]
+    }
+}
+
+/// What is counted.
+#[derive(Default)]
+pub struct Tally {
+    pub requests: AtomicU64,
+    pub compared: AtomicU64,
+    pub written: AtomicU64,
+    pub lost: AtomicU64,
+    pub corrupt: AtomicU64,
+    pub refused: AtomicU64,
+    pub connections: AtomicU64,
+    pub killed: AtomicU64,
+    pub half_closed: AtomicU64,
+    pub cut: AtomicU64,
+    pub servers: AtomicU64,
+    pub proxies: AtomicU64,
+    pub policies: AtomicU64,
+    pub hostile: AtomicU64,
+    /// Milliseconds.
+    pub gap: AtomicU64,
+}
+
+pub fn count(counter: &AtomicU64, by: u64) {
+    counter.fetch_add(by, SeqCst);
+}
+
+/// What a connection goes through; it may be cut when this changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turns {
+    pub server: u32,
+    pub proxy: u32,
+}
+
+impl Turns {
+    /// Whether all was up.
+    pub fn is_up(self) -> bool {
+        self.server % 2 == 0 && self.proxy % 2 == 0
+    }
+}
+
+impl World {
+    pub fn stopped(&self) -> bool {
+        self.stop.load(SeqCst)
+    }
+
+    pub fn turns(&self, protocol: Protocol, proxy: usize) -> Turns {
+        let server = self.server_turns[protocol as usize].load(SeqCst);
+        Turns { server, proxy: self.proxy_turns.get(proxy).map_or(0, |turns| turns.load(SeqCst)) }
+    }
+
+    pub fn fault(&self, text: String) {
+        let mut faults = self.faults.lock().expect("nobody panics with it");
+        if faults.len() < 40 {
+            eprintln!("soak: {text}");
+            faults.push(text);
+        }
+    }
+
+    /// Sleeps, but not beyond the end.
+    pub fn pause(&self, mut time: Duration) {
+        while !time.is_zero() && !self.stopped() {
+            let piece = time.min(Duration::from_millis(100));
+            std::thread::sleep(piece);
+            time -= piece;
+        }
+    }
+}
+
+/// A connection from the local address `from`, which says whose it is.
+pub fn connect(from: Ipv4Addr, to: SocketAddr) -> std::io::Result<TcpStream> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    bind(&socket, &SocketAddr::new(IpAddr::V4(from), 0))?;
+    connect(&socket, &to)?;
+    let stream = TcpStream::from(socket);
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+    stream.set_write_timeout(Some(Duration::from_secs(20)))?;
+    Ok(stream)
+}
