@@ -1,0 +1,268 @@
+//! Clients that break the protocol, take nothing, stop in the middle, hang up or say nothing.
+
+use crate::honest::{Honest, PROTOCOLS, answer, before, beside, finish, mini, rest, talk, until};
+use crate::mini::Mini;
+use crate::proxy::{Running, deployment, profile, say};
+use crate::talk::{Protocol, Talk};
+use rustix::net::sockopt::set_socket_linger;
+use std::io::Write;
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+use tailwright_enforce::storage::Options;
+
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_be_bytes()).collect()
+}
+
+/// The head of an NBD command.
+fn command(kind: u16, len: u32) -> Vec<u8> {
+    [&words(&[0x2560_9513])[..], &[0, 0], &kind.to_be_bytes(), &[0; 16], &len.to_be_bytes()].concat()
+}
+
+/// What no client may say, first thing and after a handshake.
+fn wrong(protocol: Protocol) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+    let option = |len: u32| [&[0, 0, 0, 3][..], b"IHAVEOPT", &words(&[7, len])].concat();
+    let call = |rest: &[u32]| {
+        let body = words(&[&[9, 0, 2, 100_003, 3, 6], rest].concat());
+        [words(&[1 << 31 | u32::try_from(body.len()).unwrap()]), body].concat()
+    };
+    match protocol {
+        Protocol::Nbd => (
+            vec![option(u32::MAX), option(70_000), words(&[77]), [0; 200].to_vec()],
+            vec![command(0, 1 << 30), command(1, u32::MAX), vec![0xff; 50], [command(0, 10), command(0, 10)].concat()],
+        ),
+        Protocol::Memcached => (
+            vec![
+                b"set k 0 0 2000000000\r\n".to_vec(),
+                b"set k 0 0 -1\r\n".to_vec(),
+                b"get ".iter().chain(&[b'k'; 70_000]).copied().collect(),
+                [b"set ", &[b'k'; 251][..], b" 0 0 1\r\n"].concat(),
+                b"watch fetchers\r\n".to_vec(),
+                vec![0xfe; 300],
+                vec![0x80; 24],
+            ],
+            vec![b"\r\n\r\n\0\0\n".to_vec()],
+        ),
+        Protocol::Nfs => (
+            vec![
+                words(&[u32::MAX]),
+                words(&[5 << 20]),
+                vec![0; 4 * 5000],
+                words(&[1, 0]).repeat(5000),
+                call(&[0, 1 << 30]),
+                call(&[0, 0, 0, 0, 1 << 30]),
+                words(&[1 << 31 | 4, 7]),
+                b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+            ],
+            vec![words(&[1 << 31 | 12, 5, 7, 2])],
+        ),
+    }
+}
+
+#[test]
+fn who_breaks_the_protocol_is_cut_off_alone() {
+    for protocol in PROTOCOLS {
+        let server = mini(protocol);
+        let proxy = before(&server, protocol, "outstanding = 2");
+        let (first, later) = wrong(protocol);
+        let count = beside(&proxy, protocol, || {
+            for said in &first {
+                let mut stream = proxy.connect();
+                // It may have been cut off before it has said all.
+                let _ = stream.write_all(said);
+                rest(&mut stream);
+            }
+            for said in &later {
+                let (mut stream, mut talk) = talk(&proxy, protocol, 7);
+                let mut out = Vec::new();
+                (0..20).for_each(|block| drop(talk.read(&mut out, block, 4096)));
+                out.extend(said);
+                let _ = stream.write_all(&out);
+                rest(&mut stream);
+            }
+            first.len() + later.len()
+        });
+        assert_eq!(finish(proxy), count as u64, "{protocol:?}");
+    }
+}
+
+#[test]
+fn a_client_that_takes_nothing_gives_the_device_back() {
+    let server = Mini::memcached();
+    let proxy = before(&server, Protocol::Memcached, "outstanding = 2");
+    let value = vec![b'v'; 200_000];
+    let mut stream = proxy.connect();
+    let set = [b"set big 0 0 200000\r\n", &value[..], b"\r\n"].concat();
+    assert_eq!(say(&mut stream, &set, b"\r\n"), b"STORED\r\n");
+    const GETS: usize = 300;
+    stream.write_all(&b"get big\r\n".repeat(GETS)).unwrap();
+    let snapshot = beside(&proxy, Protocol::Memcached, || {
+        until(&proxy, "slots to be given back", |snapshot| snapshot.released > 0)
+    });
+    assert!(snapshot.held_bytes < 2 << 20, "{snapshot:?}");
+    // It was slow, not wrong: it gets all.
+    stream.shutdown(Shutdown::Write).unwrap();
+    let one = [b"VALUE big 0 200000\r\n", &value[..], b"\r\nEND\r\n"].concat();
+    assert!(rest(&mut stream) == one.repeat(GETS));
+    assert_eq!(finish(proxy), 0);
+}
+
+/// A large write, how much of it is sent at first, and whether it is answered.
+fn large(protocol: Protocol, talk: &mut Talk, data: &[u8], answered: bool) -> Vec<u8> {
+    let mut out = Vec::new();
+    if answered {
+        talk.write(&mut out, 1, data);
+    } else {
+        assert_eq!(protocol, Protocol::Memcached);
+        out = format!("set w7-b1 0 0 {} noreply\r\n", data.len()).into_bytes();
+        out.extend_from_slice(data);
+        out.extend(b"\r\n");
+    }
+    out
+}
+
+#[test]
+fn a_write_that_stops_in_the_middle_holds_up_nobody() {
+    let cases = [
+        (Protocol::Nbd, true),
+        (Protocol::Memcached, true),
+        (Protocol::Memcached, false),
+        (Protocol::Nfs, true),
+    ];
+    for (protocol, answered) in cases {
+        let server = mini(protocol);
+        let proxy = before(&server, protocol, "outstanding = 1");
+        let (mut stream, mut writer) = talk(&proxy, protocol, 7);
+        let data: Vec<u8> = (0..3_000_000u32).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
+        let said = large(protocol, &mut writer, &data, answered);
+        let (now, later) = said.split_at(2_000_000);
+        stream.write_all(now).unwrap();
+        beside(&proxy, protocol, || until(&proxy, "the slot", |snapshot| snapshot.released > 0));
+        // It goes on where it stopped.
+        stream.write_all(later).unwrap();
+        if answered {
+            answer(&mut stream, &mut writer);
+        }
+        let mut reader = talk(&proxy, protocol, 7);
+        if !answered {
+            // Without an answer it can only be known on its own connection that it has happened.
+            reader = (stream.try_clone().unwrap(), Talk::memcached(7));
+        }
+        let mut out = Vec::new();
+        reader.1.read(&mut out, 1, data.len());
+        reader.0.write_all(&out).unwrap();
+        assert!(answer(&mut reader.0, &mut reader.1).1 == Some(data), "{protocol:?}");
+        // And one that never goes on.
+        let (mut torn, mut writer) = talk(&proxy, protocol, 8);
+        torn.write_all(&large(protocol, &mut writer, &[1; 3_000_000], true)[..1_500_000]).unwrap();
+        beside(&proxy, protocol, || drop(torn));
+        drop((stream, reader));
+        finish(proxy);
+    }
+}
+
+#[test]
+fn a_long_message_without_an_answer_passes() {
+    let server = Mini::nfs();
+    let proxy = before(&server, Protocol::Nfs, "");
+    let (mut stream, mut talk) = talk(&proxy, Protocol::Nfs, 7);
+    // A reply of the client, as to a callback, longer than a connection may hold.
+    let len: u32 = 3 << 20;
+    let mut reply = words(&[1 << 31 | len, 5, 1, 0, 0, 0, 0]);
+    reply.resize(len as usize + 4, 9);
+    for _ in 0..3 {
+        for piece in reply.chunks(100_000) {
+            stream.write_all(piece).unwrap();
+            // So that it does not arrive as one.
+            proxy.remote.status().unwrap();
+        }
+        let mut out = Vec::new();
+        talk.read(&mut out, 0, 1000);
+        stream.write_all(&out).unwrap();
+        assert_eq!(answer(&mut stream, &mut talk).1, Some(vec![0; 1000]));
+    }
+    drop(stream);
+    assert_eq!(finish(proxy), 0);
+}
+
+#[test]
+fn who_hangs_up_by_half_gets_all_answers() {
+    for protocol in PROTOCOLS {
+        let server = mini(protocol);
+        let proxy = before(&server, protocol, "outstanding = 3");
+        let (mut stream, mut talk) = talk(&proxy, protocol, 7);
+        // More than a connection may have outstanding; answers that do not fit into the sockets' buffers.
+        let mut out = Vec::new();
+        let requests = 3500;
+        let ids: Vec<u64> = (0..requests).map(|n| talk.read(&mut out, n % 50, 4096)).collect();
+        let mut writer = stream.try_clone().unwrap();
+        let wrote = std::thread::spawn(move || {
+            writer.write_all(&out).unwrap();
+            writer.shutdown(Shutdown::Write).unwrap();
+        });
+        let mut answered: Vec<u64> = ids.iter().map(|_| answer(&mut stream, &mut talk).0).collect();
+        wrote.join().unwrap();
+        if protocol != Protocol::Memcached {
+            answered.sort_unstable();
+        }
+        assert_eq!(answered, ids);
+        assert_eq!(rest(&mut stream), b"");
+        assert_eq!(finish(proxy), 0, "{protocol:?}");
+    }
+}
+
+#[test]
+fn what_waits_of_a_client_that_has_gone_is_taken_back() {
+    let server = Mini::memcached();
+    let proxy = before(&server, Protocol::Memcached, "outstanding = 2");
+    let mut stream = proxy.connect();
+    stream.write_all(&b"get hold\r\n".repeat(20)).unwrap();
+    until(&proxy, "a queue", |snapshot| (snapshot.waiting, snapshot.outstanding) == (18, 2));
+    set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
+    drop(stream);
+    // What the device does for it still counts.
+    until(&proxy, "the queue to go", |snapshot| (snapshot.waiting, snapshot.outstanding) == (0, 2));
+    server.store.open();
+    until(&proxy, "the slots", |snapshot| (snapshot.outstanding, snapshot.connections) == (0, 0));
+    assert_eq!(server.store.seen.load(SeqCst), 2);
+    Honest::new(&proxy, Protocol::Memcached, 1).round(200);
+    finish(proxy);
+}
+
+#[test]
+fn breaking_the_protocol_frees_no_slot() {
+    let server = Mini::memcached();
+    let proxy = before(&server, Protocol::Memcached, "outstanding = 2");
+    let mut stream = proxy.connect();
+    stream.write_all(&b"get hold\r\n".repeat(5)).unwrap();
+    until(&proxy, "a queue", |snapshot| snapshot.outstanding == 2);
+    stream.write_all(b"set k 0 0 nonsense\r\n").unwrap();
+    rest(&mut stream);
+    let snapshot = until(&proxy, "the queue to go", |snapshot| snapshot.waiting == 0);
+    assert_eq!(snapshot.outstanding, 2);
+    server.store.open();
+    assert_eq!(finish(proxy), 1);
+}
+
+#[test]
+fn who_says_nothing_is_kept_and_counted() {
+    let server = Mini::memcached();
+    let mut options =
+        Options::new("ssd", deployment("memcached", server.address, "", ""), None, profile());
+    options.connections_max = 200;
+    let proxy = Running::start(options);
+    let mut honest = Honest::new(&proxy, Protocol::Memcached, 1);
+    let mut silent: Vec<TcpStream> = (0..199).map(|_| proxy.connect()).collect();
+    until(&proxy, "connections", |snapshot| snapshot.connections == 200);
+    for _ in 0..20 {
+        assert_eq!(rest(&mut proxy.connect()), b"", "one too many");
+    }
+    honest.round(300);
+    drop(silent.pop());
+    until(&proxy, "a place", |snapshot| snapshot.connections == 199);
+    Honest::new(&proxy, Protocol::Memcached, 2).round(100);
+    honest.round(300);
+    drop((honest, silent));
+    assert_eq!(finish(proxy), 0);
+}

@@ -1,0 +1,159 @@
+//! A client that does all right, and looks at every byte that it gets.
+
+use crate::ledger::{Ledger, Verdict};
+use crate::mini::Mini;
+use crate::proxy::{Running, deployment, profile};
+use crate::talk::{BLOCK, Protocol, Talk};
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+use tailwright_enforce::storage::{Options, Snapshot};
+
+pub const PROTOCOLS: [Protocol; 3] = [Protocol::Nbd, Protocol::Memcached, Protocol::Nfs];
+
+/// Requests that it has outstanding.
+const DEPTH: usize = 4;
+const BLOCKS: usize = 64;
+
+pub fn mini(protocol: Protocol) -> Mini {
+    match protocol {
+        Protocol::Nbd => Mini::nbd(),
+        Protocol::Memcached => Mini::memcached(),
+        Protocol::Nfs => Mini::nfs(),
+    }
+}
+
+/// A proxy before a server, with fields of its storage.
+pub fn before(server: &Mini, protocol: Protocol, fields: &str) -> Running {
+    let deployment = deployment(protocol.name(), server.address, fields, "");
+    Running::start(Options::new("ssd", deployment, None, profile()))
+}
+
+/// A connection past its handshake.
+pub fn talk(proxy: &Running, protocol: Protocol, owner: u32) -> (TcpStream, Talk) {
+    let mut stream = proxy.connect();
+    let talk = match protocol {
+        Protocol::Nbd => Talk::nbd(&mut stream, u64::from(owner) << 20, false),
+        Protocol::Memcached => Ok(Talk::memcached(owner)),
+        Protocol::Nfs => Talk::nfs(&mut proxy.connect(), &mut stream, owner),
+    };
+    (stream, talk.expect("a handshake"))
+}
+
+/// What comes until the connection ends, whichever way.
+pub fn rest(stream: &mut TcpStream) -> Vec<u8> {
+    let mut all = Vec::new();
+    let ended = stream.read_to_end(&mut all);
+    let timed_out = |error: &std::io::Error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+    assert!(!ended.is_err_and(|error| timed_out(&error)), "the connection is not ended");
+    all
+}
+
+/// Waits until the proxy says so.
+pub fn until(proxy: &Running, what: &str, wanted: impl Fn(&Snapshot) -> bool) -> Snapshot {
+    let begun = Instant::now();
+    loop {
+        let snapshot = proxy.remote.status().expect("it runs");
+        if wanted(&snapshot) {
+            return snapshot;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "waited for {what}: {snapshot:?}");
+        std::thread::yield_now();
+    }
+}
+
+/// The next complete answer: its name and what it brought.
+pub fn answer(stream: &mut TcpStream, talk: &mut Talk) -> (u64, Option<Vec<u8>>) {
+    loop {
+        if let Some(answer) = talk.answer().expect("answers can be read") {
+            assert!(!answer.error, "the server has refused");
+            return (answer.id, answer.data);
+        }
+        let mut piece = [0; 65536];
+        let read = stream.read(&mut piece).expect("an answer");
+        assert!(read > 0, "cut off with an answer to come");
+        talk.feed(&piece[..read]);
+    }
+}
+
+pub struct Honest {
+    stream: TcpStream,
+    talk: Talk,
+    ledger: Ledger,
+    asked: BTreeMap<u64, (usize, bool)>,
+    turn: usize,
+}
+
+impl Honest {
+    pub fn new(proxy: &Running, protocol: Protocol, owner: u32) -> Self {
+        let (stream, talk) = talk(proxy, protocol, owner);
+        let size = |block: usize| if protocol == Protocol::Memcached { block * 70 } else { BLOCK };
+        let ledger = Ledger::new(owner, (0..BLOCKS).map(size), false);
+        Self { stream, talk, ledger, asked: BTreeMap::new(), turn: 0 }
+    }
+
+    /// So many requests, half of them writes, and all their answers.
+    pub fn round(&mut self, requests: usize) {
+        for _ in 0..requests {
+            self.turn += 1;
+            // Odd factors walk through all blocks; two passes write before one reads.
+            let (block, writes) = (self.turn * 27 % BLOCKS, (self.turn / BLOCKS).is_multiple_of(2));
+            let mut out = Vec::new();
+            let id = if writes {
+                let mut data = Vec::new();
+                self.ledger.begin_write(block, &mut data);
+                self.talk.write(&mut out, block, &data)
+            } else {
+                self.ledger.begin_read(block);
+                self.talk.read(&mut out, block, self.ledger.size(block))
+            };
+            self.asked.insert(id, (block, writes));
+            self.stream.write_all(&out).expect("the proxy takes it");
+            while self.asked.len() >= DEPTH {
+                self.answer();
+            }
+        }
+        while !self.asked.is_empty() {
+            self.answer();
+        }
+    }
+
+    fn answer(&mut self) {
+        let (id, data) = answer(&mut self.stream, &mut self.talk);
+        let (block, writes) = self.asked.remove(&id).expect("it was asked for");
+        if writes {
+            return self.ledger.written(block, 0);
+        }
+        let verdict = self.ledger.read(block, data.as_deref(), 0, Instant::now());
+        assert_eq!(verdict, Verdict::Right, "block {block}");
+    }
+}
+
+/// Does something while honest clients go on, and lets them have another round afterwards.
+pub fn beside<T>(proxy: &Running, protocol: Protocol, act: impl FnOnce() -> T) -> T {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let honest = |owner| {
+            let mut honest = Honest::new(proxy, protocol, owner);
+            while !over.load(SeqCst) {
+                honest.round(20);
+            }
+            honest.round(200);
+        };
+        let threads = [100, 101].map(|owner| scope.spawn(move || honest(owner)));
+        // Also when it panics: the others must end.
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
+        over.store(true, SeqCst);
+        threads.map(|thread| thread.join().expect("an honest client gets all of its answers"));
+        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Ends a proxy of which nothing may be left over; gives how many connections were cut.
+pub fn finish(proxy: Running) -> u64 {
+    let left = |s: &Snapshot| (s.connections, s.waiting, s.outstanding, s.held_bytes);
+    until(&proxy, "an empty proxy", |snapshot| left(snapshot) == (0, 0, 0, 0));
+    proxy.drain().snapshot.cut
+}

@@ -1,0 +1,18 @@
+//! What goes wrong on one connection costs that connection: a client beside it gets all of its answers, with the contents
+//! that it has written.
+
+#![allow(unreachable_pub, reason = "modules of one program")]
+
+mod clients;
+mod honest;
+mod interleaved;
+#[path = "../../benches/soak/ledger.rs"]
+#[allow(dead_code)]
+mod ledger;
+#[path = "../mini/mod.rs"]
+mod mini;
+#[path = "../proxy/mod.rs"]
+mod proxy;
+mod servers;
+#[path = "../../benches/soak/talk.rs"]
+mod talk;

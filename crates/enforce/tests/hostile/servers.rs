@@ -1,0 +1,62 @@
+//! Servers that refuse, hang up, break off, say nonsense or nothing.
+
+use crate::honest::{before, beside, finish, rest, until};
+use crate::mini::Mini;
+use crate::proxy::Running;
+use crate::talk::Protocol;
+use std::io::Write;
+use std::net::TcpListener;
+
+const MEMCACHED: Protocol = Protocol::Memcached;
+
+#[test]
+fn a_server_that_breaks_off_costs_one_connection() {
+    let server = Mini::memcached();
+    let proxy = before(&server, MEMCACHED, "outstanding = 2");
+    let keys = ["close", "reset", "garbage", "twice", "half"];
+    beside(&proxy, MEMCACHED, || {
+        for key in keys.iter().cycle().take(50) {
+            let mut stream = proxy.connect();
+            stream.write_all(format!("get {key}\r\nget none\r\nget none\r\n").as_bytes()).unwrap();
+            let said = rest(&mut stream);
+            match *key {
+                // What a server has said is passed on before it is judged.
+                "half" => assert_eq!(said, b"VALUE half 0 1000\r\nonly a part"),
+                "close" | "reset" => assert_eq!(said, b""),
+                _ => {}
+            }
+        }
+    });
+    // "twice" answers the requests that follow, so it is found out with the third or when the server is gone.
+    assert!(finish(proxy) >= 40);
+}
+
+#[test]
+fn what_is_never_answered_does_not_hold_the_device_for_ever() {
+    let server = Mini::memcached();
+    let proxy = before(&server, MEMCACHED, "outstanding = 2");
+    let mut streams = [proxy.connect(), proxy.connect()];
+    for stream in &mut streams {
+        stream.write_all(&b"get never\r\n".repeat(3)).unwrap();
+    }
+    until(&proxy, "both slots", |snapshot| snapshot.outstanding == 2);
+    beside(&proxy, MEMCACHED, || until(&proxy, "slots to be given back", |snapshot| snapshot.released >= 2));
+    drop(streams);
+    finish(proxy);
+}
+
+#[test]
+fn a_server_that_is_not_there_is_asked_again_by_the_next_client() {
+    let place = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = place.local_addr().unwrap();
+    drop(place);
+    let proxy = Running::plain("memcached", address);
+    for _ in 0..20 {
+        let mut stream = proxy.connect();
+        let _ = stream.write_all(b"get none\r\n");
+        assert_eq!(rest(&mut stream), b"");
+    }
+    let server = Mini::memcached_at(address);
+    beside(&proxy, MEMCACHED, || server.store.await_seen(100));
+    assert_eq!(finish(proxy), 20);
+}
