@@ -23,8 +23,8 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::Ordering::SeqCst;
-use talk::Protocol;
 use tailwright_enforce::storage::{Proxy, Remote};
+use talk::Protocol;
 use world::{Fronts, World};
 
 /// What goes on beside the clients.
@@ -57,15 +57,18 @@ fn run(wrong_read: u64, dropped_write: u64, trouble: Trouble) -> (u64, u64) {
     let world = World { proxies: vec![fronts], servers, ..World::default() };
     std::thread::scope(|scope| {
         if trouble == Trouble::HarmAndChange {
-            (0..3).for_each(|seed| drop(scope.spawn({
-                let world = &world;
-                move || hostile::run(world, &PROTOCOLS, seed)
-            })));
+            (0..3).for_each(|seed| {
+                drop(scope.spawn({
+                    let world = &world;
+                    move || hostile::run(world, &PROTOCOLS, seed)
+                }))
+            });
             scope.spawn(|| changes(&world, &remote, anywhere));
         }
         for (owner, protocol) in (1..).zip(PROTOCOLS) {
             let from = Ipv4Addr::LOCALHOST;
-            let plan = Plan { owner, protocol, from, base: 0, depth: 8, per_second: 1000.0, seed: owner.into() };
+            let plan =
+                Plan { owner, protocol, from, base: 0, depth: 8, per_second: 1000.0, seed: owner.into() };
             let world = &world;
             scope.spawn(move || Client::new(plan, world).run());
         }

@@ -27,10 +27,18 @@ fn wrong(protocol: Protocol) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
         let body = words(&[&[9, 0, 2, 100_003, 3, 6], rest].concat());
         [words(&[1 << 31 | u32::try_from(body.len()).unwrap()]), body].concat()
     };
+    // A call that is right, byte by byte, and has no end.
+    let head = words(&[9, 0, 2, 100_003, 3, 0, 0, 0, 0, 0]);
+    let flood = head.iter().chain(&[0; 5000]).flat_map(|byte| [0, 0, 0, 1, *byte]).collect();
     match protocol {
         Protocol::Nbd => (
             vec![option(u32::MAX), option(70_000), words(&[77]), [0; 200].to_vec()],
-            vec![command(0, 1 << 30), command(1, u32::MAX), vec![0xff; 50], [command(0, 10), command(0, 10)].concat()],
+            vec![
+                command(0, 1 << 30),
+                command(1, u32::MAX),
+                vec![0xff; 50],
+                [command(0, 10), command(0, 10)].concat(),
+            ],
         ),
         Protocol::Memcached => (
             vec![
@@ -39,7 +47,7 @@ fn wrong(protocol: Protocol) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
                 b"get ".iter().chain(&[b'k'; 70_000]).copied().collect(),
                 [b"set ", &[b'k'; 251][..], b" 0 0 1\r\n"].concat(),
                 b"watch fetchers\r\n".to_vec(),
-                vec![0xfe; 300],
+                [&[0xfe; 300][..], b"\n"].concat(),
                 vec![0x80; 24],
             ],
             vec![b"\r\n\r\n\0\0\n".to_vec()],
@@ -49,7 +57,7 @@ fn wrong(protocol: Protocol) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
                 words(&[u32::MAX]),
                 words(&[5 << 20]),
                 vec![0; 4 * 5000],
-                words(&[1, 0]).repeat(5000),
+                flood,
                 call(&[0, 1 << 30]),
                 call(&[0, 0, 0, 0, 1 << 30]),
                 words(&[1 << 31 | 4, 7]),
@@ -76,7 +84,9 @@ fn who_breaks_the_protocol_is_cut_off_alone() {
             for said in &later {
                 let (mut stream, mut talk) = talk(&proxy, protocol, 7);
                 let mut out = Vec::new();
-                (0..20).for_each(|block| drop(talk.read(&mut out, block, 4096)));
+                for block in 0..20 {
+                    talk.read(&mut out, block, 4096);
+                }
                 out.extend(said);
                 let _ = stream.write_all(&out);
                 rest(&mut stream);
@@ -134,7 +144,8 @@ fn a_write_that_stops_in_the_middle_holds_up_nobody() {
         let server = mini(protocol);
         let proxy = before(&server, protocol, "outstanding = 1");
         let (mut stream, mut writer) = talk(&proxy, protocol, 7);
-        let data: Vec<u8> = (0..3_000_000u32).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
+        let data: Vec<u8> =
+            (0..3_000_000u32).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
         let said = large(protocol, &mut writer, &data, answered);
         let (now, later) = said.split_at(2_000_000);
         stream.write_all(now).unwrap();
@@ -248,8 +259,7 @@ fn breaking_the_protocol_frees_no_slot() {
 #[test]
 fn who_says_nothing_is_kept_and_counted() {
     let server = Mini::memcached();
-    let mut options =
-        Options::new("ssd", deployment("memcached", server.address, "", ""), None, profile());
+    let mut options = Options::new("ssd", deployment("memcached", server.address, "", ""), None, profile());
     options.connections_max = 200;
     let proxy = Running::start(options);
     let mut honest = Honest::new(&proxy, Protocol::Memcached, 1);

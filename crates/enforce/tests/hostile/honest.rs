@@ -46,7 +46,8 @@ pub fn talk(proxy: &Running, protocol: Protocol, owner: u32) -> (TcpStream, Talk
 pub fn rest(stream: &mut TcpStream) -> Vec<u8> {
     let mut all = Vec::new();
     let ended = stream.read_to_end(&mut all);
-    let timed_out = |error: &std::io::Error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+    let timed_out =
+        |error: &std::io::Error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
     assert!(!ended.is_err_and(|error| timed_out(&error)), "the connection is not ended");
     all
 }
@@ -97,9 +98,9 @@ impl Honest {
     /// So many requests, half of them writes, and all their answers.
     pub fn round(&mut self, requests: usize) {
         for _ in 0..requests {
-            self.turn += 1;
             // Odd factors walk through all blocks; two passes write before one reads.
             let (block, writes) = (self.turn * 27 % BLOCKS, (self.turn / BLOCKS).is_multiple_of(2));
+            self.turn += 1;
             let mut out = Vec::new();
             let id = if writes {
                 let mut data = Vec::new();
@@ -146,7 +147,9 @@ pub fn beside<T>(proxy: &Running, protocol: Protocol, act: impl FnOnce() -> T) -
         // Also when it panics: the others must end.
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
         over.store(true, SeqCst);
-        threads.map(|thread| thread.join().expect("an honest client gets all of its answers"));
+        for thread in threads {
+            thread.join().expect("an honest client gets all of its answers");
+        }
         result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

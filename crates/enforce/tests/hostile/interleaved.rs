@@ -66,7 +66,8 @@ fn script(index: usize, requests: &[(u8, u16)]) -> (Vec<u8>, Vec<u8>) {
 }
 
 fn in_order(proxy: &Running, plans: &[Plan], turns: &[usize]) {
-    let scripts: Vec<_> = plans.iter().enumerate().map(|(index, (requests, _))| script(index, requests)).collect();
+    let scripts: Vec<_> =
+        plans.iter().enumerate().map(|(index, (requests, _))| script(index, requests)).collect();
     let said: Vec<Vec<u8>> = scripts.iter().map(|(said, _)| said.clone()).collect();
     let mut streams: Vec<TcpStream> = plans.iter().map(|_| proxy.connect()).collect();
     send(&mut streams, &said, plans, turns);
