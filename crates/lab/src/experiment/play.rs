@@ -125,11 +125,7 @@ pub fn run(
         ..Options::default()
     };
     let workloads = planned.workloads(case, &ground, settings.warm_up + settings.duration);
-    let ran = load::run(workloads, &options, progress, stop).map_err(|fault| Fault {
-        blame: if fault.blame == load::Blame::Input { Blame::Input } else { Blame::Machine },
-        message: fault.message,
-        hint: fault.hint,
-    })?;
+    let ran = load::run(workloads, &options, progress, stop)?;
     if let Some(Err(fault)) = ground.finish() {
         return Err(fault);
     }
