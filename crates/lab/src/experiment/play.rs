@@ -5,7 +5,7 @@ use super::demand::{Planned, PlannedCase};
 use super::ground::Ground;
 use crate::device::Model;
 use discipline::serve::{FeedbackClass, FeedbackParameters, Kind};
-use enforce::command::{Blame, Fault, may_configure_networks};
+use enforce::command::{Fault, may_configure_networks};
 use enforce::storage::Baseline;
 use load::{Demand, Options, Origin, Progress, Ran, Target, Workload};
 use model::{Op, Slo};
