@@ -4,6 +4,7 @@
 //! The programs are used and not netlink, because their language is the stable and documented interface, and what
 //! they are told can be repeated by hand.
 
+pub use machine::fault::{Blame, Fault};
 use std::fmt;
 use std::io::Write;
 use std::process::{Command as Process, Stdio};
@@ -54,46 +55,6 @@ pub trait Run {
     /// What the program printed. An error is the program's failure in its own words, or that it is not there.
     fn run(&mut self, command: &Command) -> Result<String, Fault>;
 }
-
-/// Whose turn it is to fix it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blame {
-    /// The user's files or flags.
-    Input,
-    /// The machine: permissions, missing programs, what somebody else has set up.
-    Machine,
-}
-
-/// What went wrong and the remedy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// Whose turn it is.
-    pub blame: Blame,
-    /// What and where.
-    pub message: String,
-    /// What to do about it.
-    pub hint: String,
-}
-
-impl Fault {
-    /// Wrong input.
-    pub fn input(message: impl fmt::Display, hint: impl fmt::Display) -> Self {
-        Self { blame: Blame::Input, message: message.to_string(), hint: hint.to_string() }
-    }
-
-    /// The machine lacks something.
-    pub fn machine(message: impl fmt::Display, hint: impl fmt::Display) -> Self {
-        Self { blame: Blame::Machine, message: message.to_string(), hint: hint.to_string() }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.message, self.hint)
-    }
-}
-
-impl std::error::Error for Fault {}
 
 /// A host that cannot be looked at from here.
 #[derive(Debug, Clone, Copy, Default)]

@@ -23,7 +23,7 @@ pub(crate) fn alone(workloads: &[Workload], options: &Options) -> Result<(), Fau
             let message = format!("the name '{}': expected one of its own for each workload", workload.name);
             return Err(Fault::input(message, "give every [[workload]] a name that no other has"));
         }
-        one(workload, options).map_err(|fault| fault.of(&workload.name))?;
+        one(workload, options).map_err(|fault| fault.of(format_args!("workload {}", workload.name)))?;
     }
     match options.realtime {
         Some(priority) if !(1..=99).contains(&priority) => {
@@ -80,7 +80,7 @@ pub(crate) fn fits(workload: &Workload, space: &Space) -> Result<(), Fault> {
         } else {
             continue;
         };
-        return Err(Fault::input(message, hint).of(&workload.name));
+        return Err(Fault::input(message, hint).of(format_args!("workload {}", workload.name)));
     }
     Ok(())
 }

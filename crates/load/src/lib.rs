@@ -22,7 +22,6 @@
 mod check;
 mod content;
 mod engine;
-mod fault;
 mod intervals;
 mod ran;
 mod run;
@@ -31,8 +30,8 @@ mod speak;
 mod target;
 mod workload;
 
-pub use fault::{Blame, Fault};
 pub use intervals::write_intervals;
+pub use machine::fault::{Blame, Fault};
 pub use ran::{Compared, Counts, Phase, Progress, Ran};
 pub use run::run;
 pub use target::Target;

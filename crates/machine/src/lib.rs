@@ -5,6 +5,7 @@
 
 pub mod affinity;
 pub mod clock;
+pub mod fault;
 pub mod netns;
 pub mod pressure;
 pub mod realtime;

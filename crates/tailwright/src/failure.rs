@@ -68,6 +68,16 @@ impl Failure {
     }
 }
 
+impl From<machine::fault::Fault> for Failure {
+    fn from(fault: machine::fault::Fault) -> Self {
+        let failure = match fault.blame {
+            machine::fault::Blame::Input => Self::bad_input(fault.message),
+            machine::fault::Blame::Machine => Self::environment(fault.message),
+        };
+        failure.hint(fault.hint)
+    }
+}
+
 impl From<scenario::Fault> for Failure {
     fn from(fault: scenario::Fault) -> Self {
         Self::bad_input(fault.message).hint(fault.hint)

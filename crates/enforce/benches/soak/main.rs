@@ -164,7 +164,7 @@ fn policies(world: &World, sockets: &[PathBuf; 2]) {
             let policy = orders::policy(&mut random);
             let fields = orders::fields(&mut random);
             let hosts = orders::hosts(world.proxies[number], world.servers, &fields, &mut random);
-            match storage::apply(socket, policy, hosts) {
+            match storage::apply(socket, Some(&policy), hosts) {
                 Ok(()) => count(&world.tally.policies, 1),
                 Err(_) if turns % 2 == 1 || world.proxy_turns[number].load(SeqCst) != turns => {}
                 Err(fault) => world.fault(format!("a policy was refused: {fault}")),

@@ -85,7 +85,7 @@ pub struct Turns {
 impl Turns {
     /// Whether all was up.
     pub fn is_up(self) -> bool {
-        self.server % 2 == 0 && self.proxy % 2 == 0
+        self.server.is_multiple_of(2) && self.proxy.is_multiple_of(2)
     }
 }
 

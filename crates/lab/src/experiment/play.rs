@@ -5,7 +5,7 @@ use super::demand::{Planned, PlannedCase};
 use super::ground::Ground;
 use crate::device::Model;
 use discipline::serve::{FeedbackClass, FeedbackParameters, Kind};
-use enforce::command::{Blame, Fault, may_configure_networks};
+use enforce::command::{Fault, may_configure_networks};
 use enforce::storage::Baseline;
 use load::{Demand, Options, Origin, Progress, Ran, Target, Workload};
 use model::{Op, Slo};
@@ -125,11 +125,7 @@ pub fn run(
         ..Options::default()
     };
     let workloads = planned.workloads(case, &ground, settings.warm_up + settings.duration);
-    let ran = load::run(workloads, &options, progress, stop).map_err(|fault| Fault {
-        blame: if fault.blame == load::Blame::Input { Blame::Input } else { Blame::Machine },
-        message: fault.message,
-        hint: fault.hint,
-    })?;
+    let ran = load::run(workloads, &options, progress, stop)?;
     if let Some(Err(fault)) = ground.finish() {
         return Err(fault);
     }

@@ -16,7 +16,8 @@ pub(crate) fn store(site: &Site, pattern: Pattern, sizes: &[u32], keys: u32) -> 
     let blocking = opened.stream.set_nonblocking(false).map_err(|error| error.to_string());
     blocking.and_then(|()| store_all(opened, pattern, sizes, keys)).map_err(|why| {
         let hint = "the largest value is set by memcached's option -I, its memory by -m";
-        Fault::machine(format_args!("keys cannot be stored: {why}"), hint).of(&site.name)
+        Fault::machine(format_args!("keys cannot be stored: {why}"), hint)
+            .of(format_args!("workload {}", site.name))
     })
 }
 

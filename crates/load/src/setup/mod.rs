@@ -64,7 +64,7 @@ impl Site {
                 format_args!("network namespace {netns} cannot be entered: {error}"),
                 "`ip netns list` shows those that exist; entering one takes root",
             )
-            .of(&self.name)
+            .of(format_args!("workload {}", self.name))
         })
     }
 
@@ -82,9 +82,12 @@ impl Site {
                 Opened { stream, speaker, space: Space::Path }
             }),
         };
-        let opened = opened.map_err(|fault| fault.of(&self.name))?;
+        let opened = opened.map_err(|fault| fault.of(format_args!("workload {}", self.name)))?;
         let ready = opened.stream.set_nodelay(true).and_then(|()| opened.stream.set_nonblocking(true));
-        ready.map_err(|error| Fault::machine(error, "the connection was lost at once").of(&self.name))?;
+        ready.map_err(|error| {
+            Fault::machine(error, "the connection was lost at once")
+                .of(format_args!("workload {}", self.name))
+        })?;
         Ok(opened)
     }
 

@@ -6,7 +6,7 @@ use crate::planning;
 use crate::terminal::{self, Align, Table};
 use crate::verb::proxy::read_hosts;
 use clap::Args;
-use enforce::command::{Elsewhere, Fault, Programs, Run, may_configure_networks};
+use enforce::command::{Elsewhere, Programs, Run, may_configure_networks};
 use enforce::deployment::{Deployment, Host};
 use enforce::network::{self, Ability, Options, Report, Store, Wanted, WantedHost};
 use enforce::storage;
@@ -73,16 +73,6 @@ pub(crate) struct ApplyArgs {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-}
-
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
-        let failure = match fault.blame {
-            enforce::command::Blame::Input => Self::bad_input(fault.message),
-            enforce::command::Blame::Machine => Self::environment(fault.message),
-        };
-        failure.hint(fault.hint)
-    }
 }
 
 pub(crate) fn run(args: &ApplyArgs) -> Result<Answer, Failure> {

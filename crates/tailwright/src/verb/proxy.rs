@@ -124,10 +124,7 @@ impl Files<'_> {
 /// A hosts file, and its text.
 pub(super) fn read_hosts(path: &Path) -> Result<(Deployment, String), Failure> {
     let text = read_text(path, "hosts file")?;
-    let deployment = Deployment::parse(&text).map_err(|mut fault| {
-        fault.message = format!("{}: {}", path.display(), fault.message);
-        fault
-    })?;
+    let deployment = Deployment::parse(&text).map_err(|fault| fault.of(path.display()))?;
     Ok((deployment, text))
 }
 

@@ -10,7 +10,7 @@ use crate::verb::profile::stop_on_interrupt;
 use clap::Args;
 use file::LoadFile;
 use indicatif::ProgressBar;
-use load::{Blame, Fault, Phase, Progress, Ran};
+use load::{Phase, Progress, Ran};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use units::{Nanos, Percentile};
@@ -67,16 +67,6 @@ pub(crate) struct LoadArgs {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-}
-
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
-        let failure = match fault.blame {
-            Blame::Input => Self::bad_input(fault.message),
-            Blame::Machine => Self::environment(fault.message),
-        };
-        failure.hint(fault.hint)
-    }
 }
 
 pub(crate) fn run(args: &LoadArgs) -> Result<Answer, Failure> {
