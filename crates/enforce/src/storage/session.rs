@@ -25,6 +25,7 @@ use discipline::enforce::Arrival;
 use down::Down;
 use model::Op;
 use std::collections::VecDeque;
+use std::io::Read;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use up::Current;
 use wire::{Class, Limits, Malformed, Wire};
@@ -117,7 +118,8 @@ pub(super) struct Session {
     pub(super) connected: bool,
     client_end: bool,
     server_end: bool,
-    shut: bool,
+    /// Since when the server knows that the client says nothing more.
+    shut: Option<u64>,
     /// Since when the client is gone.
     gone: Option<u64>,
     /// Since when it stands in its own way.
@@ -174,7 +176,7 @@ impl Session {
             connected: false,
             client_end: false,
             server_end: false,
-            shut: false,
+            shut: None,
             gone: None,
             stalled: None,
             moved: 0,
@@ -346,15 +348,17 @@ impl Session {
             return Err(if clean { Cut::Over } else { Cut::Closed("server") });
         }
         let quiet = said && self.asked.is_empty() && self.current.is_none();
-        if self.draining && quiet && self.down.is_written() {
+        // All that was asked is answered; a server that does not hang up is left.
+        let left = self.shut.is_some_and(|since| shared.now > since + LINGER_NS);
+        if (self.draining || left) && quiet && self.down.is_written() {
             return Err(Cut::Over);
         }
         let taken = self.inbox.is_empty() || !self.is_full(shared);
-        if self.client_end && said && taken && self.connected && !self.shut && !self.server_end {
+        if self.client_end && said && taken && self.connected && self.shut.is_none() && !self.server_end {
             if self.current.is_some() {
                 return Err(Cut::Closed("client"));
             }
-            self.shut = true;
+            self.shut = Some(shared.now);
             self.server.shutdown(Shutdown::Write).map_err(|error| Cut::Broken("server", error))?;
         }
         Ok(())
@@ -399,7 +403,7 @@ impl Session {
     /// Gives back all that it holds; the session is not used afterwards.
     pub(super) fn close(&mut self, shared: &mut Shared) {
         self.withdraw(shared);
-        let _ = (self.client.shutdown(Shutdown::Both), self.server.shutdown(Shutdown::Both));
+        self.hang_up();
         let rest: Vec<u32> = self.asked.drain(..).map(|(_, number)| number).collect();
         let behind = std::mem::take(&mut self.behind);
         let others = behind
@@ -420,9 +424,21 @@ impl Session {
         shared.held -= std::mem::take(&mut self.held);
     }
 
+    /// Ends both connections. What the client has sent in the meantime is read: unread bytes would make the kernel
+    /// throw away what is on its way to the client.
+    fn hang_up(&mut self) {
+        let _ = (self.client.shutdown(Shutdown::Write), self.server.shutdown(Shutdown::Both));
+        let mut piece = [0; 16 << 10];
+        for _ in 0..64 {
+            if !self.client.read(&mut piece).is_ok_and(|read| read > 0) {
+                return;
+            }
+        }
+    }
+
     /// Whether time alone may end it or change something.
     pub(super) fn is_timed(&self) -> bool {
-        self.stalled.is_some() || self.gone.is_some() || !self.asked.is_empty()
+        self.stalled.is_some() || self.gone.is_some() || self.shut.is_some() || !self.asked.is_empty()
     }
 
     /// What the clock says about it.

@@ -276,3 +276,24 @@ fn who_says_nothing_is_kept_and_counted() {
     drop((honest, silent));
     assert_eq!(finish(proxy), 0);
 }
+
+#[test]
+fn commands_do_not_overtake_the_handshake() {
+    let server = Mini::nbd();
+    let clients = "[[client]]\nworkload = \"one\"\nhost = \"here\"\naddress = [\"127.0.0.1\"]";
+    let deployment = deployment("nbd", server.address, "", clients);
+    let policy = crate::proxy::policy(&[("one", 0, &[])]);
+    let proxy = Running::start(Options::new("ssd", deployment, Some(policy), profile()));
+    // Who asks by EXPORT_NAME cannot be refused and need not wait. More handshakes than control requests are let
+    // go at once.
+    let hello = [&words(&[3])[..], b"IHAVEOPT", &words(&[1, 0])].concat();
+    let said = [hello, [command(0, 512), command(2, 0)].concat()].concat();
+    let mut streams: Vec<TcpStream> = (0..50).map(|_| proxy.connect()).collect();
+    for stream in &mut streams {
+        stream.write_all(&said).unwrap();
+    }
+    for stream in &mut streams {
+        assert_eq!(rest(stream).len(), 18 + 10 + 16 + 512);
+    }
+    assert_eq!(finish(proxy), 0);
+}

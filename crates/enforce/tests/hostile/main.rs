@@ -3,6 +3,7 @@
 
 #![allow(unreachable_pub, reason = "modules of one program")]
 
+mod arbitrary;
 mod clients;
 mod honest;
 mod interleaved;

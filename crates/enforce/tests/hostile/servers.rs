@@ -2,9 +2,9 @@
 
 use crate::honest::{before, beside, finish, rest, until};
 use crate::mini::Mini;
-use crate::proxy::Running;
+use crate::proxy::{Running, say};
 use crate::talk::Protocol;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 
 const MEMCACHED: Protocol = Protocol::Memcached;
@@ -59,4 +59,45 @@ fn a_server_that_is_not_there_is_asked_again_by_the_next_client() {
     let server = Mini::memcached_at(address);
     beside(&proxy, MEMCACHED, || server.store.await_seen(100));
     assert_eq!(finish(proxy), 20);
+}
+
+#[test]
+fn a_server_that_does_not_hang_up_is_left() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let proxy = Running::plain("memcached", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut said = Vec::new();
+        stream.read_to_end(&mut said).unwrap();
+        (stream, said)
+    });
+    drop(proxy.connect());
+    let (stream, said) = server.join().unwrap();
+    assert_eq!(said, b"");
+    assert_eq!(finish(proxy), 0);
+    drop(stream);
+}
+
+#[test]
+fn draining_loses_no_answer() {
+    let server = Mini::memcached();
+    let proxy = before(&server, MEMCACHED, "outstanding = 20");
+    let mut stream = proxy.connect();
+    let set = [b"set big 0 0 200000\r\n", &[b'v'; 200_000][..], b"\r\n"].concat();
+    assert_eq!(say(&mut stream, &set, b"\r\n"), b"STORED\r\n");
+    stream.write_all(&[&b"get big\r\n".repeat(10)[..], b"get hold\r\n"].concat()).unwrap();
+    until(&proxy, "the last", |snapshot| (snapshot.waiting, snapshot.outstanding) == (0, 1));
+    proxy.remote.drain();
+    // Not taken any more.
+    stream.write_all(&b"get big\r\n".repeat(100)).unwrap();
+    proxy.remote.status().unwrap();
+    server.store.open();
+    while proxy.remote.status().is_ok() {
+        std::thread::yield_now();
+    }
+    let one = [b"VALUE big 0 200000\r\n", &[b'v'; 200_000][..], b"\r\nEND\r\n"].concat();
+    let expected = [&one.repeat(10)[..], b"END\r\n"].concat();
+    let mut said = vec![0; expected.len()];
+    stream.read_exact(&mut said).unwrap();
+    assert!(said == expected);
 }

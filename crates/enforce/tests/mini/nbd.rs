@@ -21,6 +21,10 @@ pub(super) fn serve(stream: &mut TcpStream, store: &Store) -> io::Result<()> {
             }
             [out, data.to_vec()].concat()
         };
+        if option == 1 {
+            stream.write_all(&[&(1u64 << 30).to_be_bytes()[..], &[0, 1]].concat())?;
+            break;
+        }
         if option == 7 {
             let export = [&[0, 0][..], &(1u64 << 30).to_be_bytes(), &[0, 1]].concat();
             stream.write_all(&[reply(3, &export), reply(1, &[])].concat())?;

@@ -4,6 +4,7 @@ use super::super::buffer::Moved;
 use super::super::request::State;
 use super::super::shared::Shared;
 use super::{ASKED_MAX, Cut, HELD_LEAST, HELD_MAX, Session, WAITING_MAX};
+use crate::deployment::FrontProtocol;
 use wire::{Extent, Step};
 
 /// Read at once.
@@ -67,9 +68,15 @@ impl Session {
             || self.to_server.len() >= OUT_MAX
             || self.down.is_full()
             || self.parting.is_some()
+            || (self.is_shaking_hands() && self.waiting > 0)
             || self.draining
             || self.gone.is_some()
             || self.server_end
+    }
+
+    /// An NBD client may say what it wants to be done as soon as it has said where: the one must not pass the other.
+    fn is_shaking_hands(&self) -> bool {
+        self.front == FrontProtocol::Nbd && self.wire.name().is_none()
     }
 
     /// Requests out of the inbox, as many as may wait.
