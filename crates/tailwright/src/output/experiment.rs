@@ -43,6 +43,16 @@ impl Kept {
     pub(crate) fn is_all_met(&self) -> bool {
         self.met == self.all
     }
+
+    /// Neither met nor not met for sure.
+    pub(crate) fn open(&self) -> usize {
+        self.all - self.met - self.not_met
+    }
+
+    fn words(&self) -> String {
+        let open = if self.open() == 0 { String::new() } else { format!(" ({} open)", self.open()) };
+        format!("{} {} of {}{open}", self.policy.name(), self.met, self.all)
+    }
 }
 
 /// Whether a tenant sends what was planned with, so that its SLO counts.
@@ -84,8 +94,7 @@ impl View<'_> {
         };
         let what =
             if slos == 1 { "the SLO".to_owned() } else { format!("all {}", words::count(slos, "SLO")) };
-        let counts: Vec<String> =
-            rest.iter().map(|kept| format!("{} {} of {}", kept.policy.name(), kept.met, kept.all)).collect();
+        let counts: Vec<String> = rest.iter().map(Kept::words).collect();
         match (counts.is_empty(), names.is_empty()) {
             (true, _) => format!("{who} {what}."),
             (false, true) => format!("{who} {what}: {}.", counts.join(", ")),
@@ -152,6 +161,20 @@ pub(crate) fn text(view: &View) -> String {
         cells
     });
     format!("{}\n{}\n", table(&HEADINGS, 4, rows), view.lead())
+}
+
+/// What helps where verdicts are open.
+pub(crate) fn advice(view: &View) -> Vec<&'static str> {
+    let open = || view.done.iter().flat_map(|done| &done.rows).map(|row| &row.finding);
+    let is_short = |found: &verify::Finding| found.verdict == Conclusion::TooFew && !found.is_spoiled();
+    let mut advice = Vec::new();
+    if open().any(verify::Finding::is_spoiled) {
+        advice.push("requests were sent too late for some verdicts: end other programs on this machine, and run again");
+    }
+    if open().any(is_short) {
+        advice.push("there are too few requests for some verdicts: a longer --duration tells more");
+    }
+    advice
 }
 
 /// A play in a line, for those who wait.

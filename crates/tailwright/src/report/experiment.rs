@@ -15,6 +15,9 @@ use units::Nanos;
 /// Of latencies beside each other, in the order in which they are drawn.
 const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
 
+const NAMES: &str =
+    "What the paper calls PriorityMeister is the policy tailwright here, and Cake is feedback.";
+
 /// The page.
 pub(crate) fn html(view: &View) -> String {
     let experiment = &view.planned.experiment;
@@ -22,7 +25,7 @@ pub(crate) fn html(view: &View) -> String {
         .row([Cell::from(experiment.claim), Cell::from(view.lead())]);
     let mut page = Page::new(experiment.title)
         .lead(format!("{} {}", view.lead(), how(view)))
-        .section("", [facts(view), claim.into()]);
+        .section("SLOs met, by policy", [facts(view), claim.into(), Block::paragraph(NAMES)]);
     for number in 0..view.planned.cases.len() {
         let part = Part::new(view, number);
         if !part.done.is_empty() {
@@ -65,7 +68,8 @@ fn facts(view: &View) -> Block {
             () if kept.not_met > 0 => Status::Bad,
             () => Status::Warn,
         };
-        Fact::new(format!("{} of {}", kept.met, kept.all), format!("SLOs met: {}", kept.policy.name()))
+        let open = if kept.open() == 0 { String::new() } else { format!(", {} open", kept.open()) };
+        Fact::new(format!("{} of {}", kept.met, kept.all), format!("{}{open}", kept.policy.name()))
             .status(status)
     };
     view.kept().iter().map(fact).collect::<Vec<Fact>>().into()
@@ -185,7 +189,7 @@ impl<'a> Part<'a> {
             let points = verify::exceedance(seen[tenant].iter().map(|(_, latency)| *latency));
             Series::steps(done.policy.name(), points).styled_as(slot(done.policy))
         };
-        let title = format!("{}: share of requests that take longer", self.name(tenant));
+        let title = format!("{}: share that takes longer", self.name(tenant));
         let lines = self.done.iter().zip(&self.seen).map(line);
         latency::distribution(title, &self.done[0].rows[tenant].finding, lines).into()
     }
@@ -221,9 +225,16 @@ impl<'a> Part<'a> {
     }
 }
 
-/// A policy looks the same in all charts.
+/// A policy looks the same in all charts. Colours and dashes of 0 and 5 are much alike.
 fn slot(policy: PolicyName) -> usize {
-    PolicyName::ALL.iter().position(|other| *other == policy).expect("all policies stand in the list")
+    match policy {
+        PolicyName::Tailwright => 0,
+        PolicyName::Proportional => 1,
+        PolicyName::Feedback => 2,
+        PolicyName::Edf => 3,
+        PolicyName::BySlo => 4,
+        PolicyName::None => 6,
+    }
 }
 
 /// At [`PERCENTILES`]; none where that request got no answer. Requests without one took for ever.

@@ -112,6 +112,7 @@ fn answer(args: &RunArgs, view: &View) -> Result<Answer, Failure> {
         json::write(path, &report::experiment::html(view), "report")?;
         eprintln!("the report is {}", path.display());
     }
+    experiment::advice(view).iter().for_each(|advice| eprintln!("hint: {advice}"));
     Ok(if is_protected_met(rows) { Answer::Yes } else { Answer::No })
 }
 
