@@ -57,6 +57,8 @@ fn mistakes_say_what_to_do() {
         (&["run", "fig-3.3", "--data", "."], 2, "--data names the folder"),
         (&["run", "fig-3.3", "--data", ".", "--case", "x"], 2, "own-bounds"),
         (&["run", "fig-3.3", "--data", ".", "--policy", "hope"], 2, "by-slo"),
+        (&["run", "fig-3.5", "--policy", "none"], 2, "it compares feedback, tailwright"),
+        (&["run", "fig-3.5", "--report", "no/page.html"], 3, "cannot write the report"),
         (&["up", "teapot"], 2, "memcached"),
         (&["up", "--prefix", "a b"], 2, "letters and digits"),
     ] {

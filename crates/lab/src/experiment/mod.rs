@@ -14,6 +14,7 @@
 //!
 //! Not covered: figures 3.7 and 4.1, whose bottleneck is a network.
 
+mod alone;
 mod analysis;
 mod data;
 mod demand;
@@ -21,6 +22,7 @@ mod ground;
 mod outcome;
 mod play;
 
+pub use alone::Alone;
 pub use analysis::{Analysis, blocking};
 pub use data::{Case, Copy, EXPERIMENTS, Experiment, PolicyName, Slos, Source, Tenant, find};
 pub use demand::{Demand, Planned, PlannedCase};
