@@ -204,12 +204,7 @@ fn table(rows: &[Row]) -> String {
 
 /// What was decided before anything is played.
 fn plan_text(planned: &Planned) -> String {
-    let mut text = format!(
-        "{}\nemulated SSD: {}; at most {} requests at it\n",
-        planned.experiment.title,
-        Experiment::DEVICE,
-        planned.outstanding
-    );
+    let mut text = format!("{}\n{}\n", planned.experiment.title, planned.setting());
     for case in &planned.cases {
         let mut table = Table::new(&[
             ("workload", Align::Left),
