@@ -30,7 +30,7 @@ pub struct Row {
     pub ci_high_s: Option<f64>,
     /// What may be said.
     pub verdict: Conclusion,
-    /// Whether the policy promises it: not to a workload that sends more than was planned with.
+    /// Whether the policy promises it: not to a workload that sends more than was planned with or is not admitted.
     #[serde(skip)]
     pub is_promised: bool,
     /// All that was found, under the tenant's name.
@@ -76,6 +76,7 @@ pub fn rows(
             ci_high_s: found.ci_high_s,
             verdict: found.verdict,
             is_promised: policy == PolicyName::Tailwright
+                && case.policy.0.workloads[at].admitted
                 && case.case.misbehaves.is_none_or(|(who, _)| who != at),
             finding: found,
         }

@@ -2,7 +2,7 @@
 
 use super::verified::{table, verdict, verdict_row};
 use super::{time, words};
-use lab::experiment::{Beside, Case, Experiment, Planned, PlannedCase, Played, PolicyName, Row, Settings};
+use lab::experiment::{Beside, Case, Planned, PlannedCase, Played, PolicyName, Row, Settings};
 use verify::Conclusion;
 
 /// A case under a policy.
@@ -103,11 +103,6 @@ impl View<'_> {
     }
 }
 
-/// What serves the requests.
-pub(crate) fn device(planned: &Planned) -> String {
-    format!("emulated SSD: {}; at most {} requests at it", Experiment::DEVICE, planned.outstanding)
-}
-
 /// What a case is called; the experiment's name where it is the only one.
 pub(crate) fn case_name<'a>(planned: &Planned, case: &'a PlannedCase) -> &'a str {
     if case.case.name.is_empty() { planned.experiment.name } else { case.case.name }
@@ -143,7 +138,7 @@ pub(crate) fn plan_rows(case: &PlannedCase) -> Vec<Vec<String>> {
 
 /// What was decided before anything is played.
 pub(crate) fn plan_text(planned: &Planned) -> String {
-    let mut text = format!("{}\n{}\n", planned.experiment.title, device(planned));
+    let mut text = format!("{}\n{}\n", planned.experiment.title, planned.setting());
     for case in &planned.cases {
         let rows = table(&PLAN, 1, plan_rows(case));
         text += &format!("\n{}: {}\n{rows}", case_name(planned, case), admits(case));

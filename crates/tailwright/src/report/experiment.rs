@@ -5,7 +5,7 @@ mod quality;
 
 use super::latency::{self, Seen};
 use super::table;
-use crate::output::experiment::{Done, PLAN, View, admits, behaves, case_name, device, plan_rows};
+use crate::output::experiment::{Done, PLAN, View, admits, behaves, case_name, plan_rows};
 use crate::output::verified::{VERDICTS, verdict_row};
 use crate::output::{time, words};
 use lab::experiment::{PolicyName, Source};
@@ -45,7 +45,7 @@ fn how(view: &View) -> String {
         "Real requests on one machine, {} observed for each policy after {} of warm-up; {}.",
         time(shortest.as_secs()),
         time(view.settings.warm_up.as_secs()),
-        device(view.planned)
+        view.planned.setting()
     )
 }
 
@@ -254,7 +254,7 @@ fn played(view: &View) -> Vec<Block> {
         "Each workload has a host of its own (a network namespace) and asks for its volume by NBD; a proxy on the host \
          of the device decides by the policy. The device is an {}. It answers every request when its model says, from \
          memory.",
-        device(planned)
+        planned.setting()
     ))];
     let tenants = || planned.cases.iter().flat_map(|case| case.case.tenants);
     if tenants().any(|tenant| matches!(tenant.source, Source::Trace(_))) {
