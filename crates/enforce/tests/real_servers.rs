@@ -73,3 +73,34 @@ fn nbdcopy_writes_and_reads_an_image() {
     let seen = &report.snapshot.workloads[0];
     assert!(seen.bytes >= 64 << 20 && seen.control > 0, "{seen:?}");
 }
+
+#[test]
+fn qemu_writes_zeroes_and_reads() {
+    let Some(server) = Server::nbdkit("memory 32M") else { return };
+    let Some(qemu_io) = testkit::program("qemu-io") else { return };
+    let proxy = Running::plain("nbd", server.address);
+    let uri = format!("nbd://{}", proxy.address);
+    let commands = [
+        "write -P 0x5a 1M 3M",
+        "aio_write -P 0x11 8M 64k",
+        "aio_write -P 0x22 9M 64k",
+        "aio_flush",
+        "read -P 0x5a 1M 3M",
+        "read -P 0x11 8M 64k",
+        "read -P 0x22 9M 64k",
+        "write -z 2M 1M",
+        "discard 8M 64k",
+        "read -P 0 2M 1M",
+        "read -P 0x5a 3M 1M",
+        "flush",
+    ];
+    let mut command = Command::new(qemu_io);
+    command.args(["-f", "raw"]).args(commands.iter().flat_map(|line| ["-c", line])).arg(&uri);
+    let output = command.output().expect("qemu-io runs");
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(output.status.success() && !said.contains("ailed"), "{said}");
+    let report = proxy.drain();
+    assert_eq!((report.snapshot.cut, report.snapshot.held_bytes, report.snapshot.outstanding), (0, 0, 0));
+    assert!(report.snapshot.workloads[0].bytes >= 8 << 20);
+}

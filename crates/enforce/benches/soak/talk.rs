@@ -105,10 +105,10 @@ impl Talk {
         }
     }
 
-    /// Mounts over `mount` and opens a file over `stream`.
-    pub fn nfs(mount: &mut TcpStream, stream: &mut TcpStream, owner: u32) -> io::Result<Self> {
+    /// Mounts `path` over `mount` and opens a file over `stream`.
+    pub fn nfs(path: &str, mount: &mut TcpStream, stream: &mut TcpStream, owner: u32) -> io::Result<Self> {
         let fresh = || Self::new(Protocol::Nfs, Box::new(rpc::Connection::new(Limits::RPC)), owner, 0);
-        let reply = fresh().call(mount, |calls, xid| calls.mount(xid, b"/export"))?;
+        let reply = fresh().call(mount, |calls, xid| calls.mount(xid, path.as_bytes()))?;
         let root = decode::mount(&reply).map_err(|bad| broken(&bad.to_string()))?;
         let mut talk = fresh();
         let name = format!("file{owner}");

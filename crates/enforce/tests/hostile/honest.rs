@@ -37,7 +37,7 @@ pub fn talk(proxy: &Running, protocol: Protocol, owner: u32) -> (TcpStream, Talk
     let talk = match protocol {
         Protocol::Nbd => Talk::nbd(&mut stream, u64::from(owner) << 20, false),
         Protocol::Memcached => Ok(Talk::memcached(owner)),
-        Protocol::Nfs => Talk::nfs(&mut proxy.connect(), &mut stream, owner),
+        Protocol::Nfs => Talk::nfs("/export", &mut proxy.connect(), &mut stream, owner),
     };
     (stream, talk.expect("a handshake"))
 }

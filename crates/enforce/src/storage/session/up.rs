@@ -29,8 +29,16 @@ impl Session {
                 self.client_end = true;
                 Ok(())
             }
+            // Some clients hang up in this way.
+            Err(_) if self.is_idle() => Err(Cut::Over),
             Err(error) => Err(Cut::Broken("client", error)),
         }
+    }
+
+    /// Whether nothing of the client is here or at the server.
+    fn is_idle(&self) -> bool {
+        let none = self.current.is_none() && self.parting.is_none() && self.open.is_none();
+        none && self.waiting == 0 && self.asked.is_empty()
     }
 
     /// Whether the client should be read.
