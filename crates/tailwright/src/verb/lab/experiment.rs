@@ -17,19 +17,20 @@ use units::Nanos;
 
 const HELP: &str = "\
 Examples:
-  tailwright lab run                                      the experiments that there are
-  tailwright lab run fig-3.3 --data ../shared             three workloads and a copy under six policies
-  tailwright lab run fig-3.3 --data ../shared --plan      SLOs, bounds and limits, without playing
+  tailwright lab run                                    the experiments that there are
+  tailwright lab run fig-3.5 --duration 30s             needs no traces
+  tailwright lab run fig-3.3 --data ../shared           three workloads, a copy, six policies
+  tailwright lab run fig-3.3 --data ../shared --plan    SLOs, bounds and limits only
   tailwright lab run fig-3.3 --data ../shared --report page.html
   tailwright lab run fig-3.3 --data ../shared --policy none,tailwright --json
-  tailwright lab run fig-3.5 --duration 30s               needs no traces
 
-Everything runs on this machine, in network namespaces: clients, a proxy, and an emulated SSD. The traces are public
-(WorkloadCompactor, 2017) and not part of this project: FOLDER/traces has them. SLOs follow from the bounds of the
-analysis, before anything is measured. docs/lab.md says how.
+Everything runs on this machine, in network namespaces: clients, a proxy, and an emulated SSD.
+The traces are public (WorkloadCompactor, 2017) and not part of this project: FOLDER/traces has
+them. SLOs follow from the bounds of the analysis, before anything is measured. docs/lab.md says
+how. Other programs on the machine spoil the verdicts.
 
-Exit codes: 0 every SLO of the protected policy, tailwright, is met; 1 not, or not for sure; 2 bad input;
-3 without root.";
+Exit codes: 0 every SLO of the protected policy, tailwright, is met; 1 not, or not for sure;
+2 bad input; 3 without root, or while another experiment is played.";
 
 /// Experiments of the papers, with real requests, on this machine
 #[derive(Debug, Args)]
