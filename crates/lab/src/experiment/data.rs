@@ -265,7 +265,10 @@ pub const EXPERIMENTS: &[Experiment] = &[
         title: "The network is the bottleneck: answers of four storage servers on one link (figure 3.7)",
         claim: "PriorityMeister is the only policy that meets all SLOs; by SLO, K goes first and the others miss theirs",
         bottleneck: Bottleneck::Link,
-        cases: &[Case { name: "", tenants: &[F, I, J, K], slos: Slos::LastTightest, misbehaves: None }],
+        cases: &[
+            Case { name: "own-bounds", tenants: &[F, I, J, K], slos: Slos::OwnBound, misbehaves: None },
+            Case { name: "k-tightest", tenants: &[F, I, J, K], slos: Slos::LastTightest, misbehaves: None },
+        ],
         copy: None,
         policies: &[PolicyName::None, PolicyName::BySlo, PolicyName::Tailwright],
     },
