@@ -169,6 +169,7 @@ impl Planned {
             let slos = match case.slos {
                 Slos::LastTightest => last_tightest(case.tenants, |at, above| analysis.bound(at, above)),
                 Slos::OwnBound => own_bound(case.tenants, |at, above| analysis.bound(at, above)),
+                Slos::InOrder => in_order(case.tenants, |at, above| analysis.bound(at, above)),
                 Slos::OfFirst => cases[0].slos.clone(),
                 Slos::Asked(seconds) => asked(case.tenants, seconds),
             };
@@ -278,6 +279,13 @@ pub(super) fn last_tightest(tenants: &[Tenant], bound: impl Fn(usize, &[usize]) 
         false => HEADROOM * tightest.max(bound(at, &above[..at])),
     };
     tenants.iter().enumerate().map(|(at, tenant)| slo(tenant, seconds(at))).collect()
+}
+
+/// By bounds of a tenant below others.
+fn in_order(tenants: &[Tenant], bound: impl Fn(usize, &[usize]) -> f64) -> Vec<Slo> {
+    let above: Vec<usize> = (0..tenants.len()).collect();
+    let of = |(at, tenant)| slo(tenant, HEADROOM * bound(at, &above[..at]));
+    tenants.iter().enumerate().map(of).collect()
 }
 
 pub(super) fn asked(tenants: &[Tenant], seconds: &[f64]) -> Vec<Slo> {

@@ -72,7 +72,7 @@ pub(super) fn planned(case: &Case, traces: Vec<Vec<Request>>) -> Result<PlannedC
             let policy = analysis.prioritised(&slos);
             (slos, policy)
         }
-        Slos::OfFirst => unreachable!("no experiment on a link has them"),
+        Slos::InOrder | Slos::OfFirst => unreachable!("no experiment on a link has them"),
     };
     Ok(PlannedCase { case: *case, by_slo: analysis.by_slo(&slos), slos, sent, policy })
 }

@@ -21,9 +21,9 @@ Examples:
   tailwright lab run fig-3.3 --data ../shared --plan      SLOs, bounds and limits, without playing
   tailwright lab run fig-3.3 --data ../shared --policy none,tailwright --json
 
-Everything runs on this machine, in network namespaces: clients, a proxy, and an emulated SSD. The traces are public
-(WorkloadCompactor, 2017) and not part of this project: FOLDER/traces has them. SLOs follow from the bounds of the
-analysis, before anything is measured. docs/lab.md says how.
+Everything runs on this machine, in network namespaces: clients, and a proxy with an emulated SSD or servers behind one
+link. The traces are public (WorkloadCompactor, 2017) and not part of this project: FOLDER/traces has them. SLOs are set
+before anything is measured. docs/lab.md says how.
 
 Exit codes: 0 every SLO of the protected policy, tailwright, is met; 1 not, or not for sure; 2 bad input;
 3 without root.";
@@ -224,13 +224,14 @@ fn plan_text(planned: &Planned) -> String {
                 format!("{:.1}", sent.requests.len() as f64 / sent.period.as_secs()),
                 format!("{:.4}", sent.time_scale),
                 decided.slo.to_string(),
-                time(decided.bound_s),
+                decided.bound_s.map_or_else(|| "refused".to_owned(), |bound| time(Some(bound))),
                 decided.priority.map_or_else(String::new, |priority| priority.to_string()),
                 decided.limits.len().to_string(),
             ]);
         }
         let admits = if case.policy.1 { "admits all" } else { "does not admit all" };
-        text += &format!("\n{}: the analysis {admits}\n{}", case.case.name, table.render());
+        let name = if case.case.name.is_empty() { planned.experiment.name } else { case.case.name };
+        text += &format!("\n{name}: the analysis {admits}\n{}", table.render());
     }
     text
 }
