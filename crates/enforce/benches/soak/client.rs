@@ -121,7 +121,9 @@ impl<'a> Client<'a> {
         let talk = match plan.protocol {
             Protocol::Nbd => Talk::nbd(&mut stream, plan.base, plan.owner % 2 == 0)?,
             Protocol::Memcached => Talk::memcached(plan.owner),
-            Protocol::Nfs => Talk::nfs("/export", &mut connect(plan.from, fronts.mount)?, &mut stream, plan.owner)?,
+            Protocol::Nfs => {
+                Talk::nfs("/export", &mut connect(plan.from, fronts.mount)?, &mut stream, plan.owner)?
+            }
         };
         stream.set_nonblocking(true)?;
         let (out, asked, moved) = (Vec::new(), BTreeMap::new(), Instant::now());

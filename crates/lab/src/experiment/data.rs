@@ -111,6 +111,8 @@ pub enum Slos {
     /// Each has a tenth more than its own bound, where priority is by the bound that each has alone: what
     /// everybody can be promised at once.
     OwnBound,
+    /// Each has a tenth more than its bound below those before it.
+    InOrder,
     /// Those of the first case.
     OfFirst,
     /// These, seconds, by tenant. Tenants come one after the other, and each is admitted if the analysis says that
@@ -169,8 +171,10 @@ const B: Tenant = tenant("B", "trace0023.csv.gz", 0.05);
 const C: Tenant = tenant("C", "trace0042.csv.gz", 0.55);
 const D: Tenant = tenant("D", "trace0011.csv.gz", 0.10);
 
+/// The 99th percentile, one of those that the thesis shows: bursts make neighbours late together, so that a minute of
+/// these traces has not enough independent requests for the 99.9th.
 const fn tenant(name: &'static str, trace: &'static str, load: f64) -> Tenant {
-    Tenant { name, source: Source::Trace(trace), server: Server::Ssd, load, percentile: 99.9 }
+    Tenant { name, source: Source::Trace(trace), server: Server::Ssd, load, percentile: 99.0 }
 }
 
 const fn synthetic(c2: f64) -> Tenant {
@@ -241,14 +245,14 @@ pub const EXPERIMENTS: &[Experiment] = &[
         copy: Some(COPY),
         policies: &[PolicyName::Feedback, PolicyName::Tailwright],
     },
-    // By its own bound D has the tighter SLO and the higher priority, which the text gives it.
+    // D goes first, as in the text: by its SLO, and because C can go last and D cannot.
     Experiment {
         name: "fig-3.6",
         title: "A workload of high priority that behaves, and then floods the device (figure 3.6)",
         claim: "PriorityMeister is the only policy that isolates C when D misbehaves",
         bottleneck: Bottleneck::Device,
         cases: &[
-            Case { name: "behaved", tenants: &[D, C], slos: Slos::OwnBound, misbehaves: None },
+            Case { name: "behaved", tenants: &[D, C], slos: Slos::InOrder, misbehaves: None },
             Case { name: "misbehaved", tenants: &[D, C], slos: Slos::OfFirst, misbehaves: Some((0, 1.1)) },
         ],
         copy: None,
@@ -265,7 +269,10 @@ pub const EXPERIMENTS: &[Experiment] = &[
         title: "The network is the bottleneck: answers of four storage servers on one link (figure 3.7)",
         claim: "PriorityMeister is the only policy that meets all SLOs; by SLO, K goes first and the others miss theirs",
         bottleneck: Bottleneck::Link,
-        cases: &[Case { name: "", tenants: &[F, I, J, K], slos: Slos::LastTightest, misbehaves: None }],
+        cases: &[
+            Case { name: "own-bounds", tenants: &[F, I, J, K], slos: Slos::OwnBound, misbehaves: None },
+            Case { name: "k-tightest", tenants: &[F, I, J, K], slos: Slos::LastTightest, misbehaves: None },
+        ],
         copy: None,
         policies: &[PolicyName::None, PolicyName::BySlo, PolicyName::Tailwright],
     },

@@ -168,7 +168,8 @@ impl Planned {
             let analysis = analysis(case, &traces, &profile, base)?;
             let slos = match case.slos {
                 Slos::LastTightest => last_tightest(case.tenants, |at, above| analysis.bound(at, above)),
-                Slos::OwnBound => own_bound(&analysis, case.tenants),
+                Slos::OwnBound => own_bound(case.tenants, |at, above| analysis.bound(at, above)),
+                Slos::InOrder => in_order(case.tenants, |at, above| analysis.bound(at, above)),
                 Slos::OfFirst => cases[0].slos.clone(),
                 Slos::Asked(seconds) => asked(case.tenants, seconds),
             };
@@ -280,17 +281,25 @@ pub(super) fn last_tightest(tenants: &[Tenant], bound: impl Fn(usize, &[usize]) 
     tenants.iter().enumerate().map(|(at, tenant)| slo(tenant, seconds(at))).collect()
 }
 
+/// By bounds of a tenant below others.
+fn in_order(tenants: &[Tenant], bound: impl Fn(usize, &[usize]) -> f64) -> Vec<Slo> {
+    let above: Vec<usize> = (0..tenants.len()).collect();
+    let of = |(at, tenant)| slo(tenant, HEADROOM * bound(at, &above[..at]));
+    tenants.iter().enumerate().map(of).collect()
+}
+
 pub(super) fn asked(tenants: &[Tenant], seconds: &[f64]) -> Vec<Slo> {
     assert_eq!(tenants.len(), seconds.len(), "an SLO for each");
     tenants.iter().zip(seconds).map(|(tenant, seconds)| slo(tenant, *seconds)).collect()
 }
 
-fn own_bound(analysis: &Analysis, tenants: &[Tenant]) -> Vec<Slo> {
+/// By bounds of a tenant below others.
+pub(super) fn own_bound(tenants: &[Tenant], bound: impl Fn(usize, &[usize]) -> f64) -> Vec<Slo> {
     let mut order: Vec<usize> = (0..tenants.len()).collect();
     // Ties go to the tenant that comes first.
-    order.sort_by(|&one, &other| analysis.bound(one, &[]).total_cmp(&analysis.bound(other, &[])));
+    order.sort_by(|&one, &other| bound(one, &[]).total_cmp(&bound(other, &[])));
     let above = |at: usize| order.iter().copied().take_while(|&other| other != at).collect::<Vec<_>>();
-    let of = |(at, tenant)| slo(tenant, HEADROOM * analysis.bound(at, &above(at)));
+    let of = |(at, tenant)| slo(tenant, HEADROOM * bound(at, &above(at)));
     tenants.iter().enumerate().map(of).collect()
 }
 

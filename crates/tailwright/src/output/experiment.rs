@@ -128,7 +128,7 @@ pub(crate) fn plan_rows(case: &PlannedCase) -> Vec<Vec<String>> {
             format!("{:.1}", sent.requests.len() as f64 / sent.period.as_secs()),
             format!("{:.4}", sent.time_scale),
             decided.slo.to_string(),
-            decided.bound_s.map_or_else(String::new, time),
+            decided.bound_s.map_or_else(|| "refused".to_owned(), time),
             decided.priority.map_or_else(String::new, |priority| priority.to_string()),
             decided.limits.len().to_string(),
         ]

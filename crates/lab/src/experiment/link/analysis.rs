@@ -1,23 +1,29 @@
 //! Bounds, priorities and limits where servers share the link on which answers leave.
 //!
-//! Two ways. Figure 3.7 as in chapter 3: worst cases of both stages, a disk of one's own and then the shared link, add
-//! up (limiters hold everybody to its curve before the link), and priorities are searched for. Figure 4.1 as in
-//! chapter 4: priority by SLO, and tenants are admitted one after the other while the probabilistic model says that
-//! everybody's percentile is within its SLO; whoever is refused goes last, without a promise.
+//! Bounds are of percentiles, by the probabilistic model of chapter 4: worst cases of the link are ten times as long, and
+//! SLOs made of them would be kept by anybody. What a disk of one's own does to requests is known exactly: a
+//! request begins when the one before it is done. So what comes to the link is known, too, and limits and bounds are of that.
+//! Where there is a disk, it and the link each may be late for half of the requests that may be late.
+//!
+//! Two ways to priorities: figure 3.7 searches for them (§3.2); figure 4.1 takes the order of SLOs and admits tenants one
+//! after the other while everybody's bound is within its SLO (§4.2). Whoever is refused goes last, without a promise.
 //!
 //! HTB serves packets, not answers: a packet that has begun, what it lets pass at once, and the way there and back through
 //! kernel and server are [`BASE`].
 
-use super::super::analysis::SERVER;
+use super::super::analysis::{PROTECTED, SERVER};
 use super::super::data::{Experiment, Tenant};
 use super::super::demand::{Demand, nanos_up};
 use super::{disk, on_link};
-use calculus::{ArrivalCurve, PriorityQueue};
+use calculus::ArrivalCurve;
+use confidence::nearest_rank;
 use enforce::deployment::LEVELS;
 use model::{
-    Job, POLICY_FORMAT, PerStage, Policy, PolicyServer, PolicyWorkload, RateLimit, Slo, Stage, StageLimit,
+    Job, POLICY_FORMAT, PerStage, Policy, PolicyServer, PolicyWorkload, RateLimit, Request, Slo, Stage,
+    StageLimit,
 };
-use predict::{Member, Model as _, Passage, Probabilistic, Traffic, WorstCase};
+use predict::{Member, Model as _, Passage, Probabilistic, ProbabilisticSketch, Traffic, WorstCase};
+use units::{Nanos, Percentile};
 
 /// What limits admit beyond the traces.
 const TOLERANCE: f64 = 0.05;
@@ -28,78 +34,114 @@ const BASE: f64 = 0.001;
 /// Tenants as the analysis sees them.
 pub(super) struct Analysis {
     names: Vec<&'static str>,
-    traffics: Vec<Traffic>,
-    /// In seconds of the disk and of the link.
-    curves: Vec<PerStage<ArrivalCurve>>,
+    /// Latencies at the disk, seconds, ascending; none without a disk.
+    at_disk: Vec<Vec<f64>>,
+    model: Probabilistic,
+    sketches: Vec<ProbabilisticSketch>,
+    /// In seconds of the link.
+    curves: Vec<ArrivalCurve>,
 }
 
-fn traffic(tenant: &Tenant, demand: &Demand) -> Traffic {
-    let disk = disk(tenant, demand);
-    let job = |request: &model::Request| {
-        let work = |stage| match stage {
-            // Requests have some hundred bytes, on links that nobody shares.
-            Stage::NetworkIn => units::Nanos::ZERO,
-            Stage::Storage => disk.map_or(units::Nanos::ZERO, |disk| disk.service(request.op, request.size)),
-            Stage::NetworkOut => nanos_up(on_link(request) * 1e9),
-        };
-        Job { arrival: request.arrival, work: PerStage::from_fn(work) }
+/// When the requests of a round are done at the disk, and how long that took, seconds; they go on at once without one.
+fn through_disk(tenant: &Tenant, demand: &Demand) -> (Vec<Nanos>, Vec<f64>) {
+    let Some(disk) = disk(tenant, demand) else {
+        return (demand.requests.iter().map(|request| request.arrival).collect(), Vec::new());
     };
-    Traffic::new(demand.requests.iter().map(job).collect(), demand.period).expect("a circle is traffic")
+    // The second round finds what the first left.
+    let two = demand.until(Nanos(2 * demand.period.0));
+    let mut free = Nanos::ZERO;
+    let mut done = |request: &Request| {
+        free = free.max(request.arrival) + disk.service(request.op, request.size);
+        (free, (free - request.arrival).as_secs())
+    };
+    let all: Vec<(Nanos, f64)> = two.iter().map(&mut done).collect();
+    all[two.len() / 2..].iter().copied().unzip()
+}
+
+/// What comes to the link, as a circle.
+fn traffic(demand: &Demand, done: &[Nanos]) -> Traffic {
+    let job = |(request, done): (&Request, &Nanos)| {
+        let work = |stage| match stage {
+            Stage::NetworkOut => nanos_up(on_link(request) * 1e9),
+            // Requests have some hundred bytes, on links that nobody shares.
+            Stage::NetworkIn | Stage::Storage => Nanos::ZERO,
+        };
+        Job { arrival: Nanos(done.0 % demand.period.0), work: PerStage::from_fn(work) }
+    };
+    let mut jobs: Vec<Job> = demand.requests.iter().zip(done).map(job).collect();
+    jobs.sort_by_key(|job| job.arrival);
+    Traffic::new(jobs, demand.period).expect("a circle is traffic")
 }
 
 impl Analysis {
     pub(super) fn new(tenants: &[Tenant], sent: &[Demand]) -> Self {
-        let traffics: Vec<Traffic> =
-            tenants.iter().zip(sent).map(|(tenant, demand)| traffic(tenant, demand)).collect();
-        let curves = |traffic| {
-            let sketch = WorstCase { passage: Passage::Reshaped }.sketch(traffic);
-            PerStage::from_fn(|stage| sketch.curve(stage).clone())
-        };
-        let curves = traffics.iter().map(curves).collect();
-        Self { names: tenants.iter().map(|tenant| tenant.name).collect(), traffics, curves }
-    }
-
-    fn delay(&self, at: usize, stage: Stage, above: &[usize]) -> f64 {
-        if self.traffics[at].utilisation()[stage] == 0.0 {
-            return 0.0;
+        let model = Probabilistic::default();
+        let names = tenants.iter().map(|tenant| tenant.name).collect();
+        let mut found = Self { names, at_disk: Vec::new(), model, sketches: Vec::new(), curves: Vec::new() };
+        for (tenant, demand) in tenants.iter().zip(sent) {
+            let (done, mut latencies) = through_disk(tenant, demand);
+            latencies.sort_by(f64::total_cmp);
+            let traffic = traffic(demand, &done);
+            let worst = WorstCase { passage: Passage::Reshaped }.sketch(&traffic);
+            found.at_disk.push(latencies);
+            found.sketches.push(found.model.sketch(&traffic));
+            found.curves.push(worst.curve(Stage::NetworkOut).clone());
         }
-        let mut queue = PriorityQueue::new();
-        // Only the link is shared.
-        let above = if stage == Stage::NetworkOut { above } else { &[] };
-        above.iter().for_each(|&other| queue.add(&self.curves[other][stage].scaled(1.0 + TOLERANCE), 0.0));
-        queue.delay(&self.curves[at][stage].scaled(1.0 + TOLERANCE), 0.0)
+        found
     }
 
-    /// Latency that a tenant never exceeds with these above it on the link, seconds.
-    pub(super) fn bound(&self, at: usize, above: &[usize]) -> f64 {
-        BASE + Stage::ALL.iter().map(|&stage| self.delay(at, stage, above)).sum::<f64>()
+    /// What the link adds for each of these at its percentile, the first being served first; none where there is no bound.
+    fn link(&self, members: &[(usize, Percentile)]) -> Option<Vec<f64>> {
+        let member = |(rank, &(at, percentile)): (u32, &(usize, Percentile))| Member {
+            sketch: &self.sketches[at],
+            priority: PerStage::from_fn(|_| rank),
+            group: at,
+            percentile,
+        };
+        let ranked: Vec<_> = (0..).zip(members).map(member).collect();
+        self.model.predict(&ranked).into_iter().map(|found| Some(found.ok()?.bound)).collect()
+    }
+
+    /// At disk and link, seconds, with these above it.
+    fn delays(&self, at: usize, percentile: Percentile, above: &[usize]) -> (f64, f64) {
+        let disk = &self.at_disk[at];
+        let late = (100.0 - percentile.percent()) / if disk.is_empty() { 1.0 } else { 2.0 };
+        let each = Percentile::new(100.0 - late).expect("above the percentile");
+        let at_disk = if disk.is_empty() { 0.0 } else { disk[nearest_rank(each.percent(), disk.len()) - 1] };
+        let members: Vec<_> = above.iter().chain([&at]).map(|&member| (member, each)).collect();
+        let link = self.link(&members).and_then(|found| found.last().copied());
+        (at_disk, link.unwrap_or(f64::INFINITY))
+    }
+
+    /// Latency that this percentile of a tenant's requests keeps with these above it on the link, seconds.
+    pub(super) fn bound(&self, at: usize, percentile: Percentile, above: &[usize]) -> f64 {
+        let (disk, link) = self.delays(at, percentile, above);
+        BASE + disk + link
     }
 
     /// Priorities by search, and whether all SLOs are kept.
     pub(super) fn prioritised(&self, slos: &[Slo]) -> (Policy, bool) {
         let budgets: Vec<f64> = slos.iter().map(|slo| slo.latency.0 - BASE).collect();
         let mut oracle = |at: usize, above: &PerStage<Vec<usize>>| {
-            PerStage::from_fn(|stage| self.delay(at, stage, &above[stage]))
+            let (disk, link) = self.delays(at, slos[at].percentile, &above[Stage::NetworkOut]);
+            PerStage::from_fn(|stage| match stage {
+                Stage::NetworkIn => 0.0,
+                Stage::Storage => disk,
+                Stage::NetworkOut => link,
+            })
         };
         let found = plan::prioritise(&budgets, &mut oracle);
         let priority = |at: usize| found.priorities[at][Stage::NetworkOut];
         let promised = |at: usize| Some((priority(at), Some(found.latencies[at] + BASE)));
-        (self.policy("tailwright", slos, promised, true), found.missed.is_none())
+        (self.policy(PROTECTED, slos, promised, true), found.missed.is_none())
     }
 
     /// Priority by SLO among those who are admitted, in the order in which they come; and whether all are.
     pub(super) fn admitted(&self, slos: &[Slo]) -> (Policy, bool) {
-        let model = Probabilistic::default();
-        let sketches: Vec<_> = self.traffics.iter().map(|traffic| model.sketch(traffic)).collect();
-        let bounds = |members: &[usize]| -> Option<Vec<f64>> {
-            let member = |(rank, &at): (u32, &usize)| Member {
-                sketch: &sketches[at],
-                priority: PerStage::from_fn(|_| rank),
-                group: at,
-                percentile: slos[at].percentile,
-            };
-            let ranked: Vec<_> = (0..).zip(members).map(member).collect();
-            model.predict(&ranked).into_iter().map(|found| Some(found.ok()?.bound + BASE)).collect()
+        assert!(self.at_disk.iter().all(Vec::is_empty), "here all the time goes to the link");
+        let bounds = |members: &[usize]| {
+            let ranked: Vec<_> = members.iter().map(|&at| (at, slos[at].percentile)).collect();
+            Some(self.link(&ranked)?.into_iter().map(|bound| bound + BASE).collect::<Vec<f64>>())
         };
         // Of the last that was found to fit.
         let (mut accepted, mut promised): (Vec<usize>, Vec<f64>) = (Vec::new(), Vec::new());
@@ -118,7 +160,7 @@ impl Analysis {
             let rank = accepted.iter().position(|&other| other == at)?;
             Some((u32::try_from(rank).expect("few tenants"), Some(promised[rank])))
         };
-        (self.policy("tailwright", slos, place, true), accepted.len() == slos.len())
+        (self.policy(PROTECTED, slos, place, true), accepted.len() == slos.len())
     }
 
     /// Strict priority by SLO for all, without limits.
@@ -176,6 +218,6 @@ impl Analysis {
             rate_per_s: limit.rate * bytes,
             burst_work: limit.burst * bytes,
         };
-        plan::limiters(&self.curves[at][stage], TOLERANCE).into_iter().map(limit).collect()
+        plan::limiters(&self.curves[at], TOLERANCE).into_iter().map(limit).collect()
     }
 }

@@ -14,14 +14,14 @@ mod ground;
 pub(super) use ground::LinkGround;
 
 use super::data::{Case, Experiment, Server, Slos, Tenant};
-use super::demand::{Demand, PlannedCase, asked, last_tightest};
+use super::demand::{Demand, PlannedCase, asked, last_tightest, own_bound};
 use crate::device::{Cost, Model};
 use analysis::Analysis;
 use enforce::command::Fault;
 use model::{Op, Request, Stage};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use units::{Bytes, Nanos};
+use units::{Bytes, Nanos, Percentile};
 use workload::device::NetworkModel;
 
 const NETWORK: NetworkModel =
@@ -62,12 +62,17 @@ pub(super) fn planned(case: &Case, traces: Vec<Vec<Request>>) -> Result<PlannedC
             let policy = analysis.admitted(&slos);
             (slos, policy)
         }
-        Slos::LastTightest => {
-            let slos = last_tightest(case.tenants, |at, above| analysis.bound(at, above));
+        Slos::LastTightest | Slos::OwnBound => {
+            let percentile = |at: usize| Percentile::new(case.tenants[at].percentile).expect("a percentile");
+            let bound = |at: usize, above: &[usize]| analysis.bound(at, percentile(at), above);
+            let slos = match case.slos {
+                Slos::OwnBound => own_bound(case.tenants, bound),
+                _ => last_tightest(case.tenants, bound),
+            };
             let policy = analysis.prioritised(&slos);
             (slos, policy)
         }
-        Slos::OwnBound | Slos::OfFirst => unreachable!("no experiment on a link has them"),
+        Slos::InOrder | Slos::OfFirst => unreachable!("no experiment on a link has them"),
     };
     Ok(PlannedCase { case: *case, by_slo: analysis.by_slo(&slos), slos, sent, policy })
 }

@@ -24,9 +24,9 @@ Examples:
   tailwright lab run fig-3.3 --data ../shared --report page.html
   tailwright lab run fig-3.3 --data ../shared --policy none,tailwright --json
 
-Everything runs on this machine, in network namespaces: clients, a proxy, and an emulated SSD.
-The traces are public (WorkloadCompactor, 2017) and not part of this project: FOLDER/traces has
-them. SLOs follow from the bounds of the analysis, before anything is measured. docs/lab.md says
+Everything runs on this machine, in network namespaces: clients, and a proxy with an emulated
+SSD or servers behind one link. The traces are public (WorkloadCompactor, 2017) and not part of
+this project: FOLDER/traces has them. SLOs are set before anything is measured. docs/lab.md says
 how. Other programs on the machine spoil the verdicts.
 
 Exit codes: 0 every SLO of the protected policy, tailwright, is met; 1 not, or not for sure;
