@@ -61,7 +61,7 @@ fn run(wrong_read: u64, dropped_write: u64, trouble: Trouble) -> (u64, u64) {
                 drop(scope.spawn({
                     let world = &world;
                     move || hostile::run(world, &PROTOCOLS, seed)
-                }))
+                }));
             });
             scope.spawn(|| changes(&world, &remote, anywhere));
         }

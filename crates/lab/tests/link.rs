@@ -76,7 +76,7 @@ fn priority_on_the_link_protects_the_tenant_that_has_it() {
             [("quick", policy), ("bulk", policy)]
         );
         for row in rows {
-            assert!(row.requests > 50, "{}: {}", row.name, row.requests);
+            assert!(row.finding.requests > 50, "{}: {}", row.name, row.finding.requests);
             assert_eq!((row.percentile, row.is_promised), (99.0, row.is_promised && policy == "tailwright"));
         }
         assert_eq!((rows[0].slo_s, rows[1].slo_s), (0.1, 1.0));
