@@ -57,10 +57,12 @@ fn run(wrong_read: u64, dropped_write: u64, trouble: Trouble) -> (u64, u64) {
     let world = World { proxies: vec![fronts], servers, ..World::default() };
     std::thread::scope(|scope| {
         if trouble == Trouble::HarmAndChange {
-            for seed in 0..3 {
-                let world = &world;
-                scope.spawn(move || hostile::run(world, &PROTOCOLS, seed));
-            }
+            (0..3).for_each(|seed| {
+                drop(scope.spawn({
+                    let world = &world;
+                    move || hostile::run(world, &PROTOCOLS, seed)
+                }));
+            });
             scope.spawn(|| changes(&world, &remote, anywhere));
         }
         for (owner, protocol) in (1..).zip(PROTOCOLS) {

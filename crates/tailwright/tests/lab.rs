@@ -57,6 +57,8 @@ fn mistakes_say_what_to_do() {
         (&["run", "fig-3.3", "--data", "."], 2, "--data names the folder"),
         (&["run", "fig-3.3", "--data", ".", "--case", "x"], 2, "own-bounds"),
         (&["run", "fig-3.3", "--data", ".", "--policy", "hope"], 2, "by-slo"),
+        (&["run", "fig-3.5", "--policy", "none"], 2, "it compares feedback, tailwright"),
+        (&["run", "fig-3.5", "--report", "no/page.html"], 3, "cannot write the report"),
         (&["up", "teapot"], 2, "memcached"),
         (&["up", "--prefix", "a b"], 2, "letters and digits"),
     ] {
@@ -113,4 +115,43 @@ fn up_and_down() {
     let down = run_lab(&folder, &["down"]).expect_code(0);
     assert!(down.stdout.contains(&ours) && !namespaces().contains(&ours), "{}", down.stdout);
     assert_eq!(run_lab(&folder, &["down"]).expect_code(0).stdout, "nothing was up\n");
+}
+
+/// Too short for verdicts, but not for a page.
+#[test]
+fn an_experiment_writes_a_page() {
+    if !may_configure_networks() {
+        return testkit::skip("namespaces need root");
+    }
+    let folder = Folder::new();
+    let args = [
+        "lab",
+        "run",
+        "fig-3.5",
+        "--case",
+        "c2-20",
+        "--duration",
+        "1s",
+        "--warm-up",
+        "0s",
+        "--no-realtime",
+        "--json",
+    ];
+    let outcome = folder.run(&[&args[..], &["--report", "page.html"]].concat());
+    if outcome.stderr.contains("another experiment") {
+        return testkit::skip("an experiment is being played");
+    }
+    let rows = outcome.json();
+    let policies: Vec<&str> =
+        rows.as_array().unwrap().iter().map(|row| row["policy"].as_str().unwrap()).collect();
+    assert_eq!(policies, ["feedback", "tailwright"], "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("2 runs of 1s: about 2s"), "{}", outcome.stderr);
+    let page = std::fs::read_to_string(folder.join("page.html")).unwrap();
+    let slo = format!("W: 99% &lt; {}ms", (rows[0]["slo_s"].as_f64().unwrap() * 1e3).round());
+    for said in
+        [slo.as_str(), "Cake does at C² = 1", "c2-20", "W over time: feedback", "W over time: tailwright"]
+    {
+        assert!(page.contains(said), "{said}");
+    }
+    assert!(!page.contains("c2-40: the analysis"), "only what was played");
 }

@@ -4,20 +4,19 @@
 //! bytes for one socket leave in one system call. Nothing waits for a timer's granularity: `epoll_pwait2` takes
 //! nanoseconds.
 
+mod doors;
+mod orders;
+
 use super::queue::Ticket;
-use super::remote::{Order, Orders};
-use super::rules::{self, Enforced};
+use super::remote::Orders;
 use super::session::{Cut, Interest, Session};
 use super::shared::Shared;
-use super::status::Snapshot;
-use crate::command::Fault;
-use crate::deployment::{Deployment, FrontProtocol};
-use model::Policy;
+use crate::deployment::Deployment;
+pub(super) use doors::Door;
+use doors::connected;
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 use std::collections::VecDeque;
-use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Instant;
 
 /// Taken at once.
@@ -31,14 +30,6 @@ const BELL: u64 = u64::MAX;
 const LISTENER: u64 = 1 << 63;
 const SERVER: u64 = 1 << 62;
 const NUMBER: u64 = (1 << 30) - 1;
-
-/// An address that is listened on.
-#[derive(Debug)]
-pub(super) struct Door {
-    pub(super) protocol: FrontProtocol,
-    pub(super) listener: TcpListener,
-    pub(super) forward: SocketAddr,
-}
 
 /// Sessions and what they share.
 #[derive(Debug)]
@@ -152,7 +143,8 @@ impl Engine {
     }
 
     fn is_timed(&self) -> bool {
-        self.draining.is_some() || self.sessions.iter().flatten().any(|session| session.is_timed())
+        // Which session it is, a tick finds out: asking all of them in every round would cost more.
+        self.draining.is_some() || self.shared.status.connections > 0
     }
 
     fn event(&mut self, data: u64, flags: epoll::EventFlags) {
@@ -195,61 +187,6 @@ impl Engine {
             Ok(()) => self.touched.push(number),
             Err(cut) => self.close(number, &cut),
         }
-    }
-
-    fn accept(&mut self, door: usize) {
-        loop {
-            let Door { protocol, listener, forward } = &self.doors[door];
-            let (client, peer) = match listener.accept() {
-                Ok(accepted) => accepted,
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
-                Err(error) => {
-                    // Of one client that has gone, or of the limit of files: the others go on.
-                    return self
-                        .lines
-                        .write(self.shared.now, || format!("a client cannot be accepted: {error}"));
-                }
-            };
-            let (protocol, forward) = (*protocol, *forward);
-            if self.shared.status.connections >= self.connections_max || self.draining.is_some() {
-                self.lines.write(self.shared.now, || format!("{peer}: turned away, too many connections"));
-                continue;
-            }
-            if let Err(error) = self.open(protocol, client, peer, forward) {
-                self.lines.write(self.shared.now, || format!("{peer}: no connection to {forward}: {error}"));
-            }
-        }
-    }
-
-    fn open(
-        &mut self,
-        front: FrontProtocol,
-        client: TcpStream,
-        peer: SocketAddr,
-        to: SocketAddr,
-    ) -> std::io::Result<()> {
-        client.set_nonblocking(true)?;
-        client.set_nodelay(true)?;
-        sockopt::set_socket_keepalive(&client, true)?;
-        let server = connect(to)?;
-        server.set_nodelay(true)?;
-        let number = self.free.pop().unwrap_or_else(|| {
-            self.sessions.push(None);
-            self.uses.push(0);
-            self.sessions.len() - 1
-        });
-        let mut session = Box::new(Session::new(number, front, peer, [client, server]));
-        session.belongs_to(self.shared.flow_of(peer, None));
-        let name = self.token(number);
-        let watch =
-            |fd: &TcpStream, data, flags| epoll::add(&self.poll, fd, epoll::EventData::new_u64(data), flags);
-        watch(&session.client, name, epoll::EventFlags::empty())?;
-        watch(&session.server, name | SERVER, epoll::EventFlags::OUT)?;
-        session.interest = [0, epoll::EventFlags::OUT.bits()];
-        self.shared.status.connections += 1;
-        self.sessions[number] = Some(session);
-        self.touched.push(number);
-        Ok(())
     }
 
     fn token(&self, number: usize) -> u64 {
@@ -391,69 +328,6 @@ impl Engine {
             self.stopped |= over || self.shared.status.connections == 0;
         }
     }
-
-    fn obey(&mut self) {
-        while let Some(order) = self.orders.next() {
-            match order {
-                // Nobody may be there any more to hear the answer.
-                Order::Configure(policy, deployment, answer) => {
-                    let _ = answer.send(self.configure(policy.as_deref(), deployment.map(|it| *it)));
-                }
-                Order::Status(answer) => {
-                    let _ = answer.send(self.snapshot());
-                }
-                Order::Drain => self.drain(),
-                Order::Stop => self.stopped = true,
-            }
-        }
-    }
-
-    /// Another policy, at once for everybody; after an error nothing has changed.
-    fn configure(&mut self, policy: Option<&Policy>, deployment: Option<Deployment>) -> Result<(), Fault> {
-        let deployment = deployment.unwrap_or_else(|| self.deployment.clone());
-        let Shared { names, queue, now, profile, .. } = &mut self.shared;
-        let Enforced { rules, table, batch } =
-            rules::enforced(policy, &deployment, &self.server, profile, names)?;
-        queue
-            .reconfigure(*now, &rules)
-            .map_err(|fault| Fault::input(fault, "the policy is out of its ranges"))?;
-        self.deployment = deployment;
-        (self.shared.table, self.shared.batch) = (table, batch);
-        self.shared.status.changes += 1;
-        for session in self.sessions.iter_mut().flatten() {
-            let flow = self.shared.flow_of(session.peer, session.export());
-            session.belongs_to(flow);
-            self.touched.push(session.number);
-        }
-        Ok(())
-    }
-
-    fn drain(&mut self) {
-        if self.draining.is_some() {
-            self.stopped = true;
-            return;
-        }
-        self.draining = Some(self.shared.now);
-        self.doors.clear();
-        for session in self.sessions.iter_mut().flatten() {
-            session.drain();
-            self.touched.push(session.number);
-        }
-    }
-
-    pub(super) fn snapshot(&self) -> Snapshot {
-        let Shared { queue, held, status, names, .. } = &self.shared;
-        Snapshot {
-            workloads: status.workloads(names),
-            connections: status.connections,
-            cut: status.cut,
-            waiting: queue.waiting() as u64,
-            outstanding: queue.outstanding().into(),
-            held_bytes: *held as u64,
-            released: status.released,
-            changes: status.changes,
-        }
-    }
 }
 
 fn flags(interest: Interest) -> epoll::EventFlags {
@@ -461,25 +335,4 @@ fn flags(interest: Interest) -> epoll::EventFlags {
     flags.set(epoll::EventFlags::IN, interest.read);
     flags.set(epoll::EventFlags::OUT, interest.write);
     flags
-}
-
-/// A connection that is made while others go on.
-fn connect(to: SocketAddr) -> std::io::Result<TcpStream> {
-    let family = if to.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
-    match rustix::net::connect(&socket, &to) {
-        Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(socket.into()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Whether the connection to the server was made.
-fn connected(session: &mut Session, flags: epoll::EventFlags) -> Result<(), Cut> {
-    let broken = |error: std::io::Error| Cut::Broken("server", error);
-    if let Err(error) = sockopt::socket_error(&session.server).map_err(|error| broken(error.into()))? {
-        return Err(broken(error.into()));
-    }
-    session.connected |= flags.contains(epoll::EventFlags::OUT);
-    Ok(())
 }

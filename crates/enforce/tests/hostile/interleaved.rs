@@ -62,6 +62,9 @@ fn script(index: usize, requests: &[(u8, u16)]) -> (Vec<u8>, Vec<u8>) {
         said.extend(b"\r\n");
         answers.extend(answer);
     }
+    // Without an answer behind it, a last write might happen in the next case.
+    said.extend(b"mn\r\n");
+    answers.extend(b"MN\r\n");
     (said, answers)
 }
 

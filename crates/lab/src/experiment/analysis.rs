@@ -78,7 +78,7 @@ impl Analysis {
     }
 }
 
-const PROTECTED: &str = "tailwright";
+pub(super) const PROTECTED: &str = "tailwright";
 
 fn policy(name: &str, workloads: Vec<PolicyWorkload>) -> Policy {
     let server = PolicyServer {

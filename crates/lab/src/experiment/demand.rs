@@ -1,7 +1,8 @@
 //! From traces to requests on this device, SLOs and a policy: everything that is decided before anything is played.
 
 use super::analysis::{Analysis, blocking};
-use super::data::{Case, Experiment, Slos, Source, Tenant};
+use super::data::{Bottleneck, Case, Experiment, Slos, Source, Tenant};
+use super::link;
 use crate::device::Model;
 use enforce::command::Fault;
 use model::{Job, Op, PerStage, Policy, Request, Slo, Stage};
@@ -15,7 +16,6 @@ use workload::device::StorageProfile;
 
 /// Of synthetic traces.
 const SYNTHETIC_REQUESTS: usize = 20_000;
-const SYNTHETIC_SIZE: Bytes = Bytes(4096);
 /// Requests of one channel's queue: enough to keep it busy while an answer is on its way.
 const PER_CHANNEL: u32 = 2;
 /// Above the bound.
@@ -34,15 +34,20 @@ pub struct Demand {
 
 impl Demand {
     /// The trace in as much time as makes its work this share of the device.
-    fn scaled(mut requests: Vec<Request>, profile: &StorageProfile, load: f64) -> Result<Self, Fault> {
+    fn scaled(requests: Vec<Request>, profile: &StorageProfile, load: f64) -> Result<Self, Fault> {
+        let mut works = profile.work_model();
+        let work = requests.iter().map(|request| works.work(request).base_units() * 1e-9).sum();
+        Self::of_work(requests, work, load)
+    }
+
+    /// The trace in as much time as makes this work, seconds, this share of it.
+    pub(super) fn of_work(mut requests: Vec<Request>, work: f64, load: f64) -> Result<Self, Fault> {
         let (Some(first), Some(last)) = (requests.first(), requests.last()) else {
             return Err(Fault::input("a trace is empty", "it is one of the public traces"));
         };
         let (origin, span) = (first.arrival, last.arrival.saturating_sub(first.arrival).as_secs());
         // After the last request the first comes again, one mean gap later.
         let period = span * requests.len() as f64 / (requests.len() as f64 - 1.0).max(1.0);
-        let mut works = profile.work_model();
-        let work: f64 = requests.iter().map(|request| works.work(request).base_units() * 1e-9).sum();
         let time_scale = work / load / period;
         if !(time_scale.is_finite() && time_scale > 0.0) {
             return Err(Fault::input("a trace has no duration", "it is one of the public traces"));
@@ -51,6 +56,18 @@ impl Demand {
         requests.iter_mut().for_each(|request| request.arrival = scale(request.arrival - origin));
         let period = Nanos::from_secs(work / load).unwrap_or(Nanos(u64::MAX));
         Ok(Self { requests, period, time_scale })
+    }
+
+    /// The same circle, begun at another request.
+    #[must_use]
+    pub(super) fn begun_at(mut self, first: usize) -> Self {
+        let start = self.requests[first].arrival;
+        self.requests.rotate_left(first);
+        for request in &mut self.requests {
+            let turned = if request.arrival < start { self.period } else { Nanos::ZERO };
+            request.arrival = turned + request.arrival - start;
+        }
+        self
     }
 
     /// What arrives until this instant, the trace being repeated.
@@ -77,7 +94,7 @@ impl Demand {
     }
 }
 
-fn nanos_up(ns: f64) -> Nanos {
+pub(super) fn nanos_up(ns: f64) -> Nanos {
     // Work of one request.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     Nanos(ns.ceil() as u64)
@@ -114,14 +131,29 @@ pub struct Planned {
 }
 
 impl Planned {
+    /// What is shared, in words.
+    pub fn setting(&self) -> String {
+        match self.experiment.bottleneck {
+            Bottleneck::Device => {
+                format!("emulated SSD: {}; at most {} requests at it", Experiment::DEVICE, self.outstanding)
+            }
+            Bottleneck::Link => format!(
+                "the link on which answers leave: {} Mbit/s; a bound counts 1 ms beside queues",
+                Experiment::LINK_BITS_PER_S / 1e6
+            ),
+        }
+    }
+
     /// Reads the traces in this folder, scales them, and decides.
     ///
     /// # Errors
     /// When a trace cannot be read.
     pub fn of(experiment: &Experiment, traces: &Path) -> Result<Self, Fault> {
         let model = Experiment::DEVICE;
-        let requests = |tenant: &Tenant| requests(&tenant.source, traces);
-        let read = |case: &Case| case.tenants.iter().map(requests).collect::<Result<Vec<_>, _>>();
+        let read = |case: &Case| {
+            let each = case.tenants.iter().enumerate();
+            each.map(|(at, tenant)| requests(&tenant.source, traces, at)).collect::<Result<Vec<_>, _>>()
+        };
         let all: Vec<Vec<Vec<Request>>> = experiment.cases.iter().map(read).collect::<Result<_, _>>()?;
         let sizes = sizes(experiment, &all);
         let profile = model.profile(&sizes);
@@ -129,11 +161,17 @@ impl Planned {
         let base = base(&model, &profile, &sizes, outstanding);
         let mut cases: Vec<PlannedCase> = Vec::new();
         for (case, traces) in experiment.cases.iter().zip(all) {
+            if experiment.bottleneck == Bottleneck::Link {
+                cases.push(link::planned(case, traces)?);
+                continue;
+            }
             let analysis = analysis(case, &traces, &profile, base)?;
             let slos = match case.slos {
-                Slos::LastTightest => last_tightest(&analysis, case.tenants),
-                Slos::OwnBound => own_bound(&analysis, case.tenants),
+                Slos::LastTightest => last_tightest(case.tenants, |at, above| analysis.bound(at, above)),
+                Slos::OwnBound => own_bound(case.tenants, |at, above| analysis.bound(at, above)),
+                Slos::InOrder => in_order(case.tenants, |at, above| analysis.bound(at, above)),
                 Slos::OfFirst => cases[0].slos.clone(),
+                Slos::Asked(seconds) => asked(case.tenants, seconds),
             };
             cases.push(PlannedCase {
                 case: *case,
@@ -148,7 +186,8 @@ impl Planned {
     }
 }
 
-fn requests(source: &Source, traces: &Path) -> Result<Vec<Request>, Fault> {
+/// Synthetic ones of several tenants differ.
+fn requests(source: &Source, traces: &Path, tenant: usize) -> Result<Vec<Request>, Fault> {
     match source {
         Source::Trace(file) => {
             let path = traces.join(file);
@@ -158,19 +197,19 @@ fn requests(source: &Source, traces: &Path) -> Result<Vec<Request>, Fault> {
             let reader = trace::open(&path, &trace::OpenOptions::default()).map_err(wrong)?;
             reader.collect::<Result<_, _>>().map_err(wrong)
         }
-        Source::Synthetic { c2 } => Ok(synthetic(*c2)),
+        Source::Synthetic { c2, size } => Ok(synthetic(*c2, *size, tenant as u64 + 1)),
     }
 }
 
 /// Reads with hyperexponential gaps; the mean does not matter, because time is scaled.
-fn synthetic(c2: f64) -> Vec<Request> {
+fn synthetic(c2: f64, size: Bytes, seed: u64) -> Vec<Request> {
     let law = if c2 > 1.0 { format!("hyperexp(mean=1ms, c2={c2})") } else { "exp(1ms)".to_owned() };
     let law: Law = law.parse().expect("a law");
-    let (sampler, mut random) = (law.sampler(), StdRng::seed_from_u64(1));
+    let (sampler, mut random) = (law.sampler(), StdRng::seed_from_u64(seed));
     let mut arrival = Nanos::ZERO;
     let mut next = || {
         arrival = arrival + sampler.draw(&mut random);
-        Request { arrival, size: SYNTHETIC_SIZE, op: Op::Read, offset: None, response: None }
+        Request { arrival, size, op: Op::Read, offset: None, response: None }
     };
     (0..SYNTHETIC_REQUESTS).map(|_| next()).collect()
 }
@@ -230,20 +269,37 @@ fn slo(tenant: &Tenant, seconds: f64) -> Slo {
     Slo::new(percentile, Seconds((seconds * 1e3).ceil() / 1e3)).expect("a positive latency")
 }
 
-fn last_tightest(analysis: &Analysis, tenants: &[Tenant]) -> Vec<Slo> {
+/// By bounds of a tenant below others.
+pub(super) fn last_tightest(tenants: &[Tenant], bound: impl Fn(usize, &[usize]) -> f64) -> Vec<Slo> {
     let last = tenants.len() - 1;
     let above: Vec<usize> = (0..last).collect();
-    let tightest = HEADROOM * analysis.bound(last, &above);
-    let seconds = |at| if at == last { tightest } else { HEADROOM * tightest };
+    let tightest = HEADROOM * bound(last, &above);
+    let seconds = |at| match at == last {
+        true => tightest,
+        false => HEADROOM * tightest.max(bound(at, &above[..at])),
+    };
     tenants.iter().enumerate().map(|(at, tenant)| slo(tenant, seconds(at))).collect()
 }
 
-fn own_bound(analysis: &Analysis, tenants: &[Tenant]) -> Vec<Slo> {
+/// By bounds of a tenant below others.
+fn in_order(tenants: &[Tenant], bound: impl Fn(usize, &[usize]) -> f64) -> Vec<Slo> {
+    let above: Vec<usize> = (0..tenants.len()).collect();
+    let of = |(at, tenant)| slo(tenant, HEADROOM * bound(at, &above[..at]));
+    tenants.iter().enumerate().map(of).collect()
+}
+
+pub(super) fn asked(tenants: &[Tenant], seconds: &[f64]) -> Vec<Slo> {
+    assert_eq!(tenants.len(), seconds.len(), "an SLO for each");
+    tenants.iter().zip(seconds).map(|(tenant, seconds)| slo(tenant, *seconds)).collect()
+}
+
+/// By bounds of a tenant below others.
+pub(super) fn own_bound(tenants: &[Tenant], bound: impl Fn(usize, &[usize]) -> f64) -> Vec<Slo> {
     let mut order: Vec<usize> = (0..tenants.len()).collect();
     // Ties go to the tenant that comes first.
-    order.sort_by(|&one, &other| analysis.bound(one, &[]).total_cmp(&analysis.bound(other, &[])));
+    order.sort_by(|&one, &other| bound(one, &[]).total_cmp(&bound(other, &[])));
     let above = |at: usize| order.iter().copied().take_while(|&other| other != at).collect::<Vec<_>>();
-    let of = |(at, tenant)| slo(tenant, HEADROOM * analysis.bound(at, &above(at)));
+    let of = |(at, tenant)| slo(tenant, HEADROOM * bound(at, &above(at)));
     tenants.iter().enumerate().map(of).collect()
 }
 

@@ -33,7 +33,7 @@ pub(super) struct Ground {
 }
 
 /// Runs on a thread that has entered a namespace and is real-time, if that is allowed.
-fn inside<T: Send + 'static>(
+pub(super) fn inside<T: Send + 'static>(
     netns: &str,
     priority: Option<u32>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -49,7 +49,7 @@ fn inside<T: Send + 'static>(
     })
 }
 
-fn joined<T>(handle: JoinHandle<Result<T, Fault>>) -> Result<T, Fault> {
+pub(super) fn joined<T>(handle: JoinHandle<Result<T, Fault>>) -> Result<T, Fault> {
     handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 

@@ -12,17 +12,25 @@
 //! a minute has enough requests for a 99.9th percentile. Traces are stretched or compressed in time until their work
 //! is the load of Table 3.1 on this device; sizes, order and relative gaps stay.
 //!
-//! Not covered: figures 3.7 and 4.1, whose bottleneck is a network.
+//! **Bottlenecks.** Either all share the device behind a proxy ([`Bottleneck::Device`]), or their servers share the link on
+//! which answers leave ([`Bottleneck::Link`]), and the network enforcer is what is tried.
+//!
+//! Not covered: a bottleneck at clients (thesis §3.4.4, "similar").
 
+mod alone;
 mod analysis;
 mod data;
 mod demand;
 mod ground;
+mod link;
 mod outcome;
 mod play;
 
+pub use alone::Alone;
 pub use analysis::{Analysis, blocking};
-pub use data::{Case, Copy, EXPERIMENTS, Experiment, PolicyName, Slos, Source, Tenant, find};
+pub use data::{
+    Bottleneck, Case, Copy, EXPERIMENTS, Experiment, PolicyName, Server, Slos, Source, Tenant, find,
+};
 pub use demand::{Demand, Planned, PlannedCase};
 pub use outcome::{Beside, Row, is_protected_met, rows};
 pub use play::{Played, Settings, run};

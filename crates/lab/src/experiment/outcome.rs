@@ -30,15 +30,12 @@ pub struct Row {
     pub ci_high_s: Option<f64>,
     /// What may be said.
     pub verdict: Conclusion,
-    /// Whether the policy promises it: not to a workload that sends more than was planned with.
+    /// Whether the policy promises it: not to a workload that sends more than was planned with or is not admitted.
     #[serde(skip)]
     pub is_promised: bool,
-    /// How many were observed.
+    /// All that was found, under the tenant's name.
     #[serde(skip)]
-    pub requests: u64,
-    /// Why there is no verdict: the generator was late.
-    #[serde(skip)]
-    pub is_spoiled: bool,
+    pub finding: Finding,
 }
 
 /// What the copy got.
@@ -63,9 +60,9 @@ pub fn rows(
     let row = |(at, slo): (usize, &model::Slo)| {
         let latencies = of(at).map(Observation::latency);
         let index = u32::try_from(at).expect("few workloads");
-        let found = Finding::of("", None, &judge(latencies, *slo, CONFIDENCE));
-        let found = found.with_lag(lag(ran.lags_of(index), slo.percentile));
         let tenant = case.case.tenants[at].name;
+        let found = Finding::of(tenant, Some(policy.name().to_owned()), &judge(latencies, *slo, CONFIDENCE));
+        let found = found.with_lag(lag(ran.lags_of(index), slo.percentile));
         Row {
             name: match case.case.name {
                 "" => tenant.to_owned(),
@@ -79,9 +76,9 @@ pub fn rows(
             ci_high_s: found.ci_high_s,
             verdict: found.verdict,
             is_promised: policy == PolicyName::Tailwright
+                && case.policy.0.workloads[at].admitted
                 && case.case.misbehaves.is_none_or(|(who, _)| who != at),
-            requests: found.requests,
-            is_spoiled: found.is_spoiled(),
+            finding: found,
         }
     };
     let rows = case.slos.iter().enumerate().map(row).collect();
@@ -92,7 +89,7 @@ pub fn rows(
 }
 
 /// Whether every SLO that the protected policy promises is met; not when it was not played.
-pub fn is_protected_met(rows: &[Row]) -> bool {
-    let mut promised = rows.iter().filter(|row| row.is_promised).peekable();
+pub fn is_protected_met<'a>(rows: impl IntoIterator<Item = &'a Row>) -> bool {
+    let mut promised = rows.into_iter().filter(|row| row.is_promised).peekable();
     promised.peek().is_some() && promised.all(|row| row.verdict == Conclusion::Met)
 }

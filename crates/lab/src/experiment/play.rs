@@ -1,8 +1,9 @@
 //! One case under one policy, for real.
 
-use super::data::{Experiment, PolicyName};
+use super::data::{Bottleneck, Experiment, PolicyName, Tenant};
 use super::demand::{Planned, PlannedCase};
 use super::ground::Ground;
+use super::link::LinkGround;
 use crate::device::Model;
 use discipline::serve::{FeedbackClass, FeedbackParameters, Kind};
 use enforce::command::{Fault, may_configure_networks};
@@ -99,6 +100,35 @@ impl Planned {
     }
 }
 
+/// One connection for each: answers of one workload come in one order, and the link is shared by workloads.
+fn on_link(case: &PlannedCase, ground: &LinkGround, end: Nanos) -> Vec<Workload> {
+    let of = |(at, (tenant, sent)): (usize, (&Tenant, &super::Demand))| Workload {
+        target: ground.target(case, at),
+        origin: Origin { netns: Some(ground.netns(tenant.name).to_owned()), bind: None },
+        connections: 1,
+        name: tenant.name.to_owned(),
+        demand: Demand::Open(sent.until(end)),
+    };
+    case.case.tenants.iter().zip(&case.sent).enumerate().map(of).collect()
+}
+
+fn generate(
+    workloads: Vec<Workload>,
+    settings: &Settings,
+    progress: &mut dyn FnMut(Progress),
+    stop: &AtomicBool,
+) -> Result<Played, Fault> {
+    let options = Options {
+        warm_up: settings.warm_up,
+        duration: settings.duration,
+        seed: settings.seed,
+        realtime: settings.realtime.then_some(PRIORITY),
+        ..Options::default()
+    };
+    let ran = load::run(workloads, &options, progress, stop)?;
+    Ok(Played { ran })
+}
+
 /// Sets everything up, plays, and takes everything down.
 ///
 /// # Errors
@@ -114,20 +144,22 @@ pub fn run(
     if !may_configure_networks() {
         return Err(Fault::machine("this process may not make network namespaces", "run as root"));
     }
+    let end = settings.warm_up + settings.duration;
+    if planned.experiment.bottleneck == Bottleneck::Link {
+        let policy = match policy {
+            PolicyName::BySlo => Some(&case.by_slo),
+            PolicyName::Tailwright => Some(&case.policy.0),
+            _ => None,
+        };
+        let ground = LinkGround::new(case, policy, settings.realtime)?;
+        return generate(on_link(case, &ground, end), settings, progress, stop);
+    }
     let mut ground = Ground::new(planned, &planned.names(case), settings.realtime)?;
     let enforced = if policy == PolicyName::Tailwright { &case.policy.0 } else { &case.by_slo };
     ground.enforce(planned, enforced.clone(), planned.baseline(&case.slos, policy), settings.realtime)?;
-    let options = Options {
-        warm_up: settings.warm_up,
-        duration: settings.duration,
-        seed: settings.seed,
-        realtime: settings.realtime.then_some(PRIORITY),
-        ..Options::default()
-    };
-    let workloads = planned.workloads(case, &ground, settings.warm_up + settings.duration);
-    let ran = load::run(workloads, &options, progress, stop)?;
-    if let Some(Err(fault)) = ground.finish() {
-        return Err(fault);
+    let played = generate(planned.workloads(case, &ground, end), settings, progress, stop)?;
+    match ground.finish() {
+        Some(Err(fault)) => Err(fault),
+        _ => Ok(played),
     }
-    Ok(Played { ran })
 }

@@ -67,8 +67,15 @@ pub(crate) fn pretty(value: &impl Serialize) -> String {
 
 /// Writes a result file: whole, or not at all.
 pub(crate) fn write(path: &Path, text: &str, what: &str) -> Result<(), Failure> {
-    files::write_whole(path, text.as_bytes()).map_err(|error| {
-        Failure::environment(format_args!("{}: cannot write the {what}: {error}", path.display()))
-            .hint("check that the folder exists, its permissions and the space left")
-    })
+    files::write_whole(path, text.as_bytes()).map_err(|error| cannot(path, what, &error))
+}
+
+/// Whether a result file can be written, before it takes long to have a result.
+pub(crate) fn may_write(path: &Path, what: &str) -> Result<(), Failure> {
+    files::may_write(path).map_err(|error| cannot(path, what, &error))
+}
+
+fn cannot(path: &Path, what: &str, error: &std::io::Error) -> Failure {
+    Failure::environment(format_args!("{}: cannot write the {what}: {error}", path.display()))
+        .hint("check that the folder exists, its permissions and the space left")
 }

@@ -4,6 +4,7 @@ pub(crate) mod admission;
 pub(crate) mod bounds;
 pub(crate) mod comparison;
 pub(crate) mod derivation;
+pub(crate) mod experiment;
 pub(crate) mod ideal;
 pub(crate) mod json;
 pub(crate) mod measured;

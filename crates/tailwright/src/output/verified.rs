@@ -326,7 +326,7 @@ fn stages(findings: &Findings) -> String {
 }
 
 /// The first `words` columns are words, the others numbers.
-fn table(headings: &[&str], words: usize, rows: impl IntoIterator<Item = Vec<String>>) -> String {
+pub(crate) fn table(headings: &[&str], words: usize, rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let align = |(at, heading)| (heading, if at < words { Align::Left } else { Align::Right });
     let columns: Vec<_> = headings.iter().copied().enumerate().map(align).collect();
     let mut table = Table::new(&columns);

@@ -4,6 +4,8 @@
 
 pub(crate) mod bounds;
 mod curves;
+pub(crate) mod experiment;
+mod latency;
 pub(crate) mod placement;
 pub(crate) mod reproduced;
 mod servers;
@@ -17,7 +19,7 @@ use crate::output::comparison::Compared;
 use crate::output::{percent, words};
 use crate::planning::{Place, Planned};
 use model::Stage;
-use plot::{Axis, Bars, Block, Bullets, Fact, Order, Page, Status, Unit};
+use plot::{Axis, Bars, Block, Bullets, Cell, Column, Fact, Order, Page, Status, Table, Unit};
 
 /// What the parts of the page share.
 struct View<'a> {
@@ -192,4 +194,14 @@ fn footer(problem: &Problem, planned: &Planned) -> String {
         planned.recipe.method.name(),
         problem.cluster.safety_margin
     )
+}
+
+/// The first `words` columns are words, the others numbers.
+fn table(headings: &[&str], words: usize, rows: Vec<Vec<String>>) -> Table {
+    let column = |(at, name): (usize, &&str)| {
+        if at < words { Column::name(*name) } else { Column::number(*name) }
+    };
+    let mut table = Table::new(headings.iter().enumerate().map(column));
+    rows.into_iter().for_each(|row| table.push(row.into_iter().map(Cell::from)));
+    table
 }

@@ -1,22 +1,14 @@
 //! Findings about observations as a page: verdicts first, then what they come from.
 
+use super::{latency, table};
 use crate::output::verified::{self, stage_rows, violations};
 use crate::output::{percent, words};
-use model::{Observation, Observations};
-use plot::{
-    Axis, Bars, Block, Bullets, Cell, Chart, Column, Dots, Fact, Marker, Order, Page, Reference, Series,
-    Status, Table, Unit,
-};
-use units::Nanos;
-use verify::{Conclusion, Finding, Findings, Interval};
+use model::Observations;
+use plot::{Axis, Bars, Block, Bullets, Cell, Fact, Order, Page, Series, Status, Unit};
+use verify::{Conclusion, Finding, Findings};
 
 /// Of more workloads, the charts of those that come later stand behind a fold.
 const CHARTS_OPEN: usize = 8;
-/// Points in time of a chart: as many as can be told apart.
-const INTERVALS_MAX: u64 = 120;
-/// Fewer requests have no 99th percentile worth drawing.
-const REQUESTS_PER_INTERVAL: u64 = 50;
-
 /// The page.
 pub(crate) fn html(policy: Option<&str>, observations: &Observations, findings: &Findings) -> String {
     let mut ordered: Vec<&Finding> = findings.workloads.iter().collect();
@@ -47,16 +39,6 @@ pub(crate) fn html(policy: Option<&str>, observations: &Observations, findings: 
         .to_html()
 }
 
-/// The first `words` columns are words, the others numbers.
-fn table(headings: &[&str], words: usize, rows: Vec<Vec<String>>) -> Table {
-    let column = |(at, name): (usize, &&str)| {
-        if at < words { Column::name(*name) } else { Column::number(*name) }
-    };
-    let mut table = Table::new(headings.iter().enumerate().map(column));
-    rows.into_iter().for_each(|row| table.push(row.into_iter().map(Cell::from)));
-    table
-}
-
 /// What is not as wanted comes first.
 fn urgency(found: &Finding) -> u8 {
     let open = match found.verdict {
@@ -65,14 +47,6 @@ fn urgency(found: &Finding) -> u8 {
         Conclusion::Met => 2,
     };
     if found.admitted { open } else { 3 }
-}
-
-fn status(found: &Finding) -> Status {
-    match found.verdict {
-        Conclusion::Met => Status::Good,
-        Conclusion::NotMet => Status::Bad,
-        Conclusion::TooFew => Status::Warn,
-    }
 }
 
 fn facts(findings: &Findings) -> Block {
@@ -105,30 +79,16 @@ fn verdicts(ordered: &[&Finding]) -> Vec<Block> {
     for found in ordered {
         let mut cells: Vec<Cell> = verified::verdict_row(found).into_iter().map(Cell::from).collect();
         if found.admitted {
-            cells[1] = cells[1].clone().status(status(found));
+            cells[1] = cells[1].clone().status(latency::status(found));
         }
         table.push(cells);
     }
     let mut blocks = vec![table.into()];
     if ordered.iter().any(|found| found.ci_low_s.is_some()) {
-        blocks.push(intervals(ordered).into());
+        let rows = ordered.iter().map(|found| (format!("{} p{}", found.name, found.percentile), *found));
+        blocks.push(latency::intervals(rows).into());
     }
     blocks
-}
-
-/// Where the true percentile lies, beside the SLO.
-fn intervals(ordered: &[&Finding]) -> Dots {
-    let chart = Dots::new(
-        "The percentile of each SLO: measured, and between which values the true one lies",
-        Axis::log("latency", Unit::Seconds),
-        ["at least", "measured", "at most"],
-        "SLO",
-    )
-    .note("Met: all points are left of the bar. Not met: all are right of it. An end that is not known has no point.");
-    ordered.iter().fold(chart, |chart, found| {
-        let points = [found.ci_low_s, found.measured_s, found.ci_high_s];
-        chart.row(format!("{} p{}", found.name, found.percentile), points, found.slo_s)
-    })
 }
 
 /// The first workloads, and the others behind a fold.
@@ -146,69 +106,14 @@ fn folded(ordered: &[&Finding], blocks: impl Fn(&Finding) -> Vec<Block>) -> Vec<
 /// Over time, and as a distribution.
 fn charts(found: &Finding, observations: &Observations) -> Vec<Block> {
     let number = observations.workloads.iter().position(|name| *name == found.name);
-    let of_it = |at: &&Observation| Some(at.workload as usize) == number;
-    let seen = observations.requests.iter().filter(of_it).map(|at| (at.intended, at.latency()));
-    let seen: Vec<(Nanos, Option<Nanos>)> = seen.collect();
-    vec![over_time(found, &seen).into(), distribution(found, &seen).into()]
-}
-
-fn over_time(found: &Finding, seen: &[(Nanos, Option<Nanos>)]) -> Chart {
-    let intervals = (seen.len() as u64 / REQUESTS_PER_INTERVAL).clamp(1, INTERVALS_MAX);
-    let timeline = verify::timeline(seen, intervals);
-    let line = |of: fn(&Interval) -> Option<f64>| {
-        timeline.iter().filter_map(|at| Some((at.at_s, of(at)?))).collect::<Vec<_>>()
-    };
-    let mut chart = Chart::new(
-        format!("{}: latency over time", found.name),
-        Axis::linear("intended time", Unit::Seconds),
-        Axis::log("latency", Unit::Seconds),
-    )
-    .series(Series::line("p50", line(|at| at.p50_s)))
-    .series(Series::line("p99", line(|at| at.p99_s)))
-    .series(Series::line("longest", line(|at| at.max_s)))
-    .reference(Reference::y(found.slo_s, format!("SLO p{}", found.percentile)));
-    if let Some(bound) = found.bound {
-        chart = chart.reference(Reference::y(bound.bound_s, "bound").quiet());
-    }
-    let over: Vec<(f64, f64)> = over_points(found, &timeline);
-    if !over.is_empty() {
-        chart = chart.series(Series::points("traffic over limits", over));
-    }
-    let unanswered: u64 = timeline.iter().map(|at| at.unanswered).sum();
-    if unanswered > 0 {
-        chart = chart.note(format!("{unanswered} requests without an answer are not drawn."));
-    }
-    chart
-}
-
-/// The longest latencies of the intervals in which the traffic was over a limit.
-fn over_points(found: &Finding, timeline: &[Interval]) -> Vec<(f64, f64)> {
-    let half =
-        timeline.windows(2).map(|pair| pair[1].at_s - pair[0].at_s).fold(f64::INFINITY, f64::min) / 2.0;
-    let half = if half.is_finite() { half } else { f64::MAX };
-    let periods: Vec<_> = found.limits.iter().flat_map(|limit| &limit.periods).collect();
-    let is_over = |at: f64| periods.iter().any(|p| p.from_s <= at + half && p.until_s >= at - half);
-    timeline.iter().filter(|at| is_over(at.at_s)).filter_map(|at| Some((at.at_s, at.max_s?))).collect()
-}
-
-fn distribution(found: &Finding, seen: &[(Nanos, Option<Nanos>)]) -> Chart {
-    let points = verify::exceedance(seen.iter().map(|(_, latency)| *latency));
-    let allowed = 1.0 - found.percentile / 100.0;
-    let mut chart = Chart::new(
-        format!("{}: share of requests that take longer", found.name),
-        Axis::log("latency", Unit::Seconds),
-        Axis::log("share", Unit::Percent),
-    )
-    .series(Series::steps("observed", points))
-    .note("The SLO is met where the line passes left of and below its mark.");
-    // An SLO for all requests has no place on a logarithm.
-    if allowed > 0.0 {
-        chart = chart.marker(Marker::new(found.slo_s, allowed, format!("SLO {}", found.slo)));
-    }
-    if let Some(bound) = found.bound {
-        chart = chart.reference(Reference::x(bound.bound_s, "bound").quiet());
-    }
-    chart
+    let seen = number.map_or_else(Vec::new, |number| latency::seen(observations, number));
+    let title = |what: &str| format!("{}: {what}", found.name);
+    let time = latency::over_time(title("latency over time"), latency::axis(), found, &seen);
+    let line = Series::steps("observed", verify::exceedance(seen.iter().map(|(_, latency)| *latency)));
+    vec![
+        time.into(),
+        latency::distribution(title("share of requests that take longer"), found, [line]).into(),
+    ]
 }
 
 fn limits(findings: &Findings) -> Vec<Block> {

@@ -169,7 +169,7 @@ proptest! {
                 at += drawn.get(next).map_or(0, |drawn| drawn.0);
             }
             for (_, flow) in withdrawn.iter().filter(|(at, _)| *at == now) {
-                let gone = |id: u32| drawn[id as usize].1 == *flow && id % 2 == 0;
+                let gone = |id: u32| drawn[id as usize].1 == *flow && id.is_multiple_of(2);
                 enforcer.withdraw(now, *flow, gone);
                 twin.withdraw(now, gone);
                 asked = true;

@@ -1,32 +1,36 @@
 //! `tailwright lab run`: experiments of the papers on this machine.
 
 use crate::failure::{Answer, Failure};
-use crate::output::json;
+use crate::output::experiment::{self, Done, View};
+use crate::output::{json, time, words};
+use crate::report;
 use crate::terminal::{self, Align, Table};
 use clap::Args;
 use lab::experiment::{
-    Beside, EXPERIMENTS, Experiment, Planned, PlannedCase, Played, PolicyName, Row, Settings, find,
+    Alone, EXPERIMENTS, Experiment, Planned, Played, PolicyName, Row, Settings, Source, find,
     is_protected_met, rows, run as play,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use units::{Nanos, Seconds};
-use verify::Conclusion;
+use units::Nanos;
 
 const HELP: &str = "\
 Examples:
-  tailwright lab run                                      the experiments that there are
-  tailwright lab run fig-3.3 --data ../shared             three workloads and a copy under six policies
-  tailwright lab run fig-3.3 --data ../shared --plan      SLOs, bounds and limits, without playing
+  tailwright lab run                                    the experiments that there are
+  tailwright lab run fig-3.5 --duration 30s             needs no traces
+  tailwright lab run fig-3.3 --data ../shared           three workloads, a copy, six policies
+  tailwright lab run fig-3.3 --data ../shared --plan    SLOs, bounds and limits only
+  tailwright lab run fig-3.3 --data ../shared --report page.html
   tailwright lab run fig-3.3 --data ../shared --policy none,tailwright --json
 
-Everything runs on this machine, in network namespaces: clients, a proxy, and an emulated SSD. The traces are public
-(WorkloadCompactor, 2017) and not part of this project: FOLDER/traces has them. SLOs follow from the bounds of the
-analysis, before anything is measured. docs/lab.md says how.
+Everything runs on this machine, in network namespaces: clients, and a proxy with an emulated
+SSD or servers behind one link. The traces are public (WorkloadCompactor, 2017) and not part of
+this project: FOLDER/traces has them. SLOs are set before anything is measured. docs/lab.md says
+how. Other programs on the machine spoil the verdicts.
 
-Exit codes: 0 every SLO of the protected policy, tailwright, is met; 1 not, or not for sure; 2 bad input;
-3 without root.";
+Exit codes: 0 every SLO of the protected policy, tailwright, is met; 1 not, or not for sure;
+2 bad input; 3 without root, or while another experiment is played.";
 
 /// Experiments of the papers, with real requests, on this machine
 #[derive(Debug, Args)]
@@ -35,7 +39,7 @@ pub(crate) struct RunArgs {
     /// The experiment; without it, all are listed.
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Has a folder `traces`.
+    /// Has a folder `traces`; fig-3.5 needs none.
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
     /// Only these policies: none, proportional, feedback, edf, by-slo, tailwright.
@@ -59,6 +63,9 @@ pub(crate) struct RunArgs {
     /// Print SLOs, bounds and limits, and play nothing.
     #[arg(long)]
     plan: bool,
+    /// Write a page with charts for a browser.
+    #[arg(long, value_name = "PAGE.html")]
+    report: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -74,35 +81,76 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
         list();
         return Ok(Answer::Yes);
     };
-    let experiment = find(name).ok_or_else(|| {
+    let experiment = known(name)?;
+    let policies = chosen(args, experiment)?;
+    let mut planned = Planned::of(experiment, &traces(args, experiment)?)?;
+    planned.cases.retain(|case| args.case.is_empty() || args.case.iter().any(|name| name == case.case.name));
+    if args.plan {
+        terminal::print(&experiment::plan_text(&planned));
+        return Ok(Answer::Yes);
+    }
+    if let Some(path) = &args.report {
+        // Not after many minutes.
+        json::may_write(path, "report")?;
+    }
+    let alone = Alone::new()?;
+    eprint!("{}", experiment::plan_text(&planned));
+    let settings = Settings {
+        warm_up: args.warm_up,
+        duration: args.duration,
+        seed: args.seed,
+        realtime: !args.no_realtime,
+    };
+    let done = play_all(&settings, &planned, &policies)?;
+    drop(alone);
+    answer(args, &View { planned: &planned, settings, done: &done })
+}
+
+fn answer(args: &RunArgs, view: &View) -> Result<Answer, Failure> {
+    let rows: Vec<&Row> = view.done.iter().flat_map(|done| &done.rows).collect();
+    terminal::print(&if args.json { json::pretty(&rows) } else { experiment::text(view) });
+    if let Some(path) = &args.report {
+        json::write(path, &report::experiment::html(view), "report")?;
+        eprintln!("the report is {}", path.display());
+    }
+    experiment::advice(view).iter().for_each(|advice| eprintln!("hint: {advice}"));
+    Ok(if is_protected_met(rows) { Answer::Yes } else { Answer::No })
+}
+
+fn known(name: &str) -> Result<&'static Experiment, Failure> {
+    find(name).ok_or_else(|| {
         let names: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.name).collect();
         Failure::bad_input(format_args!("there is no experiment '{name}'"))
             .hint(format_args!("there are {}", names.join(", ")))
-    })?;
-    let data = args.data.as_deref().ok_or_else(|| {
-        Failure::bad_input("the traces are missing").hint("--data FOLDER: FOLDER/traces has them")
-    })?;
-    if let Some(unknown) =
-        args.case.iter().find(|name| experiment.cases.iter().all(|case| case.name != name.as_str()))
-    {
+    })
+}
+
+/// Where the traces are; nowhere if none is needed.
+fn traces(args: &RunArgs, experiment: &Experiment) -> Result<PathBuf, Failure> {
+    let mut tenants = experiment.cases.iter().flat_map(|case| case.tenants);
+    match &args.data {
+        Some(data) => Ok(data.join("traces")),
+        None if tenants.all(|tenant| matches!(tenant.source, Source::Synthetic { .. })) => Ok(PathBuf::new()),
+        None => Err(Failure::bad_input("the traces are missing")
+            .hint("--data FOLDER: FOLDER/traces has them; fig-3.5 needs none")),
+    }
+}
+
+/// The policies that were asked for, after a look at the cases.
+fn chosen(args: &RunArgs, experiment: &Experiment) -> Result<Vec<PolicyName>, Failure> {
+    let has_case = |name: &&String| experiment.cases.iter().any(|case| case.name == name.as_str());
+    if let Some(unknown) = args.case.iter().find(|name| !has_case(name)) {
         let names: Vec<&str> = experiment.cases.iter().map(|case| case.name).collect();
-        return Err(Failure::bad_input(format_args!("{name} has no case '{unknown}'"))
+        return Err(Failure::bad_input(format_args!("{} has no case '{unknown}'", experiment.name))
             .hint(format_args!("it has {}", names.join(", "))));
     }
-    let mut planned = Planned::of(experiment, &data.join("traces"))?;
-    planned.cases.retain(|case| args.case.is_empty() || args.case.iter().any(|name| name == case.case.name));
-    if args.plan {
-        terminal::print(&plan_text(&planned));
-        return Ok(Answer::Yes);
+    if let Some(unknown) = args.policy.iter().find(|policy| !experiment.policies.contains(policy)) {
+        let names: Vec<&str> = experiment.policies.iter().map(|policy| policy.name()).collect();
+        let said = format_args!("{} does not compare the policy '{}'", experiment.name, unknown.name());
+        return Err(Failure::bad_input(said).hint(format_args!("it compares {}", names.join(", "))));
     }
-    eprint!("{}", plan_text(&planned));
-    let rows = play_all(args, experiment, &planned)?;
-    if args.json {
-        terminal::print(&json::pretty(&rows));
-    } else {
-        terminal::print(&table(&rows));
-    }
-    Ok(if is_protected_met(&rows) { Answer::Yes } else { Answer::No })
+    let wanted = |policy: &PolicyName| args.policy.is_empty() || args.policy.contains(policy);
+    Ok(experiment.policies.iter().copied().filter(wanted).collect())
 }
 
 fn list() {
@@ -114,128 +162,40 @@ fn list() {
     terminal::print(&table.render());
 }
 
-fn play_all(args: &RunArgs, experiment: &Experiment, planned: &Planned) -> Result<Vec<Row>, Failure> {
+/// All cases under all policies, or what was played until somebody stopped it.
+fn play_all(settings: &Settings, planned: &Planned, policies: &[PolicyName]) -> Result<Vec<Done>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())
         .map_err(|error| Failure::environment(format_args!("Ctrl-C cannot be caught: {error}")))?;
-    let chosen = |policy: &&PolicyName| args.policy.is_empty() || args.policy.contains(policy);
-    let mut found = Vec::new();
-    for case in &planned.cases {
-        for policy in experiment.policies.iter().filter(chosen) {
-            let (some, beside) = one(args, planned, case, *policy, &stop)?;
-            report(case, *policy, &some, beside);
-            found.extend(some);
-            if stop.load(Ordering::Relaxed) {
-                eprintln!("stopped: what was measured until then follows");
-                return Ok(found);
-            }
-        }
-    }
-    Ok(found)
-}
-
-fn one(
-    args: &RunArgs,
-    planned: &Planned,
-    case: &PlannedCase,
-    policy: PolicyName,
-    stop: &AtomicBool,
-) -> Result<(Vec<Row>, Option<Beside>), Failure> {
-    let settings = Settings {
-        warm_up: args.warm_up,
-        duration: args.duration,
-        seed: args.seed,
-        realtime: !args.no_realtime,
-    };
-    let total = (settings.warm_up + settings.duration).0 / 1_000_000;
-    let bar = terminal::progress(total, &format!("{} {}", case.case.name, policy.name()), "ms");
-    let mut tick = |progress: load::Progress| bar.set_position(progress.elapsed.0 / 1_000_000);
-    let played: Played = play(planned, case, policy, &settings, &mut tick, stop)?;
-    bar.finish_and_clear();
-    played.ran.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-    Ok(rows(planned, case, policy, &played))
-}
-
-/// Progress for those who wait: on stderr.
-fn report(case: &PlannedCase, policy: PolicyName, rows: &[Row], beside: Option<Beside>) {
-    let each = rows.iter().map(|row| format!("{} {} ({})", row.name, time(row.measured_s), verdict(row)));
-    let copy = beside.map_or_else(String::new, |copy| format!("; the copy {:.0} requests/s", copy.per_s));
-    let all = each.collect::<Vec<_>>().join(", ");
-    eprintln!("{} {}: {all}{copy}", case.case.name, policy.name());
-}
-
-fn time(seconds: Option<f64>) -> String {
-    seconds.map_or_else(|| "no answer".to_owned(), |seconds| Seconds(seconds).to_string())
-}
-
-fn verdict(row: &Row) -> &'static str {
-    match row.verdict {
-        Conclusion::Met => "met",
-        Conclusion::NotMet => "NOT MET",
-        Conclusion::TooFew if row.is_spoiled => "sent too late",
-        Conclusion::TooFew => "too few",
-    }
-}
-
-fn table(rows: &[Row]) -> String {
-    let mut table = Table::new(&[
-        ("policy", Align::Left),
-        ("workload", Align::Left),
-        ("SLO", Align::Left),
-        ("measured", Align::Right),
-        ("interval", Align::Right),
-        ("requests", Align::Right),
-        ("verdict", Align::Left),
-    ]);
-    for row in rows {
-        let high = row.ci_high_s.map_or_else(|| "?".to_owned(), |high| Seconds(high).to_string());
-        table.row(vec![
-            row.policy.to_owned(),
-            row.name.clone(),
-            format!("{}% < {}", row.percentile, Seconds(row.slo_s)),
-            time(row.measured_s),
-            format!("{} to {high}", time(row.ci_low_s)),
-            row.requests.to_string(),
-            verdict(row).to_owned(),
-        ]);
-    }
-    table.render()
-}
-
-/// What was decided before anything is played.
-fn plan_text(planned: &Planned) -> String {
-    let mut text = format!(
-        "{}\nemulated SSD: {}; at most {} requests at it\n",
-        planned.experiment.title,
-        Experiment::DEVICE,
-        planned.outstanding
+    let each = (settings.warm_up + settings.duration).0 / 1_000_000;
+    let count = (planned.cases.len() * policies.len()) as u64;
+    eprintln!(
+        "\n{} of {}: about {}; Ctrl-C stops, and what was measured until then is said\n",
+        words::count(planned.cases.len() * policies.len(), "run"),
+        time(each as f64 / 1e3),
+        time((count * each) as f64 / 1e3)
     );
-    for case in &planned.cases {
-        let mut table = Table::new(&[
-            ("workload", Align::Left),
-            ("load", Align::Right),
-            ("requests/s", Align::Right),
-            ("time scale", Align::Right),
-            ("SLO", Align::Left),
-            ("bound", Align::Right),
-            ("priority", Align::Right),
-            ("limits", Align::Right),
-        ]);
-        for ((tenant, sent), at) in case.case.tenants.iter().zip(&case.sent).zip(0..) {
-            let decided = &case.policy.0.workloads[at];
-            table.row(vec![
-                tenant.name.to_owned(),
-                format!("{:.0}%", tenant.load * 100.0),
-                format!("{:.1}", sent.requests.len() as f64 / sent.period.as_secs()),
-                format!("{:.4}", sent.time_scale),
-                decided.slo.to_string(),
-                time(decided.bound_s),
-                decided.priority.map_or_else(String::new, |priority| priority.to_string()),
-                decided.limits.len().to_string(),
-            ]);
+    let bar = terminal::progress(count * each, "", "ms");
+    let mut found = Vec::new();
+    let runs = (0..planned.cases.len()).flat_map(|case| policies.iter().map(move |policy| (case, *policy)));
+    for ((case, policy), number) in runs.zip(0..) {
+        bar.set_message(format!("{} of {count}: {}", number + 1, policy.name()));
+        let mut tick = |progress: load::Progress| {
+            bar.set_position(number * each + (progress.elapsed.0 / 1_000_000).min(each));
+        };
+        let planned_case = &planned.cases[case];
+        let played: Played = play(planned, planned_case, policy, settings, &mut tick, &stop)?;
+        let (rows, beside) = rows(planned, planned_case, policy, &played);
+        let done = Done { case, policy, rows, beside, played };
+        bar.suspend(|| {
+            done.played.ran.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+            eprintln!("{} of {count}: {}", number + 1, experiment::line(planned, &done));
+        });
+        found.push(done);
+        if stop.load(Ordering::Relaxed) {
+            break;
         }
-        let admits = if case.policy.1 { "admits all" } else { "does not admit all" };
-        text += &format!("\n{}: the analysis {admits}\n{}", case.case.name, table.render());
     }
-    text
+    bar.finish_and_clear();
+    Ok(found)
 }

@@ -1,0 +1,102 @@
+//! Bounds against a fluid link with strict priority, simulated here without the analysis.
+
+use super::*;
+use crate::experiment::{Planned, find};
+use std::path::Path;
+
+/// An arrival and its work, seconds.
+type Arrival = (f64, f64);
+
+/// Latencies of arrivals at a server that interrupts them for whatever comes above them.
+fn latencies(above: &[Arrival], own: &[Arrival]) -> Vec<f64> {
+    let mut higher = above.to_vec();
+    higher.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let (mut next, mut backlog, mut now) = (0, 0.0_f64, 0.0);
+    let mut latency = |&(arrival, work): &Arrival| {
+        while let Some((at, more)) = higher.get(next).filter(|(at, _)| *at <= arrival) {
+            backlog = (backlog - (at - now)).max(0.0) + more;
+            (now, next) = (*at, next + 1);
+        }
+        backlog = (backlog - (arrival - now)).max(0.0) + work;
+        now = arrival;
+        // What comes above it until it is done is served before it.
+        let mut end = arrival + backlog;
+        for (at, more) in &higher[next..] {
+            if *at >= end {
+                break;
+            }
+            end += more;
+        }
+        end - arrival
+    };
+    own.iter().map(&mut latency).collect()
+}
+
+/// Latencies over disk and link under the protected policy, by tenant; empty for those without a promise.
+fn simulated(case: &PlannedCase, seconds: u64) -> Vec<Vec<f64>> {
+    let end = Nanos(seconds * 1_000_000_000);
+    let passed = |(tenant, demand): (&Tenant, &Demand)| {
+        let requests = demand.until(end);
+        let service = disk(tenant, demand).map_or(0.0, |disk| disk.service(Op::Read, Bytes(1)).as_secs());
+        let at_disk: Vec<Arrival> =
+            requests.iter().map(|request| (request.arrival.as_secs(), service)).collect();
+        let stored = latencies(&[], &at_disk);
+        let at_link =
+            requests.iter().zip(&stored).map(|(r, after)| (r.arrival.as_secs() + after, on_link(r)));
+        (at_link.collect::<Vec<_>>(), stored)
+    };
+    let passed: Vec<_> = case.case.tenants.iter().zip(&case.sent).map(passed).collect();
+    let workloads = &case.policy.0.workloads;
+    let of = |(at, (own, stored)): (usize, &(Vec<Arrival>, Vec<f64>))| {
+        let Some(level) = workloads[at].priority else { return Vec::new() };
+        let others =
+            workloads.iter().zip(&passed).filter(|(other, _)| other.priority.is_some_and(|p| p < level));
+        let above: Vec<Arrival> = others.flat_map(|(_, (arrivals, _))| arrivals.clone()).collect();
+        latencies(&above, own).iter().zip(stored).map(|(link, disk)| link + disk).collect()
+    };
+    passed.iter().enumerate().map(of).collect()
+}
+
+#[test]
+fn the_judge_by_hand() {
+    // 4 s of work at 0; at 1 and 2 comes 1 s above it; what arrives at 5 waits for the rest.
+    let found = latencies(&[(2.0, 1.0), (1.0, 1.0)], &[(0.0, 4.0), (5.0, 1.0), (10.0, 1.0)]);
+    assert_eq!(found, [6.0, 2.0, 1.0]);
+}
+
+/// The share of requests that exceed their bound is what the SLO allows, for all who are admitted.
+fn keeps_its_bounds(case: &PlannedCase, seconds: u64) {
+    for (workload, found) in case.policy.0.workloads.iter().zip(simulated(case, seconds)) {
+        let Some(bound) = workload.bound_s else { continue };
+        let beyond = found.iter().filter(|latency| **latency > bound).count() as f64;
+        assert!(beyond <= 0.01 * found.len() as f64, "{}: {beyond} of {}", workload.name, found.len());
+        assert!(bound <= workload.slo_s && !workload.limits.is_empty(), "{}", workload.name);
+    }
+}
+
+#[test]
+fn figure_3_7_keeps_its_bounds() {
+    // All its workloads are synthetic.
+    let planned = Planned::of(find("fig-3.7").unwrap(), Path::new("/nonexistent")).expect("no trace is read");
+    for case in &planned.cases {
+        assert!(case.policy.1, "{:?}", case.policy.0);
+        keeps_its_bounds(case, 600);
+    }
+    let slos: Vec<f64> = planned.cases[1].slos.iter().map(|slo| slo.latency.0).collect();
+    assert!(slos.iter().all(|slo| *slo >= slos[3]), "K has the lowest: {slos:?}");
+    // Each asks for its share of the link.
+    let case = &planned.cases[0];
+    for (tenant, demand) in case.case.tenants.iter().zip(&case.sent) {
+        let busy: f64 = demand.requests.iter().map(on_link).sum::<f64>() / demand.period.as_secs();
+        assert!((busy / tenant.load - 1.0).abs() < 1e-6, "{busy}");
+    }
+}
+
+#[test]
+fn whoever_is_admitted_behind_one_link_keeps_its_slo() {
+    let Some(traces) = testkit::shared("traces") else { return };
+    let planned = Planned::of(find("fig-4.1").unwrap(), &traces).unwrap();
+    let workloads = &planned.cases[0].policy.0.workloads;
+    assert!((1..8).contains(&workloads.iter().filter(|workload| workload.admitted).count()));
+    keeps_its_bounds(&planned.cases[0], 600);
+}

@@ -1,0 +1,87 @@
+//! One link, shared by two tenants of a real memcached: what a policy changes, with real requests.
+
+use enforce::command::{Programs, may_configure_networks};
+use enforce::network::probe;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use tailwright_lab::experiment::{
+    Bottleneck, Case, Experiment, Planned, PolicyName, Row, Server, Settings, Slos, Source, Tenant, rows, run,
+};
+use tailwright_lab::servers::may_be_realtime;
+use units::{Bytes, Nanos};
+
+const fn tenant(name: &'static str, c2: f64, size: u64, load: f64) -> Tenant {
+    let source = Source::Synthetic { c2, size: Bytes(size) };
+    Tenant { name, source, server: Server::Cache, load, percentile: 99.0 }
+}
+
+/// As figure 4.1, with one tenant that bursts and one that does not.
+const SMALL: Experiment = Experiment {
+    name: "small",
+    title: "two tenants of memcached behind one link",
+    claim: "",
+    bottleneck: Bottleneck::Link,
+    cases: &[Case {
+        name: "",
+        tenants: &[tenant("quick", 1.0, 4096, 0.05), tenant("bulk", 20.0, 64 << 10, 0.7)],
+        slos: Slos::Asked(&[0.1, 1.0]),
+        misbehaves: None,
+    }],
+    copy: None,
+    policies: &[PolicyName::None, PolicyName::Tailwright],
+};
+
+fn played(planned: &Planned, policy: PolicyName) -> Vec<Row> {
+    let settings = Settings {
+        warm_up: Nanos(500_000_000),
+        duration: Nanos(3_000_000_000),
+        seed: 1,
+        realtime: may_be_realtime(),
+    };
+    let case = &planned.cases[0];
+    let played = run(planned, case, policy, &settings, &mut |_| {}, &AtomicBool::new(false))
+        .unwrap_or_else(|fault| panic!("{fault}"));
+    let (rows, beside) = rows(planned, case, policy, &played);
+    assert!(beside.is_none(), "there is no copy");
+    rows
+}
+
+fn lacking() -> Option<String> {
+    if !may_configure_networks() {
+        return Some("namespaces need root".to_owned());
+    }
+    let abilities = match probe(&mut Programs) {
+        Ok(abilities) => abilities,
+        Err(fault) => return Some(fault.to_string()),
+    };
+    let missing = abilities.into_iter().find(|ability| ability.needed && ability.lack.is_some());
+    if let Some(missing) = missing {
+        return Some(format!("this kernel lacks {}", missing.name));
+    }
+    testkit::program("memcached").is_none().then(|| "memcached is not installed".to_owned())
+}
+
+#[test]
+fn priority_on_the_link_protects_the_tenant_that_has_it() {
+    if let Some(reason) = lacking() {
+        return testkit::skip(&reason);
+    }
+    let planned = Planned::of(&SMALL, Path::new("/nonexistent")).expect("no trace is read");
+    assert_eq!(planned.cases[0].policy.0.workloads[0].priority, Some(0));
+    let [without, with] = SMALL.policies else { panic!("two policies") };
+    let [without, with] = [without, with].map(|policy| played(&planned, *policy));
+    for (rows, policy) in [(&without, "none"), (&with, "tailwright")] {
+        assert_eq!(
+            rows.iter().map(|row| (row.name.as_str(), row.policy)).collect::<Vec<_>>(),
+            [("quick", policy), ("bulk", policy)]
+        );
+        for row in rows {
+            assert!(row.finding.requests > 50, "{}: {}", row.name, row.finding.requests);
+            assert_eq!((row.percentile, row.is_promised), (99.0, row.is_promised && policy == "tailwright"));
+        }
+        assert_eq!((rows[0].slo_s, rows[1].slo_s), (0.1, 1.0));
+    }
+    assert!(with[0].is_promised);
+    let p99 = |rows: &[Row]| rows[0].measured_s.expect("almost all are answered");
+    assert!(p99(&with) < p99(&without), "{} with and {} without", p99(&with), p99(&without));
+}

@@ -1,0 +1,185 @@
+//! Experiments with real requests in words and tables: what was decided before anything is played, and what came of it.
+
+use super::verified::{table, verdict, verdict_row};
+use super::{time, words};
+use lab::experiment::{Beside, Case, Planned, PlannedCase, Played, PolicyName, Row, Settings};
+use verify::Conclusion;
+
+/// A case under a policy.
+pub(crate) struct Done {
+    /// Index among the planned cases.
+    pub(crate) case: usize,
+    /// How requests were served.
+    pub(crate) policy: PolicyName,
+    /// By tenant.
+    pub(crate) rows: Vec<Row>,
+    /// What the copy got.
+    pub(crate) beside: Option<Beside>,
+    /// What was observed.
+    pub(crate) played: Played,
+}
+
+/// An experiment that was played, or a part of it.
+pub(crate) struct View<'a> {
+    /// What was decided before.
+    pub(crate) planned: &'a Planned,
+    /// How it was played.
+    pub(crate) settings: Settings,
+    /// In the order in which they were played.
+    pub(crate) done: &'a [Done],
+}
+
+/// SLOs that a policy meets, over all cases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) policy: PolicyName,
+    pub(crate) met: usize,
+    pub(crate) not_met: usize,
+    /// Whether met, not met or open.
+    pub(crate) all: usize,
+}
+
+impl Kept {
+    pub(crate) fn is_all_met(&self) -> bool {
+        self.met == self.all
+    }
+
+    /// Neither met nor not met for sure.
+    pub(crate) fn open(&self) -> usize {
+        self.all - self.met - self.not_met
+    }
+
+    fn words(&self) -> String {
+        let open = if self.open() == 0 { String::new() } else { format!(" ({} open)", self.open()) };
+        format!("{} {} of {}{open}", self.policy.name(), self.met, self.all)
+    }
+}
+
+/// Whether a tenant sends what was planned with, so that its SLO counts.
+pub(crate) fn behaves(case: &Case, tenant: usize) -> bool {
+    case.misbehaves.is_none_or(|(who, _)| who != tenant)
+}
+
+impl View<'_> {
+    /// By policy, in the order in which they were played. SLOs of those who misbehave do not count.
+    pub(crate) fn kept(&self) -> Vec<Kept> {
+        let mut all: Vec<Kept> = Vec::new();
+        for done in self.done {
+            let case = &self.planned.cases[done.case].case;
+            let rows = done.rows.iter().enumerate().filter(|(at, _)| behaves(case, *at));
+            let verdicts: Vec<Conclusion> = rows.map(|(_, row)| row.verdict).collect();
+            let at = all.iter().position(|kept| kept.policy == done.policy).unwrap_or(all.len());
+            if at == all.len() {
+                all.push(Kept { policy: done.policy, met: 0, not_met: 0, all: 0 });
+            }
+            let count = |verdict| verdicts.iter().filter(|found| **found == verdict).count();
+            all[at].met += count(Conclusion::Met);
+            all[at].not_met += count(Conclusion::NotMet);
+            all[at].all += verdicts.len();
+        }
+        all
+    }
+
+    /// Who meets which SLOs, as sentences.
+    pub(crate) fn lead(&self) -> String {
+        let mut kept = self.kept();
+        kept.sort_by_key(|kept| std::cmp::Reverse((kept.met, kept.policy == PolicyName::Tailwright)));
+        let (all, rest): (Vec<Kept>, Vec<Kept>) = kept.iter().partition(|kept| kept.is_all_met());
+        let slos = kept.first().map_or(0, |kept| kept.all);
+        let names: Vec<&str> = all.iter().map(|kept| kept.policy.name()).collect();
+        let who = match names.as_slice() {
+            [] => "No policy meets".to_owned(),
+            [one] => format!("{one} meets"),
+            [some @ .., last] => format!("{} and {last} meet", some.join(", ")),
+        };
+        let what =
+            if slos == 1 { "the SLO".to_owned() } else { format!("all {}", words::count(slos, "SLO")) };
+        let counts: Vec<String> = rest.iter().map(Kept::words).collect();
+        match (counts.is_empty(), names.is_empty()) {
+            (true, _) => format!("{who} {what}."),
+            (false, true) => format!("{who} {what}: {}.", counts.join(", ")),
+            (false, false) => format!("{who} {what}. Others: {}.", counts.join(", ")),
+        }
+    }
+}
+
+/// What a case is called; the experiment's name where it is the only one.
+pub(crate) fn case_name<'a>(planned: &Planned, case: &'a PlannedCase) -> &'a str {
+    if case.case.name.is_empty() { planned.experiment.name } else { case.case.name }
+}
+
+/// Whether the analysis says that all SLOs are met.
+pub(crate) fn admits(case: &PlannedCase) -> &'static str {
+    if case.policy.1 { "the analysis admits all" } else { "the analysis does not admit all" }
+}
+
+/// Names of the columns of [`plan_rows`], the first of words.
+pub(crate) const PLAN: [&str; 8] =
+    ["workload", "load", "requests/s", "time scale", "SLO", "bound", "priority", "limits"];
+
+/// What was decided for each tenant.
+pub(crate) fn plan_rows(case: &PlannedCase) -> Vec<Vec<String>> {
+    let tenants = case.case.tenants.iter().zip(&case.sent).zip(&case.policy.0.workloads);
+    let row = |((tenant, sent), decided): ((&lab::experiment::Tenant, &lab::experiment::Demand), _)| {
+        let decided: &model::PolicyWorkload = decided;
+        vec![
+            tenant.name.to_owned(),
+            format!("{:.0}%", tenant.load * 100.0),
+            format!("{:.1}", sent.requests.len() as f64 / sent.period.as_secs()),
+            format!("{:.4}", sent.time_scale),
+            decided.slo.to_string(),
+            decided.bound_s.map_or_else(|| "refused".to_owned(), time),
+            decided.priority.map_or_else(String::new, |priority| priority.to_string()),
+            decided.limits.len().to_string(),
+        ]
+    };
+    tenants.map(row).collect()
+}
+
+/// What was decided before anything is played.
+pub(crate) fn plan_text(planned: &Planned) -> String {
+    let mut text = format!("{}\n{}\n", planned.experiment.title, planned.setting());
+    for case in &planned.cases {
+        let rows = table(&PLAN, 1, plan_rows(case));
+        text += &format!("\n{}: {}\n{rows}", case_name(planned, case), admits(case));
+    }
+    text
+}
+
+/// Verdicts, and what they come from.
+pub(crate) fn text(view: &View) -> String {
+    const HEADINGS: [&str; 7] = ["policy", "workload", "verdict", "SLO", "measured", "interval", "requests"];
+    let rows = view.done.iter().flat_map(|done| &done.rows).map(|row| {
+        let mut cells = vec![row.policy.to_owned(), row.name.clone()];
+        // The name is there already, with that of the case.
+        cells.extend(verdict_row(&row.finding).into_iter().skip(1).take(HEADINGS.len() - 2));
+        cells
+    });
+    format!("{}\n{}\n", table(&HEADINGS, 4, rows), view.lead())
+}
+
+/// What helps where verdicts are open.
+pub(crate) fn advice(view: &View) -> Vec<&'static str> {
+    let open = || view.done.iter().flat_map(|done| &done.rows).map(|row| &row.finding);
+    let is_short = |found: &verify::Finding| found.verdict == Conclusion::TooFew && !found.is_spoiled();
+    let mut advice = Vec::new();
+    if open().any(verify::Finding::is_spoiled) {
+        advice.push("requests were sent too late for some verdicts: end other programs on this machine, and run again");
+    }
+    if open().any(is_short) {
+        advice.push("there are too few requests for some verdicts: a longer --duration tells more");
+    }
+    advice
+}
+
+/// A play in a line, for those who wait.
+pub(crate) fn line(planned: &Planned, done: &Done) -> String {
+    let each = done.rows.iter().map(|row| {
+        let measured = row.measured_s.map_or_else(|| "no answer".to_owned(), time);
+        format!("{} {measured} ({})", row.finding.name, verdict(&row.finding))
+    });
+    let copy =
+        done.beside.map_or_else(String::new, |copy| format!("; the copy {:.0} requests/s", copy.per_s));
+    let case = case_name(planned, &planned.cases[done.case]);
+    format!("{case} {}: {}{copy}", done.policy.name(), each.collect::<Vec<_>>().join(", "))
+}

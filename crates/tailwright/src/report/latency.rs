@@ -1,0 +1,98 @@
+//! Latencies and their SLOs as charts, for all pages that have some.
+
+use model::{Observation, Observations};
+use plot::{Axis, Chart, Dots, Marker, Reference, Series, Status, Unit};
+use units::Nanos;
+use verify::{Conclusion, Finding, Interval};
+
+/// Points in time of a chart: as many as can be told apart.
+const INTERVALS_MAX: u64 = 120;
+/// Fewer requests have no 99th percentile worth drawing.
+const REQUESTS_PER_INTERVAL: u64 = 50;
+
+/// Requests: when they were meant to be sent, and how long they took, if they were answered.
+pub(super) type Seen = Vec<(Nanos, Option<Nanos>)>;
+
+/// The requests of a workload.
+pub(super) fn seen(observations: &Observations, workload: usize) -> Seen {
+    let of_it = |at: &&Observation| at.workload as usize == workload;
+    observations.requests.iter().filter(of_it).map(|at| (at.intended, at.latency())).collect()
+}
+
+pub(super) fn axis() -> Axis {
+    Axis::log("latency", Unit::Seconds)
+}
+
+pub(super) fn status(found: &Finding) -> Status {
+    match found.verdict {
+        Conclusion::Met => Status::Good,
+        Conclusion::NotMet => Status::Bad,
+        Conclusion::TooFew => Status::Warn,
+    }
+}
+
+/// Where the true percentiles lie, beside the SLOs.
+pub(super) fn intervals<'a>(rows: impl IntoIterator<Item = (String, &'a Finding)>) -> Dots {
+    let chart = Dots::new(
+        "The percentile of each SLO: measured, and between which values the true one lies",
+        axis(),
+        ["at least", "measured", "at most"],
+        "SLO",
+    )
+    .note("Met: all points are left of the bar. Not met: all are right of it. An end that is not known has no point.");
+    rows.into_iter().fold(chart, |chart, (name, found)| {
+        chart.row(name, [found.ci_low_s, found.measured_s, found.ci_high_s], found.slo_s)
+    })
+}
+
+/// Latencies of a workload by when requests were meant to be sent.
+pub(super) fn over_time(title: String, latency: Axis, found: &Finding, seen: &Seen) -> Chart {
+    let intervals = (seen.len() as u64 / REQUESTS_PER_INTERVAL).clamp(1, INTERVALS_MAX);
+    let timeline = verify::timeline(seen, intervals);
+    let line = |of: fn(&Interval) -> Option<f64>| {
+        timeline.iter().filter_map(|at| Some((at.at_s, of(at)?))).collect::<Vec<_>>()
+    };
+    let mut chart = Chart::new(title, Axis::linear("intended time", Unit::Seconds), latency)
+        .series(Series::line("p50", line(|at| at.p50_s)))
+        .series(Series::line("p99", line(|at| at.p99_s)))
+        .series(Series::line("longest", line(|at| at.max_s)))
+        .reference(Reference::y(found.slo_s, format!("SLO p{}", found.percentile)));
+    if let Some(bound) = found.bound {
+        chart = chart.reference(Reference::y(bound.bound_s, "bound").quiet());
+    }
+    let over: Vec<(f64, f64)> = over_points(found, &timeline);
+    if !over.is_empty() {
+        chart = chart.series(Series::points("traffic over limits", over));
+    }
+    let unanswered: u64 = timeline.iter().map(|at| at.unanswered).sum();
+    if unanswered > 0 {
+        chart = chart.note(format!("{unanswered} requests without an answer are not drawn."));
+    }
+    chart
+}
+
+/// The longest latencies of the intervals in which the traffic was over a limit.
+fn over_points(found: &Finding, timeline: &[Interval]) -> Vec<(f64, f64)> {
+    let half =
+        timeline.windows(2).map(|pair| pair[1].at_s - pair[0].at_s).fold(f64::INFINITY, f64::min) / 2.0;
+    let half = if half.is_finite() { half } else { f64::MAX };
+    let periods: Vec<_> = found.limits.iter().flat_map(|limit| &limit.periods).collect();
+    let is_over = |at: f64| periods.iter().any(|p| p.from_s <= at + half && p.until_s >= at - half);
+    timeline.iter().filter(|at| is_over(at.at_s)).filter_map(|at| Some((at.at_s, at.max_s?))).collect()
+}
+
+/// Lines of the share of requests that take longer, beside the SLO and the bound of a finding.
+pub(super) fn distribution(title: String, found: &Finding, lines: impl IntoIterator<Item = Series>) -> Chart {
+    let allowed = 1.0 - found.percentile / 100.0;
+    let mut chart = Chart::new(title, axis(), Axis::log("share", Unit::Percent))
+        .all(lines)
+        .note("The SLO is met where the line passes left of and below its mark.");
+    // An SLO for all requests has no place on a logarithm.
+    if allowed > 0.0 {
+        chart = chart.marker(Marker::new(found.slo_s, allowed, format!("SLO {}", found.slo)));
+    }
+    if let Some(bound) = found.bound {
+        chart = chart.reference(Reference::x(bound.bound_s, "bound").quiet());
+    }
+    chart
+}
