@@ -12,8 +12,8 @@ use super::remote::Orders;
 use super::session::{Cut, Interest, Session};
 use super::shared::Shared;
 use crate::deployment::Deployment;
-pub(super) use doors::Door;
 use doors::connected;
+pub(super) use doors::{Door, spare};
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
 use std::collections::VecDeque;
@@ -56,6 +56,8 @@ pub(super) struct Engine {
     pub(super) draining: Option<u64>,
     pub(super) stopped: bool,
     pub(super) lines: Lines,
+    /// Kept for when there are no more files.
+    pub(super) spare: Option<OwnedFd>,
 }
 
 /// What was written about sessions lately.

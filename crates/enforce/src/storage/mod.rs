@@ -126,6 +126,7 @@ impl Proxy {
         let (remote, orders) = remote::channel()?;
         let mut shared = Shared::new(queue, names, table, batch, profile);
         shared.status.keep(options.record);
+        let spare = engine::spare(&poll);
         let engine = Engine {
             poll,
             doors,
@@ -145,6 +146,7 @@ impl Proxy {
             draining: None,
             stopped: false,
             lines: Lines::default(),
+            spare,
         };
         engine.watch().map_err(fault)?;
         Ok(Self { engine, remote })

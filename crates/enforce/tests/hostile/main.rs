@@ -5,6 +5,7 @@
 
 mod arbitrary;
 mod clients;
+mod files;
 mod honest;
 mod interleaved;
 #[path = "../../benches/soak/ledger.rs"]

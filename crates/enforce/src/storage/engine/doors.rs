@@ -4,6 +4,7 @@ use super::super::session::{Cut, Session};
 use super::{Engine, SERVER};
 use crate::deployment::FrontProtocol;
 use rustix::event::epoll;
+use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, sockopt};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
@@ -23,10 +24,12 @@ impl Engine {
                 Ok(accepted) => accepted,
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
                 Err(error) => {
-                    // Of one client that has gone, or of the limit of files: the others go on.
-                    return self
-                        .lines
-                        .write(self.shared.now, || format!("a client cannot be accepted: {error}"));
+                    // Of one client that has gone, or of the limit of open files: the others go on.
+                    self.lines.write(self.shared.now, || format!("a client cannot be accepted: {error}"));
+                    match self.turn_away(door) {
+                        true => continue,
+                        false => return,
+                    }
                 }
             };
             let (protocol, forward) = (*protocol, *forward);
@@ -38,6 +41,15 @@ impl Engine {
                 self.lines.write(self.shared.now, || format!("{peer}: no connection to {forward}: {error}"));
             }
         }
+    }
+
+    /// Accepts and hangs up, with the descriptor that is kept for this: who is left before the door would ring
+    /// without end. Whether somebody was there.
+    fn turn_away(&mut self, door: usize) -> bool {
+        drop(self.spare.take());
+        let somebody = self.doors[door].listener.accept().is_ok();
+        self.spare = spare(&self.poll);
+        somebody
     }
 
     fn open(
@@ -70,6 +82,11 @@ impl Engine {
         self.touched.push(number);
         Ok(())
     }
+}
+
+/// A descriptor to be given up when there is no other.
+pub(in super::super) fn spare(poll: &OwnedFd) -> Option<OwnedFd> {
+    rustix::io::fcntl_dupfd_cloexec(poll, 0).ok()
 }
 
 /// A connection that is made while others go on.

@@ -1,0 +1,67 @@
+//! A proxy that may open fewer files than it has clients. It is a process of its own: this test again, with a limit.
+
+use crate::honest::{Honest, before, rest};
+use crate::mini::Mini;
+use crate::proxy::Running;
+use crate::talk::Protocol;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Set in the second run: where the server is.
+const SERVER: &str = "TAILWRIGHT_ENFORCE_TEST_FEW_FILES";
+const NAME: &str = "files::whom_there_are_no_files_for_is_turned_away";
+
+#[test]
+fn whom_there_are_no_files_for_is_turned_away() {
+    if let Ok(server) = std::env::var(SERVER) {
+        let proxy = Running::plain("memcached", server.parse().unwrap());
+        println!("\nlistens at {}", proxy.address);
+        std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+        return;
+    }
+    // Two files a client: with one to spare the second is missing, with none the first.
+    [64, 65].into_iter().for_each(with_limit);
+}
+
+fn with_limit(files: u32) {
+    let server = Mini::memcached();
+    let itself = std::env::current_exe().expect("a test has a path");
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n \"$FILES\" && exec \"$0\" \"$@\""]).arg(itself);
+    command
+        .args(["--exact", NAME, "--nocapture"])
+        .env(SERVER, server.address.to_string())
+        .env("FILES", files.to_string());
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let mut child = child.expect("a shell");
+    let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let address =
+        lines.by_ref().map_while(Result::ok).find_map(|line| line.strip_prefix("listens at ")?.parse().ok());
+    let address: SocketAddr = address.expect("it says where it listens");
+    // Speaks to the other process; the proxy here only lends its clients.
+    let mut near = before(&server, Protocol::Memcached, "");
+    near.address = address;
+    let mut honest = Honest::new(&near, Protocol::Memcached, 1);
+    honest.round(50);
+    let mut silent: Vec<TcpStream> = (0..100).map(|_| near.connect()).collect();
+    assert_eq!(rest(silent.last_mut().expect("there are some")), b"", "the last is turned away");
+    honest.round(200);
+    drop(silent);
+    // As soon as places are free again.
+    while !admitted(address) {
+        std::thread::yield_now();
+    }
+    honest.round(200);
+    drop(child.stdin.take());
+    assert!(child.wait().expect("it was started").success());
+}
+
+/// Whether a new client is answered.
+fn admitted(address: SocketAddr) -> bool {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+    let said = std::io::Write::write_all(&mut stream, b"get none\r\n");
+    said.is_ok() && stream.read(&mut [0; 5]).is_ok_and(|read| read == 5)
+}
