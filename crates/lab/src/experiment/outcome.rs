@@ -36,6 +36,9 @@ pub struct Row {
     /// How many were observed.
     #[serde(skip)]
     pub requests: u64,
+    /// How many it would take for a verdict, if that can be said and there is none.
+    #[serde(skip)]
+    pub needed: Option<u64>,
     /// Why there is no verdict: the generator was late.
     #[serde(skip)]
     pub is_spoiled: bool,
@@ -82,6 +85,7 @@ pub fn rows(
                 && case.policy.0.workloads[at].admitted
                 && case.case.misbehaves.is_none_or(|(who, _)| who != at),
             requests: found.requests,
+            needed: found.needed_requests,
             is_spoiled: found.is_spoiled(),
         }
     };

@@ -44,9 +44,9 @@ pub(crate) struct RunArgs {
     /// Only these cases, by name.
     #[arg(long, value_name = "CASE,…", value_delimiter = ',')]
     case: Vec<String>,
-    /// Observed, for each policy.
-    #[arg(long, value_name = "TIME", default_value = "60s")]
-    duration: Nanos,
+    /// Observed, for each policy [default: 60s on a device, 300s on a link].
+    #[arg(long, value_name = "TIME")]
+    duration: Option<Nanos>,
     /// Before that; the thesis observes the second half of each run.
     #[arg(long, value_name = "TIME", default_value = "20s")]
     warm_up: Nanos,
@@ -143,7 +143,7 @@ fn one(
 ) -> Result<(Vec<Row>, Option<Beside>), Failure> {
     let settings = Settings {
         warm_up: args.warm_up,
-        duration: args.duration,
+        duration: args.duration.unwrap_or(planned.experiment.duration()),
         seed: args.seed,
         realtime: !args.no_realtime,
     };
@@ -195,7 +195,7 @@ fn table(rows: &[Row]) -> String {
             format!("{}% < {}", row.percentile, Seconds(row.slo_s)),
             time(row.measured_s),
             format!("{} to {high}", time(row.ci_low_s)),
-            row.requests.to_string(),
+            row.needed.map_or(row.requests.to_string(), |needed| format!("{} of {needed}", row.requests)),
             verdict(row).to_owned(),
         ]);
     }
