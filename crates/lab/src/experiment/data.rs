@@ -157,7 +157,7 @@ impl Experiment {
     /// some dozens of each workload, and bursts make them late together.
     pub fn duration(&self) -> Nanos {
         match self.bottleneck {
-            Bottleneck::Device => Nanos(60_000_000_000),
+            Bottleneck::Device => Nanos(180_000_000_000),
             Bottleneck::Link => Nanos(300_000_000_000),
         }
     }
@@ -180,8 +180,8 @@ const B: Tenant = tenant("B", "trace0023.csv.gz", 0.05);
 const C: Tenant = tenant("C", "trace0042.csv.gz", 0.55);
 const D: Tenant = tenant("D", "trace0011.csv.gz", 0.10);
 
-/// The 99th percentile, one of those that the thesis shows: bursts make neighbours late together, so that a minute of
-/// these traces has not enough independent requests for the 99.9th.
+/// The 99th percentile, one of those that the thesis shows: bursts make neighbours late together, so that minutes of
+/// these traces have not enough independent requests for the 99.9th.
 const fn tenant(name: &'static str, trace: &'static str, load: f64) -> Tenant {
     Tenant { name, source: Source::Trace(trace), server: Server::Ssd, load, percentile: 99.0 }
 }

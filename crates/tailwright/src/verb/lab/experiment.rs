@@ -44,7 +44,7 @@ pub(crate) struct RunArgs {
     /// Only these cases, by name.
     #[arg(long, value_name = "CASE,…", value_delimiter = ',')]
     case: Vec<String>,
-    /// Observed, for each policy [default: 60s on a device, 300s on a link].
+    /// Observed, for each policy [default: 180s on a device, 300s on a link].
     #[arg(long, value_name = "TIME")]
     duration: Option<Nanos>,
     /// Before that; the thesis observes the second half of each run.
