@@ -153,6 +153,15 @@ pub struct Experiment {
 }
 
 impl Experiment {
+    /// How long to observe it unless somebody knows better: on a device thousands of requests come in a second, on a link
+    /// some dozens of each workload, and bursts make them late together.
+    pub fn duration(&self) -> Nanos {
+        match self.bottleneck {
+            Bottleneck::Device => Nanos(180_000_000_000),
+            Bottleneck::Link => Nanos(300_000_000_000),
+        }
+    }
+
     /// Four channels; 4 KiB are read in 1.02 ms and written in 1.53 ms, so that the device serves 3900 reads per second.
     pub const DEVICE: Model = Model {
         channels: 4,
@@ -171,8 +180,8 @@ const B: Tenant = tenant("B", "trace0023.csv.gz", 0.05);
 const C: Tenant = tenant("C", "trace0042.csv.gz", 0.55);
 const D: Tenant = tenant("D", "trace0011.csv.gz", 0.10);
 
-/// The 99th percentile, one of those that the thesis shows: bursts make neighbours late together, so that a minute of
-/// these traces has not enough independent requests for the 99.9th.
+/// The 99th percentile, one of those that the thesis shows: bursts make neighbours late together, so that minutes of
+/// these traces have not enough independent requests for the 99.9th.
 const fn tenant(name: &'static str, trace: &'static str, load: f64) -> Tenant {
     Tenant { name, source: Source::Trace(trace), server: Server::Ssd, load, percentile: 99.0 }
 }
@@ -183,7 +192,7 @@ const fn synthetic(c2: f64) -> Tenant {
 }
 
 /// Of figure 3.7, by Table 3.1, whose loads are of storage and of the network. Reads of 16 KiB take 1.4 ms of the link: in
-/// a minute there are thousands of each workload, which is enough for the 99th percentile and not for the 99.9th.
+/// a minute there are thousands of each workload: with luck enough for the 99th percentile, never for the 99.9th.
 const fn networked(name: &'static str, c2: f64, load: f64, server: Server) -> Tenant {
     let source = Source::Synthetic { c2, size: Bytes(16 << 10) };
     Tenant { name, source, server, load, percentile: 99.0 }

@@ -8,7 +8,7 @@ use super::table;
 use crate::output::experiment::{Done, PLAN, View, admits, behaves, case_name, plan_rows};
 use crate::output::verified::{VERDICTS, verdict_row};
 use crate::output::{time, words};
-use lab::experiment::{PolicyName, Source};
+use lab::experiment::{Bottleneck, PolicyName, Source};
 use plot::{Block, Cell, Column, Dots, Fact, Page, Series, Status, Table};
 use units::Nanos;
 
@@ -250,12 +250,20 @@ fn percentiles(seen: &Seen) -> Vec<Option<f64>> {
 
 fn played(view: &View) -> Vec<Block> {
     let planned = view.planned;
-    let mut blocks = vec![Block::paragraph(format!(
-        "Each workload has a host of its own (a network namespace) and asks for its volume by NBD; a proxy on the host \
-         of the device decides by the policy. The device is an {}. It answers every request when its model says, from \
-         memory.",
-        planned.setting()
-    ))];
+    let place = match planned.experiment.bottleneck {
+        Bottleneck::Device => format!(
+            "asks for its volume by NBD; a proxy on the host of the device decides by the policy. The device is an {}. It \
+             answers every request when its model says, from memory.",
+            planned.setting()
+        ),
+        Bottleneck::Link => format!(
+            "asks for what it reads on one connection; queues of the kernel on the servers' host decide by the policy. \
+             What is short is {}.",
+            planned.setting()
+        ),
+    };
+    let hosts = format!("Each workload has a host of its own (a network namespace) and {place}");
+    let mut blocks = vec![Block::paragraph(hosts)];
     let tenants = || planned.cases.iter().flat_map(|case| case.case.tenants);
     if tenants().any(|tenant| matches!(tenant.source, Source::Trace(_))) {
         blocks.push(Block::paragraph(

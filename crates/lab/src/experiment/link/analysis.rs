@@ -1,7 +1,7 @@
 //! Bounds, priorities and limits where servers share the link on which answers leave.
 //!
-//! Bounds are of percentiles, by the probabilistic model of chapter 4: worst cases of the link are ten times as long, and
-//! SLOs made of them would be kept by anybody. What a disk of one's own does to requests is known exactly: a
+//! Bounds are of percentiles, as SLOs are, by the probabilistic model of chapter 4; worst cases are 1.4 to 2.4 times as
+//! long in figure 3.7. What a disk of one's own does to requests is known exactly: a
 //! request begins when the one before it is done. So what comes to the link is known, too, and limits and bounds are of that.
 //! Where there is a disk, it and the link each may be late for half of the requests that may be late.
 //!

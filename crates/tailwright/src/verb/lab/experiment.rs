@@ -48,9 +48,9 @@ pub(crate) struct RunArgs {
     /// Only these cases, by name.
     #[arg(long, value_name = "CASE,…", value_delimiter = ',')]
     case: Vec<String>,
-    /// Observed, for each policy.
-    #[arg(long, value_name = "TIME", default_value = "60s")]
-    duration: Nanos,
+    /// Observed, for each policy [default: 180s on a device, 300s on a link].
+    #[arg(long, value_name = "TIME")]
+    duration: Option<Nanos>,
     /// Before that; the thesis observes the second half of each run.
     #[arg(long, value_name = "TIME", default_value = "20s")]
     warm_up: Nanos,
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     eprint!("{}", experiment::plan_text(&planned));
     let settings = Settings {
         warm_up: args.warm_up,
-        duration: args.duration,
+        duration: args.duration.unwrap_or(experiment.duration()),
         seed: args.seed,
         realtime: !args.no_realtime,
     };
