@@ -87,6 +87,7 @@ impl Running {
 
     pub fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).expect("the proxy listens");
+        stream.set_nodelay(true).expect("a socket of TCP");
         // Only so that a test that fails ends.
         stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
         stream
