@@ -16,7 +16,6 @@ use doors::connected;
 pub(super) use doors::{Door, spare};
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
-use std::collections::VecDeque;
 use std::time::Instant;
 
 /// Taken at once.
@@ -51,8 +50,6 @@ pub(super) struct Engine {
     pub(super) uses: Vec<u64>,
     /// Sessions to be looked at before sleeping.
     pub(super) touched: Vec<usize>,
-    /// Let go together.
-    pub(super) batch: VecDeque<(u32, Ticket)>,
     pub(super) draining: Option<u64>,
     pub(super) stopped: bool,
     pub(super) lines: Lines,
@@ -215,10 +212,10 @@ impl Engine {
     /// Lets go what may go, and does what follows from it, until nothing more happens.
     fn settle(&mut self) {
         loop {
-            self.identify();
             let mut touched = std::mem::take(&mut self.touched);
             touched.sort_unstable();
             touched.dedup();
+            self.identify(&touched);
             for number in &touched {
                 let Some(session) = &mut self.sessions[*number] else { continue };
                 if let Err(cut) = session.settle(&mut self.shared) {
@@ -238,13 +235,9 @@ impl Engine {
     fn dispatch(&mut self) {
         let now = self.shared.now;
         while let Some((number, ticket)) = self.shared.queue.next(now) {
-            if self.shared.batch > 1 {
-                for (number, ticket) in self.followers(number, &ticket) {
-                    self.batch.push_back((number, ticket));
-                }
-            }
+            let followers = self.followers(number, &ticket);
             self.let_go(number, ticket);
-            while let Some((number, ticket)) = self.batch.pop_front() {
+            for (number, ticket) in followers {
                 self.let_go(number, ticket);
             }
         }
@@ -298,14 +291,22 @@ impl Engine {
         }
     }
 
-    /// Sessions of clients of whom more is known.
-    fn identify(&mut self) {
+    /// Sessions of whom more is known: where something has happened, those that were granted an export, and all of
+    /// clients that have mounted one.
+    fn identify(&mut self, touched: &[usize]) {
+        for number in touched {
+            let Some(session) = &mut self.sessions[*number] else { continue };
+            if session.has_new_name() {
+                session.belongs_to(self.shared.flow_of(session.peer, session.export()));
+            }
+        }
         let clients = std::mem::take(&mut self.shared.known_better);
+        if clients.is_empty() {
+            return;
+        }
         for session in self.sessions.iter_mut().flatten() {
-            let better = clients.contains(&session.peer.ip().to_canonical());
-            if better || session.has_new_name() {
-                let flow = self.shared.flow_of(session.peer, session.export());
-                session.belongs_to(flow);
+            if clients.contains(&session.peer.ip().to_canonical()) {
+                session.belongs_to(self.shared.flow_of(session.peer, session.export()));
             }
         }
     }

@@ -37,7 +37,6 @@ use queue::Queue;
 use rules::{Enforced, Names};
 use rustix::event::epoll;
 use shared::Shared;
-use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Instant;
 use units::Nanos;
@@ -142,7 +141,6 @@ impl Proxy {
             free: Vec::new(),
             uses: Vec::new(),
             touched: Vec::new(),
-            batch: VecDeque::new(),
             draining: None,
             stopped: false,
             lines: Lines::default(),
