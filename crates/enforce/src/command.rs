@@ -5,6 +5,7 @@
 //! they are told can be repeated by hand.
 
 pub use machine::fault::{Blame, Fault};
+use machine::programs;
 use std::fmt;
 use std::io::Write;
 use std::process::{Command as Process, Stdio};
@@ -75,7 +76,7 @@ impl Run for Programs {
         let output = start(command).map_err(|error| {
             Fault::machine(
                 format_args!("{} cannot be run: {error}", command.program),
-                format_args!("install {}", package(&command.program)),
+                format_args!("install {}", programs::package(&command.program).unwrap_or(&command.program)),
             )
         })?;
         if output.status.success() {
@@ -108,16 +109,6 @@ fn start(command: &Command) -> std::io::Result<std::process::Output> {
         let _ = writer.join();
     }
     output
-}
-
-/// Where a program comes from, by the names of Debian's packages.
-fn package(program: &str) -> &str {
-    match program {
-        "tc" | "ip" => "iproute2",
-        "nft" => "nftables",
-        "unshare" => "util-linux",
-        other => other,
-    }
 }
 
 fn hint(said: &str) -> &'static str {

@@ -1,4 +1,4 @@
-//! What this machine can do for timing: real-time priority, pinning, clocks, network namespaces, pressure.
+//! What this machine has and can do: programs, real-time priority, pinning, clocks, network namespaces, pressure.
 //!
 //! Thin layers over the kernel, without unsafe code. What is missing (no root, an old kernel) is an error that says
 //! what to do; whether it matters is for the caller to decide.
@@ -8,4 +8,5 @@ pub mod clock;
 pub mod fault;
 pub mod netns;
 pub mod pressure;
+pub mod programs;
 pub mod realtime;
