@@ -80,6 +80,10 @@ const NESTED: [Tenant; 3] = [
 #[test]
 fn traffic_keeps_to_its_token_buckets() {
     let Some(_turn) = turn() else { return };
+    testkit::shown(keep_to_token_buckets);
+}
+
+fn keep_to_token_buckets() -> Result<(), String> {
     let ground = Ground::new(&["client", "server"]);
     ground.apply_all(&policy(&NESTED), &hosts(&ground, &["a", "b", "c"], "client", "100Mbps", None));
     let stop = Arc::new(AtomicBool::new(false));
@@ -102,12 +106,12 @@ fn traffic_keeps_to_its_token_buckets() {
         }
         for (index, (rate, burst)) in pairs.iter().enumerate() {
             let kept = conformance(&arrivals, *rate, *burst);
-            assert!(kept.fullest <= 1.01, "{name} ⟨{rate}, {burst}⟩: {kept:?}");
-            if index == 0 {
-                assert!(kept.steady >= 0.99, "{name} ⟨{rate}, {burst}⟩: {kept:?}");
+            if kept.fullest > 1.01 || (index == 0 && kept.steady < 0.99) {
+                return Err(format!("{name} ⟨{rate}, {burst}⟩: {kept:?}"));
             }
         }
     }
+    Ok(())
 }
 
 #[test]
@@ -197,6 +201,10 @@ fn numbered(to: SocketAddr, count: usize) -> usize {
 #[test]
 fn a_switch_goes_by_the_marks() {
     let Some(_turn) = turn() else { return };
+    testkit::shown(go_by_the_marks);
+}
+
+fn go_by_the_marks() -> Result<(), String> {
     let ground = Ground::new(&["client", "stranger", "server"]);
     let tenants = [Tenant("a", 4, &[(1e6, 50e3)])];
     // The port to the server carries a quarter of what the stranger may send.
@@ -211,13 +219,16 @@ fn a_switch_goes_by_the_marks() {
     stop.store(true, Ordering::Relaxed);
     senders.into_iter().for_each(|sender| sender.join().expect("a sender ends"));
     let kept = conformance(&recorder.join().expect("a recorder ends"), 1e6, 50e3);
-    assert!(kept.steady >= 0.97, "{kept:?}");
+    if kept.steady < 0.97 {
+        return Err(format!("{kept:?}"));
+    }
     let port = &ground.lab.host("server").expect("the lab has it").port;
     let classes = ground.run(&format!("tc -n {} -statistics class show dev {port}", ground.lab.switch));
     let marked =
         classes.split("class htb ").find(|class| class.starts_with("7a17:f ")).expect("the first level");
     let sent = marked.split_once("Sent ").and_then(|(_, rest)| rest.split(' ').next()?.parse::<u64>().ok());
     assert!(sent.is_some_and(|bytes| bytes > 100 * (traffic::PAYLOAD as u64 + HEADERS)), "{classes}");
+    Ok(())
 }
 
 #[test]
@@ -242,8 +253,11 @@ fn small_replies_are_not_behind_a_bulk_transfer() {
         server.join().expect("the server ends");
         latencies.at(0.5)
     };
-    let (protected, unprotected) = (measure("rpc"), measure("other"));
-    assert!(protected * 3.0 < unprotected, "p50 protected {protected}, unprotected {unprotected}");
+    testkit::shown(|| {
+        let (protected, unprotected) = (measure("rpc"), measure("other"));
+        let said = || format!("p50 protected {protected} s, unprotected {unprotected} s");
+        (protected * 3.0 < unprotected).then_some(()).ok_or_else(said)
+    });
 }
 
 #[test]

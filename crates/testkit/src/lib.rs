@@ -14,21 +14,31 @@ pub fn shared(relative: &str) -> Option<PathBuf> {
     None
 }
 
-/// Programs and the Debian packages that have them, a line each.
-const PROGRAMS: &str = include_str!("../../../programs.txt");
-
-/// A real program that tests judge by, one of those in `programs.txt`, where it is installed. Otherwise `None`, and a line on stderr that says which package has it.
+/// A real program that tests judge by, one of those in `programs.txt`, where it is installed. Otherwise `None`, and a
+/// line on stderr that says which package has it.
 pub fn program(name: &str) -> Option<PathBuf> {
-    let mut listed = PROGRAMS.lines().filter_map(|line| line.split_once(' '));
-    let package = listed.find(|(program, _)| *program == name).expect("programs stand in the list").1;
-    let searched = std::env::var_os("PATH").unwrap_or_default();
-    // Servers stand where an ordinary user's path does not lead.
-    let folders = std::env::split_paths(&searched).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
-    let found = folders.map(|folder| folder.join(name)).find(|path| path.is_file());
+    let package = machine::programs::package(name).expect("programs stand in the list");
+    let found = machine::programs::find(name);
     if found.is_none() {
         skip(&format!("{name} is not installed (Debian package {package})"));
     }
     found
+}
+
+/// An effect that is measured in real time: shown if one of five rounds shows it. What else runs on the machine hides an
+/// effect, or makes the machine late; it does not make one.
+///
+/// # Panics
+/// With what each round says, if none shows it.
+pub fn shown(mut round: impl FnMut() -> Result<(), String>) {
+    let mut said = Vec::new();
+    while said.len() < 5 {
+        match round() {
+            Ok(()) => return,
+            Err(why) => said.push(why),
+        }
+    }
+    panic!("not shown in {} rounds: {said:#?}", said.len());
 }
 
 /// Says on stderr, past test capture, that the current test does not run and why.
