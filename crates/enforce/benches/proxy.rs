@@ -120,7 +120,7 @@ fn main() {
         "nbdkit memory, 4 KiB reads, one connection, {rounds} rounds, {}",
         if realtime { "all under SCHED_FIFO" } else { "no real-time priority here: expect noise" }
     );
-    let ways = [("direct", None), ("proxy", Some(0)), ("proxy, spin 50us", Some(50_000))];
+    let ways = [("direct", None), ("proxy", Some(Options::SPIN.0)), ("proxy, no spin", Some(0))];
     let ways: Vec<_> = ways
         .into_iter()
         .map(|(name, spin)| match spin {
@@ -135,7 +135,7 @@ fn main() {
         "{:>5}  {:<18} {:>9} {:>7} {:>15} {:>9} {:>7}",
         "depth", "way", "IOPS", "ratio", "(rounds)", "p99 us", "ratio"
     );
-    for depth in [1, 16, 64] {
+    for depth in [1, 4, 16, 64] {
         let count = if depth == 1 { 10_000 } else { 40_000 };
         let mut found = vec![(Vec::new(), Vec::new()); ways.len()];
         for _ in 0..rounds {

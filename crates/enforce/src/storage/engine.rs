@@ -11,6 +11,7 @@ use super::queue::Ticket;
 use super::remote::Orders;
 use super::session::{Cut, Interest, Session};
 use super::shared::Shared;
+use super::spin::Spin;
 use crate::deployment::Deployment;
 use doors::connected;
 pub(super) use doors::{Door, spare};
@@ -40,8 +41,7 @@ pub(super) struct Engine {
     pub(super) deployment: Deployment,
     pub(super) server: String,
     pub(super) connections_max: u64,
-    /// How long to look for events again and again before sleeping.
-    pub(super) spin_ns: u64,
+    pub(super) spin: Spin,
     pub(super) drain_ns: u64,
     pub(super) begun: Instant,
     pub(super) sessions: Vec<Option<Box<Session>>>,
@@ -118,14 +118,14 @@ impl Engine {
         Ok(())
     }
 
-    /// The next events: at once if there are, looked for while the spin lasts, or slept for.
-    fn wait(&self, events: &mut Vec<epoll::Event>) -> std::io::Result<()> {
-        let now = self.shared.now;
-        let wake = [self.shared.queue.wake_at(), self.is_timed().then_some(now + TICK_NS)];
+    /// The next events: at once if there are, looked for while that pays, or slept for.
+    fn wait(&mut self, events: &mut Vec<epoll::Event>) -> std::io::Result<()> {
+        let begun = self.clock();
+        let wake = [self.shared.queue.wake_at(), self.is_timed().then_some(self.shared.now + TICK_NS)];
         let wake = wake.into_iter().flatten().min();
-        let spin_until = if self.spin_ns > 0 { self.clock() + self.spin_ns } else { 0 };
+        let spin_until = begun + self.spin.length(self.shared.queue.outstanding());
+        let mut clock = begun;
         loop {
-            let clock = self.clock();
             let left = wake.map(|wake| wake.saturating_sub(clock));
             let spinning = clock < spin_until;
             let timeout = if spinning { Some(0) } else { left };
@@ -133,11 +133,19 @@ impl Engine {
                 tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
                 tv_nsec: i64::try_from(ns % 1_000_000_000).unwrap_or(0),
             });
-            match epoll::wait(&self.poll, rustix::buffer::spare_capacity(events), timeout.as_ref()) {
-                Ok(0) if spinning && left != Some(0) => std::hint::spin_loop(),
-                Ok(_) | Err(rustix::io::Errno::INTR) => return Ok(()),
-                Err(error) => return Err(error.into()),
+            let found =
+                match epoll::wait(&self.poll, rustix::buffer::spare_capacity(events), timeout.as_ref()) {
+                    Ok(found) => found,
+                    Err(rustix::io::Errno::INTR) => 0,
+                    Err(error) => return Err(error.into()),
+                };
+            clock = self.clock();
+            if found > 0 || !spinning || left == Some(0) {
+                self.spin.learn(clock - begun);
+                return Ok(());
             }
+            // Who waits for this CPU may be who the event comes from.
+            std::thread::yield_now();
         }
     }
 

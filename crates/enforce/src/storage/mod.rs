@@ -22,6 +22,7 @@ mod request;
 mod rules;
 mod session;
 mod shared;
+mod spin;
 mod status;
 mod who;
 
@@ -37,6 +38,7 @@ use queue::Queue;
 use rules::{Enforced, Names};
 use rustix::event::epoll;
 use shared::Shared;
+use spin::Spin;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Instant;
 use units::Nanos;
@@ -57,7 +59,7 @@ pub struct Options {
     pub baseline: Option<Baseline>,
     /// Most connections of clients.
     pub connections_max: u64,
-    /// How long to look for events before sleeping: shorter latency for CPU time. 0: sleep at once.
+    /// How long to look for events before sleeping, while that finds some: shorter latency for CPU time. 0: never.
     pub spin: Nanos,
     /// How long requests may take after the proxy was told to drain.
     pub drain: Nanos,
@@ -66,7 +68,10 @@ pub struct Options {
 }
 
 impl Options {
-    /// The usual: 1024 connections, no spinning, ten seconds to drain, nothing recorded.
+    /// The usual [`Self::spin`]: a few times what a wake-up takes.
+    pub const SPIN: Nanos = Nanos(50_000);
+
+    /// The usual: 1024 connections, looking for events for 50 µs, ten seconds to drain, nothing recorded.
     pub fn new(
         server: &str,
         deployment: Deployment,
@@ -80,7 +85,7 @@ impl Options {
             profile,
             baseline: None,
             connections_max: 1024,
-            spin: Nanos::ZERO,
+            spin: Self::SPIN,
             drain: Nanos(10_000_000_000),
             record: 0,
         }
@@ -126,6 +131,8 @@ impl Proxy {
         let mut shared = Shared::new(queue, names, table, batch, profile);
         shared.status.keep(options.record);
         let spare = engine::spare(&poll);
+        // On a single CPU nothing happens while somebody looks for it.
+        let is_alone = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1);
         let engine = Engine {
             poll,
             doors,
@@ -134,7 +141,7 @@ impl Proxy {
             deployment,
             server,
             connections_max: options.connections_max,
-            spin_ns: options.spin.0,
+            spin: Spin::new(if is_alone { 0 } else { options.spin.0 }),
             drain_ns: options.drain.0,
             begun: Instant::now(),
             sessions: Vec::new(),

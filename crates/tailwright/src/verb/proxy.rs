@@ -56,8 +56,8 @@ pub(crate) struct ProxyArgs {
     /// The folder in which `apply` looks for it.
     #[arg(long, value_name = "FOLDER", default_value = Store::DEFAULT)]
     state: PathBuf,
-    /// Look for requests so long before sleeping: shorter latency for CPU time.
-    #[arg(long, value_name = "TIME", default_value = "0s")]
+    /// Before sleeping, look for requests so long, while that mostly finds some: shorter latency for CPU time; 0s: never.
+    #[arg(long, value_name = "TIME", default_value = "50us")]
     spin: Nanos,
     /// Real-time priority (SCHED_FIFO), 1 to 99; takes root.
     #[arg(long, value_name = "PRIORITY")]
