@@ -120,6 +120,9 @@ pub struct Storage {
     /// Most bytes of them; unbounded without it.
     #[serde(default, deserialize_with = "bytes")]
     pub beside_bytes: Option<Bytes>,
+    /// How many of `outstanding` best effort leaves to the workloads of the policy; without it one of eight and more.
+    #[serde(default)]
+    pub reserve: Option<u32>,
     /// Most sequential writes that are sent to the device together; 1 for SSDs and 8 for disks without it.
     #[serde(default)]
     pub batch: Option<u32>,

@@ -6,7 +6,7 @@ mod proxy;
 use model::{Observation, Observations, Outcome};
 use proxy::{Running, Server, deployment, flood, nbd, policy, profile};
 use std::io::{Read, Write};
-use tailwright_enforce::storage::{Options, Report};
+use tailwright_enforce::storage::{Options, Report, UNKNOWN_NAME};
 use units::Nanos;
 use wire::nbd::client::write;
 
@@ -115,6 +115,23 @@ fn priority_is_strict() {
         assert_eq!(passed.count(), 0, "{request:?} was overtaken");
     }
     at_most_outstanding(&seen, 1);
+}
+
+/// Beside best effort alone the last place stays free; a workload of the policy takes it.
+#[test]
+fn best_effort_leaves_the_reserve_free() {
+    let Some(server) = nbdkit() else { return };
+    let proxy = start(&server, "outstanding = 4\nreserve = 1", &[("gold", 0, &[])]);
+    let address = proxy.address;
+    std::thread::scope(|scope| {
+        scope.spawn(|| flood(address, "stranger", 3000));
+        scope.spawn(|| (0..50).for_each(|_| drop(flood(address, "gold", 10))));
+    });
+    let Report { observations: seen, .. } = proxy.drain();
+    at_most_outstanding(&seen, 4);
+    let requests: Vec<Observation> = of(&seen, UNKNOWN_NAME).into_iter().cloned().collect();
+    assert_eq!((of(&seen, "gold").len(), requests.len()), (500, 3000));
+    at_most_outstanding(&Observations { requests, ..seen }, 3);
 }
 
 /// No more at the server at any instant.

@@ -1,9 +1,10 @@
 //! What a high priority is worth beside a workload that saturates the device: alone, beside it without a proxy,
-//! and behind the proxy with as many requests outstanding as the device has channels, and twice as many.
+//! and behind the proxy, with as many requests outstanding as the device has channels and more, and with one place
+//! reserved: the device then always has a request more than channels, and what comes finds a place at once.
 //!
-//! Emulated SSDs with 4, 8 and 16 channels and the same capacity, so that a request takes 1, 2 and 4 ms. What no
-//! scheduler before the device can do better is printed with them: a request that finds all k channels busy with
-//! requests of length S, which began independently of each other, waits for the first that ends, and the 99th
+//! Emulated SSDs with 4, 8 and 16 channels and the same capacity, so that a request takes 1, 2 and 4 ms. Printed with
+//! them is the least that keeping all channels busy costs, whoever decides the order: a request that finds all k channels
+//! busy with requests of length S, which began independently of each other, waits for the first that ends, and the 99th
 //! percentile of the least of k uniform residuals is S (1 - 0.01^(1/k)).
 //!
 //! `cargo bench -p tailwright-lab --bench protection [-- SECONDS]`; as root everything runs under SCHED_FIFO.
@@ -85,15 +86,16 @@ fn device(channels: u32, seconds: u64) {
     };
     row("alone", &alone);
     row("unprotected", &measure(server.address(), seconds, true));
-    for outstanding in [channels, 2 * channels] {
-        let (address, remote) = proxy(server.address(), &model, outstanding);
-        row(&format!("protected, {outstanding} outstanding"), &measure(address, seconds, true));
+    let k = channels;
+    for (outstanding, reserve) in [(k, 0), (k, 1), (k + 2, 1), (2 * k, 0)] {
+        let (address, remote) = proxy(server.address(), &model, outstanding, reserve);
+        row(&format!("{outstanding} outstanding, {reserve} reserved"), &measure(address, seconds, true));
         remote.stop();
     }
 }
 
 /// Priorities by export, no limits.
-fn proxy(server: SocketAddr, model: &Model, outstanding: u32) -> (SocketAddr, Remote) {
+fn proxy(server: SocketAddr, model: &Model, outstanding: u32, reserve: u32) -> (SocketAddr, Remote) {
     let hosts = format!(
         r#"
         [[host]]
@@ -107,6 +109,7 @@ fn proxy(server: SocketAddr, model: &Model, outstanding: u32) -> (SocketAddr, Re
         profile = "emulated"
         outstanding = {outstanding}
         beside = {outstanding}
+        reserve = {reserve}
         front = [{{ protocol = "nbd", listen = "127.0.0.1:0", forward = "{server}" }}]
         [[client]]
         workload = "high"

@@ -48,7 +48,7 @@ fn case(tenants: Vec<Tenant>, rules: &Rules) -> Case {
 }
 
 fn by_slo() -> Rules {
-    Rules::Stages(PerStage::from_fn(|_| Rule::BySlo))
+    Rules::Stages(Box::new(PerStage::from_fn(|_| Rule::BySlo)))
 }
 
 fn measure(case: &Case) -> Measures {

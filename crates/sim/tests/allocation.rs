@@ -44,6 +44,7 @@ fn rules(over: Over) -> Kind {
         flows: [flow(0), flow(1)].into(),
         bounds: Bounds { items: 2, bytes: 100_000 },
         beside: Bounds { items: 1, bytes: 100_000 },
+        reserve: 1,
     })
 }
 

@@ -21,7 +21,8 @@
 //! **Bounds.** At most `bounds` is outstanding; while something is, of what is below the highest level outstanding
 //! at most `beside` (§2.2.1, SSDs: low priority work in the device delays high priority work that is in it). The
 //! text can also be read as a limit on how many low priority requests are sent *during* one high priority
-//! request; here it is how many are there with it. An item that is next and does not fit waits, and nobody
+//! request; here it is how many are there with it. Best effort stops when `reserve` items fewer than may be are
+//! outstanding: what has a level then seldom waits for best effort that is in the device already. An item that is next and does not fit waits, and nobody
 //! below it or behind it passes: small items must not hold up a large one for ever.
 //!
 //! **Cost.** With n flows, an arrival, a dispatch and a completion cost O(log n) comparisons and the arithmetic
@@ -89,6 +90,7 @@ pub struct Enforcer {
     outstanding: Outstanding,
     bounds: Bounds,
     beside: Bounds,
+    reserve: u32,
     arrivals: u64,
     waiting: usize,
     /// Limiters of flows that are no longer known and lack tokens, by name.
@@ -109,6 +111,7 @@ impl Enforcer {
             outstanding: Outstanding::new(std::iter::empty()),
             bounds: rules.bounds,
             beside: rules.beside,
+            reserve: rules.reserve,
             arrivals: 0,
             waiting: 0,
             former: BTreeMap::new(),
@@ -141,7 +144,7 @@ impl Enforcer {
         }
         let ((level, _, _), place) = self.heads.first()?;
         let bytes = self.flows[place].queue.front()?.bytes;
-        if !self.outstanding.admits(level, bytes, self.bounds, self.beside) {
+        if !self.outstanding.admits(level, bytes, self.bounds_of(level), self.beside) {
             return None;
         }
         self.take(now, place, level)
@@ -160,10 +163,10 @@ impl Enforcer {
         let flow = &mut self.flows[place];
         flow.settle(now);
         let head = flow.queue.front().filter(|head| head.flow == dispatch.flow)?;
-        let (level, bytes) = (flow.head_level()?, head.bytes);
+        let (level, bytes, id) = (flow.head_level()?, head.bytes, head.id);
         let any = |bounds: Bounds| Bounds { items: u32::MAX, ..bounds };
-        let fits = self.outstanding.admits(level, bytes, any(self.bounds), any(self.beside));
-        if level != dispatch.level || !fits || !continues(head.id) {
+        let fits = self.outstanding.admits(level, bytes, any(self.bounds_of(level)), any(self.beside));
+        if level != dispatch.level || !fits || !continues(id) {
             return None;
         }
         self.take(now, place, level)
@@ -224,6 +227,13 @@ impl Enforcer {
         self.rank(now, place);
         self.outstanding.add(level, bytes);
         Some(Dispatch { id, flow, level, bytes })
+    }
+
+    /// On all that is outstanding, for who wants to join at a level.
+    #[inline]
+    fn bounds_of(&self, level: u32) -> Bounds {
+        let reserve = if level == BEST_EFFORT { self.reserve } else { 0 };
+        Bounds { items: self.bounds.items - reserve, ..self.bounds }
     }
 
     #[inline]

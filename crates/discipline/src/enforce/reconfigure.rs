@@ -33,7 +33,7 @@ impl Enforcer {
         self.former = known;
         let others = FlowRules { level: BEST_EFFORT, limits: Vec::new(), over: Over::Demote };
         self.flows.push(Flow::new(&others, TokenBuckets::new(now, &[])));
-        (self.bounds, self.beside) = (rules.bounds, rules.beside);
+        (self.bounds, self.beside, self.reserve) = (rules.bounds, rules.beside, rules.reserve);
         self.outstanding.change_levels(rules.flows.values().map(|flow| flow.level));
         self.refill(now, waiting);
         Ok(())

@@ -50,18 +50,24 @@ pub struct Rules {
     /// On what is outstanding of lower levels while an item of a higher level is; 0 items: nothing of a lower level
     /// is dispatched then.
     pub beside: Bounds,
+    /// Of the items that may be outstanding, how many best effort leaves free, so that what has a level finds room at
+    /// once when it comes; fewer than all.
+    pub reserve: u32,
 }
 
 impl Rules {
     /// No flow is known and nothing is bounded: first come, first served.
     pub fn none() -> Self {
-        Self { flows: BTreeMap::new(), bounds: Bounds::NONE, beside: Bounds::NONE }
+        Self { flows: BTreeMap::new(), bounds: Bounds::NONE, beside: Bounds::NONE, reserve: 0 }
     }
 
     /// Whether all values are within their ranges; what is wrong otherwise.
     pub fn check(&self) -> Result<(), String> {
         if self.bounds.items == 0 {
             return Err("at least one item may be outstanding".to_owned());
+        }
+        if self.reserve >= self.bounds.items {
+            return Err("the reserve is smaller than what may be outstanding".to_owned());
         }
         for (flow, rules) in &self.flows {
             if rules.level == BEST_EFFORT {

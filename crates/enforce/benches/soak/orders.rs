@@ -61,8 +61,8 @@ pub fn hosts(listen: Fronts, servers: Fronts, fields: &str, random: &mut StdRng)
 /// Bounds and modes.
 pub fn fields(random: &mut StdRng) -> String {
     let outstanding = random.random_range(1..=32);
-    let mut text =
-        format!("outstanding = {outstanding}\nbeside = {}\n", random.random_range(1..=outstanding));
+    let (beside, reserve) = (random.random_range(1..=outstanding), random.random_range(0..outstanding));
+    let mut text = format!("outstanding = {outstanding}\nbeside = {beside}\nreserve = {reserve}\n");
     text += if random.random_bool(0.5) { "over = \"queue\"\n" } else { "over = \"demote\"\n" };
     text += &format!("batch = {}\n", random.random_range(1..=8));
     if random.random_bool(0.5) {

@@ -30,6 +30,8 @@ const CONTROL_RATE_NS: u64 = 10_000_000;
 const CONTROL_BURST: u64 = 4;
 /// Outstanding requests where neither hosts file nor profile says.
 const OUTSTANDING: u32 = 16;
+/// Best effort leaves one of these free where that is at most an eighth of them.
+const RESERVE_FROM: u32 = 8;
 /// Sequential writes of a disk that go together.
 const BATCH: u32 = 8;
 /// What a control request counts as.
@@ -104,8 +106,14 @@ pub(super) fn enforced(
     });
     let clients: Vec<_> = clients.map(|client| (client, names.number(&client.workload))).collect();
     let (bounds, beside) = bounds(storage, profile);
-    let rules = Rules { flows, bounds, beside };
-    rules.check().map_err(|fault| Fault::input(fault, "the policy is out of its ranges"))?;
+    // Nothing is kept for nobody.
+    let is_for_somebody = workloads.iter().any(|workload| is_here(workload, name) && workload.admitted);
+    let reserve =
+        if is_for_somebody { storage.reserve.unwrap_or(u32::from(bounds.items >= RESERVE_FROM)) } else { 0 };
+    let rules = Rules { flows, bounds, beside, reserve };
+    rules.check().map_err(|fault| {
+        Fault::input(fault, "limits are the policy's, `outstanding` and `reserve` those of the hosts file")
+    })?;
     let disk = matches!(profile.device(), Device::Disk(_));
     let batch = storage.batch.unwrap_or(if disk { BATCH } else { 1 });
     Ok(Enforced { rules, table: Table::new(clients.into_iter()), batch })

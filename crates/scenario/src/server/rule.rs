@@ -23,7 +23,7 @@ type Result<T> = std::result::Result<T, String>;
 #[derive(Debug, Clone)]
 pub enum Rules {
     /// A discipline each.
-    Stages(PerStage<Rule>),
+    Stages(Box<PerStage<Rule>>),
     /// Priorities and rate limits.
     Policy(Box<Policy>),
 }
@@ -51,7 +51,7 @@ const NEVER: u64 = 1 << 60;
 impl Default for Rules {
     /// First come, first served.
     fn default() -> Self {
-        Self::Stages(PerStage::from_fn(|_| Rule::Other(Kind::Fifo)))
+        Self::Stages(Box::new(PerStage::from_fn(|_| Rule::Other(Kind::Fifo))))
     }
 }
 
@@ -60,7 +60,7 @@ impl Rules {
     pub(crate) fn read(value: &Value) -> Result<Self> {
         if let Some(text) = value.as_str() {
             let rule = Rule::read(text)?;
-            return Ok(Self::Stages(PerStage::from_fn(|_| rule.clone())));
+            return Ok(Self::Stages(Box::new(PerStage::from_fn(|_| rule.clone()))));
         }
         let table = value.as_table().ok_or("server.discipline: expected a name, or names by stage")?;
         let known = Stage::ALL.map(Stage::name);
@@ -78,7 +78,7 @@ impl Rules {
                 rules[stage] = Rule::read(text)?;
             }
         }
-        Ok(Self::Stages(rules))
+        Ok(Self::Stages(Box::new(rules)))
     }
 
     /// The discipline of each stage for these tenants.
@@ -138,7 +138,7 @@ fn slo_ns(tenant: &Tenant) -> Option<u64> {
 }
 
 fn rules(flows: BTreeMap<u32, FlowRules>) -> Enforced {
-    Enforced { flows, bounds: Bounds::NONE, beside: Bounds::NONE }
+    Enforced { flows, bounds: Bounds::NONE, beside: Bounds::NONE, reserve: 0 }
 }
 
 fn by_slo(tenants: &[Tenant]) -> Enforced {

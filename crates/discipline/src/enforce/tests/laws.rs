@@ -164,14 +164,16 @@ proptest! {
         }
     }
 
-    /// With demotion and bounds on items alone the device is kept as busy as they allow.
+    /// With demotion and bounds on items alone the device is kept as busy as they allow, but for the reserve.
     #[test]
     fn demotion_conserves_work(mut rules in some_rules(), drawn in some_arrivals(), items in 1u32..4) {
         rules.flows.values_mut().for_each(|flow| flow.over = Over::Demote);
         rules.bounds = Bounds { items, bytes: u64::MAX };
         rules.beside = Bounds::NONE;
+        rules.reserve = rules.reserve.min(items - 1);
+        let least = items - rules.reserve;
         play(&rules, &drawn, |enforcer| {
-            assert!(enforcer.waiting() == 0 || enforcer.outstanding() == items);
+            assert!(enforcer.waiting() == 0 || enforcer.outstanding() >= least);
         });
     }
 
@@ -181,7 +183,7 @@ proptest! {
     fn nobody_below_delays_by_more_than_one_item(
         mut rules in some_rules(), drawn in some_arrivals(), rate in 1u64..30,
     ) {
-        rules.bounds.items = 1;
+        (rules.bounds.items, rules.reserve) = (1, 0);
         rules.flows.values_mut().for_each(|flow| flow.level += 1);
         rules.flows.insert(0, flow(0, Over::Demote, &[limit(rate, burst_of(&drawn, 0, rate))]));
         let history = play(&rules, &drawn, |_| ());
@@ -259,6 +261,34 @@ fn low_levels_are_bounded_beside_high_ones() {
     enforcer.arrive(1, arrival(5, 1, 1));
     assert_eq!(enforcer.next(1), None);
     assert_eq!(enforcer.waiting(), 2);
+}
+
+/// Best effort never has the last place, whoever is in the others, also what is demoted.
+#[test]
+fn best_effort_leaves_the_reserve_free() {
+    let over = [limit(1, 10)];
+    let rules = Rules {
+        bounds: Bounds { items: 3, bytes: u64::MAX },
+        reserve: 1,
+        ..rules(&[(0, flow(0, Over::Demote, &over)), (1, flow(7, Over::Queue, &[]))])
+    };
+    let mut enforcer = Enforcer::new(0, &rules).unwrap();
+    (0..3).for_each(|id| enforcer.arrive(0, arrival(id, 77, 1)));
+    let mut first = sent(&mut enforcer, 0);
+    assert_eq!(ids(&first), [0, 1]);
+    // Of two at once the second is beyond the limit, and so best effort.
+    (3..5).for_each(|id| enforcer.arrive(1, arrival(id, 0, 10)));
+    let high = sent(&mut enforcer, 1);
+    assert_eq!(ids(&high), [3]);
+    enforcer.done(first.remove(0));
+    assert_eq!(ids(&sent(&mut enforcer, 2)), []);
+    enforcer.arrive(2, arrival(5, 1, 1));
+    assert_eq!(ids(&sent(&mut enforcer, 2)), [5]);
+    high.into_iter().for_each(|dispatch| enforcer.done(dispatch));
+    enforcer.done(first.remove(0));
+    assert_eq!(ids(&sent(&mut enforcer, 3)), [2]);
+    let all = Rules { reserve: 3, ..rules };
+    assert!(Enforcer::new(0, &all).is_err_and(|fault| fault.contains("reserve")));
 }
 
 /// Four sequential writes go together although two items at most are outstanding; a fifth does not belong to

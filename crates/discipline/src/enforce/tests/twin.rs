@@ -95,7 +95,9 @@ impl Twin {
                 .collect()
         };
         let beside = top.is_none_or(|top| top >= level || fits(of(&|other| other > top), self.rules.beside));
-        if !fits(of(&|_| true), self.rules.bounds) || !beside {
+        let reserve = if level == BEST_EFFORT { self.rules.reserve } else { 0 };
+        let room = self.outstanding.len() < (self.rules.bounds.items - reserve) as usize;
+        if !room || !fits(of(&|_| true), self.rules.bounds) || !beside {
             return None;
         }
         self.waiting.remove(position);
@@ -128,7 +130,12 @@ pub(super) fn some_rules() -> impl Strategy<Value = Rules> {
         (items, bytes).prop_map(|(items, bytes)| Bounds { items, bytes })
     };
     let flows = prop::collection::btree_map(0u32..5, rules, 0..5);
-    (flows, bounds(1), bounds(0)).prop_map(|(flows, bounds, beside)| Rules { flows, bounds, beside })
+    (flows, bounds(1), bounds(0), 0u32..3).prop_map(|(flows, bounds, beside, reserve)| Rules {
+        flows,
+        bounds,
+        beside,
+        reserve: reserve.min(bounds.items - 1),
+    })
 }
 
 /// Gap, flow, cost, bytes, time at the device.
