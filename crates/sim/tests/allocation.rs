@@ -45,6 +45,7 @@ fn rules(over: Over) -> Kind {
         bounds: Bounds { items: 2, bytes: 100_000 },
         beside: Bounds { items: 1, bytes: 100_000 },
         reserve: 1,
+        ..Rules::none()
     })
 }
 

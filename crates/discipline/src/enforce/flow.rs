@@ -1,6 +1,6 @@
 //! A flow's queue and its limiter.
 
-use super::rules::{BEST_EFFORT, FlowRules, Over};
+use super::rules::{BEST_EFFORT, FlowRules, Operation, Over};
 use crate::TokenBuckets;
 use std::collections::VecDeque;
 
@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 pub(super) struct Queued {
     pub(super) id: u32,
     pub(super) flow: u32,
+    pub(super) operation: Operation,
     pub(super) cost: u64,
     pub(super) bytes: u64,
     pub(super) arrived: u64,

@@ -18,7 +18,7 @@
 //! device, and then takes no tokens: the limiter turns to the next item as if it had never been there. So what a
 //! flow gets for nothing neither uses up its guarantee nor adds to it. With [`Over::Queue`] it waits.
 //!
-//! **Bounds.** At most `bounds` is outstanding; while something is, of what is below the highest level outstanding
+//! **Bounds.** At most `bounds` is outstanding, of it at most `reads` and `writes`; while something is, of what is below the highest level outstanding
 //! at most `beside` (§2.2.1, SSDs: low priority work in the device delays high priority work that is in it). The
 //! text can also be read as a limit on how many low priority requests are sent *during* one high priority
 //! request; here it is how many are there with it. Best effort stops when `reserve` items fewer than may be are
@@ -42,8 +42,8 @@ mod tests;
 use crate::TokenBuckets;
 use crate::tournament::Tournament;
 use flow::{Flow, Queued};
-use outstanding::Outstanding;
-pub use rules::{BEST_EFFORT, Bounds, FlowRules, Over, Rules};
+use outstanding::{Outstanding, Room};
+pub use rules::{BEST_EFFORT, Bounds, FlowRules, Operation, Over, Rules};
 use std::collections::BTreeMap;
 
 /// A request that arrives.
@@ -53,6 +53,8 @@ pub struct Arrival {
     pub id: u32,
     /// Whose it is.
     pub flow: u32,
+    /// What it does.
+    pub operation: Operation,
     /// What it takes of the flow's limits: nanoseconds of device time, bytes, whatever the limits count.
     pub cost: u64,
     /// What it counts against the bounds on bytes.
@@ -69,6 +71,7 @@ pub struct Dispatch {
     pub flow: u32,
     /// The level at which it is served: the flow's, or [`BEST_EFFORT`].
     pub level: u32,
+    operation: Operation,
     bytes: u64,
 }
 
@@ -88,9 +91,7 @@ pub struct Enforcer {
     /// When heads that are beyond their limits come within.
     due: Tournament<u64>,
     outstanding: Outstanding,
-    bounds: Bounds,
-    beside: Bounds,
-    reserve: u32,
+    room: Room,
     arrivals: u64,
     waiting: usize,
     /// Limiters of flows that are no longer known and lack tokens, by name.
@@ -109,9 +110,7 @@ impl Enforcer {
             heads: Tournament::new(1),
             due: Tournament::new(1),
             outstanding: Outstanding::new(std::iter::empty()),
-            bounds: rules.bounds,
-            beside: rules.beside,
-            reserve: rules.reserve,
+            room: Room::of(rules),
             arrivals: 0,
             waiting: 0,
             former: BTreeMap::new(),
@@ -123,12 +122,13 @@ impl Enforcer {
     /// A request arrives.
     #[inline]
     pub fn arrive(&mut self, now: u64, arrival: Arrival) {
-        let Arrival { id, flow, cost, bytes } = arrival;
+        let Arrival { id, flow, operation, cost, bytes } = arrival;
         let number = self.arrivals;
         self.arrivals += 1;
         self.waiting += 1;
         let place = self.place(flow);
-        self.flows[place].push(now, Queued { id, flow, cost, bytes, arrived: now, number, since: now });
+        let item = Queued { id, flow, operation, cost, bytes, arrived: now, number, since: now };
+        self.flows[place].push(now, item);
         if self.flows[place].queue.len() == 1 {
             self.rank(now, place);
         }
@@ -143,8 +143,8 @@ impl Enforcer {
             self.rank(now, place);
         }
         let ((level, _, _), place) = self.heads.first()?;
-        let bytes = self.flows[place].queue.front()?.bytes;
-        if !self.outstanding.admits(level, bytes, self.bounds_of(level), self.beside) {
+        let &Queued { operation, bytes, .. } = self.flows[place].queue.front()?;
+        if !self.outstanding.admits(level, operation, bytes, &self.room) {
             return None;
         }
         self.take(now, place, level)
@@ -163,10 +163,9 @@ impl Enforcer {
         let flow = &mut self.flows[place];
         flow.settle(now);
         let head = flow.queue.front().filter(|head| head.flow == dispatch.flow)?;
-        let (level, bytes, id) = (flow.head_level()?, head.bytes, head.id);
-        let any = |bounds: Bounds| Bounds { items: u32::MAX, ..bounds };
-        let fits = self.outstanding.admits(level, bytes, any(self.bounds_of(level)), any(self.beside));
-        if level != dispatch.level || !fits || !continues(id) {
+        let (level, operation, bytes) = (flow.head_level()?, head.operation, head.bytes);
+        let fits = self.outstanding.admits(level, operation, bytes, &self.room.for_any_number());
+        if level != dispatch.level || !fits || !continues(head.id) {
             return None;
         }
         self.take(now, place, level)
@@ -198,14 +197,14 @@ impl Enforcer {
     #[allow(clippy::needless_pass_by_value)]
     #[inline]
     pub fn done(&mut self, dispatch: Dispatch) {
-        self.outstanding.remove(dispatch.level, dispatch.bytes);
+        self.outstanding.remove(dispatch.level, dispatch.operation, dispatch.bytes);
     }
 
     /// The earliest instant at which time alone changes which head is next: one comes within its limits. `None` when
     /// there is none or nothing can be sent before something is done.
     #[inline]
     pub fn wake_at(&self) -> Option<u64> {
-        let full = self.outstanding.items() >= self.bounds.items;
+        let full = self.outstanding.items() >= self.room.items();
         self.due.first().map(|(due, _)| due).filter(|due| !full && *due < u64::MAX)
     }
 
@@ -222,18 +221,11 @@ impl Enforcer {
     /// The head of a flow goes to the device.
     #[inline]
     fn take(&mut self, now: u64, place: usize, level: u32) -> Option<Dispatch> {
-        let Queued { id, flow, bytes, .. } = self.flows[place].pop(now)?;
+        let Queued { id, flow, operation, bytes, .. } = self.flows[place].pop(now)?;
         self.waiting -= 1;
         self.rank(now, place);
-        self.outstanding.add(level, bytes);
-        Some(Dispatch { id, flow, level, bytes })
-    }
-
-    /// On all that is outstanding, for who wants to join at a level.
-    #[inline]
-    fn bounds_of(&self, level: u32) -> Bounds {
-        let reserve = if level == BEST_EFFORT { self.reserve } else { 0 };
-        Bounds { items: self.bounds.items - reserve, ..self.bounds }
+        self.outstanding.add(level, operation, bytes);
+        Some(Dispatch { id, flow, level, operation, bytes })
     }
 
     #[inline]

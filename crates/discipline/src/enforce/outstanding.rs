@@ -1,6 +1,6 @@
 //! What is at the device, by level.
 
-use super::rules::{BEST_EFFORT, Bounds};
+use super::rules::{BEST_EFFORT, Bounds, Operation, Rules};
 use crate::bits::BitSet;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -16,6 +16,46 @@ impl Load {
     }
 }
 
+/// What may be there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    all: Bounds,
+    /// Reads, writes.
+    by_operation: [Bounds; 2],
+    beside: Bounds,
+    reserve: u32,
+}
+
+impl Room {
+    pub(super) fn of(rules: &Rules) -> Self {
+        let Rules { bounds, reads, writes, beside, reserve, .. } = *rules;
+        Self { all: bounds, by_operation: [reads, writes], beside, reserve }
+    }
+
+    /// The same for any number of items.
+    pub(super) fn for_any_number(self) -> Self {
+        let any = |bounds: Bounds| Bounds { items: u32::MAX, ..bounds };
+        Self {
+            all: any(self.all),
+            by_operation: self.by_operation.map(any),
+            beside: any(self.beside),
+            reserve: 0,
+        }
+    }
+
+    /// Most items in all.
+    pub(super) fn items(&self) -> u32 {
+        self.all.items
+    }
+
+    /// In all, and of an operation, when an item of `level` joins.
+    fn at(&self, level: u32, operation: Operation) -> [Bounds; 2] {
+        let reserve = if level == BEST_EFFORT { self.reserve } else { 0 };
+        let left = |bounds: Bounds| Bounds { items: bounds.items.saturating_sub(reserve).max(1), ..bounds };
+        [self.all, self.by_operation[operation as usize]].map(left)
+    }
+}
+
 /// Counts by level.
 #[derive(Debug, Clone)]
 pub(super) struct Outstanding {
@@ -24,6 +64,8 @@ pub(super) struct Outstanding {
     by_level: Vec<Load>,
     /// Levels that have something outstanding, by position.
     busy: BitSet,
+    /// Reads, writes.
+    by_operation: [Load; 2],
     all: Load,
 }
 
@@ -34,7 +76,8 @@ impl Outstanding {
         levels.sort_unstable();
         levels.dedup();
         let by_level = vec![Load::default(); levels.len()];
-        Self { busy: BitSet::new(levels.len()), levels, by_level, all: Load::default() }
+        let busy = BitSet::new(levels.len());
+        Self { busy, levels, by_level, by_operation: Default::default(), all: Load::default() }
     }
 
     /// The same with other levels; what is outstanding keeps the level at which it was dispatched.
@@ -47,7 +90,7 @@ impl Outstanding {
             changed.by_level[position] = load;
             changed.busy.insert(position);
         }
-        changed.all = self.all;
+        (changed.all, changed.by_operation) = (self.all, self.by_operation);
         *self = changed;
     }
 
@@ -57,20 +100,22 @@ impl Outstanding {
 
     /// Whether an item of `level` may join.
     #[inline]
-    pub(super) fn admits(&self, level: u32, bytes: u64, bounds: Bounds, beside: Bounds) -> bool {
-        if !self.all.fits(bytes, bounds) {
+    pub(super) fn admits(&self, level: u32, operation: Operation, bytes: u64, room: &Room) -> bool {
+        let [all, alike] = room.at(level, operation);
+        if !self.all.fits(bytes, all) || !self.by_operation[operation as usize].fits(bytes, alike) {
             return false;
         }
         let Some(top) = self.busy.first().filter(|top| self.levels[*top] < level) else { return true };
         let Load { items, bytes: top_bytes } = self.by_level[top];
         let below = Load { items: self.all.items - items, bytes: self.all.bytes - top_bytes };
-        below.fits(bytes, beside)
+        below.fits(bytes, room.beside)
     }
 
     #[inline]
-    pub(super) fn add(&mut self, level: u32, bytes: u64) {
+    pub(super) fn add(&mut self, level: u32, operation: Operation, bytes: u64) {
         let position = self.position(level);
-        for load in [&mut self.all, &mut self.by_level[position]] {
+        let alike = &mut self.by_operation[operation as usize];
+        for load in [&mut self.all, alike, &mut self.by_level[position]] {
             load.items += 1;
             load.bytes = load.bytes.checked_add(bytes).expect("fewer than 2⁶⁴ bytes are outstanding");
         }
@@ -78,9 +123,10 @@ impl Outstanding {
     }
 
     #[inline]
-    pub(super) fn remove(&mut self, level: u32, bytes: u64) {
+    pub(super) fn remove(&mut self, level: u32, operation: Operation, bytes: u64) {
         let position = self.position(level);
-        for load in [&mut self.all, &mut self.by_level[position]] {
+        let alike = &mut self.by_operation[operation as usize];
+        for load in [&mut self.all, alike, &mut self.by_level[position]] {
             load.items = load.items.checked_sub(1).expect("what is done was outstanding");
             load.bytes -= bytes;
         }

@@ -1,6 +1,7 @@
 //! Other rules while requests wait and are outstanding.
 
 use super::flow::{Flow, Queued};
+use super::outstanding::Room;
 use super::rules::{BEST_EFFORT, FlowRules, Over, Rules};
 use super::{Enforcer, Tournament};
 use crate::TokenBuckets;
@@ -33,7 +34,7 @@ impl Enforcer {
         self.former = known;
         let others = FlowRules { level: BEST_EFFORT, limits: Vec::new(), over: Over::Demote };
         self.flows.push(Flow::new(&others, TokenBuckets::new(now, &[])));
-        (self.bounds, self.beside, self.reserve) = (rules.bounds, rules.beside, rules.reserve);
+        self.room = Room::of(rules);
         self.outstanding.change_levels(rules.flows.values().map(|flow| flow.level));
         self.refill(now, waiting);
         Ok(())

@@ -23,6 +23,16 @@ pub struct FlowRules {
     pub over: Over,
 }
 
+/// What an item does at the device: how many may be there at once differs by it (an SSD writes more slowly than it
+/// reads, and takes other depths to be busy).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// It takes from the device.
+    Read,
+    /// It changes the device.
+    Write,
+}
+
 /// How much may be outstanding at the device at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
@@ -47,24 +57,29 @@ pub struct Rules {
     pub flows: BTreeMap<u32, FlowRules>,
     /// On all that is outstanding; at least one item.
     pub bounds: Bounds,
+    /// On the reads among it; at least one item.
+    pub reads: Bounds,
+    /// On the writes among it; at least one item.
+    pub writes: Bounds,
     /// On what is outstanding of lower levels while an item of a higher level is; 0 items: nothing of a lower level
     /// is dispatched then.
     pub beside: Bounds,
-    /// Of the items that may be outstanding, how many best effort leaves free, so that what has a level finds room at
-    /// once when it comes; fewer than all.
+    /// Of the items that may be outstanding, in all and of each operation, how many best effort leaves free, so that what
+    /// has a level finds room at once when it comes; fewer than all. Of an operation it has one in any case.
     pub reserve: u32,
 }
 
 impl Rules {
     /// No flow is known and nothing is bounded: first come, first served.
     pub fn none() -> Self {
-        Self { flows: BTreeMap::new(), bounds: Bounds::NONE, beside: Bounds::NONE, reserve: 0 }
+        let none = Bounds::NONE;
+        Self { flows: BTreeMap::new(), bounds: none, reads: none, writes: none, beside: none, reserve: 0 }
     }
 
     /// Whether all values are within their ranges; what is wrong otherwise.
     pub fn check(&self) -> Result<(), String> {
-        if self.bounds.items == 0 {
-            return Err("at least one item may be outstanding".to_owned());
+        if [self.bounds, self.reads, self.writes].iter().any(|bounds| bounds.items == 0) {
+            return Err("at least one item may be outstanding, and one of each operation".to_owned());
         }
         if self.reserve >= self.bounds.items {
             return Err("the reserve is smaller than what may be outstanding".to_owned());

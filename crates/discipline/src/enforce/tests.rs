@@ -4,7 +4,7 @@ mod change;
 mod laws;
 mod twin;
 
-use super::{Arrival, Dispatch, Enforcer, FlowRules, Over, Rules};
+use super::{Arrival, Dispatch, Enforcer, FlowRules, Operation, Over, Rules};
 use crate::Limit;
 
 /// `rate` in tenths of a unit per nanosecond.
@@ -21,7 +21,7 @@ fn rules(flows: &[(u32, FlowRules)]) -> Rules {
 }
 
 fn arrival(id: u32, flow: u32, cost: u64) -> Arrival {
-    Arrival { id, flow, cost, bytes: cost }
+    Arrival { id, flow, operation: Operation::Read, cost, bytes: cost }
 }
 
 /// All that may be sent now.

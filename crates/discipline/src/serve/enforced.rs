@@ -2,10 +2,10 @@
 
 use super::{Discipline, Item, Run, UNTIL_DONE};
 use crate::bits::BitSet;
-use crate::enforce::{Arrival, Dispatch, Enforcer, Rules};
+use crate::enforce::{Arrival, Dispatch, Enforcer, Operation, Rules};
 
 /// An [`Enforcer`] before a device that serves as many items at once as there are workers. An item's class is its
-/// flow; its size is what it takes of limits and what it counts against bounds on bytes.
+/// flow; its size is what it takes of limits and what it counts against bounds on bytes; bounds on writes do not matter.
 #[derive(Debug, Clone)]
 pub struct Enforced {
     enforcer: Enforcer,
@@ -43,7 +43,8 @@ impl Enforced {
 impl Discipline for Enforced {
     fn arrive(&mut self, now: u64, item: Item, runs: &mut Vec<Run>) {
         let Item { id, class, size, .. } = item;
-        self.enforcer.arrive(now, Arrival { id, flow: class, cost: size, bytes: size });
+        let operation = Operation::Read;
+        self.enforcer.arrive(now, Arrival { id, flow: class, operation, cost: size, bytes: size });
         self.dispatch(now, runs);
     }
 

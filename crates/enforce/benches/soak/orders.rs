@@ -65,6 +65,9 @@ pub fn fields(random: &mut StdRng) -> String {
     let mut text = format!("outstanding = {outstanding}\nbeside = {beside}\nreserve = {reserve}\n");
     text += if random.random_bool(0.5) { "over = \"queue\"\n" } else { "over = \"demote\"\n" };
     text += &format!("batch = {}\n", random.random_range(1..=8));
+    if random.random_bool(0.3) {
+        text += &format!("reads = {}\nwrites_bytes = \"64KiB\"\n", random.random_range(1..=8));
+    }
     if random.random_bool(0.5) {
         text += &format!("outstanding_bytes = \"{}KiB\"\n", random.random_range(64..4096));
     }

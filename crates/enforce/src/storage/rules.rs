@@ -17,7 +17,7 @@ use discipline::enforce::{BEST_EFFORT, Bounds, FlowRules, Over, Rules};
 use model::{Op, Policy, PolicyWorkload, Request, Stage};
 use std::collections::BTreeMap;
 use units::{Bytes, Nanos};
-use workload::device::{Device, StorageProfile, StorageWork};
+use workload::device::{Device, QueueLimits, StorageProfile, StorageWork};
 
 /// The flow of clients that no entry names.
 pub(super) const UNKNOWN: u32 = CONTROL - 1;
@@ -105,12 +105,12 @@ pub(super) fn enforced(
         workloads.iter().any(|workload| workload.name == client.workload && is_here(workload, name))
     });
     let clients: Vec<_> = clients.map(|client| (client, names.number(&client.workload))).collect();
-    let (bounds, beside) = bounds(storage, profile);
+    let [bounds, reads, writes, beside] = bounds(storage, profile);
     // Nothing is kept for nobody.
     let is_for_somebody = workloads.iter().any(|workload| is_here(workload, name) && workload.admitted);
     let reserve =
         if is_for_somebody { storage.reserve.unwrap_or(u32::from(bounds.items >= RESERVE_FROM)) } else { 0 };
-    let rules = Rules { flows, bounds, beside, reserve };
+    let rules = Rules { flows, bounds, reads, writes, beside, reserve };
     rules.check().map_err(|fault| {
         Fault::input(fault, "limits are the policy's, `outstanding` and `reserve` those of the hosts file")
     })?;
@@ -152,16 +152,31 @@ fn up(seconds: f64) -> u64 {
     ns.max(1)
 }
 
-fn bounds(storage: &Storage, profile: &StorageProfile) -> (Bounds, Bounds) {
+/// What may be at the device: in all, reads, writes, and beside a higher priority. Where the hosts file says nothing the
+/// profile does, by operation.
+fn bounds(storage: &Storage, profile: &StorageProfile) -> [Bounds; 4] {
     let limits = profile.queue_limits();
-    let items = limits.map(|limits| limits.read_requests_max.max(limits.write_requests_max).max(1));
-    let items = storage.outstanding.or(items.map(|items| u32::try_from(items).unwrap_or(u32::MAX)));
-    let items = items.unwrap_or(OUTSTANDING);
-    let bytes = limits.map(|limits| limits.read_bytes_max.max(limits.write_bytes_max));
-    let bytes = storage.outstanding_bytes.map(|bytes| bytes.0).or(bytes).unwrap_or(u64::MAX);
-    let beside = storage.beside.unwrap_or((items / 2).max(1));
-    let beside_bytes = storage.beside_bytes.map_or(u64::MAX, |bytes| bytes.0);
-    (Bounds { items, bytes }, Bounds { items: beside, bytes: beside_bytes })
+    let of_profile = |what: fn(QueueLimits) -> [u64; 2]| limits.map(what);
+    let items = of_profile(|limits| [limits.read_requests_max, limits.write_requests_max])
+        .map(|items| items.map(|items| u32::try_from(items).unwrap_or(u32::MAX).max(1)));
+    let bytes = of_profile(|limits| [limits.read_bytes_max, limits.write_bytes_max]);
+    let said = storage.outstanding_bytes.map(|bytes| bytes.0);
+    let all = Bounds {
+        items: storage.outstanding.unwrap_or(items.map_or(OUTSTANDING, |[reads, writes]| reads.max(writes))),
+        bytes: said.unwrap_or(bytes.map_or(u64::MAX, |[reads, writes]| reads.max(writes))),
+    };
+    let items = items.filter(|_| storage.outstanding.is_none()).unwrap_or([u32::MAX; 2]);
+    let bytes = bytes.filter(|_| said.is_none()).unwrap_or([u64::MAX; 2]);
+    let of = |items: Option<u32>, bytes: Option<Bytes>, or: (u32, u64)| Bounds {
+        items: items.unwrap_or(or.0),
+        bytes: bytes.map_or(or.1, |bytes| bytes.0),
+    };
+    [
+        all,
+        of(storage.reads, storage.reads_bytes, (items[0], bytes[0])),
+        of(storage.writes, storage.writes_bytes, (items[1], bytes[1])),
+        of(storage.beside, storage.beside_bytes, ((all.items / 2).max(1), u64::MAX)),
+    ]
 }
 
 fn control_cost(profile: &StorageProfile) -> u64 {
@@ -185,5 +200,45 @@ impl Cost {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let ns = self.0.work(&request).base_units().ceil() as u64;
         ns.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::ByteRate;
+    use workload::device::{BandwidthRow, SsdTable};
+
+    fn profile() -> StorageProfile {
+        let rate = ByteRate::from_bytes_per_sec(1e6).expect("a rate");
+        let row = BandwidthRow { request: Bytes(4096), read: rate, write: rate };
+        let table = SsdTable::new(vec![row]).expect("one row ascends");
+        StorageProfile::new("ssd", Device::Ssd(table))
+    }
+
+    fn of(fields: &str, profile: &StorageProfile) -> [(u32, u64); 4] {
+        let front = "{ protocol = \"nbd\", listen = \"::1\", forward = \"::1\" }";
+        let text = format!("profile = \"-\"\nfront = [{front}]\n{fields}");
+        let storage: Storage = toml::from_str(&text).expect("fields of a hosts file");
+        bounds(&storage, profile).map(|bounds| (bounds.items, bounds.bytes))
+    }
+
+    #[test]
+    fn what_the_hosts_file_says_goes_before_the_profile() {
+        const ANY: (u32, u64) = (u32::MAX, u64::MAX);
+        let plain = profile();
+        assert_eq!(of("", &plain), [(16, u64::MAX), ANY, ANY, (8, u64::MAX)]);
+        let limits = QueueLimits {
+            read_requests_max: 32,
+            write_requests_max: 8,
+            read_bytes_max: 4000,
+            write_bytes_max: 2000,
+        };
+        let limited = plain.with_queue_limits(limits);
+        assert_eq!(of("", &limited), [(32, 4000), (32, 4000), (8, 2000), (16, u64::MAX)]);
+        assert_eq!(of("outstanding = 64", &limited)[..3], [(64, 4000), (u32::MAX, 4000), (u32::MAX, 2000)]);
+        assert_eq!(of("outstanding = 64\nwrites = 4", &limited)[2], (4, 2000));
+        let bytes = "outstanding_bytes = \"1KiB\"\nreads_bytes = \"512B\"\nbeside = 1";
+        assert_eq!(of(bytes, &limited), [(32, 1024), (32, 512), (8, u64::MAX), (1, u64::MAX)]);
     }
 }

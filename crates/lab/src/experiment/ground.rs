@@ -97,6 +97,8 @@ impl Ground {
         let mut options = Options::new(SERVER, deployment, Some(policy), planned.profile.clone());
         options.baseline = baseline;
         options.drain = Nanos(1_000_000_000);
+        // Generator and device share the CPUs with it, and the generator comes last.
+        options.spin = Nanos::ZERO;
         let (send, bound) = mpsc::channel();
         let serve = move || {
             let proxy = Proxy::bind(options)?;

@@ -11,7 +11,7 @@ use super::StorageServer;
 use super::tenant::Tenant;
 use crate::discipline::kind;
 use ::discipline::Limit;
-use ::discipline::enforce::{BEST_EFFORT, Bounds, FlowRules, Over, Rules as Enforced};
+use ::discipline::enforce::{BEST_EFFORT, FlowRules, Over, Rules as Enforced};
 use ::discipline::serve::{FeedbackClass, FeedbackParameters, Kind};
 use ::model::{PerStage, Policy, PolicyWorkload, Stage};
 use std::collections::BTreeMap;
@@ -138,7 +138,7 @@ fn slo_ns(tenant: &Tenant) -> Option<u64> {
 }
 
 fn rules(flows: BTreeMap<u32, FlowRules>) -> Enforced {
-    Enforced { flows, bounds: Bounds::NONE, beside: Bounds::NONE, reserve: 0 }
+    Enforced { flows, ..Enforced::none() }
 }
 
 fn by_slo(tenants: &[Tenant]) -> Enforced {

@@ -1,9 +1,9 @@
 //! What holds for all rules and loads.
 
-use super::twin::{Drawn, some_arrivals, some_rules};
-use super::{Dispatch, Enforcer, FlowRules, Over, Rules, arrival, flow, ids, limit, rules, sent};
+use super::twin::{Drawn, operation, some_arrivals, some_rules};
+use super::{Arrival, Dispatch, Enforcer, FlowRules, Over, Rules, arrival, flow, ids, limit, rules, sent};
 use crate::Limit;
-use crate::enforce::{BEST_EFFORT, Bounds};
+use crate::enforce::{BEST_EFFORT, Bounds, Operation};
 use proptest::prelude::*;
 
 /// What became of an item.
@@ -39,7 +39,9 @@ fn play(rules: &Rules, drawn: &[Drawn], check: impl Fn(&Enforcer)) -> Vec<Sent> 
         }
         while let Some(drawn) = drawn.get(next).filter(|_| arrivals[next] == now) {
             let id = u32::try_from(next).unwrap();
-            enforcer.arrive(now, super::Arrival { bytes: drawn.3, ..arrival(id, drawn.1, drawn.2) });
+            let arrival =
+                Arrival { bytes: drawn.3, operation: operation(id), ..arrival(id, drawn.1, drawn.2) };
+            enforcer.arrive(now, arrival);
             next += 1;
         }
         while let Some(dispatch) = enforcer.next(now) {
@@ -114,7 +116,7 @@ proptest! {
     /// would have broken one, counting only what was served within them: service for nothing costs nothing.
     #[test]
     fn before_a_free_device_limits_are_exact(rules in some_rules(), drawn in some_arrivals()) {
-        let rules = Rules { bounds: Bounds::NONE, beside: Bounds::NONE, ..rules };
+        let rules = Rules { flows: rules.flows, ..Rules::none() };
         let drawn: Vec<Drawn> = drawn.into_iter().map(|drawn| (drawn.0, drawn.1, drawn.2, drawn.3, 0)).collect();
         let history = play(&rules, &drawn, |_| ());
         for (flow, rules) in &rules.flows {
@@ -169,7 +171,7 @@ proptest! {
     fn demotion_conserves_work(mut rules in some_rules(), drawn in some_arrivals(), items in 1u32..4) {
         rules.flows.values_mut().for_each(|flow| flow.over = Over::Demote);
         rules.bounds = Bounds { items, bytes: u64::MAX };
-        rules.beside = Bounds::NONE;
+        (rules.reads, rules.writes, rules.beside) = (Bounds::NONE, Bounds::NONE, Bounds::NONE);
         rules.reserve = rules.reserve.min(items - 1);
         let least = items - rules.reserve;
         play(&rules, &drawn, |enforcer| {
@@ -289,6 +291,28 @@ fn best_effort_leaves_the_reserve_free() {
     assert_eq!(ids(&sent(&mut enforcer, 3)), [2]);
     let all = Rules { reserve: 3, ..rules };
     assert!(Enforcer::new(0, &all).is_err_and(|fault| fault.contains("reserve")));
+}
+
+/// Reads and writes have places of their own; whose turn it is keeps the turn.
+#[test]
+fn each_operation_has_bounds_of_its_own() {
+    let few = |items| Bounds { items, bytes: u64::MAX };
+    let known = [(0, flow(0, Over::Queue, &[])), (1, flow(1, Over::Queue, &[]))];
+    let rules = Rules { bounds: few(3), reads: few(2), writes: few(1), ..rules(&known) };
+    let mut enforcer = Enforcer::new(0, &rules).unwrap();
+    let write = |id, flow| Arrival { operation: Operation::Write, ..arrival(id, flow, 1) };
+    enforcer.arrive(0, write(0, 1));
+    (1..4).for_each(|id| enforcer.arrive(0, arrival(id, 1, 1)));
+    let mut there = sent(&mut enforcer, 0);
+    assert_eq!(ids(&there), [0, 1, 2]);
+    enforcer.done(there.remove(1));
+    // A write of the higher level waits for the write, and the read below it for its turn.
+    enforcer.arrive(1, write(4, 0));
+    assert_eq!(ids(&sent(&mut enforcer, 1)), []);
+    enforcer.done(there.remove(0));
+    assert_eq!(ids(&sent(&mut enforcer, 2)), [4, 3]);
+    let none = Rules { writes: few(0), ..rules };
+    assert!(Enforcer::new(0, &none).is_err_and(|fault| fault.contains("each operation")));
 }
 
 /// Four sequential writes go together although two items at most are outstanding; a fifth does not belong to

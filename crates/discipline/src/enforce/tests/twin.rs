@@ -1,7 +1,7 @@
 //! Everything recomputed in every nanosecond from lists that are searched from end to end.
 
 use super::{Arrival, Dispatch, Enforcer, Over, Rules, flow, limit};
-use crate::enforce::{BEST_EFFORT, Bounds};
+use crate::enforce::{BEST_EFFORT, Bounds, Operation};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -20,7 +20,8 @@ struct Twin {
     /// By flow.
     tokens: BTreeMap<u32, Vec<i64>>,
     waiting: Vec<Waiting>,
-    outstanding: Vec<(u32, u32, u64)>,
+    /// Name, level, bytes, operation.
+    outstanding: Vec<(u32, u32, u64, Operation)>,
     arrivals: usize,
 }
 
@@ -81,27 +82,29 @@ impl Twin {
         }
         let (level, _, number) = heads.into_iter().min()?;
         let position = self.waiting.iter().position(|item| item.number == number).unwrap();
-        let Arrival { id, bytes, .. } = self.waiting[position].arrival;
-        let top = self.outstanding.iter().map(|(_, level, _)| *level).min();
+        let Arrival { id, bytes, operation, .. } = self.waiting[position].arrival;
+        let top = self.outstanding.iter().map(|(_, level, ..)| *level).min();
         let fits = |load: Vec<u64>, bounds: Bounds| {
             let room = load.is_empty() || load.iter().sum::<u64>() + bytes <= bounds.bytes;
             load.len() < bounds.items as usize && room
         };
-        let of = |wanted: &dyn Fn(u32) -> bool| {
-            self.outstanding
-                .iter()
-                .filter(|(_, level, _)| wanted(*level))
-                .map(|(_, _, bytes)| *bytes)
-                .collect()
+        let of = |wanted: &dyn Fn(u32, Operation) -> bool| {
+            let there = self.outstanding.iter().filter(|(_, level, _, operation)| wanted(*level, *operation));
+            there.map(|(_, _, bytes, _)| *bytes).collect::<Vec<_>>()
         };
-        let beside = top.is_none_or(|top| top >= level || fits(of(&|other| other > top), self.rules.beside));
-        let reserve = if level == BEST_EFFORT { self.rules.reserve } else { 0 };
-        let room = self.outstanding.len() < (self.rules.bounds.items - reserve) as usize;
-        if !room || !fits(of(&|_| true), self.rules.bounds) || !beside {
+        let below = |top: u32| of(&|other, _| other > top);
+        let beside = top.is_none_or(|top| top >= level || fits(below(top), self.rules.beside));
+        let alike = if operation == Operation::Read { self.rules.reads } else { self.rules.writes };
+        let loads = [(of(&|_, _| true), self.rules.bounds), (of(&|_, other| other == operation), alike)];
+        // Best effort finds fewer places, but one of its operation in any case.
+        let reserve = if level == BEST_EFFORT { self.rules.reserve as usize } else { 0 };
+        let left =
+            |load: &[u64], bounds: Bounds| load.is_empty() || load.len() + reserve < bounds.items as usize;
+        if !beside || !loads.into_iter().all(|(load, bounds)| left(&load, bounds) && fits(load, bounds)) {
             return None;
         }
         self.waiting.remove(position);
-        self.outstanding.push((id, level, bytes));
+        self.outstanding.push((id, level, bytes, operation));
         Some((id, level))
     }
 
@@ -111,7 +114,7 @@ impl Twin {
     }
 
     fn done(&mut self, id: u32) {
-        self.outstanding.retain(|(other, _, _)| *other != id);
+        self.outstanding.retain(|(other, ..)| *other != id);
     }
 }
 
@@ -130,12 +133,16 @@ pub(super) fn some_rules() -> impl Strategy<Value = Rules> {
         (items, bytes).prop_map(|(items, bytes)| Bounds { items, bytes })
     };
     let flows = prop::collection::btree_map(0u32..5, rules, 0..5);
-    (flows, bounds(1), bounds(0), 0u32..3).prop_map(|(flows, bounds, beside, reserve)| Rules {
-        flows,
-        bounds,
-        beside,
-        reserve: reserve.min(bounds.items - 1),
+    let of_device = (bounds(1), bounds(1), bounds(1), bounds(0), 0u32..3);
+    (flows, of_device).prop_map(|(flows, (bounds, reads, writes, beside, reserve))| {
+        let reserve = reserve.min(bounds.items - 1);
+        Rules { flows, bounds, reads, writes, beside, reserve }
     })
+}
+
+/// Every third is a write.
+pub(super) fn operation(id: u32) -> Operation {
+    if id % 3 == 2 { Operation::Write } else { Operation::Read }
 }
 
 /// Gap, flow, cost, bytes, time at the device.
@@ -168,7 +175,8 @@ proptest! {
             }
             while next < drawn.len() && at == now {
                 let (_, flow, cost, bytes, _) = drawn[next];
-                let arrival = Arrival { id: u32::try_from(next).unwrap(), flow, cost, bytes };
+                let id = u32::try_from(next).unwrap();
+                let arrival = Arrival { id, flow, operation: operation(id), cost, bytes };
                 enforcer.arrive(now, arrival);
                 twin.arrive(now, arrival);
                 asked = true;

@@ -6,7 +6,7 @@ use super::super::rules::CONTROL;
 use super::super::shared::Shared;
 use super::Session;
 use crate::deployment::FrontProtocol;
-use discipline::enforce::Arrival;
+use discipline::enforce::{Arrival, Operation};
 use model::Op;
 use units::Bytes;
 use wire::Class;
@@ -31,7 +31,8 @@ impl Session {
         };
         let (flow, offset) = (request.flow, request.position.map(|position| position.offset));
         let cost = shared.cost(self.flow, op, size, offset);
-        shared.queue.arrive(now, Arrival { id: number, flow, cost, bytes: size.0 });
+        let operation = if op == Op::Write { Operation::Write } else { Operation::Read };
+        shared.queue.arrive(now, Arrival { id: number, flow, operation, cost, bytes: size.0 });
         self.waiting += 1;
     }
 
