@@ -115,6 +115,14 @@ pub struct PlannedCase {
     pub by_slo: Policy,
 }
 
+impl PlannedCase {
+    /// Whether a tenant's SLO counts: it is admitted, and sends what was planned with.
+    pub fn counts(&self, tenant: usize) -> bool {
+        let behaves = self.case.misbehaves.is_none_or(|(who, _)| who != tenant);
+        behaves && self.policy.0.workloads[tenant].admitted
+    }
+}
+
 /// An experiment, ready to be played.
 #[derive(Debug, Clone)]
 pub struct Planned {

@@ -75,9 +75,7 @@ pub fn rows(
             ci_low_s: found.ci_low_s,
             ci_high_s: found.ci_high_s,
             verdict: found.verdict,
-            is_promised: policy == PolicyName::Tailwright
-                && case.policy.0.workloads[at].admitted
-                && case.case.misbehaves.is_none_or(|(who, _)| who != at),
+            is_promised: policy == PolicyName::Tailwright && case.counts(at),
             finding: found,
         }
     };

@@ -2,7 +2,7 @@
 
 use super::verified::{table, verdict, verdict_row};
 use super::{time, words};
-use lab::experiment::{Beside, Case, Planned, PlannedCase, Played, PolicyName, Row, Settings};
+use lab::experiment::{Beside, Planned, PlannedCase, Played, PolicyName, Row, Settings};
 use verify::Conclusion;
 
 /// A case under a policy.
@@ -55,18 +55,13 @@ impl Kept {
     }
 }
 
-/// Whether a tenant sends what was planned with, so that its SLO counts.
-pub(crate) fn behaves(case: &Case, tenant: usize) -> bool {
-    case.misbehaves.is_none_or(|(who, _)| who != tenant)
-}
-
 impl View<'_> {
-    /// By policy, in the order in which they were played. SLOs of those who misbehave do not count.
+    /// By policy, in the order in which they were played, of the SLOs that count.
     pub(crate) fn kept(&self) -> Vec<Kept> {
         let mut all: Vec<Kept> = Vec::new();
         for done in self.done {
-            let case = &self.planned.cases[done.case].case;
-            let rows = done.rows.iter().enumerate().filter(|(at, _)| behaves(case, *at));
+            let case = &self.planned.cases[done.case];
+            let rows = done.rows.iter().enumerate().filter(|(at, _)| case.counts(*at));
             let verdicts: Vec<Conclusion> = rows.map(|(_, row)| row.verdict).collect();
             let at = all.iter().position(|kept| kept.policy == done.policy).unwrap_or(all.len());
             if at == all.len() {
@@ -78,6 +73,12 @@ impl View<'_> {
             all[at].all += verdicts.len();
         }
         all
+    }
+
+    /// Whether nobody is refused or misbehaves.
+    fn counts_all(&self) -> bool {
+        let mut played = self.done.iter().map(|done| &self.planned.cases[done.case]);
+        played.all(|case| (0..case.slos.len()).all(|tenant| case.counts(tenant)))
     }
 
     /// Who meets which SLOs, as sentences.
@@ -92,8 +93,11 @@ impl View<'_> {
             [one] => format!("{one} meets"),
             [some @ .., last] => format!("{} and {last} meet", some.join(", ")),
         };
-        let what =
-            if slos == 1 { "the SLO".to_owned() } else { format!("all {}", words::count(slos, "SLO")) };
+        let whose = if self.counts_all() { "" } else { " that count" };
+        let what = match slos {
+            1 => format!("the SLO{whose}"),
+            _ => format!("all {}{whose}", words::count(slos, "SLO")),
+        };
         let counts: Vec<String> = rest.iter().map(Kept::words).collect();
         match (counts.is_empty(), names.is_empty()) {
             (true, _) => format!("{who} {what}."),

@@ -5,7 +5,7 @@ mod quality;
 
 use super::latency::{self, Seen};
 use super::table;
-use crate::output::experiment::{Done, PLAN, View, admits, behaves, case_name, plan_rows};
+use crate::output::experiment::{Done, PLAN, View, admits, case_name, plan_rows};
 use crate::output::verified::{VERDICTS, verdict_row};
 use crate::output::{time, words};
 use lab::experiment::{Bottleneck, PolicyName, Source};
@@ -155,7 +155,7 @@ impl<'a> Part<'a> {
 
     /// With a star where nothing is promised.
     fn name(&self, tenant: usize) -> String {
-        let star = if behaves(&self.view.planned.cases[self.number].case, tenant) { "" } else { "*" };
+        let star = if self.view.planned.cases[self.number].counts(tenant) { "" } else { "*" };
         format!("{}{star}", self.tenant(tenant))
     }
 
@@ -283,6 +283,11 @@ fn played(view: &View) -> Vec<Block> {
                 case.case.tenants[who].load * 100.0
             )));
         }
+    }
+    if planned.cases.iter().any(|case| !case.policy.1) {
+        blocks.push(Block::paragraph(
+            "* Workloads that the analysis refuses are served last; nothing is promised to them, and their SLOs are not counted.",
+        ));
     }
     if let Some(copy) = planned.experiment.copy {
         blocks.push(Block::paragraph(format!(
