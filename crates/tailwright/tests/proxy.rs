@@ -4,7 +4,7 @@ mod support;
 
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use support::Folder;
 
@@ -17,13 +17,8 @@ impl Drop for Running {
     }
 }
 
-/// A port that is free now.
-fn free() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap()
-}
-
 fn memcached() -> Option<(Running, SocketAddr)> {
-    let (path, address) = (testkit::program("memcached")?, free());
+    let (path, address) = (testkit::program("memcached")?, testkit::free_address());
     let args = format!("-u root -l 127.0.0.1 -U 0 -p {}", address.port());
     let child = Command::new(path).args(args.split(' ')).stdin(Stdio::null()).spawn().unwrap();
     let running = Running(child);

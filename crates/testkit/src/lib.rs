@@ -1,7 +1,9 @@
 //! What tests of several crates share: real data where it is present, loud skips where it is not.
 
 use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 /// `relative` inside the `shared` folder beside the project, where that exists. Otherwise `None`, and a
 /// line on stderr that test capture does not swallow says what was skipped.
@@ -39,6 +41,20 @@ pub fn shown(mut round: impl FnMut() -> Result<(), String>) {
         }
     }
     panic!("not shown in {} rounds: {said:#?}", said.len());
+}
+
+/// An address of this machine at which a server may be started. Its port is none of those that the kernel gives to who asks
+/// for any: nobody takes it before the server does, and who calls there too early does not reach itself.
+pub fn free_address() -> SocketAddr {
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    // Test programs that run at the same time begin elsewhere.
+    let first = (std::process::id() % 100) as u16 * 100;
+    let address = || {
+        let number = first.wrapping_add(TAKEN.fetch_add(1, Ordering::Relaxed));
+        SocketAddr::from((Ipv4Addr::LOCALHOST, 20_000 + number % 10_000))
+    };
+    let mut tried = std::iter::repeat_with(address).take(10_000);
+    tried.find(|address| TcpListener::bind(address).is_ok()).expect("a port of ten thousand is free")
 }
 
 /// Says on stderr, past test capture, that the current test does not run and why.

@@ -71,10 +71,8 @@ fn addresses(in_namespace: bool) -> [Fronts; 3] {
     if in_namespace {
         return [[127, 0, 0, 1], [127, 0, 2, 1], [127, 0, 2, 2]].map(Fronts::at);
     }
-    let free = |_| std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let sockets: Vec<_> = (0..12).map(free).collect();
-    let on = |index: usize| sockets[index].local_addr().expect("it is bound");
-    [0, 4, 8].map(|at| Fronts { nbd: on(at), memcached: on(at + 1), nfs: on(at + 2), mount: on(at + 3) })
+    let on = testkit::free_address;
+    [(); 3].map(|()| Fronts { nbd: on(), memcached: on(), nfs: on(), mount: on() })
 }
 
 fn soak(time: Duration, in_namespace: bool) -> ExitCode {

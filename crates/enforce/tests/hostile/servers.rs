@@ -47,9 +47,7 @@ fn what_is_never_answered_does_not_hold_the_device_for_ever() {
 
 #[test]
 fn a_server_that_is_not_there_is_asked_again_by_the_next_client() {
-    let place = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = place.local_addr().unwrap();
-    drop(place);
+    let address = testkit::free_address();
     let proxy = Running::plain("memcached", address);
     for _ in 0..20 {
         let mut stream = proxy.connect();

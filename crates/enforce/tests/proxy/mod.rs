@@ -4,7 +4,7 @@
 
 use model::Policy;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -129,8 +129,7 @@ impl Server {
     /// `args` with PORT in them, on a port that is free now; it listens when this returns. None without the program.
     pub fn start(program: &str, args: &str) -> Option<Self> {
         let path = testkit::program(program)?;
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        Some(Self::start_at(&path, args, free.expect("a free port")))
+        Some(Self::start_at(&path, args, testkit::free_address()))
     }
 
     pub fn start_at(path: &std::path::Path, args: &str, address: SocketAddr) -> Self {
@@ -188,6 +187,7 @@ pub fn nbd(address: SocketAddr, export: &str) -> TcpStream {
             Progress::NeedMore { .. } => {
                 let mut piece = [0; 4096];
                 let count = stream.read(&mut piece).expect("the server answers");
+                assert!(count > 0, "the server hung up");
                 input.extend_from_slice(&piece[..count]);
             }
             Progress::Used(count) => drop(input.drain(..count)),

@@ -4,7 +4,7 @@
 
 pub mod volume;
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use tailwright_load::{Demand, Fault, Options, Origin, Ran, Target, Workload, run};
@@ -22,11 +22,11 @@ impl Server {
     /// Starts `program` with arguments for a port, and waits until it listens.
     pub fn start(program: &str, args: impl Fn(u16) -> Vec<String>) -> Option<Self> {
         let path = testkit::program(program)?;
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let address = testkit::free_address();
         let mut command = Command::new(path);
-        command.args(args(port)).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.args(args(address.port())).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().expect("a server starts");
-        let mut server = Self { child, address: SocketAddr::from(([127, 0, 0, 1], port)) };
+        let mut server = Self { child, address };
         while TcpStream::connect(server.address).is_err() {
             std::thread::yield_now();
             let ended = server.child.try_wait().expect("a child can be asked");
