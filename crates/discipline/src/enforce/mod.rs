@@ -18,12 +18,13 @@
 //! device, and then takes no tokens: the limiter turns to the next item as if it had never been there. So what a
 //! flow gets for nothing neither uses up its guarantee nor adds to it. With [`Over::Queue`] it waits.
 //!
-//! **Bounds.** At most `bounds` is outstanding, of it at most `reads` and `writes`; while something is, of what is below the highest level outstanding
-//! at most `beside` (§2.2.1, SSDs: low priority work in the device delays high priority work that is in it). The
-//! text can also be read as a limit on how many low priority requests are sent *during* one high priority
-//! request; here it is how many are there with it. Best effort stops when `reserve` items fewer than may be are
-//! outstanding: what has a level then seldom waits for best effort that is in the device already. An item that is next and does not fit waits, and nobody
-//! below it or behind it passes: small items must not hold up a large one for ever.
+//! **Bounds.** At most `bounds` is outstanding, of it at most `reads` and `writes`; while something is, of what is below
+//! the highest level outstanding at most `beside` (§2.2.1, SSDs: low priority work in the device delays high priority
+//! work that is in it). The text can also be read as a limit on how many low priority requests are sent *during* one
+//! high priority request; here it is how many are there with it. Best effort stops when `reserve` items fewer than may
+//! be are outstanding: what has a level then seldom waits for best effort that is in the device already. An item that is
+//! next and does not fit waits, and nobody below it or behind it passes: small items must not hold up a large one for
+//! ever.
 //!
 //! **Cost.** With n flows, an arrival, a dispatch and a completion cost O(log n) comparisons and the arithmetic
 //! of a flow's buckets, once per item; [`wake_at`](Enforcer::wake_at) costs nothing. A flow that comes

@@ -107,7 +107,7 @@ pub(super) fn enforced(
     let clients: Vec<_> = clients.map(|client| (client, names.number(&client.workload))).collect();
     let [bounds, reads, writes, beside] = bounds(storage, profile);
     // Nothing is kept for nobody.
-    let is_for_somebody = workloads.iter().any(|workload| is_here(workload, name) && workload.admitted);
+    let is_for_somebody = flows.keys().any(|flow| flow & CONTROL == 0);
     let reserve =
         if is_for_somebody { storage.reserve.unwrap_or(u32::from(bounds.items >= RESERVE_FROM)) } else { 0 };
     let rules = Rules { flows, bounds, reads, writes, beside, reserve };

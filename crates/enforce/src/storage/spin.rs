@@ -3,14 +3,15 @@
 //!
 //! Looking pays when the next event comes soon, which it does when a request is alone on its way. So the proxy looks
 //! for as long as it may while at least half of its latest waits were shorter than that, and otherwise sleeps at once:
-//! looking in vain then takes no more time than looking that paid, and an idle proxy takes none.
+//! looking in vain then takes no more time than looking that paid, and an idle proxy takes none. With many requests at the
+//! server it sleeps, too: their answers come together.
 
 /// A share of waits, in 1/256: how much the latest counts in the running mean, and what is a half.
 const LATEST: u32 = 16;
 const HALF: u32 = 128;
 const ALL: u32 = 256;
 
-/// With so many requests at the server, answers come together while the proxy sleeps, and share a wake-up.
+/// So many requests at the server are many: their answers share a wake-up.
 const MANY: u32 = 8;
 
 /// Learns from how long events let the proxy wait. Times are in nanoseconds.
