@@ -21,10 +21,8 @@ fn memcached() -> Option<(Running, SocketAddr)> {
     let (path, address) = (testkit::program("memcached")?, testkit::free_address());
     let args = format!("-u root -l 127.0.0.1 -U 0 -p {}", address.port());
     let child = Command::new(path).args(args.split(' ')).stdin(Stdio::null()).spawn().unwrap();
-    let running = Running(child);
-    while TcpStream::connect(address).is_err() {
-        std::thread::yield_now();
-    }
+    let mut running = Running(child);
+    testkit::until_it_listens(&mut running.0, address);
     Some((running, address))
 }
 

@@ -1,8 +1,9 @@
 //! What tests of several crates share: real data where it is present, loud skips where it is not.
 
 use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::process::Child;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 /// `relative` inside the `shared` folder beside the project, where that exists. Otherwise `None`, and a
@@ -55,6 +56,18 @@ pub fn free_address() -> SocketAddr {
     };
     let mut tried = std::iter::repeat_with(address).take(10_000);
     tried.find(|address| TcpListener::bind(address).is_ok()).expect("a port of ten thousand is free")
+}
+
+/// Waits until a server that was started listens.
+///
+/// # Panics
+/// When it ends instead.
+pub fn until_it_listens(server: &mut Child, address: SocketAddr) {
+    while TcpStream::connect(address).is_err() {
+        let ended = server.try_wait().expect("a child can be asked");
+        assert!(ended.is_none(), "the server ended: {ended:?}");
+        std::thread::yield_now();
+    }
 }
 
 /// Says on stderr, past test capture, that the current test does not run and why.

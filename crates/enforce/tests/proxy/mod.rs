@@ -138,10 +138,7 @@ impl Server {
         command.args(args.split_whitespace()).stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().expect("a server starts");
         let mut server = Self { child, address };
-        while TcpStream::connect(address).is_err() {
-            assert!(server.child.try_wait().is_ok_and(|ended| ended.is_none()), "the server ended");
-            std::thread::yield_now();
-        }
+        testkit::until_it_listens(&mut server.child, address);
         server
     }
 

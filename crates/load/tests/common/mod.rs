@@ -4,7 +4,7 @@
 
 pub mod volume;
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use tailwright_load::{Demand, Fault, Options, Origin, Ran, Target, Workload, run};
@@ -27,11 +27,7 @@ impl Server {
         command.args(args(address.port())).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().expect("a server starts");
         let mut server = Self { child, address };
-        while TcpStream::connect(server.address).is_err() {
-            std::thread::yield_now();
-            let ended = server.child.try_wait().expect("a child can be asked");
-            assert!(ended.is_none(), "{program} ended: {ended:?}");
-        }
+        testkit::until_it_listens(&mut server.child, address);
         Some(server)
     }
 
