@@ -4,8 +4,8 @@
 //! The programs are used and not netlink, because their language is the stable and documented interface, and what
 //! they are told can be repeated by hand.
 
-pub use machine::fault::{Blame, Fault};
 use machine::programs;
+use model::OperationError;
 use std::fmt;
 use std::io::Write;
 use std::process::{Command as Process, Stdio};
@@ -54,7 +54,7 @@ impl fmt::Display for Command {
 /// Runs commands.
 pub trait Run {
     /// What the program printed. An error is the program's failure in its own words, or that it is not there.
-    fn run(&mut self, command: &Command) -> Result<String, Fault>;
+    fn run(&mut self, command: &Command) -> Result<String, OperationError>;
 }
 
 /// A host that cannot be looked at from here.
@@ -62,8 +62,8 @@ pub trait Run {
 pub struct Elsewhere;
 
 impl Run for Elsewhere {
-    fn run(&mut self, _: &Command) -> Result<String, Fault> {
-        Err(Fault::machine("it is not on this machine", "run there, with --host and its name"))
+    fn run(&mut self, _: &Command) -> Result<String, OperationError> {
+        Err(OperationError::machine("it is not on this machine").hint("run there, with --host and its name"))
     }
 }
 
@@ -72,10 +72,9 @@ impl Run for Elsewhere {
 pub struct Programs;
 
 impl Run for Programs {
-    fn run(&mut self, command: &Command) -> Result<String, Fault> {
+    fn run(&mut self, command: &Command) -> Result<String, OperationError> {
         let output = start(command).map_err(|error| {
-            Fault::machine(
-                format_args!("{} cannot be run: {error}", command.program),
+            OperationError::machine(format_args!("{} cannot be run: {error}", command.program)).hint(
                 format_args!("install {}", programs::package(&command.program).unwrap_or(&command.program)),
             )
         })?;
@@ -84,10 +83,8 @@ impl Run for Programs {
         }
         let said = String::from_utf8_lossy(&output.stderr);
         let shown = Command { input: None, ..command.clone() };
-        Err(Fault::machine(
-            format_args!("`{shown}` failed: {}", said.trim().replace('\n', "; ")),
-            hint(&said),
-        ))
+        Err(OperationError::machine(format_args!("`{shown}` failed: {}", said.trim().replace('\n', "; ")))
+            .hint(hint(&said)))
     }
 }
 

@@ -7,7 +7,7 @@
 mod storage;
 
 use crate::address::{Prefix, Protocol};
-use crate::command::Fault;
+use model::OperationError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 pub use storage::{Front, FrontProtocol, Over, Storage};
@@ -149,10 +149,10 @@ const HINT: &str = "docs/apply.md describes the file; `tailwright apply --help` 
 
 impl Deployment {
     /// Reads TOML and checks it.
-    pub fn parse(text: &str) -> Result<Self, Fault> {
-        let deployment: Self =
-            toml::from_str(text).map_err(|error| Fault::input(error.to_string().trim_end(), HINT))?;
-        deployment.check().map_err(|message| Fault::input(message, HINT))?;
+    pub fn parse(text: &str) -> Result<Self, OperationError> {
+        let deployment: Self = toml::from_str(text)
+            .map_err(|error| OperationError::input(error.to_string().trim_end()).hint(HINT))?;
+        deployment.check().map_err(|message| OperationError::input(message).hint(HINT))?;
         Ok(deployment)
     }
 

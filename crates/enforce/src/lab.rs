@@ -5,7 +5,8 @@
 //! Names are made of a prefix, which tells whose namespaces they are; nothing else is ever touched. Not covered:
 //! delay and loss of links.
 
-use crate::command::{Command, Fault, Run};
+use crate::command::{Command, Run};
+use model::OperationError;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The device of every host.
@@ -54,7 +55,7 @@ impl Lab {
 
     /// Makes namespaces, devices and addresses. What is left of an earlier lab with these names is removed first;
     /// after an error nothing is left.
-    pub fn up(run: &mut dyn Run, prefix: &str, names: &[&str]) -> Result<Self, Fault> {
+    pub fn up(run: &mut dyn Run, prefix: &str, names: &[&str]) -> Result<Self, OperationError> {
         let lab = Self::plan(prefix, names);
         lab.down(run)?;
         for command in lab.commands() {
@@ -95,7 +96,7 @@ impl Lab {
     }
 
     /// Removes the namespaces that are there, with everything inside.
-    pub fn down(&self, run: &mut dyn Run) -> Result<(), Fault> {
+    pub fn down(&self, run: &mut dyn Run) -> Result<(), OperationError> {
         let listed = run.run(&Command::new("ip netns list"))?;
         let present: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
         for netns in self.namespaces().filter(|netns| present.contains(&netns.as_str())) {
@@ -115,9 +116,10 @@ impl Lab {
 }
 
 /// Moves the calling thread into a network namespace, see [`machine::netns::enter`].
-pub fn enter(netns: &str) -> Result<(), Fault> {
-    machine::netns::enter(netns)
-        .map_err(|error| Fault::machine(error, "it is made by `ip netns add`; entering it takes root"))
+pub fn enter(netns: &str) -> Result<(), OperationError> {
+    machine::netns::enter(netns).map_err(|error| {
+        OperationError::machine(error).hint("it is made by `ip netns add`; entering it takes root")
+    })
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 
 mod traffic;
 
-use tailwright_enforce::command::{Command, Fault, Programs, Run};
+use model::OperationError;
+use tailwright_enforce::command::{Command, Programs, Run};
 use tailwright_enforce::network::{Options, WantedHost, apply, remove};
 use traffic::{Ground, Tenant, lacking, policy};
 
@@ -22,8 +23,8 @@ impl Failing {
 }
 
 impl Run for Failing {
-    fn run(&mut self, command: &Command) -> Result<String, Fault> {
-        let error = || Err(Fault::machine("out of luck", "try again"));
+    fn run(&mut self, command: &Command) -> Result<String, OperationError> {
+        let error = || Err(OperationError::machine("out of luck").hint("try again"));
         if self.failed && self.killed {
             return error();
         }

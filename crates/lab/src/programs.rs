@@ -1,6 +1,6 @@
 //! Programs that a lab runs, and where they come from.
 
-use enforce::command::Fault;
+use model::OperationError;
 use std::path::PathBuf;
 
 /// Where one of the programs in `programs.txt` is.
@@ -10,13 +10,11 @@ use std::path::PathBuf;
 ///
 /// # Panics
 /// With the name of another program.
-pub fn find(name: &str) -> Result<PathBuf, Fault> {
+pub fn find(name: &str) -> Result<PathBuf, OperationError> {
     let package = machine::programs::package(name).expect("programs stand in the list");
     machine::programs::find(name).ok_or_else(|| {
-        Fault::machine(
-            format_args!("{name} is not installed"),
-            format_args!("install the Debian package {package}"),
-        )
+        OperationError::machine(format_args!("{name} is not installed"))
+            .hint(format_args!("install the Debian package {package}"))
     })
 }
 
@@ -28,7 +26,7 @@ mod tests {
     fn finds_what_is_there() {
         assert!(find("sh").is_ok_and(|path| path.is_absolute()));
         if let Err(fault) = find("nginx") {
-            assert!(fault.hint.contains("nginx-light"), "{fault}");
+            assert!(fault.hint.as_deref().unwrap_or_default().contains("nginx-light"), "{fault}");
         }
     }
 }

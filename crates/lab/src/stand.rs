@@ -4,8 +4,9 @@
 //! goes by the names of namespaces, so that it also removes what a crash left. Bringing up what is up changes nothing.
 
 use crate::servers::{Lifetime, Place, Running, Service, is_running, kill, may_be_realtime, started_at};
-use enforce::command::{Command, Fault, Run, may_configure_networks};
+use enforce::command::{Command, Run, may_configure_networks};
 use enforce::lab::Lab;
+use model::OperationError;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -94,9 +95,10 @@ pub struct Folder {
     _lock: File,
 }
 
-fn cannot(path: &Path) -> impl Fn(io::Error) -> Fault + '_ {
+fn cannot(path: &Path) -> impl Fn(io::Error) -> OperationError + '_ {
     |error| {
-        Fault::machine(format_args!("{}: {error}", path.display()), "run as root, or give --state a folder")
+        OperationError::machine(format_args!("{}: {error}", path.display()))
+            .hint("run as root, or give --state a folder")
     }
 }
 
@@ -108,16 +110,17 @@ impl Folder {
     ///
     /// # Errors
     /// When it cannot be written, or somebody else is at it.
-    pub fn open(path: &Path) -> Result<Self, Fault> {
+    pub fn open(path: &Path) -> Result<Self, OperationError> {
         std::fs::create_dir_all(path).map_err(cannot(path))?;
         let file = path.join("lab.lock");
         let lock = File::create(&file).map_err(cannot(&file))?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| Fault::machine("another tailwright is changing the lab", "wait until it is done"))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
+            OperationError::machine("another tailwright is changing the lab").hint("wait until it is done")
+        })?;
         Ok(Self { path: path.to_owned(), _lock: lock })
     }
 
-    fn write(&self, state: &State) -> Result<(), Fault> {
+    fn write(&self, state: &State) -> Result<(), OperationError> {
         let (file, aside) = (self.path.join("lab.json"), self.path.join("lab.json.tmp"));
         let text = serde_json::to_string_pretty(state).expect("plain data") + "\n";
         std::fs::write(&aside, text).and_then(|()| std::fs::rename(&aside, &file)).map_err(cannot(&file))
@@ -128,7 +131,7 @@ impl Folder {
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn read(folder: &Path) -> Result<Option<State>, Fault> {
+pub fn read(folder: &Path) -> Result<Option<State>, OperationError> {
     let file = folder.join("lab.json");
     let text = match std::fs::read_to_string(&file) {
         Ok(text) => text,
@@ -142,16 +145,20 @@ pub fn read(folder: &Path) -> Result<Option<State>, Fault> {
     }
 }
 
-fn unreadable(file: &Path, what: impl std::fmt::Display) -> Fault {
+fn unreadable(file: &Path, what: impl std::fmt::Display) -> OperationError {
     let hint = "`tailwright lab down` removes the lab by its names and forgets this file";
-    Fault::machine(format_args!("{}: {what}", file.display()), hint)
+    OperationError::machine(format_args!("{}: {what}", file.display())).hint(hint)
 }
 
 /// Makes what is wanted and is not there; what is there and not wanted stays. Names of what was made or started.
 ///
 /// # Errors
 /// Without root or a program, before anything is changed; when a server does not start, with the others left running.
-pub fn up(run: &mut dyn Run, folder: &Folder, wanted: &Wanted) -> Result<(State, Vec<String>), Fault> {
+pub fn up(
+    run: &mut dyn Run,
+    folder: &Folder,
+    wanted: &Wanted,
+) -> Result<(State, Vec<String>), OperationError> {
     root()?;
     for service in &wanted.services {
         service.check()?;
@@ -176,19 +183,19 @@ pub fn up(run: &mut dyn Run, folder: &Folder, wanted: &Wanted) -> Result<(State,
     Ok((state, changed))
 }
 
-fn root() -> Result<(), Fault> {
+fn root() -> Result<(), OperationError> {
     match may_configure_networks() {
         true => Ok(()),
-        false => Err(Fault::machine("this process may not configure networks", "run as root")),
+        false => Err(OperationError::machine("this process may not configure networks").hint("run as root")),
     }
 }
 
-fn namespaces(run: &mut dyn Run) -> Result<Vec<String>, Fault> {
+fn namespaces(run: &mut dyn Run) -> Result<Vec<String>, OperationError> {
     let listed = run.run(&Command::new("ip netns list"))?;
     Ok(listed.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect())
 }
 
-fn is_there(run: &mut dyn Run, state: &State) -> Result<bool, Fault> {
+fn is_there(run: &mut dyn Run, state: &State) -> Result<bool, OperationError> {
     let present = namespaces(run)?;
     Ok(state.hosts.iter().all(|host| present.contains(&host.netns)))
 }
@@ -198,18 +205,16 @@ fn names(wanted: &Wanted) -> Vec<&str> {
 }
 
 /// Hosts cannot be added to a lab that is up.
-fn fits(state: &State, wanted: &Wanted) -> Result<(), Fault> {
+fn fits(state: &State, wanted: &Wanted) -> Result<(), OperationError> {
     let here: Vec<&str> = state.hosts.iter().map(|host| host.name.as_str()).collect();
     if state.prefix == wanted.prefix && here == names(wanted) {
         return Ok(());
     }
-    Err(Fault::input(
-        format_args!("a lab with the hosts {} is up", here.join(", ")),
-        "`tailwright lab down` removes it, or ask for the same hosts",
-    ))
+    Err(OperationError::input(format_args!("a lab with the hosts {} is up", here.join(", ")))
+        .hint("`tailwright lab down` removes it, or ask for the same hosts"))
 }
 
-fn make(run: &mut dyn Run, folder: &Folder, wanted: &Wanted) -> Result<State, Fault> {
+fn make(run: &mut dyn Run, folder: &Folder, wanted: &Wanted) -> Result<State, OperationError> {
     clear(run, &wanted.prefix)?;
     let lab = Lab::up(run, &wanted.prefix, &names(wanted))?;
     let host = |host: enforce::lab::LabHost| Host {
@@ -229,7 +234,7 @@ fn make(run: &mut dyn Run, folder: &Folder, wanted: &Wanted) -> Result<State, Fa
 }
 
 /// Whether it was started: false if it runs as it shall.
-fn start(folder: &Folder, state: &mut State, service: &Service) -> Result<bool, Fault> {
+fn start(folder: &Folder, state: &mut State, service: &Service) -> Result<bool, OperationError> {
     let host = state.hosts.iter().find(|host| host.name == STORE).expect("a lab has a store");
     let (netns, uri) = (host.netns.clone(), service.uri(host.ipv4.into()));
     if let Some(at) = state.servers.iter().position(|server| server.name == service.name()) {
@@ -270,7 +275,7 @@ fn end(server: &Server) {
 ///
 /// # Errors
 /// Without root, or when something cannot be removed.
-pub fn down(run: &mut dyn Run, folder: &Folder, prefix: &str) -> Result<Vec<String>, Fault> {
+pub fn down(run: &mut dyn Run, folder: &Folder, prefix: &str) -> Result<Vec<String>, OperationError> {
     root()?;
     let removed = clear(run, prefix)?;
     for path in [folder.path.join("lab.json"), folder.path.join("lab.json.tmp")] {
@@ -283,7 +288,7 @@ pub fn down(run: &mut dyn Run, folder: &Folder, prefix: &str) -> Result<Vec<Stri
     Ok(removed)
 }
 
-fn clear(run: &mut dyn Run, prefix: &str) -> Result<Vec<String>, Fault> {
+fn clear(run: &mut dyn Run, prefix: &str) -> Result<Vec<String>, OperationError> {
     let ours = |name: &String| name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('-'));
     let removed: Vec<String> = namespaces(run)?.into_iter().filter(ours).collect();
     for netns in &removed {
@@ -294,7 +299,7 @@ fn clear(run: &mut dyn Run, prefix: &str) -> Result<Vec<String>, Fault> {
 }
 
 /// Kills what runs in a namespace, and waits until it is gone.
-fn empty(run: &mut dyn Run, netns: &str) -> Result<(), Fault> {
+fn empty(run: &mut dyn Run, netns: &str) -> Result<(), OperationError> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let listed = run.run(&Command::new(&format!("ip netns pids {netns}")))?;
@@ -303,10 +308,11 @@ fn empty(run: &mut dyn Run, netns: &str) -> Result<(), Fault> {
             return Ok(());
         }
         if Instant::now() > deadline {
-            return Err(Fault::machine(
-                format_args!("process {} in {netns} cannot be killed", pids[0]),
-                "it waits for the kernel; try again later",
-            ));
+            return Err(OperationError::machine(format_args!(
+                "process {} in {netns} cannot be killed",
+                pids[0]
+            ))
+            .hint("it waits for the kernel; try again later"));
         }
         pids.into_iter().for_each(kill);
         std::thread::sleep(PAUSE);

@@ -1,8 +1,8 @@
 //! Workloads that cannot be, before and after their servers were asked.
 
 use crate::setup::Space;
-use crate::{Demand, Fault, Options, Target, Workload};
-use model::Op;
+use crate::{Demand, Options, Target, Workload};
+use model::{Op, OperationError};
 use std::collections::BTreeSet;
 
 /// Most data of one NFS call that servers take by default.
@@ -13,29 +13,31 @@ const NBD_MAX: u64 = 32 << 20;
 const MAX: u64 = 1 << 30;
 
 /// What stands on its own: names, connections, sizes.
-pub(crate) fn alone(workloads: &[Workload], options: &Options) -> Result<(), Fault> {
+pub(crate) fn alone(workloads: &[Workload], options: &Options) -> Result<(), OperationError> {
     if u32::try_from(workloads.len()).is_err() {
-        return Err(Fault::input("too many workloads", "split them"));
+        return Err(OperationError::input("too many workloads").hint("split them"));
     }
     let mut names = BTreeSet::new();
     for workload in workloads {
         if workload.name.is_empty() || !names.insert(&workload.name) {
             let message = format!("the name '{}': expected one of its own for each workload", workload.name);
-            return Err(Fault::input(message, "give every [[workload]] a name that no other has"));
+            return Err(
+                OperationError::input(message).hint("give every [[workload]] a name that no other has")
+            );
         }
-        one(workload, options).map_err(|fault| fault.of(format_args!("workload {}", workload.name)))?;
+        one(workload, options).map_err(|fault| fault.about(format_args!("workload {}", workload.name)))?;
     }
     match options.realtime {
         Some(priority) if !(1..=99).contains(&priority) => {
-            Err(Fault::input(format_args!("real-time priority {priority}"), "expected 1 to 99"))
+            Err(OperationError::input(format_args!("real-time priority {priority}")).hint("expected 1 to 99"))
         }
         _ => Ok(()),
     }
 }
 
-fn one(workload: &Workload, options: &Options) -> Result<(), Fault> {
+fn one(workload: &Workload, options: &Options) -> Result<(), OperationError> {
     if workload.connections == 0 {
-        return Err(Fault::input("0 connections", "expected at least 1"));
+        return Err(OperationError::input("0 connections").hint("expected at least 1"));
     }
     let (least, most, why) = match workload.target {
         Target::Nfs { .. } => (1, NFS_MAX, "split them: one NFS call takes no more"),
@@ -44,24 +46,24 @@ fn one(workload: &Workload, options: &Options) -> Result<(), Fault> {
     };
     for (_, size) in sizes(&workload.demand) {
         if !(least..=most).contains(&size) {
-            return Err(Fault::input(
-                format_args!("a request of {size} bytes, where {least} to {most} are possible"),
-                why,
-            ));
+            return Err(OperationError::input(format_args!(
+                "a request of {size} bytes, where {least} to {most} are possible"
+            ))
+            .hint(why));
         }
     }
     match &workload.target {
-        Target::Memcached { keys: 0, .. } => Err(Fault::input("0 keys", "expected at least 1")),
-        Target::Http { .. } if options.verify_data => Err(Fault::input(
-            "HTTP answers cannot be verified: the server decides what they are",
-            "leave data verification out, or this workload",
-        )),
+        Target::Memcached { keys: 0, .. } => Err(OperationError::input("0 keys").hint("expected at least 1")),
+        Target::Http { .. } if options.verify_data => {
+            Err(OperationError::input("HTTP answers cannot be verified: the server decides what they are")
+                .hint("leave data verification out, or this workload"))
+        }
         _ => Ok(()),
     }
 }
 
 /// What the server has to be able to do.
-pub(crate) fn fits(workload: &Workload, space: &Space) -> Result<(), Fault> {
+pub(crate) fn fits(workload: &Workload, space: &Space) -> Result<(), OperationError> {
     let Space::Bytes { len, block, is_writable, .. } = *space else { return Ok(()) };
     for (op, size) in sizes(&workload.demand) {
         let (message, hint) = if op == Op::Write && !is_writable {
@@ -80,7 +82,9 @@ pub(crate) fn fits(workload: &Workload, space: &Space) -> Result<(), Fault> {
         } else {
             continue;
         };
-        return Err(Fault::input(message, hint).of(format_args!("workload {}", workload.name)));
+        return Err(OperationError::input(message)
+            .hint(hint)
+            .about(format_args!("workload {}", workload.name)));
     }
     Ok(())
 }

@@ -31,7 +31,6 @@ mod target;
 mod workload;
 
 pub use intervals::write_intervals;
-pub use machine::fault::{Blame, Fault};
 pub use ran::{Compared, Counts, Phase, Progress, Ran};
 pub use run::run;
 pub use target::Target;

@@ -4,8 +4,8 @@ use crate::content::Pattern;
 use crate::engine::mechanic::{Repaired, open_all, repair};
 use crate::engine::{Engine, Gauges, Outcomes, Ready};
 use crate::setup::{Opened, Site, Space, store};
-use crate::{Fault, Options, Phase, Progress, Ran, Target, Workload, check};
-use model::Observations;
+use crate::{Options, Phase, Progress, Ran, Target, Workload, check};
+use model::{Observations, OperationError};
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -29,10 +29,11 @@ pub fn run(
     options: &Options,
     progress: &mut dyn FnMut(Progress),
     stop: &AtomicBool,
-) -> Result<Ran, Fault> {
+) -> Result<Ran, OperationError> {
     check::alone(&workloads, options)?;
-    let machine_fault =
-        |error| Fault::machine(error, "the kernel has no file descriptors left? see `ulimit -n`");
+    let machine_fault = |error| {
+        OperationError::machine(error).hint("the kernel has no file descriptors left? see `ulimit -n`")
+    };
     let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(machine_fault)?;
     let bell = Arc::new(bell);
     let names = workloads.iter().map(|workload| workload.name.clone()).collect();
@@ -107,7 +108,7 @@ struct Job {
 impl Job {
     fn run(
         self,
-        opened: &Sender<Result<Vec<Opened>, Fault>>,
+        opened: &Sender<Result<Vec<Opened>, OperationError>>,
         orders: &Receiver<usize>,
         done: &Sender<Repaired>,
         bell: &Arc<OwnedFd>,
@@ -123,7 +124,7 @@ impl Job {
         }
     }
 
-    fn store(&self, site: &Site) -> Result<(), Fault> {
+    fn store(&self, site: &Site) -> Result<(), OperationError> {
         let Target::Memcached { keys, .. } = self.workload.target else { return Ok(()) };
         let mut sizes: Vec<u32> =
             check::sizes(&self.workload.demand).into_iter().map(|(_, size)| check::small(size)).collect();

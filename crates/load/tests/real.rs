@@ -51,7 +51,8 @@ fn memcached() {
     let target = Target::Memcached { server: server.address, keys: 1 };
     let demand = Demand::Closed { outstanding: 1, op: Op::Write, size: Bytes(64 << 20), sequential: false };
     let fault = play(vec![workload("w", target, 1, demand)], &options(100)).unwrap_err();
-    assert!(fault.message.contains("too large") && fault.hint.contains("-I"), "{fault:?}");
+    let hint = fault.hint.as_deref().unwrap_or_default();
+    assert!(fault.message.contains("too large") && hint.contains("-I"), "{fault:?}");
 }
 
 #[test]

@@ -4,10 +4,10 @@ mod common;
 
 use common::volume::{Manners, Volume};
 use common::{MS, options, play, poisson, volume, workload};
-use model::{Observation, Op, Outcome};
+use model::{Blame, Observation, Op, Outcome};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tailwright_load::{Blame, Demand, Options, Ran};
+use tailwright_load::{Demand, Options, Ran};
 use units::{Bytes, Nanos};
 
 const SIZE: usize = 1 << 20;

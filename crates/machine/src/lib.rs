@@ -5,7 +5,6 @@
 
 pub mod affinity;
 pub mod clock;
-pub mod fault;
 pub mod netns;
 pub mod pressure;
 pub mod programs;

@@ -3,7 +3,9 @@
 //!
 //! Nothing here computes. A type lives here when two rooms that must not know each other both speak it.
 
+mod circular_trace;
 mod cluster;
+mod error;
 mod job;
 mod observations;
 mod policy;
@@ -11,7 +13,9 @@ mod request;
 mod slo;
 mod stage;
 
+pub use circular_trace::{Arrives, CircularTrace, CircularTraceError};
 pub use cluster::{Cluster, DEFAULT_SAFETY_MARGIN, ServerClass, WorkloadSpec};
+pub use error::{Blame, OperationError};
 pub use job::Job;
 pub use observations::{Observation, Observations, Outcome};
 pub use policy::{POLICY_FORMAT, Policy, PolicyServer, PolicyWorkload, RateLimit, StageLimit};

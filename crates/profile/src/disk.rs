@@ -9,11 +9,10 @@
 //! a base latency. The fit is tested on synthetic disks with known seek curves; it has not been compared
 //! with a real disk.
 
-use crate::error::MeasureError;
 use crate::run::Step;
 use crate::stats::Median;
 use crate::target::{AlignedBuffer, MIN_REQUESTS, Target};
-use model::Op;
+use model::{Op, OperationError};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,11 +63,11 @@ pub fn measure_disk(
     seed: u64,
     progress: &mut dyn FnMut(Step),
     stop: &AtomicBool,
-) -> Result<Option<DiskMeasurement>, MeasureError> {
+) -> Result<Option<DiskMeasurement>, OperationError> {
     let (length, needed) = (target.length(), Bytes(MIN_REQUESTS * DISTANCE_MIN));
     if length < needed {
         let message = format!("{} holds {length}, too little", target.path().display());
-        return Err(MeasureError::input(message).hint(format!("seeks need a target of at least {needed}")));
+        return Err(OperationError::input(message).hint(format!("seeks need a target of at least {needed}")));
     }
     let distances = distances(length.0);
     let total = (ops.len() + distances.len()) as u64;
@@ -118,7 +117,7 @@ impl Run<'_> {
     }
 
     /// Transfer rate from a random place onwards, from the beginning again after the end.
-    fn sequential(&mut self, op: Op) -> Result<ByteRate, MeasureError> {
+    fn sequential(&mut self, op: Op) -> Result<ByteRate, OperationError> {
         let mut buffer = AlignedBuffer::random(1 << 20, &mut self.rng);
         let chunks = self.target.length().0 / SEQUENTIAL;
         let first = self.rng.random_range(0..chunks);
@@ -136,7 +135,7 @@ impl Run<'_> {
     }
 
     /// Pairs of reads `distance` apart, in either direction.
-    fn seeks(&mut self, distance: u64) -> Result<Vec<SeekSample>, MeasureError> {
+    fn seeks(&mut self, distance: u64) -> Result<Vec<SeekSample>, OperationError> {
         let mut buffer = AlignedBuffer::random(4096, &mut self.rng);
         let start = Instant::now();
         let mut samples = Vec::new();
@@ -168,9 +167,9 @@ impl Run<'_> {
 ///
 /// # Errors
 /// A spindle speed that is not positive, or no samples.
-pub fn fit_disk(measurement: &DiskMeasurement, spindle_rpm: f64) -> Result<Disk, MeasureError> {
+pub fn fit_disk(measurement: &DiskMeasurement, spindle_rpm: f64) -> Result<Disk, OperationError> {
     if !(spindle_rpm.is_finite() && spindle_rpm > 0.0) {
-        return Err(MeasureError::input(format!(
+        return Err(OperationError::input(format!(
             "spindle speed {spindle_rpm}, expected revolutions per minute such as 7200"
         )));
     }
@@ -195,7 +194,7 @@ pub fn fit_disk(measurement: &DiskMeasurement, spindle_rpm: f64) -> Result<Disk,
         streams: STREAMS,
         sequential_gap: SEQUENTIAL_GAP,
     })
-    .map_err(|error| MeasureError::input(error.to_string()))
+    .map_err(|error| OperationError::input(error.to_string()))
 }
 
 #[cfg(test)]

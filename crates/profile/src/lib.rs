@@ -15,7 +15,6 @@
 //! measured in another way, by [`measure_disk`] and [`fit_disk`], which has not met a real disk yet.
 
 mod disk;
-mod error;
 mod measurement;
 mod plan;
 mod run;
@@ -23,7 +22,6 @@ pub mod stats;
 mod target;
 
 pub use disk::{DiskMeasurement, SeekSample, fit_disk, measure_disk};
-pub use error::{Fault, MeasureError};
 pub use measurement::{CellResult, Measurement, OpRow, SizeRow, WritesFrom};
 pub use plan::{Cell, Plan, PlanSettings};
 pub use run::{Step, measure};

@@ -1,8 +1,7 @@
-use crate::error::MeasureError;
 use crate::plan::{Cell, Plan};
 use crate::run::Repeat;
 use crate::stats::{self, Median};
-use model::Op;
+use model::{Op, OperationError};
 use units::{ByteRate, Bytes, Percentile, Seconds};
 use workload::device::{BandwidthRow, BaseLatency, Device, QueueLimits, SsdTable, StorageProfile};
 
@@ -185,10 +184,10 @@ impl Measurement {
     ///
     /// # Errors
     /// An operation that was not measured for some size, unless `writes` covers it.
-    pub fn profile(&self, name: &str, writes: WritesFrom) -> Result<StorageProfile, MeasureError> {
+    pub fn profile(&self, name: &str, writes: WritesFrom) -> Result<StorageProfile, OperationError> {
         let rows = self.rows();
         let missing = |op: &str, size: Bytes| {
-            MeasureError::input(format!("{op}s of {size} were not measured, and a profile needs them"))
+            OperationError::input(format!("{op}s of {size} were not measured, and a profile needs them"))
         };
         let mut pairs = Vec::with_capacity(rows.len());
         for row in &rows {
@@ -205,7 +204,7 @@ impl Measurement {
             write: write.bandwidth,
         };
         let table = SsdTable::new(pairs.iter().map(bandwidth).collect())
-            .map_err(|error| MeasureError::input(error.to_string()))?;
+            .map_err(|error| OperationError::input(error.to_string()))?;
         let profile = StorageProfile::new(name, Device::Ssd(table)).with_queue_limits(queue_limits(&pairs));
         let tail = |row: fn(&(Bytes, OpRow, OpRow)) -> OpRow| {
             pairs.iter().filter_map(|pair| row(pair).tail).map(|tail| tail.0).reduce(f64::max)

@@ -1,5 +1,4 @@
-use crate::error::MeasureError;
-use model::Op;
+use model::{Op, OperationError};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
@@ -67,18 +66,18 @@ impl Plan {
     ///
     /// # Errors
     /// A size that is zero or not a multiple of `block`, no or absurd parallelism, no time, no repeats.
-    pub fn new(settings: &PlanSettings, ops: &[Op], block: Bytes) -> Result<Self, MeasureError> {
+    pub fn new(settings: &PlanSettings, ops: &[Op], block: Bytes) -> Result<Self, OperationError> {
         let sizes = sizes(&settings.sizes, block)?;
         let parallelism = parallelism(&settings.parallelism)?;
         if settings.repeats == 0 {
-            return Err(MeasureError::input("0 repeats, expected at least 1"));
+            return Err(OperationError::input("0 repeats, expected at least 1"));
         }
         let per_cell = Duration::try_from_secs_f64(settings.per_cell.0).unwrap_or_default();
         let per_repeat = per_cell / u32::try_from(settings.repeats).unwrap_or(u32::MAX);
         if per_repeat.is_zero() {
             let message =
                 format!("{} per cell leaves no time for {} repeats", settings.per_cell, settings.repeats);
-            return Err(MeasureError::input(message).hint("try 1s per cell"));
+            return Err(OperationError::input(message).hint("try 1s per cell"));
         }
         let mut cells = Vec::new();
         for &op in ops {
@@ -143,7 +142,7 @@ impl Plan {
     }
 }
 
-fn sizes(chosen: &[Bytes], block: Bytes) -> Result<Vec<Bytes>, MeasureError> {
+fn sizes(chosen: &[Bytes], block: Bytes) -> Result<Vec<Bytes>, OperationError> {
     let powers = |first: u64| std::iter::successors(Some(first), |size| Some(size * 2));
     if chosen.is_empty() {
         let all = powers(block.0.max(1)).take_while(|&size| size <= DEFAULT_SIZE_MAX.max(block.0));
@@ -151,14 +150,16 @@ fn sizes(chosen: &[Bytes], block: Bytes) -> Result<Vec<Bytes>, MeasureError> {
     }
     if let Some(bad) = chosen.iter().find(|size| size.0 == 0 || !size.0.is_multiple_of(block.0)) {
         let message = format!("request size {bad}: this target takes multiples of {block}");
-        return Err(MeasureError::input(message).hint(format!("choose sizes such as {block} or 64KiB")));
+        return Err(OperationError::input(message).hint(format!("choose sizes such as {block} or 64KiB")));
     }
     Ok(ascending(chosen))
 }
 
-fn parallelism(chosen: &[usize]) -> Result<Vec<usize>, MeasureError> {
+fn parallelism(chosen: &[usize]) -> Result<Vec<usize>, OperationError> {
     match chosen.iter().find(|&&threads| threads == 0 || threads > PARALLELISM_MAX) {
-        Some(bad) => Err(MeasureError::input(format!("parallelism {bad}, expected 1 to {PARALLELISM_MAX}"))),
+        Some(bad) => {
+            Err(OperationError::input(format!("parallelism {bad}, expected 1 to {PARALLELISM_MAX}")))
+        }
         None => Ok(ascending(&[chosen, &[1]].concat())),
     }
 }

@@ -1,8 +1,7 @@
-use crate::error::MeasureError;
 use crate::measurement::Measurement;
 use crate::plan::{Cell, Plan};
 use crate::target::{AlignedBuffer, MIN_REQUESTS, Target};
-use model::Op;
+use model::{Op, OperationError};
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt, SeedableRng};
 use std::sync::RwLock;
@@ -48,11 +47,11 @@ pub fn measure(
     plan: &Plan,
     progress: &mut dyn FnMut(Step),
     stop: &AtomicBool,
-) -> Result<Measurement, MeasureError> {
+) -> Result<Measurement, OperationError> {
     let needed = Bytes(plan.size_max().0.saturating_mul(MIN_REQUESTS));
     if target.length() < needed {
         let message = format!("{} holds {}, too little", target.path().display(), target.length());
-        return Err(MeasureError::input(message)
+        return Err(OperationError::input(message)
             .hint(format!("requests of {} need a target of at least {needed}", plan.size_max())));
     }
     let mut measurement = Measurement::new(plan);
@@ -76,7 +75,7 @@ fn run_repeat(
     duration: Duration,
     seed: u64,
     stop: &AtomicBool,
-) -> Result<Repeat, MeasureError> {
+) -> Result<Repeat, OperationError> {
     // Closed until all threads are there; holds the common start.
     let gate = RwLock::new(Instant::now());
     let mut outcomes = Vec::with_capacity(cell.parallelism);
@@ -117,11 +116,11 @@ struct Client<'run> {
 
 impl Client<'_> {
     /// Latencies and the end of the last request. Every client completes at least one request.
-    fn run(&self, gate: &RwLock<Instant>) -> Result<(Vec<u64>, Instant), MeasureError> {
+    fn run(&self, gate: &RwLock<Instant>) -> Result<(Vec<u64>, Instant), OperationError> {
         let mut rng = StdRng::seed_from_u64(self.seed);
         let size = self.cell.size.0;
         let len =
-            usize::try_from(size).map_err(|_| MeasureError::input("a request does not fit in memory"))?;
+            usize::try_from(size).map_err(|_| OperationError::input("a request does not fit in memory"))?;
         let mut buffer = AlignedBuffer::random(len, &mut rng);
         let positions = self.target.length().0 / size;
         let mut latencies = Vec::new();

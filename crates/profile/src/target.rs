@@ -1,6 +1,5 @@
-use crate::error::MeasureError;
 use crate::run::Step;
-use model::Op;
+use model::{Op, OperationError};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rustix::fs::OFlags;
@@ -67,7 +66,7 @@ impl Target {
         seed: u64,
         progress: &mut dyn FnMut(Step),
         stop: &AtomicBool,
-    ) -> Result<Self, MeasureError> {
+    ) -> Result<Self, OperationError> {
         let (file, path) = match access {
             Access::Create(size) => create(path, size)?,
             Access::ReadOnly | Access::Overwrite { .. } => (open_existing(path, access)?, path.to_owned()),
@@ -105,7 +104,7 @@ impl Target {
     }
 
     /// Reads or writes all of `buffer` at `offset`.
-    pub(crate) fn transfer(&self, op: Op, buffer: &mut [u8], offset: u64) -> Result<(), MeasureError> {
+    pub(crate) fn transfer(&self, op: Op, buffer: &mut [u8], offset: u64) -> Result<(), OperationError> {
         let (verb, result) = match op {
             Op::Read => ("read", self.file.read_exact_at(buffer, offset)),
             Op::Write => ("write", self.file.write_all_at(buffer, offset)),
@@ -142,7 +141,7 @@ fn direct_flag() -> i32 {
     OFlags::DIRECT.bits().cast_signed()
 }
 
-fn open_existing(path: &Path, access: Access) -> Result<File, MeasureError> {
+fn open_existing(path: &Path, access: Access) -> Result<File, OperationError> {
     let metadata = std::fs::metadata(path).map_err(|error| failed("inspect", path, &error))?;
     refuse_type(path, &metadata, access)?;
     let mut flags = direct_flag();
@@ -156,15 +155,15 @@ fn open_existing(path: &Path, access: Access) -> Result<File, MeasureError> {
     opened.map_err(|error| failed("open", path, &error))
 }
 
-fn refuse_type(path: &Path, metadata: &Metadata, access: Access) -> Result<(), MeasureError> {
+fn refuse_type(path: &Path, metadata: &Metadata, access: Access) -> Result<(), OperationError> {
     let shown = path.display();
     if metadata.is_dir() {
-        return Err(MeasureError::input(format!("{shown} is a directory"))
+        return Err(OperationError::input(format!("{shown} is a directory"))
             .hint("with --create SIZE, a temporary file in that directory is measured"));
     }
     if metadata.file_type().is_block_device() {
         if access == (Access::Overwrite { block_devices: false }) {
-            return Err(MeasureError::input(format!(
+            return Err(OperationError::input(format!(
                 "{shown} is a block device: writing destroys all data on it"
             ))
             .hint(
@@ -177,12 +176,12 @@ fn refuse_type(path: &Path, metadata: &Metadata, access: Access) -> Result<(), M
     if metadata.is_file() {
         Ok(())
     } else {
-        Err(MeasureError::input(format!("{shown} is neither a regular file nor a block device")))
+        Err(OperationError::input(format!("{shown} is neither a regular file nor a block device")))
     }
 }
 
 /// A new file that has no name any more: whatever ends the program also frees the space.
-fn create(path: &Path, size: Bytes) -> Result<(File, PathBuf), MeasureError> {
+fn create(path: &Path, size: Bytes) -> Result<(File, PathBuf), OperationError> {
     let file_path = if path.is_dir() {
         path.join(format!(".tailwright-profile-{}", std::process::id()))
     } else {
@@ -199,7 +198,7 @@ fn create(path: &Path, size: Bytes) -> Result<(File, PathBuf), MeasureError> {
         .map_err(|error| failed("find the free space of", &file_path, &error.into()))?;
     let free = Bytes(space.f_bavail.saturating_mul(space.f_frsize));
     if size >= free {
-        return Err(MeasureError::environment(format!(
+        return Err(OperationError::machine(format!(
             "{}: {size} asked for, {free} free",
             file_path.display()
         ))
@@ -215,13 +214,13 @@ fn fill(
     seed: u64,
     progress: &mut dyn FnMut(Step),
     stop: &AtomicBool,
-) -> Result<(), MeasureError> {
+) -> Result<(), OperationError> {
     let chunks = size.0.div_ceil(FILL_CHUNK);
     let mut rng = StdRng::seed_from_u64(seed);
     let mut buffer = AlignedBuffer::random(1 << 20, &mut rng);
     for chunk in 0..chunks {
         if stop.load(Ordering::Relaxed) {
-            return Err(MeasureError::environment(
+            return Err(OperationError::machine(
                 "interrupted while filling the file; nothing is left behind",
             ));
         }
@@ -237,10 +236,10 @@ fn fill(
     file.sync_all().map_err(|error| failed("flush", path, &error))
 }
 
-fn refuse_memory(file: &File, path: &Path) -> Result<(), MeasureError> {
+fn refuse_memory(file: &File, path: &Path) -> Result<(), OperationError> {
     let system = rustix::fs::fstatfs(file).map_err(|error| failed("inspect", path, &error.into()))?;
     if MEMORY_FILE_SYSTEMS.contains(&system.f_type) && !is_block_device(file) {
-        return Err(MeasureError::environment(format!(
+        return Err(OperationError::machine(format!(
             "{} is on a file system in memory, not on a device",
             path.display()
         ))
@@ -255,11 +254,11 @@ fn is_block_device(file: &File) -> bool {
 }
 
 /// The smallest unit in which `file` can be read directly.
-fn direct_block(file: &File, path: &Path, length: u64) -> Result<Bytes, MeasureError> {
+fn direct_block(file: &File, path: &Path, length: u64) -> Result<Bytes, OperationError> {
     let mut buffer = AlignedBuffer::random(ALIGNMENT, &mut StdRng::seed_from_u64(0));
     for block in [512, 1024, 2048, ALIGNMENT] {
         if length < 2 * block as u64 {
-            return Err(MeasureError::input(format!("{} holds only {}", path.display(), Bytes(length))));
+            return Err(OperationError::input(format!("{} holds only {}", path.display(), Bytes(length))));
         }
         match file.read_exact_at(&mut buffer.bytes()[..block], block as u64) {
             Ok(()) => return Ok(Bytes(block as u64)),
@@ -270,29 +269,30 @@ fn direct_block(file: &File, path: &Path, length: u64) -> Result<Bytes, MeasureE
     Err(no_direct_io(path))
 }
 
-fn no_direct_io(path: &Path) -> MeasureError {
-    MeasureError::environment(format!("{}: the file system has no direct I/O (O_DIRECT)", path.display()))
-        .hint("without it the page cache would be measured; choose a file on ext4, xfs, btrfs or a block device")
+fn no_direct_io(path: &Path) -> OperationError {
+    OperationError::machine(format!("{}: the file system has no direct I/O (O_DIRECT)", path.display())).hint(
+        "without it the page cache would be measured; choose a file on ext4, xfs, btrfs or a block device",
+    )
 }
 
 /// An operating system error in the user's words.
-fn failed(doing: &str, path: &Path, error: &io::Error) -> MeasureError {
+fn failed(doing: &str, path: &Path, error: &io::Error) -> OperationError {
     let message = format!("cannot {doing} {}: {error}", path.display());
     match error.kind() {
-        ErrorKind::NotFound => MeasureError::input(message)
+        ErrorKind::NotFound => OperationError::input(message)
             .hint("TARGET is an existing file or device, or with --create a directory"),
-        ErrorKind::AlreadyExists => MeasureError::input(message).hint(
+        ErrorKind::AlreadyExists => OperationError::input(message).hint(
             "--create makes a new file and never touches an existing one: give a directory or a new name",
         ),
         ErrorKind::PermissionDenied => {
-            MeasureError::environment(message).hint("block devices usually need root")
+            OperationError::machine(message).hint("block devices usually need root")
         }
-        ErrorKind::ResourceBusy => MeasureError::environment(message)
+        ErrorKind::ResourceBusy => OperationError::machine(message)
             .hint("the device is mounted or in use; measure its file system with --create instead"),
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            MeasureError::environment(message).hint("choose a smaller --create")
+            OperationError::machine(message).hint("choose a smaller --create")
         }
         ErrorKind::InvalidInput if doing == "open" => no_direct_io(path),
-        _ => MeasureError::environment(message),
+        _ => OperationError::machine(message),
     }
 }

@@ -1,12 +1,12 @@
 //! Real direct I/O on the disk below the build directory. Asserts only what holds on every machine.
 
+use model::{Blame, OperationError};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tailwright_profile::{
-    Access, Fault, MeasureError, Measurement, Plan, PlanSettings, Step, Target, WritesFrom, measure,
-    measure_disk,
+    Access, Measurement, Plan, PlanSettings, Step, Target, WritesFrom, measure, measure_disk,
 };
 use units::{Bytes, Seconds};
 use workload::device::Device;
@@ -24,7 +24,7 @@ fn is_empty(dir: &Path) -> bool {
     fs::read_dir(dir).unwrap().next().is_none()
 }
 
-fn open(path: &Path, access: Access) -> Result<Target, MeasureError> {
+fn open(path: &Path, access: Access) -> Result<Target, OperationError> {
     Target::open(path, access, 1, &mut |_| {}, &AtomicBool::new(false))
 }
 
@@ -134,11 +134,11 @@ fn refusals_name_the_remedy_and_leave_nothing() {
     }
     for (path, access, part) in input {
         let error = open(path, access).unwrap_err();
-        assert_eq!(error.fault(), Fault::Input, "{error}");
+        assert_eq!(error.blame, Blame::Input, "{error}");
         assert!(error.to_string().contains(part), "{error}");
     }
     let error = open(&dir, Access::Create(Bytes(1 << 60))).unwrap_err();
-    assert_eq!(error.fault(), Fault::Environment);
+    assert_eq!(error.blame, Blame::Machine);
     assert!(error.to_string().contains("free"), "{error}");
     fs::remove_file(&small).unwrap();
     assert!(is_empty(&dir), "no refused file stays");
@@ -153,8 +153,8 @@ fn memory_is_not_a_device() {
         return;
     }
     let error = open(memory, Access::Create(Bytes(MIB))).unwrap_err();
-    assert_eq!(error.fault(), Fault::Environment, "{error}");
-    assert!(error.remedy().is_some(), "{error}");
+    assert_eq!(error.blame, Blame::Machine, "{error}");
+    assert!(error.hint.is_some(), "{error}");
 }
 
 #[test]
@@ -164,8 +164,8 @@ fn a_target_needs_room_for_random_offsets() {
     let Some(target) = open_or_skip(&dir, access) else { return };
     let plan = Plan::new(&short(), access.ops(), target.block()).unwrap();
     let error = measure(&target, &plan, &mut |_| {}, &AtomicBool::new(false)).unwrap_err();
-    assert_eq!(error.fault(), Fault::Input);
-    assert!(error.remedy().unwrap().contains("16MiB"), "{error}");
+    assert_eq!(error.blame, Blame::Input);
+    assert!(error.hint.as_ref().unwrap().contains("16MiB"), "{error}");
     fs::remove_dir(&dir).unwrap();
 }
 

@@ -11,7 +11,7 @@ mod disk;
 
 use crate::Experiment;
 use crate::claim::{Claim, Expected, change, time};
-use crate::context::{Context, Failure};
+use crate::context::{Context, FigureError};
 use crate::figure::{Figure, Line, Paper, Plot};
 use disk::{Alone, Io};
 use sim::engine::Histogram;
@@ -33,7 +33,7 @@ const PERCENTILES: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 /// A prediction is good when it is that near.
 const NEAR: f64 = 0.2;
 
-fn run(context: &Context) -> Result<Figure, Failure> {
+fn run(context: &Context) -> Result<Figure, FigureError> {
     let ios = disk::read(&context.file(FILE)?)?;
     let (first, second) = ios.split_at(ios.len() / 2);
     let (Some(alone), Some(measured), Some(known)) = (Alone::of(first), responses(second), responses(first))

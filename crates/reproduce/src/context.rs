@@ -1,6 +1,7 @@
 //! What all experiments are given, and how a scenario is run for one.
 
-use scenario::{Document, Fault, Run};
+use model::OperationError;
+use scenario::{Document, Run};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -18,39 +19,39 @@ pub struct Context<'a> {
 
 /// Why an experiment has no figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure {
+pub enum FigureError {
     /// It needs this file or folder, relative to [`Context::data`].
     Missing(PathBuf),
     /// A scenario cannot be run.
-    Fault(Fault),
+    Operation(OperationError),
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for FigureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing(path) => write!(f, "{} is not there", path.display()),
-            Self::Fault(fault) => fault.fmt(f),
+            Self::Operation(error) => f.write_str(&error.message),
         }
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for FigureError {}
 
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
+impl From<OperationError> for FigureError {
+    fn from(error: OperationError) -> Self {
+        Self::Operation(error)
     }
 }
 
 impl Context<'_> {
     /// A file or folder of the data, such as `traces/trace0042.csv.gz`.
-    pub(crate) fn file(&self, name: &str) -> Result<PathBuf, Failure> {
+    pub(crate) fn file(&self, name: &str) -> Result<PathBuf, FigureError> {
         let path = self.data.as_ref().map(|data| data.join(name)).filter(|path| path.exists());
-        path.ok_or_else(|| Failure::Missing(name.into()))
+        path.ok_or_else(|| FigureError::Missing(name.into()))
     }
 
     /// All variants of a scenario.
-    pub(crate) fn play(&self, document: &Document) -> Result<Vec<Run>, Failure> {
+    pub(crate) fn play(&self, document: &Document) -> Result<Vec<Run>, FigureError> {
         let mut variants = document.variants()?;
         let count = variants.len();
         for variant in &mut variants {
@@ -70,6 +71,6 @@ impl Context<'_> {
 }
 
 /// A scenario that is part of the program: `name` is that of its file in `examples/scenarios`.
-pub(crate) fn embedded(name: &str, text: &str) -> Result<Document, Failure> {
+pub(crate) fn embedded(name: &str, text: &str) -> Result<Document, FigureError> {
     Ok(Document::parse(&Path::new("examples/scenarios").join(name), text)?)
 }

@@ -18,7 +18,7 @@ mod thesis;
 mod variability;
 
 pub use claim::{Claim, Expected, Verdict};
-pub use context::{Context, Failure};
+pub use context::{Context, FigureError};
 pub use figure::{Axis, Figure, Line, Paper, Plot, Quantity};
 
 /// A figure, or numbers of a section, that can be drawn again.
@@ -30,7 +30,7 @@ pub struct Experiment {
     pub paper: Paper,
     /// One line.
     pub title: &'static str,
-    run: fn(&Context) -> Result<Figure, Failure>,
+    run: fn(&Context) -> Result<Figure, FigureError>,
 }
 
 impl Experiment {
@@ -38,7 +38,7 @@ impl Experiment {
     ///
     /// # Errors
     /// When data that it needs is not there, or a scenario cannot be run.
-    pub fn run(&self, context: &Context) -> Result<Figure, Failure> {
+    pub fn run(&self, context: &Context) -> Result<Figure, FigureError> {
         (self.run)(context)
     }
 }

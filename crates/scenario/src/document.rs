@@ -2,8 +2,10 @@
 
 use crate::case::Case;
 use crate::file::Scenario;
+use crate::path;
+use crate::scenario_error;
 use crate::vary::{Choice, Setting, combinations};
-use crate::{Fault, path};
+use model::OperationError;
 use std::path::{Path, PathBuf};
 use toml::Value;
 
@@ -33,11 +35,11 @@ impl Document {
     ///
     /// # Errors
     /// When it cannot be read or is no scenario.
-    pub fn read(path: &Path) -> Result<Self, Fault> {
+    pub fn read(path: &Path) -> Result<Self, OperationError> {
         let origin = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| Fault {
-            message: format!("{origin}: cannot read the scenario: {error}"),
-            hint: "check the path and its permissions".to_owned(),
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            OperationError::input(format_args!("{origin}: cannot read the scenario: {error}"))
+                .hint("check the path and its permissions")
         })?;
         Self::parse(path, &text)
     }
@@ -46,11 +48,12 @@ impl Document {
     ///
     /// # Errors
     /// When it is no scenario: line, column and what was expected.
-    pub fn parse(path: &Path, text: &str) -> Result<Self, Fault> {
+    pub fn parse(path: &Path, text: &str) -> Result<Self, OperationError> {
         let origin = path.display().to_string();
         // Read once as what it should be: only from text do faults have a line.
-        toml::from_str::<Scenario>(text).map_err(|error| Fault::of(&origin, &error.to_string()))?;
-        let table = text.parse().map_err(|error: toml::de::Error| Fault::of(&origin, &error.to_string()))?;
+        toml::from_str::<Scenario>(text).map_err(|error| scenario_error(&origin, &error.to_string()))?;
+        let table =
+            text.parse().map_err(|error: toml::de::Error| scenario_error(&origin, &error.to_string()))?;
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         Ok(Self { origin, stem, folder, table })
@@ -60,7 +63,7 @@ impl Document {
     ///
     /// # Errors
     /// When nothing is there.
-    pub fn set(&mut self, path: &str, value: &str) -> Result<(), Fault> {
+    pub fn set(&mut self, path: &str, value: &str) -> Result<(), OperationError> {
         let as_in_a_file = format!("value = {value}").parse::<toml::Table>().ok();
         let as_in_a_file = as_in_a_file.and_then(|mut table| table.remove("value"));
         self.put(path, &as_in_a_file.unwrap_or_else(|| Value::String(value.to_owned())))
@@ -70,9 +73,9 @@ impl Document {
     ///
     /// # Errors
     /// When a path of `[[vary]]` leads nowhere, or there are too many combinations.
-    pub fn variants(&self) -> Result<Vec<Variant>, Fault> {
+    pub fn variants(&self) -> Result<Vec<Variant>, OperationError> {
         let axes = self.scenario()?.vary;
-        let all = combinations(&axes).map_err(|fault| Fault::of(&self.origin, &fault))?;
+        let all = combinations(&axes).map_err(|fault| scenario_error(&self.origin, &fault))?;
         let variant = |settings: Vec<Setting>| {
             let mut document = self.clone();
             document.table.remove("vary");
@@ -97,28 +100,28 @@ impl Document {
     ///
     /// # Errors
     /// When names do not fit together, a trace cannot be read, or a value is out of its range.
-    pub fn case(&self) -> Result<Case, Fault> {
+    pub fn case(&self) -> Result<Case, OperationError> {
         let mut scenario = self.scenario()?;
         let name = scenario.name.take().unwrap_or_else(|| self.stem.clone());
-        Case::build(name, scenario, &self.folder).map_err(|fault| Fault::of(&self.origin, &fault))
+        Case::build(name, scenario, &self.folder).map_err(|fault| scenario_error(&self.origin, &fault))
     }
 
-    fn put(&mut self, path: &str, value: &Value) -> Result<(), Fault> {
+    fn put(&mut self, path: &str, value: &Value) -> Result<(), OperationError> {
         match path::set(&mut self.table, path, value) {
-            Ok(0) => Err(Fault::of(&self.origin, &format!("'{path}': nothing is there"))),
+            Ok(0) => Err(scenario_error(&self.origin, &format!("'{path}': nothing is there"))),
             Ok(_) => Ok(()),
-            Err(fault) => Err(Fault::of(&self.origin, &fault)),
+            Err(fault) => Err(scenario_error(&self.origin, &fault)),
         }
     }
 
     /// What is wrong with it.
-    pub(crate) fn fault(&self, message: &str) -> Fault {
-        Fault::of(&self.origin, message)
+    pub(crate) fn fault(&self, message: &str) -> OperationError {
+        scenario_error(&self.origin, message)
     }
 
-    fn scenario(&self) -> Result<Scenario, Fault> {
+    fn scenario(&self) -> Result<Scenario, OperationError> {
         let value = Value::Table(self.table.clone());
-        value.try_into().map_err(|error: toml::de::Error| Fault::of(&self.origin, &error.to_string()))
+        value.try_into().map_err(|error: toml::de::Error| scenario_error(&self.origin, &error.to_string()))
     }
 }
 
@@ -129,7 +132,7 @@ mod tests {
     const FILE: &str = "[run]\nload = 0.5\n[[station]]\nname = \"web\"\nworkers = 1\ndiscipline = \"fifo\"\n\
         [[entry]]\narrivals = \"poisson(500/s)\"\nservice = { web = \"exp(1ms)\" }\n";
 
-    fn document(more: &str) -> Result<Document, Fault> {
+    fn document(more: &str) -> Result<Document, OperationError> {
         Document::parse(Path::new("folder/queue.toml"), &format!("{FILE}{more}"))
     }
 

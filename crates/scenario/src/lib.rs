@@ -31,28 +31,10 @@ pub use run::Run;
 pub use source::{arrivals, arrivals_of, empty};
 pub use vary::Choice;
 
-use std::fmt;
+use model::OperationError;
 
-/// What is wrong with a scenario, where, and what to do about it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// What and where.
-    pub message: String,
-    /// The remedy.
-    pub hint: String,
+/// What is wrong with the scenario that came from `origin`.
+fn scenario_error(origin: &str, message: &str) -> OperationError {
+    OperationError::input(format_args!("{origin}: {}", message.trim_end()))
+        .hint("docs/simulate.md describes a scenario; `tailwright simulate --help` shows one")
 }
-
-impl Fault {
-    fn of(origin: &str, message: &str) -> Self {
-        let hint = "docs/simulate.md describes a scenario; `tailwright simulate --help` shows one";
-        Self { message: format!("{origin}: {}", message.trim_end()), hint: hint.to_owned() }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Fault {}

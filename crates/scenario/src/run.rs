@@ -1,6 +1,7 @@
 //! A variant with what its simulation found.
 
-use crate::{Case, Choice, Fault, Variant};
+use crate::{Case, Choice, Variant};
+use model::OperationError;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use sim::engine::{Invalid, Report, Verdict, replicate};
@@ -21,7 +22,7 @@ impl Variant {
     ///
     /// # Errors
     /// As [`crate::Document::case`], and when the network cannot be simulated.
-    pub fn run(&self, seed: u64) -> Result<Run, Fault> {
+    pub fn run(&self, seed: u64) -> Result<Run, OperationError> {
         Run::of(self.document.case()?, self.choices.clone(), seed)
             .map_err(|invalid| self.document.fault(&invalid.to_string()))
     }

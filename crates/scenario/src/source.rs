@@ -1,9 +1,9 @@
 //! What comes in at an entry, as the file says it: when requests arrive and what each needs.
 
-use crate::Fault;
 use crate::file::EntrySpec;
 use crate::kinds::{Delays, Kinds};
 use crate::replay::Recording;
+use model::OperationError;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use sim::engine::{Arrivals, Draw, Entry};
@@ -188,7 +188,7 @@ impl Recorded {
 ///
 /// # Errors
 /// When it cannot be read or is empty.
-pub fn arrivals_of(path: &Path) -> std::result::Result<Vec<Nanos>, Fault> {
+pub fn arrivals_of(path: &Path) -> std::result::Result<Vec<Nanos>, OperationError> {
     let all = arrivals(path)?.collect::<std::result::Result<Vec<_>, _>>()?;
     if all.is_empty() { Err(empty(path)) } else { Ok(all) }
 }
@@ -199,15 +199,17 @@ pub fn arrivals_of(path: &Path) -> std::result::Result<Vec<Nanos>, Fault> {
 /// When it cannot be read; an error ends the stream.
 pub fn arrivals(
     path: &Path,
-) -> std::result::Result<impl Iterator<Item = std::result::Result<Nanos, Fault>> + use<>, Fault> {
-    let fault =
-        |error: trace::TraceError| Fault { message: error.to_string(), hint: error.hint().to_string() };
-    let reader = trace::open(path, &trace::OpenOptions::default()).map_err(fault)?;
-    Ok(reader.map(move |request| request.map(|request| request.arrival).map_err(fault)))
+) -> std::result::Result<
+    impl Iterator<Item = std::result::Result<Nanos, OperationError>> + use<>,
+    OperationError,
+> {
+    let unreadable = |error: trace::TraceError| OperationError::input(&error).hint(error.hint());
+    let reader = trace::open(path, &trace::OpenOptions::default()).map_err(unreadable)?;
+    Ok(reader.map(move |request| request.map(|request| request.arrival).map_err(unreadable)))
 }
 
 /// What is said of a trace without requests.
-pub fn empty(path: &Path) -> Fault {
-    let hint = "give a trace with requests, or --arrivals".to_owned();
-    Fault { message: format!("{}: the trace is empty", path.display()), hint }
+pub fn empty(path: &Path) -> OperationError {
+    OperationError::input(format_args!("{}: the trace is empty", path.display()))
+        .hint("give a trace with requests, or --arrivals")
 }

@@ -1,7 +1,7 @@
 //! The `tailwright` program: verbs, file formats and reports. It knows clap, files and exit codes, and
 //! leaves every decision to the crate named like the verb.
 
-mod failure;
+mod exit;
 mod files;
 mod input;
 mod output;
@@ -12,7 +12,8 @@ mod terminal;
 mod verb;
 
 use clap::{Parser, Subcommand};
-use failure::{Answer, Failure};
+use exit::Answer;
+use model::OperationError;
 use std::process::ExitCode;
 
 /// Make the tail of the latency distribution something you can explain, predict, guarantee and enforce.
@@ -47,7 +48,7 @@ enum Verb {
     Trace(verb::trace::TraceArgs),
 }
 
-fn run(cli: Cli) -> Result<Answer, Failure> {
+fn run(cli: Cli) -> Result<Answer, OperationError> {
     match cli.verb {
         Verb::Plan(args) => verb::plan::run(&args),
         Verb::Admit(args) => verb::admit::run(&args),
@@ -71,6 +72,6 @@ fn main() -> ExitCode {
     // clap itself exits with 2 on bad usage and 0 on --help, which is the documented contract.
     match run(Cli::parse()) {
         Ok(answer) => answer.exit_code(),
-        Err(failure) => failure.report(),
+        Err(error) => exit::report(&error),
     }
 }

@@ -1,9 +1,9 @@
 //! What is said in the end.
 
 use crate::world::World;
+use model::OperationError;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
-use tailwright_enforce::command::Fault;
 use tailwright_enforce::storage::Snapshot;
 
 fn of(counter: &AtomicU64) -> u64 {
@@ -31,7 +31,7 @@ fn median(values: &[u64]) -> u64 {
 }
 
 /// Prints all, and gives the exit code.
-pub fn print(world: &World, memory: &[u64], left: Result<Snapshot, Fault>, time: Duration) -> u8 {
+pub fn print(world: &World, memory: &[u64], left: Result<Snapshot, OperationError>, time: Duration) -> u8 {
     let tally = &world.tally;
     let row = |name: &str, value: u64| println!("{name:<46} {value:>14}");
     println!("soak of {} s", time.as_secs());

@@ -6,8 +6,9 @@ use super::found::{self, FoundDevice, Place};
 use super::state::{Before, Made, State, Store};
 use super::target::{self, Target};
 use super::wanted::WantedHost;
-use crate::command::{Fault, Run};
+use crate::command::Run;
 use crate::deployment::{Filters, Host};
+use model::OperationError;
 use std::time::{Duration, Instant};
 
 /// How classes are waited for that are to be removed.
@@ -44,7 +45,7 @@ pub fn apply(
     wanted: &WantedHost,
     store: &Store,
     options: Options,
-) -> Result<Report, Fault> {
+) -> Result<Report, OperationError> {
     let mut session = Session::open(run, wanted, store, options.dry_run)?;
     if !options.replace {
         session.refuse_foreign()?;
@@ -75,7 +76,7 @@ pub fn remove(
     wanted: &WantedHost,
     store: &Store,
     options: Options,
-) -> Result<Report, Fault> {
+) -> Result<Report, OperationError> {
     let nothing = WantedHost { host: wanted.host.clone(), devices: Vec::new() };
     let mut session = match Session::open(run, &nothing, store, options.dry_run) {
         Ok(session) => session,
@@ -99,7 +100,7 @@ pub fn remove(
 /// What iproute2 says of a namespace that is not there.
 const NO_NAMESPACE: &str = "Cannot open network namespace";
 
-fn gone(host: &str, store: &Store, options: Options) -> Result<Report, Fault> {
+fn gone(host: &str, store: &Store, options: Options) -> Result<Report, OperationError> {
     if !options.dry_run {
         store.forget(host)?;
     }
@@ -131,7 +132,7 @@ impl<'a> Session<'a> {
         wanted: &'a WantedHost,
         store: &'a Store,
         dry: bool,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, OperationError> {
         let host = wanted.host.name.as_str();
         let state = store.load(host)?.unwrap_or_else(State::new);
         let place = Place(wanted.host.netns.clone());
@@ -150,13 +151,15 @@ impl<'a> Session<'a> {
                 session.found.devices =
                     names.iter().map(|name| ((*name).to_owned(), FoundDevice::untouched())).collect();
             }
-            Err(fault) => return Err(Fault { message: format!("{host}: {}", fault.message), ..fault }),
+            Err(fault) => {
+                return Err(OperationError { message: format!("{host}: {}", fault.message), ..fault });
+            }
         }
         Ok(session)
     }
 
     /// The host now: these devices and those that were changed earlier and are still there.
-    fn look_first(&mut self, names: &[&str]) -> Result<Found, Fault> {
+    fn look_first(&mut self, names: &[&str]) -> Result<Found, OperationError> {
         let remembered: Vec<String> = self.state.before.keys().cloned().collect();
         let present = self.still_there(&remembered)?;
         let mut names: Vec<&str> = names.to_vec();
@@ -166,35 +169,36 @@ impl<'a> Session<'a> {
         self.look(&names)
     }
 
-    fn look(&mut self, names: &[&str]) -> Result<Found, Fault> {
+    fn look(&mut self, names: &[&str]) -> Result<Found, OperationError> {
         let devices = found::devices(self.run, &self.place, names)?;
         let nft = if self.rules { found::table(self.run, &self.place)? } else { String::new() };
         Ok(Found { devices, nft })
     }
 
     /// Devices come and go: those that went need nothing any more.
-    fn still_there(&mut self, names: &[String]) -> Result<Vec<String>, Fault> {
+    fn still_there(&mut self, names: &[String]) -> Result<Vec<String>, OperationError> {
         let mut present = Vec::new();
         for name in names {
             match found::devices(self.run, &self.place, &[name]) {
                 Ok(_) => present.push(name.clone()),
-                Err(fault) if fault.blame == crate::command::Blame::Input => {}
+                Err(fault) if fault.blame == model::Blame::Input => {}
                 Err(fault) => return Err(fault),
             }
         }
         Ok(present)
     }
 
-    fn refuse_foreign(&self) -> Result<(), Fault> {
+    fn refuse_foreign(&self) -> Result<(), OperationError> {
         let foreign = |(name, device): (&String, &FoundDevice)| {
             let unknown = device.is_ours() && !self.state.before.contains_key(name);
             (device.is_foreign() || unknown).then(|| (name.clone(), device.qdisc.clone()))
         };
         match self.found.devices.iter().find_map(foreign) {
-            Some((name, qdisc)) => Err(Fault::machine(
-                format_args!("{}: somebody has set up {name} already: {qdisc}", self.host),
-                "--replace takes it over; --remove cannot put that back",
-            )),
+            Some((name, qdisc)) => Err(OperationError::machine(format_args!(
+                "{}: somebody has set up {name} already: {qdisc}",
+                self.host
+            ))
+            .hint("--replace takes it over; --remove cannot put that back")),
             None => Ok(()),
         }
     }
@@ -204,7 +208,7 @@ impl<'a> Session<'a> {
     }
 
     /// Before the first change: how devices are, unless that is known from an earlier run.
-    fn remember(&mut self) -> Result<(), Fault> {
+    fn remember(&mut self) -> Result<(), OperationError> {
         for (name, device) in &self.found.devices {
             let ours = device.is_ours();
             self.state.before.entry(name.clone()).or_insert_with(|| Before {
@@ -218,7 +222,7 @@ impl<'a> Session<'a> {
     }
 
     /// What was lost.
-    fn execute(&mut self, steps: &[Step]) -> Result<Vec<String>, Fault> {
+    fn execute(&mut self, steps: &[Step]) -> Result<Vec<String>, OperationError> {
         let mut lost = Vec::new();
         for step in steps {
             match step {
@@ -229,7 +233,7 @@ impl<'a> Session<'a> {
         Ok(lost)
     }
 
-    fn drain(&mut self, device: &str, classes: &[u16]) -> Result<Option<String>, Fault> {
+    fn drain(&mut self, device: &str, classes: &[u16]) -> Result<Option<String>, OperationError> {
         let start = Instant::now();
         loop {
             let bytes = found::backlog(self.run, &self.place, device, classes)?;
@@ -246,13 +250,13 @@ impl<'a> Session<'a> {
     }
 
     /// Looks at everything again.
-    fn look_again(&mut self) -> Result<Found, Fault> {
+    fn look_again(&mut self) -> Result<Found, OperationError> {
         let names: Vec<String> = self.found.devices.keys().cloned().collect();
         self.look(&names.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
     /// To what the last run that succeeded made, or to what was found.
-    fn roll_back(&mut self, cause: Fault) -> Fault {
+    fn roll_back(&mut self, cause: OperationError) -> OperationError {
         let made = self.state.made.target.clone();
         let mut back = || {
             self.found = self.look_again()?;
@@ -266,11 +270,11 @@ impl<'a> Session<'a> {
                 format!("{}: {}; going back failed, too: {}", self.host, cause.message, fault.message)
             }
         };
-        Fault { message, ..cause }
+        OperationError { message, ..cause }
     }
 
     /// Records what was made.
-    fn conclude(&mut self, target: Target) -> Result<(), Fault> {
+    fn conclude(&mut self, target: Target) -> Result<(), OperationError> {
         let found = self.look_again()?;
         let devices = || found.devices.iter().filter(|(name, _)| target.devices.contains_key(*name));
         self.state.made = Made {

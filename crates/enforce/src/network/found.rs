@@ -5,7 +5,8 @@
 
 use super::classify::TABLE;
 use super::tree::HANDLE;
-use crate::command::{Command, Fault, Run};
+use crate::command::{Command, Run};
+use model::OperationError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -106,15 +107,13 @@ struct Link {
 }
 
 /// The devices of a host by name; only links are looked at.
-fn links(run: &mut dyn Run, place: &Place) -> Result<Vec<Link>, Fault> {
+fn links(run: &mut dyn Run, place: &Place) -> Result<Vec<Link>, OperationError> {
     let command = place.ip("-details -json link show");
     let printed = run.run(&command)?;
     // Some versions print an empty object where there is nothing.
     serde_json::from_str(&printed.replace("{},", "")).map_err(|error| {
-        Fault::machine(
-            format_args!("`{command}` printed what we cannot read: {error}"),
-            "use iproute2 5.15 or later",
-        )
+        OperationError::machine(format_args!("`{command}` printed what we cannot read: {error}"))
+            .hint("use iproute2 5.15 or later")
     })
 }
 
@@ -123,16 +122,14 @@ pub(super) fn devices(
     run: &mut dyn Run,
     place: &Place,
     names: &[&str],
-) -> Result<BTreeMap<String, FoundDevice>, Fault> {
+) -> Result<BTreeMap<String, FoundDevice>, OperationError> {
     let links = links(run, place)?;
     let mut found = BTreeMap::new();
     for name in names {
         let Some(link) = links.iter().find(|link| link.ifname == *name) else {
             let known: Vec<&str> = links.iter().map(|link| link.ifname.as_str()).collect();
-            return Err(Fault::input(
-                format_args!("there is no device {name}"),
-                format_args!("the devices here are {}", known.join(", ")),
-            ));
+            return Err(OperationError::input(format_args!("there is no device {name}"))
+                .hint(format_args!("the devices here are {}", known.join(", "))));
         };
         let mut device = FoundDevice {
             mtu: link.mtu,
@@ -162,7 +159,7 @@ fn classes(printed: &str) -> BTreeMap<u16, String> {
 }
 
 /// Our table of nftables as nft prints it; empty when there is none.
-pub(super) fn table(run: &mut dyn Run, place: &Place) -> Result<String, Fault> {
+pub(super) fn table(run: &mut dyn Run, place: &Place) -> Result<String, OperationError> {
     let tables = run.run(&place.nft("list tables inet"))?;
     if tables.lines().any(|line| line.trim() == format!("table {TABLE}")) {
         return run.run(&place.nft(&format!("list table {TABLE}")));
@@ -171,7 +168,12 @@ pub(super) fn table(run: &mut dyn Run, place: &Place) -> Result<String, Fault> {
 }
 
 /// Bytes that wait in these classes.
-pub(super) fn backlog(run: &mut dyn Run, place: &Place, device: &str, ids: &[u16]) -> Result<u64, Fault> {
+pub(super) fn backlog(
+    run: &mut dyn Run,
+    place: &Place,
+    device: &str,
+    ids: &[u16],
+) -> Result<u64, OperationError> {
     let printed = run.run(&place.tc(&format!("-statistics class show dev {device}")))?;
     let (mut inside, mut total) = (false, 0);
     for line in printed.lines() {

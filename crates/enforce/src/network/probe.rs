@@ -1,6 +1,7 @@
 //! What this kernel and its programs can do, tried in network namespaces that end with the attempt.
 
-use crate::command::{Command, Fault, Run};
+use crate::command::{Command, Run};
+use model::OperationError;
 
 /// Something that a kernel may be able to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,9 +103,9 @@ const TRIALS: [Trial; 20] = [
 ///
 /// # Errors
 /// That no namespace can be made, which says nothing about the kernel's queues.
-pub fn probe(run: &mut dyn Run) -> Result<Vec<Ability>, Fault> {
+pub fn probe(run: &mut dyn Run) -> Result<Vec<Ability>, OperationError> {
     run.run(&Command::new("unshare --net true")).map_err(|fault| {
-        Fault::machine(fault.message, "the probe makes network namespaces: run it as root")
+        OperationError::machine(fault.message).hint("the probe makes network namespaces: run it as root")
     })?;
     Ok(TRIALS.iter().map(|trial| attempt(run, trial)).collect())
 }

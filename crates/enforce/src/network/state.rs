@@ -7,7 +7,7 @@
 
 use super::target::Target;
 use super::tree::Slots;
-use crate::command::Fault;
+use model::OperationError;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -81,7 +81,7 @@ impl Store {
     }
 
     /// The state of a host; `None` when there is none.
-    pub(super) fn load(&self, host: &str) -> Result<Option<State>, Fault> {
+    pub(super) fn load(&self, host: &str) -> Result<Option<State>, OperationError> {
         let path = self.path(host);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
@@ -96,7 +96,7 @@ impl Store {
     }
 
     /// Replaces the file as a whole.
-    pub(super) fn save(&self, host: &str, state: &State) -> Result<(), Fault> {
+    pub(super) fn save(&self, host: &str, state: &State) -> Result<(), OperationError> {
         let path = self.path(host);
         let aside = path.with_extension("new");
         let text = serde_json::to_string_pretty(state).expect("a state has text keys");
@@ -110,7 +110,7 @@ impl Store {
     }
 
     /// Forgets a host.
-    pub(super) fn forget(&self, host: &str) -> Result<(), Fault> {
+    pub(super) fn forget(&self, host: &str) -> Result<(), OperationError> {
         let path = self.path(host);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unusable(&path, &error)),
@@ -119,7 +119,7 @@ impl Store {
     }
 
     /// Keeps others from changing hosts until the result is dropped.
-    pub fn lock(&self) -> Result<Lock, Fault> {
+    pub fn lock(&self) -> Result<Lock, OperationError> {
         let path = self.0.join("lock");
         let open = || {
             fs::create_dir_all(&self.0)?;
@@ -127,10 +127,11 @@ impl Store {
         };
         let file = open().map_err(|error| unusable(&path, &error))?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-            Fault::machine(
-                format_args!("another run of `tailwright apply` holds {}", path.display()),
-                "wait until it is done",
-            )
+            OperationError::machine(format_args!(
+                "another run of `tailwright apply` holds {}",
+                path.display()
+            ))
+            .hint("wait until it is done")
         })?;
         Ok(Lock { _file: file })
     }
@@ -142,16 +143,12 @@ pub struct Lock {
     _file: File,
 }
 
-fn unusable(path: &Path, error: &io::Error) -> Fault {
-    Fault::machine(
-        format_args!("{}: {error}", path.display()),
-        "run as root, or choose another folder with --state",
-    )
+fn unusable(path: &Path, error: &io::Error) -> OperationError {
+    OperationError::machine(format_args!("{}: {error}", path.display()))
+        .hint("run as root, or choose another folder with --state")
 }
 
-fn damaged(path: &Path, why: &str) -> Fault {
-    Fault::machine(
-        format_args!("{} is not a state of this program: {why}", path.display()),
-        "move it away; then --replace takes over what is there",
-    )
+fn damaged(path: &Path, why: &str) -> OperationError {
+    OperationError::machine(format_args!("{} is not a state of this program: {why}", path.display()))
+        .hint("move it away; then --replace takes over what is there")
 }

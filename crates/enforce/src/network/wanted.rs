@@ -9,9 +9,8 @@
 
 use super::flow::Flow;
 use crate::address::Prefix;
-use crate::command::Fault;
 use crate::deployment::{Client, Deployment, Filters, Host, LEVELS, Server};
-use model::{Policy, PolicyWorkload, Stage};
+use model::{OperationError, Policy, PolicyWorkload, Stage};
 use std::collections::BTreeMap;
 
 /// What a host should do, and what to tell people about it.
@@ -68,7 +67,7 @@ pub struct Wanted {
 }
 
 /// What `policy` means on the hosts of `deployment`. An error is a contradiction between the two.
-pub fn wanted(policy: &Policy, deployment: &Deployment) -> Result<Wanted, Fault> {
+pub fn wanted(policy: &Policy, deployment: &Deployment) -> Result<Wanted, OperationError> {
     let levels = Levels::of(policy);
     let mut warnings = levels.warnings(policy);
     let mut lanes: BTreeMap<(&str, &str), Vec<Lane>> = BTreeMap::new();
@@ -171,37 +170,36 @@ struct Route<'a> {
 type Place<'a> = (&'a str, &'a str);
 
 impl<'a> Route<'a> {
-    fn of(workload: &'a PolicyWorkload, deployment: &'a Deployment) -> Result<Self, Fault> {
+    fn of(workload: &'a PolicyWorkload, deployment: &'a Deployment) -> Result<Self, OperationError> {
         let name = &workload.name;
         let at = workload.server.as_deref().unwrap_or_default();
         let server = deployment.servers.iter().find(|server| server.name == at).ok_or_else(|| {
-            Fault::input(
-                format_args!("the policy places {name} on '{at}', which is no [[server]] of the hosts file"),
-                "add it, with its host and addresses",
-            )
+            OperationError::input(format_args!(
+                "the policy places {name} on '{at}', which is no [[server]] of the hosts file"
+            ))
+            .hint("add it, with its host and addresses")
         })?;
         let clients: Vec<&Client> =
             deployment.clients.iter().filter(|client| client.workload == *name).collect();
         if clients.is_empty() {
-            return Err(Fault::input(
-                format_args!("{name} is admitted, but the hosts file has no [[client]] of it"),
-                "add where its requests come from: without limits on them nobody on its server has a guarantee",
-            ));
+            return Err(OperationError::input(format_args!("{name} is admitted, but the hosts file has no [[client]] of it")).hint("add where its requests come from: without limits on them nobody on its server has a guarantee"));
         }
         let route = Self { workload, server, clients };
         match route.clients.iter().find(|client| route.flows(client, Stage::NetworkIn).is_empty()) {
-            Some(client) => Err(Fault::input(
-                format_args!(
-                    "{name} on {} and server {at} have no addresses of the same version of IP",
-                    client.host
-                ),
-                "give both an IPv4 or both an IPv6 address",
-            )),
+            Some(client) => Err(OperationError::input(format_args!(
+                "{name} on {} and server {at} have no addresses of the same version of IP",
+                client.host
+            ))
+            .hint("give both an IPv4 or both an IPv6 address")),
             None => Ok(route),
         }
     }
 
-    fn lanes(&self, levels: &Levels, deployment: &'a Deployment) -> Result<Vec<(Place<'a>, Lane)>, Fault> {
+    fn lanes(
+        &self,
+        levels: &Levels,
+        deployment: &'a Deployment,
+    ) -> Result<Vec<(Place<'a>, Lane)>, OperationError> {
         let mut lanes = Vec::new();
         for (place, clients) in self.by_device(deployment) {
             let share = self.share(&clients, clients.len() == self.clients.len())?;
@@ -233,24 +231,22 @@ impl<'a> Route<'a> {
     }
 
     /// The part of the limits that a device with these clients has.
-    fn share(&self, clients: &[&Client], alone: bool) -> Result<f64, Fault> {
+    fn share(&self, clients: &[&Client], alone: bool) -> Result<f64, OperationError> {
         let name = &self.workload.name;
         let total: f64 = self.clients.iter().filter_map(|client| client.share).sum();
         if total > 1.0 + 1e-9 {
-            return Err(Fault::input(
-                format_args!("the shares of {name} add up to {total}"),
-                "together they may be 1 at most",
-            ));
+            return Err(OperationError::input(format_args!("the shares of {name} add up to {total}"))
+                .hint("together they may be 1 at most"));
         }
         if alone && clients.iter().all(|client| client.share.is_none()) {
             return Ok(1.0);
         }
         let shares: Option<f64> = clients.iter().map(|client| client.share).sum();
         shares.ok_or_else(|| {
-            Fault::input(
-                format_args!("{name} has clients on several devices, which cannot share its token buckets"),
-                "give each of its [[client]] entries a share; they may add up to 1",
-            )
+            OperationError::input(format_args!(
+                "{name} has clients on several devices, which cannot share its token buckets"
+            ))
+            .hint("give each of its [[client]] entries a share; they may add up to 1")
         })
     }
 
@@ -326,27 +322,26 @@ fn pairs(a: &[u16], b: &[u16]) -> Vec<(Option<u16>, Option<u16>)> {
 }
 
 /// Whether workloads on a device can be told apart, in the language of its filters.
-fn check_apart(host: &WantedHost) -> Result<(), Fault> {
+fn check_apart(host: &WantedHost) -> Result<(), OperationError> {
     for device in &host.devices {
         let place = format!("{} {}", host.host.name, device.name);
         let mut owners: BTreeMap<&Flow, &str> = BTreeMap::new();
         for lane in &device.lanes {
             for flow in &lane.flows {
                 if let Some(other) = owners.insert(flow, &lane.name).filter(|other| *other != lane.name) {
-                    return Err(Fault::input(
-                        format_args!(
-                            "{place}: traffic of {other} and of {} looks the same: {}",
-                            lane.name,
-                            flow.nft()
-                        ),
-                        "tell them apart by address, port, server_port, dscp or (for requests) cgroup",
-                    ));
+                    return Err(OperationError::input(format_args!(
+                        "{place}: traffic of {other} and of {} looks the same: {}",
+                        lane.name,
+                        flow.nft()
+                    ))
+                    .hint("tell them apart by address, port, server_port, dscp or (for requests) cgroup"));
                 }
                 if host.host.filters == Filters::Tc && flow.u32().is_none() {
-                    return Err(Fault::input(
-                        format_args!("{place}: filters = \"tc\" cannot tell the cgroup of {}", lane.name),
-                        "use filters = \"nft\", or an address or port",
-                    ));
+                    return Err(OperationError::input(format_args!(
+                        "{place}: filters = \"tc\" cannot tell the cgroup of {}",
+                        lane.name
+                    ))
+                    .hint("use filters = \"nft\", or an address or port"));
                 }
             }
         }

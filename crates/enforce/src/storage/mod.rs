@@ -30,10 +30,9 @@ pub use queue::Baseline;
 pub use remote::{Remote, Socket, apply, control_path, listen, status};
 pub use status::{Seen, Snapshot, UNKNOWN_NAME};
 
-use crate::command::Fault;
 use crate::deployment::Deployment;
 use engine::{Door, Engine, Lines};
-use model::{Observations, Policy};
+use model::{Observations, OperationError, Policy};
 use queue::Queue;
 use rules::{Enforced, Names};
 use rustix::event::epoll;
@@ -115,16 +114,16 @@ impl Proxy {
     ///
     /// # Errors
     /// When the policy or the deployment is wrong, or an address cannot be had.
-    pub fn bind(options: Options) -> Result<Self, Fault> {
+    pub fn bind(options: Options) -> Result<Self, OperationError> {
         let Options { server, deployment, policy, profile, baseline, .. } = options;
         let mut names = Names::default();
         let Enforced { rules, table, batch } =
             rules::enforced(policy.as_ref(), &deployment, &server, &profile, &mut names)?;
-        let wrong = |fault: String| Fault::input(fault, "docs/proxy.md says what is allowed");
+        let wrong = |fault: String| OperationError::input(fault).hint("docs/proxy.md says what is allowed");
         let queue = Queue::new(0, &rules, baseline.as_ref()).map_err(wrong)?;
         let doors = doors(&deployment, &server)?;
         let fault = |error: std::io::Error| {
-            Fault::machine(format_args!("epoll: {error}"), "raise the limit of open files")
+            OperationError::machine(format_args!("epoll: {error}")).hint("raise the limit of open files")
         };
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| fault(error.into()))?;
         let (remote, orders) = remote::channel()?;
@@ -171,9 +170,10 @@ impl Proxy {
     ///
     /// # Errors
     /// When events cannot be waited for.
-    pub fn run(mut self) -> Result<Report, Fault> {
+    pub fn run(mut self) -> Result<Report, OperationError> {
         let fault = |error: std::io::Error| {
-            Fault::machine(format_args!("epoll: {error}"), "this is a bug of the kernel or of the proxy")
+            OperationError::machine(format_args!("epoll: {error}"))
+                .hint("this is a bug of the kernel or of the proxy")
         };
         // Limits are as exact as timers; where they cannot be made so, 50 µs later.
         let _ = machine::realtime::exact_timers();
@@ -185,15 +185,17 @@ impl Proxy {
     }
 }
 
-fn doors(deployment: &Deployment, server: &str) -> Result<Vec<Door>, Fault> {
+fn doors(deployment: &Deployment, server: &str) -> Result<Vec<Door>, OperationError> {
     let (_, storage) = rules::server(deployment, server)?;
     let mut doors = Vec::new();
     for front in &storage.front {
-        let pairs = front.pairs().map_err(|fault| Fault::input(fault, "docs/proxy.md describes fronts"))?;
+        let pairs = front
+            .pairs()
+            .map_err(|fault| OperationError::input(fault).hint("docs/proxy.md describes fronts"))?;
         for (listen, forward) in pairs {
             let fault = |error: std::io::Error| {
                 let hint = "is something else listening there, and is the address this host's? Ports below 1024 take root";
-                Fault::machine(format_args!("{listen}: {error}"), hint)
+                OperationError::machine(format_args!("{listen}: {error}")).hint(hint)
             };
             let listener = TcpListener::bind(listen).map_err(fault)?;
             listener.set_nonblocking(true).map_err(fault)?;

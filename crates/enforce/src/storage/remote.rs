@@ -2,9 +2,8 @@
 //! processes: one JSON document a line, one answer each.
 
 use super::status::Snapshot;
-use crate::command::{Blame, Fault};
 use crate::deployment::Deployment;
-use model::Policy;
+use model::{OperationError, Policy};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use serde::{Deserialize, Serialize};
@@ -23,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// What can be asked of a proxy.
 pub(super) enum Order {
     /// Another policy or none, and other clients if the hosts file has changed.
-    Configure(Option<Box<Policy>>, Option<Box<Deployment>>, Sender<Result<(), Fault>>),
+    Configure(Option<Box<Policy>>, Option<Box<Deployment>>, Sender<Result<(), OperationError>>),
     Status(Sender<Snapshot>),
     /// Finish what was asked, take nothing more.
     Drain,
@@ -45,13 +44,14 @@ pub(super) struct Orders {
     bell: Arc<OwnedFd>,
 }
 
-fn gone() -> Fault {
-    Fault::machine("the proxy has ended", "start it again: tailwright proxy --help")
+fn gone() -> OperationError {
+    OperationError::machine("the proxy has ended").hint("start it again: tailwright proxy --help")
 }
 
-pub(super) fn channel() -> Result<(Remote, Orders), Fault> {
-    let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
-        .map_err(|error| Fault::machine(format_args!("eventfd: {error}"), "raise the limit of open files"))?;
+pub(super) fn channel() -> Result<(Remote, Orders), OperationError> {
+    let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(|error| {
+        OperationError::machine(format_args!("eventfd: {error}")).hint("raise the limit of open files")
+    })?;
     let bell = Arc::new(bell);
     let (sender, receiver) = mpsc::channel();
     Ok((Remote { orders: sender, bell: bell.clone() }, Orders { orders: receiver, bell }))
@@ -74,7 +74,7 @@ impl Orders {
 }
 
 impl Remote {
-    fn order(&self, order: Order) -> Result<(), Fault> {
+    fn order(&self, order: Order) -> Result<(), OperationError> {
         self.orders.send(order).map_err(|_| gone())?;
         // A counter that is full wakes the proxy as well.
         let _ = rustix::io::write(&*self.bell, &1u64.to_ne_bytes());
@@ -86,7 +86,11 @@ impl Remote {
     ///
     /// # Errors
     /// What is wrong with it; then nothing has changed.
-    pub fn configure(&self, policy: Option<Policy>, deployment: Option<Deployment>) -> Result<(), Fault> {
+    pub fn configure(
+        &self,
+        policy: Option<Policy>,
+        deployment: Option<Deployment>,
+    ) -> Result<(), OperationError> {
         let (answer, answered) = mpsc::channel();
         self.order(Order::Configure(policy.map(Box::new), deployment.map(Box::new), answer))?;
         answered.recv_timeout(PATIENCE).map_err(|_| gone())?
@@ -96,7 +100,7 @@ impl Remote {
     ///
     /// # Errors
     /// When it has ended.
-    pub fn status(&self) -> Result<Snapshot, Fault> {
+    pub fn status(&self) -> Result<Snapshot, OperationError> {
         let (answer, answered) = mpsc::channel();
         self.order(Order::Status(answer))?;
         answered.recv_timeout(PATIENCE).map_err(|_| gone())
@@ -138,16 +142,15 @@ enum Said {
 ///
 /// # Errors
 /// When there is a proxy already, or the path cannot be used.
-pub fn listen(path: &Path, remote: Remote) -> Result<Socket, Fault> {
+pub fn listen(path: &Path, remote: Remote) -> Result<Socket, OperationError> {
     let fault = |error: std::io::Error| {
-        Fault::machine(
-            format_args!("{}: {error}", path.display()),
-            "run as root, or choose another --control",
-        )
+        OperationError::machine(format_args!("{}: {error}", path.display()))
+            .hint("run as root, or choose another --control")
     };
     if UnixStream::connect(path).is_ok() {
         let hint = "stop that one first, or choose another --control";
-        return Err(Fault::machine(format_args!("{}: a proxy is running already", path.display()), hint));
+        return Err(OperationError::machine(format_args!("{}: a proxy is running already", path.display()))
+            .hint(hint));
     }
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(fault)?;
@@ -181,16 +184,18 @@ fn answer(stream: &UnixStream, remote: &Remote) -> std::io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut text = String::new();
     BufReader::new(stream.take(ORDER_MAX)).read_line(&mut text)?;
-    let said =
-        carry_out(&text, remote).unwrap_or_else(|Fault { message, hint, .. }| Said::Error { message, hint });
+    let said = carry_out(&text, remote).unwrap_or_else(|OperationError { message, hint, .. }| Said::Error {
+        message,
+        hint: hint.unwrap_or_default(),
+    });
     let mut stream = stream;
     let answer = serde_json::to_string(&said).expect("an answer is plain data");
     stream.write_all((answer + "\n").as_bytes())
 }
 
-fn carry_out(text: &str, remote: &Remote) -> Result<Said, Fault> {
+fn carry_out(text: &str, remote: &Remote) -> Result<Said, OperationError> {
     let line = serde_json::from_str(text).map_err(|error| {
-        Fault::input(format_args!("an order that cannot be read: {error}"), "docs/proxy.md")
+        OperationError::input(format_args!("an order that cannot be read: {error}")).hint("docs/proxy.md")
     })?;
     match line {
         Line::Apply { policy, hosts } => {
@@ -201,10 +206,10 @@ fn carry_out(text: &str, remote: &Remote) -> Result<Said, Fault> {
     }
 }
 
-fn ask(path: &Path, line: &Line) -> Result<Said, Fault> {
+fn ask(path: &Path, line: &Line) -> Result<Said, OperationError> {
     let fault = |error: std::io::Error| {
         let hint = "start it there: tailwright proxy --help";
-        Fault::machine(format_args!("no proxy answers at {}: {error}", path.display()), hint)
+        OperationError::machine(format_args!("no proxy answers at {}: {error}", path.display())).hint(hint)
     };
     let mut stream = UnixStream::connect(path).map_err(fault)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(fault)?;
@@ -215,9 +220,9 @@ fn ask(path: &Path, line: &Line) -> Result<Said, Fault> {
     serde_json::from_str(&said).map_err(|error| fault(error.into()))
 }
 
-fn done(said: Said) -> Result<(), Fault> {
+fn done(said: Said) -> Result<(), OperationError> {
     match said {
-        Said::Error { message, hint } => Err(Fault { blame: Blame::Input, message, hint }),
+        Said::Error { message, hint } => Err(OperationError::input(message).hint(hint)),
         Said::Done | Said::Status(_) => Ok(()),
     }
 }
@@ -231,7 +236,7 @@ pub fn control_path(folder: &Path, server: &str) -> PathBuf {
 ///
 /// # Errors
 /// When none listens there, or what it says is wrong.
-pub fn apply(path: &Path, policy: Option<&Policy>, hosts: String) -> Result<(), Fault> {
+pub fn apply(path: &Path, policy: Option<&Policy>, hosts: String) -> Result<(), OperationError> {
     done(ask(path, &Line::Apply { policy: policy.cloned().map(Box::new), hosts })?)
 }
 
@@ -239,10 +244,10 @@ pub fn apply(path: &Path, policy: Option<&Policy>, hosts: String) -> Result<(), 
 ///
 /// # Errors
 /// When none listens there.
-pub fn status(path: &Path) -> Result<Snapshot, Fault> {
+pub fn status(path: &Path) -> Result<Snapshot, OperationError> {
     match ask(path, &Line::Status)? {
         Said::Status(snapshot) => Ok(snapshot),
-        Said::Error { message, hint } => Err(Fault { blame: Blame::Machine, message, hint }),
+        Said::Error { message, hint } => Err(OperationError::machine(message).hint(hint)),
         Said::Done => Err(gone()),
     }
 }

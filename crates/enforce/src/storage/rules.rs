@@ -10,11 +10,10 @@
 //! unknown clients and of workloads without a guarantee come after all guaranteed work and before other best effort.
 
 use super::who::Table;
-use crate::command::Fault;
 use crate::deployment::{Deployment, Over as OverName, Server, Storage};
 use discipline::Limit;
 use discipline::enforce::{BEST_EFFORT, Bounds, FlowRules, Over, Rules};
-use model::{Op, Policy, PolicyWorkload, Request, Stage};
+use model::{Op, OperationError, Policy, PolicyWorkload, Request, Stage};
 use std::collections::BTreeMap;
 use units::{Bytes, Nanos};
 use workload::device::{Device, QueueLimits, StorageProfile, StorageWork};
@@ -70,14 +69,18 @@ pub(super) struct Enforced {
 }
 
 /// The server of this name with its storage.
-pub(super) fn server<'a>(deployment: &'a Deployment, name: &str) -> Result<(&'a Server, &'a Storage), Fault> {
+pub(super) fn server<'a>(
+    deployment: &'a Deployment,
+    name: &str,
+) -> Result<(&'a Server, &'a Storage), OperationError> {
     let hint = "a proxy stands before a [[server]] with [server.storage]; docs/proxy.md describes it";
     let found = deployment.servers.iter().find(|server| server.name == name);
-    let server = found.ok_or_else(|| Fault::input(format_args!("there is no server '{name}'"), hint))?;
+    let server =
+        found.ok_or_else(|| OperationError::input(format_args!("there is no server '{name}'")).hint(hint))?;
     let storage = server.storage.as_ref();
     storage
         .map(|storage| (server, storage))
-        .ok_or_else(|| Fault::input(format_args!("server '{name}' has no storage"), hint))
+        .ok_or_else(|| OperationError::input(format_args!("server '{name}' has no storage")).hint(hint))
 }
 
 /// What a policy means for the server of this name. Without a policy everybody is best effort.
@@ -87,7 +90,7 @@ pub(super) fn enforced(
     name: &str,
     profile: &StorageProfile,
     names: &mut Names,
-) -> Result<Enforced, Fault> {
+) -> Result<Enforced, OperationError> {
     let (_, storage) = server(deployment, name)?;
     let workloads: &[PolicyWorkload] = policy.map_or(&[], |policy| &policy.workloads);
     let mut flows = BTreeMap::new();
@@ -112,7 +115,8 @@ pub(super) fn enforced(
         if is_for_somebody { storage.reserve.unwrap_or(u32::from(bounds.items >= RESERVE_FROM)) } else { 0 };
     let rules = Rules { flows, bounds, reads, writes, beside, reserve };
     rules.check().map_err(|fault| {
-        Fault::input(fault, "limits are the policy's, `outstanding` and `reserve` those of the hosts file")
+        OperationError::input(fault)
+            .hint("limits are the policy's, `outstanding` and `reserve` those of the hosts file")
     })?;
     let disk = matches!(profile.device(), Device::Disk(_));
     let batch = storage.batch.unwrap_or(if disk { BATCH } else { 1 });

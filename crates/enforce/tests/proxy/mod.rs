@@ -2,13 +2,12 @@
 
 #![allow(dead_code, unreachable_pub)]
 
-use model::Policy;
+use model::{OperationError, Policy};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tailwright_enforce::command::Fault;
 use tailwright_enforce::deployment::Deployment;
 use tailwright_enforce::storage::{Options, Proxy, Remote, Report};
 use wire::nbd::client::{Ask, Handshake, Progress, read};
@@ -70,7 +69,7 @@ pub fn policy(workloads: &[Promise<'_>]) -> Policy {
 pub struct Running {
     pub address: SocketAddr,
     pub remote: Remote,
-    thread: Option<JoinHandle<Result<Report, Fault>>>,
+    thread: Option<JoinHandle<Result<Report, OperationError>>>,
 }
 
 impl Running {

@@ -1,6 +1,7 @@
 //! One experiment at a time: two would share names of namespaces, and neither would measure what it is about.
 
-use enforce::command::{Fault, may_configure_networks};
+use enforce::command::may_configure_networks;
+use model::OperationError;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::path::Path;
@@ -18,20 +19,24 @@ impl Alone {
     ///
     /// # Errors
     /// Without root, and while another experiment is played.
-    pub fn new() -> Result<Self, Fault> {
+    pub fn new() -> Result<Self, OperationError> {
         if !may_configure_networks() {
-            return Err(Fault::machine("this process may not make network namespaces", "run as root"));
+            return Err(
+                OperationError::machine("this process may not make network namespaces").hint("run as root")
+            );
         }
         Self::at(Path::new(FOLDER))
     }
 
-    fn at(folder: &Path) -> Result<Self, Fault> {
+    fn at(folder: &Path) -> Result<Self, OperationError> {
         let file = folder.join("run.lock");
-        let cannot = |error| Fault::machine(format_args!("{}: {error}", file.display()), "run as root");
+        let cannot =
+            |error| OperationError::machine(format_args!("{}: {error}", file.display())).hint("run as root");
         std::fs::create_dir_all(folder).map_err(cannot)?;
         let lock = File::create(&file).map_err(cannot)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-            Fault::machine("another experiment is being played on this machine", "wait until it is done")
+            OperationError::machine("another experiment is being played on this machine")
+                .hint("wait until it is done")
         })?;
         Ok(Self { _lock: lock })
     }

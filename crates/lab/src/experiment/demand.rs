@@ -4,8 +4,7 @@ use super::analysis::{Analysis, blocking};
 use super::data::{Bottleneck, Case, Experiment, Slos, Source, Tenant};
 use super::link;
 use crate::device::Model;
-use enforce::command::Fault;
-use model::{Job, Op, PerStage, Policy, Request, Slo, Stage};
+use model::{Job, Op, OperationError, PerStage, Policy, Request, Slo, Stage};
 use predict::{Model as _, Passage, Traffic, WorstCase};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -34,23 +33,25 @@ pub struct Demand {
 
 impl Demand {
     /// The trace in as much time as makes its work this share of the device.
-    fn scaled(requests: Vec<Request>, profile: &StorageProfile, load: f64) -> Result<Self, Fault> {
+    fn scaled(requests: Vec<Request>, profile: &StorageProfile, load: f64) -> Result<Self, OperationError> {
         let mut works = profile.work_model();
         let work = requests.iter().map(|request| works.work(request).base_units() * 1e-9).sum();
         Self::of_work(requests, work, load)
     }
 
     /// The trace in as much time as makes this work, seconds, this share of it.
-    pub(super) fn of_work(mut requests: Vec<Request>, work: f64, load: f64) -> Result<Self, Fault> {
+    pub(super) fn of_work(mut requests: Vec<Request>, work: f64, load: f64) -> Result<Self, OperationError> {
         let (Some(first), Some(last)) = (requests.first(), requests.last()) else {
-            return Err(Fault::input("a trace is empty", "it is one of the public traces"));
+            return Err(OperationError::input("a trace is empty").hint("it is one of the public traces"));
         };
         let (origin, span) = (first.arrival, last.arrival.saturating_sub(first.arrival).as_secs());
         // After the last request the first comes again, one mean gap later.
         let period = span * requests.len() as f64 / (requests.len() as f64 - 1.0).max(1.0);
         let time_scale = work / load / period;
         if !(time_scale.is_finite() && time_scale > 0.0) {
-            return Err(Fault::input("a trace has no duration", "it is one of the public traces"));
+            return Err(
+                OperationError::input("a trace has no duration").hint("it is one of the public traces")
+            );
         }
         let scale = |time: Nanos| Nanos::from_secs(time.as_secs() * time_scale).unwrap_or(Nanos(u64::MAX));
         requests.iter_mut().for_each(|request| request.arrival = scale(request.arrival - origin));
@@ -156,7 +157,7 @@ impl Planned {
     ///
     /// # Errors
     /// When a trace cannot be read.
-    pub fn of(experiment: &Experiment, traces: &Path) -> Result<Self, Fault> {
+    pub fn of(experiment: &Experiment, traces: &Path) -> Result<Self, OperationError> {
         let model = Experiment::DEVICE;
         let read = |case: &Case| {
             let each = case.tenants.iter().enumerate();
@@ -195,12 +196,13 @@ impl Planned {
 }
 
 /// Synthetic ones of several tenants differ.
-fn requests(source: &Source, traces: &Path, tenant: usize) -> Result<Vec<Request>, Fault> {
+fn requests(source: &Source, traces: &Path, tenant: usize) -> Result<Vec<Request>, OperationError> {
     match source {
         Source::Trace(file) => {
             let path = traces.join(file);
             let wrong = |error: trace::TraceError| {
-                Fault::input(error, "--data names the folder that has the public traces in a folder `traces`")
+                OperationError::input(error)
+                    .hint("--data names the folder that has the public traces in a folder `traces`")
             };
             let reader = trace::open(&path, &trace::OpenOptions::default()).map_err(wrong)?;
             reader.collect::<Result<_, _>>().map_err(wrong)
@@ -250,7 +252,7 @@ fn analysis(
     traces: &[Vec<Request>],
     profile: &StorageProfile,
     base: f64,
-) -> Result<Analysis, Fault> {
+) -> Result<Analysis, OperationError> {
     let mut curves = Vec::new();
     for (tenant, requests) in case.tenants.iter().zip(traces) {
         let demand = Demand::scaled(requests.clone(), profile, tenant.load)?;
@@ -262,7 +264,11 @@ fn analysis(
     Ok(Analysis::new(names, curves, base))
 }
 
-fn sent(case: &Case, traces: Vec<Vec<Request>>, profile: &StorageProfile) -> Result<Vec<Demand>, Fault> {
+fn sent(
+    case: &Case,
+    traces: Vec<Vec<Request>>,
+    profile: &StorageProfile,
+) -> Result<Vec<Demand>, OperationError> {
     let load = |at: usize| match case.misbehaves {
         Some((who, load)) if who == at => load,
         _ => case.tenants[at].load,

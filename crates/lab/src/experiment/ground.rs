@@ -3,11 +3,11 @@
 use super::analysis::SERVER;
 use super::demand::Planned;
 use crate::nbd::{Config, Export, Server};
-use enforce::command::{Fault, Programs};
+use enforce::command::Programs;
 use enforce::deployment::Deployment;
 use enforce::lab::Lab;
 use enforce::storage::{Baseline, Options, Proxy, Remote, Report};
-use model::Policy;
+use model::{OperationError, Policy};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -28,7 +28,7 @@ const PORT: u16 = 10809;
 pub(super) struct Ground {
     lab: Lab,
     workloads: usize,
-    proxy: Option<(Remote, JoinHandle<Result<Report, Fault>>)>,
+    proxy: Option<(Remote, JoinHandle<Result<Report, OperationError>>)>,
     device: Option<Server>,
 }
 
@@ -37,25 +37,27 @@ pub(super) fn inside<T: Send + 'static>(
     netns: &str,
     priority: Option<u32>,
     work: impl FnOnce() -> T + Send + 'static,
-) -> JoinHandle<Result<T, Fault>> {
+) -> JoinHandle<Result<T, OperationError>> {
     let netns = netns.to_owned();
     std::thread::spawn(move || {
         enforce::lab::enter(&netns)?;
         if let Some(priority) = priority {
-            let fault = |error| Fault::machine(error, "without it --no-realtime runs, and is often spoiled");
+            let fault = |error| {
+                OperationError::machine(error).hint("without it --no-realtime runs, and is often spoiled")
+            };
             machine::realtime::fifo(priority).map_err(fault)?;
         }
         Ok(work())
     })
 }
 
-pub(super) fn joined<T>(handle: JoinHandle<Result<T, Fault>>) -> Result<T, Fault> {
+pub(super) fn joined<T>(handle: JoinHandle<Result<T, OperationError>>) -> Result<T, OperationError> {
     handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 impl Ground {
     /// Hosts, and the device on its own host.
-    pub(super) fn new(planned: &Planned, names: &[String], realtime: bool) -> Result<Self, Fault> {
+    pub(super) fn new(planned: &Planned, names: &[String], realtime: bool) -> Result<Self, OperationError> {
         let hosts: Vec<&str> = names.iter().map(String::as_str).chain([SERVER]).collect();
         let lab = Lab::up(&mut Programs, PREFIX, &hosts)?;
         let mut ground = Self { lab, workloads: names.len(), proxy: None, device: None };
@@ -67,7 +69,9 @@ impl Ground {
             Server::start(listener, config, Box::new(|_| {}))
         };
         let started = joined(inside(ground.netns(SERVER), realtime.then_some(DEVICE_PRIORITY), start))?;
-        let fault = |error| Fault::machine(format_args!("the emulated SSD: {error}"), "see `ulimit -n`");
+        let fault = |error| {
+            OperationError::machine(format_args!("the emulated SSD: {error}")).hint("see `ulimit -n`")
+        };
         ground.device = Some(started.map_err(fault)?);
         Ok(ground)
     }
@@ -92,7 +96,7 @@ impl Ground {
         policy: Policy,
         baseline: Option<Baseline>,
         realtime: bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), OperationError> {
         let deployment = self.deployment(planned, &policy)?;
         let mut options = Options::new(SERVER, deployment, Some(policy), planned.profile.clone());
         options.baseline = baseline;
@@ -115,7 +119,7 @@ impl Ground {
         Ok(())
     }
 
-    fn deployment(&self, planned: &Planned, policy: &Policy) -> Result<Deployment, Fault> {
+    fn deployment(&self, planned: &Planned, policy: &Policy) -> Result<Deployment, OperationError> {
         let mut text = String::new();
         for host in &self.lab.hosts {
             text += &format!(
@@ -145,7 +149,7 @@ impl Ground {
     }
 
     /// Ends the proxy, and what it has to say.
-    pub(super) fn finish(&mut self) -> Option<Result<Report, Fault>> {
+    pub(super) fn finish(&mut self) -> Option<Result<Report, OperationError>> {
         let (remote, thread) = self.proxy.take()?;
         remote.stop();
         Some(joined(thread))

@@ -6,10 +6,10 @@ use super::ground::Ground;
 use super::link::LinkGround;
 use crate::device::Model;
 use discipline::serve::{FeedbackClass, FeedbackParameters, Kind};
-use enforce::command::{Fault, may_configure_networks};
+use enforce::command::may_configure_networks;
 use enforce::storage::Baseline;
 use load::{Demand, Options, Origin, Progress, Ran, Target, Workload};
-use model::{Op, Slo};
+use model::{Op, OperationError, Slo};
 use std::sync::atomic::AtomicBool;
 use units::Nanos;
 
@@ -117,7 +117,7 @@ fn generate(
     settings: &Settings,
     progress: &mut dyn FnMut(Progress),
     stop: &AtomicBool,
-) -> Result<Played, Fault> {
+) -> Result<Played, OperationError> {
     let options = Options {
         warm_up: settings.warm_up,
         duration: settings.duration,
@@ -140,9 +140,11 @@ pub fn run(
     settings: &Settings,
     progress: &mut dyn FnMut(Progress),
     stop: &AtomicBool,
-) -> Result<Played, Fault> {
+) -> Result<Played, OperationError> {
     if !may_configure_networks() {
-        return Err(Fault::machine("this process may not make network namespaces", "run as root"));
+        return Err(
+            OperationError::machine("this process may not make network namespaces").hint("run as root")
+        );
     }
     let end = settings.warm_up + settings.duration;
     if planned.experiment.bottleneck == Bottleneck::Link {

@@ -3,7 +3,7 @@
 use crate::device::Model;
 use crate::nbd::Export;
 use crate::programs;
-use enforce::command::Fault;
+use model::OperationError;
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -142,7 +142,7 @@ impl Service {
     ///
     /// # Errors
     /// The first that is not, with its package.
-    pub fn check(&self) -> Result<(), Fault> {
+    pub fn check(&self) -> Result<(), OperationError> {
         let own: &[&str] = match self {
             Self::Memcached(_) => &["memcached"],
             Self::Nbd(_) => &["nbdkit"],
@@ -168,7 +168,7 @@ impl Service {
     }
 
     /// What to run; files that it needs are written to `folder`.
-    pub(super) fn launch(&self, folder: &Path) -> Result<Launch, Fault> {
+    pub(super) fn launch(&self, folder: &Path) -> Result<Launch, OperationError> {
         match self {
             Self::Memcached(it) => it.launch(),
             Self::Nbd(it) => it.launch(),
@@ -185,7 +185,7 @@ fn mebibytes(memory: Bytes) -> String {
 }
 
 impl Memcached {
-    fn launch(&self) -> Result<Launch, Fault> {
+    fn launch(&self) -> Result<Launch, OperationError> {
         let (ip, port) = (self.address.ip().to_string(), self.address.port().to_string());
         let threads = self.threads.to_string();
         let args =
@@ -195,7 +195,7 @@ impl Memcached {
 }
 
 impl Nbd {
-    fn launch(&self) -> Result<Launch, Fault> {
+    fn launch(&self) -> Result<Launch, OperationError> {
         let (ip, port) = (self.address.ip().to_string(), self.address.port().to_string());
         let size = format!("size={}", self.size.0);
         let args = ["--foreground", "--ipaddr", &ip, "--port", &port, "memory", &size];
@@ -217,7 +217,7 @@ printf '%s' \"$1\" > /run/ganesha.conf
 exec \"$4\" -F -f /run/ganesha.conf -L /dev/stderr -p /run/ganesha.pid";
 
 impl Nfs {
-    fn launch(&self) -> Result<Launch, Fault> {
+    fn launch(&self) -> Result<Launch, OperationError> {
         let (rpcbind, ganesha) = (programs::find("rpcbind")?, programs::find("ganesha.nfsd")?);
         let configuration = self.configuration();
         let mut launch = Launch::new(
@@ -242,14 +242,12 @@ EXPORT {{ Export_Id = 1; Path = /run/export; Pseudo = {NFS_EXPORT}; Access_Type 
 }
 
 impl Http {
-    fn launch(&self, folder: &Path) -> Result<Launch, Fault> {
+    fn launch(&self, folder: &Path) -> Result<Launch, OperationError> {
         let nginx = programs::find("nginx")?;
         let root = folder.join("http");
         let cannot = |error| {
-            Fault::machine(
-                format_args!("cannot write below {}: {error}", root.display()),
-                "the lab's folder must be writable",
-            )
+            OperationError::machine(format_args!("cannot write below {}: {error}", root.display()))
+                .hint("the lab's folder must be writable")
         };
         let content = root.join("files");
         std::fs::create_dir_all(&content).map_err(cannot)?;

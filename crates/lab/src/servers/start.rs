@@ -3,7 +3,7 @@
 use super::ready::is_ready;
 use super::service::{Launch, Service};
 use crate::programs;
-use enforce::command::Fault;
+use model::OperationError;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::fs::File;
@@ -55,12 +55,10 @@ impl Running {
     ///
     /// # Errors
     /// When a program is not installed, or the server ends or does not become ready: with the end of its log.
-    pub fn start(name: &str, service: &Service, place: &Place) -> Result<Self, Fault> {
+    pub fn start(name: &str, service: &Service, place: &Place) -> Result<Self, OperationError> {
         let cannot = |error: io::Error| {
-            Fault::machine(
-                format_args!("{}: {error}", place.folder.display()),
-                "the lab's folder must be writable",
-            )
+            OperationError::machine(format_args!("{}: {error}", place.folder.display()))
+                .hint("the lab's folder must be writable")
         };
         std::fs::create_dir_all(&place.folder).map_err(cannot)?;
         let launch = service.launch(&place.folder)?;
@@ -71,7 +69,7 @@ impl Running {
         // Keys pressed at a terminal are for us.
         command.process_group(0);
         let child = command.spawn().map_err(|error| {
-            Fault::machine(format_args!("{name} cannot be started: {error}"), "run as root")
+            OperationError::machine(format_args!("{name} cannot be started: {error}")).hint("run as root")
         })?;
         let mut running = Self { child, log, lifetime: Lifetime::Mine };
         running.wait_until_ready(name, service, place)?;
@@ -80,13 +78,16 @@ impl Running {
         Ok(running)
     }
 
-    fn wait_until_ready(&mut self, name: &str, service: &Service, place: &Place) -> Result<(), Fault> {
+    fn wait_until_ready(
+        &mut self,
+        name: &str,
+        service: &Service,
+        place: &Place,
+    ) -> Result<(), OperationError> {
         let deadline = Instant::now() + PATIENCE;
         let failed = |what: String, log: &Path| {
-            Fault::machine(
-                format_args!("{name} {what}{}", tail(log)),
-                format_args!("its log is {}", log.display()),
-            )
+            OperationError::machine(format_args!("{name} {what}{}", tail(log)))
+                .hint(format_args!("its log is {}", log.display()))
         };
         loop {
             let ended = self.child.try_wait().ok().flatten();
@@ -144,7 +145,7 @@ impl Drop for Running {
 
 /// The program inside everything that surrounds it. All but the last of these replace themselves by what follows,
 /// so that the child is `unshare`, which takes the process namespace with it.
-fn wrapped(launch: &Launch, place: &Place) -> Result<Command, Fault> {
+fn wrapped(launch: &Launch, place: &Place) -> Result<Command, OperationError> {
     let mut words: Vec<OsString> = Vec::new();
     let mut add = |args: &[&str]| words.extend(args.iter().map(OsString::from));
     if place.lifetime == Lifetime::Mine {

@@ -1,7 +1,7 @@
 //! Sets up a workload's connections, and lost ones again, in a thread of its own: the timing thread never waits.
 
-use crate::Fault;
 use crate::setup::{Opened, Site};
+use model::OperationError;
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(crate) struct Repaired {
 }
 
 /// Opens `count` connections.
-pub(crate) fn open_all(site: &Site, count: usize) -> Result<Vec<Opened>, Fault> {
+pub(crate) fn open_all(site: &Site, count: usize) -> Result<Vec<Opened>, OperationError> {
     (0..count).map(|_| site.open()).collect()
 }
 

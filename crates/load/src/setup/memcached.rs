@@ -1,23 +1,23 @@
 //! Keys that are there before the clock starts.
 
 use super::{Opened, Site, socket};
-use crate::Fault;
 use crate::content::Pattern;
 use crate::speak::{Ask, Heard, Said};
-use model::Op;
+use model::{Op, OperationError};
 
 /// Requests that are sent before their answers are waited for.
 const BATCH: u64 = 64;
 const BATCH_BYTES: usize = 1 << 20;
 
 /// Stores `keys` values of each size.
-pub(crate) fn store(site: &Site, pattern: Pattern, sizes: &[u32], keys: u32) -> Result<(), Fault> {
+pub(crate) fn store(site: &Site, pattern: Pattern, sizes: &[u32], keys: u32) -> Result<(), OperationError> {
     let opened = site.open()?;
     let blocking = opened.stream.set_nonblocking(false).map_err(|error| error.to_string());
     blocking.and_then(|()| store_all(opened, pattern, sizes, keys)).map_err(|why| {
         let hint = "the largest value is set by memcached's option -I, its memory by -m";
-        Fault::machine(format_args!("keys cannot be stored: {why}"), hint)
-            .of(format_args!("workload {}", site.name))
+        OperationError::machine(format_args!("keys cannot be stored: {why}"))
+            .hint(hint)
+            .about(format_args!("workload {}", site.name))
     })
 }
 

@@ -9,7 +9,8 @@ mod socket;
 pub(crate) use memcached::{block, store};
 
 use crate::speak::{Http, Memcached, Speak};
-use crate::{Fault, Origin, Target, Workload};
+use crate::{Origin, Target, Workload};
+use model::OperationError;
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -57,19 +58,17 @@ impl Site {
     }
 
     /// Moves the calling thread to where the workload comes from.
-    pub(crate) fn enter(&self) -> Result<(), Fault> {
+    pub(crate) fn enter(&self) -> Result<(), OperationError> {
         let Some(netns) = &self.origin.netns else { return Ok(()) };
         machine::netns::enter(netns).map_err(|error| {
-            Fault::machine(
-                format_args!("network namespace {netns} cannot be entered: {error}"),
-                "`ip netns list` shows those that exist; entering one takes root",
-            )
-            .of(format_args!("workload {}", self.name))
+            OperationError::machine(format_args!("network namespace {netns} cannot be entered: {error}"))
+                .hint("`ip netns list` shows those that exist; entering one takes root")
+                .about(format_args!("workload {}", self.name))
         })
     }
 
     /// Sets up one connection.
-    pub(crate) fn open(&self) -> Result<Opened, Fault> {
+    pub(crate) fn open(&self) -> Result<Opened, OperationError> {
         let opened = match &self.target {
             Target::Nfs { server, export, file, size } => nfs::open(self, *server, export, file, *size),
             Target::Nbd { server, export } => nbd::open(self, *server, export),
@@ -82,22 +81,24 @@ impl Site {
                 Opened { stream, speaker, space: Space::Path }
             }),
         };
-        let opened = opened.map_err(|fault| fault.of(format_args!("workload {}", self.name)))?;
+        let opened = opened.map_err(|fault| fault.about(format_args!("workload {}", self.name)))?;
         let ready = opened.stream.set_nodelay(true).and_then(|()| opened.stream.set_nonblocking(true));
         ready.map_err(|error| {
-            Fault::machine(error, "the connection was lost at once")
-                .of(format_args!("workload {}", self.name))
+            OperationError::machine(error)
+                .hint("the connection was lost at once")
+                .about(format_args!("workload {}", self.name))
         })?;
         Ok(opened)
     }
 
-    fn connect(&self, server: std::net::SocketAddr) -> Result<TcpStream, Fault> {
+    fn connect(&self, server: std::net::SocketAddr) -> Result<TcpStream, OperationError> {
         socket::connect(self.origin.bind, server, PATIENCE).map_err(|error| {
             let from = self.origin.bind.map(|bind| format!(" from {bind}")).unwrap_or_default();
             let place =
                 self.origin.netns.as_ref().map(|name| format!(" in namespace {name}")).unwrap_or_default();
             let hint = "is the server running, and does it listen on this address?";
-            Fault::machine(format_args!("{server} cannot be reached{from}{place}: {error}"), hint)
+            OperationError::machine(format_args!("{server} cannot be reached{from}{place}: {error}"))
+                .hint(hint)
         })
     }
 

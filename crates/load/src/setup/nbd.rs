@@ -1,8 +1,8 @@
 //! The NBD handshake.
 
 use super::{Opened, Site, Space, socket};
-use crate::Fault;
 use crate::speak::Nbd;
+use model::OperationError;
 use std::net::{SocketAddr, TcpStream};
 use wire::nbd::client::{Ask, Export, Handshake, Progress};
 
@@ -10,14 +10,14 @@ use wire::nbd::client::{Ask, Export, Handshake, Progress};
 const READ_ONLY: u16 = 1 << 1;
 const CAN_MULTI_CONN: u16 = 1 << 8;
 
-pub(super) fn open(site: &Site, server: SocketAddr, name: &str) -> Result<Opened, Fault> {
+pub(super) fn open(site: &Site, server: SocketAddr, name: &str) -> Result<Opened, OperationError> {
     if name.len() > 4096 {
-        return Err(Fault::input("names of NBD exports have at most 4096 bytes", "shorten it"));
+        return Err(OperationError::input("names of NBD exports have at most 4096 bytes").hint("shorten it"));
     }
     let mut stream = site.connect(server)?;
     let export = shake(&mut stream, name).map_err(|why| {
         let hint = "`nbdinfo --list` shows what a server exports";
-        Fault::machine(format_args!("NBD export '{name}' of {server}: {why}"), hint)
+        OperationError::machine(format_args!("NBD export '{name}' of {server}: {why}")).hint(hint)
     })?;
     let space = Space::Bytes {
         len: export.size,

@@ -1,8 +1,8 @@
 //! Portmapper, MOUNT, and a file that is there.
 
 use super::{Opened, Site, Space, socket};
-use crate::Fault;
 use crate::speak::{AUTH_MACHINE, Framer, Heard, Nfs};
+use model::OperationError;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::unix::fs::MetadataExt as _;
 use units::Bytes;
@@ -55,16 +55,19 @@ pub(super) fn open(
     export: &str,
     file: &str,
     size: Bytes,
-) -> Result<Opened, Fault> {
+) -> Result<Opened, OperationError> {
     let user = std::fs::metadata("/proc/self").map_or((0, 0), |this| (this.uid(), this.gid()));
-    let talk = |port: u16| Ok::<_, Fault>(Talk::new(site.connect(SocketAddr::new(server, port))?, user));
+    let talk =
+        |port: u16| Ok::<_, OperationError>(Talk::new(site.connect(SocketAddr::new(server, port))?, user));
     let mut portmapper = talk(PORTMAPPER)?;
     let [mount, nfs] = [port(&mut portmapper, MOUNT, "MOUNT"), port(&mut portmapper, NFS, "NFS")];
-    let root = mounted(&mut talk(mount?)?, export)
-        .map_err(|why| Fault::machine(format_args!("mount of {server}:{export}: {why}"), HINT))?;
+    let root = mounted(&mut talk(mount?)?, export).map_err(|why| {
+        OperationError::machine(format_args!("mount of {server}:{export}: {why}")).hint(HINT)
+    })?;
     let mut talk = talk(nfs?)?;
-    let (handle, len) = found_or_made(&mut talk, &root, file, size)
-        .map_err(|why| Fault::machine(format_args!("file {file} in {server}:{export}: {why}"), HINT))?;
+    let (handle, len) = found_or_made(&mut talk, &root, file, size).map_err(|why| {
+        OperationError::machine(format_args!("file {file} in {server}:{export}: {why}")).hint(HINT)
+    })?;
     let space = Space::Bytes { len, block: 1, is_writable: true, is_coherent: true };
     Ok(Opened { stream: talk.stream, speaker: Box::new(Nfs::new(handle, user.0, user.1)), space })
 }
@@ -72,16 +75,18 @@ pub(super) fn open(
 const HINT: &str =
     "is it exported to this address, by NFSv3, for reading and writing, to clients with ports from 1024?";
 
-fn port(portmapper: &mut Talk, program: u32, name: &str) -> Result<u16, Fault> {
+fn port(portmapper: &mut Talk, program: u32, name: &str) -> Result<u16, OperationError> {
     let body = portmapper.call(|calls, xid| calls.getport(xid, program, 3));
     let port = body.and_then(|body| decode::getport(&body).map_err(|failure| failure.to_string()));
     match port.map(u16::try_from) {
         Ok(Ok(port)) if port != 0 => Ok(port),
-        Ok(_) => Err(Fault::machine(
-            format_args!("the portmapper knows no {name} version 3 over TCP"),
-            "does the server speak NFSv3? `rpcinfo -p` shows what it has",
-        )),
-        Err(why) => Err(Fault::machine(format_args!("portmapper: {why}"), "is rpcbind running there?")),
+        Ok(_) => {
+            Err(OperationError::machine(format_args!("the portmapper knows no {name} version 3 over TCP"))
+                .hint("does the server speak NFSv3? `rpcinfo -p` shows what it has"))
+        }
+        Err(why) => {
+            Err(OperationError::machine(format_args!("portmapper: {why}")).hint("is rpcbind running there?"))
+        }
     }
 }
 

@@ -4,10 +4,11 @@
 
 pub mod volume;
 
+use model::OperationError;
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
-use tailwright_load::{Demand, Fault, Options, Origin, Ran, Target, Workload, run};
+use tailwright_load::{Demand, Options, Origin, Ran, Target, Workload, run};
 use units::{Bytes, Nanos};
 
 pub const MS: u64 = 1_000_000;
@@ -71,7 +72,7 @@ pub fn options(duration_ms: u64) -> Options {
     Options { warm_up: Nanos::ZERO, duration: Nanos(duration_ms * MS), drain, ..Options::default() }
 }
 
-pub fn play(workloads: Vec<Workload>, options: &Options) -> Result<Ran, Fault> {
+pub fn play(workloads: Vec<Workload>, options: &Options) -> Result<Ran, OperationError> {
     run(workloads, options, &mut |_| {}, &AtomicBool::new(false))
 }
 

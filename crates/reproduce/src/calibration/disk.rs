@@ -1,11 +1,11 @@
 //! The recording of a disk: read, and the service of I/Os that were alone.
 
 use super::FILE;
-use crate::context::Failure;
+use crate::context::FigureError;
 use flate2::read::GzDecoder;
+use model::OperationError;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use scenario::Fault;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -24,7 +24,7 @@ pub(super) struct Io {
 }
 
 /// By arrival.
-pub(super) fn read(path: &Path) -> Result<Vec<Io>, Failure> {
+pub(super) fn read(path: &Path) -> Result<Vec<Io>, FigureError> {
     let file = File::open(path).map_err(|error| fault(&error.to_string()))?;
     let mut ios = Vec::new();
     for (number, line) in BufReader::new(GzDecoder::new(file)).lines().enumerate().skip(1) {
@@ -51,9 +51,9 @@ fn io(line: &str) -> Option<Io> {
     })
 }
 
-pub(super) fn fault(message: &str) -> Failure {
-    let hint = "--data gives the folder with the data that docs/reproduce.md describes".to_owned();
-    Failure::Fault(Fault { message: format!("{FILE}: {message}"), hint })
+pub(super) fn fault(message: &str) -> FigureError {
+    let error = OperationError::input(format_args!("{FILE}: {message}"));
+    error.hint("--data gives the folder with the data that docs/reproduce.md describes").into()
 }
 
 /// The share of I/Os whose recorded service is end − the later of arrival and previous end, to 0.2 µs: times are

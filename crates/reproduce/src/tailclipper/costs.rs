@@ -4,7 +4,7 @@ use super::SETTING;
 use super::grid::{Grid, Measure, mean, p99, throughput};
 use super::said::{LIMITED, ROUND_ROBIN, about};
 use crate::claim::{Claim, Expected, change};
-use crate::context::{Context, Failure};
+use crate::context::{Context, FigureError};
 use crate::figure::{Axis, Figure, Line, Plot, Quantity};
 
 const COSTS: &str = include_str!("../../../../examples/scenarios/tailclipper-costs.toml");
@@ -19,7 +19,7 @@ const NINE: &str = "9";
 const THREE: &str = "three processors, mean 5 ms";
 const SIX: &str = "six processors, mean 10 ms";
 
-pub(crate) fn costs(context: &Context) -> Result<Figure, Failure> {
+pub(crate) fn costs(context: &Context) -> Result<Figure, FigureError> {
     let grid = Grid::play(context, "tailclipper-costs.toml", COSTS)?;
     let plots = vec![
         plot(&grid, "Change of the 99th percentile at 400 requests/s", "400", p99),
@@ -86,7 +86,7 @@ fn age(grid: &Grid, reading: &str) -> Option<Claim> {
     Some(Claim::new(&said, Expected::AtLeast(-0.05), found, change))
 }
 
-pub(crate) fn slice(context: &Context) -> Result<Figure, Failure> {
+pub(crate) fn slice(context: &Context) -> Result<Figure, FigureError> {
     let grid = Grid::play(context, "tailclipper-slice.toml", SLICE)?;
     let laws = grid.values("law");
     let lines = laws.iter().flat_map(|law| {

@@ -3,7 +3,7 @@
 use super::grid::{Grid, p99};
 use super::said::{LIMITED, ROUND_ROBIN};
 use crate::claim::{Claim, Expected, change};
-use crate::context::{Context, Failure};
+use crate::context::{Context, FigureError};
 use crate::figure::{Axis, Figure, Line, Plot, Quantity};
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/tailclipper-fan-in.toml");
@@ -11,7 +11,7 @@ const READING: &str = "Not in the paper. Half of the requests go through a slow 
     (5 ms), all through a shared one (7.5 ms), exponential, three workers each; costs and other work as in the paper's \
     figures, no limit on requests inside. The load is that of the slow and of the shared tier before costs.";
 
-pub(crate) fn run(context: &Context) -> Result<Figure, Failure> {
+pub(crate) fn run(context: &Context) -> Result<Figure, FigureError> {
     let grid = Grid::play(context, "tailclipper-fan-in.toml", SCENARIO)?;
     let load = || Axis::linear("load", Quantity::Share);
     let tails = Plot {

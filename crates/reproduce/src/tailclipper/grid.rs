@@ -1,6 +1,6 @@
 //! All variants of a scenario, found by what they have on the axes.
 
-use crate::context::{Context, Failure, embedded};
+use crate::context::{Context, FigureError, embedded};
 use crate::figure::Line;
 use scenario::Run;
 use sim::engine::{Estimate, Histogram, Measures, Report, SLOWDOWN_UNIT};
@@ -17,7 +17,7 @@ pub(super) struct Grid(Vec<Run>);
 
 impl Grid {
     /// Runs a scenario that is part of the program.
-    pub(super) fn play(context: &Context, name: &str, text: &str) -> Result<Self, Failure> {
+    pub(super) fn play(context: &Context, name: &str, text: &str) -> Result<Self, FigureError> {
         context.play(&embedded(name, text)?).map(Self)
     }
 

@@ -3,7 +3,7 @@
 use super::SETTING;
 use super::grid::{Grid, Measure, p99, throughput};
 use crate::claim::{Claim, Expected, change, number};
-use crate::context::{Context, Failure};
+use crate::context::{Context, FigureError};
 use crate::figure::{Axis, Figure, Plot, Quantity};
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/tailclipper-fig-12.toml");
@@ -11,7 +11,7 @@ const READING: &str = "Trimodal(90-5, 10-50, 1-100): the shares add up to 101 an
     printed. 60 s of arrivals from an empty system. c counts the requests on workers too, so that 3 is global first \
     come, first served.";
 
-pub(crate) fn run(context: &Context) -> Result<Figure, Failure> {
+pub(crate) fn run(context: &Context) -> Result<Figure, FigureError> {
     let grid = Grid::play(context, "tailclipper-fig-12.toml", SCENARIO)?;
     let plot = |title: &str, y, measure| Plot {
         title: title.to_owned(),

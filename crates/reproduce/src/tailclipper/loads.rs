@@ -4,7 +4,7 @@ use super::grid::{Grid, Measure, exceeds, mean, p99, reordering};
 use super::said::{FAIR, LIMITED, ROUND_ROBIN, Said, about, judged};
 use super::{COSTS, SETTING};
 use crate::claim::{Claim, Expected, number, share, time};
-use crate::context::{Context, Failure};
+use crate::context::{Context, FigureError};
 use crate::figure::{Axis, Figure, Plot, Quantity};
 
 const TAILS: &str = include_str!("../../../../examples/scenarios/tailclipper-fig-8.toml");
@@ -12,7 +12,7 @@ const MEANS: &str = include_str!("../../../../examples/scenarios/tailclipper-fig
 const LENGTH: &str = "60 s of arrivals from an empty system at every rate: beyond what the workers can do nothing is \
     stationary, and the figures are those of exactly these requests.";
 
-pub(crate) fn tails(context: &Context) -> Result<Figure, Failure> {
+pub(crate) fn tails(context: &Context) -> Result<Figure, FigureError> {
     let grid = Grid::play(context, "tailclipper-fig-8.toml", TAILS)?;
     let mut plots = plots(&grid, "99th percentile", &Axis::log("99th percentile", Quantity::Seconds), p99);
     plots.extend(self::plots(
@@ -28,7 +28,7 @@ pub(crate) fn tails(context: &Context) -> Result<Figure, Failure> {
     Ok(Figure { reading: format!("{SETTING} {LENGTH}"), plots, claims })
 }
 
-pub(crate) fn means(context: &Context) -> Result<Figure, Failure> {
+pub(crate) fn means(context: &Context) -> Result<Figure, FigureError> {
     let grid = Grid::play(context, "tailclipper-fig-9.toml", MEANS)?;
     let plots = plots(&grid, "mean", &Axis::log("mean latency", Quantity::Seconds), mean);
     Ok(Figure { reading: format!("{SETTING} {LENGTH}"), plots, claims: judged(&grid, &SAID_OF_MEANS) })

@@ -4,7 +4,7 @@ use super::grid::{Grid, p99, shortest_p99};
 use super::said::{LIMITED, ROUND_ROBIN, Said, judged};
 use super::{COSTS, SETTING};
 use crate::claim::Expected;
-use crate::context::{Context, Failure};
+use crate::context::{Context, FigureError};
 use crate::figure::{Axis, Figure, Plot, Quantity};
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/tailclipper-fig-11.toml");
@@ -12,7 +12,7 @@ const READING: &str = "Bimodal(99-100, 1-10) at half the times as everywhere, dr
     requests/s are a utilisation of 1. Ten minutes of arrivals. The shortest are those whose total demand is at most its \
     1 % quantile: as it has three values only, these are the 3 % that are short in at least one tier.";
 
-pub(crate) fn run(context: &Context) -> Result<Figure, Failure> {
+pub(crate) fn run(context: &Context) -> Result<Figure, FigureError> {
     let grid = Grid::play(context, "tailclipper-fig-11.toml", SCENARIO)?;
     let plot = |title: &str, measure| Plot {
         title: title.to_owned(),

@@ -22,7 +22,7 @@ use crate::{Experiment, Paper};
 const fn experiment(
     name: &'static str,
     title: &'static str,
-    run: fn(&crate::Context) -> Result<crate::Figure, crate::Failure>,
+    run: fn(&crate::Context) -> Result<crate::Figure, crate::FigureError>,
 ) -> Experiment {
     Experiment { name, paper: Paper::TailClipper, title, run }
 }

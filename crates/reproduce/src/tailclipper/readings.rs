@@ -3,7 +3,7 @@
 use super::SETTING;
 use super::grid::{Grid, mean, p99};
 use crate::claim::{Claim, Expected, number};
-use crate::context::{Context, Failure};
+use crate::context::{Context, FigureError};
 use crate::figure::{Axis, Figure, Line, Plot, Quantity};
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/tailclipper-readings.toml");
@@ -13,7 +13,7 @@ const READING: &str = "450 requests/s. The limit counts the requests of the pool
 /// The reading that all other experiments have.
 const USUAL: &str = "pool, back";
 
-pub(crate) fn run(context: &Context) -> Result<Figure, Failure> {
+pub(crate) fn run(context: &Context) -> Result<Figure, FigureError> {
     let grid = Grid::play(context, "tailclipper-readings.toml", SCENARIO)?;
     let readings = grid.values("reading");
     let line = |law: &str, measure| {

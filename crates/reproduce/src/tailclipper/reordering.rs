@@ -2,13 +2,13 @@
 
 use super::grid::{Grid, reordering, slowdown_p99};
 use crate::claim::{Claim, Expected, change, share};
-use crate::context::{Context, Failure};
+use crate::context::{Context, FigureError};
 use crate::figure::{Axis, Figure, Plot, Quantity};
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/tailclipper-fig-2.toml");
 const AT: [(&str, &str); 1] = [("rate", "300")];
 
-pub(crate) fn run(context: &Context) -> Result<Figure, Failure> {
+pub(crate) fn run(context: &Context) -> Result<Figure, FigureError> {
     let grid = Grid::play(context, "tailclipper-fig-2.toml", SCENARIO)?;
     let rate = || Axis::linear("requests/s", Quantity::PerSecond);
     let plot = |title: &str, y, measure| Plot {

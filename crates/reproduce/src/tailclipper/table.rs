@@ -4,7 +4,7 @@ use super::SETTING;
 use super::grid::{Grid, Measure, mean, p99};
 use super::said::{FAIR, LIMITED, ROUND_ROBIN};
 use crate::claim::{Claim, Expected, change};
-use crate::context::{Context, Failure};
+use crate::context::{Context, FigureError};
 use crate::figure::{Axis, Figure, Line, Plot, Quantity};
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/tailclipper-table.toml");
@@ -13,7 +13,7 @@ const READING: &str = "Loads are relative to the 525 requests/s that round-robin
 const PAIRS: [(&str, [&str; 2]); 3] =
     [("Shinjuku", ROUND_ROBIN), ("CFS", FAIR), ("the same cap without age", LIMITED)];
 
-pub(crate) fn run(context: &Context) -> Result<Figure, Failure> {
+pub(crate) fn run(context: &Context) -> Result<Figure, FigureError> {
     let grid = Grid::play(context, "tailclipper-table.toml", SCENARIO)?;
     let plots = grid.values("law").into_iter().map(|law| plot(&grid, law)).collect();
     let claims = grid.values("law").into_iter().flat_map(|law| claims(&grid, law)).collect();

@@ -4,12 +4,12 @@ use super::grid::{Grid, throughput};
 use super::said::{FAIR, LIMITED, ROUND_ROBIN, Said, judged};
 use super::{COSTS, SETTING};
 use crate::claim::{Claim, Expected, change};
-use crate::context::{Context, Failure};
+use crate::context::{Context, FigureError};
 use crate::figure::{Axis, Figure, Line, Plot, Quantity};
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/tailclipper-fig-10.toml");
 
-pub(crate) fn run(context: &Context) -> Result<Figure, Failure> {
+pub(crate) fn run(context: &Context) -> Result<Figure, FigureError> {
     let grid = Grid::play(context, "tailclipper-fig-10.toml", SCENARIO)?;
     let laws = grid.values("law");
     let line = |scheduler: &str| {

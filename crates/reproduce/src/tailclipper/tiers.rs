@@ -4,7 +4,7 @@ use super::SETTING;
 use super::grid::{Grid, p99};
 use super::said::{FAIR, LIMITED, ROUND_ROBIN};
 use crate::claim::{Claim, Expected, number, time};
-use crate::context::{Context, Failure};
+use crate::context::{Context, FigureError};
 use crate::figure::{Axis, Figure, Plot, Quantity};
 use sim::engine::Estimate;
 
@@ -12,7 +12,7 @@ const SCENARIO: &str = include_str!("../../../../examples/scenarios/tailclipper-
 const READING: &str = "100 requests/s, one to six tiers, with half the mean and with the mean as printed (a \
     utilisation of one third). Up to six requests at a tier are served alike by round-robin, limited and ORF.";
 
-pub(crate) fn run(context: &Context) -> Result<Figure, Failure> {
+pub(crate) fn run(context: &Context) -> Result<Figure, FigureError> {
     let grid = Grid::play(context, "tailclipper-fig-13b.toml", SCENARIO)?;
     let plot = |mean: &str| Plot {
         title: format!("99th percentile, mean of {mean} by tier"),

@@ -2,7 +2,7 @@
 
 use super::{SERVICE, at, chosen, measured};
 use crate::claim::{Claim, Expected, seconds, time};
-use crate::context::{Context, Failure, embedded};
+use crate::context::{Context, FigureError, embedded};
 use crate::figure::{Figure, Line, Plot};
 use scenario::Run;
 use sim::engine::Estimate;
@@ -11,7 +11,7 @@ use units::Percentile;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/tales-fig-1.toml");
 
-pub(super) fn run(context: &Context) -> Result<Figure, Failure> {
+pub(super) fn run(context: &Context) -> Result<Figure, FigureError> {
     let runs = context.play(&embedded("tales-fig-1.toml", SCENARIO)?)?;
     let measured = measured::streams(context)?;
     let mut lines: Vec<Line> =

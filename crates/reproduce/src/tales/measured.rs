@@ -1,9 +1,9 @@
 //! Real arrivals, compressed or stretched to 70 %.
 
 use super::SERVICE;
-use crate::context::{Context, Failure};
+use crate::context::{Context, FigureError};
 use flate2::read::GzDecoder;
-use scenario::Fault;
+use model::OperationError;
 use sim::ideal::{Order, Play, Station, Summary};
 use sim::source::{Demand, scale};
 use std::fs::File;
@@ -21,7 +21,7 @@ const STREAMS: [(&str, &str); 4] = [
 ];
 
 /// Each with its name, at a utilisation of 0.7; none when no data was given.
-pub(super) fn streams(context: &Context) -> Result<Vec<(&'static str, Summary)>, Failure> {
+pub(super) fn streams(context: &Context) -> Result<Vec<(&'static str, Summary)>, FigureError> {
     if context.data.is_none() {
         return Ok(Vec::new());
     }
@@ -29,7 +29,7 @@ pub(super) fn streams(context: &Context) -> Result<Vec<(&'static str, Summary)>,
     STREAMS.into_iter().map(stream).collect()
 }
 
-fn play(arrivals: &[Nanos], path: &str) -> Result<Summary, Failure> {
+fn play(arrivals: &[Nanos], path: &str) -> Result<Summary, FigureError> {
     let fault = |error: &dyn std::fmt::Display| fault(Path::new(path), &error.to_string());
     let service = Nanos(50_000);
     debug_assert!((service.as_secs() - SERVICE).abs() < 1e-12);
@@ -41,7 +41,7 @@ fn play(arrivals: &[Nanos], path: &str) -> Result<Summary, Failure> {
     Ok(play.finish())
 }
 
-fn arrivals(path: &Path) -> Result<Vec<Nanos>, Failure> {
+fn arrivals(path: &Path) -> Result<Vec<Nanos>, FigureError> {
     if path.components().any(|part| part.as_os_str() == "azure_llm") {
         return timestamps(path);
     }
@@ -49,7 +49,7 @@ fn arrivals(path: &Path) -> Result<Vec<Nanos>, Failure> {
 }
 
 /// The first column of a table with a heading: `2023-11-16 18:15:46.6805900`, within one month.
-fn timestamps(path: &Path) -> Result<Vec<Nanos>, Failure> {
+fn timestamps(path: &Path) -> Result<Vec<Nanos>, FigureError> {
     let file = File::open(path).map_err(|error| fault(path, &error.to_string()))?;
     let mut all = Vec::new();
     for (number, line) in BufReader::new(GzDecoder::new(file)).lines().enumerate().skip(1) {
@@ -72,11 +72,9 @@ fn instant(line: &str) -> Option<Nanos> {
     Some(Nanos(minutes.checked_mul(60_000_000_000)?.checked_add(second.0)?))
 }
 
-fn fault(path: &Path, message: &str) -> Failure {
-    Failure::Fault(Fault {
-        message: format!("{}: {message}", path.display()),
-        hint: "--data gives the folder with the data that docs/reproduce.md describes".to_owned(),
-    })
+fn fault(path: &Path, message: &str) -> FigureError {
+    let error = OperationError::input(format_args!("{}: {message}", path.display()));
+    error.hint("--data gives the folder with the data that docs/reproduce.md describes").into()
 }
 
 #[cfg(test)]

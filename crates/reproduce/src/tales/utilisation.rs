@@ -3,13 +3,13 @@
 use super::exact::Exact;
 use super::{SERVICE, at, chosen, ratio};
 use crate::claim::{Claim, Expected, seconds, time, times};
-use crate::context::{Context, Failure, embedded};
+use crate::context::{Context, FigureError, embedded};
 use crate::figure::{Axis, Figure, Line, Plot, Quantity};
 use scenario::Run;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/tales-fig-2.toml");
 
-pub(super) fn run(context: &Context) -> Result<Figure, Failure> {
+pub(super) fn run(context: &Context) -> Result<Figure, FigureError> {
     let runs = context.play(&embedded("tales-fig-2.toml", SCENARIO)?)?;
     let loads: Vec<f64> = runs.iter().filter_map(|run| run.choice("load").parse().ok()).collect();
     let exact: Vec<Exact> = loads.iter().map(|load| Exact::new(1, *load)).collect();

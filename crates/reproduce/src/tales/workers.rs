@@ -3,13 +3,13 @@
 use super::exact::Exact;
 use super::{at, chosen, ratio};
 use crate::claim::{Claim, Expected, seconds, time, times};
-use crate::context::{Context, Failure, embedded};
+use crate::context::{Context, FigureError, embedded};
 use crate::figure::{Figure, Line, Plot};
 use scenario::Run;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/tales-fig-3.toml");
 
-pub(super) fn run(context: &Context) -> Result<Figure, Failure> {
+pub(super) fn run(context: &Context) -> Result<Figure, FigureError> {
     let runs = context.play(&embedded("tales-fig-3.toml", SCENARIO)?)?;
     let lines = runs.iter().map(|run| Line::ccdf(run.choice("workers"), &run.report.response())).collect();
     Ok(Figure {

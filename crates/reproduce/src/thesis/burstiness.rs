@@ -3,7 +3,7 @@
 use super::meister::Analysis;
 use super::play::{percentile, play, set_slo, shown, slo, tail};
 use crate::claim::{Claim, Expected};
-use crate::context::{Context, Failure, embedded};
+use crate::context::{Context, FigureError, embedded};
 use crate::figure::{Axis, Figure, Line, Plot, Quantity};
 use model::Slo;
 use scenario::server::Outcome;
@@ -22,7 +22,7 @@ struct Found {
     meister: Outcome,
 }
 
-pub(crate) fn run(context: &Context) -> Result<Figure, Failure> {
+pub(crate) fn run(context: &Context) -> Result<Figure, FigureError> {
     let variants = embedded("thesis-fig-3-5.toml", SCENARIO)?.variants()?;
     let lowest = Analysis::of(&variants[0].document.case()?);
     let slo = slo(99.0, 1.1 * lowest.bound(0, &[]));
@@ -32,7 +32,7 @@ pub(crate) fn run(context: &Context) -> Result<Figure, Failure> {
         (context.progress)(index, count);
         set_slo(&mut variant.document, "W", slo)?;
         let analysis = Analysis::of(&variant.document.case()?);
-        let one = |discipline| -> Result<Outcome, Failure> {
+        let one = |discipline| -> Result<Outcome, FigureError> {
             Ok(play(context, &variant.document, discipline, (&analysis, &[slo]))?.swap_remove(0))
         };
         let bursts = variant.choices[0].value.clone();

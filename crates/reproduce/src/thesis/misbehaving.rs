@@ -4,7 +4,7 @@ use super::meister::Analysis;
 use super::play::{POLICIES, play, ratio, set_slo, shown, slo, tail, worst};
 use super::{C, D};
 use crate::claim::{Claim, Expected};
-use crate::context::{Context, Failure, embedded};
+use crate::context::{Context, FigureError, embedded};
 use crate::figure::{Axis, Figure, Line, Plot, Quantity};
 use model::Slo;
 use scenario::server::Outcome;
@@ -21,7 +21,7 @@ struct Found {
     misbehaved: Vec<Outcome>,
 }
 
-pub(crate) fn run(context: &Context) -> Result<Figure, Failure> {
+pub(crate) fn run(context: &Context) -> Result<Figure, FigureError> {
     let mut document = embedded("thesis-fig-3-6.toml", SCENARIO)?;
     for (name, trace) in NAMES.iter().zip([D, C]) {
         let path = context.file(trace)?.display().to_string();

@@ -1,10 +1,10 @@
 //! A storage server under each policy, with the same requests.
 
 use super::meister::Analysis;
-use crate::context::{Context, Failure};
-use model::Slo;
+use crate::context::{Context, FigureError};
+use model::{OperationError, Slo};
 use scenario::server::Outcome;
-use scenario::{Document, Fault, Run};
+use scenario::{Document, Run};
 use units::{Nanos, Percentile, Seconds};
 
 /// The policies of §3.3.1 with the names of the disciplines that stand for them; PriorityMeister has none.
@@ -17,7 +17,7 @@ pub(crate) const POLICIES: [(&str, Option<&str>); 5] = [
 ];
 
 /// Sets a workload's SLO.
-pub(crate) fn set_slo(document: &mut Document, workload: &str, slo: Slo) -> Result<(), Failure> {
+pub(crate) fn set_slo(document: &mut Document, workload: &str, slo: Slo) -> Result<(), FigureError> {
     let text = format!("{}% < {}s", slo.percentile.percent(), slo.latency.0);
     Ok(document.set(&format!("workload.{workload}.slo"), &format!("\"{text}\""))?)
 }
@@ -35,13 +35,13 @@ pub(crate) fn play(
     document: &Document,
     discipline: Option<&str>,
     expected: (&Analysis, &[Slo]),
-) -> Result<Vec<Outcome>, Failure> {
+) -> Result<Vec<Outcome>, FigureError> {
     let mut document = document.clone();
     if let Some(discipline) = discipline {
         document.set("server.discipline.storage", discipline)?;
     }
     let mut case = document.case()?;
-    let fault = |message: String| Failure::Fault(Fault { message, hint: String::new() });
+    let fault = |message: String| FigureError::Operation(OperationError::input(message));
     if discipline.is_none() {
         case.enforce_policy(&expected.0.policy(expected.1).0).map_err(fault)?;
     }

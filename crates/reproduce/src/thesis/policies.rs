@@ -4,7 +4,7 @@ use super::meister::Analysis;
 use super::play::{POLICIES, play, set_slo, shown, slo, tail, worst};
 use super::{A, B, C};
 use crate::claim::{Claim, Expected};
-use crate::context::{Context, Failure, embedded};
+use crate::context::{Context, FigureError, embedded};
 use crate::figure::{Axis, Figure, Line, Plot, Quantity};
 use model::Slo;
 use scenario::server::Outcome;
@@ -17,7 +17,7 @@ const EDF: &str = "; on a single resource EDF keeps all deadlines, but for a req
     does, and the analysis says that PriorityMeister's does: it can only miss SLOs that the analysis does not admit";
 const NAMES: [&str; 3] = ["A", "B", "C"];
 
-pub(crate) fn run(context: &Context) -> Result<Figure, Failure> {
+pub(crate) fn run(context: &Context) -> Result<Figure, FigureError> {
     let mut document = embedded("thesis-fig-3-3.toml", SCENARIO)?;
     for (name, trace) in NAMES.iter().zip([A, B, C]) {
         let path = context.file(trace)?.display().to_string();

@@ -2,7 +2,7 @@
 
 use super::mean_latency;
 use crate::claim::{Claim, Expected, change, seconds, time};
-use crate::context::{Context, Failure, embedded};
+use crate::context::{Context, FigureError, embedded};
 use crate::figure::{Axis, Figure, Line, Plot, Quantity};
 use scenario::Run;
 use sim::engine::Estimate;
@@ -46,7 +46,7 @@ fn variance_of(latency: f64, mean_ms: f64) -> f64 {
 /// A simulated mean with where it is.
 type Found = (Point, Estimate);
 
-pub(super) fn run(context: &Context) -> Result<Figure, Failure> {
+pub(super) fn run(context: &Context) -> Result<Figure, FigureError> {
     let runs = context.play(&embedded("variability-fig-1.toml", SCENARIO)?)?;
     let found = |run: &Run| Some((Point::of(run)?, seconds(run.report.mean()?)));
     let grid: Vec<Found> =

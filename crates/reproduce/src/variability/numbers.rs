@@ -2,7 +2,7 @@
 
 use super::mean_latency;
 use crate::claim::{Claim, Expected, change, seconds, time};
-use crate::context::{Context, Failure, embedded};
+use crate::context::{Context, FigureError, embedded};
 use crate::figure::{Axis, Figure, Line, Plot, Quantity};
 use scenario::Run;
 
@@ -15,7 +15,7 @@ const SAID: [(&str, f64, f64); 4] =
 const SERVICE: f64 = 1e-3;
 const RATE: f64 = 600.0;
 
-pub(crate) fn run(context: &Context) -> Result<Figure, Failure> {
+pub(crate) fn run(context: &Context) -> Result<Figure, FigureError> {
     let runs = context.play(&embedded("variability-numbers.toml", SCENARIO)?)?;
     let mut claims: Vec<Claim> = runs.iter().zip(SAID).flat_map(|(run, said)| claims(run, said)).collect();
     claims.extend(increases(&runs));

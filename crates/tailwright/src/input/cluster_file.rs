@@ -1,12 +1,11 @@
 //! `cluster.toml`, the form in which people describe a cluster; `.json` has the same fields for programs.
 
 use super::read_text;
-use crate::failure::Failure;
-use model::Cluster;
+use model::{Cluster, OperationError};
 use std::path::Path;
 
 /// Reads a cluster file; paths in the result are relative to the working directory.
-pub(super) fn read(path: &Path) -> Result<Cluster, Failure> {
+pub(super) fn read(path: &Path) -> Result<Cluster, OperationError> {
     let text = read_text(path, "cluster description")?;
     let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
     let cluster: Result<Cluster, String> = if is_json {
@@ -15,7 +14,7 @@ pub(super) fn read(path: &Path) -> Result<Cluster, Failure> {
         toml::from_str(&text).map_err(|error| error.to_string())
     };
     let mut cluster = cluster.map_err(|error| {
-        Failure::bad_input(format_args!("{}: {}", path.display(), error.trim_end()))
+        OperationError::input(format_args!("{}: {}", path.display(), error.trim_end()))
             .hint("`tailwright plan --help` shows a cluster file")
     })?;
     let folder = path.parent().unwrap_or(Path::new(""));

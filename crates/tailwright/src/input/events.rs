@@ -1,7 +1,7 @@
 //! Who comes and goes, in order.
 
 use super::read_text;
-use crate::failure::Failure;
+use model::OperationError;
 use std::path::Path;
 
 /// Something that happens to a cluster; workloads are indices.
@@ -21,10 +21,11 @@ pub(crate) fn all_arrive(order: &[usize], groups: &[usize]) -> Vec<Event> {
 }
 
 /// Reads lines `arrive NAME …` (a group, if several) and `depart NAME`; commas or spaces, # for remarks.
-pub(crate) fn read(path: &Path, names: &[&str]) -> Result<Vec<Event>, Failure> {
+pub(crate) fn read(path: &Path, names: &[&str]) -> Result<Vec<Event>, OperationError> {
     let text = read_text(path, "list of events")?;
-    parse(&text, names)
-        .map_err(|(line, message)| Failure::bad_input(format_args!("{}:{line}: {message}", path.display())))
+    parse(&text, names).map_err(|(line, message)| {
+        OperationError::input(format_args!("{}:{line}: {message}", path.display()))
+    })
 }
 
 fn parse(text: &str, names: &[&str]) -> Result<Vec<Event>, (usize, String)> {

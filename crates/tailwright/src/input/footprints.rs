@@ -3,7 +3,7 @@
 use super::Problem;
 use super::cache::{Cache, Entry, key};
 use super::parallel::in_parallel;
-use crate::failure::Failure;
+use model::OperationError;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ struct Outcome {
 }
 
 /// Reads the traces of a problem, each once per kind of device, and says on stderr how that went.
-pub(crate) fn characterise(problem: &Problem) -> Result<Footprints, Failure> {
+pub(crate) fn characterise(problem: &Problem) -> Result<Footprints, OperationError> {
     let start = Instant::now();
     let (jobs, index) = jobs(problem);
     let cache = if problem.cached { Cache::of_user() } else { Cache::off() };
@@ -71,7 +71,7 @@ fn jobs(problem: &Problem) -> (Vec<Job<'_>>, Vec<Vec<usize>>) {
 }
 
 impl Job<'_> {
-    fn run(&self, problem: &Problem, cache: &Cache) -> Result<Outcome, Failure> {
+    fn run(&self, problem: &Problem, cache: &Cache) -> Result<Outcome, OperationError> {
         let network = NetworkModel::default();
         // A trace that cannot be hashed is reported by whoever reads it as a trace.
         let key =
@@ -86,11 +86,11 @@ impl Job<'_> {
         Ok(Outcome { entry, reused: false })
     }
 
-    fn read(&self, problem: &Problem, network: NetworkModel) -> Result<Entry, Failure> {
-        let wrong = |error: trace::TraceError| Failure::bad_input(&error).hint(error.hint());
+    fn read(&self, problem: &Problem, network: NetworkModel) -> Result<Entry, OperationError> {
+        let wrong = |error: trace::TraceError| OperationError::input(&error).hint(error.hint());
         let mut reader = trace::open(self.trace, &problem.options).map_err(wrong)?;
         let mut builder = FootprintBuilder::new(network, self.profile);
-        let burst = |error| Failure::bad_input(format_args!("{}: {error}", self.trace.display()));
+        let burst = |error| OperationError::input(format_args!("{}: {error}", self.trace.display()));
         for request in reader.by_ref() {
             builder.push(&request.map_err(wrong)?).map_err(burst)?;
         }

@@ -2,7 +2,7 @@
 //! all.
 
 use super::read_text;
-use crate::failure::Failure;
+use model::OperationError;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -11,9 +11,9 @@ use std::path::Path;
 ///
 /// The file is a table with the columns workload and group, or has one group per line (names separated by
 /// commas or spaces), or is a JSON array of arrays of names or object of such arrays.
-pub(super) fn read(path: &Path, names: &[&str]) -> Result<Vec<usize>, Failure> {
+pub(super) fn read(path: &Path, names: &[&str]) -> Result<Vec<usize>, OperationError> {
     let text = read_text(path, "groups")?;
-    let bad = |message: String| Failure::bad_input(format_args!("{}: {message}", path.display()));
+    let bad = |message: String| OperationError::input(format_args!("{}: {message}", path.display()));
     let groups = parse(&text).map_err(bad)?;
     number(&groups, names).map_err(bad)
 }

@@ -14,9 +14,8 @@ pub(crate) use footprints::{Footprints, characterise};
 pub(crate) use parallel::in_parallel;
 pub(crate) use scene::{Scene, SceneArgs, Tenant};
 
-use crate::failure::Failure;
 use clap::Args;
-use model::{Cluster, Op, ServerClass};
+use model::{Cluster, Op, OperationError, ServerClass};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use trace::{Format, OpenOptions};
@@ -112,7 +111,7 @@ impl InputArgs {
     }
 
     /// Reads everything except the traces.
-    pub(crate) fn load(&self) -> Result<Problem, Failure> {
+    pub(crate) fn load(&self) -> Result<Problem, OperationError> {
         let (cluster, origin) = self.cluster(Lacking { storage: false, servers: None })?;
         let profiles = cluster.servers.iter().map(profile).collect::<Result<Vec<_>, _>>()?;
         profiles.iter().for_each(|profile| warn_of_percentile(&cluster, profile));
@@ -125,7 +124,7 @@ impl InputArgs {
     }
 
     /// Servers and workloads as they are described, checked.
-    fn cluster(&self, lacking: Lacking) -> Result<(Cluster, PathBuf), Failure> {
+    fn cluster(&self, lacking: Lacking) -> Result<(Cluster, PathBuf), OperationError> {
         let (mut cluster, origin) = self.described(lacking)?;
         if let Some(margin) = self.safety_margin {
             cluster.safety_margin = margin;
@@ -134,12 +133,12 @@ impl InputArgs {
         Ok((cluster, origin))
     }
 
-    fn described(&self, lacking: Lacking) -> Result<(Cluster, PathBuf), Failure> {
+    fn described(&self, lacking: Lacking) -> Result<(Cluster, PathBuf), OperationError> {
         if let Some(path) = &self.cluster {
             return Ok((cluster_file::read(path)?, path.clone()));
         }
         let Some(slos) = &self.slos else {
-            return Err(Failure::bad_input("no cluster given: expected a cluster file or --slos").hint(
+            return Err(OperationError::input("no cluster given: expected a cluster file or --slos").hint(
                 "write a cluster.toml (see --help), or try `tailwright demo`, which makes one to start from",
             ));
         };
@@ -164,21 +163,21 @@ impl InputArgs {
 
 impl InputArgs {
     /// What --slos lacks.
-    fn incomplete(&self, lacking: Lacking) -> Failure {
+    fn incomplete(&self, lacking: Lacking) -> OperationError {
         let needed = [
             ("--storage PROFILE.json", self.storage.is_some() || lacking.storage),
             ("--network RATE", self.network.is_some()),
             ("--max-servers N", self.max_servers.is_some() || lacking.servers.is_some()),
         ];
         let missing: Vec<&str> = needed.iter().filter(|(_, given)| !given).map(|(flag, _)| *flag).collect();
-        Failure::bad_input(format_args!("--slos also needs {}", missing.join(", ")))
+        OperationError::input(format_args!("--slos also needs {}", missing.join(", ")))
             .hint("a cluster file says all of it in one place; --help shows one")
     }
 }
 
 /// What the types do not rule out.
-fn check(cluster: &Cluster, origin: &Path) -> Result<(), Failure> {
-    let bad = |message: String| Err(Failure::bad_input(format_args!("{}: {message}", origin.display())));
+fn check(cluster: &Cluster, origin: &Path) -> Result<(), OperationError> {
+    let bad = |message: String| Err(OperationError::input(format_args!("{}: {message}", origin.display())));
     if cluster.servers.iter().all(|s| s.count == 0) {
         return bad("there are no servers: expected at least one [[server]] with a count above 0".into());
     }
@@ -200,11 +199,11 @@ fn check(cluster: &Cluster, origin: &Path) -> Result<(), Failure> {
     names(cluster.workloads.iter().map(|w| w.name.as_str()).collect(), "workload")
 }
 
-fn profile(class: &ServerClass) -> Result<StorageProfile, Failure> {
+fn profile(class: &ServerClass) -> Result<StorageProfile, OperationError> {
     let path = &class.storage;
     let text = read_text(path, "device profile")?;
     StorageProfile::from_json(&text).map_err(|error| {
-        Failure::bad_input(format_args!("{}: {error}", path.display()))
+        OperationError::input(format_args!("{}: {error}", path.display()))
             .hint("`tailwright profile` measures a device and writes its profile")
     })
 }
@@ -228,9 +227,9 @@ fn warn_of_percentile(cluster: &Cluster, profile: &StorageProfile) {
 }
 
 /// A file of text that the user named.
-pub(crate) fn read_text(path: &Path, what: &str) -> Result<String, Failure> {
+pub(crate) fn read_text(path: &Path, what: &str) -> Result<String, OperationError> {
     std::fs::read_to_string(path).map_err(|error| {
-        Failure::bad_input(format_args!("{}: cannot read the {what}: {error}", path.display()))
+        OperationError::input(format_args!("{}: cannot read the {what}: {error}", path.display()))
             .hint("check the path and its permissions")
     })
 }

@@ -1,7 +1,7 @@
 //! Work on several traces at once.
 
-use crate::failure::Failure;
 use crate::terminal;
+use model::OperationError;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) fn in_parallel<J: Sync, T: Send>(
     what: &str,
     jobs: &[J],
-    run: impl Fn(&J) -> Result<T, Failure> + Sync,
-) -> Result<Vec<T>, Failure> {
+    run: impl Fn(&J) -> Result<T, OperationError> + Sync,
+) -> Result<Vec<T>, OperationError> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(BTreeMap::new());
     let bar = terminal::progress(jobs.len() as u64, what, "traces");

@@ -2,9 +2,8 @@
 
 use super::parallel::in_parallel;
 use super::{InputArgs, Lacking, base_latency, groups, profile, warn_of_percentile};
-use crate::failure::Failure;
 use clap::Args;
-use model::WorkloadSpec;
+use model::{OperationError, WorkloadSpec};
 use predict::{Path, Traffic, TrafficBuilder};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -66,7 +65,7 @@ impl SceneArgs {
     }
 
     /// Reads everything, the traces in parallel. Flags that name no number of servers mean one.
-    pub(crate) fn load(&self) -> Result<Scene, Failure> {
+    pub(crate) fn load(&self) -> Result<Scene, OperationError> {
         let start = Instant::now();
         let lacking = Lacking { storage: self.link_only, servers: Some(NonZeroUsize::MIN) };
         let (cluster, origin) = self.input.cluster(lacking)?;
@@ -116,10 +115,10 @@ impl SceneArgs {
         })
     }
 
-    fn unknown_class(&self, cluster: &model::Cluster) -> Failure {
+    fn unknown_class(&self, cluster: &model::Cluster) -> OperationError {
         let names: Vec<&str> = cluster.servers.iter().map(|class| class.class.as_str()).collect();
         let class = self.class.as_deref().unwrap_or("with servers");
-        Failure::bad_input(format_args!(
+        OperationError::input(format_args!(
             "there is no server class '{class}': expected one of {}",
             names.join(", ")
         ))
@@ -127,8 +126,8 @@ impl SceneArgs {
 }
 
 /// A workload's traffic on its path, and how many malformed requests were passed over.
-fn read(spec: &WorkloadSpec, path: &Path, options: &OpenOptions) -> Result<(Traffic, u64), Failure> {
-    let wrong = |error: trace::TraceError| Failure::bad_input(&error).hint(error.hint());
+fn read(spec: &WorkloadSpec, path: &Path, options: &OpenOptions) -> Result<(Traffic, u64), OperationError> {
+    let wrong = |error: trace::TraceError| OperationError::input(&error).hint(error.hint());
     let mut reader = trace::open(&spec.trace, options).map_err(wrong)?;
     let mut builder = TrafficBuilder::new(path);
     for request in reader.by_ref() {
@@ -136,7 +135,7 @@ fn read(spec: &WorkloadSpec, path: &Path, options: &OpenOptions) -> Result<(Traf
     }
     let traffic = builder.finish();
     let traffic =
-        traffic.map_err(|error| Failure::bad_input(format_args!("{}: {error}", spec.trace.display())))?;
+        traffic.map_err(|error| OperationError::input(format_args!("{}: {error}", spec.trace.display())))?;
     Ok((traffic, reader.skipped()))
 }
 

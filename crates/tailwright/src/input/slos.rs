@@ -1,8 +1,7 @@
 //! Workloads and SLOs as a CSV table, the form in which scripts give them.
 
 use super::read_text;
-use crate::failure::Failure;
-use model::{Slo, WorkloadSpec};
+use model::{OperationError, Slo, WorkloadSpec};
 use std::fmt;
 use std::path::Path;
 use units::{Percentile, Seconds};
@@ -19,10 +18,11 @@ struct Columns {
 
 /// Reads the table; workloads come in the order of the column `order` where there is one, otherwise in
 /// that of the lines. Lines with equal order keep theirs.
-pub(super) fn read(path: &Path, traces: &Path) -> Result<Vec<WorkloadSpec>, Failure> {
+pub(super) fn read(path: &Path, traces: &Path) -> Result<Vec<WorkloadSpec>, OperationError> {
     let text = read_text(path, "table of SLOs")?;
-    parse(&text, traces)
-        .map_err(|(line, message)| Failure::bad_input(format_args!("{}:{line}: {message}", path.display())))
+    parse(&text, traces).map_err(|(line, message)| {
+        OperationError::input(format_args!("{}:{line}: {message}", path.display()))
+    })
 }
 
 /// A line number from 1 and what is wrong there.

@@ -1,9 +1,9 @@
 //! The same problem planned by other methods.
 
-use crate::failure::Failure;
 use crate::input::{Footprints, Problem};
 use crate::planning::{Planned, Recipe, plan};
 use crate::terminal::{Align, Table};
+use model::OperationError;
 use plan::Method;
 use serde::Serialize;
 
@@ -36,7 +36,7 @@ pub(crate) fn compare(
     problem: &Problem,
     footprints: &Footprints,
     planned: &Planned,
-) -> Result<Vec<Compared>, Failure> {
+) -> Result<Vec<Compared>, OperationError> {
     let mut rows = vec![Compared::of(planned)];
     for method in BASELINES.into_iter().filter(|method| *method != planned.recipe.method) {
         let recipe = Recipe { effort: planned.recipe.effort, ..Recipe::of(method) };

@@ -1,11 +1,10 @@
 //! The machine's view of a plan: the policy with a summary around it.
 
-use crate::failure::Failure;
 use crate::files;
 use crate::input::Problem;
 use crate::output::comparison::Compared;
 use crate::planning::{Planned, policy_of};
-use model::Policy;
+use model::{OperationError, Policy};
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
@@ -66,16 +65,16 @@ pub(crate) fn pretty(value: &impl Serialize) -> String {
 }
 
 /// Writes a result file: whole, or not at all.
-pub(crate) fn write(path: &Path, text: &str, what: &str) -> Result<(), Failure> {
+pub(crate) fn write(path: &Path, text: &str, what: &str) -> Result<(), OperationError> {
     files::write_whole(path, text.as_bytes()).map_err(|error| cannot(path, what, &error))
 }
 
 /// Whether a result file can be written, before it takes long to have a result.
-pub(crate) fn may_write(path: &Path, what: &str) -> Result<(), Failure> {
+pub(crate) fn may_write(path: &Path, what: &str) -> Result<(), OperationError> {
     files::may_write(path).map_err(|error| cannot(path, what, &error))
 }
 
-fn cannot(path: &Path, what: &str, error: &std::io::Error) -> Failure {
-    Failure::environment(format_args!("{}: cannot write the {what}: {error}", path.display()))
+fn cannot(path: &Path, what: &str, error: &std::io::Error) -> OperationError {
+    OperationError::machine(format_args!("{}: cannot write the {what}: {error}", path.display()))
         .hint("check that the folder exists, its permissions and the space left")
 }

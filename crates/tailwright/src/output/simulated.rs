@@ -1,11 +1,11 @@
 //! What a simulation found: figures with intervals, as JSON with fixed field names and as a table.
 
-use crate::failure::Failure;
 use crate::output::json::pretty;
 use crate::output::measured::{Class, Evenness, Occupancy, class_table, evenness, intervals};
 use crate::output::time;
 use crate::output::workloads;
 use crate::terminal::{Align, Table};
+use model::OperationError;
 use scenario::server::Outcome;
 use scenario::{Case, Run, Variant};
 use serde::{Serialize, Serializer};
@@ -84,7 +84,7 @@ pub(crate) struct Played {
 
 impl Played {
     /// Runs a variant.
-    pub(crate) fn of(variant: &Variant, seed: u64) -> Result<Self, Failure> {
+    pub(crate) fn of(variant: &Variant, seed: u64) -> Result<Self, OperationError> {
         let begun = Instant::now();
         let run = variant.run(seed)?;
         Ok(Self { run, elapsed: begun.elapsed().as_secs_f64() })

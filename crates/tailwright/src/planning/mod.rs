@@ -8,10 +8,9 @@ pub(crate) use explain::{Explanation, Neighbour, StageStep, explain};
 pub(crate) use policy::{policy_of, read as read_policy, stage_limit};
 pub(crate) use recipe::{MethodArgs, Recipe, recipe_of_policy};
 
-use crate::failure::Failure;
 use crate::input::{Footprints, Problem, base_latency};
 use crate::terminal;
-use model::{PerStage, Policy};
+use model::{OperationError, PerStage, Policy};
 use plan::{
     Change, Class, Effort, Fleet, Guarantee, Instance, LowerBound, Normalisation, OnClass, Order, Placement,
     Server, Workload,
@@ -85,7 +84,7 @@ pub(crate) fn instance(
     problem: &Problem,
     footprints: &Footprints,
     recipe: &Recipe,
-) -> Result<Instance, Failure> {
+) -> Result<Instance, OperationError> {
     let classes = problem.cluster.servers.iter().zip(&problem.profiles).map(|(server, profile)| Class {
         name: server.class.clone(),
         count: server.count,
@@ -109,7 +108,7 @@ pub(crate) fn instance(
     };
     let workloads = (0..problem.cluster.workloads.len()).map(describe).collect();
     Instance::new(classes.collect(), workloads, Instance::MAX_RATE, Instance::SLO_FACTOR)
-        .map_err(|error| Failure::bad_input(format_args!("{}: {error}", problem.origin.display())))
+        .map_err(|error| OperationError::input(format_args!("{}: {error}", problem.origin.display())))
 }
 
 /// Curves reduced within what each stage can do, where the recipe says so: rates up to its capacity, bursts
@@ -129,7 +128,7 @@ pub(crate) fn plan(
     footprints: &Footprints,
     recipe: &Recipe,
     keep: Option<&Policy>,
-) -> Result<Planned, Failure> {
+) -> Result<Planned, OperationError> {
     let instance = instance(problem, footprints, recipe)?;
     let start = cpu_time();
     let lower_bound = plan::lower_bound(&instance, recipe.method);
@@ -171,7 +170,7 @@ type Kept = (Placement, Vec<String>, Option<Vec<String>>);
 
 /// Leaves the workloads of a policy where they are, removes those that are gone, and places new ones
 /// first fit.
-fn keep_placement(instance: &Instance, recipe: &Recipe, policy: &Policy) -> Result<Kept, Failure> {
+fn keep_placement(instance: &Instance, recipe: &Recipe, policy: &Policy) -> Result<Kept, OperationError> {
     let fast = recipe.order == Order::GivenFast;
     let mut fleet = Fleet::new(instance, recipe.method).skipping_full(fast);
     let mut names = policy::Names::default();

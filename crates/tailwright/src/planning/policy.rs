@@ -1,10 +1,12 @@
 //! Plans as [`Policy`], the document that other verbs take, and back.
 
 use super::{Place, Planned};
-use crate::failure::Failure;
 use crate::input::Problem;
 use crate::output::words;
-use model::{POLICY_FORMAT, PerStage, Policy, PolicyServer, PolicyWorkload, RateLimit, Stage, StageLimit};
+use model::{
+    OperationError, POLICY_FORMAT, PerStage, Policy, PolicyServer, PolicyWorkload, RateLimit, Stage,
+    StageLimit,
+};
 use plan::{Instance, Server};
 use std::collections::{BTreeMap, BTreeSet};
 use units::ByteRate;
@@ -112,12 +114,12 @@ pub(super) struct KeptServer {
 }
 
 /// The servers of a policy.
-pub(super) fn servers_of(policy: &Policy, instance: &Instance) -> Result<Vec<KeptServer>, Failure> {
+pub(super) fn servers_of(policy: &Policy, instance: &Instance) -> Result<Vec<KeptServer>, OperationError> {
     let mut servers = Vec::new();
     for server in &policy.servers {
         let class = instance.classes.iter().position(|class| class.name == server.class);
         let class = class.ok_or_else(|| {
-            Failure::bad_input(format_args!(
+            OperationError::input(format_args!(
                 "the policy has server '{}' of class '{}', which the cluster does not have",
                 server.name, server.class
             ))
@@ -139,11 +141,11 @@ pub(super) fn servers_of(policy: &Policy, instance: &Instance) -> Result<Vec<Kep
     Ok(servers)
 }
 
-fn limits_of(workload: &PolicyWorkload) -> Result<PerStage<RateLimit>, Failure> {
+fn limits_of(workload: &PolicyWorkload) -> Result<PerStage<RateLimit>, OperationError> {
     let mut limits = PerStage::default();
     for stage in Stage::ALL {
         let limit = workload.limits.iter().find(|limit| limit.stage == stage).ok_or_else(|| {
-            Failure::bad_input(format_args!(
+            OperationError::input(format_args!(
                 "the policy has no {stage} limit for workload '{}'",
                 workload.name
             ))
@@ -178,10 +180,10 @@ pub(super) fn changed(
 }
 
 /// Reads a policy file.
-pub(crate) fn read(path: &std::path::Path) -> Result<Policy, Failure> {
+pub(crate) fn read(path: &std::path::Path) -> Result<Policy, OperationError> {
     let text = crate::input::read_text(path, "policy")?;
     let bad = |message: String| {
-        Failure::bad_input(format_args!("{}: {message}", path.display()))
+        OperationError::input(format_args!("{}: {message}", path.display()))
             .hint("`tailwright plan -o policy.json` writes such a file")
     };
     let policy: Policy =

@@ -1,7 +1,7 @@
 //! Which method decides, in which order, with how much effort.
 
-use crate::failure::Failure;
 use clap::{Args, ValueEnum};
+use model::OperationError;
 use plan::{Effort, Method, Order};
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -93,13 +93,13 @@ impl Recipe {
 }
 
 /// The recipe of the method that made a policy.
-pub(crate) fn recipe_of_policy(policy: &model::Policy) -> Result<Recipe, Failure> {
-    parse_method(&policy.policy_name).map(Recipe::of).map_err(Failure::bad_input)
+pub(crate) fn recipe_of_policy(policy: &model::Policy) -> Result<Recipe, OperationError> {
+    parse_method(&policy.policy_name).map(Recipe::of).map_err(OperationError::input)
 }
 
 impl MethodArgs {
     /// The recipe, or which flags contradict each other.
-    pub(crate) fn recipe(&self) -> Result<Recipe, Failure> {
+    pub(crate) fn recipe(&self) -> Result<Recipe, OperationError> {
         let mut recipe = Recipe::of(self.policy);
         recipe.effort = self.effort.map(Effort);
         recipe.time_budget = self.time_budget.map(|Nanos(ns)| Duration::from_nanos(ns));
@@ -110,18 +110,18 @@ impl MethodArgs {
         }
         if self.fast_first_fit {
             if self.policy == Method::Exact {
-                return Err(Failure::bad_input("--fast-first-fit does not go with --policy tailwright")
+                return Err(OperationError::input("--fast-first-fit does not go with --policy tailwright")
                     .hint("it is a rule of the published methods, such as --policy workload-compactor"));
             }
             if recipe.order == Order::Best {
-                return Err(Failure::bad_input("--fast-first-fit does not go with --order best")
+                return Err(OperationError::input("--fast-first-fit does not go with --order best")
                     .hint("it places in the order of arrival; leave --order out"));
             }
             recipe.order = Order::GivenFast;
         }
         if let Some(segments) = self.segments {
             if self.policy != Method::Relaxed {
-                return Err(Failure::bad_input("--segments goes with --policy workload-compactor only")
+                return Err(OperationError::input("--segments goes with --policy workload-compactor only")
                     .hint("the other policies use exact curves"));
             }
             recipe.reduction = Some((segments, PUBLISHED_BURST_MAX_S));

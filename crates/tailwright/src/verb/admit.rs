@@ -1,12 +1,13 @@
 //! `tailwright admit`: who may come, decided one after the other.
 
-use crate::failure::{Answer, Failure};
+use crate::exit::Answer;
 use crate::input::events::{self, Event};
 use crate::input::{Scene, SceneArgs};
 use crate::output::{admission, json};
 use crate::predicting::{self, ProcedureName};
 use crate::terminal;
 use clap::{Args, ValueEnum};
+use model::OperationError;
 use plan::admission::Demand;
 use std::path::PathBuf;
 
@@ -55,16 +56,17 @@ pub(crate) struct AdmitArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &AdmitArgs) -> Result<Answer, Failure> {
+pub(crate) fn run(args: &AdmitArgs) -> Result<Answer, OperationError> {
     let scene = args.scene.load()?;
     if scene.profile.is_some() && args.model.is_for_links() {
         let name = args.model.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned());
-        return Err(Failure::bad_input(format_args!("{name} is defined for network links alone"))
+        return Err(OperationError::input(format_args!("{name} is defined for network links alone"))
             .hint("add --link-only, or choose another --model"));
     }
     if args.model.is_for_links() {
         for tenant in &scene.tenants {
-            let wrong = |error| Failure::bad_input(format_args!("workload '{}': {error}", tenant.spec.name));
+            let wrong =
+                |error| OperationError::input(format_args!("workload '{}': {error}", tenant.spec.name));
             Demand::of(&tenant.traffic).map_err(wrong)?;
         }
     }
@@ -80,7 +82,7 @@ pub(crate) fn run(args: &AdmitArgs) -> Result<Answer, Failure> {
 }
 
 impl AdmitArgs {
-    fn read_events(&self, scene: &Scene) -> Result<Vec<Event>, Failure> {
+    fn read_events(&self, scene: &Scene) -> Result<Vec<Event>, OperationError> {
         let names: Vec<&str> = scene.tenants.iter().map(|tenant| tenant.spec.name.as_str()).collect();
         match &self.events {
             Some(path) => events::read(path, &names),

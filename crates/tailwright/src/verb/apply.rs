@@ -1,6 +1,6 @@
 //! `tailwright apply`: a policy made real on the hosts of a deployment, and taken back.
 
-use crate::failure::{Answer, Failure};
+use crate::exit::Answer;
 use crate::output::json;
 use crate::planning;
 use crate::terminal::{self, Align, Table};
@@ -10,7 +10,7 @@ use enforce::command::{Elsewhere, Programs, Run, may_configure_networks};
 use enforce::deployment::{Deployment, Host};
 use enforce::network::{self, Ability, Options, Report, Store, Wanted, WantedHost};
 use enforce::storage;
-use model::Policy;
+use model::{OperationError, Policy};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -75,7 +75,7 @@ pub(crate) struct ApplyArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &ApplyArgs) -> Result<Answer, Failure> {
+pub(crate) fn run(args: &ApplyArgs) -> Result<Answer, OperationError> {
     if args.probe {
         return probe(args.json);
     }
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Answer, Failure> {
     wanted.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     let chosen = chosen(args, &wanted, path)?;
     if !args.dry_run && !may_configure_networks() {
-        return Err(Failure::environment("this process may not configure networks")
+        return Err(OperationError::machine("this process may not configure networks")
             .hint("run as root; --dry-run shows what would be run"));
     }
     let store = Store::new(&args.state);
@@ -117,7 +117,7 @@ fn tell_proxy(
     server: &str,
     policy: Option<&Policy>,
     hosts: &str,
-) -> Result<String, Failure> {
+) -> Result<String, OperationError> {
     let path = storage::control_path(&args.state, server);
     if !args.dry_run {
         storage::apply(&path, policy, hosts.to_owned())?;
@@ -127,7 +127,7 @@ fn tell_proxy(
 }
 
 /// Of all hosts; nothing when devices are given back.
-fn wanted(policy: Option<&Policy>, deployment: &Deployment) -> Result<Wanted, Failure> {
+fn wanted(policy: Option<&Policy>, deployment: &Deployment) -> Result<Wanted, OperationError> {
     let Some(policy) = policy else {
         let nothing = |host: &Host| WantedHost { host: host.clone(), devices: Vec::new() };
         return Ok(Wanted { hosts: deployment.hosts.iter().map(nothing).collect(), warnings: Vec::new() });
@@ -140,11 +140,11 @@ fn chosen<'a>(
     args: &ApplyArgs,
     wanted: &'a Wanted,
     path: &Path,
-) -> Result<Vec<(&'a WantedHost, bool)>, Failure> {
+) -> Result<Vec<(&'a WantedHost, bool)>, OperationError> {
     let names = || wanted.hosts.iter().map(|wanted| wanted.host.name.as_str()).collect::<Vec<_>>().join(", ");
     if let Some(name) = &args.host {
         let host = wanted.hosts.iter().find(|wanted| wanted.host.name == *name).ok_or_else(|| {
-            Failure::bad_input(format_args!("{}: there is no host '{name}'", path.display()))
+            OperationError::input(format_args!("{}: there is no host '{name}'", path.display()))
                 .hint(format_args!("the hosts are {}", names()))
         })?;
         return Ok(vec![(host, true)]);
@@ -154,7 +154,7 @@ fn chosen<'a>(
     let all = wanted.hosts.iter().map(|wanted| (wanted, here(wanted)));
     let chosen: Vec<_> = all.filter(|(_, here)| *here || args.dry_run).collect();
     if chosen.is_empty() {
-        return Err(Failure::bad_input(format_args!(
+        return Err(OperationError::input(format_args!(
             "none of {} is this machine, {}",
             names(),
             hostname.trim()
@@ -164,7 +164,7 @@ fn chosen<'a>(
     Ok(chosen)
 }
 
-fn on_host(args: &ApplyArgs, host: &WantedHost, here: bool, store: &Store) -> Result<Report, Failure> {
+fn on_host(args: &ApplyArgs, host: &WantedHost, here: bool, store: &Store) -> Result<Report, OperationError> {
     let (mut programs, mut elsewhere) = (Programs, Elsewhere);
     let run: &mut dyn Run = if here { &mut programs } else { &mut elsewhere };
     let options = Options { dry_run: args.dry_run, replace: args.replace };
@@ -217,13 +217,13 @@ struct AbilityView<'a> {
     lack: Option<&'a str>,
 }
 
-fn probe(as_json: bool) -> Result<Answer, Failure> {
+fn probe(as_json: bool) -> Result<Answer, OperationError> {
     let abilities = network::probe(&mut Programs)?;
     terminal::print(&if as_json { probe_json(&abilities) } else { probe_text(&abilities) });
     match abilities.iter().find(|ability| ability.needed && ability.lack.is_some()) {
         Some(ability) => {
             let lack = ability.lack.as_deref().unwrap_or_default();
-            Err(Failure::environment(format_args!("{} does not work here: {lack}", ability.name))
+            Err(OperationError::machine(format_args!("{} does not work here: {lack}", ability.name))
                 .hint("install iproute2 and nftables; a host with filters = \"tc\" needs no nft"))
         }
         None => Ok(Answer::Yes),

@@ -1,12 +1,13 @@
 //! `tailwright bound`: the tail latency of every workload on a shared server, by model.
 
-use crate::failure::{Answer, Failure};
+use crate::exit::Answer;
 use crate::input::SceneArgs;
 use crate::output::{bounds, json};
 use crate::predicting::{self, ModelName};
 use crate::report;
 use crate::terminal;
 use clap::Args;
+use model::OperationError;
 use std::path::PathBuf;
 use units::Percentile;
 
@@ -50,7 +51,7 @@ pub(crate) struct BoundArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &BoundArgs) -> Result<Answer, Failure> {
+pub(crate) fn run(args: &BoundArgs) -> Result<Answer, OperationError> {
     let scene = args.scene.load()?;
     let models = if args.model.is_empty() { &ModelName::SIDE_BY_SIDE[..] } else { &args.model };
     let everybody: Vec<usize> = (0..scene.tenants.len()).collect();

@@ -1,12 +1,13 @@
 //! `tailwright explain`: the derivation of one workload's bound, term by term.
 
-use crate::failure::{Answer, Failure};
+use crate::exit::Answer;
 use crate::input::{InputArgs, SceneArgs, characterise};
 use crate::output::{derivation, json, predicted, words};
 use crate::planning::{self, MethodArgs, Planned};
 use crate::predicting::{self, ModelName};
 use crate::terminal;
 use clap::Args;
+use model::OperationError;
 use std::path::PathBuf;
 use units::Percentile;
 
@@ -53,7 +54,7 @@ pub(crate) struct ExplainArgs {
 }
 
 impl ExplainArgs {
-    fn prediction(&self, model: ModelName) -> Result<Answer, Failure> {
+    fn prediction(&self, model: ModelName) -> Result<Answer, OperationError> {
         let scene = SceneArgs::for_explain(&self.input, self.groups.as_deref(), self.link_only).load()?;
         let names: Vec<&str> = scene.tenants.iter().map(|tenant| tenant.spec.name.as_str()).collect();
         let tenant = find(&self.workload, &names)?;
@@ -64,11 +65,11 @@ impl ExplainArgs {
 }
 
 /// The position of the workload of this name.
-fn find(name: &str, names: &[&str]) -> Result<usize, Failure> {
+fn find(name: &str, names: &[&str]) -> Result<usize, OperationError> {
     names.iter().position(|known| *known == name).ok_or_else(|| unknown(name, names))
 }
 
-pub(crate) fn run(args: &ExplainArgs) -> Result<Answer, Failure> {
+pub(crate) fn run(args: &ExplainArgs) -> Result<Answer, OperationError> {
     if let Some(model) = args.model {
         return args.prediction(model);
     }
@@ -108,12 +109,12 @@ fn refused(planned: &Planned, workload: usize) -> String {
 }
 
 /// Names that are close to a mistyped one, or all if there are few.
-fn unknown(given: &str, names: &[&str]) -> Failure {
+fn unknown(given: &str, names: &[&str]) -> OperationError {
     const SHOWN_MAX: usize = 5;
     let mut close: Vec<(usize, &str)> = names.iter().map(|name| (distance(given, name), *name)).collect();
     close.sort_by_key(|(distance, _)| *distance);
     let close: Vec<&str> = close.into_iter().take(SHOWN_MAX).map(|(_, name)| name).collect();
-    Failure::bad_input(format_args!("there is no workload '{given}' among {}", names.len()))
+    OperationError::input(format_args!("there is no workload '{given}' among {}", names.len()))
         .hint(format_args!("did you mean {}?", close.join(", ")))
 }
 

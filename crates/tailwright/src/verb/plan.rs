@@ -1,6 +1,6 @@
 //! `tailwright plan`: where every workload goes, with which limits, and what it is then guaranteed.
 
-use crate::failure::{Answer, Failure};
+use crate::exit::Answer;
 use crate::input::{InputArgs, Problem, SceneArgs, characterise};
 use crate::output::comparison::{self, Compared};
 use crate::output::json::{self, Timing};
@@ -10,7 +10,7 @@ use crate::predicting::{self, ModelName};
 use crate::report;
 use crate::terminal;
 use clap::Args;
-use model::Policy;
+use model::{OperationError, Policy};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -87,7 +87,7 @@ pub(crate) struct Outcome {
     pub(crate) compared: Vec<Compared>,
 }
 
-pub(crate) fn run(args: &PlanArgs) -> Result<Answer, Failure> {
+pub(crate) fn run(args: &PlanArgs) -> Result<Answer, OperationError> {
     if let Some(model) = args.model {
         return args.by_model(model);
     }
@@ -114,7 +114,7 @@ pub(crate) fn outcome(
     recipe: &Recipe,
     keep: Option<&Policy>,
     compare: Compare,
-) -> Result<Outcome, Failure> {
+) -> Result<Outcome, OperationError> {
     let start = Instant::now();
     let problem = input.load()?;
     let footprints = characterise(&problem)?;
@@ -135,7 +135,7 @@ pub(crate) enum Compare {
 }
 
 impl PlanArgs {
-    fn by_model(&self, model: ModelName) -> Result<Answer, Failure> {
+    fn by_model(&self, model: ModelName) -> Result<Answer, OperationError> {
         let scene = SceneArgs::for_plan(&self.input, self.groups.as_deref()).load()?;
         let placed = predicting::place(&scene, model);
         let document = || placement::json(&scene, &placed);
@@ -150,7 +150,7 @@ impl PlanArgs {
         Ok(if kept { Answer::Yes } else { Answer::No })
     }
 
-    fn outcome(&self) -> Result<Outcome, Failure> {
+    fn outcome(&self) -> Result<Outcome, OperationError> {
         let keep = self.keep.as_deref().map(planning::read_policy).transpose()?;
         let compare = if self.compare { Compare::WithPublished } else { Compare::Alone };
         outcome(&self.input, &self.method.recipe()?, keep.as_ref(), compare)

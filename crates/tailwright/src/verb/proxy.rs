@@ -1,6 +1,6 @@
 //! `tailwright proxy`: the storage enforcer before a server, in the foreground.
 
-use crate::failure::{Answer, Failure};
+use crate::exit::Answer;
 use crate::input::read_text;
 use crate::output::json;
 use crate::planning;
@@ -9,7 +9,7 @@ use clap::Args;
 use enforce::deployment::Deployment;
 use enforce::network::Store;
 use enforce::storage::{self, Options, Proxy, Remote, Report, Snapshot};
-use model::Policy;
+use model::{OperationError, Policy};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::{Path, PathBuf};
 use units::{Bytes, Nanos, Seconds};
@@ -82,7 +82,7 @@ pub(crate) struct ProxyArgs {
 /// Requests that `--record` keeps.
 const RECORDED: usize = 1_000_000;
 
-pub(crate) fn run(args: &ProxyArgs) -> Result<Answer, Failure> {
+pub(crate) fn run(args: &ProxyArgs) -> Result<Answer, OperationError> {
     let control = args.control.clone().unwrap_or_else(|| storage::control_path(&args.state, &args.server));
     if args.status {
         let snapshot = storage::status(&control)?;
@@ -100,7 +100,8 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<Answer, Failure> {
     let own = (hosts.to_owned(), args.policy.clone());
     obey_signals(proxy.remote(), own)?;
     if let Some(priority) = args.realtime {
-        machine::realtime::fifo(priority).map_err(|error| Failure::environment(error).hint("run as root"))?;
+        machine::realtime::fifo(priority)
+            .map_err(|error| OperationError::machine(error).hint("run as root"))?;
     }
     let report = proxy.run()?;
     record(args, &report)?;
@@ -115,16 +116,16 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    fn read(&self) -> Result<(Option<Policy>, Deployment), Failure> {
+    fn read(&self) -> Result<(Option<Policy>, Deployment), OperationError> {
         let policy = self.policy.map(planning::read_policy).transpose()?;
         Ok((policy, read_hosts(self.hosts)?.0))
     }
 }
 
 /// A hosts file, and its text.
-pub(super) fn read_hosts(path: &Path) -> Result<(Deployment, String), Failure> {
+pub(super) fn read_hosts(path: &Path) -> Result<(Deployment, String), OperationError> {
     let text = read_text(path, "hosts file")?;
-    let deployment = Deployment::parse(&text).map_err(|fault| fault.of(path.display()))?;
+    let deployment = Deployment::parse(&text).map_err(|error| error.about(path.display()))?;
     Ok((deployment, text))
 }
 
@@ -133,12 +134,12 @@ fn options(
     policy: Option<Policy>,
     deployment: Deployment,
     hosts: &Path,
-) -> Result<Options, Failure> {
+) -> Result<Options, OperationError> {
     let found = deployment.servers.iter().find(|server| server.name == args.server);
     let Some(storage) = found.and_then(|server| server.storage.as_ref()) else {
         let named = deployment.servers.iter().filter(|server| server.storage.is_some());
         let named = named.map(|server| server.name.as_str()).collect::<Vec<_>>().join(", ");
-        return Err(Failure::bad_input(format_args!(
+        return Err(OperationError::input(format_args!(
             "{}: there is no server '{}' with storage",
             hosts.display(),
             args.server
@@ -149,7 +150,7 @@ fn options(
     let path = hosts.parent().unwrap_or(Path::new("")).join(&storage.profile);
     let text = read_text(&path, "device profile")?;
     let profile = StorageProfile::from_json(&text)
-        .map_err(|error| Failure::bad_input(format_args!("{}: {error}", path.display())))?;
+        .map_err(|error| OperationError::input(format_args!("{}: {error}", path.display())))?;
     let mut options = Options::new(&args.server, deployment, policy, profile);
     options.connections_max = args.connections;
     (options.spin, options.drain) = (args.spin, args.drain);
@@ -158,9 +159,9 @@ fn options(
 }
 
 /// A thread that waits for signals; it ends with the process.
-fn obey_signals(remote: Remote, (hosts, policy): (PathBuf, Option<PathBuf>)) -> Result<(), Failure> {
+fn obey_signals(remote: Remote, (hosts, policy): (PathBuf, Option<PathBuf>)) -> Result<(), OperationError> {
     let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])
-        .map_err(|error| Failure::environment(format_args!("signals cannot be caught: {error}")))?;
+        .map_err(|error| OperationError::machine(format_args!("signals cannot be caught: {error}")))?;
     std::thread::spawn(move || {
         for signal in signals.forever() {
             if signal != SIGHUP {
@@ -169,14 +170,13 @@ fn obey_signals(remote: Remote, (hosts, policy): (PathBuf, Option<PathBuf>)) -> 
                 continue;
             }
             let files = Files { hosts: &hosts, policy: policy.as_deref() };
-            let changed = files.read().and_then(|(policy, deployment)| {
-                remote.configure(policy, Some(deployment)).map_err(Failure::from)
-            });
+            let changed =
+                files.read().and_then(|(policy, deployment)| remote.configure(policy, Some(deployment)));
             match changed {
                 Ok(()) => eprintln!("proxy: policy and hosts file were read again"),
-                Err(failure) => {
+                Err(error) => {
                     eprintln!("proxy: nothing has changed");
-                    failure.report();
+                    crate::exit::report(&error);
                 }
             }
         }
@@ -184,9 +184,9 @@ fn obey_signals(remote: Remote, (hosts, policy): (PathBuf, Option<PathBuf>)) -> 
     Ok(())
 }
 
-fn record(args: &ProxyArgs, report: &Report) -> Result<(), Failure> {
+fn record(args: &ProxyArgs, report: &Report) -> Result<(), OperationError> {
     let Some(path) = &args.record else { return Ok(()) };
-    ::trace::observations::write(path, &report.observations).map_err(Failure::environment)?;
+    ::trace::observations::write(path, &report.observations).map_err(OperationError::machine)?;
     if report.left_out > 0 {
         eprintln!("warning: {}: the last {} requests are left out", path.display(), report.left_out);
     }

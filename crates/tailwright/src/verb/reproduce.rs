@@ -1,10 +1,11 @@
 //! `tailwright reproduce`: the papers' figures drawn again, with a verdict for each claim.
 
-use crate::failure::{Answer, Failure};
+use crate::exit::Answer;
 use crate::output::{json, reproduced};
 use crate::report;
 use crate::terminal;
 use clap::Args;
+use model::OperationError;
 use reproduce::{Context, Experiment, all};
 use std::path::PathBuf;
 
@@ -49,7 +50,7 @@ pub(crate) struct ReproduceArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &ReproduceArgs) -> Result<Answer, Failure> {
+pub(crate) fn run(args: &ReproduceArgs) -> Result<Answer, OperationError> {
     let experiments = chosen(&args.names)?;
     if args.list {
         terminal::print(&reproduced::list(&experiments));
@@ -64,12 +65,12 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Answer, Failure> {
     Ok(if done.iter().all(|one| one.outcome.is_ok()) { Answer::Yes } else { Answer::No })
 }
 
-fn chosen(names: &[String]) -> Result<Vec<Experiment>, Failure> {
+fn chosen(names: &[String]) -> Result<Vec<Experiment>, OperationError> {
     let all = all();
     if let Some(unknown) =
         names.iter().find(|name| !all.iter().any(|one| one.name.starts_with(name.as_str())))
     {
-        return Err(Failure::bad_input(format_args!("nothing is named '{unknown}' or begins with it"))
+        return Err(OperationError::input(format_args!("nothing is named '{unknown}' or begins with it"))
             .hint("`tailwright reproduce --list` says what there is"));
     }
     let wanted =
@@ -77,7 +78,7 @@ fn chosen(names: &[String]) -> Result<Vec<Experiment>, Failure> {
     Ok(all.into_iter().filter(wanted).collect())
 }
 
-fn play(experiment: &Experiment, args: &ReproduceArgs) -> Result<reproduced::Done, Failure> {
+fn play(experiment: &Experiment, args: &ReproduceArgs) -> Result<reproduced::Done, OperationError> {
     let bar = terminal::progress(1, experiment.name, "variants");
     let progress = |at: usize, count: usize| {
         bar.set_length(count as u64);
@@ -89,9 +90,9 @@ fn play(experiment: &Experiment, args: &ReproduceArgs) -> Result<reproduced::Don
     bar.finish_and_clear();
     match outcome {
         Ok(figure) => Ok(reproduced::Done { experiment: *experiment, outcome: Ok(figure) }),
-        Err(reproduce::Failure::Missing(path)) => {
+        Err(reproduce::FigureError::Missing(path)) => {
             Ok(reproduced::Done { experiment: *experiment, outcome: Err(path) })
         }
-        Err(reproduce::Failure::Fault(fault)) => Err(fault.into()),
+        Err(reproduce::FigureError::Operation(error)) => Err(error),
     }
 }

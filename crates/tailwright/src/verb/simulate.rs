@@ -1,12 +1,13 @@
 //! `tailwright simulate`: stations, chains and graphs of a scenario file, with confidence.
 
-use crate::failure::{Answer, Failure};
+use crate::exit::Answer;
 use crate::output::simulated::Played;
 use crate::output::{json, simulated, varied, workloads};
 use crate::report;
 use crate::terminal;
 use crate::verb::simulate_policy::{self, PolicyArgs};
 use clap::Args;
+use model::OperationError;
 use scenario::{Document, Variant};
 use std::path::PathBuf;
 
@@ -71,16 +72,18 @@ pub(crate) struct SimulateArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &SimulateArgs) -> Result<Answer, Failure> {
+pub(crate) fn run(args: &SimulateArgs) -> Result<Answer, OperationError> {
     if args.scenario.extension().is_some_and(|ending| ending == "json") {
         if args.load.is_some() || !args.set.is_empty() || args.report.is_some() {
-            return Err(Failure::bad_input("--load, --set and --report are for scenarios, not for a policy")
-                .hint("a scenario with policy = \"policy.json\" under [server] takes them"));
+            return Err(OperationError::input(
+                "--load, --set and --report are for scenarios, not for a policy",
+            )
+            .hint("a scenario with policy = \"policy.json\" under [server] takes them"));
         }
         return simulate_policy::run(&args.scenario, &args.policy, args.seed, args.json);
     }
     if args.policy.observes() {
-        return Err(Failure::bad_input("-o writes the requests of a policy, not of a scenario"));
+        return Err(OperationError::input("-o writes the requests of a policy, not of a scenario"));
     }
     let variants = document(args)?.variants()?;
     let progress = terminal::progress(variants.len() as u64, "simulating", "variants");
@@ -89,7 +92,7 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<Answer, Failure> {
         progress.inc(1);
         Ok(played)
     };
-    let played = variants.iter().map(play).collect::<Result<Vec<_>, Failure>>()?;
+    let played = variants.iter().map(play).collect::<Result<Vec<_>, OperationError>>()?;
     progress.finish_and_clear();
     let (page, text) = match played.as_slice() {
         // Nothing is varied.
@@ -109,11 +112,11 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<Answer, Failure> {
 }
 
 /// The scenario with what the command line replaces.
-fn document(args: &SimulateArgs) -> Result<Document, Failure> {
+fn document(args: &SimulateArgs) -> Result<Document, OperationError> {
     let mut document = Document::read(&args.scenario)?;
     for setting in &args.set {
         let (path, value) = setting.split_once('=').ok_or_else(|| {
-            Failure::bad_input(format_args!("--set {setting}: expected PATH=VALUE"))
+            OperationError::input(format_args!("--set {setting}: expected PATH=VALUE"))
                 .hint("such as --set station.web.workers=4 or --set 'station.*.discipline=fifo'")
         })?;
         document.set(path.trim(), value.trim())?;

@@ -1,9 +1,8 @@
 //! What a simulation writes as if it had been observed: every request of one run.
 
 use super::simulate_policy::case;
-use crate::failure::Failure;
 use crate::input::Problem;
-use model::{Observation, Observations, Op, Outcome, Policy, PolicyServer, Stage};
+use model::{Observation, Observations, Op, OperationError, Outcome, Policy, PolicyServer, Stage};
 use scenario::Case;
 use scenario::server::Demand;
 use sim::engine::{Engine, Passage};
@@ -12,7 +11,12 @@ use units::{Bytes, Nanos};
 
 /// Runs every server of a policy once, from the beginning of each trace until the end of the longest on the server, and
 /// writes all requests. Shorter traces repeat.
-pub(super) fn write(path: &Path, policy: &Policy, problem: &Problem, seed: u64) -> Result<(), Failure> {
+pub(super) fn write(
+    path: &Path,
+    policy: &Policy,
+    problem: &Problem,
+    seed: u64,
+) -> Result<(), OperationError> {
     let mut all = Observations {
         stages: Stage::ALL.map(|stage| stage.name().to_owned()).into(),
         ..Observations::default()
@@ -27,7 +31,8 @@ pub(super) fn write(path: &Path, policy: &Policy, problem: &Problem, seed: u64) 
     all.stage_times = order.iter().flat_map(|row| times[*row]).collect();
     all.requests = order.iter().map(|row| all.requests[*row]).collect();
     trace::observations::write(path, &all).map_err(|error| {
-        Failure::environment(&error).hint("check that the folder exists, its permissions and the space left")
+        OperationError::machine(&error)
+            .hint("check that the folder exists, its permissions and the space left")
     })
 }
 
@@ -38,16 +43,16 @@ fn observe(
     seed: u64,
     all: &mut Observations,
     times: &mut Vec<[Nanos; 3]>,
-) -> Result<(), Failure> {
+) -> Result<(), OperationError> {
     let mut case = case(policy, server, problem)?;
     from_the_beginning(&mut case);
     let mut members = case
         .tenants
         .iter()
         .map(|tenant| Member::of(&tenant.name, problem, all))
-        .collect::<Result<Vec<_>, Failure>>()?;
-    let engine = Engine::new(&case.network, case.entries(seed), seed).map_err(Failure::bad_input)?;
-    let (_, passages) = engine.run_logged(case.plan.window).map_err(Failure::bad_input)?;
+        .collect::<Result<Vec<_>, OperationError>>()?;
+    let engine = Engine::new(&case.network, case.entries(seed), seed).map_err(OperationError::input)?;
+    let (_, passages) = engine.run_logged(case.plan.window).map_err(OperationError::input)?;
     for passage in passages {
         all.requests.push(members[passage.class as usize].next(&passage));
         times.push([passage.stations[0], passage.stations[1], passage.stations[2]]);
@@ -75,14 +80,15 @@ struct Member {
 }
 
 impl Member {
-    fn of(name: &str, problem: &Problem, all: &mut Observations) -> Result<Self, Failure> {
+    fn of(name: &str, problem: &Problem, all: &mut Observations) -> Result<Self, OperationError> {
         let spec = problem.cluster.workloads.iter().find(|spec| spec.name == name);
         let spec = spec.expect("the case was made of these workloads");
         // As the case reads them.
-        let reader = trace::open(&spec.trace, &trace::OpenOptions::default()).map_err(Failure::bad_input)?;
+        let reader =
+            trace::open(&spec.trace, &trace::OpenOptions::default()).map_err(OperationError::input)?;
         let requests = reader.map(|request| request.map(|request| (request.op, request.size)));
-        let requests = requests.collect::<Result<Vec<_>, _>>().map_err(Failure::bad_input)?;
-        let number = u32::try_from(all.workloads.len()).map_err(Failure::bad_input)?;
+        let requests = requests.collect::<Result<Vec<_>, _>>().map_err(OperationError::input)?;
+        let number = u32::try_from(all.workloads.len()).map_err(OperationError::input)?;
         all.workloads.push(name.to_owned());
         Ok(Self { number, requests, next: 0 })
     }

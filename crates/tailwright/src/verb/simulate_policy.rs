@@ -1,6 +1,6 @@
 //! `tailwright simulate POLICY.json`: every server of a policy, under its priorities and limits.
 
-use crate::failure::{Answer, Failure};
+use crate::exit::Answer;
 use crate::input::{InputArgs, Problem};
 use crate::output::json::pretty;
 use crate::output::workloads;
@@ -8,7 +8,7 @@ use crate::planning;
 use crate::terminal;
 use crate::verb::simulate_observed;
 use clap::Args;
-use model::{Policy, PolicyServer, PolicyWorkload, WorkloadSpec};
+use model::{OperationError, Policy, PolicyServer, PolicyWorkload, WorkloadSpec};
 use scenario::server::{Demand, Outcome, Rules, StorageServer, Tenant, of_trace};
 use scenario::{Case, Run};
 use serde::Serialize;
@@ -46,18 +46,18 @@ impl PolicyArgs {
         self.output.is_some()
     }
 
-    fn problem(&self, policy: &Policy) -> Result<Problem, Failure> {
+    fn problem(&self, policy: &Policy) -> Result<Problem, OperationError> {
         if let Some(cluster) = &self.cluster {
             return InputArgs::of_cluster(cluster.clone()).load();
         }
         let Some(slos) = &self.slos else {
-            return Err(Failure::bad_input("a policy does not say where its traces are")
+            return Err(OperationError::input("a policy does not say where its traces are")
                 .hint("add --cluster CLUSTER.toml, or --slos FILE.csv and --storage PROFILE.json"));
         };
         let planned =
             policy.servers.first().and_then(|at| ByteRate::from_bytes_per_sec(at.network_bytes_per_s));
         let network = self.network.or(planned).ok_or_else(|| {
-            Failure::bad_input("the policy has no server with a network").hint("add --network RATE")
+            OperationError::input("the policy has no server with a network").hint("add --network RATE")
         })?;
         InputArgs::of_slos(slos.clone(), self.traces.clone(), self.storage.clone(), network).load()
     }
@@ -81,14 +81,19 @@ struct Document<'a> {
 }
 
 /// Simulates a policy.
-pub(super) fn run(path: &Path, args: &PolicyArgs, seed: u64, as_json: bool) -> Result<Answer, Failure> {
+pub(super) fn run(
+    path: &Path,
+    args: &PolicyArgs,
+    seed: u64,
+    as_json: bool,
+) -> Result<Answer, OperationError> {
     let policy = planning::read_policy(path)?;
     let problem = args.problem(&policy)?;
     let progress = terminal::progress(policy.servers.len() as u64, "simulating", "servers");
     let mut servers = Vec::new();
     for server in &policy.servers {
         let case = case(&policy, server, &problem)?;
-        let run = Run::of(case, Vec::new(), seed).map_err(Failure::bad_input)?;
+        let run = Run::of(case, Vec::new(), seed).map_err(OperationError::input)?;
         let outcomes = run.workloads();
         let workloads = workloads::documents(&outcomes);
         servers.push(Server { name: server.name.clone(), workloads, outcomes });
@@ -126,36 +131,44 @@ fn text(policy: &Policy, document: &Document) -> String {
     )
 }
 
-pub(super) fn case(policy: &Policy, server: &PolicyServer, problem: &Problem) -> Result<Case, Failure> {
+pub(super) fn case(
+    policy: &Policy,
+    server: &PolicyServer,
+    problem: &Problem,
+) -> Result<Case, OperationError> {
     let classes = &problem.cluster.servers;
     let class = classes.iter().position(|class| class.class == server.class).ok_or_else(|| {
-        Failure::bad_input(format_args!(
+        OperationError::input(format_args!(
             "the policy has server '{}' of class '{}', which the cluster does not have",
             server.name, server.class
         ))
     })?;
     let network = ByteRate::from_bytes_per_sec(server.network_bytes_per_s).unwrap_or(classes[class].network);
     let device = problem.profiles[class].clone();
-    let storage = StorageServer::new(device, network, 1).map_err(Failure::bad_input)?;
+    let storage = StorageServer::new(device, network, 1).map_err(OperationError::input)?;
     let members = policy.workloads.iter().filter(|at| at.server.as_deref() == Some(server.name.as_str()));
     let tenants = members.map(|member| tenant(member, problem, &storage)).collect::<Result<_, _>>()?;
     let mut plan = Plan::of(1, 0);
     plan.replications = REPLICATIONS;
     let rules = Rules::Policy(Box::new(policy.clone()));
-    Case::storage(server.name.clone(), storage, tenants, &rules, plan).map_err(Failure::bad_input)
+    Case::storage(server.name.clone(), storage, tenants, &rules, plan).map_err(OperationError::input)
 }
 
-fn tenant(member: &PolicyWorkload, problem: &Problem, storage: &StorageServer) -> Result<Tenant, Failure> {
+fn tenant(
+    member: &PolicyWorkload,
+    problem: &Problem,
+    storage: &StorageServer,
+) -> Result<Tenant, OperationError> {
     let found = problem.cluster.workloads.iter().find(|spec| spec.name == member.name);
     let spec: &WorkloadSpec = found.ok_or_else(|| {
-        Failure::bad_input(format_args!(
+        OperationError::input(format_args!(
             "the policy has workload '{}', which {} does not describe",
             member.name,
             problem.origin.display()
         ))
         .hint("give the cluster or the SLOs that the policy was planned for")
     })?;
-    let circle = of_trace(&spec.trace, storage).map_err(Failure::bad_input)?;
+    let circle = of_trace(&spec.trace, storage).map_err(OperationError::input)?;
     Ok(Tenant {
         name: member.name.clone(),
         slo: Some(member.slo),

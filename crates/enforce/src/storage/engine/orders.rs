@@ -5,9 +5,8 @@ use super::super::rules::{self, Enforced};
 use super::super::shared::Shared;
 use super::super::status::Snapshot;
 use super::Engine;
-use crate::command::Fault;
 use crate::deployment::Deployment;
-use model::Policy;
+use model::{OperationError, Policy};
 
 impl Engine {
     pub(super) fn obey(&mut self) {
@@ -27,14 +26,18 @@ impl Engine {
     }
 
     /// Another policy, at once for everybody; after an error nothing has changed.
-    fn configure(&mut self, policy: Option<&Policy>, deployment: Option<Deployment>) -> Result<(), Fault> {
+    fn configure(
+        &mut self,
+        policy: Option<&Policy>,
+        deployment: Option<Deployment>,
+    ) -> Result<(), OperationError> {
         let deployment = deployment.unwrap_or_else(|| self.deployment.clone());
         let Shared { names, queue, now, profile, .. } = &mut self.shared;
         let Enforced { rules, table, batch } =
             rules::enforced(policy, &deployment, &self.server, profile, names)?;
         queue
             .reconfigure(*now, &rules)
-            .map_err(|fault| Fault::input(fault, "the policy is out of its ranges"))?;
+            .map_err(|fault| OperationError::input(fault).hint("the policy is out of its ranges"))?;
         self.deployment = deployment;
         (self.shared.table, self.shared.batch) = (table, batch);
         self.shared.status.changes += 1;

@@ -152,5 +152,5 @@ fn whoever_misbehaves_is_planned_as_if_it_did_not() {
 #[test]
 fn a_folder_without_traces_says_what_to_do() {
     let fault = Planned::of(find("fig-3.3").unwrap(), Path::new("/nonexistent")).expect_err("no traces");
-    assert!(fault.hint.contains("--data"), "{fault}");
+    assert!(fault.hint.as_deref().unwrap_or_default().contains("--data"), "{fault}");
 }

@@ -7,12 +7,12 @@ use super::super::ground::{inside, joined};
 use super::disk;
 use crate::nbd::{Config, Export, Server};
 use crate::servers::{Lifetime, Memcached, Nbd, Place, Running, Service};
-use enforce::command::{Fault, Programs};
+use enforce::command::Programs;
 use enforce::deployment::Deployment;
 use enforce::lab::{DEVICE, Lab};
 use enforce::network::{Options, Store, WantedDevice, WantedHost, apply, remove, wanted};
 use load::Target;
-use model::Policy;
+use model::{OperationError, Policy};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use units::{Bytes, Nanos};
@@ -52,7 +52,7 @@ impl LinkGround {
         case: &PlannedCase,
         policy: Option<&Policy>,
         realtime: bool,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, OperationError> {
         let tenants = case.case.tenants.iter().map(|tenant| tenant.name);
         let hosts: Vec<&str> = tenants.chain([SERVER]).collect();
         let lab = Lab::up(&mut Programs, PREFIX, &hosts)?;
@@ -69,7 +69,7 @@ impl LinkGround {
         Ok(ground)
     }
 
-    fn serve(&mut self, case: &PlannedCase, priority: Option<u32>) -> Result<(), Fault> {
+    fn serve(&mut self, case: &PlannedCase, priority: Option<u32>) -> Result<(), OperationError> {
         let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
         if case.case.tenants.iter().any(|tenant| tenant.server == Kind::Cache) {
             let address = SocketAddr::new(any, CACHE_PORT);
@@ -86,8 +86,9 @@ impl LinkGround {
                     Server::start(listener, config, Box::new(|_| {}))
                 };
                 let started = joined(inside(self.netns(SERVER), priority, start))?;
-                let fault =
-                    |error| Fault::machine(format_args!("an emulated disk: {error}"), "see `ulimit -n`");
+                let fault = |error| {
+                    OperationError::machine(format_args!("an emulated disk: {error}")).hint("see `ulimit -n`")
+                };
                 self.disks.push(started.map_err(fault)?);
             } else if tenant.server == Kind::Memory {
                 let service = Service::Nbd(Nbd { address: SocketAddr::new(any, port), size: Bytes(VOLUME) });
@@ -97,7 +98,7 @@ impl LinkGround {
         Ok(())
     }
 
-    fn start(&mut self, name: &str, service: &Service, realtime: Option<u32>) -> Result<(), Fault> {
+    fn start(&mut self, name: &str, service: &Service, realtime: Option<u32>) -> Result<(), OperationError> {
         service.check()?;
         let place = Place {
             netns: Some(self.netns(SERVER).to_owned()),
@@ -110,7 +111,7 @@ impl LinkGround {
     }
 
     /// Every host's device is shaped, whoever the policy names: what is compared differs in nothing else.
-    fn wanted(&self, policy: Option<&Policy>) -> Result<Vec<WantedHost>, Fault> {
+    fn wanted(&self, policy: Option<&Policy>) -> Result<Vec<WantedHost>, OperationError> {
         let deployment = self.deployment()?;
         let mut hosts = match policy {
             Some(policy) => wanted(policy, &deployment)?.hosts,
@@ -130,7 +131,7 @@ impl LinkGround {
         Ok(hosts)
     }
 
-    fn deployment(&self) -> Result<Deployment, Fault> {
+    fn deployment(&self) -> Result<Deployment, OperationError> {
         let mut text = String::new();
         for host in &self.lab.hosts {
             text += &format!(
@@ -179,13 +180,11 @@ fn volume_port(tenant: usize) -> u16 {
 }
 
 /// Of the namespace that the thread is in.
-fn set_kernel() -> Result<(), Fault> {
+fn set_kernel() -> Result<(), OperationError> {
     for (file, value) in KERNEL {
         std::fs::write(file, value).map_err(|error| {
-            Fault::machine(
-                format_args!("{file} cannot be '{value}': {error}"),
-                "run as root, with /proc/sys writable",
-            )
+            OperationError::machine(format_args!("{file} cannot be '{value}': {error}"))
+                .hint("run as root, with /proc/sys writable")
         })?;
     }
     Ok(())

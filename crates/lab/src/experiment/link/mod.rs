@@ -17,8 +17,7 @@ use super::data::{Case, Experiment, Server, Slos, Tenant};
 use super::demand::{Demand, PlannedCase, asked, last_tightest, own_bound};
 use crate::device::{Cost, Model};
 use analysis::Analysis;
-use enforce::command::Fault;
-use model::{Op, Request, Stage};
+use model::{Op, OperationError, Request, Stage};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use units::{Bytes, Nanos, Percentile};
@@ -43,7 +42,7 @@ fn disk(tenant: &Tenant, demand: &Demand) -> Option<Model> {
 }
 
 /// SLOs and policies of a case with these requests by tenant.
-pub(super) fn planned(case: &Case, traces: Vec<Vec<Request>>) -> Result<PlannedCase, Fault> {
+pub(super) fn planned(case: &Case, traces: Vec<Vec<Request>>) -> Result<PlannedCase, OperationError> {
     assert!(case.misbehaves.is_none(), "on a link everybody behaves");
     let mut sent = Vec::new();
     let mut random = StdRng::seed_from_u64(SEED);

@@ -2,7 +2,7 @@
 //! of being bursty, scaled at random.
 
 use super::write;
-use crate::failure::Failure;
+use model::OperationError;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -154,14 +154,14 @@ impl Demo {
     }
 
     /// Writes cluster, profile and traces.
-    pub(super) fn write(&self, dir: &Path) -> Result<(), Failure> {
+    pub(super) fn write(&self, dir: &Path) -> Result<(), OperationError> {
         write(&dir.join(PROFILE_FILE), &profile().to_json())?;
         write(&dir.join(CLUSTER_FILE), &self.toml())?;
         self.write_traces(dir)
     }
 
     /// The traces, on all cores.
-    fn write_traces(&self, dir: &Path) -> Result<(), Failure> {
+    fn write_traces(&self, dir: &Path) -> Result<(), OperationError> {
         let next = AtomicUsize::new(0);
         let failure = Mutex::new(None);
         let bar = crate::terminal::progress(self.members.len() as u64, "generating", "traces");
@@ -224,8 +224,8 @@ impl Member {
         format!("{TRACE_FOLDER}/{}.csv.gz", self.name)
     }
 
-    fn write(&self, dir: &Path) -> Result<(), Failure> {
-        let wrong = |error: trace::TraceError| Failure::environment(&error).hint(error.hint());
+    fn write(&self, dir: &Path) -> Result<(), OperationError> {
+        let wrong = |error: trace::TraceError| OperationError::machine(&error).hint(error.hint());
         let mut writer = Writer::create(&dir.join(self.file()), Format::Csv).map_err(wrong)?;
         for request in self.stream.requests().expect("parameters of the kinds are sound") {
             writer.write(&request).map_err(wrong)?;

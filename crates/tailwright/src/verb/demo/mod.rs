@@ -5,12 +5,13 @@
 mod cluster;
 
 use super::plan::{Compare, outcome};
-use crate::failure::{Answer, Failure};
+use crate::exit::Answer;
 use crate::input::InputArgs;
 use crate::output::json;
 use crate::planning::Recipe;
 use crate::terminal;
 use clap::Args;
+use model::OperationError;
 use plan::Method;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ pub(crate) struct DemoArgs {
     dir: PathBuf,
 }
 
-pub(crate) fn run(args: &DemoArgs) -> Result<Answer, Failure> {
+pub(crate) fn run(args: &DemoArgs) -> Result<Answer, OperationError> {
     let dir = &args.dir;
     prepare(dir)?;
     let cluster = cluster::Demo::new(args.seed, args.workloads);
@@ -55,9 +56,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Answer, Failure> {
 }
 
 /// Makes the folder, or empties that of an earlier demo of what the demo wrote.
-fn prepare(dir: &Path) -> Result<(), Failure> {
+fn prepare(dir: &Path) -> Result<(), OperationError> {
     let failed = |error: std::io::Error| {
-        Failure::environment(format_args!("{}: {error}", dir.display()))
+        OperationError::machine(format_args!("{}: {error}", dir.display()))
             .hint("choose another folder with --dir")
     };
     let occupied = match fs::read_dir(dir) {
@@ -67,7 +68,7 @@ fn prepare(dir: &Path) -> Result<(), Failure> {
     };
     if occupied {
         let Ok(list) = fs::read_to_string(dir.join(MARKER)) else {
-            return Err(Failure::bad_input(format_args!(
+            return Err(OperationError::input(format_args!(
                 "{}: the folder holds something else; expected an empty folder or an earlier demo",
                 dir.display()
             ))
@@ -84,7 +85,7 @@ fn prepare(dir: &Path) -> Result<(), Failure> {
     fs::create_dir_all(dir.join(cluster::TRACE_FOLDER)).map_err(failed)
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
+fn write(path: &Path, text: &str) -> Result<(), OperationError> {
     json::write(path, text, "demo")
 }
 

@@ -2,10 +2,9 @@
 //! in between.
 
 use super::{IdealArgs, Stream, outcome, stable};
-use crate::failure::Failure;
+use model::OperationError;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use scenario::Fault;
 use sim::ideal::{Play, Summary};
 use sim::source::Demand;
 use sim::source::scale::{Extent, Stretch};
@@ -20,14 +19,14 @@ const END: u128 = u64::MAX as u128;
 /// Requests between two looks at the clock.
 const CHUNK: usize = 4096;
 
-pub(super) fn play(args: &IdealArgs, path: &Path) -> Result<Stream, Failure> {
+pub(super) fn play(args: &IdealArgs, path: &Path) -> Result<Stream, OperationError> {
     let mut players = Players::new(args);
     match args.load {
         None => players.run(args, scenario::arrivals(path)?)?,
         Some(load) => {
             let (extent, kept) = survey(args, path)?;
             spread(&extent, args, path)?;
-            let stretch = extent.stretch(args.workers.get(), load).map_err(Failure::bad_input)?;
+            let stretch = extent.stretch(args.workers.get(), load).map_err(OperationError::input)?;
             players.stretch = Some(stretch);
             match kept {
                 Some(kept) => players.run(args, kept.into_iter().map(Ok))?,
@@ -42,18 +41,18 @@ pub(super) fn play(args: &IdealArgs, path: &Path) -> Result<Stream, Failure> {
 }
 
 /// The utilisation, where there is one.
-fn spread(extent: &Extent, args: &IdealArgs, path: &Path) -> Result<f64, Failure> {
+fn spread(extent: &Extent, args: &IdealArgs, path: &Path) -> Result<f64, OperationError> {
     if extent.arrivals.is_none() {
         return Err(scenario::empty(path).into());
     }
     extent.utilisation(args.workers.get()).ok_or_else(|| {
-        Failure::bad_input(format!("{}: all requests arrive at one instant", path.display()))
+        OperationError::input(format!("{}: all requests arrive at one instant", path.display()))
             .hint("a utilisation needs requests at two instants at least")
     })
 }
 
 /// The work, and the arrivals if they are few or cannot be read again.
-fn survey(args: &IdealArgs, path: &Path) -> Result<(Extent, Option<Vec<Nanos>>), Failure> {
+fn survey(args: &IdealArgs, path: &Path) -> Result<(Extent, Option<Vec<Nanos>>), OperationError> {
     let again = path.is_file();
     let (mut extent, mut kept) = (Extent::default(), Some(Vec::new()));
     for demand in demands(args, scenario::arrivals(path)?) {
@@ -70,8 +69,8 @@ fn survey(args: &IdealArgs, path: &Path) -> Result<(Extent, Option<Vec<Nanos>>),
 /// With their service, the same in every pass.
 fn demands(
     args: &IdealArgs,
-    arrivals: impl Iterator<Item = Result<Nanos, Fault>>,
-) -> impl Iterator<Item = Result<Demand, Fault>> {
+    arrivals: impl Iterator<Item = Result<Nanos, OperationError>>,
+) -> impl Iterator<Item = Result<Demand, OperationError>> {
     let (sampler, mut random) = (args.service.sampler(), StdRng::seed_from_u64(args.seed));
     arrivals.map(move |arrival| Ok(Demand { arrival: arrival?, service: sampler.draw(&mut random) }))
 }
@@ -98,8 +97,8 @@ impl Players {
     fn run(
         &mut self,
         args: &IdealArgs,
-        arrivals: impl Iterator<Item = Result<Nanos, Fault>>,
-    ) -> Result<(), Failure> {
+        arrivals: impl Iterator<Item = Result<Nanos, OperationError>>,
+    ) -> Result<(), OperationError> {
         let mut demands = demands(args, arrivals);
         let mut chunk = Vec::with_capacity(CHUNK);
         loop {
@@ -111,7 +110,7 @@ impl Players {
                 chunk.push(demand);
             }
             if u128::from(self.extent.arrivals.map_or(0, |(_, last)| last.0)) + self.extent.work > END {
-                return Err(Failure::bad_input("the requests bring more than 584 years of work")
+                return Err(OperationError::input("the requests bring more than 584 years of work")
                     .hint("give a shorter --service"));
             }
             if chunk.is_empty() {
@@ -119,13 +118,13 @@ impl Players {
             }
             for (play, elapsed) in self.plays.iter_mut().zip(&mut self.elapsed) {
                 let begun = Instant::now();
-                chunk.iter().try_for_each(|demand| play.arrive(*demand)).map_err(Failure::bad_input)?;
+                chunk.iter().try_for_each(|demand| play.arrive(*demand)).map_err(OperationError::input)?;
                 *elapsed += begun.elapsed().as_secs_f64();
             }
         }
     }
 
-    fn finish(self, args: &IdealArgs) -> Result<Vec<crate::output::ideal::Outcome>, Failure> {
+    fn finish(self, args: &IdealArgs) -> Result<Vec<crate::output::ideal::Outcome>, OperationError> {
         let played = self.plays.into_iter().zip(self.elapsed).zip(&args.discipline);
         let finish = |((play, elapsed), order): ((Play, f64), &_)| {
             let begun = Instant::now();

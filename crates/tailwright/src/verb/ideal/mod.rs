@@ -2,11 +2,12 @@
 
 mod measured;
 
-use crate::failure::{Answer, Failure};
+use crate::exit::Answer;
 use crate::output::{ideal, json};
 use crate::report::simulated as page;
 use crate::terminal;
 use clap::Args;
+use model::OperationError;
 use sim::ideal::{Order, Station, Streams, Summary, replicate};
 use sim::source::{Arrival, Law, Source};
 use std::num::NonZeroUsize;
@@ -70,9 +71,9 @@ pub(crate) struct IdealArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &IdealArgs) -> Result<Answer, Failure> {
+pub(crate) fn run(args: &IdealArgs) -> Result<Answer, OperationError> {
     if !args.load.is_none_or(|load| load > 0.0 && load < 1.0) {
-        return Err(Failure::bad_input("--load: expected a share above 0 and below 1")
+        return Err(OperationError::input("--load: expected a share above 0 and below 1")
             .hint("at 1 and above the queue grows without bound"));
     }
     let stream = match &args.trace {
@@ -103,16 +104,16 @@ impl IdealArgs {
     }
 }
 
-fn random(args: &IdealArgs) -> Result<Stream, Failure> {
+fn random(args: &IdealArgs) -> Result<Stream, OperationError> {
     let Some(arrival) = &args.arrivals else {
-        return Err(Failure::bad_input("--trace or --arrivals is needed"));
+        return Err(OperationError::input("--trace or --arrivals is needed"));
     };
     if args.requests == 0 {
-        return Err(Failure::bad_input("--requests: expected at least 1"));
+        return Err(OperationError::input("--requests: expected at least 1"));
     }
     let workers = args.workers.get();
     let arrival = match args.load {
-        Some(load) => arrival.at_utilisation(load, workers, &args.service).map_err(Failure::bad_input)?,
+        Some(load) => arrival.at_utilisation(load, workers, &args.service).map_err(OperationError::input)?,
         None => arrival.clone(),
     };
     let utilisation = match args.service.mean().0 {
@@ -127,13 +128,13 @@ fn random(args: &IdealArgs) -> Result<Stream, Failure> {
     let outcome = |order: &Order| {
         let begun = Instant::now();
         let summary = replicate(&source, args.station(*order), streams, args.seed);
-        outcome(*order, &summary.map_err(Failure::bad_input)?, begun.elapsed().as_secs_f64())
+        outcome(*order, &summary.map_err(OperationError::input)?, begun.elapsed().as_secs_f64())
     };
     let outcomes = args.discipline.iter().map(outcome).collect::<Result<_, _>>()?;
     Ok(Stream { name, utilisation, outcomes })
 }
 
-fn stable(utilisation: f64, args: &IdealArgs) -> Result<(), Failure> {
+fn stable(utilisation: f64, args: &IdealArgs) -> Result<(), OperationError> {
     if utilisation < 1.0 {
         return Ok(());
     }
@@ -142,12 +143,12 @@ fn stable(utilisation: f64, args: &IdealArgs) -> Result<(), Failure> {
         "unstable: grows without bound; the requests bring {:.1} % of the work that {workers} can do",
         100.0 * utilisation
     );
-    Err(Failure::bad_input(message).hint("use more --workers, a shorter --service, or --load 0.8"))
+    Err(OperationError::input(message).hint("use more --workers, a shorter --service, or --load 0.8"))
 }
 
-fn outcome(order: Order, summary: &Summary, elapsed: f64) -> Result<ideal::Outcome, Failure> {
+fn outcome(order: Order, summary: &Summary, elapsed: f64) -> Result<ideal::Outcome, OperationError> {
     let outcome = ideal::Outcome::new(order, summary, elapsed);
-    outcome.ok_or_else(|| Failure::bad_input("there are no requests"))
+    outcome.ok_or_else(|| OperationError::input("there are no requests"))
 }
 
 fn html(view: &ideal::View) -> String {

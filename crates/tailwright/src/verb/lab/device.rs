@@ -1,10 +1,11 @@
 //! `tailwright lab device`: an emulated SSD as an NBD server.
 
-use crate::failure::{Answer, Failure};
+use crate::exit::Answer;
 use crate::{files, terminal};
 use clap::Args;
 use lab::device::{CHANNELS_MAX, Cost, Model};
 use lab::nbd::{Config, Export, Server};
+use model::OperationError;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use units::{ByteRate, Bytes, Nanos};
@@ -63,15 +64,15 @@ fn export(text: &str) -> Result<Export, String> {
     Ok(Export { name: name.to_owned(), size })
 }
 
-pub(crate) fn run(args: &DeviceArgs) -> Result<Answer, Failure> {
+pub(crate) fn run(args: &DeviceArgs) -> Result<Answer, OperationError> {
     let DeviceArgs { channels, read, write, bandwidth, .. } = *args;
     let model = Model { channels, read, write, bandwidth };
     if let Some(path) = &args.profile {
         if args.profile_sizes.iter().any(|size| size.0 == 0) {
-            return Err(Failure::bad_input("--profile-sizes: requests of 0 bytes have no bandwidth"));
+            return Err(OperationError::input("--profile-sizes: requests of 0 bytes have no bandwidth"));
         }
         files::write_whole(path, model.profile(&args.profile_sizes).to_json().as_bytes()).map_err(
-            |error| Failure::environment(format_args!("cannot write {}: {error}", path.display())),
+            |error| OperationError::machine(format_args!("cannot write {}: {error}", path.display())),
         )?;
         return Ok(Answer::Yes);
     }
@@ -79,10 +80,13 @@ pub(crate) fn run(args: &DeviceArgs) -> Result<Answer, Failure> {
     if let Some(twice) =
         (1..exports.len()).find(|&at| exports[..at].iter().any(|e| e.name == exports[at].name))
     {
-        return Err(Failure::bad_input(format_args!("--export: '{}' is there twice", exports[twice].name)));
+        return Err(OperationError::input(format_args!(
+            "--export: '{}' is there twice",
+            exports[twice].name
+        )));
     }
     let listener = TcpListener::bind(args.listen).map_err(|error| {
-        Failure::environment(format_args!("cannot listen on {}: {error}", args.listen))
+        OperationError::machine(format_args!("cannot listen on {}: {error}", args.listen))
             .hint("--listen 127.0.0.1:0 takes any free port")
     })?;
     let config = Config { model, exports: exports.clone(), spin: args.spin };
@@ -90,6 +94,6 @@ pub(crate) fn run(args: &DeviceArgs) -> Result<Answer, Failure> {
         terminal::print(&format!("emulated SSD ({model}) at nbd://{}\n", server.address()));
         server.wait()
     });
-    served.map_err(|error| Failure::environment(format_args!("the emulated SSD stopped: {error}")))?;
+    served.map_err(|error| OperationError::machine(format_args!("the emulated SSD stopped: {error}")))?;
     Ok(Answer::Yes)
 }

@@ -1,6 +1,6 @@
 //! `tailwright lab run`: experiments of the papers on this machine.
 
-use crate::failure::{Answer, Failure};
+use crate::exit::Answer;
 use crate::output::experiment::{self, Done, View};
 use crate::output::{json, time, words};
 use crate::report;
@@ -10,6 +10,7 @@ use lab::experiment::{
     Alone, EXPERIMENTS, Experiment, Planned, Played, PolicyName, Row, Settings, Source, find,
     is_protected_met, rows, run as play,
 };
+use model::OperationError;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -76,7 +77,7 @@ fn policy(text: &str) -> Result<PolicyName, String> {
     found.ok_or_else(|| format!("expected one of {}", PolicyName::ALL.map(PolicyName::name).join(", ")))
 }
 
-pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
+pub(crate) fn run(args: &RunArgs) -> Result<Answer, OperationError> {
     let Some(name) = &args.name else {
         list();
         return Ok(Answer::Yes);
@@ -106,7 +107,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     answer(args, &View { planned: &planned, settings, done: &done })
 }
 
-fn answer(args: &RunArgs, view: &View) -> Result<Answer, Failure> {
+fn answer(args: &RunArgs, view: &View) -> Result<Answer, OperationError> {
     let rows: Vec<&Row> = view.done.iter().flat_map(|done| &done.rows).collect();
     terminal::print(&if args.json { json::pretty(&rows) } else { experiment::text(view) });
     if let Some(path) = &args.report {
@@ -117,37 +118,37 @@ fn answer(args: &RunArgs, view: &View) -> Result<Answer, Failure> {
     Ok(if is_protected_met(rows) { Answer::Yes } else { Answer::No })
 }
 
-fn known(name: &str) -> Result<&'static Experiment, Failure> {
+fn known(name: &str) -> Result<&'static Experiment, OperationError> {
     find(name).ok_or_else(|| {
         let names: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.name).collect();
-        Failure::bad_input(format_args!("there is no experiment '{name}'"))
+        OperationError::input(format_args!("there is no experiment '{name}'"))
             .hint(format_args!("there are {}", names.join(", ")))
     })
 }
 
 /// Where the traces are; nowhere if none is needed.
-fn traces(args: &RunArgs, experiment: &Experiment) -> Result<PathBuf, Failure> {
+fn traces(args: &RunArgs, experiment: &Experiment) -> Result<PathBuf, OperationError> {
     let mut tenants = experiment.cases.iter().flat_map(|case| case.tenants);
     match &args.data {
         Some(data) => Ok(data.join("traces")),
         None if tenants.all(|tenant| matches!(tenant.source, Source::Synthetic { .. })) => Ok(PathBuf::new()),
-        None => Err(Failure::bad_input("the traces are missing")
+        None => Err(OperationError::input("the traces are missing")
             .hint("--data FOLDER: FOLDER/traces has them; fig-3.5 needs none")),
     }
 }
 
 /// The policies that were asked for, after a look at the cases.
-fn chosen(args: &RunArgs, experiment: &Experiment) -> Result<Vec<PolicyName>, Failure> {
+fn chosen(args: &RunArgs, experiment: &Experiment) -> Result<Vec<PolicyName>, OperationError> {
     let has_case = |name: &&String| experiment.cases.iter().any(|case| case.name == name.as_str());
     if let Some(unknown) = args.case.iter().find(|name| !has_case(name)) {
         let names: Vec<&str> = experiment.cases.iter().map(|case| case.name).collect();
-        return Err(Failure::bad_input(format_args!("{} has no case '{unknown}'", experiment.name))
+        return Err(OperationError::input(format_args!("{} has no case '{unknown}'", experiment.name))
             .hint(format_args!("it has {}", names.join(", "))));
     }
     if let Some(unknown) = args.policy.iter().find(|policy| !experiment.policies.contains(policy)) {
         let names: Vec<&str> = experiment.policies.iter().map(|policy| policy.name()).collect();
         let said = format_args!("{} does not compare the policy '{}'", experiment.name, unknown.name());
-        return Err(Failure::bad_input(said).hint(format_args!("it compares {}", names.join(", "))));
+        return Err(OperationError::input(said).hint(format_args!("it compares {}", names.join(", "))));
     }
     let wanted = |policy: &PolicyName| args.policy.is_empty() || args.policy.contains(policy);
     Ok(experiment.policies.iter().copied().filter(wanted).collect())
@@ -163,10 +164,14 @@ fn list() {
 }
 
 /// All cases under all policies, or what was played until somebody stopped it.
-fn play_all(settings: &Settings, planned: &Planned, policies: &[PolicyName]) -> Result<Vec<Done>, Failure> {
+fn play_all(
+    settings: &Settings,
+    planned: &Planned,
+    policies: &[PolicyName],
+) -> Result<Vec<Done>, OperationError> {
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())
-        .map_err(|error| Failure::environment(format_args!("Ctrl-C cannot be caught: {error}")))?;
+        .map_err(|error| OperationError::machine(format_args!("Ctrl-C cannot be caught: {error}")))?;
     let each = (settings.warm_up + settings.duration).0 / 1_000_000;
     let count = (planned.cases.len() * policies.len()) as u64;
     eprintln!(

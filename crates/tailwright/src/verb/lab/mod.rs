@@ -4,8 +4,9 @@ mod device;
 mod experiment;
 mod stand;
 
-use crate::failure::{Answer, Failure};
+use crate::exit::Answer;
 use clap::{Args, Subcommand};
+use model::OperationError;
 
 /// Hosts, servers and an emulated SSD on one machine, and experiments with them
 #[derive(Debug, Args)]
@@ -23,7 +24,7 @@ enum What {
     Run(experiment::RunArgs),
 }
 
-pub(crate) fn run(args: &LabArgs) -> Result<Answer, Failure> {
+pub(crate) fn run(args: &LabArgs) -> Result<Answer, OperationError> {
     match &args.what {
         What::Up(args) => stand::up(args),
         What::Status(args) => stand::status(args),

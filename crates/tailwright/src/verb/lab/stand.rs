@@ -1,6 +1,6 @@
 //! `tailwright lab up`, `status` and `down`: hosts, a switch and real servers as namespaces of this machine.
 
-use crate::failure::{Answer, Failure};
+use crate::exit::Answer;
 use crate::output::json;
 use crate::terminal::{self, Align, Table};
 use clap::{Args, ValueEnum};
@@ -9,6 +9,7 @@ use lab::device::Model;
 use lab::nbd::Export;
 use lab::servers::{Http, Memcached, Nbd, Nfs, Service, Ssd};
 use lab::stand::{self, Folder, State, Wanted};
+use model::OperationError;
 use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -95,7 +96,7 @@ fn prefix(text: &str) -> Result<String, String> {
     if fits { Ok(text.to_owned()) } else { Err("expected up to 20 letters and digits".to_owned()) }
 }
 
-fn service(name: Name, behind_proxy: bool) -> Result<Service, Failure> {
+fn service(name: Name, behind_proxy: bool) -> Result<Service, OperationError> {
     let ip: IpAddr = if behind_proxy { Ipv4Addr::LOCALHOST.into() } else { Ipv4Addr::UNSPECIFIED.into() };
     let address = |port| SocketAddr::new(ip, port);
     Ok(match name {
@@ -111,7 +112,7 @@ fn service(name: Name, behind_proxy: bool) -> Result<Service, Failure> {
         }
         Name::Ssd => {
             let program = std::env::current_exe().map_err(|error| {
-                Failure::environment(format_args!("this program cannot find itself: {error}"))
+                OperationError::machine(format_args!("this program cannot find itself: {error}"))
             })?;
             let exports = vec![Export { name: "ssd".to_owned(), size: 1 << 30 }];
             Service::Ssd(Ssd {
@@ -125,7 +126,7 @@ fn service(name: Name, behind_proxy: bool) -> Result<Service, Failure> {
     })
 }
 
-pub(crate) fn up(args: &UpArgs) -> Result<Answer, Failure> {
+pub(crate) fn up(args: &UpArgs) -> Result<Answer, OperationError> {
     let names = if args.names.is_empty() { Name::value_variants() } else { &args.names };
     let services: Result<_, _> = names.iter().map(|&name| service(name, args.behind_proxy)).collect();
     let clients = (1..=args.clients).map(|number| format!("client-{number}")).collect();
@@ -141,7 +142,7 @@ pub(crate) fn up(args: &UpArgs) -> Result<Answer, Failure> {
     Ok(Answer::Yes)
 }
 
-pub(crate) fn status(args: &StatusArgs) -> Result<Answer, Failure> {
+pub(crate) fn status(args: &StatusArgs) -> Result<Answer, OperationError> {
     let Some(state) = stand::read(&args.common.state)? else {
         terminal::print(if args.common.json { "null\n" } else { "nothing is up\n" });
         return Ok(Answer::No);
@@ -151,7 +152,7 @@ pub(crate) fn status(args: &StatusArgs) -> Result<Answer, Failure> {
     Ok(if all_run { Answer::Yes } else { Answer::No })
 }
 
-pub(crate) fn down(args: &DownArgs) -> Result<Answer, Failure> {
+pub(crate) fn down(args: &DownArgs) -> Result<Answer, OperationError> {
     let folder = Folder::open(&args.common.state)?;
     let removed = stand::down(&mut Programs, &folder, &args.common.prefix)?;
     if args.common.json {

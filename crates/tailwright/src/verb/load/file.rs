@@ -1,9 +1,8 @@
 //! The load file.
 
-use crate::failure::Failure;
 use crate::input::read_text;
 use load::{Demand, Options, Origin, Target, Workload};
-use model::{Op, Request};
+use model::{Op, OperationError, Request};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde::{Deserialize, Deserializer, de::Error as _};
@@ -90,10 +89,10 @@ impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Text<T> {
 
 impl LoadFile {
     /// Reads it, with values replaced.
-    pub(crate) fn read(path: &Path, set: &[String]) -> Result<Self, Failure> {
+    pub(crate) fn read(path: &Path, set: &[String]) -> Result<Self, OperationError> {
         let text = read_text(path, "load file")?;
         let wrong = |error: &dyn Display| {
-            Failure::bad_input(format_args!("{}: {}", path.display(), error.to_string().trim_end()))
+            OperationError::input(format_args!("{}: {}", path.display(), error.to_string().trim_end()))
                 .hint(HINT)
         };
         // Read once as what it should be: only from text do faults have a line.
@@ -104,7 +103,7 @@ impl LoadFile {
         let mut table: toml::Table = text.parse().map_err(|error| wrong(&error))?;
         for setting in set {
             let expected = || {
-                Failure::bad_input(format_args!("--set {setting}: expected PATH=VALUE"))
+                OperationError::input(format_args!("--set {setting}: expected PATH=VALUE"))
                     .hint("such as --set duration=60s or --set workload.mail.speed=2")
             };
             let (place, value) = setting.split_once('=').ok_or_else(expected)?;
@@ -129,7 +128,7 @@ impl LoadFile {
     }
 
     /// With the requests of their traces or processes.
-    pub(crate) fn workloads(&self) -> Result<Vec<Workload>, Failure> {
+    pub(crate) fn workloads(&self) -> Result<Vec<Workload>, OperationError> {
         let one = |(index, spec): (u64, &WorkloadSpec)| {
             let origin = Origin { netns: spec.netns.clone(), bind: spec.bind };
             let (name, target, connections) = (spec.name.clone(), spec.target.0.clone(), spec.connections);
@@ -138,10 +137,10 @@ impl LoadFile {
         (0..).zip(&self.spec.workload).map(one).collect()
     }
 
-    fn demand(&self, index: u64, spec: &WorkloadSpec) -> Result<Demand, Failure> {
+    fn demand(&self, index: u64, spec: &WorkloadSpec) -> Result<Demand, OperationError> {
         let wrong = |what: &str| {
             let (path, name) = (self.path.display(), &spec.name);
-            Failure::bad_input(format_args!("{path}: workload {name}: {what}")).hint(HINT)
+            OperationError::input(format_args!("{path}: workload {name}: {what}")).hint(HINT)
         };
         let of_trace =
             [spec.speed.is_some(), spec.start.is_some(), spec.requests.is_some(), spec.span.is_some()];
@@ -176,8 +175,8 @@ impl LoadFile {
         &self,
         path: &Path,
         spec: &WorkloadSpec,
-        wrong: impl Fn(&str) -> Failure,
-    ) -> Result<Demand, Failure> {
+        wrong: impl Fn(&str) -> OperationError,
+    ) -> Result<Demand, OperationError> {
         let speed = spec.speed.unwrap_or(1.0);
         if !(speed.is_finite() && speed > 0.0) {
             return Err(wrong("speed: expected a positive number"));
@@ -185,7 +184,7 @@ impl LoadFile {
         if spec.span == Some(Bytes(0)) {
             return Err(wrong("span: expected at least one byte"));
         }
-        let fault = |error: trace::TraceError| Failure::bad_input(&error).hint(error.hint());
+        let fault = |error: trace::TraceError| OperationError::input(&error).hint(error.hint());
         let requests = trace::open(path, &OpenOptions::default()).map_err(fault)?;
         let start = spec.start.unwrap_or_default();
         let requests = trace::slice(requests, start, None, SliceOrigin::Rebase);
@@ -213,8 +212,8 @@ impl LoadFile {
         arrivals: &Arrival,
         size: Bytes,
         reads: f64,
-        wrong: impl Fn(&str) -> Failure,
-    ) -> Result<Demand, Failure> {
+        wrong: impl Fn(&str) -> OperationError,
+    ) -> Result<Demand, OperationError> {
         if !(0.0..=1.0).contains(&reads) {
             return Err(wrong("reads: expected a share from 0 to 1"));
         }

@@ -3,7 +3,7 @@
 mod answer;
 mod file;
 
-use crate::failure::{Answer, Failure};
+use crate::exit::Answer;
 use crate::files;
 use crate::terminal;
 use crate::verb::profile::stop_on_interrupt;
@@ -11,6 +11,7 @@ use clap::Args;
 use file::LoadFile;
 use indicatif::ProgressBar;
 use load::{Phase, Progress, Ran};
+use model::OperationError;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use units::{Nanos, Percentile};
@@ -69,7 +70,7 @@ pub(crate) struct LoadArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &LoadArgs) -> Result<Answer, Failure> {
+pub(crate) fn run(args: &LoadArgs) -> Result<Answer, OperationError> {
     if let Some(folder) = &args.hdr {
         std::fs::create_dir_all(folder).map_err(|error| cannot_write(folder, &error))?;
     }
@@ -77,7 +78,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Answer, Failure> {
     let start = SystemTime::now();
     if let Some(path) = &args.output {
         trace::observations::write(path, &ran.observations)
-            .map_err(|error| Failure::environment(&error).hint(error.hint()))?;
+            .map_err(|error| OperationError::machine(&error).hint(error.hint()))?;
     }
     if let Some(folder) = &args.hdr {
         write_logs(folder, &ran, start)?;
@@ -88,7 +89,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Answer, Failure> {
 }
 
 /// Runs what a load file says, with progress and warnings on stderr; what happened, and the seed.
-pub(crate) fn generate(path: &Path, set: &[String]) -> Result<(Ran, u64), Failure> {
+pub(crate) fn generate(path: &Path, set: &[String]) -> Result<(Ran, u64), OperationError> {
     let file = LoadFile::read(path, set)?;
     let (workloads, options) = (file.workloads()?, file.options());
     let stop = stop_on_interrupt()?;
@@ -99,13 +100,13 @@ pub(crate) fn generate(path: &Path, set: &[String]) -> Result<(Ran, u64), Failur
     Ok((ran, options.seed))
 }
 
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::environment(format_args!("cannot write {}: {error}", path.display()))
+fn cannot_write(path: &Path, error: &std::io::Error) -> OperationError {
+    OperationError::machine(format_args!("cannot write {}: {error}", path.display()))
         .hint("choose another place")
 }
 
 /// A log per workload. Its absolute times are those of a run that ends now.
-fn write_logs(folder: &Path, ran: &Ran, now: SystemTime) -> Result<(), Failure> {
+fn write_logs(folder: &Path, ran: &Ran, now: SystemTime) -> Result<(), OperationError> {
     let start = now - std::time::Duration::from_nanos(ran.observed.0);
     for (index, name) in (0..).zip(&ran.observations.workloads) {
         let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };

@@ -1,9 +1,10 @@
 //! Magnetic disks: sequential transfer and seek time by distance instead of a bandwidth table.
 
-use super::{Bars, ProfileArgs, failure, write_profile};
-use crate::failure::{Answer, Failure};
+use super::{Bars, ProfileArgs, write_profile};
+use crate::exit::Answer;
 use crate::terminal::{self, Align, Table};
-use profile::{DiskMeasurement, MeasureError, Target, fit_disk, measure_disk};
+use model::OperationError;
+use profile::{DiskMeasurement, Target, fit_disk, measure_disk};
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -17,17 +18,17 @@ pub(super) fn run(
     target: &Target,
     bars: &mut Bars,
     stop: &AtomicBool,
-) -> Result<Answer, Failure> {
+) -> Result<Answer, OperationError> {
     let per_cell = Duration::try_from_secs_f64(args.seconds_per_cell.0)
-        .map_err(|_| Failure::bad_input("--seconds-per-cell is too long"))?;
+        .map_err(|_| OperationError::input("--seconds-per-cell is too long"))?;
     let ops = args.access().ops();
     let measured = measure_disk(target, ops, per_cell, args.seed, &mut |step| bars.show(step), stop);
     bars.finish();
-    let measured = measured.map_err(|error| failure(&error))?.ok_or_else(|| {
-        Failure::environment("interrupted: a disk's figures need every distance, nothing is kept")
+    let measured = measured?.ok_or_else(|| {
+        OperationError::machine("interrupted: a disk's figures need every distance, nothing is kept")
     })?;
-    let fitted: Result<Disk, MeasureError> = fit_disk(&measured, spindle_rpm);
-    let disk = fitted.map_err(|error| failure(&error))?;
+    let fitted: Result<Disk, OperationError> = fit_disk(&measured, spindle_rpm);
+    let disk = fitted?;
     let found = disk.parameters();
     terminal::print(&if args.json { json(target, &measured, found) } else { table(&measured, found) });
     match &args.output {

@@ -6,12 +6,13 @@
 mod answer;
 mod disk;
 
-use crate::failure::{Answer, Failure};
+use crate::exit::Answer;
 use crate::files;
 use crate::terminal;
 use clap::Args;
 use indicatif::ProgressBar;
-use profile::{Access, Fault, MeasureError, Plan, PlanSettings, Step, Target, WritesFrom, measure};
+use model::OperationError;
+use profile::{Access, Plan, PlanSettings, Step, Target, WritesFrom, measure};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -94,16 +95,15 @@ fn spindle(text: &str) -> Result<f64, String> {
     rpm.ok_or_else(|| "expected revolutions per minute such as 7200".to_owned())
 }
 
-pub(crate) fn run(args: &ProfileArgs) -> Result<Answer, Failure> {
+pub(crate) fn run(args: &ProfileArgs) -> Result<Answer, OperationError> {
     check(args)?;
     let stop = stop_on_interrupt()?;
     let mut bars = Bars::default();
     let settings = settings(args);
     let access = args.access();
     // A plan that no target can satisfy should fail before gigabytes are written; no block is smaller.
-    Plan::new(&settings, access.ops(), Bytes(512)).map_err(|error| failure(&error))?;
-    let target = Target::open(&args.target, access, args.seed, &mut |step| bars.show(step), &stop)
-        .map_err(|error| failure(&error))?;
+    Plan::new(&settings, access.ops(), Bytes(512))?;
+    let target = Target::open(&args.target, access, args.seed, &mut |step| bars.show(step), &stop)?;
     warn_about(&target);
     match args.spindle_rpm {
         Some(rpm) => disk::run(args, rpm, &target, &mut bars, &stop),
@@ -117,12 +117,12 @@ fn measure_table(
     target: &Target,
     bars: &mut Bars,
     stop: &AtomicBool,
-) -> Result<Answer, Failure> {
-    let plan = Plan::new(settings, args.access().ops(), target.block()).map_err(|error| failure(&error))?;
+) -> Result<Answer, OperationError> {
+    let plan = Plan::new(settings, args.access().ops(), target.block())?;
     announce(target, &plan);
     let measurement = measure(target, &plan, &mut |step| bars.show(step), stop);
     bars.finish();
-    let measurement = measurement.map_err(|error| failure(&error))?;
+    let measurement = measurement?;
     terminal::print(&if args.json {
         answer::json(target, &plan, &measurement)
     } else {
@@ -132,7 +132,7 @@ fn measure_table(
         eprintln!("warning: {warning}");
     }
     if !measurement.complete() {
-        return Err(Failure::environment("interrupted: the result is partial and no profile was written"));
+        return Err(OperationError::machine("interrupted: the result is partial and no profile was written"));
     }
     let writes = if args.writes_like_reads { WritesFrom::Reads } else { WritesFrom::Measured };
     match &args.output {
@@ -153,16 +153,16 @@ impl ProfileArgs {
     }
 }
 
-fn check(args: &ProfileArgs) -> Result<(), Failure> {
+fn check(args: &ProfileArgs) -> Result<(), OperationError> {
     let read_only = args.access() == Access::ReadOnly;
     if args.output.is_some() && read_only && !args.writes_like_reads {
-        return Err(Failure::bad_input("a profile needs write measurements, and this run only reads").hint(
+        return Err(OperationError::input("a profile needs write measurements, and this run only reads").hint(
             "measure a temporary file with --create SIZE, overwrite TARGET with --write, or, if no workload \
              writes, say --writes-like-reads",
         ));
     }
     if args.output.is_none() && args.writes_like_reads {
-        return Err(Failure::bad_input("--writes-like-reads is about the profile that -o FILE writes"));
+        return Err(OperationError::input("--writes-like-reads is about the profile that -o FILE writes"));
     }
     Ok(())
 }
@@ -179,13 +179,13 @@ fn settings(args: &ProfileArgs) -> PlanSettings {
 }
 
 /// A flag that the first Ctrl-C sets; the second one ends the program.
-pub(crate) fn stop_on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
+pub(crate) fn stop_on_interrupt() -> Result<Arc<AtomicBool>, OperationError> {
     let stop = Arc::new(AtomicBool::new(false));
     let signal = signal_hook::consts::SIGINT;
     // In this order: the second handler sets what the first one looks at.
     signal_hook::flag::register_conditional_shutdown(signal, 3, Arc::clone(&stop))
         .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
-        .map_err(|error| Failure::environment(format!("cannot handle Ctrl-C: {error}")))?;
+        .map_err(|error| OperationError::machine(format!("cannot handle Ctrl-C: {error}")))?;
     Ok(stop)
 }
 
@@ -206,13 +206,13 @@ fn announce(target: &Target, plan: &Plan) {
 fn write_profile(
     args: &ProfileArgs,
     output: &Path,
-    profile: impl FnOnce(&str) -> Result<StorageProfile, MeasureError>,
-) -> Result<Answer, Failure> {
+    profile: impl FnOnce(&str) -> Result<StorageProfile, OperationError>,
+) -> Result<Answer, OperationError> {
     let stem = output.file_stem().map_or("device".into(), |stem| stem.to_string_lossy());
     let name = args.name.as_deref().unwrap_or(&stem);
-    let profile = profile(name).map_err(|error| failure(&error))?;
+    let profile = profile(name)?;
     files::write_whole(output, profile.to_json().as_bytes()).map_err(|error| {
-        Failure::environment(format!("cannot write {}: {error}", output.display()))
+        OperationError::machine(format!("cannot write {}: {error}", output.display()))
             .hint("choose another file with -o; --json prints the measurement instead")
     })?;
     eprintln!("profile '{name}' written to {}", output.display());
@@ -228,17 +228,6 @@ fn source(args: &ProfileArgs, plan: &Plan) -> String {
         Seconds(plan.per_repeat().as_secs_f64()),
         plan.seed()
     )
-}
-
-fn failure(error: &MeasureError) -> Failure {
-    let failure = match error.fault() {
-        Fault::Input => Failure::bad_input(error),
-        Fault::Environment => Failure::environment(error),
-    };
-    match error.remedy() {
-        Some(remedy) => failure.hint(remedy),
-        None => failure,
-    }
 }
 
 /// One progress bar at a time: filling, then measuring.

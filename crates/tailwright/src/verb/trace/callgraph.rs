@@ -1,10 +1,11 @@
 //! `tailwright trace callgraph`: services, operations and their times in a file of spans.
 
-use crate::failure::{Answer, Failure};
+use crate::exit::Answer;
 use crate::output::{json::pretty, time};
 use crate::terminal::{Align, Table, print};
 use callgraph::model::{Operation, TimeLaw};
 use callgraph::{Builder, CallGraph, Counts, Errors, Format, Outliving};
+use model::OperationError;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -83,19 +84,22 @@ struct One<'a> {
     calls_at_once_max: usize,
 }
 
-pub(super) fn run(args: &CallGraphArgs) -> Result<Answer, Failure> {
+pub(super) fn run(args: &CallGraphArgs) -> Result<Answer, OperationError> {
     let reading = if args.outliving_are_asynchronous { Outliving::Asynchronous } else { Outliving::Clipped };
     let errors = if args.lenient { Errors::Counted } else { Errors::Fatal };
     let mut builder = Builder::new(reading);
     let unreadable = callgraph::traces(&args.file, args.format, errors, |spans| drop(builder.push(spans)))
         .map_err(|error| {
-            Failure::bad_input(error)
+            OperationError::input(error)
                 .hint("name the format with --format, or leave bad records out with --lenient")
         })?;
     let graph = builder.finish(unreadable);
     if graph.entry.latency.count == 0 {
-        return Err(Failure::bad_input(format_args!("{}: no trace has an entry span", args.file.display()))
-            .hint("an entry span has no parent; give whole traces"));
+        return Err(OperationError::input(format_args!(
+            "{}: no trace has an entry span",
+            args.file.display()
+        ))
+        .hint("an entry span has no parent; give whole traces"));
     }
     let found = document(&graph);
     print(&if args.json { pretty(&found) } else { text(&found) });

@@ -1,7 +1,8 @@
 //! `tailwright trace generate`.
 
 use super::OutputArgs;
-use crate::failure::{Answer, Failure};
+use crate::exit::Answer;
+use model::OperationError;
 use trace::generate::{GenerateError, MmppState, Process, SizeMix, Synthetic};
 use units::{Bytes, Nanos};
 
@@ -110,7 +111,7 @@ struct CommonArgs {
     output: OutputArgs,
 }
 
-pub(super) fn run(args: &GenerateArgs) -> Result<Answer, Failure> {
+pub(super) fn run(args: &GenerateArgs) -> Result<Answer, OperationError> {
     let (process, common) = process(&args.process);
     let of = Box::new(process.clone());
     let process = match common.diurnal {
@@ -152,8 +153,8 @@ fn process(args: &ProcessArgs) -> (Process, &CommonArgs) {
     }
 }
 
-fn wrong(error: &GenerateError) -> Failure {
-    Failure::bad_input(error).hint("see tailwright trace generate --help for ranges and examples")
+fn wrong(error: &GenerateError) -> OperationError {
+    OperationError::input(error).hint("see tailwright trace generate --help for ranges and examples")
 }
 
 /// `500/s`, `30/min`, or plain requests per second.

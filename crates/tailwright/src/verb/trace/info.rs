@@ -1,8 +1,9 @@
 //! `tailwright trace info`.
 
 use super::{InputArgs, Watched, failure, report};
-use crate::failure::{Answer, Failure};
+use crate::exit::Answer;
 use crate::terminal::{Align, Table, print};
+use model::OperationError;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use trace::stats::{self, Stats};
@@ -44,9 +45,9 @@ pub(super) struct Found {
     pub(super) stats: Stats,
 }
 
-pub(super) fn run(args: &InfoArgs) -> Result<Answer, Failure> {
+pub(super) fn run(args: &InfoArgs) -> Result<Answer, OperationError> {
     if args.report.is_some() && args.files.len() > 1 {
-        return Err(Failure::bad_input("--report describes one trace").hint("run it once per trace"));
+        return Err(OperationError::input("--report describes one trace").hint("run it once per trace"));
     }
     let mut overview = overview_table();
     for file in &args.files {
@@ -68,11 +69,12 @@ pub(super) fn run(args: &InfoArgs) -> Result<Answer, Failure> {
     Ok(Answer::Yes)
 }
 
-fn look(file: &Path, input: &InputArgs) -> Result<Found, Failure> {
+fn look(file: &Path, input: &InputArgs) -> Result<Found, OperationError> {
     let mut watched = Watched::new(input.open(file)?, "reading");
     let stats = stats::collect(&mut watched).map_err(|error: TraceError| failure(&error))?;
     let reader = &watched.reader;
-    let stats = stats.ok_or_else(|| Failure::bad_input(format!("{}: the trace is empty", file.display())))?;
+    let stats =
+        stats.ok_or_else(|| OperationError::input(format!("{}: the trace is empty", file.display())))?;
     Ok(Found {
         file: file.display().to_string(),
         format: reader.format(),

@@ -6,10 +6,10 @@ mod info;
 mod report;
 mod rewrite;
 
-use crate::failure::{Answer, Failure};
+use crate::exit::Answer;
 use crate::terminal::progress;
 use indicatif::ProgressBar;
-use model::Request;
+use model::{OperationError, Request};
 use std::path::{Path, PathBuf};
 use trace::{ErrorKind, Format, OpenOptions, TraceError, TraceReader, Writer};
 
@@ -44,7 +44,7 @@ enum Command {
     Callgraph(callgraph::CallGraphArgs),
 }
 
-pub(crate) fn run(args: &TraceArgs) -> Result<Answer, Failure> {
+pub(crate) fn run(args: &TraceArgs) -> Result<Answer, OperationError> {
     match &args.command {
         Command::Info(args) => info::run(args),
         Command::Convert(args) => rewrite::convert(args),
@@ -85,22 +85,25 @@ impl InputArgs {
         OpenOptions { format: self.format, lenient: self.lenient, sort_window: self.sort_window }
     }
 
-    fn open(&self, path: &Path) -> Result<TraceReader, Failure> {
+    fn open(&self, path: &Path) -> Result<TraceReader, OperationError> {
         trace::open(path, &self.options()).map_err(|error| failure(&error))
     }
 }
 
 impl OutputArgs {
-    fn format(&self) -> Result<Format, Failure> {
+    fn format(&self) -> Result<Format, OperationError> {
         let name = self.output.to_string_lossy();
         self.as_format.or_else(|| Format::from_file_name(&name)).ok_or_else(|| {
-            Failure::bad_input(format!("{name}: the name does not say which format to write"))
+            OperationError::input(format!("{name}: the name does not say which format to write"))
                 .hint(format!("add --as FORMAT, one of {}", Format::names()))
         })
     }
 
     /// Writes all of `requests` and says so.
-    fn write(&self, requests: impl Iterator<Item = Result<Request, TraceError>>) -> Result<u64, Failure> {
+    fn write(
+        &self,
+        requests: impl Iterator<Item = Result<Request, TraceError>>,
+    ) -> Result<u64, OperationError> {
         let mut writer = Writer::create(&self.output, self.format()?).map_err(|error| failure(&error))?;
         for request in requests {
             request.and_then(|request| writer.write(&request)).map_err(|error| failure(&error))?;
@@ -112,7 +115,7 @@ impl OutputArgs {
 }
 
 /// A trace's own message and hint; the machine is to blame when it has no room or no rights to write.
-fn failure(error: &TraceError) -> Failure {
+fn failure(error: &TraceError) -> OperationError {
     if error.file() == Path::new("-")
         && matches!(error.kind(), ErrorKind::Io(io) if io.kind() == std::io::ErrorKind::BrokenPipe)
     {
@@ -121,7 +124,7 @@ fn failure(error: &TraceError) -> Failure {
     }
     let machine = matches!(error.kind(), ErrorKind::Io(io)
         if matches!(io.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::ReadOnlyFilesystem));
-    let failure = if machine { Failure::environment(error) } else { Failure::bad_input(error) };
+    let failure = if machine { OperationError::machine(error) } else { OperationError::input(error) };
     failure.hint(error.hint())
 }
 

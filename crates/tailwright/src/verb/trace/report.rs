@@ -1,15 +1,15 @@
 //! The page of `tailwright trace info --report`.
 
 use super::info::{Found, byte_rate, number, percent, quantities, request_rate};
-use crate::failure::Failure;
 use crate::output::json;
+use model::OperationError;
 use plot::{Axis, Block, Chart, Column, Fact, Page, Reference, Series, Table, Unit};
 use std::path::Path;
 use trace::stats::Stats;
 use units::Seconds;
 
 /// Writes the page.
-pub(super) fn write(path: &Path, found: &Found) -> Result<(), Failure> {
+pub(super) fn write(path: &Path, found: &Found) -> Result<(), OperationError> {
     json::write(path, &page(found).to_html(), "report")?;
     eprintln!("wrote {}", path.display());
     Ok(())

@@ -1,8 +1,8 @@
 //! `tailwright trace convert`, `slice` and `merge`: traces in, one trace out.
 
 use super::{InputArgs, OutputArgs, Watched, failure};
-use crate::failure::{Answer, Failure};
-use model::Request;
+use crate::exit::Answer;
+use model::{OperationError, Request};
 use std::path::{Path, PathBuf};
 use trace::{Origin, TraceError};
 use units::Nanos;
@@ -77,9 +77,11 @@ pub(super) struct MergeArgs {
     input: InputArgs,
 }
 
-pub(super) fn convert(args: &ConvertArgs) -> Result<Answer, Failure> {
+pub(super) fn convert(args: &ConvertArgs) -> Result<Answer, OperationError> {
     if let Some(factor) = args.scale_time.filter(|factor| !(*factor > 0.0 && factor.is_finite())) {
-        return Err(Failure::bad_input(format!("--scale-time: expected a positive number, found {factor}")));
+        return Err(OperationError::input(format!(
+            "--scale-time: expected a positive number, found {factor}"
+        )));
     }
     let watched = Watched::new(args.input.open(&args.file)?, "converting");
     match args.scale_time {
@@ -89,21 +91,24 @@ pub(super) fn convert(args: &ConvertArgs) -> Result<Answer, Failure> {
     Ok(Answer::Yes)
 }
 
-pub(super) fn slice(args: &SliceArgs) -> Result<Answer, Failure> {
+pub(super) fn slice(args: &SliceArgs) -> Result<Answer, OperationError> {
     let (from, to) = window(args)?;
     let origin = if args.rebase { Origin::Rebase } else { Origin::Keep };
     let watched = Watched::new(args.input.open(&args.file)?, "slicing");
     let mut requests = trace::slice(watched, from, to, origin).peekable();
     if requests.peek().is_none() {
-        return Err(Failure::bad_input(format!("{}: no request arrives in the window", args.file.display()))
-            .hint("times count from the first request; see tailwright trace info for the duration"));
+        return Err(OperationError::input(format!(
+            "{}: no request arrives in the window",
+            args.file.display()
+        ))
+        .hint("times count from the first request; see tailwright trace info for the duration"));
     }
     args.output.write(requests)?;
     Ok(Answer::Yes)
 }
 
 /// Beginning and end since the first request; no end is the end of the trace.
-fn window(args: &SliceArgs) -> Result<(Nanos, Option<Nanos>), Failure> {
+fn window(args: &SliceArgs) -> Result<(Nanos, Option<Nanos>), OperationError> {
     let fractions = match (args.first_half, args.second_half, args.fraction) {
         (true, _, _) => Some((0.0, 0.5)),
         (_, true, _) => Some((0.5, 1.0)),
@@ -120,16 +125,16 @@ fn window(args: &SliceArgs) -> Result<(Nanos, Option<Nanos>), Failure> {
     };
     if to.is_some_and(|to| to <= from) {
         return Err(
-            Failure::bad_input("the window ends before it begins").hint("let --to be later than --from")
+            OperationError::input("the window ends before it begins").hint("let --to be later than --from")
         );
     }
     Ok((from, to))
 }
 
 /// Time between the first and the last request, which takes a pass over the trace.
-fn span(file: &Path, input: &InputArgs) -> Result<Nanos, Failure> {
+fn span(file: &Path, input: &InputArgs) -> Result<Nanos, OperationError> {
     if file == Path::new("-") {
-        return Err(Failure::bad_input("the length of a stream is not known before its end")
+        return Err(OperationError::input("the length of a stream is not known before its end")
             .hint("give a file, or a window with --from and --to"));
     }
     let watched = Watched::new(input.open(file)?, "measuring");
@@ -143,7 +148,7 @@ fn span(file: &Path, input: &InputArgs) -> Result<Nanos, Failure> {
 
 type Stream = Box<dyn Iterator<Item = Result<Request, TraceError>>>;
 
-pub(super) fn merge(args: &MergeArgs) -> Result<Answer, Failure> {
+pub(super) fn merge(args: &MergeArgs) -> Result<Answer, OperationError> {
     let mut streams: Vec<Stream> = Vec::new();
     for file in &args.files {
         let reader = Watched::without_bar(args.input.open(file)?);

@@ -1,24 +1,23 @@
 //! Files of observations: of one run, whoever of its clients wrote them.
 
-use crate::failure::Failure;
-use model::Observations;
+use model::{Observations, OperationError};
 use std::path::{Path, PathBuf};
 
 /// The policy, if there is one, and the observations.
-pub(super) fn sorted(files: &[PathBuf]) -> Result<(Option<&Path>, Vec<&Path>), Failure> {
+pub(super) fn sorted(files: &[PathBuf]) -> Result<(Option<&Path>, Vec<&Path>), OperationError> {
     let is_policy = |path: &&Path| path.extension().is_some_and(|ending| ending == "json");
     let (policies, observations): (Vec<&Path>, Vec<&Path>) =
         files.iter().map(PathBuf::as_path).partition(is_policy);
     if let [_, second, ..] = policies[..] {
-        return Err(Failure::bad_input(format_args!("{}: expected at most one policy", second.display())));
+        return Err(OperationError::input(format_args!("{}: expected at most one policy", second.display())));
     }
     Ok((policies.first().copied(), observations))
 }
 
 /// All files together.
-pub(super) fn read(paths: &[&Path]) -> Result<Observations, Failure> {
+pub(super) fn read(paths: &[&Path]) -> Result<Observations, OperationError> {
     if paths.is_empty() {
-        return Err(Failure::bad_input(
+        return Err(OperationError::input(
             "there are no observations: expected OBSERVATIONS.parquet, or --load",
         )
         .hint("`tailwright simulate POLICY.json -o FILE.parquet` and `tailwright load -o` write some"));
@@ -26,7 +25,7 @@ pub(super) fn read(paths: &[&Path]) -> Result<Observations, Failure> {
     let mut all: Option<Observations> = None;
     for path in paths {
         let found = trace::observations::read(path)
-            .map_err(|error| Failure::bad_input(&error).hint("docs/verify.md describes the columns"))?;
+            .map_err(|error| OperationError::input(&error).hint("docs/verify.md describes the columns"))?;
         all = Some(match all {
             None => found,
             Some(before) => together(before, found, path)?,
@@ -35,19 +34,23 @@ pub(super) fn read(paths: &[&Path]) -> Result<Observations, Failure> {
     let all = all.unwrap_or_default();
     if all.requests.is_empty() {
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-        return Err(Failure::bad_input(format_args!("{}: there are no requests", names.join(", ")))
+        return Err(OperationError::input(format_args!("{}: there are no requests", names.join(", ")))
             .hint("whatever wrote this has observed nothing; a request without answer has a row, too"));
     }
     if u32::try_from(all.requests.len()).is_err() {
-        return Err(Failure::bad_input("more than 4 billion requests").hint("verify parts of the run"));
+        return Err(OperationError::input("more than 4 billion requests").hint("verify parts of the run"));
     }
     Ok(all)
 }
 
 /// In order of intended time; of equal times those of the first file first.
-fn together(mut first: Observations, second: Observations, path: &Path) -> Result<Observations, Failure> {
+fn together(
+    mut first: Observations,
+    second: Observations,
+    path: &Path,
+) -> Result<Observations, OperationError> {
     if first.stages != second.stages {
-        return Err(Failure::bad_input(format_args!(
+        return Err(OperationError::input(format_args!(
             "{}: the stages are [{}], those of the files before [{}]",
             path.display(),
             second.stages.join(", "),

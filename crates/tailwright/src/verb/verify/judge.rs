@@ -3,10 +3,9 @@
 //! Work is what planning and enforcing count: bytes by the network model, device time by a device profile. The
 //! safety margin of a plan is not added, because it is there to be used up.
 
-use crate::failure::Failure;
 use crate::input::read_text;
 use clap::Args;
-use model::{Observations, PerStage, Policy, Request, Slo, Stage};
+use model::{Observations, OperationError, PerStage, Policy, Request, Slo, Stage};
 use std::path::{Path, PathBuf};
 use verify::{Findings, Promise, Work, examine};
 use workload::device::{NetworkModel, StorageProfile};
@@ -36,10 +35,10 @@ pub(crate) fn judge(
     policy: Option<&Policy>,
     observations: &Observations,
     args: &JudgeArgs,
-) -> Result<Findings, Failure> {
+) -> Result<Findings, OperationError> {
     let promises = promises(policy, &args.slo, observations)?;
     if let Some(promise) = promises.iter().find(|promise| !has_sound_limits(promise)) {
-        return Err(Failure::bad_input(format_args!(
+        return Err(OperationError::input(format_args!(
             "the policy has a limit for workload '{}' whose rate_per_s or burst_work is negative",
             promise.name
         ))
@@ -63,7 +62,7 @@ fn promises(
     policy: Option<&Policy>,
     slos: &[String],
     observations: &Observations,
-) -> Result<Vec<Promise>, Failure> {
+) -> Result<Vec<Promise>, OperationError> {
     let mut promises = policy.map(Promise::of_policy).unwrap_or_default();
     for text in slos {
         let (name, slo) = slo(text)?;
@@ -74,7 +73,7 @@ fn promises(
     }
     if promises.is_empty() {
         let names = observations.workloads.join(", ");
-        return Err(Failure::bad_input(
+        return Err(OperationError::input(
             "there is nothing to judge against: expected a policy with workloads, or --slo",
         )
         .hint(format_args!("such as --slo 'NAME=99.9% < 50ms'; observed are: {names}")));
@@ -82,19 +81,20 @@ fn promises(
     Ok(promises)
 }
 
-fn slo(text: &str) -> Result<(String, Slo), Failure> {
-    let bad =
-        || Failure::bad_input(format_args!("--slo {text}: expected NAME=SLO, such as 'mail=99.9% < 50ms'"));
+fn slo(text: &str) -> Result<(String, Slo), OperationError> {
+    let bad = || {
+        OperationError::input(format_args!("--slo {text}: expected NAME=SLO, such as 'mail=99.9% < 50ms'"))
+    };
     // '<=' is part of an SLO: the name ends before.
     let (name, slo) = text.split_once('=').ok_or_else(bad)?;
     let slo = slo.parse().map_err(|error| bad().hint(error))?;
     if name.trim().is_empty() { Err(bad()) } else { Ok((name.trim().to_owned(), slo)) }
 }
 
-fn profile(path: &Path) -> Result<StorageProfile, Failure> {
+fn profile(path: &Path) -> Result<StorageProfile, OperationError> {
     let text = read_text(path, "device profile")?;
     StorageProfile::from_json(&text).map_err(|error| {
-        Failure::bad_input(format_args!("{}: {error}", path.display()))
+        OperationError::input(format_args!("{}: {error}", path.display()))
             .hint("`tailwright profile` measures a device and writes its profile")
     })
 }
@@ -126,7 +126,7 @@ struct Storage<'a> {
 
 impl<'a> Storage<'a> {
     /// Several profiles are told apart by the names that the policy has for them.
-    fn check(&self) -> Result<(), Failure> {
+    fn check(&self) -> Result<(), OperationError> {
         let servers = || self.policy.iter().flat_map(|policy| &policy.servers);
         if self.profiles.len() < 2 {
             return Ok(());
@@ -134,7 +134,7 @@ impl<'a> Storage<'a> {
         let unknown =
             self.profiles.iter().find(|at| servers().all(|server| server.storage_profile != at.name()));
         match unknown {
-            Some(profile) => Err(Failure::bad_input(format_args!(
+            Some(profile) => Err(OperationError::input(format_args!(
                 "--storage: no server of the policy has the device profile '{}'",
                 profile.name()
             ))

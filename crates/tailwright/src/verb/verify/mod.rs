@@ -3,12 +3,12 @@
 mod input;
 mod judge;
 
-use crate::failure::{Answer, Failure};
+use crate::exit::Answer;
 use crate::output::{json, verified};
 use crate::report;
 use crate::terminal;
 use clap::Args;
-use model::{Observations, Policy};
+use model::{Observations, OperationError, Policy};
 use std::path::PathBuf;
 use verify::Findings;
 
@@ -56,12 +56,12 @@ pub(crate) struct VerifyArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &VerifyArgs) -> Result<Answer, Failure> {
+pub(crate) fn run(args: &VerifyArgs) -> Result<Answer, OperationError> {
     let (policy, paths) = input::sorted(&args.files)?;
     let policy = policy.map(crate::planning::read_policy).transpose()?;
     let observations = match &args.load {
         Some(_) if !paths.is_empty() => {
-            return Err(Failure::bad_input("what happened is either in files or yet to happen")
+            return Err(OperationError::input("what happened is either in files or yet to happen")
                 .hint("leave out --load, or the observations"));
         }
         Some(path) => crate::verb::load::generate(path, &[])?.0.observations,
@@ -87,11 +87,11 @@ pub(crate) fn page(policy: Option<&Policy>, observations: &Observations, finding
 }
 
 /// How a run with these findings ends.
-pub(crate) fn answer(findings: &Findings) -> Result<Answer, Failure> {
+pub(crate) fn answer(findings: &Findings) -> Result<Answer, OperationError> {
     match findings.answer() {
         verify::Answer::AllMet => Ok(Answer::Yes),
         verify::Answer::SomeNotMet | verify::Answer::TooFew => Ok(Answer::No),
-        verify::Answer::Spoiled => Err(Failure::environment(
+        verify::Answer::Spoiled => Err(OperationError::machine(
             "requests were sent so late that the run says nothing about an SLO: the lag of the generator is \
             more than a tenth of it",
         )

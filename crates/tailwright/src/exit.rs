@@ -1,0 +1,34 @@
+//! How a run ends: exit codes for answers, and a message with a remedy for errors.
+
+use model::{Blame, OperationError};
+use std::process::ExitCode;
+
+/// What a verb that did its work has to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Done, or: yes (exit 0).
+    Yes,
+    /// The question was answered with no: not admitted, not met (exit 1).
+    No,
+}
+
+impl Answer {
+    pub(crate) fn exit_code(self) -> ExitCode {
+        match self {
+            Self::Yes => ExitCode::SUCCESS,
+            Self::No => ExitCode::from(1),
+        }
+    }
+}
+
+/// Prints an error to stderr and gives its exit code: 2 for wrong input, 3 for what the machine lacks.
+pub(crate) fn report(error: &OperationError) -> ExitCode {
+    eprintln!("error: {}", error.message);
+    if let Some(hint) = &error.hint {
+        eprintln!("  hint: {hint}");
+    }
+    ExitCode::from(match error.blame {
+        Blame::Input => 2,
+        Blame::Machine => 3,
+    })
+}
