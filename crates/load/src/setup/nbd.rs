@@ -5,13 +5,10 @@ use crate::speak::Nbd;
 use model::OperationError;
 use std::net::{SocketAddr, TcpStream};
 use wire::nbd::client::{Ask, Export, Handshake, Progress};
-
-/// Transmission flags of the protocol document.
-const READ_ONLY: u16 = 1 << 1;
-const CAN_MULTI_CONN: u16 = 1 << 8;
+use wire::nbd::protocol::{FLAG_CAN_MULTI_CONN, FLAG_READ_ONLY, STRING_LEN_MAX};
 
 pub(super) fn open(site: &Site, server: SocketAddr, name: &str) -> Result<Opened, OperationError> {
-    if name.len() > 4096 {
+    if name.len() > STRING_LEN_MAX as usize {
         return Err(OperationError::input("names of NBD exports have at most 4096 bytes").hint("shorten it"));
     }
     let mut stream = site.connect(server)?;
@@ -22,8 +19,8 @@ pub(super) fn open(site: &Site, server: SocketAddr, name: &str) -> Result<Opened
     let space = Space::Bytes {
         len: export.size,
         block: export.block.unwrap_or(1).max(1).into(),
-        is_writable: export.flags & READ_ONLY == 0,
-        is_coherent: export.flags & CAN_MULTI_CONN != 0,
+        is_writable: export.flags & FLAG_READ_ONLY == 0,
+        is_coherent: export.flags & FLAG_CAN_MULTI_CONN != 0,
     };
     Ok(Opened { stream, speaker: Box::new(Nbd::new(export.framing)), space })
 }
