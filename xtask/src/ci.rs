@@ -1,7 +1,8 @@
 //! The steps of CI, in order of how soon they tell. Tests come last, so that their closing lines and
 //! the list of what was skipped are what a reader of the log sees first.
 
-use crate::{root, tidy};
+use crate::tidy;
+use crate::workspace::root;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;

@@ -51,7 +51,7 @@ pub(crate) fn check(map: &str, crates: &[Crate]) -> Vec<String> {
             complaints.push(format!("ARCHITECTURE.md: the code map has {}, which is no crate", row.folder));
         }
         for file in ticked(row.start) {
-            if !crate::root().join(row.folder).join(file).exists() {
+            if !crate::workspace::root().join(row.folder).join(file).exists() {
                 complaints.push(format!("ARCHITECTURE.md: {}/{file} does not exist", row.folder));
             }
         }

@@ -1,6 +1,6 @@
 //! File lengths. A long file hides a concept that wants its own.
 
-use super::Source;
+use crate::workspace::RustFile;
 
 /// From here on, think about a split.
 const LINES_WARN: usize = 400;
@@ -8,7 +8,7 @@ const LINES_WARN: usize = 400;
 const LINES_MAX: usize = 800;
 
 /// Complains about walls and mentions what comes near.
-pub(crate) fn check(sources: &[Source]) -> Vec<String> {
+pub(crate) fn check(sources: &[RustFile]) -> Vec<String> {
     let mut complaints = Vec::new();
     for source in sources {
         let lines = source.text.lines().count();
@@ -28,7 +28,7 @@ mod tests {
 
     #[test]
     fn the_wall_stands_at_its_line() {
-        let source = |lines: usize| [Source { path: "x.rs".to_owned(), text: "\n".repeat(lines) }];
+        let source = |lines: usize| [RustFile { path: "x.rs".to_owned(), text: "\n".repeat(lines) }];
         assert_eq!(check(&source(LINES_MAX)).len(), 0);
         assert_eq!(check(&source(LINES_MAX + 1)).len(), 1);
     }
