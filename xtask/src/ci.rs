@@ -10,24 +10,24 @@ use std::time::Instant;
 /// What a step says beyond pass or fail: the tests that did not run.
 type Skips = Vec<String>;
 
-struct Step {
+struct CiStep {
     name: &'static str,
     what: &'static str,
     run: fn() -> Result<Skips, String>,
 }
 
-const STEPS: [Step; 7] = [
-    Step {
+const STEPS: [CiStep; 7] = [
+    CiStep {
         name: "programs",
         what: "real servers and clients for the tests, where they can be installed",
         run: programs,
     },
-    Step { name: "fmt", what: "formatting", run: fmt },
-    Step { name: "tidy", what: "code map, dependency rules, file lengths, references", run: tidy_step },
-    Step { name: "clippy", what: "lints of every target, warnings are errors", run: clippy },
-    Step { name: "doc", what: "documentation, warnings are errors", run: doc },
-    Step { name: "demo", what: "the README's first command", run: demo },
-    Step { name: "test", what: "all tests", run: test },
+    CiStep { name: "fmt", what: "formatting", run: fmt },
+    CiStep { name: "tidy", what: "code map, dependency rules, file lengths, references", run: tidy_step },
+    CiStep { name: "clippy", what: "lints of every target, warnings are errors", run: clippy },
+    CiStep { name: "doc", what: "documentation, warnings are errors", run: doc },
+    CiStep { name: "demo", what: "the README's first command", run: demo },
+    CiStep { name: "test", what: "all tests", run: test },
 ];
 
 /// Where tests say what they did not do; `tailwright-testkit` prints it.
@@ -42,7 +42,7 @@ pub(crate) fn all() -> Result<(), String> {
     run(&STEPS.iter().collect::<Vec<_>>())
 }
 
-/// Runs one step.
+/// Runs the step of this name.
 pub(crate) fn one(name: &str) -> Result<(), String> {
     let step = STEPS.iter().find(|step| step.name == name).ok_or_else(|| {
         let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
@@ -51,7 +51,7 @@ pub(crate) fn one(name: &str) -> Result<(), String> {
     run(&[step])
 }
 
-fn run(steps: &[&Step]) -> Result<(), String> {
+fn run(steps: &[&CiStep]) -> Result<(), String> {
     let start = Instant::now();
     let mut skips = Skips::new();
     let mut times = Vec::new();
@@ -106,19 +106,14 @@ const PROGRAMS: &str = include_str!("../../programs.txt");
 
 /// Installs what tests run and is not there: as root, with Debian's packages. Elsewhere tests skip what they lack.
 fn programs() -> Result<Skips, String> {
-    let listed = || PROGRAMS.lines().filter_map(|line| line.split_once(' '));
-    let missing = || listed().filter(|(program, _)| !is_installed(program));
-    let mut packages: Vec<&str> = missing().map(|(_, package)| package).collect();
+    let listed = PROGRAMS.lines().filter_map(|line| line.split_once(' '));
+    let missing = listed.filter(|(program, _)| !is_installed(program));
+    let mut packages: Vec<&str> = missing.map(|(_, package)| package).collect();
     packages.dedup();
     if packages.is_empty() {
         return Ok(Skips::new());
     }
     eprintln!("missing: {}", packages.join(", "));
-    let apt = |args: &[&str]| {
-        let mut command = Command::new("apt-get");
-        command.args(["-o", "DPkg::Lock::Timeout=300"]).args(args).env("DEBIAN_FRONTEND", "noninteractive");
-        command.stdout(Stdio::null()).status().is_ok_and(|status| status.success())
-    };
     let install = [&["install", "-y", "--no-install-recommends"], &packages[..]].concat();
     if !(apt(&install) || apt(&["update"]) && apt(&install)) {
         eprintln!(
@@ -126,6 +121,13 @@ fn programs() -> Result<Skips, String> {
         );
     }
     Ok(Skips::new())
+}
+
+/// Runs apt-get and says whether it did what was asked.
+fn apt(args: &[&str]) -> bool {
+    let mut command = Command::new("apt-get");
+    command.args(["-o", "DPkg::Lock::Timeout=300"]).args(args).env("DEBIAN_FRONTEND", "noninteractive");
+    command.stdout(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 fn is_installed(program: &str) -> bool {
@@ -153,7 +155,7 @@ fn doc() -> Result<Skips, String> {
     finish(command)
 }
 
-/// As a newcomer runs it, in a folder of its own.
+/// Runs the demonstration as a newcomer does, in a folder of its own.
 fn demo() -> Result<Skips, String> {
     let folder = std::env::temp_dir().join(format!("tailwright-ci-demo-{}", std::process::id()));
     let shown = folder.display().to_string();

@@ -7,12 +7,12 @@ mod modules;
 mod shipped;
 mod spot;
 
-pub(crate) use modules::{Parsed, parse, plain};
+pub(crate) use modules::{CodeFile, parse, plain};
 pub(crate) use spot::{Spot, line_of};
 
 /// A crate of a test from the texts of its files in `src`.
 #[cfg(test)]
-pub(crate) fn literal(files: &[(&str, &str)]) -> Vec<Parsed> {
+pub(crate) fn literal(files: &[(&str, &str)]) -> Vec<CodeFile> {
     let files: Vec<crate::workspace::RustFile> = files
         .iter()
         .map(|(name, text)| crate::workspace::RustFile {

@@ -10,7 +10,7 @@ use crate::workspace::RustFile;
 use syn::{Attribute, Expr, Item, ItemMod, Lit, Meta};
 
 /// A file of a crate without what only tests have.
-pub(crate) struct Parsed {
+pub(crate) struct CodeFile {
     /// The short name of the crate.
     pub(crate) krate: String,
     /// The path from the workspace's root.
@@ -25,7 +25,7 @@ pub(crate) struct Parsed {
     pub(crate) syntax: syn::File,
 }
 
-impl Parsed {
+impl CodeFile {
     /// The place of a piece of this file's syntax.
     pub(crate) fn spot(&self, span: proc_macro2::Span) -> Spot {
         Spot { path: self.path.clone(), line: line_of(span) }
@@ -36,10 +36,10 @@ impl Parsed {
 ///
 /// # Errors
 /// A file that is not Rust, and a module without a file.
-pub(crate) fn parse(folder: &str, files: &[RustFile]) -> Result<Vec<Parsed>, String> {
+pub(crate) fn parse(folder: &str, files: &[RustFile]) -> Result<Vec<CodeFile>, String> {
     let mut found = Vec::new();
     for file in files.iter().filter(|file| is_root(folder, &file.path)) {
-        let mut tree = Tree { folder, target: &file.path, files, found: Vec::new() };
+        let mut tree = ModuleTree { folder, target: &file.path, files, found: Vec::new() };
         tree.file(file, Vec::new(), parent(&file.path).to_owned())?;
         found.extend(tree.found);
     }
@@ -56,15 +56,15 @@ fn is_root(folder: &str, path: &str) -> bool {
     }
 }
 
-struct Tree<'a> {
+struct ModuleTree<'a> {
     folder: &'a str,
     target: &'a str,
     files: &'a [RustFile],
-    found: Vec<Parsed>,
+    found: Vec<CodeFile>,
 }
 
 /// Where module declarations stand.
-struct Level<'a> {
+struct ModuleSite<'a> {
     file: &'a str,
     module: Vec<String>,
     /// Where files of child modules are.
@@ -72,7 +72,7 @@ struct Level<'a> {
     inline: bool,
 }
 
-impl Tree<'_> {
+impl ModuleTree<'_> {
     fn file(&mut self, file: &RustFile, module: Vec<String>, folder: String) -> Result<(), String> {
         let mut syntax = syn::parse_file(&file.text)
             .map_err(|error| format!("{}:{}: {error}", file.path, line_of(error.span())))?;
@@ -80,9 +80,9 @@ impl Tree<'_> {
             return Ok(());
         }
         let removed = shipped::keep(&mut syntax.items);
-        let level = Level { file: &file.path, module: module.clone(), folder, inline: false };
+        let level = ModuleSite { file: &file.path, module: module.clone(), folder, inline: false };
         self.declared(&syntax.items, &level)?;
-        self.found.push(Parsed {
+        self.found.push(CodeFile {
             krate: self.folder.rsplit('/').next().unwrap_or(self.folder).to_owned(),
             path: file.path.clone(),
             target: self.target.to_owned(),
@@ -94,7 +94,7 @@ impl Tree<'_> {
         Ok(())
     }
 
-    fn declared(&mut self, items: &[Item], level: &Level) -> Result<(), String> {
+    fn declared(&mut self, items: &[Item], level: &ModuleSite) -> Result<(), String> {
         for item in items {
             let Item::Mod(declaration) = item else { continue };
             let name = plain(&declaration.ident);
@@ -102,7 +102,7 @@ impl Tree<'_> {
             if let Some((_, items)) = &declaration.content {
                 let part = path_attribute(&declaration.attrs).unwrap_or(name);
                 let folder = join(&level.folder, &part);
-                self.declared(items, &Level { file: level.file, module, folder, inline: true })?;
+                self.declared(items, &ModuleSite { file: level.file, module, folder, inline: true })?;
             } else {
                 let (path, folder) = self.find(declaration, &name, level)?;
                 let file = self.files.iter().find(|file| file.path == path);
@@ -114,7 +114,12 @@ impl Tree<'_> {
     }
 
     /// A module's file and the folder of its children.
-    fn find(&self, declaration: &ItemMod, name: &str, level: &Level) -> Result<(String, String), String> {
+    fn find(
+        &self,
+        declaration: &ItemMod,
+        name: &str,
+        level: &ModuleSite,
+    ) -> Result<(String, String), String> {
         if let Some(path) = path_attribute(&declaration.attrs) {
             let beside = if level.inline { &level.folder } else { parent(level.file) };
             let path = join(beside, &path);

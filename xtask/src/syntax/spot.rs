@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Spot {
     pub(crate) path: String,
-    /// Counted from 1.
+    /// The first line is 1.
     pub(crate) line: usize,
 }
 

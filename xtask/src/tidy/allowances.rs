@@ -1,19 +1,19 @@
 //! Whoever silences a lint says why: with `reason = "…"`, or in a comment on the line above.
 
-use crate::syntax::{Parsed, Spot};
+use crate::syntax::{CodeFile, Spot};
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::Visit;
 use syn::{Attribute, Meta};
 
 /// The `#[allow]` and `#[expect]` attributes of a file that give no reason.
-pub(crate) fn without_reason(file: &Parsed) -> Vec<Spot> {
-    let mut search = Search { file, found: Vec::new() };
+pub(crate) fn without_reason(file: &CodeFile) -> Vec<Spot> {
+    let mut search = SilenceSearch { file, found: Vec::new() };
     search.visit_file(&file.syntax);
     search.found
 }
 
-/// Complains about each.
-pub(crate) fn check(code: &[Parsed]) -> Vec<String> {
+/// Complains about lints that are silenced without a reason.
+pub(crate) fn check(code: &[CodeFile]) -> Vec<String> {
     code.iter()
         .flat_map(without_reason)
         .map(|spot| {
@@ -25,12 +25,12 @@ pub(crate) fn check(code: &[Parsed]) -> Vec<String> {
         .collect()
 }
 
-struct Search<'a> {
-    file: &'a Parsed,
+struct SilenceSearch<'a> {
+    file: &'a CodeFile,
     found: Vec<Spot>,
 }
 
-impl<'ast> Visit<'ast> for Search<'_> {
+impl<'ast> Visit<'ast> for SilenceSearch<'_> {
     fn visit_attribute(&mut self, attribute: &'ast Attribute) {
         let Meta::List(list) = &attribute.meta else { return };
         let silences = list.path.is_ident("allow")

@@ -1,7 +1,7 @@
 //! Functions read downwards. A named closure makes the reader jump back to what stood above, with all the
 //! variables that it may have taken along: one or two are an abbreviation, more are a file of functions.
 
-use crate::syntax::{Parsed, Spot};
+use crate::syntax::{CodeFile, Spot};
 use syn::visit::{self, Visit};
 use syn::{Expr, ImplItemFn, ItemFn, Local, Pat, Signature, TraitItemFn};
 
@@ -22,15 +22,15 @@ impl Closures {
 }
 
 /// The functions of a file with at least one named closure.
-pub(crate) fn of_functions(file: &Parsed) -> Vec<Closures> {
-    let mut search = Search { file, open: Vec::new(), found: Vec::new() };
+pub(crate) fn of_functions(file: &CodeFile) -> Vec<Closures> {
+    let mut search = ClosureSearch { file, open: Vec::new(), found: Vec::new() };
     search.visit_file(&file.syntax);
     search.found.retain(|function| function.count > 0);
     search.found
 }
 
 /// Complains about functions with too many.
-pub(crate) fn check(code: &[Parsed]) -> Vec<String> {
+pub(crate) fn check(code: &[CodeFile]) -> Vec<String> {
     let functions = code.iter().flat_map(of_functions).filter(Closures::are_too_many);
     functions
         .map(|function| {
@@ -43,14 +43,14 @@ pub(crate) fn check(code: &[Parsed]) -> Vec<String> {
         .collect()
 }
 
-struct Search<'a> {
-    file: &'a Parsed,
+struct ClosureSearch<'a> {
+    file: &'a CodeFile,
     /// Functions that the search is inside of, the innermost last.
     open: Vec<Closures>,
     found: Vec<Closures>,
 }
 
-impl Search<'_> {
+impl ClosureSearch<'_> {
     fn enter(&mut self, signature: &Signature) {
         let spot = self.file.spot(signature.ident.span());
         self.open.push(Closures { spot, function: signature.ident.to_string(), count: 0 });
@@ -61,7 +61,7 @@ impl Search<'_> {
     }
 }
 
-impl<'ast> Visit<'ast> for Search<'_> {
+impl<'ast> Visit<'ast> for ClosureSearch<'_> {
     fn visit_item_fn(&mut self, function: &'ast ItemFn) {
         self.enter(&function.sig);
         visit::visit_item_fn(self, function);

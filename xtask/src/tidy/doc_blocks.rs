@@ -3,7 +3,7 @@
 //! Blocks of at most `WORDS_SHORT` words repeat the name that they stand above: a sentence says more, and
 //! nothing says it shorter. Blocks that begin with a bare preposition are counted, not refused.
 
-use crate::syntax::{Parsed, Spot, line_of};
+use crate::syntax::{CodeFile, Spot, line_of};
 use syn::visit::Visit;
 use syn::{AttrStyle, Attribute, Expr, Lit, Meta};
 
@@ -17,7 +17,7 @@ const PREPOSITIONS: [&str; 40] = [
     "via", "with", "within", "without", "upon",
 ];
 
-/// One doc comment.
+/// A doc comment of one item.
 pub(crate) struct DocBlock {
     pub(crate) spot: Spot,
     /// The text in one line.
@@ -39,12 +39,12 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The doc comments of a file.
-pub(crate) fn blocks(file: &Parsed) -> Vec<DocBlock> {
-    let mut pieces = Pieces::default();
+pub(crate) fn blocks(file: &CodeFile) -> Vec<DocBlock> {
+    let mut pieces = DocPieces::default();
     pieces.visit_file(&file.syntax);
     pieces.found.sort_by_key(|piece| piece.line);
     let mut found: Vec<DocBlock> = Vec::new();
-    let mut last: Option<Piece> = None;
+    let mut last: Option<DocPiece> = None;
     for piece in pieces.found {
         match found.last_mut() {
             Some(block) if last.is_some_and(|last| continues(&last, &piece, &file.text)) => {
@@ -62,7 +62,7 @@ pub(crate) fn blocks(file: &Parsed) -> Vec<DocBlock> {
 }
 
 /// Complains about blocks that are no sentence.
-pub(crate) fn check(code: &[Parsed]) -> Vec<String> {
+pub(crate) fn check(code: &[CodeFile]) -> Vec<String> {
     let short = code.iter().flat_map(blocks).filter(DocBlock::is_short);
     short
         .map(|block| {
@@ -75,8 +75,8 @@ pub(crate) fn check(code: &[Parsed]) -> Vec<String> {
         .collect()
 }
 
-/// One `#[doc]` attribute.
-struct Piece {
+/// One line or comment, which is one `#[doc]` attribute.
+struct DocPiece {
     line: usize,
     line_last: usize,
     inner: bool,
@@ -84,7 +84,7 @@ struct Piece {
 }
 
 /// Whether both pieces belong to the same item: only attributes and comments are between them.
-fn continues(last: &Piece, piece: &Piece, text: &str) -> bool {
+fn continues(last: &DocPiece, piece: &DocPiece, text: &str) -> bool {
     let between = text.lines().skip(last.line_last).take(piece.line.saturating_sub(last.line_last + 1));
     last.inner == piece.inner
         && last.line_last < piece.line
@@ -92,16 +92,16 @@ fn continues(last: &Piece, piece: &Piece, text: &str) -> bool {
 }
 
 #[derive(Default)]
-struct Pieces {
-    found: Vec<Piece>,
+struct DocPieces {
+    found: Vec<DocPiece>,
 }
 
-impl<'ast> Visit<'ast> for Pieces {
+impl<'ast> Visit<'ast> for DocPieces {
     fn visit_attribute(&mut self, attribute: &'ast Attribute) {
         let Meta::NameValue(pair) = &attribute.meta else { return };
         let (true, Expr::Lit(literal)) = (pair.path.is_ident("doc"), &pair.value) else { return };
         if let Lit::Str(text) = &literal.lit {
-            self.found.push(Piece {
+            self.found.push(DocPiece {
                 line: line_of(attribute.pound_token.span),
                 line_last: text.span().end().line,
                 inner: matches!(attribute.style, AttrStyle::Inner(_)),

@@ -1,11 +1,11 @@
 //! Module headers: every file says what it decides, before anything else. A file that only declares modules
 //! and passes names on decides nothing and may go without.
 
-use crate::syntax::Parsed;
+use crate::syntax::CodeFile;
 use syn::{AttrStyle, Item};
 
 /// Whether the file owes a header that it does not have.
-pub(crate) fn is_missing(file: &Parsed) -> bool {
+pub(crate) fn is_missing(file: &CodeFile) -> bool {
     let attributes = &file.syntax.attrs;
     let has_one = attributes
         .iter()
@@ -19,7 +19,7 @@ pub(crate) fn is_missing(file: &Parsed) -> bool {
 }
 
 /// Complains about files without one.
-pub(crate) fn check(code: &[Parsed]) -> Vec<String> {
+pub(crate) fn check(code: &[CodeFile]) -> Vec<String> {
     code.iter()
         .filter(|file| is_missing(file))
         .map(|file| {

@@ -2,9 +2,9 @@
 
 use crate::workspace::RustFile;
 
-/// From here on, think about a split.
+/// Files with more lines are mentioned, because they may want a split.
 const LINES_WARN: usize = 400;
-/// Not beyond.
+/// Files with more lines are refused.
 const LINES_MAX: usize = 800;
 
 /// Complains about walls and mentions what comes near.

@@ -50,7 +50,7 @@ pub(crate) fn run() -> Result<(), String> {
 }
 
 /// The complaints about code that is not of tests.
-fn of_code(code: &[syntax::Parsed], architecture: &str) -> Vec<String> {
+fn of_code(code: &[syntax::CodeFile], architecture: &str) -> Vec<String> {
     [
         headers::check(code),
         allowances::check(code),

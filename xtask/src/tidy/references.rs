@@ -8,7 +8,7 @@ use crate::workspace::RustFile;
 
 const LEAD: &str = "Cited as ";
 
-struct Entry<'a> {
+struct Citation<'a> {
     title: &'a str,
     key: String,
     places: Vec<&'a str>,
@@ -29,17 +29,17 @@ pub(crate) fn check(references: &str, sources: &[RustFile]) -> Vec<String> {
     complaints
 }
 
-fn entry(section: &str) -> Option<Entry<'_>> {
+fn entry(section: &str) -> Option<Citation<'_>> {
     let title = section.lines().next()?;
     // The list ends with its paragraph.
     let cited = section.split_once(LEAD)?.1.split("\n\n").next()?;
     let mut ticked = cited.split('`').skip(1).step_by(2);
     let key = ticked.next()?.to_lowercase();
     let places: Vec<&str> = ticked.collect();
-    if places.is_empty() { None } else { Some(Entry { title, key, places }) }
+    if places.is_empty() { None } else { Some(Citation { title, key, places }) }
 }
 
-fn check_entry(entry: &Entry, sources: &[RustFile]) -> Vec<String> {
+fn check_entry(entry: &Citation, sources: &[RustFile]) -> Vec<String> {
     // This program's own examples cite nothing.
     let cites =
         |source: &&RustFile| !source.path.starts_with("xtask/") && names(&one_line(&source.text), &entry.key);

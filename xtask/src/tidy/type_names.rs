@@ -3,7 +3,7 @@
 //! Words so general that every crate may have its own are listed in `ARCHITECTURE.md`, in the paragraph
 //! that begins with `LEAD`. Associated types are not counted: their traits name them.
 
-use crate::syntax::{Parsed, Spot};
+use crate::syntax::{CodeFile, Spot};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use syn::visit::{self, Visit};
@@ -18,7 +18,7 @@ pub(crate) struct Definitions {
 }
 
 /// The names with more than one definition, those with most first.
-pub(crate) fn repeated<'a>(code: impl IntoIterator<Item = &'a Parsed>) -> Vec<Definitions> {
+pub(crate) fn repeated<'a>(code: impl IntoIterator<Item = &'a CodeFile>) -> Vec<Definitions> {
     let mut by_name: BTreeMap<String, Vec<Spot>> = BTreeMap::new();
     for file in code {
         let mut defined = Defined { file, by_name: &mut by_name };
@@ -34,7 +34,7 @@ pub(crate) fn repeated<'a>(code: impl IntoIterator<Item = &'a Parsed>) -> Vec<De
 }
 
 /// Complains about repeated names that the glossary does not allow.
-pub(crate) fn check(code: &[Parsed], glossary: &str) -> Vec<String> {
+pub(crate) fn check(code: &[CodeFile], glossary: &str) -> Vec<String> {
     let allowed = allowed(glossary);
     repeated(code)
         .iter()
@@ -61,7 +61,7 @@ fn allowed(glossary: &str) -> Vec<&str> {
 }
 
 struct Defined<'a> {
-    file: &'a Parsed,
+    file: &'a CodeFile,
     by_name: &'a mut BTreeMap<String, Vec<Spot>>,
 }
 

@@ -1,14 +1,14 @@
 //! The error types of the workspace, and the word that their names end with.
 
-use crate::syntax::{Parsed, Spot};
+use crate::syntax::{CodeFile, Spot};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use syn::visit::Visit;
 use syn::{ItemImpl, Path, Type};
 
 /// The types that implement `std::error::Error`.
-pub(super) fn find(file: &Parsed) -> Vec<(String, Spot)> {
-    let mut search = Search { file, found: Vec::new() };
+pub(super) fn find(file: &CodeFile) -> Vec<(String, Spot)> {
+    let mut search = ErrorSearch { file, found: Vec::new() };
     search.visit_file(&file.syntax);
     search.found
 }
@@ -28,12 +28,12 @@ fn last_word(name: &str) -> &str {
     &name[name.rfind(char::is_uppercase).unwrap_or_default()..]
 }
 
-struct Search<'a> {
-    file: &'a Parsed,
+struct ErrorSearch<'a> {
+    file: &'a CodeFile,
     found: Vec<(String, Spot)>,
 }
 
-impl<'ast> Visit<'ast> for Search<'_> {
+impl<'ast> Visit<'ast> for ErrorSearch<'_> {
     fn visit_item_impl(&mut self, block: &'ast ItemImpl) {
         let Some((path, _)) = &block.trait_ else { return };
         let Type::Path(of) = &*block.self_ty else { return };

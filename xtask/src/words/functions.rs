@@ -1,6 +1,6 @@
 //! Functions that do not fit on a screen.
 
-use crate::syntax::{Parsed, Spot};
+use crate::syntax::{CodeFile, Spot};
 use syn::visit::{self, Visit};
 use syn::{Block, ImplItemFn, ItemFn, Signature, TraitItemFn};
 
@@ -8,35 +8,35 @@ use syn::{Block, ImplItemFn, ItemFn, Signature, TraitItemFn};
 pub(super) const LINES_MAX: usize = 60;
 
 /// A function and how many lines it has from `fn` to its closing brace.
-pub(super) struct Length {
+pub(super) struct FunctionLength {
     pub(super) spot: Spot,
     pub(super) function: String,
     pub(super) lines: usize,
 }
 
 /// The functions of a file with more than `LINES_MAX` lines.
-pub(super) fn long(file: &Parsed) -> Vec<Length> {
-    let mut search = Search { file, found: Vec::new() };
+pub(super) fn long(file: &CodeFile) -> Vec<FunctionLength> {
+    let mut search = LengthSearch { file, found: Vec::new() };
     search.visit_file(&file.syntax);
     search.found
 }
 
-struct Search<'a> {
-    file: &'a Parsed,
-    found: Vec<Length>,
+struct LengthSearch<'a> {
+    file: &'a CodeFile,
+    found: Vec<FunctionLength>,
 }
 
-impl Search<'_> {
+impl LengthSearch<'_> {
     fn measure(&mut self, signature: &Signature, body: &Block) {
         let spot = self.file.spot(signature.fn_token.span);
         let lines = body.brace_token.span.close().end().line + 1 - spot.line;
         if lines > LINES_MAX {
-            self.found.push(Length { spot, function: signature.ident.to_string(), lines });
+            self.found.push(FunctionLength { spot, function: signature.ident.to_string(), lines });
         }
     }
 }
 
-impl<'ast> Visit<'ast> for Search<'_> {
+impl<'ast> Visit<'ast> for LengthSearch<'_> {
     fn visit_item_fn(&mut self, function: &'ast ItemFn) {
         self.measure(&function.sig, &function.block);
         visit::visit_item_fn(self, function);

@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
         code.extend(syntax::parse(&krate.folder, &files)?);
     }
     let list = arguments.contains(&"--list") || !chosen.is_empty();
-    let scope = sections::Scope { code, chosen, list };
+    let scope = sections::ReportScope { code, chosen, list };
     sections::print(&scope, &chain::longest(&crates));
     Ok(())
 }

@@ -2,13 +2,13 @@
 //! its lines of the summary.
 
 use super::{error_types, functions};
-use crate::syntax::Parsed;
+use crate::syntax::CodeFile;
 use crate::tidy::{allowances, circles, closures, doc_blocks, headers, type_names};
 
 /// What the report is about.
-pub(super) struct Scope {
+pub(super) struct ReportScope {
     /// All code, that of other crates too.
-    pub(super) code: Vec<Parsed>,
+    pub(super) code: Vec<CodeFile>,
     /// The names of crates, or none for all.
     pub(super) chosen: Vec<String>,
     /// Whether doc comments are printed and not only counted.
@@ -16,14 +16,14 @@ pub(super) struct Scope {
 }
 
 /// Lines of the summary: what is measured, and the figure.
-type Figures = Vec<(&'static str, String)>;
+type SummaryLines = Vec<(&'static str, String)>;
 
-impl Scope {
-    fn has(&self, file: &Parsed) -> bool {
+impl ReportScope {
+    fn has(&self, file: &CodeFile) -> bool {
         self.chosen.is_empty() || self.chosen.contains(&file.krate)
     }
 
-    fn files(&self) -> impl Iterator<Item = &Parsed> {
+    fn files(&self) -> impl Iterator<Item = &CodeFile> {
         self.code.iter().filter(|file| self.has(file))
     }
 
@@ -32,8 +32,8 @@ impl Scope {
     }
 }
 
-/// Prints everything.
-pub(super) fn print(scope: &Scope, chain: &[&str]) {
+/// Prints the sections and the summary.
+pub(super) fn print(scope: &ReportScope, chain: &[&str]) {
     let mut figures = vec![
         ("files", scope.files().count().to_string()),
         ("lines that are not of tests", scope.lines().to_string()),
@@ -53,7 +53,7 @@ pub(super) fn print(scope: &Scope, chain: &[&str]) {
     }
 }
 
-fn repeated_names(scope: &Scope) -> Figures {
+fn repeated_names(scope: &ReportScope) -> SummaryLines {
     println!("== type names with more than one definition");
     let mut repeated = type_names::repeated(&scope.code);
     let paths: Vec<&str> = scope.files().map(|file| file.path.as_str()).collect();
@@ -69,7 +69,7 @@ fn repeated_names(scope: &Scope) -> Figures {
     ]
 }
 
-fn errors(scope: &Scope) -> Figures {
+fn errors(scope: &ReportScope) -> SummaryLines {
     println!("\n== error types");
     let found: Vec<_> = scope.files().flat_map(error_types::find).collect();
     for (name, spot) in &found {
@@ -86,7 +86,7 @@ fn errors(scope: &Scope) -> Figures {
     ]
 }
 
-fn docs(scope: &Scope) -> Figures {
+fn docs(scope: &ReportScope) -> SummaryLines {
     println!("\n== doc blocks of at most three words, and those that begin with a preposition");
     let blocks: Vec<_> = scope.files().flat_map(doc_blocks::blocks).collect();
     for block in
@@ -106,13 +106,13 @@ fn docs(scope: &Scope) -> Figures {
     ]
 }
 
-fn named_closures(scope: &Scope) -> Figures {
+fn named_closures(scope: &ReportScope) -> SummaryLines {
     println!("\n== named closures: per 1,000 lines, number, lines, crate");
     let mut names: Vec<&str> = scope.files().map(|file| file.krate.as_str()).collect();
     names.dedup();
     let mut all = 0;
     for name in names {
-        let files: Vec<&Parsed> = scope.files().filter(|file| file.krate == name).collect();
+        let files: Vec<&CodeFile> = scope.files().filter(|file| file.krate == name).collect();
         let count = count_closures(&files);
         let lines: usize = files.iter().map(|file| file.lines).sum();
         println!("{:>6} {count:>5} {lines:>6} {name}", per_thousand(count, lines));
@@ -131,7 +131,7 @@ fn named_closures(scope: &Scope) -> Figures {
     ]
 }
 
-fn count_closures(files: &[&Parsed]) -> usize {
+fn count_closures(files: &[&CodeFile]) -> usize {
     files.iter().flat_map(|file| closures::of_functions(file)).map(|function| function.count).sum()
 }
 
@@ -141,7 +141,7 @@ fn per_thousand(count: usize, lines: usize) -> String {
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
-fn file_circles(scope: &Scope) -> Figures {
+fn file_circles(scope: &ReportScope) -> SummaryLines {
     println!("\n== circles of files");
     let circles = circles::find(scope.files());
     for circle in &circles {
@@ -154,21 +154,21 @@ fn file_circles(scope: &Scope) -> Figures {
     vec![("circles of files", circles.len().to_string()), ("files in circles", files.to_string())]
 }
 
-fn without_header(scope: &Scope) -> Figures {
+fn without_header(scope: &ReportScope) -> SummaryLines {
     println!("\n== files without a module header");
-    let missing: Vec<&Parsed> = scope.files().filter(|file| headers::is_missing(file)).collect();
+    let missing: Vec<&CodeFile> = scope.files().filter(|file| headers::is_missing(file)).collect();
     for file in &missing {
         println!("{}:1", file.path);
     }
     vec![("files without a module header", missing.len().to_string())]
 }
 
-fn crate_chain(chain: &[&str]) -> Figures {
+fn crate_chain(chain: &[&str]) -> SummaryLines {
     println!("\n== longest chain of crates\n{}", chain.join(" → "));
     vec![("crates in the longest chain", chain.len().to_string())]
 }
 
-fn long_functions(scope: &Scope) -> Figures {
+fn long_functions(scope: &ReportScope) -> SummaryLines {
     println!("\n== functions over {} lines", functions::LINES_MAX);
     let long: Vec<_> = scope.files().flat_map(functions::long).collect();
     for function in &long {
@@ -177,7 +177,7 @@ fn long_functions(scope: &Scope) -> Figures {
     vec![("functions over 60 lines", long.len().to_string())]
 }
 
-fn silenced(scope: &Scope) -> Figures {
+fn silenced(scope: &ReportScope) -> SummaryLines {
     println!("\n== lints silenced without a reason");
     let silenced: Vec<_> = scope.files().flat_map(allowances::without_reason).collect();
     for spot in &silenced {

@@ -5,7 +5,7 @@
 //! only types, constants and called functions are followed: others may be variables.
 
 use super::scopes::{Import, Scopes, child, imports};
-use crate::syntax::{Parsed, line_of, plain};
+use crate::syntax::{CodeFile, line_of, plain};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{Attribute, Expr, ExprCall, ItemMod, ItemUse, Macro, Path, Visibility};
@@ -13,8 +13,9 @@ use syn::{Attribute, Expr, ExprCall, ItemMod, ItemUse, Macro, Path, Visibility};
 /// One file names what another defines.
 #[derive(Debug)]
 pub(super) struct Naming {
-    /// Numbers of files.
+    /// The number of the file that names.
     pub(super) from: usize,
+    /// The number of the file that defines.
     pub(super) to: usize,
     pub(super) line: usize,
     /// The path as it is written.
@@ -22,21 +23,21 @@ pub(super) struct Naming {
 }
 
 /// Everything that the file of this number names in other files, in the order of lines.
-pub(super) fn of_file(number: usize, file: &Parsed, scopes: &Scopes) -> Vec<Naming> {
-    let mut search = Search { number, scopes, module: file.module.clone(), found: Vec::new() };
+pub(super) fn of_file(number: usize, file: &CodeFile, scopes: &Scopes) -> Vec<Naming> {
+    let mut search = NamingSearch { number, scopes, module: file.module.clone(), found: Vec::new() };
     search.visit_file(&file.syntax);
     search.found.sort_by_key(|naming| naming.line);
     search.found
 }
 
-struct Search<'a> {
+struct NamingSearch<'a> {
     number: usize,
     scopes: &'a Scopes,
     module: Vec<String>,
     found: Vec<Naming>,
 }
 
-impl Search<'_> {
+impl NamingSearch<'_> {
     fn add(&mut self, to: Option<usize>, path: &[String], line: usize) {
         if let Some(to) = to.filter(|&to| to != self.number) {
             self.found.push(Naming { from: self.number, to, line, path: path.join("::") });
@@ -78,7 +79,7 @@ impl Search<'_> {
     }
 }
 
-impl<'ast> Visit<'ast> for Search<'_> {
+impl<'ast> Visit<'ast> for NamingSearch<'_> {
     fn visit_item_mod(&mut self, item: &'ast ItemMod) {
         let outer = std::mem::take(&mut self.module);
         self.module = child(&outer, &plain(&item.ident));

@@ -8,20 +8,20 @@ mod scopes;
 #[cfg(test)]
 mod tests;
 
-use crate::syntax::Parsed;
+use crate::syntax::CodeFile;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Files of one crate of which each leads to all others.
-pub(crate) struct Circle {
+pub(crate) struct FileCircle {
     /// Paths of the files.
     pub(crate) files: Vec<String>,
     /// What leads from one to another.
-    pub(crate) links: Vec<Link>,
+    pub(crate) links: Vec<FileLink>,
 }
 
 /// One file names what another defines.
 #[derive(Clone)]
-pub(crate) struct Link {
+pub(crate) struct FileLink {
     pub(crate) from: String,
     /// The first line that does so.
     pub(crate) line: usize,
@@ -32,11 +32,11 @@ pub(crate) struct Link {
     pub(crate) times: usize,
 }
 
-type Graph = BTreeMap<usize, BTreeMap<usize, Link>>;
+type FileGraph = BTreeMap<usize, BTreeMap<usize, FileLink>>;
 
 /// The circles of each crate.
-pub(crate) fn find<'a>(code: impl IntoIterator<Item = &'a Parsed>) -> Vec<Circle> {
-    let mut by_target: BTreeMap<&str, Vec<&Parsed>> = BTreeMap::new();
+pub(crate) fn find<'a>(code: impl IntoIterator<Item = &'a CodeFile>) -> Vec<FileCircle> {
+    let mut by_target: BTreeMap<&str, Vec<&CodeFile>> = BTreeMap::new();
     for file in code {
         by_target.entry(&file.target).or_default().push(file);
     }
@@ -44,7 +44,7 @@ pub(crate) fn find<'a>(code: impl IntoIterator<Item = &'a Parsed>) -> Vec<Circle
 }
 
 /// Complains about each circle.
-pub(crate) fn check(code: &[Parsed]) -> Vec<String> {
+pub(crate) fn check(code: &[CodeFile]) -> Vec<String> {
     let circles = find(code);
     circles
         .iter()
@@ -63,12 +63,12 @@ pub(crate) fn check(code: &[Parsed]) -> Vec<String> {
 }
 
 /// One link as a line.
-pub(crate) fn describe(link: &Link) -> String {
+pub(crate) fn describe(link: &FileLink) -> String {
     let more = if link.times > 1 { format!(" and {} more", link.times - 1) } else { String::new() };
     format!("{}:{} → {} ({}{more})", link.from, link.line, link.to, link.path)
 }
 
-fn of_target(files: &[&Parsed]) -> Vec<Circle> {
+fn of_target(files: &[&CodeFile]) -> Vec<FileCircle> {
     let graph = graph(files);
     let reached: Vec<BTreeSet<usize>> = (0..files.len()).map(|file| reached(&graph, file)).collect();
     let mut found = Vec::new();
@@ -82,12 +82,12 @@ fn of_target(files: &[&Parsed]) -> Vec<Circle> {
     found
 }
 
-fn graph(files: &[&Parsed]) -> Graph {
+fn graph(files: &[&CodeFile]) -> FileGraph {
     let scopes = scopes::Scopes::new(files);
-    let mut graph = Graph::new();
+    let mut graph = FileGraph::new();
     for (number, file) in files.iter().enumerate() {
         for naming in edges::of_file(number, file, &scopes) {
-            let link = graph.entry(naming.from).or_default().entry(naming.to).or_insert_with(|| Link {
+            let link = graph.entry(naming.from).or_default().entry(naming.to).or_insert_with(|| FileLink {
                 from: file.path.clone(),
                 line: naming.line,
                 to: files[naming.to].path.clone(),
@@ -101,7 +101,7 @@ fn graph(files: &[&Parsed]) -> Graph {
 }
 
 /// What a file leads to; itself only through others.
-fn reached(graph: &Graph, from: usize) -> BTreeSet<usize> {
+fn reached(graph: &FileGraph, from: usize) -> BTreeSet<usize> {
     let mut found = BTreeSet::new();
     let mut open = vec![from];
     while let Some(file) = open.pop() {
@@ -114,7 +114,7 @@ fn reached(graph: &Graph, from: usize) -> BTreeSet<usize> {
     found
 }
 
-fn circle(files: &[&Parsed], graph: &Graph, together: &[usize]) -> Circle {
+fn circle(files: &[&CodeFile], graph: &FileGraph, together: &[usize]) -> FileCircle {
     let mut links = Vec::new();
     for from in together {
         for (to, link) in graph.get(from).into_iter().flatten() {
@@ -123,5 +123,5 @@ fn circle(files: &[&Parsed], graph: &Graph, together: &[usize]) -> Circle {
             }
         }
     }
-    Circle { files: together.iter().map(|&file| files[file].path.clone()).collect(), links }
+    FileCircle { files: together.iter().map(|&file| files[file].path.clone()).collect(), links }
 }

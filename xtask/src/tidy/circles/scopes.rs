@@ -3,7 +3,7 @@
 //!
 //! Known are items, modules and `use` declarations. Methods, and items that macros write, are not.
 
-use crate::syntax::{Parsed, line_of, plain};
+use crate::syntax::{CodeFile, line_of, plain};
 use std::collections::{BTreeMap, BTreeSet};
 use syn::{Item, UseTree};
 
@@ -24,11 +24,11 @@ pub(super) enum Meaning {
 /// The modules of one crate.
 #[derive(Default)]
 pub(super) struct Scopes {
-    modules: BTreeMap<ModulePath, Names>,
+    modules: BTreeMap<ModulePath, ModuleNames>,
 }
 
 #[derive(Default)]
-struct Names {
+struct ModuleNames {
     file: usize,
     items: BTreeSet<String>,
     imports: Vec<Import>,
@@ -44,7 +44,7 @@ pub(super) struct Import {
 
 impl Scopes {
     /// The modules of these files, which begin at the same one.
-    pub(super) fn new(files: &[&Parsed]) -> Self {
+    pub(super) fn new(files: &[&CodeFile]) -> Self {
         let mut scopes = Self::default();
         for (number, file) in files.iter().enumerate() {
             scopes.add(number, &file.module, &file.syntax.items);
@@ -53,7 +53,7 @@ impl Scopes {
     }
 
     fn add(&mut self, file: usize, module: &[String], items: &[Item]) {
-        let mut names = Names { file, ..Names::default() };
+        let mut names = ModuleNames { file, ..ModuleNames::default() };
         for item in items {
             match item {
                 Item::Mod(inner) => {
@@ -118,7 +118,7 @@ impl Scopes {
         }
     }
 
-    fn imported(&self, module: &[String], names: &Names, name: &str, depth: usize) -> Option<Meaning> {
+    fn imported(&self, module: &[String], names: &ModuleNames, name: &str, depth: usize) -> Option<Meaning> {
         let by_name = names.imports.iter().filter(|import| import.name.as_deref() == Some(name));
         let mut by_name = by_name.filter(|import| import.path != [name]);
         by_name.find_map(|import| self.meaning(module, &import.path, depth)).or_else(|| {
