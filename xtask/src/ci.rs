@@ -16,22 +16,30 @@ struct CiStep {
     run: fn() -> Result<Skips, String>,
 }
 
-const STEPS: [CiStep; 7] = [
+const STEPS: [CiStep; 8] = [
     CiStep {
         name: "programs",
         what: "real servers and clients for the tests, where they can be installed",
         run: programs,
     },
     CiStep { name: "fmt", what: "formatting", run: fmt },
-    CiStep { name: "tidy", what: "code map, dependency rules, file lengths, references", run: tidy_step },
+    CiStep {
+        name: "tidy",
+        what: "code map, dependency rules, references, shape and words of the code",
+        run: tidy_step,
+    },
     CiStep { name: "clippy", what: "lints of every target, warnings are errors", run: clippy },
     CiStep { name: "doc", what: "documentation, warnings are errors", run: doc },
+    CiStep { name: "fuzz", what: "the fuzz targets compile", run: fuzz },
     CiStep { name: "demo", what: "the README's first command", run: demo },
     CiStep { name: "test", what: "all tests", run: test },
 ];
 
 /// Where tests say what they did not do; `tailwright-testkit` prints it.
 const SKIP_MARK: &str = "SKIPPED ";
+
+/// The workspace of the fuzz targets.
+const FUZZ_MANIFEST: &str = "fuzz/Cargo.toml";
 
 /// Property tests draw the same cases in every run of CI, so that it judges the change and not the draw;
 /// plain `cargo test` draws new ones.
@@ -155,6 +163,46 @@ fn doc() -> Result<Skips, String> {
     finish(command)
 }
 
+/// Checks the fuzz targets with the compiler at hand. Only to run them takes a nightly one, and libFuzzer.
+fn fuzz() -> Result<Skips, String> {
+    if let Some(skip) = fetch_for_fuzz()? {
+        eprintln!("{SKIP_MARK}{skip}");
+        return Ok(vec![skip]);
+    }
+    let mut command = cargo(&["check", "--manifest-path", FUZZ_MANIFEST, "--bins", "--locked"]);
+    // Nothing is linked: naming a library that does not exist saves compiling libFuzzer, and a C++ compiler.
+    command.env("CUSTOM_LIBFUZZER_PATH", root().join("target/none/libfuzzer.a"));
+    if std::env::var_os("CARGO_TARGET_DIR").is_none() {
+        command.env("CARGO_TARGET_DIR", root().join("target"));
+    }
+    finish(command)
+}
+
+/// Gets what the targets alone depend on, and says what is skipped where that cannot be had.
+fn fetch_for_fuzz() -> Result<Option<String>, String> {
+    let mut command = cargo(&["fetch", "--manifest-path", FUZZ_MANIFEST, "--locked"]);
+    let output = command.output().map_err(|error| format!("cargo fetch: {error}"))?;
+    if output.status.success() {
+        return Ok(None);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    eprint!("{said}");
+    if is_out_of_reach(&said) {
+        return Ok(Some(
+            "the fuzz targets were not compiled: what they depend on could not be fetched".to_owned(),
+        ));
+    }
+    Err(format!(
+        "{command:?}: {}; if only fuzz/Cargo.lock is old: cargo update --workspace --manifest-path {FUZZ_MANIFEST}",
+        output.status
+    ))
+}
+
+/// Whether cargo failed for want of a network, and not because of what is in the tree.
+fn is_out_of_reach(said: &str) -> bool {
+    ["failed to download", "offline mode", "directory source"].iter().any(|sign| said.contains(sign))
+}
+
 /// Runs the demonstration as a newcomer does, in a folder of its own.
 fn demo() -> Result<Skips, String> {
     let folder = std::env::temp_dir().join(format!("tailwright-ci-demo-{}", std::process::id()));
@@ -187,4 +235,26 @@ fn test() -> Result<Skips, String> {
     }
     report_skips(&skips);
     Err(format!("cargo test --workspace --no-fail-fast: {status}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_missing_network_is_skipped() {
+        for said in [
+            "failed to download from `https://index.crates.io/config.json`",
+            "error: no matching package named `libfuzzer-sys` found\nAs a reminder, you're using offline mode",
+        ] {
+            assert!(is_out_of_reach(said), "{said}");
+        }
+        for said in [
+            "error: cannot update the lock file because --locked was passed to prevent this\nhelp: to generate the \
+             lock file without accessing the network, remove the --locked flag and use --offline instead.",
+            "error: failed to parse lock file",
+        ] {
+            assert!(!is_out_of_reach(said), "{said}");
+        }
+    }
 }

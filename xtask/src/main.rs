@@ -15,9 +15,9 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  ci            everything that must hold before a merge: format, tidy, lints, documentation, the
-                README's first command, tests
-  ci STEP       one step alone: fmt, tidy, clippy, doc, demo, test
+  ci            everything that must hold before a merge: format, tidy, lints, documentation, fuzz
+                targets, the README's first command, tests
+  ci STEP       one step alone: programs, fmt, tidy, clippy, doc, fuzz, demo, test
   tidy          what compilers do not check: code map, dependency rules, file lengths, references,
                 names, comments, closures, circles of files
   words [--list] [CRATE...]
