@@ -24,7 +24,7 @@ use predict::{Probabilistic, PublishedSnc, Replayed, WorstCase};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::{Alignment, Observer, Percentiles, Recording, Replay, Service, Stream, System};
+use sim::{Alignment, Observer, Percentiles, Replay, ReplayTrace, Service, Stream, System};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use support::{Part, Predictor, Sketched, Through, asked, number_after, quantile, sorted};
@@ -60,7 +60,7 @@ fn main() {
 struct Experiment {
     traces: usize,
     halves: [Vec<CircularTrace<Job>>; 2],
-    recordings: [Vec<Recording>; 2],
+    replay_traces: [Vec<ReplayTrace>; 2],
     models: Vec<Tally>,
 }
 
@@ -110,9 +110,8 @@ impl Experiment {
             FACTORS.into_iter().flat_map(slow).collect()
         };
         let halves = [half(0), half(1)];
-        let record =
-            |t: &CircularTrace<Job>| Recording::new(t.items(), t.period()).expect("minutes, not years");
-        let recordings = [0, 1].map(|h| halves[h].iter().map(record).collect());
+        let record = |t: &CircularTrace<Job>| ReplayTrace::new(t.clone()).expect("minutes, not years");
+        let replay_traces = [0, 1].map(|h| halves[h].iter().map(record).collect());
         let tally = |(model, every)| Tally {
             model,
             every,
@@ -128,7 +127,7 @@ impl Experiment {
             halves[0].len(),
             start.elapsed().as_secs_f64()
         );
-        Self { traces: traces.len(), halves, recordings, models }
+        Self { traces: traces.len(), halves, replay_traces, models }
     }
 
     fn run(&mut self, mixes: usize, seed: u64) {
@@ -175,7 +174,7 @@ impl Experiment {
     /// What everybody sees in so many random alignments of a half.
     fn replay(&self, half: usize, mix: &[Part], alignments: usize) -> Vec<Seen> {
         let stream = |part: &Part| Stream {
-            recording: &self.recordings[half][part.source],
+            trace: &self.replay_traces[half][part.source],
             priority: PerStage::from_fn(|_| part.level),
             group: part.group,
         };

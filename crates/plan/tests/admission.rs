@@ -8,7 +8,7 @@ mod support;
 
 use model::{CircularTrace, Job, LatencyModel, PerStage, Slo};
 use predict::{Passage, Probabilistic, PublishedSnc, Replayed, WorstCase, WorstCaseSketch};
-use sim::{Alignment, Recording, Service, Stream, System};
+use sim::{Alignment, ReplayTrace, Service, Stream, System};
 use std::sync::Arc;
 use support::Through;
 use tailwright_plan::admission::{Applicant, ByModel, Desk, Host, Procedure, priority_meister};
@@ -99,13 +99,13 @@ fn who_was_admitted_by_the_worst_case_is_never_late() {
         &applicants(&reshaped, &traffic),
     );
     let places = by_slo(&WorstCase::default(), &traffic);
-    let record = |t: &CircularTrace<Job>| Recording::new(t.items(), t.period()).unwrap();
-    let recordings: Vec<Recording> = traffic.iter().map(record).collect();
+    let record = |t: &CircularTrace<Job>| ReplayTrace::new(t.clone()).unwrap();
+    let traces: Vec<ReplayTrace> = traffic.iter().map(record).collect();
     for server in 0..2 {
         let index = |name: &str| name[1..].parse::<usize>().unwrap();
         let here: Vec<(usize, PerStage<u32>)> =
             places.iter().filter(|p| p.1 == server).map(|p| (index(&p.0), p.2)).collect();
-        let stream = |&(i, priority): &(usize, _)| Stream { recording: &recordings[i], priority, group: i };
+        let stream = |&(i, priority): &(usize, _)| Stream { trace: &traces[i], priority, group: i };
         let Ok(system) = System::new(here.iter().map(stream).collect()) else { continue };
         let longest = vec![Percentile::new(100.0).unwrap(); here.len()];
         let alignments: Vec<Alignment> =

@@ -13,7 +13,7 @@ use calculus::{ArrivalCurve, ServiceCurve};
 use model::{CircularTrace, Job, LatencyModel as _, PerStage, ServerMember};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::{Alignment, Percentiles, Recording, Replay, Service, Stream, System};
+use sim::{Alignment, Percentiles, Replay, ReplayTrace, Service, Stream, System};
 use std::time::Instant;
 use support::{Real, Through};
 use tailwright_predict::{Passage, WorstCase, WorstCaseSketch};
@@ -63,11 +63,10 @@ fn members<'a>(
 
 /// By member, the longest latency in replays: all bursts together, and four random alignments.
 fn replayed(real: &[Real], chosen: &[usize], priorities: &[u32]) -> Vec<f64> {
-    let recording =
-        |&i: &usize| Recording::new(real[i].traffic.items(), real[i].traffic.period()).expect("short");
-    let recordings: Vec<Recording> = chosen.iter().map(recording).collect();
+    let trace = |&i: &usize| ReplayTrace::new(real[i].traffic.clone()).expect("short");
+    let traces: Vec<ReplayTrace> = chosen.iter().map(trace).collect();
     let stream = |(at, &priority): (usize, &u32)| Stream {
-        recording: &recordings[at],
+        trace: &traces[at],
         priority: PerStage::from_fn(|_| priority),
         group: at,
     };

@@ -1,7 +1,7 @@
-//! Replayed traffic: the recordings themselves, at random relative shifts.
+//! Replayed traffic: the traces themselves, at random relative shifts.
 //!
-//! Assumes that the future looks like the recordings, each group independently at a uniformly random moment of
-//! its own. Every alignment of the recordings is replayed exactly, in the steady state, and gives each member's
+//! Assumes that the future looks like the traces, each group independently at a uniformly random moment of
+//! its own. Every alignment of the traces is replayed exactly, in the steady state, and gives each member's
 //! percentile over the requests of one longest period. Of how that percentile varies from alignment to alignment,
 //! order statistics say, without any assumption about its distribution:
 //!
@@ -12,7 +12,7 @@
 //! The steady state is certain while the utilisations of all stages sum to less than 1; above, a replay begins with
 //! empty queues a whole longest period before the requests that count.
 //!
-//! Not covered: what the recordings do not contain. [`Replayed::correlated`] says what a day would do on which the
+//! Not covered: what the traces do not contain. [`Replayed::correlated`] says what a day would do on which the
 //! members are not independent.
 
 use confidence::{TooFew, median_ranks, tolerance_rank};
@@ -20,7 +20,7 @@ use model::{
     CircularTrace, Job, LatencyEstimate, LatencyModel, PerStage, Prediction, ServerMember, Stage,
     UndefinedLatency,
 };
-use sim::{Alignment, Recording, Service, Stream, System, Target, Unsteady};
+use sim::{Alignment, ReplayTrace, Service, Stream, System, Target, Unsteady};
 use units::{Nanos, Percentile};
 
 /// Replay at random shifts.
@@ -64,13 +64,13 @@ pub enum Verdict {
 /// A member's latency when members are not independent, seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Correlated {
-    /// All recordings begin at the same moment.
+    /// All traces begin at the same moment.
     pub recorded: f64,
     /// The worst burst of every member ends at the same moment: a correlated day.
     pub bursts_together: f64,
 }
 
-type Members<'a, 'b> = &'a [ServerMember<'b, Option<Recording>>];
+type Members<'a, 'b> = &'a [ServerMember<'b, Option<ReplayTrace>>];
 
 impl Replayed {
     /// Replays `alignments` alignments for bounds that hold for the share `coverage` of all alignments with
@@ -157,14 +157,14 @@ impl Replayed {
 
 impl LatencyModel for Replayed {
     /// `None` for a period or work beyond 36 years.
-    type Sketch = Option<Recording>;
+    type Sketch = Option<ReplayTrace>;
 
     fn name(&self) -> &'static str {
         "replayed"
     }
 
-    fn sketch(&self, traffic: &CircularTrace<Job>) -> Option<Recording> {
-        Recording::new(traffic.items(), traffic.period()).ok()
+    fn sketch(&self, traffic: &CircularTrace<Job>) -> Option<ReplayTrace> {
+        ReplayTrace::new(traffic.clone()).ok()
     }
 
     fn all_within(&self, members: Members<'_, '_>, limits: &[f64]) -> bool {
@@ -190,8 +190,8 @@ type Steady<'a> = (System<'a>, Vec<Percentile>);
 fn resolve<'a>(members: Members<'_, 'a>) -> (Vec<Option<UndefinedLatency>>, Option<Steady<'a>>) {
     let mut fates = fates(members);
     let well = || members.iter().zip(&fates).filter(|(_, fate)| fate.is_none()).map(|(member, _)| member);
-    let stream = |m: &ServerMember<'a, Option<Recording>>| {
-        Some(Stream { recording: m.sketch.as_ref()?, priority: m.priority, group: m.group })
+    let stream = |m: &ServerMember<'a, Option<ReplayTrace>>| {
+        Some(Stream { trace: m.sketch.as_ref()?, priority: m.priority, group: m.group })
     };
     match System::new(well().filter_map(stream).collect()) {
         Ok(system) => {
@@ -211,8 +211,8 @@ fn resolve<'a>(members: Members<'_, 'a>) -> (Vec<Option<UndefinedLatency>>, Opti
 /// Why a member has no latency, if it has none: overload by the same and higher priorities, or a member without
 /// a steady state whose work may come before its own.
 fn fates(members: Members<'_, '_>) -> Vec<Option<UndefinedLatency>> {
-    let load = |m: &ServerMember<'_, Option<Recording>>| match m.sketch {
-        Some(recording) => recording.utilisation(),
+    let load = |m: &ServerMember<'_, Option<ReplayTrace>>| match m.sketch {
+        Some(trace) => trace.utilisation(),
         None => PerStage::from_fn(|_| f64::NAN),
     };
     let loads: Vec<_> = members.iter().map(load).collect();

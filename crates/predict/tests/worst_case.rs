@@ -8,7 +8,7 @@ use model::{
 use proptest::prelude::*;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use sim::{Alignment, Latencies, Percentiles, Recording, Replay, Service, Stream, System};
+use sim::{Alignment, Latencies, Percentiles, Replay, ReplayTrace, Service, Stream, System};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tailwright_predict::{Passage, WorstCase, WorstCaseSketch};
@@ -204,8 +204,7 @@ fn no_replay_of_real_traces_exceeds_the_bound() {
     let Some(real) = support::published(support::Through::Server) else { return };
     let model = WorstCase::default();
     let sketches: Vec<_> = real.iter().map(|r| model.sketch(&r.traffic)).collect();
-    let recordings: Vec<_> =
-        real.iter().map(|r| Recording::new(r.traffic.items(), r.traffic.period()).unwrap()).collect();
+    let traces: Vec<_> = real.iter().map(|r| ReplayTrace::new(r.traffic.clone()).unwrap()).collect();
     let mut random = StdRng::seed_from_u64(3);
     let mut closest = 0.0f64;
     for size in [2, 3, 5, 8] {
@@ -224,11 +223,8 @@ fn no_replay_of_real_traces_exceeds_the_bound() {
             percentile: real[i].slo.percentile,
         };
         let bounds = model.predict(&chosen.iter().zip(&priorities).map(member).collect::<Vec<_>>());
-        let stream = |(&i, &priority): (&usize, &PerStage<u32>)| Stream {
-            recording: &recordings[i],
-            priority,
-            group: i,
-        };
+        let stream =
+            |(&i, &priority): (&usize, &PerStage<u32>)| Stream { trace: &traces[i], priority, group: i };
         let system = System::new(chosen.iter().zip(&priorities).map(stream).collect()).unwrap();
         let longest = longest(
             &system,
@@ -273,9 +269,9 @@ proptest! {
     ) {
         let (traffics, priorities): (Vec<_>, Vec<_>) = traffics.into_iter().unzip();
         let bounds = bounds(&traffics, &priorities);
-        let recordings: Vec<_> = traffics.iter().map(|t| Recording::new(t.items(), t.period()).unwrap()).collect();
-        let stream = |(recording, &priority)| Stream { recording, priority, group: 0 };
-        let streams = recordings.iter().zip(&priorities).map(stream).collect();
+        let traces: Vec<_> = traffics.iter().map(|t| ReplayTrace::new(t.clone()).unwrap()).collect();
+        let stream = |(trace, &priority)| Stream { trace, priority, group: 0 };
+        let streams = traces.iter().zip(&priorities).map(stream).collect();
         let Ok(system) = System::new(streams) else { return Ok(()) };
         let mut replay = Replay::new(&system, Service::Preemptive);
         let mut random = StdRng::seed_from_u64(seed);

@@ -13,10 +13,10 @@ use crate::Experiment;
 use crate::claim::{Claim, Expected, change, time};
 use crate::context::{Context, FigureError};
 use crate::figure::{Figure, Line, Paper, Plot};
+use arrivals::TimedRequest;
 use disk::{Alone, Io};
 use sim::engine::Histogram;
 use sim::ideal::{Distribution, Order, Station};
-use sim::source::Demand;
 use std::num::NonZeroUsize;
 use units::{Nanos, Percentile};
 
@@ -77,7 +77,7 @@ fn responses(ios: &[Io]) -> Option<Distribution> {
 
 /// First come, first served.
 fn predict(ios: &[Io], workers: usize, mut service: impl FnMut(&Io) -> Nanos) -> Option<Distribution> {
-    let demands = ios.iter().map(|io| Demand { arrival: io.arrival, service: service(io) });
+    let demands = ios.iter().map(|io| TimedRequest { arrival: io.arrival, service: service(io) });
     let station = Station { workers: NonZeroUsize::new(workers)?, order: Order::Fifo };
     station.distribution(demands, 0).ok()?
 }

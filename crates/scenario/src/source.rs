@@ -3,11 +3,11 @@
 use crate::file::EntrySpec;
 use crate::kinds::{Delays, Kinds};
 use crate::replay::Recording;
+use arrivals::{ArrivalPattern, DistributionFamily, TimeDistribution};
 use model::OperationError;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use sim::engine::{Arrivals, Draw, Entry};
-use sim::source::{Arrival, Law, Shape};
 use std::path::Path;
 use std::sync::Arc;
 use units::Nanos;
@@ -33,9 +33,9 @@ pub(crate) enum Load {
 }
 
 enum Coming {
-    Random(Arrival),
+    Random(ArrivalPattern),
     Recorded(Recorded),
-    Closed { clients: u32, think: Law },
+    Closed { clients: u32, think: TimeDistribution },
 }
 
 /// A measured stream that repeats for ever; a replication begins anywhere in it.
@@ -119,11 +119,11 @@ impl Source {
 }
 
 /// A delay as a fixed time and, if it is random, its law.
-pub(crate) fn split(delay: Option<Law>) -> (Nanos, Option<Law>) {
+pub(crate) fn split(delay: Option<TimeDistribution>) -> (Nanos, Option<TimeDistribution>) {
     match delay {
         None => (Nanos::ZERO, None),
-        Some(law) => match law.shape() {
-            Shape::Constant(time) => (Nanos::from_secs(time.0).unwrap_or(Nanos(u64::MAX)), None),
+        Some(law) => match law.family() {
+            DistributionFamily::Constant(time) => (Nanos::from_secs(time.0).unwrap_or(Nanos(u64::MAX)), None),
             _ => (Nanos::ZERO, Some(law)),
         },
     }

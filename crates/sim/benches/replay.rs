@@ -10,7 +10,7 @@ use published::{Real, Through};
 use std::time::Instant;
 use tailwright_predict::{Replayed, Verdict};
 use tailwright_sim::{
-    Alignment, Outcome, Percentiles, Recording, Replay, Service, Stream, System, percentiles,
+    Alignment, Outcome, Percentiles, Replay, ReplayTrace, Service, Stream, System, percentiles,
 };
 use units::Percentile;
 
@@ -82,15 +82,12 @@ fn spread(title: &str, real: &[Real], order: impl Fn(&[Real], &[usize]) -> Vec<u
 }
 
 fn speed(real: &[Real]) {
-    let recordings: Vec<Recording> = real
-        .iter()
-        .map(|r| Recording::new(r.traffic.items(), r.traffic.period()).expect("as traffic"))
-        .collect();
+    let traces: Vec<ReplayTrace> =
+        real.iter().map(|r| ReplayTrace::new(r.traffic.clone()).expect("as traffic")).collect();
     let everybody: Vec<usize> = (0..real.len()).collect();
     let priorities = by_slo(real, &everybody);
-    let stream =
-        |(i, recording)| Stream { recording, priority: PerStage::from_fn(|_| priorities[i]), group: i };
-    let system = System::new(recordings.iter().enumerate().map(stream).collect()).expect("not overloaded");
+    let stream = |(i, trace)| Stream { trace, priority: PerStage::from_fn(|_| priorities[i]), group: i };
+    let system = System::new(traces.iter().enumerate().map(stream).collect()).expect("not overloaded");
     let utilisation = system.utilisation();
     println!("utilisation of one server with all {}:", real.len());
     utilisation.iter().for_each(|(stage, u)| println!("  {stage:12} {u:.3}"));

@@ -4,7 +4,7 @@
 //! The work of all streams is added up in cells of an eighth of a second and served at rate 1; what counts is
 //! the work that arrives to long queues. A guess that decides the order of search, never its result.
 
-use crate::recording::CELL;
+use crate::replay_trace::CELL;
 use crate::{Alignment, System};
 use units::Nanos;
 
@@ -15,7 +15,7 @@ pub fn worst_first(system: &System<'_>, alignments: &mut [Alignment]) {
     alignments.sort_by_cached_key(|alignment| {
         sum.fill(0.0);
         for (stream, shift) in system.streams().iter().zip(alignment.shifts(system)) {
-            add(&mut sum, stream.recording.cells(), shift);
+            add(&mut sum, stream.trace.work_profile(), shift);
         }
         // Not negative, so that the bits sort as the values do.
         std::cmp::Reverse(congestion(&sum).to_bits())

@@ -38,7 +38,7 @@ pub struct Outcome {
 /// # Order of simultaneous events
 /// At one instant a stage first lets go of the job that it completes, and begins the next; then it takes
 /// arrivals, in the order in which they left the stage before it. Requests enter the first stage in order of
-/// their streams, those of a stream in order of the recording. A job that meets an idle stage begins at once. Jobs
+/// their streams, those of a stream in order of the trace. A job that meets an idle stage begins at once. Jobs
 /// without work at a stage leave it in the instant of their arrival, whatever waits there.
 #[derive(Debug)]
 pub struct Replay<'s, 'a> {
@@ -56,7 +56,7 @@ impl<'s, 'a> Replay<'s, 'a> {
         Self {
             system,
             service,
-            merge: Merge::new(system.streams.iter().map(|s| s.recording)),
+            merge: Merge::new(system.streams.iter().map(|s| s.trace)),
             queues: Stage::ALL.map(queue),
             offsets: Vec::new(),
         }
@@ -68,7 +68,7 @@ impl<'s, 'a> Replay<'s, 'a> {
     }
 
     /// Runs until the last request that arrives within the window has left, or the observer has seen enough.
-    /// The recording of stream i begins `shifts[i]` after the window opens, and repeats in both directions.
+    /// The trace of stream i begins `shifts[i]` after the window opens, and repeats in both directions.
     ///
     /// # Panics
     /// When there is not one shift per stream.
@@ -79,12 +79,12 @@ impl<'s, 'a> Replay<'s, 'a> {
         // Room for the longest look back and for an incomplete first round.
         let open = 2 * longest;
         self.offsets.clear();
-        let periods = self.system.streams.iter().map(|s| s.recording.period().0);
+        let periods = self.system.streams.iter().map(|s| s.trace.period().0);
         self.offsets
             .extend(shifts.iter().zip(periods).map(|(shift, period)| (open + shift.0 % period) % period));
         let idle = self.system.idle().last_before(self.system, &mut self.merge, &self.offsets, open);
         let start = idle.unwrap_or(open - longest);
-        self.merge.seek(self.system.streams.iter().map(|s| s.recording), &self.offsets, start);
+        self.merge.seek(self.system.streams.iter().map(|s| s.trace), &self.offsets, start);
         let window = Window { open, close: open + self.system.horizon, left: observed };
         let (requests, stopped) = self.serve(window, observer);
         Outcome { steady: idle.is_some(), warm_up: Nanos(open - start), requests, stopped }

@@ -4,7 +4,7 @@ mod support;
 
 use proptest::prelude::*;
 use support::{Plain, plain, streams};
-use tailwright_sim::{Alignment, Excess, Recording, Service, System, Target, first_excess, percentiles};
+use tailwright_sim::{Alignment, Excess, ReplayTrace, Service, System, Target, first_excess, percentiles};
 use units::{Nanos, Percentile};
 
 proptest! {
@@ -15,8 +15,8 @@ proptest! {
         percent in prop_oneof![Just(100.0), 20.0f64..100.0],
         (count, spare) in (1usize..12, 0usize..4),
     ) {
-        let recordings: Vec<Recording> = plain.iter().map(Plain::recording).collect();
-        let Ok(system) = System::new(streams(&plain, &recordings)) else { return Ok(()) };
+        let traces: Vec<ReplayTrace> = plain.iter().map(Plain::trace).collect();
+        let Ok(system) = System::new(streams(&plain, &traces)) else { return Ok(()) };
         let percentile = Percentile::new(percent).unwrap();
         let target = |i: usize| Target { percentile, budget: Nanos(budgets[i]) };
         let targets: Vec<Target> = (0..plain.len()).map(target).collect();

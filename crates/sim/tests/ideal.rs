@@ -2,13 +2,13 @@
 
 mod support;
 
+use arrivals::{RequestSource, TimedRequest};
 use proptest::prelude::*;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use std::num::NonZeroUsize;
 use support::demands;
 use tailwright_sim::ideal::{Distribution, Order, Station};
-use tailwright_sim::source::{Demand, Source};
 use units::{Nanos, Percentile};
 
 fn station(workers: usize, order: Order) -> Station {
@@ -16,7 +16,7 @@ fn station(workers: usize, order: Order) -> Station {
 }
 
 /// Time instant by instant: departures, then arrivals one by one; whoever waits is in a list.
-fn by_events(demands: &[Demand], workers: usize, order: Order, seed: u64) -> Vec<Nanos> {
+fn by_events(demands: &[TimedRequest], workers: usize, order: Order, seed: u64) -> Vec<Nanos> {
     let mut random = StdRng::seed_from_u64(seed);
     let mut ends: Vec<Option<u64>> = vec![None; workers];
     let mut lists: Vec<Vec<usize>> = vec![Vec::new(); workers];
@@ -66,7 +66,7 @@ proptest! {
     fn with_constant_service_the_mean_does_not_depend_on_the_order(
         demands in demands(0..60), workers in 1usize..5, service in 0u64..30, seed in 0u64..99
     ) {
-        let equal = || demands.iter().map(|demand| Demand { service: Nanos(service), ..*demand });
+        let equal = || demands.iter().map(|demand| TimedRequest { service: Nanos(service), ..*demand });
         let run = |order| station(workers, order).latencies(equal(), seed).unwrap();
         let sum = |order| run(order).iter().map(|ns| ns.0).sum::<u64>();
         let max = |order| run(order).iter().max().copied();
@@ -89,7 +89,7 @@ proptest! {
 
 #[test]
 fn disorder_is_reported_and_nothing_has_no_distribution() {
-    let demand = |ns| Demand { arrival: Nanos(ns), service: Nanos(1) };
+    let demand = |ns| TimedRequest { arrival: Nanos(ns), service: Nanos(1) };
     for order in Order::ALL {
         let error = station(2, order).latencies([demand(5), demand(4)], 0).unwrap_err();
         assert_eq!((error.index, error.arrival, error.previous), (1, Nanos(4), Nanos(5)));
@@ -110,10 +110,10 @@ fn measured(
     order: Order,
     figure: impl Fn(&[f64]) -> f64,
 ) -> (f64, f64) {
-    let source = Source { arrival: source.parse().unwrap(), service: service.parse().unwrap() };
+    let source = RequestSource { arrivals: source.parse().unwrap(), service: service.parse().unwrap() };
     let run = |seed| {
         let mut waits = Vec::with_capacity(JOBS);
-        let demands = source.demands(seed).unwrap().take(JOBS);
+        let demands = source.requests(seed).unwrap().take(JOBS);
         let station = station(workers, order);
         station
             .starts(demands, seed, |_, demand, start| waits.push((start - demand.arrival).0 as f64 / 1e6))
@@ -196,9 +196,11 @@ fn queues_per_worker_wait_as_one_worker() {
 /// Tales of the Tail §2.3, §2.4: four workers at 80 %, 50 µs.
 #[test]
 fn the_paper_orders_the_disciplines() {
-    let source = Source { arrival: "poisson(64000/s)".parse().unwrap(), service: "50us".parse().unwrap() };
-    let run =
-        |order| station(4, order).distribution(source.demands(1).unwrap().take(400_000), 2).unwrap().unwrap();
+    let source =
+        RequestSource { arrivals: "poisson(64000/s)".parse().unwrap(), service: "50us".parse().unwrap() };
+    let run = |order| {
+        station(4, order).distribution(source.requests(1).unwrap().take(400_000), 2).unwrap().unwrap()
+    };
     let [fifo, lifo, worker, request] = Order::ALL.map(run);
     let at = |of: &Distribution, percent| of.percentile(Percentile::new(percent).unwrap()).0;
     // "better median latency (50 vs. 64 µs in our example)": here 52 and 57, in the same order. FIFO

@@ -4,7 +4,7 @@ mod support;
 
 use proptest::prelude::*;
 use support::{Departures, plain, step_by_step, streams};
-use tailwright_sim::{Recording, Replay, Service, System};
+use tailwright_sim::{Replay, ReplayTrace, Service, System};
 use units::Nanos;
 
 proptest! {
@@ -14,8 +14,8 @@ proptest! {
         service in prop_oneof![Just(Service::Preemptive), Just(Service::NonPreemptive)],
         horizon in proptest::option::of(0u64..100),
     ) {
-        let recordings: Vec<Recording> = plain.iter().map(support::Plain::recording).collect();
-        let Ok(mut system) = System::new(streams(&plain, &recordings)) else { return Ok(()) };
+        let traces: Vec<ReplayTrace> = plain.iter().map(support::Plain::trace).collect();
+        let Ok(mut system) = System::new(streams(&plain, &traces)) else { return Ok(()) };
         if let Some(horizon) = horizon {
             system = system.with_horizon(Nanos(horizon));
         }

@@ -2,19 +2,19 @@
 
 mod support;
 
+use arrivals::{RequestSource, TimedRequest};
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
 use support::demands;
 use tailwright_sim::engine::Histogram;
 use tailwright_sim::ideal::{Distribution, Order, Play, Station, Streams, Summary, replicate};
-use tailwright_sim::source::{Demand, Source};
 use units::{Nanos, Percentile};
 
 fn station(workers: usize, order: Order) -> Station {
     Station { workers: NonZeroUsize::new(workers).unwrap(), order }
 }
 
-fn play(station: Station, demands: &[Demand], seed: u64) -> Summary {
+fn play(station: Station, demands: &[TimedRequest], seed: u64) -> Summary {
     let mut play = Play::new(station, seed, 0, Summary::of_one());
     demands.iter().for_each(|demand| play.arrive(*demand).unwrap());
     play.finish()
@@ -25,7 +25,7 @@ fn percentile(percent: f64) -> Percentile {
 }
 
 /// Requests whose position among completions is not the one that they would have with a worker each: two sorted lists.
-fn displaced(demands: &[Demand], latencies: &[Nanos]) -> usize {
+fn displaced(demands: &[TimedRequest], latencies: &[Nanos]) -> usize {
     let order = |done: &dyn Fn(usize) -> Nanos| {
         let mut order: Vec<usize> = (0..demands.len()).collect();
         order.sort_by_key(|index| (done(*index), *index));
@@ -70,18 +70,18 @@ proptest! {
     }
 }
 
-fn mm1(load: f64, c2: &str) -> Source {
+fn mm1(load: f64, c2: &str) -> RequestSource {
     let service = format!("hyperexp(mean=1ms, c2={c2})");
     let service = if c2 == "1" { "exp(1ms)".to_owned() } else { service };
-    Source {
-        arrival: format!("poisson({}/s)", 1000.0 * load).parse().unwrap(),
+    RequestSource {
+        arrivals: format!("poisson({}/s)", 1000.0 * load).parse().unwrap(),
         service: service.parse().unwrap(),
     }
 }
 
 #[test]
 fn long_streams_keep_their_percentiles() {
-    let demands: Vec<Demand> = mm1(0.7, "4").demands(3).unwrap().take(150_000).collect();
+    let demands: Vec<TimedRequest> = mm1(0.7, "4").requests(3).unwrap().take(150_000).collect();
     for order in [Order::Fifo, Order::RandomRequest] {
         let summary = play(station(2, order), &demands, 1);
         let of = station(2, order).distribution(demands.iter().copied(), 1).unwrap().unwrap();
@@ -125,7 +125,7 @@ fn coverage(load: f64, runs: u64, make: impl Fn(u64) -> Summary) -> [(f64, f64);
 fn intervals_of_one_stream_have_the_truth_as_often_as_they_say() {
     let found = coverage(0.8, 100, |seed| {
         let mut play = Play::new(station(1, Order::Fifo), 0, 0, Summary::of_one());
-        let demands = mm1(0.8, "1").demands(seed).unwrap().take(100_000);
+        let demands = mm1(0.8, "1").requests(seed).unwrap().take(100_000);
         demands.for_each(|demand| play.arrive(demand).unwrap());
         play.finish()
     });
@@ -145,12 +145,12 @@ fn intervals_of_independent_streams_have_the_truth_as_often_as_they_say() {
 /// A stream whose load changes for longer than a batch lasts: an interval of batches would be far too narrow.
 #[test]
 fn batches_that_resemble_each_other_give_no_interval() {
-    let source = Source {
-        arrival: "mmpp(100/s 100s, 900/s 100s)".parse().unwrap(),
+    let source = RequestSource {
+        arrivals: "mmpp(100/s 100s, 900/s 100s)".parse().unwrap(),
         service: "exp(1ms)".parse().unwrap(),
     };
     let without = (0..20).filter(|seed| {
-        let demands: Vec<Demand> = source.demands(*seed).unwrap().take(200_000).collect();
+        let demands: Vec<TimedRequest> = source.requests(*seed).unwrap().take(200_000).collect();
         let summary = play(station(1, Order::Fifo), &demands, 0);
         !summary.percentile(percentile(50.0)).unwrap().half_width.is_finite()
     });
@@ -161,7 +161,7 @@ fn batches_that_resemble_each_other_give_no_interval() {
 
 #[test]
 fn few_requests_have_figures_without_intervals() {
-    let demands: Vec<Demand> = mm1(0.5, "1").demands(1).unwrap().take(100).collect();
+    let demands: Vec<TimedRequest> = mm1(0.5, "1").requests(1).unwrap().take(100).collect();
     let summary = play(station(1, Order::Fifo), &demands, 0);
     assert!(!summary.mean().unwrap().half_width.is_finite());
     assert!(Summary::of_one().mean().is_none() && Summary::of_one().throughput_per_s().is_none());

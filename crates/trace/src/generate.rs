@@ -1,9 +1,9 @@
-//! Synthetic request streams: an arrival [`Process`], sizes and directions, a seed.
+//! Synthetic request streams: an arrival [`RateProcess`], sizes and directions, a seed.
 //!
 //! Processes are those of the crate `arrivals`. Sizes and directions are drawn independently of arrivals and of each other; generated requests have
 //! no offsets and no response times.
 
-pub use arrivals::{Arrivals, MmppState, ParameterError as GenerateError, Process};
+pub use arrivals::{ArrivalTimes, MmppState, ParameterError as GenerateError, RateProcess};
 
 use arrivals::split_seed;
 use model::{Op, Request};
@@ -53,7 +53,7 @@ impl SizeMix {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Synthetic {
     /// When requests arrive.
-    pub process: Process,
+    pub process: RateProcess,
     /// How large they are.
     pub sizes: SizeMix,
     /// Probability that a request is a read, 0 to 1.

@@ -78,7 +78,7 @@ pub fn play(workloads: Vec<LoadWorkload>, options: &LoadOptions) -> Result<LoadR
 
 /// A seeded mixture of reads and writes at the instants of a Poisson process.
 pub fn poisson(rate: f64, duration_ms: u64, seed: u64, sizes: &[u64]) -> Vec<model::Request> {
-    let arrivals = arrivals::Process::Poisson { rate }.arrivals(seed).unwrap();
+    let arrivals = arrivals::RateProcess::Poisson { rate }.arrivals(seed).unwrap();
     let request = |(index, arrival): (u64, Nanos)| {
         let drawn = arrivals::split_seed(seed, index);
         let size = Bytes(sizes[usize::try_from(drawn >> 8).unwrap() % sizes.len()]);

@@ -63,7 +63,7 @@ impl Case {
 
     fn longest(&self) -> Option<u64> {
         let period = |tenant: &Tenant| match &tenant.demand {
-            Demand::Recorded { circle, .. } => Some(circle.period().0),
+            Demand::Recorded { trace, .. } => Some(trace.period().0),
             Demand::Clients { .. } => None,
         };
         self.tenants.iter().filter_map(period).max()

@@ -11,13 +11,12 @@
 //! Not covered: devices whose speed depends on their queue, and limits of outstanding bytes.
 
 mod build;
-mod circle;
 mod outcome;
+mod playback;
 mod rule;
 mod spec;
 mod tenant;
 
-pub use circle::Circle;
 pub use outcome::{Kept, Outcome};
 pub use rule::{Rule, Rules};
 pub use spec::of_trace;

@@ -28,7 +28,7 @@ pub use replicate::{Streams, replicate};
 pub use running::Running;
 pub use summary::Summary;
 
-use crate::source::Demand;
+use arrivals::TimedRequest;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
@@ -119,13 +119,13 @@ impl Station {
     /// When a start is beyond 584 years.
     pub fn starts(
         self,
-        demands: impl IntoIterator<Item = Demand>,
+        requests: impl IntoIterator<Item = TimedRequest>,
         seed: u64,
-        mut started: impl FnMut(usize, Demand, Nanos),
+        mut started: impl FnMut(usize, TimedRequest, Nanos),
     ) -> Result<(), OutOfOrder> {
         let mut running = self.running(seed);
-        for (index, demand) in demands.into_iter().enumerate() {
-            running.arrive(index, demand, &mut started)?;
+        for (index, request) in requests.into_iter().enumerate() {
+            running.arrive(index, request, &mut started)?;
         }
         running.finish(started);
         Ok(())
@@ -142,15 +142,15 @@ impl Station {
     /// When arrivals decrease.
     pub fn latencies(
         self,
-        demands: impl IntoIterator<Item = Demand>,
+        requests: impl IntoIterator<Item = TimedRequest>,
         seed: u64,
     ) -> Result<Vec<Nanos>, OutOfOrder> {
         let mut latencies = Vec::new();
-        self.starts(demands, seed, |index, demand, start| {
+        self.starts(requests, seed, |index, request, start| {
             if latencies.len() <= index {
                 latencies.resize(index + 1, Nanos::ZERO);
             }
-            latencies[index] = start - demand.arrival + demand.service;
+            latencies[index] = start - request.arrival + request.service;
         })?;
         Ok(latencies)
     }
@@ -161,9 +161,9 @@ impl Station {
     /// When arrivals decrease.
     pub fn distribution(
         self,
-        demands: impl IntoIterator<Item = Demand>,
+        requests: impl IntoIterator<Item = TimedRequest>,
         seed: u64,
     ) -> Result<Option<Distribution>, OutOfOrder> {
-        Ok(Distribution::new(self.latencies(demands, seed)?))
+        Ok(Distribution::new(self.latencies(requests, seed)?))
     }
 }

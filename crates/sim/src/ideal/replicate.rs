@@ -1,8 +1,7 @@
 //! Several independent streams of one random source.
 
 use super::{Play, Station, Summary};
-use crate::source::{ParameterError, Source};
-use arrivals::split_seed;
+use arrivals::{ParameterError, RequestSource, split_seed};
 use machine::parallel;
 
 /// How many streams, and how long they are.
@@ -29,7 +28,7 @@ impl Streams {
 /// # Errors
 /// When a parameter of the arrivals is out of its range.
 pub fn replicate(
-    source: &Source,
+    source: &RequestSource,
     station: Station,
     streams: Streams,
     seed: u64,
@@ -42,8 +41,8 @@ pub fn replicate(
         // Lots are drawn apart from arrivals and service times.
         let mut play = Play::new(station, split_seed(seed, 2), streams.warm_up, Summary::whole());
         let length = usize::try_from(requests + streams.warm_up).unwrap_or(usize::MAX);
-        for demand in source.demands(seed)?.take(length) {
-            play.arrive(demand).expect("sources are in order");
+        for request in source.requests(seed)?.take(length) {
+            play.arrive(request).expect("sources are in order");
         }
         Ok(play.finish())
     };

@@ -168,12 +168,12 @@ fn tenant(
         ))
         .hint("give the cluster or the SLOs that the policy was planned for")
     })?;
-    let circle = of_trace(&spec.trace, storage).map_err(OperationError::input)?;
+    let trace = of_trace(&spec.trace, storage).map_err(OperationError::input)?;
     Ok(Tenant {
         name: member.name.clone(),
         slo: Some(member.slo),
         best_effort: false,
         weight: 1,
-        demand: Demand::Recorded { circle: Arc::new(circle), begin: None },
+        demand: Demand::Recorded { trace: Arc::new(trace), begin: None },
     })
 }

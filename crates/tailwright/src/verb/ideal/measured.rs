@@ -2,12 +2,12 @@
 //! in between.
 
 use super::{IdealArgs, Stream, outcome, stable};
+use arrivals::TimedRequest;
+use arrivals::scale::{StreamTotals, TimeScaling};
 use model::OperationError;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use sim::ideal::{Play, Summary};
-use sim::source::Demand;
-use sim::source::scale::{Extent, Stretch};
 use std::path::Path;
 use std::time::Instant;
 use units::Nanos;
@@ -26,7 +26,7 @@ pub(super) fn play(args: &IdealArgs, path: &Path) -> Result<Stream, OperationErr
         Some(load) => {
             let (extent, kept) = survey(args, path)?;
             spread(&extent, args, path)?;
-            let stretch = extent.stretch(args.workers.get(), load).map_err(OperationError::input)?;
+            let stretch = extent.time_scaling(args.workers.get(), load).map_err(OperationError::input)?;
             players.stretch = Some(stretch);
             match kept {
                 Some(kept) => players.run(args, kept.into_iter().map(Ok))?,
@@ -41,7 +41,7 @@ pub(super) fn play(args: &IdealArgs, path: &Path) -> Result<Stream, OperationErr
 }
 
 /// The utilisation, where there is one.
-fn spread(extent: &Extent, args: &IdealArgs, path: &Path) -> Result<f64, OperationError> {
+fn spread(extent: &StreamTotals, args: &IdealArgs, path: &Path) -> Result<f64, OperationError> {
     if extent.arrivals.is_none() {
         return Err(scenario::empty(path).into());
     }
@@ -52,9 +52,9 @@ fn spread(extent: &Extent, args: &IdealArgs, path: &Path) -> Result<f64, Operati
 }
 
 /// The work, and the arrivals if they are few or cannot be read again.
-fn survey(args: &IdealArgs, path: &Path) -> Result<(Extent, Option<Vec<Nanos>>), OperationError> {
+fn survey(args: &IdealArgs, path: &Path) -> Result<(StreamTotals, Option<Vec<Nanos>>), OperationError> {
     let again = path.is_file();
-    let (mut extent, mut kept) = (Extent::default(), Some(Vec::new()));
+    let (mut extent, mut kept) = (StreamTotals::default(), Some(Vec::new()));
     for demand in demands(args, scenario::arrivals(path)?) {
         let demand = demand?;
         extent.add(&demand);
@@ -70,9 +70,9 @@ fn survey(args: &IdealArgs, path: &Path) -> Result<(Extent, Option<Vec<Nanos>>),
 fn demands(
     args: &IdealArgs,
     arrivals: impl Iterator<Item = Result<Nanos, OperationError>>,
-) -> impl Iterator<Item = Result<Demand, OperationError>> {
+) -> impl Iterator<Item = Result<TimedRequest, OperationError>> {
     let (sampler, mut random) = (args.service.sampler(), StdRng::seed_from_u64(args.seed));
-    arrivals.map(move |arrival| Ok(Demand { arrival: arrival?, service: sampler.draw(&mut random) }))
+    arrivals.map(move |arrival| Ok(TimedRequest { arrival: arrival?, service: sampler.draw(&mut random) }))
 }
 
 /// All disciplines at once, so that the trace is read once for them.
@@ -80,9 +80,9 @@ struct Players {
     plays: Vec<Play>,
     /// Seconds of each by the clock.
     elapsed: Vec<f64>,
-    stretch: Option<Stretch>,
+    stretch: Option<TimeScaling>,
     /// Of what was played.
-    extent: Extent,
+    extent: StreamTotals,
 }
 
 impl Players {
@@ -91,7 +91,7 @@ impl Players {
         let seed = StdRng::seed_from_u64(args.seed).random();
         let play = |order| Play::new(args.station(order), seed, 0, Summary::of_one());
         let plays: Vec<Play> = args.discipline.iter().copied().map(play).collect();
-        Self { elapsed: vec![0.0; plays.len()], plays, stretch: None, extent: Extent::default() }
+        Self { elapsed: vec![0.0; plays.len()], plays, stretch: None, extent: StreamTotals::default() }
     }
 
     fn run(

@@ -6,10 +6,10 @@ use crate::exit::Answer;
 use crate::output::{ideal, json};
 use crate::report::simulated as page;
 use crate::terminal;
+use arrivals::{ArrivalPattern, RequestSource, TimeDistribution};
 use clap::Args;
 use model::OperationError;
 use sim::ideal::{Order, Station, Streams, Summary, replicate};
-use sim::source::{Arrival, Law, Source};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -44,13 +44,13 @@ pub(crate) struct IdealArgs {
     trace: Option<PathBuf>,
     /// Requests arrive as in this process, such as "poisson(500/s)".
     #[arg(long, value_name = "PROCESS")]
-    arrivals: Option<Arrival>,
+    arrivals: Option<ArrivalPattern>,
     /// How many requests of that process, in eight independent streams.
     #[arg(long, value_name = "N", default_value_t = 200_000, conflicts_with = "trace")]
     requests: u64,
     /// Service time of a request: a time such as 50us, or a law such as "exp(50us)".
     #[arg(long, value_name = "LAW")]
-    service: Law,
+    service: TimeDistribution,
     /// How many requests are served at a time.
     #[arg(long, value_name = "C", default_value = "1")]
     workers: NonZeroUsize,
@@ -123,7 +123,7 @@ fn random(args: &IdealArgs) -> Result<Stream, OperationError> {
     };
     stable(utilisation, args)?;
     let name = arrival.to_string();
-    let source = Source { arrival, service: args.service.clone() };
+    let source = RequestSource { arrivals: arrival, service: args.service.clone() };
     let streams = Streams::of(args.requests);
     let outcome = |order: &Order| {
         let begun = Instant::now();
