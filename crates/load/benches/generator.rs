@@ -9,7 +9,7 @@
 mod common;
 
 use common::{Server, options, play, volume, workload};
-use model::{Op, Outcome, Request};
+use model::{Op, Request, RequestOutcome};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -79,7 +79,8 @@ fn constant(rate: f64) -> OfferedLoad {
 fn keeps_up(report: &LoadReport) -> bool {
     let requests = &report.observations.requests;
     let in_time = Nanos(1_100_000_000);
-    let done = requests.iter().all(|request| matches!(request.outcome, Outcome::Done(at) if at < in_time));
+    let done =
+        requests.iter().all(|request| matches!(request.outcome, RequestOutcome::Done(at) if at < in_time));
     done && quantiles(&mut report.generator_lags(0).collect::<Vec<_>>())[1] < Nanos(1_000_000)
 }
 

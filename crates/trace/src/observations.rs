@@ -17,7 +17,7 @@ use crate::columns::decode::{Checked, Values, guarded, is_placed};
 use crate::columns::encode::{error, number, op_text, optional, properties, required, text, texts};
 use crate::error::{ErrorKind, Place, TraceError};
 use crate::write::Partial;
-use model::{Observation, Observations, Outcome};
+use model::{Observation, Observations, RequestOutcome};
 use parquet::basic::{Repetition, Type as Physical};
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{ByteArrayType, Int64Type};
@@ -94,9 +94,9 @@ fn encode(file: File, observations: &Observations) -> Result<(), ParquetError> {
 
 fn outcome(row: &Observation) -> (&'static str, Option<u64>) {
     match row.outcome {
-        Outcome::Done(at) => ("done", Some(at.0)),
-        Outcome::Failed(at) => ("failed", Some(at.0)),
-        Outcome::Lost => ("lost", None),
+        RequestOutcome::Done(at) => ("done", Some(at.0)),
+        RequestOutcome::Failed(at) => ("failed", Some(at.0)),
+        RequestOutcome::Lost => ("lost", None),
     }
 }
 
@@ -229,9 +229,9 @@ impl Reading {
         // Nothing ends or is sent before it was meant to begin.
         let after = |at: Option<u64>| at.map(Nanos).filter(|at| *at >= intended);
         let outcome = match row.outcome.as_deref()? {
-            "done" => Outcome::Done(after(end)?),
-            "failed" => Outcome::Failed(after(end)?),
-            "lost" => Outcome::Lost,
+            "done" => RequestOutcome::Done(after(end)?),
+            "failed" => RequestOutcome::Failed(after(end)?),
+            "lost" => RequestOutcome::Lost,
             _ => return None,
         };
         let op = crate::read::op_of(row.op.as_deref()?.as_bytes())?;
@@ -283,9 +283,9 @@ mod tests {
             workloads: vec!["web".to_owned(), "mail".to_owned()],
             stages: vec!["storage".to_owned(), "network".to_owned()],
             requests: vec![
-                at(0, 5, Outcome::Done(Nanos(10))),
-                at(1, 5, Outcome::Lost),
-                at(0, 7, Outcome::Failed(Nanos(9))),
+                at(0, 5, RequestOutcome::Done(Nanos(10))),
+                at(1, 5, RequestOutcome::Lost),
+                at(0, 7, RequestOutcome::Failed(Nanos(9))),
             ],
             stage_times: (1..=6).map(Nanos).collect(),
         }
@@ -313,7 +313,7 @@ mod tests {
         write(&path, &unsorted).unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("record 2"));
         let mut early = some();
-        early.requests[0].outcome = Outcome::Done(Nanos(1));
+        early.requests[0].outcome = RequestOutcome::Done(Nanos(1));
         write(&path, &early).unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("record 1"));
         std::fs::write(&path, b"PAR1 not at all PAR1").unwrap();

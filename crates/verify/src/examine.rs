@@ -6,7 +6,7 @@
 use crate::limits::{Traffic, Work, traffic};
 use crate::{BoundFinding, Finding, Findings, Promise, Unjudged, judge, lag, stages};
 use confidence::nearest_rank;
-use model::{Observation, Observations, Outcome, Request};
+use model::{Observation, Observations, Request, RequestOutcome};
 use units::Nanos;
 
 /// Judges every promise, with this confidence for each verdict. `work` says what the requests of a workload need at
@@ -93,11 +93,11 @@ impl<'o> Seen<'o, '_> {
     }
 
     fn failed(&self) -> u64 {
-        self.requests().filter(|request| matches!(request.outcome, Outcome::Failed(_))).count() as u64
+        self.requests().filter(|request| matches!(request.outcome, RequestOutcome::Failed(_))).count() as u64
     }
 
     fn lost(&self) -> u64 {
-        self.requests().filter(|request| request.outcome == Outcome::Lost).count() as u64
+        self.requests().filter(|request| request.outcome == RequestOutcome::Lost).count() as u64
     }
 
     /// Gaps per second between the first and the last request.

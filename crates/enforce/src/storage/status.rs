@@ -2,7 +2,7 @@
 
 use super::request::Request;
 use super::rules::{CONTROL, Names};
-use model::{Observation, Observations, Op, Outcome};
+use model::{Observation, Observations, Op, RequestOutcome};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use units::Nanos;
@@ -101,7 +101,7 @@ impl Status {
             return;
         }
         let (intended, sent) = (Nanos(request.arrived), Nanos(request.sent));
-        let outcome = Outcome::Done(Nanos(now));
+        let outcome = RequestOutcome::Done(Nanos(now));
         let observation = Observation { workload: 0, op, size: request.size(), intended, sent, outcome };
         self.record.kept.push((request.flow & !CONTROL, observation));
     }
@@ -124,7 +124,9 @@ impl Status {
                 found.workloads.push(name(names, flow));
                 u32::try_from(found.workloads.len() - 1).expect("fewer workloads than 2³¹")
             });
-            let Outcome::Done(end) = observation.outcome else { unreachable!("kept when it was answered") };
+            let RequestOutcome::Done(end) = observation.outcome else {
+                unreachable!("kept when it was answered")
+            };
             found.stage_times.extend([observation.sent - observation.intended, end - observation.sent]);
             found.requests.push(Observation { workload: place, ..observation });
         }

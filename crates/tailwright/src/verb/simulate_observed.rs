@@ -2,7 +2,7 @@
 
 use super::simulate_policy::case;
 use crate::input::Problem;
-use model::{Observation, Observations, Op, OperationError, Outcome, Policy, PolicyServer, Stage};
+use model::{Observation, Observations, Op, OperationError, Policy, PolicyServer, RequestOutcome, Stage};
 use scenario::Case;
 use scenario::server::Demand;
 use sim::engine::{Engine, Passage};
@@ -102,7 +102,7 @@ impl Member {
             size,
             intended: passage.arrival,
             sent: passage.arrival,
-            outcome: passage.done.map_or(Outcome::Lost, Outcome::Done),
+            outcome: passage.done.map_or(RequestOutcome::Lost, RequestOutcome::Done),
         }
     }
 }

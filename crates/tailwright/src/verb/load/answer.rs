@@ -4,7 +4,7 @@ use super::p99;
 use crate::output::{json, percent, time};
 use crate::terminal::{Align, Table};
 use load::{DataComparison, LoadReport, WorkloadCounters};
-use model::Outcome;
+use model::RequestOutcome;
 use serde::Serialize;
 use units::Nanos;
 
@@ -66,7 +66,7 @@ fn row<'a>(ran: &LoadReport, index: u32, name: &'a str, counts: WorkloadCounters
         Some(latencies[rank.min(last)].as_secs())
     };
     let seconds = ran.observed_duration.as_secs().max(1e-9);
-    let done = mine().filter(|request| matches!(request.outcome, Outcome::Done(_)));
+    let done = mine().filter(|request| matches!(request.outcome, RequestOutcome::Done(_)));
     let lag = verify::lag(ran.generator_lags(index), p99());
     Row {
         name,
@@ -77,8 +77,8 @@ fn row<'a>(ran: &LoadReport, index: u32, name: &'a str, counts: WorkloadCounters
         p99_s: at(99.0),
         p999_s: at(99.9),
         max_s: latencies.last().map(|last| last.as_secs()),
-        failed: mine().filter(|request| matches!(request.outcome, Outcome::Failed(_))).count(),
-        lost: mine().filter(|request| request.outcome == Outcome::Lost).count(),
+        failed: mine().filter(|request| matches!(request.outcome, RequestOutcome::Failed(_))).count(),
+        lost: mine().filter(|request| request.outcome == RequestOutcome::Lost).count(),
         lag_p99_s: lag.map(|lag| lag.at_percentile.as_secs()),
         lag_max_s: lag.map(|lag| lag.max.as_secs()),
         disconnects: counts.disconnects,
