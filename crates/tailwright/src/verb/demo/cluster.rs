@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use trace::generate::{MmppState, Process, SizeMix, Synthetic};
-use trace::{Format, Writer};
+use trace::{TraceFormat, TraceWriter};
 use units::{ByteRate, Bytes, Nanos, Seconds};
 use workload::device::{BandwidthRow, BaseLatency, Device, SsdTable, StorageProfile};
 
@@ -226,7 +226,7 @@ impl Member {
 
     fn write(&self, dir: &Path) -> Result<(), OperationError> {
         let wrong = |error: trace::TraceError| OperationError::machine(&error).hint(error.hint());
-        let mut writer = Writer::create(&dir.join(self.file()), Format::Csv).map_err(wrong)?;
+        let mut writer = TraceWriter::create(&dir.join(self.file()), TraceFormat::Csv).map_err(wrong)?;
         for request in self.stream.requests().expect("parameters of the kinds are sound") {
             writer.write(&request).map_err(wrong)?;
         }
