@@ -19,8 +19,8 @@ extern crate predict as tailwright_predict;
 
 mod support;
 
-use model::PerStage;
-use predict::{Prediction, Probabilistic, PublishedSnc, Replayed, Traffic, Undefined, WorstCase};
+use model::{CircularTrace, Job, PerStage, Prediction, UndefinedLatency};
+use predict::{Probabilistic, PublishedSnc, Replayed, WorstCase};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
@@ -59,7 +59,7 @@ fn main() {
 /// Sources are trace × factor: source = factor · traces + trace.
 struct Experiment {
     traces: usize,
-    halves: [Vec<Traffic>; 2],
+    halves: [Vec<CircularTrace<Job>>; 2],
     recordings: [Vec<Recording>; 2],
     models: Vec<Tally>,
 }
@@ -93,7 +93,7 @@ struct Seen {
 }
 
 /// The models, and how many mixes pass for each one that a model is asked about.
-fn models(first: &[Traffic]) -> Vec<(Box<dyn Predictor>, usize)> {
+fn models(first: &[CircularTrace<Job>]) -> Vec<(Box<dyn Predictor>, usize)> {
     vec![
         (Sketched::over(WorstCase::default(), first), 1),
         (Sketched::over(PublishedSnc::default(), first), 1),
@@ -103,14 +103,15 @@ fn models(first: &[Traffic]) -> Vec<(Box<dyn Predictor>, usize)> {
 }
 
 impl Experiment {
-    fn new(traces: &[Traffic]) -> Self {
-        let half = |which: usize| -> Vec<Traffic> {
-            let part = |t: &Traffic| t.halves().expect("both halves have requests")[which].clone();
+    fn new(traces: &[CircularTrace<Job>]) -> Self {
+        let half = |which: usize| -> Vec<CircularTrace<Job>> {
+            let part = |t: &CircularTrace<Job>| t.halves().expect("both halves have requests")[which].clone();
             let slow = |factor| traces.iter().map(move |t| support::slower(&part(t), factor));
             FACTORS.into_iter().flat_map(slow).collect()
         };
         let halves = [half(0), half(1)];
-        let record = |t: &Traffic| Recording::new(t.jobs(), t.period()).expect("minutes, not years");
+        let record =
+            |t: &CircularTrace<Job>| Recording::new(t.items(), t.period()).expect("minutes, not years");
         let recordings = [0, 1].map(|h| halves[h].iter().map(record).collect());
         let tally = |(model, every)| Tally {
             model,
@@ -155,7 +156,7 @@ impl Experiment {
         chosen.shuffle(&mut random);
         chosen.truncate(random.random_range(2..=32));
         let load = |factor: usize| {
-            let of = |half: &Vec<Traffic>| {
+            let of = |half: &Vec<CircularTrace<Job>>| {
                 support::busiest(&chosen.iter().map(|t| &half[factor * self.traces + t]))
             };
             self.halves.iter().map(of).fold(0.0, f64::max)
@@ -323,7 +324,7 @@ impl Tally {
         mix: usize,
         member: usize,
         percentile: Percentile,
-        answer: Result<Prediction, Undefined>,
+        answer: Result<Prediction, UndefinedLatency>,
         seen: [Seen; 2],
     ) {
         match answer {

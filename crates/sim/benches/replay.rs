@@ -5,10 +5,10 @@
 #[path = "../../predict/tests/support/mod.rs"]
 mod published;
 
-use model::{PerStage, Stage};
+use model::{CircularTrace, LatencyModel as _, PerStage, ServerMember, Stage};
 use published::{Real, Through};
 use std::time::Instant;
-use tailwright_predict::{Member, Model as _, Replayed, Traffic, Verdict};
+use tailwright_predict::{Replayed, Verdict};
 use tailwright_sim::{
     Alignment, Outcome, Percentiles, Recording, Replay, Service, Stream, System, percentiles,
 };
@@ -36,11 +36,14 @@ fn storage_alone(real: &Real) -> Real {
         job.work[Stage::NetworkOut] = units::Nanos::ZERO;
         job
     };
-    let traffic = Traffic::new(real.traffic.jobs().iter().map(keep).collect(), real.traffic.period());
+    let traffic = CircularTrace::from_first_arrival(
+        real.traffic.items().iter().map(keep).collect(),
+        real.traffic.period(),
+    );
     Real { name: real.name.clone(), traffic: traffic.expect("as it was"), ..*real }
 }
 
-type Sketched<'a> = Member<'a, <Replayed as tailwright_predict::Model>::Sketch>;
+type Sketched<'a> = ServerMember<'a, <Replayed as model::LatencyModel>::Sketch>;
 
 /// Priorities by SLO: the shortest first.
 fn by_slo(real: &[Real], members: &[usize]) -> Vec<u32> {
@@ -62,7 +65,7 @@ fn spread(title: &str, real: &[Real], order: impl Fn(&[Real], &[usize]) -> Vec<u
     let priorities = order(real, &everybody);
     let model = Replayed::default();
     let sketches: Vec<_> = real.iter().map(|r| model.sketch(&r.traffic)).collect();
-    let member = |at: usize| Member {
+    let member = |at: usize| ServerMember {
         sketch: &sketches[at],
         priority: PerStage::from_fn(|_| priorities[at]),
         group: at,
@@ -81,7 +84,7 @@ fn spread(title: &str, real: &[Real], order: impl Fn(&[Real], &[usize]) -> Vec<u
 fn speed(real: &[Real]) {
     let recordings: Vec<Recording> = real
         .iter()
-        .map(|r| Recording::new(r.traffic.jobs(), r.traffic.period()).expect("as traffic"))
+        .map(|r| Recording::new(r.traffic.items(), r.traffic.period()).expect("as traffic"))
         .collect();
     let everybody: Vec<usize> = (0..real.len()).collect();
     let priorities = by_slo(real, &everybody);
@@ -133,7 +136,7 @@ fn server(title: &str, real: &[Real], members: &[usize]) {
     let model = Replayed::default();
     let sketches: Vec<_> = members.iter().map(|i| model.sketch(&real[*i].traffic)).collect();
     let priorities = by_slo(real, members);
-    let member = |at: usize| Member {
+    let member = |at: usize| ServerMember {
         sketch: &sketches[at],
         priority: PerStage::from_fn(|_| priorities[at]),
         group: members[at],

@@ -4,8 +4,8 @@
 //! that can no longer change the answer are not run. The answer does not depend on the number of threads.
 
 use crate::observe::{Exceedances, Observer};
-use crate::parallel::for_each;
 use crate::{Alignment, Replay, Service, System};
+use machine::parallel;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,7 +48,7 @@ pub fn first_excess(
         spare,
     };
     let make = || (Replay::new(system, service), Exceedances::default());
-    for_each(alignments.len(), make, |(replay, exceedances), index| {
+    parallel::map_with(alignments.len(), make, |(replay, exceedances), index| {
         if tally.cutoff.load(Ordering::Relaxed) < index {
             return;
         }

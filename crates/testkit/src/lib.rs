@@ -1,10 +1,10 @@
 //! What tests of several crates share: real data where it is present, loud skips where it is not.
 
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::sync::atomic::{AtomicU16, Ordering};
 
 /// `relative` inside the `shared` folder beside the project, where that exists. Otherwise `None`, and a
 /// line on stderr that test capture does not swallow says what was skipped.
@@ -44,28 +44,41 @@ pub fn shown(mut round: impl FnMut() -> Result<(), String>) {
     panic!("not shown in {} rounds: {said:#?}", said.len());
 }
 
-/// An address of this machine at which a server may be started. Its port is none of those that the kernel gives to who asks
-/// for any: nobody takes it before the server does, and who calls there too early does not reach itself.
-pub fn free_address() -> SocketAddr {
-    static TAKEN: AtomicU16 = AtomicU16::new(0);
-    // Test programs that run at the same time begin elsewhere.
-    let first = (std::process::id() % 100) as u16 * 100;
-    let address = || {
-        let number = first.wrapping_add(TAKEN.fetch_add(1, Ordering::Relaxed));
-        SocketAddr::from((Ipv4Addr::LOCALHOST, 20_000 + number % 10_000))
-    };
-    let mut tried = std::iter::repeat_with(address).take(10_000);
-    tried.find(|address| TcpListener::bind(address).is_ok()).expect("a port of ten thousand is free")
-}
-
-/// Waits until a server that was started listens.
+/// A loopback address for a server that this process starts. Nobody else gets the port while this process lives.
+///
+/// The kernel chooses the port for a socket that stays bound, without listening, until this process ends. So the kernel
+/// gives the port to no other socket, neither to bind nor to connect from, and two test programs that run at the same
+/// time can never start servers at one address. A server that sets `SO_REUSEADDR`, as all the servers of our tests do,
+/// may bind the port beside it and listen.
 ///
 /// # Panics
-/// When it ends instead.
+/// When the machine has no free port, or this process no free file descriptor.
+pub fn free_address() -> SocketAddr {
+    let socket = net::socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+        .expect("a socket can be made");
+    let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    net::bind(&socket, &any_port).expect("a loopback port is free");
+    // Set after binding: the port was chosen exclusively, and the server is let in beside this socket.
+    sockopt::set_socket_reuseaddr(&socket, true).expect("a TCP socket has this option");
+    let address = net::getsockname(&socket).expect("a bound socket has an address");
+    // The socket reserves the port until the process ends.
+    std::mem::forget(socket);
+    SocketAddr::try_from(address).expect("an IPv4 socket has an IPv4 address")
+}
+
+/// Waits until a server that was started accepts connections.
+///
+/// # Panics
+/// When the server ends instead.
 pub fn until_it_listens(server: &mut Child, address: SocketAddr) {
-    while TcpStream::connect(address).is_err() {
+    loop {
+        let listens = TcpStream::connect(address).is_ok();
+        // Asked even where somebody answers: it has to be this server.
         let ended = server.try_wait().expect("a child can be asked");
         assert!(ended.is_none(), "the server ended: {ended:?}");
+        if listens {
+            return;
+        }
         std::thread::yield_now();
     }
 }
@@ -88,4 +101,21 @@ pub fn waits_in_m_d_1(utilisation: f64, t: f64) -> f64 {
         factorial *= k;
     }
     (1.0 - utilisation) * sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::free_address;
+    use std::net::{SocketAddr, TcpListener, TcpStream};
+
+    #[test]
+    fn a_free_address_is_given_once_and_a_server_may_listen_there() {
+        let addresses: Vec<SocketAddr> = std::iter::repeat_with(free_address).take(50).collect();
+        for (index, address) in addresses.iter().enumerate() {
+            assert!(!addresses[..index].contains(address), "{address} was given twice");
+            assert!(TcpStream::connect(address).is_err(), "nobody listens at {address} yet");
+            let _server = TcpListener::bind(address).expect("a listener of std sets SO_REUSEADDR");
+            assert!(TcpStream::connect(address).is_ok(), "the server listens at {address}");
+        }
+    }
 }

@@ -4,8 +4,10 @@ use super::analysis::{Analysis, blocking};
 use super::data::{Bottleneck, Case, Experiment, Slos, Source, Tenant};
 use super::link;
 use crate::device::Model;
-use model::{Job, Op, OperationError, PerStage, Policy, Request, Slo, Stage};
-use predict::{Model as _, Passage, Traffic, WorstCase};
+use model::{
+    CircularTrace, Job, LatencyModel as _, Op, OperationError, PerStage, Policy, Request, Slo, Stage,
+};
+use predict::{Passage, WorstCase};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use sim::source::Law;
@@ -256,7 +258,8 @@ fn analysis(
     let mut curves = Vec::new();
     for (tenant, requests) in case.tenants.iter().zip(traces) {
         let demand = Demand::scaled(requests.clone(), profile, tenant.load)?;
-        let traffic = Traffic::new(demand.jobs(profile), demand.period).expect("a circle is traffic");
+        let traffic = CircularTrace::from_first_arrival(demand.jobs(profile), demand.period)
+            .expect("a circle is traffic");
         let sketch = WorstCase { passage: Passage::Reshaped }.sketch(&traffic);
         curves.push(sketch.curve(Stage::Storage).clone());
     }

@@ -8,7 +8,7 @@ use model::OperationError;
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
-use tailwright_load::{Demand, Options, Origin, Ran, Target, Workload, run};
+use tailwright_load::{ClientHost, LoadOptions, LoadReport, LoadTarget, LoadWorkload, OfferedLoad, run};
 use units::{Bytes, Nanos};
 
 pub const MS: u64 = 1_000_000;
@@ -58,21 +58,21 @@ impl Drop for Server {
     }
 }
 
-pub fn workload(name: &str, target: Target, connections: usize, demand: Demand) -> Workload {
-    Workload { name: name.to_owned(), target, origin: Origin::default(), connections, demand }
+pub fn workload(name: &str, target: LoadTarget, connections: usize, offered: OfferedLoad) -> LoadWorkload {
+    LoadWorkload { name: name.to_owned(), target, client: ClientHost::default(), connections, offered }
 }
 
-pub fn volume(server: SocketAddr) -> Target {
-    Target::Nbd { server, export: String::new() }
+pub fn volume(server: SocketAddr) -> LoadTarget {
+    LoadTarget::Nbd { server, export: String::new() }
 }
 
 /// No warm-up, so long, and a drain that is long enough for a busy machine.
-pub fn options(duration_ms: u64) -> Options {
+pub fn options(duration_ms: u64) -> LoadOptions {
     let drain = Nanos(20_000 * MS);
-    Options { warm_up: Nanos::ZERO, duration: Nanos(duration_ms * MS), drain, ..Options::default() }
+    LoadOptions { warm_up: Nanos::ZERO, duration: Nanos(duration_ms * MS), drain, ..LoadOptions::default() }
 }
 
-pub fn play(workloads: Vec<Workload>, options: &Options) -> Result<Ran, OperationError> {
+pub fn play(workloads: Vec<LoadWorkload>, options: &LoadOptions) -> Result<LoadReport, OperationError> {
     run(workloads, options, &mut |_| {}, &AtomicBool::new(false))
 }
 

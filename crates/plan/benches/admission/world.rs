@@ -2,8 +2,7 @@
 
 use super::{ALONE, LINK, SLOS, WINDOW};
 use crate::support::{self, Through};
-use model::{PerStage, Slo};
-use predict::Traffic;
+use model::{CircularTrace, Job, PerStage, Slo};
 use sim::{Alignment, Percentiles, Recording, Replay, Service, Stream, System};
 use units::{Nanos, Percentile, Seconds};
 
@@ -16,7 +15,7 @@ pub(crate) struct Arrival {
 
 /// Traces and what judges look at.
 pub(crate) struct World {
-    pub(crate) first: Vec<Traffic>,
+    pub(crate) first: Vec<CircularTrace<Job>>,
     pub(crate) recordings: Vec<Recording>,
     /// Bytes by trace that cross the link in the judged half.
     pub(crate) bytes: Vec<f64>,
@@ -25,12 +24,13 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(through: Through, factor: f64) -> Option<Self> {
         let traces = support::traces(through)?;
-        let half = |t: &Traffic, which: usize| {
+        let half = |t: &CircularTrace<Job>, which: usize| {
             support::slower(&t.halves().expect("both halves have requests")[which], factor)
         };
-        let second: Vec<Traffic> = traces.iter().map(|t| half(t, 1)).collect();
-        let record = |t: &Traffic| Recording::new(t.jobs(), t.period()).expect("minutes, not years");
-        let bytes = |t: &Traffic| {
+        let second: Vec<CircularTrace<Job>> = traces.iter().map(|t| half(t, 1)).collect();
+        let record =
+            |t: &CircularTrace<Job>| Recording::new(t.items(), t.period()).expect("minutes, not years");
+        let bytes = |t: &CircularTrace<Job>| {
             let [network_in, _, network_out] = t.utilisation().into_array();
             (network_in + network_out) * t.period().as_secs() * LINK / factor
         };
@@ -96,7 +96,7 @@ pub(crate) fn feasible(world: &World) -> Vec<Vec<f64>> {
     let first: Vec<Recording> = world
         .first
         .iter()
-        .map(|t| Recording::new(t.jobs(), t.period()).expect("minutes, not years"))
+        .map(|t| Recording::new(t.items(), t.period()).expect("minutes, not years"))
         .collect();
     let alone = |recording: &Recording| {
         let priority = PerStage::from_fn(|_| 0);

@@ -8,9 +8,10 @@
 
 use calculus::{ArrivalCurve, PriorityQueue};
 use model::{
-    POLICY_FORMAT, PerStage, Policy, PolicyServer, PolicyWorkload, RateLimit, Slo, Stage, StageLimit,
+    CircularTrace, LatencyModel as _, POLICY_FORMAT, PerStage, Policy, PolicyServer, PolicyWorkload,
+    RateLimit, Slo, Stage, StageLimit,
 };
-use predict::{Model as _, Passage, Traffic, WorstCase};
+use predict::{Passage, WorstCase};
 use scenario::Case;
 use scenario::server::Demand;
 
@@ -42,7 +43,7 @@ impl Analysis {
             match &tenant.demand {
                 Demand::Recorded { circle, .. } => {
                     circle.jobs().iter().for_each(|job| found.blocks(&job.work));
-                    let traffic = Traffic::new(circle.jobs().to_vec(), circle.period());
+                    let traffic = CircularTrace::from_first_arrival(circle.jobs().to_vec(), circle.period());
                     let traffic = traffic.expect("a circle is traffic");
                     let sketch = WorstCase { passage: Passage::Reshaped }.sketch(&traffic);
                     found.names.push(tenant.name.clone());

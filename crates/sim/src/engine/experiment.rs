@@ -5,8 +5,8 @@ use super::measure::{Measures, Window};
 use super::network::Network;
 use super::run::Engine;
 use super::{Failure, Histogram, Invalid};
-use crate::parallel::for_each;
 use confidence::Estimate;
+use machine::parallel;
 use std::fmt;
 use units::Percentile;
 
@@ -176,7 +176,7 @@ pub fn replicate(
             let seed = plan.seed.wrapping_add((begun + index) as u64);
             Engine::new(network, load(seed), seed).map_err(Failure::from)?.run(plan.window)
         };
-        for outcome in for_each(wanted - begun, || (), run) {
+        for outcome in parallel::map_with(wanted - begun, || (), run) {
             match outcome {
                 Ok(measures) => report.runs.push(measures),
                 Err(Failure::Invalid(invalid)) => return Err(invalid),

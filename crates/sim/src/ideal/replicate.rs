@@ -1,9 +1,9 @@
 //! Several independent streams of one random source.
 
 use super::{Play, Station, Summary};
-use crate::parallel::for_each;
 use crate::source::{ParameterError, Source};
 use arrivals::split_seed;
+use machine::parallel;
 
 /// How many streams, and how long they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub fn replicate(
         }
         Ok(play.finish())
     };
-    let summaries = for_each(usize::try_from(count).unwrap_or(usize::MAX), || (), run);
+    let summaries = parallel::map_with(usize::try_from(count).unwrap_or(usize::MAX), || (), run);
     let summaries = summaries.into_iter().collect::<Result<Vec<_>, _>>()?;
     Ok(Summary::independent(summaries))
 }

@@ -3,14 +3,13 @@
 use super::parallel::in_parallel;
 use super::{InputArgs, Lacking, base_latency, groups, profile, warn_of_percentile};
 use clap::Args;
-use model::{OperationError, WorkloadSpec};
-use predict::{Path, Traffic, TrafficBuilder};
+use model::{CircularTrace, Job, OperationError, WorkloadSpec};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 use trace::OpenOptions;
 use units::{ByteRate, Seconds};
-use workload::device::{NetworkModel, StorageProfile};
+use workload::device::{NetworkModel, PathWork, StorageProfile};
 
 /// Where servers, workloads and traces come from, and what requests pass.
 #[derive(Debug, Clone, Args)]
@@ -35,7 +34,7 @@ pub(crate) struct Tenant {
     pub(crate) spec: WorkloadSpec,
     /// Tenants of the same group may burst together.
     pub(crate) group: usize,
-    pub(crate) traffic: Traffic,
+    pub(crate) traffic: CircularTrace<Job>,
 }
 
 /// A kind of server and who may share one.
@@ -86,15 +85,12 @@ impl SceneArgs {
             Some(path) => groups::read(path, &names)?,
             None => (0..names.len()).collect(),
         };
-        let path = Path {
-            network: NetworkModel::default(),
-            bandwidth: class.network,
-            storage: profile.as_ref(),
-            safety_margin: cluster.safety_margin,
-        };
+        let (network, margin) = (NetworkModel::default(), cluster.safety_margin);
+        let path = PathWork::new(network, class.network, profile.as_ref(), margin);
         let options = self.input.options();
-        let traffic = in_parallel("reading traces", &cluster.workloads, |spec| read(spec, &path, &options))?;
-        let requests: usize = traffic.iter().map(|(traffic, _)| traffic.jobs().len()).sum();
+        let traffic =
+            in_parallel("reading traces", &cluster.workloads, |spec| read(spec, path.clone(), &options))?;
+        let requests: usize = traffic.iter().map(|(traffic, _)| traffic.items().len()).sum();
         let elapsed = Seconds(start.elapsed().as_secs_f64());
         eprintln!("traces: {} read, {requests} requests in {elapsed}", traffic.len());
         let tenants = cluster.workloads.into_iter().zip(traffic).zip(group_of);
@@ -126,14 +122,18 @@ impl SceneArgs {
 }
 
 /// A workload's traffic on its path, and how many malformed requests were passed over.
-fn read(spec: &WorkloadSpec, path: &Path, options: &OpenOptions) -> Result<(Traffic, u64), OperationError> {
+fn read(
+    spec: &WorkloadSpec,
+    mut path: PathWork,
+    options: &OpenOptions,
+) -> Result<(CircularTrace<Job>, u64), OperationError> {
     let wrong = |error: trace::TraceError| OperationError::input(&error).hint(error.hint());
     let mut reader = trace::open(&spec.trace, options).map_err(wrong)?;
-    let mut builder = TrafficBuilder::new(path);
+    let mut jobs = Vec::new();
     for request in reader.by_ref() {
-        builder.push(&request.map_err(wrong)?);
+        jobs.push(path.job(&request.map_err(wrong)?));
     }
-    let traffic = builder.finish();
+    let traffic = CircularTrace::repeating(jobs);
     let traffic =
         traffic.map_err(|error| OperationError::input(format_args!("{}: {error}", spec.trace.display())))?;
     Ok((traffic, reader.skipped()))

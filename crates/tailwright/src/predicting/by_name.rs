@@ -3,7 +3,8 @@
 use crate::input::Tenant;
 use ::plan::admission::{ByModel, Demand, Levels, Procedure, QJump, Silo, SiloPlus, Trial, priority_meister};
 use clap::ValueEnum;
-use predict::{Model, Passage, Probabilistic, PublishedSnc, Replayed, WorstCase};
+use model::LatencyModel;
+use predict::{Passage, Probabilistic, PublishedSnc, Replayed, WorstCase, WorstCaseSketch};
 use serde::Serialize;
 use units::ByteRate;
 
@@ -33,7 +34,7 @@ pub(crate) trait ModelVisitor {
     /// What comes of it.
     type Output;
     /// Does it.
-    fn visit<M: Model>(self, model: &M) -> Self::Output;
+    fn visit<M: LatencyModel>(self, model: &M) -> Self::Output;
 }
 
 impl ModelName {
@@ -172,7 +173,10 @@ impl ProcedureName {
             Self::PriorityMeister => {
                 let model = WorstCase { passage: Passage::Reshaped };
                 let sketch = |tenant: &Tenant| model.sketch(&tenant.traffic);
-                visitor.visit(ByModel::searched(&model, &priority_meister), sketch)
+                visitor.visit(
+                    ByModel::searched(&model, &|_, server| priority_meister(server, WorstCaseSketch::curve)),
+                    sketch,
+                )
             }
             Self::Silo => {
                 let trial = |t: &Tenant| Trial::choose(&t.traffic, t.spec.slo, packet);
@@ -185,6 +189,6 @@ impl ProcedureName {
     }
 }
 
-fn by_slo<M: Model, V: ProcedureVisitor>(model: &M, visitor: V) -> V::Output {
+fn by_slo<M: LatencyModel, V: ProcedureVisitor>(model: &M, visitor: V) -> V::Output {
     visitor.visit(ByModel::by_slo(model), |tenant| model.sketch(&tenant.traffic))
 }

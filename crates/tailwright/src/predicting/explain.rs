@@ -3,8 +3,8 @@
 use super::{Bound, ModelName, OneServer, bounds};
 use crate::input::Scene;
 use crate::output::{percent, time};
-use model::Stage;
-use predict::{Member, Model, Probabilistic, ProbabilisticDerivation, PublishedSnc, Replayed, WorstCase};
+use model::{LatencyModel, ServerMember, Stage};
+use predict::{Probabilistic, ProbabilisticDerivation, PublishedSnc, Replayed, WorstCase};
 use serde::Serialize;
 use units::Percentile;
 
@@ -126,7 +126,7 @@ as the times to it differ.";
 
 fn worst_case(
     model: &WorstCase,
-    members: &[Member<'_, <WorstCase as Model>::Sketch>],
+    members: &[ServerMember<'_, <WorstCase as LatencyModel>::Sketch>],
     tenant: usize,
 ) -> Vec<Step> {
     let legs = model.legs(members).swap_remove(tenant);
@@ -150,7 +150,7 @@ different time scales are counted by a union bound, each scale by its exact or e
 
 fn probabilistic(
     model: &Probabilistic,
-    members: &[Member<'_, <Probabilistic as Model>::Sketch>],
+    members: &[ServerMember<'_, <Probabilistic as LatencyModel>::Sketch>],
     tenant: usize,
 ) -> Vec<Step> {
     let derivation = match model.derivation(members, tenant) {
@@ -197,7 +197,7 @@ Table 4.1), with sigma = 0.";
 
 fn published(
     model: &PublishedSnc,
-    members: &[Member<'_, <PublishedSnc as Model>::Sketch>],
+    members: &[ServerMember<'_, <PublishedSnc as LatencyModel>::Sketch>],
     tenant: usize,
 ) -> Vec<Step> {
     let step = |stage: predict::PublishedStage| {
@@ -213,7 +213,7 @@ alignments with 95% confidence whatever their distribution.";
 
 fn replayed(
     model: &Replayed,
-    members: &[Member<'_, <Replayed as Model>::Sketch>],
+    members: &[ServerMember<'_, <Replayed as LatencyModel>::Sketch>],
     tenant: usize,
 ) -> Vec<Step> {
     let Ok(mut values) = model.samples(members).swap_remove(tenant) else { return Vec::new() };

@@ -16,8 +16,8 @@ pub(crate) use policy::{Home, policy, server_name};
 use crate::input::Scene;
 use ::plan::admission::{Applicant, ServerView, by_slo};
 use by_name::ModelVisitor;
-use model::Stage;
-use predict::{Correlated, Member, Model, Prediction, Replayed, Undefined};
+use model::{LatencyModel, Prediction, ServerMember, Stage, UndefinedLatency};
+use predict::{Correlated, Replayed};
 use units::Percentile;
 
 /// What one model says of one workload.
@@ -30,7 +30,7 @@ pub(crate) struct Bound {
     /// 0 is served first.
     pub(crate) priority: u32,
     /// Base latency included.
-    pub(crate) latency: Result<Prediction, Undefined>,
+    pub(crate) latency: Result<Prediction, UndefinedLatency>,
 }
 
 impl Bound {
@@ -50,19 +50,23 @@ struct OneServer<'a> {
 
 impl OneServer<'_> {
     /// Hands the members with the model's sketches to `ask`.
-    fn with_members<M: Model, T>(&self, model: &M, ask: impl FnOnce(&[Member<'_, M::Sketch>]) -> T) -> T {
+    fn with_members<M: LatencyModel, T>(
+        &self,
+        model: &M,
+        ask: impl FnOnce(&[ServerMember<'_, M::Sketch>]) -> T,
+    ) -> T {
         let members = self.members.iter().copied();
         let applicants = admission::applicants(self.scene, members, |tenant| model.sketch(&tenant.traffic));
         let applicants: Vec<&Applicant<M::Sketch>> = applicants.iter().collect();
         let view = ServerView { members: &applicants, base_latency: 0.0, slo_factor: 1.0 };
         let (priorities, groups) = (by_slo(&view), view.groups());
-        let member = |i: usize| Member {
+        let member = |i: usize| ServerMember {
             sketch: applicants[i].sketch.as_ref(),
             priority: priorities[i],
             group: groups[i],
             percentile: self.percentile.unwrap_or(applicants[i].slo.percentile),
         };
-        let members: Vec<Member<M::Sketch>> = (0..applicants.len()).map(member).collect();
+        let members: Vec<ServerMember<M::Sketch>> = (0..applicants.len()).map(member).collect();
         ask(&members)
     }
 }
@@ -86,18 +90,20 @@ struct Predict<'a> {
 impl ModelVisitor for Predict<'_> {
     type Output = Vec<Bound>;
 
-    fn visit<M: Model>(self, model: &M) -> Vec<Bound> {
+    fn visit<M: LatencyModel>(self, model: &M) -> Vec<Bound> {
         let base = self.server.scene.base_latency();
         self.server.with_members(model, |members| {
             let results = model.predict(members);
-            let of =
-                |((&tenant, member), latency): ((&usize, &Member<M::Sketch>), Result<Prediction, _>)| Bound {
-                    tenant,
-                    model: self.name,
-                    percentile: member.percentile,
-                    priority: member.priority[Stage::NetworkIn],
-                    latency: latency.map(|prediction| prediction.later_by(base)),
-                };
+            let of = |((&tenant, member), latency): (
+                (&usize, &ServerMember<M::Sketch>),
+                Result<Prediction, _>,
+            )| Bound {
+                tenant,
+                model: self.name,
+                percentile: member.percentile,
+                priority: member.priority[Stage::NetworkIn],
+                latency: latency.map(|prediction| prediction.later_by(base)),
+            };
             self.server.members.iter().zip(members).zip(results).map(of).collect()
         })
     }

@@ -7,7 +7,8 @@ use crate::input::{Scene, Tenant};
 use crate::terminal;
 use ::plan::admission::{ByModel, Procedure};
 use ::plan::packing::{Effort, Packing, pack};
-use predict::{Correlated, Model as _, Replayed};
+use model::LatencyModel as _;
+use predict::{Correlated, Replayed};
 use std::time::{Duration, Instant};
 
 /// A placement, what each server's workloads will see, and what a correlated day would do to it.

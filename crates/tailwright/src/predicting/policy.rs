@@ -3,8 +3,8 @@
 use crate::input::Scene;
 use crate::planning::stage_limit;
 use ::plan::admission::Priority;
-use model::{POLICY_FORMAT, Policy, PolicyServer, PolicyWorkload, Stage, StageLimit};
-use predict::{Model, WorstCase};
+use model::{LatencyModel, POLICY_FORMAT, Policy, PolicyServer, PolicyWorkload, Stage, StageLimit};
+use predict::WorstCase;
 
 /// Where a tenant goes and what it is promised.
 #[derive(Debug, Clone, Copy)]

@@ -60,7 +60,7 @@ proptest! {
         let base = base(&model(), &profile(), &sizes, outstanding);
         let demands = [first, second].map(|requests| Demand::scaled(requests, &profile(), load).unwrap());
         let curve = |demand: &Demand| {
-            let traffic = Traffic::new(demand.jobs(&profile()), demand.period).unwrap();
+            let traffic = CircularTrace::from_first_arrival(demand.jobs(&profile()), demand.period).unwrap();
             WorstCase { passage: Passage::Reshaped }.sketch(&traffic).curve(Stage::Storage).clone()
         };
         let names = vec!["a".to_owned(), "b".to_owned()];

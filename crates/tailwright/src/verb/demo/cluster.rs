@@ -8,8 +8,6 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use trace::generate::{MmppState, Process, SizeMix, Synthetic};
 use trace::{TraceFormat, TraceWriter};
 use units::{ByteRate, Bytes, Nanos, Seconds};
@@ -162,23 +160,8 @@ impl Demo {
 
     /// The traces, on all cores.
     fn write_traces(&self, dir: &Path) -> Result<(), OperationError> {
-        let next = AtomicUsize::new(0);
-        let failure = Mutex::new(None);
-        let bar = crate::terminal::progress(self.members.len() as u64, "generating", "traces");
-        std::thread::scope(|scope| {
-            for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-                scope.spawn(|| {
-                    while let Some(member) = self.members.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        if let Err(error) = member.write(dir) {
-                            *failure.lock().expect("no writer panics") = Some(error);
-                        }
-                        bar.inc(1);
-                    }
-                });
-            }
-        });
-        bar.finish_and_clear();
-        failure.into_inner().expect("no writer panics").map_or(Ok(()), Err)
+        crate::input::in_parallel("generating", &self.members, |member| member.write(dir))?;
+        Ok(())
     }
 
     fn toml(&self) -> String {
