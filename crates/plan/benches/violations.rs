@@ -24,7 +24,9 @@ use predict::{Probabilistic, PublishedSnc, Replayed, WorstCase};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::{Alignment, Observer, Percentiles, Replay, ReplayTrace, Service, Stream, System};
+use sim::{
+    Alignment, Observer, Percentiles, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace,
+};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use support::{Part, Predictor, Sketched, Through, asked, number_after, quantile, sorted};
@@ -173,14 +175,14 @@ impl Experiment {
 
     /// What everybody sees in so many random alignments of a half.
     fn replay(&self, half: usize, mix: &[Part], alignments: usize) -> Vec<Seen> {
-        let stream = |part: &Part| Stream {
+        let stream = |part: &Part| ReplayStream {
             trace: &self.replay_traces[half][part.source],
             priority: PerStage::from_fn(|_| part.level),
             group: part.group,
         };
-        let system = System::new(mix.iter().map(stream).collect()).expect("below 80 % load");
+        let system = ReplaySystem::new(mix.iter().map(stream).collect()).expect("below 80 % load");
         let percentiles: Vec<Percentile> = mix.iter().map(|part| part.percentile).collect();
-        let mut replay = Replay::new(&system, Service::Preemptive);
+        let mut replay = Replay::new(&system, PreemptionMode::Preemptive);
         let shifts: Vec<_> = Alignment::random(JUDGE, alignments).map(|a| a.shifts(&system)).collect();
         let counts: Vec<Vec<usize>> = shifts.iter().map(|shifts| replay.counts(shifts)).collect();
         let total: Vec<usize> = (0..mix.len()).map(|i| counts.iter().map(|c| c[i]).sum()).collect();

@@ -9,7 +9,7 @@ use model::{CircularTrace, Job, LatencyModel as _, PerStage, ServerMember};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::{Alignment, Latencies, Replay, ReplayTrace, Service, Stream, System};
+use sim::{Alignment, Latencies, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace};
 use std::time::Instant;
 use support::{Through, published};
 use tailwright_predict::{Probabilistic, ProbabilisticSketch};
@@ -39,20 +39,20 @@ impl Mix {
     }
 
     /// `None` where a stage is overloaded.
-    fn system<'a>(&self, traces: &'a [ReplayTrace]) -> Option<System<'a>> {
-        let stream = |(group, (m, slo)): (usize, (&usize, &u32))| Stream {
+    fn system<'a>(&self, traces: &'a [ReplayTrace]) -> Option<ReplaySystem<'a>> {
+        let stream = |(group, (m, slo)): (usize, (&usize, &u32))| ReplayStream {
             trace: &traces[*m],
             priority: PerStage::from_fn(|_| *slo),
             group,
         };
-        System::new(self.members.iter().zip(&self.slos_ms).enumerate().map(stream).collect()).ok()
+        ReplaySystem::new(self.members.iter().zip(&self.slos_ms).enumerate().map(stream).collect()).ok()
     }
 
     /// Every percentile of each member over the requests of all alignments.
     fn replayed(&self, traces: &[ReplayTrace], seed: u64) -> Option<Vec<[f64; 3]>> {
         let system = self.system(traces)?;
         let mut latencies = Latencies::new(self.members.len());
-        let mut replay = Replay::new(&system, Service::Preemptive);
+        let mut replay = Replay::new(&system, PreemptionMode::Preemptive);
         for alignment in Alignment::random(seed, ALIGNMENTS) {
             replay.run(&alignment.shifts(&system), &mut latencies);
         }
@@ -66,7 +66,7 @@ impl Mix {
     /// The share of a member's requests, over many more alignments, that take longer than its bound.
     fn exceeded(&self, traces: &[ReplayTrace], seed: u64, member: usize, bound: f64) -> f64 {
         let Some(system) = self.system(traces) else { return f64::NAN };
-        let mut replay = Replay::new(&system, Service::Preemptive);
+        let mut replay = Replay::new(&system, PreemptionMode::Preemptive);
         let (mut all, mut late) = (0, 0);
         for alignment in Alignment::random(seed, JUDGES) {
             let mut latencies = Latencies::new(self.members.len());

@@ -20,7 +20,7 @@ use model::{
     CircularTrace, Job, LatencyEstimate, LatencyModel, PerStage, Prediction, ServerMember, Stage,
     UndefinedLatency,
 };
-use sim::{Alignment, ReplayTrace, Service, Stream, System, Target, Unsteady};
+use sim::{Alignment, LatencyTarget, PreemptionMode, ReplayStream, ReplaySystem, ReplayTrace, UnsteadyError};
 use units::{Nanos, Percentile};
 
 /// Replay at random shifts.
@@ -96,15 +96,15 @@ impl Replayed {
             return Verdict::Undefined { member, why };
         }
         let Some((system, _)) = system else { return Verdict::Fits };
-        let target = |(member, budget): (&ServerMember<'_, _>, &f64)| Target {
+        let target = |(member, budget): (&ServerMember<'_, _>, &f64)| LatencyTarget {
             percentile: member.percentile,
             budget: whole(*budget),
         };
-        let targets: Vec<Target> = members.iter().zip(budgets).map(target).collect();
+        let targets: Vec<LatencyTarget> = members.iter().zip(budgets).map(target).collect();
         let spare = self.alignments - self.bound_rank;
         let mut alignments: Vec<_> = self.family().collect();
-        sim::worst_first(&system, &mut alignments);
-        match sim::first_excess(&system, Service::Preemptive, &alignments, &targets, spare) {
+        sim::sort_worst_first(&system, &mut alignments);
+        match sim::first_target_miss(&system, PreemptionMode::Preemptive, &alignments, &targets, spare) {
             None => Verdict::Fits,
             Some(excess) => Verdict::Exceeds { member: excess.stream, alignments: excess.alignments },
         }
@@ -140,7 +140,7 @@ impl Replayed {
         let Some((system, percentiles)) = system else {
             return fates.into_iter().map(|fate| Err(fate.expect("no member is well"))).collect();
         };
-        let runs = sim::percentiles(&system, Service::Preemptive, alignments, &percentiles);
+        let runs = sim::alignment_percentiles(&system, PreemptionMode::Preemptive, alignments, &percentiles);
         let mut stream = 0..;
         let answer = |fate: Option<UndefinedLatency>| match fate {
             Some(why) => Err(why),
@@ -184,23 +184,23 @@ impl LatencyModel for Replayed {
 }
 
 /// The system of those members that have a latency, and their percentiles.
-type Steady<'a> = (System<'a>, Vec<Percentile>);
+type Steady<'a> = (ReplaySystem<'a>, Vec<Percentile>);
 
 /// Why members have no latency, and the system of the others; `None` when there are no others.
 fn resolve<'a>(members: Members<'_, 'a>) -> (Vec<Option<UndefinedLatency>>, Option<Steady<'a>>) {
     let mut fates = fates(members);
     let well = || members.iter().zip(&fates).filter(|(_, fate)| fate.is_none()).map(|(member, _)| member);
     let stream = |m: &ServerMember<'a, Option<ReplayTrace>>| {
-        Some(Stream { trace: m.sketch.as_ref()?, priority: m.priority, group: m.group })
+        Some(ReplayStream { trace: m.sketch.as_ref()?, priority: m.priority, group: m.group })
     };
-    match System::new(well().filter_map(stream).collect()) {
+    match ReplaySystem::new(well().filter_map(stream).collect()) {
         Ok(system) => {
             let percentiles = well().map(|m| m.percentile).collect();
             (fates, Some((system, percentiles)))
         }
-        Err(Unsteady::Empty) => (fates, None),
+        Err(UnsteadyError::Empty) => (fates, None),
         // Summed in another order, a utilisation just below 1 may round up to it.
-        Err(Unsteady::Overload { stage, utilisation }) => {
+        Err(UnsteadyError::Overload { stage, utilisation }) => {
             let overload = UndefinedLatency::Overload { stage, utilisation };
             fates.iter_mut().for_each(|fate| *fate = fate.or(Some(overload)));
             (fates, None)

@@ -4,7 +4,7 @@ mod support;
 
 use model::{CircularTrace, Job, LatencyModel as _, PerStage, ServerMember, Stage, UndefinedLatency};
 use proptest::prelude::*;
-use sim::{Alignment, Latencies, Replay, ReplayTrace, Service, Stream, System};
+use sim::{Alignment, Latencies, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace};
 use support::{Through, published};
 use tailwright_predict::{Probabilistic, ProbabilisticRefusal, ProbabilisticSketch, WorstCase};
 use units::{Nanos, Percentile};
@@ -69,18 +69,18 @@ fn traces(traffic: &[CircularTrace<Job>]) -> Vec<ReplayTrace> {
     traffic.iter().map(|t| ReplayTrace::new(t.clone()).unwrap()).collect()
 }
 
-fn system<'a>(traces: &'a [ReplayTrace], priorities: &[u32]) -> System<'a> {
-    let stream = |group: usize| Stream {
+fn system<'a>(traces: &'a [ReplayTrace], priorities: &[u32]) -> ReplaySystem<'a> {
+    let stream = |group: usize| ReplayStream {
         trace: &traces[group],
         priority: PerStage::from_fn(|_| priorities[group]),
         group,
     };
-    System::new((0..traces.len()).map(stream).collect()).unwrap()
+    ReplaySystem::new((0..traces.len()).map(stream).collect()).unwrap()
 }
 
 /// The share of the requests of each stream, over all the shifts, that take longer than its bound.
-fn exceeded(system: &System<'_>, shifts: impl Iterator<Item = Vec<Nanos>>, bounds: &[f64]) -> Vec<f64> {
-    let mut replay = Replay::new(system, Service::Preemptive);
+fn exceeded(system: &ReplaySystem<'_>, shifts: impl Iterator<Item = Vec<Nanos>>, bounds: &[f64]) -> Vec<f64> {
+    let mut replay = Replay::new(system, PreemptionMode::Preemptive);
     let mut counts = vec![(0usize, 0usize); bounds.len()];
     for shifts in shifts {
         let mut latencies = Latencies::new(bounds.len());
@@ -184,7 +184,7 @@ proptest! {
         }).collect();
         let system = system(&traces, &priorities);
         let mut latencies = Latencies::new(streams.len());
-        Replay::new(&system, Service::Preemptive).run(&Alignment::Recorded.shifts(&system), &mut latencies);
+        Replay::new(&system, PreemptionMode::Preemptive).run(&Alignment::Recorded.shifts(&system), &mut latencies);
         for (tagged, stream) in latencies.streams.iter().enumerate() {
             // A stream's requests leave in order.
             for (index, latency) in stream.iter().enumerate() {

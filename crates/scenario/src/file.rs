@@ -9,7 +9,7 @@ use crate::vary::VarySpec;
 use arrivals::ArrivalPattern;
 use discipline::serve::Kind;
 use serde::Deserialize;
-use sim::engine::{Interference, Quantity};
+use sim::engine::{Interference, LatencyStatistic};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use units::Nanos;
@@ -63,7 +63,7 @@ pub(crate) struct RunSpec {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PrecisionSpec {
-    pub(crate) of: Text<Quantity>,
+    pub(crate) of: Text<LatencyStatistic>,
     pub(crate) relative: f64,
 }
 

@@ -10,7 +10,7 @@ use crate::text::Service;
 use arrivals::{Sampler, TimeDistribution};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::engine::{Draft, SKIP};
+use sim::engine::{RequestDraft, SKIP};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -73,7 +73,7 @@ impl Kinds {
     }
 
     /// Draws requests; `delays` are the random ones, by step, and that of the entry.
-    pub(crate) fn drawer(&self, seed: u64, delays: &Delays) -> impl FnMut(&mut Draft<'_>) + use<> {
+    pub(crate) fn drawer(&self, seed: u64, delays: &Delays) -> impl FnMut(&mut RequestDraft<'_>) + use<> {
         let kinds: Vec<Sampled> = self.0.iter().map(Sampled::new).collect();
         let (mut demands, mut choices) = (StdRng::seed_from_u64(seed), stream(seed, CHOICES));
         let mut delays = delays.drawer(seed);
@@ -184,7 +184,7 @@ pub(crate) struct Delays {
 }
 
 impl Delays {
-    fn drawer(&self, seed: u64) -> impl FnMut(&mut Draft<'_>) + use<> {
+    fn drawer(&self, seed: u64) -> impl FnMut(&mut RequestDraft<'_>) + use<> {
         let numbered = self.steps.iter().enumerate();
         let mut steps: Vec<(usize, Sampler, StdRng)> = numbered
             .filter_map(|(step, law)| {

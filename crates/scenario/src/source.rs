@@ -7,7 +7,7 @@ use arrivals::{ArrivalPattern, DistributionFamily, TimeDistribution};
 use model::OperationError;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::engine::{Arrivals, Draw, Entry};
+use sim::engine::{DrawRequest, EntryArrivals, RequestEntry};
 use std::path::Path;
 use std::sync::Arc;
 use units::Nanos;
@@ -102,13 +102,13 @@ impl Source {
         }
     }
 
-    pub(crate) fn entry(&self, seeds: &mut StdRng) -> Entry {
+    pub(crate) fn entry(&self, seeds: &mut StdRng) -> RequestEntry {
         let (arrivals, drawn) = (seeds.random(), seeds.random());
-        let draw: Box<dyn Draw> = match &self.load {
+        let draw: Box<dyn DrawRequest> = match &self.load {
             Load::Kinds(kinds, delays) => Box::new(kinds.drawer(drawn, delays)),
             Load::Replay(recording) => Box::new(recording.drawer(drawn)),
         };
-        Entry {
+        RequestEntry {
             arrivals: self.arrivals.begin(arrivals),
             draw,
             window: self.window,
@@ -142,16 +142,16 @@ impl Coming {
         }
     }
 
-    fn begin(&self, seed: u64) -> Arrivals {
+    fn begin(&self, seed: u64) -> EntryArrivals {
         match self {
             Self::Random(arrival) => {
-                Arrivals::Open(arrival.instants(seed).expect("checked when it was read"))
+                EntryArrivals::Open(arrival.instants(seed).expect("checked when it was read"))
             }
-            Self::Recorded(recorded) => Arrivals::Open(Box::new(recorded.clone().instants(seed))),
+            Self::Recorded(recorded) => EntryArrivals::Open(Box::new(recorded.clone().instants(seed))),
             Self::Closed { clients, think } => {
                 let (sampler, mut random) = (think.sampler(), StdRng::seed_from_u64(seed));
                 let think = std::iter::repeat_with(move || sampler.draw(&mut random));
-                Arrivals::Closed { clients: *clients, think: Box::new(think) }
+                EntryArrivals::Closed { clients: *clients, think: Box::new(think) }
             }
         }
     }

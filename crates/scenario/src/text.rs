@@ -5,7 +5,7 @@ use crate::times::Times;
 use ::discipline::serve::Kind;
 use arrivals::{ArrivalPattern, TimeDistribution};
 use serde::{Deserialize, Deserializer, de::Error};
-use sim::engine::Quantity;
+use sim::engine::LatencyStatistic;
 use units::{Nanos, Percentile};
 
 /// A value that is read from text.
@@ -83,7 +83,7 @@ impl Read for Skew {
     }
 }
 
-impl Read for Quantity {
+impl Read for LatencyStatistic {
     fn read(text: &str) -> Result<Self, String> {
         let percent = text.trim().strip_prefix('p').and_then(|number| number.parse().ok());
         match (text.trim(), percent.and_then(Percentile::new)) {

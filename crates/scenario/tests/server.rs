@@ -3,8 +3,8 @@
 use model::{CircularTrace, Job, PerStage, Policy, PolicyWorkload, Stage, StageLimit};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::engine::{Engine, Histogram, Measures, Plan};
-use sim::{Observer, Replay, ReplayTrace, Service, Stream, System};
+use sim::engine::{Histogram, Measures, SimulationEngine, SimulationPlan};
+use sim::{Observer, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use tailwright_scenario::server::{Demand, Kept, Rule, Rules, StorageServer, Tenant};
@@ -44,7 +44,7 @@ fn jobs(random: &mut StdRng, count: usize) -> Vec<Job> {
 }
 
 fn case(tenants: Vec<Tenant>, rules: &Rules) -> Case {
-    Case::storage("s".into(), server(1), tenants, rules, Plan::of(1, 0)).unwrap()
+    Case::storage("s".into(), server(1), tenants, rules, SimulationPlan::of(1, 0)).unwrap()
 }
 
 fn by_slo() -> Rules {
@@ -52,7 +52,7 @@ fn by_slo() -> Rules {
 }
 
 fn measure(case: &Case) -> Measures {
-    Engine::new(&case.network, case.entries(1), 1).unwrap().run(case.plan.window).unwrap()
+    SimulationEngine::new(&case.network, case.entries(1), 1).unwrap().run(case.plan.window).unwrap()
 }
 
 #[derive(Default)]
@@ -75,15 +75,15 @@ fn replayed(case: &Case) -> Vec<Histogram> {
         shifts.push(Nanos((period - (begin.0 + open.0) % period) % period));
         traces.push(ReplayTrace::new((**trace).clone()).unwrap());
     }
-    let stream = |(index, trace)| Stream {
+    let stream = |(index, trace)| ReplayStream {
         trace,
         priority: PerStage::from_fn(|_| u32::try_from(index).unwrap()),
         group: index,
     };
-    let system = System::new(traces.iter().enumerate().map(stream).collect()).unwrap();
+    let system = ReplaySystem::new(traces.iter().enumerate().map(stream).collect()).unwrap();
     let system = system.with_horizon(close - open);
     let mut found = Latencies(vec![Histogram::default(); traces.len()]);
-    let outcome = Replay::new(&system, Service::NonPreemptive).run(&shifts, &mut found);
+    let outcome = Replay::new(&system, PreemptionMode::NonPreemptive).run(&shifts, &mut found);
     assert!(outcome.steady, "the judge knows the steady state");
     found.0
 }
@@ -170,7 +170,8 @@ fn channels_keep_the_throughput() {
     let busiest = |channels| {
         let mut tenants = vec![tenant("a", "99% < 1ms", steady(20_000, 10_000), 0)];
         tenants[0].name = "a".into();
-        let case = Case::storage("s".into(), server(channels), tenants, &Rules::default(), Plan::of(1, 0));
+        let case =
+            Case::storage("s".into(), server(channels), tenants, &Rules::default(), SimulationPlan::of(1, 0));
         let case = case.unwrap();
         (case.busiest().1, measure(&case).response.percentile(Percentile::new(50.0).unwrap()).unwrap().0)
     };

@@ -8,7 +8,7 @@
 //!   middle of the window. A stream's worst burst ends where a bucket that is drained at the stream's fair rate
 //!   (its share of the work at the stage with the highest utilisation) is fullest. Groups do not matter.
 
-use crate::System;
+use crate::ReplaySystem;
 use model::Stage;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -38,7 +38,7 @@ impl Alignment {
     }
 
     /// The shift of every stream, in their order.
-    pub fn shifts(self, system: &System<'_>) -> Vec<Nanos> {
+    pub fn shifts(self, system: &ReplaySystem<'_>) -> Vec<Nanos> {
         match self {
             Self::Random { seed, index } => random(system, seed, index),
             Self::Recorded => vec![Nanos::ZERO; system.streams().len()],
@@ -47,7 +47,7 @@ impl Alignment {
     }
 }
 
-fn random(system: &System<'_>, seed: u64, index: u64) -> Vec<Nanos> {
+fn random(system: &ReplaySystem<'_>, seed: u64, index: u64) -> Vec<Nanos> {
     let streams = system.streams();
     let period = |stream: usize| streams[stream].trace.period().0;
     let mut by_group: Vec<usize> = (0..streams.len()).collect();
@@ -70,11 +70,11 @@ fn mix(seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-fn bursts_together(system: &System<'_>) -> Vec<Nanos> {
+fn bursts_together(system: &ReplaySystem<'_>) -> Vec<Nanos> {
     let total = system.utilisation();
     let busiest = Stage::ALL.into_iter().max_by(|a, b| total[*a].total_cmp(&total[*b]));
     let stage = busiest.expect("there are stages");
-    let shift = |stream: &crate::Stream<'_>| {
+    let shift = |stream: &crate::ReplayStream<'_>| {
         let trace = stream.trace;
         let fair = trace.utilisation()[stage] / total[stage];
         let end = worst_burst_end(trace, stage, if fair.is_finite() { fair } else { 0.0 });

@@ -5,11 +5,11 @@
 //! the work that arrives to long queues. A guess that decides the order of search, never its result.
 
 use crate::replay_trace::CELL;
-use crate::{Alignment, System};
+use crate::{Alignment, ReplaySystem};
 use units::Nanos;
 
 /// Sorts alignments by how long they would make the queues, longest first; ties keep their order.
-pub fn worst_first(system: &System<'_>, alignments: &mut [Alignment]) {
+pub fn sort_worst_first(system: &ReplaySystem<'_>, alignments: &mut [Alignment]) {
     let cells = usize::try_from(system.horizon.div_ceil(CELL)).expect("fits the address space");
     let mut sum = vec![0.0f32; cells];
     alignments.sort_by_cached_key(|alignment| {

@@ -3,7 +3,7 @@
 use crate::merge::{Merge, Source};
 use crate::observe::Observer;
 use crate::server::{NonPreemptive, Preemptive, Queue};
-use crate::system::{System, depth};
+use crate::system::{ReplaySystem, depth};
 use discipline::StrictPriority;
 use model::{PerStage, Stage};
 use std::ops::ControlFlow;
@@ -11,7 +11,7 @@ use units::Nanos;
 
 /// What happens to the job in service when one of a higher priority arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Service {
+pub enum PreemptionMode {
     /// It waits and resumes where it was.
     #[default]
     Preemptive,
@@ -21,7 +21,7 @@ pub enum Service {
 
 /// How a replay went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ReplayOutcome {
     /// Whether the latencies are certainly those of the steady state: the replay began at a moment at which the
     /// system that has always run is idle. Otherwise it began empty a whole longest period before the window.
     pub steady: bool,
@@ -42,8 +42,8 @@ pub struct Outcome {
 /// without work at a stage leave it in the instant of their arrival, whatever waits there.
 #[derive(Debug)]
 pub struct Replay<'s, 'a> {
-    system: &'s System<'a>,
-    service: Service,
+    system: &'s ReplaySystem<'a>,
+    service: PreemptionMode,
     merge: Merge<'a>,
     queues: [Queue<'a>; 3],
     offsets: Vec<u64>,
@@ -51,7 +51,7 @@ pub struct Replay<'s, 'a> {
 
 impl<'s, 'a> Replay<'s, 'a> {
     /// Ready to run.
-    pub fn new(system: &'s System<'a>, service: Service) -> Self {
+    pub fn new(system: &'s ReplaySystem<'a>, service: PreemptionMode) -> Self {
         let queue = |stage| StrictPriority::new(depth(&system.levels[stage]));
         Self {
             system,
@@ -72,7 +72,7 @@ impl<'s, 'a> Replay<'s, 'a> {
     ///
     /// # Panics
     /// When there is not one shift per stream.
-    pub fn run(&mut self, shifts: &[Nanos], observer: &mut impl Observer) -> Outcome {
+    pub fn run(&mut self, shifts: &[Nanos], observer: &mut impl Observer) -> ReplayOutcome {
         assert_eq!(shifts.len(), self.system.streams.len(), "one shift per stream");
         let observed: usize = self.counts(shifts).iter().sum();
         let longest = self.system.longest_period();
@@ -87,7 +87,7 @@ impl<'s, 'a> Replay<'s, 'a> {
         self.merge.seek(self.system.streams.iter().map(|s| s.trace), &self.offsets, start);
         let window = Window { open, close: open + self.system.horizon, left: observed };
         let (requests, stopped) = self.serve(window, observer);
-        Outcome { steady: idle.is_some(), warm_up: Nanos(open - start), requests, stopped }
+        ReplayOutcome { steady: idle.is_some(), warm_up: Nanos(open - start), requests, stopped }
     }
 
     fn serve(&mut self, window: Window, observer: &mut impl Observer) -> (u64, bool) {
@@ -95,12 +95,12 @@ impl<'s, 'a> Replay<'s, 'a> {
         let [first, second, third] = &mut self.queues;
         let [into, storage, out] = Stage::ALL;
         match self.service {
-            Service::Preemptive => {
+            PreemptionMode::Preemptive => {
                 let path = Preemptive::new(into, &levels[into], first, &mut self.merge);
                 let path = Preemptive::new(storage, &levels[storage], second, path);
                 watch(Preemptive::new(out, &levels[out], third, path), window, observer)
             }
-            Service::NonPreemptive => {
+            PreemptionMode::NonPreemptive => {
                 let path = NonPreemptive::new(into, &levels[into], first, &mut self.merge);
                 let path = NonPreemptive::new(storage, &levels[storage], second, path);
                 watch(NonPreemptive::new(out, &levels[out], third, path), window, observer)

@@ -14,7 +14,7 @@
 //! All in integers, rounded so that levels are never understated.
 
 use crate::merge::{Merge, Source};
-use crate::{ReplayTrace, Stream, System};
+use crate::{ReplayStream, ReplaySystem, ReplayTrace};
 use model::{Job, Stage};
 
 /// Rates are multiples of 2⁻³².
@@ -41,14 +41,14 @@ fn total(job: &Job) -> u64 {
 
 impl Idle {
     /// Drains each stream at its share of the total work.
-    pub(crate) fn new(streams: &[Stream<'_>]) -> Self {
+    pub(crate) fn new(streams: &[ReplayStream<'_>]) -> Self {
         let each = |r: &ReplayTrace| r.utilisation().into_array().iter().sum::<f64>();
         let all: f64 = streams.iter().map(|s| each(s.trace)).sum();
         if all >= 1.0 {
             return Self { buckets: None };
         }
         let whole = (1u64 << FRACTION) as f64;
-        let fill = |stream: &Stream<'_>| {
+        let fill = |stream: &ReplayStream<'_>| {
             let share = if all > 0.0 { each(stream.trace) / all } else { 0.0 };
             // Shares sum to 1 but for rounding, for which the factor makes room.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -60,7 +60,7 @@ impl Idle {
     /// A moment, at most a longest period before `time`, at which the system is certainly idle.
     pub(crate) fn last_before<'a>(
         &self,
-        system: &System<'a>,
+        system: &ReplaySystem<'a>,
         merge: &mut Merge<'a>,
         offsets: &[u64],
         time: u64,

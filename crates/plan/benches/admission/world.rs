@@ -3,7 +3,7 @@
 use super::{ALONE, LINK, SLOS, WINDOW};
 use crate::support::{self, Through};
 use model::{CircularTrace, Job, PerStage, Slo};
-use sim::{Alignment, Percentiles, Replay, ReplayTrace, Service, Stream, System};
+use sim::{Alignment, Percentiles, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace};
 use units::{Nanos, Percentile, Seconds};
 
 /// A workload that arrives.
@@ -40,14 +40,14 @@ impl World {
         })
     }
 
-    pub(crate) fn system<'a>(&'a self, admitted: &[&Arrival]) -> Option<System<'a>> {
+    pub(crate) fn system<'a>(&'a self, admitted: &[&Arrival]) -> Option<ReplaySystem<'a>> {
         let rank = |slo: Slo| admitted.iter().filter(|a| a.slo.latency < slo.latency).count();
-        let stream = |a: &&Arrival| Stream {
+        let stream = |a: &&Arrival| ReplayStream {
             trace: &self.replay_traces[a.trace],
             priority: PerStage::from_fn(|_| u32::try_from(rank(a.slo)).expect("few workloads")),
             group: a.copy,
         };
-        System::new(admitted.iter().map(stream).collect()).ok()
+        ReplaySystem::new(admitted.iter().map(stream).collect()).ok()
     }
 
     /// Who meets its SLO over the whole half, and in all windows; nobody under overload.
@@ -62,7 +62,7 @@ impl World {
         let mut open = Nanos::ZERO;
         while open < half {
             let length = WINDOW.min(half - open);
-            let later = |(shift, stream): (&Nanos, &Stream<'_>)| {
+            let later = |(shift, stream): (&Nanos, &ReplayStream<'_>)| {
                 let period = stream.trace.period().0;
                 Nanos((shift.0 + period - open.0 % period) % period)
             };
@@ -76,8 +76,8 @@ impl World {
 }
 
 /// Who meets its SLO in one alignment.
-pub(crate) fn met(system: &System<'_>, shifts: &[Nanos], admitted: &[&Arrival]) -> Vec<bool> {
-    let mut replay = Replay::new(system, Service::Preemptive);
+pub(crate) fn met(system: &ReplaySystem<'_>, shifts: &[Nanos], admitted: &[&Arrival]) -> Vec<bool> {
+    let mut replay = Replay::new(system, PreemptionMode::Preemptive);
     let mut tails = Percentiles::default();
     tails.reset(&replay.counts(shifts), &admitted.iter().map(|a| a.slo.percentile).collect::<Vec<_>>());
     replay.run(shifts, &mut tails);
@@ -96,9 +96,11 @@ pub(crate) fn feasible(world: &World) -> Vec<Vec<f64>> {
         world.first.iter().map(|t| ReplayTrace::new(t.clone()).expect("minutes, not years")).collect();
     let alone = |trace: &ReplayTrace| {
         let priority = PerStage::from_fn(|_| 0);
-        let system = System::new(vec![Stream { trace, priority, group: 0 }]).ok()?;
+        let system = ReplaySystem::new(vec![ReplayStream { trace, priority, group: 0 }]).ok()?;
         let percentile = [Percentile::new(99.9).expect("a percentile")];
-        sim::percentiles(&system, Service::Preemptive, &[Alignment::Recorded], &percentile)[0].0[0]
+        sim::alignment_percentiles(&system, PreemptionMode::Preemptive, &[Alignment::Recorded], &percentile)
+            [0]
+        .0[0]
     };
     let kept = |trace: usize| {
         let halves = [&first[trace], &world.replay_traces[trace]].map(alone);

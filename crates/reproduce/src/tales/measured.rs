@@ -5,7 +5,7 @@ use crate::context::{Context, FigureError};
 use ::arrivals::{TimedRequest, scale};
 use flate2::read::GzDecoder;
 use model::OperationError;
-use sim::ideal::{Order, Play, Station, Summary};
+use sim::ideal::{IdealStation, ServiceOrder, StationRun, Summary};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::num::NonZeroUsize;
@@ -36,8 +36,8 @@ fn play(arrivals: &[Nanos], path: &str) -> Result<Summary, FigureError> {
     let demands: Vec<TimedRequest> =
         arrivals.iter().map(|arrival| TimedRequest { arrival: *arrival, service }).collect();
     let demands = scale::to_utilisation(&demands, 1, 0.7).map_err(|error| fault(&error))?;
-    let station = Station { workers: NonZeroUsize::MIN, order: Order::Fifo };
-    let mut play = Play::new(station, 0, 0, Summary::of_one());
+    let station = IdealStation { workers: NonZeroUsize::MIN, order: ServiceOrder::Fifo };
+    let mut play = StationRun::new(station, 0, 0, Summary::of_one());
     demands.into_iter().try_for_each(|demand| play.arrive(demand)).map_err(|error| fault(&error))?;
     Ok(play.finish())
 }

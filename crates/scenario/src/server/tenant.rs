@@ -5,7 +5,7 @@ use ::model::{CircularTrace, Job, PerStage, Slo, Stage};
 use arrivals::TimeDistribution;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::engine::{Arrivals, Draft, Entry, SKIP};
+use sim::engine::{EntryArrivals, RequestDraft, RequestEntry, SKIP};
 use std::sync::Arc;
 use units::Nanos;
 
@@ -66,33 +66,36 @@ impl Tenant {
     }
 
     /// Its requests as an entry of the engine, the device divided into `channels`; a trace ends at `until`.
-    pub(crate) fn entry(&self, class: u32, channels: u32, until: Nanos, seeds: &mut StdRng) -> Entry {
+    pub(crate) fn entry(&self, class: u32, channels: u32, until: Nanos, seeds: &mut StdRng) -> RequestEntry {
         let seed = seeds.random();
         match &self.demand {
             Demand::Recorded { trace, begin } => {
                 let begin = begin.unwrap_or_else(|| random_beginning(trace, seed));
                 let mut work = work_from(trace.clone(), begin);
-                let draw = move |draft: &mut Draft<'_>| fill(draft, class, channels, work.next());
+                let draw = move |draft: &mut RequestDraft<'_>| fill(draft, class, channels, work.next());
                 let instants = instants_from(trace.clone(), begin).take_while(move |at| *at < until);
-                Entry::open(instants, draw)
+                RequestEntry::open(instants, draw)
             }
             Demand::Clients { clients, think, work } => {
                 let (sampler, mut random) = (think.sampler(), StdRng::seed_from_u64(seed));
                 let think = std::iter::repeat_with(move || sampler.draw(&mut random));
                 let work = *work;
-                let draw = move |draft: &mut Draft<'_>| fill(draft, class, channels, Some(work));
-                Entry { arrivals: closed(*clients, think), ..Entry::open(std::iter::empty(), draw) }
+                let draw = move |draft: &mut RequestDraft<'_>| fill(draft, class, channels, Some(work));
+                RequestEntry {
+                    arrivals: closed(*clients, think),
+                    ..RequestEntry::open(std::iter::empty(), draw)
+                }
             }
         }
     }
 }
 
-fn closed(clients: u32, think: impl Iterator<Item = Nanos> + 'static) -> Arrivals {
-    Arrivals::Closed { clients, think: Box::new(think) }
+fn closed(clients: u32, think: impl Iterator<Item = Nanos> + 'static) -> EntryArrivals {
+    EntryArrivals::Closed { clients, think: Box::new(think) }
 }
 
 /// A stage without work is left out: nobody queues there for nothing.
-fn fill(draft: &mut Draft<'_>, class: u32, channels: u32, work: Option<PerStage<Nanos>>) {
+fn fill(draft: &mut RequestDraft<'_>, class: u32, channels: u32, work: Option<PerStage<Nanos>>) {
     let work = work.expect("a circular trace has no end");
     draft.class = class;
     for (demand, stage) in draft.demands.iter_mut().zip(Stage::ALL) {

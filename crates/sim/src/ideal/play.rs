@@ -1,6 +1,6 @@
 //! A stream played through a station: each request is followed until it is complete, and then summarised.
 
-use super::{OutOfOrder, Running, Station, Summary};
+use super::{IdealStation, OutOfOrderError, StartTimes, Summary};
 use crate::engine::Orders;
 use arrivals::TimedRequest;
 use std::cmp::Reverse;
@@ -9,8 +9,8 @@ use units::Nanos;
 
 /// A station in the middle of a stream, with what became of the requests that are complete. Memory is that of the
 /// requests inside.
-pub struct Play {
-    running: Running,
+pub struct StationRun {
+    running: StartTimes,
     inside: Inside,
     summary: Summary,
 }
@@ -33,9 +33,9 @@ struct Slot {
     number: u64,
 }
 
-impl Play {
+impl StationRun {
     /// From an empty station. The first `warm_up` requests are played, not summarised. Randomness comes from the seed.
-    pub fn new(station: Station, seed: u64, warm_up: u64, summary: Summary) -> Self {
+    pub fn new(station: IdealStation, seed: u64, warm_up: u64, summary: Summary) -> Self {
         let inside = Inside {
             orders: Orders::default(),
             slots: Vec::new(),
@@ -55,7 +55,7 @@ impl Play {
     /// # Panics
     /// When it ends beyond 584 years.
     #[inline]
-    pub fn arrive(&mut self, request: TimedRequest) -> Result<(), OutOfOrder> {
+    pub fn arrive(&mut self, request: TimedRequest) -> Result<(), OutOfOrderError> {
         let slot = self.inside.enter(request);
         let Self { running, inside, .. } = self;
         running

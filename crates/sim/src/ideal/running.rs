@@ -1,7 +1,7 @@
 //! A station that is told of requests one by one, and says when each starts.
 
 use super::shared::{Line, Take};
-use super::{Order, OutOfOrder, Station};
+use super::{IdealStation, OutOfOrderError, ServiceOrder};
 use arrivals::TimedRequest;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 use units::Nanos;
 
 /// A station in the middle of a stream.
-pub struct Running {
+pub struct StartTimes {
     queue: Queue,
     /// How many have arrived.
     count: usize,
@@ -29,16 +29,18 @@ enum Queue {
     Waiting(Line),
 }
 
-impl Running {
-    pub(super) fn new(station: Station, seed: u64) -> Self {
+impl StartTimes {
+    pub(super) fn new(station: IdealStation, seed: u64) -> Self {
         let workers = station.workers.get();
         let random = || Box::new(StdRng::seed_from_u64(seed));
         let queue = match station.order {
-            Order::Fifo if workers == 1 => Queue::One(Nanos::ZERO),
-            Order::Fifo => Queue::Fifo { free: BinaryHeap::new(), workers },
-            Order::RandomWorker => Queue::PerWorker { free: vec![Nanos::ZERO; workers], random: random() },
-            Order::Lifo => Queue::Waiting(Line::new(workers, Take::Last)),
-            Order::RandomRequest => Queue::Waiting(Line::new(workers, Take::Any(random()))),
+            ServiceOrder::Fifo if workers == 1 => Queue::One(Nanos::ZERO),
+            ServiceOrder::Fifo => Queue::Fifo { free: BinaryHeap::new(), workers },
+            ServiceOrder::RandomWorker => {
+                Queue::PerWorker { free: vec![Nanos::ZERO; workers], random: random() }
+            }
+            ServiceOrder::Lifo => Queue::Waiting(Line::new(workers, Take::Last)),
+            ServiceOrder::RandomRequest => Queue::Waiting(Line::new(workers, Take::Any(random()))),
         };
         Self { queue, count: 0, previous: Nanos::ZERO }
     }
@@ -54,10 +56,10 @@ impl Running {
         tag: usize,
         request: TimedRequest,
         mut started: impl FnMut(usize, TimedRequest, Nanos),
-    ) -> Result<(), OutOfOrder> {
+    ) -> Result<(), OutOfOrderError> {
         let (index, previous) = (self.count, self.previous);
         if request.arrival < previous {
-            return Err(OutOfOrder { index, arrival: request.arrival, previous });
+            return Err(OutOfOrderError { index, arrival: request.arrival, previous });
         }
         self.previous = request.arrival;
         self.count += 1;

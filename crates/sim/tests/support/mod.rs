@@ -5,7 +5,7 @@ use arrivals::TimedRequest;
 use model::{CircularTrace, Job, PerStage, Stage};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
-use tailwright_sim::{Observer, ReplayTrace, Service, Stream};
+use tailwright_sim::{Observer, PreemptionMode, ReplayStream, ReplayTrace};
 use units::Nanos;
 
 /// A stream in plain numbers.
@@ -30,8 +30,8 @@ impl Plain {
 }
 
 /// Streams over these traces; each a group of its own.
-pub(crate) fn streams<'a>(plain: &[Plain], traces: &'a [ReplayTrace]) -> Vec<Stream<'a>> {
-    let stream = |(group, (plain, trace)): (usize, (&Plain, &'a ReplayTrace))| Stream {
+pub(crate) fn streams<'a>(plain: &[Plain], traces: &'a [ReplayTrace]) -> Vec<ReplayStream<'a>> {
+    let stream = |(group, (plain, trace)): (usize, (&Plain, &'a ReplayTrace))| ReplayStream {
         trace,
         priority: PerStage::from_fn(|stage: Stage| plain.priority[stage as usize]),
         group,
@@ -60,7 +60,7 @@ struct Request {
 
 /// Every nanosecond from `start` on: departures and arrivals of each stage in turn, then a nanosecond of work
 /// in each. Observes arrivals in [0, horizon).
-pub(crate) fn step_by_step(plain: &[Plain], service: Service, start: i64, horizon: i64) -> Departures {
+pub(crate) fn step_by_step(plain: &[Plain], service: PreemptionMode, start: i64, horizon: i64) -> Departures {
     let mut queues: [Vec<Request>; 3] = Default::default();
     let mut serving: [Option<Request>; 3] = Default::default();
     let mut departures = Departures::default();
@@ -97,7 +97,7 @@ fn arrivals(plain: &[Plain], now: i64) -> Vec<Request> {
 /// One instant at one stage: gives those that go on to the next.
 fn pass(
     plain: &[Plain],
-    service: Service,
+    service: PreemptionMode,
     stage: usize,
     queue: &mut Vec<Request>,
     serving: &mut Option<Request>,
@@ -118,7 +118,7 @@ fn pass(
             *serving = choose(plain, stage, queue);
         }
     }
-    if service == Service::Preemptive {
+    if service == PreemptionMode::Preemptive {
         // Back in front of its equals.
         queue.splice(0..0, serving.take());
         *serving = choose(plain, stage, queue);

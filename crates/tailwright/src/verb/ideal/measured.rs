@@ -7,7 +7,7 @@ use arrivals::scale::{StreamTotals, TimeScaling};
 use model::OperationError;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::ideal::{Play, Summary};
+use sim::ideal::{StationRun, Summary};
 use std::path::Path;
 use std::time::Instant;
 use units::Nanos;
@@ -77,7 +77,7 @@ fn demands(
 
 /// All disciplines at once, so that the trace is read once for them.
 struct Players {
-    plays: Vec<Play>,
+    plays: Vec<StationRun>,
     /// Seconds of each by the clock.
     elapsed: Vec<f64>,
     stretch: Option<TimeScaling>,
@@ -89,8 +89,8 @@ impl Players {
     fn new(args: &IdealArgs) -> Self {
         // Lots are drawn apart from service times.
         let seed = StdRng::seed_from_u64(args.seed).random();
-        let play = |order| Play::new(args.station(order), seed, 0, Summary::of_one());
-        let plays: Vec<Play> = args.discipline.iter().copied().map(play).collect();
+        let play = |order| StationRun::new(args.station(order), seed, 0, Summary::of_one());
+        let plays: Vec<StationRun> = args.discipline.iter().copied().map(play).collect();
         Self { elapsed: vec![0.0; plays.len()], plays, stretch: None, extent: StreamTotals::default() }
     }
 
@@ -126,7 +126,7 @@ impl Players {
 
     fn finish(self, args: &IdealArgs) -> Result<Vec<crate::output::ideal::Outcome>, OperationError> {
         let played = self.plays.into_iter().zip(self.elapsed).zip(&args.discipline);
-        let finish = |((play, elapsed), order): ((Play, f64), &_)| {
+        let finish = |((play, elapsed), order): ((StationRun, f64), &_)| {
             let begun = Instant::now();
             let summary = play.finish();
             outcome(*order, &summary, elapsed + begun.elapsed().as_secs_f64())
