@@ -111,17 +111,17 @@ fn windowed(mut stream: TcpStream, mut ask: impl FnMut(&mut Vec<u8>, u64) -> usi
 }
 
 fn nbd_connection(address: SocketAddr) -> TcpStream {
-    use wire::nbd::client::{Ask, Handshake, Progress};
+    use wire::nbd::client::{ClientHandshake, ExportOption, HandshakeStep};
     let mut stream = TcpStream::connect(address).unwrap();
-    let mut handshake = Handshake::new(b"", Ask::Go);
+    let mut handshake = ClientHandshake::new(b"", ExportOption::Go);
     let (mut input, mut out) = (Vec::new(), Vec::new());
     loop {
-        let progress = handshake.next(&input, &mut out).unwrap();
+        let progress = handshake.advance(&input, &mut out).unwrap();
         stream.write_all(&std::mem::take(&mut out)).unwrap();
         match progress {
-            Progress::Used(used) => drop(input.drain(..used)),
-            Progress::Done { .. } => return stream,
-            Progress::NeedMore { .. } => {
+            HandshakeStep::Used(used) => drop(input.drain(..used)),
+            HandshakeStep::Done { .. } => return stream,
+            HandshakeStep::NeedMore { .. } => {
                 let mut piece = [0; 4096];
                 let count = stream.read(&mut piece).unwrap();
                 input.extend(&piece[..count]);

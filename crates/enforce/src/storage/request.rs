@@ -2,7 +2,7 @@
 
 use super::queue::Ticket;
 use units::Bytes;
-use wire::{Class, Position};
+use wire::{Position, RequestClass};
 
 /// The session of a request that nobody waits for.
 pub(super) const NOBODY: usize = usize::MAX;
@@ -18,7 +18,7 @@ pub(super) struct Request {
     /// What its reply carries.
     pub(super) id: u64,
     pub(super) flow: u32,
-    pub(super) class: Class,
+    pub(super) class: RequestClass,
     pub(super) position: Option<Position>,
     /// Whether a reply ends it; otherwise it ends when it is sent.
     pub(super) answered: bool,
@@ -51,14 +51,16 @@ impl Request {
     /// Bytes that it moves.
     pub(super) fn size(&self) -> Bytes {
         match self.class {
-            Class::Read(size) | Class::Write(size) => size,
-            Class::Control => Bytes(0),
+            RequestClass::Read(size) | RequestClass::Write(size) => size,
+            RequestClass::Control => Bytes(0),
         }
     }
 
     /// Whether it is a write that goes on where `before` ends, or nearly.
     pub(super) fn continues(&self, before: &Self) -> bool {
-        let (Class::Write(_), Class::Write(size)) = (self.class, before.class) else { return false };
+        let (RequestClass::Write(_), RequestClass::Write(size)) = (self.class, before.class) else {
+            return false;
+        };
         let (Some(next), Some(position)) = (self.position, before.position) else { return false };
         let end = position.offset.saturating_add(size.0);
         let near = end..=end.saturating_add(NEARLY);
@@ -66,7 +68,7 @@ impl Request {
     }
 
     pub(super) fn is_control(&self) -> bool {
-        self.class == Class::Control
+        self.class == RequestClass::Control
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) use end::Cut;
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpStream};
 use up::Current;
-use wire::{Limits, Wire};
+use wire::{ParserLimits, ProtocolParser};
 
 /// Requests of one connection that wait.
 const WAITING_MAX: u32 = 256;
@@ -86,14 +86,14 @@ pub(super) struct Session {
 }
 
 /// A codec that can be printed in a bug report.
-trait Codec: Wire + std::fmt::Debug {}
-impl<T: Wire + std::fmt::Debug> Codec for T {}
+trait Codec: ProtocolParser + std::fmt::Debug {}
+impl<T: ProtocolParser + std::fmt::Debug> Codec for T {}
 
 fn codec(front: FrontProtocol) -> Box<dyn Codec> {
     match front {
-        FrontProtocol::Nfs => Box::new(wire::rpc::Connection::new(Limits::RPC)),
-        FrontProtocol::Nbd => Box::new(wire::nbd::Connection::new(Limits::NBD)),
-        FrontProtocol::Memcached => Box::new(wire::memcached::Connection::new(Limits::MEMCACHED)),
+        FrontProtocol::Nfs => Box::new(wire::rpc::RpcParser::new(ParserLimits::RPC)),
+        FrontProtocol::Nbd => Box::new(wire::nbd::NbdParser::new(ParserLimits::NBD)),
+        FrontProtocol::Memcached => Box::new(wire::memcached::MemcachedParser::new(ParserLimits::MEMCACHED)),
     }
 }
 
@@ -140,7 +140,7 @@ impl Session {
 
     /// The export that an NBD connection was granted.
     pub(super) fn export(&self) -> Option<&[u8]> {
-        self.wire.name().filter(|_| self.front == FrontProtocol::Nbd)
+        self.wire.export_name().filter(|_| self.front == FrontProtocol::Nbd)
     }
 
     /// Whether the server has granted an export since this was asked last.

@@ -6,7 +6,7 @@ use model::{Observation, Observations, Op, RequestOutcome};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use units::Nanos;
-use wire::Class;
+use wire::RequestClass;
 
 /// What unknown clients are called.
 pub const UNKNOWN_NAME: &str = "(unknown)";
@@ -79,12 +79,12 @@ impl Status {
     pub(super) fn observe(&mut self, request: &Request, now: u64) {
         let seen = self.seen.entry(request.flow & !CONTROL).or_default();
         let op = match request.class {
-            Class::Control => {
+            RequestClass::Control => {
                 seen.control += 1;
                 return;
             }
-            Class::Read(_) => Op::Read,
-            Class::Write(_) => Op::Write,
+            RequestClass::Read(_) => Op::Read,
+            RequestClass::Write(_) => Op::Write,
         };
         let seconds = |ns: u64| Nanos(ns).as_secs();
         let waited = seconds(request.sent - request.arrived);

@@ -5,7 +5,7 @@ use super::super::shared::Shared;
 use super::{Cut, Session};
 use crate::deployment::FrontProtocol;
 use std::io::{self, Write};
-use wire::{Extent, Reply, Step};
+use wire::{Extent, ParseStep, ReplyHead};
 
 /// Read at once.
 const ROOM: usize = 64 << 10;
@@ -24,7 +24,7 @@ pub(super) struct Down {
     /// Bytes of the last message that have not come yet.
     missing: u64,
     /// The message of which further parts follow.
-    reply: Option<Reply>,
+    reply: Option<ReplyHead>,
     /// Nobody wants to have it.
     discards: bool,
     /// The request that asked for an export.
@@ -113,14 +113,14 @@ impl Session {
     fn recognise(&mut self, shared: &mut Shared) -> Result<(), Cut> {
         while self.down.skip() && self.down.framed < self.down.inbox.len() {
             let there = &self.down.inbox.bytes()[self.down.framed..];
-            let step = self.wire.reply(there).map_err(|bad| Cut::Malformed("server", bad))?;
+            let step = self.wire.next_reply(there).map_err(|bad| Cut::Malformed("server", bad))?;
             let Extent { len, last, .. } = match step {
-                Step::NeedMore { .. } => return Ok(()),
-                Step::Message { message, extent } => {
+                ParseStep::NeedMore { .. } => return Ok(()),
+                ParseStep::Message { message, extent } => {
                     self.down.reply = Some(message);
                     extent
                 }
-                Step::Continued { extent } => extent,
+                ParseStep::Continued { extent } => extent,
             };
             self.down.missing = len.0;
             if last && let Some(reply) = self.down.reply.take() {
@@ -131,12 +131,12 @@ impl Session {
     }
 
     /// The device has done what the reply is about.
-    fn answered(&mut self, reply: &Reply, shared: &mut Shared) {
+    fn answered(&mut self, reply: &ReplyHead, shared: &mut Shared) {
         if self.down.mount == Some(reply.id) {
             self.down.mount = None;
             self.granted(reply, shared);
         }
-        if !reply.asked {
+        if !reply.is_solicited {
             return;
         }
         let Some(position) = self.asked.iter().position(|(id, _)| *id == reply.id) else { return };
@@ -150,8 +150,10 @@ impl Session {
     }
 
     /// An export was asked for, and the server has answered.
-    fn granted(&self, reply: &Reply, shared: &mut Shared) {
-        if let Some(path) = self.wire.name().filter(|_| !reply.error && self.front == FrontProtocol::Nfs) {
+    fn granted(&self, reply: &ReplyHead, shared: &mut Shared) {
+        if let Some(path) =
+            self.wire.export_name().filter(|_| !reply.is_error && self.front == FrontProtocol::Nfs)
+        {
             shared.mounted(self.peer.ip(), path);
         }
     }

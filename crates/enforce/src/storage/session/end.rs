@@ -6,7 +6,7 @@ use super::super::shared::Shared;
 use super::Session;
 use std::io::Read;
 use std::net::Shutdown;
-use wire::Malformed;
+use wire::ProtocolError;
 
 /// How long a client may stand in the way of its own requests before they stop counting as outstanding.
 const STALL_NS: u64 = 100_000_000;
@@ -22,7 +22,7 @@ pub(in super::super) enum Cut {
     /// All is said.
     Over,
     /// What a side says cannot be read.
-    Malformed(&'static str, Malformed),
+    Malformed(&'static str, ProtocolError),
     /// A socket failed.
     Broken(&'static str, std::io::Error),
     /// A side closed in the middle.

@@ -5,7 +5,7 @@ use super::super::request::State;
 use super::super::shared::Shared;
 use super::{ASKED_MAX, Cut, HELD_LEAST, HELD_MAX, Session, WAITING_MAX};
 use crate::deployment::FrontProtocol;
-use wire::{Extent, Step};
+use wire::{Extent, ParseStep};
 
 /// Read at once.
 const ROOM: usize = 64 << 10;
@@ -76,7 +76,7 @@ impl Session {
 
     /// An NBD client may say what it wants to be done as soon as it has said where: the one must not pass the other.
     fn is_shaking_hands(&self) -> bool {
-        self.front == FrontProtocol::Nbd && self.wire.name().is_none()
+        self.front == FrontProtocol::Nbd && self.wire.export_name().is_none()
     }
 
     /// Requests out of the inbox, as many as may wait.
@@ -94,18 +94,18 @@ impl Session {
 
     /// The head of the next request; whether there is one.
     fn begin(&mut self, shared: &mut Shared) -> Result<bool, Cut> {
-        let known = self.wire.name().map(<[u8]>::len);
-        match self.wire.request(self.inbox.bytes()).map_err(|bad| Cut::Malformed("client", bad))? {
-            Step::NeedMore { .. } => Ok(false),
-            Step::Message { message, extent } => {
+        let known = self.wire.export_name().map(<[u8]>::len);
+        match self.wire.next_request(self.inbox.bytes()).map_err(|bad| Cut::Malformed("client", bad))? {
+            ParseStep::NeedMore { .. } => Ok(false),
+            ParseStep::Message { message, extent } => {
                 let request = shared.requests.add(self.new_request(&message));
-                if self.wire.name().map(<[u8]>::len) != known {
+                if self.wire.export_name().map(<[u8]>::len) != known {
                     self.down.asks_for(message.id);
                 }
                 self.current = Some(Current { request, missing: extent.len.0, last: extent.last });
                 Ok(true)
             }
-            Step::Continued { .. } => unreachable!("no request is incomplete"),
+            ParseStep::Continued { .. } => unreachable!("no request is incomplete"),
         }
     }
 
@@ -146,15 +146,15 @@ impl Session {
         if self.inbox.is_empty() {
             return Ok(false);
         }
-        match self.wire.request(self.inbox.bytes()).map_err(|bad| Cut::Malformed("client", bad))? {
-            Step::NeedMore { .. } => Ok(false),
-            Step::Continued { extent: Extent { len, last, .. } } => {
+        match self.wire.next_request(self.inbox.bytes()).map_err(|bad| Cut::Malformed("client", bad))? {
+            ParseStep::NeedMore { .. } => Ok(false),
+            ParseStep::Continued { extent: Extent { len, last, .. } } => {
                 if let Some(current) = &mut self.current {
                     (current.missing, current.last) = (len.0, last);
                 }
                 Ok(true)
             }
-            Step::Message { .. } => unreachable!("the last request is incomplete"),
+            ParseStep::Message { .. } => unreachable!("the last request is incomplete"),
         }
     }
 

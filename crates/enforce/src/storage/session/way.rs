@@ -9,7 +9,7 @@ use crate::deployment::FrontProtocol;
 use discipline::enforce::{Arrival, Operation};
 use model::Op;
 use units::Bytes;
-use wire::Class;
+use wire::RequestClass;
 
 impl Session {
     /// A request is there, or as much of it as may be held.
@@ -25,9 +25,9 @@ impl Session {
         request.flow = if apart { self.flow | CONTROL } else { self.flow };
         (request.arrived, request.state) = (now, State::Waiting);
         let (op, size) = match request.class {
-            Class::Write(size) => (Op::Write, size),
-            Class::Read(size) => (Op::Read, size),
-            Class::Control => (Op::Read, Bytes(0)),
+            RequestClass::Write(size) => (Op::Write, size),
+            RequestClass::Read(size) => (Op::Read, size),
+            RequestClass::Control => (Op::Read, Bytes(0)),
         };
         let (flow, offset) = (request.flow, request.position.map(|position| position.offset));
         let cost = shared.cost(self.flow, op, size, offset);
@@ -98,14 +98,14 @@ impl Session {
         shared.forget(number);
     }
 
-    pub(super) fn new_request(&self, message: &wire::Request) -> Request {
+    pub(super) fn new_request(&self, message: &wire::RequestHead) -> Request {
         Request {
             session: self.number,
             id: message.id,
             flow: self.flow,
             class: message.class,
             position: message.position,
-            answered: message.answer == wire::Answer::Always && !message.repeated,
+            answered: message.reply == wire::ReplyExpectation::Always && !message.is_retransmission,
             bytes: Vec::new(),
             complete: false,
             ended: false,
