@@ -1,37 +1,39 @@
-/// A value and its probability.
+//! Discrete distributions of amounts of work.
+
+/// One value of a [`WorkDistribution`].
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Atom {
-    /// Seconds of work.
+pub struct WorkAtom {
+    /// The amount of work in seconds.
     pub work: f64,
-    /// Positive.
+    /// The probability of this amount, above zero.
     pub probability: f64,
 }
 
-/// A discrete law of an amount of work, rounded outward.
+/// A discrete distribution of an amount of work, rounded outward.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Law {
-    atoms: Vec<Atom>,
+pub struct WorkDistribution {
+    atoms: Vec<WorkAtom>,
 }
 
-impl Law {
-    /// In ascending order of work; the probabilities add to 1.
-    pub fn atoms(&self) -> &[Atom] {
+impl WorkDistribution {
+    /// The values in ascending order; their probabilities add up to 1.
+    pub fn atoms(&self) -> &[WorkAtom] {
         &self.atoms
     }
 
-    /// The largest value, seconds.
+    /// The largest amount of work in seconds.
     pub fn max(&self) -> f64 {
         self.atoms.last().map_or(0.0, |atom| atom.work)
     }
 
-    /// P(work ≥ `work`).
+    /// The probability that the amount is at least `work`.
     pub fn tail(&self, work: f64) -> f64 {
         let from = self.atoms.partition_point(|atom| atom.work < work);
         self.atoms[from..].iter().map(|atom| atom.probability).sum()
     }
 
-    /// A law with at most `count` (≥ 2) atoms that dominates this one: neighbours merge into the larger, in
-    /// the order of how little that moves, relative to the value and to the probability of reaching it.
+    /// A distribution with at most `count` (at least 2) values that dominates this one: neighbours merge into the larger
+    /// value, first where that changes least relative to the value and to the probability of reaching it.
     #[must_use]
     pub fn reduced(&self, count: usize) -> Self {
         let mut atoms = self.atoms.clone();
@@ -44,8 +46,8 @@ impl Law {
     }
 }
 
-/// The index whose atom is best merged into the next.
-fn cheapest_merge(atoms: &[Atom]) -> usize {
+/// The index of the value whose merger into the next one changes least.
+fn cheapest_merge(atoms: &[WorkAtom]) -> usize {
     let mut tail = atoms[atoms.len() - 1].probability;
     let (mut best, mut least) = (atoms.len() - 2, f64::INFINITY);
     for index in (0..atoms.len() - 1).rev() {
@@ -62,40 +64,43 @@ fn cheapest_merge(atoms: &[Atom]) -> usize {
 const BINS_PER_OCTAVE_LOG2: u32 = 4;
 const BINS: usize = 64 << BINS_PER_OCTAVE_LOG2;
 
-/// Collects weighted integers into logarithmic bins.
-pub(super) struct Bins {
+/// Counts weighted integers in logarithmic bins.
+pub(super) struct DistributionBins {
+    /// The sum of weights in each bin.
     weight: Vec<u64>,
+    /// The largest value in each bin.
     largest: Vec<u64>,
 }
 
-impl Bins {
+impl DistributionBins {
     pub(super) fn new() -> Self {
         Self { weight: vec![0; BINS], largest: vec![0; BINS] }
     }
 
     pub(super) fn add(&mut self, value: u64, weight: u64) {
-        let bin = bin(value);
+        let bin = bin_of(value);
         self.weight[bin] += weight;
         self.largest[bin] = self.largest[bin].max(value);
     }
 
-    /// Values are nanoseconds.
-    pub(super) fn law(&self) -> Law {
+    /// The distribution of the values, which are nanoseconds.
+    pub(super) fn distribution(&self) -> WorkDistribution {
         let total: u64 = self.weight.iter().sum();
-        let atoms = self.weight.iter().zip(&self.largest).filter(|(weight, _)| **weight > 0);
-        let atom = |(&weight, &largest): (&u64, &u64)| Atom {
-            work: largest as f64 * 1e-9 * (1.0 + 1e-12),
-            probability: weight as f64 / total as f64,
-        };
-        Law { atoms: atoms.map(atom).collect() }
+        let mut atoms = Vec::new();
+        for (&weight, &largest) in self.weight.iter().zip(&self.largest).filter(|(weight, _)| **weight > 0) {
+            atoms.push(WorkAtom {
+                work: largest as f64 * 1e-9 * (1.0 + 1e-12),
+                probability: weight as f64 / total as f64,
+            });
+        }
+        WorkDistribution { atoms }
     }
 }
 
-/// Exact below 16, then 16 bins per octave.
-fn bin(value: u64) -> usize {
+/// The bin of a value: values below 16 have bins of their own, larger ones share 16 bins per octave.
+fn bin_of(value: u64) -> usize {
     let octave = (u64::BITS - value.leading_zeros()).saturating_sub(BINS_PER_OCTAVE_LOG2 + 1);
-    // Below 32 after the shift.
-    #[allow(clippy::cast_possible_truncation)]
+    #[allow(clippy::cast_possible_truncation, reason = "below 32 after the shift")]
     let step = (value >> octave) as usize;
     ((octave as usize) << BINS_PER_OCTAVE_LOG2) + step
 }
