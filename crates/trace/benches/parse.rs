@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use tailwright_trace::generate::{Process, SizeMix, Synthetic};
+use tailwright_trace::generate::{RateProcess, SizeMix, Synthetic};
 use tailwright_trace::{OpenOptions, TraceFormat, TraceWriter, merge, open, read_bytes, stats};
 use units::{Bytes, Nanos};
 
@@ -16,7 +16,7 @@ const ROUNDS: usize = 3;
 
 fn requests() -> Vec<Request> {
     let sizes = SizeMix::new(vec![(Bytes(4096), 3.0), (Bytes(65_536), 1.0), (Bytes(512), 1.0)]).unwrap();
-    let process = Process::OnOff { sources: 20, rate_on: 500.0, on_s: 0.1, off_s: 0.9, shape: 1.4 };
+    let process = RateProcess::OnOff { sources: 20, rate_on: 500.0, on_s: 0.1, off_s: 0.9, shape: 1.4 };
     let duration = Nanos(u64::MAX);
     let synthetic = Synthetic { process, sizes, read_share: 0.7, duration, seed: 1 };
     let with_offset = |(n, mut request): (u64, Request)| {

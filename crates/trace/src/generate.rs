@@ -1,9 +1,9 @@
-//! Generates synthetic request streams from an arrival [`Process`], sizes, a share of reads and a seed.
+//! Generates synthetic request streams from an arrival [`RateProcess`], sizes, a share of reads and a seed.
 //!
 //! The arrival processes are those of the crate `arrivals`. Sizes and directions are drawn independently of arrivals
 //! and of each other. Generated requests have no offsets and no response times.
 
-pub use arrivals::{Arrivals, MmppState, ParameterError as GenerateError, Process};
+pub use arrivals::{ArrivalTimes, MmppState, ParameterError as GenerateError, RateProcess};
 
 use arrivals::split_seed;
 use model::{Op, Request};
@@ -53,7 +53,7 @@ impl SizeMix {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Synthetic {
     /// The process that decides when requests arrive.
-    pub process: Process,
+    pub process: RateProcess,
     /// The distribution of their sizes.
     pub sizes: SizeMix,
     /// The probability that a request is a read, from 0 to 1.

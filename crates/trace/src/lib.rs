@@ -6,12 +6,12 @@
 //! this instead of passing the disorder on.
 //!
 //! ```
-//! use tailwright_trace::generate::{Process, SizeMix, Synthetic};
+//! use tailwright_trace::generate::{RateProcess, SizeMix, Synthetic};
 //! use tailwright_trace::{OpenOptions, TraceFormat, TraceWriter, open, stats};
 //! use units::{Bytes, Nanos};
 //!
 //! let synthetic = Synthetic {
-//!     process: Process::OnOff { sources: 20, rate_on: 100.0, on_s: 0.1, off_s: 0.9, shape: 1.4 },
+//!     process: RateProcess::OnOff { sources: 20, rate_on: 100.0, on_s: 0.1, off_s: 0.9, shape: 1.4 },
 //!     sizes: SizeMix::fixed(Bytes(4096)),
 //!     read_share: 0.7,
 //!     duration: Nanos(60_000_000_000),

@@ -64,7 +64,7 @@ pub struct BurstBuilder {
 }
 
 impl BurstBuilder {
-    /// Begins without arrivals.
+    /// Creates a builder without arrivals.
     pub fn new() -> Self {
         Self::default()
     }
@@ -195,7 +195,7 @@ impl BurstBuilder {
             return false;
         }
         // The buckets read their inputs as signed integers, which convert faster.
-        work.max(span) > i64::MAX as u64 || TokenBuckets::on_chords(&self.intervals, span).overflow(block)
+        work.max(span) > i64::MAX as u64 || ChordBuckets::on_chords(&self.intervals, span).overflow(block)
     }
 
     /// Appends the block's two hulls; with `SEARCH`, also finds its intervals above the collected hull.
@@ -297,12 +297,12 @@ fn is_covered(chain: &[HullPoint], p: HullPoint) -> bool {
 /// Token buckets that together prove that a block is harmless: bucket k drains with the slope of a chord of the
 /// hull, and may not rise above the chord's intercept. Chords lie below the hull, so if no bucket rises above its
 /// limit, no interval of the block lies above the hull.
-struct TokenBuckets {
+struct ChordBuckets {
     slope: [f64; BUCKETS],
     limit: [f64; BUCKETS],
 }
 
-impl TokenBuckets {
+impl ChordBuckets {
     /// Buckets on chords of the hull that cover durations up to `span`.
     fn on_chords(chain: &[HullPoint], span: u64) -> Self {
         // The last vertex needed: the first at or beyond the span, or the end of the hull.

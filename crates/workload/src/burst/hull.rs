@@ -105,7 +105,7 @@ pub(super) fn minkowski(
     }
 }
 
-/// After how many steps along a chain a binary search pays.
+/// The number of steps along a chain beyond which a binary search pays.
 const NEAR: usize = 8;
 
 /// Whether `p` lies on or below the chain. `hint` is the segment where the search begins, and where it ended

@@ -1,12 +1,12 @@
 //! The load file.
 
 use crate::input::read_text;
+use arrivals::ArrivalPattern;
 use load::{ClientHost, LoadOptions, LoadTarget, LoadWorkload, OfferedLoad};
 use model::{Op, OperationError, Request};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde::{Deserialize, Deserializer, de::Error as _};
-use sim::source::Arrival;
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ struct WorkloadSpec {
     start: Option<Nanos>,
     requests: Option<usize>,
     span: Option<Bytes>,
-    arrivals: Option<Text<Arrival>>,
+    arrivals: Option<Text<ArrivalPattern>>,
     size: Option<Bytes>,
     reads: Option<f64>,
     closed: Option<ClosedSpec>,
@@ -209,7 +209,7 @@ impl LoadFile {
     fn drawn(
         &self,
         index: u64,
-        arrivals: &Arrival,
+        arrivals: &ArrivalPattern,
         size: Bytes,
         reads: f64,
         wrong: impl Fn(&str) -> OperationError,

@@ -4,18 +4,18 @@ use super::{Bars, ProfileArgs, write_profile};
 use crate::exit::Answer;
 use crate::terminal::{self, Align, Table};
 use model::OperationError;
-use profile::{DiskMeasurement, Target, fit_disk, measure_disk};
+use profile::{DiskMeasurement, StorageTarget, fit_disk, measure_disk};
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use units::Seconds;
-use workload::device::{Device, Disk, DiskParameters, SeekPoint, StorageProfile};
+use workload::device::{DeviceModel, Disk, DiskParameters, SeekPoint, StorageProfile};
 
 /// Measures `target` as a disk whose spindle turns `spindle_rpm` times a minute.
 pub(super) fn run(
     args: &ProfileArgs,
     spindle_rpm: f64,
-    target: &Target,
+    target: &StorageTarget,
     bars: &mut Bars,
     stop: &AtomicBool,
 ) -> Result<Answer, OperationError> {
@@ -41,7 +41,7 @@ pub(super) fn run(
                 args.seed
             );
             write_profile(args, output, |name| {
-                Ok(StorageProfile::new(name, Device::Disk(disk.clone())).with_source(&source))
+                Ok(StorageProfile::new(name, DeviceModel::Disk(disk.clone())).with_source(&source))
             })
         }
         None => Ok(Answer::Yes),
@@ -84,7 +84,7 @@ struct SeekAnswer {
     probes: usize,
 }
 
-fn json(target: &Target, measured: &DiskMeasurement, disk: &DiskParameters) -> String {
+fn json(target: &StorageTarget, measured: &DiskMeasurement, disk: &DiskParameters) -> String {
     let seek = |point: &SeekPoint| {
         let Seconds(seek_s) = point.seek;
         SeekAnswer { distance_bytes: point.distance.0, seek_s, probes: probes(measured, point) }

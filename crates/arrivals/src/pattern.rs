@@ -1,41 +1,39 @@
-//! Arrival processes of a simulation: those of the crate `arrivals`, renewals with any law, batches.
+//! Arrival patterns: rate processes, renewal processes with any distribution of gaps, and batches.
 
-use super::law::Law;
-use super::{Arrivals, ParameterError, Process};
-use arrivals::split_seed;
+use crate::{ArrivalTimes, ParameterError, RateProcess, TimeDistribution, split_seed};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use units::Nanos;
 
 /// When requests arrive.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Arrival {
-    /// Poisson, constant, Markov-modulated and others.
-    Process(Process),
-    /// Independent gaps of one law; the first request comes after the first gap. Gaps round to nanoseconds.
-    Renewal(Law),
-    /// Several requests at each instant of another process.
+pub enum ArrivalPattern {
+    /// A process that is given by its rate: Poisson, constant, Markov-modulated and others.
+    Process(RateProcess),
+    /// Independent gaps of one distribution; the first request arrives after the first gap. Gaps round to nanoseconds.
+    Renewal(TimeDistribution),
+    /// Several requests at each instant of another pattern.
     Batches {
-        /// How many at a time.
-        size: Batch,
-        /// The instants.
+        /// How many requests arrive at a time.
+        size: BatchSize,
+        /// The instants at which batches arrive.
         of: Box<Self>,
     },
 }
 
-/// How many requests come at once.
+/// How many requests arrive at once.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Batch {
-    /// Always as many, at least 1.
+pub enum BatchSize {
+    /// The same number in every batch, at least 1.
     Fixed(u32),
-    /// 1, 2, … with probability (1 − 1/mean)^(n−1)/mean; mean at least 1, at most a million.
+    /// n requests with probability (1 − 1/mean)^(n−1)/mean, for n from 1; the mean is at least 1, at most a million.
     Geometric {
-        /// Requests per batch.
+        /// Mean number of requests in a batch.
         mean: f64,
     },
 }
 
-impl Arrival {
+impl ArrivalPattern {
     /// Mean arrivals per second over a long time; 0 for gaps of infinite mean.
     pub fn mean_rate(&self) -> f64 {
         match self {
@@ -45,7 +43,7 @@ impl Arrival {
         }
     }
 
-    /// The same process with the mean rate multiplied by `factor`. The states, periods and cycles of a process
+    /// The same pattern with the mean rate multiplied by `factor`. The states, periods and cycles of a process
     /// stay as long as they are, a renewal process is compressed, batches keep their size and come more often.
     ///
     /// # Errors
@@ -59,7 +57,8 @@ impl Arrival {
         })
     }
 
-    /// The process at the rate at which `workers` workers with this service law are utilised to this degree.
+    /// The pattern at the rate at which `workers` workers have this utilisation, where requests have this service
+    /// time.
     ///
     /// # Errors
     /// Unless all are positive, and mean rate and mean service finite.
@@ -67,7 +66,7 @@ impl Arrival {
         &self,
         utilisation: f64,
         workers: usize,
-        service: &Law,
+        service: &TimeDistribution,
     ) -> Result<Self, ParameterError> {
         ParameterError::positive("utilisation", utilisation)?;
         ParameterError::positive("number of workers", workers as f64)?;
@@ -76,26 +75,28 @@ impl Arrival {
         self.scaled(utilisation * workers as f64 / (service.mean().0 * self.mean_rate()))
     }
 
-    /// The instants, without end, not decreasing.
+    /// The instants of arrival, without end and not decreasing.
     ///
     /// # Errors
     /// When a parameter is out of its range.
-    pub fn instants(&self, seed: u64) -> Result<Arrivals, ParameterError> {
+    pub fn instants(&self, seed: u64) -> Result<ArrivalTimes, ParameterError> {
         match self {
             Self::Process(process) => process.arrivals(seed),
             Self::Renewal(gap) => renewal(gap, seed),
             Self::Batches { size, of } => {
                 size.check()?;
                 let (size, mut random) = (*size, StdRng::seed_from_u64(split_seed(seed, 1)));
-                let repeat = move |at| std::iter::repeat_n(at, size.draw(&mut random));
-                Ok(Box::new(of.instants(split_seed(seed, 0))?.flat_map(repeat)))
+                let batches = of.instants(split_seed(seed, 0))?;
+                Ok(Box::new(
+                    batches.flat_map(move |instant| std::iter::repeat_n(instant, size.draw(&mut random))),
+                ))
             }
         }
     }
 }
 
-/// Gaps that are all zero would never leave the origin.
-fn renewal(gap: &Law, seed: u64) -> Result<Arrivals, ParameterError> {
+fn renewal(gap: &TimeDistribution, seed: u64) -> Result<ArrivalTimes, ParameterError> {
+    // Gaps that are all zero would never leave the origin.
     ParameterError::require(gap.mean().0 > 0.0, || "expected gaps of positive mean".to_owned())?;
     let (sampler, mut random) = (gap.sampler(), StdRng::seed_from_u64(seed));
     let mut now = Nanos::ZERO;
@@ -105,8 +106,8 @@ fn renewal(gap: &Law, seed: u64) -> Result<Arrivals, ParameterError> {
     })))
 }
 
-impl Batch {
-    /// Requests per batch.
+impl BatchSize {
+    /// Mean number of requests in a batch.
     pub fn mean(self) -> f64 {
         match self {
             Self::Fixed(size) => f64::from(size),
@@ -114,7 +115,11 @@ impl Batch {
         }
     }
 
-    pub(super) fn check(self) -> Result<(), ParameterError> {
+    /// Whether the mean is in its range.
+    ///
+    /// # Errors
+    /// When it is below 1 or above a million.
+    pub(crate) fn check(self) -> Result<(), ParameterError> {
         ParameterError::require((1.0..=1e6).contains(&self.mean()), || {
             format!("expected 1 to 1000000 requests in a batch, found {}", self.mean())
         })
@@ -126,6 +131,7 @@ impl Batch {
             Self::Geometric { mean } => {
                 // P(N > n) = (1 − 1/mean)ⁿ; u is above 0, and a mean of 1 divides by −∞.
                 let u = 1.0 - random.random::<f64>();
+                // At most 52·ln 2 ÷ 10⁻⁶, far below 2⁶⁴, and not negative.
                 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
                 let beyond = (u.ln() / (-1.0 / mean).ln_1p()) as usize;
                 1 + beyond

@@ -3,17 +3,19 @@
 use proptest::prelude::*;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use tailwright_sim::source::{Arrival, Demand, Law, Shape, Source, scale};
+use tailwright_arrivals::{
+    ArrivalPattern, DistributionFamily, RequestSource, TimeDistribution, TimedRequest, scale,
+};
 use units::{Nanos, Seconds};
 
 const DRAWS: usize = 200_000;
 
-fn law(text: &str) -> Law {
+fn law(text: &str) -> TimeDistribution {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 /// Ascending, in milliseconds.
-fn draws(law: &Law, seed: u64) -> Vec<f64> {
+fn draws(law: &TimeDistribution, seed: u64) -> Vec<f64> {
     let (sampler, mut random) = (law.sampler(), StdRng::seed_from_u64(seed));
     let mut values: Vec<f64> = (0..DRAWS).map(|_| sampler.draw(&mut random).0 as f64 / 1e6).collect();
     values.sort_by(f64::total_cmp);
@@ -141,7 +143,7 @@ fn errors_say_where_and_what() {
         ("exp(inf)", 5, "a time"),
         ("empirical()", 1, "at least one"),
     ] {
-        let error = text.parse::<Law>().expect_err(text);
+        let error = text.parse::<TimeDistribution>().expect_err(text);
         assert_eq!(error.column, column, "{text}: {error}");
         assert!(error.message.contains(part), "{text}: {error}");
     }
@@ -155,12 +157,12 @@ fn errors_say_where_and_what() {
         ("renewal(0s)", 1, "positive mean"),
         ("diurnal(renewal(1s), period=1s, amplitude=0.1)", 9, "poisson"),
     ] {
-        let error = text.parse::<Arrival>().expect_err(text);
+        let error = text.parse::<ArrivalPattern>().expect_err(text);
         assert_eq!(error.column, column, "{text}: {error}");
         assert!(error.message.contains(part), "{text}: {error}");
     }
     let deep = format!("{}constant(1/s){}", "sum(".repeat(100_000), ")".repeat(100_000));
-    assert!(deep.parse::<Arrival>().unwrap_err().message.contains("brackets"));
+    assert!(deep.parse::<ArrivalPattern>().unwrap_err().message.contains("brackets"));
 }
 
 #[test]
@@ -176,7 +178,7 @@ fn every_arrival_process_reads_back_and_repeats() {
         "batch(4, poisson(10/s))",
         "batch(mean=2.5, renewal(exp(50us)))",
     ] {
-        let arrival: Arrival = text.parse().unwrap();
+        let arrival: ArrivalPattern = text.parse().unwrap();
         assert_eq!(arrival.to_string(), text);
         let stream = |seed| arrival.instants(seed).unwrap().take(500).collect::<Vec<_>>();
         assert_eq!(stream(3), stream(3), "{text}");
@@ -196,11 +198,11 @@ fn arrivals_keep_their_rate_and_reach_the_wanted_utilisation() {
         "batch(mean=3, poisson(2/s))",
         "batch(3, constant(1/s))",
     ] {
-        let arrival: Arrival = text.parse().unwrap();
-        let arrival = arrival.at_utilisation(0.7, 4, &service).unwrap();
-        assert!((arrival.mean_rate() - 0.7 * 4.0 / 50e-6).abs() < 1e-6, "{text}");
-        let demands: Vec<Demand> =
-            Source { arrival, service: service.clone() }.demands(5).unwrap().take(DRAWS).collect();
+        let arrival: ArrivalPattern = text.parse().unwrap();
+        let arrivals = arrival.at_utilisation(0.7, 4, &service).unwrap();
+        assert!((arrivals.mean_rate() - 0.7 * 4.0 / 50e-6).abs() < 1e-6, "{text}");
+        let demands: Vec<TimedRequest> =
+            RequestSource { arrivals, service: service.clone() }.requests(5).unwrap().take(DRAWS).collect();
         let utilisation = scale::utilisation(&demands, 4).unwrap();
         // Batches of geometric size have the largest variance: C² of the work of a batch is below 2.
         assert!(
@@ -208,14 +210,14 @@ fn arrivals_keep_their_rate_and_reach_the_wanted_utilisation() {
             "{text}: {utilisation}"
         );
     }
-    assert!("poisson(1/s)".parse::<Arrival>().unwrap().at_utilisation(0.0, 1, &service).is_err());
+    assert!("poisson(1/s)".parse::<ArrivalPattern>().unwrap().at_utilisation(0.0, 1, &service).is_err());
     let heavy = law("pareto(min=1ms, shape=1)");
-    assert!("poisson(1/s)".parse::<Arrival>().unwrap().at_utilisation(0.5, 1, &heavy).is_err());
+    assert!("poisson(1/s)".parse::<ArrivalPattern>().unwrap().at_utilisation(0.5, 1, &heavy).is_err());
 }
 
 #[test]
 fn batches_have_the_sizes_of_their_law() {
-    let arrival: Arrival = "batch(mean=2.5, constant(1000/s))".parse().unwrap();
+    let arrival: ArrivalPattern = "batch(mean=2.5, constant(1000/s))".parse().unwrap();
     let instants: Vec<Nanos> = arrival.instants(1).unwrap().take(DRAWS).collect();
     let sizes: Vec<usize> = instants.chunk_by(|a, b| a == b).map(<[_]>::len).collect();
     let batches = sizes.len() as f64;
@@ -224,15 +226,15 @@ fn batches_have_the_sizes_of_their_law() {
     assert!((DRAWS as f64 / batches - 2.5).abs() < error);
     let single = sizes.iter().filter(|size| **size == 1).count() as f64 / batches;
     assert!((single - 0.4).abs() < 5.0 * (0.24 / batches).sqrt(), "{single}");
-    let always: Arrival = "batch(mean=1, constant(1000/s))".parse().unwrap();
+    let always: ArrivalPattern = "batch(mean=1, constant(1000/s))".parse().unwrap();
     assert!(always.instants(1).unwrap().take(1000).is_sorted_by(|a, b| a < b));
 }
 
 #[test]
 fn a_measured_stream_is_compressed_or_thinned() {
     let demand =
-        |i: u64| Demand { arrival: Nanos(1_000_000 + i * i * 100), service: Nanos(1 + i % 7 * 1000) };
-    let demands: Vec<Demand> = (0..10_000).map(demand).collect();
+        |i: u64| TimedRequest { arrival: Nanos(1_000_000 + i * i * 100), service: Nanos(1 + i % 7 * 1000) };
+    let demands: Vec<TimedRequest> = (0..10_000).map(demand).collect();
     for wanted in [0.01, 0.5, 3.0] {
         let scaled = scale::to_utilisation(&demands, 3, wanted).unwrap();
         assert!((scale::utilisation(&scaled, 3).unwrap() / wanted - 1.0).abs() < 1e-6);
@@ -247,46 +249,46 @@ fn a_measured_stream_is_compressed_or_thinned() {
     assert!(scale::to_utilisation(&[], 1, 0.5).is_err());
 }
 
-fn shapes() -> impl Strategy<Value = Shape> {
+fn shapes() -> impl Strategy<Value = DistributionFamily> {
     let time = || (1u64..1_000_000_000_000).prop_map(|ns| Seconds(ns as f64 / 1e9));
     let raw = || (1e-9f64..1e4).prop_map(Seconds);
     prop_oneof![
-        raw().prop_map(Shape::Constant),
-        raw().prop_map(|mean| Shape::Exponential { mean }),
-        (time(), 1.0f64..1e4).prop_map(|(mean, c2)| Shape::Hyperexponential { mean, c2 }),
-        (time(), 1e-4f64..=1.0).prop_map(|(mean, c2)| Shape::Erlang { mean, c2 }),
-        (raw(), 1e-3f64..1e3).prop_map(|(mean, c2)| Shape::LogNormal { mean, c2 }),
-        (raw(), 0.1f64..9.0).prop_map(|(min, shape)| Shape::Pareto { min, shape }),
-        (raw(), 1.001f64..1e5, 0.1f64..9.0).prop_map(|(min, ratio, shape)| Shape::BoundedPareto {
-            min,
-            max: Seconds(min.0 * ratio),
-            shape
+        raw().prop_map(DistributionFamily::Constant),
+        raw().prop_map(|mean| DistributionFamily::Exponential { mean }),
+        (time(), 1.0f64..1e4).prop_map(|(mean, c2)| DistributionFamily::Hyperexponential { mean, c2 }),
+        (time(), 1e-4f64..=1.0).prop_map(|(mean, c2)| DistributionFamily::Erlang { mean, c2 }),
+        (raw(), 1e-3f64..1e3).prop_map(|(mean, c2)| DistributionFamily::LogNormal { mean, c2 }),
+        (raw(), 0.1f64..9.0).prop_map(|(min, shape)| DistributionFamily::Pareto { min, shape }),
+        (raw(), 1.001f64..1e5, 0.1f64..9.0).prop_map(|(min, ratio, shape)| {
+            DistributionFamily::BoundedPareto { min, max: Seconds(min.0 * ratio), shape }
         }),
-        (raw(), 1.001f64..1e5).prop_map(|(from, ratio)| Shape::Uniform { from, to: Seconds(from.0 * ratio) }),
-        (1u32..=99, time(), time()).prop_map(|(p, a, b)| Shape::Points(vec![
+        (raw(), 1.001f64..1e5)
+            .prop_map(|(from, ratio)| DistributionFamily::Uniform { from, to: Seconds(from.0 * ratio) }),
+        (1u32..=99, time(), time()).prop_map(|(p, a, b)| DistributionFamily::Points(vec![
             (f64::from(p) / 100.0, a),
             (f64::from(100 - p) / 100.0, b)
         ])),
-        proptest::collection::vec(any::<u32>(), 1..9)
-            .prop_map(|ns| Shape::Empirical(ns.into_iter().map(|ns| Nanos(u64::from(ns))).collect())),
+        proptest::collection::vec(any::<u32>(), 1..9).prop_map(|ns| DistributionFamily::Empirical(
+            ns.into_iter().map(|ns| Nanos(u64::from(ns))).collect()
+        )),
     ]
 }
 
 proptest! {
     #[test]
     fn printed_laws_read_back(shape in shapes()) {
-        let law = Law::new(shape).unwrap();
+        let law = TimeDistribution::new(shape).unwrap();
         let text = law.to_string();
-        let back: Law = text.parse().unwrap();
+        let back: TimeDistribution = text.parse().unwrap();
         prop_assert_eq!(&back, &law, "{}", text);
     }
 
     #[test]
     fn scaling_scales_the_mean_and_keeps_the_shape(shape in shapes(), factor in 1e-2f64..1e2) {
-        let law = Law::new(shape).unwrap();
+        let law = TimeDistribution::new(shape).unwrap();
         let scaled = law.scaled(factor).unwrap();
         // Measured values round to nanoseconds.
-        let rounding = if matches!(law.shape(), Shape::Empirical(_)) { 1e-9 } else { 0.0 };
+        let rounding = if matches!(law.family(), DistributionFamily::Empirical(_)) { 1e-9 } else { 0.0 };
         let (mean, expected) = (scaled.mean().0, law.mean().0 * factor);
         prop_assert!(mean == expected || (mean - expected).abs() <= 1e-9 * expected + rounding);
         if rounding == 0.0 {
@@ -297,7 +299,7 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_refused(text in "[a-z0-9 (),=.%/µ]{0,40}") {
-        let _ = text.parse::<Law>();
-        let _ = text.parse::<Arrival>();
+        let _ = text.parse::<TimeDistribution>();
+        let _ = text.parse::<ArrivalPattern>();
     }
 }
