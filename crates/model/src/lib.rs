@@ -18,7 +18,9 @@ pub use cluster::{Cluster, DEFAULT_SAFETY_MARGIN, ServerClass, WorkloadSpec};
 pub use error::{Blame, OperationError};
 pub use job::Job;
 pub use observations::{Observation, Observations, Outcome};
-pub use policy::{POLICY_FORMAT, Policy, PolicyServer, PolicyWorkload, RateLimit, StageLimit};
+pub use policy::{
+    POLICY_FORMAT, Policy, PolicyError, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, StageLimit,
+};
 pub use request::{Op, Request};
 pub use slo::Slo;
 pub use stage::{PerStage, Stage};

@@ -3,11 +3,11 @@
 
 mod quality;
 
+use workflow::text::{plural, time};
 use super::latency::{self, Seen};
 use super::table;
 use crate::output::experiment::{Done, PLAN, View, admits, case_name, plan_rows};
 use crate::output::verified::{VERDICTS, verdict_row};
-use crate::output::{time, words};
 use lab::experiment::{Bottleneck, PolicyName, Source};
 use plot::{Block, Cell, Column, Dots, Fact, Page, Series, Status, Table};
 use units::Nanos;
@@ -56,7 +56,7 @@ fn footer(view: &View) -> String {
         env!("CARGO_PKG_VERSION"),
         view.planned.experiment.name,
         view.settings.seed,
-        words::count(requests, "request")
+        plural(requests, "request")
     )
 }
 

@@ -1,7 +1,7 @@
 //! How full the servers are.
 
+use workflow::text::percent;
 use super::View;
-use crate::output::percent;
 use model::Stage;
 use plot::{Bars, Block, Cell, Column, Table, Unit};
 

@@ -1,8 +1,8 @@
 //! What could have spoiled the runs, and whether it did.
 
+use workflow::text::{percent, time};
 use super::super::table;
 use crate::output::experiment::{Done, View, case_name};
-use crate::output::{percent, time};
 use plot::Block;
 
 const HEADINGS: [&str; 8] = [

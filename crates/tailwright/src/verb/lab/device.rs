@@ -1,7 +1,8 @@
 //! `tailwright lab device`: an emulated SSD as an NBD server.
 
 use crate::exit::Answer;
-use crate::{files, terminal};
+use crate::terminal;
+use workflow::files::write_whole;
 use clap::Args;
 use lab::device::{CHANNELS_MAX, Cost, Model};
 use lab::nbd::{Config, Export, Server};
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &DeviceArgs) -> Result<Answer, OperationError> {
         if args.profile_sizes.iter().any(|size| size.0 == 0) {
             return Err(OperationError::input("--profile-sizes: requests of 0 bytes have no bandwidth"));
         }
-        files::write_whole(path, model.profile(&args.profile_sizes).to_json().as_bytes()).map_err(
+        write_whole(path, model.profile(&args.profile_sizes).to_json().as_bytes()).map_err(
             |error| OperationError::machine(format_args!("cannot write {}: {error}", path.display())),
         )?;
         return Ok(Answer::Yes);

@@ -1,5 +1,6 @@
 //! The page of `tailwright trace info --report`.
 
+use workflow::files::write_result;
 use super::info::{Found, byte_rate, number, percent, quantities, request_rate};
 use crate::output::json;
 use model::OperationError;
@@ -10,7 +11,7 @@ use units::Seconds;
 
 /// Writes the page.
 pub(super) fn write(path: &Path, found: &Found) -> Result<(), OperationError> {
-    json::write(path, &page(found).to_html(), "report")?;
+    write_result(path, &page(found).to_html(), "report")?;
     eprintln!("wrote {}", path.display());
     Ok(())
 }
