@@ -1,8 +1,8 @@
 //! Runs the benchmarks. Each is a program that prints a table of alternatives measured in the same run,
 //! so ratios mean something on any machine; absolute figures depend on it.
 
-use crate::root;
 use crate::tidy::manifest;
+use crate::workspace::root;
 use std::process::Command;
 
 /// All benchmarks of the workspace, or the one called `name`, with arguments of its own.

@@ -1,7 +1,8 @@
 //! The steps of CI, in order of how soon they tell. Tests come last, so that their closing lines and
 //! the list of what was skipped are what a reader of the log sees first.
 
-use crate::{root, tidy};
+use crate::tidy;
+use crate::workspace::root;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -9,28 +10,36 @@ use std::time::Instant;
 /// What a step says beyond pass or fail: the tests that did not run.
 type Skips = Vec<String>;
 
-struct Step {
+struct CiStep {
     name: &'static str,
     what: &'static str,
     run: fn() -> Result<Skips, String>,
 }
 
-const STEPS: [Step; 7] = [
-    Step {
+const STEPS: [CiStep; 8] = [
+    CiStep {
         name: "programs",
         what: "real servers and clients for the tests, where they can be installed",
         run: programs,
     },
-    Step { name: "fmt", what: "formatting", run: fmt },
-    Step { name: "tidy", what: "code map, dependency rules, file lengths, references", run: tidy_step },
-    Step { name: "clippy", what: "lints of every target, warnings are errors", run: clippy },
-    Step { name: "doc", what: "documentation, warnings are errors", run: doc },
-    Step { name: "demo", what: "the README's first command", run: demo },
-    Step { name: "test", what: "all tests", run: test },
+    CiStep { name: "fmt", what: "formatting", run: fmt },
+    CiStep {
+        name: "tidy",
+        what: "code map, dependency rules, references, shape and words of the code",
+        run: tidy_step,
+    },
+    CiStep { name: "clippy", what: "lints of every target, warnings are errors", run: clippy },
+    CiStep { name: "doc", what: "documentation, warnings are errors", run: doc },
+    CiStep { name: "fuzz", what: "the fuzz targets compile", run: fuzz },
+    CiStep { name: "demo", what: "the README's first command", run: demo },
+    CiStep { name: "test", what: "all tests", run: test },
 ];
 
 /// Where tests say what they did not do; `tailwright-testkit` prints it.
 const SKIP_MARK: &str = "SKIPPED ";
+
+/// The workspace of the fuzz targets.
+const FUZZ_MANIFEST: &str = "fuzz/Cargo.toml";
 
 /// Property tests draw the same cases in every run of CI, so that it judges the change and not the draw;
 /// plain `cargo test` draws new ones.
@@ -41,7 +50,7 @@ pub(crate) fn all() -> Result<(), String> {
     run(&STEPS.iter().collect::<Vec<_>>())
 }
 
-/// Runs one step.
+/// Runs the step of this name.
 pub(crate) fn one(name: &str) -> Result<(), String> {
     let step = STEPS.iter().find(|step| step.name == name).ok_or_else(|| {
         let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
@@ -50,7 +59,7 @@ pub(crate) fn one(name: &str) -> Result<(), String> {
     run(&[step])
 }
 
-fn run(steps: &[&Step]) -> Result<(), String> {
+fn run(steps: &[&CiStep]) -> Result<(), String> {
     let start = Instant::now();
     let mut skips = Skips::new();
     let mut times = Vec::new();
@@ -105,19 +114,14 @@ const PROGRAMS: &str = include_str!("../../programs.txt");
 
 /// Installs what tests run and is not there: as root, with Debian's packages. Elsewhere tests skip what they lack.
 fn programs() -> Result<Skips, String> {
-    let listed = || PROGRAMS.lines().filter_map(|line| line.split_once(' '));
-    let missing = || listed().filter(|(program, _)| !is_installed(program));
-    let mut packages: Vec<&str> = missing().map(|(_, package)| package).collect();
+    let listed = PROGRAMS.lines().filter_map(|line| line.split_once(' '));
+    let missing = listed.filter(|(program, _)| !is_installed(program));
+    let mut packages: Vec<&str> = missing.map(|(_, package)| package).collect();
     packages.dedup();
     if packages.is_empty() {
         return Ok(Skips::new());
     }
     eprintln!("missing: {}", packages.join(", "));
-    let apt = |args: &[&str]| {
-        let mut command = Command::new("apt-get");
-        command.args(["-o", "DPkg::Lock::Timeout=300"]).args(args).env("DEBIAN_FRONTEND", "noninteractive");
-        command.stdout(Stdio::null()).status().is_ok_and(|status| status.success())
-    };
     let install = [&["install", "-y", "--no-install-recommends"], &packages[..]].concat();
     if !(apt(&install) || apt(&["update"]) && apt(&install)) {
         eprintln!(
@@ -125,6 +129,13 @@ fn programs() -> Result<Skips, String> {
         );
     }
     Ok(Skips::new())
+}
+
+/// Runs apt-get and says whether it did what was asked.
+fn apt(args: &[&str]) -> bool {
+    let mut command = Command::new("apt-get");
+    command.args(["-o", "DPkg::Lock::Timeout=300"]).args(args).env("DEBIAN_FRONTEND", "noninteractive");
+    command.stdout(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 fn is_installed(program: &str) -> bool {
@@ -152,7 +163,47 @@ fn doc() -> Result<Skips, String> {
     finish(command)
 }
 
-/// As a newcomer runs it, in a folder of its own.
+/// Checks the fuzz targets with the compiler at hand. Only to run them takes a nightly one, and libFuzzer.
+fn fuzz() -> Result<Skips, String> {
+    if let Some(skip) = fetch_for_fuzz()? {
+        eprintln!("{SKIP_MARK}{skip}");
+        return Ok(vec![skip]);
+    }
+    let mut command = cargo(&["check", "--manifest-path", FUZZ_MANIFEST, "--bins", "--locked"]);
+    // Nothing is linked: naming a library that does not exist saves compiling libFuzzer, and a C++ compiler.
+    command.env("CUSTOM_LIBFUZZER_PATH", root().join("target/none/libfuzzer.a"));
+    if std::env::var_os("CARGO_TARGET_DIR").is_none() {
+        command.env("CARGO_TARGET_DIR", root().join("target"));
+    }
+    finish(command)
+}
+
+/// Gets what the targets alone depend on, and says what is skipped where that cannot be had.
+fn fetch_for_fuzz() -> Result<Option<String>, String> {
+    let mut command = cargo(&["fetch", "--manifest-path", FUZZ_MANIFEST, "--locked"]);
+    let output = command.output().map_err(|error| format!("cargo fetch: {error}"))?;
+    if output.status.success() {
+        return Ok(None);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    eprint!("{said}");
+    if is_out_of_reach(&said) {
+        return Ok(Some(
+            "the fuzz targets were not compiled: what they depend on could not be fetched".to_owned(),
+        ));
+    }
+    Err(format!(
+        "{command:?}: {}; if only fuzz/Cargo.lock is old: cargo update --workspace --manifest-path {FUZZ_MANIFEST}",
+        output.status
+    ))
+}
+
+/// Whether cargo failed for want of a network, and not because of what is in the tree.
+fn is_out_of_reach(said: &str) -> bool {
+    ["failed to download", "offline mode", "directory source"].iter().any(|sign| said.contains(sign))
+}
+
+/// Runs the demonstration as a newcomer does, in a folder of its own.
 fn demo() -> Result<Skips, String> {
     let folder = std::env::temp_dir().join(format!("tailwright-ci-demo-{}", std::process::id()));
     let shown = folder.display().to_string();
@@ -184,4 +235,26 @@ fn test() -> Result<Skips, String> {
     }
     report_skips(&skips);
     Err(format!("cargo test --workspace --no-fail-fast: {status}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_missing_network_is_skipped() {
+        for said in [
+            "failed to download from `https://index.crates.io/config.json`",
+            "error: no matching package named `libfuzzer-sys` found\nAs a reminder, you're using offline mode",
+        ] {
+            assert!(is_out_of_reach(said), "{said}");
+        }
+        for said in [
+            "error: cannot update the lock file because --locked was passed to prevent this\nhelp: to generate the \
+             lock file without accessing the network, remove the --locked flag and use --offline instead.",
+            "error: failed to parse lock file",
+        ] {
+            assert!(!is_out_of_reach(said), "{said}");
+        }
+    }
 }

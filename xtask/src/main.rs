@@ -1,22 +1,28 @@
 //! The developers' toolbox. `cargo xtask ci` is what the README's test command and CI run.
 //!
-//! The standard library only: whoever runs it waits for no other crate, and it can depend on none of
-//! those that it judges.
+//! Of other people's crates it uses only a parser of Rust, so that whoever runs it waits for little else. It
+//! depends on none of the crates that it judges.
 
 mod bench;
 mod ci;
+mod syntax;
 mod tidy;
+mod words;
+mod workspace;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  ci            everything that must hold before a merge: format, tidy, lints, documentation, the
-                README's first command, tests
-  ci STEP       one step alone: fmt, tidy, clippy, doc, demo, test
-  tidy          what compilers do not check: code map, dependency rules, file lengths, references
+  ci            everything that must hold before a merge: format, tidy, lints, documentation, fuzz
+                targets, the README's first command, tests
+  ci STEP       one step alone: programs, fmt, tidy, clippy, doc, fuzz, demo, test
+  tidy          what compilers do not check: code map, dependency rules, file lengths, references,
+                names, comments, closures, circles of files
+  words [--list] [CRATE...]
+                what the rules of tidy measure, as places and numbers, of all crates or those named;
+                doc comments are printed for named crates or with --list
   bench         all benchmarks in release mode; each compares alternatives in the same run
   bench NAME [ARGS]
                 one benchmark, with arguments of its own (`bench plan all` adds 10,000 workloads)";
@@ -28,6 +34,7 @@ fn main() -> ExitCode {
         ["ci"] => ci::all(),
         ["ci", step] => ci::one(step),
         ["tidy"] => tidy::run(),
+        ["words", ref args @ ..] => words::run(args),
         ["bench"] => bench::run(None, &[]),
         ["bench", name, ref args @ ..] => bench::run(Some(name), args),
         ["help" | "--help" | "-h"] => {
@@ -43,11 +50,4 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// The workspace, wherever the command was started.
-fn root() -> PathBuf {
-    let mut path = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    path.pop();
-    path
 }

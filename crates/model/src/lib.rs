@@ -7,6 +7,7 @@ mod circular_trace;
 mod cluster;
 mod error;
 mod job;
+mod latency_model;
 mod observations;
 mod policy;
 mod request;
@@ -17,6 +18,7 @@ pub use circular_trace::{Arrives, CircularTrace, CircularTraceError};
 pub use cluster::{Cluster, DEFAULT_SAFETY_MARGIN, ServerClass, WorkloadSpec};
 pub use error::{Blame, OperationError};
 pub use job::Job;
+pub use latency_model::{LatencyEstimate, LatencyModel, Prediction, ServerMember, UndefinedLatency};
 pub use observations::{Observation, Observations, Outcome};
 pub use policy::{
     POLICY_FORMAT, Policy, PolicyError, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, StageLimit,

@@ -73,10 +73,7 @@ impl fmt::Display for PolicyError {
             Self::RepeatedServer(name) => write!(f, "server '{name}' is given twice"),
             Self::RepeatedWorkload(name) => write!(f, "workload '{name}' is given twice"),
             Self::UnsoundLimit(name) => {
-                write!(
-                    f,
-                    "workload '{name}' has a limit with a rate outside 0 to 1 or a negative burst"
-                )
+                write!(f, "workload '{name}' has a limit with a rate outside 0 to 1 or a negative burst")
             }
         }
     }
@@ -330,8 +327,7 @@ mod tests {
         let limit = RateLimit { rate: 0.25, burst: 0.5 };
         let limits = Stage::ALL.map(|stage| StageLimit::new(stage, limit, 1e8)).to_vec();
         let priority = PerStage::from_fn(|_| 2);
-        let placement =
-            PolicyPlacement { server: "ssd-1".into(), priority, bound_s: Some(0.125), limits };
+        let placement = PolicyPlacement { server: "ssd-1".into(), priority, bound_s: Some(0.125), limits };
         PolicyWorkload::admitted(name, "99.9% < 200ms".parse().unwrap(), placement)
     }
 
@@ -384,7 +380,10 @@ mod tests {
         servers.servers.push(servers.servers[0].clone());
         for (text, message) in [
             ("{".to_owned(), "not a policy: EOF while parsing an object at line 1 column 1"),
-            (text.replace("policy-1", "policy-9"), "the format is 'tailwright-policy-9', expected 'tailwright-policy-1'"),
+            (
+                text.replace("policy-1", "policy-9"),
+                "the format is 'tailwright-policy-9', expected 'tailwright-policy-1'",
+            ),
             (serde_json::to_string(&repeated).unwrap(), "workload 'a' is given twice"),
             (serde_json::to_string(&servers).unwrap(), "server 'ssd-1' is given twice"),
             (

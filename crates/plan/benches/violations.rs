@@ -19,12 +19,14 @@ extern crate predict as tailwright_predict;
 
 mod support;
 
-use model::PerStage;
-use predict::{Prediction, Probabilistic, PublishedSnc, Replayed, Traffic, Undefined, WorstCase};
+use model::{CircularTrace, Job, PerStage, Prediction, UndefinedLatency};
+use predict::{Probabilistic, PublishedSnc, Replayed, WorstCase};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::{Alignment, Observer, Percentiles, Recording, Replay, Service, Stream, System};
+use sim::{
+    Alignment, Observer, Percentiles, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace,
+};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use support::{Part, Predictor, Sketched, Through, asked, number_after, quantile, sorted};
@@ -59,8 +61,8 @@ fn main() {
 /// Sources are trace × factor: source = factor · traces + trace.
 struct Experiment {
     traces: usize,
-    halves: [Vec<Traffic>; 2],
-    recordings: [Vec<Recording>; 2],
+    halves: [Vec<CircularTrace<Job>>; 2],
+    replay_traces: [Vec<ReplayTrace>; 2],
     models: Vec<Tally>,
 }
 
@@ -93,7 +95,7 @@ struct Seen {
 }
 
 /// The models, and how many mixes pass for each one that a model is asked about.
-fn models(first: &[Traffic]) -> Vec<(Box<dyn Predictor>, usize)> {
+fn models(first: &[CircularTrace<Job>]) -> Vec<(Box<dyn Predictor>, usize)> {
     vec![
         (Sketched::over(WorstCase::default(), first), 1),
         (Sketched::over(PublishedSnc::default(), first), 1),
@@ -103,15 +105,15 @@ fn models(first: &[Traffic]) -> Vec<(Box<dyn Predictor>, usize)> {
 }
 
 impl Experiment {
-    fn new(traces: &[Traffic]) -> Self {
-        let half = |which: usize| -> Vec<Traffic> {
-            let part = |t: &Traffic| t.halves().expect("both halves have requests")[which].clone();
+    fn new(traces: &[CircularTrace<Job>]) -> Self {
+        let half = |which: usize| -> Vec<CircularTrace<Job>> {
+            let part = |t: &CircularTrace<Job>| t.halves().expect("both halves have requests")[which].clone();
             let slow = |factor| traces.iter().map(move |t| support::slower(&part(t), factor));
             FACTORS.into_iter().flat_map(slow).collect()
         };
         let halves = [half(0), half(1)];
-        let record = |t: &Traffic| Recording::new(t.jobs(), t.period()).expect("minutes, not years");
-        let recordings = [0, 1].map(|h| halves[h].iter().map(record).collect());
+        let record = |t: &CircularTrace<Job>| ReplayTrace::new(t.clone()).expect("minutes, not years");
+        let replay_traces = [0, 1].map(|h| halves[h].iter().map(record).collect());
         let tally = |(model, every)| Tally {
             model,
             every,
@@ -127,7 +129,7 @@ impl Experiment {
             halves[0].len(),
             start.elapsed().as_secs_f64()
         );
-        Self { traces: traces.len(), halves, recordings, models }
+        Self { traces: traces.len(), halves, replay_traces, models }
     }
 
     fn run(&mut self, mixes: usize, seed: u64) {
@@ -155,7 +157,7 @@ impl Experiment {
         chosen.shuffle(&mut random);
         chosen.truncate(random.random_range(2..=32));
         let load = |factor: usize| {
-            let of = |half: &Vec<Traffic>| {
+            let of = |half: &Vec<CircularTrace<Job>>| {
                 support::busiest(&chosen.iter().map(|t| &half[factor * self.traces + t]))
             };
             self.halves.iter().map(of).fold(0.0, f64::max)
@@ -173,14 +175,14 @@ impl Experiment {
 
     /// What everybody sees in so many random alignments of a half.
     fn replay(&self, half: usize, mix: &[Part], alignments: usize) -> Vec<Seen> {
-        let stream = |part: &Part| Stream {
-            recording: &self.recordings[half][part.source],
+        let stream = |part: &Part| ReplayStream {
+            trace: &self.replay_traces[half][part.source],
             priority: PerStage::from_fn(|_| part.level),
             group: part.group,
         };
-        let system = System::new(mix.iter().map(stream).collect()).expect("below 80 % load");
+        let system = ReplaySystem::new(mix.iter().map(stream).collect()).expect("below 80 % load");
         let percentiles: Vec<Percentile> = mix.iter().map(|part| part.percentile).collect();
-        let mut replay = Replay::new(&system, Service::Preemptive);
+        let mut replay = Replay::new(&system, PreemptionMode::Preemptive);
         let shifts: Vec<_> = Alignment::random(JUDGE, alignments).map(|a| a.shifts(&system)).collect();
         let counts: Vec<Vec<usize>> = shifts.iter().map(|shifts| replay.counts(shifts)).collect();
         let total: Vec<usize> = (0..mix.len()).map(|i| counts.iter().map(|c| c[i]).sum()).collect();
@@ -323,7 +325,7 @@ impl Tally {
         mix: usize,
         member: usize,
         percentile: Percentile,
-        answer: Result<Prediction, Undefined>,
+        answer: Result<Prediction, UndefinedLatency>,
         seen: [Seen; 2],
     ) {
         match answer {

@@ -6,9 +6,9 @@ extern crate predict as tailwright_predict;
 #[path = "../benches/support/mod.rs"]
 mod support;
 
-use model::{PerStage, Slo};
-use predict::{Model, Passage, Probabilistic, PublishedSnc, Replayed, Traffic, WorstCase};
-use sim::{Alignment, Recording, Service, Stream, System};
+use model::{CircularTrace, Job, LatencyModel, PerStage, Slo};
+use predict::{Passage, Probabilistic, PublishedSnc, Replayed, WorstCase, WorstCaseSketch};
+use sim::{Alignment, PreemptionMode, ReplayStream, ReplaySystem, ReplayTrace};
 use std::sync::Arc;
 use support::Through;
 use tailwright_plan::admission::{Applicant, ByModel, Desk, Host, Procedure, priority_meister};
@@ -17,13 +17,13 @@ use units::{Percentile, Seconds};
 const SLOS: [f64; 3] = [0.05, 0.1, 0.2];
 
 /// An eighth of each of ten traces, on a link of 31 MB/s.
-fn traffic() -> Option<Vec<Traffic>> {
+fn traffic() -> Option<Vec<CircularTrace<Job>>> {
     let all = support::traces(Through::Link)?;
-    let part = |t: &Traffic| {
-        let first = |t: Traffic| t.halves().map(|[first, _]| first);
+    let part = |t: &CircularTrace<Job>| {
+        let first = |t: CircularTrace<Job>| t.halves().map(|[first, _]| first);
         Some(support::slower(&first(first(first(t.clone())?)?)?, 4.0))
     };
-    Some(all.iter().filter_map(part).filter(|t| t.jobs().len() < 3000).take(10).collect())
+    Some(all.iter().filter_map(part).filter(|t| t.items().len() < 3000).take(10).collect())
 }
 
 fn slo(i: usize) -> Slo {
@@ -31,8 +31,8 @@ fn slo(i: usize) -> Slo {
     Slo::new(Percentile::new(percent).unwrap(), Seconds(SLOS[i % 3])).unwrap()
 }
 
-fn applicants<M: Model>(model: &M, traffic: &[Traffic]) -> Vec<Applicant<M::Sketch>> {
-    let applicant = |(i, t): (usize, &Traffic)| Applicant {
+fn applicants<M: LatencyModel>(model: &M, traffic: &[CircularTrace<Job>]) -> Vec<Applicant<M::Sketch>> {
+    let applicant = |(i, t): (usize, &CircularTrace<Job>)| Applicant {
         name: format!("w{i}"),
         slo: slo(i),
         // The last three are dependent.
@@ -74,7 +74,7 @@ fn laws<P: Procedure + Clone>(procedure: &P, applicants: &[Applicant<P::Sketch>]
     places(&desk)
 }
 
-fn by_slo<M: Model>(model: &M, traffic: &[Traffic]) -> Places {
+fn by_slo<M: LatencyModel>(model: &M, traffic: &[CircularTrace<Job>]) -> Places {
     laws(&ByModel::by_slo(model), &applicants(model, traffic))
 }
 
@@ -94,20 +94,25 @@ fn every_model_decides_by_the_same_laws() {
 fn who_was_admitted_by_the_worst_case_is_never_late() {
     let Some(traffic) = traffic() else { return };
     let reshaped = WorstCase { passage: Passage::Reshaped };
-    laws(&ByModel::searched(&reshaped, &priority_meister), &applicants(&reshaped, &traffic));
+    laws(
+        &ByModel::searched(&reshaped, &|_, server| priority_meister(server, WorstCaseSketch::curve)),
+        &applicants(&reshaped, &traffic),
+    );
     let places = by_slo(&WorstCase::default(), &traffic);
-    let record = |t: &Traffic| Recording::new(t.jobs(), t.period()).unwrap();
-    let recordings: Vec<Recording> = traffic.iter().map(record).collect();
+    let record = |t: &CircularTrace<Job>| ReplayTrace::new(t.clone()).unwrap();
+    let traces: Vec<ReplayTrace> = traffic.iter().map(record).collect();
     for server in 0..2 {
         let index = |name: &str| name[1..].parse::<usize>().unwrap();
         let here: Vec<(usize, PerStage<u32>)> =
             places.iter().filter(|p| p.1 == server).map(|p| (index(&p.0), p.2)).collect();
-        let stream = |&(i, priority): &(usize, _)| Stream { recording: &recordings[i], priority, group: i };
-        let Ok(system) = System::new(here.iter().map(stream).collect()) else { continue };
+        let stream = |&(i, priority): &(usize, _)| ReplayStream { trace: &traces[i], priority, group: i };
+        let Ok(system) = ReplaySystem::new(here.iter().map(stream).collect()) else { continue };
         let longest = vec![Percentile::new(100.0).unwrap(); here.len()];
         let alignments: Vec<Alignment> =
             Alignment::random(3, 20).chain([Alignment::Recorded, Alignment::BurstsTogether]).collect();
-        for (seen, _) in sim::percentiles(&system, Service::Preemptive, &alignments, &longest) {
+        for (seen, _) in
+            sim::alignment_percentiles(&system, PreemptionMode::Preemptive, &alignments, &longest)
+        {
             for (seen, (i, _)) in seen.into_iter().zip(&here) {
                 assert!(seen.unwrap().as_secs() <= SLOS[i % 3], "w{i}");
             }

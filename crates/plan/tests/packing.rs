@@ -1,7 +1,6 @@
 //! Few servers by a procedure that is simple enough to know the least number.
 
-use model::{PerStage, Slo};
-use predict::Undefined;
+use model::{PerStage, Slo, UndefinedLatency};
 use proptest::prelude::*;
 use std::sync::Arc;
 use tailwright_plan::admission::{Applicant, Host, Priority, Procedure, ServerView};
@@ -22,7 +21,7 @@ impl Procedure for Load {
         vec![PerStage::from_fn(|_| 0); server.members.len()]
     }
 
-    fn latencies(&self, server: &ServerView<'_, f64>, _: &[Priority]) -> Vec<Result<f64, Undefined>> {
+    fn latencies(&self, server: &ServerView<'_, f64>, _: &[Priority]) -> Vec<Result<f64, UndefinedLatency>> {
         let load = server.members.iter().map(|member| *member.sketch).sum();
         vec![Ok(load); server.members.len()]
     }

@@ -5,14 +5,14 @@
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use model::{Job, PerStage};
+use model::{CircularTrace, Job, LatencyModel as _, PerStage, ServerMember};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::{Alignment, Latencies, Recording, Replay, Service, Stream, System};
+use sim::{Alignment, Latencies, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace};
 use std::time::Instant;
 use support::{Through, published};
-use tailwright_predict::{Member, Model as _, Probabilistic, ProbabilisticSketch, Traffic};
+use tailwright_predict::{Probabilistic, ProbabilisticSketch};
 use units::{Nanos, Percentile};
 
 const SLOS_MS: [u32; 4] = [10, 20, 50, 100];
@@ -39,20 +39,20 @@ impl Mix {
     }
 
     /// `None` where a stage is overloaded.
-    fn system<'a>(&self, recordings: &'a [Recording]) -> Option<System<'a>> {
-        let stream = |(group, (m, slo)): (usize, (&usize, &u32))| Stream {
-            recording: &recordings[*m],
+    fn system<'a>(&self, traces: &'a [ReplayTrace]) -> Option<ReplaySystem<'a>> {
+        let stream = |(group, (m, slo)): (usize, (&usize, &u32))| ReplayStream {
+            trace: &traces[*m],
             priority: PerStage::from_fn(|_| *slo),
             group,
         };
-        System::new(self.members.iter().zip(&self.slos_ms).enumerate().map(stream).collect()).ok()
+        ReplaySystem::new(self.members.iter().zip(&self.slos_ms).enumerate().map(stream).collect()).ok()
     }
 
     /// Every percentile of each member over the requests of all alignments.
-    fn replayed(&self, recordings: &[Recording], seed: u64) -> Option<Vec<[f64; 3]>> {
-        let system = self.system(recordings)?;
+    fn replayed(&self, traces: &[ReplayTrace], seed: u64) -> Option<Vec<[f64; 3]>> {
+        let system = self.system(traces)?;
         let mut latencies = Latencies::new(self.members.len());
-        let mut replay = Replay::new(&system, Service::Preemptive);
+        let mut replay = Replay::new(&system, PreemptionMode::Preemptive);
         for alignment in Alignment::random(seed, ALIGNMENTS) {
             replay.run(&alignment.shifts(&system), &mut latencies);
         }
@@ -64,9 +64,9 @@ impl Mix {
     }
 
     /// The share of a member's requests, over many more alignments, that take longer than its bound.
-    fn exceeded(&self, recordings: &[Recording], seed: u64, member: usize, bound: f64) -> f64 {
-        let Some(system) = self.system(recordings) else { return f64::NAN };
-        let mut replay = Replay::new(&system, Service::Preemptive);
+    fn exceeded(&self, traces: &[ReplayTrace], seed: u64, member: usize, bound: f64) -> f64 {
+        let Some(system) = self.system(traces) else { return f64::NAN };
+        let mut replay = Replay::new(&system, PreemptionMode::Preemptive);
         let (mut all, mut late) = (0, 0);
         for alignment in Alignment::random(seed, JUDGES) {
             let mut latencies = Latencies::new(self.members.len());
@@ -84,13 +84,13 @@ impl Mix {
         percent: f64,
     ) -> Vec<Option<f64>> {
         let percentile = Percentile::new(percent).expect("a percentile");
-        let member = |(group, (m, slo)): (usize, (&usize, &u32))| Member {
+        let member = |(group, (m, slo)): (usize, (&usize, &u32))| ServerMember {
             sketch: &sketches[*m],
             priority: PerStage::from_fn(|_| *slo),
             group,
             percentile,
         };
-        let members: Vec<Member<'_, ProbabilisticSketch>> =
+        let members: Vec<ServerMember<'_, ProbabilisticSketch>> =
             self.members.iter().zip(&self.slos_ms).enumerate().map(member).collect();
         model.predict(&members).into_iter().map(|p| p.ok().map(|p| p.bound)).collect()
     }
@@ -129,15 +129,16 @@ fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
     (processor_seconds(start) - before, result)
 }
 
-fn recordings(traffic: &[Traffic]) -> Vec<Recording> {
-    traffic.iter().map(|t| Recording::new(t.jobs(), t.period()).expect("a trace")).collect()
+fn traces(traffic: &[CircularTrace<Job>]) -> Vec<ReplayTrace> {
+    traffic.iter().map(|t| ReplayTrace::new(t.clone()).expect("a trace")).collect()
 }
 
-fn mixes(through: Through, real: &[Traffic], count: usize) {
-    let halves: Vec<[Traffic; 2]> = real.iter().map(|t| t.halves().expect("ten minutes")).collect();
-    let [fitted, unseen]: [Vec<Traffic>; 2] =
+fn mixes(through: Through, real: &[CircularTrace<Job>], count: usize) {
+    let halves: Vec<[CircularTrace<Job>; 2]> =
+        real.iter().map(|t| t.halves().expect("ten minutes")).collect();
+    let [fitted, unseen]: [Vec<CircularTrace<Job>>; 2] =
         [0, 1].map(|h| halves.iter().map(|pair| pair[h].clone()).collect());
-    let judges = [recordings(&fitted), recordings(&unseen)];
+    let judges = [traces(&fitted), traces(&unseen)];
     println!("\n{through:?}: {count} random mixes of 2 to 32 workloads, {ALIGNMENTS} alignments each");
     let models = MARGINS.map(Probabilistic::with_safety);
     let sketches = models.each_ref().map(|m| fitted.iter().map(|t| m.sketch(t)).collect::<Vec<_>>());
@@ -228,11 +229,11 @@ fn margins(outcomes: &[Vec<Outcome>]) {
 }
 
 /// Work multiplied so that many workloads fit.
-fn thinned(traffic: &Traffic, factor: f64) -> Traffic {
+fn thinned(traffic: &CircularTrace<Job>, factor: f64) -> CircularTrace<Job> {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let scale = |work: &Nanos| Nanos((work.0 as f64 * factor).ceil() as u64);
-    let jobs = traffic.jobs().iter().map(|job| Job { work: job.work.map(scale), ..*job }).collect();
-    Traffic::new(jobs, traffic.period()).expect("the same arrivals")
+    let jobs = traffic.items().iter().map(|job| Job { work: job.work.map(scale), ..*job }).collect();
+    CircularTrace::from_first_arrival(jobs, traffic.period()).expect("the same arrivals")
 }
 
 /// The name of a level.
@@ -260,7 +261,7 @@ const LAYOUTS: [Layout; 9] = [
     Layout { name: "pairs", size: 62, priority: |i| level(i % 4), group: |i| i / 2 },
 ];
 
-fn decisions(real: &[Traffic]) {
+fn decisions(real: &[CircularTrace<Job>]) {
     println!("\none decision about all members of a queue, p99.9    n   loose budgets         tight budgets");
     let model = Probabilistic::default();
     for layout in LAYOUTS {
@@ -268,13 +269,13 @@ fn decisions(real: &[Traffic]) {
         let used = real.len().min(layout.size);
         let sketches: Vec<ProbabilisticSketch> =
             real[..used].iter().map(|t| model.sketch(&thinned(t, factor))).collect();
-        let member = |i: usize| Member {
+        let member = |i: usize| ServerMember {
             sketch: &sketches[i % used],
             priority: PerStage::from_fn(|_| (layout.priority)(i)),
             group: (layout.group)(i),
             percentile: Percentile::new(99.9).expect("a percentile"),
         };
-        let members: Vec<Member<'_, ProbabilisticSketch>> = (0..layout.size).map(member).collect();
+        let members: Vec<ServerMember<'_, ProbabilisticSketch>> = (0..layout.size).map(member).collect();
         let answer = |scale: f64| {
             let budget = |i: usize| f64::from(SLOS_MS[((layout.priority)(i) % 4) as usize]) * 1e-3 * scale;
             let budgets: Vec<f64> = (0..layout.size).map(budget).collect();
@@ -291,7 +292,7 @@ fn main() {
     let count: usize = std::env::var("MIXES").ok().and_then(|v| v.parse().ok()).unwrap_or(24);
     for through in [Through::Link, Through::Server] {
         let Some(real) = published(through) else { return };
-        let real: Vec<Traffic> = real.into_iter().map(|r| r.traffic).collect();
+        let real: Vec<CircularTrace<Job>> = real.into_iter().map(|r| r.traffic).collect();
         if through == Through::Link {
             let model = Probabilistic::default();
             let (seconds, sketches) = timed(|| real.iter().map(|t| model.sketch(t)).collect::<Vec<_>>());

@@ -10,13 +10,13 @@ use calculus::network::{
     Flow, FlowBound, Hop, Network, linear_program, multiplexing_once, separated_flow, total_flow,
 };
 use calculus::{ArrivalCurve, ServiceCurve};
-use model::{Job, PerStage};
+use model::{CircularTrace, Job, LatencyModel as _, PerStage, ServerMember};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::{Alignment, Percentiles, Recording, Replay, Service, Stream, System};
+use sim::{Alignment, Percentiles, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace};
 use std::time::Instant;
 use support::{Real, Through};
-use tailwright_predict::{Member, Model as _, Passage, Traffic, WorstCase, WorstCaseSketch};
+use tailwright_predict::{Passage, WorstCase, WorstCaseSketch};
 use units::Nanos;
 
 fn main() {
@@ -51,8 +51,8 @@ fn members<'a>(
     sketches: &'a [WorstCaseSketch],
     chosen: &[usize],
     priorities: &[u32],
-) -> Vec<Member<'a, WorstCaseSketch>> {
-    let member = |(&i, &priority): (&usize, &u32)| Member {
+) -> Vec<ServerMember<'a, WorstCaseSketch>> {
+    let member = |(&i, &priority): (&usize, &u32)| ServerMember {
         sketch: &sketches[i],
         priority: PerStage::from_fn(|_| priority),
         group: i,
@@ -63,16 +63,15 @@ fn members<'a>(
 
 /// By member, the longest latency in replays: all bursts together, and four random alignments.
 fn replayed(real: &[Real], chosen: &[usize], priorities: &[u32]) -> Vec<f64> {
-    let recording =
-        |&i: &usize| Recording::new(real[i].traffic.jobs(), real[i].traffic.period()).expect("short");
-    let recordings: Vec<Recording> = chosen.iter().map(recording).collect();
-    let stream = |(at, &priority): (usize, &u32)| Stream {
-        recording: &recordings[at],
+    let trace = |&i: &usize| ReplayTrace::new(real[i].traffic.clone()).expect("short");
+    let traces: Vec<ReplayTrace> = chosen.iter().map(trace).collect();
+    let stream = |(at, &priority): (usize, &u32)| ReplayStream {
+        trace: &traces[at],
         priority: PerStage::from_fn(|_| priority),
         group: at,
     };
-    let system = System::new(priorities.iter().enumerate().map(stream).collect()).expect("no overload");
-    let mut replay = Replay::new(&system, Service::Preemptive);
+    let system = ReplaySystem::new(priorities.iter().enumerate().map(stream).collect()).expect("no overload");
+    let mut replay = Replay::new(&system, PreemptionMode::Preemptive);
     let top: Vec<_> = chosen.iter().map(|&i| real[i].slo.percentile).collect();
     let mut longest = vec![0.0f64; chosen.len()];
     for alignment in [Alignment::BurstsTogether].into_iter().chain(Alignment::random(1, 4)) {
@@ -105,7 +104,7 @@ fn ratios(real: &[Real]) {
             let ratio = |model: WorstCase| {
                 let bounds = model.predict(&members);
                 let ratio = |(bound, longest): (Result<_, _>, &f64)| {
-                    bound.map_or(f64::INFINITY, |b: tailwright_predict::Prediction| b.bound / longest)
+                    bound.map_or(f64::INFINITY, |b: model::Prediction| b.bound / longest)
                 };
                 bounds.into_iter().zip(&longest).map(ratio).collect::<Vec<f64>>()
             };
@@ -185,13 +184,13 @@ fn first_eight(real: &[Real]) {
 /// Bounds without runs of stages: a ninth member with next to no work stands in another order at every stage.
 fn hop_by_hop(real: &[Real], sketches: &[WorstCaseSketch], priorities: &[u32]) -> Vec<f64> {
     let job = Job { arrival: Nanos::ZERO, work: PerStage::from_fn(|_| Nanos(1)) };
-    let nothing = Traffic::new(vec![job], Nanos(1_000_000_000)).expect("a second");
+    let nothing = CircularTrace::from_first_arrival(vec![job], Nanos(1_000_000_000)).expect("a second");
     let nothing = WorstCase::default().sketch(&nothing);
     let chosen: Vec<usize> = (0..priorities.len()).collect();
     let mut members = members(real, sketches, &chosen, priorities);
     members.iter_mut().for_each(|m| m.priority = m.priority.map(|p| p + 1));
     let restless = PerStage::from_fn(|stage| if stage == model::Stage::Storage { 0 } else { 99 });
-    members.push(Member {
+    members.push(ServerMember {
         sketch: &nothing,
         priority: restless,
         group: 99,
@@ -259,12 +258,16 @@ fn speed(real: &[Real]) {
             // `as` truncates towards smaller work, which is what is wanted here.
             work: job.work.map(|w| Nanos((w.0 as f64 * 0.6 / busy.max(0.6)) as u64 + 1)),
         };
-        let traffic =
-            |r: &Real| Traffic::new(r.traffic.jobs().iter().map(shrink).collect(), r.traffic.period());
+        let traffic = |r: &Real| {
+            CircularTrace::from_first_arrival(
+                r.traffic.items().iter().map(shrink).collect(),
+                r.traffic.period(),
+            )
+        };
         let model = WorstCase::default();
         let sketches: Vec<_> = real.iter().map(|r| model.sketch(&traffic(r).expect("as it was"))).collect();
         let time = |priority: &dyn Fn(usize) -> usize| {
-            let member = |i: usize| Member {
+            let member = |i: usize| ServerMember {
                 sketch: &sketches[i % sketches.len()],
                 priority: PerStage::from_fn(|_| u32::try_from(priority(i)).expect("few")),
                 group: i,

@@ -10,12 +10,11 @@
 //! as they were at the first. The fit also depends on where windows are cut, by tens of percent. It stands
 //! here to be compared with; nothing should be promised by it.
 
-use crate::{Member, Model, Prediction, Traffic, Undefined};
-use ::model::{PerStage, Stage};
 use calculus::snc::{
     DependentSum, Grid, MarkovArrivals, MarkovState, Prefactor, RateTable, ServiceProcess, SquareMatrix,
     Step, TabulatedQueue, sum,
 };
+use model::{CircularTrace, Job, LatencyModel, PerStage, Prediction, ServerMember, Stage, UndefinedLatency};
 use units::Nanos;
 use workload::mmpp::{FitOptions, FittedProcess, Fitter};
 
@@ -65,7 +64,7 @@ impl PublishedSketch {
 
 impl PublishedSnc {
     /// A sketch with windows counted from `silence` before the first request: where they are cut matters.
-    pub fn sketch_after(&self, traffic: &Traffic, silence: Nanos) -> PublishedSketch {
+    pub fn sketch_after(&self, traffic: &CircularTrace<Job>, silence: Nanos) -> PublishedSketch {
         let utilisation = traffic.utilisation();
         let rates = PerStage::from_fn(|stage| {
             (utilisation[stage] > 0.0).then(|| {
@@ -81,9 +80,14 @@ impl PublishedSnc {
     }
 
     /// The published fit of one stage's arrivals, work in seconds.
-    pub fn fitted(&self, traffic: &Traffic, stage: Stage, silence: Nanos) -> Option<FittedProcess> {
+    pub fn fitted(
+        &self,
+        traffic: &CircularTrace<Job>,
+        stage: Stage,
+        silence: Nanos,
+    ) -> Option<FittedProcess> {
         let mut fitter = Fitter::new(self.fit).from_origin(Nanos::ZERO);
-        for job in traffic.jobs() {
+        for job in traffic.items() {
             fitter.push(job.arrival + silence, job.work[stage].as_secs());
         }
         fitter.finish()
@@ -104,7 +108,7 @@ impl PublishedSnc {
     }
 
     /// What `member` may exceed at each stage.
-    fn exceeded(&self, member: &Member<'_, PublishedSketch>) -> PerStage<f64> {
+    fn exceeded(&self, member: &ServerMember<'_, PublishedSketch>) -> PerStage<f64> {
         let epsilon = 1.0 - member.percentile.fraction();
         let stages = member.sketch.rates.iter().filter(|(_, table)| table.is_some()).count();
         let mut counted = 0;
@@ -135,9 +139,9 @@ impl PublishedSnc {
     /// How a member's bound comes about: its stages, whose latencies add up to it.
     pub fn stages(
         &self,
-        members: &[Member<'_, PublishedSketch>],
+        members: &[ServerMember<'_, PublishedSketch>],
         member: usize,
-    ) -> Result<Vec<PublishedStage>, Undefined> {
+    ) -> Result<Vec<PublishedStage>, UndefinedLatency> {
         let exceeded = self.exceeded(&members[member]);
         let has_work = |stage: &Stage| members[member].sketch.rates[*stage].is_some();
         let of = |stage: Stage| {
@@ -160,18 +164,21 @@ pub fn markov_arrivals(fitted: &FittedProcess) -> Option<MarkovArrivals> {
     MarkovArrivals::new(states, transitions, step, Prefactor::Dropped).ok()
 }
 
-impl Model for PublishedSnc {
+impl LatencyModel for PublishedSnc {
     type Sketch = PublishedSketch;
 
     fn name(&self) -> &'static str {
         "published-snc"
     }
 
-    fn sketch(&self, traffic: &Traffic) -> PublishedSketch {
+    fn sketch(&self, traffic: &CircularTrace<Job>) -> PublishedSketch {
         self.sketch_after(traffic, Nanos::ZERO)
     }
 
-    fn predict(&self, members: &[Member<'_, PublishedSketch>]) -> Vec<Result<Prediction, Undefined>> {
+    fn predict(
+        &self,
+        members: &[ServerMember<'_, PublishedSketch>],
+    ) -> Vec<Result<Prediction, UndefinedLatency>> {
         let mut totals = vec![Ok(0.0); members.len()];
         for stage in Stage::ALL {
             let service = self.service(stage);
@@ -189,7 +196,7 @@ impl Model for PublishedSnc {
 
 /// All members at one stage.
 struct StageQueue<'a> {
-    members: &'a [Member<'a, PublishedSketch>],
+    members: &'a [ServerMember<'a, PublishedSketch>],
     stage: Stage,
     /// Positions by priority.
     order: Vec<usize>,
@@ -199,7 +206,7 @@ struct StageQueue<'a> {
 }
 
 impl<'a> StageQueue<'a> {
-    fn new(members: &'a [Member<'a, PublishedSketch>], stage: Stage) -> Self {
+    fn new(members: &'a [ServerMember<'a, PublishedSketch>], stage: Stage) -> Self {
         let mut order: Vec<usize> =
             (0..members.len()).filter(|&m| members[m].sketch.rates[stage].is_some()).collect();
         order.sort_by_key(|&m| (members[m].priority[stage], m));
@@ -236,21 +243,21 @@ impl<'a> StageQueue<'a> {
         service: &ServiceProcess,
         exceeded: f64,
         step: Step,
-    ) -> Result<(f64, f64), Undefined> {
+    ) -> Result<(f64, f64), UndefinedLatency> {
         let Some(own) = self.members[member].sketch.rates[self.stage].as_ref() else { return Ok((0.0, 0.0)) };
         let priority = self.members[member].priority[self.stage];
         let urgent = |&&m: &&usize| self.members[m].priority[self.stage] <= priority;
         let ahead: Vec<usize> = self.order.iter().take_while(urgent).copied().collect();
         let utilisation: f64 = ahead.iter().map(|&m| self.members[m].sketch.utilisation[self.stage]).sum();
         if utilisation >= 1.0 {
-            return Err(Undefined::Overload { stage: self.stage, utilisation });
+            return Err(UndefinedLatency::Overload { stage: self.stage, utilisation });
         }
         let others: Vec<usize> = ahead.into_iter().filter(|&m| m != member).collect();
         let table = self.merged(member, &others);
         let group = self.members[member].group;
         let dependent = others.iter().any(|&m| self.members[m].group == group);
         let queue = TabulatedQueue { own, others: table.as_ref(), dependent, service, step };
-        queue.latency(exceeded).ok_or(Undefined::NoBound)
+        queue.latency(exceeded).ok_or(UndefinedLatency::NoBound)
     }
 
     /// What the others ask together, by the aggregation algorithm of A.4.

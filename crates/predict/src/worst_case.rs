@@ -32,9 +32,8 @@
 //! [`Passage::Reshaped`] assumes instead that limiters hold each workload to its own curves again before every
 //! stage: then delays of stages add up without growth (thesis Eq. 5.5).
 
-use crate::{Member, Model, Prediction, Traffic, Undefined};
-use ::model::{Job, PerStage, Stage};
 use calculus::{ArrivalCurve, PriorityQueue, Vertex, round_up};
+use model::{CircularTrace, Job, LatencyModel, PerStage, Prediction, ServerMember, Stage, UndefinedLatency};
 use units::{Nanos, Work};
 use workload::burst::{Arrival, BurstCurve, BurstError};
 
@@ -119,11 +118,11 @@ pub struct Leg {
 
 impl WorstCase {
     /// How each member's bound comes about: legs in path order, whose delays add up to it.
-    pub fn legs(&self, members: &[Member<'_, WorstCaseSketch>]) -> Vec<Vec<Leg>> {
+    pub fn legs(&self, members: &[ServerMember<'_, WorstCaseSketch>]) -> Vec<Vec<Leg>> {
         self.bounds(members).into_iter().map(|(_, legs)| legs).collect()
     }
 
-    fn bounds(&self, members: &[Member<'_, WorstCaseSketch>]) -> Vec<Bound> {
+    fn bounds(&self, members: &[ServerMember<'_, WorstCaseSketch>]) -> Vec<Bound> {
         match self.passage {
             Passage::Direct => direct(members),
             Passage::Reshaped => reshaped(members),
@@ -134,55 +133,58 @@ impl WorstCase {
 /// Seconds, and where they come from.
 type Bound = (f64, Vec<Leg>);
 
-impl Model for WorstCase {
+impl LatencyModel for WorstCase {
     type Sketch = WorstCaseSketch;
 
     fn name(&self) -> &'static str {
         "worst-case"
     }
 
-    fn sketch(&self, traffic: &Traffic) -> WorstCaseSketch {
+    fn sketch(&self, traffic: &CircularTrace<Job>) -> WorstCaseSketch {
         let seconds = |work: Nanos| round_up(work.as_secs());
         let before = |job: &Job, stage: usize| {
             Stage::ALL[..stage].iter().fold(0u64, |sum, &s| sum.saturating_add(job.work[s].0))
         };
-        let least = |stage| traffic.jobs().iter().map(|job| before(job, stage)).min().unwrap_or(0);
+        let least = |stage| traffic.items().iter().map(|job| before(job, stage)).min().unwrap_or(0);
         WorstCaseSketch {
             runs: RUNS.map(|run| run_sketch(traffic, run)),
             utilisation: PerStage::from_fn(|stage| utilisation(traffic, stage)),
             idle: PerStage::from_fn(|stage| {
                 let idle = |job: &Job| job.work[stage] == Nanos::ZERO;
-                (traffic.jobs().iter().any(idle), traffic.jobs().iter().all(idle))
+                (traffic.items().iter().any(idle), traffic.items().iter().all(idle))
             }),
             least_before: [0, 1, 2].map(|stage| seconds(Nanos(least(stage))) * (1.0 - 32.0 * f64::EPSILON)),
         }
     }
 
-    fn predict(&self, members: &[Member<'_, WorstCaseSketch>]) -> Vec<Result<Prediction, Undefined>> {
+    fn predict(
+        &self,
+        members: &[ServerMember<'_, WorstCaseSketch>],
+    ) -> Vec<Result<Prediction, UndefinedLatency>> {
         let bounds = self.bounds(members).into_iter().map(|(bound, _)| bound);
         let overloads = overloads(members);
-        let answer = |(bound, overload): (f64, Option<Undefined>)| match overload {
+        let answer = |(bound, overload): (f64, Option<UndefinedLatency>)| match overload {
             Some(overload) => Err(overload),
             None if bound.is_finite() => Ok(Prediction { bound, estimate: None }),
-            None => Err(Undefined::NoBound),
+            None => Err(UndefinedLatency::NoBound),
         };
         bounds.zip(overloads).map(answer).collect()
     }
 }
 
 /// Work per second of a stage; infinite when the sum is beyond counting.
-fn utilisation(traffic: &Traffic, stage: Stage) -> f64 {
-    let sum = traffic.jobs().iter().try_fold(0u64, |sum, job| sum.checked_add(job.work[stage].0));
+fn utilisation(traffic: &CircularTrace<Job>, stage: Stage) -> f64 {
+    let sum = traffic.items().iter().try_fold(0u64, |sum, job| sum.checked_add(job.work[stage].0));
     sum.map_or(f64::INFINITY, |sum| round_up(sum as f64 / traffic.period().0 as f64))
 }
 
-fn run_sketch(traffic: &Traffic, (first, last): Run) -> RunSketch {
+fn run_sketch(traffic: &CircularTrace<Job>, (first, last): Run) -> RunSketch {
     let works = |job: &Job, from: usize| -> u64 {
         Stage::ALL[from..=last].iter().map(|&stage| job.work[stage].0).max().unwrap_or(0)
     };
     let overhang = |k: usize| {
         let shared = |job: &Job| job.work[Stage::ALL[k]].0.min(works(job, k + 1));
-        traffic.jobs().iter().map(shared).max().unwrap_or(0)
+        traffic.items().iter().map(shared).max().unwrap_or(0)
     };
     let seconds = |ns: u64| round_up(Nanos(ns).as_secs());
     RunSketch {
@@ -193,9 +195,9 @@ fn run_sketch(traffic: &Traffic, (first, last): Run) -> RunSketch {
 }
 
 /// The arrival curve of a circular trace, in seconds of `work` (nanoseconds by job).
-fn circular(traffic: &Traffic, work: impl Fn(&Job) -> u64) -> Result<ArrivalCurve, BurstError> {
+fn circular(traffic: &CircularTrace<Job>, work: impl Fn(&Job) -> u64) -> Result<ArrivalCurve, BurstError> {
     let arrival = |job: &Job| Arrival { at: job.arrival, work: Work(work(job)) };
-    let once = BurstCurve::of(&traffic.jobs().iter().map(arrival).collect::<Vec<_>>())?;
+    let once = BurstCurve::of(&traffic.items().iter().map(arrival).collect::<Vec<_>>())?;
     let twice = once.merge(&once.shifted(traffic.period())?)?;
     let vertex = |v: &workload::burst::Vertex| Vertex {
         duration: v.duration.as_secs(),
@@ -208,7 +210,7 @@ fn circular(traffic: &Traffic, work: impl Fn(&Job) -> u64) -> Result<ArrivalCurv
 }
 
 /// Members by level at a stage, highest first.
-fn levels(members: &[Member<'_, WorstCaseSketch>], stage: Stage) -> Vec<Vec<usize>> {
+fn levels(members: &[ServerMember<'_, WorstCaseSketch>], stage: Stage) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..members.len()).collect();
     order.sort_by_key(|&m| members[m].priority[stage]);
     let same = |a: &usize, b: &usize| members[*a].priority[stage] == members[*b].priority[stage];
@@ -216,7 +218,7 @@ fn levels(members: &[Member<'_, WorstCaseSketch>], stage: Stage) -> Vec<Vec<usiz
 }
 
 /// The first stage where a member's level and those above ask for more than there is.
-fn overloads(members: &[Member<'_, WorstCaseSketch>]) -> Vec<Option<Undefined>> {
+fn overloads(members: &[ServerMember<'_, WorstCaseSketch>]) -> Vec<Option<UndefinedLatency>> {
     let mut answer = vec![None; members.len()];
     for stage in Stage::ALL {
         let mut utilisation = 0.0;
@@ -224,7 +226,7 @@ fn overloads(members: &[Member<'_, WorstCaseSketch>]) -> Vec<Option<Undefined>> 
             utilisation += level.iter().map(|&m| members[m].sketch.utilisation[stage]).sum::<f64>();
             if utilisation > 1.0 {
                 level.iter().for_each(|&m| {
-                    answer[m].get_or_insert(Undefined::Overload { stage, utilisation });
+                    answer[m].get_or_insert(UndefinedLatency::Overload { stage, utilisation });
                 });
             }
         }
@@ -234,7 +236,7 @@ fn overloads(members: &[Member<'_, WorstCaseSketch>]) -> Vec<Option<Undefined>> 
 
 /// The delay of every member in a run of stages, when each member's jobs took up to `jitter` longer than their
 /// shortest time to arrive.
-fn run_delays(members: &[Member<'_, WorstCaseSketch>], run: Run, jitter: &[f64]) -> Vec<f64> {
+fn run_delays(members: &[ServerMember<'_, WorstCaseSketch>], run: Run, jitter: &[f64]) -> Vec<f64> {
     let index = RUNS.iter().position(|r| *r == run).expect("all runs are listed");
     let mut queue = PriorityQueue::new();
     let mut delays = vec![f64::INFINITY; members.len()];
@@ -257,7 +259,7 @@ fn run_delays(members: &[Member<'_, WorstCaseSketch>], run: Run, jitter: &[f64])
 }
 
 /// Whether jobs of the level may overtake each other before the last stage of a run, some having no work.
-fn overtakes(members: &[Member<'_, WorstCaseSketch>], level: &[usize], (first, last): Run) -> bool {
+fn overtakes(members: &[ServerMember<'_, WorstCaseSketch>], level: &[usize], (first, last): Run) -> bool {
     Stage::ALL[first..last].iter().any(|&stage| {
         let idle = |m: &usize| members[*m].sketch.idle[stage];
         level.iter().any(|m| idle(m).0) && !level.iter().all(|m| idle(m).1)
@@ -265,13 +267,13 @@ fn overtakes(members: &[Member<'_, WorstCaseSketch>], level: &[usize], (first, l
 }
 
 /// Whether members stand in the same order at all stages of a run.
-fn same_order(members: &[Member<'_, WorstCaseSketch>], (first, last): Run) -> bool {
+fn same_order(members: &[ServerMember<'_, WorstCaseSketch>], (first, last): Run) -> bool {
     let of_first = levels(members, Stage::ALL[first]);
     Stage::ALL[first + 1..=last].iter().all(|&stage| levels(members, stage) == of_first)
 }
 
 /// The least bound over all divisions of the path into runs.
-fn direct(members: &[Member<'_, WorstCaseSketch>]) -> Vec<Bound> {
+fn direct(members: &[ServerMember<'_, WorstCaseSketch>]) -> Vec<Bound> {
     let mut best: Vec<Vec<Bound>> = vec![vec![(0.0, Vec::new()); members.len()]];
     for last in 0..Stage::ALL.len() {
         let mut until: Vec<Bound> = vec![(f64::INFINITY, Vec::new()); members.len()];
@@ -279,7 +281,7 @@ fn direct(members: &[Member<'_, WorstCaseSketch>]) -> Vec<Bound> {
             if !same_order(members, (first, last)) {
                 continue;
             }
-            let late = |(before, member): (&Bound, &Member<'_, WorstCaseSketch>)| {
+            let late = |(before, member): (&Bound, &ServerMember<'_, WorstCaseSketch>)| {
                 (before.0 - member.sketch.least_before[first]).max(0.0)
             };
             let jitter: Vec<f64> = before.iter().zip(members).map(late).collect();
@@ -307,7 +309,7 @@ fn improve(bound: &mut Bound, before: &Bound, leg: Leg) {
 }
 
 /// Eq. 5.5 with full curves: delays of stages add up.
-fn reshaped(members: &[Member<'_, WorstCaseSketch>]) -> Vec<Bound> {
+fn reshaped(members: &[ServerMember<'_, WorstCaseSketch>]) -> Vec<Bound> {
     let none = vec![0.0; members.len()];
     let stages = [0, 1, 2].map(|stage| run_delays(members, (stage, stage), &none));
     let bound = |m: usize| {

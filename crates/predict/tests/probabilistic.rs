@@ -2,14 +2,11 @@
 
 mod support;
 
-use model::{Job, PerStage, Stage};
+use model::{CircularTrace, Job, LatencyModel as _, PerStage, ServerMember, Stage, UndefinedLatency};
 use proptest::prelude::*;
-use sim::{Alignment, Latencies, Recording, Replay, Service, Stream, System};
+use sim::{Alignment, Latencies, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace};
 use support::{Through, published};
-use tailwright_predict::{
-    Member, Model as _, Probabilistic, ProbabilisticRefusal, ProbabilisticSketch, Traffic, Undefined,
-    WorstCase,
-};
+use tailwright_predict::{Probabilistic, ProbabilisticRefusal, ProbabilisticSketch, WorstCase};
 use units::{Nanos, Percentile};
 
 const MS: u64 = 1_000_000;
@@ -26,14 +23,14 @@ fn percentile(percent: f64) -> Percentile {
 }
 
 /// Jobs (time, works) in units of `unit` ns.
-fn traffic(jobs: &[(u64, [u64; 3])], period: u64, unit: u64) -> Traffic {
+fn traffic(jobs: &[(u64, [u64; 3])], period: u64, unit: u64) -> CircularTrace<Job> {
     let job = |&(at, works): &(u64, [u64; 3])| Job {
         arrival: Nanos(at * unit),
         work: PerStage::from_fn(|stage| Nanos(works[stage as usize] * unit)),
     };
     let mut jobs: Vec<Job> = jobs.iter().map(job).collect();
     jobs.sort_by_key(|job| job.arrival);
-    Traffic::new(jobs, Nanos(period * unit)).unwrap()
+    CircularTrace::from_first_arrival(jobs, Nanos(period * unit)).unwrap()
 }
 
 fn member(
@@ -41,45 +38,49 @@ fn member(
     priority: u32,
     group: usize,
     percent: f64,
-) -> Member<'_, ProbabilisticSketch> {
-    Member { sketch, priority: PerStage::from_fn(|_| priority), group, percentile: percentile(percent) }
+) -> ServerMember<'_, ProbabilisticSketch> {
+    ServerMember { sketch, priority: PerStage::from_fn(|_| priority), group, percentile: percentile(percent) }
 }
 
 /// Bounds of members with these priorities, each its own group.
-fn bounds(traffic: &[Traffic], priorities: &[u32], percent: f64) -> Vec<Result<f64, Undefined>> {
+fn bounds(
+    traffic: &[CircularTrace<Job>],
+    priorities: &[u32],
+    percent: f64,
+) -> Vec<Result<f64, UndefinedLatency>> {
     let groups: Vec<usize> = (0..traffic.len()).collect();
     grouped_bounds(traffic, priorities, &groups, percent)
 }
 
 fn grouped_bounds(
-    traffic: &[Traffic],
+    traffic: &[CircularTrace<Job>],
     priorities: &[u32],
     groups: &[usize],
     percent: f64,
-) -> Vec<Result<f64, Undefined>> {
+) -> Vec<Result<f64, UndefinedLatency>> {
     let model = Probabilistic::default();
     let sketches: Vec<ProbabilisticSketch> = traffic.iter().map(|t| model.sketch(t)).collect();
-    let members: Vec<Member<'_, ProbabilisticSketch>> =
+    let members: Vec<ServerMember<'_, ProbabilisticSketch>> =
         (0..traffic.len()).map(|i| member(&sketches[i], priorities[i], groups[i], percent)).collect();
     model.predict(&members).into_iter().map(|p| p.map(|p| p.bound)).collect()
 }
 
-fn recordings(traffic: &[Traffic]) -> Vec<Recording> {
-    traffic.iter().map(|t| Recording::new(t.jobs(), t.period()).unwrap()).collect()
+fn traces(traffic: &[CircularTrace<Job>]) -> Vec<ReplayTrace> {
+    traffic.iter().map(|t| ReplayTrace::new(t.clone()).unwrap()).collect()
 }
 
-fn system<'a>(recordings: &'a [Recording], priorities: &[u32]) -> System<'a> {
-    let stream = |group: usize| Stream {
-        recording: &recordings[group],
+fn system<'a>(traces: &'a [ReplayTrace], priorities: &[u32]) -> ReplaySystem<'a> {
+    let stream = |group: usize| ReplayStream {
+        trace: &traces[group],
         priority: PerStage::from_fn(|_| priorities[group]),
         group,
     };
-    System::new((0..recordings.len()).map(stream).collect()).unwrap()
+    ReplaySystem::new((0..traces.len()).map(stream).collect()).unwrap()
 }
 
 /// The share of the requests of each stream, over all the shifts, that take longer than its bound.
-fn exceeded(system: &System<'_>, shifts: impl Iterator<Item = Vec<Nanos>>, bounds: &[f64]) -> Vec<f64> {
-    let mut replay = Replay::new(system, Service::Preemptive);
+fn exceeded(system: &ReplaySystem<'_>, shifts: impl Iterator<Item = Vec<Nanos>>, bounds: &[f64]) -> Vec<f64> {
+    let mut replay = Replay::new(system, PreemptionMode::Preemptive);
     let mut counts = vec![(0usize, 0usize); bounds.len()];
     for shifts in shifts {
         let mut latencies = Latencies::new(bounds.len());
@@ -175,14 +176,15 @@ proptest! {
         priorities in prop::collection::vec(0..3u32, 5),
     ) {
         streams.iter_mut().for_each(|jobs| jobs.sort_by_key(|job| job.0));
-        // Times stay as they are: Traffic would count each stream from its first job.
-        let recordings: Vec<Recording> = streams.iter().map(|jobs| {
+        // Times stay as they are: `from_first_arrival` would count each stream from its first job.
+        let traces: Vec<ReplayTrace> = streams.iter().map(|jobs| {
             let job = |&(at, works): &(u64, [u64; 3])| Job { arrival: Nanos(at), work: PerStage::from_fn(|s| Nanos(works[s as usize])) };
-            Recording::new(&jobs.iter().map(job).collect::<Vec<Job>>(), Nanos(10_000)).unwrap()
+            let jobs = jobs.iter().map(job).collect();
+            ReplayTrace::new(CircularTrace::new(jobs, Nanos(10_000)).unwrap()).unwrap()
         }).collect();
-        let system = system(&recordings, &priorities);
+        let system = system(&traces, &priorities);
         let mut latencies = Latencies::new(streams.len());
-        Replay::new(&system, Service::Preemptive).run(&Alignment::Recorded.shifts(&system), &mut latencies);
+        Replay::new(&system, PreemptionMode::Preemptive).run(&Alignment::Recorded.shifts(&system), &mut latencies);
         for (tagged, stream) in latencies.streams.iter().enumerate() {
             // A stream's requests leave in order.
             for (index, latency) in stream.iter().enumerate() {
@@ -211,12 +213,12 @@ proptest! {
         percent in prop::sample::select(vec![50.0, 75.0, 90.0, 99.0, 100.0]),
     ) {
         let period = 4000;
-        let all: Vec<Traffic> = streams.iter().map(|jobs| traffic(jobs, period, 1)).collect();
+        let all: Vec<CircularTrace<Job>> = streams.iter().map(|jobs| traffic(jobs, period, 1)).collect();
         let found: Vec<f64> = bounds(&all, &priorities, percent).into_iter().map(|b| b.unwrap_or(f64::INFINITY)).collect();
-        let recordings = recordings(&all);
+        let traces = traces(&all);
         let shifts = (0..period).map(|shift| vec![Nanos::ZERO, Nanos(shift)]);
         prop_assume!(all.iter().map(|t| t.utilisation()[Stage::NetworkIn].max(t.utilisation()[Stage::Storage])).sum::<f64>() < 0.9);
-        for share in exceeded(&system(&recordings, &priorities), shifts, &found) {
+        for share in exceeded(&system(&traces, &priorities), shifts, &found) {
             prop_assert!(share <= 1.0 - percent / 100.0 + 1e-9, "{share} above {found:?}");
         }
     }
@@ -228,11 +230,11 @@ proptest! {
         priorities in prop::collection::vec(0..3u32, 3),
         percent in prop::sample::select(vec![50.0, 75.0, 90.0, 100.0]),
     ) {
-        let all: Vec<Traffic> = streams.iter().zip(&periods).map(|(jobs, period)| traffic(jobs, *period, MS)).collect();
+        let all: Vec<CircularTrace<Job>> = streams.iter().zip(&periods).map(|(jobs, period)| traffic(jobs, *period, MS)).collect();
         let found: Vec<f64> = bounds(&all, &priorities, percent).into_iter().map(|b| b.unwrap_or(f64::INFINITY)).collect();
         prop_assume!(Stage::ALL.iter().all(|s| all.iter().map(|t| t.utilisation()[*s]).sum::<f64>() < 0.9));
-        let recordings = recordings(&all);
-        let system = system(&recordings, &priorities);
+        let traces = traces(&all);
+        let system = system(&traces, &priorities);
         let shifts = Alignment::random(3, 1000).map(|alignment| alignment.shifts(&system));
         // Hoeffding: the mean of 1000 alignments is this far off less than once in 10¹⁰.
         let off = if percent == 100.0 { 0.0 } else { 0.11 };
@@ -247,8 +249,8 @@ proptest! {
         priorities in prop::collection::vec(0..3u32, 3),
         percents in (10.0..99.0f64, 0.1..1.0f64),
     ) {
-        let all: Vec<Traffic> = streams.iter().map(|jobs| traffic(jobs, 100, MS)).collect();
-        let value = |found: Result<f64, Undefined>| found.unwrap_or(f64::INFINITY);
+        let all: Vec<CircularTrace<Job>> = streams.iter().map(|jobs| traffic(jobs, 100, MS)).collect();
+        let value = |found: Result<f64, UndefinedLatency>| found.unwrap_or(f64::INFINITY);
         let at_most = |less: f64, more: f64| less <= more * (1.0 + 1e-9);
         let base: Vec<f64> = bounds(&all, &priorities, percents.0).into_iter().map(value).collect();
         let fewer: Vec<f64> = bounds(&all[..2], &priorities[..2], percents.0).into_iter().map(value).collect();
@@ -269,7 +271,7 @@ proptest! {
     #[test]
     fn time_has_no_unit(streams in any_streams(90, 4, 3..4), priorities in prop::collection::vec(0..3u32, 3)) {
         let at = |unit: u64| {
-            let all: Vec<Traffic> = streams.iter().map(|jobs| traffic(jobs, 100, unit)).collect();
+            let all: Vec<CircularTrace<Job>> = streams.iter().map(|jobs| traffic(jobs, 100, unit)).collect();
             bounds(&all, &priorities, 86.371_93)
         };
         for (once, eightfold) in at(100 * MS).into_iter().zip(at(800 * MS)) {
@@ -286,21 +288,21 @@ fn what_has_no_bound_says_why() {
     let half = traffic(&[(0, [0, 6, 0])], 10, MS);
     let found = bounds(&[half.clone(), half.clone()], &[0, 1], 99.0);
     assert!(found[0].is_ok());
-    assert_eq!(found[1], Err(Undefined::Overload { stage: Stage::Storage, utilisation: 1.2 }));
+    assert_eq!(found[1], Err(UndefinedLatency::Overload { stage: Stage::Storage, utilisation: 1.2 }));
     let model = Probabilistic::default();
     let sketch = model.sketch(&traffic(&[(0, [1, 1, 1])], 100, MS));
-    let crossed = Member {
+    let crossed = ServerMember {
         priority: PerStage::from_fn(|stage| u32::from(stage == Stage::Storage)),
         ..member(&sketch, 0, 0, 99.0)
     };
-    let level = Member {
+    let level = ServerMember {
         priority: PerStage::from_fn(|stage| u32::from(stage != Stage::Storage)),
         ..member(&sketch, 0, 1, 99.0)
     };
     // What has no bound of its own has the worst case.
     let job = traffic(&[(0, [1, 1, 1])], 100, MS);
     let worst_sketch = WorstCase::default().sketch(&job);
-    let crossed_worst = [&crossed, &level].map(|m| Member {
+    let crossed_worst = [&crossed, &level].map(|m| ServerMember {
         sketch: &worst_sketch,
         priority: m.priority,
         group: m.group,
@@ -331,7 +333,7 @@ fn nanos(seconds: f64) -> Nanos {
 }
 
 /// Poisson arrivals at storage; work in seconds from a uniform number.
-fn poisson(seed: u64, count: usize, rate_per_s: f64, work: impl Fn(f64) -> f64) -> Traffic {
+fn poisson(seed: u64, count: usize, rate_per_s: f64, work: impl Fn(f64) -> f64) -> CircularTrace<Job> {
     use rand::{RngExt as _, SeedableRng as _};
     let mut random = rand::rngs::StdRng::seed_from_u64(seed);
     let mut at = 0.0;
@@ -345,14 +347,15 @@ fn poisson(seed: u64, count: usize, rate_per_s: f64, work: impl Fn(f64) -> f64) 
         arrival: nanos(*at),
         work: PerStage::from_fn(|stage| nanos(works[stage as usize])),
     };
-    Traffic::of_jobs(jobs.iter().map(job).collect()).unwrap()
+    CircularTrace::repeating(jobs.iter().map(job).collect()).unwrap()
 }
 
 #[test]
 fn poisson_traffic_is_bounded_within_a_small_factor() {
     // M/M/1 at utilisation 0.5, mean work 1 ms, as the sum of 8: P(latency > d) = exp(−d/2 ms).
     let exponential = |uniform: f64| -(1.0 - uniform).ln() * 1e-3;
-    let all: Vec<Traffic> = (0..8).map(|seed| poisson(seed, 5_000, 500.0 / 8.0, exponential)).collect();
+    let all: Vec<CircularTrace<Job>> =
+        (0..8).map(|seed| poisson(seed, 5_000, 500.0 / 8.0, exponential)).collect();
     for (percent, factor) in [(99.0, 2.4), (99.9, 2.2)] {
         let exact = -(1.0 - percent / 100.0f64).ln() * 2e-3;
         for bound in bounds(&all, &[0; 8], percent) {
@@ -368,7 +371,7 @@ fn quick_answers_agree_with_bounds() {
     let Some(real) = published(Through::Server) else { return };
     let model = Probabilistic::default();
     let sketches: Vec<ProbabilisticSketch> = real.iter().take(8).map(|r| model.sketch(&r.traffic)).collect();
-    let members: Vec<Member<'_, ProbabilisticSketch>> =
+    let members: Vec<ServerMember<'_, ProbabilisticSketch>> =
         sketches.iter().enumerate().map(|(i, s)| member(s, [0, 0, 0, 1, 1, 1, 2, 2][i], i, 99.9)).collect();
     let bounds: Vec<f64> = model.predict(&members).into_iter().map(|p| p.unwrap().bound).collect();
     assert_eq!(model.accepts(&members, &bounds), Ok(()));
@@ -383,13 +386,13 @@ fn quick_answers_agree_with_bounds() {
 fn real_traces_keep_their_bounds() {
     let Some(real) = published(Through::Server) else { return };
     let model = Probabilistic::default();
-    let some: Vec<Traffic> = real.into_iter().step_by(7).map(|r| r.traffic).collect();
+    let some: Vec<CircularTrace<Job>> = real.into_iter().step_by(7).map(|r| r.traffic).collect();
     let priorities: Vec<u32> = (0u32..3).cycle().take(some.len()).collect();
     let sketches: Vec<ProbabilisticSketch> = some.iter().map(|t| model.sketch(t)).collect();
-    let recordings = recordings(&some);
-    let system = system(&recordings, &priorities);
+    let traces = traces(&some);
+    let system = system(&traces, &priorities);
     for percent in [90.0, 99.9] {
-        let members: Vec<Member<'_, ProbabilisticSketch>> =
+        let members: Vec<ServerMember<'_, ProbabilisticSketch>> =
             sketches.iter().enumerate().map(|(i, s)| member(s, priorities[i], i, percent)).collect();
         let found: Vec<f64> = model.predict(&members).into_iter().map(|p| p.unwrap().bound).collect();
         let shifts = Alignment::random(1, 6).map(|alignment| alignment.shifts(&system));

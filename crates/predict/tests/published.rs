@@ -3,12 +3,10 @@
 mod support;
 
 use calculus::snc::{ArrivalProcess, Flow, Network, Order, RateTable, ServiceProcess, Source, Step};
-use model::{Job, PerStage, Stage};
+use model::{CircularTrace, Job, LatencyModel, PerStage, ServerMember, Stage, UndefinedLatency};
 use std::sync::Arc;
 use support::{Real, Through};
-use tailwright_predict::{
-    Member, Model, PublishedSketch, PublishedSnc, Replayed, Split, Traffic, Undefined, markov_arrivals,
-};
+use tailwright_predict::{PublishedSketch, PublishedSnc, Replayed, Split, markov_arrivals};
 use units::{Nanos, Percentile};
 
 fn percentile(percent: f64) -> Percentile {
@@ -25,8 +23,8 @@ fn members<'a>(
     sketches: &[&'a PublishedSketch],
     dependent: usize,
     percent: f64,
-) -> Vec<Member<'a, PublishedSketch>> {
-    let member = |(k, &sketch): (usize, &&'a PublishedSketch)| Member {
+) -> Vec<ServerMember<'a, PublishedSketch>> {
+    let member = |(k, &sketch): (usize, &&'a PublishedSketch)| ServerMember {
         sketch,
         priority: PerStage::from_fn(|_| u32::try_from(k).expect("few")),
         group: if k < dependent { 0 } else { k + 1 },
@@ -35,7 +33,7 @@ fn members<'a>(
     sketches.iter().enumerate().map(member).collect()
 }
 
-fn worst_ms(model: &PublishedSnc, members: &[Member<'_, PublishedSketch>]) -> f64 {
+fn worst_ms(model: &PublishedSnc, members: &[ServerMember<'_, PublishedSketch>]) -> f64 {
     model.predict(members).into_iter().map(|bound| bound.expect("stable").bound * 1e3).fold(0.0, f64::max)
 }
 
@@ -126,9 +124,9 @@ fn tables_agree_with_expressions_and_orders_of_operators_with_the_reference() {
 }
 
 /// One request of `work` every `gap` nanoseconds, on every stage.
-fn regular(work: u64, gap: u64) -> Traffic {
+fn regular(work: u64, gap: u64) -> CircularTrace<Job> {
     let job = |k| Job { arrival: Nanos(k * gap), work: PerStage::from_fn(|_| Nanos(work)) };
-    Traffic::of_jobs((0..2000).map(job).collect()).expect("in order")
+    CircularTrace::repeating((0..2000).map(job).collect()).expect("in order")
 }
 
 #[test]
@@ -138,16 +136,16 @@ fn overload_and_unknown_traffic_are_never_a_number() {
     let bounds = model.predict(&members(&[&half, &half], 0, 99.0));
     assert!(bounds[0].is_ok());
     assert!(
-        matches!(bounds[1], Err(Undefined::Overload { stage: Stage::NetworkIn, utilisation }) if utilisation > 1.1)
+        matches!(bounds[1], Err(UndefinedLatency::Overload { stage: Stage::NetworkIn, utilisation }) if utilisation > 1.1)
     );
     // More than one request per step of 10 µs: not a chain of the published kind.
     let crowd =
         (0..250_000).map(|k| Job { arrival: Nanos(5_000 * k), work: PerStage::from_fn(|_| Nanos(1_000)) });
-    let storm = model.sketch(&Traffic::of_jobs(crowd.collect()).expect("in order"));
-    assert_eq!(model.predict(&members(&[&storm], 0, 99.0)), [Err(Undefined::NoBound)]);
+    let storm = model.sketch(&CircularTrace::repeating(crowd.collect()).expect("in order"));
+    assert_eq!(model.predict(&members(&[&storm], 0, 99.0)), [Err(UndefinedLatency::NoBound)]);
     // p100 is no percentile of this model.
     let light = model.sketch(&regular(1_000, 1_000_000));
-    assert_eq!(model.predict(&members(&[&light], 0, 100.0)), [Err(Undefined::NoBound)]);
+    assert_eq!(model.predict(&members(&[&light], 0, 100.0)), [Err(UndefinedLatency::NoBound)]);
     assert!(model.predict(&[]).is_empty());
 }
 
@@ -162,7 +160,7 @@ fn equals_wait_for_each_other_and_stages_without_work_are_free() {
         near(bound.expect("stable").bound, last.expect("stable").bound, 1e-9);
     }
     let idle = Job { arrival: Nanos::ZERO, work: PerStage::from_fn(|_| Nanos::ZERO) };
-    let nothing = model.sketch(&Traffic::of_jobs(vec![idle]).expect("one job"));
+    let nothing = model.sketch(&CircularTrace::repeating(vec![idle]).expect("one job"));
     assert_eq!(model.predict(&members(&[&nothing], 0, 99.0))[0].map(|b| b.bound), Ok(0.0));
 }
 
@@ -196,7 +194,7 @@ fn replay_exceeds_the_published_bound() {
         let bound = model.predict(&members(&[&sketch], 0, 99.9))[0].expect("stable").bound;
         let recording = judge.sketch(&r.traffic);
         let priority = PerStage::from_fn(|_| 0);
-        let alone = Member { sketch: &recording, priority, group: 0, percentile: percentile(99.9) };
+        let alone = ServerMember { sketch: &recording, priority, group: 0, percentile: percentile(99.9) };
         let replayed = judge.correlated(&[alone])[0].expect("stable").recorded;
         replayed > bound
     });

@@ -2,30 +2,30 @@
 
 mod support;
 
-use model::{Job, PerStage, Stage};
+use model::{CircularTrace, Job, LatencyModel, PerStage, ServerMember, Stage, UndefinedLatency};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use support::{Through, published};
-use tailwright_predict::{Member, Model, Replayed, Traffic, Undefined, Verdict};
+use tailwright_predict::{Replayed, Verdict};
 use units::{Nanos, Percentile};
 
 fn percentile(percent: f64) -> Percentile {
     Percentile::new(percent).unwrap()
 }
 
-fn traffic(jobs: &[(u64, [u64; 3])], period: u64) -> Traffic {
+fn traffic(jobs: &[(u64, [u64; 3])], period: u64) -> CircularTrace<Job> {
     let job = |&(arrival, work): &(u64, [u64; 3])| Job {
         arrival: Nanos(arrival),
         work: PerStage::from_fn(|stage| Nanos(work[stage as usize])),
     };
-    Traffic::new(jobs.iter().map(job).collect(), Nanos(period)).unwrap()
+    CircularTrace::from_first_arrival(jobs.iter().map(job).collect(), Nanos(period)).unwrap()
 }
 
-type Sketch = <Replayed as Model>::Sketch;
+type Sketch = <Replayed as LatencyModel>::Sketch;
 
-fn member(sketch: &Sketch, priority: [u32; 3], group: usize, percent: f64) -> Member<'_, Sketch> {
+fn member(sketch: &Sketch, priority: [u32; 3], group: usize, percent: f64) -> ServerMember<'_, Sketch> {
     let priority = PerStage::from_fn(|stage: Stage| priority[stage as usize]);
-    Member { sketch, priority, group, percentile: percentile(percent) }
+    ServerMember { sketch, priority, group, percentile: percentile(percent) }
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn overload_concerns_whoever_waits_for_it() {
     let members = [member(&light, [0; 3], 0, 100.0), member(&heavy, [1; 3], 1, 100.0)];
     let predictions = model.predict(&members);
     assert_eq!(predictions[0].unwrap().bound, 5e-9);
-    let Err(Undefined::Overload { stage: Stage::Storage, utilisation }) = predictions[1] else {
+    let Err(UndefinedLatency::Overload { stage: Stage::Storage, utilisation }) = predictions[1] else {
         panic!("{:?}", predictions[1]);
     };
     assert!((utilisation - 1.1).abs() < 1e-12);
@@ -76,12 +76,12 @@ fn overload_concerns_whoever_waits_for_it() {
     assert_eq!(model.correlated(&members)[1], Err(why));
     // Behind it on one link: what comes from the overloaded storage is not known.
     let members = [member(&light, [0, 0, 1], 0, 100.0), member(&heavy, [1, 1, 0], 1, 100.0)];
-    assert_eq!(model.predict(&members)[0], Err(Undefined::NoBound));
+    assert_eq!(model.predict(&members)[0], Err(UndefinedLatency::NoBound));
     // Equals are overloaded together; a utilisation of exactly one is too much.
     let full = model.sketch(&traffic(&[(0, [0, 7, 0])], 10));
     let members = [member(&light, [0; 3], 0, 100.0), member(&full, [0; 3], 1, 100.0)];
     for prediction in model.predict(&members) {
-        assert!(matches!(prediction, Err(Undefined::Overload { .. })), "{prediction:?}");
+        assert!(matches!(prediction, Err(UndefinedLatency::Overload { .. })), "{prediction:?}");
     }
     // A stage where one has no work is no concern of that one.
     let elsewhere = model.sketch(&traffic(&[(0, [1, 0, 0])], 10));
@@ -107,7 +107,8 @@ fn a_load_that_rounds_to_one_is_an_overload_for_somebody() {
         for turn in 0..4 {
             let place = |i: usize| u32::try_from((i + turn) % 4).unwrap();
             let list: Vec<_> = (0..4).map(|i| member(&sketches[i], [place(i); 3], i, 100.0)).collect();
-            let overloads = |p: &&Result<_, Undefined>| matches!(p, Err(Undefined::Overload { .. }));
+            let overloads =
+                |p: &&Result<_, UndefinedLatency>| matches!(p, Err(UndefinedLatency::Overload { .. }));
             let predictions = model.predict(&list);
             assert!(predictions.iter().filter(overloads).count() >= 1, "{predictions:?}");
             assert!(matches!(model.fits(&list, &[f64::INFINITY; 4]), Verdict::Undefined { .. }));
@@ -133,7 +134,7 @@ fn groups_move_as_one() {
     assert!((7..=47).contains(&met), "{met}");
 }
 
-fn members() -> impl Strategy<Value = Vec<(Traffic, [u32; 3], f64)>> {
+fn members() -> impl Strategy<Value = Vec<(CircularTrace<Job>, [u32; 3], f64)>> {
     let job = (0u64..80, [0u64..6, 0u64..6, 0u64..6]);
     let jobs = proptest::collection::vec(job, 1..5).prop_map(|mut jobs| {
         jobs.sort_by_key(|job| job.0);
@@ -158,7 +159,7 @@ proptest! {
         let budgets: Vec<f64> = exact.iter().map(|bound| bound * factor).collect();
         match model.fits(&list, &budgets) {
             Verdict::Fits => {
-                let within = |(p, budget): (&Result<_, _>, &f64)| p.is_ok_and(|p: tailwright_predict::Prediction| p.bound <= *budget);
+                let within = |(p, budget): (&Result<_, _>, &f64)| p.is_ok_and(|p: model::Prediction| p.bound <= *budget);
                 prop_assert!(predictions.iter().zip(&budgets).all(within));
             }
             Verdict::Exceeds { member, .. } => prop_assert!(predictions[member].unwrap().bound > budgets[member]),
@@ -170,9 +171,9 @@ proptest! {
     #[test]
     fn more_traffic_never_lowers_a_bound(members in members(), percent in 30.0f64..100.0) {
         let model = Replayed::default();
-        let alone = |jobs: &Traffic| {
+        let alone = |jobs: &CircularTrace<Job>| {
             let keep = |job: &Job| Job { work: PerStage::from_fn(|s| if s == Stage::Storage { job.work[s] } else { Nanos::ZERO }), ..*job };
-            Traffic::new(jobs.jobs().iter().map(keep).collect(), jobs.period()).unwrap()
+            CircularTrace::from_first_arrival(jobs.items().iter().map(keep).collect(), jobs.period()).unwrap()
         };
         let sketches: Vec<Sketch> = members.iter().map(|m| model.sketch(&alone(&m.0))).collect();
         let list = |count: usize| -> Vec<_> {
@@ -217,7 +218,13 @@ fn serve(queue: &[(u64, u32, u64)]) -> Vec<u64> {
 
 /// Nearest-rank percentiles, by member, of the requests in a window of one longest period, after `before`
 /// longest periods from an empty start.
-fn by_hand(traffics: &[&Traffic], shifts: &[u64], priorities: &[u32], before: u64, percent: f64) -> Vec<u64> {
+fn by_hand(
+    traffics: &[&CircularTrace<Job>],
+    shifts: &[u64],
+    priorities: &[u32],
+    before: u64,
+    percent: f64,
+) -> Vec<u64> {
     let horizon = traffics.iter().map(|t| t.period().0).max().unwrap();
     let (open, close) = (before * horizon, (before + 1) * horizon);
     let mut requests: Vec<(u64, u64, usize, Job)> = Vec::new();
@@ -228,7 +235,7 @@ fn by_hand(traffics: &[&Traffic], shifts: &[u64], priorities: &[u32], before: u6
         for round in 0..(close + horizon) / period + 1 {
             let start = first + round * period;
             requests.extend(
-                traffic.jobs().iter().map(|job| (start + job.arrival.0, start + job.arrival.0, i, *job)),
+                traffic.items().iter().map(|job| (start + job.arrival.0, start + job.arrival.0, i, *job)),
             );
         }
     }
@@ -262,7 +269,7 @@ fn real_traces_have_the_latencies_of_a_simple_simulator() {
     };
     // Every fourth: some 150,000 requests; a whole period of the past is enough for them to have been idle.
     let real: Vec<_> = real.iter().step_by(4).collect();
-    let traffics: Vec<&Traffic> = real.iter().map(|r| &r.traffic).collect();
+    let traffics: Vec<&CircularTrace<Job>> = real.iter().map(|r| &r.traffic).collect();
     let sketches: Vec<Sketch> = traffics.iter().map(|t| model.sketch(t)).collect();
     let priorities: Vec<u32> = real.iter().map(|r| (r.slo.latency.0 * 1000.0).round()).map(rank).collect();
     for percent in [99.9, 100.0] {

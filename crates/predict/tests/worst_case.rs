@@ -2,16 +2,18 @@
 
 mod support;
 
-use model::{Job, PerStage, Stage};
+use model::{
+    CircularTrace, Job, LatencyModel as _, PerStage, Prediction, ServerMember, Stage, UndefinedLatency,
+};
 use proptest::prelude::*;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use sim::{Alignment, Latencies, Percentiles, Recording, Replay, Service, Stream, System};
+use sim::{
+    Alignment, Latencies, Percentiles, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace,
+};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use tailwright_predict::{
-    Member, Model as _, Passage, Prediction, Traffic, Undefined, WorstCase, WorstCaseSketch,
-};
+use tailwright_predict::{Passage, WorstCase, WorstCaseSketch};
 use units::{Nanos, Percentile};
 
 /// A job on its way: arrival at the current stage, then stream, and job.
@@ -45,18 +47,18 @@ fn serve(moving: &mut [Moving], priority: impl Fn(usize) -> u32, work: impl Fn(u
 }
 
 /// The longest latency of each stream, seconds, over `rounds` rounds of every trace.
-fn replay(streams: &[(&Traffic, PerStage<u32>, u64)], until: u64) -> Vec<f64> {
+fn replay(streams: &[(&CircularTrace<Job>, PerStage<u32>, u64)], until: u64) -> Vec<f64> {
     let mut moving: Vec<Moving> = Vec::new();
     let arrival = |s: usize, j: usize| {
         let (traffic, _, shift) = streams[s];
-        let round = (j / traffic.jobs().len()) as u64;
-        traffic.jobs()[j % traffic.jobs().len()].arrival.0 + round * traffic.period().0 + shift
+        let round = (j / traffic.items().len()) as u64;
+        traffic.items()[j % traffic.items().len()].arrival.0 + round * traffic.period().0 + shift
     };
     for s in 0..streams.len() {
         moving.extend((0..).map(|j| (arrival(s, j), s, j)).take_while(|m| m.0 < until));
     }
     for stage in Stage::ALL {
-        let job = |s: usize, j: usize| &streams[s].0.jobs()[j % streams[s].0.jobs().len()];
+        let job = |s: usize, j: usize| &streams[s].0.items()[j % streams[s].0.items().len()];
         serve(&mut moving, |s| streams[s].1[stage], |s, j| job(s, j).work[stage].0);
     }
     let mut longest = vec![0.0f64; streams.len()];
@@ -69,8 +71,8 @@ fn replay(streams: &[(&Traffic, PerStage<u32>, u64)], until: u64) -> Vec<f64> {
 fn members<'a>(
     sketches: &'a [WorstCaseSketch],
     priorities: &[PerStage<u32>],
-) -> Vec<Member<'a, WorstCaseSketch>> {
-    let member = |(sketch, &priority)| Member {
+) -> Vec<ServerMember<'a, WorstCaseSketch>> {
+    let member = |(sketch, &priority)| ServerMember {
         sketch,
         priority,
         group: 0,
@@ -79,18 +81,21 @@ fn members<'a>(
     sketches.iter().zip(priorities).map(member).collect()
 }
 
-fn bounds(traffics: &[Traffic], priorities: &[PerStage<u32>]) -> Vec<Result<Prediction, Undefined>> {
+fn bounds(
+    traffics: &[CircularTrace<Job>],
+    priorities: &[PerStage<u32>],
+) -> Vec<Result<Prediction, UndefinedLatency>> {
     let model = WorstCase::default();
     let sketches: Vec<_> = traffics.iter().map(|t| model.sketch(t)).collect();
     model.predict(&members(&sketches, priorities))
 }
 
-fn traffic(jobs: &[(u64, [u64; 3])], period: u64) -> Traffic {
+fn traffic(jobs: &[(u64, [u64; 3])], period: u64) -> CircularTrace<Job> {
     let job = |&(arrival, work): &(u64, [u64; 3])| Job {
         arrival: Nanos(arrival),
         work: PerStage::from_fn(|stage| Nanos(work[stage as usize])),
     };
-    Traffic::new(jobs.iter().map(job).collect(), Nanos(period)).unwrap()
+    CircularTrace::from_first_arrival(jobs.iter().map(job).collect(), Nanos(period)).unwrap()
 }
 
 /// A period beside which works of a few nanoseconds are nothing.
@@ -101,7 +106,7 @@ fn same(priority: u32) -> PerStage<u32> {
 }
 
 /// At least this, and above by no more than what the line of the sustained rate adds to long periods.
-fn close(bound: &Result<Prediction, Undefined>, ns: f64) -> bool {
+fn close(bound: &Result<Prediction, UndefinedLatency>, ns: f64) -> bool {
     bound.is_ok_and(|p| p.bound >= ns * 1e-9 && p.bound <= ns * 1e-9 * (1.0 + 1e-6))
 }
 
@@ -128,12 +133,12 @@ fn overload_is_no_bound() {
     let [half, most] = [50, 60].map(|work| traffic(&[(0, [1, work, 1])], 100));
     let both = bounds(&[half, most], &[same(0), same(1)]);
     assert!(both[0].is_ok());
-    let Err(Undefined::Overload { stage: Stage::Storage, utilisation }) = both[1] else {
+    let Err(UndefinedLatency::Overload { stage: Stage::Storage, utilisation }) = both[1] else {
         panic!("{both:?}");
     };
     assert!((utilisation - 1.1).abs() < 1e-9);
     let beyond = traffic(&[(0, [u64::MAX; 3]), (1, [u64::MAX; 3])], 100);
-    assert!(matches!(bounds(&[beyond], &[same(0)])[0], Err(Undefined::Overload { .. })));
+    assert!(matches!(bounds(&[beyond], &[same(0)])[0], Err(UndefinedLatency::Overload { .. })));
 }
 
 #[test]
@@ -166,7 +171,7 @@ fn legs_add_up_to_the_bound() {
 }
 
 /// A short circular trace whose stages are busy up to a third each.
-fn tiny() -> impl Strategy<Value = Traffic> {
+fn tiny() -> impl Strategy<Value = CircularTrace<Job>> {
     (prop::collection::vec((0u64..24, [0u64..5, 0u64..5, 0u64..5]), 1..4), 24u64..48).prop_map(
         |(mut jobs, period)| {
             jobs.sort_by_key(|job| job.0);
@@ -181,8 +186,8 @@ fn any_priority() -> impl Strategy<Value = PerStage<u32>> {
 }
 
 /// The longest latency of each member over these alignments, seconds.
-fn longest(system: &System<'_>, alignments: impl Iterator<Item = Alignment>) -> Vec<f64> {
-    let mut replay = Replay::new(system, Service::Preemptive);
+fn longest(system: &ReplaySystem<'_>, alignments: impl Iterator<Item = Alignment>) -> Vec<f64> {
+    let mut replay = Replay::new(system, PreemptionMode::Preemptive);
     let top = vec![Percentile::new(99.0).unwrap(); system.streams().len()];
     let mut longest = vec![0.0f64; top.len()];
     for alignment in alignments {
@@ -201,8 +206,7 @@ fn no_replay_of_real_traces_exceeds_the_bound() {
     let Some(real) = support::published(support::Through::Server) else { return };
     let model = WorstCase::default();
     let sketches: Vec<_> = real.iter().map(|r| model.sketch(&r.traffic)).collect();
-    let recordings: Vec<_> =
-        real.iter().map(|r| Recording::new(r.traffic.jobs(), r.traffic.period()).unwrap()).collect();
+    let traces: Vec<_> = real.iter().map(|r| ReplayTrace::new(r.traffic.clone()).unwrap()).collect();
     let mut random = StdRng::seed_from_u64(3);
     let mut closest = 0.0f64;
     for size in [2, 3, 5, 8] {
@@ -214,19 +218,19 @@ fn no_replay_of_real_traces_exceeds_the_bound() {
                 PerStage::from_fn(|stage| if stage == Stage::Storage && size == 3 { storage } else { at })
             })
             .collect();
-        let member = |(&i, &priority): (&usize, &PerStage<u32>)| Member {
+        let member = |(&i, &priority): (&usize, &PerStage<u32>)| ServerMember {
             sketch: &sketches[i],
             priority,
             group: 0,
             percentile: real[i].slo.percentile,
         };
         let bounds = model.predict(&chosen.iter().zip(&priorities).map(member).collect::<Vec<_>>());
-        let stream = |(&i, &priority): (&usize, &PerStage<u32>)| Stream {
-            recording: &recordings[i],
+        let stream = |(&i, &priority): (&usize, &PerStage<u32>)| ReplayStream {
+            trace: &traces[i],
             priority,
             group: i,
         };
-        let system = System::new(chosen.iter().zip(&priorities).map(stream).collect()).unwrap();
+        let system = ReplaySystem::new(chosen.iter().zip(&priorities).map(stream).collect()).unwrap();
         let longest = longest(
             &system,
             [Alignment::BurstsTogether].into_iter().chain(Alignment::random(size as u64, 3)),
@@ -251,7 +255,7 @@ proptest! {
         let bounds = bounds(&traffics, &priorities);
         let mut random = StdRng::seed_from_u64(seed);
         for first in 0..traffics[0].period().0 {
-            let shift = |(s, t): (usize, &Traffic)| if s == 0 { first } else { random.random_range(0..t.period().0) };
+            let shift = |(s, t): (usize, &CircularTrace<Job>)| if s == 0 { first } else { random.random_range(0..t.period().0) };
             let shifts: Vec<u64> = traffics.iter().enumerate().map(shift).collect();
             let streams: Vec<_> = (0..traffics.len()).map(|s| (&traffics[s], priorities[s], shifts[s])).collect();
             let longest = replay(&streams, 400);
@@ -270,11 +274,11 @@ proptest! {
     ) {
         let (traffics, priorities): (Vec<_>, Vec<_>) = traffics.into_iter().unzip();
         let bounds = bounds(&traffics, &priorities);
-        let recordings: Vec<_> = traffics.iter().map(|t| Recording::new(t.jobs(), t.period()).unwrap()).collect();
-        let stream = |(recording, &priority)| Stream { recording, priority, group: 0 };
-        let streams = recordings.iter().zip(&priorities).map(stream).collect();
-        let Ok(system) = System::new(streams) else { return Ok(()) };
-        let mut replay = Replay::new(&system, Service::Preemptive);
+        let traces: Vec<_> = traffics.iter().map(|t| ReplayTrace::new(t.clone()).unwrap()).collect();
+        let stream = |(trace, &priority)| ReplayStream { trace, priority, group: 0 };
+        let streams = traces.iter().zip(&priorities).map(stream).collect();
+        let Ok(system) = ReplaySystem::new(streams) else { return Ok(()) };
+        let mut replay = Replay::new(&system, PreemptionMode::Preemptive);
         let mut random = StdRng::seed_from_u64(seed);
         for _ in 0..50 {
             let shifts: Vec<_> = traffics.iter().map(|t| Nanos(random.random_range(0..t.period().0))).collect();

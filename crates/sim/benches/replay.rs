@@ -5,12 +5,13 @@
 #[path = "../../predict/tests/support/mod.rs"]
 mod published;
 
-use model::{PerStage, Stage};
+use model::{CircularTrace, LatencyModel as _, PerStage, ServerMember, Stage};
 use published::{Real, Through};
 use std::time::Instant;
-use tailwright_predict::{Member, Model as _, Replayed, Traffic, Verdict};
+use tailwright_predict::{Replayed, Verdict};
 use tailwright_sim::{
-    Alignment, Outcome, Percentiles, Recording, Replay, Service, Stream, System, percentiles,
+    Alignment, Percentiles, PreemptionMode, Replay, ReplayOutcome, ReplayStream, ReplaySystem, ReplayTrace,
+    alignment_percentiles,
 };
 use units::Percentile;
 
@@ -36,11 +37,14 @@ fn storage_alone(real: &Real) -> Real {
         job.work[Stage::NetworkOut] = units::Nanos::ZERO;
         job
     };
-    let traffic = Traffic::new(real.traffic.jobs().iter().map(keep).collect(), real.traffic.period());
+    let traffic = CircularTrace::from_first_arrival(
+        real.traffic.items().iter().map(keep).collect(),
+        real.traffic.period(),
+    );
     Real { name: real.name.clone(), traffic: traffic.expect("as it was"), ..*real }
 }
 
-type Sketched<'a> = Member<'a, <Replayed as tailwright_predict::Model>::Sketch>;
+type Sketched<'a> = ServerMember<'a, <Replayed as model::LatencyModel>::Sketch>;
 
 /// Priorities by SLO: the shortest first.
 fn by_slo(real: &[Real], members: &[usize]) -> Vec<u32> {
@@ -62,7 +66,7 @@ fn spread(title: &str, real: &[Real], order: impl Fn(&[Real], &[usize]) -> Vec<u
     let priorities = order(real, &everybody);
     let model = Replayed::default();
     let sketches: Vec<_> = real.iter().map(|r| model.sketch(&r.traffic)).collect();
-    let member = |at: usize| Member {
+    let member = |at: usize| ServerMember {
         sketch: &sketches[at],
         priority: PerStage::from_fn(|_| priorities[at]),
         group: at,
@@ -79,15 +83,13 @@ fn spread(title: &str, real: &[Real], order: impl Fn(&[Real], &[usize]) -> Vec<u
 }
 
 fn speed(real: &[Real]) {
-    let recordings: Vec<Recording> = real
-        .iter()
-        .map(|r| Recording::new(r.traffic.jobs(), r.traffic.period()).expect("as traffic"))
-        .collect();
+    let traces: Vec<ReplayTrace> =
+        real.iter().map(|r| ReplayTrace::new(r.traffic.clone()).expect("as traffic")).collect();
     let everybody: Vec<usize> = (0..real.len()).collect();
     let priorities = by_slo(real, &everybody);
     let stream =
-        |(i, recording)| Stream { recording, priority: PerStage::from_fn(|_| priorities[i]), group: i };
-    let system = System::new(recordings.iter().enumerate().map(stream).collect()).expect("not overloaded");
+        |(i, trace)| ReplayStream { trace, priority: PerStage::from_fn(|_| priorities[i]), group: i };
+    let system = ReplaySystem::new(traces.iter().enumerate().map(stream).collect()).expect("not overloaded");
     let utilisation = system.utilisation();
     println!("utilisation of one server with all {}:", real.len());
     utilisation.iter().for_each(|(stage, u)| println!("  {stage:12} {u:.3}"));
@@ -97,7 +99,7 @@ fn speed(real: &[Real]) {
         "{:16} {:>10} {:>10} {:>10} {:>9} {:>9}",
         "service", "requests", "ms", "M req/s", "ns/event", "warm-up"
     );
-    for service in [Service::Preemptive, Service::NonPreemptive] {
+    for service in [PreemptionMode::Preemptive, PreemptionMode::NonPreemptive] {
         let mut replay = Replay::new(&system, service);
         let mut tails = Percentiles::default();
         let begin = Instant::now();
@@ -106,7 +108,7 @@ fn speed(real: &[Real]) {
             tails.reset(&replay.counts(&shifts), &p999);
             replay.run(&shifts, &mut tails)
         };
-        let outcomes: Vec<Outcome> = Alignment::random(1, 20).map(&mut run).collect();
+        let outcomes: Vec<ReplayOutcome> = Alignment::random(1, 20).map(&mut run).collect();
         let elapsed = begin.elapsed().as_secs_f64();
         let requests: u64 = outcomes.iter().map(|o| o.requests).sum();
         let warm = outcomes.iter().map(|o| o.warm_up.as_secs()).sum::<f64>() / 20.0;
@@ -121,7 +123,7 @@ fn speed(real: &[Real]) {
     }
     let alignments: Vec<Alignment> = Alignment::random(1, 59).collect();
     let begin = Instant::now();
-    percentiles(&system, Service::Preemptive, &alignments, &p999);
+    alignment_percentiles(&system, PreemptionMode::Preemptive, &alignments, &p999);
     println!(
         "59 alignments of {} workloads, all threads: {:.2} s",
         real.len(),
@@ -133,7 +135,7 @@ fn server(title: &str, real: &[Real], members: &[usize]) {
     let model = Replayed::default();
     let sketches: Vec<_> = members.iter().map(|i| model.sketch(&real[*i].traffic)).collect();
     let priorities = by_slo(real, members);
-    let member = |at: usize| Member {
+    let member = |at: usize| ServerMember {
         sketch: &sketches[at],
         priority: PerStage::from_fn(|_| priorities[at]),
         group: members[at],

@@ -7,7 +7,7 @@ use super::manifest::Crate;
 
 /// What one crate must not know.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Rule {
+pub(crate) struct MapRule {
     /// Short name of the crate.
     pub(crate) of: String,
     pub(crate) forbidden: Forbidden,
@@ -20,7 +20,7 @@ pub(crate) enum Forbidden {
     These(Vec<String>),
 }
 
-struct Row<'a> {
+struct MapRow<'a> {
     folder: &'a str,
     line: &'a str,
     must_not_know: &'a str,
@@ -32,7 +32,7 @@ pub(crate) fn check(map: &str, crates: &[Crate]) -> Vec<String> {
     let rows = rows(map);
     let mut complaints = Vec::new();
     for krate in crates {
-        let of_crate: Vec<&Row> = rows.iter().filter(|row| row.folder == krate.folder).collect();
+        let of_crate: Vec<&MapRow> = rows.iter().filter(|row| row.folder == krate.folder).collect();
         match of_crate[..] {
             [row] if row.line == krate.description => {}
             [row] => complaints.push(format!(
@@ -51,7 +51,7 @@ pub(crate) fn check(map: &str, crates: &[Crate]) -> Vec<String> {
             complaints.push(format!("ARCHITECTURE.md: the code map has {}, which is no crate", row.folder));
         }
         for file in ticked(row.start) {
-            if !crate::root().join(row.folder).join(file).exists() {
+            if !crate::workspace::root().join(row.folder).join(file).exists() {
                 complaints.push(format!("ARCHITECTURE.md: {}/{file} does not exist", row.folder));
             }
         }
@@ -60,8 +60,8 @@ pub(crate) fn check(map: &str, crates: &[Crate]) -> Vec<String> {
 }
 
 /// The rules that the code map states.
-pub(crate) fn rules(map: &str) -> Vec<Rule> {
-    let rule = |row: Row| Rule {
+pub(crate) fn rules(map: &str) -> Vec<MapRule> {
+    let rule = |row: MapRow| MapRule {
         of: row.folder.rsplit('/').next().unwrap_or(row.folder).to_owned(),
         forbidden: if row.must_not_know.contains("any other crate") {
             Forbidden::All
@@ -72,13 +72,13 @@ pub(crate) fn rules(map: &str) -> Vec<Rule> {
     rows(map).into_iter().map(rule).collect()
 }
 
-fn rows(map: &str) -> Vec<Row<'_>> {
+fn rows(map: &str) -> Vec<MapRow<'_>> {
     let row = |line| {
         let cells: Vec<&str> = str::trim(line).split('|').map(str::trim).collect();
         match cells[..] {
             ["", folder, line, must_not_know, start, ""] => {
                 let folder = folder.strip_prefix('`')?.strip_suffix('`')?;
-                Some(Row { folder, line, must_not_know, start })
+                Some(MapRow { folder, line, must_not_know, start })
             }
             _ => None,
         }
@@ -105,8 +105,8 @@ mod tests {
     #[test]
     fn rules_are_the_third_column() {
         let x =
-            Rule { of: "x".to_owned(), forbidden: Forbidden::These(vec!["y".to_owned(), "z".to_owned()]) };
-        assert_eq!(rules(MAP), [x, Rule { of: "y".to_owned(), forbidden: Forbidden::All }]);
+            MapRule { of: "x".to_owned(), forbidden: Forbidden::These(vec!["y".to_owned(), "z".to_owned()]) };
+        assert_eq!(rules(MAP), [x, MapRule { of: "y".to_owned(), forbidden: Forbidden::All }]);
     }
 
     #[test]

@@ -3,11 +3,11 @@
 //!
 //! Rules cover what is shipped. Tests may look further, as judges do.
 
-use super::code_map::{Forbidden, Rule};
+use super::code_map::{Forbidden, MapRule};
 use super::manifest::Crate;
 
 /// No crate depends, directly or through others, on what it must not know.
-pub(crate) fn check(rules: &[Rule], crates: &[Crate]) -> Vec<String> {
+pub(crate) fn check(rules: &[MapRule], crates: &[Crate]) -> Vec<String> {
     let mut complaints = Vec::new();
     for rule in rules {
         let Some(krate) = crates.iter().find(|krate| krate.short_name() == rule.of) else { continue };
@@ -88,8 +88,8 @@ mod tests {
         }
     }
 
-    fn rule(of: &str, forbidden: Forbidden) -> [Rule; 1] {
-        [Rule { of: of.to_owned(), forbidden }]
+    fn rule(of: &str, forbidden: Forbidden) -> [MapRule; 1] {
+        [MapRule { of: of.to_owned(), forbidden }]
     }
 
     #[test]

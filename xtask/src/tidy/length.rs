@@ -1,14 +1,14 @@
 //! File lengths. A long file hides a concept that wants its own.
 
-use super::Source;
+use crate::workspace::RustFile;
 
-/// From here on, think about a split.
+/// Files with more lines are mentioned, because they may want a split.
 const LINES_WARN: usize = 400;
-/// Not beyond.
+/// Files with more lines are refused.
 const LINES_MAX: usize = 800;
 
 /// Complains about walls and mentions what comes near.
-pub(crate) fn check(sources: &[Source]) -> Vec<String> {
+pub(crate) fn check(sources: &[RustFile]) -> Vec<String> {
     let mut complaints = Vec::new();
     for source in sources {
         let lines = source.text.lines().count();
@@ -28,7 +28,7 @@ mod tests {
 
     #[test]
     fn the_wall_stands_at_its_line() {
-        let source = |lines: usize| [Source { path: "x.rs".to_owned(), text: "\n".repeat(lines) }];
+        let source = |lines: usize| [RustFile { path: "x.rs".to_owned(), text: "\n".repeat(lines) }];
         assert_eq!(check(&source(LINES_MAX)).len(), 0);
         assert_eq!(check(&source(LINES_MAX + 1)).len(), 1);
     }

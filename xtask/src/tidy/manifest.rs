@@ -11,7 +11,7 @@ use std::path::Path;
 pub(crate) struct Crate {
     /// Folder from the workspace's root, such as `crates/units`; its last part is the crate's short name.
     pub(crate) folder: String,
-    /// Package name.
+    /// The package is what cargo knows the crate by.
     pub(crate) package: String,
     pub(crate) description: String,
     pub(crate) dependencies: Vec<Dependency>,
@@ -25,7 +25,7 @@ pub(crate) struct Dependency {
     pub(crate) name: String,
     /// Line in `Cargo.toml`, from 1.
     pub(crate) line: usize,
-    /// Part of what is shipped, not of tests only.
+    /// Whether it is part of what is shipped, not of tests only.
     pub(crate) shipped: bool,
     pub(crate) commented: bool,
 }

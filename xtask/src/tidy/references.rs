@@ -4,18 +4,18 @@
 //!
 //! Code that cites is listed, and what is listed cites. Case is ignored.
 
-use super::Source;
+use crate::workspace::RustFile;
 
 const LEAD: &str = "Cited as ";
 
-struct Entry<'a> {
+struct Citation<'a> {
     title: &'a str,
     key: String,
     places: Vec<&'a str>,
 }
 
 /// Each section names its citation form and the places which use it, and no other place does.
-pub(crate) fn check(references: &str, sources: &[Source]) -> Vec<String> {
+pub(crate) fn check(references: &str, sources: &[RustFile]) -> Vec<String> {
     let mut complaints = Vec::new();
     for section in references.split("\n## ").skip(1) {
         match entry(section) {
@@ -29,22 +29,22 @@ pub(crate) fn check(references: &str, sources: &[Source]) -> Vec<String> {
     complaints
 }
 
-fn entry(section: &str) -> Option<Entry<'_>> {
+fn entry(section: &str) -> Option<Citation<'_>> {
     let title = section.lines().next()?;
     // The list ends with its paragraph.
     let cited = section.split_once(LEAD)?.1.split("\n\n").next()?;
     let mut ticked = cited.split('`').skip(1).step_by(2);
     let key = ticked.next()?.to_lowercase();
     let places: Vec<&str> = ticked.collect();
-    if places.is_empty() { None } else { Some(Entry { title, key, places }) }
+    if places.is_empty() { None } else { Some(Citation { title, key, places }) }
 }
 
-fn check_entry(entry: &Entry, sources: &[Source]) -> Vec<String> {
+fn check_entry(entry: &Citation, sources: &[RustFile]) -> Vec<String> {
     // This program's own examples cite nothing.
     let cites =
-        |source: &&Source| !source.path.starts_with("xtask/") && names(&one_line(&source.text), &entry.key);
-    let citing: Vec<&Source> = sources.iter().filter(cites).collect();
-    let covers = |place: &str, source: &Source| {
+        |source: &&RustFile| !source.path.starts_with("xtask/") && names(&one_line(&source.text), &entry.key);
+    let citing: Vec<&RustFile> = sources.iter().filter(cites).collect();
+    let covers = |place: &str, source: &RustFile| {
         source.path == place || source.path.starts_with(&format!("{}/", place.trim_end_matches('/')))
     };
     let mut complaints = Vec::new();
@@ -86,8 +86,8 @@ mod tests {
     const REFERENCES: &str =
         "# References\n\n## A book\nText.\nCited as `A and B` in `crates/x`.\n\nMore `text`.\n";
 
-    fn source(path: &str, text: &str) -> Source {
-        Source { path: path.to_owned(), text: text.to_owned() }
+    fn source(path: &str, text: &str) -> RustFile {
+        RustFile { path: path.to_owned(), text: text.to_owned() }
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use crate::world::{Arrival, World, slo};
 use crate::{LINK, PACKET, SLOS};
-use model::Slo;
-use predict::{Model, Passage, Probabilistic, PublishedSnc, Replayed, Traffic, WorstCase, WorstCaseSketch};
+use model::{CircularTrace, Job, LatencyModel, Slo};
+use predict::{Passage, Probabilistic, PublishedSnc, Replayed, WorstCase, WorstCaseSketch};
 use std::sync::Arc;
 use tailwright_plan::admission::{
     Applicant, ByModel, Demand, Desk, Host, Levels, Procedure, QJump, Silo, SiloPlus, Trial, priority_meister,
@@ -31,21 +31,21 @@ pub(crate) fn through_desk<P: Procedure>(
     arrivals.iter().map(|a| desk.admit(vec![applicant(a)]).is_some()).collect()
 }
 
-pub(crate) struct OfModel<M: Model> {
+pub(crate) struct OfModel<M: LatencyModel> {
     model: M,
     label: &'static str,
     sketches: Vec<Arc<M::Sketch>>,
     orders: usize,
 }
 
-impl<M: Model> OfModel<M> {
-    fn new(model: M, label: &'static str, traces: &[Traffic], orders: usize) -> Self {
+impl<M: LatencyModel> OfModel<M> {
+    fn new(model: M, label: &'static str, traces: &[CircularTrace<Job>], orders: usize) -> Self {
         let sketches = traces.iter().map(|t| Arc::new(model.sketch(t))).collect();
         Self { model, label, sketches, orders }
     }
 }
 
-impl<M: Model> Office for OfModel<M> {
+impl<M: LatencyModel> Office for OfModel<M> {
     fn name(&self) -> String {
         self.label.to_owned()
     }
@@ -72,13 +72,14 @@ impl Office for OfMeister {
     }
 
     fn decide(&self, arrivals: &[Arrival]) -> Vec<bool> {
-        let procedure = ByModel::searched(&RESHAPED, &priority_meister);
+        let procedure =
+            ByModel::searched(&RESHAPED, &|_, server| priority_meister(server, WorstCaseSketch::curve));
         through_desk(procedure, |a| Arc::clone(&self.sketches[a.trace]), arrivals)
     }
 }
 
 /// The worst case in three forms.
-pub(crate) fn worst_cases(traces: &[Traffic]) -> Vec<Box<dyn Office>> {
+pub(crate) fn worst_cases(traces: &[CircularTrace<Job>]) -> Vec<Box<dyn Office>> {
     let sketches = traces.iter().map(|t| Arc::new(RESHAPED.sketch(t))).collect();
     vec![
         Box::new(OfMeister { sketches }),
@@ -142,7 +143,7 @@ pub(crate) fn link_offices(world: &World, factor: f64) -> Vec<Box<dyn Office>> {
         world.first.iter().map(|t| Arc::new(Demand::of(t).expect("minutes of work"))).collect();
     let packet = PACKET / (LINK / factor);
     let silo = Silo { burst: packet, buffer: f64::INFINITY };
-    let trial = |t: &Traffic, latency: f64| Arc::new(Trial::choose(t, slo(99.9, latency), packet));
+    let trial = |t: &CircularTrace<Job>, latency: f64| Arc::new(Trial::choose(t, slo(99.9, latency), packet));
     let trials =
         world.first.iter().map(|t| SLOS.iter().map(|&latency| trial(t, latency)).collect()).collect();
     let qjump = |label: &str, levels: Levels| -> Box<dyn Office> {

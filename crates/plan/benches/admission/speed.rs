@@ -3,8 +3,8 @@
 use crate::SLOS;
 use crate::offices::replayed;
 use crate::support::{self, Through};
-use model::PerStage;
-use predict::{Member, Model, Probabilistic, PublishedSnc, Traffic, WorstCase};
+use model::{CircularTrace, Job, LatencyModel, PerStage, ServerMember};
+use predict::{Probabilistic, PublishedSnc, WorstCase};
 use std::time::{Duration, Instant};
 use units::Percentile;
 
@@ -13,7 +13,7 @@ pub(crate) fn speed(full: bool) {
     // 1000 copies ask for about 60 % of the link.
     let Some(traces) = support::traces(Through::Link) else { return };
     let load = support::busiest(&traces.iter()) * 1000.0 / traces.len() as f64;
-    let traces: Vec<Traffic> = traces.iter().map(|t| support::slower(t, 0.6 / load)).collect();
+    let traces: Vec<CircularTrace<Job>> = traces.iter().map(|t| support::slower(t, 0.6 / load)).collect();
     let counts: &[usize] = if full { &[1, 3, 10, 30, 62, 100, 300, 1000] } else { &[1, 10, 62, 100] };
     println!(
         "\nOne decision about n workloads, ms: do all fit? (link; independent | in dependent groups of 2–4)"
@@ -27,19 +27,24 @@ pub(crate) fn speed(full: bool) {
     timed(&replayed(), &traces, counts, if full { 300 } else { 62 });
 }
 
-pub(crate) fn timed<M: Model>(model: &M, traces: &[Traffic], counts: &[usize], most: usize) {
+pub(crate) fn timed<M: LatencyModel>(
+    model: &M,
+    traces: &[CircularTrace<Job>],
+    counts: &[usize],
+    most: usize,
+) {
     let sketches: Vec<M::Sketch> = traces.iter().map(|t| model.sketch(t)).collect();
     print!("{:16}", model.name());
     for &n in counts.iter().filter(|n| **n <= most) {
         let times = [false, true].map(|dependent| -> String {
-            let member = |i: usize| Member {
+            let member = |i: usize| ServerMember {
                 sketch: &sketches[i % sketches.len()],
                 priority: PerStage::from_fn(|_| u32::try_from(i % SLOS.len()).expect("four")),
                 // Groups of 2, 3, 4, 2, 3, 4, …
                 group: if dependent { i / 9 * 3 + [0, 0, 1, 1, 1, 2, 2, 2, 2][i % 9] } else { i },
                 percentile: Percentile::new(99.9).expect("a percentile"),
             };
-            let members: Vec<Member<'_, M::Sketch>> = (0..n).map(member).collect();
+            let members: Vec<ServerMember<'_, M::Sketch>> = (0..n).map(member).collect();
             let limits: Vec<f64> = (0..n).map(|i| SLOS[i % SLOS.len()]).collect();
             let yes = model.all_within(&members, &limits);
             let time = fastest(|| model.all_within(&members, &limits));

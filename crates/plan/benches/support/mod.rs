@@ -1,8 +1,7 @@
 //! What the experiments share: the published traces as traffic, their halves, copies; small statistics.
 #![allow(dead_code, reason = "each experiment uses a part")]
 
-use model::{Job, PerStage, Stage};
-use predict::{Member, Model, Prediction, Traffic, Undefined};
+use model::{CircularTrace, Job, LatencyModel, PerStage, Prediction, ServerMember, Stage, UndefinedLatency};
 use units::{Nanos, Percentile};
 
 #[path = "../../../predict/tests/support/mod.rs"]
@@ -11,34 +10,34 @@ mod published;
 pub(crate) use published::Through;
 
 /// The 41 published traces in their order; `None`, loudly, where they are absent.
-pub(crate) fn traces(through: Through) -> Option<Vec<Traffic>> {
+pub(crate) fn traces(through: Through) -> Option<Vec<CircularTrace<Job>>> {
     let all = published::published(through)?;
     Some(all.into_iter().map(|real| real.traffic).collect())
 }
 
 /// The same jobs on stages that are `factor` times slower.
-pub(crate) fn slower(traffic: &Traffic, factor: f64) -> Traffic {
+pub(crate) fn slower(traffic: &CircularTrace<Job>, factor: f64) -> CircularTrace<Job> {
     // Far below 2^64.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let slow = |work: &Nanos| Nanos((work.0 as f64 * factor).ceil() as u64);
-    let jobs = traffic.jobs().iter().map(|job| Job { work: job.work.map(slow), ..*job });
-    Traffic::new(jobs.collect(), traffic.period()).expect("arrivals are unchanged")
+    let jobs = traffic.items().iter().map(|job| Job { work: job.work.map(slow), ..*job });
+    CircularTrace::from_first_arrival(jobs.collect(), traffic.period()).expect("arrivals are unchanged")
 }
 
 /// The circular trace begun at its first job at or after a part (0 to 1) of the period.
-pub(crate) fn rotated(traffic: &Traffic, part: f64) -> Traffic {
-    let (jobs, period) = (traffic.jobs(), traffic.period().0);
+pub(crate) fn rotated(traffic: &CircularTrace<Job>, part: f64) -> CircularTrace<Job> {
+    let (jobs, period) = (traffic.items(), traffic.period().0);
     // Within the period.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let from = Nanos((part * period as f64) as u64);
     let cut = jobs.partition_point(|job| job.arrival < from);
     let later = jobs[..cut].iter().map(|job| Job { arrival: Nanos(job.arrival.0 + period), ..*job });
     let turned = jobs[cut..].iter().copied().chain(later).collect();
-    Traffic::new(turned, traffic.period()).expect("one period in order")
+    CircularTrace::from_first_arrival(turned, traffic.period()).expect("one period in order")
 }
 
 /// The highest utilisation of a stage by all of these.
-pub(crate) fn busiest<'a>(all: &(impl Iterator<Item = &'a Traffic> + Clone)) -> f64 {
+pub(crate) fn busiest<'a>(all: &(impl Iterator<Item = &'a CircularTrace<Job>> + Clone)) -> f64 {
     let at = |stage: Stage| all.clone().map(|t| t.utilisation()[stage]).sum::<f64>();
     Stage::ALL.into_iter().map(at).fold(0.0, f64::max)
 }
@@ -59,30 +58,30 @@ pub(crate) struct Part {
 /// Any model over a fixed set of sources.
 pub(crate) trait Predictor {
     fn name(&self) -> &'static str;
-    fn predict(&self, mix: &[Part]) -> Vec<Result<Prediction, Undefined>>;
+    fn predict(&self, mix: &[Part]) -> Vec<Result<Prediction, UndefinedLatency>>;
 }
 
 /// A model and its sketches.
-pub(crate) struct Sketched<M: Model> {
+pub(crate) struct Sketched<M: LatencyModel> {
     model: M,
     sketches: Vec<M::Sketch>,
 }
 
-impl<M: Model + 'static> Sketched<M> {
+impl<M: LatencyModel + 'static> Sketched<M> {
     /// Boxed.
-    pub(crate) fn over(model: M, sources: &[Traffic]) -> Box<dyn Predictor> {
+    pub(crate) fn over(model: M, sources: &[CircularTrace<Job>]) -> Box<dyn Predictor> {
         let sketches = sources.iter().map(|t| model.sketch(t)).collect();
         Box::new(Self { model, sketches })
     }
 }
 
-impl<M: Model> Predictor for Sketched<M> {
+impl<M: LatencyModel> Predictor for Sketched<M> {
     fn name(&self) -> &'static str {
         self.model.name()
     }
 
-    fn predict(&self, mix: &[Part]) -> Vec<Result<Prediction, Undefined>> {
-        let member = |part: &Part| Member {
+    fn predict(&self, mix: &[Part]) -> Vec<Result<Prediction, UndefinedLatency>> {
+        let member = |part: &Part| ServerMember {
             sketch: &self.sketches[part.source],
             priority: PerStage::from_fn(|_| part.level),
             group: part.group,

@@ -2,29 +2,28 @@
 
 use super::applicant::{Priority, ServerView};
 use super::procedure::Procedure;
-use model::PerStage;
-use predict::{Member, Model, Undefined};
+use model::{LatencyModel, PerStage, ServerMember, UndefinedLatency};
 
 /// A search for priorities: those of the members, in their order, under which a model predicts that all
 /// SLOs hold; the best that it finds otherwise.
 pub type SearchPriorities<'m, M> =
-    dyn Fn(&M, &ServerView<'_, <M as Model>::Sketch>) -> Vec<Priority> + Sync + 'm;
+    dyn Fn(&M, &ServerView<'_, <M as LatencyModel>::Sketch>) -> Vec<Priority> + Sync + 'm;
 
 /// Everybody's latency as a model predicts it.
-pub struct ByModel<'m, M: Model> {
+pub struct ByModel<'m, M: LatencyModel> {
     model: &'m M,
     search: Option<&'m SearchPriorities<'m, M>>,
 }
 
-impl<M: Model> Clone for ByModel<'_, M> {
+impl<M: LatencyModel> Clone for ByModel<'_, M> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<M: Model> Copy for ByModel<'_, M> {}
+impl<M: LatencyModel> Copy for ByModel<'_, M> {}
 
-impl<'m, M: Model> ByModel<'m, M> {
+impl<'m, M: LatencyModel> ByModel<'m, M> {
     /// The tighter the SLO, the higher the priority; equal SLOs share one (thesis §5.2.1).
     pub fn by_slo(model: &'m M) -> Self {
         Self { model, search: None }
@@ -36,7 +35,7 @@ impl<'m, M: Model> ByModel<'m, M> {
     }
 }
 
-impl<M: Model> Procedure for ByModel<'_, M> {
+impl<M: LatencyModel> Procedure for ByModel<'_, M> {
     type Sketch = M::Sketch;
 
     fn name(&self) -> &'static str {
@@ -51,7 +50,7 @@ impl<M: Model> Procedure for ByModel<'_, M> {
         &self,
         server: &ServerView<'_, M::Sketch>,
         priorities: &[Priority],
-    ) -> Vec<Result<f64, Undefined>> {
+    ) -> Vec<Result<f64, UndefinedLatency>> {
         let predictions = self.model.predict(&members(server, priorities));
         predictions.into_iter().map(|p| p.map(|p| p.bound + server.base_latency)).collect()
     }
@@ -78,9 +77,9 @@ pub fn by_slo<S>(server: &ServerView<'_, S>) -> Vec<Priority> {
     priorities
 }
 
-fn members<'a, S>(server: &ServerView<'a, S>, priorities: &[Priority]) -> Vec<Member<'a, S>> {
+fn members<'a, S>(server: &ServerView<'a, S>, priorities: &[Priority]) -> Vec<ServerMember<'a, S>> {
     let groups = server.groups();
-    let member = |i: usize| Member {
+    let member = |i: usize| ServerMember {
         sketch: server.members[i].sketch.as_ref(),
         priority: priorities[i],
         group: groups[i],

@@ -4,8 +4,7 @@ use super::applicant::{Applicant, Priority, ServerView};
 use super::procedure::Procedure;
 use super::refusal::{Breach, Refusal};
 use crate::Instance;
-use model::Slo;
-use predict::Undefined;
+use model::{Slo, UndefinedLatency};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The servers of a desk, all alike.
@@ -68,7 +67,7 @@ pub struct Guaranteed {
     pub slo: Slo,
     /// Predicted latency at the SLO's percentile with everybody who is there now, base latency included,
     /// seconds; within the SLO unless the model takes the departure of others for more load.
-    pub latency: Result<f64, Undefined>,
+    pub latency: Result<f64, UndefinedLatency>,
     /// By whom.
     pub procedure: &'static str,
 }
@@ -201,7 +200,7 @@ impl<P: Procedure> Desk<P> {
         let mut latencies = self.procedure.latencies(&server, &slot.priorities);
         if self.procedure.fits(&server, &slot.priorities) {
             // Latencies may be rounded up; what fits is within its SLO.
-            let capped = |(i, latency): (usize, &mut Result<f64, Undefined>)| {
+            let capped = |(i, latency): (usize, &mut Result<f64, UndefinedLatency>)| {
                 *latency = latency.map(|latency| latency.min(server.allowed(i)));
             };
             latencies.iter_mut().enumerate().for_each(capped);

@@ -2,7 +2,7 @@
 //! everybody on a server still meets its SLO.
 //!
 //! A [`Desk`] keeps one or several identical servers and takes an arrival to the first one where it fits.
-//! What "fits" means is a [`Procedure`]: [`ByModel`] asks any `predict::Model` (SNC-Meister and
+//! What "fits" means is a [`Procedure`]: [`ByModel`] asks any [`model::LatencyModel`] (SNC-Meister and
 //! PriorityMeister are this with their models and, for the latter, [`priority_meister`]; thesis §4.2 and §3.2), [`Silo`], [`SiloPlus`] and [`QJump`]
 //! are the baselines of §4.3.1. [`largest_prefix`] finds the offline optimum of §4.4.2.
 //!

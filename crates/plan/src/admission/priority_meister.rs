@@ -3,21 +3,23 @@
 
 use super::applicant::{Priority, ServerView};
 use crate::prioritise;
-use calculus::PriorityQueue;
-use model::PerStage;
-use predict::{WorstCase, WorstCaseSketch};
+use calculus::{ArrivalCurve, PriorityQueue};
+use model::{PerStage, Stage};
 
 /// Priorities under which every worst case is within its SLO when limiters hold workloads to their curves before
-/// every stage (`Passage::Reshaped`); where there are none, those that miss by least. For
-/// [`super::ByModel::searched`].
-pub fn priority_meister(_: &WorstCase, server: &ServerView<'_, WorstCaseSketch>) -> Vec<Priority> {
+/// every stage; where there are none, those that miss by least. For [`super::ByModel::searched`]; `curve` gives the
+/// arrival curve of a sketch's workload at a stage, in seconds of the stage's capacity.
+pub fn priority_meister<S>(
+    server: &ServerView<'_, S>,
+    curve: impl Fn(&S, Stage) -> &ArrivalCurve,
+) -> Vec<Priority> {
     let budgets: Vec<f64> = (0..server.members.len()).map(|i| server.budget(i)).collect();
     let mut behind = |workload: usize, above: &PerStage<Vec<usize>>| {
         PerStage::from_fn(|stage| {
-            let curve = |member: usize| server.members[member].sketch.curve(stage);
+            let curve_of = |member: usize| curve(&server.members[member].sketch, stage);
             let mut queue = PriorityQueue::new();
-            above[stage].iter().for_each(|&other| queue.add(curve(other), 0.0));
-            queue.delay(curve(workload), 0.0)
+            above[stage].iter().for_each(|&other| queue.add(curve_of(other), 0.0));
+            queue.delay(curve_of(workload), 0.0)
         })
     };
     prioritise(&budgets, &mut behind).priorities
@@ -27,8 +29,8 @@ pub fn priority_meister(_: &WorstCase, server: &ServerView<'_, WorstCaseSketch>)
 mod tests {
     use super::super::{Applicant, ByModel, Desk, Host};
     use super::*;
-    use model::{Job, Slo, Stage};
-    use predict::{Model as _, Passage, Traffic};
+    use model::{CircularTrace, Job, LatencyModel as _, Slo};
+    use predict::{Passage, WorstCase, WorstCaseSketch};
     use std::sync::Arc;
     use units::{Nanos, Percentile, Seconds};
 
@@ -38,7 +40,9 @@ mod tests {
         let model = WorstCase { passage: Passage::Reshaped };
         let work = |stage| Nanos(if stage == Stage::Storage { 0 } else { 50_000_000 });
         let job = Job { arrival: Nanos::ZERO, work: PerStage::from_fn(work) };
-        let sketch = Arc::new(model.sketch(&Traffic::new(vec![job], Nanos(100_000_000_000)).unwrap()));
+        let sketch = Arc::new(
+            model.sketch(&CircularTrace::from_first_arrival(vec![job], Nanos(100_000_000_000)).unwrap()),
+        );
         let slo = |latency| Slo::new(Percentile::new(99.9).unwrap(), Seconds(latency)).unwrap();
         let applicant = |name: &str, latency| Applicant {
             name: name.into(),
@@ -49,7 +53,10 @@ mod tests {
         let both = vec![applicant("a", 0.16), applicant("b", 0.17)];
         let refusal = Desk::new(ByModel::by_slo(&model), Host::LINK).arrive(both.clone()).unwrap_err();
         assert_eq!(refusal.closest().unwrap().1.workload, "b");
-        let mut desk = Desk::new(ByModel::searched(&model, &priority_meister), Host::LINK);
+        let mut desk = Desk::new(
+            ByModel::searched(&model, &|_, server| priority_meister(server, WorstCaseSketch::curve)),
+            Host::LINK,
+        );
         assert_eq!(desk.arrive(both), Ok(0));
         for given in desk.guarantees() {
             assert!((given.latency.unwrap() - 0.15).abs() < 0.001, "{given:?}");

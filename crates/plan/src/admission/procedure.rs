@@ -1,5 +1,5 @@
 use super::applicant::{Priority, ServerView};
-use predict::Undefined;
+use model::UndefinedLatency;
 
 /// A rule that says which workloads may share a server.
 pub trait Procedure {
@@ -18,7 +18,7 @@ pub trait Procedure {
         &self,
         server: &ServerView<'_, Self::Sketch>,
         priorities: &[Priority],
-    ) -> Vec<Result<f64, Undefined>>;
+    ) -> Vec<Result<f64, UndefinedLatency>>;
 
     /// Whether every latency is within its SLO. Must agree with [`Self::latencies`] up to what these are rounded
     /// by, but may stop early.

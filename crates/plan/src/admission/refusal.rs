@@ -1,8 +1,7 @@
 //! Why a workload may not come.
 
 use super::applicant::ServerView;
-use model::Slo;
-use predict::Undefined;
+use model::{Slo, UndefinedLatency};
 use std::fmt;
 
 /// Why an arrival was refused. Nothing has changed on the desk.
@@ -42,7 +41,7 @@ pub enum Cause {
         allowed: f64,
     },
     /// No latency can be given.
-    Undefined(Undefined),
+    Undefined(UndefinedLatency),
 }
 
 impl Refusal {
@@ -66,7 +65,7 @@ impl Breach {
     /// none. No latency is worse than any; of equals the latest arrival is named.
     pub(super) fn worst<S>(
         server: &ServerView<'_, S>,
-        latencies: &[Result<f64, Undefined>],
+        latencies: &[Result<f64, UndefinedLatency>],
         newcomers: usize,
     ) -> Option<Self> {
         assert_eq!(latencies.len(), server.members.len(), "one latency per member");
@@ -75,7 +74,7 @@ impl Breach {
             Ok(predicted) if predicted.is_finite() && predicted >= 0.0 => {
                 Some(Cause::Latency { predicted, allowed: server.allowed(i) })
             }
-            Ok(_) => Some(Cause::Undefined(Undefined::NoBound)),
+            Ok(_) => Some(Cause::Undefined(UndefinedLatency::NoBound)),
             Err(undefined) => Some(Cause::Undefined(undefined)),
         };
         let breach = |i: usize| {

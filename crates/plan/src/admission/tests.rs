@@ -2,8 +2,9 @@
 
 use super::*;
 use calculus::stage_delay;
-use model::{PerStage, Slo, Stage};
-use predict::{Member, Model, Prediction, Traffic, Undefined};
+use model::{
+    CircularTrace, Job, LatencyModel, PerStage, Prediction, ServerMember, Slo, Stage, UndefinedLatency,
+};
 use proptest::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -18,26 +19,26 @@ struct Buckets {
 /// ⟨rate, burst⟩.
 type Bucket = (f64, f64);
 
-impl Model for Buckets {
+impl LatencyModel for Buckets {
     type Sketch = Bucket;
 
     fn name(&self) -> &'static str {
         "buckets"
     }
 
-    fn sketch(&self, _: &Traffic) -> Bucket {
+    fn sketch(&self, _: &CircularTrace<Job>) -> Bucket {
         unreachable!("tests make their own")
     }
 
-    fn predict(&self, members: &[Member<'_, Bucket>]) -> Vec<Result<Prediction, Undefined>> {
+    fn predict(&self, members: &[ServerMember<'_, Bucket>]) -> Vec<Result<Prediction, UndefinedLatency>> {
         self.asked.fetch_add(1, Relaxed);
-        let latency = |one: &Member<'_, Bucket>| {
-            let priority = |m: &Member<'_, Bucket>| m.priority[Stage::NetworkIn];
+        let latency = |one: &ServerMember<'_, Bucket>| {
+            let priority = |m: &ServerMember<'_, Bucket>| m.priority[Stage::NetworkIn];
             let at_or_above = members.iter().filter(|m| priority(m) <= priority(one));
             let (rate, burst) = at_or_above.fold((0.0, 0.0), |s, m| (s.0 + m.sketch.0, s.1 + m.sketch.1));
             let above = members.iter().filter(|m| priority(m) < priority(one)).map(|m| m.sketch.0).sum();
             if rate > 1.0 {
-                return Err(Undefined::Overload { stage: Stage::NetworkIn, utilisation: rate });
+                return Err(UndefinedLatency::Overload { stage: Stage::NetworkIn, utilisation: rate });
             }
             Ok(Prediction { bound: stage_delay(burst, above), estimate: None })
         };
@@ -170,23 +171,27 @@ struct Oracle {
     quick_no: bool,
 }
 
-impl Model for Oracle {
-    type Sketch = Result<f64, Undefined>;
+impl LatencyModel for Oracle {
+    type Sketch = Result<f64, UndefinedLatency>;
 
     fn name(&self) -> &'static str {
         "oracle"
     }
 
-    fn sketch(&self, _: &Traffic) -> Self::Sketch {
+    fn sketch(&self, _: &CircularTrace<Job>) -> Self::Sketch {
         unreachable!("tests make their own")
     }
 
-    fn predict(&self, members: &[Member<'_, Self::Sketch>]) -> Vec<Result<Prediction, Undefined>> {
+    fn predict(
+        &self,
+        members: &[ServerMember<'_, Self::Sketch>],
+    ) -> Vec<Result<Prediction, UndefinedLatency>> {
         members.iter().map(|m| m.sketch.map(|bound| Prediction { bound, estimate: None })).collect()
     }
 
-    fn all_within(&self, members: &[Member<'_, Self::Sketch>], limits: &[f64]) -> bool {
-        let within = |(m, &limit): (&Member<'_, Self::Sketch>, _)| m.sketch.is_ok_and(|bound| bound <= limit);
+    fn all_within(&self, members: &[ServerMember<'_, Self::Sketch>], limits: &[f64]) -> bool {
+        let within =
+            |(m, &limit): (&ServerMember<'_, Self::Sketch>, _)| m.sketch.is_ok_and(|bound| bound <= limit);
         !self.quick_no && members.iter().zip(limits).all(within)
     }
 }
@@ -194,8 +199,8 @@ impl Model for Oracle {
 #[test]
 fn what_is_not_a_latency_is_never_feasible() {
     let model = Oracle { quick_no: true };
-    let overload = Undefined::Overload { stage: Stage::Storage, utilisation: f64::NAN };
-    for bad in [Ok(f64::NAN), Ok(f64::INFINITY), Ok(-1.0), Err(Undefined::NoBound), Err(overload)] {
+    let overload = UndefinedLatency::Overload { stage: Stage::Storage, utilisation: f64::NAN };
+    for bad in [Ok(f64::NAN), Ok(f64::INFINITY), Ok(-1.0), Err(UndefinedLatency::NoBound), Err(overload)] {
         let mut desk = Desk::new(ByModel::by_slo(&model), host(1));
         let refusal = desk.arrive(vec![applicant("a", 1e9, bad)]).unwrap_err();
         assert!(matches!(refusal.closest().unwrap().1.cause, Cause::Undefined(_)), "{bad:?}: {refusal:?}");

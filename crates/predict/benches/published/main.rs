@@ -8,9 +8,9 @@ mod figures;
 mod replay;
 mod speed;
 
-use model::PerStage;
+use model::{LatencyModel, PerStage, ServerMember};
 use support::Through;
-use tailwright_predict::{Member, Model, PublishedSketch, PublishedSnc};
+use tailwright_predict::{PublishedSketch, PublishedSnc};
 use units::Percentile;
 
 fn main() {
@@ -39,8 +39,8 @@ fn members<'a>(
     sketches: impl Iterator<Item = &'a PublishedSketch>,
     dependent: usize,
     percentile: Percentile,
-) -> Vec<Member<'a, PublishedSketch>> {
-    let member = |(k, sketch): (usize, &'a PublishedSketch)| Member {
+) -> Vec<ServerMember<'a, PublishedSketch>> {
+    let member = |(k, sketch): (usize, &'a PublishedSketch)| ServerMember {
         sketch,
         priority: PerStage::from_fn(|_| u32::try_from(k).expect("few")),
         group: if k < dependent { 0 } else { k + 1 },
@@ -49,7 +49,7 @@ fn members<'a>(
     sketches.enumerate().map(member).collect()
 }
 
-fn worst_ms(model: &PublishedSnc, members: &[Member<'_, PublishedSketch>]) -> f64 {
+fn worst_ms(model: &PublishedSnc, members: &[ServerMember<'_, PublishedSketch>]) -> f64 {
     let bounds = model.predict(members).into_iter();
     bounds.map(|bound| bound.map_or(f64::INFINITY, |b| b.bound * 1e3)).fold(0.0, f64::max)
 }

@@ -2,9 +2,9 @@
 
 use super::support::Real;
 use super::{members, percentile};
-use model::PerStage;
+use model::{LatencyModel, PerStage, ServerMember, UndefinedLatency};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use tailwright_predict::{Member, Model, PublishedSnc, Replayed, Undefined};
+use tailwright_predict::{PublishedSnc, Replayed};
 use units::Nanos;
 
 const ALIGNMENTS: usize = 11;
@@ -27,7 +27,7 @@ pub(super) fn print(through: &str, real: &[Real], mixes: u32) {
             let picked = pick(&mut rng, real.len());
             let bounds =
                 model.predict(&members(picked.iter().map(|&k| &sketches[k]), 0, percentile(percent)));
-            let alike = |(k, &w): (usize, &usize)| Member {
+            let alike = |(k, &w): (usize, &usize)| ServerMember {
                 sketch: &recordings[w],
                 priority: PerStage::from_fn(|_| u32::try_from(k).expect("few")),
                 group: k + 1,
@@ -65,7 +65,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, bound: Result<f64, Undefined>, samples: Result<Vec<Nanos>, Undefined>) {
+    fn add(&mut self, bound: Result<f64, UndefinedLatency>, samples: Result<Vec<Nanos>, UndefinedLatency>) {
         let (Ok(bound), Ok(mut samples)) = (bound, samples) else {
             self.undefined += 1;
             return;

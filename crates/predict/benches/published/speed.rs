@@ -3,10 +3,10 @@
 use super::support::Real;
 use super::{members, percentile, worst_ms};
 use calculus::snc::{Envelope, MarkovArrivals};
-use model::Stage;
+use model::{CircularTrace, Job, LatencyModel, Stage};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use std::time::Instant;
-use tailwright_predict::{Model, PublishedSketch, PublishedSnc, Traffic, markov_arrivals};
+use tailwright_predict::{PublishedSketch, PublishedSnc, markov_arrivals};
 use units::Nanos;
 
 pub(super) fn print(real: &[Real]) {
@@ -30,7 +30,7 @@ pub(super) fn print(real: &[Real]) {
     println!();
 }
 
-fn both(model: &PublishedSnc, traffic: &Traffic) -> [MarkovArrivals; 2] {
+fn both(model: &PublishedSnc, traffic: &CircularTrace<Job>) -> [MarkovArrivals; 2] {
     [Stage::NetworkIn, Stage::NetworkOut].map(|stage| {
         let fitted = model.fitted(traffic, stage, Nanos::ZERO).expect("requests");
         markov_arrivals(&fitted).expect("fewer than one request per step")

@@ -2,8 +2,9 @@
 
 use super::field::Groups;
 use super::sketch::{SHARES, Sketch};
-use super::{Member, Probabilistic, Undefined, worst_case};
+use super::{Probabilistic, worst_case};
 use calculus::tail::Effort;
+use model::{ServerMember, UndefinedLatency};
 
 /// What shows a bound.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,7 +43,11 @@ pub struct Term {
 
 impl Probabilistic {
     /// The derivation of the bound that `predict` gives member `tagged`.
-    pub fn derivation(&self, members: &[Member<'_, Sketch>], tagged: usize) -> Result<Derivation, Undefined> {
+    pub fn derivation(
+        &self,
+        members: &[ServerMember<'_, Sketch>],
+        tagged: usize,
+    ) -> Result<Derivation, UndefinedLatency> {
         let (shown, worst) = (self.bound(members, tagged, &mut Groups::new()), worst_case(members)[tagged]);
         let shown = match (shown, worst) {
             (Ok(shown), Ok(worst)) if worst < shown.latency => return Ok(Derivation::WorstCase(worst)),

@@ -1,9 +1,8 @@
 //! Whom a request competes with.
 
 use super::sketch::{Passes, Sketch};
-use crate::{Member, Undefined};
-use ::model::{PerStage, Stage};
 use calculus::tail::{Effort, Grid, Rivals, Source, Sums, Tails};
+use model::{PerStage, ServerMember, Stage, UndefinedLatency};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -49,11 +48,11 @@ impl<'a> Field<'a> {
     /// each counted once more than it has to be.
     pub(super) fn new(
         grid: &'a Grid,
-        members: &[Member<'a, Sketch>],
+        members: &[ServerMember<'a, Sketch>],
         tagged: usize,
         whole_level: bool,
         groups: &mut Groups,
-    ) -> Result<Self, Undefined> {
+    ) -> Result<Self, UndefinedLatency> {
         let standing = Standing::new(members, tagged, whole_level)?;
         check_load(members, tagged, whole_level, &standing.utilisation)?;
         let mut field =
@@ -106,12 +105,16 @@ impl<'a> Field<'a> {
 }
 
 impl Standing {
-    fn new(members: &[Member<'_, Sketch>], tagged: usize, whole_level: bool) -> Result<Self, Undefined> {
+    fn new(
+        members: &[ServerMember<'_, Sketch>],
+        tagged: usize,
+        whole_level: bool,
+    ) -> Result<Self, UndefinedLatency> {
         let own = &members[tagged];
         let mut level = Vec::new();
         let mut those = Vec::new();
         for (index, member) in members.iter().enumerate() {
-            match order(member, own).ok_or(Undefined::NoBound)? {
+            match order(member, own).ok_or(UndefinedLatency::NoBound)? {
                 Ordering::Greater => {}
                 Ordering::Less => those.push((index, true)),
                 Ordering::Equal => {
@@ -134,7 +137,7 @@ impl Standing {
 }
 
 /// How `member` is served with respect to `own`; `None` if that depends on the stage.
-fn order(member: &Member<'_, Sketch>, own: &Member<'_, Sketch>) -> Option<Ordering> {
+fn order(member: &ServerMember<'_, Sketch>, own: &ServerMember<'_, Sketch>) -> Option<Ordering> {
     let orders = Stage::ALL.map(|stage| member.priority[stage].cmp(&own.priority[stage]));
     orders.iter().all(|order| *order == orders[0]).then_some(orders[0])
 }
@@ -149,16 +152,16 @@ fn can_overtake(level: &[&Sketch]) -> bool {
 }
 
 fn check_load(
-    members: &[Member<'_, Sketch>],
+    members: &[ServerMember<'_, Sketch>],
     tagged: usize,
     whole_level: bool,
     rivals: &PerStage<f64>,
-) -> Result<(), Undefined> {
+) -> Result<(), UndefinedLatency> {
     let own = &members[tagged].sketch.utilisation;
     for stage in Stage::ALL {
         let utilisation = rivals[stage] + if whole_level { 0.0 } else { own[stage] };
         if utilisation >= 1.0 {
-            return Err(Undefined::Overload { stage, utilisation });
+            return Err(UndefinedLatency::Overload { stage, utilisation });
         }
     }
     Ok(())

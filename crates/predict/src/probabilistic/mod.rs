@@ -49,11 +49,12 @@ mod queue;
 mod sketch;
 
 pub use derivation::{Derivation as ProbabilisticDerivation, Lateness, Term as ProbabilisticTerm};
+use model::{CircularTrace, Job, LatencyModel, Prediction, ServerMember, UndefinedLatency};
 pub use queue::Refusal as ProbabilisticRefusal;
 pub use sketch::Sketch as ProbabilisticSketch;
 use sketch::Sketch;
 
-use crate::{Member, Model, Prediction, Traffic, Undefined, WorstCase, WorstCaseSketch};
+use crate::{WorstCase, WorstCaseSketch};
 use calculus::tail::{Effort, Grid};
 use field::{Field, Groups};
 use sketch::{FIRST_SHARE, SHARES};
@@ -98,14 +99,14 @@ impl Probabilistic {
     /// The least latency that is shown to hold, with what shows it.
     fn bound<'a>(
         &'a self,
-        members: &[Member<'a, Sketch>],
+        members: &[ServerMember<'a, Sketch>],
         tagged: usize,
         groups: &mut Groups,
-    ) -> Result<Shown<'a>, Undefined> {
+    ) -> Result<Shown<'a>, UndefinedLatency> {
         let own = &members[tagged];
         let field = Field::new(&self.grid, members, tagged, false, groups)?;
         if !own.sketch.keeps_order() {
-            return Err(Undefined::NoBound);
+            return Err(UndefinedLatency::NoBound);
         }
         let allowed = 1.0 - own.percentile.fraction();
         let best = Cell::new(FIRST_SHARE);
@@ -117,18 +118,18 @@ impl Probabilistic {
             best.set(found.unwrap_or(best.get()));
             found.is_some()
         };
-        let latency =
-            least_latency(own.sketch.own_quantile(allowed + ROUNDING), fits).ok_or(Undefined::NoBound)?;
+        let latency = least_latency(own.sketch.own_quantile(allowed + ROUNDING), fits)
+            .ok_or(UndefinedLatency::NoBound)?;
         // The last success of the search is this latency's.
         Ok(Shown { latency, share: best.get(), field })
     }
 }
 
 /// What no alignment exceeds, seconds.
-fn worst_case(members: &[Member<'_, Sketch>]) -> Vec<Result<f64, Undefined>> {
-    fn at_worst<'a>(member: &Member<'a, Sketch>) -> Member<'a, WorstCaseSketch> {
-        let Member { sketch, priority, group, percentile } = *member;
-        Member { sketch: &sketch.worst, priority, group, percentile }
+fn worst_case(members: &[ServerMember<'_, Sketch>]) -> Vec<Result<f64, UndefinedLatency>> {
+    fn at_worst<'a>(member: &ServerMember<'a, Sketch>) -> ServerMember<'a, WorstCaseSketch> {
+        let ServerMember { sketch, priority, group, percentile } = *member;
+        ServerMember { sketch: &sketch.worst, priority, group, percentile }
     }
     let members: Vec<_> = members.iter().map(at_worst).collect();
     WorstCase::default().predict(&members).into_iter().map(|p| p.map(|p| p.bound)).collect()
@@ -143,22 +144,22 @@ struct Shown<'a> {
     field: Field<'a>,
 }
 
-impl Model for Probabilistic {
+impl LatencyModel for Probabilistic {
     type Sketch = Sketch;
 
     fn name(&self) -> &'static str {
         "probabilistic"
     }
 
-    fn sketch(&self, traffic: &Traffic) -> Sketch {
+    fn sketch(&self, traffic: &CircularTrace<Job>) -> Sketch {
         Sketch::new(&self.grid, self.safety, traffic)
     }
 
-    fn all_within(&self, members: &[Member<'_, Sketch>], limits: &[f64]) -> bool {
+    fn all_within(&self, members: &[ServerMember<'_, Sketch>], limits: &[f64]) -> bool {
         self.accepts(members, limits).is_ok()
     }
 
-    fn predict(&self, members: &[Member<'_, Sketch>]) -> Vec<Result<Prediction, Undefined>> {
+    fn predict(&self, members: &[ServerMember<'_, Sketch>]) -> Vec<Result<Prediction, UndefinedLatency>> {
         let mut groups = Groups::new();
         let worst = worst_case(members);
         let mut bound = |tagged: usize| match (self.bound(members, tagged, &mut groups), worst[tagged]) {

@@ -3,9 +3,8 @@
 use super::field::{Field, Groups};
 use super::sketch::{FIRST_SHARE, SHARES, Sketch};
 use super::{Probabilistic, ROUNDING, rung_below, share_within, worst_case};
-use crate::{Member, Undefined};
-use ::model::Stage;
 use calculus::tail::{Effort, Tails};
+use model::{ServerMember, Stage, UndefinedLatency};
 use std::collections::BTreeMap;
 
 /// Rooms for which a level's tail is tabulated.
@@ -17,7 +16,7 @@ pub enum Refusal {
     /// This member may exceed its budget.
     Exceeded(usize),
     /// This member has no bound.
-    Undefined(usize, Undefined),
+    Undefined(usize, UndefinedLatency),
 }
 
 impl Probabilistic {
@@ -28,7 +27,7 @@ impl Probabilistic {
     ///
     /// # Panics
     /// If there is not one budget per member.
-    pub fn accepts(&self, members: &[Member<'_, Sketch>], budgets: &[f64]) -> Result<(), Refusal> {
+    pub fn accepts(&self, members: &[ServerMember<'_, Sketch>], budgets: &[f64]) -> Result<(), Refusal> {
         assert_eq!(members.len(), budgets.len(), "one budget per member");
         // A bound is a rung: what fits between two of them fits nobody.
         let budgets = &budgets.iter().map(|budget| rung_below(*budget)).collect::<Vec<_>>();
@@ -38,7 +37,7 @@ impl Probabilistic {
         }
         let mut groups = Groups::new();
         // Only who is not accepted otherwise needs the worst case.
-        let mut worst: Option<Vec<Result<f64, Undefined>>> = None;
+        let mut worst: Option<Vec<Result<f64, UndefinedLatency>>> = None;
         let mut at_worst = |index: usize| {
             let worst = worst.get_or_insert_with(|| worst_case(members));
             worst[index].is_ok_and(|worst| worst <= budgets[index])
@@ -51,7 +50,7 @@ impl Probabilistic {
 
     fn accepts_level(
         &self,
-        members: &[Member<'_, Sketch>],
+        members: &[ServerMember<'_, Sketch>],
         budgets: &[f64],
         mut left: Vec<usize>,
         groups: &mut Groups,
@@ -76,7 +75,7 @@ impl Probabilistic {
 
     fn accepts_one(
         &self,
-        members: &[Member<'_, Sketch>],
+        members: &[ServerMember<'_, Sketch>],
         budget: f64,
         index: usize,
         groups: &mut Groups,
@@ -85,7 +84,7 @@ impl Probabilistic {
         let field = Field::new(&self.grid, members, index, false, groups);
         let field = field.map_err(|why| Refusal::Undefined(index, why))?;
         if !own.sketch.keeps_order() {
-            return Err(Refusal::Undefined(index, Undefined::NoBound));
+            return Err(Refusal::Undefined(index, UndefinedLatency::NoBound));
         }
         let fits = |effort| {
             let tails = field.tails(budget, effort);
@@ -100,14 +99,14 @@ impl Probabilistic {
     }
 }
 
-fn allowed(member: &Member<'_, Sketch>) -> f64 {
+fn allowed(member: &ServerMember<'_, Sketch>) -> f64 {
     1.0 - member.percentile.fraction() + ROUNDING
 }
 
 /// Those of a level that are not certain to keep their budgets if each competes with the whole level.
 fn together(
     field: &Field<'_>,
-    members: &[Member<'_, Sketch>],
+    members: &[ServerMember<'_, Sketch>],
     budgets: &[f64],
     level: &[usize],
     effort: Effort,
@@ -143,7 +142,7 @@ impl Table {
         Self { tails, known: vec![[f64::NAN; ROOMS + 1]; SHARES.len()] }
     }
 
-    fn within(&mut self, member: &Member<'_, Sketch>) -> bool {
+    fn within(&mut self, member: &ServerMember<'_, Sketch>) -> bool {
         let latency = self.tails.latency();
         let others = |share: usize, room: f64| {
             // Rounded down; not negative.

@@ -1,6 +1,6 @@
-use crate::{Model as _, Traffic, WorstCase, WorstCaseSketch};
-use ::model::{PerStage, Stage};
+use crate::{WorstCase, WorstCaseSketch};
 use calculus::tail::{Atom, Grid, Source};
+use model::{CircularTrace, Job, LatencyModel as _, PerStage, Stage};
 use units::Nanos;
 use workload::windows::{Law, Stream};
 
@@ -32,9 +32,10 @@ pub(super) enum Passes {
 }
 
 impl Sketch {
-    pub(super) fn new(grid: &Grid, safety: f64, traffic: &Traffic) -> Self {
-        let scaled = Traffic::new(scaled(traffic, safety), traffic.period()).expect("only work has changed");
-        let stream = Stream::new(scaled.jobs(), traffic.period());
+    pub(super) fn new(grid: &Grid, safety: f64, traffic: &CircularTrace<Job>) -> Self {
+        let scaled = CircularTrace::from_first_arrival(scaled(traffic, safety), traffic.period())
+            .expect("only work has changed");
+        let stream = Stream::new(scaled.items(), traffic.period());
         let law = |window: &f64| {
             let law = stream.work_in_window(nanos_up(window * 1e9));
             (atoms(&law), atoms(&law.reduced(ATOMS)))
@@ -74,17 +75,17 @@ impl Sketch {
     }
 }
 
-fn passes(traffic: &Traffic, stage: Stage) -> Passes {
-    match traffic.jobs().iter().filter(|job| job.work[stage] > Nanos::ZERO).count() {
+fn passes(traffic: &CircularTrace<Job>, stage: Stage) -> Passes {
+    match traffic.items().iter().filter(|job| job.work[stage] > Nanos::ZERO).count() {
         0 => Passes::None,
-        all if all == traffic.jobs().len() => Passes::All,
+        all if all == traffic.items().len() => Passes::All,
         _ => Passes::Some,
     }
 }
 
-fn scaled(traffic: &Traffic, factor: f64) -> Vec<::model::Job> {
+fn scaled(traffic: &CircularTrace<Job>, factor: f64) -> Vec<Job> {
     let scale = |work: &Nanos| nanos_up(work.0 as f64 * factor);
-    traffic.jobs().iter().map(|job| ::model::Job { work: job.work.map(scale), ..*job }).collect()
+    traffic.items().iter().map(|job| Job { work: job.work.map(scale), ..*job }).collect()
 }
 
 fn atoms(law: &Law) -> Vec<Atom> {

@@ -1,10 +1,9 @@
 //! The published set of workloads as traffic.
 #![allow(dead_code, reason = "each test uses a part")]
 
-use model::Slo;
-use tailwright_predict::{Path, Traffic, TrafficBuilder};
+use model::{CircularTrace, Job, Slo};
 use units::{Nanos, Seconds};
-use workload::device::{NetworkModel, StorageProfile};
+use workload::device::{NetworkModel, PathWork, StorageProfile};
 
 /// A workload of the published set.
 pub(crate) struct Real {
@@ -13,7 +12,7 @@ pub(crate) struct Real {
     /// Its published SLO.
     pub(crate) slo: Slo,
     /// On a server with a link of 125 MB/s in each direction.
-    pub(crate) traffic: Traffic,
+    pub(crate) traffic: CircularTrace<Job>,
     /// From the recording's origin to the first request.
     pub(crate) silence: Nanos,
 }
@@ -32,28 +31,26 @@ pub(crate) fn published(through: Through) -> Option<Vec<Real>> {
     let folder = testkit::shared("traces")?;
     let text = |name: &str| std::fs::read_to_string(folder.join(name)).expect("part of the set");
     let profile = StorageProfile::from_json(&text("ssd-profile.json")).expect("part of the set");
-    let path = Path {
-        network: NetworkModel::default(),
-        bandwidth: "125MB/s".parse().expect("a rate"),
-        storage: (through == Through::Server).then_some(&profile),
-        safety_margin: 1.0,
-    };
+    let bandwidth = "125MB/s".parse().expect("a rate");
+    let storage = (through == Through::Server).then_some(&profile);
+    let path = PathWork::new(NetworkModel::default(), bandwidth, storage, 1.0);
     let read = |line: &str| {
         let fields: Vec<&str> = line.split(',').collect();
-        let mut builder = TrafficBuilder::new(&path);
+        let mut path = path.clone();
+        let mut jobs = Vec::new();
         let requests = trace::open(&folder.join(fields[2]), &trace::OpenOptions::default());
         let mut silence = None;
         for request in requests.expect("part of the set") {
             let request = request.expect("well formed");
             silence.get_or_insert(request.arrival);
-            builder.push(&request);
+            jobs.push(path.job(&request));
         }
         let slo =
             Slo::new(fields[3].parse().expect("a percentile"), Seconds(fields[4].parse().expect("seconds")));
         Real {
             name: fields[1].to_owned(),
             slo: slo.expect("a positive latency"),
-            traffic: builder.finish().expect("requests in order"),
+            traffic: CircularTrace::repeating(jobs).expect("requests in order"),
             silence: silence.expect("at least one request"),
         }
     };

@@ -4,7 +4,7 @@ use clap::Args;
 use model::OperationError;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use trace::{Format, OpenOptions};
+use trace::{OpenOptions, TraceFormat};
 use units::ByteRate;
 use workflow::cluster::{ClusterDescription, ClusterSource, SloTableSource};
 
@@ -35,7 +35,7 @@ pub(crate) struct ClusterArgs {
     safety_margin: Option<f64>,
     /// Format of the traces (default: detected).
     #[arg(long, value_name = "FORMAT")]
-    format: Option<Format>,
+    format: Option<TraceFormat>,
     /// Skip and count malformed and out-of-order requests of traces.
     #[arg(long)]
     lenient: bool,

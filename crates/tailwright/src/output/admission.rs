@@ -1,13 +1,13 @@
 //! Decisions on arrivals and departures: as a table, as JSON, as a policy.
 
-use workflow::text::{percent, plural, time};
-use workflow::prediction::{PredictionProblem, describe_refusal, server_name};
 use crate::output::json::pretty;
-use workflow::admission::{AdmissionAnswer, AdmissionDecision, AdmissionEvent, AdmissionOutcome};
 use crate::terminal::{Align, Table};
 use model::Stage;
 use plan::admission::Guaranteed;
 use serde::Serialize;
+use workflow::admission::{AdmissionAnswer, AdmissionDecision, AdmissionEvent, AdmissionOutcome};
+use workflow::prediction::{PredictionProblem, describe_refusal, server_name};
+use workflow::text::{percent, plural, time};
 
 /// What people read: every decision, then who is there.
 pub(crate) fn text(problem: &PredictionProblem, admission: &AdmissionOutcome) -> String {
@@ -143,7 +143,10 @@ pub(crate) fn json(problem: &PredictionProblem, admission: &AdmissionOutcome) ->
         servers: problem.count,
         link_only: problem.profile.is_none(),
         admitted: admission.guarantees.iter().map(|g| g.name.as_str()).collect(),
-        refused: refused.iter().map(|(t, r)| Refused { name: name(*t), reason: describe_refusal(problem, r) }).collect(),
+        refused: refused
+            .iter()
+            .map(|(t, r)| Refused { name: name(*t), reason: describe_refusal(problem, r) })
+            .collect(),
         workloads: admission.guarantees.iter().map(|g| entry(problem, model, g)).collect(),
         decisions: admission.decisions.iter().map(|d| decided(problem, d)).collect(),
         sketching_s: admission.sketching.as_secs_f64(),

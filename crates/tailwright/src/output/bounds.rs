@@ -1,12 +1,12 @@
 //! What models say of the workloads of one server: as a table and as JSON.
 
-use workflow::text::{by_stage, plural, time};
-use workflow::prediction::{PredictionProblem, WorkloadTraffic};
 use crate::output::json::pretty;
-use workflow::prediction::{ModelName, WorkloadBound};
 use crate::terminal::{Align, Table};
 use model::Stage;
 use serde::Serialize;
+use workflow::prediction::{ModelName, WorkloadBound};
+use workflow::prediction::{PredictionProblem, WorkloadTraffic};
+use workflow::text::{by_stage, plural, time};
 
 /// Bounds with what they are about.
 pub(crate) struct BoundsView<'a> {

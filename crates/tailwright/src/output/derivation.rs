@@ -1,8 +1,8 @@
 //! The derivation of one bound for people.
 
-use workflow::text::{percent, time};
-use workflow::planning::{GuaranteeDerivation, ServerNeighbour, StageDelay};
 use crate::terminal::{Align, Table};
+use workflow::planning::{GuaranteeDerivation, ServerNeighbour, StageDelay};
+use workflow::text::{percent, time};
 
 /// Milliseconds with four decimals, so that the columns can be added up by hand.
 fn ms(seconds: f64) -> String {

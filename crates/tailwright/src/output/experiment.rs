@@ -1,9 +1,9 @@
 //! Experiments with real requests in words and tables: what was decided before anything is played, and what came of it.
 
-use workflow::text::{plural, time};
 use super::verified::{table, verdict, verdict_row};
 use lab::experiment::{Beside, Planned, PlannedCase, Played, PolicyName, Row, Settings};
 use verify::Conclusion;
+use workflow::text::{plural, time};
 
 /// A case under a policy.
 pub(crate) struct Done {

@@ -2,7 +2,7 @@
 
 use crate::output::json::pretty;
 use crate::terminal::{Align, Table};
-use load::{Compared, Ran};
+use load::{DataComparison, LoadReport};
 use serde::Serialize;
 use workflow::load::{WorkloadLoadSummary, summarise_load};
 use workflow::text::{percent, time};
@@ -26,7 +26,7 @@ struct ComparisonDocument<'a> {
 }
 
 /// The table for people, a row per workload.
-pub(crate) fn text(ran: &Ran) -> String {
+pub(crate) fn text(ran: &LoadReport) -> String {
     let right = |name| (name, Align::Right);
     let mut table = Table::new(&[
         ("workload", Align::Left),
@@ -55,7 +55,7 @@ pub(crate) fn text(ran: &Ran) -> String {
         ]);
     }
     let mut text = table.render();
-    text.push_str(&compared(&ran.compared));
+    text.push_str(&compared(&ran.comparison));
     if let Some(share) = ran.cpu_pressure {
         text.push_str(&format!(
             "somebody on this machine waited for a CPU for {} of the time\n",
@@ -69,11 +69,11 @@ fn time_or_dash(seconds: Option<f64>) -> String {
     seconds.map_or("-".to_owned(), time)
 }
 
-fn compared(compared: &Compared) -> String {
-    if *compared == Compared::default() {
+fn compared(compared: &DataComparison) -> String {
+    if *compared == DataComparison::default() {
         return String::new();
     }
-    let Compared { bytes, unknown, mismatches, first } = compared;
+    let DataComparison { bytes, unknown, mismatches, first } = compared;
     let mut text = format!(
         "{bytes} read were compared with what was written, {unknown} could not be: {mismatches} blocks differ\n"
     );
@@ -84,8 +84,8 @@ fn compared(compared: &Compared) -> String {
 }
 
 /// One object: the run, and its workloads.
-pub(crate) fn json(ran: &Ran, seed: u64) -> String {
-    let Compared { bytes, unknown, mismatches, first } = &ran.compared;
+pub(crate) fn json(ran: &LoadReport, seed: u64) -> String {
+    let DataComparison { bytes, unknown, mismatches, first } = &ran.comparison;
     let compared = ComparisonDocument {
         bytes: bytes.0,
         unknown_bytes: unknown.0,
@@ -93,6 +93,13 @@ pub(crate) fn json(ran: &Ran, seed: u64) -> String {
         first_mismatch: first.as_deref(),
     };
     let warnings = ran.warnings.iter().map(String::as_str).collect();
-    let (observed_s, cpu_pressure) = (ran.observed.as_secs(), ran.cpu_pressure);
-    pretty(&LoadDocument { observed_s, seed, cpu_pressure, compared, warnings, workloads: summarise_load(ran) })
+    let (observed_s, cpu_pressure) = (ran.observed_duration.as_secs(), ran.cpu_pressure);
+    pretty(&LoadDocument {
+        observed_s,
+        seed,
+        cpu_pressure,
+        compared,
+        warnings,
+        workloads: summarise_load(ran),
+    })
 }

@@ -1,12 +1,14 @@
 //! A placement by a model: what everybody sees, and what a correlated day would do to it.
 
-use workflow::text::{by_stage, percent, plural, time};
-use workflow::prediction::PredictionProblem;
 use crate::output::json::pretty;
-use workflow::prediction::{ModelPlacement, WorkloadForecast, by_priority, describe_refusal, placement_policy, server_name};
 use crate::terminal::{Align, Table};
 use model::{PerStage, Policy};
 use serde::Serialize;
+use workflow::prediction::PredictionProblem;
+use workflow::prediction::{
+    ModelPlacement, WorkloadForecast, by_priority, describe_refusal, placement_policy, server_name,
+};
+use workflow::text::{by_stage, percent, plural, time};
 
 /// What people read.
 pub(crate) fn text(problem: &PredictionProblem, placed: &ModelPlacement) -> String {

@@ -1,9 +1,9 @@
 //! The derivation of a prediction for people.
 
-use workflow::text::{percent, time};
-use workflow::prediction::PredictionDerivation;
 use crate::terminal::{Align, Table};
 use model::Stage;
+use workflow::prediction::PredictionDerivation;
+use workflow::text::{percent, time};
 
 /// Of more workloads that come first, so many are listed.
 const SHOWN_MAX: usize = 12;

@@ -5,7 +5,7 @@ use crate::output::measured::{class_table, evenness};
 use crate::output::workloads;
 use crate::terminal::{Align, Table};
 use serde::Serialize;
-use sim::engine::Plan;
+use sim::engine::SimulationPlan;
 use workflow::simulation::{
     ClassFigures, LatencyFigures, PERCENTILES, RequestEvenness, SimulatedFigure, StationOccupancy,
     VariantFigures, intervals,
@@ -67,7 +67,7 @@ pub(crate) fn document<'a>(view: &VariantFigures<'a>) -> VariantDocument<'a> {
 }
 
 /// What a replication measures.
-pub(crate) fn window(plan: &Plan) -> String {
+pub(crate) fn window(plan: &SimulationPlan) -> String {
     match plan.window.span {
         Some((begin, end)) => format!("{} after {begin}", end - begin),
         None => format!("{} requests after {}", plan.window.measured, plan.window.warm_up),

@@ -1,9 +1,9 @@
 //! A plan as an aligned table, server by server.
 
-use workflow::text::{by_stage, percent, plural, time};
-use workflow::planning::{PlannedCluster, WorkloadPlace, describe_refusal};
 use crate::terminal::{Align, Table};
 use model::{PerStage, Stage};
+use workflow::planning::{PlannedCluster, WorkloadPlace, describe_refusal};
+use workflow::text::{by_stage, percent, plural, time};
 
 /// Of more workloads, servers are shown as one line each.
 pub(crate) const DETAILED_MAX: usize = 60;

@@ -1,13 +1,12 @@
 //! Findings about observations as tables for people and as JSON.
 
-use workflow::text::{percent, plural, time};
 use super::json::pretty;
-use super::{percent, time, words};
 use crate::terminal::{Align, Table};
 use model::Stage;
 use plot::Unit;
 use serde::Serialize;
 use verify::{Answer, Conclusion, Finding, Findings, LimitFinding};
+use workflow::text::{percent, plural, time};
 
 #[derive(Serialize)]
 struct Document<'a> {

@@ -1,9 +1,9 @@
 //! What the workloads of a storage server saw, and whether their SLOs were kept: table, JSON, lines of a page.
 
-use workflow::text::{percent, time};
 use crate::terminal::{Align, Table};
 use scenario::server::{Kept, Outcome};
 use serde::Serialize;
+use workflow::text::{percent, time};
 
 /// A workload in JSON.
 #[derive(Debug, Serialize)]

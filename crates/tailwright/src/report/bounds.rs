@@ -1,8 +1,8 @@
 //! What models say of the workloads of one server, as a page.
 
-use workflow::text::plural;
 use crate::output::bounds::{BoundsView, latency};
 use plot::{Axis, Block, Cell, Column, Dots, Fact, Page, Status, Table, Unit};
+use workflow::text::plural;
 
 /// The page.
 pub(crate) fn html(view: &BoundsView) -> String {

@@ -1,10 +1,10 @@
 //! r-b curves with the chosen point, as small multiples.
 
-use workflow::text::{percent, plural, time};
 use super::View;
 use calculus::ArrivalCurve;
 use model::{RateLimit, Stage};
 use plot::{Axis, Block, Chart, Marker, Series, Unit};
+use workflow::text::{percent, plural, time};
 
 /// Charts that stand open, and at most per stage.
 const OPEN: usize = 12;

@@ -3,7 +3,6 @@
 
 mod quality;
 
-use workflow::text::{plural, time};
 use super::latency::{self, Seen};
 use super::table;
 use crate::output::experiment::{Done, PLAN, View, admits, case_name, plan_rows};
@@ -11,6 +10,7 @@ use crate::output::verified::{VERDICTS, verdict_row};
 use lab::experiment::{Bottleneck, PolicyName, Source};
 use plot::{Block, Cell, Column, Dots, Fact, Page, Series, Status, Table};
 use units::Nanos;
+use workflow::text::{plural, time};
 
 /// Of latencies beside each other, in the order in which they are drawn.
 const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
@@ -40,7 +40,8 @@ pub(crate) fn html(view: &View) -> String {
 }
 
 fn how(view: &View) -> String {
-    let shortest = view.done.iter().map(|done| done.played.ran.observed).min().unwrap_or(Nanos::ZERO);
+    let shortest =
+        view.done.iter().map(|done| done.played.ran.observed_duration).min().unwrap_or(Nanos::ZERO);
     format!(
         "Real requests on one machine, {} observed for each policy after {} of warm-up; {}.",
         time(shortest.as_secs()),

@@ -14,11 +14,11 @@ mod tables;
 pub(crate) mod varied;
 pub(crate) mod verified;
 
-use workflow::text::{percent, plural};
-use workflow::cluster::PlanningProblem;
-use workflow::planning::{MethodComparison, PlanRun, PlannedCluster, WorkloadPlace, summarise};
 use model::Stage;
 use plot::{Axis, Bars, Block, Bullets, Cell, Column, Fact, Order, Page, Status, Table, Unit};
+use workflow::cluster::PlanningProblem;
+use workflow::planning::{MethodComparison, PlanRun, PlannedCluster, WorkloadPlace, summarise};
+use workflow::text::{percent, plural};
 
 /// What the parts of the page share.
 struct View<'a> {
@@ -117,11 +117,11 @@ fn comparison(compared: &[MethodComparison], planned: &PlannedCluster) -> Vec<Bl
          servers than its bar shows.",
     );
     let all = planned.instance.workloads.len();
-    let name = |row: &Compared| match row.workloads_admitted {
+    let name = |row: &MethodComparison| match row.workloads_admitted {
         admitted if admitted == all => row.policy_name.clone(),
         admitted => format!("{} ({admitted} of {all})", row.policy_name),
     };
-    let row = |bars: Bars, row: &Compared| bars.row(name(row), [row.servers_used as f64]);
+    let row = |bars: Bars, row: &MethodComparison| bars.row(name(row), [row.servers_used as f64]);
     vec![compared.iter().fold(bars, row).into(), tables::compared(compared, all).into()]
 }
 

@@ -1,10 +1,11 @@
 //! A placement by a model, as a page.
 
-use workflow::prediction::PredictionProblem;
+use crate::output::bounds;
 use crate::output::placement::{answer, risks};
-use crate::output::{bounds, time};
-use workflow::prediction::{ModelPlacement, WorkloadForecast, by_priority, describe_refusal, server_name};
 use plot::{Axis, Block, Cell, Column, Dots, Page, Status, Table, Unit};
+use workflow::prediction::PredictionProblem;
+use workflow::prediction::{ModelPlacement, WorkloadForecast, by_priority, describe_refusal, server_name};
+use workflow::text::time;
 
 /// The page.
 pub(crate) fn html(problem: &PredictionProblem, placed: &ModelPlacement) -> String {

@@ -1,10 +1,10 @@
 //! The numbers behind the charts.
 
-use workflow::text::{percent, plural};
 use super::View;
-use workflow::planning::{MethodComparison, PlannedCluster, describe_refusal};
 use plot::{Block, Cell, Column, Status, Table, Unit};
 use std::ops::Range;
+use workflow::planning::{MethodComparison, PlannedCluster, describe_refusal};
+use workflow::text::{percent, plural};
 
 /// Limits of all workloads, those of a server together, by priority.
 pub(super) fn limits(view: &View) -> Table {

@@ -1,11 +1,11 @@
 //! Findings about observations as a page: verdicts first, then what they come from.
 
-use workflow::text::{percent, plural};
 use super::{latency, table};
 use crate::output::verified::{self, stage_rows, violations};
 use model::Observations;
 use plot::{Axis, Bars, Block, Bullets, Cell, Fact, Order, Page, Series, Status, Unit};
 use verify::{Conclusion, Finding, Findings};
+use workflow::text::{percent, plural};
 
 /// Of more workloads, the charts of those that come later stand behind a fold.
 const CHARTS_OPEN: usize = 8;

@@ -1,7 +1,7 @@
 //! `tailwright admit`: who may come, decided one after the other.
 
-use crate::exit::Answer;
 use crate::arguments::{PredictionArgs, ProcedureChoice};
+use crate::exit::Answer;
 use crate::output::{admission, json};
 use crate::terminal::{self, TerminalObserver};
 use clap::Args;

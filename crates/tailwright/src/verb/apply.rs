@@ -2,7 +2,6 @@
 
 use crate::exit::Answer;
 use crate::output::json;
-use workflow::planning::read_policy;
 use crate::terminal::{self, Align, Table};
 use crate::verb::proxy::read_hosts;
 use clap::Args;
@@ -13,6 +12,7 @@ use enforce::storage;
 use model::{OperationError, Policy};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use workflow::planning::read_policy;
 
 const HELP: &str = "\
 Examples:

@@ -1,7 +1,7 @@
 //! `tailwright bound`: the tail latency of every workload on a shared server, by model.
 
-use crate::exit::Answer;
 use crate::arguments::{ModelChoice, PredictionArgs};
+use crate::exit::Answer;
 use crate::output::bounds;
 use crate::report;
 use crate::terminal::{self, TerminalObserver};

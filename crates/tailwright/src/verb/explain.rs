@@ -1,7 +1,7 @@
 //! `tailwright explain`: the derivation of one workload's bound, term by term.
 
-use crate::exit::Answer;
 use crate::arguments::{ClusterArgs, MayLack, MethodArgs, ModelChoice, prediction_source};
+use crate::exit::Answer;
 use crate::output::{derivation, json, predicted};
 use crate::terminal::{self, TerminalObserver};
 use clap::Args;
@@ -80,8 +80,7 @@ impl ExplainArgs {
     fn explain_prediction(&self, model: ModelChoice) -> Result<Answer, OperationError> {
         let source = prediction_source(&self.cluster, self.groups.as_deref(), self.link_only)?;
         let problem = PredictionProblem::read(&source, &TerminalObserver)?;
-        let names: Vec<&str> =
-            problem.workloads.iter().map(|workload| workload.spec.name.as_str()).collect();
+        let names: Vec<&str> = problem.workloads.iter().map(|workload| workload.spec.name.as_str()).collect();
         let workload = find_workload(&self.workload, &names)?;
         let derivation =
             prediction::derive(&problem, workload, model.into(), self.percentile, &TerminalObserver);

@@ -4,10 +4,10 @@ use crate::exit::Answer;
 use crate::output::ideal;
 use crate::report::simulated as page;
 use crate::terminal;
+use arrivals::{ArrivalPattern, TimeDistribution};
 use clap::Args;
 use model::OperationError;
-use sim::ideal::Order;
-use sim::source::{Arrival, Law};
+use sim::ideal::ServiceOrder;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use workflow::files::write_result;
@@ -43,19 +43,19 @@ pub(crate) struct IdealArgs {
     trace: Option<PathBuf>,
     /// Requests arrive as in this process, such as "poisson(500/s)".
     #[arg(long, value_name = "PROCESS")]
-    arrivals: Option<Arrival>,
+    arrivals: Option<ArrivalPattern>,
     /// How many requests of that process, in eight independent streams.
     #[arg(long, value_name = "N", default_value_t = 200_000, conflicts_with = "trace")]
     requests: u64,
     /// Service time of a request: a time such as 50us, or a law such as "exp(50us)".
     #[arg(long, value_name = "LAW")]
-    service: Law,
+    service: TimeDistribution,
     /// How many requests are served at a time.
     #[arg(long, value_name = "C", default_value = "1")]
     workers: NonZeroUsize,
     /// Who is served next; several to compare them.
     #[arg(long, value_name = "ORDER", value_delimiter = ',', default_value = "fifo")]
-    discipline: Vec<Order>,
+    discipline: Vec<ServiceOrder>,
     /// Compress or stretch arrivals so that the workers are busy this share of the time, below 1.
     #[arg(long, value_name = "SHARE")]
     load: Option<f64>,

@@ -6,7 +6,7 @@ use crate::terminal::{self, TerminalObserver};
 use crate::verb::profile::stop_on_interrupt;
 use clap::Args;
 use indicatif::ProgressBar;
-use load::{Phase, Progress, Ran};
+use load::{LoadPhase, LoadProgress, LoadReport};
 use model::OperationError;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -84,22 +84,16 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Answer, OperationError> {
         write_interval_logs(folder, &ran, end)?;
     }
     terminal::print(&if args.json { loaded::json(&ran, seed) } else { loaded::text(&ran) });
-    Ok(if ran.compared.mismatches == 0 { Answer::Yes } else { Answer::No })
+    Ok(if ran.comparison.mismatches == 0 { Answer::Yes } else { Answer::No })
 }
 
 /// Runs what a load file says, with progress and warnings on stderr; returns what happened, and the seed.
-pub(crate) fn generate(path: &Path, set: &[String]) -> Result<(Ran, u64), OperationError> {
+pub(crate) fn generate(path: &Path, set: &[String]) -> Result<(LoadReport, u64), OperationError> {
     let file = LoadFile::read(path, set)?;
     let (workloads, options) = (file.workloads(&TerminalObserver)?, file.options());
     let stop = stop_on_interrupt()?;
     let mut bar = LoadBar::default();
-    let ran = play_load(
-        workloads,
-        &options,
-        &stop,
-        &mut |progress| bar.show(progress),
-        &TerminalObserver,
-    )?;
+    let ran = play_load(workloads, &options, &stop, &mut |progress| bar.show(progress), &TerminalObserver)?;
     Ok((ran, options.seed))
 }
 
@@ -108,7 +102,7 @@ pub(crate) fn generate(path: &Path, set: &[String]) -> Result<(Ran, u64), Operat
 struct LoadBar(Option<ProgressBar>);
 
 impl LoadBar {
-    fn show(&mut self, progress: Progress) {
+    fn show(&mut self, progress: LoadProgress) {
         let tenths = |time: Nanos| time.0 / 100_000_000;
         let bar = self
             .0
@@ -116,12 +110,11 @@ impl LoadBar {
         let open = progress.requests.saturating_sub(progress.answered + progress.failed);
         bar.set_position(tenths(progress.elapsed.min(progress.total)));
         bar.set_message(match progress.phase {
-            Phase::SettingUp => "setting up".to_owned(),
-            Phase::Running => format!("{} sent, {open} open", progress.requests),
-            Phase::Draining => format!("waiting for {open}"),
+            LoadPhase::SettingUp => "setting up".to_owned(),
+            LoadPhase::Running => format!("{} sent, {open} open", progress.requests),
+            LoadPhase::Draining => format!("waiting for {open}"),
         });
     }
-
 }
 
 impl Drop for LoadBar {

@@ -1,7 +1,7 @@
 //! `tailwright plan`: where every workload goes, with which limits, and what it is then guaranteed.
 
-use crate::exit::Answer;
 use crate::arguments::{ClusterArgs, MayLack, MethodArgs, ModelChoice, prediction_source};
+use crate::exit::Answer;
 use crate::output::{json, placement, planned};
 use crate::report;
 use crate::terminal::{self, TerminalObserver};
@@ -84,12 +84,8 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Answer, OperationError> {
     let keep = args.keep.as_deref().map(read_policy).transpose()?;
     let recipe = args.method.recipe()?;
     let source = args.cluster.source(MayLack::default())?;
-    let question = PlanningQuestion {
-        source: &source,
-        recipe: &recipe,
-        keep: keep.as_ref(),
-        compare: args.compare,
-    };
+    let question =
+        PlanningQuestion { source: &source, recipe: &recipe, keep: keep.as_ref(), compare: args.compare };
     let run = plan_cluster(&question, &TerminalObserver)?;
     if let Some(path) = &args.output {
         write_result(path, &json::plan(&run), "policy")?;
@@ -122,11 +118,8 @@ impl PlanArgs {
         if let Some(path) = &self.report {
             write_result(path, &report::placement::html(&problem, &placed), "report")?;
         }
-        let text = if self.json {
-            placement::json(&problem, &placed)
-        } else {
-            placement::text(&problem, &placed)
-        };
+        let text =
+            if self.json { placement::json(&problem, &placed) } else { placement::text(&problem, &placed) };
         terminal::print(&text);
         let is_kept = placed.packing.refused.is_empty() && placed.is_kept(&problem);
         Ok(if is_kept { Answer::Yes } else { Answer::No })

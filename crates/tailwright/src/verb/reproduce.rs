@@ -1,14 +1,14 @@
 //! `tailwright reproduce`: the papers' figures drawn again, with a verdict for each claim.
 
-use workflow::files::write_result;
 use crate::exit::Answer;
-use crate::output::{json, reproduced};
+use crate::output::reproduced;
 use crate::report;
 use crate::terminal;
 use clap::Args;
 use model::OperationError;
 use reproduce::{Context, Experiment, all};
 use std::path::PathBuf;
+use workflow::files::write_result;
 
 const HELP: &str = "\
 Examples:

@@ -1,7 +1,7 @@
 //! `tailwright simulate`: stations, chains and graphs of a scenario file, with confidence.
 
-use crate::exit::Answer;
 use crate::arguments::PolicyInputArgs;
+use crate::exit::Answer;
 use crate::output::{simulated, varied};
 use crate::report;
 use crate::terminal::{self, TerminalObserver};
@@ -89,8 +89,7 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<Answer, OperationError> {
     if args.output.is_some() {
         return Err(OperationError::input("-o writes the requests of a policy, not of a scenario"));
     }
-    let settings =
-        ScenarioSettings { file: args.scenario.clone(), set: args.set.clone(), load: args.load };
+    let settings = ScenarioSettings { file: args.scenario.clone(), set: args.set.clone(), load: args.load };
     let variants = read_scenario(&settings)?.variants()?;
     let simulated = simulate_variants(&variants, args.seed, &TerminalObserver)?;
     let (page, text) = match simulated.as_slice() {

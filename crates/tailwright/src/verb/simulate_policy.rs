@@ -8,7 +8,7 @@ use crate::verb::simulate::SimulateArgs;
 use model::{OperationError, Policy};
 use serde::Serialize;
 use workflow::cluster::PlanningProblem;
-use workflow::read_policy;
+use workflow::planning::read_policy;
 use workflow::simulation::{PolicySimulation, observe_policy, simulate_policy};
 
 #[derive(Serialize)]

@@ -1,7 +1,7 @@
 //! `tailwright verify`: observations against what was promised.
 
-use crate::exit::Answer;
 use crate::arguments::JudgementArgs;
+use crate::exit::Answer;
 use crate::output::verified;
 use crate::report;
 use crate::terminal::{self, TerminalObserver};
@@ -10,7 +10,7 @@ use model::{Observations, OperationError, Policy};
 use std::path::{Path, PathBuf};
 use verify::Findings;
 use workflow::files::write_result;
-use workflow::read_policy;
+use workflow::planning::read_policy;
 use workflow::verification::{judge, read_observations};
 
 const HELP: &str = "\

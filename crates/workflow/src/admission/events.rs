@@ -15,9 +15,15 @@ pub enum AdmissionEvent {
 
 /// Everybody arrives in the given order; members of a group arrive with its first one.
 pub(super) fn everybody_arrives(order: &[usize], groups: &[usize]) -> Vec<AdmissionEvent> {
-    let first = |workload: usize| order.iter().find(|&&other| groups[other] == groups[workload]) == Some(&workload);
-    let members = |workload: usize| order.iter().copied().filter(|&o| groups[o] == groups[workload]).collect();
-    order.iter().filter(|&&workload| first(workload)).map(|&workload| AdmissionEvent::Arrive(members(workload))).collect()
+    let first =
+        |workload: usize| order.iter().find(|&&other| groups[other] == groups[workload]) == Some(&workload);
+    let members =
+        |workload: usize| order.iter().copied().filter(|&o| groups[o] == groups[workload]).collect();
+    order
+        .iter()
+        .filter(|&&workload| first(workload))
+        .map(|&workload| AdmissionEvent::Arrive(members(workload)))
+        .collect()
 }
 
 /// Reads lines `arrive NAME …` (a group, if several) and `depart NAME`; commas or spaces, # for remarks.
@@ -56,8 +62,12 @@ mod tests {
     fn reads_events_and_says_where_one_is_wrong() {
         let names = ["a", "b", "c"];
         let text = "# morning\narrive,a\narrive b c\n\ndepart a\nArrive a\n";
-        let expected =
-            [AdmissionEvent::Arrive(vec![0]), AdmissionEvent::Arrive(vec![1, 2]), AdmissionEvent::Depart(0), AdmissionEvent::Arrive(vec![0])];
+        let expected = [
+            AdmissionEvent::Arrive(vec![0]),
+            AdmissionEvent::Arrive(vec![1, 2]),
+            AdmissionEvent::Depart(0),
+            AdmissionEvent::Arrive(vec![0]),
+        ];
         assert_eq!(parse(text, &names).unwrap(), expected);
         for (text, line, what) in [
             ("arrive a\narrive x", 2, "no workload 'x'"),
@@ -73,6 +83,13 @@ mod tests {
     #[test]
     fn a_group_arrives_with_its_first_member() {
         let events = everybody_arrives(&[3, 0, 2, 1], &[0, 1, 0, 2]);
-        assert_eq!(events, [AdmissionEvent::Arrive(vec![3]), AdmissionEvent::Arrive(vec![0, 2]), AdmissionEvent::Arrive(vec![1])]);
+        assert_eq!(
+            events,
+            [
+                AdmissionEvent::Arrive(vec![3]),
+                AdmissionEvent::Arrive(vec![0, 2]),
+                AdmissionEvent::Arrive(vec![1])
+            ]
+        );
     }
 }

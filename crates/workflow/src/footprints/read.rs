@@ -88,8 +88,10 @@ impl FootprintJob<'_> {
     ) -> Result<FoundFootprint, OperationError> {
         let network = NetworkModel::default();
         // A trace that cannot be hashed is reported by whoever reads it as a trace.
-        let key =
-            cache.is_enabled().then(|| key(self.trace, &problem.options, self.profile, &network).ok()).flatten();
+        let key = cache
+            .is_enabled()
+            .then(|| key(self.trace, &problem.options, self.profile, &network).ok())
+            .flatten();
         if let Some(entry) = key.as_ref().and_then(|key| cache.get(key)) {
             return Ok(FoundFootprint { entry, reused: true });
         }
@@ -100,7 +102,11 @@ impl FootprintJob<'_> {
         Ok(FoundFootprint { entry, reused: false })
     }
 
-    fn read(&self, problem: &PlanningProblem, network: NetworkModel) -> Result<CachedFootprint, OperationError> {
+    fn read(
+        &self,
+        problem: &PlanningProblem,
+        network: NetworkModel,
+    ) -> Result<CachedFootprint, OperationError> {
         let wrong = |error: trace::TraceError| OperationError::input(&error).hint(error.hint());
         let mut reader = trace::open(self.trace, &problem.options).map_err(wrong)?;
         let mut builder = FootprintBuilder::new(network, self.profile);

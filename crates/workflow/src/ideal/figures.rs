@@ -3,14 +3,14 @@
 use crate::simulation::{LatencyFigures, PERCENTILES};
 use model::OperationError;
 use sim::engine::{Estimate, Histogram};
-use sim::ideal::{Order, Summary};
+use sim::ideal::{ServiceOrder, Summary};
 use units::Percentile;
 
 /// What one discipline makes of a stream.
 #[derive(Debug)]
 pub struct IdealOutcome {
     /// Who is served next.
-    pub order: Order,
+    pub order: ServiceOrder,
     /// All latencies.
     pub latencies: Histogram,
     /// Mean, percentiles and what else is reported.
@@ -19,12 +19,16 @@ pub struct IdealOutcome {
 
 impl IdealOutcome {
     /// The figures of a summary that took so many seconds by the clock.
-    pub(super) fn new(order: Order, summary: &Summary, elapsed_s: f64) -> Result<Self, OperationError> {
+    pub(super) fn new(
+        order: ServiceOrder,
+        summary: &Summary,
+        elapsed_s: f64,
+    ) -> Result<Self, OperationError> {
         let Some(mean) = summary.mean() else {
             return Err(OperationError::input("there are no requests"));
         };
-        let [p50_s, p90_s, p99_s, p99_9_s] = PERCENTILES
-            .map(|(_, percent)| summary.percentile(Percentile::new(percent)?).map(seconds));
+        let [p50_s, p90_s, p99_s, p99_9_s] =
+            PERCENTILES.map(|(_, percent)| summary.percentile(Percentile::new(percent)?).map(seconds));
         let requests = summary.count();
         let figures = LatencyFigures {
             requests,

@@ -4,12 +4,12 @@
 use super::figures::IdealOutcome;
 use super::settings::{IdealAnswer, IdealSettings};
 use super::utilisation::check_stable;
+use arrivals::TimedRequest;
+use arrivals::scale::{StreamTotals, TimeScaling};
 use model::OperationError;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::ideal::{Play, Summary};
-use sim::source::Demand;
-use sim::source::scale::{Extent, Stretch};
+use sim::ideal::{StationRun, Summary};
 use std::path::Path;
 use std::time::Instant;
 use units::Nanos;
@@ -27,33 +27,33 @@ pub(super) fn play(settings: &IdealSettings, path: &Path) -> Result<IdealAnswer,
     match settings.load {
         None => plays.run(settings, scenario::arrivals(path)?)?,
         Some(load) => {
-            let (extent, kept) = survey(settings, path)?;
-            measure_utilisation(&extent, settings, path)?;
-            let stretch = extent.stretch(settings.workers.get(), load).map_err(OperationError::input)?;
-            plays.stretch = Some(stretch);
+            let (totals, kept) = survey(settings, path)?;
+            measure_utilisation(&totals, settings, path)?;
+            let scaling = totals.time_scaling(settings.workers.get(), load).map_err(OperationError::input)?;
+            plays.scaling = Some(scaling);
             match kept {
                 Some(kept) => plays.run(settings, kept.into_iter().map(Ok))?,
                 None => plays.run(settings, scenario::arrivals(path)?)?,
             }
         }
     }
-    let utilisation = measure_utilisation(&plays.extent, settings, path)?;
+    let utilisation = measure_utilisation(&plays.totals, settings, path)?;
     check_stable(utilisation, settings)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let utilisation = settings.load.unwrap_or(utilisation);
     Ok(IdealAnswer { name, utilisation, outcomes: plays.finish(settings)? })
 }
 
-/// The utilisation of the workers; an error where requests have no extent in time.
+/// The utilisation of the workers; an error where requests have no totals in time.
 fn measure_utilisation(
-    extent: &Extent,
+    totals: &StreamTotals,
     settings: &IdealSettings,
     path: &Path,
 ) -> Result<f64, OperationError> {
-    if extent.arrivals.is_none() {
+    if totals.arrivals.is_none() {
         return Err(scenario::empty(path).into());
     }
-    extent.utilisation(settings.workers.get()).ok_or_else(|| {
+    totals.utilisation(settings.workers.get()).ok_or_else(|| {
         OperationError::input(format!("{}: all requests arrive at one instant", path.display()))
             .hint("a utilisation needs requests at two instants at least")
     })
@@ -63,38 +63,38 @@ fn measure_utilisation(
 fn survey(
     settings: &IdealSettings,
     path: &Path,
-) -> Result<(Extent, Option<Vec<Nanos>>), OperationError> {
+) -> Result<(StreamTotals, Option<Vec<Nanos>>), OperationError> {
     let can_be_read_again = path.is_file();
-    let (mut extent, mut kept) = (Extent::default(), Some(Vec::new()));
-    for demand in demands(settings, scenario::arrivals(path)?) {
-        let demand = demand?;
-        extent.add(&demand);
+    let (mut totals, mut kept) = (StreamTotals::default(), Some(Vec::new()));
+    for request in timed_requests(settings, scenario::arrivals(path)?) {
+        let request = request?;
+        totals.add(&request);
         kept.take_if(|kept: &mut Vec<Nanos>| can_be_read_again && kept.len() == KEPT_MAX);
         if let Some(kept) = &mut kept {
-            kept.push(demand.arrival);
+            kept.push(request.arrival);
         }
     }
-    Ok((extent, kept))
+    Ok((totals, kept))
 }
 
 /// Arrivals with their service times, which are the same in every pass.
-fn demands(
+fn timed_requests(
     settings: &IdealSettings,
     arrivals: impl Iterator<Item = Result<Nanos, OperationError>>,
-) -> impl Iterator<Item = Result<Demand, OperationError>> {
+) -> impl Iterator<Item = Result<TimedRequest, OperationError>> {
     let (sampler, mut random) = (settings.service.sampler(), StdRng::seed_from_u64(settings.seed));
-    arrivals.map(move |arrival| Ok(Demand { arrival: arrival?, service: sampler.draw(&mut random) }))
+    arrivals.map(move |arrival| Ok(TimedRequest { arrival: arrival?, service: sampler.draw(&mut random) }))
 }
 
 /// The plays of all disciplines at once, so that the trace is read once for them.
 struct DisciplinePlays {
-    plays: Vec<Play>,
+    plays: Vec<StationRun>,
     /// Wall time of each play, seconds.
     elapsed_s: Vec<f64>,
-    /// How arrivals are stretched to the wanted load.
-    stretch: Option<Stretch>,
+    /// How arrivals are brought to the wanted load.
+    scaling: Option<TimeScaling>,
     /// The work and time of what was played.
-    extent: Extent,
+    totals: StreamTotals,
 }
 
 impl DisciplinePlays {
@@ -102,10 +102,10 @@ impl DisciplinePlays {
         // Lots are drawn apart from service times.
         let seed = StdRng::seed_from_u64(settings.seed).random();
         let disciplines = settings.disciplines.iter();
-        let plays: Vec<Play> = disciplines
-            .map(|&order| Play::new(settings.station(order), seed, 0, Summary::of_one()))
+        let plays: Vec<StationRun> = disciplines
+            .map(|&order| StationRun::new(settings.station(order), seed, 0, Summary::of_one()))
             .collect();
-        Self { elapsed_s: vec![0.0; plays.len()], plays, stretch: None, extent: Extent::default() }
+        Self { elapsed_s: vec![0.0; plays.len()], plays, scaling: None, totals: StreamTotals::default() }
     }
 
     fn run(
@@ -113,17 +113,17 @@ impl DisciplinePlays {
         settings: &IdealSettings,
         arrivals: impl Iterator<Item = Result<Nanos, OperationError>>,
     ) -> Result<(), OperationError> {
-        let mut demands = demands(settings, arrivals);
+        let mut timed_requests = timed_requests(settings, arrivals);
         let mut chunk = Vec::with_capacity(CHUNK);
         loop {
             chunk.clear();
-            for demand in demands.by_ref().take(CHUNK) {
-                let demand = demand?;
-                let demand = self.stretch.map_or(demand, |stretch| stretch.apply(demand));
-                self.extent.add(&demand);
-                chunk.push(demand);
+            for request in timed_requests.by_ref().take(CHUNK) {
+                let request = request?;
+                let request = self.scaling.map_or(request, |scaling| scaling.apply(request));
+                self.totals.add(&request);
+                chunk.push(request);
             }
-            if u128::from(self.extent.arrivals.map_or(0, |(_, last)| last.0)) + self.extent.work > END_NS {
+            if u128::from(self.totals.arrivals.map_or(0, |(_, last)| last.0)) + self.totals.work > END_NS {
                 return Err(OperationError::input("the requests bring more than 584 years of work")
                     .hint("give a shorter --service"));
             }
@@ -132,7 +132,7 @@ impl DisciplinePlays {
             }
             for (play, elapsed_s) in self.plays.iter_mut().zip(&mut self.elapsed_s) {
                 let start = Instant::now();
-                chunk.iter().try_for_each(|demand| play.arrive(*demand)).map_err(OperationError::input)?;
+                chunk.iter().try_for_each(|request| play.arrive(*request)).map_err(OperationError::input)?;
                 *elapsed_s += start.elapsed().as_secs_f64();
             }
         }
@@ -140,7 +140,9 @@ impl DisciplinePlays {
 
     fn finish(self, settings: &IdealSettings) -> Result<Vec<IdealOutcome>, OperationError> {
         let mut outcomes = Vec::new();
-        for ((play, elapsed_s), order) in self.plays.into_iter().zip(self.elapsed_s).zip(&settings.disciplines) {
+        for ((play, elapsed_s), order) in
+            self.plays.into_iter().zip(self.elapsed_s).zip(&settings.disciplines)
+        {
             let start = Instant::now();
             let summary = play.finish();
             let elapsed_s = elapsed_s + start.elapsed().as_secs_f64();

@@ -3,15 +3,15 @@
 use super::figures::IdealOutcome;
 use super::settings::{IdealAnswer, IdealSettings};
 use super::utilisation::check_stable;
+use arrivals::{ArrivalPattern, RequestSource};
 use model::OperationError;
-use sim::ideal::{Streams, replicate};
-use sim::source::{Arrival, Source};
+use sim::ideal::{ReplicationSizes, replicate};
 use std::time::Instant;
 
 /// Plays so many requests of a process of arrivals.
 pub(super) fn play(
     settings: &IdealSettings,
-    arrivals: &Arrival,
+    arrivals: &ArrivalPattern,
     requests: u64,
 ) -> Result<IdealAnswer, OperationError> {
     if requests == 0 {
@@ -31,8 +31,8 @@ pub(super) fn play(
     };
     check_stable(utilisation, settings)?;
     let name = arrival.to_string();
-    let source = Source { arrival, service: settings.service.clone() };
-    let streams = Streams::of(requests);
+    let source = RequestSource { arrivals: arrival, service: settings.service.clone() };
+    let streams = ReplicationSizes::of(requests);
     let mut outcomes = Vec::new();
     for &order in &settings.disciplines {
         let start = Instant::now();

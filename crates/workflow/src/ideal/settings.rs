@@ -1,8 +1,8 @@
 //! What is asked about ideal latencies, and what is answered.
 
 use super::figures::IdealOutcome;
-use sim::ideal::{Order, Station};
-use sim::source::{Arrival, Law};
+use arrivals::{ArrivalPattern, TimeDistribution};
+use sim::ideal::{IdealStation, ServiceOrder};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -12,11 +12,11 @@ pub struct IdealSettings {
     /// When requests arrive.
     pub stream: IdealStream,
     /// Service time of a request.
-    pub service: Law,
+    pub service: TimeDistribution,
     /// How many requests are served at a time.
     pub workers: NonZeroUsize,
     /// Who is served next; several disciplines are compared.
-    pub disciplines: Vec<Order>,
+    pub disciplines: Vec<ServiceOrder>,
     /// The share of the time that workers are to be busy, below 1, which arrivals are compressed or stretched to.
     pub load: Option<f64>,
     /// The seed of service times, random arrivals and random orders.
@@ -31,7 +31,7 @@ pub enum IdealStream {
     /// Requests arrive at random.
     Random {
         /// The process of arrivals.
-        arrivals: Arrival,
+        arrivals: ArrivalPattern,
         /// How many requests there are, in independent streams.
         requests: u64,
     },
@@ -39,8 +39,8 @@ pub enum IdealStream {
 
 impl IdealSettings {
     /// What serves the stream under one discipline.
-    pub(super) fn station(&self, order: Order) -> Station {
-        Station { workers: self.workers, order }
+    pub(super) fn station(&self, order: ServiceOrder) -> IdealStation {
+        IdealStation { workers: self.workers, order }
     }
 }
 

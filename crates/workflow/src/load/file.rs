@@ -5,18 +5,18 @@
 
 use crate::files::read_text;
 use crate::observer::{Notice, ProgressObserver};
-use ::load::{Demand, Options, Origin, Target, Workload};
+use ::load::{ClientHost, LoadOptions, LoadTarget, LoadWorkload, OfferedLoad};
+use arrivals::ArrivalPattern;
 use model::{Op, OperationError, Request};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde::{Deserialize, Deserializer, de::Error as _};
-use sim::source::Arrival;
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use toml::Value;
-use trace::{OpenOptions, Origin as SliceOrigin, TraceError};
+use trace::{OpenOptions, SliceOrigin, TraceError};
 use units::{Bytes, Nanos};
 
 const HINT: &str = "docs/load.md describes a load file; `tailwright load --help` shows one";
@@ -50,7 +50,7 @@ struct LoadSpec {
 #[serde(deny_unknown_fields)]
 struct LoadWorkloadSpec {
     name: String,
-    target: FromText<Target>,
+    target: FromText<LoadTarget>,
     netns: Option<String>,
     bind: Option<IpAddr>,
     #[serde(default = "default_connections")]
@@ -60,7 +60,7 @@ struct LoadWorkloadSpec {
     start: Option<Nanos>,
     requests: Option<usize>,
     span: Option<Bytes>,
-    arrivals: Option<FromText<Arrival>>,
+    arrivals: Option<FromText<ArrivalPattern>>,
     size: Option<Bytes>,
     reads: Option<f64>,
     closed: Option<ClosedLoopSpec>,
@@ -125,10 +125,10 @@ impl LoadFile {
     }
 
     /// What holds for all workloads of the run.
-    pub fn options(&self) -> Options {
+    pub fn options(&self) -> LoadOptions {
         let LoadSpec { duration, warm_up, seed, realtime, cpu, verify_data, .. } = self.spec;
-        let drain = self.spec.drain.unwrap_or(Options::default().drain);
-        Options { warm_up, duration, drain, seed, realtime, cpu, verify_data }
+        let drain = self.spec.drain.unwrap_or(LoadOptions::default().drain);
+        LoadOptions { warm_up, duration, drain, seed, realtime, cpu, verify_data }
     }
 
     /// The workloads with the requests of their traces or processes.
@@ -136,26 +136,26 @@ impl LoadFile {
     /// # Errors
     ///
     /// When a workload is not what it should be, or its trace cannot be read.
-    pub fn workloads(&self, observer: &dyn ProgressObserver) -> Result<Vec<Workload>, OperationError> {
+    pub fn workloads(&self, observer: &dyn ProgressObserver) -> Result<Vec<LoadWorkload>, OperationError> {
         let mut workloads = Vec::new();
         for (index, spec) in (0..).zip(&self.spec.workload) {
-            workloads.push(Workload {
+            workloads.push(LoadWorkload {
                 name: spec.name.clone(),
                 target: spec.target.0.clone(),
-                origin: Origin { netns: spec.netns.clone(), bind: spec.bind },
+                client: ClientHost { netns: spec.netns.clone(), bind: spec.bind },
                 connections: spec.connections,
-                demand: self.demand(index, spec, observer)?,
+                offered: self.offered_load(index, spec, observer)?,
             });
         }
         Ok(workloads)
     }
 
-    fn demand(
+    fn offered_load(
         &self,
         index: u64,
         spec: &LoadWorkloadSpec,
         observer: &dyn ProgressObserver,
-    ) -> Result<Demand, OperationError> {
+    ) -> Result<OfferedLoad, OperationError> {
         let of_trace =
             [spec.speed.is_some(), spec.start.is_some(), spec.requests.is_some(), spec.span.is_some()];
         if spec.trace.is_none() && of_trace.contains(&true) {
@@ -173,14 +173,14 @@ impl LoadFile {
                         "workload {name}: the trace has no requests in this window"
                     )));
                 }
-                Ok(Demand::Open(requests))
+                Ok(OfferedLoad::Open(requests))
             }
             (None, Some(FromText(arrivals)), None) => {
                 let size = spec.size.ok_or_else(|| self.wrong(spec, "arrivals need a size"))?;
-                Ok(Demand::Open(self.drawn(index, arrivals, size, spec)?))
+                Ok(OfferedLoad::Open(self.drawn(index, arrivals, size, spec)?))
             }
             (None, None, Some(ClosedLoopSpec { outstanding, op, size, sequential })) => {
-                Ok(Demand::Closed { outstanding, op, size, sequential })
+                Ok(OfferedLoad::Closed { in_flight: outstanding, op, size, sequential })
             }
             _ => Err(self.wrong(spec, "expected one of: trace; arrivals and size; closed")),
         }
@@ -223,7 +223,7 @@ impl LoadFile {
     fn drawn(
         &self,
         index: u64,
-        arrivals: &Arrival,
+        arrivals: &ArrivalPattern,
         size: Bytes,
         spec: &LoadWorkloadSpec,
     ) -> Result<Vec<Request>, OperationError> {

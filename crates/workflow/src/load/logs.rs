@@ -1,7 +1,7 @@
 //! Logs of HdrHistogram, one per workload.
 
 use crate::files::write_whole;
-use ::load::{Ran, write_intervals};
+use ::load::{LoadReport, write_intervals};
 use model::OperationError;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -16,12 +16,16 @@ const INTERVAL: Nanos = Nanos(1_000_000_000);
 /// # Errors
 ///
 /// When a log cannot be written.
-pub fn write_interval_logs(folder: &Path, ran: &Ran, end: SystemTime) -> Result<(), OperationError> {
-    let start = end - Duration::from_nanos(ran.observed.0);
-    for (index, name) in (0..).zip(&ran.observations.workloads) {
+pub fn write_interval_logs(
+    folder: &Path,
+    report: &LoadReport,
+    end: SystemTime,
+) -> Result<(), OperationError> {
+    let start = end - Duration::from_nanos(report.observed_duration.0);
+    for (index, name) in (0..).zip(&report.observations.workloads) {
         let path = folder.join(format!("{}.hlog", file_name(name)));
         let mut text = Vec::new();
-        write_intervals(&mut text, &ran.observations, index, INTERVAL, start)
+        write_intervals(&mut text, &report.observations, index, INTERVAL, start)
             .and_then(|()| write_whole(&path, &text))
             .map_err(|error| {
                 OperationError::machine(format_args!("cannot write {}: {error}", path.display()))

@@ -2,7 +2,7 @@
 
 use super::summary::doubts;
 use crate::observer::{Notice, ProgressObserver};
-use ::load::{Options, Progress, Ran, Workload};
+use ::load::{LoadOptions, LoadProgress, LoadReport, LoadWorkload};
 use model::OperationError;
 use std::sync::atomic::AtomicBool;
 
@@ -13,15 +13,15 @@ use std::sync::atomic::AtomicBool;
 ///
 /// When a server, a namespace or a permission is missing.
 pub fn play_load(
-    workloads: Vec<Workload>,
-    options: &Options,
+    workloads: Vec<LoadWorkload>,
+    options: &LoadOptions,
     stop: &AtomicBool,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(LoadProgress),
     observer: &dyn ProgressObserver,
-) -> Result<Ran, OperationError> {
-    let ran = ::load::run(workloads, options, progress, stop)?;
-    for warning in ran.warnings.iter().cloned().chain(doubts(&ran)) {
+) -> Result<LoadReport, OperationError> {
+    let report = ::load::run(workloads, options, progress, stop)?;
+    for warning in report.warnings.iter().cloned().chain(doubts(&report)) {
         observer.notice(Notice::Warning(warning));
     }
-    Ok(ran)
+    Ok(report)
 }

@@ -1,6 +1,6 @@
 //! What a run says about each workload.
 
-use ::load::{Counts, Ran};
+use ::load::{LoadReport, WorkloadCounters};
 use model::{Observation, Outcome};
 use serde::Serialize;
 use units::{Nanos, Percentile};
@@ -46,20 +46,25 @@ fn p99() -> Percentile {
 }
 
 /// Summarises every workload of a run.
-pub fn summarise_load(ran: &Ran) -> Vec<WorkloadLoadSummary<'_>> {
-    let named = (0..).zip(&ran.observations.workloads).zip(&ran.counts);
-    named.map(|((index, name), counts)| summarise(ran, index, name, *counts)).collect()
+pub fn summarise_load(report: &LoadReport) -> Vec<WorkloadLoadSummary<'_>> {
+    let named = (0..).zip(&report.observations.workloads).zip(&report.counters);
+    named.map(|((index, name), counters)| summarise(report, index, name, *counters)).collect()
 }
 
-fn summarise<'a>(ran: &Ran, index: u32, name: &'a str, counts: Counts) -> WorkloadLoadSummary<'a> {
+fn summarise<'a>(
+    report: &LoadReport,
+    index: u32,
+    name: &'a str,
+    counters: WorkloadCounters,
+) -> WorkloadLoadSummary<'a> {
     let requests: Vec<&Observation> =
-        ran.observations.requests.iter().filter(|request| request.workload == index).collect();
+        report.observations.requests.iter().filter(|request| request.workload == index).collect();
     let mut latencies: Vec<Nanos> = requests.iter().filter_map(|request| request.latency()).collect();
     latencies.sort_unstable();
     let done = requests.iter().filter(|request| matches!(request.outcome, Outcome::Done(_)));
     let bytes = done.map(|request| request.size.0 as f64).sum::<f64>();
-    let seconds = ran.observed.as_secs().max(1e-9);
-    let lag = verify::lag(ran.lags_of(index), p99());
+    let seconds = report.observed_duration.as_secs().max(1e-9);
+    let lag = verify::lag(report.generator_lags(index), p99());
     WorkloadLoadSummary {
         name,
         requests: requests.len(),
@@ -73,9 +78,9 @@ fn summarise<'a>(ran: &Ran, index: u32, name: &'a str, counts: Counts) -> Worklo
         lost: requests.iter().filter(|request| request.outcome == Outcome::Lost).count(),
         lag_p99_s: lag.map(|lag| lag.at_percentile.as_secs()),
         lag_max_s: lag.map(|lag| lag.max.as_secs()),
-        disconnects: counts.disconnects,
-        reconnects: counts.reconnects,
-        misses: counts.misses,
+        disconnects: counters.disconnects,
+        reconnects: counters.reconnects,
+        misses: counters.misses,
     }
 }
 
@@ -87,14 +92,14 @@ fn percentile(sorted: &[Nanos], percent: f64) -> Option<f64> {
 }
 
 /// Warnings about workloads whose latency is that of the generator in part.
-pub(super) fn doubts(ran: &Ran) -> Vec<String> {
-    let named = (0..).zip(&ran.observations.workloads);
-    named.filter_map(|(index, name)| doubt(ran, index, name)).collect()
+pub(super) fn doubts(report: &LoadReport) -> Vec<String> {
+    let named = (0..).zip(&report.observations.workloads);
+    named.filter_map(|(index, name)| doubt(report, index, name)).collect()
 }
 
-fn doubt(ran: &Ran, index: u32, name: &str) -> Option<String> {
-    let lag = verify::lag(ran.lags_of(index), p99())?;
-    let requests = ran.observations.requests.iter().filter(|request| request.workload == index);
+fn doubt(report: &LoadReport, index: u32, name: &str) -> Option<String> {
+    let lag = verify::lag(report.generator_lags(index), p99())?;
+    let requests = report.observations.requests.iter().filter(|request| request.workload == index);
     let latency = verify::lag(requests.filter_map(Observation::latency), p99())?.at_percentile;
     lag.spoils(latency).then(|| {
         format!(

@@ -113,12 +113,7 @@ fn neighbour(planned: &PlannedCluster, workload: usize, priority: usize, server:
     }
 }
 
-fn stage_delay(
-    planned: &PlannedCluster,
-    server: usize,
-    guarantee: &Guarantee,
-    stage: Stage,
-) -> StageDelay {
+fn stage_delay(planned: &PlannedCluster, server: usize, guarantee: &Guarantee, stage: Stage) -> StageDelay {
     let server = &planned.placement.servers[server];
     let limit = server.limits_of(guarantee.workload)[stage];
     let on = &planned.instance.workloads[guarantee.workload].on[server.class];

@@ -1,7 +1,7 @@
 //! Plans as [`Policy`], the document that other parts take, and its file.
 
-use super::wording::describe_refusal;
 use super::solution::{PlannedCluster, WorkloadPlace};
+use super::wording::describe_refusal;
 use crate::cluster::PlanningProblem;
 use crate::files::read_text;
 use model::{OperationError, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, StageLimit};

@@ -3,9 +3,9 @@
 use super::compare::{MethodComparison, compare};
 use super::derivation::{GuaranteeDerivation, derive};
 use super::recipe::PlanningRecipe;
-use super::wording::describe_refusal;
 use super::search::plan;
 use super::solution::PlannedCluster;
+use super::wording::describe_refusal;
 use crate::cluster::{ClusterSource, PlanningProblem, find_workload};
 use crate::footprints::characterise;
 use crate::observer::{Notice, ProgressObserver};
@@ -54,11 +54,8 @@ pub fn plan_cluster(
     let footprints = characterise(&problem, observer)?;
     let planned = plan(&problem, &footprints, question.recipe, question.keep, observer)?;
     let elapsed = start.elapsed();
-    let compared = if question.compare {
-        compare(&problem, &footprints, &planned, observer)?
-    } else {
-        Vec::new()
-    };
+    let compared =
+        if question.compare { compare(&problem, &footprints, &planned, observer)? } else { Vec::new() };
     Ok(PlanRun { problem, planned, elapsed, characterise: footprints.elapsed, compared })
 }
 

@@ -29,7 +29,8 @@ pub fn describe_refusal(planned: &PlannedCluster, number: usize) -> String {
     let mut text = reason(planned, refusal);
     let changes = planned.advice.get(number).map_or(&[][..], Vec::as_slice);
     if !changes.is_empty() {
-        let changes: Vec<String> = changes.iter().map(|change| describe_change(planned, refusal, change)).collect();
+        let changes: Vec<String> =
+            changes.iter().map(|change| describe_change(planned, refusal, change)).collect();
         text.push_str("; it would be admitted with ");
         text.push_str(&changes.join(", or "));
     }

@@ -5,8 +5,8 @@ use super::model_name::{ModelName, ModelVisitor};
 use super::problem::PredictionProblem;
 use crate::observer::ProgressObserver;
 use ::plan::admission::{Applicant, ServerView, by_slo};
-use model::Stage;
-use predict::{Correlated, Member, Model, Prediction, Replayed, Undefined};
+use model::{LatencyModel, Prediction, ServerMember, Stage, UndefinedLatency};
+use predict::{Correlated, Replayed};
 use units::Percentile;
 
 /// What one model says of one workload.
@@ -21,7 +21,7 @@ pub struct WorkloadBound {
     /// Priority of the workload; 0 is served first.
     pub priority: u32,
     /// The latency, base latency included, or why the model has none.
-    pub latency: Result<Prediction, Undefined>,
+    pub latency: Result<Prediction, UndefinedLatency>,
 }
 
 impl WorkloadBound {
@@ -43,10 +43,10 @@ pub(super) struct SharedServer<'a> {
 
 impl SharedServer<'_> {
     /// Hands the members with the model's sketches to `ask`.
-    pub(super) fn with_members<M: Model, T>(
+    pub(super) fn with_members<M: LatencyModel, T>(
         &self,
         model: &M,
-        ask: impl FnOnce(&[Member<'_, M::Sketch>]) -> T,
+        ask: impl FnOnce(&[ServerMember<'_, M::Sketch>]) -> T,
     ) -> T {
         let members = self.members.iter().copied();
         let applicants =
@@ -56,7 +56,7 @@ impl SharedServer<'_> {
         let (priorities, groups) = (by_slo(&view), view.groups());
         let mut members = Vec::new();
         for (number, applicant) in applicants.iter().enumerate() {
-            members.push(Member {
+            members.push(ServerMember {
                 sketch: applicant.sketch.as_ref(),
                 priority: priorities[number],
                 group: groups[number],
@@ -92,7 +92,7 @@ struct PredictMembers<'a> {
 impl ModelVisitor for PredictMembers<'_> {
     type Output = Vec<WorkloadBound>;
 
-    fn visit<M: Model>(self, model: &M) -> Vec<WorkloadBound> {
+    fn visit<M: LatencyModel>(self, model: &M) -> Vec<WorkloadBound> {
         let base = self.server.problem.base_latency();
         self.server.with_members(model, |members| {
             let latencies = model.predict(members);

@@ -5,8 +5,8 @@ use super::model_name::ModelName;
 use super::problem::PredictionProblem;
 use crate::observer::ProgressObserver;
 use crate::text::{percent, time};
-use model::Stage;
-use predict::{Member, Model, Probabilistic, ProbabilisticDerivation, PublishedSnc, Replayed, WorstCase};
+use model::{LatencyModel, ServerMember, Stage};
+use predict::{Probabilistic, ProbabilisticDerivation, PublishedSnc, Replayed, WorstCase};
 use serde::Serialize;
 use units::Percentile;
 
@@ -144,7 +144,7 @@ as the times to it differ.";
 
 fn worst_case(
     model: &WorstCase,
-    members: &[Member<'_, <WorstCase as Model>::Sketch>],
+    members: &[ServerMember<'_, <WorstCase as LatencyModel>::Sketch>],
     workload: usize,
 ) -> Vec<PredictionStep> {
     let legs = model.legs(members).swap_remove(workload);
@@ -167,7 +167,7 @@ different time scales are counted by a union bound, each scale by its exact or e
 
 fn probabilistic(
     model: &Probabilistic,
-    members: &[Member<'_, <Probabilistic as Model>::Sketch>],
+    members: &[ServerMember<'_, <Probabilistic as LatencyModel>::Sketch>],
     workload: usize,
 ) -> Vec<PredictionStep> {
     let derivation = match model.derivation(members, workload) {
@@ -214,7 +214,7 @@ Table 4.1), with sigma = 0.";
 
 fn published(
     model: &PublishedSnc,
-    members: &[Member<'_, <PublishedSnc as Model>::Sketch>],
+    members: &[ServerMember<'_, <PublishedSnc as LatencyModel>::Sketch>],
     workload: usize,
 ) -> Vec<PredictionStep> {
     let mut steps = Vec::new();
@@ -226,8 +226,13 @@ fn published(
 }
 
 /// The quantiles of the alignments' latencies that are shown.
-const QUARTILES: [(&str, f64); 5] =
-    [("smallest", 0.0), ("lower quartile", 0.25), ("median", 0.5), ("upper quartile", 0.75), ("largest", 1.0)];
+const QUARTILES: [(&str, f64); 5] = [
+    ("smallest", 0.0),
+    ("lower quartile", 0.25),
+    ("median", 0.5),
+    ("upper quartile", 0.75),
+    ("largest", 1.0),
+];
 
 const REPLAYED: &str = "The traces are replayed exactly at random shifts. Each alignment gives the percentile over the \
 requests of its longest trace; the bound is an order statistic of these values, chosen so that it covers 95% of all \
@@ -235,7 +240,7 @@ alignments with 95% confidence whatever their distribution.";
 
 fn replayed(
     model: &Replayed,
-    members: &[Member<'_, <Replayed as Model>::Sketch>],
+    members: &[ServerMember<'_, <Replayed as LatencyModel>::Sketch>],
     workload: usize,
 ) -> Vec<PredictionStep> {
     let Ok(mut values) = model.samples(members).swap_remove(workload) else { return Vec::new() };
@@ -248,7 +253,11 @@ fn replayed(
         steps.push(PredictionStep::new(what, how, Some(values[rank].as_secs())));
     }
     if let Ok(correlated) = model.correlated(members).swap_remove(workload) {
-        steps.push(PredictionStep::new("all traces begin together", "one alignment", Some(correlated.recorded)));
+        steps.push(PredictionStep::new(
+            "all traces begin together",
+            "one alignment",
+            Some(correlated.recorded),
+        ));
         steps.push(PredictionStep::new(
             "all worst bursts end together",
             "one alignment",

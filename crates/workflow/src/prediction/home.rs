@@ -2,8 +2,8 @@
 
 use super::problem::PredictionProblem;
 use ::plan::admission::Priority;
-use model::{Policy, PolicyPlacement, PolicyServer, PolicyWorkload, Stage, StageLimit};
-use predict::{Model, WorstCase};
+use model::{LatencyModel, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, Stage, StageLimit};
+use predict::WorstCase;
 
 /// Where a workload goes and what it is promised.
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,8 @@
 //! Models of latency by the names that users give them.
 
 use super::procedure_name::ProcedureName;
-use predict::{Model, Probabilistic, PublishedSnc, Replayed, WorstCase};
+use model::LatencyModel;
+use predict::{Probabilistic, PublishedSnc, Replayed, WorstCase};
 use serde::Serialize;
 
 /// What is assumed of the traffic.
@@ -23,7 +24,7 @@ pub(crate) trait ModelVisitor {
     /// What comes of a visit.
     type Output;
     /// Visits the model.
-    fn visit<M: Model>(self, model: &M) -> Self::Output;
+    fn visit<M: LatencyModel>(self, model: &M) -> Self::Output;
 }
 
 impl ModelName {

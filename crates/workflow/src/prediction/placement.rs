@@ -10,8 +10,8 @@ use super::refusal::describe_refusal;
 use crate::observer::ProgressObserver;
 use ::plan::admission::{ByModel, Procedure};
 use ::plan::packing::{Effort, Packing, pack};
-use model::{PerStage, Policy};
-use predict::{Model as _, Replayed};
+use model::{LatencyModel as _, PerStage, Policy};
+use predict::Replayed;
 use std::time::{Duration, Instant};
 
 /// A placement, what each server's workloads will see, and what a correlated day would do to it.
@@ -110,8 +110,7 @@ impl ProcedureVisitor for PackEverybody<'_> {
     ) -> Packing {
         let Self { problem, effort, observer } = self;
         let applicants = applicants(problem, 0..problem.workloads.len(), observer, sketch);
-        let loads: Vec<_> =
-            problem.workloads.iter().map(|workload| workload.traffic.utilisation()).collect();
+        let loads: Vec<_> = problem.workloads.iter().map(|workload| workload.traffic.utilisation()).collect();
         let total = problem.count as u64;
         let task = observer.begin("packing", total, "servers tried");
         let mut watch = |servers: usize| task.update(servers as u64, total);
@@ -165,8 +164,7 @@ pub fn placement_policy(problem: &PredictionProblem, placement: &ModelPlacement)
     for (server, forecasts) in placement.servers.iter().enumerate() {
         for WorkloadForecast { bound, .. } in forecasts {
             let priority = PerStage::from_fn(|_| bound.priority);
-            homes[bound.workload] =
-                Some(Ok(WorkloadHome { server, priority, bound_s: bound.seconds() }));
+            homes[bound.workload] = Some(Ok(WorkloadHome { server, priority, bound_s: bound.seconds() }));
         }
     }
     for (workload, refusal) in &placement.packing.refused {

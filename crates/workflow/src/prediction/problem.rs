@@ -3,13 +3,12 @@
 use crate::cluster::{ClusterSource, base_latency, read_groups, read_profile, warn_of_percentile};
 use crate::observer::{Notice, ProgressObserver};
 use crate::parallel::in_parallel;
-use model::{Cluster, OperationError, ServerClass, WorkloadSpec};
-use predict::{Path, Traffic, TrafficBuilder};
+use model::{CircularTrace, Cluster, Job, OperationError, ServerClass, WorkloadSpec};
 use std::path::PathBuf;
 use std::time::Instant;
 use trace::OpenOptions;
 use units::{ByteRate, Seconds};
-use workload::device::{NetworkModel, StorageProfile};
+use workload::device::{NetworkModel, PathWork, StorageProfile};
 
 /// Where servers, workloads and traces come from, and what requests pass.
 #[derive(Debug, Clone)]
@@ -32,7 +31,7 @@ pub struct WorkloadTraffic {
     /// Workloads of the same group may burst together.
     pub group: usize,
     /// The requests of its trace as time at each stage.
-    pub traffic: Traffic,
+    pub traffic: CircularTrace<Job>,
 }
 
 /// A kind of server and who may share one.
@@ -73,17 +72,13 @@ impl PredictionProblem {
             Some(path) => read_groups(path, &names)?,
             None => (0..names.len()).collect(),
         };
-        let path = Path {
-            network: NetworkModel::default(),
-            bandwidth: class.network,
-            storage: profile.as_ref(),
-            safety_margin: cluster.safety_margin,
-        };
+        let (network, margin) = (NetworkModel::default(), cluster.safety_margin);
+        let path = PathWork::new(network, class.network, profile.as_ref(), margin);
         let options = &source.cluster.options;
         let traffic = in_parallel(observer, "reading traces", &cluster.workloads, |spec| {
-            read_traffic(spec, &path, options)
+            read_traffic(spec, path.clone(), options)
         })?;
-        let requests: usize = traffic.iter().map(|(traffic, _)| traffic.jobs().len()).sum();
+        let requests: usize = traffic.iter().map(|(traffic, _)| traffic.items().len()).sum();
         let elapsed = Seconds(start.elapsed().as_secs_f64());
         let read = traffic.len();
         observer.notice(Notice::Done(format!("traces: {read} read, {requests} requests in {elapsed}")));
@@ -133,22 +128,25 @@ fn choose_class<'a>(
     };
     if source.class.is_none() && with_servers.next().is_some() {
         let class = &class.class;
-        observer.notice(Notice::Note(format!(
-            "predictions are for class '{class}'; other classes are left out"
-        )));
+        observer
+            .notice(Notice::Note(format!("predictions are for class '{class}'; other classes are left out")));
     }
     Ok(class)
 }
 
 /// A workload's traffic on its path, and how many malformed requests were passed over.
-fn read_traffic(spec: &WorkloadSpec, path: &Path, options: &OpenOptions) -> Result<(Traffic, u64), OperationError> {
+fn read_traffic(
+    spec: &WorkloadSpec,
+    mut path: PathWork,
+    options: &OpenOptions,
+) -> Result<(CircularTrace<Job>, u64), OperationError> {
     let wrong = |error: trace::TraceError| OperationError::input(&error).hint(error.hint());
     let mut reader = trace::open(&spec.trace, options).map_err(wrong)?;
-    let mut builder = TrafficBuilder::new(path);
+    let mut jobs = Vec::new();
     for request in reader.by_ref() {
-        builder.push(&request.map_err(wrong)?);
+        jobs.push(path.job(&request.map_err(wrong)?));
     }
-    let traffic = builder.finish();
+    let traffic = CircularTrace::repeating(jobs);
     let traffic =
         traffic.map_err(|error| OperationError::input(format_args!("{}: {error}", spec.trace.display())))?;
     Ok((traffic, reader.skipped()))

@@ -2,7 +2,8 @@
 
 use super::problem::WorkloadTraffic;
 use ::plan::admission::{ByModel, Demand, Levels, Procedure, QJump, Silo, SiloPlus, Trial, priority_meister};
-use predict::{Model, Passage, Probabilistic, PublishedSnc, Replayed, WorstCase};
+use model::LatencyModel;
+use predict::{Passage, Probabilistic, PublishedSnc, Replayed, WorstCase, WorstCaseSketch};
 use units::ByteRate;
 
 /// Bytes of a packet, and of the burst that Silo allows (thesis §4.3.1).
@@ -110,7 +111,10 @@ impl ProcedureName {
             Self::PriorityMeister => {
                 let model = WorstCase { passage: Passage::Reshaped };
                 let sketch = |tenant: &WorkloadTraffic| model.sketch(&tenant.traffic);
-                visitor.visit(ByModel::searched(&model, &priority_meister), sketch)
+                visitor.visit(
+                    ByModel::searched(&model, &|_, server| priority_meister(server, WorstCaseSketch::curve)),
+                    sketch,
+                )
             }
             Self::Silo => {
                 let trial = |t: &WorkloadTraffic| Trial::choose(&t.traffic, t.spec.slo, packet);
@@ -123,6 +127,6 @@ impl ProcedureName {
     }
 }
 
-fn by_slo<M: Model, V: ProcedureVisitor>(model: &M, visitor: V) -> V::Output {
+fn by_slo<M: LatencyModel, V: ProcedureVisitor>(model: &M, visitor: V) -> V::Output {
     visitor.visit(ByModel::by_slo(model), |tenant| model.sketch(&tenant.traffic))
 }

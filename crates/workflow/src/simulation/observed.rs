@@ -5,7 +5,7 @@ use crate::cluster::PlanningProblem;
 use model::{Observation, Observations, Op, OperationError, Outcome, Policy, PolicyServer, Stage};
 use scenario::Case;
 use scenario::server::Demand;
-use sim::engine::{Engine, Passage};
+use sim::engine::{LoggedRequest, SimulationEngine};
 use units::{Bytes, Nanos};
 
 /// Runs every server of a policy once, from the beginning of each trace until the end of the longest on the
@@ -49,11 +49,12 @@ fn observe_server(
     for tenant in &case.tenants {
         members.push(ReplayedWorkload::read(&tenant.name, problem, all)?);
     }
-    let engine = Engine::new(&case.network, case.entries(seed), seed).map_err(OperationError::input)?;
-    let (_, passages) = engine.run_logged(case.plan.window).map_err(OperationError::input)?;
-    for passage in passages {
-        all.requests.push(members[passage.class as usize].observe(&passage));
-        times.push([passage.stations[0], passage.stations[1], passage.stations[2]]);
+    let engine =
+        SimulationEngine::new(&case.network, case.entries(seed), seed).map_err(OperationError::input)?;
+    let (_, logged) = engine.run_logged(case.plan.window).map_err(OperationError::input)?;
+    for request in logged {
+        all.requests.push(members[request.class as usize].observe(&request));
+        times.push([request.stations[0], request.stations[1], request.stations[2]]);
     }
     Ok(())
 }
@@ -96,16 +97,16 @@ impl ReplayedWorkload {
     }
 
     /// The next request as an observation.
-    fn observe(&mut self, passage: &Passage) -> Observation {
+    fn observe(&mut self, request: &LoggedRequest) -> Observation {
         let (op, size) = self.requests[self.observed % self.requests.len()];
         self.observed += 1;
         Observation {
             workload: self.number,
             op,
             size,
-            intended: passage.arrival,
-            sent: passage.arrival,
-            outcome: passage.done.map_or(Outcome::Lost, Outcome::Done),
+            intended: request.arrival,
+            sent: request.arrival,
+            outcome: request.done.map_or(Outcome::Lost, Outcome::Done),
         }
     }
 }

@@ -7,7 +7,9 @@ use model::OperationError;
 use scenario::server::Outcome;
 use scenario::{Case, Run, Variant};
 use serde::Serialize;
-use sim::engine::{Histogram, Measures, Report, SLOWDOWN_UNIT, StationMeasures, Verdict};
+use sim::engine::{
+    Histogram, Measures, ReplicationVerdict, SLOWDOWN_UNIT, SimulationReport, StationMeasures,
+};
 use std::time::Instant;
 use units::Percentile;
 
@@ -83,7 +85,7 @@ pub struct VariantFigures<'a> {
     /// The case that was simulated.
     pub case: &'a Case,
     /// The measurements of all replications.
-    pub report: &'a Report,
+    pub report: &'a SimulationReport,
     /// The seed of everything that is random.
     pub seed: u64,
     /// Wall time of the simulation, seconds.
@@ -159,10 +161,10 @@ impl<'a> VariantFigures<'a> {
     pub fn verdict(&self) -> &'static str {
         match self.report.verdict {
             _ if self.overloaded.is_some() => "unstable",
-            Verdict::Unbounded { .. } => "unstable",
-            Verdict::Imprecise { .. } => "imprecise",
-            Verdict::Done => "done",
-            Verdict::Transient => "transient",
+            ReplicationVerdict::Unbounded { .. } => "unstable",
+            ReplicationVerdict::Imprecise { .. } => "imprecise",
+            ReplicationVerdict::Done => "done",
+            ReplicationVerdict::Transient => "transient",
         }
     }
 

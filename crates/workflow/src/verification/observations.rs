@@ -37,11 +37,7 @@ pub fn read_observations(paths: &[&Path]) -> Result<Observations, OperationError
 }
 
 /// Merges in order of intended time; of equal times those of the first file come first.
-fn merge(
-    mut first: Observations,
-    second: Observations,
-    path: &Path,
-) -> Result<Observations, OperationError> {
+fn merge(mut first: Observations, second: Observations, path: &Path) -> Result<Observations, OperationError> {
     if first.stages != second.stages {
         return Err(OperationError::input(format_args!(
             "{}: the stages are [{}], those of the files before [{}]",

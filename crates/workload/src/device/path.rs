@@ -1,7 +1,7 @@
 //! A request as time at each stage of a server: what predictions and simulations both count.
 
 use super::{NetworkModel, StorageProfile, StorageWork};
-use model::{PerStage, Request, Stage};
+use model::{Job, PerStage, Request, Stage};
 use units::{ByteRate, Nanos, Work};
 
 /// Turns the requests of one stream, in order, into time at each stage of a server. One per stream, as for
@@ -34,6 +34,11 @@ impl PathWork {
             Stage::Storage => nanos_up(storage.base_units() * self.margin),
             link => nanos_up(bytes(link) / self.bandwidth.bytes_per_sec() * 1e9 * self.margin),
         })
+    }
+
+    /// The next request as a job: its arrival and the work from [`Self::work`].
+    pub fn job(&mut self, request: &Request) -> Job {
+        Job { arrival: request.arrival, work: self.work(request) }
     }
 }
 

@@ -60,7 +60,7 @@ proptest! {
         let base = base(&model(), &profile(), &sizes, outstanding);
         let demands = [first, second].map(|requests| Demand::scaled(requests, &profile(), load).unwrap());
         let curve = |demand: &Demand| {
-            let traffic = Traffic::new(demand.jobs(&profile()), demand.period).unwrap();
+            let traffic = CircularTrace::from_first_arrival(demand.jobs(&profile()), demand.period).unwrap();
             WorstCase { passage: Passage::Reshaped }.sketch(&traffic).curve(Stage::Storage).clone()
         };
         let names = vec!["a".to_owned(), "b".to_owned()];
@@ -132,7 +132,11 @@ fn plans_of_all_experiments_admit_what_they_promise() {
             let asked = matches!(case.case.slos, Slos::Asked(_));
             assert!(*admitted || asked, "{} {}", experiment.name, case.case.name);
             for workload in policy.workloads.iter().filter(|workload| workload.admitted) {
-                assert!(workload.bound_s.is_some_and(|bound| bound <= workload.slo.latency.0), "{}", workload.name);
+                assert!(
+                    workload.bound_s.is_some_and(|bound| bound <= workload.slo.latency.0),
+                    "{}",
+                    workload.name
+                );
                 assert!(!workload.limits.is_empty());
             }
         }

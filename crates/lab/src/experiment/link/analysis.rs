@@ -19,10 +19,10 @@ use calculus::ArrivalCurve;
 use confidence::nearest_rank;
 use enforce::deployment::LEVELS;
 use model::{
-    Job, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, Request, Slo, Stage,
-    StageLimit,
+    CircularTrace, Job, LatencyModel as _, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload,
+    RateLimit, Request, ServerMember, Slo, Stage, StageLimit,
 };
-use predict::{Member, Model as _, Passage, Probabilistic, ProbabilisticSketch, Traffic, WorstCase};
+use predict::{Passage, Probabilistic, ProbabilisticSketch, WorstCase};
 use units::{Nanos, Percentile};
 
 /// What limits admit beyond the traces.
@@ -59,7 +59,7 @@ fn through_disk(tenant: &Tenant, demand: &Demand) -> (Vec<Nanos>, Vec<f64>) {
 }
 
 /// What comes to the link, as a circle.
-fn traffic(demand: &Demand, done: &[Nanos]) -> Traffic {
+fn traffic(demand: &Demand, done: &[Nanos]) -> CircularTrace<Job> {
     let job = |(request, done): (&Request, &Nanos)| {
         let work = |stage| match stage {
             Stage::NetworkOut => nanos_up(on_link(request) * 1e9),
@@ -70,7 +70,7 @@ fn traffic(demand: &Demand, done: &[Nanos]) -> Traffic {
     };
     let mut jobs: Vec<Job> = demand.requests.iter().zip(done).map(job).collect();
     jobs.sort_by_key(|job| job.arrival);
-    Traffic::new(jobs, demand.period).expect("a circle is traffic")
+    CircularTrace::from_first_arrival(jobs, demand.period).expect("a circle is traffic")
 }
 
 impl Analysis {
@@ -92,7 +92,7 @@ impl Analysis {
 
     /// What the link adds for each of these at its percentile, the first being served first; none where there is no bound.
     fn link(&self, members: &[(usize, Percentile)]) -> Option<Vec<f64>> {
-        let member = |(rank, &(at, percentile)): (u32, &(usize, Percentile))| Member {
+        let member = |(rank, &(at, percentile)): (u32, &(usize, Percentile))| ServerMember {
             sketch: &self.sketches[at],
             priority: PerStage::from_fn(|_| rank),
             group: at,

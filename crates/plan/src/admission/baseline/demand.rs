@@ -1,6 +1,5 @@
 use calculus::{ArrivalCurve, Vertex};
-use model::{PerStage, Stage};
-use predict::Traffic;
+use model::{CircularTrace, Job, PerStage, Stage};
 use units::{Nanos, Work};
 use workload::burst::{Arrival, BurstBuilder, BurstError};
 
@@ -17,7 +16,7 @@ impl Demand {
     ///
     /// # Errors
     /// When two rounds are too long or too much work to be counted: 2^64 ps of work are 213 days.
-    pub fn of(traffic: &Traffic) -> Result<Self, BurstError> {
+    pub fn of(traffic: &CircularTrace<Job>) -> Result<Self, BurstError> {
         let utilisation = traffic.utilisation();
         let curve = |stage| {
             circular(traffic, stage).map(|curve: ArrivalCurve| curve.with_sustained_rate(utilisation[stage]))
@@ -34,10 +33,10 @@ impl Demand {
 }
 
 /// The curve over two rounds.
-fn circular(traffic: &Traffic, stage: Stage) -> Result<ArrivalCurve, BurstError> {
+fn circular(traffic: &CircularTrace<Job>, stage: Stage) -> Result<ArrivalCurve, BurstError> {
     let mut burst = BurstBuilder::new();
     for round in [0, traffic.period().0] {
-        for job in traffic.jobs() {
+        for job in traffic.items() {
             let at = Nanos(round.checked_add(job.arrival.0).ok_or(BurstError::Overflow)?);
             let work = Work(job.work[stage].0.checked_mul(units::MILLI).ok_or(BurstError::Overflow)?);
             burst.push(Arrival { at, work })?;
@@ -64,7 +63,9 @@ mod tests {
         let ms = |ms: u64| Nanos(ms * 1_000_000);
         let job =
             |at| Job { arrival: ms(at), work: PerStage::from_fn(|s| ms(u64::from(s == Stage::NetworkIn))) };
-        let demand = Demand::of(&Traffic::new(vec![job(0), job(9000)], ms(10_000)).unwrap()).unwrap();
+        let demand =
+            Demand::of(&CircularTrace::from_first_arrival(vec![job(0), job(9000)], ms(10_000)).unwrap())
+                .unwrap();
         let curve = &demand.curves[Stage::NetworkIn];
         for (duration, work) in [(0.0, 0.001), (1.0, 0.002), (10.0, 0.003), (11.0, 0.004)] {
             assert!(curve.work_within(duration) >= work, "{duration}");
@@ -73,6 +74,6 @@ mod tests {
         assert!((curve.sustained_rate() - 0.0002).abs() < 1e-15);
         assert!(!demand.uses_storage());
         let endless = Job { arrival: Nanos(0), work: PerStage::from_fn(|_| Nanos(u64::MAX / 4)) };
-        assert!(Demand::of(&Traffic::new(vec![endless], ms(1)).unwrap()).is_err());
+        assert!(Demand::of(&CircularTrace::from_first_arrival(vec![endless], ms(1)).unwrap()).is_err());
     }
 }

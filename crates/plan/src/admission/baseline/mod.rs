@@ -18,8 +18,7 @@ pub use silo::{Silo, Trial};
 pub use silo_plus::SiloPlus;
 
 use super::applicant::{Priority, ServerView};
-use model::{PerStage, Stage};
-use predict::Undefined;
+use model::{PerStage, Stage, UndefinedLatency};
 
 /// The stages of a network link.
 const LINKS: [Stage; 2] = [Stage::NetworkIn, Stage::NetworkOut];
@@ -36,7 +35,7 @@ fn no_priorities<S>(server: &ServerView<'_, S>) -> Vec<Priority> {
 }
 
 /// The first link that is asked for more than it has.
-fn overload(rates: impl Fn(Stage) -> f64) -> Option<Undefined> {
+fn overload(rates: impl Fn(Stage) -> f64) -> Option<UndefinedLatency> {
     let over = |stage: &Stage| rates(*stage).is_nan() || rates(*stage) > MAX_RATE * ROUNDING;
-    LINKS.into_iter().find(over).map(|stage| Undefined::Overload { stage, utilisation: rates(stage) })
+    LINKS.into_iter().find(over).map(|stage| UndefinedLatency::Overload { stage, utilisation: rates(stage) })
 }

@@ -17,8 +17,7 @@ use super::super::applicant::{Priority, ServerView};
 use super::super::procedure::Procedure;
 use super::{Demand, LINKS, MAX_RATE, ROUNDING};
 use calculus::{shaping_delay, stage_delay};
-use model::PerStage;
-use predict::Undefined;
+use model::{PerStage, UndefinedLatency};
 
 /// The throughput of each level, fraction of the link.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,7 +50,7 @@ impl QJump {
     }
 
     /// Latency on both links by level, for this many workloads on each.
-    fn network(&self, throughputs: &[f64], counts: &[usize]) -> Vec<Result<f64, Undefined>> {
+    fn network(&self, throughputs: &[f64], counts: &[usize]) -> Vec<Result<f64, UndefinedLatency>> {
         let (mut packets, mut rate_above) = (0.0, 0.0);
         let level = |(&throughput, &count): (&f64, &usize)| {
             packets += self.packet * count as f64;
@@ -61,13 +60,17 @@ impl QJump {
             if rate <= MAX_RATE * ROUNDING {
                 Ok(delay)
             } else {
-                Err(Undefined::Overload { stage: LINKS[0], utilisation: rate })
+                Err(UndefinedLatency::Overload { stage: LINKS[0], utilisation: rate })
             }
         };
         throughputs.iter().zip(counts).map(level).collect()
     }
 
-    fn at_levels(&self, server: &ServerView<'_, Demand>, levels: &[usize]) -> Vec<Result<f64, Undefined>> {
+    fn at_levels(
+        &self,
+        server: &ServerView<'_, Demand>,
+        levels: &[usize],
+    ) -> Vec<Result<f64, UndefinedLatency>> {
         let throughputs = self.throughputs(levels.len());
         let mut counts = vec![0; throughputs.len()];
         levels.iter().for_each(|&level| counts[level] += 1);
@@ -75,7 +78,7 @@ impl QJump {
         let latency = |i: usize| {
             let demand = server.members[i].sketch.as_ref();
             if demand.uses_storage() {
-                return Err(Undefined::NoBound);
+                return Err(UndefinedLatency::NoBound);
             }
             let rate = throughputs[levels[i]];
             // Infinite where the level sends less than the workload does.
@@ -123,9 +126,9 @@ impl Procedure for QJump {
         &self,
         server: &ServerView<'_, Demand>,
         priorities: &[Priority],
-    ) -> Vec<Result<f64, Undefined>> {
+    ) -> Vec<Result<f64, UndefinedLatency>> {
         if self.throughputs(server.members.len()).is_empty() {
-            return vec![Err(Undefined::NoBound); server.members.len()];
+            return vec![Err(UndefinedLatency::NoBound); server.members.len()];
         }
         let levels: Vec<usize> = priorities.iter().map(|p| p[LINKS[0]] as usize).collect();
         self.at_levels(server, &levels)

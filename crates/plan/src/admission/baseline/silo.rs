@@ -11,8 +11,7 @@
 use super::super::applicant::{Priority, ServerView};
 use super::super::procedure::Procedure;
 use super::{LINKS, no_priorities, overload};
-use model::{PerStage, Slo, Stage};
-use predict::{Traffic, Undefined};
+use model::{CircularTrace, Job, PerStage, Slo, Stage, UndefinedLatency};
 
 /// The part of its SLO that a user lets the own limiters take.
 const SHARE: f64 = 0.8;
@@ -44,7 +43,7 @@ pub struct Trial {
 impl Trial {
     /// The first multiple of the mean rate at which the limiters take at most a part of the SLO; the largest
     /// that was tried when none does.
-    pub fn choose(traffic: &Traffic, slo: Slo, burst: f64) -> Self {
+    pub fn choose(traffic: &CircularTrace<Job>, slo: Slo, burst: f64) -> Self {
         let mean = traffic.utilisation();
         let uses_storage = mean[Stage::Storage] > 0.0;
         let mut multiple = FIRST_MULTIPLE;
@@ -61,10 +60,10 @@ impl Trial {
 
 /// How long each request takes through both limiters, one after the other: until its last byte is let go.
 /// A link without traffic holds up nothing.
-fn shaped(traffic: &Traffic, bandwidth: &PerStage<f64>, burst: f64) -> Vec<f64> {
+fn shaped(traffic: &CircularTrace<Job>, bandwidth: &PerStage<f64>, burst: f64) -> Vec<f64> {
     // Work in front of the limiter beyond the bucket, as the time when it will have been let go.
     let mut clear = PerStage::from_fn(|_| f64::NEG_INFINITY);
-    let through = |job: &model::Job| {
+    let through = |job: &Job| {
         let arrival = job.arrival.as_secs();
         let mut now = arrival;
         for stage in LINKS.into_iter().filter(|&stage| bandwidth[stage] > 0.0) {
@@ -75,7 +74,7 @@ fn shaped(traffic: &Traffic, bandwidth: &PerStage<f64>, burst: f64) -> Vec<f64> 
         }
         now - arrival
     };
-    traffic.jobs().iter().map(through).collect()
+    traffic.items().iter().map(through).collect()
 }
 
 /// The smallest latency that at least the SLO's fraction of requests does not exceed.
@@ -98,14 +97,18 @@ impl Procedure for Silo {
         no_priorities(server)
     }
 
-    fn latencies(&self, server: &ServerView<'_, Trial>, _: &[Priority]) -> Vec<Result<f64, Undefined>> {
+    fn latencies(
+        &self,
+        server: &ServerView<'_, Trial>,
+        _: &[Priority],
+    ) -> Vec<Result<f64, UndefinedLatency>> {
         let rate = |stage| server.members.iter().map(|m| m.sketch.bandwidth[stage]).sum();
         let queue = self.burst * server.members.len() as f64;
-        let refused = overload(rate).or((queue > self.buffer).then_some(Undefined::NoBound));
+        let refused = overload(rate).or((queue > self.buffer).then_some(UndefinedLatency::NoBound));
         let packet = queue * LINKS.len() as f64;
         let latency = |trial: &Trial| match refused {
             Some(refused) => Err(refused),
-            None if trial.uses_storage => Err(Undefined::NoBound),
+            None if trial.uses_storage => Err(UndefinedLatency::NoBound),
             None => Ok(trial.shaping + packet + server.base_latency),
         };
         server.members.iter().map(|m| latency(&m.sketch)).collect()

@@ -10,8 +10,7 @@ use super::super::applicant::{Priority, ServerView};
 use super::super::procedure::Procedure;
 use super::{Demand, LINKS, ROUNDING, no_priorities, overload};
 use calculus::{ArrivalCurve, shaping_delay};
-use model::{PerStage, Stage};
-use predict::Undefined;
+use model::{PerStage, Stage, UndefinedLatency};
 
 /// Ternary search narrows the division by (2/3) at each step: this many leave a part in 10^7.
 const STEPS: usize = 40;
@@ -78,7 +77,11 @@ impl Procedure for SiloPlus {
         no_priorities(server)
     }
 
-    fn latencies(&self, server: &ServerView<'_, Demand>, _: &[Priority]) -> Vec<Result<f64, Undefined>> {
+    fn latencies(
+        &self,
+        server: &ServerView<'_, Demand>,
+        _: &[Priority],
+    ) -> Vec<Result<f64, UndefinedLatency>> {
         let queue = self.burst * server.members.len() as f64;
         let packet = queue * LINKS.len() as f64;
         let rates: Vec<_> = (0..server.members.len())
@@ -86,9 +89,9 @@ impl Procedure for SiloPlus {
             .collect();
         // Who cannot be served at any rate breaks its own SLO, whatever the others ask for.
         let rate = |stage| rates.iter().flatten().map(|r| r[stage]).sum();
-        let refused = overload(rate).or((queue > self.buffer).then_some(Undefined::NoBound));
+        let refused = overload(rate).or((queue > self.buffer).then_some(UndefinedLatency::NoBound));
         let latency = |demand: &Demand, rates: &Option<PerStage<f64>>| match (refused, rates) {
-            _ if demand.uses_storage() => Err(Undefined::NoBound),
+            _ if demand.uses_storage() => Err(UndefinedLatency::NoBound),
             (_, None) => Ok(packet + server.base_latency),
             (Some(refused), _) => Err(refused),
             (None, Some(rates)) => Ok(packet + server.base_latency + self.shaping(demand, rates)),

@@ -3,8 +3,7 @@
 use super::super::{Applicant, Cause, Desk, Host, Procedure, ServerView};
 use super::*;
 use calculus::{ArrivalCurve, Vertex};
-use model::{Job, Slo};
-use predict::Traffic;
+use model::{CircularTrace, Job, Slo};
 use proptest::prelude::*;
 use std::sync::Arc;
 use units::{Nanos, Percentile, Seconds};
@@ -44,10 +43,10 @@ fn storing() -> Demand {
 const LINK: Host = Host { servers: 1, base_latency: 0.0, slo_factor: 1.0 };
 
 /// Jobs of 1 ms into the server at these times (ms), once in 10 s.
-fn traffic(times: &[u64]) -> Traffic {
+fn traffic(times: &[u64]) -> CircularTrace<Job> {
     let work = |s| Nanos(if s == Stage::NetworkIn { 1_000_000 } else { 0 });
     let job = |&ms: &u64| Job { arrival: Nanos(ms * 1_000_000), work: PerStage::from_fn(work) };
-    Traffic::new(times.iter().map(job).collect(), Nanos(10_000_000_000)).unwrap()
+    CircularTrace::from_first_arrival(times.iter().map(job).collect(), Nanos(10_000_000_000)).unwrap()
 }
 
 #[test]
@@ -79,14 +78,15 @@ fn silo_counts_bandwidth_bursts_and_buffers() {
     let overload = desk.arrive(vec![applicant("b", 1.0, trial(0.7))]).unwrap_err();
     let breach = overload.closest().unwrap().1;
     assert_eq!(breach.workload, "b");
-    let Cause::Undefined(Undefined::Overload { stage: Stage::NetworkIn, utilisation }) = breach.cause else {
+    let Cause::Undefined(UndefinedLatency::Overload { stage: Stage::NetworkIn, utilisation }) = breach.cause
+    else {
         panic!("{breach:?}")
     };
     assert!((utilisation - 1.1).abs() < 1e-12);
     desk.arrive(vec![applicant("c", 1.0, trial(0.1))]).unwrap();
     // Three bursts of 1 ms are more than the buffer, and more than "a" can wait for.
     let full = desk.arrive(vec![applicant("d", 1.0, trial(0.1))]).unwrap_err();
-    assert_eq!(full.closest().unwrap().1.cause, Cause::Undefined(Undefined::NoBound));
+    assert_eq!(full.closest().unwrap().1.cause, Cause::Undefined(UndefinedLatency::NoBound));
     let mut larger = Desk::new(Silo { burst: MS, buffer: 1.0 }, LINK);
     larger.arrive(vec![applicant("a", 14.0 * MS, trial(0.4))]).unwrap();
     larger.arrive(vec![applicant("c", 1.0, trial(0.1))]).unwrap();
@@ -107,7 +107,7 @@ fn silo_plus_reserves_the_effective_bandwidth() {
     assert!((desk.guarantees()[0].latency.unwrap() - 22.0 * MS).abs() < 1e-6);
     let refusal = desk.arrive(vec![applicant("b", 22.0 * MS, inbound(11.0 * MS, 0.1))]).unwrap_err();
     let breach = refusal.closest().unwrap().1;
-    let Cause::Undefined(Undefined::Overload { utilisation, .. }) = breach.cause else {
+    let Cause::Undefined(UndefinedLatency::Overload { utilisation, .. }) = breach.cause else {
         panic!("{breach:?}")
     };
     assert!((utilisation - 20.0 / 18.0).abs() < 1e-6);
@@ -146,7 +146,10 @@ fn qjump_raises_levels_until_slos_are_met() {
     assert!((guarantees[1].latency.unwrap() - (4.0 / 0.9 + 10.0) * MS).abs() < 1e-9);
     // Another "b" is too much for the link at level 1.
     let refusal = desk.arrive(vec![applicant("c", 15.0 * MS, inbound(6.0 * MS, 0.4))]).unwrap_err();
-    assert!(matches!(refusal.closest().unwrap().1.cause, Cause::Undefined(Undefined::Overload { .. })));
+    assert!(matches!(
+        refusal.closest().unwrap().1.cause,
+        Cause::Undefined(UndefinedLatency::Overload { .. })
+    ));
     // What sends more than the last level for ever has no bound at any.
     let steady = desk.arrive(vec![applicant("d", 1e6, inbound(0.0, 0.6))]).unwrap_err();
     assert_eq!(steady.closest().unwrap().1.workload, "d");
@@ -172,7 +175,7 @@ fn qjump_by_its_equation_shares_half_the_link() {
 #[test]
 fn storage_is_not_covered_and_so_refused() {
     let refused = |desk: Result<usize, super::super::Refusal>| {
-        assert_eq!(desk.unwrap_err().closest().unwrap().1.cause, Cause::Undefined(Undefined::NoBound));
+        assert_eq!(desk.unwrap_err().closest().unwrap().1.cause, Cause::Undefined(UndefinedLatency::NoBound));
     };
     refused(Desk::new(SiloPlus { burst: MS, buffer: 1.0 }, LINK).arrive(vec![applicant(
         "a",

@@ -1,9 +1,9 @@
 //! What could have spoiled the runs, and whether it did.
 
-use workflow::text::{percent, time};
 use super::super::table;
 use crate::output::experiment::{Done, View, case_name};
 use plot::Block;
+use workflow::text::{percent, time};
 
 const HEADINGS: [&str; 8] = [
     "case",
@@ -38,8 +38,8 @@ pub(super) fn blocks(view: &View) -> Vec<Block> {
         blocks.extend(
             warnings.map(|said| Block::paragraph(format!("{name}, {}: {said}.", done.policy.name()))),
         );
-        if done.played.ran.observed < view.settings.duration {
-            let seconds = time(done.played.ran.observed.as_secs());
+        if done.played.ran.observed_duration < view.settings.duration {
+            let seconds = time(done.played.ran.observed_duration.as_secs());
             let text = format!("{name}, {}: stopped when {seconds} had been observed.", done.policy.name());
             blocks.push(Block::paragraph(text));
         }

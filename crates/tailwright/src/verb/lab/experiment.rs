@@ -1,10 +1,8 @@
 //! `tailwright lab run`: experiments of the papers on this machine.
 
-use workflow::files::{check_writable, write_result};
-use workflow::text::{plural, time};
 use crate::exit::Answer;
 use crate::output::experiment::{self, Done, View};
-use crate::output::{json, time, words};
+use crate::output::json;
 use crate::report;
 use crate::terminal::{self, Align, Table};
 use clap::Args;
@@ -17,6 +15,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::Nanos;
+use workflow::files::{check_writable, write_result};
+use workflow::text::{plural, time};
 
 const HELP: &str = "\
 Examples:
@@ -187,7 +187,7 @@ fn play_all(
     let runs = (0..planned.cases.len()).flat_map(|case| policies.iter().map(move |policy| (case, *policy)));
     for ((case, policy), number) in runs.zip(0..) {
         bar.set_message(format!("{} of {count}: {}", number + 1, policy.name()));
-        let mut tick = |progress: load::Progress| {
+        let mut tick = |progress: load::LoadProgress| {
             bar.set_position(number * each + (progress.elapsed.0 / 1_000_000).min(each));
         };
         let planned_case = &planned.cases[case];

@@ -1,0 +1,113 @@
+//! The question that admission, packing and the side-by-side comparison ask, and the shape of its answer: what
+//! latency does each workload on a server see? `plan` asks it and `predict` answers it, and neither knows the other.
+
+use crate::{CircularTrace, Job, PerStage, Stage};
+use std::fmt;
+use units::Percentile;
+
+/// A workload on a server, as a model of latency sees it.
+#[derive(Debug)]
+pub struct ServerMember<'a, S> {
+    /// What the model keeps of the workload's traffic.
+    pub sketch: &'a S,
+    /// Strict priority at each stage; 0 is served first. Members with the same priority are served first come,
+    /// first served.
+    pub priority: PerStage<u32>,
+    /// Members of the same group may burst together; different groups are independent.
+    pub group: usize,
+    /// The percentile of the latency that is asked for.
+    pub percentile: Percentile,
+}
+
+/// A way to predict the latencies of workloads that share a server.
+///
+/// All models answer the same question about the same server: a path of stages, each of which serves in preemptive
+/// strict priority, first come, first served within a priority. They differ in what they assume of the traffic, and
+/// so in what they promise.
+pub trait LatencyModel: Sync {
+    /// What the model keeps of one workload's traffic.
+    type Sketch: Send + Sync;
+
+    /// The name under which users choose the model.
+    fn name(&self) -> &'static str;
+
+    /// Computes everything that depends on one workload alone.
+    fn sketch(&self, traffic: &CircularTrace<Job>) -> Self::Sketch;
+
+    /// Predicts the latency of each member, in the members' order.
+    fn predict(
+        &self,
+        members: &[ServerMember<'_, Self::Sketch>],
+    ) -> Vec<Result<Prediction, UndefinedLatency>>;
+
+    /// Whether every member's bound is at most its limit: seconds, one per member. An undefined latency exceeds
+    /// every limit, and a limit that is not a number is always exceeded. A model that can tell without predicting
+    /// every latency overrides this; its answer is that of [`Self::predict`], up to what predictions are rounded by.
+    ///
+    /// # Panics
+    /// When there is not one limit per member.
+    fn all_within(&self, members: &[ServerMember<'_, Self::Sketch>], limits: &[f64]) -> bool {
+        assert_eq!(members.len(), limits.len(), "one limit per member");
+        let predictions = self.predict(members);
+        predictions.iter().zip(limits).all(|(prediction, &limit)| prediction.is_ok_and(|p| p.bound <= limit))
+    }
+}
+
+/// A predicted latency at a percentile.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Prediction {
+    /// What may be relied upon under the model's assumptions, seconds: an upper bound, or the upper end of a
+    /// confidence interval.
+    pub bound: f64,
+    /// What a model that estimates says beside its bound.
+    pub estimate: Option<LatencyEstimate>,
+}
+
+impl Prediction {
+    /// The same prediction with `base` seconds added: a part of the latency that the model does not know.
+    #[must_use]
+    pub fn later_by(self, base: f64) -> Self {
+        let estimate = self
+            .estimate
+            .map(|estimate| LatencyEstimate { low: estimate.low + base, latency: estimate.latency + base });
+        Self { bound: self.bound + base, estimate }
+    }
+}
+
+/// An estimated latency and how far below it the true one may lie.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LatencyEstimate {
+    /// The lower end of the confidence interval, seconds.
+    pub low: f64,
+    /// The estimate itself, seconds.
+    pub latency: f64,
+}
+
+/// Why a model gives no latency. It must never be read as a small one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum UndefinedLatency {
+    /// Members of the same or higher priority ask more of a stage than it can do in the long run.
+    Overload {
+        /// The stage that is overloaded.
+        stage: Stage,
+        /// Work that arrives per second of the stage's capacity.
+        utilisation: f64,
+    },
+    /// The model's conditions cannot be met at any parameter.
+    NoBound,
+}
+
+impl fmt::Display for UndefinedLatency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Overload { stage, utilisation } => {
+                write!(
+                    f,
+                    "{stage} is overloaded by the same and higher priorities: {:.1}% of its capacity",
+                    utilisation * 100.0
+                )
+            }
+            Self::NoBound => f.write_str("the model has no finite bound here"),
+        }
+    }
+}
