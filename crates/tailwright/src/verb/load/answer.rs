@@ -67,7 +67,7 @@ fn row<'a>(ran: &LoadReport, index: u32, name: &'a str, counts: WorkloadCounters
     };
     let seconds = ran.observed_duration.as_secs().max(1e-9);
     let done = mine().filter(|request| matches!(request.outcome, Outcome::Done(_)));
-    let lag = verify::lag(ran.generator_lags(index), p99());
+    let lag = verify::summarize_lags(ran.generator_lags(index), p99());
     Row {
         name,
         requests: mine().count(),
@@ -157,9 +157,10 @@ pub(crate) fn json(ran: &LoadReport, rows: &[Row<'_>], seed: u64) -> String {
 /// Workloads whose latency is that of the generator in part.
 pub(crate) fn doubts(ran: &LoadReport) -> Vec<String> {
     let doubt = |(index, name): (u32, &String)| {
-        let lag = verify::lag(ran.generator_lags(index), p99())?;
+        let lag = verify::summarize_lags(ran.generator_lags(index), p99())?;
         let mine = ran.observations.requests.iter().filter(|request| request.workload == index);
-        let latency = verify::lag(mine.filter_map(model::Observation::latency), p99())?.at_percentile;
+        let latency =
+            verify::summarize_lags(mine.filter_map(model::Observation::latency), p99())?.at_percentile;
         lag.spoils(latency).then(|| {
             format!(
                 "workload {name}: the generator was {} late at p99, where latency is {latency}; give it real-time \

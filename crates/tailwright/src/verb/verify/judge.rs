@@ -7,7 +7,7 @@ use crate::input::read_text;
 use clap::Args;
 use model::{Observations, OperationError, PerStage, Policy, Request, Slo, Stage};
 use std::path::{Path, PathBuf};
-use verify::{Findings, Promise, Work, examine};
+use verify::{Findings, ServiceAgreement, WorkFunction, examine};
 use workload::device::{NetworkModel, StorageProfile};
 
 /// How observations are judged.
@@ -52,7 +52,7 @@ pub(crate) fn judge(
 }
 
 /// What the types do not rule out.
-fn has_sound_limits(promise: &Promise) -> bool {
+fn has_sound_limits(promise: &ServiceAgreement) -> bool {
     let is_sound = |amount: f64| amount >= 0.0 && amount.is_finite();
     promise.limits.iter().all(|limit| is_sound(limit.rate_per_s) && is_sound(limit.burst_work))
 }
@@ -62,13 +62,13 @@ fn promises(
     policy: Option<&Policy>,
     slos: &[String],
     observations: &Observations,
-) -> Result<Vec<Promise>, OperationError> {
-    let mut promises = policy.map(Promise::of_policy).unwrap_or_default();
+) -> Result<Vec<ServiceAgreement>, OperationError> {
+    let mut promises = policy.map(ServiceAgreement::from_policy).unwrap_or_default();
     for text in slos {
         let (name, slo) = slo(text)?;
         match promises.iter_mut().find(|promise| promise.name == name) {
             Some(promise) => (promise.slo, promise.admitted) = (slo, true),
-            None => promises.push(Promise::asked(name, slo)),
+            None => promises.push(ServiceAgreement::slo_only(name, slo)),
         }
     }
     if promises.is_empty() {
@@ -100,8 +100,8 @@ fn profile(path: &Path) -> Result<StorageProfile, OperationError> {
 }
 
 /// What is not an error and should be known.
-fn notes(promises: &[Promise], observations: &Observations, storage: &Storage) {
-    let observed = |promise: &&Promise| observations.workloads.contains(&promise.name);
+fn notes(promises: &[ServiceAgreement], observations: &Observations, storage: &Storage) {
+    let observed = |promise: &&ServiceAgreement| observations.workloads.contains(&promise.name);
     let absent: Vec<&str> =
         promises.iter().filter(|at| !observed(at)).map(|promise| promise.name.as_str()).collect();
     if !absent.is_empty() {
@@ -111,7 +111,7 @@ fn notes(promises: &[Promise], observations: &Observations, storage: &Storage) {
             observations.workloads.join(", ")
         );
     }
-    let needs = |promise: &Promise| promise.limits.iter().any(|limit| limit.stage == Stage::Storage);
+    let needs = |promise: &ServiceAgreement| promise.limits.iter().any(|limit| limit.stage == Stage::Storage);
     let lacking = promises.iter().any(|promise| needs(promise) && storage.profile(promise).is_none());
     if lacking {
         eprintln!("note: without --storage PROFILE.json limits at the storage are not judged");
@@ -143,7 +143,7 @@ impl<'a> Storage<'a> {
         }
     }
 
-    fn profile(&self, promise: &Promise) -> Option<&'a StorageProfile> {
+    fn profile(&self, promise: &ServiceAgreement) -> Option<&'a StorageProfile> {
         if let [only] = self.profiles {
             return Some(only);
         }
@@ -155,7 +155,7 @@ impl<'a> Storage<'a> {
     }
 
     /// Bytes and seconds of device time.
-    fn work(&self, promise: &Promise) -> Work<'static> {
+    fn work(&self, promise: &ServiceAgreement) -> WorkFunction<'static> {
         let network = NetworkModel::default();
         let mut device = self.profile(promise).map(StorageProfile::work_model);
         Box::new(move |request: &Request| {
