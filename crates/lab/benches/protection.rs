@@ -177,7 +177,7 @@ fn measure(address: SocketAddr, seconds: u64, beside: bool) -> Found {
 }
 
 fn poisson(seconds: u64) -> Vec<Request> {
-    let process = arrivals::Process::Poisson { rate: HIGH as f64 };
+    let process = arrivals::RateProcess::Poisson { rate: HIGH as f64 };
     let end = Nanos(seconds * 1_000_000_000);
     let stream = process.arrivals(7).expect("a rate");
     stream

@@ -70,7 +70,7 @@ fn row(name: &str, target: &LoadTarget, reference: f64) {
 }
 
 fn constant(rate: f64) -> OfferedLoad {
-    let instants = arrivals::Process::Constant { rate }.arrivals(1).unwrap();
+    let instants = arrivals::RateProcess::Constant { rate }.arrivals(1).unwrap();
     let request =
         |arrival| Request { arrival, size: Bytes(SIZE), op: Op::Read, offset: None, response: None };
     OfferedLoad::Open(instants.take_while(|at| at.0 < 1_000_000_000).map(request).collect())

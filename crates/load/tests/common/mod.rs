@@ -5,7 +5,7 @@
 pub mod volume;
 
 use model::OperationError;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use tailwright_load::{ClientHost, LoadOptions, LoadReport, LoadTarget, LoadWorkload, OfferedLoad, run};
@@ -28,7 +28,7 @@ impl Server {
         command.args(args(address.port())).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().expect("a server starts");
         let mut server = Self { child, address };
-        testkit::until_it_listens(&mut server.child, address);
+        testkit::connect_when_ready(&mut server.child, || TcpStream::connect(address));
         Some(server)
     }
 
@@ -78,7 +78,7 @@ pub fn play(workloads: Vec<LoadWorkload>, options: &LoadOptions) -> Result<LoadR
 
 /// A seeded mixture of reads and writes at the instants of a Poisson process.
 pub fn poisson(rate: f64, duration_ms: u64, seed: u64, sizes: &[u64]) -> Vec<model::Request> {
-    let arrivals = arrivals::Process::Poisson { rate }.arrivals(seed).unwrap();
+    let arrivals = arrivals::RateProcess::Poisson { rate }.arrivals(seed).unwrap();
     let request = |(index, arrival): (u64, Nanos)| {
         let drawn = arrivals::split_seed(seed, index);
         let size = Bytes(sizes[usize::try_from(drawn >> 8).unwrap() % sizes.len()]);

@@ -1,18 +1,18 @@
 //! The load file.
 
 use crate::input::read_text;
+use arrivals::ArrivalPattern;
 use load::{ClientHost, LoadOptions, LoadTarget, LoadWorkload, OfferedLoad};
 use model::{Op, OperationError, Request};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde::{Deserialize, Deserializer, de::Error as _};
-use sim::source::Arrival;
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use toml::Value;
-use trace::{OpenOptions, Origin as SliceOrigin};
+use trace::{OpenOptions, SliceOrigin};
 use units::{Bytes, Nanos};
 
 const HINT: &str = "docs/load.md describes a load file; `tailwright load --help` shows one";
@@ -54,7 +54,7 @@ struct WorkloadSpec {
     start: Option<Nanos>,
     requests: Option<usize>,
     span: Option<Bytes>,
-    arrivals: Option<Text<Arrival>>,
+    arrivals: Option<Text<ArrivalPattern>>,
     size: Option<Bytes>,
     reads: Option<f64>,
     closed: Option<ClosedSpec>,
@@ -209,7 +209,7 @@ impl LoadFile {
     fn drawn(
         &self,
         index: u64,
-        arrivals: &Arrival,
+        arrivals: &ArrivalPattern,
         size: Bytes,
         reads: f64,
         wrong: impl Fn(&str) -> OperationError,
