@@ -2,7 +2,7 @@
 
 use super::verified::{table, verdict, verdict_row};
 use lab::experiment::{Beside, Planned, PlannedCase, Played, PolicyName, Row, Settings};
-use verify::Conclusion;
+use verify::Verdict;
 use workflow::text::{plural, time};
 
 /// A case under a policy.
@@ -62,14 +62,14 @@ impl View<'_> {
         for done in self.done {
             let case = &self.planned.cases[done.case];
             let rows = done.rows.iter().enumerate().filter(|(at, _)| case.counts(*at));
-            let verdicts: Vec<Conclusion> = rows.map(|(_, row)| row.verdict).collect();
+            let verdicts: Vec<Verdict> = rows.map(|(_, row)| row.verdict).collect();
             let at = all.iter().position(|kept| kept.policy == done.policy).unwrap_or(all.len());
             if at == all.len() {
                 all.push(Kept { policy: done.policy, met: 0, not_met: 0, all: 0 });
             }
             let count = |verdict| verdicts.iter().filter(|found| **found == verdict).count();
-            all[at].met += count(Conclusion::Met);
-            all[at].not_met += count(Conclusion::NotMet);
+            all[at].met += count(Verdict::Met);
+            all[at].not_met += count(Verdict::NotMet);
             all[at].all += verdicts.len();
         }
         all
@@ -169,7 +169,7 @@ pub(crate) fn text(view: &View) -> String {
 /// What helps where verdicts are open.
 pub(crate) fn advice(view: &View) -> Vec<&'static str> {
     let open = || view.done.iter().flat_map(|done| &done.rows).map(|row| &row.finding);
-    let is_short = |found: &verify::Finding| found.verdict == Conclusion::TooFew && !found.is_spoiled();
+    let is_short = |found: &verify::Finding| found.verdict == Verdict::TooFew && !found.is_spoiled();
     let mut advice = Vec::new();
     if open().any(verify::Finding::is_spoiled) {
         advice.push("requests were sent too late for some verdicts: end other programs on this machine, and run again");
