@@ -89,7 +89,7 @@ impl Players {
     fn new(args: &IdealArgs) -> Self {
         // Lots are drawn apart from service times.
         let seed = StdRng::seed_from_u64(args.seed).random();
-        let play = |order| StationRun::new(args.station(order), seed, 0, Summary::of_one());
+        let play = |order| StationRun::new(args.station(order), seed, 0, Summary::of_one_stream());
         let plays: Vec<StationRun> = args.discipline.iter().copied().map(play).collect();
         Self { elapsed: vec![0.0; plays.len()], plays, stretch: None, extent: StreamTotals::default() }
     }

@@ -124,7 +124,7 @@ fn random(args: &IdealArgs) -> Result<Stream, OperationError> {
     stable(utilisation, args)?;
     let name = arrival.to_string();
     let source = RequestSource { arrivals: arrival, service: args.service.clone() };
-    let streams = ReplicationSizes::of(args.requests);
+    let streams = ReplicationSizes::of_requests(args.requests);
     let outcome = |order: &ServiceOrder| {
         let begun = Instant::now();
         let summary = replicate(&source, args.station(*order), streams, args.seed);
