@@ -2,7 +2,7 @@
 
 use units::Nanos;
 
-/// How to run.
+/// How long to run, and with which priority and checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadOptions {
     /// How long requests are sent before the first one is observed.

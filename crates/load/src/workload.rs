@@ -11,7 +11,7 @@ use units::Bytes;
 pub struct LoadWorkload {
     /// The name of the workload in observations, unique in a run.
     pub name: String,
-    /// Where requests go.
+    /// The server that requests go to, and what they address on it.
     pub target: LoadTarget,
     /// The host that requests come from.
     pub client: ClientHost,

@@ -32,7 +32,7 @@ fn lindley(arrivals: &[Nanos], service: impl Fn(usize) -> u64) -> Vec<u64> {
 
 #[test]
 fn a_stall_is_felt_by_all_that_were_meant_to_come_in_it() {
-    testkit::shown(feel_a_stall);
+    testkit::Rounds { count: 5, must_hold: 3 }.check(feel_a_stall);
 }
 
 fn feel_a_stall() -> Result<(), String> {

@@ -4,7 +4,7 @@ use model::Request;
 use proptest::prelude::*;
 use std::convert::Infallible;
 use tailwright_trace::generate::{MmppState, RateProcess, SizeMix, Synthetic};
-use tailwright_trace::stats::{self, HurstFault, Stats};
+use tailwright_trace::stats::{self, HurstError, TraceStatistics};
 use units::{Bytes, Nanos};
 
 fn synthetic(process: RateProcess, seconds: u64, seed: u64) -> Synthetic {
@@ -12,7 +12,7 @@ fn synthetic(process: RateProcess, seconds: u64, seed: u64) -> Synthetic {
     Synthetic { process, sizes, read_share: 0.7, duration: Nanos(seconds * 1_000_000_000), seed }
 }
 
-fn summary(synthetic: &Synthetic) -> Stats {
+fn summary(synthetic: &Synthetic) -> TraceStatistics {
     let requests = synthetic.requests().unwrap().map(Ok::<Request, Infallible>);
     let Ok(stats) = stats::collect(requests);
     stats.expect("not empty")
@@ -27,8 +27,8 @@ fn close(value: f64, expected: f64, share: f64) -> bool {
 fn poisson_has_no_memory_at_any_scale() {
     let stats = summary(&synthetic(RateProcess::Poisson { rate: 1000.0 }, 600, 1));
     assert!(close(stats.requests_per_sec.unwrap(), 1000.0, 0.01));
-    assert!(close(stats.gap_scv.unwrap(), 1.0, 0.02));
-    for at in &stats.at_scales {
+    assert!(close(stats.interarrival_scv.unwrap(), 1.0, 0.02));
+    for at in &stats.binned_counts {
         let dispersion = at.dispersion.unwrap();
         let error = 4.0 * (2.0 / at.bins as f64).sqrt();
         assert!((dispersion - 1.0).abs() < error, "{at:?}");
@@ -46,8 +46,8 @@ fn a_constant_stream_is_exact() {
     let stats = summary(&synthetic(RateProcess::Constant { rate: 1000.0 }, 60, 1));
     assert_eq!(stats.count, 60_000);
     assert_eq!(stats.requests_per_sec, Some(1000.0));
-    assert!(stats.gap_scv.unwrap() < 1e-9);
-    for at in &stats.at_scales {
+    assert!(stats.interarrival_scv.unwrap() < 1e-9);
+    for at in &stats.binned_counts {
         assert_eq!((at.peak_to_mean, at.dispersion), (Some(1.0), Some(0.0)), "{at:?}");
     }
     assert!(stats.timeline.requests.iter().sum::<u64>() == 60_000);
@@ -61,7 +61,7 @@ fn heavy_tails_give_the_hurst_parameter_of_theory() {
     let hurst = stats.hurst.unwrap();
     // H = (3 − 1.4)/2 in the limit of large scales.
     assert!((hurst.h - 0.8).abs() < 0.1, "{hurst:?}");
-    assert!(stats.at_scales[2].dispersion.unwrap() > 3.0 * stats.at_scales[0].dispersion.unwrap());
+    assert!(stats.binned_counts[2].dispersion.unwrap() > 3.0 * stats.binned_counts[0].dispersion.unwrap());
 }
 
 #[test]
@@ -79,8 +79,8 @@ fn a_fair_b_model_is_smooth_and_a_biased_one_is_not() {
     let fair = summary(&synthetic(b_model(0.5), 600, 3));
     let biased = summary(&synthetic(b_model(0.7), 600, 3));
     assert!(close(fair.requests_per_sec.unwrap(), 500.0, 0.02));
-    assert!(fair.at_scales.iter().all(|at| at.dispersion.unwrap() < 1.1));
-    assert!(biased.at_scales[2].dispersion.unwrap() > 100.0);
+    assert!(fair.binned_counts.iter().all(|at| at.dispersion.unwrap() < 1.1));
+    assert!(biased.binned_counts[2].dispersion.unwrap() > 100.0);
     assert!(biased.hurst.unwrap().h > 0.6, "{:?}", biased.hurst);
 }
 
@@ -92,8 +92,8 @@ fn mmpp_disperses_as_its_closed_form() {
     let stats = summary(&synthetic(RateProcess::Mmpp { states }, 2000, 5));
     let (mean, variance, relax) = (500.0, 160_000.0, 0.1);
     assert!(close(stats.requests_per_sec.unwrap(), mean, 0.02));
-    for at in &stats.at_scales {
-        let t = at.scale.as_secs();
+    for at in &stats.binned_counts {
+        let t = at.bin_length.as_secs();
         let expected = 1.0 + 2.0 * variance * relax / mean * (1.0 - relax / t * (1.0 - (-t / relax).exp()));
         assert!(close(at.dispersion.unwrap(), expected, 0.1), "{at:?} {expected}");
     }
@@ -114,17 +114,17 @@ fn diurnal_modulation_moves_requests_within_the_cycle_only() {
 #[test]
 fn short_and_still_traces_say_so() {
     let short = summary(&synthetic(RateProcess::Poisson { rate: 10.0 }, 2, 1));
-    assert_eq!(short.hurst, Err(HurstFault::TooShort));
-    assert!(short.at_scales[2].bins <= 2);
+    assert_eq!(short.hurst, Err(HurstError::TooShort));
+    assert!(short.binned_counts[2].bins <= 2);
     let stats = summary(&synthetic(RateProcess::Constant { rate: 1.0 }, 1, 1));
-    assert_eq!((stats.count, stats.requests_per_sec, stats.gap_scv), (1, None, None));
+    assert_eq!((stats.count, stats.requests_per_sec, stats.interarrival_scv), (1, None, None));
     let Ok(none) = stats::collect(std::iter::empty::<Result<Request, Infallible>>());
     assert!(none.is_none());
 }
 
 #[test]
 fn many_different_sizes_stay_bounded_and_nearly_exact() {
-    let mut collector = stats::Collector::default();
+    let mut collector = stats::StatisticsCollector::default();
     let mut sizes: Vec<u64> = (0..200_000u64).map(|n| n * n % 1_000_003 + 1).collect();
     for (n, &size) in sizes.iter().enumerate() {
         let op = model::Op::Read;

@@ -26,7 +26,7 @@ pub(crate) enum Decoded {
     NeedMore(usize),
     /// This many bytes belong to no request and are to be dropped.
     Skip(usize),
-    /// A complete reply.
+    /// The input begins with a complete reply.
     Reply {
         /// Its length in bytes.
         len: usize,

@@ -50,7 +50,7 @@ struct BlockState {
     last_write: Option<u64>,
     /// The version at which a write of this block last began or ended.
     changed_at: u64,
-    /// Until then, in nanoseconds since the start, a failed write may still be executed.
+    /// A failed write may still be executed until this time, in nanoseconds since the start of the run.
     uncertain_until: u64,
 }
 

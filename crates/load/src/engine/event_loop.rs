@@ -52,7 +52,7 @@ pub(crate) struct LoadEngine<'a> {
     context: RunContext<'a>,
     poller: Poller,
     reconnected: Receiver<Reconnected>,
-    /// For each workload, where lost connections are reported.
+    /// Where the lost connections of each workload are reported.
     lost: Vec<Sender<usize>>,
     workloads: Vec<WorkloadState>,
     slots: Vec<ConnectionSlot>,

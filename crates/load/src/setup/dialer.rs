@@ -67,7 +67,7 @@ fn connect_from(source: Option<IpAddr>, server: SocketAddr) -> io::Result<TcpStr
     Ok(stream)
 }
 
-/// Sends all bytes.
+/// Sends all of `bytes`.
 pub(super) fn send(stream: &mut TcpStream, bytes: &[u8]) -> Result<(), String> {
     stream.write_all(bytes).map_err(|error| describe(&error))
 }

@@ -7,17 +7,14 @@ use crate::codec::NbdCodec;
 use model::OperationError;
 use std::net::{SocketAddr, TcpStream};
 use wire::nbd::client::{Ask, Export, Handshake, Progress};
-
-/// Transmission flags of the protocol document.
-const READ_ONLY: u16 = 1 << 1;
-const CAN_MULTI_CONN: u16 = 1 << 8;
+use wire::nbd::protocol::{FLAG_CAN_MULTI_CONN, FLAG_READ_ONLY, STRING_LEN_MAX};
 
 pub(super) fn connect(
     dialer: &Dialer,
     server: SocketAddr,
     export_name: &str,
 ) -> Result<ReadyConnection, OperationError> {
-    if export_name.len() > 4096 {
+    if export_name.len() > STRING_LEN_MAX as usize {
         return Err(OperationError::input("names of NBD exports have at most 4096 bytes").hint("shorten it"));
     }
     let mut stream = dialer.dial(server)?;
@@ -28,8 +25,8 @@ pub(super) fn connect(
     let space = AddressSpace::Bytes {
         len: export.size,
         block: export.block.unwrap_or(1).max(1).into(),
-        is_writable: export.flags & READ_ONLY == 0,
-        is_coherent: export.flags & CAN_MULTI_CONN != 0,
+        is_writable: export.flags & FLAG_READ_ONLY == 0,
+        is_coherent: export.flags & FLAG_CAN_MULTI_CONN != 0,
     };
     Ok(ReadyConnection { stream, codec: Box::new(NbdCodec::new(export.framing)), space })
 }

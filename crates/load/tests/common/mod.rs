@@ -5,7 +5,7 @@
 pub mod volume;
 
 use model::OperationError;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use tailwright_load::{ClientHost, LoadOptions, LoadReport, LoadTarget, LoadWorkload, OfferedLoad, run};
@@ -28,7 +28,7 @@ impl Server {
         command.args(args(address.port())).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().expect("a server starts");
         let mut server = Self { child, address };
-        testkit::until_it_listens(&mut server.child, address);
+        testkit::connect_when_ready(&mut server.child, || TcpStream::connect(address));
         Some(server)
     }
 

@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use std::fmt::Write as _;
 use std::path::Path;
 use trace::generate::{MmppState, RateProcess, SizeMix, Synthetic};
-use trace::{Format, Writer};
+use trace::{TraceFormat, TraceWriter};
 use units::{ByteRate, Bytes, Nanos, Seconds};
 use workload::device::{BandwidthRow, BaseLatency, Device, SsdTable, StorageProfile};
 
@@ -209,7 +209,7 @@ impl Member {
 
     fn write(&self, dir: &Path) -> Result<(), OperationError> {
         let wrong = |error: trace::TraceError| OperationError::machine(&error).hint(error.hint());
-        let mut writer = Writer::create(&dir.join(self.file()), Format::Csv).map_err(wrong)?;
+        let mut writer = TraceWriter::create(&dir.join(self.file()), TraceFormat::Csv).map_err(wrong)?;
         for request in self.stream.requests().expect("parameters of the kinds are sound") {
             writer.write(&request).map_err(wrong)?;
         }

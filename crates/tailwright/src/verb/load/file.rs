@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use toml::Value;
-use trace::{OpenOptions, Origin as SliceOrigin};
+use trace::{OpenOptions, SliceOrigin};
 use units::{Bytes, Nanos};
 
 const HINT: &str = "docs/load.md describes a load file; `tailwright load --help` shows one";

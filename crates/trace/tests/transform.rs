@@ -6,7 +6,7 @@ use common::requests;
 use model::Request;
 use proptest::prelude::*;
 use std::convert::Infallible;
-use tailwright_trace::{Origin, merge, scale_time, slice};
+use tailwright_trace::{SliceOrigin, merge, scale_time, slice};
 use units::Nanos;
 
 type Item = Result<Request, Infallible>;
@@ -32,12 +32,12 @@ proptest! {
 
     #[test]
     fn slices_partition_a_trace(requests in requests(1..60), at in 0u64..20_000_000) {
-        let head = collect(slice(stream(&requests), Nanos::ZERO, Some(Nanos(at)), Origin::Keep));
-        let tail = collect(slice(stream(&requests), Nanos(at), None, Origin::Keep));
+        let head = collect(slice(stream(&requests), Nanos::ZERO, Some(Nanos(at)), SliceOrigin::Keep));
+        let tail = collect(slice(stream(&requests), Nanos(at), None, SliceOrigin::Keep));
         let first = requests[0].arrival.0;
         prop_assert!(head.iter().all(|request| request.arrival.0 - first < at));
         prop_assert!(tail.iter().all(|request| request.arrival.0 - first >= at));
-        let rebased = collect(slice(stream(&requests), Nanos(at), None, Origin::Rebase));
+        let rebased = collect(slice(stream(&requests), Nanos(at), None, SliceOrigin::Rebase));
         let shifted = tail.iter().map(|r| Request { arrival: Nanos(r.arrival.0 - first - at), ..*r });
         prop_assert_eq!(rebased, shifted.collect::<Vec<_>>());
         prop_assert_eq!([head, tail].concat(), requests);

@@ -1,36 +1,38 @@
-//! Streams made of streams: a window of one, several merged into one, one at another speed.
+//! Streams made from other streams: a slice of one, several merged into one, one at another speed.
 
 use model::Request;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use units::Nanos;
 
-/// Where a slice puts its origin.
+/// Which instant is time zero of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// Arrivals stay as they are.
+pub enum SliceOrigin {
+    /// The origin of the stream remains: arrivals do not change.
     Keep,
-    /// The beginning of the window becomes zero.
+    /// The beginning of the slice becomes time zero.
     Rebase,
 }
 
-/// The requests in the half-open window `[from, to)`, counted from the first request of the stream.
-/// `to: None` is the end. Does not read beyond the window; errors pass through.
+/// The requests in the half-open interval `[from, to)` of times since the first request of the stream; `None` is
+/// the end of the stream. Does not read beyond the interval; errors pass through.
 pub fn slice<E>(
     requests: impl Iterator<Item = Result<Request, E>>,
     from: Nanos,
     to: Option<Nanos>,
-    origin: Origin,
+    origin: SliceOrigin,
 ) -> impl Iterator<Item = Result<Request, E>> {
     let mut first = None;
-    let before_end = move |request: &Request, first: Nanos| to.is_none_or(|to| request.arrival - first < to);
     requests
         .map(move |request| request.map(|request| (*first.get_or_insert(request.arrival), request)))
-        .take_while(move |item| item.as_ref().map_or(true, |(first, request)| before_end(request, *first)))
+        .take_while(move |item| match (item, to) {
+            (Ok((first, request)), Some(to)) => request.arrival - *first < to,
+            _ => true,
+        })
         .filter(move |item| item.as_ref().map_or(true, |(first, request)| request.arrival - *first >= from))
         .map(move |item| {
             item.map(|(first, mut request)| {
-                if origin == Origin::Rebase {
+                if origin == SliceOrigin::Rebase {
                     request.arrival = request.arrival - first - from;
                 }
                 request
@@ -38,34 +40,42 @@ pub fn slice<E>(
         })
 }
 
-/// One sorted stream out of several; equal arrivals come in the order of `inputs`. Holds one request of
-/// each input. After an error of one input, that input has ended.
-pub fn merge<I, E>(inputs: Vec<I>) -> Merge<I, E>
+/// Merges several sorted streams into one; equal arrivals come in the order of `inputs`. One request of each input is
+/// in memory. An input that returns an error has ended.
+pub fn merge<I, E>(inputs: Vec<I>) -> MergedTraces<I, E>
 where
     I: Iterator<Item = Result<Request, E>>,
 {
-    let mut merge =
-        Merge { heap: BinaryHeap::with_capacity(inputs.len()), heads: Vec::new(), failed: None, inputs };
-    merge.heads = vec![None; merge.inputs.len()];
-    for index in (0..merge.inputs.len()).rev() {
-        merge.pull(index);
+    let count = inputs.len();
+    let mut merged = MergedTraces {
+        inputs,
+        heads: vec![None; count],
+        heap: BinaryHeap::with_capacity(count),
+        failed: None,
+    };
+    for index in (0..count).rev() {
+        merged.pull(index);
     }
-    merge
+    merged
 }
 
-/// See [`merge`].
+/// The stream that [`merge`] returns.
 #[derive(Debug)]
-pub struct Merge<I, E> {
+pub struct MergedTraces<I, E> {
     inputs: Vec<I>,
+    /// The next request of each input.
     heads: Vec<Option<Request>>,
+    /// The arrival of each head, with the index of its input.
     heap: BinaryHeap<Reverse<(Nanos, usize)>>,
+    /// An error that an input returned, until the merged stream returns it.
     failed: Option<E>,
 }
 
-impl<I, E> Merge<I, E>
+impl<I, E> MergedTraces<I, E>
 where
     I: Iterator<Item = Result<Request, E>>,
 {
+    /// Takes the next request of an input.
     fn pull(&mut self, index: usize) {
         match self.inputs[index].next() {
             Some(Ok(request)) => {
@@ -77,13 +87,13 @@ where
         }
     }
 
-    /// The inputs, for what they know besides their requests.
+    /// The inputs, which may know more than their requests: their progress, for example.
     pub fn inputs(&self) -> &[I] {
         &self.inputs
     }
 }
 
-impl<I, E> Iterator for Merge<I, E>
+impl<I, E> Iterator for MergedTraces<I, E>
 where
     I: Iterator<Item = Result<Request, E>>,
 {
@@ -100,8 +110,8 @@ where
     }
 }
 
-/// The same requests with every time since the first multiplied by `factor` (above 1 is slower), rounded
-/// to nanoseconds; saturates at the end of time. Response times are kept: they belong to the recorded run.
+/// Multiplies the time since the first request by `factor` (above 1 is slower), rounded to nanoseconds; the latest
+/// time that 64 bits can hold is the limit. Response times do not change: they belong to the recorded run.
 ///
 /// # Panics
 /// When `factor` is not positive and finite.
@@ -114,8 +124,8 @@ pub fn scale_time<E>(
     requests.map(move |request| {
         request.map(|mut request| {
             let first = *first.get_or_insert(request.arrival);
-            // Rounding is monotone, so the order stays; `as` saturates.
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            // Rounding is monotone, so the requests stay in order.
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
             let since_first = ((request.arrival - first).0 as f64 * factor).round() as u64;
             request.arrival = Nanos(first.0.saturating_add(since_first));
             request

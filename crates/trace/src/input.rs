@@ -1,9 +1,8 @@
-//! Bytes of a file, decompressed: what stands between the operating system and the parsers.
+//! The bytes of a file, decompressed and buffered: the layer between the operating system and the parsers.
 
-use crate::error::{ErrorKind, Place, TraceError};
+use crate::error::TraceErrorKind;
 use flate2::read::MultiGzDecoder;
 use std::io::{self, BufReader, Cursor, Read};
-use std::path::Path;
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
@@ -11,21 +10,21 @@ const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 pub(crate) const LINE_BYTES_MAX: usize = 1 << 16;
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// `raw` decompressed when its first bytes say gzip or zstd, otherwise as it is.
+/// Decompresses `raw` if it begins with the magic number of gzip or zstd, and passes it through otherwise.
 pub(crate) fn decompress(mut raw: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
     let mut magic = [0u8; 4];
     let len = read_up_to(&mut raw, &mut magic)?;
-    let all = Cursor::new(magic[..len].to_vec()).chain(raw);
+    let whole = Cursor::new(magic[..len].to_vec()).chain(raw);
     if magic[..len].starts_with(GZIP_MAGIC) {
-        Ok(Box::new(MultiGzDecoder::new(BufReader::with_capacity(BUFFER_BYTES, all))))
+        Ok(Box::new(MultiGzDecoder::new(BufReader::with_capacity(BUFFER_BYTES, whole))))
     } else if magic[..len].starts_with(ZSTD_MAGIC) {
-        Ok(Box::new(zstd::stream::read::Decoder::new(all)?))
+        Ok(Box::new(zstd::stream::read::Decoder::new(whole)?))
     } else {
-        Ok(Box::new(all))
+        Ok(Box::new(whole))
     }
 }
 
-/// Fills `buffer` as far as the input goes.
+/// Fills `buffer` as far as the input reaches, and returns the number of bytes read.
 pub(crate) fn read_up_to(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -39,12 +38,13 @@ pub(crate) fn read_up_to(input: &mut impl Read, buffer: &mut [u8]) -> io::Result
     Ok(filled)
 }
 
-/// What went wrong: decoders report cut or damaged data as the first kinds, everything else is the
-/// operating system's.
-pub(crate) fn damage(error: io::Error) -> ErrorKind {
-    if is_damage(&error) { ErrorKind::Truncated(error.to_string()) } else { ErrorKind::Io(error) }
+/// Whether a failure to read means that the file is damaged or that the operating system refused.
+pub(crate) fn damage(error: io::Error) -> TraceErrorKind {
+    if is_damage(&error) { TraceErrorKind::Truncated(error.to_string()) } else { TraceErrorKind::Io(error) }
 }
 
+/// Decoders report data that was cut off or damaged with these kinds; every other error comes from the operating
+/// system, and carries its code.
 fn is_damage(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -52,29 +52,24 @@ fn is_damage(error: &io::Error) -> bool {
     ) || (error.kind() == io::ErrorKind::Other && error.raw_os_error().is_none())
 }
 
-/// [`damage`] as an error of `file`.
-pub(crate) fn read_error(file: &Path, place: Place, error: io::Error) -> TraceError {
-    TraceError::new(file, place, damage(error))
-}
-
 /// A large buffer over the input from which lines or records are taken without copying.
-pub(crate) struct Buffered {
+pub(crate) struct BufferedInput {
     input: Box<dyn Read + Send>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
     at_end: bool,
-    /// An error met while looking ahead, to be met again by whoever reads that far.
+    /// An error that occurred while peeking, to be returned when the bytes in front of it have been consumed.
     deferred: Option<io::Error>,
 }
 
-/// A line was longer than [`LINE_BYTES_MAX`], or reading failed.
-pub(crate) enum LineError {
+/// A line could not be read: it is longer than [`LINE_BYTES_MAX`], or reading failed.
+pub(crate) enum ReadLineError {
     TooLong,
     Io(io::Error),
 }
 
-impl Buffered {
+impl BufferedInput {
     pub(crate) fn new(input: Box<dyn Read + Send>) -> Self {
         Self { input, buffer: vec![0; BUFFER_BYTES], start: 0, end: 0, at_end: false, deferred: None }
     }
@@ -88,7 +83,8 @@ impl Buffered {
         Ok(&self.buffer[self.start..self.end.min(self.start + len)])
     }
 
-    /// As [`Self::peek`], but damage only ends what is seen: whoever reads on meets it again.
+    /// Like [`Self::peek`], but damage ends the result instead of being an error; it is reported when reading
+    /// reaches it.
     pub(crate) fn peek_lossy(&mut self, len: usize) -> io::Result<&[u8]> {
         match self.peek(len) {
             Ok(_) => {}
@@ -100,7 +96,7 @@ impl Buffered {
 
     /// The next line without its end (`\n` or `\r\n`), or `None` at the end of the input.
     #[inline]
-    pub(crate) fn line(&mut self) -> Result<Option<&[u8]>, LineError> {
+    pub(crate) fn line(&mut self) -> Result<Option<&[u8]>, ReadLineError> {
         let mut searched = 0;
         loop {
             let unread = &self.buffer[self.start..self.end];
@@ -116,9 +112,9 @@ impl Buffered {
             }
             searched = unread.len();
             if searched > LINE_BYTES_MAX {
-                return Err(LineError::TooLong);
+                return Err(ReadLineError::TooLong);
             }
-            self.refill().map_err(LineError::Io)?;
+            self.refill().map_err(ReadLineError::Io)?;
         }
     }
 
@@ -130,7 +126,7 @@ impl Buffered {
         Ok(&self.buffer[from..self.start])
     }
 
-    /// Passes over everything up to the end of the current line.
+    /// Skips everything up to the end of the current line.
     pub(crate) fn skip_line(&mut self) -> io::Result<()> {
         loop {
             if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.start..self.end]) {
@@ -152,14 +148,14 @@ impl Buffered {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
-        let read = read_up_to_once(&mut self.input, &mut self.buffer[self.end..])?;
+        let read = read_once(&mut self.input, &mut self.buffer[self.end..])?;
         self.end += read;
         self.at_end = read == 0;
         Ok(())
     }
 }
 
-fn read_up_to_once(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+fn read_once(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     loop {
         match input.read(buffer) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
