@@ -42,7 +42,9 @@ impl StartTimes {
                 StationQueue::PerWorker { free: vec![Nanos::ZERO; workers], random: random() }
             }
             ServiceOrder::Lifo => StationQueue::Shared(SharedQueue::new(workers, NextRequest::Last)),
-            ServiceOrder::RandomRequest => StationQueue::Shared(SharedQueue::new(workers, NextRequest::Any(random()))),
+            ServiceOrder::RandomRequest => {
+                StationQueue::Shared(SharedQueue::new(workers, NextRequest::Any(random())))
+            }
         };
         Self { queue, count: 0, previous: Nanos::ZERO }
     }
@@ -99,7 +101,11 @@ fn start_at_worker(free: &mut Nanos, request: TimedRequest) -> Nanos {
 
 /// The start of a request at the worker that is free first.
 #[inline]
-fn start_at_first_free(free: &mut BinaryHeap<Reverse<Nanos>>, workers: usize, request: TimedRequest) -> Nanos {
+fn start_at_first_free(
+    free: &mut BinaryHeap<Reverse<Nanos>>,
+    workers: usize,
+    request: TimedRequest,
+) -> Nanos {
     let full = free.len() == workers;
     match free.peek_mut() {
         Some(mut first) if full || first.0 <= request.arrival => {
