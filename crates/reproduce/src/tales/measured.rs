@@ -37,7 +37,7 @@ fn play(arrivals: &[Nanos], path: &str) -> Result<Summary, FigureError> {
         arrivals.iter().map(|arrival| TimedRequest { arrival: *arrival, service }).collect();
     let demands = scale::to_utilisation(&demands, 1, 0.7).map_err(|error| fault(&error))?;
     let station = IdealStation { workers: NonZeroUsize::MIN, order: ServiceOrder::Fifo };
-    let mut play = StationRun::new(station, 0, 0, Summary::of_one());
+    let mut play = StationRun::new(station, 0, 0, Summary::of_one_stream());
     demands.into_iter().try_for_each(|demand| play.arrive(demand)).map_err(|error| fault(&error))?;
     Ok(play.finish())
 }

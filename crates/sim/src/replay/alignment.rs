@@ -1,14 +1,17 @@
-//! Where in its trace each stream stands when the window opens.
+//! Where in its trace each stream is when the window opens.
 //!
 //! - *Random*: every group independently and uniformly, which is what "independent workloads" means. A group's
 //!   shift depends on the seed, the alignment's number and the group's number alone: whoever else shares the
 //!   server, a group is met at the same places, so that more members never look better by luck.
-//! - *Recorded*: all at the beginning of their traces, as if they had been recorded side by side.
+//! - *Recorded*: all are at the beginning of their traces, as if they had been recorded side by side.
 //! - *Bursts together*: what a correlated day would do. The worst burst of every stream ends at one moment, the
 //!   middle of the window. A stream's worst burst ends where a bucket that is drained at the stream's fair rate
 //!   (its share of the work at the stage with the highest utilisation) is fullest. Groups do not matter.
 
-use crate::ReplaySystem;
+use super::stream::ReplayStream;
+use super::system::ReplaySystem;
+use super::trace::ReplayTrace;
+use arrivals::split_seed;
 use model::Stage;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -20,12 +23,12 @@ use units::Nanos;
 pub enum Alignment {
     /// Groups shifted independently and uniformly over their longest period.
     Random {
-        /// Of the family of alignments.
+        /// The seed of the family of alignments.
         seed: u64,
-        /// Which of the family.
+        /// The number of the alignment within the family.
         index: u64,
     },
-    /// No shift.
+    /// All traces begin when the window opens.
     Recorded,
     /// All worst bursts end at the same moment.
     BurstsTogether,
@@ -40,14 +43,14 @@ impl Alignment {
     /// The shift of every stream, in their order.
     pub fn shifts(self, system: &ReplaySystem<'_>) -> Vec<Nanos> {
         match self {
-            Self::Random { seed, index } => random(system, seed, index),
+            Self::Random { seed, index } => random_shifts(system, seed, index),
             Self::Recorded => vec![Nanos::ZERO; system.streams().len()],
-            Self::BurstsTogether => bursts_together(system),
+            Self::BurstsTogether => shifts_of_bursts(system),
         }
     }
 }
 
-fn random(system: &ReplaySystem<'_>, seed: u64, index: u64) -> Vec<Nanos> {
+fn random_shifts(system: &ReplaySystem<'_>, seed: u64, index: u64) -> Vec<Nanos> {
     let streams = system.streams();
     let period = |stream: usize| streams[stream].trace.period().0;
     let mut by_group: Vec<usize> = (0..streams.len()).collect();
@@ -55,40 +58,34 @@ fn random(system: &ReplaySystem<'_>, seed: u64, index: u64) -> Vec<Nanos> {
     let mut shifts = vec![Nanos::ZERO; streams.len()];
     for members in by_group.chunk_by(|a, b| streams[*a].group == streams[*b].group) {
         let longest = members.iter().map(|s| period(*s)).max().expect("a chunk has members");
-        let seed = mix(mix(mix(seed) ^ index) ^ streams[members[0]].group as u64);
-        let shift = StdRng::seed_from_u64(seed).random_range(0..longest);
+        let group = streams[members[0]].group as u64;
+        let group_seed = split_seed(split_seed(split_seed(seed, 0) ^ index, 0) ^ group, 0);
+        let shift = StdRng::seed_from_u64(group_seed).random_range(0..longest);
         members.iter().for_each(|s| shifts[*s] = Nanos(shift));
     }
     shifts
 }
 
-/// A bijection that makes neighbours unlike.
-fn mix(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-fn bursts_together(system: &ReplaySystem<'_>) -> Vec<Nanos> {
+fn shifts_of_bursts(system: &ReplaySystem<'_>) -> Vec<Nanos> {
     let total = system.utilisation();
     let busiest = Stage::ALL.into_iter().max_by(|a, b| total[*a].total_cmp(&total[*b]));
     let stage = busiest.expect("there are stages");
-    let shift = |stream: &crate::ReplayStream<'_>| {
+    let middle = system.horizon().0 / 2;
+    let shift = |stream: &ReplayStream<'_>| {
         let trace = stream.trace;
         let fair = trace.utilisation()[stage] / total[stage];
         let end = worst_burst_end(trace, stage, if fair.is_finite() { fair } else { 0.0 });
         let period = trace.period().0;
-        Nanos((system.horizon / 2 % period + period - end % period) % period)
+        Nanos((middle % period + period - end % period) % period)
     };
     system.streams().iter().map(shift).collect()
 }
 
-/// When a bucket into which the jobs pour their work, drained at `rate`, is fullest.
-fn worst_burst_end(trace: &crate::ReplayTrace, stage: Stage, rate: f64) -> u64 {
+/// The instant of the period at which a bucket into which the jobs pour their work, drained at `rate`, is fullest.
+fn worst_burst_end(trace: &ReplayTrace, stage: Stage, rate: f64) -> u64 {
     let (mut level, mut before) = (0.0f64, 0u64);
     let (mut fullest, mut end) = (f64::NEG_INFINITY, 0);
-    // The first round fills the bucket as earlier rounds would have.
+    // The first period fills the bucket as all earlier ones would have.
     for base in [0, trace.period().0] {
         fullest = f64::NEG_INFINITY;
         for job in trace.jobs() {

@@ -1,7 +1,8 @@
-//! A station that is told of requests one by one, and says when each starts.
+//! When each request of a stream starts, computed as the requests arrive one by one.
 
-use super::shared::{Line, Take};
-use super::{IdealStation, OutOfOrderError, ServiceOrder};
+use super::error::OutOfOrderError;
+use super::service_order::ServiceOrder;
+use super::shared_queue::{NextRequest, SharedQueue};
 use arrivals::TimedRequest;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -11,42 +12,45 @@ use units::Nanos;
 
 /// A station in the middle of a stream.
 pub struct StartTimes {
-    queue: Queue,
-    /// How many have arrived.
+    queue: StationQueue,
+    /// How many requests have arrived.
     count: usize,
+    /// When the latest request arrived.
     previous: Nanos,
 }
 
-enum Queue {
+/// What has to be kept to know when the next request starts.
+enum StationQueue {
     /// Lindley: a request starts when it arrives or when the one ahead departs, whichever is later.
-    One(Nanos),
+    OneWorker(Nanos),
     /// Kiefer and Wolfowitz: a request starts when it arrives or when the first worker is free. Only workers that have
     /// been used are in the heap: many may never be.
     Fifo { free: BinaryHeap<Reverse<Nanos>>, workers: usize },
-    /// Lindley for each worker.
+    /// Lindley for each worker: when it will be free.
     PerWorker { free: Vec<Nanos>, random: Box<StdRng> },
-    /// Others keep who waits.
-    Waiting(Line),
+    /// Other orders keep the waiting requests.
+    Shared(SharedQueue),
 }
 
 impl StartTimes {
-    pub(super) fn new(station: IdealStation, seed: u64) -> Self {
-        let workers = station.workers.get();
+    pub(super) fn new(workers: usize, order: ServiceOrder, seed: u64) -> Self {
         let random = || Box::new(StdRng::seed_from_u64(seed));
-        let queue = match station.order {
-            ServiceOrder::Fifo if workers == 1 => Queue::One(Nanos::ZERO),
-            ServiceOrder::Fifo => Queue::Fifo { free: BinaryHeap::new(), workers },
+        let queue = match order {
+            ServiceOrder::Fifo if workers == 1 => StationQueue::OneWorker(Nanos::ZERO),
+            ServiceOrder::Fifo => StationQueue::Fifo { free: BinaryHeap::new(), workers },
             ServiceOrder::RandomWorker => {
-                Queue::PerWorker { free: vec![Nanos::ZERO; workers], random: random() }
+                StationQueue::PerWorker { free: vec![Nanos::ZERO; workers], random: random() }
             }
-            ServiceOrder::Lifo => Queue::Waiting(Line::new(workers, Take::Last)),
-            ServiceOrder::RandomRequest => Queue::Waiting(Line::new(workers, Take::Any(random()))),
+            ServiceOrder::Lifo => StationQueue::Shared(SharedQueue::new(workers, NextRequest::Last)),
+            ServiceOrder::RandomRequest => {
+                StationQueue::Shared(SharedQueue::new(workers, NextRequest::Any(random())))
+            }
         };
         Self { queue, count: 0, previous: Nanos::ZERO }
     }
 
-    /// A request arrives. Tells of all starts that are certain by now, each with the tag that came with it: with one
-    /// queue, all up to this arrival.
+    /// A request arrives. Reports all starts that are certain by now, each with the tag that came with the request:
+    /// with one queue, all starts up to this arrival.
     ///
     /// # Errors
     /// When it arrives before the previous one.
@@ -64,14 +68,14 @@ impl StartTimes {
         self.previous = request.arrival;
         self.count += 1;
         let start = match &mut self.queue {
-            Queue::One(free) => wait_for(free, request),
-            Queue::Fifo { free, workers } => first_free(free, *workers, request),
-            Queue::PerWorker { free, random } => {
+            StationQueue::OneWorker(free) => start_at_worker(free, request),
+            StationQueue::Fifo { free, workers } => start_at_first_free(free, *workers, request),
+            StationQueue::PerWorker { free, random } => {
                 let worker = random.random_range(0..free.len());
-                wait_for(&mut free[worker], request)
+                start_at_worker(&mut free[worker], request)
             }
-            Queue::Waiting(line) => {
-                line.arrive(tag, request, started);
+            StationQueue::Shared(queue) => {
+                queue.arrive(tag, request, started);
                 return Ok(());
             }
         };
@@ -79,23 +83,29 @@ impl StartTimes {
         Ok(())
     }
 
-    /// Nobody else arrives: tells of the starts that are left.
+    /// Reports the starts that are left, when no further request arrives.
     pub fn finish(self, started: impl FnMut(usize, TimedRequest, Nanos)) {
-        if let Queue::Waiting(line) = self.queue {
-            line.finish(started);
+        if let StationQueue::Shared(queue) = self.queue {
+            queue.finish(started);
         }
     }
 }
 
+/// The start of a request at a worker that is free from `free` on, which moves on to the end of the request.
 #[inline]
-fn wait_for(free: &mut Nanos, request: TimedRequest) -> Nanos {
+fn start_at_worker(free: &mut Nanos, request: TimedRequest) -> Nanos {
     let start = request.arrival.max(*free);
     *free = start + request.service;
     start
 }
 
+/// The start of a request at the worker that is free first.
 #[inline]
-fn first_free(free: &mut BinaryHeap<Reverse<Nanos>>, workers: usize, request: TimedRequest) -> Nanos {
+fn start_at_first_free(
+    free: &mut BinaryHeap<Reverse<Nanos>>,
+    workers: usize,
+    request: TimedRequest,
+) -> Nanos {
     let full = free.len() == workers;
     match free.peek_mut() {
         Some(mut first) if full || first.0 <= request.arrival => {

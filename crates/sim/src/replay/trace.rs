@@ -7,7 +7,7 @@ use units::Nanos;
 /// Most work of a period at one stage: 36 years, so that backlogs stay far from overflow.
 const WORK_MAX: Nanos = CircularTrace::<Job>::PERIOD_MAX;
 /// Length of a cell of the work profile of a trace: 2²⁷ ns, an eighth of a second.
-pub(crate) const CELL: u64 = 1 << 27;
+pub(super) const CELL: u64 = 1 << 27;
 /// A work profile has no more cells than this (a day and a half); later work is left out of it.
 const CELLS_MAX: u64 = 1 << 20;
 
@@ -60,7 +60,7 @@ impl ReplayTrace {
         self.trace.items()
     }
 
-    /// After how long the first job arrives again.
+    /// The time after which the first job arrives again.
     pub fn period(&self) -> Nanos {
         self.trace.period()
     }
@@ -71,13 +71,13 @@ impl ReplayTrace {
     }
 
     /// How much work arrives in each cell of [`CELL`] nanoseconds, all stages together, in cells.
-    pub(crate) fn work_profile(&self) -> &[f32] {
+    pub(super) fn work_profile(&self) -> &[f32] {
         &self.work_profile
     }
 
     /// Position in the endless sequence of jobs of the first that arrives at or after `time`, as
     /// [`CircularTrace::position`] counts it.
-    pub(crate) fn position(&self, time: u64) -> u64 {
+    pub(super) fn position(&self, time: u64) -> u64 {
         self.trace.position(Nanos(time))
     }
 }
