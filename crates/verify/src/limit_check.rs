@@ -121,6 +121,6 @@ mod tests {
         let out = &check.limits[1];
         assert!((out.needed_burst - 39.0).abs() < 1e-9 && (out.share_over - 1.0 / 3.0).abs() < 1e-12);
         assert_eq!((out.first_over_s, out.periods.len()), (Some(0.001), 1));
-        assert_eq!(check_limits([], &limits, bytes()).over, []);
+        assert_eq!(check_limits([], &limits, bytes()).over, [false; 0]);
     }
 }

@@ -1,9 +1,9 @@
 //! Experiments with real requests in words and tables: what was decided before anything is played, and what came of it.
 
 use super::verified::{table, verdict, verdict_row};
-use super::{time, words};
 use lab::experiment::{Beside, Planned, PlannedCase, Played, PolicyName, Row, Settings};
 use verify::Verdict;
+use workflow::text::{plural, time};
 
 /// A case under a policy.
 pub(crate) struct Done {
@@ -96,7 +96,7 @@ impl View<'_> {
         let whose = if self.counts_all() { "" } else { " that count" };
         let what = match slos {
             1 => format!("the SLO{whose}"),
-            _ => format!("all {}{whose}", words::count(slos, "SLO")),
+            _ => format!("all {}{whose}", plural(slos, "SLO")),
         };
         let counts: Vec<String> = rest.iter().map(Kept::words).collect();
         match (counts.is_empty(), names.is_empty()) {

@@ -1,12 +1,12 @@
 //! Findings about observations as tables for people and as JSON.
 
 use super::json::pretty;
-use super::{percent, time, words};
 use crate::terminal::{Align, Table};
 use model::Stage;
 use plot::Unit;
 use serde::Serialize;
 use verify::{Finding, Findings, LimitFinding, OverallVerdict, Verdict};
+use workflow::text::{percent, plural, time};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -46,7 +46,7 @@ pub(crate) fn lead(policy: Option<&str>, findings: &Findings) -> String {
     let judged = || findings.workloads.iter().filter(|found| found.admitted);
     let count = |verdict| judged().filter(|found| found.verdict == verdict && !found.is_spoiled()).count();
     let (all, met) = (judged().count(), count(Verdict::Met));
-    let mut parts = vec![format!("{met} of {} met", words::count(all, "SLO"))];
+    let mut parts = vec![format!("{met} of {} met", plural(all, "SLO"))];
     let spoiled = judged().filter(|found| found.is_spoiled()).count();
     for (count, what) in [
         (count(Verdict::NotMet), "not met"),
@@ -157,8 +157,8 @@ pub(crate) fn guarantee_words(findings: &Findings) -> Vec<String> {
             };
             lines.push(format!(
                 "{}{of_them} beyond the bounds of {} {who}",
-                words::count(usize::try_from(beyond).unwrap_or(usize::MAX), "request"),
-                words::count(count(kept), "workload"),
+                plural(usize::try_from(beyond).unwrap_or(usize::MAX), "request"),
+                plural(count(kept), "workload"),
             ));
         }
     }
@@ -245,7 +245,7 @@ fn limits(findings: &Findings) -> String {
     if broken.is_empty() {
         return format!(
             "All traffic of {} kept to the limits that were judged.\n",
-            words::count(judged, "workload")
+            plural(judged, "workload")
         );
     }
     let rows = broken.into_iter().map(limit_row);
