@@ -10,6 +10,7 @@ use tailwright_lab::device::{LinearServiceTime, SsdModel};
 use tailwright_lab::nbd::{ExportedVolume, NbdServer, NbdServerConfig};
 use units::Nanos;
 use wire::nbd::client::{self, Ask, Handshake, Progress};
+use wire::nbd::protocol::{REQUEST_MAGIC, SIMPLE_REPLY_MAGIC};
 
 const SIZE: u64 = 8 << 20;
 
@@ -21,8 +22,11 @@ fn model() -> SsdModel {
 /// A server with two exports, and the lines that it logs.
 fn server() -> (NbdServer, Arc<Mutex<Vec<String>>>) {
     let export = |name: &str, size| ExportedVolume { name: name.to_owned(), size };
-    let config =
-        NbdServerConfig { model: model(), exports: vec![export("tank", SIZE), export("small", 1000)], spin: Nanos(0) };
+    let config = NbdServerConfig {
+        model: model(),
+        exports: vec![export("tank", SIZE), export("small", 1000)],
+        spin: Nanos(0),
+    };
     let logged = Arc::new(Mutex::new(Vec::new()));
     let log = logged.clone();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -130,7 +134,7 @@ fn connect(server: &NbdServer, export: &str, ask: Ask) -> TcpStream {
 fn reply(stream: &mut TcpStream) -> (u32, u64) {
     let mut head = [0; 16];
     stream.read_exact(&mut head).unwrap();
-    assert_eq!(head[..4], 0x6744_6698u32.to_be_bytes());
+    assert_eq!(head[..4], SIMPLE_REPLY_MAGIC.to_be_bytes());
     let error = u32::from_be_bytes(head[4..8].try_into().unwrap());
     (error, u64::from_be_bytes(head[8..].try_into().unwrap()))
 }
@@ -163,7 +167,7 @@ fn what_does_not_fit_is_refused_and_the_connection_goes_on() {
     client::write(&mut out, 2, 1000, &[1]);
     client::read(&mut out, 3, u64::MAX, 2);
     // No such command.
-    out.extend(0x2560_9513u32.to_be_bytes());
+    out.extend(REQUEST_MAGIC.to_be_bytes());
     out.extend([0, 0, 0, 77]);
     out.extend([0; 20]);
     client::flush(&mut out, 5);
@@ -231,7 +235,7 @@ fn what_breaks_the_protocol_is_cut_off_with_a_line() {
     let mut magic = connect(&server, "tank", Ask::Go);
     magic.write_all(&[1; 28]).unwrap();
     let mut giant = connect(&server, "tank", Ask::Go);
-    let head: [&[u8]; 4] = [&0x2560_9513u32.to_be_bytes(), &[0, 0, 0, 1], &[0; 16], &[255; 4]];
+    let head: [&[u8]; 4] = [&REQUEST_MAGIC.to_be_bytes(), &[0, 0, 0, 1], &[0; 16], &[255; 4]];
     giant.write_all(&head.concat()).unwrap();
     for mut stream in [flags, long, magic, giant] {
         // A reset is as good an end.
@@ -275,7 +279,7 @@ proptest! {
         } else {
             TcpStream::connect(server.address()).unwrap()
         };
-        let magic = if grants { 0x2560_9513u32.to_be_bytes().to_vec() } else { b"\0\0\0\x03IHAVEOPT".to_vec() };
+        let magic = if grants { REQUEST_MAGIC.to_be_bytes().to_vec() } else { b"\0\0\0\x03IHAVEOPT".to_vec() };
         let sent = if greets { [magic, bytes].concat() } else { bytes };
         // The server may have hung up before all of it was sent.
         let _ = stream.write_all(&sent);

@@ -40,7 +40,12 @@ impl TestHosts {
     fn environment(&self) -> ServerEnvironment {
         let netns = Some(self.netns("store").to_owned());
         let realtime = may_be_realtime().then_some(5);
-        ServerEnvironment { netns, folder: self.folder.path().to_owned(), realtime, lifetime: ServerLifetime::WithStarter }
+        ServerEnvironment {
+            netns,
+            folder: self.folder.path().to_owned(),
+            realtime,
+            lifetime: ServerLifetime::WithStarter,
+        }
     }
 
     fn netns(&self, host: &str) -> &str {
@@ -48,7 +53,8 @@ impl TestHosts {
     }
 
     fn start(&self, service: &LabService) -> ServerProcess {
-        ServerProcess::start(service.name(), service, &self.environment()).unwrap_or_else(|error| panic!("{error}"))
+        ServerProcess::start(service.name(), service, &self.environment())
+            .unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// Processes on the host of the servers.
@@ -103,7 +109,12 @@ fn everywhere(port: u16) -> SocketAddr {
 }
 
 /// A server that is looked for, started and asked, and leaves no process.
-fn lives(name: &str, program: &str, service: &LabService, check: impl FnOnce(&TestHosts, &mut ServerProcess)) {
+fn lives(
+    name: &str,
+    program: &str,
+    service: &LabService,
+    check: impl FnOnce(&TestHosts, &mut ServerProcess),
+) {
     if testkit::program(program).is_none() {
         return;
     }
@@ -117,8 +128,11 @@ fn lives(name: &str, program: &str, service: &LabService, check: impl FnOnce(&Te
 
 #[test]
 fn memcached() {
-    let service =
-        LabService::Memcached(MemcachedServer { address: everywhere(11211), memory: Bytes(16 << 20), threads: 1 });
+    let service = LabService::Memcached(MemcachedServer {
+        address: everywhere(11211),
+        memory: Bytes(16 << 20),
+        threads: 1,
+    });
     lives("m", "memcached", &service, |hosts, _| {
         assert!(hosts.ask(11211, "set k 0 0 2\r\nhi\r\nget k\r\n", "END").contains("hi"));
     });
@@ -185,7 +199,8 @@ fn a_server_that_does_not_start_says_why() {
     // An address that the host does not have.
     let address = "192.0.2.1:11211".parse().unwrap();
     let service = LabService::Memcached(MemcachedServer { address, memory: Bytes(1 << 20), threads: 1 });
-    let error = ServerProcess::start("memcached", &service, &hosts.environment()).expect_err("it cannot listen there");
+    let error = ServerProcess::start("memcached", &service, &hosts.environment())
+        .expect_err("it cannot listen there");
     assert!(error.message.contains("ended at once") && error.message.contains("\n  "), "{error}");
     assert_eq!(hosts.processes(), 0);
 }
@@ -203,9 +218,15 @@ fn servers_die_with_whoever_started_them() {
         let netns = netns.into_string().unwrap();
         let folder = std::env::var_os(DOOMED_FOLDER).expect("it is set with the namespace").into();
         let address = "127.0.0.1:11300".parse().unwrap();
-        let environment = ServerEnvironment { netns: Some(netns), folder, realtime: None, lifetime: ServerLifetime::WithStarter };
+        let environment = ServerEnvironment {
+            netns: Some(netns),
+            folder,
+            realtime: None,
+            lifetime: ServerLifetime::WithStarter,
+        };
         let service = LabService::Memcached(MemcachedServer { address, memory: Bytes(1 << 20), threads: 1 });
-        let running = ServerProcess::start("memcached", &service, &environment).unwrap_or_else(|error| panic!("{error}"));
+        let running = ServerProcess::start("memcached", &service, &environment)
+            .unwrap_or_else(|error| panic!("{error}"));
         println!("\npid {} {}", running.pid(), started_at(running.pid()).unwrap());
         std::process::abort();
     }

@@ -92,7 +92,11 @@ mod tests {
 
     #[test]
     fn prints_as_it_is_read() {
-        for service_time in [LinearServiceTime::new(Nanos(90_000), 500), LinearServiceTime::new(Nanos(0), 1), LinearServiceTime::new(Nanos(1_234_567), 0)] {
+        for service_time in [
+            LinearServiceTime::new(Nanos(90_000), 500),
+            LinearServiceTime::new(Nanos(0), 1),
+            LinearServiceTime::new(Nanos(1_234_567), 0),
+        ] {
             assert_eq!(service_time.to_string().parse(), Ok(service_time));
         }
     }

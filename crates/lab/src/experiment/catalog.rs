@@ -16,7 +16,13 @@ const D: ExperimentTenant = traced("D", "trace0011.csv.gz", 0.10);
 /// A tenant of the emulated SSD. Its SLO is at the 99th percentile, one of those that the thesis shows: bursts make
 /// successive requests late together, so that minutes of these traces have too few independent requests for the 99.9th.
 const fn traced(name: &'static str, trace: &'static str, load: f64) -> ExperimentTenant {
-    ExperimentTenant { name, source: RequestSource::Trace(trace), server: TenantServer::Ssd, load, percentile: 99.0 }
+    ExperimentTenant {
+        name,
+        source: RequestSource::Trace(trace),
+        server: TenantServer::Ssd,
+        load,
+        percentile: 99.0,
+    }
 }
 
 /// The workload of figure 3.5: reads at a quarter of the device, with gaps of this squared coefficient of variation.
@@ -41,7 +47,13 @@ const K: ExperimentTenant = networked("K", 3.6, 0.35, TenantServer::Memory);
 /// A tenant of figure 4.1: lookups that take a tenth of the link. The SLO is at the 99th percentile, because a minute has
 /// some five thousand requests of each tenant.
 const fn cached(name: &'static str, trace: &'static str) -> ExperimentTenant {
-    ExperimentTenant { name, source: RequestSource::Trace(trace), server: TenantServer::Cache, load: 0.1, percentile: 99.0 }
+    ExperimentTenant {
+        name,
+        source: RequestSource::Trace(trace),
+        server: TenantServer::Cache,
+        load: 0.1,
+        percentile: 99.0,
+    }
 }
 
 /// The tenants of figure 4.1: the first eight traces whose requests have at most 256 KiB, like those of the thesis.
@@ -69,8 +81,18 @@ pub const EXPERIMENTS: &[LabExperiment] = &[
         claim: "PriorityMeister is the only policy that meets all SLOs at all percentiles",
         bottleneck: Bottleneck::Device,
         cases: &[
-            ExperimentCase { name: "own-bounds", tenants: &[A, B, C], slos: SloRule::OwnBound, misbehaves: None },
-            ExperimentCase { name: "c-tightest", tenants: &[A, B, C], slos: SloRule::LastTightest, misbehaves: None },
+            ExperimentCase {
+                name: "own-bounds",
+                tenants: &[A, B, C],
+                slos: SloRule::OwnBound,
+                misbehaves: None,
+            },
+            ExperimentCase {
+                name: "c-tightest",
+                tenants: &[A, B, C],
+                slos: SloRule::LastTightest,
+                misbehaves: None,
+            },
         ],
         copy: Some(COPY),
         policies: &PolicyName::ALL,
@@ -81,9 +103,24 @@ pub const EXPERIMENTS: &[LabExperiment] = &[
         claim: "PriorityMeister meets the SLO at the 99th percentile up to C² = 40; Cake does at C² = 1 and misses it above",
         bottleneck: Bottleneck::Device,
         cases: &[
-            ExperimentCase { name: "c2-1", tenants: &[synthetic(1.0)], slos: SloRule::LastTightest, misbehaves: None },
-            ExperimentCase { name: "c2-20", tenants: &[synthetic(20.0)], slos: SloRule::AsFirstCase, misbehaves: None },
-            ExperimentCase { name: "c2-40", tenants: &[synthetic(40.0)], slos: SloRule::AsFirstCase, misbehaves: None },
+            ExperimentCase {
+                name: "c2-1",
+                tenants: &[synthetic(1.0)],
+                slos: SloRule::LastTightest,
+                misbehaves: None,
+            },
+            ExperimentCase {
+                name: "c2-20",
+                tenants: &[synthetic(20.0)],
+                slos: SloRule::AsFirstCase,
+                misbehaves: None,
+            },
+            ExperimentCase {
+                name: "c2-40",
+                tenants: &[synthetic(40.0)],
+                slos: SloRule::AsFirstCase,
+                misbehaves: None,
+            },
         ],
         copy: Some(COPY),
         policies: &[PolicyName::Feedback, PolicyName::Tailwright],
@@ -96,7 +133,12 @@ pub const EXPERIMENTS: &[LabExperiment] = &[
         bottleneck: Bottleneck::Device,
         cases: &[
             ExperimentCase { name: "behaved", tenants: &[D, C], slos: SloRule::InOrder, misbehaves: None },
-            ExperimentCase { name: "misbehaved", tenants: &[D, C], slos: SloRule::AsFirstCase, misbehaves: Some((0, 1.1)) },
+            ExperimentCase {
+                name: "misbehaved",
+                tenants: &[D, C],
+                slos: SloRule::AsFirstCase,
+                misbehaves: Some((0, 1.1)),
+            },
         ],
         copy: None,
         policies: &[
@@ -113,8 +155,18 @@ pub const EXPERIMENTS: &[LabExperiment] = &[
         claim: "PriorityMeister is the only policy that meets all SLOs; by SLO, K goes first and the others miss theirs",
         bottleneck: Bottleneck::Link,
         cases: &[
-            ExperimentCase { name: "own-bounds", tenants: &[F, I, J, K], slos: SloRule::OwnBound, misbehaves: None },
-            ExperimentCase { name: "k-tightest", tenants: &[F, I, J, K], slos: SloRule::LastTightest, misbehaves: None },
+            ExperimentCase {
+                name: "own-bounds",
+                tenants: &[F, I, J, K],
+                slos: SloRule::OwnBound,
+                misbehaves: None,
+            },
+            ExperimentCase {
+                name: "k-tightest",
+                tenants: &[F, I, J, K],
+                slos: SloRule::LastTightest,
+                misbehaves: None,
+            },
         ],
         copy: None,
         policies: &[PolicyName::None, PolicyName::BySlo, PolicyName::Tailwright],
@@ -124,7 +176,12 @@ pub const EXPERIMENTS: &[LabExperiment] = &[
         title: "Tenants of memcached behind one link, admitted by analysis (figure 4.1)",
         claim: "SNC-Meister meets the SLOs of all workloads that it admits",
         bottleneck: Bottleneck::Link,
-        cases: &[ExperimentCase { name: "", tenants: CACHE_TENANTS, slos: SloRule::Requested(REQUESTED_SLOS), misbehaves: None }],
+        cases: &[ExperimentCase {
+            name: "",
+            tenants: CACHE_TENANTS,
+            slos: SloRule::Requested(REQUESTED_SLOS),
+            misbehaves: None,
+        }],
         copy: None,
         policies: &[PolicyName::None, PolicyName::BySlo, PolicyName::Tailwright],
     },

@@ -120,12 +120,7 @@ impl DeviceSetting {
         Ok(DeviceAnalysis::new(names, curves, self.base))
     }
 
-    fn slos(
-        &self,
-        case: &ExperimentCase,
-        analysis: &DeviceAnalysis,
-        first: Option<&CasePlan>,
-    ) -> Vec<Slo> {
+    fn slos(&self, case: &ExperimentCase, analysis: &DeviceAnalysis, first: Option<&CasePlan>) -> Vec<Slo> {
         let bound = |tenant: usize, above: &[usize]| analysis.bound(tenant, above);
         match case.slos {
             SloRule::LastTightest => slo_assignment::last_tightest(case.tenants, bound),

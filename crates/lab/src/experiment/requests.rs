@@ -1,10 +1,10 @@
 //! The requests of tenants, read from the public traces or drawn.
 
 use super::definition::{LabExperiment, RequestSource};
+use arrivals::TimeDistribution;
 use model::{Op, OperationError, Request};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use sim::source::Law;
 use std::path::Path;
 use units::{Bytes, Nanos};
 
@@ -38,9 +38,7 @@ pub(super) fn load_all(
 }
 
 fn read(path: &Path) -> Result<Vec<Request>, OperationError> {
-    let read = trace::open(path, &trace::OpenOptions::default())
-        .and_then(|reader| reader.collect::<Result<Vec<Request>, _>>());
-    read.map_err(|error| {
+    trace::open(path, &trace::OpenOptions::default()).and_then(Iterator::collect).map_err(|error| {
         OperationError::input(error)
             .hint("--data names the folder that has the public traces in a folder `traces`")
     })
@@ -49,9 +47,9 @@ fn read(path: &Path) -> Result<Vec<Request>, OperationError> {
 /// Reads with hyperexponential gaps of this squared coefficient of variation. Their mean does not matter, because time is
 /// scaled.
 fn draw(c2: f64, size: Bytes, seed: u64) -> Vec<Request> {
-    let law = if c2 > 1.0 { format!("hyperexp(mean=1ms, c2={c2})") } else { "exp(1ms)".to_owned() };
-    let law: Law = law.parse().expect("a law");
-    let (sampler, mut random) = (law.sampler(), StdRng::seed_from_u64(seed));
+    let distribution = if c2 > 1.0 { format!("hyperexp(mean=1ms, c2={c2})") } else { "exp(1ms)".to_owned() };
+    let distribution: TimeDistribution = distribution.parse().expect("a distribution");
+    let (sampler, mut random) = (distribution.sampler(), StdRng::seed_from_u64(seed));
     let mut requests = Vec::with_capacity(SYNTHETIC_REQUESTS);
     let mut arrival = Nanos::ZERO;
     for _ in 0..SYNTHETIC_REQUESTS {

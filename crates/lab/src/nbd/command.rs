@@ -1,6 +1,6 @@
 //! Commands of a client past its handshake: how they are read, which are refused, and how they are answered.
 
-use super::number::{
+use wire::nbd::protocol::{
     CMD_FLUSH, CMD_READ, CMD_TRIM, CMD_WRITE, CMD_WRITE_ZEROES, EINVAL, ENOSPC, REQUEST_HEADER_LEN,
     REQUEST_MAGIC, SIMPLE_REPLY_MAGIC,
 };

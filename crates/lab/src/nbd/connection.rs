@@ -4,7 +4,6 @@
 use super::command::{PAYLOAD_MAX, VolumeCommand, write_simple_reply};
 use super::config::ExportedVolume;
 use super::handshake::{NegotiationPhase, NegotiationStep, negotiate, write_greeting};
-use super::number::{CMD_DISC, CMD_FLUSH, CMD_READ, CMD_WRITE, REQUEST_HEADER_LEN};
 use super::sparse_volume::SparseVolume;
 use model::Op;
 use rustix::event::epoll::EventFlags;
@@ -12,6 +11,7 @@ use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use units::Bytes;
+use wire::nbd::protocol::{CMD_DISC, CMD_FLUSH, CMD_READ, CMD_WRITE, REQUEST_HEADER_LEN};
 
 /// Bytes buffered for a client: data to be written, data to be read, and replies that it does not accept. A client that
 /// has more is not read from. The largest command always fits.

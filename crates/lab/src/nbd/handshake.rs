@@ -5,7 +5,7 @@
 
 use super::command::{PAYLOAD_MAX, array_at, u32_at, u64_at};
 use super::config::ExportedVolume;
-use super::number::{
+use wire::nbd::protocol::{
     EXPORT_NAME_ZEROES, FLAG_CAN_MULTI_CONN, FLAG_FIXED_NEWSTYLE, FLAG_HAS_FLAGS, FLAG_NO_ZEROES,
     FLAG_SEND_FLUSH, FLAG_SEND_FUA, FLAG_SEND_TRIM, FLAG_SEND_WRITE_ZEROES, GREETING_MAGIC, INFO_BLOCK_SIZE,
     INFO_EXPORT, OPT_ABORT, OPT_EXPORT_NAME, OPT_GO, OPT_INFO, OPT_LIST, OPTION_HEADER_LEN, OPTION_MAGIC,
@@ -147,12 +147,7 @@ fn answer_info(option: u32, data: &[u8], exports: &[ExportedVolume], out: &mut V
     let flags = EXPORT_FLAGS.to_be_bytes();
     write_option_reply(out, option, REP_INFO, &[&INFO_EXPORT.to_be_bytes(), &size, &flags]);
     let [least, preferred, most] = [1, PREFERRED_BLOCK_SIZE, PAYLOAD_MAX].map(u32::to_be_bytes);
-    write_option_reply(
-        out,
-        option,
-        REP_INFO,
-        &[&INFO_BLOCK_SIZE.to_be_bytes(), &least, &preferred, &most],
-    );
+    write_option_reply(out, option, REP_INFO, &[&INFO_BLOCK_SIZE.to_be_bytes(), &least, &preferred, &most]);
     write_option_reply(out, option, REP_ACK, &[]);
     Some(index)
 }

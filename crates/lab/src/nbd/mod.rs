@@ -16,7 +16,6 @@ mod config;
 mod connection;
 mod event_loop;
 mod handshake;
-mod number;
 mod sparse_volume;
 
 pub use config::{ConnectionLog, ExportedVolume, NbdServerConfig};

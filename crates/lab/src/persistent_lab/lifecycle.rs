@@ -76,11 +76,7 @@ pub fn bring_up(
 ///
 /// # Errors
 /// Without root, or when something cannot be removed.
-pub fn take_down(
-    run: &mut dyn Run,
-    folder: &LabFolder,
-    prefix: &str,
-) -> Result<Vec<String>, OperationError> {
+pub fn take_down(run: &mut dyn Run, folder: &LabFolder, prefix: &str) -> Result<Vec<String>, OperationError> {
     require_root()?;
     let removed = remove_namespaces(run, prefix)?;
     folder.clear()?;
@@ -126,12 +122,7 @@ fn create_hosts(
         format: STATE_FORMAT.to_owned(),
         prefix: specification.prefix.clone(),
         hosts: hosts
-            .map(|host| RecordedHost {
-                name: host.name,
-                netns: host.netns,
-                ipv4: host.ipv4,
-                ipv6: host.ipv6,
-            })
+            .map(|host| RecordedHost { name: host.name, netns: host.netns, ipv4: host.ipv4, ipv6: host.ipv6 })
             .collect(),
         servers: Vec::new(),
     };

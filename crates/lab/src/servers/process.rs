@@ -151,7 +151,10 @@ impl Drop for ServerProcess {
 
 /// The program behind the chain of programs that set up its environment. All of them but `unshare` replace themselves
 /// by what follows, so that the child is `unshare`, which takes the process namespace with it.
-fn isolated_command(launch: &LaunchCommand, environment: &ServerEnvironment) -> Result<Command, OperationError> {
+fn isolated_command(
+    launch: &LaunchCommand,
+    environment: &ServerEnvironment,
+) -> Result<Command, OperationError> {
     let mut words: Vec<&str> = Vec::new();
     if environment.lifetime == ServerLifetime::WithStarter {
         programs::find("setpriv")?;

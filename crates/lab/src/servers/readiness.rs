@@ -29,8 +29,7 @@ impl ReadinessProbe {
             None => self.try_once().is_some(),
             // A thread that entered a namespace stays there, so a new one does it.
             Some(netns) => std::thread::scope(|scope| {
-                let probe =
-                    scope.spawn(|| machine::netns::enter(netns).ok().and_then(|()| self.try_once()));
+                let probe = scope.spawn(|| machine::netns::enter(netns).ok().and_then(|()| self.try_once()));
                 probe.join().is_ok_and(|answer| answer.is_some())
             }),
         }

@@ -175,8 +175,7 @@ impl LinkAnalysis {
         let (mut admitted, mut bounds): (Vec<usize>, Vec<f64>) = (Vec::new(), Vec::new());
         for tenant in 0..slos.len() {
             let mut candidates = admitted.clone();
-            let rank =
-                candidates.partition_point(|&other| slos[other].latency.0 <= slos[tenant].latency.0);
+            let rank = candidates.partition_point(|&other| slos[other].latency.0 <= slos[tenant].latency.0);
             candidates.insert(rank, tenant);
             // HTB has a level for each and one for those who are refused.
             let Some(candidate_bounds) = self.kept_bounds(&candidates, slos) else { continue };

@@ -63,8 +63,7 @@ impl LinkTestbed {
                 .hint("see the variable TMPDIR")
         })?;
         let lab = Lab::up(&mut Programs, PREFIX, &hosts)?;
-        let mut testbed =
-            Self { lab, folder, hosts: Vec::new(), disks: Vec::new(), servers: Vec::new() };
+        let mut testbed = Self { lab, folder, hosts: Vec::new(), disks: Vec::new(), servers: Vec::new() };
         for host in &testbed.lab.hosts {
             join(spawn_in(&host.netns, None, change_kernel_settings))??;
         }

@@ -39,7 +39,8 @@ fn simulated(case: &CasePlan, seconds: u64) -> Vec<Vec<f64>> {
     let end = Nanos(seconds * 1_000_000_000);
     let passed = |(tenant, sent): (&ExperimentTenant, &ScaledTrace)| {
         let requests = sent.trace.until(end);
-        let service = tenant_disk(tenant, sent).map_or(0.0, |disk| disk.service_time(Op::Read, Bytes(1)).as_secs());
+        let service =
+            tenant_disk(tenant, sent).map_or(0.0, |disk| disk.service_time(Op::Read, Bytes(1)).as_secs());
         let at_disk: Vec<Arrival> =
             requests.iter().map(|request| (request.arrival.as_secs(), service)).collect();
         let stored = latencies(&[], &at_disk);
