@@ -1,32 +1,35 @@
-//! The exact latency distribution of M/D/c, first come, first served: what the simulated figures of §2 are held against.
+//! The exact latency distribution of M/D/c, first come, first served, with which the simulated figures of §2 are
+//! compared.
 //!
 //! Franx: with (k − 1)D ≤ t < kD,
 //! P(W ≤ t) = e^{−λ(kD − t)} Σ_{j < kc} Q_{kc−j−1} (λ(kD − t))ʲ/j!, where Qⱼ is the probability of at most c + j
 //! requests in the system. All terms are positive, unlike those of Erlang's formula for M/D/1, which cancel each other
 //! beyond a few dozen service times.
 
-use crate::tales::SERVICE;
+use super::runs::SERVICE;
 
-/// M/D/c with a service of [`SERVICE`].
-pub(crate) struct Exact {
+/// The latency distribution of M/D/c with a service time of [`SERVICE`].
+pub(crate) struct MdcDistribution {
     workers: usize,
-    /// Arrivals per service time.
+    /// Mean number of arrivals per service time.
     rate: f64,
-    /// Probability of at most so many in the system.
+    /// The probability that at most this many requests are in the system, by number.
     at_most: Vec<f64>,
 }
 
-/// Probabilities below this are left out.
-const NOTHING: f64 = 1e-16;
+/// Probabilities below this are taken for zero.
+const NEGLIGIBLE: f64 = 1e-16;
 
-impl Exact {
+impl MdcDistribution {
+    /// Computes the stationary distribution of the number in the system, by iteration.
+    ///
     /// # Panics
     /// Unless the utilisation is above 0 and below 1.
     pub(crate) fn new(workers: usize, utilisation: f64) -> Self {
-        assert!(utilisation > 0.0 && utilisation < 1.0, "a queue that settles");
+        assert!(utilisation > 0.0 && utilisation < 1.0, "a stationary queue");
         let rate = workers as f64 * utilisation;
         let arrivals = poisson(rate);
-        // As long as the tail is, which falls by about e^{−2(1 − ρ)} per request.
+        // Enough states for the tail, which falls by about e^{−2(1 − ρ)} per request.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let states = workers + arrivals.len() + (20.0 / (1.0 - utilisation)) as usize;
         let mut now = vec![0.0; states];
@@ -35,24 +38,26 @@ impl Exact {
             let next = after_one_service(&now, workers, &arrivals);
             let change = now.iter().zip(&next).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
             now = next;
-            if change < NOTHING {
+            if change < NEGLIGIBLE {
                 break;
             }
         }
-        let sum = |below: &mut f64, p: &f64| {
-            *below += p;
-            Some(*below)
-        };
-        Self { workers, rate, at_most: now.iter().scan(0.0, sum).collect() }
+        let (mut at_most, mut sum) = (Vec::with_capacity(states), 0.0);
+        for probability in now {
+            sum += probability;
+            at_most.push(sum);
+        }
+        Self { workers, rate, at_most }
     }
 
-    /// Probability that a latency is at most this, seconds.
-    pub(crate) fn within(&self, latency: f64) -> f64 {
+    /// The probability that a latency is at most this, seconds: Franx' formula.
+    pub(crate) fn cumulative(&self, latency: f64) -> f64 {
         let wait = latency / SERVICE - 1.0;
         if wait < 0.0 {
             return 0.0;
         }
-        // A whole number of services, in which rounding does not matter.
+        // The number of service times is not negative and far below 2⁶⁴. The distribution is continuous, so that rounding at
+        // a border does not matter.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let k = wait.floor() as usize + 1;
         let left = self.rate * (k as f64 - wait);
@@ -68,12 +73,12 @@ impl Exact {
     /// The latency that a share of the requests does not exceed, seconds.
     pub(crate) fn quantile(&self, share: f64) -> f64 {
         let (mut low, mut high) = (0.0, SERVICE);
-        while self.within(high) < share {
+        while self.cumulative(high) < share {
             high *= 2.0;
         }
         for _ in 0..60 {
             let middle = 0.5 * (low + high);
-            if self.within(middle) < share {
+            if self.cumulative(middle) < share {
                 low = middle;
             } else {
                 high = middle;
@@ -83,25 +88,28 @@ impl Exact {
     }
 }
 
-/// Numbers in the system one service time later: who is in service now has left, who came then is there.
+/// The distribution of the number in the system one service time later: requests that are in service now have left, and
+/// those that arrived meanwhile are there.
 fn after_one_service(now: &[f64], workers: usize, arrivals: &[f64]) -> Vec<f64> {
     let mut next = vec![0.0; now.len()];
-    for (inside, p) in now.iter().enumerate() {
-        for (more, q) in arrivals.iter().enumerate() {
-            let then = inside.saturating_sub(workers) + more;
-            next[then.min(now.len() - 1)] += p * q;
+    for (number, p) in now.iter().enumerate() {
+        for (arrived, q) in arrivals.iter().enumerate() {
+            let later = number.saturating_sub(workers) + arrived;
+            next[later.min(now.len() - 1)] += p * q;
         }
     }
     next
 }
 
+/// Poisson probabilities from 0 to where they are negligible.
 fn poisson(mean: f64) -> Vec<f64> {
-    let term = |p: &mut f64, n: usize| {
-        let now = *p;
-        *p *= mean / (n + 1) as f64;
-        (now > NOTHING || (n as f64) < mean).then_some(now)
-    };
-    (0..).scan((-mean).exp(), term).collect()
+    let mut probabilities = Vec::new();
+    let mut probability = (-mean).exp();
+    while probability > NEGLIGIBLE || (probabilities.len() as f64) < mean {
+        probabilities.push(probability);
+        probability *= mean / probabilities.len() as f64;
+    }
+    probabilities
 }
 
 #[cfg(test)]
@@ -111,10 +119,10 @@ mod tests {
     #[test]
     fn one_worker_is_as_erlang_says() {
         for utilisation in [0.3, 0.5, 0.7, 0.95] {
-            let exact = Exact::new(1, utilisation);
+            let exact = MdcDistribution::new(1, utilisation);
             for t in [0.0, 0.3, 0.999, 1.0, 2.5, 7.0] {
                 let (here, there) =
-                    (exact.within((1.0 + t) * SERVICE), testkit::waits_in_m_d_1(utilisation, t));
+                    (exact.cumulative((1.0 + t) * SERVICE), testkit::waits_in_m_d_1(utilisation, t));
                 assert!((here - there).abs() < 1e-9, "{utilisation} {t}: {here} {there}");
             }
         }
@@ -124,9 +132,9 @@ mod tests {
     #[test]
     fn means_are_those_of_the_formula() {
         for utilisation in [0.5, 0.95] {
-            let exact = Exact::new(1, utilisation);
+            let exact = MdcDistribution::new(1, utilisation);
             let step = 0.001;
-            let beyond = |i: i32| 1.0 - exact.within((1.0 + (f64::from(i) + 0.5) * step) * SERVICE);
+            let beyond = |i: i32| 1.0 - exact.cumulative((1.0 + (f64::from(i) + 0.5) * step) * SERVICE);
             let mean: f64 = (0..300_000).map(beyond).sum::<f64>() * step;
             let formula = utilisation / (2.0 * (1.0 - utilisation));
             assert!((mean / formula - 1.0).abs() < 1e-3, "{mean} {formula}");
@@ -135,12 +143,12 @@ mod tests {
 
     #[test]
     fn many_workers_wait_less_and_quantiles_invert() {
-        let [one, four] = [1, 4].map(|workers| Exact::new(workers, 0.8));
+        let [one, four] = [1, 4].map(|workers| MdcDistribution::new(workers, 0.8));
         assert!(one.quantile(0.99) > four.quantile(0.99));
         for share in [0.5, 0.9, 0.999] {
-            assert!((four.within(four.quantile(share)) - share).abs() < 1e-6);
+            assert!((four.cumulative(four.quantile(share)) - share).abs() < 1e-6);
         }
         // More arrive in a service time than there are workers, by chance: somebody waits.
-        assert!(four.within(SERVICE) < 1.0 && four.within(SERVICE) > one.within(SERVICE));
+        assert!(four.cumulative(SERVICE) < 1.0 && four.cumulative(SERVICE) > one.cumulative(SERVICE));
     }
 }
