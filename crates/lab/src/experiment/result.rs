@@ -7,7 +7,7 @@ use super::run::CaseRun;
 use model::{Observation, Slo};
 use serde::Serialize;
 use units::Percentile;
-use verify::{Conclusion, Finding, judge, lag};
+use verify::{Finding, Verdict, judge, summarize_lags};
 
 /// The confidence of each verdict.
 const CONFIDENCE: f64 = 0.95;
@@ -30,7 +30,7 @@ pub struct WorkloadResult {
     /// The upper end of the confidence interval, seconds; `None` when there are too few requests for one.
     pub ci_high_s: Option<f64>,
     /// What may be concluded about the SLO.
-    pub verdict: Conclusion,
+    pub verdict: Verdict,
     /// Whether the policy promises the SLO. It does not to a workload that is not admitted or that sends more than was
     /// planned.
     #[serde(skip)]
@@ -76,8 +76,9 @@ fn workload_result(
     let name = case.case.tenants[tenant].name;
     let latencies = observations_of(run, tenant).map(Observation::latency);
     let index = u32::try_from(tenant).expect("few workloads");
-    let finding = Finding::of(name, Some(policy.name().to_owned()), &judge(latencies, slo, CONFIDENCE))
-        .with_lag(lag(run.report.generator_lags(index), slo.percentile));
+    let finding =
+        Finding::from_judgement(name, Some(policy.name().to_owned()), &judge(latencies, slo, CONFIDENCE))
+            .with_lag(summarize_lags(run.report.generator_lags(index), slo.percentile));
     WorkloadResult {
         name: match case.case.name {
             "" => name.to_owned(),
@@ -105,5 +106,5 @@ fn observations_of(run: &CaseRun, workload: usize) -> impl Iterator<Item = &Obse
 /// not run.
 pub fn are_promises_kept<'a>(results: impl IntoIterator<Item = &'a WorkloadResult>) -> bool {
     let mut promised = results.into_iter().filter(|result| result.is_promised).peekable();
-    promised.peek().is_some() && promised.all(|result| result.verdict == Conclusion::Met)
+    promised.peek().is_some() && promised.all(|result| result.verdict == Verdict::Met)
 }

@@ -8,7 +8,7 @@
 
 use calculus::{ArrivalCurve, PriorityQueue};
 use model::{
-    LatencyModel as _, POLICY_FORMAT, PerStage, Policy, PolicyServer, PolicyWorkload, RateLimit, Slo, Stage,
+    LatencyModel as _, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, Slo, Stage,
     StageLimit,
 };
 use predict::{Passage, WorstCase};
@@ -100,12 +100,7 @@ impl PriorityMeisterAnalysis {
             network_bytes_per_s: self.network_bytes_per_s,
             storage_profile: "disk".into(),
         };
-        let policy = Policy {
-            format: POLICY_FORMAT.into(),
-            policy_name: "priority-meister".into(),
-            servers: vec![server],
-            workloads,
-        };
+        let policy = Policy::new("priority-meister", vec![server], workloads);
         (policy, plan.missed.is_none())
     }
 
@@ -113,26 +108,10 @@ impl PriorityMeisterAnalysis {
         let mut limits = Vec::new();
         for stage in Stage::ALL {
             for limit in plan::limiters(&self.curves[index][stage], TOLERANCE) {
-                limits.push(self.stage_limit(stage, limit));
+                limits.push(StageLimit::new(stage, limit, self.network_bytes_per_s));
             }
         }
-        PolicyWorkload {
-            name: self.names[index].clone(),
-            admitted: true,
-            server: Some("server".into()),
-            priority: Some(priority[Stage::NetworkIn]),
-            priority_by_stage: Some(priority.into_array()),
-            slo,
-            slo_percentile: slo.percentile.percent(),
-            slo_s: slo.latency.0,
-            bound_s: Some(bound),
-            limits,
-            refusal: None,
-        }
-    }
-
-    fn stage_limit(&self, stage: Stage, limit: RateLimit) -> StageLimit {
-        let capacity = if stage == Stage::Storage { 1.0 } else { self.network_bytes_per_s };
-        StageLimit { stage, limit, rate_per_s: limit.rate * capacity, burst_work: limit.burst * capacity }
+        let placement = PolicyPlacement { server: "server".into(), priority, bound_s: Some(bound), limits };
+        PolicyWorkload::admitted(self.names[index].as_str(), slo, placement)
     }
 }

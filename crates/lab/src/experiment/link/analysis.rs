@@ -19,8 +19,8 @@ use calculus::ArrivalCurve;
 use confidence::nearest_rank;
 use enforce::deployment::LEVELS;
 use model::{
-    CircularTrace, Job, LatencyModel as _, POLICY_FORMAT, PerStage, Policy, PolicyServer, PolicyWorkload,
-    RateLimit, ServerMember, Slo, Stage, StageLimit,
+    CircularTrace, Job, LatencyModel as _, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload,
+    ServerMember, Slo, Stage, StageLimit,
 };
 use predict::{Passage, Probabilistic, ProbabilisticSketch, WorstCase};
 use units::{Nanos, Percentile};
@@ -42,14 +42,6 @@ pub(super) struct LinkAnalysis {
     sketches: Vec<ProbabilisticSketch>,
     /// Arrival curves in seconds of link time.
     curves: Vec<ArrivalCurve>,
-}
-
-/// What a policy gives an admitted tenant.
-struct TenantPlacement {
-    priority: u32,
-    /// The latency that is promised, seconds; `None` where no analysis was made.
-    bound_s: Option<f64>,
-    limits: Vec<StageLimit>,
 }
 
 /// When the requests of a period leave the tenant's disk, and their latencies there in seconds. Without a disk they leave
@@ -159,11 +151,8 @@ impl LinkAnalysis {
         let plan = plan::prioritise(&budgets, &mut delays);
         let mut placements = Vec::new();
         for (tenant, latency) in plan.latencies.iter().enumerate() {
-            placements.push(Some(TenantPlacement {
-                priority: plan.priorities[tenant][Stage::NetworkOut],
-                bound_s: Some(latency + BASE),
-                limits: self.limits(tenant),
-            }));
+            let priority = plan.priorities[tenant][Stage::NetworkOut];
+            placements.push(Some(self.limited_placement(tenant, priority, latency + BASE)));
         }
         (self.policy(PROTECTING_POLICY, slos, placements), plan.missed.is_none())
     }
@@ -183,10 +172,9 @@ impl LinkAnalysis {
                 (admitted, bounds) = (candidates, candidate_bounds);
             }
         }
-        let mut placements: Vec<Option<TenantPlacement>> = slos.iter().map(|_| None).collect();
+        let mut placements: Vec<Option<PolicyPlacement>> = slos.iter().map(|_| None).collect();
         for ((priority, &tenant), &bound) in (0..).zip(&admitted).zip(&bounds) {
-            let limits = self.limits(tenant);
-            placements[tenant] = Some(TenantPlacement { priority, bound_s: Some(bound), limits });
+            placements[tenant] = Some(self.limited_placement(tenant, priority, bound));
         }
         (self.policy(PROTECTING_POLICY, slos, placements), admitted.len() == slos.len())
     }
@@ -205,16 +193,19 @@ impl LinkAnalysis {
         for slo in slos {
             let tighter = slos.iter().filter(|other| other.latency.0 < slo.latency.0).count();
             let priority = u32::try_from(tighter).expect("few tenants");
-            placements.push(Some(TenantPlacement { priority, bound_s: None, limits: Vec::new() }));
+            placements.push(Some(placement(priority, None)));
         }
         self.policy("by-slo", slos, placements)
     }
 
     /// A policy with these placements by tenant; a tenant without one is refused.
-    fn policy(&self, name: &str, slos: &[Slo], placements: Vec<Option<TenantPlacement>>) -> Policy {
+    fn policy(&self, name: &str, slos: &[Slo], placements: Vec<Option<PolicyPlacement>>) -> Policy {
         let mut workloads = Vec::new();
-        for ((name, &slo), placement) in self.names.iter().zip(slos).zip(placements) {
-            workloads.push(policy_workload(name, slo, placement));
+        for ((&tenant, &slo), placement) in self.names.iter().zip(slos).zip(placements) {
+            workloads.push(match placement {
+                Some(placement) => PolicyWorkload::admitted(tenant, slo, placement),
+                None => PolicyWorkload::refused(tenant, slo, "with it, an SLO would not be kept for sure"),
+            });
         }
         let server = PolicyServer {
             name: SERVER.into(),
@@ -222,39 +213,21 @@ impl LinkAnalysis {
             network_bytes_per_s: LINK_BYTES_PER_S,
             storage_profile: "none".into(),
         };
-        Policy { format: POLICY_FORMAT.into(), policy_name: name.into(), servers: vec![server], workloads }
+        Policy::new(name, vec![server], workloads)
     }
 
-    fn limits(&self, tenant: usize) -> Vec<StageLimit> {
+    /// The placement of an admitted tenant with its limits.
+    fn limited_placement(&self, tenant: usize, priority: u32, bound_s: f64) -> PolicyPlacement {
         let limits = plan::limiters(&self.curves[tenant], TOLERANCE).into_iter();
-        limits
-            .map(|limit: RateLimit| StageLimit {
-                stage: Stage::NetworkOut,
-                limit,
-                rate_per_s: limit.rate * LINK_BYTES_PER_S,
-                burst_work: limit.burst * LINK_BYTES_PER_S,
-            })
-            .collect()
+        PolicyPlacement {
+            limits: limits.map(|limit| StageLimit::new(Stage::NetworkOut, limit, LINK_BYTES_PER_S)).collect(),
+            ..placement(priority, Some(bound_s))
+        }
     }
 }
 
-fn policy_workload(name: &str, slo: Slo, placement: Option<TenantPlacement>) -> PolicyWorkload {
-    let admitted = placement.is_some();
-    let (priority, bound_s, limits) = match placement {
-        Some(TenantPlacement { priority, bound_s, limits }) => (Some(priority), bound_s, limits),
-        None => (None, None, Vec::new()),
-    };
-    PolicyWorkload {
-        name: name.to_owned(),
-        admitted,
-        server: admitted.then(|| SERVER.to_owned()),
-        priority,
-        priority_by_stage: None,
-        slo,
-        slo_percentile: slo.percentile.percent(),
-        slo_s: slo.latency.0,
-        bound_s,
-        limits,
-        refusal: (!admitted).then(|| "with it, an SLO would not be kept for sure".to_owned()),
-    }
+/// A placement without limits.
+fn placement(priority: u32, bound_s: Option<f64>) -> PolicyPlacement {
+    let priority = PerStage::from_fn(|_| priority);
+    PolicyPlacement { server: SERVER.into(), priority, bound_s, limits: Vec::new() }
 }

@@ -133,7 +133,11 @@ fn plans_of_all_experiments_admit_what_they_promise() {
             let requested = matches!(case.case.slos, SloRule::Requested(_));
             assert!(case.admits_all || requested, "{} {}", experiment.name, case.case.name);
             for workload in case.policy.workloads.iter().filter(|workload| workload.admitted) {
-                assert!(workload.bound_s.is_some_and(|bound| bound <= workload.slo_s), "{}", workload.name);
+                assert!(
+                    workload.bound_s.is_some_and(|bound| bound <= workload.slo.latency.0),
+                    "{}",
+                    workload.name
+                );
                 assert!(!workload.limits.is_empty());
             }
         }
