@@ -120,7 +120,7 @@ fn proxy(server: SocketAddr, model: &Model, outstanding: u32, reserve: u32) -> (
     let policy = r#"{ "format": "tailwright-policy-1", "policy_name": "by hand", "servers": [], "workloads": [
         { "name": "high", "admitted": true, "server": "ssd", "priority": 0, "slo": "99% < 1s", "slo_percentile": 99.0,
           "slo_s": 1.0, "bound_s": 1.0, "limits": [] } ] }"#;
-    let policy: Policy = serde_json::from_str(policy).expect("a policy");
+    let policy = Policy::from_json(policy).expect("a policy");
     let deployment = Deployment::parse(&hosts).expect("a hosts file");
     let options = ProxyOptions::new("ssd", deployment, Some(policy), model.profile(&[SIZE]));
     let proxy = Proxy::bind(options).expect("an address");

@@ -10,7 +10,7 @@ use tailwright_profile::{
     WritesFrom, measure, measure_disk,
 };
 use units::{Bytes, Seconds};
-use workload::device::Device;
+use workload::device::DeviceModel;
 
 const MIB: u64 = 1 << 20;
 
@@ -77,7 +77,7 @@ fn a_created_file_becomes_a_profile_and_vanishes() {
         assert_eq!(cell.latencies_ns.is_empty(), cell.cell.parallelism != 1);
     }
     let profile = measurement.profile("scratch", WritesFrom::Measured).unwrap();
-    let Device::Ssd(table) = profile.device() else { panic!("an SSD") };
+    let DeviceModel::Ssd(table) = profile.device() else { panic!("an SSD") };
     for op in access.ops() {
         // 256 times the data cannot take less time, on any device.
         assert!(table.work(*op, Bytes(MIB)) > table.work(*op, Bytes(4096)));

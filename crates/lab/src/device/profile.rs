@@ -3,7 +3,7 @@
 use super::Model;
 use model::Op;
 use units::{ByteRate, Bytes, Nanos, Percentile, Seconds};
-use workload::device::{BandwidthRow, BaseLatency, Device, QueueLimits, SsdTable, StorageProfile};
+use workload::device::{BandwidthRow, BaseLatency, DeviceModel, QueueLimits, SsdTable, StorageProfile};
 
 impl Model {
     /// The profile of this device for requests of these sizes: bandwidth at saturation, exact at each size up to the
@@ -39,7 +39,7 @@ impl Model {
             read_bytes_max: requests * largest.0,
             write_bytes_max: requests * largest.0,
         };
-        StorageProfile::new("emulated-ssd", Device::Ssd(table))
+        StorageProfile::new("emulated-ssd", DeviceModel::Ssd(table))
             .with_source(format!("emulated: {self}"))
             .with_base_latency(base)
             .with_queue_limits(limits)

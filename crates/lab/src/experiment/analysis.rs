@@ -10,7 +10,7 @@
 
 use calculus::{ArrivalCurve, PriorityQueue};
 use model::{
-    POLICY_FORMAT, PerStage, Policy, PolicyServer, PolicyWorkload, RateLimit, Slo, Stage, StageLimit,
+    PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, Slo, Stage, StageLimit,
 };
 use units::{ByteRate, Nanos};
 
@@ -88,7 +88,7 @@ fn policy(name: &str, workloads: Vec<PolicyWorkload>) -> Policy {
         network_bytes_per_s: ByteRate::from_bytes_per_sec(125e6).expect("a rate").bytes_per_sec(),
         storage_profile: "emulated-ssd".into(),
     };
-    Policy { format: POLICY_FORMAT.into(), policy_name: name.into(), servers: vec![server], workloads }
+    Policy::new(name, vec![server], workloads)
 }
 
 fn workload(
@@ -98,23 +98,8 @@ fn workload(
     bound_s: Option<f64>,
     limits: Vec<RateLimit>,
 ) -> PolicyWorkload {
-    let limit = |limit: RateLimit| StageLimit {
-        stage: Stage::Storage,
-        limit,
-        rate_per_s: limit.rate,
-        burst_work: limit.burst,
-    };
-    PolicyWorkload {
-        name: name.into(),
-        admitted: true,
-        server: Some(SERVER.into()),
-        priority: Some(priority),
-        priority_by_stage: None,
-        slo,
-        slo_percentile: slo.percentile.percent(),
-        slo_s: slo.latency.0,
-        bound_s,
-        limits: limits.into_iter().map(limit).collect(),
-        refusal: None,
-    }
+    // Of the storage alone: the bandwidth of the links plays no part.
+    let limits = limits.into_iter().map(|limit| StageLimit::new(Stage::Storage, limit, 0.0)).collect();
+    let priority = PerStage::from_fn(|_| priority);
+    PolicyWorkload::admitted(name, slo, PolicyPlacement { server: SERVER.into(), priority, bound_s, limits })
 }

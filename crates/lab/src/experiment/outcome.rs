@@ -6,7 +6,7 @@ use super::play::Played;
 use model::Observation;
 use serde::Serialize;
 use units::Percentile;
-use verify::{Conclusion, Finding, judge, lag};
+use verify::{Finding, Verdict, judge, summarize_lags};
 
 /// Of each verdict.
 const CONFIDENCE: f64 = 0.95;
@@ -29,7 +29,7 @@ pub struct Row {
     /// And at most this, seconds; none when there are too few requests.
     pub ci_high_s: Option<f64>,
     /// What may be said.
-    pub verdict: Conclusion,
+    pub verdict: Verdict,
     /// Whether the policy promises it: not to a workload that sends more than was planned with or is not admitted.
     #[serde(skip)]
     pub is_promised: bool,
@@ -61,8 +61,12 @@ pub fn rows(
         let latencies = of(at).map(Observation::latency);
         let index = u32::try_from(at).expect("few workloads");
         let tenant = case.case.tenants[at].name;
-        let found = Finding::of(tenant, Some(policy.name().to_owned()), &judge(latencies, *slo, CONFIDENCE));
-        let found = found.with_lag(lag(ran.generator_lags(index), slo.percentile));
+        let found = Finding::from_judgement(
+            tenant,
+            Some(policy.name().to_owned()),
+            &judge(latencies, *slo, CONFIDENCE),
+        );
+        let found = found.with_lag(summarize_lags(ran.generator_lags(index), slo.percentile));
         Row {
             name: match case.case.name {
                 "" => tenant.to_owned(),
@@ -91,5 +95,5 @@ pub fn rows(
 /// Whether every SLO that the protected policy promises is met; not when it was not played.
 pub fn is_protected_met<'a>(rows: impl IntoIterator<Item = &'a Row>) -> bool {
     let mut promised = rows.into_iter().filter(|row| row.is_promised).peekable();
-    promised.peek().is_some() && promised.all(|row| row.verdict == Conclusion::Met)
+    promised.peek().is_some() && promised.all(|row| row.verdict == Verdict::Met)
 }

@@ -8,7 +8,7 @@
 
 use calculus::{ArrivalCurve, PriorityQueue};
 use model::{
-    LatencyModel as _, POLICY_FORMAT, PerStage, Policy, PolicyServer, PolicyWorkload, RateLimit, Slo, Stage,
+    LatencyModel as _, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, Slo, Stage,
     StageLimit,
 };
 use predict::{Passage, WorstCase};
@@ -85,37 +85,21 @@ impl Analysis {
             network_bytes_per_s: self.network,
             storage_profile: "disk".into(),
         };
-        let policy = Policy {
-            format: POLICY_FORMAT.into(),
-            policy_name: "priority-meister".into(),
-            servers: vec![server],
-            workloads: workloads.collect(),
-        };
+        let policy = Policy::new("priority-meister", vec![server], workloads.collect());
         (policy, found.missed.is_none())
     }
 
     fn workload(&self, at: usize, slo: Slo, priority: PerStage<u32>, bound: f64) -> PolicyWorkload {
         let limits = Stage::ALL.into_iter().flat_map(|stage| {
             let limits = plan::limiters(&self.curves[at][stage], TOLERANCE);
-            limits.into_iter().map(move |limit| self.limit(stage, limit))
+            limits.into_iter().map(move |limit| StageLimit::new(stage, limit, self.network))
         });
-        PolicyWorkload {
-            name: self.names[at].clone(),
-            admitted: true,
-            server: Some("server".into()),
-            priority: Some(priority[Stage::NetworkIn]),
-            priority_by_stage: Some(priority.into_array()),
-            slo,
-            slo_percentile: slo.percentile.percent(),
-            slo_s: slo.latency.0,
+        let placement = PolicyPlacement {
+            server: "server".into(),
+            priority,
             bound_s: Some(bound),
             limits: limits.collect(),
-            refusal: None,
-        }
-    }
-
-    fn limit(&self, stage: Stage, limit: RateLimit) -> StageLimit {
-        let capacity = if stage == Stage::Storage { 1.0 } else { self.network };
-        StageLimit { stage, limit, rate_per_s: limit.rate * capacity, burst_work: limit.burst * capacity }
+        };
+        PolicyWorkload::admitted(self.names[at].as_str(), slo, placement)
     }
 }

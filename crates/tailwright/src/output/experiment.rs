@@ -1,9 +1,9 @@
 //! Experiments with real requests in words and tables: what was decided before anything is played, and what came of it.
 
 use super::verified::{table, verdict, verdict_row};
-use super::{time, words};
 use lab::experiment::{Beside, Planned, PlannedCase, Played, PolicyName, Row, Settings};
-use verify::Conclusion;
+use verify::Verdict;
+use workflow::text::{plural, time};
 
 /// A case under a policy.
 pub(crate) struct Done {
@@ -62,14 +62,14 @@ impl View<'_> {
         for done in self.done {
             let case = &self.planned.cases[done.case];
             let rows = done.rows.iter().enumerate().filter(|(at, _)| case.counts(*at));
-            let verdicts: Vec<Conclusion> = rows.map(|(_, row)| row.verdict).collect();
+            let verdicts: Vec<Verdict> = rows.map(|(_, row)| row.verdict).collect();
             let at = all.iter().position(|kept| kept.policy == done.policy).unwrap_or(all.len());
             if at == all.len() {
                 all.push(Kept { policy: done.policy, met: 0, not_met: 0, all: 0 });
             }
             let count = |verdict| verdicts.iter().filter(|found| **found == verdict).count();
-            all[at].met += count(Conclusion::Met);
-            all[at].not_met += count(Conclusion::NotMet);
+            all[at].met += count(Verdict::Met);
+            all[at].not_met += count(Verdict::NotMet);
             all[at].all += verdicts.len();
         }
         all
@@ -96,7 +96,7 @@ impl View<'_> {
         let whose = if self.counts_all() { "" } else { " that count" };
         let what = match slos {
             1 => format!("the SLO{whose}"),
-            _ => format!("all {}{whose}", words::count(slos, "SLO")),
+            _ => format!("all {}{whose}", plural(slos, "SLO")),
         };
         let counts: Vec<String> = rest.iter().map(Kept::words).collect();
         match (counts.is_empty(), names.is_empty()) {
@@ -169,7 +169,7 @@ pub(crate) fn text(view: &View) -> String {
 /// What helps where verdicts are open.
 pub(crate) fn advice(view: &View) -> Vec<&'static str> {
     let open = || view.done.iter().flat_map(|done| &done.rows).map(|row| &row.finding);
-    let is_short = |found: &verify::Finding| found.verdict == Conclusion::TooFew && !found.is_spoiled();
+    let is_short = |found: &verify::Finding| found.verdict == Verdict::TooFew && !found.is_spoiled();
     let mut advice = Vec::new();
     if open().any(verify::Finding::is_spoiled) {
         advice.push("requests were sent too late for some verdicts: end other programs on this machine, and run again");

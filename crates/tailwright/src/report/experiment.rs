@@ -7,10 +7,10 @@ use super::latency::{self, Seen};
 use super::table;
 use crate::output::experiment::{Done, PLAN, View, admits, case_name, plan_rows};
 use crate::output::verified::{VERDICTS, verdict_row};
-use crate::output::{time, words};
 use lab::experiment::{Bottleneck, PolicyName, Source};
 use plot::{Block, Cell, Column, Dots, Fact, Page, Series, Status, Table};
 use units::Nanos;
+use workflow::text::{plural, time};
 
 /// Of latencies beside each other, in the order in which they are drawn.
 const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
@@ -57,7 +57,7 @@ fn footer(view: &View) -> String {
         env!("CARGO_PKG_VERSION"),
         view.planned.experiment.name,
         view.settings.seed,
-        words::count(requests, "request")
+        plural(requests, "request")
     )
 }
 

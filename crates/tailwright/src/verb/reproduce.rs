@@ -1,13 +1,14 @@
 //! `tailwright reproduce`: the papers' figures drawn again, with a verdict for each claim.
 
 use crate::exit::Answer;
-use crate::output::{json, reproduced};
+use crate::output::reproduced;
 use crate::report;
 use crate::terminal;
 use clap::Args;
 use model::OperationError;
 use reproduce::{Context, Experiment, all};
 use std::path::PathBuf;
+use workflow::files::write_result;
 
 const HELP: &str = "\
 Examples:
@@ -59,7 +60,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Answer, OperationError> {
     let done = experiments.iter().map(|experiment| play(experiment, args)).collect::<Result<Vec<_>, _>>()?;
     let view = reproduced::View { done: &done, seed: args.seed, quick: args.quick };
     if let Some(path) = &args.report {
-        json::write(path, &report::reproduced::html(&view), "report")?;
+        write_result(path, &report::reproduced::html(&view), "report")?;
     }
     terminal::print(&if args.json { reproduced::json(&view) } else { reproduced::text(&view) });
     Ok(if done.iter().all(|one| one.outcome.is_ok()) { Answer::Yes } else { Answer::No })

@@ -132,7 +132,11 @@ fn plans_of_all_experiments_admit_what_they_promise() {
             let asked = matches!(case.case.slos, Slos::Asked(_));
             assert!(*admitted || asked, "{} {}", experiment.name, case.case.name);
             for workload in policy.workloads.iter().filter(|workload| workload.admitted) {
-                assert!(workload.bound_s.is_some_and(|bound| bound <= workload.slo_s), "{}", workload.name);
+                assert!(
+                    workload.bound_s.is_some_and(|bound| bound <= workload.slo.latency.0),
+                    "{}",
+                    workload.name
+                );
                 assert!(!workload.limits.is_empty());
             }
         }

@@ -19,7 +19,7 @@ use calculus::ArrivalCurve;
 use confidence::nearest_rank;
 use enforce::deployment::LEVELS;
 use model::{
-    CircularTrace, Job, LatencyModel as _, POLICY_FORMAT, PerStage, Policy, PolicyServer, PolicyWorkload,
+    CircularTrace, Job, LatencyModel as _, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload,
     RateLimit, Request, ServerMember, Slo, Stage, StageLimit,
 };
 use predict::{Passage, Probabilistic, ProbabilisticSketch, WorstCase};
@@ -179,21 +179,14 @@ impl Analysis {
         limited: bool,
     ) -> Policy {
         let workload = |at: usize| {
-            let placed = place(at);
-            let limits = if limited && placed.is_some() { self.limits(at) } else { Vec::new() };
-            PolicyWorkload {
-                name: self.names[at].to_owned(),
-                admitted: placed.is_some(),
-                server: placed.map(|_| SERVER.to_owned()),
-                priority: placed.map(|(priority, _)| priority),
-                priority_by_stage: None,
-                slo: slos[at],
-                slo_percentile: slos[at].percentile.percent(),
-                slo_s: slos[at].latency.0,
-                bound_s: placed.and_then(|(_, bound)| bound),
-                limits,
-                refusal: placed.is_none().then(|| "with it, an SLO would not be kept for sure".to_owned()),
-            }
+            let Some((priority, bound_s)) = place(at) else {
+                let why = "with it, an SLO would not be kept for sure";
+                return PolicyWorkload::refused(self.names[at], slos[at], why);
+            };
+            let limits = if limited { self.limits(at) } else { Vec::new() };
+            let priority = PerStage::from_fn(|_| priority);
+            let placement = PolicyPlacement { server: SERVER.to_owned(), priority, bound_s, limits };
+            PolicyWorkload::admitted(self.names[at], slos[at], placement)
         };
         let server = PolicyServer {
             name: SERVER.into(),
@@ -201,23 +194,13 @@ impl Analysis {
             network_bytes_per_s: Experiment::LINK_BITS_PER_S / 8.0,
             storage_profile: "none".into(),
         };
-        Policy {
-            format: POLICY_FORMAT.into(),
-            policy_name: name.into(),
-            servers: vec![server],
-            workloads: (0..slos.len()).map(workload).collect(),
-        }
+        Policy::new(name, vec![server], (0..slos.len()).map(workload).collect())
     }
 
     fn limits(&self, at: usize) -> Vec<StageLimit> {
         let stage = Stage::NetworkOut;
         let bytes = Experiment::LINK_BITS_PER_S / 8.0;
-        let limit = |limit: RateLimit| StageLimit {
-            stage,
-            limit,
-            rate_per_s: limit.rate * bytes,
-            burst_work: limit.burst * bytes,
-        };
+        let limit = |limit: RateLimit| StageLimit::new(stage, limit, bytes);
         plan::limiters(&self.curves[at], TOLERANCE).into_iter().map(limit).collect()
     }
 }

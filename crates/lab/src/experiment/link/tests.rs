@@ -70,7 +70,7 @@ fn keeps_its_bounds(case: &PlannedCase, seconds: u64) {
         let Some(bound) = workload.bound_s else { continue };
         let beyond = found.iter().filter(|latency| **latency > bound).count() as f64;
         assert!(beyond <= 0.01 * found.len() as f64, "{}: {beyond} of {}", workload.name, found.len());
-        assert!(bound <= workload.slo_s && !workload.limits.is_empty(), "{}", workload.name);
+        assert!(bound <= workload.slo.latency.0 && !workload.limits.is_empty(), "{}", workload.name);
     }
 }
 

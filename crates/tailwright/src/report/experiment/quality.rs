@@ -2,8 +2,8 @@
 
 use super::super::table;
 use crate::output::experiment::{Done, View, case_name};
-use crate::output::{percent, time};
 use plot::Block;
+use workflow::text::{percent, time};
 
 const HEADINGS: [&str; 8] = [
     "case",

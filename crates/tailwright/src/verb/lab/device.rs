@@ -1,7 +1,7 @@
 //! `tailwright lab device`: an emulated SSD as an NBD server.
 
 use crate::exit::Answer;
-use crate::{files, terminal};
+use crate::terminal;
 use clap::Args;
 use lab::device::{CHANNELS_MAX, Cost, Model};
 use lab::nbd::{Config, Export, Server};
@@ -9,6 +9,7 @@ use model::OperationError;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use units::{ByteRate, Bytes, Nanos};
+use workflow::files::write_whole;
 
 const HELP: &str = "\
 Examples:
@@ -71,9 +72,9 @@ pub(crate) fn run(args: &DeviceArgs) -> Result<Answer, OperationError> {
         if args.profile_sizes.iter().any(|size| size.0 == 0) {
             return Err(OperationError::input("--profile-sizes: requests of 0 bytes have no bandwidth"));
         }
-        files::write_whole(path, model.profile(&args.profile_sizes).to_json().as_bytes()).map_err(
-            |error| OperationError::machine(format_args!("cannot write {}: {error}", path.display())),
-        )?;
+        write_whole(path, model.profile(&args.profile_sizes).to_json().as_bytes()).map_err(|error| {
+            OperationError::machine(format_args!("cannot write {}: {error}", path.display()))
+        })?;
         return Ok(Answer::Yes);
     }
     let exports = &args.export;

@@ -2,7 +2,7 @@
 
 use crate::exit::Answer;
 use crate::output::experiment::{self, Done, View};
-use crate::output::{json, time, words};
+use crate::output::json;
 use crate::report;
 use crate::terminal::{self, Align, Table};
 use clap::Args;
@@ -15,6 +15,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::Nanos;
+use workflow::files::{check_writable, write_result};
+use workflow::text::{plural, time};
 
 const HELP: &str = "\
 Examples:
@@ -92,7 +94,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, OperationError> {
     }
     if let Some(path) = &args.report {
         // Not after many minutes.
-        json::may_write(path, "report")?;
+        check_writable(path, "report")?;
     }
     let alone = Alone::new()?;
     eprint!("{}", experiment::plan_text(&planned));
@@ -111,7 +113,7 @@ fn answer(args: &RunArgs, view: &View) -> Result<Answer, OperationError> {
     let rows: Vec<&Row> = view.done.iter().flat_map(|done| &done.rows).collect();
     terminal::print(&if args.json { json::pretty(&rows) } else { experiment::text(view) });
     if let Some(path) = &args.report {
-        json::write(path, &report::experiment::html(view), "report")?;
+        write_result(path, &report::experiment::html(view), "report")?;
         eprintln!("the report is {}", path.display());
     }
     experiment::advice(view).iter().for_each(|advice| eprintln!("hint: {advice}"));
@@ -176,7 +178,7 @@ fn play_all(
     let count = (planned.cases.len() * policies.len()) as u64;
     eprintln!(
         "\n{} of {}: about {}; Ctrl-C stops, and what was measured until then is said\n",
-        words::count(planned.cases.len() * policies.len(), "run"),
+        plural(planned.cases.len() * policies.len(), "run"),
         time(each as f64 / 1e3),
         time((count * each) as f64 / 1e3)
     );
