@@ -4,8 +4,8 @@
 //! goes by the names of namespaces, so that it also removes what a crash left. Bringing up what is up changes nothing.
 
 use crate::servers::{Lifetime, Place, Running, Service, is_running, kill, may_be_realtime, started_at};
-use enforce::command::{Command, Run, may_configure_networks};
-use enforce::lab::Lab;
+use enforce::command::{CommandRunner, SystemCommand, may_configure_networks};
+use machine::virtual_network::{VirtualHost, VirtualNetwork};
 use model::OperationError;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -155,7 +155,7 @@ fn unreadable(file: &Path, what: impl std::fmt::Display) -> OperationError {
 /// # Errors
 /// Without root or a program, before anything is changed; when a server does not start, with the others left running.
 pub fn up(
-    run: &mut dyn Run,
+    run: &mut dyn CommandRunner,
     folder: &Folder,
     wanted: &Wanted,
 ) -> Result<(State, Vec<String>), OperationError> {
@@ -190,12 +190,12 @@ fn root() -> Result<(), OperationError> {
     }
 }
 
-fn namespaces(run: &mut dyn Run) -> Result<Vec<String>, OperationError> {
-    let listed = run.run(&Command::new("ip netns list"))?;
+fn namespaces(run: &mut dyn CommandRunner) -> Result<Vec<String>, OperationError> {
+    let listed = run.run(&SystemCommand::new("ip netns list"))?;
     Ok(listed.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect())
 }
 
-fn is_there(run: &mut dyn Run, state: &State) -> Result<bool, OperationError> {
+fn is_there(run: &mut dyn CommandRunner, state: &State) -> Result<bool, OperationError> {
     let present = namespaces(run)?;
     Ok(state.hosts.iter().all(|host| present.contains(&host.netns)))
 }
@@ -214,15 +214,12 @@ fn fits(state: &State, wanted: &Wanted) -> Result<(), OperationError> {
         .hint("`tailwright lab down` removes it, or ask for the same hosts"))
 }
 
-fn make(run: &mut dyn Run, folder: &Folder, wanted: &Wanted) -> Result<State, OperationError> {
+fn make(run: &mut dyn CommandRunner, folder: &Folder, wanted: &Wanted) -> Result<State, OperationError> {
     clear(run, &wanted.prefix)?;
-    let lab = Lab::up(run, &wanted.prefix, &names(wanted))?;
-    let host = |host: enforce::lab::LabHost| Host {
-        name: host.name,
-        netns: host.netns,
-        ipv4: host.ipv4,
-        ipv6: host.ipv6,
-    };
+    let lab =
+        VirtualNetwork::create(|line, input| run.run_line(line, input), &wanted.prefix, &names(wanted))?;
+    let host =
+        |host: VirtualHost| Host { name: host.name, netns: host.netns, ipv4: host.ipv4, ipv6: host.ipv6 };
     let state = State {
         format: STATE_FORMAT.to_owned(),
         prefix: wanted.prefix.clone(),
@@ -275,7 +272,11 @@ fn end(server: &Server) {
 ///
 /// # Errors
 /// Without root, or when something cannot be removed.
-pub fn down(run: &mut dyn Run, folder: &Folder, prefix: &str) -> Result<Vec<String>, OperationError> {
+pub fn down(
+    run: &mut dyn CommandRunner,
+    folder: &Folder,
+    prefix: &str,
+) -> Result<Vec<String>, OperationError> {
     root()?;
     let removed = clear(run, prefix)?;
     for path in [folder.path.join("lab.json"), folder.path.join("lab.json.tmp")] {
@@ -288,21 +289,21 @@ pub fn down(run: &mut dyn Run, folder: &Folder, prefix: &str) -> Result<Vec<Stri
     Ok(removed)
 }
 
-fn clear(run: &mut dyn Run, prefix: &str) -> Result<Vec<String>, OperationError> {
+fn clear(run: &mut dyn CommandRunner, prefix: &str) -> Result<Vec<String>, OperationError> {
     let ours = |name: &String| name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('-'));
     let removed: Vec<String> = namespaces(run)?.into_iter().filter(ours).collect();
     for netns in &removed {
         empty(run, netns)?;
-        run.run(&Command::new(&format!("ip netns delete {netns}")))?;
+        run.run(&SystemCommand::new(&format!("ip netns delete {netns}")))?;
     }
     Ok(removed)
 }
 
 /// Kills what runs in a namespace, and waits until it is gone.
-fn empty(run: &mut dyn Run, netns: &str) -> Result<(), OperationError> {
+fn empty(run: &mut dyn CommandRunner, netns: &str) -> Result<(), OperationError> {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let listed = run.run(&Command::new(&format!("ip netns pids {netns}")))?;
+        let listed = run.run(&SystemCommand::new(&format!("ip netns pids {netns}")))?;
         let pids: Vec<u32> = listed.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
         if pids.is_empty() {
             return Ok(());

@@ -2,7 +2,7 @@
 
 mod support;
 
-use enforce::command::{Command, Programs, Run, may_configure_networks};
+use enforce::command::{CommandRunner, Programs, SystemCommand, may_configure_networks};
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 use support::{Folder, Outcome};

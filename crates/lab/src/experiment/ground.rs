@@ -3,10 +3,10 @@
 use super::analysis::SERVER;
 use super::demand::Planned;
 use crate::nbd::{Config, Export, Server};
-use enforce::command::Programs;
+use enforce::command::{CommandRunner, Programs};
 use enforce::deployment::Deployment;
-use enforce::lab::Lab;
-use enforce::storage::{Baseline, Options, Proxy, Remote, Report};
+use enforce::storage::{BaselineDiscipline, Proxy, ProxyHandle, ProxyOptions, ProxyReport};
+use machine::virtual_network::VirtualNetwork;
 use model::{OperationError, Policy};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::mpsc;
@@ -26,9 +26,9 @@ const PORT: u16 = 10809;
 
 /// It is removed when this is dropped.
 pub(super) struct Ground {
-    lab: Lab,
+    lab: VirtualNetwork,
     workloads: usize,
-    proxy: Option<(Remote, JoinHandle<Result<Report, OperationError>>)>,
+    proxy: Option<(ProxyHandle, JoinHandle<Result<ProxyReport, OperationError>>)>,
     device: Option<Server>,
 }
 
@@ -40,7 +40,9 @@ pub(super) fn inside<T: Send + 'static>(
 ) -> JoinHandle<Result<T, OperationError>> {
     let netns = netns.to_owned();
     std::thread::spawn(move || {
-        enforce::lab::enter(&netns)?;
+        machine::netns::enter(&netns).map_err(|error| {
+            OperationError::machine(error).hint("it is made by `ip netns add`; entering it takes root")
+        })?;
         if let Some(priority) = priority {
             let fault = |error| {
                 OperationError::machine(error).hint("without it --no-realtime runs, and is often spoiled")
@@ -59,7 +61,7 @@ impl Ground {
     /// Hosts, and the device on its own host.
     pub(super) fn new(planned: &Planned, names: &[String], realtime: bool) -> Result<Self, OperationError> {
         let hosts: Vec<&str> = names.iter().map(String::as_str).chain([SERVER]).collect();
-        let lab = Lab::up(&mut Programs, PREFIX, &hosts)?;
+        let lab = VirtualNetwork::create(|line, input| Programs.run_line(line, input), PREFIX, &hosts)?;
         let mut ground = Self { lab, workloads: names.len(), proxy: None, device: None };
         let exports = names.iter().map(|name| Export { name: name.clone(), size: EXPORT_SIZE }).collect();
         let config = Config { model: planned.experiment_device(), exports, spin: SPIN };
@@ -94,19 +96,19 @@ impl Ground {
         &mut self,
         planned: &Planned,
         policy: Policy,
-        baseline: Option<Baseline>,
+        baseline: Option<BaselineDiscipline>,
         realtime: bool,
     ) -> Result<(), OperationError> {
         let deployment = self.deployment(planned, &policy)?;
-        let mut options = Options::new(SERVER, deployment, Some(policy), planned.profile.clone());
+        let mut options = ProxyOptions::new(SERVER, deployment, Some(policy), planned.profile.clone());
         options.baseline = baseline;
         options.drain = Nanos(1_000_000_000);
         // Generator and device share the CPUs with it, and the generator comes last.
-        options.spin = Nanos::ZERO;
+        options.busy_poll_max = Nanos::ZERO;
         let (send, bound) = mpsc::channel();
         let serve = move || {
             let proxy = Proxy::bind(options)?;
-            let _ = send.send(proxy.remote());
+            let _ = send.send(proxy.handle());
             proxy.run()
         };
         let thread = inside(self.netns(SERVER), realtime.then_some(PROXY_PRIORITY), serve);
@@ -149,7 +151,7 @@ impl Ground {
     }
 
     /// Ends the proxy, and what it has to say.
-    pub(super) fn finish(&mut self) -> Option<Result<Report, OperationError>> {
+    pub(super) fn finish(&mut self) -> Option<Result<ProxyReport, OperationError>> {
         let (remote, thread) = self.proxy.take()?;
         remote.stop();
         Some(joined(thread))
@@ -161,6 +163,6 @@ impl Drop for Ground {
         let _ = self.finish();
         drop(self.device.take());
         // What is left is removed by the next experiment.
-        let _ = self.lab.down(&mut Programs);
+        let _ = self.lab.remove(|line, input| Programs.run_line(line, input));
     }
 }

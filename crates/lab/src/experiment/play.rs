@@ -7,7 +7,7 @@ use super::link::LinkGround;
 use crate::device::Model;
 use discipline::serve::{FeedbackClass, FeedbackParameters, Kind};
 use enforce::command::may_configure_networks;
-use enforce::storage::Baseline;
+use enforce::storage::BaselineDiscipline;
 use load::{Demand, Options, Origin, Progress, Ran, Target, Workload};
 use model::{Op, OperationError, Slo};
 use std::sync::atomic::AtomicBool;
@@ -56,7 +56,7 @@ impl Planned {
     }
 
     /// A discipline in the place of priorities and limits.
-    fn baseline(&self, slos: &[Slo], policy: PolicyName) -> Option<Baseline> {
+    fn baseline(&self, slos: &[Slo], policy: PolicyName) -> Option<BaselineDiscipline> {
         let workloads = u32::try_from(slos.len()).expect("few workloads");
         // Everybody, and one for the copy.
         let each = |weight: u32| vec![weight; slos.len() + 1];
@@ -76,7 +76,7 @@ impl Planned {
                 (Kind::Feedback(parameters), self.outstanding)
             }
         };
-        Some(Baseline { kind, outstanding, workloads })
+        Some(BaselineDiscipline { kind, outstanding, workloads })
     }
 
     fn workloads(&self, case: &PlannedCase, ground: &Ground, end: Nanos) -> Vec<Workload> {

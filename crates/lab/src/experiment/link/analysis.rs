@@ -17,7 +17,7 @@ use super::super::demand::{Demand, nanos_up};
 use super::{disk, on_link};
 use calculus::ArrivalCurve;
 use confidence::nearest_rank;
-use enforce::deployment::LEVELS;
+use enforce::deployment::PRIORITY_LEVELS;
 use model::{
     CircularTrace, Job, LatencyModel as _, POLICY_FORMAT, PerStage, Policy, PolicyServer, PolicyWorkload,
     RateLimit, Request, ServerMember, Slo, Stage, StageLimit,
@@ -152,7 +152,7 @@ impl Analysis {
                 found.iter().zip(&members).all(|(bound, &member)| *bound <= slos[member].latency.0)
             };
             // HTB has a level for each and one for those who are refused.
-            if let Some(found) = bounds(&members).filter(kept).filter(|_| members.len() <= LEVELS) {
+            if let Some(found) = bounds(&members).filter(kept).filter(|_| members.len() <= PRIORITY_LEVELS) {
                 (accepted, promised) = (members, found);
             }
         }

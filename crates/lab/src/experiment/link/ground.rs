@@ -7,11 +7,13 @@ use super::super::ground::{inside, joined};
 use super::disk;
 use crate::nbd::{Config, Export, Server};
 use crate::servers::{Lifetime, Memcached, Nbd, Place, Running, Service};
-use enforce::command::Programs;
+use enforce::command::{CommandRunner, Programs};
 use enforce::deployment::Deployment;
-use enforce::lab::{DEVICE, Lab};
-use enforce::network::{Options, Store, WantedDevice, WantedHost, apply, remove, wanted};
+use enforce::network::{
+    ApplyOptions, DesiredDevice, DesiredHost, StateStore, apply, desired_network, remove,
+};
 use load::Target;
+use machine::virtual_network::{DEVICE, VirtualNetwork};
 use model::{OperationError, Policy};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -39,9 +41,9 @@ const KERNEL: [(&str, &str); 2] = [
 
 /// It is removed when this is dropped.
 pub(in super::super) struct LinkGround {
-    lab: Lab,
+    lab: VirtualNetwork,
     folder: PathBuf,
-    hosts: Vec<WantedHost>,
+    hosts: Vec<DesiredHost>,
     disks: Vec<Server>,
     servers: Vec<Running>,
 }
@@ -55,7 +57,7 @@ impl LinkGround {
     ) -> Result<Self, OperationError> {
         let tenants = case.case.tenants.iter().map(|tenant| tenant.name);
         let hosts: Vec<&str> = tenants.chain([SERVER]).collect();
-        let lab = Lab::up(&mut Programs, PREFIX, &hosts)?;
+        let lab = VirtualNetwork::create(|line, input| Programs.run_line(line, input), PREFIX, &hosts)?;
         let folder = std::env::temp_dir().join(format!("{PREFIX}-{}", std::process::id()));
         let mut ground = Self { lab, folder, hosts: Vec::new(), disks: Vec::new(), servers: Vec::new() };
         for host in &ground.lab.hosts {
@@ -64,7 +66,7 @@ impl LinkGround {
         ground.serve(case, realtime.then_some(SERVER_PRIORITY))?;
         ground.hosts = ground.wanted(policy)?;
         for host in &ground.hosts {
-            apply(&mut Programs, host, &Store::new(&ground.folder), Options::default())?;
+            apply(&mut Programs, host, &StateStore::new(&ground.folder), ApplyOptions::default())?;
         }
         Ok(ground)
     }
@@ -111,21 +113,23 @@ impl LinkGround {
     }
 
     /// Every host's device is shaped, whoever the policy names: what is compared differs in nothing else.
-    fn wanted(&self, policy: Option<&Policy>) -> Result<Vec<WantedHost>, OperationError> {
+    fn wanted(&self, policy: Option<&Policy>) -> Result<Vec<DesiredHost>, OperationError> {
         let deployment = self.deployment()?;
         let mut hosts = match policy {
-            Some(policy) => wanted(policy, &deployment)?.hosts,
+            Some(policy) => desired_network(policy, &deployment)?.hosts,
             None => {
-                let bare =
-                    |host: &enforce::deployment::Host| WantedHost { host: host.clone(), devices: Vec::new() };
+                let bare = |host: &enforce::deployment::DeploymentHost| DesiredHost {
+                    host: host.clone(),
+                    devices: Vec::new(),
+                };
                 deployment.hosts.iter().map(bare).collect()
             }
         };
         for host in hosts.iter_mut().filter(|host| host.devices.is_empty()) {
-            host.devices.push(WantedDevice {
+            host.devices.push(DesiredDevice {
                 name: DEVICE.to_owned(),
                 link_bytes_per_s: Experiment::LINK_BITS_PER_S / 8.0,
-                lanes: Vec::new(),
+                classes: Vec::new(),
             });
         }
         Ok(hosts)
@@ -196,9 +200,9 @@ impl Drop for LinkGround {
         self.disks.clear();
         // What is left goes with the namespaces, or is removed by the next experiment.
         for host in &self.hosts {
-            let _ = remove(&mut Programs, host, &Store::new(&self.folder), Options::default());
+            let _ = remove(&mut Programs, host, &StateStore::new(&self.folder), ApplyOptions::default());
         }
-        let _ = self.lab.down(&mut Programs);
+        let _ = self.lab.remove(|line, input| Programs.run_line(line, input));
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
