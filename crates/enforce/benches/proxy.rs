@@ -62,9 +62,9 @@ fn percentile(latencies: &mut [u64], percent: f64) -> f64 {
 fn start(forward: SocketAddr, spin: u64, realtime: bool) -> (SocketAddr, ProxyHandle) {
     let fields = "outstanding = 64";
     let mut options = ProxyOptions::new("ssd", deployment("nbd", forward, fields, ""), None, profile());
-    options.spin = Nanos(spin);
+    options.busy_poll_max = Nanos(spin);
     let proxy = Proxy::bind(options).expect("an address");
-    let (address, remote) = (proxy.addresses()[0], proxy.remote());
+    let (address, remote) = (proxy.addresses()[0], proxy.handle());
     std::thread::spawn(move || {
         if realtime {
             machine::realtime::fifo(FIFO).expect("it went before");
@@ -120,7 +120,8 @@ fn main() {
         "nbdkit memory, 4 KiB reads, one connection, {rounds} rounds, {}",
         if realtime { "all under SCHED_FIFO" } else { "no real-time priority here: expect noise" }
     );
-    let ways = [("direct", None), ("proxy", Some(ProxyOptions::SPIN.0)), ("proxy, no spin", Some(0))];
+    let ways =
+        [("direct", None), ("proxy", Some(ProxyOptions::DEFAULT_BUSY_POLL.0)), ("proxy, no spin", Some(0))];
     let ways: Vec<_> = ways
         .into_iter()
         .map(|(name, spin)| match spin {

@@ -52,7 +52,7 @@ fn run(wrong_read: u64, dropped_write: u64, trouble: Trouble) -> (u64, u64) {
     let proxy = Proxy::bind(orders::options(&hosts)).unwrap();
     let at = proxy.addresses();
     let fronts = Fronts { nbd: at[0], memcached: at[1], nfs: at[2], mount: at[3] };
-    let remote = proxy.remote();
+    let remote = proxy.handle();
     let serving = std::thread::spawn(move || proxy.run().unwrap());
     let world = World { proxies: vec![fronts], servers, ..World::default() };
     std::thread::scope(|scope| {

@@ -1,17 +1,17 @@
 //! Many alignments on several threads.
 
-use crate::{Alignment, Outcome, Percentiles, Replay, Service, System};
+use crate::{Alignment, Percentiles, PreemptionMode, Replay, ReplayOutcome, ReplaySystem};
 use machine::parallel;
 use units::{Nanos, Percentile};
 
 /// For each alignment: the percentile of each stream over its requests within the window (`None` without
 /// requests), and how the replay went.
-pub fn percentiles(
-    system: &System<'_>,
-    service: Service,
+pub fn alignment_percentiles(
+    system: &ReplaySystem<'_>,
+    service: PreemptionMode,
     alignments: &[Alignment],
     percentiles: &[Percentile],
-) -> Vec<(Vec<Option<Nanos>>, Outcome)> {
+) -> Vec<(Vec<Option<Nanos>>, ReplayOutcome)> {
     let make = || (Replay::new(system, service), Percentiles::default());
     parallel::map_with(alignments.len(), make, |(replay, tails), index| {
         let shifts = alignments[index].shifts(system);

@@ -74,7 +74,7 @@ fn run_lab(folder: &Folder, args: &[&str]) -> Outcome {
 }
 
 fn namespaces() -> String {
-    Programs.run(&Command::new("ip netns list")).unwrap()
+    Programs.run(&SystemCommand::new("ip netns list")).unwrap()
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn soak(time: Duration, in_namespace: bool) -> ExitCode {
     });
     // What was in doubt is settled by now.
     std::thread::sleep(Duration::from_secs(10));
-    let left = storage::status(&sockets[0]);
+    let left = storage::query_status(&sockets[0]);
     alive.1.0.revive(world);
     for client in &mut clients {
         if let Err(error) = client.read_all() {
@@ -162,7 +162,7 @@ fn policies(world: &World, sockets: &[PathBuf; 2]) {
             let policy = orders::policy(&mut random);
             let fields = orders::fields(&mut random);
             let hosts = orders::hosts(world.proxies[number], world.servers, &fields, &mut random);
-            match storage::apply(socket, Some(&policy), hosts) {
+            match storage::send_policy(socket, Some(&policy), hosts) {
                 Ok(()) => count(&world.tally.policies, 1),
                 Err(_) if turns % 2 == 1 || world.proxy_turns[number].load(SeqCst) != turns => {}
                 Err(error) => world.error(format!("a policy was refused: {error}")),

@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use std::io::Read;
 use std::path::Path;
 use tailwright_enforce::deployment::Deployment;
-use tailwright_enforce::storage::{Proxy, ProxyOptions, listen};
+use tailwright_enforce::storage::{Proxy, ProxyOptions, listen_for_control};
 use workload::device::StorageProfile;
 
 /// 0.1 ms for 4 KiB.
@@ -114,8 +114,9 @@ pub fn options(hosts: &str) -> ProxyOptions {
 pub fn be_a_proxy(folder: &Path) {
     let hosts = std::fs::read_to_string(folder.join("hosts")).expect("its parent has written it");
     let proxy = Proxy::bind(options(&hosts)).unwrap_or_else(|error| panic!("{error}"));
-    let remote = proxy.remote();
-    let socket = listen(&folder.join("control"), remote.clone()).unwrap_or_else(|error| panic!("{error}"));
+    let remote = proxy.handle();
+    let socket =
+        listen_for_control(&folder.join("control"), remote.clone()).unwrap_or_else(|error| panic!("{error}"));
     std::thread::spawn(move || {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         remote.drain();

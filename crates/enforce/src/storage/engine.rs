@@ -69,7 +69,7 @@ impl ProxyEngine {
         let queue = RequestQueue::new(0, &rules.rules, baseline.as_ref())
             .map_err(|message| OperationError::input(message).hint("docs/proxy.md says what is allowed"))?;
         let listeners = FrontListener::bind_all(&deployment, &server)?;
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| no_epoll(error.into()))?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| no_epoll(&error.into()))?;
         let statistics = ProxyStatistics::new(options.record);
         let spare = SpareDescriptor::new(&epoll);
         // On a single CPU the event that is polled for cannot happen meanwhile.
@@ -93,7 +93,7 @@ impl ProxyEngine {
             log: RateLimitedLog::default(),
             spare,
         };
-        engine.watch_listeners_and_commands().map_err(no_epoll)?;
+        engine.watch_listeners_and_commands().map_err(|error| no_epoll(&error))?;
         Ok(engine)
     }
 
@@ -347,7 +347,7 @@ impl ProxyEngine {
     }
 }
 
-fn no_epoll(error: std::io::Error) -> OperationError {
+fn no_epoll(error: &std::io::Error) -> OperationError {
     OperationError::machine(format_args!("epoll: {error}")).hint("raise the limit of open files")
 }
 

@@ -75,7 +75,7 @@ pub struct Running {
 impl Running {
     pub fn start(options: ProxyOptions) -> Self {
         let proxy = Proxy::bind(options).unwrap_or_else(|error| panic!("{error}"));
-        let (address, remote) = (proxy.addresses()[0], proxy.remote());
+        let (address, remote) = (proxy.addresses()[0], proxy.handle());
         Self { address, remote, thread: Some(std::thread::spawn(move || proxy.run())) }
     }
 
@@ -137,7 +137,7 @@ impl Server {
         command.args(args.split_whitespace()).stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().expect("a server starts");
         let mut server = Self { child, address };
-        testkit::until_it_listens(&mut server.child, address);
+        testkit::connect_when_ready(&mut server.child, || TcpStream::connect(address));
         server
     }
 

@@ -12,7 +12,7 @@ use enforce::deployment::Deployment;
 use enforce::network::{
     ApplyOptions, DesiredDevice, DesiredHost, StateStore, apply, desired_network, remove,
 };
-use load::Target;
+use load::LoadTarget;
 use machine::virtual_network::{DEVICE, VirtualNetwork};
 use model::{OperationError, Policy};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -158,14 +158,14 @@ impl LinkGround {
     }
 
     /// What a tenant's requests are sent to.
-    pub(in super::super) fn target(&self, case: &PlannedCase, at: usize) -> Target {
+    pub(in super::super) fn target(&self, case: &PlannedCase, at: usize) -> LoadTarget {
         let server = |port| SocketAddr::new(self.ip(SERVER), port);
         let tenant = &case.case.tenants[at];
         match tenant.server {
-            Kind::Cache => Target::Memcached { server: server(CACHE_PORT), keys: KEYS },
+            Kind::Cache => LoadTarget::Memcached { server: server(CACHE_PORT), keys: KEYS },
             // nbdkit has one volume, whatever it is called.
             Kind::Disk { .. } | Kind::Memory | Kind::Ssd => {
-                Target::Nbd { server: server(volume_port(at)), export: tenant.name.to_owned() }
+                LoadTarget::Nbd { server: server(volume_port(at)), export: tenant.name.to_owned() }
             }
         }
     }
