@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use crate::planning::recipe::PlanningRecipe;
     use calculus::{ArrivalCurve, Vertex};
-    use model::{PerStage, Slo};
+    use model::{PerStage, Slo, Stage};
     use plan::{Class, Instance, LowerBound, Method, OnClass, Workload};
 
     /// Two workloads, each of which needs a server of its own, and one server.
