@@ -4,7 +4,7 @@ use super::{latency, table};
 use crate::output::verified::{self, stage_rows, violations};
 use model::Observations;
 use plot::{Axis, Bars, Block, Bullets, Cell, Fact, Order, Page, Series, Status, Unit};
-use verify::{Conclusion, Finding, Findings};
+use verify::{Finding, Findings, Verdict};
 use workflow::text::{percent, plural};
 
 /// Of more workloads, the charts of those that come later stand behind a fold.
@@ -42,23 +42,23 @@ pub(crate) fn html(policy: Option<&str>, observations: &Observations, findings: 
 /// What is not as wanted comes first.
 fn urgency(found: &Finding) -> u8 {
     let open = match found.verdict {
-        Conclusion::NotMet => 0,
-        Conclusion::TooFew => 1,
-        Conclusion::Met => 2,
+        Verdict::NotMet => 0,
+        Verdict::TooFew => 1,
+        Verdict::Met => 2,
     };
     if found.admitted { open } else { 3 }
 }
 
 fn facts(findings: &Findings) -> Block {
     let admitted = || findings.workloads.iter().filter(|found| found.admitted);
-    let met = admitted().filter(|found| found.verdict == Conclusion::Met).count();
+    let met = admitted().filter(|found| found.verdict == Verdict::Met).count();
     let (all, over) = (admitted().count(), violations(findings).map(|(found, ..)| &found.name));
     let over: std::collections::BTreeSet<_> = over.collect();
     let bad = |is_bad| if is_bad { Status::Bad } else { Status::Good };
-    let answer = match findings.answer() {
-        verify::Answer::AllMet => Status::Good,
-        verify::Answer::SomeNotMet => Status::Bad,
-        verify::Answer::TooFew | verify::Answer::Spoiled => Status::Warn,
+    let answer = match findings.overall() {
+        verify::OverallVerdict::AllMet => Status::Good,
+        verify::OverallVerdict::SomeNotMet => Status::Bad,
+        verify::OverallVerdict::TooFew | verify::OverallVerdict::Spoiled => Status::Warn,
     };
     let mut facts = vec![Fact::new(format!("{met} of {all}"), "SLOs met").status(answer)];
     if findings.workloads.iter().any(|found| !found.limits.is_empty()) {

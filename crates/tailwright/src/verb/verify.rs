@@ -98,10 +98,10 @@ fn page(policy: Option<&Policy>, observations: &Observations, findings: &Finding
 
 /// How a run with these findings ends.
 fn answer(findings: &Findings) -> Result<Answer, OperationError> {
-    match findings.answer() {
-        verify::Answer::AllMet => Ok(Answer::Yes),
-        verify::Answer::SomeNotMet | verify::Answer::TooFew => Ok(Answer::No),
-        verify::Answer::Spoiled => Err(OperationError::machine(
+    match findings.overall() {
+        verify::OverallVerdict::AllMet => Ok(Answer::Yes),
+        verify::OverallVerdict::SomeNotMet | verify::OverallVerdict::TooFew => Ok(Answer::No),
+        verify::OverallVerdict::Spoiled => Err(OperationError::machine(
             "requests were sent so late that the run says nothing about an SLO: the lag of the generator is \
             more than a tenth of it",
         )

@@ -64,7 +64,7 @@ fn summarise<'a>(
     let done = requests.iter().filter(|request| matches!(request.outcome, Outcome::Done(_)));
     let bytes = done.map(|request| request.size.0 as f64).sum::<f64>();
     let seconds = report.observed_duration.as_secs().max(1e-9);
-    let lag = verify::lag(report.generator_lags(index), p99());
+    let lag = verify::summarize_lags(report.generator_lags(index), p99());
     WorkloadLoadSummary {
         name,
         requests: requests.len(),
@@ -98,9 +98,9 @@ pub(super) fn doubts(report: &LoadReport) -> Vec<String> {
 }
 
 fn doubt(report: &LoadReport, index: u32, name: &str) -> Option<String> {
-    let lag = verify::lag(report.generator_lags(index), p99())?;
+    let lag = verify::summarize_lags(report.generator_lags(index), p99())?;
     let requests = report.observations.requests.iter().filter(|request| request.workload == index);
-    let latency = verify::lag(requests.filter_map(Observation::latency), p99())?.at_percentile;
+    let latency = verify::summarize_lags(requests.filter_map(Observation::latency), p99())?.at_percentile;
     lag.spoils(latency).then(|| {
         format!(
             "workload {name}: the generator was {} late at p99, where latency is {latency}; give it real-time \

@@ -7,7 +7,7 @@ use crate::cluster::read_profile;
 use crate::observer::{Notice, ProgressObserver};
 use model::{Observations, OperationError, PerStage, Policy, Request, Slo, Stage};
 use std::path::PathBuf;
-use verify::{Findings, Promise, Work, examine};
+use verify::{Findings, ServiceAgreement, WorkFunction, examine};
 use workload::device::{NetworkModel, StorageProfile};
 
 /// How observations are judged.
@@ -50,7 +50,7 @@ pub fn judge(
 }
 
 /// Whether no limit is negative, which the types do not rule out.
-fn has_sound_limits(promise: &Promise) -> bool {
+fn has_sound_limits(promise: &ServiceAgreement) -> bool {
     let is_sound = |amount: f64| amount >= 0.0 && amount.is_finite();
     promise.limits.iter().all(|limit| is_sound(limit.rate_per_s) && is_sound(limit.burst_work))
 }
@@ -60,13 +60,13 @@ fn promises(
     policy: Option<&Policy>,
     slos: &[String],
     observations: &Observations,
-) -> Result<Vec<Promise>, OperationError> {
-    let mut promises = policy.map(Promise::of_policy).unwrap_or_default();
+) -> Result<Vec<ServiceAgreement>, OperationError> {
+    let mut promises = policy.map(ServiceAgreement::from_policy).unwrap_or_default();
     for text in slos {
         let (name, slo) = parse_slo(text)?;
         match promises.iter_mut().find(|promise| promise.name == name) {
             Some(promise) => (promise.slo, promise.admitted) = (slo, true),
-            None => promises.push(Promise::asked(name, slo)),
+            None => promises.push(ServiceAgreement::slo_only(name, slo)),
         }
     }
     if promises.is_empty() {
@@ -91,7 +91,7 @@ fn parse_slo(text: &str) -> Result<(String, Slo), OperationError> {
 
 /// Tells the observer which promises cannot be judged, in whole or in part.
 fn note_gaps(
-    promises: &[Promise],
+    promises: &[ServiceAgreement],
     observations: &Observations,
     storage: &StorageProfiles,
     observer: &dyn ProgressObserver,
@@ -139,7 +139,7 @@ impl<'a> StorageProfiles<'a> {
     }
 
     /// The device that a promise is given on, where it is known.
-    fn profile(&self, promise: &Promise) -> Option<&'a StorageProfile> {
+    fn profile(&self, promise: &ServiceAgreement) -> Option<&'a StorageProfile> {
         if let [only] = self.profiles {
             return Some(only);
         }
@@ -151,7 +151,7 @@ impl<'a> StorageProfiles<'a> {
     }
 
     /// The work of a request in bytes and seconds of device time.
-    fn work(&self, promise: &Promise) -> Work<'static> {
+    fn work(&self, promise: &ServiceAgreement) -> WorkFunction<'static> {
         let network = NetworkModel::default();
         let mut device = self.profile(promise).map(StorageProfile::work_model);
         Box::new(move |request: &Request| {
