@@ -93,7 +93,8 @@ fn curves(normalisation: &Normalisation, footprint: &Footprint, recipe: &Plannin
     let Some((segments, burst_max_s)) = recipe.reduction else { return normalisation.apply(footprint) };
     normalisation.apply_reduced(footprint, |stage, envelope| {
         let capacity = normalisation.base_units_per_s(stage) / normalisation.safety_margin;
-        let within = EnvelopeReduction::to_segments(segments).up_to_rate(capacity).up_to_burst(burst_max_s * capacity);
+        let within =
+            EnvelopeReduction::to_segments(segments).up_to_rate(capacity).up_to_burst(burst_max_s * capacity);
         envelope.reduce_within(&within)
     })
 }
