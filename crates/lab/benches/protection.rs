@@ -10,7 +10,7 @@
 //! `cargo bench -p tailwright-lab --bench protection [-- SECONDS]`; as root everything runs under SCHED_FIFO.
 
 use enforce::deployment::Deployment;
-use enforce::storage::{Options as ProxyOptions, Proxy, Remote};
+use enforce::storage::{Proxy, ProxyHandle, ProxyOptions};
 use load::{ClientHost, LoadOptions, LoadTarget, LoadWorkload, OfferedLoad};
 use model::{Op, Policy, Request, RequestOutcome};
 use std::net::{SocketAddr, TcpListener};
@@ -95,7 +95,7 @@ fn device(channels: u32, seconds: u64) {
 }
 
 /// Priorities by export, no limits.
-fn proxy(server: SocketAddr, model: &SsdModel, outstanding: u32, reserve: u32) -> (SocketAddr, Remote) {
+fn proxy(server: SocketAddr, model: &SsdModel, outstanding: u32, reserve: u32) -> (SocketAddr, ProxyHandle) {
     let hosts = format!(
         r#"
         [[host]]
@@ -124,7 +124,7 @@ fn proxy(server: SocketAddr, model: &SsdModel, outstanding: u32, reserve: u32) -
     let deployment = Deployment::parse(&hosts).expect("a hosts file");
     let options = ProxyOptions::new("ssd", deployment, Some(policy), model.profile(&[SIZE]));
     let proxy = Proxy::bind(options).expect("an address");
-    let (address, remote) = (proxy.addresses()[0], proxy.remote());
+    let (address, remote) = (proxy.addresses()[0], proxy.handle());
     std::thread::spawn(move || {
         let _ = machine::realtime::fifo(FIFO);
         proxy.run()

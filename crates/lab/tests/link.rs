@@ -1,7 +1,7 @@
 //! One link, shared by two tenants of a real memcached: what a policy changes, with real requests.
 
 use enforce::command::{Programs, may_configure_networks};
-use enforce::network::probe;
+use enforce::network::probe_kernel;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use tailwright_lab::experiment::{
@@ -51,7 +51,7 @@ fn lacking() -> Option<String> {
     if !may_configure_networks() {
         return Some("namespaces need root".to_owned());
     }
-    let abilities = match probe(&mut Programs) {
+    let abilities = match probe_kernel(&mut Programs) {
         Ok(abilities) => abilities,
         Err(error) => return Some(error.to_string()),
     };

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Mutex;
 use std::time::Duration;
-use tailwright_enforce::storage::Options;
+use tailwright_enforce::storage::ProxyOptions;
 use wire::memcached::client as memcached;
 use wire::nbd::client as nbd;
 use wire::nbd::protocol::{OPTION_REPLY_MAGIC, SIMPLE_REPLY_MAGIC};
@@ -96,7 +96,7 @@ fn ground() -> Vec<(TcpListener, Running)> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let deployment =
             deployment(protocol.name(), listener.local_addr().unwrap(), "outstanding = 3\nbatch = 4", "");
-        (listener, Running::start(Options::new("ssd", deployment, None, profile())))
+        (listener, Running::start(ProxyOptions::new("ssd", deployment, None, profile())))
     };
     PROTOCOLS.map(one).into()
 }
@@ -142,6 +142,6 @@ proptest! {
         }
         drop((near, far));
         let left = until(proxy, "an end", |snapshot| snapshot.connections == 0);
-        prop_assert_eq!((left.waiting, left.outstanding, left.held_bytes), (0, 0, 0));
+        prop_assert_eq!((left.waiting, left.outstanding, left.buffered_bytes), (0, 0, 0));
     }
 }
