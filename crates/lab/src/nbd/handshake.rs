@@ -28,7 +28,7 @@ const PREFERRED_BLOCK_SIZE: u32 = 4096;
 /// What a client is expected to send next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NegotiationPhase {
-    /// The client's flags.
+    /// The client's handshake flags.
     ClientFlags,
     /// Options, until one of them chooses an export.
     Options {
