@@ -16,7 +16,7 @@ use discipline::enforce::{BEST_EFFORT, Bounds, FlowRules, Over, Rules};
 use model::{Op, OperationError, Policy, PolicyWorkload, Request, Stage};
 use std::collections::BTreeMap;
 use units::{Bytes, Nanos};
-use workload::device::{Device, QueueLimits, StorageProfile, StorageWork};
+use workload::device::{DeviceModel, QueueLimits, StorageProfile, StorageWork};
 
 /// The flow of clients that no entry names.
 pub(super) const UNKNOWN: u32 = CONTROL - 1;
@@ -118,7 +118,7 @@ pub(super) fn enforced(
         OperationError::input(fault)
             .hint("limits are the policy's, `outstanding` and `reserve` those of the hosts file")
     })?;
-    let disk = matches!(profile.device(), Device::Disk(_));
+    let disk = matches!(profile.device(), DeviceModel::Disk(_));
     let batch = storage.batch.unwrap_or(if disk { BATCH } else { 1 });
     Ok(Enforced { rules, table: Table::new(clients.into_iter()), batch })
 }
@@ -217,7 +217,7 @@ mod tests {
         let rate = ByteRate::from_bytes_per_sec(1e6).expect("a rate");
         let row = BandwidthRow { request: Bytes(4096), read: rate, write: rate };
         let table = SsdTable::new(vec![row]).expect("one row ascends");
-        StorageProfile::new("ssd", Device::Ssd(table))
+        StorageProfile::new("ssd", DeviceModel::Ssd(table))
     }
 
     fn of(fields: &str, profile: &StorageProfile) -> [(u32, u64); 4] {

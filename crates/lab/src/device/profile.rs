@@ -3,7 +3,7 @@
 use super::SsdModel;
 use model::Op;
 use units::{ByteRate, Bytes, Nanos, Percentile, Seconds};
-use workload::device::{BandwidthRow, BaseLatency, Device, QueueLimits, SsdTable, StorageProfile};
+use workload::device::{BandwidthRow, BaseLatency, DeviceModel, QueueLimits, SsdTable, StorageProfile};
 
 impl SsdModel {
     /// The profile of this device for requests of these sizes. It has the bandwidth at saturation, exact at each size up
@@ -38,7 +38,7 @@ impl SsdModel {
             read_bytes_max: requests * largest.0,
             write_bytes_max: requests * largest.0,
         };
-        StorageProfile::new("emulated-ssd", Device::Ssd(table))
+        StorageProfile::new("emulated-ssd", DeviceModel::Ssd(table))
             .with_source(format!("emulated: {self}"))
             .with_base_latency(base)
             .with_queue_limits(limits)

@@ -39,7 +39,7 @@ fn simulate(arrivals: &[Nanos]) -> Result<Summary, String> {
         arrivals.iter().map(|arrival| TimedRequest { arrival: *arrival, service }).collect();
     let scaled = scale::to_utilisation(&requests, 1, UTILISATION).map_err(|error| error.to_string())?;
     let station = IdealStation { workers: NonZeroUsize::MIN, order: ServiceOrder::Fifo };
-    let mut run = StationRun::new(station, 0, 0, Summary::of_one());
+    let mut run = StationRun::new(station, 0, 0, Summary::of_one_stream());
     for request in scaled {
         run.arrive(request).map_err(|error| error.to_string())?;
     }

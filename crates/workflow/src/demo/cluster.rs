@@ -12,7 +12,7 @@ use std::path::Path;
 use trace::generate::{MmppState, RateProcess, SizeMix, Synthetic};
 use trace::{TraceFormat, TraceWriter};
 use units::{ByteRate, Bytes, Nanos, Seconds};
-use workload::device::{BandwidthRow, BaseLatency, Device, SsdTable, StorageProfile};
+use workload::device::{BandwidthRow, BaseLatency, DeviceModel, SsdTable, StorageProfile};
 
 /// The name of the cluster file in the folder of a demo.
 pub const CLUSTER_FILE: &str = "cluster.toml";
@@ -250,7 +250,7 @@ fn profile() -> StorageProfile {
     ];
     let table = SsdTable::new(rows.map(row).to_vec()).expect("the table ascends");
     let percentile = "99.9".parse().expect("a percentile");
-    StorageProfile::new("demo-ssd", Device::Ssd(table))
+    StorageProfile::new("demo-ssd", DeviceModel::Ssd(table))
         .with_source(
             "Invented for `tailwright demo`: plausible for a SATA SSD behind a storage stack, not measured.",
         )

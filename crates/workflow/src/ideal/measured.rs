@@ -103,7 +103,7 @@ impl DisciplinePlays {
         let seed = StdRng::seed_from_u64(settings.seed).random();
         let disciplines = settings.disciplines.iter();
         let plays: Vec<StationRun> = disciplines
-            .map(|&order| StationRun::new(settings.station(order), seed, 0, Summary::of_one()))
+            .map(|&order| StationRun::new(settings.station(order), seed, 0, Summary::of_one_stream()))
             .collect();
         Self { elapsed_s: vec![0.0; plays.len()], plays, scaling: None, totals: StreamTotals::default() }
     }

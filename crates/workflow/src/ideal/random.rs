@@ -32,7 +32,7 @@ pub(super) fn play(
     check_stable(utilisation, settings)?;
     let name = arrival.to_string();
     let source = RequestSource { arrivals: arrival, service: settings.service.clone() };
-    let streams = ReplicationSizes::of(requests);
+    let streams = ReplicationSizes::of_requests(requests);
     let mut outcomes = Vec::new();
     for &order in &settings.disciplines {
         let start = Instant::now();

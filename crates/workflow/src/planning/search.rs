@@ -11,7 +11,7 @@ use model::{OperationError, Policy};
 use plan::{Class, Effort, Fleet, Instance, Normalisation, OnClass, Order, Placement, Server, Workload};
 use std::time::{Duration, Instant};
 use workload::Footprint;
-use workload::burst::Reduction;
+use workload::burst::EnvelopeReduction;
 
 /// Advice takes a search for each refused workload; of more, the first get it.
 const ADVISED_MAX: usize = 20;
@@ -93,7 +93,8 @@ fn curves(normalisation: &Normalisation, footprint: &Footprint, recipe: &Plannin
     let Some((segments, burst_max_s)) = recipe.reduction else { return normalisation.apply(footprint) };
     normalisation.apply_reduced(footprint, |stage, envelope| {
         let capacity = normalisation.base_units_per_s(stage) / normalisation.safety_margin;
-        let within = Reduction::to(segments).up_to_rate(capacity).up_to_burst(burst_max_s * capacity);
+        let within =
+            EnvelopeReduction::to_segments(segments).up_to_rate(capacity).up_to_burst(burst_max_s * capacity);
         envelope.reduce_within(&within)
     })
 }
