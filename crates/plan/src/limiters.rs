@@ -40,19 +40,24 @@ fn through(curve: &ArrivalCurve, point: Vertex, rate: f64) -> RateLimit {
 /// The shortest duration from which up to `until` the limiter admits little enough, as a point at the top of
 /// the tolerance; `None` when that is duration 0.
 fn holds_from(curve: &ArrivalCurve, limit: RateLimit, until: f64, tolerance: f64) -> Option<Vertex> {
-    let top = |v: &Vertex| (1.0 + tolerance) * v.work;
-    let excess = |v: &Vertex| limit.burst + limit.rate * v.duration - top(v);
-    // Rounding of the limiter itself is no excess.
-    let over = |v: &Vertex| excess(v) > 1e-12 * top(v).max(limit.burst);
     let vertices = curve.vertices();
     let before = vertices.partition_point(|v| v.duration < until);
-    let last = vertices[..before].iter().rposition(over)?;
-    let next = Vertex { duration: until, work: curve.work_within(until) };
-    let next = vertices[last + 1..before].first().copied().unwrap_or(next);
-    let (above, below) = (excess(&vertices[last]), excess(&next).min(0.0));
+    let last = vertices[..before].iter().rposition(|v| {
+        // Rounding of the limiter itself is no excess.
+        excess(limit, v, tolerance) > 1e-12 * ((1.0 + tolerance) * v.work).max(limit.burst)
+    })?;
+    let end = Vertex { duration: until, work: curve.work_within(until) };
+    let next = vertices[last + 1..before].first().copied().unwrap_or(end);
+    let (above, below) =
+        (excess(limit, &vertices[last], tolerance), excess(limit, &next, tolerance).min(0.0));
     let share = above / (above - below);
     let duration = vertices[last].duration + share * (next.duration - vertices[last].duration);
     Some(Vertex { duration, work: (1.0 + tolerance) * curve.work_within(duration) })
+}
+
+/// By how much a limiter admits more than the tolerance allows at a vertex of the curve; negative where it admits less.
+fn excess(limit: RateLimit, vertex: &Vertex, tolerance: f64) -> f64 {
+    limit.burst + limit.rate * vertex.duration - (1.0 + tolerance) * vertex.work
 }
 
 /// The steepest line through a point on or above the curve that is nowhere below the curve before it.

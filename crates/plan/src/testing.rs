@@ -1,12 +1,12 @@
-//! Random instances for tests.
+//! Random planning problems for tests.
 
-use crate::instance::{Class, Instance, OnClass, Workload};
+use crate::problem::{PlanningClass, PlanningProblem, PlanningWorkload, WorkloadOnClass};
 use calculus::{ArrivalCurve, Vertex};
 use model::{PerStage, Slo};
 use proptest::prelude::*;
 use units::{Percentile, Seconds};
 
-/// Latencies in seconds.
+/// The latencies of random SLOs, seconds.
 pub(crate) const SLOS: [f64; 4] = [0.1, 0.25, 0.5, 1.0];
 
 /// A random concave curve: burst at once, then falling slopes.
@@ -30,15 +30,15 @@ pub(crate) fn any_workload() -> impl Strategy<Value = (usize, [ArrivalCurve; 3])
 }
 
 /// One class of as many servers as there are workloads.
-pub(crate) fn instance(workloads: Vec<(usize, [ArrivalCurve; 3])>) -> Instance {
+pub(crate) fn problem(workloads: Vec<(usize, [ArrivalCurve; 3])>) -> PlanningProblem {
     let count = workloads.len();
     let workloads = workloads
         .into_iter()
         .enumerate()
-        .map(|(i, (slo, curves))| Workload {
+        .map(|(i, (slo, curves))| PlanningWorkload {
             name: format!("w{i}"),
             slo: Slo::new(Percentile::new(99.9).unwrap(), Seconds(SLOS[slo])).unwrap(),
-            on: vec![OnClass {
+            on_class: vec![WorkloadOnClass {
                 curves: PerStage::from_fn(|s| curves[s as usize].clone()),
                 mean_rate: PerStage::from_fn(|s| {
                     let last = curves[s as usize].vertices().last().unwrap();
@@ -47,6 +47,7 @@ pub(crate) fn instance(workloads: Vec<(usize, [ArrivalCurve; 3])>) -> Instance {
             }],
         })
         .collect();
-    let class = Class { name: "c".into(), count, base_latency: 0.0 };
-    Instance::new(vec![class], workloads, Instance::MAX_RATE, Instance::SLO_FACTOR).unwrap()
+    let class = PlanningClass { name: "c".into(), count, base_latency: 0.0 };
+    PlanningProblem::new(vec![class], workloads, PlanningProblem::MAX_RATE, PlanningProblem::SLO_FACTOR)
+        .unwrap()
 }

@@ -185,7 +185,7 @@ fn orders_per_stage_are_mostly_found() {
         if any_orders_work(&loads) {
             possible += 1;
             found += i32::from(prioritise(&slos(&loads), &mut oracle(&loads)).missed.is_none());
-            let rule = Rule::SmallestLatency;
+            let rule = PriorityRule::SmallestLatency;
             published += i32::from(prioritise_by(rule, &slos(&loads), &mut oracle(&loads)).missed.is_none());
             uniform += i32::from(any_uniform_order_works(&loads));
         }

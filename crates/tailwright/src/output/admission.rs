@@ -7,7 +7,7 @@ use crate::output::{percent, time, words};
 use crate::predicting::{self, Admission, Home, Outcome, server_name};
 use crate::terminal::{Align, Table};
 use model::{Policy, Stage};
-use plan::admission::{Breach, Cause, Guaranteed, Refusal};
+use plan::admission::{AdmissionGuarantee, AdmissionRefusal, Breach, BreachCause};
 use serde::Serialize;
 
 /// What people read: every decision, then who is there.
@@ -84,7 +84,7 @@ fn present(admission: &Admission) -> String {
 }
 
 /// One number, or one per stage where they differ.
-fn priority(guaranteed: &Guaranteed) -> String {
+fn priority(guaranteed: &AdmissionGuarantee) -> String {
     let priorities: Vec<u32> = guaranteed.priority.iter().map(|(_, p)| *p).collect();
     match priorities[..] {
         [a, b, c] if a == b && b == c => a.to_string(),
@@ -111,7 +111,7 @@ pub(crate) fn policy(scene: &Scene, admission: &Admission) -> Policy {
 }
 
 /// Why an arrival was refused, for people.
-pub(crate) fn why(scene: &Scene, refusal: &Refusal) -> String {
+pub(crate) fn why(scene: &Scene, refusal: &AdmissionRefusal) -> String {
     let Some((server, breach)) = refusal.closest() else { return refusal.to_string() };
     let place =
         if scene.count == 1 { String::new() } else { format!("closest on {}-{}: ", scene.class, server + 1) };
@@ -122,13 +122,13 @@ fn why_breach(breach: &Breach) -> String {
     let who =
         if breach.newcomer { breach.workload.clone() } else { format!("{} (there before)", breach.workload) };
     let mut text = match breach.cause {
-        Cause::Latency { predicted, allowed } => format!(
+        BreachCause::Latency { predicted, allowed } => format!(
             "{who} would see {}, {} above its {}",
             time(predicted),
             percent(predicted / allowed - 1.0),
             breach.slo
         ),
-        Cause::Undefined(undefined) => format!("{who} would have no guarantee: {undefined}"),
+        BreachCause::Undefined(undefined) => format!("{who} would have no guarantee: {undefined}"),
     };
     match breach.others {
         0 => {}
@@ -197,7 +197,7 @@ pub(crate) fn json(scene: &Scene, admission: &Admission) -> String {
     })
 }
 
-fn entry<'a>(scene: &Scene, model: &'a str, guaranteed: &'a Guaranteed) -> Entry<'a> {
+fn entry<'a>(scene: &Scene, model: &'a str, guaranteed: &'a AdmissionGuarantee) -> Entry<'a> {
     Entry {
         name: &guaranteed.name,
         server: server_name(scene, guaranteed.server),

@@ -4,12 +4,17 @@ use crate::input::{Footprints, Problem};
 use crate::planning::{Planned, Recipe, plan};
 use crate::terminal::{Align, Table};
 use model::OperationError;
-use plan::Method;
+use plan::LimitMethod;
 use serde::Serialize;
 
 /// What a plan is compared with.
-const BASELINES: [Method; 5] =
-    [Method::Relaxed, Method::EffectiveBest, Method::EffectiveEven, Method::Knee, Method::Average(1.5)];
+const BASELINES: [LimitMethod; 5] = [
+    LimitMethod::Relaxed,
+    LimitMethod::EffectiveBest,
+    LimitMethod::EffectiveEven,
+    LimitMethod::Knee,
+    LimitMethod::Average(1.5),
+];
 
 /// One method's answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]

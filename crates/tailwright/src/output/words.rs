@@ -3,7 +3,7 @@
 use crate::output::{percent, time};
 use crate::planning::Planned;
 use model::Stage;
-use plan::{Blocked, Change, Refusal};
+use plan::{FitRefusal, PlacementRefusal, SuggestedChange};
 
 /// The answer in one sentence.
 pub(crate) fn answer(planned: &Planned) -> String {
@@ -37,7 +37,7 @@ pub(crate) fn refusal(planned: &Planned, number: usize) -> String {
 }
 
 /// Why a workload has no place.
-pub(crate) fn why(planned: &Planned, refusal: &Refusal) -> String {
+pub(crate) fn why(planned: &Planned, refusal: &PlacementRefusal) -> String {
     match &refusal.alone {
         None => match planned.instance.server_count() {
             1 => "it would fit on an empty server, but the only one is in use and has no room for it"
@@ -52,18 +52,18 @@ pub(crate) fn why(planned: &Planned, refusal: &Refusal) -> String {
     }
 }
 
-fn why_blocked(blocked: &Blocked) -> String {
+fn why_blocked(blocked: &FitRefusal) -> String {
     match blocked {
-        Blocked::Capacity { stage, ratio } => {
+        FitRefusal::Capacity { stage, ratio } => {
             format!("its SLO takes a rate of {} of what {stage} can do", percent(*ratio))
         }
-        Blocked::Latency { slo, ratio, stage } => format!(
+        FitRefusal::Latency { slo, ratio, stage } => format!(
             "its bound would be {}, above its SLO of {}; most of it is {stage}",
             time(slo * ratio),
             time(*slo)
         ),
-        Blocked::NoLimits => "no limits satisfy the linear program".to_owned(),
-        Blocked::BaseLatency { slo, base } => format!(
+        FitRefusal::NoLimits => "no limits satisfy the linear program".to_owned(),
+        FitRefusal::BaseLatency { slo, base } => format!(
             "the idle storage takes up to {}, which leaves nothing of its SLO of {}",
             time(*base),
             time(*slo)
@@ -72,18 +72,18 @@ fn why_blocked(blocked: &Blocked) -> String {
 }
 
 /// A change that would admit a workload, completing "it would be admitted with …".
-pub(crate) fn change(planned: &Planned, refusal: &Refusal, change: &Change) -> String {
+pub(crate) fn change(planned: &Planned, refusal: &PlacementRefusal, change: &SuggestedChange) -> String {
     let place = |server: &Option<usize>| match server {
         Some(number) => format!("on {}", planned.names[*number]),
         None => "on an empty server".to_owned(),
     };
     match change {
-        Change::OneMoreServer { class } => format!("one more server of class '{class}'"),
-        Change::Latency { slo, server } => {
+        SuggestedChange::OneMoreServer { class } => format!("one more server of class '{class}'"),
+        SuggestedChange::Latency { slo, server } => {
             let percentile = planned.instance.workloads[refusal.workload].slo.percentile;
             format!("an SLO of {percentile} < {} ({})", time(*slo), place(server))
         }
-        Change::Load { factor, server } => {
+        SuggestedChange::Load { factor, server } => {
             format!("{} of its load ({})", percent(*factor), place(server))
         }
     }
@@ -107,29 +107,30 @@ mod tests {
     use crate::planning::Recipe;
     use calculus::{ArrivalCurve, Vertex};
     use model::{PerStage, Slo};
-    use plan::{Class, Instance, LowerBound, Method, OnClass, Workload};
+    use plan::{LimitMethod, LowerBound, PlanningClass, PlanningProblem, PlanningWorkload, WorkloadOnClass};
 
     /// Two workloads, each of which needs a server of its own, and one server.
     fn one_of_two() -> Planned {
         let curve = ArrivalCurve::new(vec![Vertex { duration: 0.0, work: 0.05 }], 0.0).unwrap();
-        let workload = |name: &str| Workload {
+        let workload = |name: &str| PlanningWorkload {
             name: name.into(),
             slo: "99.9% < 200ms".parse::<Slo>().unwrap(),
-            on: vec![OnClass {
+            on_class: vec![WorkloadOnClass {
                 curves: PerStage::from_fn(|_| curve.clone()),
                 mean_rate: PerStage::from_fn(|_| 0.0),
             }],
         };
-        let class = Class { name: "ssd".into(), count: 1, base_latency: 0.0 };
-        let instance = Instance::new(vec![class], vec![workload("a"), workload("b")], 0.999, 0.999).unwrap();
-        let placement = plan::place_first_fit(&instance, Method::Exact, &[0, 1], false);
+        let class = PlanningClass { name: "ssd".into(), count: 1, base_latency: 0.0 };
+        let instance =
+            PlanningProblem::new(vec![class], vec![workload("a"), workload("b")], 0.999, 0.999).unwrap();
+        let placement = plan::place_first_fit(&instance, LimitMethod::Exact, &[0, 1], false);
         let advice = vec![
-            Change::OneMoreServer { class: "ssd".into() },
-            Change::Latency { slo: 0.301, server: Some(0) },
-            Change::Load { factor: 0.332, server: None },
+            SuggestedChange::OneMoreServer { class: "ssd".into() },
+            SuggestedChange::Latency { slo: 0.301, server: Some(0) },
+            SuggestedChange::Load { factor: 0.332, server: None },
         ];
         Planned {
-            recipe: Recipe::of(Method::Exact),
+            recipe: Recipe::of(LimitMethod::Exact),
             instance,
             placement,
             names: vec!["ssd-1".into()],
@@ -156,15 +157,15 @@ mod tests {
     fn every_reason_has_its_numbers() {
         for (blocked, text) in [
             (
-                Blocked::Capacity { stage: Stage::Storage, ratio: 1.25 },
+                FitRefusal::Capacity { stage: Stage::Storage, ratio: 1.25 },
                 "its SLO takes a rate of 125.0% of what storage can do",
             ),
             (
-                Blocked::Latency { slo: 0.1, ratio: 1.5, stage: Stage::NetworkOut },
+                FitRefusal::Latency { slo: 0.1, ratio: 1.5, stage: Stage::NetworkOut },
                 "its bound would be 150ms, above its SLO of 100ms; most of it is network-out",
             ),
             (
-                Blocked::BaseLatency { slo: 0.001, base: 0.002 },
+                FitRefusal::BaseLatency { slo: 0.001, base: 0.002 },
                 "the idle storage takes up to 2ms, which leaves nothing of its SLO of 1ms",
             ),
         ] {

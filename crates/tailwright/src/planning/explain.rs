@@ -106,7 +106,7 @@ fn neighbour(planned: &Planned, workload: usize, priority: usize, server: usize)
 fn step(planned: &Planned, server: usize, guarantee: &Guarantee, stage: Stage) -> StageStep {
     let server = &planned.placement.servers[server];
     let limit = server.limits_of(guarantee.workload)[stage];
-    let on = &planned.instance.workloads[guarantee.workload].on[server.class];
+    let on = &planned.instance.workloads[guarantee.workload].on_class[server.class];
     let term = guarantee.queueing.terms[stage as usize];
     let at = |rate: f64| (rate, on.curves[stage].burst(rate));
     StageStep {

@@ -12,8 +12,8 @@ use crate::input::{Footprints, Problem, base_latency};
 use crate::terminal;
 use model::{OperationError, PerStage, Policy};
 use plan::{
-    Change, Class, Effort, Fleet, Guarantee, Instance, LowerBound, Normalisation, OnClass, Order, Placement,
-    Server, Workload,
+    Fleet, Guarantee, LowerBound, Normalisation, Placement, PlacementOrder, PlannedServer, PlanningClass,
+    PlanningProblem, PlanningWorkload, SearchEffort, SuggestedChange, WorkloadOnClass,
 };
 use std::time::{Duration, Instant};
 use workload::Footprint;
@@ -26,12 +26,12 @@ const ADVISED_MAX: usize = 20;
 #[derive(Debug)]
 pub(crate) struct Planned {
     pub(crate) recipe: Recipe,
-    pub(crate) instance: Instance,
+    pub(crate) instance: PlanningProblem,
     pub(crate) placement: Placement,
     /// Names of the servers in use, in the order of the placement.
     pub(crate) names: Vec<String>,
     /// By refused workload, what would admit it; empty for those beyond the first few.
-    pub(crate) advice: Vec<Vec<Change>>,
+    pub(crate) advice: Vec<Vec<SuggestedChange>>,
     pub(crate) lower_bound: LowerBound,
     /// Servers whose limits are not those of the policy that was kept; `None` without one.
     pub(crate) changed: Option<Vec<String>>,
@@ -73,8 +73,8 @@ impl Planned {
     }
 
     /// Mean load of a server by stage, fraction of capacity.
-    pub(crate) fn mean_load(&self, server: &Server) -> PerStage<f64> {
-        let of = |w: &usize, stage| self.instance.workloads[*w].on[server.class].mean_rate[stage];
+    pub(crate) fn mean_load(&self, server: &PlannedServer) -> PerStage<f64> {
+        let of = |w: &usize, stage| self.instance.workloads[*w].on_class[server.class].mean_rate[stage];
         PerStage::from_fn(|stage| server.members.iter().map(|w| of(w, stage)).sum())
     }
 }
@@ -84,11 +84,9 @@ pub(crate) fn instance(
     problem: &Problem,
     footprints: &Footprints,
     recipe: &Recipe,
-) -> Result<Instance, OperationError> {
-    let classes = problem.cluster.servers.iter().zip(&problem.profiles).map(|(server, profile)| Class {
-        name: server.class.clone(),
-        count: server.count,
-        base_latency: base_latency(profile),
+) -> Result<PlanningProblem, OperationError> {
+    let classes = problem.cluster.servers.iter().zip(&problem.profiles).map(|(server, profile)| {
+        PlanningClass { name: server.class.clone(), count: server.count, base_latency: base_latency(profile) }
     });
     let describe = |workload: usize| {
         let on = |class: usize| {
@@ -100,20 +98,20 @@ pub(crate) fn instance(
             curves(&normalisation, footprints.of(class, workload), recipe)
         };
         let spec = &problem.cluster.workloads[workload];
-        Workload {
+        PlanningWorkload {
             name: spec.name.clone(),
             slo: spec.slo,
-            on: (0..problem.cluster.servers.len()).map(on).collect(),
+            on_class: (0..problem.cluster.servers.len()).map(on).collect(),
         }
     };
     let workloads = (0..problem.cluster.workloads.len()).map(describe).collect();
-    Instance::new(classes.collect(), workloads, Instance::MAX_RATE, Instance::SLO_FACTOR)
+    PlanningProblem::new(classes.collect(), workloads, PlanningProblem::MAX_RATE, PlanningProblem::SLO_FACTOR)
         .map_err(|error| OperationError::input(format_args!("{}: {error}", problem.origin.display())))
 }
 
 /// Curves reduced within what each stage can do, where the recipe says so: rates up to its capacity, bursts
 /// up to the cut.
-fn curves(normalisation: &Normalisation, footprint: &Footprint, recipe: &Recipe) -> OnClass {
+fn curves(normalisation: &Normalisation, footprint: &Footprint, recipe: &Recipe) -> WorkloadOnClass {
     let Some((segments, burst_max_s)) = recipe.reduction else { return normalisation.apply(footprint) };
     normalisation.apply_reduced(footprint, |stage, envelope| {
         let capacity = normalisation.base_units_per_s(stage) / normalisation.safety_margin;
@@ -151,11 +149,11 @@ pub(crate) fn plan(
     Ok(Planned { recipe: *recipe, instance, placement, names, advice, lower_bound, changed, cpu })
 }
 
-fn search(instance: &Instance, recipe: &Recipe, goal: usize) -> Placement {
+fn search(instance: &PlanningProblem, recipe: &Recipe, goal: usize) -> Placement {
     let start = Instant::now();
-    let effort = recipe.effort.unwrap_or_else(|| Effort::for_workloads(instance.workloads.len()));
-    let bar = terminal::progress(effort.0, "packing", "trials");
-    let mut watch = |progress: plan::Progress| {
+    let effort = recipe.effort.unwrap_or_else(|| SearchEffort::for_workloads(instance.workloads.len()));
+    let bar = terminal::progress(effort.evaluations_max(), "packing", "trials");
+    let mut watch = |progress: plan::SearchProgress| {
         bar.set_length(progress.allowed);
         bar.set_position(progress.spent);
         bar.set_message(format!("packing, now {}", progress.servers));
@@ -170,8 +168,12 @@ type Kept = (Placement, Vec<String>, Option<Vec<String>>);
 
 /// Leaves the workloads of a policy where they are, removes those that are gone, and places new ones
 /// first fit.
-fn keep_placement(instance: &Instance, recipe: &Recipe, policy: &Policy) -> Result<Kept, OperationError> {
-    let fast = recipe.order == Order::GivenFast;
+fn keep_placement(
+    instance: &PlanningProblem,
+    recipe: &Recipe,
+    policy: &Policy,
+) -> Result<Kept, OperationError> {
+    let fast = recipe.order == PlacementOrder::GivenFast;
     let mut fleet = Fleet::new(instance, recipe.method).skipping_full(fast);
     let mut names = policy::Names::default();
     let mut at_home = vec![false; instance.workloads.len()];
@@ -179,7 +181,7 @@ fn keep_placement(instance: &Instance, recipe: &Recipe, policy: &Policy) -> Resu
         let members = server.members.clone();
         // Who stays gets new limits when somebody left.
         let (number, displaced) =
-            if is_whole { fleet.adopt(server) } else { fleet.settle(server.class, &members) };
+            if is_whole { fleet.adopt(server) } else { fleet.open_with(server.class, &members) };
         members.iter().for_each(|&w| at_home[w] = !displaced.contains(&w));
         if let Some(number) = number {
             names.give(number, name);
@@ -187,7 +189,8 @@ fn keep_placement(instance: &Instance, recipe: &Recipe, policy: &Policy) -> Resu
     }
     let arriving = (0..instance.workloads.len()).filter(|&w| !at_home[w]);
     let refused = arriving.filter_map(|w| fleet.arrive(w).err()).collect();
-    let (numbers, servers): (Vec<usize>, Vec<Server>) = fleet.into_numbered_servers().into_iter().unzip();
+    let (numbers, servers): (Vec<usize>, Vec<PlannedServer>) =
+        fleet.into_numbered_servers().into_iter().unzip();
     let names = names.complete(instance, &numbers, &servers);
     let changed = policy::changed(policy, instance, &servers, &names);
     Ok((Placement { servers, refused }, names, Some(changed)))

@@ -7,7 +7,7 @@ use model::{
     OperationError, POLICY_FORMAT, PerStage, Policy, PolicyServer, PolicyWorkload, RateLimit, Stage,
     StageLimit,
 };
-use plan::{Instance, Server};
+use plan::{PlannedServer, PlanningProblem};
 use std::collections::{BTreeMap, BTreeSet};
 use units::ByteRate;
 
@@ -23,12 +23,12 @@ impl Names {
     /// Names for all servers: those given, and the first free `<class>-<n>` for the others.
     pub(super) fn complete(
         mut self,
-        instance: &Instance,
+        instance: &PlanningProblem,
         numbers: &[usize],
-        servers: &[Server],
+        servers: &[PlannedServer],
     ) -> Vec<String> {
         let mut taken: Vec<String> = self.0.values().cloned().collect();
-        let mut name = |number: usize, server: &Server| {
+        let mut name = |number: usize, server: &PlannedServer| {
             self.0.remove(&number).unwrap_or_else(|| {
                 let class = &instance.classes[server.class].name;
                 let free = (1..).map(|n| format!("{class}-{n}")).find(|name| !taken.contains(name));
@@ -42,9 +42,9 @@ impl Names {
 }
 
 /// `<class>-<n>`, counted by class in the order of the servers.
-pub(super) fn fresh_names(instance: &Instance, servers: &[Server]) -> Vec<String> {
+pub(super) fn fresh_names(instance: &PlanningProblem, servers: &[PlannedServer]) -> Vec<String> {
     let mut used = vec![0; instance.classes.len()];
-    let mut name = |server: &Server| {
+    let mut name = |server: &PlannedServer| {
         used[server.class] += 1;
         format!("{}-{}", instance.classes[server.class].name, used[server.class])
     };
@@ -53,7 +53,7 @@ pub(super) fn fresh_names(instance: &Instance, servers: &[Server]) -> Vec<String
 
 /// The plan as the document that enforcing and simulating take.
 pub(crate) fn policy_of(problem: &Problem, planned: &Planned) -> Policy {
-    let class_of = |server: &Server| &problem.cluster.servers[server.class];
+    let class_of = |server: &PlannedServer| &problem.cluster.servers[server.class];
     let servers = planned.placement.servers.iter().zip(&planned.names).map(|(server, name)| PolicyServer {
         name: name.clone(),
         class: class_of(server).class.clone(),
@@ -73,7 +73,7 @@ pub(crate) fn policy_of(problem: &Problem, planned: &Planned) -> Policy {
 fn workload(problem: &Problem, planned: &Planned, index: usize, place: Option<&Place>) -> PolicyWorkload {
     let workload = &planned.instance.workloads[index];
     let server = place.map(|place| &planned.placement.servers[place.server]);
-    let limits = |server: &Server| -> Vec<StageLimit> {
+    let limits = |server: &PlannedServer| -> Vec<StageLimit> {
         let network = problem.cluster.servers[server.class].network;
         server.limits_of(index).iter().map(|(stage, limit)| stage_limit(stage, *limit, network)).collect()
     };
@@ -108,13 +108,16 @@ pub(crate) fn stage_limit(stage: Stage, limit: RateLimit, network: ByteRate) -> 
 pub(super) struct KeptServer {
     pub(super) name: String,
     /// Limits as they are in the policy.
-    pub(super) server: Server,
+    pub(super) server: PlannedServer,
     /// Whether all its workloads are still there.
     pub(super) is_whole: bool,
 }
 
 /// The servers of a policy.
-pub(super) fn servers_of(policy: &Policy, instance: &Instance) -> Result<Vec<KeptServer>, OperationError> {
+pub(super) fn servers_of(
+    policy: &Policy,
+    instance: &PlanningProblem,
+) -> Result<Vec<KeptServer>, OperationError> {
     let mut servers = Vec::new();
     for server in &policy.servers {
         let class = instance.classes.iter().position(|class| class.name == server.class);
@@ -125,7 +128,7 @@ pub(super) fn servers_of(policy: &Policy, instance: &Instance) -> Result<Vec<Kep
             ))
             .hint("plan without the old policy, or add the class to the cluster")
         })?;
-        let mut kept = Server { class, members: Vec::new(), limits: Vec::new() };
+        let mut kept = PlannedServer { class, members: Vec::new(), limits: Vec::new() };
         let mut is_whole = true;
         let on_it = |w: &&PolicyWorkload| w.server.as_deref() == Some(server.name.as_str());
         for workload in policy.workloads.iter().filter(on_it) {
@@ -159,14 +162,14 @@ fn limits_of(workload: &PolicyWorkload) -> Result<PerStage<RateLimit>, Operation
 /// that are empty now.
 pub(super) fn changed(
     policy: &Policy,
-    instance: &Instance,
-    servers: &[Server],
+    instance: &PlanningProblem,
+    servers: &[PlannedServer],
     names: &[String],
 ) -> Vec<String> {
     let before = |name: &str| -> Vec<&PolicyWorkload> {
         policy.workloads.iter().filter(|w| w.server.as_deref() == Some(name)).collect()
     };
-    let same = |server: &Server, name: &str| {
+    let same = |server: &PlannedServer, name: &str| {
         let before = before(name);
         before.len() == server.members.len()
             && before.iter().all(|old| {

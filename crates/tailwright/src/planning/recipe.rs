@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use model::OperationError;
-use plan::{Effort, Method, Order};
+use plan::{LimitMethod, PlacementOrder, SearchEffort};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 use units::Nanos;
@@ -30,7 +30,7 @@ pub(crate) struct MethodArgs {
     /// How limits are chosen: tailwright, or a published method to compare with (workload-compactor,
     /// effective-bandwidth, effective-bandwidth-even, knee, average-1.5, average-K).
     #[arg(long, value_name = "NAME", default_value = "tailwright", value_parser = parse_method)]
-    policy: Method,
+    policy: LimitMethod,
     /// Order of placement (default: best for tailwright, given for the others).
     #[arg(long, value_enum)]
     order: Option<OrderChoice>,
@@ -51,40 +51,46 @@ pub(crate) struct MethodArgs {
 }
 
 /// The name of a policy as the user writes it.
-fn parse_method(text: &str) -> Result<Method, String> {
-    let fixed = [Method::Exact, Method::Relaxed, Method::EffectiveBest, Method::EffectiveEven, Method::Knee];
+fn parse_method(text: &str) -> Result<LimitMethod, String> {
+    let fixed = [
+        LimitMethod::Exact,
+        LimitMethod::Relaxed,
+        LimitMethod::EffectiveBest,
+        LimitMethod::EffectiveEven,
+        LimitMethod::Knee,
+    ];
     if let Some(method) = fixed.into_iter().find(|method| method.name() == text) {
         return Ok(method);
     }
     let factor = text.strip_prefix("average-").and_then(|k| k.parse::<f64>().ok());
     factor
         .filter(|k| k.is_finite() && *k > 0.0)
-        .map(Method::Average)
+        .map(LimitMethod::Average)
         .ok_or_else(|| format!("there is no policy '{text}': expected one of {POLICIES}"))
 }
 
 /// Everything that decides a plan, beside the problem.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Recipe {
-    pub(crate) method: Method,
-    pub(crate) order: Order,
+    pub(crate) method: LimitMethod,
+    pub(crate) order: PlacementOrder,
     /// Limits sustain the mean rate for ever; the published methods have it only for the trace's length.
     pub(crate) sustained: bool,
     /// Segments of the reduced curves, and the burst in seconds of capacity where they are cut.
     pub(crate) reduction: Option<(NonZeroUsize, f64)>,
     /// `None` for what suits the number of workloads.
-    pub(crate) effort: Option<Effort>,
+    pub(crate) effort: Option<SearchEffort>,
     pub(crate) time_budget: Option<Duration>,
 }
 
 impl Recipe {
     /// A method as it is meant: tailwright searches, the others place first fit as published.
-    pub(crate) fn of(method: Method) -> Self {
-        let published = method == Method::Relaxed;
+    pub(crate) fn of(method: LimitMethod) -> Self {
+        let published = method == LimitMethod::Relaxed;
         Self {
             method,
-            order: if method == Method::Exact { Order::Best } else { Order::Given },
-            sustained: method == Method::Exact,
+            order: if method == LimitMethod::Exact { PlacementOrder::Best } else { PlacementOrder::Given },
+            sustained: method == LimitMethod::Exact,
             reduction: published.then_some((PUBLISHED_SEGMENTS, PUBLISHED_BURST_MAX_S)),
             effort: None,
             time_budget: None,
@@ -101,26 +107,26 @@ impl MethodArgs {
     /// The recipe, or which flags contradict each other.
     pub(crate) fn recipe(&self) -> Result<Recipe, OperationError> {
         let mut recipe = Recipe::of(self.policy);
-        recipe.effort = self.effort.map(Effort);
+        recipe.effort = self.effort.map(SearchEffort::Evaluations);
         recipe.time_budget = self.time_budget.map(|Nanos(ns)| Duration::from_nanos(ns));
         match self.order {
-            Some(OrderChoice::Given) => recipe.order = Order::Given,
-            Some(OrderChoice::Best) => recipe.order = Order::Best,
+            Some(OrderChoice::Given) => recipe.order = PlacementOrder::Given,
+            Some(OrderChoice::Best) => recipe.order = PlacementOrder::Best,
             None => {}
         }
         if self.fast_first_fit {
-            if self.policy == Method::Exact {
+            if self.policy == LimitMethod::Exact {
                 return Err(OperationError::input("--fast-first-fit does not go with --policy tailwright")
                     .hint("it is a rule of the published methods, such as --policy workload-compactor"));
             }
-            if recipe.order == Order::Best {
+            if recipe.order == PlacementOrder::Best {
                 return Err(OperationError::input("--fast-first-fit does not go with --order best")
                     .hint("it places in the order of arrival; leave --order out"));
             }
-            recipe.order = Order::GivenFast;
+            recipe.order = PlacementOrder::GivenFast;
         }
         if let Some(segments) = self.segments {
-            if self.policy != Method::Relaxed {
+            if self.policy != LimitMethod::Relaxed {
                 return Err(OperationError::input("--segments goes with --policy workload-compactor only")
                     .hint("the other policies use exact curves"));
             }

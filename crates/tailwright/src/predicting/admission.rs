@@ -4,7 +4,10 @@ use super::by_name::{ProcedureName, ProcedureVisitor};
 use crate::input::events::Event;
 use crate::input::{Scene, Tenant, in_parallel};
 use crate::terminal;
-use ::plan::admission::{Applicant, Desk, Guaranteed, Host, Procedure, Refusal};
+use ::plan::admission::{
+    AdmissionController, AdmissionGuarantee, AdmissionProcedure, AdmissionRefusal, Applicant,
+    IdenticalServers,
+};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,7 +24,7 @@ pub(crate) struct Decision {
 pub(crate) enum Outcome {
     /// On this server.
     Accepted(usize),
-    Refused(Refusal),
+    Refused(AdmissionRefusal),
     Departed,
     /// It was not there to depart.
     Absent,
@@ -33,14 +36,14 @@ pub(crate) struct Admission {
     pub(crate) name: ProcedureName,
     pub(crate) decisions: Vec<Decision>,
     /// What those who are there now may rely on, by server and order of arrival.
-    pub(crate) guarantees: Vec<Guaranteed>,
+    pub(crate) guarantees: Vec<AdmissionGuarantee>,
     /// Making sketches of the traces.
     pub(crate) sketching: Duration,
 }
 
 impl Admission {
     /// Tenants that are not there and were refused when they last asked, with the reason.
-    pub(crate) fn refused<'a>(&'a self, scene: &'a Scene) -> Vec<(usize, &'a Refusal)> {
+    pub(crate) fn refused<'a>(&'a self, scene: &'a Scene) -> Vec<(usize, &'a AdmissionRefusal)> {
         let last = |tenant: usize| {
             self.decisions.iter().rev().find_map(|decision| match (&decision.event, &decision.outcome) {
                 (Event::Arrive(who), Outcome::Refused(why)) if who.contains(&tenant) => Some(Some(why)),
@@ -70,7 +73,7 @@ struct Stream<'a> {
 impl ProcedureVisitor for Stream<'_> {
     type Output = Admission;
 
-    fn visit<P: Procedure<Sketch: Send> + Clone>(
+    fn visit<P: AdmissionProcedure<Sketch: Send> + Clone>(
         self,
         procedure: P,
         sketch: impl Fn(&Tenant) -> P::Sketch + Sync,
@@ -78,7 +81,7 @@ impl ProcedureVisitor for Stream<'_> {
         let start = Instant::now();
         let applicants = applicants(self.scene, 0..self.scene.tenants.len(), sketch);
         let sketching = start.elapsed();
-        let mut desk = Desk::new(procedure, host(self.scene));
+        let mut desk = AdmissionController::new(procedure, host(self.scene));
         let bar = terminal::progress(self.events.len() as u64, "deciding", "events");
         let decide = |event: Event| {
             let start = Instant::now();
@@ -124,10 +127,10 @@ pub(super) fn applicants<S: Send>(
 }
 
 /// The scene's servers.
-pub(super) fn host(scene: &Scene) -> Host {
-    Host {
-        servers: scene.count,
+pub(super) fn host(scene: &Scene) -> IdenticalServers {
+    IdenticalServers {
+        count: scene.count,
         base_latency: scene.base_latency(),
-        slo_factor: ::plan::Instance::SLO_FACTOR,
+        slo_factor: ::plan::PlanningProblem::SLO_FACTOR,
     }
 }

@@ -1,7 +1,10 @@
 //! Models and admission procedures by the names that users give them.
 
 use crate::input::Tenant;
-use ::plan::admission::{ByModel, Demand, Levels, Procedure, QJump, Silo, SiloPlus, Trial, priority_meister};
+use ::plan::admission::{
+    AdmissionProcedure, ByModel, QJump, QJumpLevels, Silo, SiloPlus, StageCurves, TrialBandwidth,
+    priority_meister,
+};
 use clap::ValueEnum;
 use model::LatencyModel;
 use predict::{Passage, Probabilistic, PublishedSnc, Replayed, WorstCase, WorstCaseSketch};
@@ -103,7 +106,7 @@ pub(crate) trait ProcedureVisitor {
     /// What comes of it.
     type Output;
     /// Does it; `sketch` is what the procedure keeps of a workload.
-    fn visit<P: Procedure<Sketch: Send> + Clone>(
+    fn visit<P: AdmissionProcedure<Sketch: Send> + Clone>(
         self,
         procedure: P,
         sketch: impl Fn(&Tenant) -> P::Sketch + Sync,
@@ -163,7 +166,7 @@ impl ProcedureName {
     pub(crate) fn run<V: ProcedureVisitor>(self, bandwidth: ByteRate, visitor: V) -> V::Output {
         let (packet, buffer) = (PACKET / bandwidth.bytes_per_sec(), BUFFER / bandwidth.bytes_per_sec());
         // The verb has checked that it can be counted.
-        let demand = |tenant: &Tenant| Demand::of(&tenant.traffic).expect("countable traffic");
+        let demand = |tenant: &Tenant| StageCurves::from_trace(&tenant.traffic).expect("countable traffic");
         let qjump = |levels| QJump { packet, levels };
         match self {
             Self::WorstCase => by_slo(&WorstCase::default(), visitor),
@@ -179,12 +182,12 @@ impl ProcedureName {
                 )
             }
             Self::Silo => {
-                let trial = |t: &Tenant| Trial::choose(&t.traffic, t.spec.slo, packet);
+                let trial = |t: &Tenant| TrialBandwidth::choose(&t.traffic, t.spec.slo, packet);
                 visitor.visit(Silo { burst: packet, buffer }, trial)
             }
             Self::SiloPlus => visitor.visit(SiloPlus { burst: packet, buffer }, demand),
-            Self::QJump => visitor.visit(qjump(Levels::Equation), demand),
-            Self::QJumpPlus => visitor.visit(qjump(Levels::Fixed(QJUMP_LEVELS.to_vec())), demand),
+            Self::QJump => visitor.visit(qjump(QJumpLevels::Equation), demand),
+            Self::QJumpPlus => visitor.visit(qjump(QJumpLevels::Fixed(QJUMP_LEVELS.to_vec())), demand),
         }
     }
 }

@@ -14,7 +14,7 @@ pub(crate) use placement::{Forecast, Placed, by_priority, place};
 pub(crate) use policy::{Home, policy, server_name};
 
 use crate::input::Scene;
-use ::plan::admission::{Applicant, ServerView, by_slo};
+use ::plan::admission::{Applicant, SharedServer, by_slo};
 use by_name::ModelVisitor;
 use model::{LatencyModel, Prediction, ServerMember, Stage, UndefinedLatency};
 use predict::{Correlated, Replayed};
@@ -58,7 +58,7 @@ impl OneServer<'_> {
         let members = self.members.iter().copied();
         let applicants = admission::applicants(self.scene, members, |tenant| model.sketch(&tenant.traffic));
         let applicants: Vec<&Applicant<M::Sketch>> = applicants.iter().collect();
-        let view = ServerView { members: &applicants, base_latency: 0.0, slo_factor: 1.0 };
+        let view = SharedServer { members: &applicants, base_latency: 0.0, slo_factor: 1.0 };
         let (priorities, groups) = (by_slo(&view), view.groups());
         let member = |i: usize| ServerMember {
             sketch: applicants[i].sketch.as_ref(),

@@ -5,8 +5,9 @@ use super::by_name::{ModelName, ProcedureVisitor};
 use super::{Bound, bounds};
 use crate::input::{Scene, Tenant};
 use crate::terminal;
-use ::plan::admission::{ByModel, Procedure};
-use ::plan::packing::{Effort, Packing, pack};
+use ::plan::SearchEffort;
+use ::plan::admission::{AdmissionProcedure, ByModel};
+use ::plan::packing::{Packing, PackingProblem, pack};
 use model::LatencyModel as _;
 use predict::{Correlated, Replayed};
 use std::time::{Duration, Instant};
@@ -37,7 +38,7 @@ pub(crate) struct Forecast {
 pub(crate) fn place(scene: &Scene, model: ModelName) -> Placed {
     let start = Instant::now();
     if model != ModelName::Replayed {
-        let everybody = Everybody { scene, effort: Effort::Squeeze };
+        let everybody = Everybody { scene, at_least: 1, effort: SearchEffort::Exhaustive };
         let packing = model.as_procedure().run(scene.network, everybody);
         return forecast(scene, model, packing, start);
     }
@@ -57,7 +58,7 @@ pub(crate) fn place(scene: &Scene, model: ModelName) -> Placed {
 fn search_by_replay(scene: &Scene, at_least: usize) -> Packing {
     let few = Replayed::new(SEARCHED_ALIGNMENTS, SEARCHED_COVERAGE, 0.95, SEARCH_SEED);
     let few = few.expect("enough alignments for this coverage");
-    let everybody = Everybody { scene, effort: Effort::Spread { at_least } };
+    let everybody = Everybody { scene, at_least, effort: SearchEffort::FirstFound };
     everybody.visit(ByModel::by_slo(&few), |tenant| few.sketch(&tenant.traffic))
 }
 
@@ -90,13 +91,14 @@ impl Placed {
 
 struct Everybody<'a> {
     scene: &'a Scene,
-    effort: Effort,
+    at_least: usize,
+    effort: SearchEffort,
 }
 
 impl ProcedureVisitor for Everybody<'_> {
     type Output = Packing;
 
-    fn visit<P: Procedure<Sketch: Send> + Clone>(
+    fn visit<P: AdmissionProcedure<Sketch: Send> + Clone>(
         self,
         procedure: P,
         sketch: impl Fn(&Tenant) -> P::Sketch + Sync,
@@ -105,7 +107,13 @@ impl ProcedureVisitor for Everybody<'_> {
         let loads: Vec<_> = self.scene.tenants.iter().map(|tenant| tenant.traffic.utilisation()).collect();
         let bar = terminal::progress(self.scene.count as u64, "packing", "servers tried");
         let mut watch = |servers: usize| bar.set_position(servers as u64);
-        let packing = pack(&procedure, host(self.scene), &applicants, &loads, self.effort, &mut watch);
+        let problem = PackingProblem {
+            servers: host(self.scene),
+            applicants: &applicants,
+            loads: &loads,
+            servers_min: self.at_least,
+        };
+        let packing = pack(&procedure, &problem, self.effort, &mut watch);
         bar.finish_and_clear();
         packing
     }

@@ -51,7 +51,7 @@ fn grid(view: &View, workloads: &[usize], stage: Stage) -> Block {
 fn chart(view: &View, workload: usize, stage: Stage) -> Chart {
     let server = &view.planned.placement.servers[view.place(workload).server];
     let limit = server.limits_of(workload)[stage];
-    let on = &view.planned.instance.workloads[workload].on[server.class];
+    let on = &view.planned.instance.workloads[workload].on_class[server.class];
     Chart::new(
         format!("{} ({})", view.name(workload), time(view.slo(workload))),
         Axis::log("rate", Unit::Percent),

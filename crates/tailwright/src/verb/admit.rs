@@ -8,7 +8,7 @@ use crate::predicting::{self, ProcedureName};
 use crate::terminal;
 use clap::{Args, ValueEnum};
 use model::OperationError;
-use plan::admission::Demand;
+use plan::admission::StageCurves;
 use std::path::PathBuf;
 
 const HELP: &str = "\
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &AdmitArgs) -> Result<Answer, OperationError> {
         for tenant in &scene.tenants {
             let wrong =
                 |error| OperationError::input(format_args!("workload '{}': {error}", tenant.spec.name));
-            Demand::of(&tenant.traffic).map_err(wrong)?;
+            StageCurves::from_trace(&tenant.traffic).map_err(wrong)?;
         }
     }
     let events = args.read_events(&scene)?;

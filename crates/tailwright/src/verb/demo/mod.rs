@@ -12,7 +12,7 @@ use crate::planning::Recipe;
 use crate::terminal;
 use clap::Args;
 use model::OperationError;
-use plan::Method;
+use plan::LimitMethod;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Answer, OperationError> {
     eprintln!("wrote {} with {} generated traces (seed {})", dir.display(), args.workloads, args.seed);
 
     let input = InputArgs::of_cluster(dir.join(cluster::CLUSTER_FILE));
-    let outcome = outcome(&input, &Recipe::of(Method::Exact), None, Compare::WithPublished)?;
+    let outcome = outcome(&input, &Recipe::of(LimitMethod::Exact), None, Compare::WithPublished)?;
     json::write(&dir.join(cluster::PLAN_FILE), &outcome.document(), "plan")?;
     json::write(&dir.join(cluster::REPORT_FILE), &outcome.page(), "report")?;
     terminal::print(&outcome.text(false));
