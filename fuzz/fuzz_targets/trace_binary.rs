@@ -3,10 +3,10 @@
 #![no_main]
 
 use tailwright_fuzz::exercise;
-use tailwright_trace::Format;
+use tailwright_trace::TraceFormat;
 
 libfuzzer_sys::fuzz_target!(|content: &[u8]| {
-    for format in [Format::Vscsi, Format::Parquet] {
+    for format in [TraceFormat::Vscsi, TraceFormat::Parquet] {
         for lenient in [false, true] {
             exercise(content, Some(format), lenient);
         }

@@ -3,10 +3,16 @@
 #![no_main]
 
 use tailwright_fuzz::exercise;
-use tailwright_trace::Format;
+use tailwright_trace::TraceFormat;
 
-const FORMATS: [Format; 6] =
-    [Format::Csv, Format::ArrivalHex, Format::Msr, Format::Spc, Format::Fio, Format::Blkparse];
+const FORMATS: [TraceFormat; 6] = [
+    TraceFormat::Csv,
+    TraceFormat::ArrivalHex,
+    TraceFormat::Msr,
+    TraceFormat::Spc,
+    TraceFormat::Fio,
+    TraceFormat::Blkparse,
+];
 
 libfuzzer_sys::fuzz_target!(|content: &[u8]| {
     let Some((&choice, content)) = content.split_first() else { return };

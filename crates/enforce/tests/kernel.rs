@@ -80,7 +80,7 @@ const NESTED: [Tenant; 3] = [
 #[test]
 fn traffic_keeps_to_its_token_buckets() {
     let Some(_turn) = turn() else { return };
-    testkit::shown(keep_to_token_buckets);
+    testkit::Rounds { count: 5, must_hold: 3 }.check(keep_to_token_buckets);
 }
 
 fn keep_to_token_buckets() -> Result<(), String> {
@@ -201,7 +201,7 @@ fn numbered(to: SocketAddr, count: usize) -> usize {
 #[test]
 fn a_switch_goes_by_the_marks() {
     let Some(_turn) = turn() else { return };
-    testkit::shown(go_by_the_marks);
+    testkit::Rounds { count: 5, must_hold: 3 }.check(go_by_the_marks);
 }
 
 fn go_by_the_marks() -> Result<(), String> {
@@ -253,7 +253,7 @@ fn small_replies_are_not_behind_a_bulk_transfer() {
         server.join().expect("the server ends");
         latencies.at(0.5)
     };
-    testkit::shown(|| {
+    testkit::Rounds { count: 5, must_hold: 3 }.check(|| {
         let (protected, unprotected) = (measure("rpc"), measure("other"));
         let said = || format!("p50 protected {protected} s, unprotected {unprotected} s");
         (protected * 3.0 < unprotected).then_some(()).ok_or_else(said)

@@ -11,7 +11,7 @@
 
 use enforce::deployment::Deployment;
 use enforce::storage::{Options as ProxyOptions, Proxy, Remote};
-use load::{Demand, Options, Origin, Target, Workload};
+use load::{ClientHost, LoadOptions, LoadTarget, LoadWorkload, OfferedLoad};
 use model::{Op, Outcome, Policy, Request};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::AtomicBool;
@@ -133,21 +133,24 @@ fn proxy(server: SocketAddr, model: &Model, outstanding: u32, reserve: u32) -> (
 }
 
 fn measure(address: SocketAddr, seconds: u64, beside: bool) -> Found {
-    let target = |export: &str| Target::Nbd { server: address, export: export.into() };
-    let workload = |name: &str, demand| Workload {
+    let target = |export: &str| LoadTarget::Nbd { server: address, export: export.into() };
+    let workload = |name: &str, demand| LoadWorkload {
         name: name.into(),
         target: target(name),
-        origin: Origin::default(),
+        client: ClientHost::default(),
         connections: 1,
-        demand,
+        offered: demand,
     };
-    let mut workloads = vec![workload("high", Demand::Open(poisson(seconds + 1)))];
+    let mut workloads = vec![workload("high", OfferedLoad::Open(poisson(seconds + 1)))];
     if beside {
-        let closed = Demand::Closed { outstanding: 64, op: Op::Read, size: SIZE, sequential: false };
+        let closed = OfferedLoad::Closed { in_flight: 64, op: Op::Read, size: SIZE, sequential: false };
         workloads.push(workload("low", closed));
     }
-    let options =
-        Options { duration: Nanos(seconds * 1_000_000_000), realtime: Some(FIFO), ..Options::default() };
+    let options = LoadOptions {
+        duration: Nanos(seconds * 1_000_000_000),
+        realtime: Some(FIFO),
+        ..LoadOptions::default()
+    };
     let ran = load::run(workloads, &options, &mut |_| {}, &AtomicBool::new(false)).expect("load");
     let mut latencies: Vec<u64> = Vec::new();
     let mut low = 0u64;
@@ -159,7 +162,7 @@ fn measure(address: SocketAddr, seconds: u64, beside: bool) -> Found {
         }
     }
     latencies.sort_unstable();
-    let mut lags: Vec<Nanos> = ran.lags_of(0).collect();
+    let mut lags: Vec<Nanos> = ran.generator_lags(0).collect();
     lags.sort_unstable();
     let at = |percent: f64, of: &[u64]| of[confidence::nearest_rank(percent, of.len()) - 1] as f64 / 1e6;
     let rate = |count: u64| count as f64 / seconds as f64;
@@ -174,7 +177,7 @@ fn measure(address: SocketAddr, seconds: u64, beside: bool) -> Found {
 }
 
 fn poisson(seconds: u64) -> Vec<Request> {
-    let process = arrivals::Process::Poisson { rate: HIGH as f64 };
+    let process = arrivals::RateProcess::Poisson { rate: HIGH as f64 };
     let end = Nanos(seconds * 1_000_000_000);
     let stream = process.arrivals(7).expect("a rate");
     stream

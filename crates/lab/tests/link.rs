@@ -69,7 +69,7 @@ fn priority_on_the_link_protects_the_tenant_that_has_it() {
     let planned = Planned::of(&SMALL, Path::new("/nonexistent")).expect("no trace is read");
     assert_eq!(planned.cases[0].policy.0.workloads[0].priority, Some(0));
     let [without, with] = SMALL.policies else { panic!("two policies") };
-    testkit::shown(|| {
+    testkit::Rounds { count: 5, must_hold: 3 }.check(|| {
         let [without, with] = [without, with].map(|policy| played(&planned, *policy));
         for (rows, policy) in [(&without, "none"), (&with, "tailwright")] {
             assert_eq!(

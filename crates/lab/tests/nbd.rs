@@ -10,6 +10,7 @@ use tailwright_lab::device::{Cost, Model};
 use tailwright_lab::nbd::{Config, Export, Server};
 use units::Nanos;
 use wire::nbd::client::{self, Ask, Handshake, Progress};
+use wire::nbd::protocol::{REQUEST_MAGIC, SIMPLE_REPLY_MAGIC};
 
 const SIZE: u64 = 8 << 20;
 
@@ -133,7 +134,7 @@ fn connect(server: &Server, export: &str, ask: Ask) -> TcpStream {
 fn reply(stream: &mut TcpStream) -> (u32, u64) {
     let mut head = [0; 16];
     stream.read_exact(&mut head).unwrap();
-    assert_eq!(head[..4], 0x6744_6698u32.to_be_bytes());
+    assert_eq!(head[..4], SIMPLE_REPLY_MAGIC.to_be_bytes());
     let error = u32::from_be_bytes(head[4..8].try_into().unwrap());
     (error, u64::from_be_bytes(head[8..].try_into().unwrap()))
 }
@@ -166,7 +167,7 @@ fn what_does_not_fit_is_refused_and_the_connection_goes_on() {
     client::write(&mut out, 2, 1000, &[1]);
     client::read(&mut out, 3, u64::MAX, 2);
     // No such command.
-    out.extend(0x2560_9513u32.to_be_bytes());
+    out.extend(REQUEST_MAGIC.to_be_bytes());
     out.extend([0, 0, 0, 77]);
     out.extend([0; 20]);
     client::flush(&mut out, 5);
@@ -234,7 +235,7 @@ fn what_breaks_the_protocol_is_cut_off_with_a_line() {
     let mut magic = connect(&server, "tank", Ask::Go);
     magic.write_all(&[1; 28]).unwrap();
     let mut giant = connect(&server, "tank", Ask::Go);
-    let head: [&[u8]; 4] = [&0x2560_9513u32.to_be_bytes(), &[0, 0, 0, 1], &[0; 16], &[255; 4]];
+    let head: [&[u8]; 4] = [&REQUEST_MAGIC.to_be_bytes(), &[0, 0, 0, 1], &[0; 16], &[255; 4]];
     giant.write_all(&head.concat()).unwrap();
     for mut stream in [flags, long, magic, giant] {
         // A reset is as good an end.
@@ -278,7 +279,7 @@ proptest! {
         } else {
             TcpStream::connect(server.address()).unwrap()
         };
-        let magic = if grants { 0x2560_9513u32.to_be_bytes().to_vec() } else { b"\0\0\0\x03IHAVEOPT".to_vec() };
+        let magic = if grants { REQUEST_MAGIC.to_be_bytes().to_vec() } else { b"\0\0\0\x03IHAVEOPT".to_vec() };
         let sent = if greets { [magic, bytes].concat() } else { bytes };
         // The server may have hung up before all of it was sent.
         let _ = stream.write_all(&sent);

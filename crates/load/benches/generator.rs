@@ -13,7 +13,7 @@ use model::{Op, Outcome, Request};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
-use tailwright_load::{Demand, Options, Ran, Target};
+use tailwright_load::{LoadOptions, LoadReport, LoadTarget, OfferedLoad};
 use units::{Bytes, Nanos};
 
 const SIZE: u64 = 4096;
@@ -48,16 +48,16 @@ fn rates() {
             out.extend(b"get k\r\n");
             "VALUE k 0 4096\r\n".len() + 4096 + "\r\nEND\r\n".len()
         });
-        row("memcached", &Target::Memcached { server: server.address, keys: 1 }, reference);
+        row("memcached", &LoadTarget::Memcached { server: server.address, keys: 1 }, reference);
     }
 }
 
-fn row(name: &str, target: &Target, reference: f64) {
-    let outstanding = u32::try_from(WINDOW).unwrap();
-    let demand = Demand::Closed { outstanding, op: Op::Read, size: Bytes(SIZE), sequential: true };
-    let ran = play(vec![workload("w", target.clone(), 1, demand)], &options(2000)).unwrap();
-    let closed = ran.observations.requests.len() as f64 / 2.0;
-    let options = Options { realtime: FIFO, ..options(1000) };
+fn row(name: &str, target: &LoadTarget, reference: f64) {
+    let in_flight = u32::try_from(WINDOW).unwrap();
+    let offered = OfferedLoad::Closed { in_flight, op: Op::Read, size: Bytes(SIZE), sequential: true };
+    let report = play(vec![workload("w", target.clone(), 1, offered)], &options(2000)).unwrap();
+    let closed = report.observations.requests.len() as f64 / 2.0;
+    let options = LoadOptions { realtime: FIFO, ..options(1000) };
     let play_at = |rate| play(vec![workload("w", target.clone(), 1, constant(rate))], &options).unwrap();
     // Others disturb: a rate that is kept once in three times can be kept.
     let kept = |rate: &f64| (0..3).any(|_| keeps_up(&play_at(*rate)));
@@ -69,18 +69,18 @@ fn row(name: &str, target: &Target, reference: f64) {
     );
 }
 
-fn constant(rate: f64) -> Demand {
-    let instants = arrivals::Process::Constant { rate }.arrivals(1).unwrap();
+fn constant(rate: f64) -> OfferedLoad {
+    let instants = arrivals::RateProcess::Constant { rate }.arrivals(1).unwrap();
     let request =
         |arrival| Request { arrival, size: Bytes(SIZE), op: Op::Read, offset: None, response: None };
-    Demand::Open(instants.take_while(|at| at.0 < 1_000_000_000).map(request).collect())
+    OfferedLoad::Open(instants.take_while(|at| at.0 < 1_000_000_000).map(request).collect())
 }
 
-fn keeps_up(ran: &Ran) -> bool {
-    let requests = &ran.observations.requests;
+fn keeps_up(report: &LoadReport) -> bool {
+    let requests = &report.observations.requests;
     let in_time = Nanos(1_100_000_000);
     let done = requests.iter().all(|request| matches!(request.outcome, Outcome::Done(at) if at < in_time));
-    done && quantiles(&mut ran.lags_of(0).collect::<Vec<_>>())[1] < Nanos(1_000_000)
+    done && quantiles(&mut report.generator_lags(0).collect::<Vec<_>>())[1] < Nanos(1_000_000)
 }
 
 /// p50, p99, p99.9 and the largest.
@@ -141,11 +141,11 @@ fn lags() {
     show("reference, SCHED_FIFO", std::thread::spawn(|| sleeper(FIFO)).join().unwrap());
     for (name, realtime) in [("generator", None), ("generator, SCHED_FIFO", FIFO)] {
         let requests = common::poisson(1000.0, 5000, 9, &[100]);
-        let target = Target::Memcached { server: server.address, keys: 10 };
-        let options = Options { realtime, ..options(5000) };
-        let ran = play(vec![workload("w", target, 1, Demand::Open(requests))], &options).unwrap();
-        ran.warnings.iter().for_each(|warning| println!("{warning}"));
-        show(name, ran.lags_of(0).collect());
+        let target = LoadTarget::Memcached { server: server.address, keys: 10 };
+        let options = LoadOptions { realtime, ..options(5000) };
+        let report = play(vec![workload("w", target, 1, OfferedLoad::Open(requests))], &options).unwrap();
+        report.warnings.iter().for_each(|warning| println!("{warning}"));
+        show(name, report.generator_lags(0).collect());
     }
 }
 

@@ -1,141 +1,201 @@
-//! A run from its workloads to what was observed: who opens connections, who keeps time, who reports progress.
+//! A run from its workloads to its report. Three kinds of threads take part: one per workload sets up connections, one
+//! does all timing, and the caller's reports progress.
 
-use crate::content::Pattern;
-use crate::engine::mechanic::{Repaired, open_all, repair};
-use crate::engine::{Engine, Gauges, Outcomes, Ready};
-use crate::setup::{Opened, Site, Space, store};
-use crate::{Options, Phase, Progress, Ran, Target, Workload, check};
+use crate::address_space::AddressSpace;
+use crate::content::ContentPattern;
+use crate::engine::{EngineResults, LoadEngine, OpenedWorkload, Reconnected, connect_all, reconnect_lost};
+use crate::options::LoadOptions;
+use crate::progress::{LoadPhase, LoadProgress, ProgressGauges};
+use crate::report::LoadReport;
+use crate::setup::{Connector, ReadyConnection, store_values};
+use crate::target::LoadTarget;
+use crate::validate;
+use crate::workload::LoadWorkload;
 use model::{Observations, OperationError};
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread;
+use std::thread::{self, Scope};
 use std::time::Duration;
 use units::Nanos;
 
-/// Between reports of progress.
-const REPORT: Duration = Duration::from_millis(100);
+/// The time between two reports of progress.
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Plays all workloads at once. `progress` is called about ten times a second, from the calling thread; setting `stop`
-/// ends the run early, with what there is.
+/// ends the run early, with what was observed until then.
 ///
 /// # Errors
-/// Before anything was sent: when workloads cannot be, or a server, file or namespace is not there. Connections that
-/// are lost later are no error.
+/// Only before the first request is sent: when workloads are impossible, or a server, file or namespace does not exist.
+/// Connections that are lost later are no error.
 pub fn run(
-    workloads: Vec<Workload>,
-    options: &Options,
-    progress: &mut dyn FnMut(Progress),
+    workloads: Vec<LoadWorkload>,
+    options: &LoadOptions,
+    progress: &mut dyn FnMut(LoadProgress),
     stop: &AtomicBool,
-) -> Result<Ran, OperationError> {
-    check::alone(&workloads, options)?;
-    let machine_fault = |error| {
-        OperationError::machine(error).hint("the kernel has no file descriptors left? see `ulimit -n`")
-    };
-    let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(machine_fault)?;
-    let bell = Arc::new(bell);
+) -> Result<LoadReport, OperationError> {
+    validate::check_workloads(&workloads, options)?;
+    let waker = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(kernel_error)?;
+    let waker = Arc::new(waker);
     let names = workloads.iter().map(|workload| workload.name.clone()).collect();
-    let gauges = Gauges::default();
-    let total = options.warm_up + options.duration;
-    let mut report = |phase| progress(gauges.progress(phase, total));
-    let (outcomes, pressure) = thread::scope(|scope| {
-        let (done, repaired) = mpsc::channel();
-        let mut opening = Vec::new();
-        for (index, workload) in workloads.into_iter().enumerate() {
-            let (send, opened) = mpsc::channel();
-            let (orders, ordered) = mpsc::channel();
-            let job = Job { workload: workload.clone(), index, seed: options.seed };
-            let (done, bell) = (done.clone(), bell.clone());
-            scope.spawn(move || job.run(&send, &ordered, &done, &bell));
-            opening.push((workload, orders, opened));
-        }
-        let mut ready = Vec::new();
-        for (workload, orders, opened) in opening {
-            let opened = wait_for(&opened, &mut || report(Phase::SettingUp));
-            ready.push(Ready { workload, opened: opened?, orders });
-        }
-        let mut warnings = warnings(&ready, options);
-        let before = (machine::pressure::cpu(), machine::clock::now());
-        let (send, finished) = mpsc::channel();
-        let (gauges, bell) = (&gauges, &bell);
+    let gauges = ProgressGauges::default();
+    let mut reporter = Reporter { gauges: &gauges, total: options.warm_up + options.duration, progress };
+    let (results, cpu_pressure) = thread::scope(|scope| {
+        let (reconnected_sender, reconnected) = mpsc::channel();
+        let opened =
+            open_workloads(scope, workloads, options.seed, &reconnected_sender, &waker, &mut reporter)?;
+        let coherence_warnings = coherence_warnings(&opened, options);
+        let pressure = PressureMeter::start();
+        let (results_sender, results) = mpsc::channel();
+        let gauges = &gauges;
         scope.spawn(move || {
-            let mut said = prepare(options);
-            let engine = Engine::new(ready, options, (stop, gauges), repaired, bell);
-            let ran = engine.and_then(Engine::run).map(|mut outcomes| {
-                said.append(&mut outcomes.warnings);
-                Outcomes { warnings: said, ..outcomes }
-            });
-            // Somebody waits for it.
-            let _ = send.send(ran);
+            let results = run_engine(opened, options, (stop, gauges), reconnected, waker);
+            // The receiver is gone only if the calling thread has panicked.
+            let _ = results_sender.send(results);
         });
-        let phase = || if gauges.draining.load(Ordering::Relaxed) { Phase::Draining } else { Phase::Running };
-        let outcomes = wait_for(&finished, &mut || report(phase())).map_err(machine_fault)?;
-        warnings.extend(outcomes.warnings);
-        Ok((Outcomes { warnings, ..outcomes }, share(before)))
+        let mut results = reporter.wait(&results, ProgressGauges::phase).map_err(kernel_error)?;
+        results.warnings.splice(0..0, coherence_warnings);
+        Ok((results, pressure.share()))
     })?;
-    let observations = Observations { workloads: names, requests: outcomes.requests, ..Default::default() };
-    Ok(Ran {
-        observations,
-        counts: outcomes.counts,
-        compared: outcomes.compared,
-        cpu_pressure: pressure,
-        observed: outcomes.observed,
-        warnings: outcomes.warnings,
+    let requests = results.observations;
+    Ok(LoadReport {
+        observations: Observations { workloads: names, requests, ..Default::default() },
+        counters: results.counters,
+        comparison: results.comparison,
+        cpu_pressure,
+        observed_duration: results.observed_duration,
+        warnings: results.warnings,
     })
 }
 
-/// What another thread sends, with reports until it does.
-fn wait_for<T>(from: &Receiver<T>, report: &mut dyn FnMut()) -> T {
-    loop {
-        report();
-        match from.recv_timeout(REPORT) {
-            Ok(value) => return value,
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => panic!("the thread that should have answered has ended"),
+fn kernel_error(error: rustix::io::Errno) -> OperationError {
+    OperationError::machine(error).hint("the kernel has no file descriptors left? see `ulimit -n`")
+}
+
+/// Reports progress while the calling thread waits for others.
+struct Reporter<'a> {
+    gauges: &'a ProgressGauges,
+    total: Nanos,
+    progress: &'a mut dyn FnMut(LoadProgress),
+}
+
+impl Reporter<'_> {
+    /// Waits for what another thread sends, and reports until it does.
+    fn wait<T>(&mut self, receiver: &Receiver<T>, phase: fn(&ProgressGauges) -> LoadPhase) -> T {
+        loop {
+            (self.progress)(self.gauges.snapshot(phase(self.gauges), self.total));
+            match receiver.recv_timeout(REPORT_INTERVAL) {
+                Ok(value) => return value,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    panic!("the thread that should have answered has ended")
+                }
+            }
         }
     }
 }
 
-/// Opens one workload's connections and keeps them open.
-struct Job {
-    workload: Workload,
+/// A workload whose connections are being set up.
+struct OpeningWorkload {
+    workload: LoadWorkload,
+    lost: Sender<usize>,
+    connections: Receiver<Result<Vec<ReadyConnection>, OperationError>>,
+}
+
+/// Sets up the connections of all workloads at the same time, each in a thread that later sets up lost ones again. The
+/// first error ends the others: their threads find nobody to send connections to.
+fn open_workloads<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    workloads: Vec<LoadWorkload>,
+    seed: u64,
+    reconnected: &Sender<Reconnected>,
+    waker: &Arc<OwnedFd>,
+    reporter: &mut Reporter<'_>,
+) -> Result<Vec<OpenedWorkload>, OperationError> {
+    let mut opening = Vec::new();
+    for (index, workload) in workloads.into_iter().enumerate() {
+        let (opened_sender, connections) = mpsc::channel();
+        let (lost, lost_receiver) = mpsc::channel();
+        let thread = ConnectionThread {
+            workload: workload.clone(),
+            index,
+            seed,
+            opened: opened_sender,
+            lost: lost_receiver,
+            reconnected: reconnected.clone(),
+            waker: waker.clone(),
+        };
+        scope.spawn(move || thread.run());
+        opening.push(OpeningWorkload { workload, lost, connections });
+    }
+    let mut opened = Vec::new();
+    for OpeningWorkload { workload, lost, connections } in opening {
+        let connections = reporter.wait(&connections, |_| LoadPhase::SettingUp)?;
+        opened.push(OpenedWorkload { workload, connections, lost });
+    }
+    Ok(opened)
+}
+
+/// The thread that sets up one workload's connections and sets up lost ones again.
+struct ConnectionThread {
+    workload: LoadWorkload,
+    /// The position of the workload in the run.
     index: usize,
     seed: u64,
+    opened: Sender<Result<Vec<ReadyConnection>, OperationError>>,
+    lost: Receiver<usize>,
+    reconnected: Sender<Reconnected>,
+    waker: Arc<OwnedFd>,
 }
 
-impl Job {
-    fn run(
-        self,
-        opened: &Sender<Result<Vec<Opened>, OperationError>>,
-        orders: &Receiver<usize>,
-        done: &Sender<Repaired>,
-        bell: &Arc<OwnedFd>,
-    ) {
-        let site = Site::of(&self.workload);
-        let all = site.enter().and_then(|()| self.store(&site));
-        let all = all.and_then(|()| open_all(&site, self.workload.connections));
-        let all = all.and_then(|all| check::fits(&self.workload, &all[0].space).map(|()| all));
-        let is_open = all.is_ok();
-        // The receiver is gone when another workload's servers were not there.
-        if opened.send(all).is_ok() && is_open {
-            repair(&site, orders, done, bell);
+impl ConnectionThread {
+    fn run(self) {
+        let connector = Connector::new(&self.workload);
+        let connections = self.open(&connector);
+        let is_open = connections.is_ok();
+        // The receiver is gone if another workload could not be set up.
+        if self.opened.send(connections).is_ok() && is_open {
+            reconnect_lost(&connector, &self.lost, &self.reconnected, &self.waker);
         }
     }
 
-    fn store(&self, site: &Site) -> Result<(), OperationError> {
-        let Target::Memcached { keys, .. } = self.workload.target else { return Ok(()) };
-        let mut sizes: Vec<u32> =
-            check::sizes(&self.workload.demand).into_iter().map(|(_, size)| check::small(size)).collect();
+    fn open(&self, connector: &Connector) -> Result<Vec<ReadyConnection>, OperationError> {
+        connector.enter_namespace()?;
+        if let LoadTarget::Memcached { keys, .. } = self.workload.target {
+            self.store_values(connector, keys)?;
+        }
+        let connections = connect_all(connector, self.workload.connections)?;
+        validate::check_against_server(&self.workload, &connections[0].space)?;
+        Ok(connections)
+    }
+
+    fn store_values(&self, connector: &Connector, keys: u32) -> Result<(), OperationError> {
+        let sizes = self.workload.offered.request_sizes().into_iter();
+        let mut sizes: Vec<u32> = sizes.map(|(_, size)| validate::checked_size(size)).collect();
         sizes.sort_unstable();
         sizes.dedup();
-        store(site, Pattern::new(self.seed, self.index), &sizes, keys)
+        store_values(connector, ContentPattern::new(self.seed, self.index), &sizes, keys)
     }
 }
 
-/// Gives the timing thread what it needs; what it could not get.
-fn prepare(options: &Options) -> Vec<String> {
+/// The timing thread: prepares itself and plays everything.
+fn run_engine(
+    opened: Vec<OpenedWorkload>,
+    options: &LoadOptions,
+    shared: (&AtomicBool, &ProgressGauges),
+    reconnected: Receiver<Reconnected>,
+    waker: Arc<OwnedFd>,
+) -> rustix::io::Result<EngineResults> {
+    let scheduling_warnings = set_scheduling(options);
+    let mut results = LoadEngine::new(opened, options, shared, reconnected, waker)?.run()?;
+    results.warnings.splice(0..0, scheduling_warnings);
+    Ok(results)
+}
+
+/// Gives the calling thread its priority and its CPU. Returns warnings about what it could not get.
+fn set_scheduling(options: &LoadOptions) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(priority) = options.realtime
         && let Err(error) = machine::realtime::fifo(priority)
@@ -150,37 +210,37 @@ fn prepare(options: &Options) -> Vec<String> {
     warnings
 }
 
-fn warnings(ready: &[Ready], options: &Options) -> Vec<String> {
-    let is_torn = |one: &&Ready| {
-        let is_coherent = !matches!(one.opened[0].space, Space::Bytes { is_coherent: false, .. });
-        options.verify_data && one.opened.len() > 1 && !is_coherent
-    };
-    let say = |one: &Ready| {
-        format!(
-            "workload {}: the server does not promise that connections see each other's writes; use one connection \
-             where data is verified",
-            one.workload.name
-        )
-    };
-    ready.iter().filter(is_torn).map(say).collect()
-}
-
-/// Of the time since `before`, the share in which somebody waited for a CPU.
-fn share((pressure, at): (Option<Duration>, u64)) -> Option<f64> {
-    let waited = machine::pressure::cpu()?.saturating_sub(pressure?);
-    Some(waited.as_secs_f64() / Nanos(machine::clock::now() - at).as_secs().max(1e-9))
-}
-
-impl Gauges {
-    fn progress(&self, phase: Phase, total: Nanos) -> Progress {
-        let read = |gauge: &std::sync::atomic::AtomicU64| gauge.load(Ordering::Relaxed);
-        Progress {
-            phase,
-            elapsed: Nanos(read(&self.elapsed)),
-            total,
-            requests: read(&self.requests),
-            answered: read(&self.answered),
-            failed: read(&self.failed),
+/// Warns of workloads whose data cannot be verified, because their connections may not see each other's writes.
+fn coherence_warnings(opened: &[OpenedWorkload], options: &LoadOptions) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for OpenedWorkload { workload, connections, .. } in opened {
+        let is_incoherent = matches!(connections[0].space, AddressSpace::Bytes { is_coherent: false, .. });
+        if options.verify_data && connections.len() > 1 && is_incoherent {
+            warnings.push(format!(
+                "workload {}: the server does not promise that connections see each other's writes; use one \
+                 connection where data is verified",
+                workload.name
+            ));
         }
+    }
+    warnings
+}
+
+/// Measures how much tasks of this machine wait for a CPU.
+struct PressureMeter {
+    waited_before: Option<Duration>,
+    start_ns: u64,
+}
+
+impl PressureMeter {
+    fn start() -> Self {
+        Self { waited_before: machine::pressure::cpu(), start_ns: machine::clock::now() }
+    }
+
+    /// The share of the time since the start in which some task waited, 0 to 1; `None` where the kernel does not count.
+    fn share(&self) -> Option<f64> {
+        let waited = machine::pressure::cpu()?.saturating_sub(self.waited_before?);
+        let elapsed = Nanos(machine::clock::now() - self.start_ns);
+        Some(waited.as_secs_f64() / elapsed.as_secs().max(1e-9))
     }
 }

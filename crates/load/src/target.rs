@@ -1,4 +1,4 @@
-//! Servers, and what on them is asked for, as people write it.
+//! Servers, and what is read and written on them, as URLs that people write.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -10,86 +10,92 @@ const EXPECTED: &str = "a target such as nfs://10.0.0.1/export/file, nbd://10.0.
 const NBD_PORT: u16 = 10809;
 const MEMCACHED_PORT: u16 = 11211;
 const HTTP_PORT: u16 = 80;
-const FILE_SIZE: Bytes = Bytes(64 << 20);
-const KEYS: u32 = 1000;
+const DEFAULT_FILE_SIZE: Bytes = Bytes(64 << 20);
+const DEFAULT_KEYS: u32 = 1000;
 
-/// A server, and what on it is asked for.
+/// A server, and what is read and written on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum LoadTarget {
     /// A file by NFSv3. The portmapper, port 111, says where MOUNT and NFS listen.
     Nfs {
-        /// The server.
+        /// The address of the portmapper.
         server: IpAddr,
-        /// What is mounted, such as `/export`.
+        /// The path that is mounted, such as `/export`.
         export: String,
-        /// A file in the export's root. It is made if it is missing.
+        /// The name of a file in the root of the export. The file is created if it does not exist.
         file: String,
-        /// Length of a file that is made. One that exists keeps its own.
+        /// The length of a created file. An existing file keeps its length unless it is empty.
         size: Bytes,
     },
     /// An export by NBD.
     Nbd {
-        /// The server.
+        /// The address that the server listens on.
         server: SocketAddr,
-        /// Name of the export; often empty.
+        /// The name of the export, often empty.
         export: String,
     },
     /// Keys of memcached, which are stored before the clock starts.
     Memcached {
-        /// The server.
+        /// The address that the server listens on.
         server: SocketAddr,
-        /// Distinct keys for each size that requests have.
+        /// The number of distinct keys for each size of requests.
         keys: u32,
     },
     /// GET and PUT of one path by HTTP/1.1.
     Http {
-        /// The server.
+        /// The address that the server listens on.
         server: SocketAddr,
-        /// With its leading slash.
+        /// The path with its leading slash.
         path: String,
     },
 }
 
-impl FromStr for Target {
+impl FromStr for LoadTarget {
     type Err = ParseError;
 
     /// `nfs://HOST/EXPORT/FILE?size=64MiB`, `nbd://HOST:PORT/NAME`, `memcached://HOST:PORT?keys=1000`,
-    /// `http://HOST:PORT/PATH`. Ports, names and what stands behind a question mark may be left out; IPv6 addresses
-    /// stand in brackets.
+    /// `http://HOST:PORT/PATH`. Ports, names and the part after a question mark may be left out; IPv6 addresses are
+    /// written in brackets.
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        read(text.trim()).ok_or_else(|| ParseError::new(text, EXPECTED))
+        parse(text.trim()).ok_or_else(|| ParseError::new(text, EXPECTED))
     }
 }
 
-fn read(text: &str) -> Option<Target> {
+fn parse(text: &str) -> Option<LoadTarget> {
     let (scheme, rest) = text.split_once("://")?;
     if scheme == "http" {
-        let (host, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
-        let plain = path.bytes().all(|byte| byte.is_ascii_graphic());
-        return plain.then_some(Target::Http { server: address(host, HTTP_PORT)?, path: path.into() });
+        let (host, path) = rest.find('/').map_or((rest, "/"), |slash| rest.split_at(slash));
+        let is_plain = path.bytes().all(|byte| byte.is_ascii_graphic());
+        return is_plain.then_some(LoadTarget::Http { server: address(host, HTTP_PORT)?, path: path.into() });
     }
     let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)));
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
     match scheme {
         "nfs" => {
             let (export, file) = path.rsplit_once('/')?;
-            let size = query.map_or(Some(FILE_SIZE), |query| query.strip_prefix("size=")?.parse().ok())?;
+            let size =
+                query.map_or(Some(DEFAULT_FILE_SIZE), |query| query.strip_prefix("size=")?.parse().ok())?;
             let server = address(host, 0).filter(|address| address.port() == 0)?.ip();
-            let named = !file.is_empty() && !export.is_empty();
-            named.then(|| Target::Nfs { server, export: format!("/{export}"), file: file.into(), size })
+            let is_named = !file.is_empty() && !export.is_empty();
+            is_named.then(|| LoadTarget::Nfs {
+                server,
+                export: format!("/{export}"),
+                file: file.into(),
+                size,
+            })
         }
         "nbd" if query.is_none() => {
-            Some(Target::Nbd { server: address(host, NBD_PORT)?, export: path.into() })
+            Some(LoadTarget::Nbd { server: address(host, NBD_PORT)?, export: path.into() })
         }
         "memcached" if path.is_empty() => {
-            let keys = query.map_or(Some(KEYS), |query| query.strip_prefix("keys=")?.parse().ok())?;
-            Some(Target::Memcached { server: address(host, MEMCACHED_PORT)?, keys })
+            let keys = query.map_or(Some(DEFAULT_KEYS), |query| query.strip_prefix("keys=")?.parse().ok())?;
+            Some(LoadTarget::Memcached { server: address(host, MEMCACHED_PORT)?, keys })
         }
         _ => None,
     }
 }
 
-/// An address, or the first that a name resolves to.
+/// The address that `host` is, or the first one that it resolves to; `port` is the default.
 fn address(host: &str, port: u16) -> Option<SocketAddr> {
     if let Ok(address) = host.parse::<SocketAddr>() {
         return Some(address);
@@ -106,7 +112,7 @@ fn address(host: &str, port: u16) -> Option<SocketAddr> {
     (name, port).to_socket_addrs().ok()?.next()
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for LoadTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nfs { server, export, file, size } => {
@@ -126,32 +132,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_people_write() {
-        let nfs = Target::Nfs {
+    fn targets_are_parsed_and_printed() {
+        let nfs = LoadTarget::Nfs {
             server: [10, 0, 0, 1].into(),
             export: "/a/b".into(),
             file: "f".into(),
             size: Bytes(1 << 20),
         };
-        let at = |port| SocketAddr::from(([10, 0, 0, 1], port));
+        let server_at = |port| SocketAddr::from(([10, 0, 0, 1], port));
         for (text, target) in [
             ("nfs://10.0.0.1/a/b/f?size=1MiB", nfs),
-            ("nbd://10.0.0.1", Target::Nbd { server: at(10809), export: String::new() }),
-            ("nbd://10.0.0.1:99/x/y", Target::Nbd { server: at(99), export: "x/y".into() }),
-            ("memcached://10.0.0.1", Target::Memcached { server: at(11211), keys: 1000 }),
-            ("memcached://10.0.0.1:7?keys=5", Target::Memcached { server: at(7), keys: 5 }),
-            ("http://10.0.0.1", Target::Http { server: at(80), path: "/".into() }),
-            ("http://10.0.0.1:8080/a?b=c", Target::Http { server: at(8080), path: "/a?b=c".into() }),
+            ("nbd://10.0.0.1", LoadTarget::Nbd { server: server_at(10809), export: String::new() }),
+            ("nbd://10.0.0.1:99/x/y", LoadTarget::Nbd { server: server_at(99), export: "x/y".into() }),
+            ("memcached://10.0.0.1", LoadTarget::Memcached { server: server_at(11211), keys: 1000 }),
+            ("memcached://10.0.0.1:7?keys=5", LoadTarget::Memcached { server: server_at(7), keys: 5 }),
+            ("http://10.0.0.1", LoadTarget::Http { server: server_at(80), path: "/".into() }),
+            (
+                "http://10.0.0.1:8080/a?b=c",
+                LoadTarget::Http { server: server_at(8080), path: "/a?b=c".into() },
+            ),
         ] {
             assert_eq!(text.parse(), Ok(target.clone()), "{text}");
             assert_eq!(target.to_string().parse(), Ok(target), "{text}");
         }
-        assert!(matches!("nbd://[::1]:5/x".parse(), Ok(Target::Nbd { server, .. }) if server.is_ipv6()));
-        assert!(matches!("nfs://[fe80::1]/e/f".parse(), Ok(Target::Nfs { server, .. }) if server.is_ipv6()));
+        assert!(matches!("nbd://[::1]:5/x".parse(), Ok(LoadTarget::Nbd { server, .. }) if server.is_ipv6()));
+        assert!(
+            matches!("nfs://[fe80::1]/e/f".parse(), Ok(LoadTarget::Nfs { server, .. }) if server.is_ipv6())
+        );
     }
 
     #[test]
-    fn what_is_no_target_is_refused() {
+    fn malformed_targets_are_refused() {
         for text in [
             "",
             "nbd",
@@ -165,7 +176,7 @@ mod tests {
             "memcached://10.0.0.1?keys=-1",
             "http://10.0.0.1/a b",
         ] {
-            assert!(text.parse::<Target>().is_err(), "{text}");
+            assert!(text.parse::<LoadTarget>().is_err(), "{text}");
         }
     }
 }

@@ -1,76 +1,60 @@
-//! What load is to be made.
+//! What load is generated: streams of requests, where they come from and which server they go to.
 
-use crate::Target;
+use crate::target::LoadTarget;
 use model::{Op, Request};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
-use units::{Bytes, Nanos};
+use units::Bytes;
 
 /// A stream of requests to one server.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Workload {
-    /// Names it in observations; no two are the same.
+pub struct LoadWorkload {
+    /// The name of the workload in observations, unique in a run.
     pub name: String,
-    /// Where requests go.
-    pub target: Target,
-    /// Where they come from.
-    pub origin: Origin,
-    /// TCP connections that requests take in turn, at least one.
+    /// The server that requests go to, and what they address on it.
+    pub target: LoadTarget,
+    /// The host that requests come from.
+    pub client: ClientHost,
+    /// The number of TCP connections that take requests in turn, at least one.
     pub connections: usize,
-    /// What is asked for, and when.
-    pub demand: Demand,
+    /// Which requests are sent, and when.
+    pub offered: OfferedLoad,
 }
 
-/// Which host on this machine, and which of its addresses, a workload comes from.
+/// The host on this machine that a workload comes from, and its address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Origin {
-    /// A network namespace as `ip netns` names it; that of the process otherwise.
+pub struct ClientHost {
+    /// A network namespace as `ip netns` names it; `None` stays in the namespace of the process.
     pub netns: Option<String>,
-    /// Connections leave from this address; the kernel chooses otherwise.
+    /// The source address of connections; `None` leaves the choice to the kernel.
     pub bind: Option<IpAddr>,
 }
 
-/// What is asked for, and when.
+/// Which requests are sent, and when.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Demand {
-    /// Requests at their arrival times, counted from the start of the run (warm-up included); those beyond its end
-    /// are not sent. Ones without offset go to random places.
+pub enum OfferedLoad {
+    /// Open loop: requests at their arrival times, which count from the start of the run (warm-up included). Requests
+    /// that are due after its end are not sent. Requests without an offset go to random addresses.
     Open(Vec<Request>),
-    /// A fixed number of requests that are always waiting for an answer: each answer sends the next.
+    /// Closed loop: a fixed number of requests is in flight, and each reply sends the next request.
     Closed {
-        /// Requests that wait, over all connections.
-        outstanding: u32,
-        /// What they do.
+        /// Requests in flight, over all connections.
+        in_flight: u32,
+        /// Whether requests read or write.
         op: Op,
-        /// Payload of each.
+        /// The payload of each request.
         size: Bytes,
-        /// One behind the other, instead of at random places.
+        /// Whether each request continues where the one before it ended, instead of at a random address.
         sequential: bool,
     },
 }
 
-/// How to run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
-    /// Sent like everything else and not observed.
-    pub warm_up: Nanos,
-    /// Observed, counted from the end of the warm-up.
-    pub duration: Nanos,
-    /// How long answers are waited for after the last request.
-    pub drain: Nanos,
-    /// Places, keys and contents are drawn from it.
-    pub seed: u64,
-    /// SCHED_FIFO priority of the timing thread, 1 to 99. It needs root; without, the run goes on with a warning.
-    pub realtime: Option<u32>,
-    /// CPU that the timing thread stays on.
-    pub cpu: Option<usize>,
-    /// Writes carry contents that tell them apart, and what is read is compared with what was written last.
-    pub verify_data: bool,
-}
-
-impl Default for Options {
-    /// Ten seconds behind one second of warm-up, five to drain, seed 1, nothing special.
-    fn default() -> Self {
-        let [warm_up, duration, drain] = [1, 10, 5].map(|s: u64| Nanos(s * 1_000_000_000));
-        Self { warm_up, duration, drain, seed: 1, realtime: None, cpu: None, verify_data: false }
+impl OfferedLoad {
+    /// The distinct pairs of operation and size in bytes.
+    pub(crate) fn request_sizes(&self) -> BTreeSet<(Op, u64)> {
+        match self {
+            Self::Open(requests) => requests.iter().map(|request| (request.op, request.size.0)).collect(),
+            Self::Closed { op, size, .. } => [(*op, size.0)].into(),
+        }
     }
 }

@@ -5,29 +5,30 @@ mod common;
 use common::{MS, Server, options, play, poisson, volume, workload};
 use model::{Op, Outcome};
 use std::process::{Child, Command, Stdio};
-use tailwright_load::{Demand, Options, Origin, Ran, Target, Workload};
+use tailwright_load::{ClientHost, LoadOptions, LoadReport, LoadTarget, LoadWorkload, OfferedLoad};
 use units::{Bytes, Nanos};
 
-fn all_done(ran: &Ran) -> bool {
-    ran.observations.requests.iter().all(|request| matches!(request.outcome, Outcome::Done(_)))
+fn all_done(report: &LoadReport) -> bool {
+    report.observations.requests.iter().all(|request| matches!(request.outcome, Outcome::Done(_)))
 }
 
-fn verified(duration_ms: u64) -> Options {
-    Options { verify_data: true, warm_up: Nanos(100 * MS), ..options(duration_ms) }
+fn verified(duration_ms: u64) -> LoadOptions {
+    LoadOptions { verify_data: true, warm_up: Nanos(100 * MS), ..options(duration_ms) }
 }
 
 /// Reads and writes of several sizes on several connections: everything is answered, and what is read is what was
 /// written.
-fn moves_data(target: &Target, sizes: &[u64], connections: usize) -> Ran {
+fn moves_data(target: &LoadTarget, sizes: &[u64], connections: usize) -> LoadReport {
     let requests = poisson(2000.0, 1000, 11, sizes);
     let observed = requests.iter().filter(|request| request.arrival >= Nanos(100 * MS)).count();
-    let ran = play(vec![workload("w", target.clone(), connections, Demand::Open(requests))], &verified(1000))
-        .unwrap();
-    assert!(all_done(&ran), "{:?}", ran.warnings);
-    assert_eq!(ran.observations.requests.len(), observed);
-    assert_eq!((ran.compared.mismatches, &ran.compared.first), (0, &None));
-    assert!(ran.compared.bytes > Bytes(1 << 20), "{:?}", ran.compared);
-    ran
+    let report =
+        play(vec![workload("w", target.clone(), connections, OfferedLoad::Open(requests))], &verified(1000))
+            .unwrap();
+    assert!(all_done(&report), "{:?}", report.warnings);
+    assert_eq!(report.observations.requests.len(), observed);
+    assert_eq!((report.comparison.mismatches, &report.comparison.first), (0, &None));
+    assert!(report.comparison.bytes > Bytes(1 << 20), "{:?}", report.comparison);
+    report
 }
 
 #[test]
@@ -35,24 +36,25 @@ fn nbd() {
     let Some(server) = Server::nbdkit("4M") else { return };
     let target = volume(server.address);
     moves_data(&target, &[4096, 65536], 3);
-    let demand = Demand::Closed { outstanding: 16, op: Op::Read, size: Bytes(1 << 20), sequential: true };
-    let ran = play(vec![workload("w", target, 2, demand)], &options(200)).unwrap();
-    assert!(all_done(&ran) && ran.observations.requests.len() > 16);
+    let offered = OfferedLoad::Closed { in_flight: 16, op: Op::Read, size: Bytes(1 << 20), sequential: true };
+    let report = play(vec![workload("w", target, 2, offered)], &options(200)).unwrap();
+    assert!(all_done(&report) && report.observations.requests.len() > 16);
 }
 
 #[test]
 fn memcached() {
     let Some(server) = Server::memcached() else { return };
-    let target = Target::Memcached { server: server.address, keys: 20 };
-    let ran = moves_data(&target, &[100, 4000, 20000], 4);
-    assert_eq!(ran.counts[0].misses, 0);
+    let target = LoadTarget::Memcached { server: server.address, keys: 20 };
+    let report = moves_data(&target, &[100, 4000, 20000], 4);
+    assert_eq!(report.counters[0].misses, 0);
     // Every value was stored before the clock started, so that nothing is unknown but what is being written.
-    assert!(ran.compared.unknown.0 * 4 < ran.compared.bytes.0, "{:?}", ran.compared);
-    let target = Target::Memcached { server: server.address, keys: 1 };
-    let demand = Demand::Closed { outstanding: 1, op: Op::Write, size: Bytes(64 << 20), sequential: false };
-    let fault = play(vec![workload("w", target, 1, demand)], &options(100)).unwrap_err();
-    let hint = fault.hint.as_deref().unwrap_or_default();
-    assert!(fault.message.contains("too large") && hint.contains("-I"), "{fault:?}");
+    assert!(report.comparison.unknown.0 * 4 < report.comparison.bytes.0, "{:?}", report.comparison);
+    let target = LoadTarget::Memcached { server: server.address, keys: 1 };
+    let offered =
+        OfferedLoad::Closed { in_flight: 1, op: Op::Write, size: Bytes(64 << 20), sequential: false };
+    let error = play(vec![workload("w", target, 1, offered)], &options(100)).unwrap_err();
+    let hint = error.hint.as_deref().unwrap_or_default();
+    assert!(error.message.contains("too large") && hint.contains("-I"), "{error:?}");
 }
 
 #[test]
@@ -80,18 +82,23 @@ fn http() {
             .map(|r| model::Request { op: Op::Read, ..r })
             .collect();
         let total = requests.len();
-        let target = Target::Http { server: server.address, path: "/file".into() };
-        let ran = play(vec![workload("w", target, 2, Demand::Open(requests))], &options(500)).unwrap();
-        assert!(all_done(&ran) && ran.observations.requests.len() == total, "{:?}", ran.warnings);
+        let target = LoadTarget::Http { server: server.address, path: "/file".into() };
+        let report =
+            play(vec![workload("w", target, 2, OfferedLoad::Open(requests))], &options(500)).unwrap();
+        assert!(all_done(&report) && report.observations.requests.len() == total, "{:?}", report.warnings);
         // It closes connections after 300 requests, and says so: nothing fails.
-        assert!(ran.counts[0].disconnects >= 2, "{:?}", ran.counts);
-        let target = Target::Http { server: server.address, path: "/nothing".into() };
-        let demand = Demand::Closed { outstanding: 1, op: Op::Read, size: Bytes(1), sequential: false };
-        let ran = play(vec![workload("w", target, 1, demand)], &options(50)).unwrap();
+        assert!(report.counters[0].disconnects >= 2, "{:?}", report.counters);
+        let target = LoadTarget::Http { server: server.address, path: "/nothing".into() };
+        let offered = OfferedLoad::Closed { in_flight: 1, op: Op::Read, size: Bytes(1), sequential: false };
+        let report = play(vec![workload("w", target, 1, offered)], &options(50)).unwrap();
         assert!(
-            ran.observations.requests.iter().all(|request| matches!(request.outcome, Outcome::Failed(_)))
+            report.observations.requests.iter().all(|request| matches!(request.outcome, Outcome::Failed(_)))
         );
-        assert!(ran.warnings.iter().any(|warning| warning.contains("status 404")), "{:?}", ran.warnings);
+        assert!(
+            report.warnings.iter().any(|warning| warning.contains("status 404")),
+            "{:?}",
+            report.warnings
+        );
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }
@@ -146,16 +153,16 @@ fn inside() {
     }
     let log = ["-F", "-f", "/run/ganesha.conf", "-L", "/run/ganesha.log", "-p", "/run/ganesha.pid"];
     let mut ganesha = server("ganesha.nfsd", &log);
-    let target: Target = "nfs://10.99.0.1/export/file?size=4MiB".parse().unwrap();
+    let target: LoadTarget = "nfs://10.99.0.1/export/file?size=4MiB".parse().unwrap();
     // It is there when it can be mounted.
-    let nothing = || vec![workload("w", target.clone(), 1, Demand::Open(Vec::new()))];
+    let nothing = || vec![workload("w", target.clone(), 1, OfferedLoad::Open(Vec::new()))];
     while play(nothing(), &options(1)).is_err() {
         assert!(ganesha.try_wait().unwrap().is_none(), "nfs-ganesha ended");
     }
     assert_eq!(std::fs::metadata("/run/export/file").unwrap().len(), 4 << 20);
-    let bound = Workload {
-        origin: Origin { netns: None, bind: Some("127.0.0.1".parse().unwrap()) },
-        ..workload("bound", target.clone(), 1, Demand::Open(poisson(200.0, 200, 1, &[4096])))
+    let bound = LoadWorkload {
+        client: ClientHost { netns: None, bind: Some("127.0.0.1".parse().unwrap()) },
+        ..workload("bound", target.clone(), 1, OfferedLoad::Open(poisson(200.0, 200, 1, &[4096])))
     };
     assert!(all_done(&play(vec![bound], &options(200)).unwrap()));
     moves_data(&target, &[4096, 65536, 262_144], 3);
@@ -166,17 +173,17 @@ fn inside() {
 }
 
 /// In a namespace without a way to the server.
-fn elsewhere(target: &Target) {
-    let nothing = workload("far", target.clone(), 1, Demand::Open(Vec::new()));
-    let of = |netns: &str| Workload {
-        origin: Origin { netns: Some(netns.to_owned()), bind: None },
+fn elsewhere(target: &LoadTarget) {
+    let nothing = workload("far", target.clone(), 1, OfferedLoad::Open(Vec::new()));
+    let of = |netns: &str| LoadWorkload {
+        client: ClientHost { netns: Some(netns.to_owned()), bind: None },
         ..nothing.clone()
     };
-    let fault = play(vec![of("client")], &options(1)).unwrap_err();
+    let error = play(vec![of("client")], &options(1)).unwrap_err();
     assert!(
-        fault.message.contains("workload far") && fault.message.contains("in namespace client"),
-        "{fault:?}"
+        error.message.contains("workload far") && error.message.contains("in namespace client"),
+        "{error:?}"
     );
-    let fault = play(vec![of("nobody")], &options(1)).unwrap_err();
-    assert!(fault.message.contains("nobody cannot be entered"), "{fault:?}");
+    let error = play(vec![of("nobody")], &options(1)).unwrap_err();
+    assert!(error.message.contains("nobody cannot be entered"), "{error:?}");
 }

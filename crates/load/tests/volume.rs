@@ -7,17 +7,17 @@ use common::{MS, options, play, poisson, volume, workload};
 use model::{Blame, Observation, Op, Outcome};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tailwright_load::{Demand, Options, Ran};
+use tailwright_load::{LoadOptions, LoadReport, OfferedLoad};
 use units::{Bytes, Nanos};
 
 const SIZE: usize = 1 << 20;
 
-fn done(ran: &Ran) -> usize {
-    ran.observations.requests.iter().filter(|request| matches!(request.outcome, Outcome::Done(_))).count()
+fn done(report: &LoadReport) -> usize {
+    report.observations.requests.iter().filter(|request| matches!(request.outcome, Outcome::Done(_))).count()
 }
 
-fn verified(duration_ms: u64) -> Options {
-    Options { verify_data: true, ..options(duration_ms) }
+fn verified(duration_ms: u64) -> LoadOptions {
+    LoadOptions { verify_data: true, ..options(duration_ms) }
 }
 
 /// Latencies of a server that takes one request at a time, in order: Lindley's recursion.
@@ -32,7 +32,7 @@ fn lindley(arrivals: &[Nanos], service: impl Fn(usize) -> u64) -> Vec<u64> {
 
 #[test]
 fn a_stall_is_felt_by_all_that_were_meant_to_come_in_it() {
-    testkit::shown(feel_a_stall);
+    testkit::Rounds { count: 5, must_hold: 3 }.check(feel_a_stall);
 }
 
 fn feel_a_stall() -> Result<(), String> {
@@ -42,10 +42,11 @@ fn feel_a_stall() -> Result<(), String> {
         Volume::start(SIZE, Manners { service, stall: Some((STALLED, stall)), ..Manners::default() });
     let requests = poisson(1000.0, 1000, 7, &[4096]);
     let arrivals: Vec<Nanos> = requests.iter().map(|request| request.arrival).collect();
-    let ran =
-        play(vec![workload("w", volume(server.address), 1, Demand::Open(requests))], &options(1000)).unwrap();
-    let observed = &ran.observations.requests;
-    assert_eq!((observed.len(), done(&ran)), (arrivals.len(), arrivals.len()));
+    let report =
+        play(vec![workload("w", volume(server.address), 1, OfferedLoad::Open(requests))], &options(1000))
+            .unwrap();
+    let observed = &report.observations.requests;
+    assert_eq!((observed.len(), done(&report)), (arrivals.len(), arrivals.len()));
     assert!(observed.iter().map(|request| request.intended).eq(arrivals.iter().copied()));
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap();
     let judge = lindley(&arrivals, |index| nanos(if index as u64 == STALLED { stall } else { service }));
@@ -75,14 +76,15 @@ fn waiting_for_room_is_latency_and_not_lag() {
         response: None,
     };
     let requests = (0..64).map(request).collect();
-    let ran =
-        play(vec![workload("w", volume(server.address), 1, Demand::Open(requests))], &options(100)).unwrap();
-    assert_eq!(done(&ran), 64);
-    let last = ran.observations.requests.last().unwrap();
+    let report =
+        play(vec![workload("w", volume(server.address), 1, OfferedLoad::Open(requests))], &options(100))
+            .unwrap();
+    assert_eq!(done(&report), 64);
+    let last = report.observations.requests.last().unwrap();
     let (latency, lag) = (last.latency().unwrap().0, (last.sent - last.intended).0);
     assert!(latency > 100 * MS, "the last waited {latency} ns");
     assert!(lag < latency / 2, "and the generator was {lag} ns late");
-    assert!(ran.observations.requests.iter().all(|request| match request.outcome {
+    assert!(report.observations.requests.iter().all(|request| match request.outcome {
         Outcome::Done(at) => at >= request.sent && request.sent >= request.intended,
         _ => false,
     }));
@@ -93,11 +95,12 @@ fn what_is_written_is_read_again() {
     let server = Volume::start(SIZE, Manners::default());
     let requests = poisson(4000.0, 1000, 3, &[512, 4096, 5000, 65536]);
     let total = requests.len();
-    let ran = play(vec![workload("w", volume(server.address), 3, Demand::Open(requests))], &verified(1000))
-        .unwrap();
-    assert_eq!(done(&ran), total);
-    assert_eq!((ran.compared.mismatches, ran.compared.first), (0, None));
-    assert!(ran.compared.bytes > ran.compared.unknown && ran.compared.unknown > Bytes(0));
+    let report =
+        play(vec![workload("w", volume(server.address), 3, OfferedLoad::Open(requests))], &verified(1000))
+            .unwrap();
+    assert_eq!(done(&report), total);
+    assert_eq!((report.comparison.mismatches, report.comparison.first), (0, None));
+    assert!(report.comparison.bytes > report.comparison.unknown && report.comparison.unknown > Bytes(0));
     assert_eq!(server.count(), total as u64);
 }
 
@@ -106,11 +109,11 @@ fn one_wrong_bit_is_found() {
     const BYTE: usize = 1000;
     let server = Volume::start(SIZE, Manners { corrupt: Some((2000, BYTE)), ..Manners::default() });
     let requests = poisson(4000.0, 1000, 3, &[4096]);
-    let ran =
-        play(vec![workload("mail", volume(server.address), 1, Demand::Open(requests))], &verified(1000))
+    let report =
+        play(vec![workload("mail", volume(server.address), 1, OfferedLoad::Open(requests))], &verified(1000))
             .unwrap();
-    assert_eq!(ran.compared.mismatches, 1, "{:?}", ran.compared);
-    let first = ran.compared.first.unwrap();
+    assert_eq!(report.comparison.mismatches, 1, "{:?}", report.comparison);
+    let first = report.comparison.first.unwrap();
     assert!(first.contains("workload mail, offset "), "{first}");
     let offset: u64 = first.split("offset ").nth(1).unwrap().split(':').next().unwrap().parse().unwrap();
     assert_eq!(offset % 4096, BYTE as u64, "{first}");
@@ -121,21 +124,26 @@ fn lost_connections_come_back() {
     let server = Volume::start(SIZE, Manners { hang_up: Some(500), ..Manners::default() });
     let requests = poisson(3000.0, 1000, 5, &[4096, 16384]);
     let total = requests.len();
-    let ran = play(vec![workload("w", volume(server.address), 2, Demand::Open(requests))], &verified(1000))
-        .unwrap();
-    let failed: Vec<&Observation> = ran
+    let report =
+        play(vec![workload("w", volume(server.address), 2, OfferedLoad::Open(requests))], &verified(1000))
+            .unwrap();
+    let failed: Vec<&Observation> = report
         .observations
         .requests
         .iter()
         .filter(|request| matches!(request.outcome, Outcome::Failed(_)))
         .collect();
-    assert_eq!(done(&ran) + failed.len(), total, "nothing is lost when the server is there");
-    assert!(ran.counts[0].disconnects >= 4, "{:?}", ran.counts);
+    assert_eq!(done(&report) + failed.len(), total, "nothing is lost when the server is there");
+    assert!(report.counters[0].disconnects >= 4, "{:?}", report.counters);
     // The last may be lost when nobody needs it any more.
-    assert!(ran.reconnects() + 2 >= ran.counts[0].disconnects, "{:?}", ran.counts);
+    assert!(report.reconnects() + 2 >= report.counters[0].disconnects, "{:?}", report.counters);
     assert!(!failed.is_empty() && failed.len() * 10 < total, "{} of {total} failed", failed.len());
-    assert!(ran.warnings.iter().any(|warning| warning.contains("the server hung up")), "{:?}", ran.warnings);
-    assert_eq!(ran.compared.mismatches, 0);
+    assert!(
+        report.warnings.iter().any(|warning| warning.contains("the server hung up")),
+        "{:?}",
+        report.warnings
+    );
+    assert_eq!(report.comparison.mismatches, 0);
 }
 
 #[test]
@@ -150,12 +158,17 @@ fn what_a_lost_connection_had_not_sent_is_sent_on_the_next() {
         offset: None,
         response: None,
     };
-    let demand = Demand::Open(vec![request; 64]);
-    let ran = play(vec![workload("w", volume(server.address), 1, demand)], &options(100)).unwrap();
+    let offered = OfferedLoad::Open(vec![request; 64]);
+    let report = play(vec![workload("w", volume(server.address), 1, offered)], &options(100)).unwrap();
     let failed = |request: &&Observation| matches!(request.outcome, Outcome::Failed(_));
-    let failed = ran.observations.requests.iter().filter(failed).count();
-    assert_eq!(done(&ran) + failed, 64, "{:?}", ran.warnings);
-    assert!(done(&ran) > 9 && ran.counts[0].disconnects > 1, "{} done, {:?}", done(&ran), ran.counts);
+    let failed = report.observations.requests.iter().filter(failed).count();
+    assert_eq!(done(&report) + failed, 64, "{:?}", report.warnings);
+    assert!(
+        done(&report) > 9 && report.counters[0].disconnects > 1,
+        "{} done, {:?}",
+        done(&report),
+        report.counters
+    );
 }
 
 #[test]
@@ -164,10 +177,11 @@ fn errors_and_silence_are_told_apart() {
     let requests = poisson(1000.0, 100, 5, &[512]);
     let total = requests.len();
     assert!(total > 90);
-    let options = Options { drain: Nanos(50 * MS), ..options(100) };
-    let ran = play(vec![workload("w", volume(server.address), 1, Demand::Open(requests))], &options).unwrap();
+    let options = LoadOptions { drain: Nanos(50 * MS), ..options(100) };
+    let report =
+        play(vec![workload("w", volume(server.address), 1, OfferedLoad::Open(requests))], &options).unwrap();
     let mut found = BTreeMap::new();
-    for request in &ran.observations.requests {
+    for request in &report.observations.requests {
         *found
             .entry(match request.outcome {
                 Outcome::Done(_) => "done",
@@ -177,17 +191,17 @@ fn errors_and_silence_are_told_apart() {
             .or_insert(0) += 1;
     }
     assert_eq!(found, [("done", 89), ("failed", 1), ("lost", total - 90)].into());
-    assert!(ran.warnings.iter().any(|warning| warning.contains("error 1")), "{:?}", ran.warnings);
+    assert!(report.warnings.iter().any(|warning| warning.contains("error 1")), "{:?}", report.warnings);
 }
 
 #[test]
 fn closed_demand_keeps_its_number_outstanding() {
     let service = Duration::from_millis(2);
     let server = Volume::start(SIZE, Manners { service, ..Manners::default() });
-    let demand = Demand::Closed { outstanding: 4, op: Op::Write, size: Bytes(4096), sequential: true };
-    let ran = play(vec![workload("w", volume(server.address), 2, demand)], &options(300)).unwrap();
-    let requests = &ran.observations.requests;
-    assert_eq!(done(&ran), requests.len());
+    let offered = OfferedLoad::Closed { in_flight: 4, op: Op::Write, size: Bytes(4096), sequential: true };
+    let report = play(vec![workload("w", volume(server.address), 2, offered)], &options(300)).unwrap();
+    let requests = &report.observations.requests;
+    assert_eq!(done(&report), requests.len());
     assert!(requests.len() > 8);
     // As many begin as have ended, and four more.
     for (index, request) in requests.iter().enumerate() {
@@ -205,12 +219,13 @@ fn the_warm_up_is_played_and_not_observed() {
     let observed =
         requests.iter().filter(|request| (200 * MS..500 * MS).contains(&request.arrival.0)).count();
     let sent = requests.iter().filter(|request| request.arrival.0 < 500 * MS).count();
-    let options = Options { warm_up: Nanos(200 * MS), ..options(300) };
-    let ran = play(vec![workload("w", volume(server.address), 1, Demand::Open(requests))], &options).unwrap();
-    assert_eq!((ran.observations.requests.len(), server.count()), (observed, sent as u64));
-    assert_eq!((ran.observed, ran.lags_of(0).count()), (Nanos(300 * MS), observed));
-    assert!(ran.observations.requests.is_sorted_by_key(|request| request.intended));
-    assert!(ran.observations.requests.last().unwrap().intended < Nanos(300 * MS));
+    let options = LoadOptions { warm_up: Nanos(200 * MS), ..options(300) };
+    let report =
+        play(vec![workload("w", volume(server.address), 1, OfferedLoad::Open(requests))], &options).unwrap();
+    assert_eq!((report.observations.requests.len(), server.count()), (observed, sent as u64));
+    assert_eq!((report.observed_duration, report.generator_lags(0).count()), (Nanos(300 * MS), observed));
+    assert!(report.observations.requests.is_sorted_by_key(|request| request.intended));
+    assert!(report.observations.requests.last().unwrap().intended < Nanos(300 * MS));
 }
 
 #[test]
@@ -218,24 +233,25 @@ fn what_is_due_just_before_the_end_is_not_forgotten() {
     let server = Volume::start(SIZE, Manners::default());
     let request = |arrival| model::Request { arrival, ..poisson(1e6, 1, 1, &[512])[0] };
     let end = 50 * MS;
-    let demand = Demand::Open([end - 2, end - 1, end].map(|at| request(Nanos(at))).to_vec());
-    let ran = play(vec![workload("w", volume(server.address), 1, demand)], &options(50)).unwrap();
-    assert_eq!((ran.observations.requests.len(), done(&ran)), (2, 2));
+    let offered = OfferedLoad::Open([end - 2, end - 1, end].map(|at| request(Nanos(at))).to_vec());
+    let report = play(vec![workload("w", volume(server.address), 1, offered)], &options(50)).unwrap();
+    assert_eq!((report.observations.requests.len(), done(&report)), (2, 2));
     // Nor is what the generator never got to.
-    let demand = Demand::Open(vec![request(Nanos::ZERO); 100_000]);
-    let options = Options { drain: Nanos::ZERO, ..options(1) };
-    let ran = play(vec![workload("w", volume(server.address), 1, demand)], &options).unwrap();
-    assert_eq!(ran.observations.requests.len(), 100_000);
-    assert!(ran.observations.requests.iter().any(|request| request.outcome == Outcome::Lost));
+    let offered = OfferedLoad::Open(vec![request(Nanos::ZERO); 100_000]);
+    let options = LoadOptions { drain: Nanos::ZERO, ..options(1) };
+    let report = play(vec![workload("w", volume(server.address), 1, offered)], &options).unwrap();
+    assert_eq!(report.observations.requests.len(), 100_000);
+    assert!(report.observations.requests.iter().any(|request| request.outcome == Outcome::Lost));
 }
 
 #[test]
 fn nothing_to_do_is_no_error() {
     assert_eq!(play(Vec::new(), &options(50)).unwrap().observations.requests, []);
     let server = Volume::start(SIZE, Manners::default());
-    let ran =
-        play(vec![workload("w", volume(server.address), 1, Demand::Open(Vec::new()))], &options(50)).unwrap();
-    assert_eq!((ran.observations.requests.len(), ran.observations.workloads.len()), (0, 1));
+    let report =
+        play(vec![workload("w", volume(server.address), 1, OfferedLoad::Open(Vec::new()))], &options(50))
+            .unwrap();
+    assert_eq!((report.observations.requests.len(), report.observations.workloads.len()), (0, 1));
 }
 
 #[test]
@@ -243,9 +259,9 @@ fn what_cannot_be_is_said() {
     let server = Volume::start(SIZE, Manners::default());
     let at = volume(server.address);
     let of =
-        |size: u64| Demand::Closed { outstanding: 1, op: Op::Read, size: Bytes(size), sequential: false };
+        |size: u64| OfferedLoad::Closed { in_flight: 1, op: Op::Read, size: Bytes(size), sequential: false };
     let nowhere = Volume::start(SIZE, Manners::default()).address;
-    let nfs: tailwright_load::Target = "nfs://127.0.0.1/e/f".parse().unwrap();
+    let nfs: tailwright_load::LoadTarget = "nfs://127.0.0.1/e/f".parse().unwrap();
     for (workloads, blame, part) in [
         (vec![workload("w", at.clone(), 0, of(512))], Blame::Input, "0 connections"),
         (vec![workload("w", at.clone(), 1, of(0))], Blame::Input, "a request of 0 bytes"),
@@ -255,7 +271,7 @@ fn what_cannot_be_is_said() {
         (vec![workload("w", at.clone(), 1, of(512)), workload("w", at, 1, of(512))], Blame::Input, "'w'"),
         (vec![workload("w", volume(nowhere), 1, of(512))], Blame::Machine, "cannot be reached"),
     ] {
-        let fault = play(workloads, &options(50)).unwrap_err();
-        assert!(fault.message.contains(part) && fault.blame == blame, "{fault:?}");
+        let error = play(workloads, &options(50)).unwrap_err();
+        assert!(error.message.contains(part) && error.blame == blame, "{error:?}");
     }
 }

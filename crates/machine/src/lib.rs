@@ -1,4 +1,5 @@
-//! What this machine has and can do: programs, real-time priority, pinning, clocks, network namespaces, pressure.
+//! What this machine has and can do: programs, threads on its CPUs, real-time priority, clocks, network namespaces,
+//! pressure.
 //!
 //! Thin layers over the kernel, without unsafe code. What is missing (no root, an old kernel) is an error that says
 //! what to do; whether it matters is for the caller to decide.
@@ -6,6 +7,7 @@
 pub mod affinity;
 pub mod clock;
 pub mod netns;
+pub mod parallel;
 pub mod pressure;
 pub mod programs;
 pub mod realtime;

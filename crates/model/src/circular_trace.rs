@@ -149,15 +149,19 @@ impl<T: Arrives> CircularTrace<T> {
         self.items.partition_point(|item| item.arrival() < limit) as u64
     }
 
-    /// The endless sequence of items from this position on, with arrivals that count from the beginning of the first
-    /// period. It ends where instants would exceed [`Nanos`].
-    pub fn from_position(&self, position: u64) -> impl Iterator<Item = T> + '_ {
+    /// The item at this position of the endless sequence, with an arrival that counts from the beginning of the first
+    /// period. `None` where the arrival would exceed [`Nanos`].
+    pub fn item_at(&self, position: u64) -> Option<T> {
         let count = self.items.len() as u64;
-        (position..).map_while(move |number| {
-            let item = self.items[usize::try_from(number % count).expect("an index of the trace")];
-            let begin = (number / count).checked_mul(self.period.0)?;
-            Some(item.arriving_at(Nanos(begin.checked_add(item.arrival().0)?)))
-        })
+        let item = self.items[usize::try_from(position % count).expect("an index of the trace")];
+        let begin = (position / count).checked_mul(self.period.0)?;
+        Some(item.arriving_at(Nanos(begin.checked_add(item.arrival().0)?)))
+    }
+
+    /// The endless sequence of items from this position on, as [`Self::item_at`] gives them. It ends where instants
+    /// would exceed [`Nanos`].
+    pub fn from_position(&self, position: u64) -> impl Iterator<Item = T> + '_ {
+        (position..).map_while(|position| self.item_at(position))
     }
 
     /// What arrives before `end`, the first period beginning at 0.

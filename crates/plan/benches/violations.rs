@@ -24,7 +24,9 @@ use predict::{Probabilistic, PublishedSnc, Replayed, WorstCase};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::{Alignment, Observer, Percentiles, Recording, Replay, Service, Stream, System};
+use sim::{
+    Alignment, Observer, Percentiles, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace,
+};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use support::{Part, Predictor, Sketched, Through, asked, number_after, quantile, sorted};
@@ -60,7 +62,7 @@ fn main() {
 struct Experiment {
     traces: usize,
     halves: [Vec<CircularTrace<Job>>; 2],
-    recordings: [Vec<Recording>; 2],
+    replay_traces: [Vec<ReplayTrace>; 2],
     models: Vec<Tally>,
 }
 
@@ -110,9 +112,8 @@ impl Experiment {
             FACTORS.into_iter().flat_map(slow).collect()
         };
         let halves = [half(0), half(1)];
-        let record =
-            |t: &CircularTrace<Job>| Recording::new(t.items(), t.period()).expect("minutes, not years");
-        let recordings = [0, 1].map(|h| halves[h].iter().map(record).collect());
+        let record = |t: &CircularTrace<Job>| ReplayTrace::new(t.clone()).expect("minutes, not years");
+        let replay_traces = [0, 1].map(|h| halves[h].iter().map(record).collect());
         let tally = |(model, every)| Tally {
             model,
             every,
@@ -128,7 +129,7 @@ impl Experiment {
             halves[0].len(),
             start.elapsed().as_secs_f64()
         );
-        Self { traces: traces.len(), halves, recordings, models }
+        Self { traces: traces.len(), halves, replay_traces, models }
     }
 
     fn run(&mut self, mixes: usize, seed: u64) {
@@ -174,14 +175,14 @@ impl Experiment {
 
     /// What everybody sees in so many random alignments of a half.
     fn replay(&self, half: usize, mix: &[Part], alignments: usize) -> Vec<Seen> {
-        let stream = |part: &Part| Stream {
-            recording: &self.recordings[half][part.source],
+        let stream = |part: &Part| ReplayStream {
+            trace: &self.replay_traces[half][part.source],
             priority: PerStage::from_fn(|_| part.level),
             group: part.group,
         };
-        let system = System::new(mix.iter().map(stream).collect()).expect("below 80 % load");
+        let system = ReplaySystem::new(mix.iter().map(stream).collect()).expect("below 80 % load");
         let percentiles: Vec<Percentile> = mix.iter().map(|part| part.percentile).collect();
-        let mut replay = Replay::new(&system, Service::Preemptive);
+        let mut replay = Replay::new(&system, PreemptionMode::Preemptive);
         let shifts: Vec<_> = Alignment::random(JUDGE, alignments).map(|a| a.shifts(&system)).collect();
         let counts: Vec<Vec<usize>> = shifts.iter().map(|shifts| replay.counts(shifts)).collect();
         let total: Vec<usize> = (0..mix.len()).map(|i| counts.iter().map(|c| c[i]).sum()).collect();

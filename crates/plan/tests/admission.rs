@@ -8,7 +8,7 @@ mod support;
 
 use model::{CircularTrace, Job, LatencyModel, PerStage, Slo};
 use predict::{Passage, Probabilistic, PublishedSnc, Replayed, WorstCase, WorstCaseSketch};
-use sim::{Alignment, Recording, Service, Stream, System};
+use sim::{Alignment, PreemptionMode, ReplayStream, ReplaySystem, ReplayTrace};
 use std::sync::Arc;
 use support::Through;
 use tailwright_plan::admission::{
@@ -101,18 +101,20 @@ fn who_was_admitted_by_the_worst_case_is_never_late() {
         &applicants(&reshaped, &traffic),
     );
     let places = by_slo(&WorstCase::default(), &traffic);
-    let record = |t: &CircularTrace<Job>| Recording::new(t.items(), t.period()).unwrap();
-    let recordings: Vec<Recording> = traffic.iter().map(record).collect();
+    let record = |t: &CircularTrace<Job>| ReplayTrace::new(t.clone()).unwrap();
+    let traces: Vec<ReplayTrace> = traffic.iter().map(record).collect();
     for server in 0..2 {
         let index = |name: &str| name[1..].parse::<usize>().unwrap();
         let here: Vec<(usize, PerStage<u32>)> =
             places.iter().filter(|p| p.1 == server).map(|p| (index(&p.0), p.2)).collect();
-        let stream = |&(i, priority): &(usize, _)| Stream { recording: &recordings[i], priority, group: i };
-        let Ok(system) = System::new(here.iter().map(stream).collect()) else { continue };
+        let stream = |&(i, priority): &(usize, _)| ReplayStream { trace: &traces[i], priority, group: i };
+        let Ok(system) = ReplaySystem::new(here.iter().map(stream).collect()) else { continue };
         let longest = vec![Percentile::new(100.0).unwrap(); here.len()];
         let alignments: Vec<Alignment> =
             Alignment::random(3, 20).chain([Alignment::Recorded, Alignment::BurstsTogether]).collect();
-        for (seen, _) in sim::percentiles(&system, Service::Preemptive, &alignments, &longest) {
+        for (seen, _) in
+            sim::alignment_percentiles(&system, PreemptionMode::Preemptive, &alignments, &longest)
+        {
             for (seen, (i, _)) in seen.into_iter().zip(&here) {
                 assert!(seen.unwrap().as_secs() <= SLOS[i % 3], "w{i}");
             }

@@ -9,7 +9,7 @@ use model::{CircularTrace, Job, LatencyModel as _, PerStage, ServerMember};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::{Alignment, Latencies, Recording, Replay, Service, Stream, System};
+use sim::{Alignment, Latencies, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace};
 use std::time::Instant;
 use support::{Through, published};
 use tailwright_predict::{Probabilistic, ProbabilisticSketch};
@@ -39,20 +39,20 @@ impl Mix {
     }
 
     /// `None` where a stage is overloaded.
-    fn system<'a>(&self, recordings: &'a [Recording]) -> Option<System<'a>> {
-        let stream = |(group, (m, slo)): (usize, (&usize, &u32))| Stream {
-            recording: &recordings[*m],
+    fn system<'a>(&self, traces: &'a [ReplayTrace]) -> Option<ReplaySystem<'a>> {
+        let stream = |(group, (m, slo)): (usize, (&usize, &u32))| ReplayStream {
+            trace: &traces[*m],
             priority: PerStage::from_fn(|_| *slo),
             group,
         };
-        System::new(self.members.iter().zip(&self.slos_ms).enumerate().map(stream).collect()).ok()
+        ReplaySystem::new(self.members.iter().zip(&self.slos_ms).enumerate().map(stream).collect()).ok()
     }
 
     /// Every percentile of each member over the requests of all alignments.
-    fn replayed(&self, recordings: &[Recording], seed: u64) -> Option<Vec<[f64; 3]>> {
-        let system = self.system(recordings)?;
+    fn replayed(&self, traces: &[ReplayTrace], seed: u64) -> Option<Vec<[f64; 3]>> {
+        let system = self.system(traces)?;
         let mut latencies = Latencies::new(self.members.len());
-        let mut replay = Replay::new(&system, Service::Preemptive);
+        let mut replay = Replay::new(&system, PreemptionMode::Preemptive);
         for alignment in Alignment::random(seed, ALIGNMENTS) {
             replay.run(&alignment.shifts(&system), &mut latencies);
         }
@@ -64,9 +64,9 @@ impl Mix {
     }
 
     /// The share of a member's requests, over many more alignments, that take longer than its bound.
-    fn exceeded(&self, recordings: &[Recording], seed: u64, member: usize, bound: f64) -> f64 {
-        let Some(system) = self.system(recordings) else { return f64::NAN };
-        let mut replay = Replay::new(&system, Service::Preemptive);
+    fn exceeded(&self, traces: &[ReplayTrace], seed: u64, member: usize, bound: f64) -> f64 {
+        let Some(system) = self.system(traces) else { return f64::NAN };
+        let mut replay = Replay::new(&system, PreemptionMode::Preemptive);
         let (mut all, mut late) = (0, 0);
         for alignment in Alignment::random(seed, JUDGES) {
             let mut latencies = Latencies::new(self.members.len());
@@ -129,8 +129,8 @@ fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
     (processor_seconds(start) - before, result)
 }
 
-fn recordings(traffic: &[CircularTrace<Job>]) -> Vec<Recording> {
-    traffic.iter().map(|t| Recording::new(t.items(), t.period()).expect("a trace")).collect()
+fn traces(traffic: &[CircularTrace<Job>]) -> Vec<ReplayTrace> {
+    traffic.iter().map(|t| ReplayTrace::new(t.clone()).expect("a trace")).collect()
 }
 
 fn mixes(through: Through, real: &[CircularTrace<Job>], count: usize) {
@@ -138,7 +138,7 @@ fn mixes(through: Through, real: &[CircularTrace<Job>], count: usize) {
         real.iter().map(|t| t.halves().expect("ten minutes")).collect();
     let [fitted, unseen]: [Vec<CircularTrace<Job>>; 2] =
         [0, 1].map(|h| halves.iter().map(|pair| pair[h].clone()).collect());
-    let judges = [recordings(&fitted), recordings(&unseen)];
+    let judges = [traces(&fitted), traces(&unseen)];
     println!("\n{through:?}: {count} random mixes of 2 to 32 workloads, {ALIGNMENTS} alignments each");
     let models = MARGINS.map(Probabilistic::with_safety);
     let sketches = models.each_ref().map(|m| fitted.iter().map(|t| m.sketch(t)).collect::<Vec<_>>());

@@ -13,7 +13,7 @@ use calculus::{ArrivalCurve, ServiceCurve};
 use model::{CircularTrace, Job, LatencyModel as _, PerStage, ServerMember};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::{Alignment, Percentiles, Recording, Replay, Service, Stream, System};
+use sim::{Alignment, Percentiles, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace};
 use std::time::Instant;
 use support::{Real, Through};
 use tailwright_predict::{Passage, WorstCase, WorstCaseSketch};
@@ -63,16 +63,15 @@ fn members<'a>(
 
 /// By member, the longest latency in replays: all bursts together, and four random alignments.
 fn replayed(real: &[Real], chosen: &[usize], priorities: &[u32]) -> Vec<f64> {
-    let recording =
-        |&i: &usize| Recording::new(real[i].traffic.items(), real[i].traffic.period()).expect("short");
-    let recordings: Vec<Recording> = chosen.iter().map(recording).collect();
-    let stream = |(at, &priority): (usize, &u32)| Stream {
-        recording: &recordings[at],
+    let trace = |&i: &usize| ReplayTrace::new(real[i].traffic.clone()).expect("short");
+    let traces: Vec<ReplayTrace> = chosen.iter().map(trace).collect();
+    let stream = |(at, &priority): (usize, &u32)| ReplayStream {
+        trace: &traces[at],
         priority: PerStage::from_fn(|_| priority),
         group: at,
     };
-    let system = System::new(priorities.iter().enumerate().map(stream).collect()).expect("no overload");
-    let mut replay = Replay::new(&system, Service::Preemptive);
+    let system = ReplaySystem::new(priorities.iter().enumerate().map(stream).collect()).expect("no overload");
+    let mut replay = Replay::new(&system, PreemptionMode::Preemptive);
     let top: Vec<_> = chosen.iter().map(|&i| real[i].slo.percentile).collect();
     let mut longest = vec![0.0f64; chosen.len()];
     for alignment in [Alignment::BurstsTogether].into_iter().chain(Alignment::random(1, 4)) {

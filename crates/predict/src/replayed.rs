@@ -1,7 +1,7 @@
-//! Replayed traffic: the recordings themselves, at random relative shifts.
+//! Replayed traffic: the traces themselves, at random relative shifts.
 //!
-//! Assumes that the future looks like the recordings, each group independently at a uniformly random moment of
-//! its own. Every alignment of the recordings is replayed exactly, in the steady state, and gives each member's
+//! Assumes that the future looks like the traces, each group independently at a uniformly random moment of
+//! its own. Every alignment of the traces is replayed exactly, in the steady state, and gives each member's
 //! percentile over the requests of one longest period. Of how that percentile varies from alignment to alignment,
 //! order statistics say, without any assumption about its distribution:
 //!
@@ -12,7 +12,7 @@
 //! The steady state is certain while the utilisations of all stages sum to less than 1; above, a replay begins with
 //! empty queues a whole longest period before the requests that count.
 //!
-//! Not covered: what the recordings do not contain. [`Replayed::correlated`] says what a day would do on which the
+//! Not covered: what the traces do not contain. [`Replayed::correlated`] says what a day would do on which the
 //! members are not independent.
 
 use confidence::{TooFew, median_ranks, tolerance_rank};
@@ -20,7 +20,7 @@ use model::{
     CircularTrace, Job, LatencyEstimate, LatencyModel, PerStage, Prediction, ServerMember, Stage,
     UndefinedLatency,
 };
-use sim::{Alignment, Recording, Service, Stream, System, Target, Unsteady};
+use sim::{Alignment, LatencyTarget, PreemptionMode, ReplayStream, ReplaySystem, ReplayTrace, UnsteadyError};
 use units::{Nanos, Percentile};
 
 /// Replay at random shifts.
@@ -64,13 +64,13 @@ pub enum Verdict {
 /// A member's latency when members are not independent, seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Correlated {
-    /// All recordings begin at the same moment.
+    /// All traces begin at the same moment.
     pub recorded: f64,
     /// The worst burst of every member ends at the same moment: a correlated day.
     pub bursts_together: f64,
 }
 
-type Members<'a, 'b> = &'a [ServerMember<'b, Option<Recording>>];
+type Members<'a, 'b> = &'a [ServerMember<'b, Option<ReplayTrace>>];
 
 impl Replayed {
     /// Replays `alignments` alignments for bounds that hold for the share `coverage` of all alignments with
@@ -96,15 +96,15 @@ impl Replayed {
             return Verdict::Undefined { member, why };
         }
         let Some((system, _)) = system else { return Verdict::Fits };
-        let target = |(member, budget): (&ServerMember<'_, _>, &f64)| Target {
+        let target = |(member, budget): (&ServerMember<'_, _>, &f64)| LatencyTarget {
             percentile: member.percentile,
             budget: whole(*budget),
         };
-        let targets: Vec<Target> = members.iter().zip(budgets).map(target).collect();
+        let targets: Vec<LatencyTarget> = members.iter().zip(budgets).map(target).collect();
         let spare = self.alignments - self.bound_rank;
         let mut alignments: Vec<_> = self.family().collect();
-        sim::worst_first(&system, &mut alignments);
-        match sim::first_excess(&system, Service::Preemptive, &alignments, &targets, spare) {
+        sim::sort_worst_first(&system, &mut alignments);
+        match sim::first_target_miss(&system, PreemptionMode::Preemptive, &alignments, &targets, spare) {
             None => Verdict::Fits,
             Some(excess) => Verdict::Exceeds { member: excess.stream, alignments: excess.alignments },
         }
@@ -140,7 +140,7 @@ impl Replayed {
         let Some((system, percentiles)) = system else {
             return fates.into_iter().map(|fate| Err(fate.expect("no member is well"))).collect();
         };
-        let runs = sim::percentiles(&system, Service::Preemptive, alignments, &percentiles);
+        let runs = sim::alignment_percentiles(&system, PreemptionMode::Preemptive, alignments, &percentiles);
         let mut stream = 0..;
         let answer = |fate: Option<UndefinedLatency>| match fate {
             Some(why) => Err(why),
@@ -157,14 +157,14 @@ impl Replayed {
 
 impl LatencyModel for Replayed {
     /// `None` for a period or work beyond 36 years.
-    type Sketch = Option<Recording>;
+    type Sketch = Option<ReplayTrace>;
 
     fn name(&self) -> &'static str {
         "replayed"
     }
 
-    fn sketch(&self, traffic: &CircularTrace<Job>) -> Option<Recording> {
-        Recording::new(traffic.items(), traffic.period()).ok()
+    fn sketch(&self, traffic: &CircularTrace<Job>) -> Option<ReplayTrace> {
+        ReplayTrace::new(traffic.clone()).ok()
     }
 
     fn all_within(&self, members: Members<'_, '_>, limits: &[f64]) -> bool {
@@ -184,23 +184,23 @@ impl LatencyModel for Replayed {
 }
 
 /// The system of those members that have a latency, and their percentiles.
-type Steady<'a> = (System<'a>, Vec<Percentile>);
+type Steady<'a> = (ReplaySystem<'a>, Vec<Percentile>);
 
 /// Why members have no latency, and the system of the others; `None` when there are no others.
 fn resolve<'a>(members: Members<'_, 'a>) -> (Vec<Option<UndefinedLatency>>, Option<Steady<'a>>) {
     let mut fates = fates(members);
     let well = || members.iter().zip(&fates).filter(|(_, fate)| fate.is_none()).map(|(member, _)| member);
-    let stream = |m: &ServerMember<'a, Option<Recording>>| {
-        Some(Stream { recording: m.sketch.as_ref()?, priority: m.priority, group: m.group })
+    let stream = |m: &ServerMember<'a, Option<ReplayTrace>>| {
+        Some(ReplayStream { trace: m.sketch.as_ref()?, priority: m.priority, group: m.group })
     };
-    match System::new(well().filter_map(stream).collect()) {
+    match ReplaySystem::new(well().filter_map(stream).collect()) {
         Ok(system) => {
             let percentiles = well().map(|m| m.percentile).collect();
             (fates, Some((system, percentiles)))
         }
-        Err(Unsteady::Empty) => (fates, None),
+        Err(UnsteadyError::Empty) => (fates, None),
         // Summed in another order, a utilisation just below 1 may round up to it.
-        Err(Unsteady::Overload { stage, utilisation }) => {
+        Err(UnsteadyError::Overload { stage, utilisation }) => {
             let overload = UndefinedLatency::Overload { stage, utilisation };
             fates.iter_mut().for_each(|fate| *fate = fate.or(Some(overload)));
             (fates, None)
@@ -211,8 +211,8 @@ fn resolve<'a>(members: Members<'_, 'a>) -> (Vec<Option<UndefinedLatency>>, Opti
 /// Why a member has no latency, if it has none: overload by the same and higher priorities, or a member without
 /// a steady state whose work may come before its own.
 fn fates(members: Members<'_, '_>) -> Vec<Option<UndefinedLatency>> {
-    let load = |m: &ServerMember<'_, Option<Recording>>| match m.sketch {
-        Some(recording) => recording.utilisation(),
+    let load = |m: &ServerMember<'_, Option<ReplayTrace>>| match m.sketch {
+        Some(trace) => trace.utilisation(),
         None => PerStage::from_fn(|_| f64::NAN),
     };
     let loads: Vec<_> = members.iter().map(load).collect();

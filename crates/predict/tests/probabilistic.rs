@@ -4,7 +4,7 @@ mod support;
 
 use model::{CircularTrace, Job, LatencyModel as _, PerStage, ServerMember, Stage, UndefinedLatency};
 use proptest::prelude::*;
-use sim::{Alignment, Latencies, Recording, Replay, Service, Stream, System};
+use sim::{Alignment, Latencies, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace};
 use support::{Through, published};
 use tailwright_predict::{Probabilistic, ProbabilisticRefusal, ProbabilisticSketch, WorstCase};
 use units::{Nanos, Percentile};
@@ -65,22 +65,22 @@ fn grouped_bounds(
     model.predict(&members).into_iter().map(|p| p.map(|p| p.bound)).collect()
 }
 
-fn recordings(traffic: &[CircularTrace<Job>]) -> Vec<Recording> {
-    traffic.iter().map(|t| Recording::new(t.items(), t.period()).unwrap()).collect()
+fn traces(traffic: &[CircularTrace<Job>]) -> Vec<ReplayTrace> {
+    traffic.iter().map(|t| ReplayTrace::new(t.clone()).unwrap()).collect()
 }
 
-fn system<'a>(recordings: &'a [Recording], priorities: &[u32]) -> System<'a> {
-    let stream = |group: usize| Stream {
-        recording: &recordings[group],
+fn system<'a>(traces: &'a [ReplayTrace], priorities: &[u32]) -> ReplaySystem<'a> {
+    let stream = |group: usize| ReplayStream {
+        trace: &traces[group],
         priority: PerStage::from_fn(|_| priorities[group]),
         group,
     };
-    System::new((0..recordings.len()).map(stream).collect()).unwrap()
+    ReplaySystem::new((0..traces.len()).map(stream).collect()).unwrap()
 }
 
 /// The share of the requests of each stream, over all the shifts, that take longer than its bound.
-fn exceeded(system: &System<'_>, shifts: impl Iterator<Item = Vec<Nanos>>, bounds: &[f64]) -> Vec<f64> {
-    let mut replay = Replay::new(system, Service::Preemptive);
+fn exceeded(system: &ReplaySystem<'_>, shifts: impl Iterator<Item = Vec<Nanos>>, bounds: &[f64]) -> Vec<f64> {
+    let mut replay = Replay::new(system, PreemptionMode::Preemptive);
     let mut counts = vec![(0usize, 0usize); bounds.len()];
     for shifts in shifts {
         let mut latencies = Latencies::new(bounds.len());
@@ -177,13 +177,14 @@ proptest! {
     ) {
         streams.iter_mut().for_each(|jobs| jobs.sort_by_key(|job| job.0));
         // Times stay as they are: `from_first_arrival` would count each stream from its first job.
-        let recordings: Vec<Recording> = streams.iter().map(|jobs| {
+        let traces: Vec<ReplayTrace> = streams.iter().map(|jobs| {
             let job = |&(at, works): &(u64, [u64; 3])| Job { arrival: Nanos(at), work: PerStage::from_fn(|s| Nanos(works[s as usize])) };
-            Recording::new(&jobs.iter().map(job).collect::<Vec<Job>>(), Nanos(10_000)).unwrap()
+            let jobs = jobs.iter().map(job).collect();
+            ReplayTrace::new(CircularTrace::new(jobs, Nanos(10_000)).unwrap()).unwrap()
         }).collect();
-        let system = system(&recordings, &priorities);
+        let system = system(&traces, &priorities);
         let mut latencies = Latencies::new(streams.len());
-        Replay::new(&system, Service::Preemptive).run(&Alignment::Recorded.shifts(&system), &mut latencies);
+        Replay::new(&system, PreemptionMode::Preemptive).run(&Alignment::Recorded.shifts(&system), &mut latencies);
         for (tagged, stream) in latencies.streams.iter().enumerate() {
             // A stream's requests leave in order.
             for (index, latency) in stream.iter().enumerate() {
@@ -214,10 +215,10 @@ proptest! {
         let period = 4000;
         let all: Vec<CircularTrace<Job>> = streams.iter().map(|jobs| traffic(jobs, period, 1)).collect();
         let found: Vec<f64> = bounds(&all, &priorities, percent).into_iter().map(|b| b.unwrap_or(f64::INFINITY)).collect();
-        let recordings = recordings(&all);
+        let traces = traces(&all);
         let shifts = (0..period).map(|shift| vec![Nanos::ZERO, Nanos(shift)]);
         prop_assume!(all.iter().map(|t| t.utilisation()[Stage::NetworkIn].max(t.utilisation()[Stage::Storage])).sum::<f64>() < 0.9);
-        for share in exceeded(&system(&recordings, &priorities), shifts, &found) {
+        for share in exceeded(&system(&traces, &priorities), shifts, &found) {
             prop_assert!(share <= 1.0 - percent / 100.0 + 1e-9, "{share} above {found:?}");
         }
     }
@@ -232,8 +233,8 @@ proptest! {
         let all: Vec<CircularTrace<Job>> = streams.iter().zip(&periods).map(|(jobs, period)| traffic(jobs, *period, MS)).collect();
         let found: Vec<f64> = bounds(&all, &priorities, percent).into_iter().map(|b| b.unwrap_or(f64::INFINITY)).collect();
         prop_assume!(Stage::ALL.iter().all(|s| all.iter().map(|t| t.utilisation()[*s]).sum::<f64>() < 0.9));
-        let recordings = recordings(&all);
-        let system = system(&recordings, &priorities);
+        let traces = traces(&all);
+        let system = system(&traces, &priorities);
         let shifts = Alignment::random(3, 1000).map(|alignment| alignment.shifts(&system));
         // Hoeffding: the mean of 1000 alignments is this far off less than once in 10¹⁰.
         let off = if percent == 100.0 { 0.0 } else { 0.11 };
@@ -388,8 +389,8 @@ fn real_traces_keep_their_bounds() {
     let some: Vec<CircularTrace<Job>> = real.into_iter().step_by(7).map(|r| r.traffic).collect();
     let priorities: Vec<u32> = (0u32..3).cycle().take(some.len()).collect();
     let sketches: Vec<ProbabilisticSketch> = some.iter().map(|t| model.sketch(t)).collect();
-    let recordings = recordings(&some);
-    let system = system(&recordings, &priorities);
+    let traces = traces(&some);
+    let system = system(&traces, &priorities);
     for percent in [90.0, 99.9] {
         let members: Vec<ServerMember<'_, ProbabilisticSketch>> =
             sketches.iter().enumerate().map(|(i, s)| member(s, priorities[i], i, percent)).collect();

@@ -8,7 +8,9 @@ use model::{
 use proptest::prelude::*;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use sim::{Alignment, Latencies, Percentiles, Recording, Replay, Service, Stream, System};
+use sim::{
+    Alignment, Latencies, Percentiles, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace,
+};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tailwright_predict::{Passage, WorstCase, WorstCaseSketch};
@@ -184,8 +186,8 @@ fn any_priority() -> impl Strategy<Value = PerStage<u32>> {
 }
 
 /// The longest latency of each member over these alignments, seconds.
-fn longest(system: &System<'_>, alignments: impl Iterator<Item = Alignment>) -> Vec<f64> {
-    let mut replay = Replay::new(system, Service::Preemptive);
+fn longest(system: &ReplaySystem<'_>, alignments: impl Iterator<Item = Alignment>) -> Vec<f64> {
+    let mut replay = Replay::new(system, PreemptionMode::Preemptive);
     let top = vec![Percentile::new(99.0).unwrap(); system.streams().len()];
     let mut longest = vec![0.0f64; top.len()];
     for alignment in alignments {
@@ -204,8 +206,7 @@ fn no_replay_of_real_traces_exceeds_the_bound() {
     let Some(real) = support::published(support::Through::Server) else { return };
     let model = WorstCase::default();
     let sketches: Vec<_> = real.iter().map(|r| model.sketch(&r.traffic)).collect();
-    let recordings: Vec<_> =
-        real.iter().map(|r| Recording::new(r.traffic.items(), r.traffic.period()).unwrap()).collect();
+    let traces: Vec<_> = real.iter().map(|r| ReplayTrace::new(r.traffic.clone()).unwrap()).collect();
     let mut random = StdRng::seed_from_u64(3);
     let mut closest = 0.0f64;
     for size in [2, 3, 5, 8] {
@@ -224,12 +225,12 @@ fn no_replay_of_real_traces_exceeds_the_bound() {
             percentile: real[i].slo.percentile,
         };
         let bounds = model.predict(&chosen.iter().zip(&priorities).map(member).collect::<Vec<_>>());
-        let stream = |(&i, &priority): (&usize, &PerStage<u32>)| Stream {
-            recording: &recordings[i],
+        let stream = |(&i, &priority): (&usize, &PerStage<u32>)| ReplayStream {
+            trace: &traces[i],
             priority,
             group: i,
         };
-        let system = System::new(chosen.iter().zip(&priorities).map(stream).collect()).unwrap();
+        let system = ReplaySystem::new(chosen.iter().zip(&priorities).map(stream).collect()).unwrap();
         let longest = longest(
             &system,
             [Alignment::BurstsTogether].into_iter().chain(Alignment::random(size as u64, 3)),
@@ -273,11 +274,11 @@ proptest! {
     ) {
         let (traffics, priorities): (Vec<_>, Vec<_>) = traffics.into_iter().unzip();
         let bounds = bounds(&traffics, &priorities);
-        let recordings: Vec<_> = traffics.iter().map(|t| Recording::new(t.items(), t.period()).unwrap()).collect();
-        let stream = |(recording, &priority)| Stream { recording, priority, group: 0 };
-        let streams = recordings.iter().zip(&priorities).map(stream).collect();
-        let Ok(system) = System::new(streams) else { return Ok(()) };
-        let mut replay = Replay::new(&system, Service::Preemptive);
+        let traces: Vec<_> = traffics.iter().map(|t| ReplayTrace::new(t.clone()).unwrap()).collect();
+        let stream = |(trace, &priority)| ReplayStream { trace, priority, group: 0 };
+        let streams = traces.iter().zip(&priorities).map(stream).collect();
+        let Ok(system) = ReplaySystem::new(streams) else { return Ok(()) };
+        let mut replay = Replay::new(&system, PreemptionMode::Preemptive);
         let mut random = StdRng::seed_from_u64(seed);
         for _ in 0..50 {
             let shifts: Vec<_> = traffics.iter().map(|t| Nanos(random.random_range(0..t.period().0))).collect();

@@ -1,17 +1,18 @@
 //! Magnetic disks: transfer rate from sequential requests, seek time by distance from pairs of requests.
 //!
-//! A pair reads one block to put the heads in a known place and times the read of another block at a
-//! chosen distance. The rotational wait of such a read is uniform over a revolution, so the median
-//! response is seek + half a revolution + transfer, and [`fit_disk`] solves that for the seek. The spindle
-//! speed comes from the data sheet.
+//! A pair of reads first moves the heads to a known place and then times the read of another block at a chosen
+//! distance. The rotational wait of such a read is uniform over a revolution, so that the median response is
+//! seek + half a revolution + transfer, and [`fit_disk`] solves that for the seek. The spindle speed comes
+//! from the data sheet.
 //!
-//! Does not cover: zones (the transfer rate is the mean over where the sequential run went), write caches,
-//! a base latency. The fit is tested on synthetic disks with known seek curves; it has not been compared
+//! Does not cover: zones (the transfer rate is the mean over the part of the disk that the sequential run covered),
+//! write caches, a base latency. The fit is tested on synthetic disks with known seek curves; it has not been compared
 //! with a real disk.
 
-use crate::run::Step;
+use crate::aligned_buffer::AlignedBuffer;
+use crate::progress::ProfileProgress;
 use crate::stats::Median;
-use crate::target::{AlignedBuffer, MIN_REQUESTS, Target};
+use crate::target::{MIN_REQUESTS, StorageTarget};
 use model::{Op, OperationError};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -20,48 +21,52 @@ use std::time::{Duration, Instant};
 use units::{ByteRate, Bytes, Seconds};
 use workload::device::{Disk, DiskParameters, SeekPoint};
 
-/// Of seek probes: small, so that the transfer hardly matters.
-const PROBE: u64 = 4096;
-const SEQUENTIAL: u64 = 1 << 20;
+/// The size of reads that measure seeks, in bytes: so small that the transfer hardly matters.
+const PROBE_SIZE: u64 = 4096;
+/// The size of sequential requests, in bytes.
+const SEQUENTIAL_SIZE: u64 = 1 << 20;
+/// The shortest measured distance of seeks, in bytes.
 const DISTANCE_MIN: u64 = 1 << 20;
-/// What today's disk caches follow at least; the model's default, not measured.
+/// How many sequential streams the caches of today's disks follow at least. This is the default of the device model and
+/// is not measured.
 const STREAMS: usize = 8;
-/// A skip within a track costs no more than reading over it; the model's default, not measured.
+/// The longest gap in a sequential stream: skipping within a track costs no more than reading over it. This is the default
+/// of the device model and is not measured.
 const SEQUENTIAL_GAP: Bytes = Bytes(128 << 10);
 
-/// The response of one read after the heads were elsewhere.
+/// The response time of one read after the heads were elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SeekSample {
-    /// From the previous request.
+    /// The distance from the previous request.
     pub distance: Bytes,
-    /// Seek, rotational wait and transfer.
+    /// The sum of seek, rotational wait and transfer.
     pub response: Seconds,
 }
 
 /// What was measured of a disk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiskMeasurement {
-    /// Bytes between the first and the last offset.
+    /// The length of the disk.
     pub capacity: Bytes,
-    /// Sequential reads.
+    /// The transfer rate of sequential reads.
     pub read: ByteRate,
-    /// Sequential writes, where writing was allowed.
+    /// The transfer rate of sequential writes, where writing was allowed.
     pub write: Option<ByteRate>,
-    /// By ascending distance.
+    /// Response times after seeks, ordered by distance.
     pub samples: Vec<SeekSample>,
 }
 
-/// Measures sequential transfer (of writes only where `ops` has them) and seeks; each of them, and each
-/// distance, takes `per_cell`. `None` when `stop` was set.
+/// Measures sequential reads, sequential writes where `ops` has them, and seeks over several distances; each of these
+/// takes `per_cell`. Returns `None` when `stop` was set.
 ///
 /// # Errors
-/// A target too small, and what the device or operating system refuses.
+/// When the target is too small, or the device or operating system refuses a request.
 pub fn measure_disk(
-    target: &Target,
+    target: &StorageTarget,
     ops: &[Op],
     per_cell: Duration,
     seed: u64,
-    progress: &mut dyn FnMut(Step),
+    progress: &mut dyn FnMut(ProfileProgress),
     stop: &AtomicBool,
 ) -> Result<Option<DiskMeasurement>, OperationError> {
     let (length, needed) = (target.length(), Bytes(MIN_REQUESTS * DISTANCE_MIN));
@@ -69,104 +74,106 @@ pub fn measure_disk(
         let message = format!("{} holds {length}, too little", target.path().display());
         return Err(OperationError::input(message).hint(format!("seeks need a target of at least {needed}")));
     }
-    let distances = distances(length.0);
+    let distances = seek_distances(length.0);
     let total = (ops.len() + distances.len()) as u64;
-    let mut run = Run { target, per_cell, rng: StdRng::seed_from_u64(seed), stop };
+    let mut probe = DiskProbe { target, per_cell, rng: StdRng::seed_from_u64(seed), stop };
     let mut done = 0;
-    let mut interrupted = || {
+    let mut step_done = || {
         done += 1;
-        progress(Step::Measure { done, total });
-        stop.load(Ordering::Relaxed)
+        progress(ProfileProgress::Measure { done, total });
+        // A step that was cut short is not comparable with the others.
+        !stop.load(Ordering::Relaxed)
     };
-    let read = run.sequential(Op::Read)?;
-    if interrupted() {
+    let read = probe.sequential_rate(Op::Read)?;
+    if !step_done() {
         return Ok(None);
     }
-    let write = ops.contains(&Op::Write).then(|| run.sequential(Op::Write)).transpose()?;
-    if write.is_some() && interrupted() {
+    let write = ops.contains(&Op::Write).then(|| probe.sequential_rate(Op::Write)).transpose()?;
+    if write.is_some() && !step_done() {
         return Ok(None);
     }
     let mut samples = Vec::new();
     for distance in distances {
-        samples.extend(run.seeks(distance)?);
-        if interrupted() {
+        samples.extend(probe.seek_responses(distance)?);
+        if !step_done() {
             return Ok(None);
         }
     }
     Ok(Some(DiskMeasurement { capacity: length, read, write, samples }))
 }
 
-/// Powers of four from 1 MiB, and three quarters of the target.
-fn distances(length: u64) -> Vec<u64> {
+/// The distances of seeks in bytes: powers of four from 1 MiB, and three quarters of the target.
+fn seek_distances(length: u64) -> Vec<u64> {
     let longest = length / 4 * 3;
     let powers = std::iter::successors(Some(DISTANCE_MIN), |distance| distance.checked_mul(4));
     powers.take_while(|&distance| distance < longest).chain([longest]).collect()
 }
 
-/// One measurement under way.
-struct Run<'run> {
-    target: &'run Target,
+/// Measures one thing at a time, with a single outstanding request.
+struct DiskProbe<'run> {
+    target: &'run StorageTarget,
     per_cell: Duration,
     rng: StdRng,
     stop: &'run AtomicBool,
 }
 
-impl Run<'_> {
-    fn over(&self, start: Instant) -> bool {
+impl DiskProbe<'_> {
+    /// Whether the time of a measurement that began at `start` is over.
+    fn is_over(&self, start: Instant) -> bool {
         start.elapsed() >= self.per_cell || self.stop.load(Ordering::Relaxed)
     }
 
-    /// Transfer rate from a random place onwards, from the beginning again after the end.
-    fn sequential(&mut self, op: Op) -> Result<ByteRate, OperationError> {
+    /// The transfer rate from a random place onwards; after the end of the target it continues at the beginning.
+    fn sequential_rate(&mut self, op: Op) -> Result<ByteRate, OperationError> {
         let mut buffer = AlignedBuffer::random(1 << 20, &mut self.rng);
-        let chunks = self.target.length().0 / SEQUENTIAL;
+        let chunks = self.target.length().0 / SEQUENTIAL_SIZE;
         let first = self.rng.random_range(0..chunks);
         let start = Instant::now();
         let mut done = 0;
         loop {
-            self.target.transfer(op, buffer.bytes(), (first + done) % chunks * SEQUENTIAL)?;
+            self.target.transfer(op, buffer.bytes_mut(), (first + done) % chunks * SEQUENTIAL_SIZE)?;
             done += 1;
-            if self.over(start) {
+            if self.is_over(start) {
                 break;
             }
         }
-        let rate = (done * SEQUENTIAL) as f64 / start.elapsed().as_secs_f64();
+        let rate = (done * SEQUENTIAL_SIZE) as f64 / start.elapsed().as_secs_f64();
         Ok(ByteRate::from_bytes_per_sec(rate).expect("some bytes in some time"))
     }
 
-    /// Pairs of reads `distance` apart, in either direction.
-    fn seeks(&mut self, distance: u64) -> Result<Vec<SeekSample>, OperationError> {
+    /// The response times of reads after reads `distance` away, in either direction.
+    fn seek_responses(&mut self, distance: u64) -> Result<Vec<SeekSample>, OperationError> {
         let mut buffer = AlignedBuffer::random(4096, &mut self.rng);
         let start = Instant::now();
         let mut samples = Vec::new();
-        let positions = (self.target.length().0 - distance) / PROBE - 1;
+        let positions = (self.target.length().0 - distance) / PROBE_SIZE - 1;
         loop {
-            let near = self.rng.random_range(0..positions) * PROBE;
-            let far = near + distance / PROBE * PROBE;
+            let near = self.rng.random_range(0..positions) * PROBE_SIZE;
+            let far = near + distance / PROBE_SIZE * PROBE_SIZE;
             let (from, to) = if self.rng.random() { (near, far) } else { (far, near) };
-            self.target.transfer(Op::Read, buffer.bytes(), from)?;
+            self.target.transfer(Op::Read, buffer.bytes_mut(), from)?;
             let begin = Instant::now();
-            self.target.transfer(Op::Read, buffer.bytes(), to)?;
+            self.target.transfer(Op::Read, buffer.bytes_mut(), to)?;
             samples.push(SeekSample {
                 distance: Bytes(distance),
                 response: Seconds(begin.elapsed().as_secs_f64()),
             });
-            if self.over(start) {
+            if self.is_over(start) {
                 return Ok(samples);
             }
         }
     }
 }
 
-/// The disk behind a measurement, for a spindle that turns `spindle_rpm` times a minute. A disk without
-/// measured writes gets the read rate for them.
+/// The disk model that fits a measurement, for a spindle that turns `spindle_rpm` times a minute. Where writes were not
+/// measured, they get the rate of reads.
 ///
-/// The seek time of a distance is the median response less half a revolution and the transfer, at least
-/// zero, and at least that of every shorter distance: heads do not arrive earlier by going further, so a
-/// dip is noise, and work is rather over- than understated.
+/// The seek time of a distance is the median response less half a revolution and the transfer, at least zero, and at
+/// least that of every shorter distance: heads do not arrive earlier by going further, so that a decrease is noise, and
+/// work is overstated rather than understated.
 ///
 /// # Errors
-/// A spindle speed that is not positive, or no samples.
+/// When the spindle speed is not positive, or there are no samples.
 pub fn fit_disk(measurement: &DiskMeasurement, spindle_rpm: f64) -> Result<Disk, OperationError> {
     if !(spindle_rpm.is_finite() && spindle_rpm > 0.0) {
         return Err(OperationError::input(format!(
@@ -174,14 +181,14 @@ pub fn fit_disk(measurement: &DiskMeasurement, spindle_rpm: f64) -> Result<Disk,
         )));
     }
     let half_revolution = 30.0 / spindle_rpm;
-    let transfer = PROBE as f64 / measurement.read.bytes_per_sec();
+    let transfer = PROBE_SIZE as f64 / measurement.read.bytes_per_sec();
     let mut samples = measurement.samples.clone();
     samples.sort_by_key(|sample| sample.distance);
     let mut longest = 0.0f64;
     let mut seek = Vec::new();
     for group in samples.chunk_by(|a, b| a.distance == b.distance) {
         let responses: Vec<f64> = group.iter().map(|sample| sample.response.0).collect();
-        let Some(median) = Median::of(&responses) else { continue };
+        let Some(median) = Median::from_samples(&responses) else { continue };
         longest = longest.max(median.value - half_revolution - transfer);
         seek.push(SeekPoint { distance: group[0].distance, seek: Seconds(longest) });
     }
@@ -210,10 +217,10 @@ mod tests {
         let read = ByteRate::from_bytes_per_sec(150e6).unwrap();
         let mut rng = StdRng::seed_from_u64(7);
         let mut samples = Vec::new();
-        for distance in distances(capacity) {
+        for distance in seek_distances(capacity) {
             for _ in 0..probes {
                 let wait = rng.random_range(0.0..60.0 / RPM);
-                let response = Seconds(seek(distance) + wait + PROBE as f64 / 150e6);
+                let response = Seconds(seek(distance) + wait + PROBE_SIZE as f64 / 150e6);
                 samples.push(SeekSample { distance: Bytes(distance), response });
             }
         }
@@ -255,7 +262,7 @@ mod tests {
 
     #[test]
     fn distances_reach_across_the_target() {
-        assert_eq!(distances(16 << 20), [1 << 20, 4 << 20, 12 << 20]);
-        assert!(distances(u64::MAX).is_sorted());
+        assert_eq!(seek_distances(16 << 20), [1 << 20, 4 << 20, 12 << 20]);
+        assert!(seek_distances(u64::MAX).is_sorted());
     }
 }

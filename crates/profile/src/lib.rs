@@ -6,23 +6,26 @@
 //! bandwidth of a size is what the device sustains with the smallest parallelism that reaches 95 % of its
 //! best; the base latency is the tail at one outstanding request.
 //!
-//! [`Plan`], [`stats`] and [`Measurement`] are pure; [`Target`] and [`measure`] do I/O. One thread issues
-//! one request at a time, so a very fast device may be limited by the processor: that is then part of the
-//! storage stack that is measured.
+//! [`MeasurementPlan`], [`stats`] and [`Measurement`] are pure; [`StorageTarget`] and [`measure`] do I/O. One
+//! thread issues one request at a time, so a very fast device may be limited by the processor, which is then
+//! part of the storage stack that is measured.
 //!
 //! Does not cover: an SSD's garbage collection under hours of writes (a run is too short to provoke it),
 //! mixtures of reads and writes, and writes that are flushed through the device's cache. Magnetic disks are
-//! measured in another way, by [`measure_disk`] and [`fit_disk`], which has not met a real disk yet.
+//! measured in another way, by [`measure_disk`] and [`fit_disk`], which have not been tried on a real disk yet.
 
+mod aligned_buffer;
 mod disk;
+mod measure;
 mod measurement;
 mod plan;
-mod run;
+mod progress;
 pub mod stats;
 mod target;
 
 pub use disk::{DiskMeasurement, SeekSample, fit_disk, measure_disk};
-pub use measurement::{CellResult, Measurement, OpRow, SizeRow, WritesFrom};
-pub use plan::{Cell, Plan, PlanSettings};
-pub use run::{Step, measure};
-pub use target::{Access, MIN_REQUESTS, Target};
+pub use measure::measure;
+pub use measurement::{CellMeasurement, Measurement, OpMeasurement, SizeMeasurement, WritesFrom};
+pub use plan::{MeasurementCell, MeasurementPlan, MeasurementSettings};
+pub use progress::ProfileProgress;
+pub use target::{MIN_REQUESTS, StorageTarget, TargetAccess};

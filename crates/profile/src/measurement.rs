@@ -1,5 +1,6 @@
-use crate::plan::{Cell, Plan};
-use crate::run::Repeat;
+//! What was measured, and what follows from it: the figures of each size, warnings, and the device profile.
+
+use crate::plan::{MeasurementCell, MeasurementPlan};
 use crate::stats::{self, Median};
 use model::{Op, OperationError};
 use units::{ByteRate, Bytes, Percentile, Seconds};
@@ -7,15 +8,24 @@ use workload::device::{BandwidthRow, BaseLatency, Device, QueueLimits, SsdTable,
 
 /// A parallelism saturates a device when it reaches this share of the best throughput.
 const SATURATION: f64 = 0.95;
-/// Intervals wider than this deserve a warning.
+/// The relative noise above which a row deserves a warning.
 const NOISE_MAX: f64 = 0.10;
+
+/// What one repeat of one cell observed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Repeat {
+    pub(crate) bytes_per_s: f64,
+    pub(crate) requests: u64,
+    /// The response time of every request in nanoseconds, in no particular order.
+    pub(crate) latencies_ns: Vec<u64>,
+}
 
 /// What was measured of one cell.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CellResult {
-    /// Which one.
-    pub cell: Cell,
-    /// Throughput of each repeat in bytes per second.
+pub struct CellMeasurement {
+    /// The combination that was measured.
+    pub cell: MeasurementCell,
+    /// The throughput of each repeat, in bytes per second.
     pub bytes_per_s: Vec<f64>,
     /// Completed requests, all repeats together.
     pub requests: u64,
@@ -26,122 +36,128 @@ pub struct CellResult {
 /// Everything that was measured, complete or not.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measurement {
-    cells: Vec<CellResult>,
+    cells: Vec<CellMeasurement>,
     repeats: usize,
     percentile: Percentile,
 }
 
-/// What a size sustains for one operation.
+/// What the target sustains for one operation and one size.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct OpRow {
-    /// Median throughput with [`OpRow::parallelism`] outstanding requests.
+pub struct OpMeasurement {
+    /// The median throughput with [`OpMeasurement::parallelism`] outstanding requests.
     pub bandwidth: ByteRate,
-    /// Half the width of the median's confidence interval as a fraction of the median.
+    /// Half the width of the median's confidence interval, as a fraction of the median.
     pub noise: f64,
     /// The smallest parallelism that reaches 95 % of the best throughput.
     pub parallelism: usize,
-    /// Whether the best throughput came with the largest parallelism and well above the one before, so
-    /// that more might give more.
-    pub growing: bool,
-    /// Tail latency at one outstanding request, where that was measured.
+    /// Whether only the largest parallelism came close to the best throughput, so that a larger one might reach more.
+    pub is_growing: bool,
+    /// The tail latency at one outstanding request, where that was measured.
     pub tail: Option<Seconds>,
-    /// Requests behind [`OpRow::tail`].
+    /// The number of requests behind [`OpMeasurement::tail`].
     pub tail_samples: u64,
 }
 
-impl OpRow {
-    /// Requests of `size` per second.
+impl OpMeasurement {
+    /// The bandwidth as requests of `size` per second.
     pub fn requests_per_s(&self, size: Bytes) -> f64 {
         self.bandwidth.bytes_per_sec() / size.0 as f64
     }
 }
 
-/// One line of the result.
+/// What the target sustains for one size.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SizeRow {
-    /// Request size.
+pub struct SizeMeasurement {
+    /// The size of requests.
     pub request: Bytes,
-    /// Where reads were measured.
-    pub read: Option<OpRow>,
-    /// Where writes were measured.
-    pub write: Option<OpRow>,
+    /// The figures of reads, where they were measured.
+    pub read: Option<OpMeasurement>,
+    /// The figures of writes, where they were measured.
+    pub write: Option<OpMeasurement>,
+}
+
+impl SizeMeasurement {
+    /// The figures of `op`, where it was measured.
+    pub fn for_op(&self, op: Op) -> Option<OpMeasurement> {
+        match op {
+            Op::Read => self.read,
+            Op::Write => self.write,
+        }
+    }
 }
 
 /// Where a profile's figures for writes come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WritesFrom {
-    /// The measurement.
+    /// The figures of measured writes are used.
     Measured,
-    /// Those for reads: right only for workloads that do not write.
+    /// The figures for reads are used, which is right only for workloads that do not write.
     Reads,
 }
 
 impl Measurement {
-    pub(crate) fn new(plan: &Plan) -> Self {
-        let empty = |&cell: &Cell| CellResult {
-            cell,
-            bytes_per_s: Vec::new(),
-            requests: 0,
-            latencies_ns: Vec::new(),
-        };
-        Self {
-            cells: plan.cells().iter().map(empty).collect(),
-            repeats: plan.repeats(),
-            percentile: plan.percentile(),
+    pub(crate) fn new(plan: &MeasurementPlan) -> Self {
+        let mut cells = Vec::with_capacity(plan.cells().len());
+        for &cell in plan.cells() {
+            let (bytes_per_s, latencies_ns) = (Vec::new(), Vec::new());
+            cells.push(CellMeasurement { cell, bytes_per_s, requests: 0, latencies_ns });
         }
+        Self { cells, repeats: plan.repeats(), percentile: plan.percentile() }
     }
 
     pub(crate) fn add(&mut self, cell: usize, repeat: Repeat) {
-        let result = &mut self.cells[cell];
-        result.bytes_per_s.push(repeat.bytes_per_s);
-        result.requests += repeat.requests;
-        if result.cell.parallelism == 1 {
-            result.latencies_ns.extend(repeat.latencies_ns);
+        let measured = &mut self.cells[cell];
+        measured.bytes_per_s.push(repeat.bytes_per_s);
+        measured.requests += repeat.requests;
+        if measured.cell.parallelism == 1 {
+            measured.latencies_ns.extend(repeat.latencies_ns);
         }
     }
 
-    /// Every cell of the plan, measured or not, by operation, size and parallelism.
-    pub fn cells(&self) -> &[CellResult] {
+    /// Every cell of the plan, measured or not, ordered by operation, size and parallelism.
+    pub fn cells(&self) -> &[CellMeasurement] {
         &self.cells
     }
 
-    /// Percentile of the tail latencies.
+    /// The percentile of the tail latencies.
     pub fn percentile(&self) -> Percentile {
         self.percentile
     }
 
     /// Whether every cell has all its repeats.
-    pub fn complete(&self) -> bool {
-        self.cells.iter().all(|result| result.bytes_per_s.len() == self.repeats)
+    pub fn is_complete(&self) -> bool {
+        self.cells.iter().all(|measured| measured.bytes_per_s.len() == self.repeats)
     }
 
-    /// One row per size, ascending.
-    pub fn rows(&self) -> Vec<SizeRow> {
-        let mut sizes: Vec<Bytes> = self.cells.iter().map(|result| result.cell.size).collect();
+    /// The figures of each size, in ascending order.
+    pub fn by_size(&self) -> Vec<SizeMeasurement> {
+        let mut sizes: Vec<Bytes> = self.cells.iter().map(|measured| measured.cell.size).collect();
         sizes.sort_unstable();
         sizes.dedup();
-        let row = |request| SizeRow {
-            request,
-            read: self.op_row(Op::Read, request),
-            write: self.op_row(Op::Write, request),
-        };
-        sizes.into_iter().map(row).collect()
+        let mut rows = Vec::with_capacity(sizes.len());
+        for request in sizes {
+            let (read, write) = (self.for_op(Op::Read, request), self.for_op(Op::Write, request));
+            rows.push(SizeMeasurement { request, read, write });
+        }
+        rows
     }
 
-    fn op_row(&self, op: Op, size: Bytes) -> Option<OpRow> {
-        let cells = self.cells.iter().filter(|result| result.cell.op == op && result.cell.size == size);
-        let medians: Vec<(&CellResult, Median)> =
-            cells.filter_map(|result| Some((result, Median::of(&result.bytes_per_s)?))).collect();
+    fn for_op(&self, op: Op, size: Bytes) -> Option<OpMeasurement> {
+        let of_op = self.cells.iter().filter(|measured| measured.cell.op == op && measured.cell.size == size);
+        let medians: Vec<(&CellMeasurement, Median)> = of_op
+            .filter_map(|measured| Some((measured, Median::from_samples(&measured.bytes_per_s)?)))
+            .collect();
         let best = medians.iter().map(|(_, median)| median.value).fold(0.0, f64::max);
         let (chosen, median) = medians.iter().find(|(_, median)| median.value >= SATURATION * best)?;
-        let (last, single) = (medians.last()?.0.cell, &medians.first()?.0);
+        // Cells are ordered by parallelism, and the smallest one is always 1.
+        let (single, last) = (&medians.first()?.0, medians.last()?.0.cell);
         let mut latencies = single.latencies_ns.clone();
         latencies.sort_unstable();
-        Some(OpRow {
+        Some(OpMeasurement {
             bandwidth: ByteRate::from_bytes_per_sec(median.value)?,
-            noise: median.noise(),
+            noise: median.relative_noise(),
             parallelism: chosen.cell.parallelism,
-            growing: last.parallelism > 1 && chosen.cell == last,
+            is_growing: last.parallelism > 1 && chosen.cell == last,
             tail: stats::percentile(&latencies, self.percentile).map(|ns| Seconds(ns as f64 / 1e9)),
             tail_samples: latencies.len() as u64,
         })
@@ -149,67 +165,49 @@ impl Measurement {
 
     /// What a reader of the result must know, in sentences.
     pub fn warnings(&self) -> Vec<String> {
-        let rows = self.rows();
-        let of = |op: Op| rows.iter().filter_map(move |row| Some((row.request, row.of(op)?)));
+        let rows = self.by_size();
+        let samples_needed = stats::samples_needed(self.percentile);
+        let few_samples = format!(
+            "too few requests for {} (ten above it need {samples_needed}); give each cell more time",
+            self.percentile
+        );
         let mut warnings = Vec::new();
         for (op, name) in [(Op::Read, "reads"), (Op::Write, "writes")] {
-            let mut warn = |which: &dyn Fn(&OpRow) -> bool, what: &str| {
-                let sizes: Vec<String> =
-                    of(op).filter(|(_, row)| which(row)).map(|(size, _)| size.to_string()).collect();
-                let all = of(op).count();
-                if all > 0 && sizes.len() == all {
-                    warnings.push(format!("{name} of every size: {what}"));
-                } else if !sizes.is_empty() {
-                    warnings.push(format!("{name} of {}: {what}", sizes.join(", ")));
-                }
-            };
-            warn(
-                &|row| row.noise > NOISE_MAX,
-                "noise above 10 %; quiet the machine or give each cell more time",
-            );
-            warn(&|row| row.growing, "throughput still grows with the parallelism; try more");
-            let enough = stats::samples_for(self.percentile);
-            let few = format!(
-                "too few requests for {} (ten above it need {enough}); give each cell more time",
-                self.percentile
-            );
-            warn(&|row| row.tail.is_some() && row.tail_samples < enough, &few);
+            let measured: Vec<(Bytes, OpMeasurement)> =
+                rows.iter().filter_map(|row| Some((row.request, row.for_op(op)?))).collect();
+            let noise = "noise above 10 %; quiet the machine or give each cell more time";
+            warnings.extend(warning(name, &measured, noise, |row| row.noise > NOISE_MAX));
+            let growth = "throughput still grows with the parallelism; try more";
+            warnings.extend(warning(name, &measured, growth, |row| row.is_growing));
+            warnings.extend(warning(name, &measured, &few_samples, |row| {
+                row.tail.is_some() && row.tail_samples < samples_needed
+            }));
         }
         warnings
     }
 
-    /// The profile of an SSD: the rows' bandwidths; as base latency the largest tail of any size at one
-    /// outstanding request (a conservative choice: it contains that request's own work); as queue limits
+    /// The profile of an SSD: the bandwidths of all sizes; as base latency the largest tail of any size at one
+    /// outstanding request (a conservative choice: it contains the work of that request itself); as queue limits
     /// what saturated the device.
     ///
     /// # Errors
-    /// An operation that was not measured for some size, unless `writes` covers it.
+    /// When an operation was not measured for some size, unless `writes` covers it.
     pub fn profile(&self, name: &str, writes: WritesFrom) -> Result<StorageProfile, OperationError> {
-        let rows = self.rows();
-        let missing = |op: &str, size: Bytes| {
-            OperationError::input(format!("{op}s of {size} were not measured, and a profile needs them"))
-        };
-        let mut pairs = Vec::with_capacity(rows.len());
-        for row in &rows {
-            let read = row.read.ok_or_else(|| missing("read", row.request))?;
+        let mut rows = Vec::new();
+        for row in self.by_size() {
+            let read = row.read.ok_or_else(|| not_measured("read", row.request))?;
             let write = match writes {
-                WritesFrom::Measured => row.write.ok_or_else(|| missing("write", row.request))?,
+                WritesFrom::Measured => row.write.ok_or_else(|| not_measured("write", row.request))?,
                 WritesFrom::Reads => read,
             };
-            pairs.push((row.request, read, write));
+            rows.push(ProfileRow { request: row.request, read, write });
         }
-        let bandwidth = |&(request, read, write): &(Bytes, OpRow, OpRow)| BandwidthRow {
-            request,
-            read: read.bandwidth,
-            write: write.bandwidth,
-        };
-        let table = SsdTable::new(pairs.iter().map(bandwidth).collect())
+        let table = SsdTable::new(rows.iter().map(ProfileRow::bandwidths).collect())
             .map_err(|error| OperationError::input(error.to_string()))?;
-        let profile = StorageProfile::new(name, Device::Ssd(table)).with_queue_limits(queue_limits(&pairs));
-        let tail = |row: fn(&(Bytes, OpRow, OpRow)) -> OpRow| {
-            pairs.iter().filter_map(|pair| row(pair).tail).map(|tail| tail.0).reduce(f64::max)
-        };
-        Ok(match (tail(|pair| pair.1), tail(|pair| pair.2)) {
+        let profile = StorageProfile::new(name, Device::Ssd(table)).with_queue_limits(queue_limits(&rows));
+        let read_tail = rows.iter().filter_map(|row| row.read.tail).map(|tail| tail.0).reduce(f64::max);
+        let write_tail = rows.iter().filter_map(|row| row.write.tail).map(|tail| tail.0).reduce(f64::max);
+        Ok(match (read_tail, write_tail) {
             (Some(read), Some(write)) => profile.with_base_latency(BaseLatency {
                 percentile: self.percentile,
                 read: Seconds(read),
@@ -220,46 +218,75 @@ impl Measurement {
     }
 }
 
-impl SizeRow {
-    /// The figures of `op`, where it was measured.
-    pub fn of(&self, op: Op) -> Option<OpRow> {
-        match op {
-            Op::Read => self.read,
-            Op::Write => self.write,
-        }
+/// A sentence with `message` that names the sizes for which it `applies`, if there are any.
+fn warning(
+    op_name: &str,
+    rows: &[(Bytes, OpMeasurement)],
+    message: &str,
+    applies: impl Fn(&OpMeasurement) -> bool,
+) -> Option<String> {
+    let affected = rows.iter().filter(|(_, row)| applies(row));
+    let sizes: Vec<String> = affected.map(|(size, _)| size.to_string()).collect();
+    if sizes.is_empty() {
+        None
+    } else if sizes.len() == rows.len() {
+        Some(format!("{op_name} of every size: {message}"))
+    } else {
+        Some(format!("{op_name} of {}: {message}", sizes.join(", ")))
     }
 }
 
-fn queue_limits(pairs: &[(Bytes, OpRow, OpRow)]) -> QueueLimits {
-    let largest = |value: &dyn Fn(&(Bytes, OpRow, OpRow)) -> u64| pairs.iter().map(value).max().unwrap_or(1);
-    QueueLimits {
-        read_requests_max: largest(&|pair| pair.1.parallelism as u64),
-        write_requests_max: largest(&|pair| pair.2.parallelism as u64),
-        read_bytes_max: largest(&|pair| pair.1.parallelism as u64 * pair.0.0),
-        write_bytes_max: largest(&|pair| pair.2.parallelism as u64 * pair.0.0),
+fn not_measured(op: &str, size: Bytes) -> OperationError {
+    OperationError::input(format!("{op}s of {size} were not measured, and a profile needs them"))
+}
+
+/// The figures of one size from which a profile is made.
+struct ProfileRow {
+    request: Bytes,
+    read: OpMeasurement,
+    write: OpMeasurement,
+}
+
+impl ProfileRow {
+    fn bandwidths(&self) -> BandwidthRow {
+        BandwidthRow { request: self.request, read: self.read.bandwidth, write: self.write.bandwidth }
     }
+}
+
+/// The most requests, and bytes, with which the device was saturated at any size.
+fn queue_limits(rows: &[ProfileRow]) -> QueueLimits {
+    let mut limits =
+        QueueLimits { read_requests_max: 1, write_requests_max: 1, read_bytes_max: 1, write_bytes_max: 1 };
+    for row in rows {
+        let (reads, writes) = (row.read.parallelism as u64, row.write.parallelism as u64);
+        limits.read_requests_max = limits.read_requests_max.max(reads);
+        limits.write_requests_max = limits.write_requests_max.max(writes);
+        limits.read_bytes_max = limits.read_bytes_max.max(reads * row.request.0);
+        limits.write_bytes_max = limits.write_bytes_max.max(writes * row.request.0);
+    }
+    limits
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::PlanSettings;
+    use crate::plan::MeasurementSettings;
 
     const KIB4: Bytes = Bytes(4096);
     const KIB8: Bytes = Bytes(8192);
 
-    fn plan(ops: &[Op]) -> Plan {
-        let settings = PlanSettings {
+    fn plan(ops: &[Op]) -> MeasurementPlan {
+        let settings = MeasurementSettings {
             sizes: vec![KIB4, KIB8],
             parallelism: vec![1, 2, 4],
             repeats: 3,
-            ..PlanSettings::default()
+            ..MeasurementSettings::default()
         };
-        Plan::new(&settings, ops, Bytes(512)).unwrap()
+        MeasurementPlan::new(&settings, ops, Bytes(512)).unwrap()
     }
 
     /// Every cell with the given throughput, three repeats of ±1 %, 1000 latencies of 1..=1000 us each.
-    fn measured(ops: &[Op], throughput: impl Fn(Cell) -> f64) -> Measurement {
+    fn measured(ops: &[Op], throughput: impl Fn(MeasurementCell) -> f64) -> Measurement {
         let plan = plan(ops);
         let mut measurement = Measurement::new(&plan);
         for factor in [1.01, 0.99, 1.0] {
@@ -286,9 +313,9 @@ mod tests {
 
     #[test]
     fn a_row_is_the_smallest_parallelism_that_saturates() {
-        let row = typical().rows()[0];
+        let row = typical().by_size()[0];
         let read = row.read.unwrap();
-        assert_eq!((row.request, read.parallelism, read.growing), (KIB4, 2, false));
+        assert_eq!((row.request, read.parallelism, read.is_growing), (KIB4, 2, false));
         assert_eq!(read.bandwidth.bytes_per_sec(), 4096e3);
         assert_eq!(read.requests_per_s(row.request), 1000.0);
         assert!((read.noise - 0.01).abs() < 1e-12);
@@ -321,13 +348,13 @@ mod tests {
     fn partial_measurements_say_so() {
         let plan = plan(&[Op::Read]);
         let mut measurement = Measurement::new(&plan);
-        assert!(!measurement.complete());
-        assert!(measurement.rows().iter().all(|row| row.read.is_none()));
+        assert!(!measurement.is_complete());
+        assert!(measurement.by_size().iter().all(|row| row.read.is_none()));
         measurement.add(0, Repeat { bytes_per_s: 1.0, requests: 1, latencies_ns: vec![1] });
-        assert!(!measurement.complete());
-        assert!(measurement.rows()[0].read.is_some());
+        assert!(!measurement.is_complete());
+        assert!(measurement.by_size()[0].read.is_some());
         assert!(measurement.profile("x", WritesFrom::Reads).is_err());
-        assert!(typical().complete());
+        assert!(typical().is_complete());
     }
 
     #[test]

@@ -1,3 +1,5 @@
+//! Which combinations of operation, size and parallelism are measured, how often, and in which order.
+
 use model::{Op, OperationError};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -5,29 +7,29 @@ use rand::seq::SliceRandom;
 use std::time::Duration;
 use units::{Bytes, Percentile, Seconds};
 
-/// The largest request size measured unless the user chooses sizes.
+/// The largest request size that is measured if the user chooses no sizes, in bytes.
 const DEFAULT_SIZE_MAX: u64 = 1 << 20;
-/// One thread per outstanding request: more are a mistake.
+/// The largest parallelism. Each outstanding request has a thread of its own, so that a larger one is a typing error.
 const PARALLELISM_MAX: usize = 1024;
 
 /// What to measure, as a user says it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PlanSettings {
-    /// Request sizes; none for every power of two from the target's block size to 1 MiB.
+pub struct MeasurementSettings {
+    /// Request sizes; an empty list stands for every power of two from the target's block size to 1 MiB.
     pub sizes: Vec<Bytes>,
-    /// Outstanding requests; 1 is always measured, because the base latency needs it.
+    /// Numbers of outstanding requests; 1 is always measured, because the base latency needs it.
     pub parallelism: Vec<usize>,
-    /// How long each cell is measured, all repeats together.
+    /// The time to measure one cell, all repeats together.
     pub per_cell: Seconds,
-    /// How often each cell is measured; six give a 95 % interval of the median.
+    /// How often each cell is measured. Six repeats give a 95 % interval of the median.
     pub repeats: usize,
-    /// Percentile of the base latency.
+    /// The percentile that the base latency is measured at.
     pub percentile: Percentile,
-    /// Of offsets, contents and the order of cells.
+    /// The seed of offsets, contents and the order of cells.
     pub seed: u64,
 }
 
-impl Default for PlanSettings {
+impl Default for MeasurementSettings {
     fn default() -> Self {
         Self {
             sizes: Vec::new(),
@@ -40,35 +42,36 @@ impl Default for PlanSettings {
     }
 }
 
-/// One combination to measure.
+/// One combination that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cell {
-    /// What requests do.
+pub struct MeasurementCell {
+    /// Whether requests read or write.
     pub op: Op,
-    /// Request size.
+    /// The size of each request.
     pub size: Bytes,
-    /// Outstanding requests.
+    /// The number of outstanding requests.
     pub parallelism: usize,
 }
 
-/// [`PlanSettings`] that fit a target.
+/// A plan for one target, made of [`MeasurementSettings`] that fit it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
-    cells: Vec<Cell>,
+pub struct MeasurementPlan {
+    cells: Vec<MeasurementCell>,
     per_repeat: Duration,
     repeats: usize,
     percentile: Percentile,
     seed: u64,
 }
 
-impl Plan {
-    /// Cells for every operation in `ops`, on a target that takes multiples of `block`.
+impl MeasurementPlan {
+    /// A plan with cells for every operation in `ops`, on a target that takes multiples of `block`.
     ///
     /// # Errors
-    /// A size that is zero or not a multiple of `block`, no or absurd parallelism, no time, no repeats.
-    pub fn new(settings: &PlanSettings, ops: &[Op], block: Bytes) -> Result<Self, OperationError> {
-        let sizes = sizes(&settings.sizes, block)?;
-        let parallelism = parallelism(&settings.parallelism)?;
+    /// When a size is zero or not a multiple of `block`, when the parallelism is zero or absurdly large, and when there is
+    /// no time or no repeat.
+    pub fn new(settings: &MeasurementSettings, ops: &[Op], block: Bytes) -> Result<Self, OperationError> {
+        let sizes = checked_sizes(&settings.sizes, block)?;
+        let parallelism = checked_parallelism(&settings.parallelism)?;
         if settings.repeats == 0 {
             return Err(OperationError::input("0 repeats, expected at least 1"));
         }
@@ -82,7 +85,11 @@ impl Plan {
         let mut cells = Vec::new();
         for &op in ops {
             for &size in &sizes {
-                cells.extend(parallelism.iter().map(|&parallelism| Cell { op, size, parallelism }));
+                cells.extend(parallelism.iter().map(|&parallelism| MeasurementCell {
+                    op,
+                    size,
+                    parallelism,
+                }));
             }
         }
         Ok(Self {
@@ -94,8 +101,8 @@ impl Plan {
         })
     }
 
-    /// By operation, size and parallelism.
-    pub fn cells(&self) -> &[Cell] {
+    /// All cells, ordered by operation, size and parallelism.
+    pub fn cells(&self) -> &[MeasurementCell] {
         &self.cells
     }
 
@@ -114,22 +121,23 @@ impl Plan {
         self.repeats
     }
 
-    /// Percentile of the base latency.
+    /// The percentile that the base latency is measured at.
     pub fn percentile(&self) -> Percentile {
         self.percentile
     }
 
-    /// Of offsets, contents and the order of cells.
+    /// The seed of offsets, contents and the order of cells.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// Time that measuring takes, without preparing the target.
+    /// How long measuring takes, without preparing the target.
     pub fn duration(&self) -> Duration {
         self.per_repeat * u32::try_from(self.cells.len() * self.repeats).unwrap_or(u32::MAX)
     }
 
-    /// Indices of cells in the order of measurement: round by round, each round in its own random order.
+    /// The indices of cells in the order of measurement: every round measures all cells, each in a random order of its
+    /// own.
     pub fn schedule(&self) -> Vec<usize> {
         let mut rng = StdRng::seed_from_u64(self.seed);
         let mut order = Vec::with_capacity(self.cells.len() * self.repeats);
@@ -142,29 +150,28 @@ impl Plan {
     }
 }
 
-fn sizes(chosen: &[Bytes], block: Bytes) -> Result<Vec<Bytes>, OperationError> {
-    let powers = |first: u64| std::iter::successors(Some(first), |size| Some(size * 2));
+fn checked_sizes(chosen: &[Bytes], block: Bytes) -> Result<Vec<Bytes>, OperationError> {
     if chosen.is_empty() {
-        let all = powers(block.0.max(1)).take_while(|&size| size <= DEFAULT_SIZE_MAX.max(block.0));
-        return Ok(all.map(Bytes).collect());
+        let powers = std::iter::successors(Some(block.0.max(1)), |size| Some(size * 2));
+        return Ok(powers.take_while(|&size| size <= DEFAULT_SIZE_MAX.max(block.0)).map(Bytes).collect());
     }
     if let Some(bad) = chosen.iter().find(|size| size.0 == 0 || !size.0.is_multiple_of(block.0)) {
         let message = format!("request size {bad}: this target takes multiples of {block}");
         return Err(OperationError::input(message).hint(format!("choose sizes such as {block} or 64KiB")));
     }
-    Ok(ascending(chosen))
+    Ok(sorted_distinct(chosen))
 }
 
-fn parallelism(chosen: &[usize]) -> Result<Vec<usize>, OperationError> {
+fn checked_parallelism(chosen: &[usize]) -> Result<Vec<usize>, OperationError> {
     match chosen.iter().find(|&&threads| threads == 0 || threads > PARALLELISM_MAX) {
         Some(bad) => {
             Err(OperationError::input(format!("parallelism {bad}, expected 1 to {PARALLELISM_MAX}")))
         }
-        None => Ok(ascending(&[chosen, &[1]].concat())),
+        None => Ok(sorted_distinct(&[chosen, &[1]].concat())),
     }
 }
 
-fn ascending<T: Ord + Clone>(values: &[T]) -> Vec<T> {
+fn sorted_distinct<T: Ord + Clone>(values: &[T]) -> Vec<T> {
     let mut values = values.to_vec();
     values.sort();
     values.dedup();
@@ -179,7 +186,7 @@ mod tests {
 
     #[test]
     fn default_sizes_are_powers_of_two_from_the_block() {
-        let plan = Plan::new(&PlanSettings::default(), &[Op::Read], BLOCK).unwrap();
+        let plan = MeasurementPlan::new(&MeasurementSettings::default(), &[Op::Read], BLOCK).unwrap();
         assert_eq!(plan.cells().len(), 12 * 6);
         assert_eq!((plan.cells()[0].size, plan.size_max()), (BLOCK, Bytes(1 << 20)));
         assert_eq!(plan.duration().as_secs_f64().round(), 72.0);
@@ -187,12 +194,12 @@ mod tests {
 
     #[test]
     fn chosen_values_are_sorted_and_one_outstanding_is_always_there() {
-        let settings = PlanSettings {
+        let settings = MeasurementSettings {
             sizes: vec![Bytes(8192), Bytes(4096), Bytes(8192)],
             parallelism: vec![4],
-            ..PlanSettings::default()
+            ..MeasurementSettings::default()
         };
-        let plan = Plan::new(&settings, &[Op::Read, Op::Write], BLOCK).unwrap();
+        let plan = MeasurementPlan::new(&settings, &[Op::Read, Op::Write], BLOCK).unwrap();
         let read: Vec<_> = plan.cells().iter().filter(|cell| cell.op == Op::Read).collect();
         let shape: Vec<_> = read.iter().map(|cell| (cell.size.0, cell.parallelism)).collect();
         assert_eq!(shape, [(4096, 1), (4096, 4), (8192, 1), (8192, 4)]);
@@ -201,7 +208,7 @@ mod tests {
 
     #[test]
     fn every_round_measures_every_cell_once() {
-        let plan = Plan::new(&PlanSettings::default(), &[Op::Read], BLOCK).unwrap();
+        let plan = MeasurementPlan::new(&MeasurementSettings::default(), &[Op::Read], BLOCK).unwrap();
         let schedule = plan.schedule();
         assert_eq!(schedule, plan.schedule(), "seeded");
         for round in schedule.chunks(plan.cells().len()) {
@@ -213,7 +220,7 @@ mod tests {
 
     #[test]
     fn impossible_plans_are_refused() {
-        type Change = fn(&mut PlanSettings);
+        type Change = fn(&mut MeasurementSettings);
         let broken: [(Change, &str); 6] = [
             (|s| s.sizes = vec![Bytes(1000)], "multiples of 512B"),
             (|s| s.sizes = vec![Bytes(0)], "multiples of 512B"),
@@ -223,9 +230,9 @@ mod tests {
             (|s| s.repeats = 0, "0 repeats"),
         ];
         for (change, part) in broken {
-            let mut settings = PlanSettings::default();
+            let mut settings = MeasurementSettings::default();
             change(&mut settings);
-            let message = Plan::new(&settings, &[Op::Read], BLOCK).unwrap_err().to_string();
+            let message = MeasurementPlan::new(&settings, &[Op::Read], BLOCK).unwrap_err().to_string();
             assert!(message.contains(part), "{message}");
         }
     }

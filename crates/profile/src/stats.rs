@@ -1,28 +1,28 @@
-//! What a few repeats say about a median, and many samples about a percentile; no assumption about the
+//! What a few repeats say about a median, and many samples about a percentile, without assumptions about the
 //! distribution.
 
 use units::Percentile;
 
-/// A confidence interval aims at this probability of containing the median.
+/// The probability with which a confidence interval should contain the median.
 const CONFIDENCE: f64 = 0.95;
 
 /// Median and a distribution-free confidence interval for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Median {
-    /// The middle of the repeats.
+    /// The median of the samples.
     pub value: f64,
-    /// Lower end of the interval.
+    /// The lower end of the interval.
     pub low: f64,
-    /// Upper end of the interval.
+    /// The upper end of the interval.
     pub high: f64,
-    /// Probability that the interval contains the median of the population, below 0.95 when there are
-    /// fewer than six repeats.
+    /// The probability that the interval contains the median of the population. It is below 0.95 for fewer than
+    /// six samples.
     pub confidence: f64,
 }
 
 impl Median {
-    /// Of `samples`, in any order; `None` when there are none or one is not a number.
-    pub fn of(samples: &[f64]) -> Option<Self> {
+    /// The median of `samples`, in any order; `None` when there are none or one is not a number.
+    pub fn from_samples(samples: &[f64]) -> Option<Self> {
         if samples.is_empty() || samples.iter().any(|sample| sample.is_nan()) {
             return None;
         }
@@ -38,45 +38,52 @@ impl Median {
         })
     }
 
-    /// Half the width of the interval as a fraction of the median.
-    pub fn noise(&self) -> f64 {
+    /// Half the width of the interval, as a fraction of the median.
+    pub fn relative_noise(&self) -> f64 {
         (self.high - self.low) / 2.0 / self.value
     }
 }
 
-/// How many samples to leave out at each end so that the interval between the rest contains the median
-/// with probability [`CONFIDENCE`], and the probability: 1 − 2·P(Binomial(n, ½) ≤ rank), the sign test.
+/// How many samples to leave out at each end so that the interval between the others contains the median
+/// with probability [`CONFIDENCE`], and the probability itself: 1 − 2·P(Binomial(n, ½) ≤ rank), by the sign test.
 fn interval_rank(samples: usize) -> (usize, f64) {
-    // Far beyond any sensible number of repeats the powers of two would underflow.
+    // The powers of two would underflow far beyond any sensible number of repeats.
     let n = samples.min(1000);
-    let mut outcome = 0.5f64.powi(i32::try_from(n).unwrap_or(i32::MAX));
-    let mut outside = 2.0 * outcome;
+    // P(Binomial(n, ½) = rank), and the probability of both tails up to `rank`.
+    let mut point = 0.5f64.powi(i32::try_from(n).unwrap_or(i32::MAX));
+    let mut tails = 2.0 * point;
     let mut rank = 0;
     while rank + 1 < n.div_ceil(2) {
-        outcome *= (n - rank) as f64 / (rank + 1) as f64;
-        if outside + 2.0 * outcome > 1.0 - CONFIDENCE {
+        point *= (n - rank) as f64 / (rank + 1) as f64;
+        if tails + 2.0 * point > 1.0 - CONFIDENCE {
             break;
         }
-        outside += 2.0 * outcome;
+        tails += 2.0 * point;
         rank += 1;
     }
-    (rank, (1.0 - outside).max(0.0))
+    (rank, (1.0 - tails).max(0.0))
 }
 
 /// The smallest sample that at least `percentile` of all samples do not exceed (nearest rank); `None`
 /// without samples.
 pub fn percentile(sorted: &[u64], percentile: Percentile) -> Option<u64> {
     debug_assert!(sorted.is_sorted());
-    // The fraction is at most 1, so the rank is at most the length.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the fraction is at most 1, so that the rank is at most the length"
+    )]
     let rank = (sorted.len() as f64 * percentile.percent() / 100.0).ceil() as usize;
     sorted.get(rank.max(1) - 1).or(sorted.last()).copied()
 }
 
-/// Samples that it takes until ten of them lie above `percentile`.
-pub fn samples_for(percentile: Percentile) -> u64 {
-    // `as` saturates for the maximum, which no number of samples settles.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+/// How many samples it takes until ten of them lie above `percentile`.
+pub fn samples_needed(percentile: Percentile) -> u64 {
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the cast saturates for the 100th percentile, for which no number of samples is enough"
+    )]
     let samples = (10.0 / (1.0 - percentile.fraction())).round() as u64;
     samples
 }
@@ -100,11 +107,11 @@ mod tests {
 
     #[test]
     fn median_by_hand() {
-        let median = Median::of(&[3.0, 1.0, 10.0, 2.0]).unwrap();
+        let median = Median::from_samples(&[3.0, 1.0, 10.0, 2.0]).unwrap();
         assert_eq!((median.value, median.low, median.high), (2.5, 1.0, 10.0));
-        assert_eq!(median.noise(), 1.8);
-        assert_eq!(Median::of(&[]), None);
-        assert_eq!(Median::of(&[1.0, f64::NAN]), None);
+        assert_eq!(median.relative_noise(), 1.8);
+        assert_eq!(Median::from_samples(&[]), None);
+        assert_eq!(Median::from_samples(&[1.0, f64::NAN]), None);
     }
 
     #[test]
@@ -114,13 +121,13 @@ mod tests {
             assert_eq!(percentile(&thousand, Percentile::new(p).unwrap()), Some(value), "{p}");
         }
         assert_eq!(percentile(&[], Percentile::new(50.0).unwrap()), None);
-        assert_eq!(samples_for(Percentile::new(99.9).unwrap()), 10_000);
+        assert_eq!(samples_needed(Percentile::new(99.9).unwrap()), 10_000);
     }
 
     proptest! {
         #[test]
         fn the_interval_contains_the_median(samples in prop::collection::vec(1.0f64..1e9, 1..40)) {
-            let median = Median::of(&samples).unwrap();
+            let median = Median::from_samples(&samples).unwrap();
             prop_assert!(median.low <= median.value && median.value <= median.high);
             prop_assert!((0.0..1.0).contains(&median.confidence));
         }

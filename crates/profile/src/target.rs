@@ -1,4 +1,7 @@
-use crate::run::Step;
+//! The file or block device that is measured: opens it for direct I/O, and refuses what must not or cannot be measured.
+
+use crate::aligned_buffer::{ALIGNMENT, AlignedBuffer};
+use crate::progress::ProfileProgress;
 use model::{Op, OperationError};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -10,30 +13,29 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::Bytes;
 
-/// A target holds at least this many requests of the largest size, so that offsets are random.
+/// How many requests of the largest size a target holds at least, so that offsets are random.
 pub const MIN_REQUESTS: u64 = 16;
-/// Memory addresses that direct I/O accepts everywhere.
-const ALIGNMENT: usize = 4096;
+/// The size of the writes that fill a created file.
 const FILL_CHUNK: u64 = 1 << 20;
-/// `f_type` of file systems that live in memory (linux/magic.h): tmpfs and ramfs.
+/// The `f_type` of file systems that live in memory (linux/magic.h): tmpfs and ramfs.
 const MEMORY_FILE_SYSTEMS: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// What may be done to the target.
+/// What a measurement may do to its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Measure reads of what is there.
+pub enum TargetAccess {
+    /// Read what the target contains, and write nothing.
     ReadOnly,
-    /// Overwrite what is there with random data.
+    /// Overwrite the contents of the target with random data.
     Overwrite {
-        /// Block devices, too, and not only regular files.
+        /// Whether the target may be a block device, and not only a regular file.
         block_devices: bool,
     },
-    /// Make a new file of this size, rounded up to whole MiB, which nobody else sees and which is gone
-    /// afterwards. The target is the directory for it, or a path that does not exist.
+    /// Create a file of this size, rounded up to whole MiB, which no other process sees and which vanishes when it is
+    /// closed. The path is the directory for it, or does not exist.
     Create(Bytes),
 }
 
-impl Access {
+impl TargetAccess {
     /// The operations that can be measured.
     pub fn ops(self) -> &'static [Op] {
         match self {
@@ -43,59 +45,62 @@ impl Access {
     }
 }
 
-/// An open file or block device that takes direct I/O.
+/// An open file or block device that accepts direct I/O.
 #[derive(Debug)]
-pub struct Target {
+pub struct StorageTarget {
     file: File,
     path: PathBuf,
     length: u64,
     block: Bytes,
-    sparse: bool,
+    is_sparse: bool,
 }
 
-impl Target {
-    /// Opens `path` for direct I/O; for [`Access::Create`] makes the file and fills it with random data,
-    /// telling `progress` and giving up when `stop` is set.
+impl StorageTarget {
+    /// Opens `path` for direct I/O. For [`TargetAccess::Create`], creates the file and fills it with random data,
+    /// with reports to `progress`, and gives up when `stop` is set.
     ///
     /// # Errors
-    /// No such file or no permission; a directory, pipe or the like; a block device without consent or in
-    /// use; a file system in memory or without direct I/O; too little space; interrupted.
+    /// When there is no such file or no permission; when the path is a directory, pipe or the like, or a block device that
+    /// is in use or that the user has not agreed to overwrite; when the file system is in memory or has no direct I/O;
+    /// when there is too little space; and when filling was stopped.
     pub fn open(
         path: &Path,
-        access: Access,
+        access: TargetAccess,
         seed: u64,
-        progress: &mut dyn FnMut(Step),
+        progress: &mut dyn FnMut(ProfileProgress),
         stop: &AtomicBool,
     ) -> Result<Self, OperationError> {
         let (file, path) = match access {
-            Access::Create(size) => create(path, size)?,
-            Access::ReadOnly | Access::Overwrite { .. } => (open_existing(path, access)?, path.to_owned()),
+            TargetAccess::Create(size) => create(path, size)?,
+            TargetAccess::ReadOnly | TargetAccess::Overwrite { .. } => {
+                (open_existing(path, access)?, path.to_owned())
+            }
         };
         refuse_memory(&file, &path)?;
-        if let Access::Create(size) = access {
+        if let TargetAccess::Create(size) = access {
             fill(&file, &path, size, seed, progress, stop)?;
         }
         let length =
-            (&file).seek(SeekFrom::End(0)).map_err(|error| failed("find the end of", &path, &error))?;
+            (&file).seek(SeekFrom::End(0)).map_err(|error| io_failure("find the end of", &path, &error))?;
         let block = direct_block(&file, &path, length)?;
-        let metadata = file.metadata().map_err(|error| failed("inspect", &path, &error))?;
-        let sparse = metadata.is_file() && metadata.blocks() * 512 < length;
-        Ok(Self { file, path, length, block, sparse })
+        let metadata = file.metadata().map_err(|error| io_failure("inspect", &path, &error))?;
+        let is_sparse = metadata.is_file() && metadata.blocks() * 512 < length;
+        Ok(Self { file, path, length, block, is_sparse })
     }
 
-    /// Bytes that can be read.
+    /// The number of bytes that can be read.
     pub fn length(&self) -> Bytes {
         Bytes(self.length)
     }
 
-    /// Offsets and sizes are multiples of this.
+    /// The size that all offsets and lengths of requests must be multiples of.
     pub fn block(&self) -> Bytes {
         self.block
     }
 
     /// Whether part of the file occupies no space, so that reading it does not reach the device.
-    pub fn sparse(&self) -> bool {
-        self.sparse
+    pub fn is_sparse(&self) -> bool {
+        self.is_sparse
     }
 
     /// The file or device that is measured.
@@ -110,59 +115,38 @@ impl Target {
             Op::Write => ("write", self.file.write_all_at(buffer, offset)),
         };
         result.map_err(|error| {
-            failed(&format!("{verb} {} bytes at {offset} of", buffer.len()), &self.path, &error)
+            io_failure(&format!("{verb} {} bytes at {offset} of", buffer.len()), &self.path, &error)
         })
     }
 }
 
-/// Memory that direct I/O accepts: `len` bytes at a multiple of [`ALIGNMENT`].
-#[derive(Debug)]
-pub(crate) struct AlignedBuffer {
-    memory: Vec<u8>,
-    start: usize,
-    len: usize,
-}
-
-impl AlignedBuffer {
-    /// Filled with seeded random data, which neither compresses nor deduplicates.
-    pub(crate) fn random(len: usize, rng: &mut StdRng) -> Self {
-        let mut memory = vec![0; len + ALIGNMENT];
-        let start = memory.as_ptr().addr().next_multiple_of(ALIGNMENT) - memory.as_ptr().addr();
-        rng.fill_bytes(&mut memory[start..start + len]);
-        Self { memory, start, len }
-    }
-
-    pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        &mut self.memory[self.start..self.start + self.len]
-    }
-}
-
+/// O_DIRECT, as the standard library takes it.
 fn direct_flag() -> i32 {
     OFlags::DIRECT.bits().cast_signed()
 }
 
-fn open_existing(path: &Path, access: Access) -> Result<File, OperationError> {
-    let metadata = std::fs::metadata(path).map_err(|error| failed("inspect", path, &error))?;
+fn open_existing(path: &Path, access: TargetAccess) -> Result<File, OperationError> {
+    let metadata = std::fs::metadata(path).map_err(|error| io_failure("inspect", path, &error))?;
     refuse_type(path, &metadata, access)?;
     let mut flags = direct_flag();
-    let write = access != Access::ReadOnly;
+    let write = access != TargetAccess::ReadOnly;
     if write && metadata.file_type().is_block_device() {
-        // The kernel refuses exclusive opens of block devices that are mounted, swapped to or part of
-        // another device, and keeps others from starting so while we hold it.
+        // For block devices, O_EXCL means exclusive use: the kernel refuses it while the device is mounted, swapped to or
+        // part of another device, and refuses those uses while we hold it.
         flags |= OFlags::EXCL.bits().cast_signed();
     }
     let opened = OpenOptions::new().read(true).write(write).custom_flags(flags).open(path);
-    opened.map_err(|error| failed("open", path, &error))
+    opened.map_err(|error| io_failure("open", path, &error))
 }
 
-fn refuse_type(path: &Path, metadata: &Metadata, access: Access) -> Result<(), OperationError> {
+fn refuse_type(path: &Path, metadata: &Metadata, access: TargetAccess) -> Result<(), OperationError> {
     let shown = path.display();
     if metadata.is_dir() {
         return Err(OperationError::input(format!("{shown} is a directory"))
             .hint("with --create SIZE, a temporary file in that directory is measured"));
     }
     if metadata.file_type().is_block_device() {
-        if access == (Access::Overwrite { block_devices: false }) {
+        if access == (TargetAccess::Overwrite { block_devices: false }) {
             return Err(OperationError::input(format!(
                 "{shown} is a block device: writing destroys all data on it"
             ))
@@ -180,7 +164,7 @@ fn refuse_type(path: &Path, metadata: &Metadata, access: Access) -> Result<(), O
     }
 }
 
-/// A new file that has no name any more: whatever ends the program also frees the space.
+/// Creates a file and removes its name at once, so that the kernel frees the space however the program ends.
 fn create(path: &Path, size: Bytes) -> Result<(File, PathBuf), OperationError> {
     let file_path = if path.is_dir() {
         path.join(format!(".tailwright-profile-{}", std::process::id()))
@@ -188,14 +172,15 @@ fn create(path: &Path, size: Bytes) -> Result<(File, PathBuf), OperationError> {
         path.to_owned()
     };
     let opened = OpenOptions::new().read(true).write(true).create_new(true).open(&file_path);
-    let file = opened.map_err(|error| failed("create", &file_path, &error))?;
-    std::fs::remove_file(&file_path).map_err(|error| failed("unlink", &file_path, &error))?;
-    // Only now: where direct I/O is refused, opening with O_CREAT | O_DIRECT fails and leaves a file.
+    let file = opened.map_err(|error| io_failure("create", &file_path, &error))?;
+    std::fs::remove_file(&file_path).map_err(|error| io_failure("unlink", &file_path, &error))?;
+    // The flag is set only now, because opening with O_CREAT | O_DIRECT fails after it has created the file where direct
+    // I/O is not supported.
     rustix::fs::fcntl_getfl(&file)
         .and_then(|flags| rustix::fs::fcntl_setfl(&file, flags | OFlags::DIRECT))
-        .map_err(|error| failed("open", &file_path, &error.into()))?;
+        .map_err(|error| io_failure("open", &file_path, &error.into()))?;
     let space = rustix::fs::fstatvfs(&file)
-        .map_err(|error| failed("find the free space of", &file_path, &error.into()))?;
+        .map_err(|error| io_failure("find the free space of", &file_path, &error.into()))?;
     let free = Bytes(space.f_bavail.saturating_mul(space.f_frsize));
     if size >= free {
         return Err(OperationError::machine(format!(
@@ -212,7 +197,7 @@ fn fill(
     path: &Path,
     size: Bytes,
     seed: u64,
-    progress: &mut dyn FnMut(Step),
+    progress: &mut dyn FnMut(ProfileProgress),
     stop: &AtomicBool,
 ) -> Result<(), OperationError> {
     let chunks = size.0.div_ceil(FILL_CHUNK);
@@ -224,20 +209,21 @@ fn fill(
                 "interrupted while filling the file; nothing is left behind",
             ));
         }
-        // Distinct blocks, so that no layer stores one of them once; all of it random once per run.
-        for block in buffer.bytes().chunks_exact_mut(512) {
+        // A stamp makes every block distinct, so that no layer deduplicates them. The rest of each block may stay the same:
+        // it is random, which is enough against compression.
+        for block in buffer.bytes_mut().chunks_exact_mut(512) {
             let stamp = rng.next_u64().to_le_bytes();
             block[..stamp.len()].copy_from_slice(&stamp);
         }
-        file.write_all_at(buffer.bytes(), chunk * FILL_CHUNK)
-            .map_err(|error| failed("fill", path, &error))?;
-        progress(Step::Fill { done: chunk + 1, total: chunks });
+        file.write_all_at(buffer.bytes_mut(), chunk * FILL_CHUNK)
+            .map_err(|error| io_failure("fill", path, &error))?;
+        progress(ProfileProgress::Fill { done: chunk + 1, total: chunks });
     }
-    file.sync_all().map_err(|error| failed("flush", path, &error))
+    file.sync_all().map_err(|error| io_failure("flush", path, &error))
 }
 
 fn refuse_memory(file: &File, path: &Path) -> Result<(), OperationError> {
-    let system = rustix::fs::fstatfs(file).map_err(|error| failed("inspect", path, &error.into()))?;
+    let system = rustix::fs::fstatfs(file).map_err(|error| io_failure("inspect", path, &error.into()))?;
     if MEMORY_FILE_SYSTEMS.contains(&system.f_type) && !is_block_device(file) {
         return Err(OperationError::machine(format!(
             "{} is on a file system in memory, not on a device",
@@ -248,22 +234,22 @@ fn refuse_memory(file: &File, path: &Path) -> Result<(), OperationError> {
     Ok(())
 }
 
-/// The file system of a device node says nothing about the device.
+/// Whether `file` is a block device. The file system that its node is on says nothing about the device.
 fn is_block_device(file: &File) -> bool {
     file.metadata().is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
 
-/// The smallest unit in which `file` can be read directly.
+/// The smallest unit in which `file` can be read with direct I/O, found by trying.
 fn direct_block(file: &File, path: &Path, length: u64) -> Result<Bytes, OperationError> {
     let mut buffer = AlignedBuffer::random(ALIGNMENT, &mut StdRng::seed_from_u64(0));
     for block in [512, 1024, 2048, ALIGNMENT] {
         if length < 2 * block as u64 {
             return Err(OperationError::input(format!("{} holds only {}", path.display(), Bytes(length))));
         }
-        match file.read_exact_at(&mut buffer.bytes()[..block], block as u64) {
+        match file.read_exact_at(&mut buffer.bytes_mut()[..block], block as u64) {
             Ok(()) => return Ok(Bytes(block as u64)),
             Err(error) if error.kind() == ErrorKind::InvalidInput => {}
-            Err(error) => return Err(failed("read", path, &error)),
+            Err(error) => return Err(io_failure("read", path, &error)),
         }
     }
     Err(no_direct_io(path))
@@ -275,8 +261,8 @@ fn no_direct_io(path: &Path) -> OperationError {
     )
 }
 
-/// An operating system error in the user's words.
-fn failed(doing: &str, path: &Path, error: &io::Error) -> OperationError {
+/// An error of the operating system while `doing` something with `path`, with the remedy where there is one.
+fn io_failure(doing: &str, path: &Path, error: &io::Error) -> OperationError {
     let message = format!("cannot {doing} {}: {error}", path.display());
     match error.kind() {
         ErrorKind::NotFound => OperationError::input(message)

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tailwright_profile::{
-    Access, Measurement, Plan, PlanSettings, Step, Target, WritesFrom, measure, measure_disk,
+    Measurement, MeasurementPlan, MeasurementSettings, ProfileProgress, StorageTarget, TargetAccess,
+    WritesFrom, measure, measure_disk,
 };
 use units::{Bytes, Seconds};
 use workload::device::Device;
@@ -24,12 +25,12 @@ fn is_empty(dir: &Path) -> bool {
     fs::read_dir(dir).unwrap().next().is_none()
 }
 
-fn open(path: &Path, access: Access) -> Result<Target, OperationError> {
-    Target::open(path, access, 1, &mut |_| {}, &AtomicBool::new(false))
+fn open(path: &Path, access: TargetAccess) -> Result<StorageTarget, OperationError> {
+    StorageTarget::open(path, access, 1, &mut |_| {}, &AtomicBool::new(false))
 }
 
 /// As [`open`], or `None` with a loud skip where the build directory has no direct I/O.
-fn open_or_skip(path: &Path, access: Access) -> Option<Target> {
+fn open_or_skip(path: &Path, access: TargetAccess) -> Option<StorageTarget> {
     match open(path, access) {
         Err(error) if error.to_string().contains("O_DIRECT") || error.to_string().contains("in memory") => {
             testkit::skip(&error.to_string());
@@ -40,36 +41,36 @@ fn open_or_skip(path: &Path, access: Access) -> Option<Target> {
 }
 
 /// Short: every repeat completes at least one request per thread however little time it has.
-fn short() -> PlanSettings {
-    PlanSettings {
+fn short() -> MeasurementSettings {
+    MeasurementSettings {
         sizes: vec![Bytes(4096), Bytes(MIB)],
         parallelism: vec![1, 3],
         per_cell: Seconds(0.02),
         repeats: 2,
-        ..PlanSettings::default()
+        ..MeasurementSettings::default()
     }
 }
 
-fn run(target: &Target, access: Access) -> Measurement {
-    let plan = Plan::new(&short(), access.ops(), target.block()).unwrap();
+fn run(target: &StorageTarget, access: TargetAccess) -> Measurement {
+    let plan = MeasurementPlan::new(&short(), access.ops(), target.block()).unwrap();
     let mut steps = Vec::new();
     let measurement = measure(target, &plan, &mut |step| steps.push(step), &AtomicBool::new(false)).unwrap();
     let total = (plan.cells().len() * plan.repeats()) as u64;
-    assert!(steps.into_iter().eq((1..=total).map(|done| Step::Measure { done, total })));
+    assert!(steps.into_iter().eq((1..=total).map(|done| ProfileProgress::Measure { done, total })));
     measurement
 }
 
 #[test]
 fn a_created_file_becomes_a_profile_and_vanishes() {
     let dir = scratch("create");
-    let access = Access::Create(Bytes(32 * MIB));
+    let access = TargetAccess::Create(Bytes(32 * MIB));
     let Some(target) = open_or_skip(&dir, access) else { return };
     assert!(is_empty(&dir), "the file has no name while it is measured");
     assert_eq!(target.length(), Bytes(32 * MIB));
-    assert!(!target.sparse());
+    assert!(!target.is_sparse());
 
     let measurement = run(&target, access);
-    assert!(measurement.complete());
+    assert!(measurement.is_complete());
     for cell in measurement.cells() {
         assert!(cell.requests >= 2 * cell.cell.parallelism as u64, "{cell:?}");
         assert!(cell.bytes_per_s.iter().all(|&rate| rate > 0.0 && rate.is_finite()));
@@ -92,12 +93,12 @@ fn reading_changes_nothing_and_overwriting_does() {
     let content: Vec<u8> = (0..16 * MIB).map(|at| at.to_le_bytes()[1]).collect();
     fs::write(&file, &content).unwrap();
 
-    let Some(target) = open_or_skip(&file, Access::ReadOnly) else { return };
-    let reads = run(&target, Access::ReadOnly);
+    let Some(target) = open_or_skip(&file, TargetAccess::ReadOnly) else { return };
+    let reads = run(&target, TargetAccess::ReadOnly);
     assert!(fs::read(&file).unwrap() == content, "a read-only run left the file as it was");
-    assert!(reads.rows().iter().all(|row| row.read.is_some() && row.write.is_none()));
+    assert!(reads.by_size().iter().all(|row| row.read.is_some() && row.write.is_none()));
 
-    let overwrite = Access::Overwrite { block_devices: false };
+    let overwrite = TargetAccess::Overwrite { block_devices: false };
     run(&open(&file, overwrite).unwrap(), overwrite);
     let after = fs::read(&file).unwrap();
     assert!(after.len() == content.len() && after != content, "same size, other content");
@@ -109,8 +110,8 @@ fn holes_are_noticed() {
     let dir = scratch("holes");
     let file = dir.join("sparse");
     fs::File::create(&file).unwrap().set_len(16 * MIB).unwrap();
-    if let Some(target) = open_or_skip(&file, Access::ReadOnly) {
-        assert!(target.sparse());
+    if let Some(target) = open_or_skip(&file, TargetAccess::ReadOnly) {
+        assert!(target.is_sparse());
     }
     fs::remove_dir_all(&dir).unwrap();
 }
@@ -120,16 +121,16 @@ fn refusals_name_the_remedy_and_leave_nothing() {
     let dir = scratch("refusals");
     let small = dir.join("small");
     fs::write(&small, "four").unwrap();
-    let overwrite = Access::Overwrite { block_devices: false };
-    let input: [(&Path, Access, &str); 6] = [
-        (&dir.join("absent"), Access::ReadOnly, "cannot inspect"),
-        (&dir, Access::ReadOnly, "is a directory"),
-        (&small, Access::Create(Bytes(MIB)), "cannot create"),
-        (&small, Access::ReadOnly, "holds only 4B"),
+    let overwrite = TargetAccess::Overwrite { block_devices: false };
+    let input: [(&Path, TargetAccess, &str); 6] = [
+        (&dir.join("absent"), TargetAccess::ReadOnly, "cannot inspect"),
+        (&dir, TargetAccess::ReadOnly, "is a directory"),
+        (&small, TargetAccess::Create(Bytes(MIB)), "cannot create"),
+        (&small, TargetAccess::ReadOnly, "holds only 4B"),
         (Path::new("/dev/null"), overwrite, "neither a regular file nor a block device"),
-        (&dir.join("absent/file"), Access::Create(Bytes(MIB)), "cannot create"),
+        (&dir.join("absent/file"), TargetAccess::Create(Bytes(MIB)), "cannot create"),
     ];
-    if open_or_skip(&dir, Access::Create(Bytes(MIB))).is_none() {
+    if open_or_skip(&dir, TargetAccess::Create(Bytes(MIB))).is_none() {
         return;
     }
     for (path, access, part) in input {
@@ -137,7 +138,7 @@ fn refusals_name_the_remedy_and_leave_nothing() {
         assert_eq!(error.blame, Blame::Input, "{error}");
         assert!(error.to_string().contains(part), "{error}");
     }
-    let error = open(&dir, Access::Create(Bytes(1 << 60))).unwrap_err();
+    let error = open(&dir, TargetAccess::Create(Bytes(1 << 60))).unwrap_err();
     assert_eq!(error.blame, Blame::Machine);
     assert!(error.to_string().contains("free"), "{error}");
     fs::remove_file(&small).unwrap();
@@ -152,7 +153,7 @@ fn memory_is_not_a_device() {
         testkit::skip("there is no /dev/shm");
         return;
     }
-    let error = open(memory, Access::Create(Bytes(MIB))).unwrap_err();
+    let error = open(memory, TargetAccess::Create(Bytes(MIB))).unwrap_err();
     assert_eq!(error.blame, Blame::Machine, "{error}");
     assert!(error.hint.is_some(), "{error}");
 }
@@ -160,9 +161,9 @@ fn memory_is_not_a_device() {
 #[test]
 fn a_target_needs_room_for_random_offsets() {
     let dir = scratch("tiny");
-    let access = Access::Create(Bytes(MIB));
+    let access = TargetAccess::Create(Bytes(MIB));
     let Some(target) = open_or_skip(&dir, access) else { return };
-    let plan = Plan::new(&short(), access.ops(), target.block()).unwrap();
+    let plan = MeasurementPlan::new(&short(), access.ops(), target.block()).unwrap();
     let error = measure(&target, &plan, &mut |_| {}, &AtomicBool::new(false)).unwrap_err();
     assert_eq!(error.blame, Blame::Input);
     assert!(error.hint.as_ref().unwrap().contains("16MiB"), "{error}");
@@ -172,7 +173,7 @@ fn a_target_needs_room_for_random_offsets() {
 #[test]
 fn seeks_are_measured_at_every_distance() {
     let dir = scratch("seeks");
-    let access = Access::Create(Bytes(16 * MIB));
+    let access = TargetAccess::Create(Bytes(16 * MIB));
     let Some(target) = open_or_skip(&dir, access) else { return };
     let (per_cell, stop) = (Duration::from_millis(5), AtomicBool::new(false));
     let measured = measure_disk(&target, access.ops(), per_cell, 1, &mut |_| {}, &stop).unwrap().unwrap();
@@ -190,9 +191,9 @@ fn seeks_are_measured_at_every_distance() {
 #[test]
 fn stopping_keeps_what_there_is() {
     let dir = scratch("stop");
-    let access = Access::Create(Bytes(16 * MIB));
+    let access = TargetAccess::Create(Bytes(16 * MIB));
     let Some(target) = open_or_skip(&dir, access) else { return };
-    let plan = Plan::new(&short(), access.ops(), target.block()).unwrap();
+    let plan = MeasurementPlan::new(&short(), access.ops(), target.block()).unwrap();
     let stop = AtomicBool::new(false);
     let mut finished = 0;
     let measurement = measure(
@@ -206,9 +207,9 @@ fn stopping_keeps_what_there_is() {
     )
     .unwrap();
     let repeats: usize = measurement.cells().iter().map(|cell| cell.bytes_per_s.len()).sum();
-    assert_eq!((repeats, measurement.complete()), (3, false));
+    assert_eq!((repeats, measurement.is_complete()), (3, false));
 
-    let filling = Target::open(&dir, access, 1, &mut |_| {}, &stop).unwrap_err();
+    let filling = StorageTarget::open(&dir, access, 1, &mut |_| {}, &stop).unwrap_err();
     assert!(filling.to_string().contains("interrupted"), "{filling}");
     assert!(is_empty(&dir));
     fs::remove_dir(&dir).unwrap();

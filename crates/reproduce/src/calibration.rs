@@ -13,10 +13,10 @@ use crate::Experiment;
 use crate::claim::{Claim, Expected, change, time};
 use crate::context::{Context, FigureError};
 use crate::figure::{Figure, Line, Paper, Plot};
+use arrivals::TimedRequest;
 use disk::{Alone, Io};
 use sim::engine::Histogram;
-use sim::ideal::{Distribution, Order, Station};
-use sim::source::Demand;
+use sim::ideal::{IdealStation, LatencyDistribution, ServiceOrder};
 use std::num::NonZeroUsize;
 use units::{Nanos, Percentile};
 
@@ -71,14 +71,14 @@ fn run(context: &Context) -> Result<Figure, FigureError> {
     })
 }
 
-fn responses(ios: &[Io]) -> Option<Distribution> {
-    Distribution::new(ios.iter().map(|io| io.response).collect())
+fn responses(ios: &[Io]) -> Option<LatencyDistribution> {
+    LatencyDistribution::new(ios.iter().map(|io| io.response).collect())
 }
 
 /// First come, first served.
-fn predict(ios: &[Io], workers: usize, mut service: impl FnMut(&Io) -> Nanos) -> Option<Distribution> {
-    let demands = ios.iter().map(|io| Demand { arrival: io.arrival, service: service(io) });
-    let station = Station { workers: NonZeroUsize::new(workers)?, order: Order::Fifo };
+fn predict(ios: &[Io], workers: usize, mut service: impl FnMut(&Io) -> Nanos) -> Option<LatencyDistribution> {
+    let demands = ios.iter().map(|io| TimedRequest { arrival: io.arrival, service: service(io) });
+    let station = IdealStation { workers: NonZeroUsize::new(workers)?, order: ServiceOrder::Fifo };
     station.distribution(demands, 0).ok()?
 }
 
@@ -90,14 +90,14 @@ fn shares(ios: &[Io]) -> Vec<Claim> {
 }
 
 /// One worker with the recorded service.
-fn identity(ios: &[Io], measured: &Distribution) -> Vec<Claim> {
+fn identity(ios: &[Io], measured: &LatencyDistribution) -> Vec<Claim> {
     let found = predict(ios, 1, |io| io.service);
     let claims = found.map(|found| judge("1 worker with service as recorded", &found, measured));
     let note = "close to circular: the recorded service knows the completions; what is left is their order";
     claims.unwrap_or_default().into_iter().map(|claim| claim.remark(note)).collect()
 }
 
-fn judge(who: &str, found: &Distribution, measured: &Distribution) -> Vec<Claim> {
+fn judge(who: &str, found: &LatencyDistribution, measured: &LatencyDistribution) -> Vec<Claim> {
     let claim = |percent: f64| {
         let p = Percentile::new(percent)?;
         let (real, here) = (measured.percentile(p).as_secs(), found.percentile(p).as_secs());
@@ -110,7 +110,7 @@ fn judge(who: &str, found: &Distribution, measured: &Distribution) -> Vec<Claim>
     PERCENTILES.into_iter().filter_map(claim).collect()
 }
 
-fn line(name: &str, of: &Distribution) -> Line {
+fn line(name: &str, of: &LatencyDistribution) -> Line {
     let mut histogram = Histogram::default();
     of.values().iter().for_each(|value| histogram.record(value.0));
     Line::ccdf(name, &histogram)

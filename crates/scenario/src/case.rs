@@ -10,7 +10,10 @@ use crate::source::{Load, Source, split};
 use ::model::Stage;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use sim::engine::{Entry, Goal, Network, Plan, Station, Step, Window};
+use sim::engine::{
+    MeasurementWindow, NetworkStation, NetworkStep, PrecisionGoal, QueueingNetwork, RequestEntry,
+    SimulationPlan,
+};
 use std::path::Path;
 use std::sync::Arc;
 use units::Nanos;
@@ -20,11 +23,11 @@ pub struct Case {
     /// The name that the file gives, or its own.
     pub name: String,
     /// Stations and steps.
-    pub network: Network,
+    pub network: QueueingNetwork,
     /// Names of the classes, as many as the network has.
     pub classes: Vec<String>,
     /// Its seed is that of no run yet.
-    pub plan: Plan,
+    pub plan: SimulationPlan,
     /// Workloads of a storage server; empty for other scenarios. The position is the class.
     pub tenants: Vec<Tenant>,
     /// The storage server, if it is one.
@@ -83,7 +86,7 @@ impl Case {
     }
 
     /// Entries with the randomness of a seed.
-    pub fn entries(&self, seed: u64) -> Vec<Entry> {
+    pub fn entries(&self, seed: u64) -> Vec<RequestEntry> {
         let mut seeds = StdRng::seed_from_u64(seed);
         if let Some(server) = &self.server {
             let tenants = (0..).zip(&self.tenants);
@@ -162,19 +165,19 @@ fn network(
     recording: Option<&Recording>,
     classes: usize,
     folder: &Path,
-) -> Result<(Network, Delays)> {
-    let stations: Vec<Station> = (scenario.stations.iter())
-        .map(|spec| Station {
+) -> Result<(QueueingNetwork, Delays)> {
+    let stations: Vec<NetworkStation> = (scenario.stations.iter())
+        .map(|spec| NetworkStation {
             switch: spec.switch,
             dispatch: spec.dispatch,
             interference: spec.interference.map(Into::into),
-            ..Station::new(&spec.name, spec.workers, spec.discipline.0.clone())
+            ..NetworkStation::new(&spec.name, spec.workers, spec.discipline.0.clone())
         })
         .collect();
     stations.iter().try_for_each(affordable)?;
     unique(scenario.stations.iter().map(|spec| spec.name.as_str()), "stations")?;
     unique(scenario.classes.iter().map(|spec| spec.name.as_str()), "classes")?;
-    let mut network = Network::chain(stations);
+    let mut network = QueueingNetwork::chain(stations);
     let mut delays = Delays::default();
     if !scenario.steps.is_empty() {
         unique(scenario.steps.iter().map(StepSpec::name), "steps")?;
@@ -195,7 +198,7 @@ fn network(
 }
 
 /// Workers and levels have memory of their own.
-fn affordable(station: &Station) -> Result<()> {
+fn affordable(station: &NetworkStation) -> Result<()> {
     let name = &station.name;
     if station.workers > WORKERS_MAX {
         return Err(format!("station '{name}': expected at most {WORKERS_MAX} workers"));
@@ -217,31 +220,31 @@ pub(crate) fn unique<'a>(names: impl Iterator<Item = &'a str>, what: &str) -> Re
     }
 }
 
-fn step(spec: &StepSpec, scenario: &Scenario) -> Result<Step> {
+fn step(spec: &StepSpec, scenario: &Scenario) -> Result<NetworkStep> {
     let fault = |what: &str, name: &str| format!("step '{}': no {what} has the name '{name}'", spec.name());
     let station = scenario.stations.iter().position(|station| station.name == spec.station);
     let after = |name: &String| {
         let found = scenario.steps.iter().position(|step| step.name() == name);
         found.ok_or_else(|| fault("step", name))
     };
-    Ok(Step {
+    Ok(NetworkStep {
         station: station.ok_or_else(|| fault("station", &spec.station))?,
         after: spec.after.iter().map(after).collect::<Result<_>>()?,
         delay: Nanos::ZERO,
     })
 }
 
-pub(crate) fn plan(scenario: &Scenario) -> Result<Plan> {
+pub(crate) fn plan(scenario: &Scenario) -> Result<SimulationPlan> {
     let run = &scenario.run;
-    let mut plan = Plan::of(run.requests.unwrap_or(100_000), 0);
+    let mut plan = SimulationPlan::of(run.requests.unwrap_or(100_000), 0);
     let warm_up = if run.transient { 0 } else { plan.window.warm_up };
     let warm_up = run.warm_up.unwrap_or(warm_up);
-    plan.window = Window { warm_up, by_station: true, span: span(run)?, ..plan.window };
+    plan.window = MeasurementWindow { warm_up, by_station: true, span: span(run)?, ..plan.window };
     plan.transient = run.transient;
     plan.replications = run.replications.unwrap_or(8);
     plan.replications_max = run.replications_max.unwrap_or(64).max(plan.replications);
     plan.confidence = run.confidence.unwrap_or(0.95);
-    plan.goal = run.precision.as_ref().map(|goal| Goal { of: goal.of.0, relative: goal.relative });
+    plan.goal = run.precision.as_ref().map(|goal| PrecisionGoal { of: goal.of.0, relative: goal.relative });
     if plan.window.measured == 0 || plan.replications == 0 {
         return Err("run: at least one request and one replication".into());
     }

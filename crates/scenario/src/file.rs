@@ -6,10 +6,10 @@ use crate::server::{ServerSpec, WorkloadSpec};
 use crate::text::{Service, Skew, Text};
 use crate::times::Times;
 use crate::vary::VarySpec;
+use arrivals::ArrivalPattern;
 use discipline::serve::Kind;
 use serde::Deserialize;
-use sim::engine::{Interference, Quantity};
-use sim::source::Arrival;
+use sim::engine::{Interference, LatencyStatistic};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use units::Nanos;
@@ -63,7 +63,7 @@ pub(crate) struct RunSpec {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PrecisionSpec {
-    pub(crate) of: Text<Quantity>,
+    pub(crate) of: Text<LatencyStatistic>,
     pub(crate) relative: f64,
 }
 
@@ -138,7 +138,7 @@ impl StepSpec {
 #[serde(deny_unknown_fields)]
 pub(crate) struct EntrySpec {
     pub(crate) name: Option<String>,
-    pub(crate) arrivals: Option<Text<Arrival>>,
+    pub(crate) arrivals: Option<Text<ArrivalPattern>>,
     pub(crate) trace: Option<PathBuf>,
     pub(crate) clients: Option<u32>,
     pub(crate) think: Option<Text<Times>>,

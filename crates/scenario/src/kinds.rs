@@ -7,10 +7,10 @@
 
 use crate::file::{EntrySpec, KindSpec};
 use crate::text::Service;
+use arrivals::{Sampler, TimeDistribution};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::engine::{Draft, SKIP};
-use sim::source::{Law, Sampler};
+use sim::engine::{RequestDraft, SKIP};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -25,7 +25,7 @@ struct Kind {
     share: f64,
     class: u32,
     /// By step; `None` leaves it out, otherwise with this probability.
-    service: Vec<Option<(f64, Law)>>,
+    service: Vec<Option<(f64, TimeDistribution)>>,
 }
 
 /// Streams of random numbers of one entry, besides that of demands.
@@ -73,7 +73,7 @@ impl Kinds {
     }
 
     /// Draws requests; `delays` are the random ones, by step, and that of the entry.
-    pub(crate) fn drawer(&self, seed: u64, delays: &Delays) -> impl FnMut(&mut Draft<'_>) + use<> {
+    pub(crate) fn drawer(&self, seed: u64, delays: &Delays) -> impl FnMut(&mut RequestDraft<'_>) + use<> {
         let kinds: Vec<Sampled> = self.0.iter().map(Sampled::new).collect();
         let (mut demands, mut choices) = (StdRng::seed_from_u64(seed), stream(seed, CHOICES));
         let mut delays = delays.drawer(seed);
@@ -107,8 +107,9 @@ struct Sampled {
 
 impl Sampled {
     fn new(kind: &Kind) -> Self {
-        let sampler =
-            |service: &Option<(f64, Law)>| service.as_ref().map(|(chance, law)| (*chance, law.sampler()));
+        let sampler = |service: &Option<(f64, TimeDistribution)>| {
+            service.as_ref().map(|(chance, law)| (*chance, law.sampler()))
+        };
         Self { share: kind.share, class: kind.class, service: kind.service.iter().map(sampler).collect() }
     }
 }
@@ -146,7 +147,7 @@ fn service(
     given: &BTreeMap<String, crate::text::Text<Service>>,
     names: &[String],
     folder: &Path,
-) -> Result<Vec<Option<(f64, Law)>>> {
+) -> Result<Vec<Option<(f64, TimeDistribution)>>> {
     let matches = |key: &str, name: &str| match key.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
         None => name == key,
@@ -167,7 +168,7 @@ fn service(
             Service::Draw(chance, times) => Ok(Some((*chance, times.law(folder)?))),
         }
     };
-    let service: Vec<Option<(f64, Law)>> = names.iter().map(one).collect::<Result<_>>()?;
+    let service: Vec<Option<(f64, TimeDistribution)>> = names.iter().map(one).collect::<Result<_>>()?;
     if !service.iter().flatten().any(|(chance, _)| *chance >= 1.0) {
         return Err("service: expected at least one step that is neither skipped nor optional".into());
     }
@@ -178,12 +179,12 @@ fn service(
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Delays {
     /// By step.
-    pub(crate) steps: Vec<Option<Law>>,
-    pub(crate) entry: Option<Law>,
+    pub(crate) steps: Vec<Option<TimeDistribution>>,
+    pub(crate) entry: Option<TimeDistribution>,
 }
 
 impl Delays {
-    fn drawer(&self, seed: u64) -> impl FnMut(&mut Draft<'_>) + use<> {
+    fn drawer(&self, seed: u64) -> impl FnMut(&mut RequestDraft<'_>) + use<> {
         let numbered = self.steps.iter().enumerate();
         let mut steps: Vec<(usize, Sampler, StdRng)> = numbered
             .filter_map(|(step, law)| {

@@ -20,7 +20,7 @@ use discipline::serve;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde::Deserialize;
-use sim::engine::{DELAY_ONLY, Draft, SKIP, Step};
+use sim::engine::{DELAY_ONLY, NetworkStep, RequestDraft, SKIP};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub(crate) struct CallGraphSpec {
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
     /// Of all shapes, one after the other.
-    steps: Vec<Step>,
+    steps: Vec<NetworkStep>,
     shapes: BTreeMap<Shape, Range<usize>>,
     requests: Vec<Recorded>,
 }
@@ -94,7 +94,7 @@ impl Recording {
             return known.clone();
         }
         let first = self.steps.len();
-        self.steps.extend(shape.iter().map(|(station, after)| Step {
+        self.steps.extend(shape.iter().map(|(station, after)| NetworkStep {
             station: *station,
             after: after.iter().map(|earlier| first + earlier).collect(),
             delay: Nanos::ZERO,
@@ -105,7 +105,7 @@ impl Recording {
     }
 
     /// Steps of all shapes.
-    pub(crate) fn steps(&self) -> &[Step] {
+    pub(crate) fn steps(&self) -> &[NetworkStep] {
         &self.steps
     }
 
@@ -120,7 +120,7 @@ impl Recording {
     }
 
     /// Draws recorded requests with equal chances.
-    pub(crate) fn drawer(self: &Arc<Self>, seed: u64) -> impl FnMut(&mut Draft<'_>) + use<> {
+    pub(crate) fn drawer(self: &Arc<Self>, seed: u64) -> impl FnMut(&mut RequestDraft<'_>) + use<> {
         let (recording, mut random) = (Arc::clone(self), StdRng::seed_from_u64(seed));
         move |draft| {
             let drawn = &recording.requests[random.random_range(0..recording.requests.len())];

@@ -4,7 +4,7 @@ use crate::{Case, Choice, Variant};
 use model::OperationError;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::engine::{Invalid, Report, Verdict, replicate};
+use sim::engine::{InvalidSimulationError, ReplicationVerdict, SimulationReport, replicate};
 
 /// A variant that was run.
 pub struct Run {
@@ -13,7 +13,7 @@ pub struct Run {
     /// What was run.
     pub case: Case,
     /// What was found.
-    pub report: Report,
+    pub report: SimulationReport,
 }
 
 impl Variant {
@@ -33,7 +33,7 @@ impl Run {
     ///
     /// # Errors
     /// When the network cannot be simulated.
-    pub fn of(mut case: Case, choices: Vec<Choice>, seed: u64) -> Result<Self, Invalid> {
+    pub fn of(mut case: Case, choices: Vec<Choice>, seed: u64) -> Result<Self, InvalidSimulationError> {
         // Replications have consecutive seeds: these are far from those of another seed.
         case.plan.seed = StdRng::seed_from_u64(seed).random();
         let report = replicate(&case.network, |seed| case.entries(seed), &case.plan)?;
@@ -60,6 +60,6 @@ impl Run {
     /// Whether the number of requests inside stays within bounds, or the plan is transient: otherwise the figures mean
     /// nothing.
     pub fn is_stable(&self) -> bool {
-        self.overloaded().is_none() && !matches!(self.report.verdict, Verdict::Unbounded { .. })
+        self.overloaded().is_none() && !matches!(self.report.verdict, ReplicationVerdict::Unbounded { .. })
     }
 }

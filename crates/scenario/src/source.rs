@@ -3,11 +3,11 @@
 use crate::file::EntrySpec;
 use crate::kinds::{Delays, Kinds};
 use crate::replay::Recording;
+use arrivals::{ArrivalPattern, DistributionFamily, TimeDistribution};
 use model::OperationError;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::engine::{Arrivals, Draw, Entry};
-use sim::source::{Arrival, Law, Shape};
+use sim::engine::{DrawRequest, EntryArrivals, RequestEntry};
 use std::path::Path;
 use std::sync::Arc;
 use units::Nanos;
@@ -33,9 +33,9 @@ pub(crate) enum Load {
 }
 
 enum Coming {
-    Random(Arrival),
+    Random(ArrivalPattern),
     Recorded(Recorded),
-    Closed { clients: u32, think: Law },
+    Closed { clients: u32, think: TimeDistribution },
 }
 
 /// A measured stream that repeats for ever; a replication begins anywhere in it.
@@ -102,13 +102,13 @@ impl Source {
         }
     }
 
-    pub(crate) fn entry(&self, seeds: &mut StdRng) -> Entry {
+    pub(crate) fn entry(&self, seeds: &mut StdRng) -> RequestEntry {
         let (arrivals, drawn) = (seeds.random(), seeds.random());
-        let draw: Box<dyn Draw> = match &self.load {
+        let draw: Box<dyn DrawRequest> = match &self.load {
             Load::Kinds(kinds, delays) => Box::new(kinds.drawer(drawn, delays)),
             Load::Replay(recording) => Box::new(recording.drawer(drawn)),
         };
-        Entry {
+        RequestEntry {
             arrivals: self.arrivals.begin(arrivals),
             draw,
             window: self.window,
@@ -119,11 +119,11 @@ impl Source {
 }
 
 /// A delay as a fixed time and, if it is random, its law.
-pub(crate) fn split(delay: Option<Law>) -> (Nanos, Option<Law>) {
+pub(crate) fn split(delay: Option<TimeDistribution>) -> (Nanos, Option<TimeDistribution>) {
     match delay {
         None => (Nanos::ZERO, None),
-        Some(law) => match law.shape() {
-            Shape::Constant(time) => (Nanos::from_secs(time.0).unwrap_or(Nanos(u64::MAX)), None),
+        Some(law) => match law.family() {
+            DistributionFamily::Constant(time) => (Nanos::from_secs(time.0).unwrap_or(Nanos(u64::MAX)), None),
             _ => (Nanos::ZERO, Some(law)),
         },
     }
@@ -142,16 +142,16 @@ impl Coming {
         }
     }
 
-    fn begin(&self, seed: u64) -> Arrivals {
+    fn begin(&self, seed: u64) -> EntryArrivals {
         match self {
             Self::Random(arrival) => {
-                Arrivals::Open(arrival.instants(seed).expect("checked when it was read"))
+                EntryArrivals::Open(arrival.instants(seed).expect("checked when it was read"))
             }
-            Self::Recorded(recorded) => Arrivals::Open(Box::new(recorded.clone().instants(seed))),
+            Self::Recorded(recorded) => EntryArrivals::Open(Box::new(recorded.clone().instants(seed))),
             Self::Closed { clients, think } => {
                 let (sampler, mut random) = (think.sampler(), StdRng::seed_from_u64(seed));
                 let think = std::iter::repeat_with(move || sampler.draw(&mut random));
-                Arrivals::Closed { clients: *clients, think: Box::new(think) }
+                EntryArrivals::Closed { clients: *clients, think: Box::new(think) }
             }
         }
     }

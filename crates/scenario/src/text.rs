@@ -3,9 +3,9 @@
 use crate::discipline::kind;
 use crate::times::Times;
 use ::discipline::serve::Kind;
+use arrivals::{ArrivalPattern, TimeDistribution};
 use serde::{Deserialize, Deserializer, de::Error};
-use sim::engine::Quantity;
-use sim::source::{Arrival, Law};
+use sim::engine::LatencyStatistic;
 use units::{Nanos, Percentile};
 
 /// A value that is read from text.
@@ -30,13 +30,13 @@ impl Read for Kind {
     }
 }
 
-impl Read for Arrival {
+impl Read for ArrivalPattern {
     fn read(text: &str) -> Result<Self, String> {
         text.parse::<Self>().map_err(|error| format!("arrivals '{text}', {error}"))
     }
 }
 
-impl Read for Law {
+impl Read for TimeDistribution {
     fn read(text: &str) -> Result<Self, String> {
         text.parse::<Self>().map_err(|error| format!("law '{text}', {error}"))
     }
@@ -83,7 +83,7 @@ impl Read for Skew {
     }
 }
 
-impl Read for Quantity {
+impl Read for LatencyStatistic {
     fn read(text: &str) -> Result<Self, String> {
         let percent = text.trim().strip_prefix('p').and_then(|number| number.parse().ok());
         match (text.trim(), percent.and_then(Percentile::new)) {

@@ -5,21 +5,21 @@
 //! `_us`, `_ns`).
 
 use crate::text::Read;
-use sim::source::Law;
+use arrivals::TimeDistribution;
 use std::path::{Path, PathBuf};
 use units::Nanos;
 
 /// Where times come from.
 #[derive(Debug, Clone)]
 pub(crate) enum Times {
-    Law(Law),
+    Distribution(TimeDistribution),
     Measured { file: PathBuf, column: Option<String> },
 }
 
 impl Read for Times {
     fn read(text: &str) -> Result<Self, String> {
         let Some(inside) = text.trim().strip_prefix("empirical(") else {
-            return Law::read(text).map(Self::Law);
+            return TimeDistribution::read(text).map(Self::Distribution);
         };
         let expected = || {
             let form = "empirical(\"FILE\") or empirical(\"FILE\", column=\"NAME\")";
@@ -40,16 +40,16 @@ impl Read for Times {
 
 impl Times {
     /// The law; files are relative to `folder`.
-    pub(crate) fn law(&self, folder: &Path) -> Result<Law, String> {
+    pub(crate) fn law(&self, folder: &Path) -> Result<TimeDistribution, String> {
         match self {
-            Self::Law(law) => Ok(law.clone()),
+            Self::Distribution(law) => Ok(law.clone()),
             Self::Measured { file, column } => {
                 let path = folder.join(file);
                 let text = std::fs::read_to_string(&path)
                     .map_err(|error| format!("{}: cannot be read: {error}", path.display()))?;
                 let times = times(&text, column.as_deref());
                 times
-                    .and_then(|times| Law::empirical(times).map_err(|error| error.to_string()))
+                    .and_then(|times| TimeDistribution::empirical(times).map_err(|error| error.to_string()))
                     .map_err(|fault| format!("{}: {fault}", path.display()))
             }
         }
@@ -115,6 +115,6 @@ mod tests {
         for text in ["empirical(a.csv)", "empirical(\"a.csv\"", "empirical(\"a.csv\", \"b\")"] {
             assert!(Times::read(text).unwrap_err().contains("expected empirical(\"FILE\")"), "{text}");
         }
-        assert!(matches!(Times::read("exp(1ms)"), Ok(Times::Law(_))));
+        assert!(matches!(Times::read("exp(1ms)"), Ok(Times::Distribution(_))));
     }
 }

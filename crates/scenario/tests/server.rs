@@ -1,13 +1,13 @@
 //! Storage servers: against the exact replay of circular traces, limits, channels, verdicts.
 
-use model::{Job, PerStage, Policy, PolicyWorkload, Stage, StageLimit};
+use model::{CircularTrace, Job, PerStage, Policy, PolicyWorkload, Stage, StageLimit};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::engine::{Engine, Histogram, Measures, Plan};
-use sim::{Observer, Recording, Replay, Service, Stream, System};
+use sim::engine::{Histogram, Measures, SimulationEngine, SimulationPlan};
+use sim::{Observer, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use tailwright_scenario::server::{Circle, Demand, Kept, Rule, Rules, StorageServer, Tenant};
+use tailwright_scenario::server::{Demand, Kept, Rule, Rules, StorageServer, Tenant};
 use tailwright_scenario::{Case, Run};
 use units::{ByteRate, Nanos, Percentile};
 use workload::device::{NetworkModel, StorageProfile};
@@ -20,8 +20,8 @@ fn server(channels: u32) -> StorageServer {
 }
 
 fn tenant(name: &str, slo: &str, jobs: Vec<Job>, begin: u64) -> Tenant {
-    let circle = Arc::new(Circle::new(jobs).unwrap());
-    let demand = Demand::Recorded { circle, begin: Some(Nanos(begin)) };
+    let trace = Arc::new(CircularTrace::repeating(jobs).unwrap());
+    let demand = Demand::Recorded { trace, begin: Some(Nanos(begin)) };
     Tenant { name: name.into(), slo: Some(slo.parse().unwrap()), best_effort: false, weight: 1, demand }
 }
 
@@ -44,7 +44,7 @@ fn jobs(random: &mut StdRng, count: usize) -> Vec<Job> {
 }
 
 fn case(tenants: Vec<Tenant>, rules: &Rules) -> Case {
-    Case::storage("s".into(), server(1), tenants, rules, Plan::of(1, 0)).unwrap()
+    Case::storage("s".into(), server(1), tenants, rules, SimulationPlan::of(1, 0)).unwrap()
 }
 
 fn by_slo() -> Rules {
@@ -52,7 +52,7 @@ fn by_slo() -> Rules {
 }
 
 fn measure(case: &Case) -> Measures {
-    Engine::new(&case.network, case.entries(1), 1).unwrap().run(case.plan.window).unwrap()
+    SimulationEngine::new(&case.network, case.entries(1), 1).unwrap().run(case.plan.window).unwrap()
 }
 
 #[derive(Default)]
@@ -65,25 +65,25 @@ impl Observer for Latencies {
     }
 }
 
-/// The judge: the replay's latencies with the recordings where the case has them when its window opens.
+/// The judge: the replay's latencies with the traces where the case has them when its window opens.
 fn replayed(case: &Case) -> Vec<Histogram> {
     let (open, close) = case.plan.window.span.unwrap();
-    let (mut recordings, mut shifts) = (Vec::new(), Vec::new());
+    let (mut traces, mut shifts) = (Vec::new(), Vec::new());
     for tenant in &case.tenants {
-        let Demand::Recorded { circle, begin: Some(begin) } = &tenant.demand else { unreachable!() };
-        let period = circle.period().0;
+        let Demand::Recorded { trace, begin: Some(begin) } = &tenant.demand else { unreachable!() };
+        let period = trace.period().0;
         shifts.push(Nanos((period - (begin.0 + open.0) % period) % period));
-        recordings.push(Recording::new(circle.jobs(), circle.period()).unwrap());
+        traces.push(ReplayTrace::new((**trace).clone()).unwrap());
     }
-    let stream = |(index, recording)| Stream {
-        recording,
+    let stream = |(index, trace)| ReplayStream {
+        trace,
         priority: PerStage::from_fn(|_| u32::try_from(index).unwrap()),
         group: index,
     };
-    let system = System::new(recordings.iter().enumerate().map(stream).collect()).unwrap();
+    let system = ReplaySystem::new(traces.iter().enumerate().map(stream).collect()).unwrap();
     let system = system.with_horizon(close - open);
-    let mut found = Latencies(vec![Histogram::default(); recordings.len()]);
-    let outcome = Replay::new(&system, Service::NonPreemptive).run(&shifts, &mut found);
+    let mut found = Latencies(vec![Histogram::default(); traces.len()]);
+    let outcome = Replay::new(&system, PreemptionMode::NonPreemptive).run(&shifts, &mut found);
     assert!(outcome.steady, "the judge knows the steady state");
     found.0
 }
@@ -170,7 +170,8 @@ fn channels_keep_the_throughput() {
     let busiest = |channels| {
         let mut tenants = vec![tenant("a", "99% < 1ms", steady(20_000, 10_000), 0)];
         tenants[0].name = "a".into();
-        let case = Case::storage("s".into(), server(channels), tenants, &Rules::default(), Plan::of(1, 0));
+        let case =
+            Case::storage("s".into(), server(channels), tenants, &Rules::default(), SimulationPlan::of(1, 0));
         let case = case.unwrap();
         (case.busiest().1, measure(&case).response.percentile(Percentile::new(50.0).unwrap()).unwrap().0)
     };

@@ -18,7 +18,9 @@ use std::hint::black_box;
 use std::process::Command;
 use std::time::Instant;
 use support::{SERVICE, entry, nanos, single};
-use tailwright_sim::engine::{Engine, Measures, Network, Plan, Station, Window, replicate};
+use tailwright_sim::engine::{
+    MeasurementWindow, Measures, NetworkStation, QueueingNetwork, SimulationEngine, SimulationPlan, replicate,
+};
 
 fn main() {
     // First, because the system tells the largest memory so far.
@@ -39,7 +41,7 @@ fn closed_forms() {
     let mut missed = 0;
     let forms = forms::all();
     for form in &forms {
-        let plan = Plan { confidence: 0.99, ..Plan::of(50_000, 1000) };
+        let plan = SimulationPlan { confidence: 0.99, ..SimulationPlan::of(50_000, 1000) };
         let report = replicate(&form.network, &form.load, &plan).expect("a valid model");
         let estimate = report.estimate(&form.figure).expect("requests were measured");
         missed += usize::from(!estimate.contains(form.exact));
@@ -57,9 +59,11 @@ fn closed_forms() {
 }
 
 /// A model with its load per mean service time.
-fn models() -> Vec<(&'static str, Network, f64)> {
+fn models() -> Vec<(&'static str, QueueingNetwork, f64)> {
     let chain = |kind: &Kind| {
-        Network::chain((0..3).map(|tier| Station::new(&format!("tier {tier}"), 3, kind.clone())).collect())
+        QueueingNetwork::chain(
+            (0..3).map(|tier| NetworkStation::new(&format!("tier {tier}"), 3, kind.clone())).collect(),
+        )
     };
     let slice = nanos(0.25 * SERVICE).0;
     vec![
@@ -71,15 +75,15 @@ fn models() -> Vec<(&'static str, Network, f64)> {
     ]
 }
 
-fn run(network: &Network, rate: f64, measured: u64) -> (Measures, f64) {
-    let engine = Engine::new(network, vec![entry(1, rate, memoryless)], 1).expect("a valid model");
+fn run(network: &QueueingNetwork, rate: f64, measured: u64) -> (Measures, f64) {
+    let engine = SimulationEngine::new(network, vec![entry(1, rate, memoryless)], 1).expect("a valid model");
     let begun = Instant::now();
-    let measures = engine.run(Window::of(measured)).expect("stable");
+    let measures = engine.run(MeasurementWindow::of(measured)).expect("stable");
     (measures, begun.elapsed().as_secs_f64())
 }
 
 /// Seconds of the best of three runs.
-fn best(network: &Network, rate: f64, measured: u64) -> (Measures, f64) {
+fn best(network: &QueueingNetwork, rate: f64, measured: u64) -> (Measures, f64) {
     (0..3).map(|_| run(network, rate, measured)).min_by(|a, b| a.1.total_cmp(&b.1)).expect("three runs")
 }
 
@@ -164,12 +168,14 @@ fn waiting() {
     println!();
 }
 
-fn drain(network: &Network, count: u64) -> f64 {
+fn drain(network: &QueueingNetwork, count: u64) -> f64 {
     let mut load = entry(1, 1.0, memoryless);
-    load.arrivals = tailwright_sim::engine::Arrivals::Open(Box::new((0..count).map(units::Nanos)));
-    let engine = Engine::new(network, vec![load], 1).expect("a valid model");
+    load.arrivals = tailwright_sim::engine::EntryArrivals::Open(Box::new((0..count).map(units::Nanos)));
+    let engine = SimulationEngine::new(network, vec![load], 1).expect("a valid model");
     let begun = Instant::now();
-    engine.run(Window { warm_up: 0, ..Window::of(count) }).expect("fewer than the limit");
+    engine
+        .run(MeasurementWindow { warm_up: 0, ..MeasurementWindow::of(count) })
+        .expect("fewer than the limit");
     begun.elapsed().as_secs_f64()
 }
 

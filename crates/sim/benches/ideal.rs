@@ -2,10 +2,10 @@
 //!
 //! `cargo bench -p tailwright-sim --bench ideal`
 
+use arrivals::{RequestSource, TimedRequest};
 use std::num::NonZeroUsize;
 use std::time::Instant;
-use tailwright_sim::ideal::{Order, Play, Station, Summary};
-use tailwright_sim::source::{Demand, Source};
+use tailwright_sim::ideal::{IdealStation, ServiceOrder, StationRun, Summary};
 
 const COUNT: usize = 2_000_000;
 
@@ -14,12 +14,12 @@ fn main() {
     let mut first = None;
     for workers in [1usize, 4, 64, 1024] {
         let service = "exp(1ms)".parse().expect("a law");
-        let arrival: tailwright_sim::source::Arrival = "poisson(1/s)".parse().expect("a process");
+        let arrival: arrivals::ArrivalPattern = "poisson(1/s)".parse().expect("a process");
         let arrival = arrival.at_utilisation(0.9, workers, &service).expect("positive");
-        let demands: Vec<Demand> =
-            Source { arrival, service }.demands(1).expect("valid").take(COUNT).collect();
-        for order in Order::ALL {
-            let station = Station { workers: NonZeroUsize::new(workers).expect("some"), order };
+        let demands: Vec<TimedRequest> =
+            RequestSource { arrivals: arrival, service }.requests(1).expect("valid").take(COUNT).collect();
+        for order in ServiceOrder::ALL {
+            let station = IdealStation { workers: NonZeroUsize::new(workers).expect("some"), order };
             let (starts, whole) = (starts(station, &demands), whole(station, &demands));
             let base = *first.get_or_insert(starts);
             let name = format!("{workers} × {order}");
@@ -29,15 +29,15 @@ fn main() {
     }
 }
 
-fn starts(station: Station, demands: &[Demand]) -> f64 {
+fn starts(station: IdealStation, demands: &[TimedRequest]) -> f64 {
     let (begin, mut sum) = (Instant::now(), 0u64);
     station.starts(demands.iter().copied(), 1, |_, _, start| sum ^= start.0).expect("sorted");
     assert!(sum != 1, "the starts are used");
     COUNT as f64 / begin.elapsed().as_secs_f64()
 }
 
-fn whole(station: Station, demands: &[Demand]) -> f64 {
-    let (begin, mut play) = (Instant::now(), Play::new(station, 1, 0, Summary::of_one()));
+fn whole(station: IdealStation, demands: &[TimedRequest]) -> f64 {
+    let (begin, mut play) = (Instant::now(), StationRun::new(station, 1, 0, Summary::of_one()));
     demands.iter().for_each(|demand| play.arrive(*demand).expect("sorted"));
     assert_eq!(play.finish().count(), COUNT as u64);
     COUNT as f64 / begin.elapsed().as_secs_f64()

@@ -10,7 +10,8 @@ use published::{Real, Through};
 use std::time::Instant;
 use tailwright_predict::{Replayed, Verdict};
 use tailwright_sim::{
-    Alignment, Outcome, Percentiles, Recording, Replay, Service, Stream, System, percentiles,
+    Alignment, Percentiles, PreemptionMode, Replay, ReplayOutcome, ReplayStream, ReplaySystem, ReplayTrace,
+    alignment_percentiles,
 };
 use units::Percentile;
 
@@ -82,15 +83,13 @@ fn spread(title: &str, real: &[Real], order: impl Fn(&[Real], &[usize]) -> Vec<u
 }
 
 fn speed(real: &[Real]) {
-    let recordings: Vec<Recording> = real
-        .iter()
-        .map(|r| Recording::new(r.traffic.items(), r.traffic.period()).expect("as traffic"))
-        .collect();
+    let traces: Vec<ReplayTrace> =
+        real.iter().map(|r| ReplayTrace::new(r.traffic.clone()).expect("as traffic")).collect();
     let everybody: Vec<usize> = (0..real.len()).collect();
     let priorities = by_slo(real, &everybody);
     let stream =
-        |(i, recording)| Stream { recording, priority: PerStage::from_fn(|_| priorities[i]), group: i };
-    let system = System::new(recordings.iter().enumerate().map(stream).collect()).expect("not overloaded");
+        |(i, trace)| ReplayStream { trace, priority: PerStage::from_fn(|_| priorities[i]), group: i };
+    let system = ReplaySystem::new(traces.iter().enumerate().map(stream).collect()).expect("not overloaded");
     let utilisation = system.utilisation();
     println!("utilisation of one server with all {}:", real.len());
     utilisation.iter().for_each(|(stage, u)| println!("  {stage:12} {u:.3}"));
@@ -100,7 +99,7 @@ fn speed(real: &[Real]) {
         "{:16} {:>10} {:>10} {:>10} {:>9} {:>9}",
         "service", "requests", "ms", "M req/s", "ns/event", "warm-up"
     );
-    for service in [Service::Preemptive, Service::NonPreemptive] {
+    for service in [PreemptionMode::Preemptive, PreemptionMode::NonPreemptive] {
         let mut replay = Replay::new(&system, service);
         let mut tails = Percentiles::default();
         let begin = Instant::now();
@@ -109,7 +108,7 @@ fn speed(real: &[Real]) {
             tails.reset(&replay.counts(&shifts), &p999);
             replay.run(&shifts, &mut tails)
         };
-        let outcomes: Vec<Outcome> = Alignment::random(1, 20).map(&mut run).collect();
+        let outcomes: Vec<ReplayOutcome> = Alignment::random(1, 20).map(&mut run).collect();
         let elapsed = begin.elapsed().as_secs_f64();
         let requests: u64 = outcomes.iter().map(|o| o.requests).sum();
         let warm = outcomes.iter().map(|o| o.warm_up.as_secs()).sum::<f64>() / 20.0;
@@ -124,7 +123,7 @@ fn speed(real: &[Real]) {
     }
     let alignments: Vec<Alignment> = Alignment::random(1, 59).collect();
     let begin = Instant::now();
-    percentiles(&system, Service::Preemptive, &alignments, &p999);
+    alignment_percentiles(&system, PreemptionMode::Preemptive, &alignments, &p999);
     println!(
         "59 alignments of {} workloads, all threads: {:.2} s",
         real.len(),

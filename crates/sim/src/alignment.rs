@@ -1,20 +1,20 @@
-//! Where in its recording each stream stands when the window opens.
+//! Where in its trace each stream stands when the window opens.
 //!
 //! - *Random*: every group independently and uniformly, which is what "independent workloads" means. A group's
 //!   shift depends on the seed, the alignment's number and the group's number alone: whoever else shares the
 //!   server, a group is met at the same places, so that more members never look better by luck.
-//! - *Recorded*: all at the beginning of their recordings, as if they had been recorded side by side.
+//! - *Recorded*: all at the beginning of their traces, as if they had been recorded side by side.
 //! - *Bursts together*: what a correlated day would do. The worst burst of every stream ends at one moment, the
 //!   middle of the window. A stream's worst burst ends where a bucket that is drained at the stream's fair rate
 //!   (its share of the work at the stage with the highest utilisation) is fullest. Groups do not matter.
 
-use crate::System;
+use crate::ReplaySystem;
 use model::Stage;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use units::Nanos;
 
-/// A rule for the shifts of streams: stream i's recording begins at `shifts[i]` after the window opens, and
+/// A rule for the shifts of streams: stream i's trace begins at `shifts[i]` after the window opens, and
 /// repeats in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Alignment {
@@ -38,7 +38,7 @@ impl Alignment {
     }
 
     /// The shift of every stream, in their order.
-    pub fn shifts(self, system: &System<'_>) -> Vec<Nanos> {
+    pub fn shifts(self, system: &ReplaySystem<'_>) -> Vec<Nanos> {
         match self {
             Self::Random { seed, index } => random(system, seed, index),
             Self::Recorded => vec![Nanos::ZERO; system.streams().len()],
@@ -47,9 +47,9 @@ impl Alignment {
     }
 }
 
-fn random(system: &System<'_>, seed: u64, index: u64) -> Vec<Nanos> {
+fn random(system: &ReplaySystem<'_>, seed: u64, index: u64) -> Vec<Nanos> {
     let streams = system.streams();
-    let period = |stream: usize| streams[stream].recording.period().0;
+    let period = |stream: usize| streams[stream].trace.period().0;
     let mut by_group: Vec<usize> = (0..streams.len()).collect();
     by_group.sort_by_key(|s| streams[*s].group);
     let mut shifts = vec![Nanos::ZERO; streams.len()];
@@ -70,28 +70,28 @@ fn mix(seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-fn bursts_together(system: &System<'_>) -> Vec<Nanos> {
+fn bursts_together(system: &ReplaySystem<'_>) -> Vec<Nanos> {
     let total = system.utilisation();
     let busiest = Stage::ALL.into_iter().max_by(|a, b| total[*a].total_cmp(&total[*b]));
     let stage = busiest.expect("there are stages");
-    let shift = |stream: &crate::Stream<'_>| {
-        let recording = stream.recording;
-        let fair = recording.utilisation()[stage] / total[stage];
-        let end = worst_burst_end(recording, stage, if fair.is_finite() { fair } else { 0.0 });
-        let period = recording.period().0;
+    let shift = |stream: &crate::ReplayStream<'_>| {
+        let trace = stream.trace;
+        let fair = trace.utilisation()[stage] / total[stage];
+        let end = worst_burst_end(trace, stage, if fair.is_finite() { fair } else { 0.0 });
+        let period = trace.period().0;
         Nanos((system.horizon / 2 % period + period - end % period) % period)
     };
     system.streams().iter().map(shift).collect()
 }
 
 /// When a bucket into which the jobs pour their work, drained at `rate`, is fullest.
-fn worst_burst_end(recording: &crate::Recording, stage: Stage, rate: f64) -> u64 {
+fn worst_burst_end(trace: &crate::ReplayTrace, stage: Stage, rate: f64) -> u64 {
     let (mut level, mut before) = (0.0f64, 0u64);
     let (mut fullest, mut end) = (f64::NEG_INFINITY, 0);
     // The first round fills the bucket as earlier rounds would have.
-    for base in [0, recording.period().0] {
+    for base in [0, trace.period().0] {
         fullest = f64::NEG_INFINITY;
-        for job in recording.jobs() {
+        for job in trace.jobs() {
             let time = base + job.arrival.0;
             level = (level - rate * (time - before) as f64).max(0.0) + job.work[stage].0 as f64;
             before = time;

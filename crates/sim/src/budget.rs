@@ -4,8 +4,8 @@
 //! that can no longer change the answer are not run. The answer does not depend on the number of threads.
 
 use crate::observe::{Exceedances, Observer};
-use crate::parallel::for_each;
-use crate::{Alignment, Replay, Service, System};
+use crate::{Alignment, PreemptionMode, Replay, ReplaySystem};
+use machine::parallel;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use units::{Nanos, Percentile};
 
 /// What a stream is to keep.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Target {
+pub struct LatencyTarget {
     /// Of its latencies over one alignment.
     pub percentile: Percentile,
     /// That the percentile may not exceed.
@@ -22,7 +22,7 @@ pub struct Target {
 
 /// Why budgets are not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Excess {
+pub struct TargetMiss {
     /// The stream that is the first to exceed its budget once too often.
     pub stream: usize,
     /// Alignments up to and including the one that decided.
@@ -34,13 +34,13 @@ pub struct Excess {
 ///
 /// # Panics
 /// When there is not one target per stream.
-pub fn first_excess(
-    system: &System<'_>,
-    service: Service,
+pub fn first_target_miss(
+    system: &ReplaySystem<'_>,
+    service: PreemptionMode,
     alignments: &[Alignment],
-    targets: &[Target],
+    targets: &[LatencyTarget],
     spare: usize,
-) -> Option<Excess> {
+) -> Option<TargetMiss> {
     assert_eq!(targets.len(), system.streams().len(), "one target per stream");
     let tally = Tally {
         failures: Mutex::new(vec![Vec::new(); targets.len()]),
@@ -48,7 +48,7 @@ pub fn first_excess(
         spare,
     };
     let make = || (Replay::new(system, service), Exceedances::default());
-    for_each(alignments.len(), make, |(replay, exceedances), index| {
+    parallel::map_with(alignments.len(), make, |(replay, exceedances), index| {
         if tally.cutoff.load(Ordering::Relaxed) < index {
             return;
         }
@@ -81,11 +81,11 @@ impl Tally {
         }
     }
 
-    fn decide(self) -> Option<Excess> {
+    fn decide(self) -> Option<TargetMiss> {
         let failures = self.failures.into_inner().expect("all threads have ended well");
         let decisive =
             failures.iter().enumerate().filter_map(|(stream, f)| Some((*f.get(self.spare)?, stream)));
-        decisive.min().map(|(index, stream)| Excess { stream, alignments: index + 1 })
+        decisive.min().map(|(index, stream)| TargetMiss { stream, alignments: index + 1 })
     }
 }
 

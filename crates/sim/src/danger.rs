@@ -4,18 +4,18 @@
 //! The work of all streams is added up in cells of an eighth of a second and served at rate 1; what counts is
 //! the work that arrives to long queues. A guess that decides the order of search, never its result.
 
-use crate::recording::CELL;
-use crate::{Alignment, System};
+use crate::replay_trace::CELL;
+use crate::{Alignment, ReplaySystem};
 use units::Nanos;
 
 /// Sorts alignments by how long they would make the queues, longest first; ties keep their order.
-pub fn worst_first(system: &System<'_>, alignments: &mut [Alignment]) {
+pub fn sort_worst_first(system: &ReplaySystem<'_>, alignments: &mut [Alignment]) {
     let cells = usize::try_from(system.horizon.div_ceil(CELL)).expect("fits the address space");
     let mut sum = vec![0.0f32; cells];
     alignments.sort_by_cached_key(|alignment| {
         sum.fill(0.0);
         for (stream, shift) in system.streams().iter().zip(alignment.shifts(system)) {
-            add(&mut sum, stream.recording.cells(), shift);
+            add(&mut sum, stream.trace.work_profile(), shift);
         }
         // Not negative, so that the bits sort as the values do.
         std::cmp::Reverse(congestion(&sum).to_bits())

@@ -1,8 +1,8 @@
 //! Exact replay of request streams through the queues of a server, and what may be said of the percentiles
 //! of many replays.
 //!
-//! A [`Recording`] is a trace that repeats for ever, a [`Stream`] is a recording with its priorities on a server,
-//! a [`System`] is a server with its streams. An [`Alignment`] says where in its recording each stream stands when
+//! A [`ReplayTrace`] is a trace that repeats for ever, a [`ReplayStream`] is a trace with its priorities on a server,
+//! a [`ReplaySystem`] is a server with its streams. An [`Alignment`] says where in its trace each stream stands when
 //! the window opens; [`Replay`] runs one and tells an [`Observer`] the latency of every request that arrives
 //! within the window. The crate `confidence` turns the percentiles of independent alignments into statements about all.
 //!
@@ -22,18 +22,17 @@ pub mod ideal;
 mod merge;
 mod observe;
 mod parallel;
-mod recording;
 mod replay;
+mod replay_trace;
 mod server;
-pub mod source;
 mod start;
 mod system;
 
 pub use alignment::Alignment;
-pub use budget::{Excess, Target, first_excess};
-pub use danger::worst_first;
+pub use budget::{LatencyTarget, TargetMiss, first_target_miss};
+pub use danger::sort_worst_first;
 pub use observe::{Exceedances, Latencies, Observer, Percentiles, nearest_rank};
-pub use parallel::percentiles;
-pub use recording::{Recording, RecordingError};
-pub use replay::{Outcome, Replay, Service};
-pub use system::{Stream, System, Unsteady};
+pub use parallel::alignment_percentiles;
+pub use replay::{PreemptionMode, Replay, ReplayOutcome};
+pub use replay_trace::{ReplayTrace, WorkOverflowError};
+pub use system::{ReplayStream, ReplaySystem, UnsteadyError};

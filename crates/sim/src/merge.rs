@@ -2,7 +2,7 @@
 //!
 //! Simultaneous arrivals come in order of the streams; the jobs of a stream keep their order.
 
-use crate::Recording;
+use crate::ReplayTrace;
 use model::Job;
 
 /// A request on its way.
@@ -66,24 +66,19 @@ struct Node {
 
 impl<'a> Merge<'a> {
     /// Call [`seek`](Self::seek) before use.
-    pub(crate) fn new(recordings: impl Iterator<Item = &'a Recording>) -> Self {
+    pub(crate) fn new(traces: impl Iterator<Item = &'a ReplayTrace>) -> Self {
         let cursors: Vec<_> =
-            recordings.map(|r| Cursor { jobs: r.jobs(), index: 0, base: 0, period: r.period().0 }).collect();
+            traces.map(|r| Cursor { jobs: r.jobs(), index: 0, base: 0, period: r.period().0 }).collect();
         let leaves = cursors.len().next_power_of_two();
         Self { cursors, nodes: vec![Node { time: u64::MAX, stream: u32::MAX }; 2 * leaves], leaves }
     }
 
     /// Goes to the first arrivals at or after `time`, where stream i began its first round at `offsets[i]`,
     /// at most `time`.
-    pub(crate) fn seek(
-        &mut self,
-        recordings: impl Iterator<Item = &'a Recording>,
-        offsets: &[u64],
-        time: u64,
-    ) {
-        for (stream, (recording, &offset)) in recordings.zip(offsets).enumerate() {
+    pub(crate) fn seek(&mut self, traces: impl Iterator<Item = &'a ReplayTrace>, offsets: &[u64], time: u64) {
+        for (stream, (trace, &offset)) in traces.zip(offsets).enumerate() {
             let cursor = &mut self.cursors[stream];
-            let position = recording.position(time - offset);
+            let position = trace.position(time - offset);
             let count = cursor.jobs.len() as u64;
             cursor.index = usize::try_from(position % count).expect("an index");
             cursor.base = offset + position / count * cursor.period;

@@ -1,6 +1,6 @@
 //! What is kept of the latencies of a replay.
 
-use crate::budget::Target;
+use crate::budget::LatencyTarget;
 use std::ops::ControlFlow;
 use units::{Nanos, Percentile};
 
@@ -127,8 +127,8 @@ pub struct Exceedances {
 impl Exceedances {
     /// Makes ready for a replay in which stream i will have `counts[i]` requests; it ends when the first stream
     /// exceeds its budget, if so wished.
-    pub fn reset(&mut self, counts: &[usize], targets: &[Target], stop_at_first: bool) {
-        let allowed = |count, target: &Target| match count {
+    pub fn reset(&mut self, counts: &[usize], targets: &[LatencyTarget], stop_at_first: bool) {
+        let allowed = |count, target: &LatencyTarget| match count {
             0 => 0,
             _ => count - nearest_rank(target.percentile, count),
         };

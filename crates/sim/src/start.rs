@@ -14,7 +14,7 @@
 //! All in integers, rounded so that levels are never understated.
 
 use crate::merge::{Merge, Source};
-use crate::{Recording, Stream, System};
+use crate::{ReplayStream, ReplaySystem, ReplayTrace};
 use model::{Job, Stage};
 
 /// Rates are multiples of 2⁻³².
@@ -41,18 +41,18 @@ fn total(job: &Job) -> u64 {
 
 impl Idle {
     /// Drains each stream at its share of the total work.
-    pub(crate) fn new(streams: &[Stream<'_>]) -> Self {
-        let each = |r: &Recording| r.utilisation().into_array().iter().sum::<f64>();
-        let all: f64 = streams.iter().map(|s| each(s.recording)).sum();
+    pub(crate) fn new(streams: &[ReplayStream<'_>]) -> Self {
+        let each = |r: &ReplayTrace| r.utilisation().into_array().iter().sum::<f64>();
+        let all: f64 = streams.iter().map(|s| each(s.trace)).sum();
         if all >= 1.0 {
             return Self { buckets: None };
         }
         let whole = (1u64 << FRACTION) as f64;
-        let fill = |stream: &Stream<'_>| {
-            let share = if all > 0.0 { each(stream.recording) / all } else { 0.0 };
+        let fill = |stream: &ReplayStream<'_>| {
+            let share = if all > 0.0 { each(stream.trace) / all } else { 0.0 };
             // Shares sum to 1 but for rounding, for which the factor makes room.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-            Bucket::fill(stream.recording, (share * whole * (1.0 - 1e-12)) as u64)
+            Bucket::fill(stream.trace, (share * whole * (1.0 - 1e-12)) as u64)
         };
         Self { buckets: streams.iter().map(fill).collect() }
     }
@@ -60,21 +60,20 @@ impl Idle {
     /// A moment, at most a longest period before `time`, at which the system is certainly idle.
     pub(crate) fn last_before<'a>(
         &self,
-        system: &System<'a>,
+        system: &ReplaySystem<'a>,
         merge: &mut Merge<'a>,
         offsets: &[u64],
         time: u64,
     ) -> Option<u64> {
         let buckets = self.buckets.as_ref()?;
-        let recordings = || system.streams.iter().map(|s| s.recording);
+        let traces = || system.streams.iter().map(|s| s.trace);
         let longest = system.longest_period();
         let mut look = (longest >> 12).max(1);
         loop {
             let from = time - look;
-            let levels =
-                recordings().zip(buckets).zip(offsets).map(|((r, b), offset)| b.level(r, from - offset));
+            let levels = traces().zip(buckets).zip(offsets).map(|((r, b), offset)| b.level(r, from - offset));
             let level = levels.sum();
-            merge.seek(recordings(), offsets, from);
+            merge.seek(traces(), offsets, from);
             if let Some(idle) = last_empty(merge, from, level, time) {
                 return Some(idle);
             }
@@ -105,12 +104,12 @@ fn last_empty(merge: &mut Merge<'_>, mut now: u64, mut level: u64, until: u64) -
 
 impl Bucket {
     /// `None` unless the levels repeat after one round.
-    fn fill(recording: &Recording, rate: u64) -> Option<Self> {
-        let mut bucket = Self { rate, levels: vec![0; recording.jobs().len()] };
+    fn fill(trace: &ReplayTrace, rate: u64) -> Option<Self> {
+        let mut bucket = Self { rate, levels: vec![0; trace.jobs().len()] };
         let (mut level, mut before) = (0, 0);
-        for base in [0, recording.period().0] {
+        for base in [0, trace.period().0] {
             let last = bucket.levels.last().copied();
-            for (kept, job) in bucket.levels.iter_mut().zip(recording.jobs()) {
+            for (kept, job) in bucket.levels.iter_mut().zip(trace.jobs()) {
                 let time = base + job.arrival.0;
                 level = drain(level, rate, time - before) + total(job);
                 before = time;
@@ -124,13 +123,13 @@ impl Bucket {
     }
 
     /// Before the jobs that arrive at `time`.
-    fn level(&self, recording: &Recording, time: u64) -> u64 {
+    fn level(&self, trace: &ReplayTrace, time: u64) -> u64 {
         // Levels are the same in all rounds; in a later one there is a job before.
-        let time = time + recording.period().0;
-        let position = recording.position(time) - 1;
+        let time = time + trace.period().0;
+        let position = trace.position(time) - 1;
         let count = self.levels.len() as u64;
         let index = usize::try_from(position % count).expect("an index");
-        let arrived = position / count * recording.period().0 + recording.jobs()[index].arrival.0;
+        let arrived = position / count * trace.period().0 + trace.jobs()[index].arrival.0;
         drain(self.levels[index], self.rate, time - arrived)
     }
 }

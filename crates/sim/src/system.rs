@@ -1,17 +1,17 @@
 //! A server and the streams that share it.
 
-use crate::Recording;
+use crate::ReplayTrace;
 use crate::start::Idle;
 use model::{PerStage, Stage};
 use std::fmt;
 use std::sync::OnceLock;
 use units::Nanos;
 
-/// A recording with its place on a server.
+/// A trace with its place on a server.
 #[derive(Debug, Clone, Copy)]
-pub struct Stream<'a> {
+pub struct ReplayStream<'a> {
     /// Its jobs.
-    pub recording: &'a Recording,
+    pub trace: &'a ReplayTrace,
     /// By stage; 0 is served first, equals are served first come first served.
     pub priority: PerStage<u32>,
     /// Streams of a group keep their recorded alignment to each other.
@@ -20,7 +20,7 @@ pub struct Stream<'a> {
 
 /// Streams that have no steady state together.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Unsteady {
+pub enum UnsteadyError {
     /// There are no streams.
     Empty,
     /// More work than the stage can do, so that queues grow for ever.
@@ -32,7 +32,7 @@ pub enum Unsteady {
     },
 }
 
-impl fmt::Display for Unsteady {
+impl fmt::Display for UnsteadyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("there are no streams: expected at least one"),
@@ -43,13 +43,13 @@ impl fmt::Display for Unsteady {
     }
 }
 
-impl std::error::Error for Unsteady {}
+impl std::error::Error for UnsteadyError {}
 
 /// Streams on a path of stages: network in, storage, network out. A request without work at a stage passes it
 /// at once.
 #[derive(Debug, Clone)]
-pub struct System<'a> {
-    pub(crate) streams: Vec<Stream<'a>>,
+pub struct ReplaySystem<'a> {
+    pub(crate) streams: Vec<ReplayStream<'a>>,
     /// By stage: the level of each stream, dense from 0.
     pub(crate) levels: PerStage<Vec<u32>>,
     pub(crate) horizon: u64,
@@ -57,15 +57,15 @@ pub struct System<'a> {
     idle: OnceLock<Idle>,
 }
 
-impl<'a> System<'a> {
+impl<'a> ReplaySystem<'a> {
     /// A server whose every stage can do the work of all streams; observed for the longest period.
-    pub fn new(streams: Vec<Stream<'a>>) -> Result<Self, Unsteady> {
-        let horizon = streams.iter().map(|s| s.recording.period().0).max().ok_or(Unsteady::Empty)?;
-        let each: Vec<_> = streams.iter().map(|s| s.recording.utilisation()).collect();
+    pub fn new(streams: Vec<ReplayStream<'a>>) -> Result<Self, UnsteadyError> {
+        let horizon = streams.iter().map(|s| s.trace.period().0).max().ok_or(UnsteadyError::Empty)?;
+        let each: Vec<_> = streams.iter().map(|s| s.trace.utilisation()).collect();
         let utilisation = PerStage::from_fn(|stage| each.iter().map(|u| u[stage]).sum::<f64>());
         for (stage, &utilisation) in utilisation.iter() {
             if utilisation >= 1.0 {
-                return Err(Unsteady::Overload { stage, utilisation });
+                return Err(UnsteadyError::Overload { stage, utilisation });
             }
         }
         let levels = PerStage::from_fn(|stage| dense(streams.iter().map(|s| s.priority[stage])));
@@ -80,7 +80,7 @@ impl<'a> System<'a> {
     }
 
     /// In the order given.
-    pub fn streams(&self) -> &[Stream<'a>] {
+    pub fn streams(&self) -> &[ReplayStream<'a>] {
         &self.streams
     }
 
@@ -101,16 +101,16 @@ impl<'a> System<'a> {
 
     /// Longest period of a stream.
     pub(crate) fn longest_period(&self) -> u64 {
-        self.streams.iter().map(|s| s.recording.period().0).max().expect("streams are not empty")
+        self.streams.iter().map(|s| s.trace.period().0).max().expect("streams are not empty")
     }
 
     /// Jobs of a stream that arrive within the window at this shift.
     pub fn observed(&self, stream: usize, shift: Nanos) -> usize {
-        let recording = self.streams[stream].recording;
-        let period = recording.period().0;
+        let trace = self.streams[stream].trace;
+        let period = trace.period().0;
         // A round later than needed: the window may not begin before the sequence does.
         let open = 2 * period - shift.0 % period;
-        let count = recording.position(open + self.horizon) - recording.position(open);
+        let count = trace.position(open + self.horizon) - trace.position(open);
         usize::try_from(count).expect("fits the address space")
     }
 }

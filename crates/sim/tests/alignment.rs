@@ -7,7 +7,10 @@ use model::{PerStage, Stage};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use support::{Departures, Plain, plain, streams};
-use tailwright_sim::{Alignment, Outcome, Recording, Replay, Service, Stream, System, percentiles};
+use tailwright_sim::{
+    Alignment, PreemptionMode, Replay, ReplayOutcome, ReplayStream, ReplaySystem, ReplayTrace,
+    alignment_percentiles,
+};
 use units::{Nanos, Percentile};
 
 fn storage(jobs: &[(u64, u64)], period: u64, priority: u32) -> Plain {
@@ -16,9 +19,9 @@ fn storage(jobs: &[(u64, u64)], period: u64, priority: u32) -> Plain {
 }
 
 /// The percentiles of one alignment.
-fn one(system: &System<'_>, shifts: &[Nanos], percentile: f64) -> Vec<Nanos> {
+fn one(system: &ReplaySystem<'_>, shifts: &[Nanos], percentile: f64) -> Vec<Nanos> {
     let mut tails = tailwright_sim::Percentiles::default();
-    let mut replay = Replay::new(system, Service::Preemptive);
+    let mut replay = Replay::new(system, PreemptionMode::Preemptive);
     let wanted = vec![Percentile::new(percentile).unwrap(); shifts.len()];
     tails.reset(&replay.counts(shifts), &wanted);
     replay.run(shifts, &mut tails);
@@ -32,8 +35,8 @@ fn samples_have_the_distribution_of_all_shifts() {
         storage(&[(1, 5), (9, 2)], 29, 1),
         storage(&[(0, 1), (3, 2), (5, 1)], 29, 1),
     ];
-    let recordings: Vec<Recording> = plain.iter().map(Plain::recording).collect();
-    let system = System::new(streams(&plain, &recordings)).unwrap();
+    let traces: Vec<ReplayTrace> = plain.iter().map(Plain::trace).collect();
+    let system = ReplaySystem::new(streams(&plain, &traces)).unwrap();
     // Only relative shifts matter when all periods are equal: 29² alignments are all there are.
     let mut all: BTreeMap<Nanos, f64> = BTreeMap::new();
     for second in 0..29 {
@@ -45,7 +48,7 @@ fn samples_have_the_distribution_of_all_shifts() {
     assert!(all.len() > 8, "a distribution worth comparing: {all:?}");
     let alignments: Vec<Alignment> = Alignment::random(7, 4000).collect();
     let maximum = [Percentile::new(100.0).unwrap(); 3];
-    let runs = percentiles(&system, Service::Preemptive, &alignments, &maximum);
+    let runs = alignment_percentiles(&system, PreemptionMode::Preemptive, &alignments, &maximum);
     let mut values: Vec<Nanos> = runs.iter().map(|(values, _)| values[2].unwrap()).collect();
     values.sort_unstable();
     let (mut cumulated, mut furthest) = (0.0, 0.0f64);
@@ -72,11 +75,11 @@ fn samples_have_the_distribution_of_all_shifts() {
 #[test]
 fn a_group_keeps_its_alignment_and_others_do_not_move_it() {
     let plain = [storage(&[(0, 1)], 50, 0), storage(&[(0, 1)], 70, 0), storage(&[(0, 1)], 90, 0)];
-    let recordings: Vec<Recording> = plain.iter().map(Plain::recording).collect();
+    let traces: Vec<ReplayTrace> = plain.iter().map(Plain::trace).collect();
     let grouped = |groups: &[usize]| {
-        let mut streams = streams(&plain[..groups.len()], &recordings);
+        let mut streams = streams(&plain[..groups.len()], &traces);
         streams.iter_mut().zip(groups).for_each(|(stream, group)| stream.group = *group);
-        System::new(streams).unwrap()
+        ReplaySystem::new(streams).unwrap()
     };
     let (together, apart, fewer) = (grouped(&[4, 2, 4]), grouped(&[4, 2, 9]), grouped(&[4, 2]));
     let mut differ = 0;
@@ -97,8 +100,8 @@ fn a_group_keeps_its_alignment_and_others_do_not_move_it() {
 fn a_correlated_day_meets_at_the_worst_moment() {
     // The worst burst of the first ends at 11, of the second at 40, whatever lies between.
     let plain = [storage(&[(3, 1), (10, 5), (11, 6)], 100, 0), storage(&[(0, 2), (40, 9), (70, 8)], 100, 1)];
-    let recordings: Vec<Recording> = plain.iter().map(Plain::recording).collect();
-    let system = System::new(streams(&plain, &recordings)).unwrap();
+    let traces: Vec<ReplayTrace> = plain.iter().map(Plain::trace).collect();
+    let system = ReplaySystem::new(streams(&plain, &traces)).unwrap();
     let shifts = Alignment::BurstsTogether.shifts(&system);
     assert_eq!(shifts, [Nanos(39), Nanos(10)]);
     // 9 of its own and the 10 of the first that are left; met just before its burst, all 12 of the first come
@@ -110,8 +113,8 @@ fn a_correlated_day_meets_at_the_worst_moment() {
 #[test]
 fn a_burst_may_cross_the_end_of_the_period() {
     let plain = [storage(&[(1, 6), (50, 7), (98, 6)], 100, 0), storage(&[(0, 1)], 100, 1)];
-    let recordings: Vec<Recording> = plain.iter().map(Plain::recording).collect();
-    let system = System::new(streams(&plain, &recordings)).unwrap();
+    let traces: Vec<ReplayTrace> = plain.iter().map(Plain::trace).collect();
+    let system = ReplaySystem::new(streams(&plain, &traces)).unwrap();
     assert_eq!(Alignment::BurstsTogether.shifts(&system), [Nanos(49), Nanos(50)]);
 }
 
@@ -120,11 +123,11 @@ fn busy_systems_say_when_they_are_not_certain() {
     // Each stage is busy 60 % of the time, all together more than one.
     let busy = Plain { jobs: vec![(0, [6, 6, 6])], period: 10, priority: [0; 3], shift: 0 };
     let calm = Plain { jobs: vec![(0, [2, 2, 2])], ..busy.clone() };
-    let run = |plain: Plain| -> (Departures, Outcome) {
-        let recordings = [plain.recording()];
-        let system = System::new(streams(&[plain], &recordings)).unwrap();
+    let run = |plain: Plain| -> (Departures, ReplayOutcome) {
+        let traces = [plain.trace()];
+        let system = ReplaySystem::new(streams(&[plain], &traces)).unwrap();
         let mut departures = Departures::default();
-        let outcome = Replay::new(&system, Service::Preemptive).run(&[Nanos::ZERO], &mut departures);
+        let outcome = Replay::new(&system, PreemptionMode::Preemptive).run(&[Nanos::ZERO], &mut departures);
         (departures, outcome)
     };
     let (departures, outcome) = run(busy);
@@ -140,12 +143,12 @@ proptest! {
         plain in proptest::collection::vec(plain(), 1..4),
         percent in prop_oneof![Just(100.0), Just(99.9), Just(50.0), 0.1f64..100.0],
     ) {
-        let recordings: Vec<Recording> = plain.iter().map(Plain::recording).collect();
-        let Ok(system) = System::new(streams(&plain, &recordings)) else { return Ok(()) };
+        let traces: Vec<ReplayTrace> = plain.iter().map(Plain::trace).collect();
+        let Ok(system) = ReplaySystem::new(streams(&plain, &traces)) else { return Ok(()) };
         let system = system.with_horizon(Nanos(500));
         let shifts: Vec<Nanos> = plain.iter().map(|p| Nanos(p.shift)).collect();
         let mut all = Departures::default();
-        Replay::new(&system, Service::Preemptive).run(&shifts, &mut all);
+        Replay::new(&system, PreemptionMode::Preemptive).run(&shifts, &mut all);
         let got = one(&system, &shifts, percent);
         for (stream, got) in got.into_iter().enumerate() {
             let mut own: Vec<u64> = all.0.iter().filter(|d| d.0 == stream).map(|d| d.1).collect();
@@ -160,12 +163,12 @@ proptest! {
 #[test]
 fn overload_is_refused_and_full_load_too() {
     let plain = [storage(&[(0, 6)], 10, 0), storage(&[(0, 4)], 10, 1)];
-    let recordings: Vec<Recording> = plain.iter().map(Plain::recording).collect();
-    let error = System::new(streams(&plain, &recordings)).unwrap_err();
+    let traces: Vec<ReplayTrace> = plain.iter().map(Plain::trace).collect();
+    let error = ReplaySystem::new(streams(&plain, &traces)).unwrap_err();
     assert!(error.to_string().contains("storage is overloaded: 100.0%"), "{error}");
-    assert!(System::new(Vec::new()).is_err());
-    let idle = storage(&[(0, 0)], 1, 0).recording();
-    let stream = Stream { recording: &idle, priority: PerStage::from_fn(|_: Stage| u32::MAX), group: 0 };
-    let system = System::new(vec![stream]).unwrap();
+    assert!(ReplaySystem::new(Vec::new()).is_err());
+    let idle = storage(&[(0, 0)], 1, 0).trace();
+    let stream = ReplayStream { trace: &idle, priority: PerStage::from_fn(|_: Stage| u32::MAX), group: 0 };
+    let system = ReplaySystem::new(vec![stream]).unwrap();
     assert_eq!(one(&system, &[Nanos::ZERO], 50.0), [Nanos::ZERO]);
 }

@@ -6,7 +6,9 @@ use discipline::enforce::{Bounds, FlowRules, Over, Rules};
 use discipline::serve::{Choice, FairParameters, FeedbackClass, FeedbackParameters, Kind, LimitedParameters};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
-use tailwright_sim::engine::{Draft, Engine, Entry, Network, Station, Window};
+use tailwright_sim::engine::{
+    MeasurementWindow, NetworkStation, QueueingNetwork, RequestDraft, RequestEntry, SimulationEngine,
+};
 use units::Nanos;
 
 struct Counting;
@@ -84,11 +86,12 @@ fn kinds() -> Vec<Kind> {
 
 /// Allocations of a run: arrivals in bursts of 1 to 8 that repeat, so that what is the most comes early.
 fn allocations(kind: &Kind, requests: u64) -> u64 {
-    let station = |name: &str| Station::new(name, 2, kind.clone());
-    let network = Network { classes: 3, ..Network::chain(vec![station("first"), station("second")]) };
+    let station = |name: &str| NetworkStation::new(name, 2, kind.clone());
+    let network =
+        QueueingNetwork { classes: 3, ..QueueingNetwork::chain(vec![station("first"), station("second")]) };
     let instants = (0u64..).flat_map(|burst| (0..1 + burst % 8).map(move |_| Nanos(burst * 4000)));
     let mut drawn = 0u64;
-    let draw = move |draft: &mut Draft<'_>| {
+    let draw = move |draft: &mut RequestDraft<'_>| {
         drawn += 1;
         draft.class = u32::try_from(drawn % 3).unwrap_or(0);
         draft
@@ -97,9 +100,9 @@ fn allocations(kind: &Kind, requests: u64) -> u64 {
             .zip([7, 11])
             .for_each(|(demand, prime)| *demand = Nanos(200 + drawn % prime * 200));
     };
-    let engine = Engine::new(&network, vec![Entry::open(instants, draw)], 1).unwrap();
+    let engine = SimulationEngine::new(&network, vec![RequestEntry::open(instants, draw)], 1).unwrap();
     let before = ALLOCATIONS.load(Ordering::Relaxed);
-    let measures = engine.run(Window { warm_up: 0, ..Window::of(requests) }).unwrap();
+    let measures = engine.run(MeasurementWindow { warm_up: 0, ..MeasurementWindow::of(requests) }).unwrap();
     let count = ALLOCATIONS.load(Ordering::Relaxed) - before;
     assert!(measures.events >= 3 * requests);
     count

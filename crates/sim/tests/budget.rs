@@ -4,7 +4,10 @@ mod support;
 
 use proptest::prelude::*;
 use support::{Plain, plain, streams};
-use tailwright_sim::{Alignment, Excess, Recording, Service, System, Target, first_excess, percentiles};
+use tailwright_sim::{
+    Alignment, LatencyTarget, PreemptionMode, ReplaySystem, ReplayTrace, TargetMiss, alignment_percentiles,
+    first_target_miss,
+};
 use units::{Nanos, Percentile};
 
 proptest! {
@@ -15,13 +18,13 @@ proptest! {
         percent in prop_oneof![Just(100.0), 20.0f64..100.0],
         (count, spare) in (1usize..12, 0usize..4),
     ) {
-        let recordings: Vec<Recording> = plain.iter().map(Plain::recording).collect();
-        let Ok(system) = System::new(streams(&plain, &recordings)) else { return Ok(()) };
+        let traces: Vec<ReplayTrace> = plain.iter().map(Plain::trace).collect();
+        let Ok(system) = ReplaySystem::new(streams(&plain, &traces)) else { return Ok(()) };
         let percentile = Percentile::new(percent).unwrap();
-        let target = |i: usize| Target { percentile, budget: Nanos(budgets[i]) };
-        let targets: Vec<Target> = (0..plain.len()).map(target).collect();
+        let target = |i: usize| LatencyTarget { percentile, budget: Nanos(budgets[i]) };
+        let targets: Vec<LatencyTarget> = (0..plain.len()).map(target).collect();
         let alignments: Vec<Alignment> = Alignment::random(5, count).collect();
-        let runs = percentiles(&system, Service::Preemptive, &alignments, &vec![percentile; plain.len()]);
+        let runs = alignment_percentiles(&system, PreemptionMode::Preemptive, &alignments, &vec![percentile; plain.len()]);
         // One alignment after the other, until a stream has failed once too often.
         let mut failures = vec![0; plain.len()];
         let decided = runs.iter().enumerate().find_map(|(index, (values, _))| {
@@ -30,9 +33,9 @@ proptest! {
             }
             failures.iter().any(|f| *f > spare).then_some(index + 1)
         });
-        let got = first_excess(&system, Service::Preemptive, &alignments, &targets, spare);
+        let got = first_target_miss(&system, PreemptionMode::Preemptive, &alignments, &targets, spare);
         prop_assert_eq!(got.map(|excess| excess.alignments), decided);
-        if let Some(Excess { stream, .. }) = got {
+        if let Some(TargetMiss { stream, .. }) = got {
             prop_assert!(failures[stream] > spare);
         }
     }

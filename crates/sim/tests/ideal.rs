@@ -2,27 +2,27 @@
 
 mod support;
 
+use arrivals::{RequestSource, TimedRequest};
 use proptest::prelude::*;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use std::num::NonZeroUsize;
 use support::demands;
-use tailwright_sim::ideal::{Distribution, Order, Station};
-use tailwright_sim::source::{Demand, Source};
+use tailwright_sim::ideal::{IdealStation, LatencyDistribution, ServiceOrder};
 use units::{Nanos, Percentile};
 
-fn station(workers: usize, order: Order) -> Station {
-    Station { workers: NonZeroUsize::new(workers).unwrap(), order }
+fn station(workers: usize, order: ServiceOrder) -> IdealStation {
+    IdealStation { workers: NonZeroUsize::new(workers).unwrap(), order }
 }
 
 /// Time instant by instant: departures, then arrivals one by one; whoever waits is in a list.
-fn by_events(demands: &[Demand], workers: usize, order: Order, seed: u64) -> Vec<Nanos> {
+fn by_events(demands: &[TimedRequest], workers: usize, order: ServiceOrder, seed: u64) -> Vec<Nanos> {
     let mut random = StdRng::seed_from_u64(seed);
     let mut ends: Vec<Option<u64>> = vec![None; workers];
     let mut lists: Vec<Vec<usize>> = vec![Vec::new(); workers];
     let mut latencies = vec![Nanos::ZERO; demands.len()];
     let mut arrived = 0;
-    let own = order == Order::RandomWorker;
+    let own = order == ServiceOrder::RandomWorker;
     loop {
         let departure = ends.iter().flatten().min().copied();
         let arrival = demands.get(arrived).map(|demand| demand.arrival.0);
@@ -43,9 +43,9 @@ fn by_events(demands: &[Demand], workers: usize, order: Order, seed: u64) -> Vec
             continue;
         }
         let next = match order {
-            Order::Fifo | Order::RandomWorker => list.remove(0),
-            Order::Lifo => list.remove(list.len() - 1),
-            Order::RandomRequest => list.swap_remove(random.random_range(0..list.len())),
+            ServiceOrder::Fifo | ServiceOrder::RandomWorker => list.remove(0),
+            ServiceOrder::Lifo => list.remove(list.len() - 1),
+            ServiceOrder::RandomRequest => list.swap_remove(random.random_range(0..list.len())),
         };
         ends[worker] = Some(now + demands[next].service.0);
         latencies[next] = Nanos(now + demands[next].service.0 - demands[next].arrival.0);
@@ -55,7 +55,7 @@ fn by_events(demands: &[Demand], workers: usize, order: Order, seed: u64) -> Vec
 proptest! {
     #[test]
     fn recursions_are_what_the_events_give(demands in demands(0..60), workers in 1usize..5, seed in 0u64..99) {
-        for order in Order::ALL {
+        for order in ServiceOrder::ALL {
             let latencies = station(workers, order).latencies(demands.iter().copied(), seed).unwrap();
             prop_assert_eq!(latencies, by_events(&demands, workers, order, seed), "{}", order);
         }
@@ -66,21 +66,21 @@ proptest! {
     fn with_constant_service_the_mean_does_not_depend_on_the_order(
         demands in demands(0..60), workers in 1usize..5, service in 0u64..30, seed in 0u64..99
     ) {
-        let equal = || demands.iter().map(|demand| Demand { service: Nanos(service), ..*demand });
+        let equal = || demands.iter().map(|demand| TimedRequest { service: Nanos(service), ..*demand });
         let run = |order| station(workers, order).latencies(equal(), seed).unwrap();
         let sum = |order| run(order).iter().map(|ns| ns.0).sum::<u64>();
         let max = |order| run(order).iter().max().copied();
-        prop_assert_eq!(sum(Order::Fifo), sum(Order::Lifo));
-        prop_assert_eq!(sum(Order::Fifo), sum(Order::RandomRequest));
-        prop_assert!(sum(Order::RandomWorker) >= sum(Order::Fifo));
-        for order in Order::ALL {
-            prop_assert!(max(Order::Fifo) <= max(order), "FIFO has the least maximum");
+        prop_assert_eq!(sum(ServiceOrder::Fifo), sum(ServiceOrder::Lifo));
+        prop_assert_eq!(sum(ServiceOrder::Fifo), sum(ServiceOrder::RandomRequest));
+        prop_assert!(sum(ServiceOrder::RandomWorker) >= sum(ServiceOrder::Fifo));
+        for order in ServiceOrder::ALL {
+            prop_assert!(max(ServiceOrder::Fifo) <= max(order), "FIFO has the least maximum");
         }
     }
 
     #[test]
     fn more_workers_never_make_a_fifo_queue_slower(demands in demands(0..60), workers in 1usize..5) {
-        let run = |c| station(c, Order::Fifo).latencies(demands.iter().copied(), 0).unwrap();
+        let run = |c| station(c, ServiceOrder::Fifo).latencies(demands.iter().copied(), 0).unwrap();
         for (many, few) in run(workers + 1).iter().zip(run(workers)) {
             prop_assert!(*many <= few);
         }
@@ -89,14 +89,14 @@ proptest! {
 
 #[test]
 fn disorder_is_reported_and_nothing_has_no_distribution() {
-    let demand = |ns| Demand { arrival: Nanos(ns), service: Nanos(1) };
-    for order in Order::ALL {
+    let demand = |ns| TimedRequest { arrival: Nanos(ns), service: Nanos(1) };
+    for order in ServiceOrder::ALL {
         let error = station(2, order).latencies([demand(5), demand(4)], 0).unwrap_err();
         assert_eq!((error.index, error.arrival, error.previous), (1, Nanos(4), Nanos(5)));
         assert_eq!(station(2, order).distribution([], 0), Ok(None));
         assert_eq!(order.to_string().parse(), Ok(order));
     }
-    assert!("lilo".parse::<Order>().is_err());
+    assert!("lilo".parse::<ServiceOrder>().is_err());
 }
 
 const RUNS: u64 = 24;
@@ -107,13 +107,13 @@ fn measured(
     source: &str,
     service: &str,
     workers: usize,
-    order: Order,
+    order: ServiceOrder,
     figure: impl Fn(&[f64]) -> f64,
 ) -> (f64, f64) {
-    let source = Source { arrival: source.parse().unwrap(), service: service.parse().unwrap() };
+    let source = RequestSource { arrivals: source.parse().unwrap(), service: service.parse().unwrap() };
     let run = |seed| {
         let mut waits = Vec::with_capacity(JOBS);
-        let demands = source.demands(seed).unwrap().take(JOBS);
+        let demands = source.requests(seed).unwrap().take(JOBS);
         let station = station(workers, order);
         station
             .starts(demands, seed, |_, demand, start| waits.push((start - demand.arrival).0 as f64 / 1e6))
@@ -152,7 +152,7 @@ fn erlang_c(workers: u32, utilisation: f64) -> f64 {
 fn m_m_c_waits_as_erlang_says() {
     for (workers, rate, utilisation) in [(1, "700/s", 0.7), (2, "1600/s", 0.8), (8, "7200/s", 0.9)] {
         let (c, waits) = (erlang_c(workers, utilisation), |figure: &dyn Fn(&[f64]) -> f64| {
-            measured(&format!("poisson({rate})"), "exp(1ms)", workers as usize, Order::Fifo, figure)
+            measured(&format!("poisson({rate})"), "exp(1ms)", workers as usize, ServiceOrder::Fifo, figure)
         });
         let drain = f64::from(workers) * (1.0 - utilisation);
         agree(waits(&above(0.0)), c);
@@ -163,7 +163,8 @@ fn m_m_c_waits_as_erlang_says() {
 
 #[test]
 fn m_d_1_waits_as_erlang_says() {
-    let waits = |figure: &dyn Fn(&[f64]) -> f64| measured("poisson(700/s)", "1ms", 1, Order::Fifo, figure);
+    let waits =
+        |figure: &dyn Fn(&[f64]) -> f64| measured("poisson(700/s)", "1ms", 1, ServiceOrder::Fifo, figure);
     for t in [0.0, 0.5, 2.0, 5.0] {
         agree(waits(&above(t)), 1.0 - testkit::waits_in_m_d_1(0.7, t));
     }
@@ -177,7 +178,7 @@ fn m_g_1_means_are_those_of_pollaczek_and_khinchine_in_every_order() {
         ("erlang(mean=1ms, c2=0.3)", 0.3),
         ("lognormal(mean=1ms, c2=2)", 2.0),
     ] {
-        for order in [Order::Fifo, Order::Lifo, Order::RandomRequest] {
+        for order in [ServiceOrder::Fifo, ServiceOrder::Lifo, ServiceOrder::RandomRequest] {
             agree(measured("poisson(500/s)", law, 1, order, mean), 0.5 * (1.0 + c2) / 2.0 / 0.5);
         }
     }
@@ -187,7 +188,7 @@ fn m_g_1_means_are_those_of_pollaczek_and_khinchine_in_every_order() {
 #[test]
 fn queues_per_worker_wait_as_one_worker() {
     let waits = |figure: &dyn Fn(&[f64]) -> f64| {
-        measured("poisson(2800/s)", "exp(1ms)", 4, Order::RandomWorker, figure)
+        measured("poisson(2800/s)", "exp(1ms)", 4, ServiceOrder::RandomWorker, figure)
     };
     agree(waits(&above(2.0)), 0.7 * (-0.6f64).exp());
     agree(waits(&mean), 0.7 / 0.3);
@@ -196,11 +197,13 @@ fn queues_per_worker_wait_as_one_worker() {
 /// Tales of the Tail §2.3, §2.4: four workers at 80 %, 50 µs.
 #[test]
 fn the_paper_orders_the_disciplines() {
-    let source = Source { arrival: "poisson(64000/s)".parse().unwrap(), service: "50us".parse().unwrap() };
-    let run =
-        |order| station(4, order).distribution(source.demands(1).unwrap().take(400_000), 2).unwrap().unwrap();
-    let [fifo, lifo, worker, request] = Order::ALL.map(run);
-    let at = |of: &Distribution, percent| of.percentile(Percentile::new(percent).unwrap()).0;
+    let source =
+        RequestSource { arrivals: "poisson(64000/s)".parse().unwrap(), service: "50us".parse().unwrap() };
+    let run = |order| {
+        station(4, order).distribution(source.requests(1).unwrap().take(400_000), 2).unwrap().unwrap()
+    };
+    let [fifo, lifo, worker, request] = ServiceOrder::ALL.map(run);
+    let at = |of: &LatencyDistribution, percent| of.percentile(Percentile::new(percent).unwrap()).0;
     // "better median latency (50 vs. 64 µs in our example)": here 52 and 57, in the same order. FIFO
     // would have 64 µs at about 84 %; that the waits of four workers are right, events and Erlang say above.
     assert!((56_000..57_500).contains(&at(&fifo, 50.0)), "{}", at(&fifo, 50.0));
@@ -212,10 +215,10 @@ fn the_paper_orders_the_disciplines() {
 
 #[test]
 fn a_distribution_has_the_ranks_of_its_values() {
-    let of = Distribution::new((1..=1000).rev().map(Nanos).collect()).unwrap();
+    let of = LatencyDistribution::new((1..=1000).rev().map(Nanos).collect()).unwrap();
     assert_eq!(of.percentile(Percentile::new(99.9).unwrap()), Nanos(999));
     assert_eq!((of.count(), of.mean().0, of.above(Nanos(990))), (1000, 500.5e-9, 0.01));
-    let shifted = Distribution::new((101..=1100).map(Nanos).collect()).unwrap();
+    let shifted = LatencyDistribution::new((101..=1100).map(Nanos).collect()).unwrap();
     assert!((of.distance(&shifted) - 0.1).abs() < 1e-12 && of.distance(&of) == 0.0);
-    assert_eq!(Distribution::new(vec![]), None);
+    assert_eq!(LatencyDistribution::new(vec![]), None);
 }

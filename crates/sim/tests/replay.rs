@@ -4,18 +4,18 @@ mod support;
 
 use proptest::prelude::*;
 use support::{Departures, plain, step_by_step, streams};
-use tailwright_sim::{Recording, Replay, Service, System};
+use tailwright_sim::{PreemptionMode, Replay, ReplaySystem, ReplayTrace};
 use units::Nanos;
 
 proptest! {
     #[test]
     fn agrees_with_a_simulation_in_steps(
         plain in proptest::collection::vec(plain(), 1..5),
-        service in prop_oneof![Just(Service::Preemptive), Just(Service::NonPreemptive)],
+        service in prop_oneof![Just(PreemptionMode::Preemptive), Just(PreemptionMode::NonPreemptive)],
         horizon in proptest::option::of(0u64..100),
     ) {
-        let recordings: Vec<Recording> = plain.iter().map(support::Plain::recording).collect();
-        let Ok(mut system) = System::new(streams(&plain, &recordings)) else { return Ok(()) };
+        let traces: Vec<ReplayTrace> = plain.iter().map(support::Plain::trace).collect();
+        let Ok(mut system) = ReplaySystem::new(streams(&plain, &traces)) else { return Ok(()) };
         if let Some(horizon) = horizon {
             system = system.with_horizon(Nanos(horizon));
         }

@@ -2,20 +2,22 @@
 
 mod support;
 
+use arrivals::{RequestSource, TimedRequest};
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
 use support::demands;
 use tailwright_sim::engine::Histogram;
-use tailwright_sim::ideal::{Distribution, Order, Play, Station, Streams, Summary, replicate};
-use tailwright_sim::source::{Demand, Source};
+use tailwright_sim::ideal::{
+    IdealStation, LatencyDistribution, ReplicationSizes, ServiceOrder, StationRun, Summary, replicate,
+};
 use units::{Nanos, Percentile};
 
-fn station(workers: usize, order: Order) -> Station {
-    Station { workers: NonZeroUsize::new(workers).unwrap(), order }
+fn station(workers: usize, order: ServiceOrder) -> IdealStation {
+    IdealStation { workers: NonZeroUsize::new(workers).unwrap(), order }
 }
 
-fn play(station: Station, demands: &[Demand], seed: u64) -> Summary {
-    let mut play = Play::new(station, seed, 0, Summary::of_one());
+fn play(station: IdealStation, demands: &[TimedRequest], seed: u64) -> Summary {
+    let mut play = StationRun::new(station, seed, 0, Summary::of_one());
     demands.iter().for_each(|demand| play.arrive(*demand).unwrap());
     play.finish()
 }
@@ -25,7 +27,7 @@ fn percentile(percent: f64) -> Percentile {
 }
 
 /// Requests whose position among completions is not the one that they would have with a worker each: two sorted lists.
-fn displaced(demands: &[Demand], latencies: &[Nanos]) -> usize {
+fn displaced(demands: &[TimedRequest], latencies: &[Nanos]) -> usize {
     let order = |done: &dyn Fn(usize) -> Nanos| {
         let mut order: Vec<usize> = (0..demands.len()).collect();
         order.sort_by_key(|index| (done(*index), *index));
@@ -41,7 +43,7 @@ proptest! {
     fn a_summary_is_that_of_all_latencies(
         demands in demands(1..200), workers in 1usize..5, seed in 0u64..99, percent in 0.1f64..99.99,
     ) {
-        for order in Order::ALL {
+        for order in ServiceOrder::ALL {
             let station = station(workers, order);
             let latencies = station.latencies(demands.iter().copied(), seed).unwrap();
             let summary = play(station, &demands, seed);
@@ -61,7 +63,7 @@ proptest! {
             let rank = |n: usize| tailwright_sim::nearest_rank(percentile(percent), n) - 1;
             let expected = (!slowdowns.is_empty()).then(|| slowdowns[rank(slowdowns.len())]);
             prop_assert_eq!(summary.slowdown(percentile(percent)).map(|found| found.value), expected);
-            let of = Distribution::new(latencies).unwrap();
+            let of = LatencyDistribution::new(latencies).unwrap();
             prop_assert_eq!(summary.count(), of.count() as u64);
             prop_assert!((summary.mean().unwrap().value - of.mean().0 * 1e9).abs() < 1e-6);
             let found = summary.percentile(percentile(percent)).unwrap().value;
@@ -70,19 +72,19 @@ proptest! {
     }
 }
 
-fn mm1(load: f64, c2: &str) -> Source {
+fn mm1(load: f64, c2: &str) -> RequestSource {
     let service = format!("hyperexp(mean=1ms, c2={c2})");
     let service = if c2 == "1" { "exp(1ms)".to_owned() } else { service };
-    Source {
-        arrival: format!("poisson({}/s)", 1000.0 * load).parse().unwrap(),
+    RequestSource {
+        arrivals: format!("poisson({}/s)", 1000.0 * load).parse().unwrap(),
         service: service.parse().unwrap(),
     }
 }
 
 #[test]
 fn long_streams_keep_their_percentiles() {
-    let demands: Vec<Demand> = mm1(0.7, "4").demands(3).unwrap().take(150_000).collect();
-    for order in [Order::Fifo, Order::RandomRequest] {
+    let demands: Vec<TimedRequest> = mm1(0.7, "4").requests(3).unwrap().take(150_000).collect();
+    for order in [ServiceOrder::Fifo, ServiceOrder::RandomRequest] {
         let summary = play(station(2, order), &demands, 1);
         let of = station(2, order).distribution(demands.iter().copied(), 1).unwrap().unwrap();
         for percent in [1.0, 50.0, 99.0, 99.9] {
@@ -124,8 +126,8 @@ fn coverage(load: f64, runs: u64, make: impl Fn(u64) -> Summary) -> [(f64, f64);
 #[test]
 fn intervals_of_one_stream_have_the_truth_as_often_as_they_say() {
     let found = coverage(0.8, 100, |seed| {
-        let mut play = Play::new(station(1, Order::Fifo), 0, 0, Summary::of_one());
-        let demands = mm1(0.8, "1").demands(seed).unwrap().take(100_000);
+        let mut play = StationRun::new(station(1, ServiceOrder::Fifo), 0, 0, Summary::of_one());
+        let demands = mm1(0.8, "1").requests(seed).unwrap().take(100_000);
         demands.for_each(|demand| play.arrive(demand).unwrap());
         play.finish()
     });
@@ -136,7 +138,8 @@ fn intervals_of_one_stream_have_the_truth_as_often_as_they_say() {
 #[test]
 fn intervals_of_independent_streams_have_the_truth_as_often_as_they_say() {
     let found = coverage(0.8, 100, |seed| {
-        replicate(&mm1(0.8, "1"), station(1, Order::Fifo), Streams::of(100_000), seed).unwrap()
+        replicate(&mm1(0.8, "1"), station(1, ServiceOrder::Fifo), ReplicationSizes::of(100_000), seed)
+            .unwrap()
     });
     eprintln!("eight streams: {found:?}");
     assert!(found.iter().all(|(hit, there)| *hit > 0.88 && *there > 0.85), "{found:?}");
@@ -145,13 +148,13 @@ fn intervals_of_independent_streams_have_the_truth_as_often_as_they_say() {
 /// A stream whose load changes for longer than a batch lasts: an interval of batches would be far too narrow.
 #[test]
 fn batches_that_resemble_each_other_give_no_interval() {
-    let source = Source {
-        arrival: "mmpp(100/s 100s, 900/s 100s)".parse().unwrap(),
+    let source = RequestSource {
+        arrivals: "mmpp(100/s 100s, 900/s 100s)".parse().unwrap(),
         service: "exp(1ms)".parse().unwrap(),
     };
     let without = (0..20).filter(|seed| {
-        let demands: Vec<Demand> = source.demands(*seed).unwrap().take(200_000).collect();
-        let summary = play(station(1, Order::Fifo), &demands, 0);
+        let demands: Vec<TimedRequest> = source.requests(*seed).unwrap().take(200_000).collect();
+        let summary = play(station(1, ServiceOrder::Fifo), &demands, 0);
         !summary.percentile(percentile(50.0)).unwrap().half_width.is_finite()
     });
     let without = without.count();
@@ -161,13 +164,14 @@ fn batches_that_resemble_each_other_give_no_interval() {
 
 #[test]
 fn few_requests_have_figures_without_intervals() {
-    let demands: Vec<Demand> = mm1(0.5, "1").demands(1).unwrap().take(100).collect();
-    let summary = play(station(1, Order::Fifo), &demands, 0);
+    let demands: Vec<TimedRequest> = mm1(0.5, "1").requests(1).unwrap().take(100).collect();
+    let summary = play(station(1, ServiceOrder::Fifo), &demands, 0);
     assert!(!summary.mean().unwrap().half_width.is_finite());
     assert!(Summary::of_one().mean().is_none() && Summary::of_one().throughput_per_s().is_none());
     // A thousand have a mean with an interval, and too few beyond the 99.9th percentile for one.
-    let streams =
-        |requests| replicate(&mm1(0.5, "1"), station(1, Order::Fifo), Streams::of(requests), 1).unwrap();
+    let streams = |requests| {
+        replicate(&mm1(0.5, "1"), station(1, ServiceOrder::Fifo), ReplicationSizes::of(requests), 1).unwrap()
+    };
     assert!(streams(1000).mean().unwrap().half_width.is_finite());
     assert!(!streams(1000).percentile(percentile(99.9)).unwrap().half_width.is_finite());
     assert_eq!(streams(1003).count(), 1003);

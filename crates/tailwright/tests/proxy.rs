@@ -22,7 +22,7 @@ fn memcached() -> Option<(Running, SocketAddr)> {
     let args = format!("-u root -l 127.0.0.1 -U 0 -p {}", address.port());
     let child = Command::new(path).args(args.split(' ')).stdin(Stdio::null()).spawn().unwrap();
     let mut running = Running(child);
-    testkit::until_it_listens(&mut running.0, address);
+    testkit::connect_when_ready(&mut running.0, || TcpStream::connect(address));
     Some((running, address))
 }
 

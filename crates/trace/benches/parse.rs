@@ -7,8 +7,8 @@ use std::hint::black_box;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use tailwright_trace::generate::{Process, SizeMix, Synthetic};
-use tailwright_trace::{Format, OpenOptions, Writer, merge, open, read_bytes, stats};
+use tailwright_trace::generate::{RateProcess, SizeMix, Synthetic};
+use tailwright_trace::{OpenOptions, TraceFormat, TraceWriter, merge, open, read_bytes, stats};
 use units::{Bytes, Nanos};
 
 const REQUESTS: usize = 1_000_000;
@@ -16,7 +16,7 @@ const ROUNDS: usize = 3;
 
 fn requests() -> Vec<Request> {
     let sizes = SizeMix::new(vec![(Bytes(4096), 3.0), (Bytes(65_536), 1.0), (Bytes(512), 1.0)]).unwrap();
-    let process = Process::OnOff { sources: 20, rate_on: 500.0, on_s: 0.1, off_s: 0.9, shape: 1.4 };
+    let process = RateProcess::OnOff { sources: 20, rate_on: 500.0, on_s: 0.1, off_s: 0.9, shape: 1.4 };
     let duration = Nanos(u64::MAX);
     let synthetic = Synthetic { process, sizes, read_share: 0.7, duration, seed: 1 };
     let with_offset = |(n, mut request): (u64, Request)| {
@@ -42,7 +42,7 @@ fn time<T>(mut work: impl FnMut() -> T) -> (f64, T) {
 }
 
 /// The straightforward parser: one `String` a line, split at commas.
-fn naive(format: Format, content: &[u8]) -> u64 {
+fn naive(format: TraceFormat, content: &[u8]) -> u64 {
     let mut bytes = 0;
     for line in content.lines() {
         let line = line.unwrap();
@@ -50,14 +50,14 @@ fn naive(format: Format, content: &[u8]) -> u64 {
         let op = |read: &str, text: &str| if text == read { Op::Read } else { Op::Write };
         let number = |text: &str| text.parse::<u64>();
         let (arrival, size, op) = match format {
-            Format::ArrivalHex => {
+            TraceFormat::ArrivalHex => {
                 let size = u64::from_str_radix(fields[1].trim_start_matches("0x"), 16);
                 (number(fields[0]), size, op("DiskRead", fields[2]))
             }
-            Format::Msr => {
+            TraceFormat::Msr => {
                 (number(fields[0]).map(|t| t.wrapping_mul(100)), number(fields[5]), op("Read", fields[3]))
             }
-            Format::Spc => {
+            TraceFormat::Spc => {
                 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
                 let arrival = (fields[4].parse::<f64>().unwrap() * 1e9) as u64;
                 (Ok(arrival), number(fields[2]), op("R", fields[3]))
@@ -75,8 +75,8 @@ fn total_bytes(reader: impl Iterator<Item = Result<Request, tailwright_trace::Tr
     reader.map(|request| black_box(request.unwrap()).size.0).sum()
 }
 
-fn write(path: &Path, format: Format, requests: &[Request]) {
-    let mut writer = Writer::create(path, format).unwrap();
+fn write(path: &Path, format: TraceFormat, requests: &[Request]) {
+    let mut writer = TraceWriter::create(path, format).unwrap();
     requests.iter().for_each(|request| writer.write(request).unwrap());
     writer.finish().unwrap();
 }
@@ -93,7 +93,7 @@ fn main() {
     let path = std::env::temp_dir().join(format!("tailwright-bench-{}", std::process::id()));
     let options = OpenOptions::default();
     println!("{REQUESTS} requests                       requests/s  faster than String splitting");
-    for format in [Format::ArrivalHex, Format::Csv, Format::Msr, Format::Spc] {
+    for format in [TraceFormat::ArrivalHex, TraceFormat::Csv, TraceFormat::Msr, TraceFormat::Spc] {
         write(&path, format, &requests);
         let content = std::fs::read(&path).unwrap();
         let (slow, sum) = time(|| naive(format, &content));
@@ -102,7 +102,7 @@ fn main() {
         assert_eq!(sum, expected);
         print_row(&format!("read {format}"), fast, Some(slow));
     }
-    for format in [Format::Fio, Format::Parquet] {
+    for format in [TraceFormat::Fio, TraceFormat::Parquet] {
         write(&path, format, &requests);
         let (fast, sum) = time(|| total_bytes(open(&path, &options).unwrap()));
         assert_eq!(sum, expected);
@@ -110,13 +110,13 @@ fn main() {
     }
     for ending in ["gz", "zst"] {
         let compressed = PathBuf::from(format!("{}.{ending}", path.display()));
-        write(&compressed, Format::ArrivalHex, &requests);
+        write(&compressed, TraceFormat::ArrivalHex, &requests);
         let content = std::fs::read(&compressed).unwrap();
         let read = || total_bytes(read_bytes(content.clone(), Path::new("bench"), &options).unwrap());
         print_row(&format!("read arrival-hex.{ending}"), time(read).0, None);
         std::fs::remove_file(&compressed).unwrap();
     }
-    for format in [Format::Csv, Format::Parquet] {
+    for format in [TraceFormat::Csv, TraceFormat::Parquet] {
         print_row(&format!("write {format}"), time(|| write(&path, format, &requests)).0, None);
     }
     std::fs::remove_file(&path).unwrap();

@@ -1,17 +1,22 @@
-//! The trace formats and how one is told from another.
-
-mod detect;
-
-pub(crate) use detect::{DETECT_BYTES, detect};
+//! The trace formats, and the constants of their specifications that readers and writers share.
 
 use std::fmt;
 use std::str::FromStr;
 
+/// Nanoseconds in a tick of Windows file time, the unit of MSR traces.
+pub(crate) const FILETIME_TICK_NS: u64 = 100;
+/// Bytes in a block of SPC traces and in a sector of blkparse and vscsi traces.
+pub(crate) const SECTOR_BYTES: u64 = 512;
+/// The first line of a fio iolog of version 3.
+pub(crate) const FIO_HEADER_V3: &[u8] = b"fio version 3 iolog";
+/// The first four bytes of a Parquet file.
+pub(crate) const PARQUET_MAGIC: &[u8] = b"PAR1";
+
 /// A trace format. Times are normalised to integer nanoseconds; formats whose origin is an epoch
-/// ([`Format::Msr`], [`Format::Vscsi`]) are rebased so that the first request arrives at zero, the
+/// ([`TraceFormat::Msr`], [`TraceFormat::Vscsi`]) are rebased so that the first request arrives at zero, the
 /// others keep the origin of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum TraceFormat {
     /// Tailwright's native format: columns `arrival_ns`, `size_bytes`, `op`, `offset`, `response_ns`.
     Parquet,
     /// CSV with a header that names the columns; the native column names, and the common names for the
@@ -31,8 +36,8 @@ pub enum Format {
     Vscsi,
 }
 
-impl Format {
-    /// All formats, in the order of the documentation.
+impl TraceFormat {
+    /// All formats, in the order in which the documentation lists them.
     pub const ALL: [Self; 8] = [
         Self::Parquet,
         Self::Csv,
@@ -44,7 +49,7 @@ impl Format {
         Self::Vscsi,
     ];
 
-    /// The name in flags and messages.
+    /// The name of the format in flags and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Parquet => "parquet",
@@ -63,17 +68,17 @@ impl Format {
         !matches!(self, Self::Blkparse | Self::Vscsi)
     }
 
-    /// Whether the origin of times is an epoch, so that readers rebase to the first request.
+    /// Whether times count from an epoch, so that readers rebase them to the first request.
     pub(crate) fn has_epoch(self) -> bool {
         matches!(self, Self::Msr | Self::Vscsi)
     }
 
-    /// Every name, separated by commas.
+    /// The names of all formats, separated by commas.
     pub fn names() -> String {
         Self::ALL.map(Self::name).join(", ")
     }
 
-    /// The format that the name of a file suggests, past an ending for compression.
+    /// The format that the extension of a file name suggests; an extension for compression is skipped.
     pub fn from_file_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
@@ -92,13 +97,13 @@ impl Format {
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for TraceFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl FromStr for Format {
+impl FromStr for TraceFormat {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL

@@ -1,9 +1,9 @@
-//! Synthetic request streams: an arrival [`Process`], sizes and directions, a seed.
+//! Generates synthetic request streams from an arrival [`RateProcess`], sizes, a share of reads and a seed.
 //!
-//! Processes are those of the crate `arrivals`. Sizes and directions are drawn independently of arrivals and of each other; generated requests have
-//! no offsets and no response times.
+//! The arrival processes are those of the crate `arrivals`. Sizes and directions are drawn independently of arrivals
+//! and of each other. Generated requests have no offsets and no response times.
 
-pub use arrivals::{Arrivals, MmppState, ParameterError as GenerateError, Process};
+pub use arrivals::{ArrivalTimes, MmppState, ParameterError as GenerateError, RateProcess};
 
 use arrivals::split_seed;
 use model::{Op, Request};
@@ -11,17 +11,17 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use units::{Bytes, Nanos};
 
-/// Sizes with their weights.
+/// A distribution of request sizes: sizes with weights.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SizeMix(Vec<(Bytes, f64)>);
 
 impl SizeMix {
-    /// Every request of the same size.
+    /// Gives every request the same size.
     pub fn fixed(size: Bytes) -> Self {
         Self(vec![(size, 1.0)])
     }
 
-    /// Sizes with weights, which need not add up to one.
+    /// Gives each size a share of requests in proportion to its weight; weights need not add up to one.
     ///
     /// # Errors
     /// When there is no size or a weight is not positive.
@@ -31,7 +31,7 @@ impl SizeMix {
         Ok(Self(weighted))
     }
 
-    /// Mean size in bytes.
+    /// The mean size in bytes.
     pub fn mean(&self) -> f64 {
         let total: f64 = self.0.iter().map(|(_, weight)| weight).sum();
         self.0.iter().map(|(size, weight)| size.0 as f64 * weight).sum::<f64>() / total
@@ -49,23 +49,23 @@ impl SizeMix {
     }
 }
 
-/// A whole synthetic stream.
+/// The parameters of a synthetic request stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Synthetic {
-    /// When requests arrive.
-    pub process: Process,
-    /// How large they are.
+    /// The process that decides when requests arrive.
+    pub process: RateProcess,
+    /// The distribution of their sizes.
     pub sizes: SizeMix,
-    /// Probability that a request is a read, 0 to 1.
+    /// The probability that a request is a read, from 0 to 1.
     pub read_share: f64,
-    /// Requests arrive before this time.
+    /// The end of the stream: every request arrives before it.
     pub duration: Nanos,
-    /// Same seed, same stream.
+    /// The seed of all random draws: the same seed gives the same stream.
     pub seed: u64,
 }
 
 impl Synthetic {
-    /// The requests.
+    /// Generates the requests in order of arrival.
     ///
     /// # Errors
     /// When a parameter is out of its range.

@@ -1,85 +1,61 @@
-//! [`open`] and the [`TraceReader`] that every format comes out of.
+//! Opens traces: [`open`] and its relatives return a [`TraceReader`], whatever the format.
 //!
-//! One place decides what is the same for all formats: order of arrivals, the origin of epoch formats,
-//! what `lenient` forgives, and that an empty trace is an error.
+//! The reader decides what is the same for all formats: that arrivals do not decrease, which time is zero in
+//! formats that count from an epoch, what the option `lenient` tolerates, and that an empty trace is an error.
 //!
-//! `lenient` passes over malformed lines and records, and over requests that arrive before their
-//! predecessor, and counts both in [`TraceReader::skipped`]; of a damaged file it gives what comes before
-//! the damage. One request with a time far in the future makes all behind it late, so a large count is a
-//! reason to look at the file. Errors of the operating system are never forgiven.
+//! With `lenient`, the reader skips malformed lines and records and requests that arrive before their predecessor,
+//! and counts both in [`TraceReader::skipped`]; of a damaged file it returns what precedes the damage. A single
+//! request with a time far in the future makes every later one out of order, so a large count is a reason to look
+//! at the file. Errors of the operating system are never skipped.
 
 mod blkparse;
-pub(crate) mod detection;
+mod detect;
 mod lines;
 mod parquet;
+mod progress;
+mod reorder;
+mod source;
 mod text;
 mod vscsi;
-mod window;
 
-pub(crate) use lines::{LineParser, Parsed};
-pub(crate) use text::op_of;
-pub(crate) use text::{FILETIME_TICK_NS, FIO_HEADER_V3, SECTOR_BYTES};
-
-use crate::error::{ErrorKind, Place, TraceError};
-use crate::format::{self, Format};
-use crate::source::{Buffered, decompress, read_error};
+use crate::error::{TraceError, TraceErrorKind, TracePosition, excerpt};
+use crate::format::{PARQUET_MAGIC, TraceFormat};
+use crate::input::{BufferedInput, damage, decompress};
 use model::Request;
+use progress::ReadProgress;
+use reorder::ReorderBuffer;
+use source::RequestSource;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use units::Nanos;
-use window::Window;
 
 /// How to open a trace.
 #[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
-    /// The format; `None` detects it from content, with the name as a tie-break.
-    pub format: Option<Format>,
-    /// Skip and count malformed and out-of-order requests instead of failing.
+    /// The format; with `None` it is detected from the content, and the file's name breaks ties.
+    pub format: Option<TraceFormat>,
+    /// Whether malformed and out-of-order requests are skipped and counted instead of being errors.
     pub lenient: bool,
-    /// Restore the order of a nearly sorted trace: a request may come at most this many requests late.
-    /// Memory grows with it (about 80 bytes each); zero expects a sorted trace.
+    /// How many requests too late a request of a nearly sorted trace may come for its place to be restored.
+    /// Memory grows with it (about 80 bytes for each); zero expects a sorted trace.
     pub sort_window: usize,
-}
-
-/// What a format parser may hit.
-pub(crate) struct Fault {
-    pub(crate) place: Place,
-    pub(crate) kind: ErrorKind,
-    /// Whether reading can go on behind it.
-    pub(crate) resumes: bool,
-}
-
-/// A stream of requests in the order and origin of the file.
-pub(crate) trait Source: Send {
-    /// The next request, `None` at the end.
-    fn next(&mut self) -> Result<Option<Request>, Fault>;
-    /// Where the last request was.
-    fn place(&self) -> Place;
-    /// Records so far that are neither reads nor writes.
-    fn ignored(&self) -> u64;
-    /// The share of the input that is read, where the source itself knows it.
-    fn fraction(&self) -> Option<f64> {
-        None
-    }
 }
 
 /// The requests of a trace in order of arrival.
 ///
-/// Ends after the first error. A trace without a single request ends with [`ErrorKind::Empty`].
+/// The iterator ends after the first error. A trace without a single request ends with [`TraceErrorKind::Empty`].
 pub struct TraceReader {
     file: PathBuf,
-    format: Format,
+    format: TraceFormat,
     lenient: bool,
-    source: Box<dyn Source>,
-    window: Option<Window>,
-    progress: Progress,
-    /// Arrival of the first request and of the last one, in the file's origin.
+    source: Box<dyn RequestSource>,
+    reorder: Option<ReorderBuffer>,
+    progress: ReadProgress,
+    /// The arrivals of the first request and of the latest one, since the file's own origin.
     first_and_last: Option<(Nanos, Nanos)>,
     skipped: u64,
-    /// The source gives no more; the window may.
+    /// Whether the source has ended; the reorder buffer may still contain requests.
     source_ended: bool,
     ended: bool,
 }
@@ -90,13 +66,6 @@ impl std::fmt::Debug for TraceReader {
     }
 }
 
-/// Bytes of the file that were read, out of how many.
-#[derive(Debug, Clone, Default)]
-struct Progress {
-    read: Arc<AtomicU64>,
-    total: Option<u64>,
-}
-
 /// Opens the trace at `path`; `-` is the standard input (not for Parquet, which needs a file).
 ///
 /// # Errors
@@ -105,27 +74,16 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<TraceReader, TraceErro
     if path == Path::new("-") {
         return read_from(Box::new(io::stdin()), Path::new("<stdin>"), options);
     }
-    let io_error = |error| TraceError::new(path, Place::File, ErrorKind::Io(error));
-    let mut file = File::open(path).map_err(io_error)?;
-    let metadata = file.metadata().map_err(io_error)?;
-    if metadata.is_dir() {
-        return Err(io_error(io::Error::new(io::ErrorKind::IsADirectory, "expected a file, found a folder")));
-    }
-    let regular = metadata.is_file();
-    if regular && parquet::has_magic(&mut file).map_err(io_error)? && accepts_parquet(options) {
-        let source = parquet::ParquetSource::open(file, path)?;
-        let progress = Progress { read: Arc::default(), total: Some(metadata.len()) };
-        return Ok(TraceReader::new(path, Format::Parquet, Box::new(source), progress, options));
-    }
-    let total = regular.then_some(metadata.len());
-    from_stream(Box::new(file), path, total, options)
+    open_file(path, options)
+        .map_err(|error| TraceError::new(path, TracePosition::File, TraceErrorKind::Io(error)))?
+        .into_reader(path, options)
 }
 
-/// Reads a trace from a stream; `name` stands for it in messages and may help to tell the format.
-/// Parquet, which is read from its end, is not possible.
+/// Reads a trace from a stream; `name` stands for it in messages and may help to detect the format.
+/// Parquet files, which are read from their end, cannot be read this way.
 ///
 /// # Errors
-/// As [`open`].
+/// See [`open`].
 pub fn read_from(
     stream: Box<dyn Read + Send>,
     name: &Path,
@@ -137,19 +95,48 @@ pub fn read_from(
 /// Reads a trace that is already in memory, in any format.
 ///
 /// # Errors
-/// As [`open`].
+/// See [`open`].
 pub fn read_bytes(content: Vec<u8>, name: &Path, options: &OpenOptions) -> Result<TraceReader, TraceError> {
-    if content.starts_with(parquet::MAGIC) && accepts_parquet(options) {
-        let progress = Progress { read: Arc::default(), total: Some(content.len() as u64) };
-        let source = parquet::ParquetSource::open(bytes::Bytes::from(content), name)?;
-        return Ok(TraceReader::new(name, Format::Parquet, Box::new(source), progress, options));
-    }
     let total = content.len() as u64;
+    if content.starts_with(PARQUET_MAGIC) && accepts_parquet(options) {
+        let source = parquet::ParquetSource::open(bytes::Bytes::from(content), name)?;
+        return Ok(TraceReader::of_parquet(name, Box::new(source), total, options));
+    }
     from_stream(Box::new(io::Cursor::new(content)), name, Some(total), options)
 }
 
+/// A file that was opened: a Parquet file is read in place, every other format as a stream.
+enum OpenedFile {
+    Parquet { file: File, total: u64 },
+    Stream { file: File, total: Option<u64> },
+}
+
+fn open_file(path: &Path, options: &OpenOptions) -> io::Result<OpenedFile> {
+    let mut file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "expected a file, found a folder"));
+    }
+    if metadata.is_file() && parquet::has_magic(&mut file)? && accepts_parquet(options) {
+        return Ok(OpenedFile::Parquet { file, total: metadata.len() });
+    }
+    Ok(OpenedFile::Stream { file, total: metadata.is_file().then_some(metadata.len()) })
+}
+
+impl OpenedFile {
+    fn into_reader(self, path: &Path, options: &OpenOptions) -> Result<TraceReader, TraceError> {
+        match self {
+            Self::Parquet { file, total } => {
+                let source = parquet::ParquetSource::open(file, path)?;
+                Ok(TraceReader::of_parquet(path, Box::new(source), total, options))
+            }
+            Self::Stream { file, total } => from_stream(Box::new(file), path, total, options),
+        }
+    }
+}
+
 fn accepts_parquet(options: &OpenOptions) -> bool {
-    options.format.is_none_or(|format| format == Format::Parquet)
+    options.format.is_none_or(|format| format == TraceFormat::Parquet)
 }
 
 fn from_stream(
@@ -158,79 +145,76 @@ fn from_stream(
     total: Option<u64>,
     options: &OpenOptions,
 ) -> Result<TraceReader, TraceError> {
-    let progress = Progress { read: Arc::default(), total };
-    let counted = Counted { inner: stream, read: Arc::clone(&progress.read) };
-    let at_start = |error| read_error(name, Place::File, error);
-    let mut input = Buffered::new(decompress(Box::new(counted)).map_err(at_start)?);
-    // A damaged beginning is reported by the parser with its place, or forgiven; so not here.
-    let head = input.peek_lossy(format::DETECT_BYTES).map_err(at_start)?;
-    let error = |kind| TraceError::new(name, Place::File, kind);
-    if head.is_empty() && options.format != Some(Format::Parquet) {
-        // Nothing to see: an empty file, or one that is damaged from the start.
-        input.peek(1).map_err(at_start)?;
-        return Err(error(ErrorKind::Empty));
-    }
-    let format = options.format.or_else(|| format::detect(head, name));
-    let format = format.ok_or_else(|| error(ErrorKind::UnknownFormat))?;
-    if format == Format::Parquet {
-        return Err(error(not_a_parquet_file(head)));
-    }
-    Ok(TraceReader::new(name, format, source(format, input, options), progress, options))
+    let progress = ReadProgress::out_of(total);
+    let (input, format) = detect_stream(progress.count(stream), name, options)
+        .map_err(|kind| TraceError::new(name, TracePosition::File, kind))?;
+    Ok(TraceReader::new(name, format, source_of_stream(format, input, options), progress, options))
 }
 
-/// Why a stream is not read as Parquet, which is only read from plain files.
-fn not_a_parquet_file(head: &[u8]) -> ErrorKind {
-    if head.starts_with(parquet::MAGIC) {
+/// Decompresses a stream and decides which format its content has.
+fn detect_stream(
+    stream: Box<dyn Read + Send>,
+    name: &Path,
+    options: &OpenOptions,
+) -> Result<(BufferedInput, TraceFormat), TraceErrorKind> {
+    let mut input = BufferedInput::new(decompress(stream).map_err(damage)?);
+    // A damaged beginning is not an error here: the parser meets it again and knows its position, or skips it.
+    let head = input.peek_lossy(detect::DETECT_BYTES).map_err(damage)?;
+    if head.is_empty() && options.format != Some(TraceFormat::Parquet) {
+        // The file is empty, or it is damaged from its first byte, which this call reports.
+        input.peek(1).map_err(damage)?;
+        return Err(TraceErrorKind::Empty);
+    }
+    let format = options.format.or_else(|| detect::detect(head, name));
+    match format.ok_or(TraceErrorKind::UnknownFormat)? {
+        TraceFormat::Parquet => Err(not_a_parquet_file(head)),
+        format => Ok((input, format)),
+    }
+}
+
+/// The error for a stream that should be read as Parquet, which can only be read from plain files.
+fn not_a_parquet_file(head: &[u8]) -> TraceErrorKind {
+    if head.starts_with(PARQUET_MAGIC) {
         let why =
             "is compressed within and read from its end: it needs a plain file, not a pipe, not gzip or zstd";
-        return ErrorKind::Unsupported(Format::Parquet, why);
+        return TraceErrorKind::Unsupported(TraceFormat::Parquet, why);
     }
-    let found = crate::error::excerpt(head);
-    ErrorKind::Malformed { expected: "a Parquet file, which begins with PAR1", found }
+    TraceErrorKind::Malformed { expected: "a Parquet file, which begins with PAR1", found: excerpt(head) }
 }
 
 /// The parser of a format that is read as a stream.
-fn source(format: Format, input: Buffered, options: &OpenOptions) -> Box<dyn Source> {
+fn source_of_stream(
+    format: TraceFormat,
+    input: BufferedInput,
+    options: &OpenOptions,
+) -> Box<dyn RequestSource> {
     match format {
-        Format::Parquet => unreachable!("Parquet is not read as a stream"),
-        Format::Csv => Box::new(lines::LineSource::new(input, text::Csv::default())),
-        Format::ArrivalHex => Box::new(lines::LineSource::new(input, text::ArrivalHex)),
-        Format::Msr => Box::new(lines::LineSource::new(input, text::Msr)),
-        Format::Spc => Box::new(lines::LineSource::new(input, text::Spc)),
-        Format::Fio => Box::new(lines::LineSource::new(input, text::Fio::new(options.lenient))),
-        Format::Blkparse => Box::new(blkparse::BlkparseSource::new(input)),
-        Format::Vscsi => Box::new(vscsi::VscsiSource::new(input)),
-    }
-}
-
-struct Counted {
-    inner: Box<dyn Read + Send>,
-    read: Arc<AtomicU64>,
-}
-
-impl Read for Counted {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.inner.read(buffer)?;
-        self.read.fetch_add(n as u64, Ordering::Relaxed);
-        Ok(n)
+        TraceFormat::Parquet => unreachable!("Parquet is not read as a stream"),
+        TraceFormat::Csv => Box::new(lines::LineSource::new(input, text::Csv::default())),
+        TraceFormat::ArrivalHex => Box::new(lines::LineSource::new(input, text::ArrivalHex)),
+        TraceFormat::Msr => Box::new(lines::LineSource::new(input, text::Msr)),
+        TraceFormat::Spc => Box::new(lines::LineSource::new(input, text::Spc)),
+        TraceFormat::Fio => Box::new(lines::LineSource::new(input, text::Fio::new(options.lenient))),
+        TraceFormat::Blkparse => Box::new(blkparse::BlkparseSource::new(input)),
+        TraceFormat::Vscsi => Box::new(vscsi::VscsiSource::new(input)),
     }
 }
 
 impl TraceReader {
     fn new(
         file: &Path,
-        format: Format,
-        source: Box<dyn Source>,
-        progress: Progress,
+        format: TraceFormat,
+        source: Box<dyn RequestSource>,
+        progress: ReadProgress,
         options: &OpenOptions,
     ) -> Self {
-        let window = (options.sort_window > 0).then(|| Window::new(options.sort_window));
+        let reorder = (options.sort_window > 0).then(|| ReorderBuffer::new(options.sort_window));
         Self {
             file: file.to_owned(),
             format,
             lenient: options.lenient,
             source,
-            window,
+            reorder,
             progress,
             first_and_last: None,
             skipped: 0,
@@ -239,69 +223,73 @@ impl TraceReader {
         }
     }
 
-    /// The format, given or detected.
-    pub fn format(&self) -> Format {
+    /// A Parquet file knows its progress itself: the rows that were read.
+    fn of_parquet(file: &Path, source: Box<dyn RequestSource>, total: u64, options: &OpenOptions) -> Self {
+        Self::new(file, TraceFormat::Parquet, source, ReadProgress::out_of(Some(total)), options)
+    }
+
+    /// The format that was given or detected.
+    pub fn format(&self) -> TraceFormat {
         self.format
     }
 
-    /// The file as it was named when opened.
+    /// The path of the file, as it was given when the file was opened.
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// Malformed and out-of-order requests passed over so far; zero unless lenient.
+    /// How many malformed and out-of-order requests were skipped so far; zero unless the reader is lenient.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// Records so far that are neither reads nor writes (flush, trim, …); never errors.
+    /// How many records so far were neither reads nor writes (flush, trim, …). They are never errors.
     pub fn ignored(&self) -> u64 {
         self.source.ignored()
     }
 
-    /// The share of the file that is read, 0 to 1; `None` for a stream of unknown length.
+    /// The share of the file that was read, from 0 to 1; `None` for a stream of unknown length.
     pub fn fraction(&self) -> Option<f64> {
-        self.source.fraction().or_else(|| {
-            let total = self.progress.total.filter(|&total| total > 0)?;
-            Some((self.progress.read.load(Ordering::Relaxed) as f64 / total as f64).min(1.0))
-        })
+        self.source.fraction().or_else(|| self.progress.fraction())
     }
 
-    /// The next request of the source, through the sorting window if there is one; faults are forgiven
-    /// here when lenient.
+    /// The next request of the source, or of the reorder buffer if there is one. A lenient reader skips malformed
+    /// requests here.
     fn pull(&mut self) -> Result<Option<Request>, TraceError> {
         loop {
-            if let Some(request) = self.window.as_mut().and_then(Window::pop) {
+            if let Some(request) = self.reorder.as_mut().and_then(ReorderBuffer::pop) {
                 return Ok(Some(request));
             }
             if self.source_ended {
                 return Ok(None);
             }
             match self.source.next() {
-                Ok(Some(request)) => match &mut self.window {
-                    Some(window) => window.push(request),
+                Ok(Some(request)) => match &mut self.reorder {
+                    Some(reorder) => reorder.push(request),
                     None => return Ok(Some(request)),
                 },
                 Ok(None) => self.end_source(),
-                Err(fault) if self.lenient && !matches!(fault.kind, ErrorKind::Io(_)) => {
+                Err(error) if self.lenient && !matches!(error.kind, TraceErrorKind::Io(_)) => {
                     self.skipped += 1;
-                    if !fault.resumes {
+                    if !error.is_recoverable {
                         self.end_source();
                     }
                 }
-                Err(fault) => return Err(TraceError::new(&self.file, fault.place, fault.kind)),
+                Err(error) => return Err(TraceError::new(&self.file, error.position, error.kind)),
             }
         }
     }
 
     fn end_source(&mut self) {
         self.source_ended = true;
-        if let Some(window) = &mut self.window {
-            window.draining = true;
+        if let Some(reorder) = &mut self.reorder {
+            reorder.drain();
         }
     }
 
-    fn advance(&mut self) -> Result<Option<Request>, TraceError> {
+    /// The next request in order of arrival, with its arrival counted from the first one where the format has an
+    /// epoch.
+    fn next_in_order(&mut self) -> Result<Option<Request>, TraceError> {
         while let Some(mut request) = self.pull()? {
             let arrival = request.arrival;
             let first = match self.first_and_last {
@@ -321,13 +309,13 @@ impl TraceReader {
         }
         match self.first_and_last {
             Some(_) => Ok(None),
-            None => Err(TraceError::new(&self.file, Place::File, ErrorKind::Empty)),
+            None => Err(TraceError::new(&self.file, TracePosition::File, TraceErrorKind::Empty)),
         }
     }
 
     fn unsorted(&self, previous: Nanos, arrival: Nanos) -> TraceError {
-        let kind = ErrorKind::Unsorted { previous_ns: previous.0, arrival_ns: arrival.0 };
-        TraceError::new(&self.file, self.source.place(), kind)
+        let kind = TraceErrorKind::Unsorted { previous_ns: previous.0, arrival_ns: arrival.0 };
+        TraceError::new(&self.file, self.source.position(), kind)
     }
 }
 
@@ -339,7 +327,7 @@ impl Iterator for TraceReader {
         if self.ended {
             return None;
         }
-        let result = self.advance();
+        let result = self.next_in_order();
         self.ended = !matches!(result, Ok(Some(_)));
         result.transpose()
     }

@@ -1,25 +1,24 @@
-//! Numbers and fields from bytes, without going through strings: parsing is most of what reading costs.
+//! Parses numbers and fields from bytes without converting them to strings: parsing is most of what reading costs.
 
-/// Fields of one line, separated by one byte each.
+/// The fields of one line, separated by single bytes.
 #[derive(Debug, Clone)]
-pub(crate) struct Fields<'a> {
+pub(crate) struct DelimitedFields<'a> {
     rest: Option<&'a [u8]>,
     separator: u8,
 }
 
-impl<'a> Fields<'a> {
-    /// Fields of `line` between `separator`s.
+impl<'a> DelimitedFields<'a> {
     pub(crate) fn new(line: &'a [u8], separator: u8) -> Self {
         Self { rest: Some(line), separator }
     }
 }
 
-impl<'a> Iterator for Fields<'a> {
+impl<'a> Iterator for DelimitedFields<'a> {
     type Item = &'a [u8];
     #[inline]
     fn next(&mut self) -> Option<&'a [u8]> {
         let rest = self.rest?;
-        // Fields are short: a plain loop beats a vectorised search that has to be set up.
+        // DelimitedFields are short: a plain loop beats a vectorised search that has to be set up.
         match rest.iter().position(|&byte| byte == self.separator) {
             Some(end) => {
                 self.rest = Some(&rest[end + 1..]);
@@ -33,12 +32,12 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Words of one line, separated by runs of blanks.
+/// The words of one line, separated by runs of blanks.
 pub(crate) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty())
 }
 
-/// A decimal integer, digits only. `None` when empty, when another byte occurs, or beyond `u64`.
+/// Parses a decimal integer. `None` if `text` is empty, contains anything but digits, or exceeds `u64`.
 #[inline]
 pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
     // Nineteen digits cannot overflow, so the common case needs no checks.
@@ -55,7 +54,7 @@ pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// A hexadecimal integer after `0x`, at most 16 digits.
+/// Parses a hexadecimal integer after `0x`, of at most 16 digits.
 #[inline]
 pub(crate) fn hexadecimal(text: &[u8]) -> Option<u64> {
     let digits = text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0X"))?;
@@ -73,10 +72,10 @@ pub(crate) fn hexadecimal(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// A decimal number such as `12`, `0.55` or `.5` in units of `10^-places`, exactly; digits beyond
-/// `places` round to nearest, half up. No sign and no exponent.
+/// Parses a decimal number such as `12`, `0.55` or `.5` exactly, in units of `10^-places`; digits beyond `places`
+/// round to nearest, half up. Signs and exponents are not accepted.
 #[inline]
-pub(crate) fn fixed(text: &[u8], places: usize) -> Option<u64> {
+pub(crate) fn fixed_point(text: &[u8], places: usize) -> Option<u64> {
     let (whole, fraction) = match text.iter().position(|&byte| byte == b'.') {
         Some(point) => (&text[..point], &text[point + 1..]),
         None => (text, &text[text.len()..]),
@@ -100,12 +99,6 @@ pub(crate) fn fixed(text: &[u8], places: usize) -> Option<u64> {
 fn digit(byte: u8) -> Option<u64> {
     let value = byte.wrapping_sub(b'0');
     (value < 10).then_some(u64::from(value))
-}
-
-/// `line` without blanks at either end.
-#[inline]
-pub(crate) fn trim(line: &[u8]) -> &[u8] {
-    line.trim_ascii()
 }
 
 #[cfg(test)]
@@ -143,10 +136,10 @@ mod tests {
             ("0.0000000015", 2),
             ("18446744073.709551615", u64::MAX),
         ] {
-            assert_eq!(fixed(text.as_bytes(), 9), Some(value), "{text}");
+            assert_eq!(fixed_point(text.as_bytes(), 9), Some(value), "{text}");
         }
         for bad in ["", ".", "-1", "1e3", "1.2.3", "18446744073.709551616", "1.0000000000x"] {
-            assert_eq!(fixed(bad.as_bytes(), 9), None, "{bad}");
+            assert_eq!(fixed_point(bad.as_bytes(), 9), None, "{bad}");
         }
     }
 }

@@ -1,77 +1,78 @@
-//! One pass over a trace, in bounded memory, to what describes it: rates, sizes, and how bursty the
-//! arrivals are at which time scale.
+//! Statistics of a trace in one pass and bounded memory: rates, sizes, and how bursty the arrivals are at each time
+//! scale.
 //!
-//! Counts are taken in bins aligned to the first arrival; the last, incomplete bin of each scale is left
-//! out. Rates are those of the `n − 1` gaps between arrivals, so that a constant stream gives its rate
-//! exactly.
+//! Arrivals are counted in bins that begin with the first arrival; the last bin of each length, which is incomplete,
+//! is left out. Rates follow from the `n − 1` times between arrivals, so that a constant stream has its exact rate.
 
-mod cascade;
 mod counts;
-mod gaps;
+mod dyadic;
 mod hurst;
+mod interarrival;
+mod moments;
 mod sizes;
 mod timeline;
 
-pub use cascade::Scale;
-pub use counts::AtScale;
-pub use gaps::GapBin;
-pub use hurst::{Hurst, HurstFault};
-pub use sizes::{SizeCount, Sizes};
-pub use timeline::Timeline;
+pub use counts::BinnedCounts;
+pub use dyadic::DyadicScale;
+pub use hurst::{HurstError, HurstEstimate};
+pub use interarrival::InterarrivalBin;
+pub use sizes::{SizeCount, SizeDistribution};
+pub use timeline::ArrivalTimeline;
 
-use cascade::Cascade;
-use counts::Counts;
-use gaps::Gaps;
+use counts::BinCounter;
+use dyadic::DyadicCascade;
+use interarrival::InterarrivalTimes;
 use model::{Op, Request};
-use sizes::SizeCollector;
-use timeline::TimelineCollector;
+use sizes::SizeCounter;
+use timeline::TimelineCounter;
 use units::Nanos;
 
-/// The scales at which peaks and dispersion are reported by name.
-pub const SCALES: [Nanos; 3] = [Nanos(10_000_000), Nanos(100_000_000), Nanos(1_000_000_000)];
+/// The lengths of bins for which [`TraceStatistics::binned_counts`] reports peaks and dispersion.
+pub const BIN_LENGTHS: [Nanos; 3] = [Nanos(10_000_000), Nanos(100_000_000), Nanos(1_000_000_000)];
 
-/// What describes a trace. Values that a short trace does not determine are `None`.
+/// The statistics of a trace. Values that a short trace does not determine are `None`.
 #[derive(Debug, Clone)]
-pub struct Stats {
-    /// Requests.
+pub struct TraceStatistics {
+    /// The number of requests.
     pub count: u64,
-    /// Sum of sizes in bytes.
+    /// The sum of all sizes in bytes.
     pub bytes: u128,
-    /// First arrival, in the trace's origin.
+    /// The first arrival, since the trace's origin.
     pub first: Nanos,
-    /// Last arrival, in the trace's origin.
+    /// The last arrival, since the trace's origin.
     pub last: Nanos,
-    /// Mean rate of the gaps: `(count − 1) / (last − first)`.
+    /// The mean arrival rate, `(count − 1) / (last − first)`.
     pub requests_per_sec: Option<f64>,
-    /// Mean request rate times mean size.
+    /// The mean arrival rate multiplied by the mean size.
     pub bytes_per_sec: Option<f64>,
-    /// Reads out of all requests, 0 to 1.
+    /// The share of reads among all requests, from 0 to 1.
     pub read_share: f64,
-    /// Bytes read out of all bytes, 0 to 1; `None` when there are no bytes.
+    /// The share of bytes that are read, from 0 to 1; `None` when there are no bytes.
     pub read_share_bytes: Option<f64>,
-    /// Distribution of sizes.
-    pub sizes: Sizes,
-    /// Squared coefficient of variation of inter-arrival times: variance over squared mean; 1 for Poisson.
-    pub gap_scv: Option<f64>,
-    /// Inter-arrival times in logarithmic bins, ascending; for plots.
-    pub gaps: Vec<GapBin>,
-    /// Peaks and dispersion at [`SCALES`].
-    pub at_scales: Vec<AtScale>,
-    /// Dispersion at dyadic scales, ascending; for plots.
-    pub scales: Vec<Scale>,
-    /// Hurst parameter of the counts, or why there is no estimate.
-    pub hurst: Result<Hurst, HurstFault>,
-    /// Requests with a recorded offset and with a recorded response time.
+    /// How many requests have which size.
+    pub sizes: SizeDistribution,
+    /// The squared coefficient of variation of inter-arrival times: variance over squared mean, 1 for a Poisson
+    /// process.
+    pub interarrival_scv: Option<f64>,
+    /// The distribution of inter-arrival times in logarithmic bins, ascending; for plots.
+    pub interarrival_bins: Vec<InterarrivalBin>,
+    /// Peaks and dispersion of the arrival counts in bins of each of [`BIN_LENGTHS`].
+    pub binned_counts: Vec<BinnedCounts>,
+    /// Dispersion of the arrival counts at dyadic scales, ascending; for plots.
+    pub dyadic_scales: Vec<DyadicScale>,
+    /// The Hurst parameter of the arrival counts, or why there is no estimate of it.
+    pub hurst: Result<HurstEstimate, HurstError>,
+    /// How many requests have a recorded offset.
     pub with_offset: u64,
-    /// Requests with a recorded response time.
+    /// How many requests have a recorded response time.
     pub with_response: u64,
-    /// Requests and bytes over time; for plots.
-    pub timeline: Timeline,
+    /// Requests and bytes over time, for plots.
+    pub timeline: ArrivalTimeline,
 }
 
-/// Collects [`Stats`] request by request.
+/// Computes [`TraceStatistics`] request by request.
 #[derive(Debug)]
-pub struct Collector {
+pub struct StatisticsCollector {
     first_and_last: Option<(Nanos, Nanos)>,
     count: u64,
     reads: u64,
@@ -79,14 +80,14 @@ pub struct Collector {
     bytes_read: u128,
     with_offset: u64,
     with_response: u64,
-    gaps: Gaps,
-    sizes: SizeCollector,
-    counts: [Counts; SCALES.len()],
-    cascade: Cascade,
-    timeline: TimelineCollector,
+    interarrival_times: InterarrivalTimes,
+    sizes: SizeCounter,
+    counts: [BinCounter; BIN_LENGTHS.len()],
+    cascade: DyadicCascade,
+    timeline: TimelineCounter,
 }
 
-impl Default for Collector {
+impl Default for StatisticsCollector {
     fn default() -> Self {
         Self {
             first_and_last: None,
@@ -96,26 +97,27 @@ impl Default for Collector {
             bytes_read: 0,
             with_offset: 0,
             with_response: 0,
-            gaps: Gaps::default(),
-            sizes: SizeCollector::default(),
-            counts: SCALES.map(Counts::new),
-            cascade: Cascade::default(),
-            timeline: TimelineCollector::default(),
+            interarrival_times: InterarrivalTimes::default(),
+            sizes: SizeCounter::default(),
+            counts: BIN_LENGTHS.map(BinCounter::new),
+            cascade: DyadicCascade::default(),
+            timeline: TimelineCounter::default(),
         }
     }
 }
 
-impl Collector {
-    /// Takes the next request.
+impl StatisticsCollector {
+    /// Adds the next request of the trace.
     ///
     /// # Panics
-    /// When it arrives before its predecessor: readers have made sure of the order.
+    /// When the request arrives before its predecessor. A [`TraceReader`](crate::TraceReader) never returns such a
+    /// request.
     pub fn add(&mut self, request: &Request) {
         let arrival = request.arrival;
         let (first, last) = self.first_and_last.unwrap_or((arrival, arrival));
         assert!(last <= arrival, "requests come in order of arrival");
         if self.count > 0 {
-            self.gaps.add((arrival - last).0);
+            self.interarrival_times.add((arrival - last).0);
         }
         self.first_and_last = Some((first, arrival));
         self.count += 1;
@@ -135,14 +137,14 @@ impl Collector {
         self.timeline.add(since_first, request.size.0);
     }
 
-    /// The description; `None` when there was no request.
-    pub fn finish(self) -> Option<Stats> {
+    /// The statistics of all requests; `None` if there were none.
+    pub fn finish(self) -> Option<TraceStatistics> {
         let (first, last) = self.first_and_last?;
         let span = (last - first).0;
         let rate = (span > 0).then(|| (self.count - 1) as f64 / (span as f64 / 1e9));
         let size_mean = self.bytes as f64 / self.count as f64;
-        let scales = self.cascade.finish(span);
-        Some(Stats {
+        let dyadic_scales = self.cascade.finish(span);
+        Some(TraceStatistics {
             count: self.count,
             bytes: self.bytes,
             first,
@@ -152,11 +154,11 @@ impl Collector {
             read_share: self.reads as f64 / self.count as f64,
             read_share_bytes: (self.bytes > 0).then(|| self.bytes_read as f64 / self.bytes as f64),
             sizes: self.sizes.finish(),
-            gap_scv: self.gaps.scv(),
-            gaps: self.gaps.bins(),
-            at_scales: self.counts.into_iter().map(|counts| counts.finish(span)).collect(),
-            hurst: hurst::estimate(&scales),
-            scales,
+            interarrival_scv: self.interarrival_times.squared_variation(),
+            interarrival_bins: self.interarrival_times.bins(),
+            binned_counts: self.counts.into_iter().map(|counts| counts.finish(span)).collect(),
+            hurst: hurst::estimate(&dyadic_scales),
+            dyadic_scales,
             with_offset: self.with_offset,
             with_response: self.with_response,
             timeline: self.timeline.finish(),
@@ -164,12 +166,14 @@ impl Collector {
     }
 }
 
-/// The [`Stats`] of a whole stream; `None` when it is empty.
+/// The [`TraceStatistics`] of a whole stream; `None` if it is empty.
 ///
 /// # Errors
-/// The first error of the stream.
-pub fn collect<E>(requests: impl IntoIterator<Item = Result<Request, E>>) -> Result<Option<Stats>, E> {
-    let mut collector = Collector::default();
+/// The first error that the stream returns.
+pub fn collect<E>(
+    requests: impl IntoIterator<Item = Result<Request, E>>,
+) -> Result<Option<TraceStatistics>, E> {
+    let mut collector = StatisticsCollector::default();
     for request in requests {
         collector.add(&request?);
     }

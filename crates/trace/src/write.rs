@@ -1,25 +1,25 @@
-//! [`Writer`]: requests into a file, whole or not at all.
+//! Writes traces: [`TraceWriter`] creates a file that appears whole or not at all.
 //!
-//! A file is written beside its final place under a name that begins with a dot and ends in `.partial`,
-//! and renamed when complete; an error or a dropped writer removes it, and the file that was there
-//! before stays as it was. A killed process cannot remove its file; the next writer of the same place does
-//! (where `/proc` tells which processes live). Text formats are compressed when the name ends in `.gz` or `.zst`.
+//! Text formats are compressed when the file's name ends in `.gz` or `.zst`.
 
 mod parquet;
 mod text;
 
-use crate::error::{ErrorKind, Place, TraceError};
-use crate::format::Format;
+use crate::error::{TraceError, TraceErrorKind, TracePosition};
+use crate::format::TraceFormat;
+use crate::partial_file::PartialFile;
 use model::Request;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use units::Nanos;
 
-/// Text is handed on in pieces of about this size.
+/// Text is passed on to the operating system or compressor in pieces of about this size.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// What a format loses: absent values that it cannot leave out become zero, and times are cut to its
+/// Writes requests to a file.
+///
+/// Most formats lose something: absent values that a format cannot leave out become zero, and times are cut to its
 /// resolution.
 ///
 /// | format | times | offset | response |
@@ -30,7 +30,7 @@ const BUFFER_BYTES: usize = 1 << 16;
 /// | spc | ns | blocks of 512 bytes, absent is 0 | dropped |
 /// | fio (version 3) | us | absent is 0 | dropped |
 #[derive(Debug)]
-pub struct Writer {
+pub struct TraceWriter {
     target: PathBuf,
     encoder: Encoder,
     previous: Nanos,
@@ -38,8 +38,8 @@ pub struct Writer {
 }
 
 enum Encoder {
-    Text { format: Format, buffer: Vec<u8>, sink: Sink, partial: Option<Partial> },
-    Parquet { writer: Box<parquet::ParquetWriter>, partial: Partial },
+    Text { format: TraceFormat, buffer: Vec<u8>, sink: TextSink, partial: Option<PartialFile> },
+    Parquet { writer: Box<parquet::ParquetWriter>, partial: PartialFile },
 }
 
 impl std::fmt::Debug for Encoder {
@@ -51,119 +51,130 @@ impl std::fmt::Debug for Encoder {
     }
 }
 
-/// Where text goes, compressed or not.
-enum Sink {
+/// The destination of text, with or without compression.
+enum TextSink {
     Plain(Box<dyn Write + Send>),
     Gzip(flate2::write::GzEncoder<BufWriter<File>>),
     Zstd(zstd::stream::write::Encoder<'static, BufWriter<File>>),
 }
 
-/// A file under its temporary name, removed unless it is kept.
-pub(crate) struct Partial {
-    path: PathBuf,
-    pub(crate) file: File,
-    kept: bool,
-}
-
-impl Writer {
+impl TraceWriter {
     /// Begins a trace at `path`; `-` is the standard output (text formats only).
     ///
     /// # Errors
     /// When the format cannot be written or the file cannot be created.
-    pub fn create(path: &Path, format: Format) -> Result<Self, TraceError> {
-        let error = |kind| TraceError::new(path, Place::File, kind);
-        if !format.is_writable() {
-            return Err(error(ErrorKind::Unsupported(format, "can be read but not written")));
-        }
-        let to_stdout = path == Path::new("-");
-        if to_stdout && format == Format::Parquet {
-            return Err(error(ErrorKind::Unsupported(format, "is written to a file, not to a pipe")));
-        }
-        let io_error = |e| error(ErrorKind::Io(e));
-        let encoder = if to_stdout {
-            let sink = Sink::Plain(Box::new(io::stdout()));
-            Encoder::Text { format, buffer: Vec::with_capacity(2 * BUFFER_BYTES), sink, partial: None }
-        } else {
-            let partial = Partial::create(path).map_err(io_error)?;
-            let file = partial.file.try_clone().map_err(io_error)?;
-            if format == Format::Parquet {
-                let writer = parquet::ParquetWriter::new(file).map_err(error)?;
-                Encoder::Parquet { writer: Box::new(writer), partial }
-            } else {
-                let sink = Sink::for_name(path, file).map_err(io_error)?;
-                let buffer = Vec::with_capacity(2 * BUFFER_BYTES);
-                Encoder::Text { format, buffer, sink, partial: Some(partial) }
-            }
-        };
+    pub fn create(path: &Path, format: TraceFormat) -> Result<Self, TraceError> {
+        let encoder =
+            Encoder::create(path, format).map_err(|kind| TraceError::new(path, TracePosition::File, kind))?;
         Ok(Self { target: path.to_owned(), encoder, previous: Nanos::ZERO, count: 0 })
     }
 
-    /// Appends a request.
+    /// Appends a request to the trace.
     ///
     /// # Errors
     /// When it arrives before its predecessor, when the format cannot hold its values, or when writing
     /// fails.
     pub fn write(&mut self, request: &Request) -> Result<(), TraceError> {
         if request.arrival < self.previous {
-            return Err(self
-                .error(ErrorKind::Unsorted { previous_ns: self.previous.0, arrival_ns: request.arrival.0 }));
+            let (previous_ns, arrival_ns) = (self.previous.0, request.arrival.0);
+            return Err(self.error(TraceErrorKind::Unsorted { previous_ns, arrival_ns }));
         }
-        let result = match &mut self.encoder {
-            Encoder::Parquet { writer, .. } => writer.write(request),
-            Encoder::Text { format, buffer, sink, .. } => {
-                if self.count == 0 {
-                    text::header(*format, buffer);
-                }
-                text::line(*format, request, buffer).and_then(|()| flush(buffer, sink, BUFFER_BYTES))
-            }
-        };
-        result.map_err(|kind| self.error(kind))?;
+        let is_first = self.count == 0;
+        self.encoder.write(request, is_first).map_err(|kind| self.error(kind))?;
         self.previous = request.arrival;
         self.count += 1;
         Ok(())
     }
 
-    /// Completes the file and puts it in its place; returns how many requests it holds.
+    /// Completes the file, moves it to its place, and returns how many requests it contains.
     ///
     /// # Errors
-    /// When there was no request ([`ErrorKind::Empty`]), or writing fails; there is then no new file.
+    /// When there was no request ([`TraceErrorKind::Empty`]) or writing fails; then no new file appears.
     pub fn finish(mut self) -> Result<u64, TraceError> {
         if self.count == 0 {
-            return Err(self.error(ErrorKind::Empty));
+            return Err(self.error(TraceErrorKind::Empty));
         }
-        let partial = match &mut self.encoder {
-            Encoder::Text { format, buffer, sink, partial } => {
-                text::footer(*format, self.previous, buffer);
-                flush(buffer, sink, 0)
-                    .and_then(|()| sink.finish().map_err(ErrorKind::Io))
-                    .map(|()| partial.as_mut())
-            }
-            Encoder::Parquet { writer, partial } => writer.finish().map(|()| Some(partial)),
-        };
-        let kept = partial.and_then(|partial| match partial {
-            Some(partial) => partial.keep(&self.target).map_err(ErrorKind::Io),
-            None => Ok(()),
-        });
-        kept.map(|()| self.count).map_err(|kind| self.error(kind))
+        match self.encoder.finish(self.previous, &self.target) {
+            Ok(()) => Ok(self.count),
+            Err(kind) => Err(self.error(kind)),
+        }
     }
 
-    fn error(&self, kind: ErrorKind) -> TraceError {
-        let place = if self.count == 0 { Place::File } else { Place::Record(self.count) };
-        TraceError::new(&self.target, place, kind)
+    fn error(&self, kind: TraceErrorKind) -> TraceError {
+        let position = if self.count == 0 { TracePosition::File } else { TracePosition::Record(self.count) };
+        TraceError::new(&self.target, position, kind)
     }
 }
 
-/// Hands `buffer` on when it holds at least `threshold` bytes.
-fn flush(buffer: &mut Vec<u8>, sink: &mut Sink, threshold: usize) -> Result<(), ErrorKind> {
+impl Encoder {
+    fn create(path: &Path, format: TraceFormat) -> Result<Self, TraceErrorKind> {
+        if !format.is_writable() {
+            return Err(TraceErrorKind::Unsupported(format, "can be read but not written"));
+        }
+        let to_stdout = path == Path::new("-");
+        if to_stdout && format == TraceFormat::Parquet {
+            return Err(TraceErrorKind::Unsupported(format, "is written to a file, not to a pipe"));
+        }
+        let buffer = Vec::with_capacity(2 * BUFFER_BYTES);
+        if to_stdout {
+            let sink = TextSink::Plain(Box::new(io::stdout()));
+            return Ok(Self::Text { format, buffer, sink, partial: None });
+        }
+        let partial = PartialFile::create(path).map_err(TraceErrorKind::Io)?;
+        let file = partial.file.try_clone().map_err(TraceErrorKind::Io)?;
+        if format == TraceFormat::Parquet {
+            let writer = Box::new(parquet::ParquetWriter::new(file)?);
+            return Ok(Self::Parquet { writer, partial });
+        }
+        let sink = TextSink::for_name(path, file).map_err(TraceErrorKind::Io)?;
+        Ok(Self::Text { format, buffer, sink, partial: Some(partial) })
+    }
+
+    fn write(&mut self, request: &Request, is_first: bool) -> Result<(), TraceErrorKind> {
+        match self {
+            Self::Parquet { writer, .. } => writer.write(request),
+            Self::Text { format, buffer, sink, .. } => {
+                if is_first {
+                    text::write_header(*format, buffer);
+                }
+                text::write_line(*format, request, buffer)?;
+                flush(buffer, sink, BUFFER_BYTES)
+            }
+        }
+    }
+
+    /// Completes the file, whose last request arrived at `last`, and moves it to `target`.
+    fn finish(&mut self, last: Nanos, target: &Path) -> Result<(), TraceErrorKind> {
+        let partial = match self {
+            Self::Text { format, buffer, sink, partial } => {
+                text::write_footer(*format, last, buffer);
+                flush(buffer, sink, 0)?;
+                sink.finish().map_err(TraceErrorKind::Io)?;
+                partial.as_mut()
+            }
+            Self::Parquet { writer, partial } => {
+                writer.finish()?;
+                Some(partial)
+            }
+        };
+        match partial {
+            Some(partial) => partial.keep(target).map_err(TraceErrorKind::Io),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Passes `buffer` on if it holds at least `threshold` bytes.
+fn flush(buffer: &mut Vec<u8>, sink: &mut TextSink, threshold: usize) -> Result<(), TraceErrorKind> {
     if buffer.len() < threshold {
         return Ok(());
     }
-    sink.write(buffer).map_err(ErrorKind::Io)?;
+    sink.write(buffer).map_err(TraceErrorKind::Io)?;
     buffer.clear();
     Ok(())
 }
 
-impl Sink {
+impl TextSink {
     fn for_name(path: &Path, file: File) -> io::Result<Self> {
         let buffered = BufWriter::with_capacity(BUFFER_BYTES, file);
         Ok(match path.extension().and_then(|ending| ending.to_str()) {
@@ -192,65 +203,6 @@ impl Sink {
                 sink.do_finish()?;
                 sink.get_mut().flush()
             }
-        }
-    }
-}
-
-impl Partial {
-    pub(crate) fn create(target: &Path) -> io::Result<Self> {
-        let name = target.file_name().ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidInput, "expected the name of a file to write")
-        })?;
-        if target.is_dir() {
-            return Err(io::Error::new(io::ErrorKind::IsADirectory, "expected a file, found a folder"));
-        }
-        remove_leftovers(target, &name.to_string_lossy());
-        let mut hidden = std::ffi::OsString::from(".");
-        hidden.push(name);
-        hidden.push(format!(".{}.partial", std::process::id()));
-        let path = target.with_file_name(hidden);
-        let file = File::create(&path)?;
-        Ok(Self { path, file, kept: false })
-    }
-
-    pub(crate) fn keep(&mut self, target: &Path) -> io::Result<()> {
-        self.file.sync_all()?;
-        std::fs::rename(&self.path, target)?;
-        self.kept = true;
-        Ok(())
-    }
-}
-
-/// Removes what killed writers of `target` left. Trouble is no reason to fail: leftovers only take room.
-fn remove_leftovers(target: &Path, name: &str) {
-    if !Path::new("/proc/self").exists() {
-        return;
-    }
-    let folder = match target.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let file = entry.file_name();
-        let process = file.to_str().and_then(|file| {
-            file.strip_prefix('.')?
-                .strip_prefix(name)?
-                .strip_prefix('.')?
-                .strip_suffix(".partial")?
-                .parse::<u32>()
-                .ok()
-        });
-        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
-            let _ = std::fs::remove_file(entry.path());
-        }
-    }
-}
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        if !self.kept {
-            // Nothing more can be done about a file that cannot be removed.
-            let _ = std::fs::remove_file(&self.path);
         }
     }
 }

@@ -7,7 +7,7 @@ mod exercise;
 use common::{Folder, requests, write};
 use exercise::exercise;
 use proptest::prelude::*;
-use tailwright_trace::Format;
+use tailwright_trace::TraceFormat;
 
 /// Words from which nearly valid lines are made.
 fn token() -> impl Strategy<Value = Vec<u8>> {
@@ -40,8 +40,8 @@ fn token() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![8 => known.prop_map(|word| word.as_bytes().to_vec()), 1 => proptest::collection::vec(any::<u8>(), 0..4)]
 }
 
-fn any_format() -> impl Strategy<Value = Option<Format>> {
-    proptest::option::of(proptest::sample::select(Format::ALL.to_vec()))
+fn any_format() -> impl Strategy<Value = Option<TraceFormat>> {
+    proptest::option::of(proptest::sample::select(TraceFormat::ALL.to_vec()))
 }
 
 proptest! {
@@ -64,7 +64,7 @@ proptest! {
         for record in body.chunks_exact_mut(len) {
             record[mark] = version;
         }
-        exercise(&body, Some(Format::Vscsi), lenient);
+        exercise(&body, Some(TraceFormat::Vscsi), lenient);
     }
 }
 
@@ -79,7 +79,7 @@ proptest! {
         lenient: bool,
     ) {
         let folder = Folder::new();
-        for format in Format::ALL.into_iter().filter(|format| format.is_writable()) {
+        for format in TraceFormat::ALL.into_iter().filter(|format| format.is_writable()) {
             for ending in ["", ".gz", ".zst"] {
                 let path = folder.file(&format!("t{ending}"));
                 write(&path, format, &requests).unwrap();

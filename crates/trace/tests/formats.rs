@@ -4,7 +4,7 @@ mod common;
 
 use model::{Op, Request};
 use std::path::Path;
-use tailwright_trace::{ErrorKind, Format, OpenOptions, Place, TraceError, read_bytes};
+use tailwright_trace::{OpenOptions, TraceError, TraceErrorKind, TraceFormat, TracePosition, read_bytes};
 use units::{Bytes, Nanos};
 
 fn request(ns: u64, size: u64, op: Op, offset: Option<u64>, response: Option<u64>) -> Request {
@@ -12,7 +12,7 @@ fn request(ns: u64, size: u64, op: Op, offset: Option<u64>, response: Option<u64
 }
 
 /// Detected format and requests.
-fn read(content: &[u8]) -> Result<(Format, Vec<Request>), TraceError> {
+fn read(content: &[u8]) -> Result<(TraceFormat, Vec<Request>), TraceError> {
     let reader = read_bytes(content.to_vec(), Path::new("example"), &OpenOptions::default())?;
     let format = reader.format();
     Ok((format, reader.collect::<Result<_, _>>()?))
@@ -33,7 +33,7 @@ fn arrival_hex() {
         request(564_037_000, 4096, Op::Write, None, None),
         request(564_243_000, 1536, Op::Read, None, None),
     ];
-    assert_eq!(read(text).unwrap(), (Format::ArrivalHex, expected.clone()));
+    assert_eq!(read(text).unwrap(), (TraceFormat::ArrivalHex, expected.clone()));
     // The same of an object store.
     assert_eq!(read(b"564037000,0x1000,Put\n564243000,0x600,Get\n").unwrap().1, expected);
     // Line ends of other systems, and none at all.
@@ -44,13 +44,13 @@ fn arrival_hex() {
 fn csv_finds_columns_by_name_in_any_order() {
     let text = b"op,comment,size_bytes,arrival_ns\nread,x,4096,5\nwrite,,512,7\nflush,,0,8\n";
     let expected = vec![request(5, 4096, Op::Read, None, None), request(7, 512, Op::Write, None, None)];
-    assert_eq!(read(text).unwrap(), (Format::Csv, expected));
+    assert_eq!(read(text).unwrap(), (TraceFormat::Csv, expected));
     let text = b"arrival_us,bytes,type,offset,response_ms\n1.5,4096,R,,2\n2,512,W,1024,\n";
     let expected = vec![
         request(1500, 4096, Op::Read, None, Some(2_000_000)),
         request(2000, 512, Op::Write, Some(1024), None),
     ];
-    assert_eq!(read(text).unwrap(), (Format::Csv, expected));
+    assert_eq!(read(text).unwrap(), (TraceFormat::Csv, expected));
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn msr_cambridge_is_rebased_to_the_first_request() {
         request(0, 32_768, Op::Read, Some(383_496_192), Some(41_300)),
         request(1_332_052_600, 4096, Op::Write, Some(2_822_144), Some(5200)),
     ];
-    assert_eq!(read(text).unwrap(), (Format::Msr, expected));
+    assert_eq!(read(text).unwrap(), (TraceFormat::Msr, expected));
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn umass_spc() {
         request(554_041_000, 8192, Op::Read, Some(20_939_840 * 512), None),
         request(1_011_732_000, 15_872, Op::Write, Some(3_436_288 * 512), None),
     ];
-    assert_eq!(read(text).unwrap(), (Format::Spc, expected));
+    assert_eq!(read(text).unwrap(), (TraceFormat::Spc, expected));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn fio_version_2_takes_its_times_from_waits() {
         request(1_500_000, 512, Op::Write, Some(8192), None),
         request(2_000_000, 4096, Op::Read, Some(4096), None),
     ];
-    assert_eq!(read(text).unwrap(), (Format::Fio, expected));
+    assert_eq!(read(text).unwrap(), (TraceFormat::Fio, expected));
     assert_eq!(read_leniently(text).2, 1, "the sync is ignored and counted");
 }
 
@@ -94,7 +94,7 @@ fn fio_version_2_takes_its_times_from_waits() {
 fn fio_version_2_without_waits_has_no_times() {
     let text = b"fio version 2 iolog\nf add\nf open\nf read 0 4096\nf write 0 512\nf close\n";
     let error = read(text).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Untimed), "{error}");
+    assert!(matches!(error.kind(), TraceErrorKind::Untimed), "{error}");
     assert!(error.hint().contains("--lenient"));
     assert!(read_leniently(text).0.iter().all(|request| request.arrival == Nanos::ZERO));
 }
@@ -107,7 +107,7 @@ fn fio_version_3_counts_microseconds() {
         request(878_000, 16_384, Op::Write, Some(0), None),
         request(893_000, 4096, Op::Read, Some(16_384), None),
     ];
-    assert_eq!(read(text).unwrap(), (Format::Fio, expected));
+    assert_eq!(read(text).unwrap(), (TraceFormat::Fio, expected));
 }
 
 const BLKPARSE: &[u8] = b"  8,0    3        1     0.000000000   697  A   W 223490 + 8 <- (8,1) 223427
@@ -134,7 +134,7 @@ fn blkparse_answers_merged_requests_together() {
         request(20_000, 8192, Op::Read, Some(1000 * 512), Some(200_000)),
         request(300_000, 4096, Op::Read, Some(64 * 512), None),
     ];
-    assert_eq!(read(BLKPARSE).unwrap(), (Format::Blkparse, expected));
+    assert_eq!(read(BLKPARSE).unwrap(), (TraceFormat::Blkparse, expected));
     assert_eq!(read_leniently(BLKPARSE).2, 2, "the flush and the discard are ignored and counted");
 }
 
@@ -176,18 +176,18 @@ fn vscsi_versions_1_and_2() {
         request(0, 4096, Op::Read, Some(4096), Some(250_000)),
         request(10_000, 512, Op::Write, Some(9 * 512), Some(100_000)),
     ];
-    assert_eq!(read(&v2.concat()).unwrap(), (Format::Vscsi, expected));
+    assert_eq!(read(&v2.concat()).unwrap(), (TraceFormat::Vscsi, expected));
     let v1 = [vscsi_v1(0x28, 4096, 8, epoch), vscsi_v1(0x2a, 512, 9, epoch + 10)];
     let expected = vec![
         request(0, 4096, Op::Read, Some(4096), None),
         request(10_000, 512, Op::Write, Some(9 * 512), None),
     ];
-    assert_eq!(read(&v1.concat()).unwrap(), (Format::Vscsi, expected));
+    assert_eq!(read(&v1.concat()).unwrap(), (TraceFormat::Vscsi, expected));
     let mut cut = v2.concat();
     cut.pop();
     let error = read(&cut).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Truncated(_)), "{error}");
-    assert_eq!(error.place(), Place::Record(3));
+    assert!(matches!(error.kind(), TraceErrorKind::Truncated(_)), "{error}");
+    assert_eq!(error.position(), TracePosition::Record(3));
 }
 
 #[test]
@@ -260,15 +260,15 @@ fn cut_off_compressed_files_say_so_and_keep_their_beginning_when_lenient() {
         .map(|n| request(n * n % 1000 + n * 1000, n * 7919 % 100_000, Op::Read, Some(n), None))
         .collect();
     for (name, format) in
-        [("t.csv.gz", Format::Csv), ("t.csv.zst", Format::Csv), ("t.parquet", Format::Parquet)]
+        [("t.csv.gz", TraceFormat::Csv), ("t.csv.zst", TraceFormat::Csv), ("t.parquet", TraceFormat::Parquet)]
     {
         let path = folder.file(name);
         common::write(&path, format, &requests).unwrap();
         let whole = std::fs::read(&path).unwrap();
         std::fs::write(&path, &whole[..whole.len() * 2 / 3]).unwrap();
         let error = common::read(&path, &OpenOptions::default()).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Truncated(_)), "{name}: {error}");
-        if format == Format::Csv {
+        assert!(matches!(error.kind(), TraceErrorKind::Truncated(_)), "{name}: {error}");
+        if format == TraceFormat::Csv {
             let lenient = OpenOptions { lenient: true, ..OpenOptions::default() };
             let some = common::read(&path, &lenient).unwrap().len();
             assert!((1000..20_000).contains(&some), "{name}: {some}");

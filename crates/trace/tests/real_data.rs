@@ -1,7 +1,7 @@
 //! Real traces, where they are present: the readers against what is known of the files.
 
 use std::path::PathBuf;
-use tailwright_trace::{self as trace, Format, OpenOptions, TraceError, Writer, stats};
+use tailwright_trace::{self as trace, OpenOptions, TraceError, TraceFormat, TraceWriter, stats};
 
 fn shared_traces() -> Vec<PathBuf> {
     let Some(folder) = testkit::shared("traces") else { return Vec::new() };
@@ -16,7 +16,7 @@ fn shared_traces() -> Vec<PathBuf> {
 fn every_shared_trace_is_detected_sorted_and_about_ten_minutes_long() {
     for path in shared_traces() {
         let reader = trace::open(&path, &OpenOptions::default()).expect("opens");
-        assert_eq!(reader.format(), Format::ArrivalHex, "{}", path.display());
+        assert_eq!(reader.format(), TraceFormat::ArrivalHex, "{}", path.display());
         let requests: Vec<_> = reader.collect::<Result<_, _>>().expect("reads");
         let (first, last) = (requests[0].arrival, requests[requests.len() - 1].arrival);
         let span_s = (last - first).as_secs();
@@ -29,7 +29,7 @@ fn every_shared_trace_is_detected_sorted_and_about_ten_minutes_long() {
 fn an_nvme_log_with_other_column_names_is_read_as_csv() {
     let Some(path) = testkit::shared("data/windows_boot_nvme/io.csv.gz") else { return };
     let reader = trace::open(&path, &OpenOptions::default()).expect("opens");
-    assert_eq!(reader.format(), Format::Csv);
+    assert_eq!(reader.format(), TraceFormat::Csv);
     let requests: Vec<_> = reader.collect::<Result<_, _>>().expect("reads");
     assert_eq!(requests.len(), 172_287);
     let first = requests[0];
@@ -37,7 +37,7 @@ fn an_nvme_log_with_other_column_names_is_read_as_csv() {
     assert_eq!(first.response.map(|r| r.0), Some(87_200));
     // The squared variation that its publisher states, about 467.
     let stats = stats::collect(requests.iter().copied().map(Ok::<_, TraceError>)).expect("sorted");
-    let scv = stats.expect("not empty").gap_scv.expect("many requests");
+    let scv = stats.expect("not empty").interarrival_scv.expect("many requests");
     assert!((scv - 467.0).abs() < 1.0, "{scv}");
     assert_eq!(requests.iter().filter(|r| r.op == model::Op::Read).count(), 156_028);
 }
@@ -50,11 +50,11 @@ fn statistics_of_a_real_trace_equal_their_definitions() {
     let stats = stats::collect(read()).expect("reads").expect("not empty");
     let arrivals: Vec<u64> = read().map(|request| request.expect("reads").arrival.0).collect();
     let first = arrivals[0];
-    for at in &stats.at_scales {
-        let bins = usize::try_from((arrivals[arrivals.len() - 1] - first) / at.scale.0).expect("few");
+    for at in &stats.binned_counts {
+        let bins = usize::try_from((arrivals[arrivals.len() - 1] - first) / at.bin_length.0).expect("few");
         let mut counts = vec![0.0; bins];
         for arrival in &arrivals {
-            let bin = usize::try_from((arrival - first) / at.scale.0).expect("few");
+            let bin = usize::try_from((arrival - first) / at.bin_length.0).expect("few");
             if let Some(count) = counts.get_mut(bin) {
                 *count += 1.0;
             }
@@ -78,7 +78,7 @@ fn real_traces_survive_the_native_format() {
     for path in shared_traces().into_iter().step_by(10) {
         let read = |path| trace::open(path, &OpenOptions::default()).expect("opens");
         let copy = folder.join("copy.parquet");
-        let mut writer = Writer::create(&copy, Format::Parquet).expect("creates");
+        let mut writer = TraceWriter::create(&copy, TraceFormat::Parquet).expect("creates");
         read(&path).for_each(|request| writer.write(&request.expect("reads")).expect("writes"));
         writer.finish().expect("finishes");
         assert!(read(&path).map(Result::unwrap).eq(read(&copy).map(Result::unwrap)), "{}", path.display());

@@ -5,27 +5,27 @@ mod common;
 use common::{Folder, read, requests, write};
 use model::Request;
 use proptest::prelude::*;
-use tailwright_trace::{ErrorKind, Format, OpenOptions, Writer};
+use tailwright_trace::{OpenOptions, TraceErrorKind, TraceFormat, TraceWriter};
 use units::Nanos;
 
 /// What `format` keeps of `requests`, by its documentation.
-fn kept(format: Format, requests: &[Request]) -> Vec<Request> {
+fn kept(format: TraceFormat, requests: &[Request]) -> Vec<Request> {
     let ticks = |time: Nanos, tick: u64| Nanos(time.0 / tick * tick);
     let first = requests[0].arrival;
     let keep = |request: &Request| {
         let mut kept = *request;
         match format {
-            Format::ArrivalHex => (kept.offset, kept.response) = (None, None),
-            Format::Msr => {
+            TraceFormat::ArrivalHex => (kept.offset, kept.response) = (None, None),
+            TraceFormat::Msr => {
                 kept.arrival = ticks(request.arrival, 100) - ticks(first, 100);
                 kept.offset = Some(request.offset.unwrap_or(0));
                 kept.response = Some(ticks(request.response.unwrap_or(Nanos::ZERO), 100));
             }
-            Format::Spc => {
+            TraceFormat::Spc => {
                 kept.offset = Some(request.offset.unwrap_or(0) / 512 * 512);
                 kept.response = None;
             }
-            Format::Fio => {
+            TraceFormat::Fio => {
                 kept.arrival = ticks(request.arrival, 1000);
                 kept.offset = Some(request.offset.unwrap_or(0));
                 kept.response = None;
@@ -43,9 +43,9 @@ proptest! {
     #[test]
     fn every_writable_format_round_trips(requests in requests(1..60)) {
         let folder = Folder::new();
-        for format in Format::ALL.into_iter().filter(|format| format.is_writable()) {
+        for format in TraceFormat::ALL.into_iter().filter(|format| format.is_writable()) {
             for ending in ["", ".gz", ".zst"] {
-                if format == Format::Parquet && !ending.is_empty() {
+                if format == TraceFormat::Parquet && !ending.is_empty() {
                     continue;
                 }
                 let path = folder.file(&format!("trace{ending}"));
@@ -69,13 +69,13 @@ fn values_at_the_edges_survive_in_the_exact_formats() {
         response: Some(Nanos(u64::MAX)),
     };
     let folder = Folder::new();
-    for format in [Format::Csv, Format::Parquet] {
+    for format in [TraceFormat::Csv, TraceFormat::Parquet] {
         let path = folder.file("edge");
         write(&path, format, &[edge]).unwrap();
         assert_eq!(read(&path, &OpenOptions::default()).unwrap(), [edge]);
     }
-    let error = write(&folder.file("msr"), Format::Msr, &[edge]).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Unsupported(Format::Msr, _)), "{error}");
+    let error = write(&folder.file("msr"), TraceFormat::Msr, &[edge]).unwrap_err();
+    assert!(matches!(error.kind(), TraceErrorKind::Unsupported(TraceFormat::Msr, _)), "{error}");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn many_row_groups_read_back_in_order() {
         offset: (n.is_multiple_of(5)).then_some(n),
         response: (n.is_multiple_of(2)).then_some(Nanos(n)),
     };
-    let mut writer = Writer::create(&path, Format::Parquet).unwrap();
+    let mut writer = TraceWriter::create(&path, TraceFormat::Parquet).unwrap();
     for n in 0..300_001 {
         writer.write(&request(n)).unwrap();
     }
@@ -116,12 +116,12 @@ fn nothing_is_left_behind_and_the_old_file_stays_when_writing_fails() {
         response: None,
     };
     let early = Request { arrival: Nanos(4), ..late };
-    for format in [Format::Csv, Format::Parquet] {
+    for format in [TraceFormat::Csv, TraceFormat::Parquet] {
         let error = write(&path, format, &[late, early]).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Unsorted { .. }), "{error}");
+        assert!(matches!(error.kind(), TraceErrorKind::Unsorted { .. }), "{error}");
         let error = write(&path, format, &[]).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Empty), "{error}");
-        let mut dropped = Writer::create(&path, format).unwrap();
+        assert!(matches!(error.kind(), TraceErrorKind::Empty), "{error}");
+        let mut dropped = TraceWriter::create(&path, format).unwrap();
         dropped.write(&late).unwrap();
         drop(dropped);
         assert_eq!(folder.names(), ["trace.csv"]);
@@ -139,6 +139,6 @@ fn leftovers_of_killed_writers_go_and_those_of_living_ones_stay() {
     for name in [".trace.csv.4294967295.partial", ".trace.csv.1.partial", ".other.csv.4294967295.partial"] {
         std::fs::write(folder.file(name), "half").unwrap();
     }
-    drop(Writer::create(&folder.file("trace.csv"), Format::Csv).unwrap());
+    drop(TraceWriter::create(&folder.file("trace.csv"), TraceFormat::Csv).unwrap());
     assert_eq!(folder.names(), [".other.csv.4294967295.partial", ".trace.csv.1.partial"]);
 }

@@ -64,11 +64,11 @@ fn nbd_talk(name: &'static str, writes: bool, size: u32) -> Talk {
     for cookie in 0..u64::from(MESSAGES) {
         if writes {
             nbd::client::write(&mut requests, cookie, 0, &data);
-            replies.extend(words(&[0x6744_6698, 0]));
+            replies.extend(words(&[nbd::protocol::SIMPLE_REPLY_MAGIC, 0]));
             replies.extend(cookie.to_be_bytes());
         } else {
             nbd::client::read(&mut requests, cookie, 0, size);
-            replies.extend(words(&[0x668e_33ef, 0x0001_0001]));
+            replies.extend(words(&[nbd::protocol::STRUCTURED_REPLY_MAGIC, 0x0001_0001]));
             replies.extend(cookie.to_be_bytes());
             replies.extend((size + 8).to_be_bytes());
             replies.extend([0; 8]);

@@ -6,38 +6,34 @@ use common::{Event, Side, Watch};
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use tailwright_wire::memcached::client;
+use tempfile::TempDir;
 
 struct Server {
     child: Child,
-    socket: PathBuf,
+    /// Holds the socket.
+    folder: TempDir,
 }
 
 impl Server {
-    fn start(name: &str) -> Option<Self> {
+    fn start() -> Option<Self> {
         let program = testkit::program("memcached")?;
-        let socket = std::env::temp_dir().join(format!("tailwright-{}-{name}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
         // Root must name a user, others cannot; the socket is open to both.
         let child = Command::new(program)
             .args(["-u", "root", "-m", "64", "-a", "777", "-s"])
-            .arg(&socket)
+            .arg(folder.path().join("socket"))
             .stdin(Stdio::null())
             .spawn()
             .expect("memcached starts");
-        Some(Self { child, socket })
+        Some(Self { child, folder })
     }
 
     fn connect(&mut self) -> UnixStream {
-        loop {
-            match UnixStream::connect(&self.socket) {
-                Ok(stream) => return stream,
-                Err(_) => std::thread::yield_now(),
-            }
-            let ended = self.child.try_wait().expect("a child can be asked");
-            assert!(ended.is_none(), "memcached ended: {ended:?}");
-        }
+        testkit::connect_when_ready(&mut self.child, || {
+            UnixStream::connect(self.folder.path().join("socket"))
+        })
     }
 
     /// Says everything, then hangs up; what was recognised of both sides.
@@ -69,7 +65,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = std::fs::remove_file(&self.socket);
     }
 }
 
@@ -80,7 +75,7 @@ fn complete(watch: &Watch) -> Vec<u64> {
 
 #[test]
 fn text_commands() {
-    let Some(mut server) = Server::start("text") else { return };
+    let Some(mut server) = Server::start() else { return };
     let said = "set a 1 0 5\r\nhello\r\nset b 0 0 3 noreply\r\nxyz\r\nget a b c\r\ngets a\r\nget missing\r\ngat 0 a b\r\n\
         add a 0 0 1\r\nx\r\nreplace b 0 0 2\r\nok\r\nappend b 0 0 1\r\n!\r\nprepend b 0 0 1\r\n!\r\ncas a 0 0 1 99999\r\nx\r\n\
         cas a 0 0 1 99999 noreply\r\nx\r\nset n 0 0 1\r\n5\r\nincr n 3\r\ndecr n 1 noreply\r\nincr a 1\r\nincr none 1\r\n\
@@ -107,7 +102,7 @@ fn text_commands() {
 
 #[test]
 fn meta_commands() {
-    let Some(mut server) = Server::start("meta") else { return };
+    let Some(mut server) = Server::start() else { return };
     let mut said = Vec::new();
     client::meta_set(&mut said, b"a", b"hello", &["O1"]); // 0
     client::meta_set(&mut said, b"a", b"again", &["q"]); // 1: silent
@@ -147,7 +142,7 @@ fn binary(opcode: u8, extras: &[u8], key: &[u8], value: &[u8], opaque: u32) -> V
 
 #[test]
 fn binary_commands() {
-    let Some(mut server) = Server::start("binary") else { return };
+    let Some(mut server) = Server::start() else { return };
     let count: Vec<u8> = [&1u64.to_be_bytes()[..], &5u64.to_be_bytes(), &[0; 4]].concat();
     let said = [
         binary(0x01, &[0; 8], b"a", b"hello", 1), // 0: set

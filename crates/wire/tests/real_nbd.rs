@@ -9,32 +9,34 @@ use common::Watch;
 use relay::Relay;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use tailwright_wire::nbd::client::{self, Ask, Handshake, Progress};
 use tailwright_wire::nbd::{Connection, Framing};
 use tailwright_wire::{Answer, Class, Extent, Limits, Reply, Step, Wire};
+use tempfile::TempDir;
 
 /// A server and its folder.
 struct Server {
     child: Child,
-    folder: PathBuf,
+    folder: TempDir,
 }
 
 impl Server {
     /// Files in the server's folder are its exports.
-    fn start(name: &str) -> Option<Self> {
+    fn start() -> Option<Self> {
         let program = testkit::program("nbdkit")?;
-        let folder = std::env::temp_dir().join(format!("tailwright-nbd-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(folder.join("exports")).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let exports = folder.path().join("exports");
+        std::fs::create_dir(&exports).unwrap();
         for export in ["tank", "other"] {
-            std::fs::write(folder.join("exports").join(export), vec![0; 4 << 20]).unwrap();
+            std::fs::write(exports.join(export), vec![0; 4 << 20]).unwrap();
         }
         let child = Command::new(program)
             .args(["-f", "-U"])
-            .arg(folder.join("server"))
+            .arg(folder.path().join("server"))
             .arg("file")
-            .arg(format!("dir={}", folder.join("exports").display()))
+            .arg(format!("dir={}", exports.display()))
             .stdin(Stdio::null())
             .spawn()
             .expect("nbdkit starts");
@@ -42,14 +44,8 @@ impl Server {
     }
 
     fn connect(&mut self) -> UnixStream {
-        loop {
-            match UnixStream::connect(self.folder.join("server")) {
-                Ok(stream) => return stream,
-                Err(_) => std::thread::yield_now(),
-            }
-            let ended = self.child.try_wait().expect("a child can be asked");
-            assert!(ended.is_none(), "nbdkit ended: {ended:?}");
-        }
+        let socket = self.folder.path().join("server");
+        testkit::connect_when_ready(&mut self.child, || UnixStream::connect(&socket))
     }
 }
 
@@ -57,13 +53,12 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
 /// Runs `client` against a listener that passes every connection on to the server; what was seen on each.
 fn between(server: &mut Server, client: &mut Command) -> Vec<Watch> {
-    let path = server.folder.join("proxy");
+    let path = server.folder.path().join("proxy");
     let _ = std::fs::remove_file(&path);
     let listener = UnixListener::bind(&path).unwrap();
     let mut child = client.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("the client starts");
@@ -102,12 +97,12 @@ fn uri(folder: &Path) -> String {
 #[test]
 fn copies_there_and_back() {
     let Some(program) = testkit::program("nbdcopy") else { return };
-    let Some(mut server) = Server::start("copy") else { return };
+    let Some(mut server) = Server::start() else { return };
     let bytes: Vec<u8> =
         (0..4u32 << 20).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[1] | 1).collect();
-    let (here, back) = (server.folder.join("here"), server.folder.join("back"));
+    let (here, back) = (server.folder.path().join("here"), server.folder.path().join("back"));
     std::fs::write(&here, &bytes).unwrap();
-    let uri = uri(&server.folder);
+    let uri = uri(server.folder.path());
     let watches = between(&mut server, Command::new(&program).arg("--flush").arg(&here).arg(&uri));
     assert_eq!(moved(&watches), (0, bytes.len() as u64));
     assert!(watches.iter().all(|watch| watch.wire.name() == Some(b"tank")));
@@ -120,8 +115,8 @@ fn copies_there_and_back() {
 #[test]
 fn lists_exports() {
     let Some(program) = testkit::program("nbdinfo") else { return };
-    let Some(mut server) = Server::start("list") else { return };
-    let uri = uri(&server.folder);
+    let Some(mut server) = Server::start() else { return };
+    let uri = uri(server.folder.path());
     let watches = between(&mut server, Command::new(program).arg("--list").arg("--json").arg(uri));
     let options: usize = watches.iter().map(|watch| watch.requests().len()).sum();
     assert!(options > 4, "a list, and information on each export: {options}");
@@ -130,8 +125,8 @@ fn lists_exports() {
 #[test]
 fn qemu_reads_and_writes() {
     let Some(program) = testkit::program("qemu-io") else { return };
-    let Some(mut server) = Server::start("qemu") else { return };
-    let uri = uri(&server.folder);
+    let Some(mut server) = Server::start() else { return };
+    let uri = uri(server.folder.path());
     let commands = [
         "write -P 5 4096 65536",
         "read -P 5 4096 65536",
@@ -178,7 +173,7 @@ fn exchange<T>(
 
 #[test]
 fn the_client_here_is_understood() {
-    let Some(mut server) = Server::start("client") else { return };
+    let Some(mut server) = Server::start() else { return };
     for (ask, structured) in
         [(Ask::Go, false), (Ask::Go, true), (Ask::ExportName, false), (Ask::ExportName, true)]
     {

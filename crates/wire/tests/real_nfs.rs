@@ -68,14 +68,7 @@ fn server(name: &str, args: &[&str]) -> Child {
 }
 
 fn connect(port: u16, server: &mut Child) -> TcpStream {
-    loop {
-        if let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) {
-            return stream;
-        }
-        std::thread::yield_now();
-        let ended = server.try_wait().expect("a child can be asked");
-        assert!(ended.is_none(), "the server ended: {ended:?}");
-    }
+    testkit::connect_when_ready(server, || TcpStream::connect(("127.0.0.1", port)))
 }
 
 fn inside() {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use tailwright_enforce::storage::Options;
 use wire::memcached::client as memcached;
 use wire::nbd::client as nbd;
+use wire::nbd::protocol::{OPTION_REPLY_MAGIC, SIMPLE_REPLY_MAGIC};
 use wire::rpc::client::{Auth, Calls, Stable};
 
 /// Listeners and proxies for all cases.
@@ -73,8 +74,8 @@ fn server(protocol: Protocol, what: u8, size: u16, noise: &[u8]) -> Vec<u8> {
         (Protocol::Memcached, _) => b"MN\r\n".to_vec(),
         (Protocol::Nbd, 1) => b"NBDMAGICIHAVEOPT\0\x03".to_vec(),
         (Protocol::Nbd, 2) => vec![0; 10],
-        (Protocol::Nbd, 3) => [&0x0003_e889_0455_65a9_u64.to_be_bytes()[..], &be(&[id, 1, 0])].concat(),
-        (Protocol::Nbd, _) => [be(&[0x6744_6698, u32::from(what / 8 % 2), 0, id]), data].concat(),
+        (Protocol::Nbd, 3) => [&OPTION_REPLY_MAGIC.to_be_bytes()[..], &be(&[id, 1, 0])].concat(),
+        (Protocol::Nbd, _) => [be(&[SIMPLE_REPLY_MAGIC, u32::from(what / 8 % 2), 0, id]), data].concat(),
         (Protocol::Nfs, _) => {
             let body = [be(&[id, 1, 0, 0, 0, 0, u32::from(what / 8 % 2)]), data].concat();
             [be(&[1 << 31 | u32::try_from(body.len()).unwrap()]), body].concat()

@@ -10,6 +10,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use tailwright_enforce::storage::Options;
+use wire::nbd::protocol::REQUEST_MAGIC;
 
 fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
@@ -17,7 +18,7 @@ fn words(words: &[u32]) -> Vec<u8> {
 
 /// The head of an NBD command.
 fn command(kind: u16, len: u32) -> Vec<u8> {
-    [&words(&[0x2560_9513])[..], &[0, 0], &kind.to_be_bytes(), &[0; 16], &len.to_be_bytes()].concat()
+    [&words(&[REQUEST_MAGIC])[..], &[0, 0], &kind.to_be_bytes(), &[0; 16], &len.to_be_bytes()].concat()
 }
 
 /// What no client may say, first thing and after a handshake.

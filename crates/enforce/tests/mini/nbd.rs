@@ -4,8 +4,7 @@ use super::{Store, long, take, word};
 use std::io::{self, Write};
 use std::net::TcpStream;
 use std::sync::atomic::Ordering::SeqCst;
-
-const OPTION_REPLY: u64 = 0x0003_e889_0455_65a9;
+use wire::nbd::protocol::{OPTION_REPLY_MAGIC, REP_ERR_UNSUP, SIMPLE_REPLY_MAGIC};
 
 pub(super) fn serve(stream: &mut TcpStream, store: &Store) -> io::Result<()> {
     stream.write_all(b"NBDMAGICIHAVEOPT\0\x03")?;
@@ -14,7 +13,7 @@ pub(super) fn serve(stream: &mut TcpStream, store: &Store) -> io::Result<()> {
         let head = take(stream, 16)?;
         let (option, _) = (word(&head, 8), take(stream, word(&head, 12))?);
         let reply = |kind: u32, data: &[u8]| {
-            let mut out = OPTION_REPLY.to_be_bytes().to_vec();
+            let mut out = OPTION_REPLY_MAGIC.to_be_bytes().to_vec();
             let len = u32::try_from(data.len()).unwrap();
             for word in [u32::try_from(option).unwrap(), kind, len] {
                 out.extend(word.to_be_bytes());
@@ -30,13 +29,13 @@ pub(super) fn serve(stream: &mut TcpStream, store: &Store) -> io::Result<()> {
             stream.write_all(&[reply(3, &export), reply(1, &[])].concat())?;
             break;
         }
-        stream.write_all(&reply(0x8000_0001, &[]))?;
+        stream.write_all(&reply(REP_ERR_UNSUP, &[]))?;
     }
     loop {
         let head = take(stream, 28)?;
         store.seen.fetch_add(1, SeqCst);
         let (offset, len) = (long(&head, 16), word(&head, 24));
-        let mut out = 0x6744_6698_u32.to_be_bytes().to_vec();
+        let mut out = SIMPLE_REPLY_MAGIC.to_be_bytes().to_vec();
         out.extend([0; 4]);
         out.extend(&head[8..16]);
         match head[7] {

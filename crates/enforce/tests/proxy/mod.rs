@@ -137,7 +137,7 @@ impl Server {
         command.args(args.split_whitespace()).stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().expect("a server starts");
         let mut server = Self { child, address };
-        testkit::until_it_listens(&mut server.child, address);
+        testkit::connect_when_ready(&mut server.child, || TcpStream::connect(address));
         server
     }
 

@@ -4,13 +4,13 @@ use super::analysis::{Analysis, blocking};
 use super::data::{Bottleneck, Case, Experiment, Slos, Source, Tenant};
 use super::link;
 use crate::device::Model;
+use arrivals::TimeDistribution;
 use model::{
     CircularTrace, Job, LatencyModel as _, Op, OperationError, PerStage, Policy, Request, Slo, Stage,
 };
 use predict::{Passage, WorstCase};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use sim::source::Law;
 use std::path::Path;
 use units::{Bytes, Nanos, Percentile, Seconds};
 use workload::device::StorageProfile;
@@ -216,7 +216,7 @@ fn requests(source: &Source, traces: &Path, tenant: usize) -> Result<Vec<Request
 /// Reads with hyperexponential gaps; the mean does not matter, because time is scaled.
 fn synthetic(c2: f64, size: Bytes, seed: u64) -> Vec<Request> {
     let law = if c2 > 1.0 { format!("hyperexp(mean=1ms, c2={c2})") } else { "exp(1ms)".to_owned() };
-    let law: Law = law.parse().expect("a law");
+    let law: TimeDistribution = law.parse().expect("a law");
     let (sampler, mut random) = (law.sampler(), StdRng::seed_from_u64(seed));
     let mut arrival = Nanos::ZERO;
     let mut next = || {

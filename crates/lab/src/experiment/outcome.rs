@@ -62,7 +62,7 @@ pub fn rows(
         let index = u32::try_from(at).expect("few workloads");
         let tenant = case.case.tenants[at].name;
         let found = Finding::of(tenant, Some(policy.name().to_owned()), &judge(latencies, *slo, CONFIDENCE));
-        let found = found.with_lag(lag(ran.lags_of(index), slo.percentile));
+        let found = found.with_lag(lag(ran.generator_lags(index), slo.percentile));
         Row {
             name: match case.case.name {
                 "" => tenant.to_owned(),
@@ -81,8 +81,10 @@ pub fn rows(
     };
     let rows = case.slos.iter().enumerate().map(row).collect();
     let answered = of(case.slos.len()).filter(|request| request.latency().is_some()).count();
-    let beside =
-        planned.experiment.copy.map(|_| Beside { per_s: answered as f64 / ran.observed.as_secs().max(1e-9) });
+    let beside = planned
+        .experiment
+        .copy
+        .map(|_| Beside { per_s: answered as f64 / ran.observed_duration.as_secs().max(1e-9) });
     (rows, beside)
 }
 

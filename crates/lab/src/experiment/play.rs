@@ -8,7 +8,7 @@ use crate::device::Model;
 use discipline::serve::{FeedbackClass, FeedbackParameters, Kind};
 use enforce::command::may_configure_networks;
 use enforce::storage::Baseline;
-use load::{Demand, Options, Origin, Progress, Ran, Target, Workload};
+use load::{ClientHost, LoadOptions, LoadProgress, LoadReport, LoadTarget, LoadWorkload, OfferedLoad};
 use model::{Op, OperationError, Slo};
 use std::sync::atomic::AtomicBool;
 use units::Nanos;
@@ -41,7 +41,7 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Played {
     /// Of all workloads: the tenants in their order, then the copy.
-    pub ran: Ran,
+    pub ran: LoadReport,
 }
 
 impl Planned {
@@ -79,51 +79,52 @@ impl Planned {
         Some(Baseline { kind, outstanding, workloads })
     }
 
-    fn workloads(&self, case: &PlannedCase, ground: &Ground, end: Nanos) -> Vec<Workload> {
-        let mut demands: Vec<Demand> = case.sent.iter().map(|sent| Demand::Open(sent.until(end))).collect();
-        demands.extend(self.experiment.copy.map(|copy| Demand::Closed {
-            outstanding: copy.outstanding,
+    fn workloads(&self, case: &PlannedCase, ground: &Ground, end: Nanos) -> Vec<LoadWorkload> {
+        let mut demands: Vec<OfferedLoad> =
+            case.sent.iter().map(|sent| OfferedLoad::Open(sent.until(end))).collect();
+        demands.extend(self.experiment.copy.map(|copy| OfferedLoad::Closed {
+            in_flight: copy.outstanding,
             op: Op::Read,
             size: copy.size,
             sequential: true,
         }));
         let names = self.names(case);
         assert_eq!(names.len(), ground.workloads(), "a host for each");
-        let of = |(name, demand): (String, Demand)| Workload {
-            target: Target::Nbd { server: ground.address(), export: name.clone() },
-            origin: Origin { netns: Some(ground.netns(&name).to_owned()), bind: None },
+        let of = |(name, demand): (String, OfferedLoad)| LoadWorkload {
+            target: LoadTarget::Nbd { server: ground.address(), export: name.clone() },
+            client: ClientHost { netns: Some(ground.netns(&name).to_owned()), bind: None },
             connections: 1,
             name,
-            demand,
+            offered: demand,
         };
         names.into_iter().zip(demands).map(of).collect()
     }
 }
 
 /// One connection for each: answers of one workload come in one order, and the link is shared by workloads.
-fn on_link(case: &PlannedCase, ground: &LinkGround, end: Nanos) -> Vec<Workload> {
-    let of = |(at, (tenant, sent)): (usize, (&Tenant, &super::Demand))| Workload {
+fn on_link(case: &PlannedCase, ground: &LinkGround, end: Nanos) -> Vec<LoadWorkload> {
+    let of = |(at, (tenant, sent)): (usize, (&Tenant, &super::Demand))| LoadWorkload {
         target: ground.target(case, at),
-        origin: Origin { netns: Some(ground.netns(tenant.name).to_owned()), bind: None },
+        client: ClientHost { netns: Some(ground.netns(tenant.name).to_owned()), bind: None },
         connections: 1,
         name: tenant.name.to_owned(),
-        demand: Demand::Open(sent.until(end)),
+        offered: OfferedLoad::Open(sent.until(end)),
     };
     case.case.tenants.iter().zip(&case.sent).enumerate().map(of).collect()
 }
 
 fn generate(
-    workloads: Vec<Workload>,
+    workloads: Vec<LoadWorkload>,
     settings: &Settings,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(LoadProgress),
     stop: &AtomicBool,
 ) -> Result<Played, OperationError> {
-    let options = Options {
+    let options = LoadOptions {
         warm_up: settings.warm_up,
         duration: settings.duration,
         seed: settings.seed,
         realtime: settings.realtime.then_some(PRIORITY),
-        ..Options::default()
+        ..LoadOptions::default()
     };
     let ran = load::run(workloads, &options, progress, stop)?;
     Ok(Played { ran })
@@ -138,7 +139,7 @@ pub fn run(
     case: &PlannedCase,
     policy: PolicyName,
     settings: &Settings,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(LoadProgress),
     stop: &AtomicBool,
 ) -> Result<Played, OperationError> {
     if !may_configure_networks() {

@@ -1,14 +1,16 @@
 //! One client: what it sent that was not looked at, what it asked for that is not done, and what it did not take yet.
 
-use super::number::{CMD_DISC, CMD_FLUSH, CMD_READ, CMD_TRIM, CMD_WRITE, CMD_WRITE_ZEROES, EINVAL, ENOSPC};
 use super::store::Store;
-use super::talk::{self, COMMAND, Command, Export, PAYLOAD_MAX, Phase, Step};
+use super::talk::{self, Command, Export, PAYLOAD_MAX, Phase, Step};
 use model::Op;
 use rustix::event::epoll::EventFlags;
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use units::Bytes;
+use wire::nbd::protocol::{
+    CMD_DISC, CMD_FLUSH, CMD_READ, CMD_TRIM, CMD_WRITE, CMD_WRITE_ZEROES, EINVAL, ENOSPC, REQUEST_HEADER_LEN,
+};
 
 /// Bytes held for a client: data to be written, data to be read, replies that it does not take. Beyond, it is not
 /// listened to. The largest command always fits.
@@ -180,8 +182,8 @@ impl Connection {
         if carries > PAYLOAD_MAX {
             return Err(End::broken(format!("a write of {carries} bytes, the limit is {PAYLOAD_MAX}")));
         }
-        let end = COMMAND + usize::try_from(carries).expect("payloads fit in memory");
-        let Some(data) = input.get(COMMAND..end) else { return Ok(false) };
+        let end = REQUEST_HEADER_LEN + usize::try_from(carries).expect("payloads fit in memory");
+        let Some(data) = input.get(REQUEST_HEADER_LEN..end) else { return Ok(false) };
         self.used += end;
         if command.kind == CMD_DISC {
             // What was asked before is still answered.

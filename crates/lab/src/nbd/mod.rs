@@ -12,7 +12,6 @@
 //! (refused, as the protocol allows), TLS, persistence.
 
 mod connection;
-mod number;
 mod serve;
 mod store;
 mod talk;

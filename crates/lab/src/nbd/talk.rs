@@ -1,12 +1,21 @@
 //! The server's side of the protocol as functions of the bytes that came: what is asked for, and what to answer in
 //! the handshake.
 
-use super::number::{
-    EXPORT_FLAGS, FIXED_NEWSTYLE, GREETING, INFO_BLOCK_SIZE, INFO_EXPORT, NEWSTYLE, NO_ZEROES, OPT_ABORT,
-    OPT_EXPORT_NAME, OPT_GO, OPT_INFO, OPT_LIST, OPTION_REPLY, REP_ACK, REP_ERR_INVALID, REP_ERR_UNKNOWN,
-    REP_ERR_UNSUP, REP_INFO, REP_SERVER, REPLY, REQUEST,
+use wire::nbd::protocol::{
+    EXPORT_NAME_ZEROES, FLAG_CAN_MULTI_CONN, FLAG_FIXED_NEWSTYLE, FLAG_HAS_FLAGS, FLAG_NO_ZEROES,
+    FLAG_SEND_FLUSH, FLAG_SEND_FUA, FLAG_SEND_TRIM, FLAG_SEND_WRITE_ZEROES, GREETING_MAGIC, INFO_BLOCK_SIZE,
+    INFO_EXPORT, OPT_ABORT, OPT_EXPORT_NAME, OPT_GO, OPT_INFO, OPT_LIST, OPTION_MAGIC, OPTION_REPLY_MAGIC,
+    REP_ACK, REP_ERR_INVALID, REP_ERR_UNKNOWN, REP_ERR_UNSUP, REP_INFO, REP_SERVER, REQUEST_HEADER_LEN,
+    REQUEST_MAGIC, SIMPLE_REPLY_MAGIC,
 };
 
+/// Transmission flags of every export. Several connections may be used at once, because they see one content.
+const EXPORT_FLAGS: u16 = FLAG_HAS_FLAGS
+    | FLAG_SEND_FLUSH
+    | FLAG_SEND_FUA
+    | FLAG_SEND_TRIM
+    | FLAG_SEND_WRITE_ZEROES
+    | FLAG_CAN_MULTI_CONN;
 /// Data of an option; the longest legitimate ones name an export.
 const OPTION_MAX: usize = 16 << 10;
 /// Data of a command, as advertised.
@@ -52,9 +61,6 @@ pub(super) struct Command {
     pub(super) len: u32,
 }
 
-/// Length of a command without its data.
-pub(super) const COMMAND: usize = 28;
-
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at + N)?.try_into().ok()
 }
@@ -69,9 +75,9 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 
 /// What the server says first.
 pub(super) fn greet(out: &mut Vec<u8>) {
-    out.extend(GREETING.to_be_bytes());
-    out.extend(NEWSTYLE.to_be_bytes());
-    out.extend((FIXED_NEWSTYLE | NO_ZEROES).to_be_bytes());
+    out.extend(GREETING_MAGIC.to_be_bytes());
+    out.extend(OPTION_MAGIC.to_be_bytes());
+    out.extend((FLAG_FIXED_NEWSTYLE | FLAG_NO_ZEROES).to_be_bytes());
 }
 
 /// One step of the handshake: flags or an option.
@@ -86,18 +92,18 @@ pub(super) fn handshake(
 ) -> Result<Step, String> {
     let Phase::Options { no_zeroes } = phase else {
         let Some(flags) = u32_at(input, 0) else { return Ok(Step::More) };
-        let known = u32::from(FIXED_NEWSTYLE | NO_ZEROES);
+        let known = u32::from(FLAG_FIXED_NEWSTYLE | FLAG_NO_ZEROES);
         if flags & !known != 0 {
             return Err(format!("client flags {flags:#x}, expected 0 to 3"));
         }
-        return Ok(Step::Used(4, Phase::Options { no_zeroes: flags & u32::from(NO_ZEROES) != 0 }));
+        return Ok(Step::Used(4, Phase::Options { no_zeroes: flags & u32::from(FLAG_NO_ZEROES) != 0 }));
     };
     let (Some(magic), Some(option), Some(len)) = (u64_at(input, 0), u32_at(input, 8), u32_at(input, 12))
     else {
         return Ok(Step::More);
     };
     let end = 16 + usize::try_from(len).unwrap_or(usize::MAX - 16);
-    if magic != NEWSTYLE || end > 16 + OPTION_MAX {
+    if magic != OPTION_MAGIC || end > 16 + OPTION_MAX {
         return Err(format!(
             "option magic {magic:#x} with {len} bytes, expected IHAVEOPT and at most {OPTION_MAX}"
         ));
@@ -108,7 +114,7 @@ pub(super) fn handshake(
             let found = find(exports, data).ok_or("EXPORT_NAME asks for an export that is not here")?;
             out.extend(exports[found].size.to_be_bytes());
             out.extend(EXPORT_FLAGS.to_be_bytes());
-            out.resize(out.len() + if no_zeroes { 0 } else { 124 }, 0);
+            out.resize(out.len() + if no_zeroes { 0 } else { EXPORT_NAME_ZEROES }, 0);
             Phase::Commands(found)
         }
         OPT_ABORT => {
@@ -176,7 +182,7 @@ fn length(len: usize) -> [u8; 4] {
 }
 
 fn reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[&[u8]]) {
-    out.extend(OPTION_REPLY.to_be_bytes());
+    out.extend(OPTION_REPLY_MAGIC.to_be_bytes());
     out.extend(option.to_be_bytes());
     out.extend(kind.to_be_bytes());
     out.extend(length(data.iter().map(|part| part.len()).sum()));
@@ -188,10 +194,10 @@ fn reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[&[u8]]) {
 /// # Errors
 /// What is wrong with it.
 pub(super) fn command(input: &[u8]) -> Result<Option<Command>, String> {
-    let Some(head) = input.get(..COMMAND) else { return Ok(None) };
+    let Some(head) = input.get(..REQUEST_HEADER_LEN) else { return Ok(None) };
     let magic = u32_at(head, 0).unwrap_or(0);
-    if magic != REQUEST {
-        return Err(format!("request magic {magic:#x}, expected {REQUEST:#x}"));
+    if magic != REQUEST_MAGIC {
+        return Err(format!("request magic {magic:#x}, expected {REQUEST_MAGIC:#x}"));
     }
     let kind = u16::from_be_bytes(array(head, 6).unwrap_or_default());
     let (cookie, offset) = (u64_at(head, 8).unwrap_or(0), u64_at(head, 16).unwrap_or(0));
@@ -200,7 +206,7 @@ pub(super) fn command(input: &[u8]) -> Result<Option<Command>, String> {
 
 /// A simple reply without its data.
 pub(super) fn simple(out: &mut Vec<u8>, error: u32, cookie: u64) {
-    out.extend(REPLY.to_be_bytes());
+    out.extend(SIMPLE_REPLY_MAGIC.to_be_bytes());
     out.extend(error.to_be_bytes());
     out.extend(cookie.to_be_bytes());
 }

@@ -1,7 +1,12 @@
-//! What writes carry, and whether reads bring it back.
+//! What writes carry, and whether reads return it.
 
-mod ledger;
 mod pattern;
+mod tracker;
 
-pub(crate) use ledger::{Ended, Ledger, Units};
-pub(crate) use pattern::Pattern;
+pub(crate) use pattern::ContentPattern;
+pub(crate) use tracker::{BlockSize, ContentTracker, WriteEnd};
+
+/// The block number under which contents know a value of memcached: keys of different sizes are different values.
+pub(crate) fn value_number(size: u32, key: u64) -> u64 {
+    u64::from(size) << 32 | key
+}

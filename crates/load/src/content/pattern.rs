@@ -1,23 +1,24 @@
-//! Bytes that tell which workload wrote them, where, and with which write.
+//! Contents that identify the workload, the place and the write that they come from.
 
 use arrivals::split_seed;
 
-/// The contents that one workload writes.
+/// The contents that one workload writes: a function of the block and the number of the write.
+///
+/// They are words of SplitMix64 whose start follows from the seed, the workload, the block and the write, so that a block
+/// in the wrong place, of an older write or of another workload differs in every word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pattern {
+pub(crate) struct ContentPattern {
     key: u64,
 }
 
-impl Pattern {
-    /// Of the workload with this index.
+impl ContentPattern {
+    /// The pattern of the workload with this index.
     pub(crate) fn new(seed: u64, workload: usize) -> Self {
         Self { key: split_seed(seed, workload as u64) }
     }
 
-    /// Appends the first `len` bytes that write `number` leaves in `block`: words of SplitMix64 whose start follows
-    /// from all three, so that a block in the wrong place, of an older write or of another workload differs in every
-    /// word.
-    pub(crate) fn put(self, out: &mut Vec<u8>, block: u64, number: u64, len: usize) {
+    /// Appends the first `len` bytes that write `number` leaves in `block`.
+    pub(crate) fn append(self, out: &mut Vec<u8>, block: u64, number: u64, len: usize) {
         let end = out.len() + len;
         for word in self.words(block, number).take(len.div_ceil(8)) {
             out.extend(word.to_le_bytes());
@@ -25,21 +26,22 @@ impl Pattern {
         out.truncate(end);
     }
 
-    /// The first byte of `data` that differs from what [`Self::put`] makes.
+    /// The position of the first byte in `data` that differs from what [`Self::append`] writes.
     pub(crate) fn first_difference(self, data: &[u8], block: u64, number: u64) -> Option<usize> {
-        for (at, (piece, word)) in data.chunks(8).zip(self.words(block, number)).enumerate() {
-            let expected = &word.to_le_bytes()[..piece.len()];
-            if piece != expected {
-                let within = piece.iter().zip(expected).position(|(found, expected)| found != expected)?;
-                return Some(8 * at + within);
+        for (index, (chunk, word)) in data.chunks(8).zip(self.words(block, number)).enumerate() {
+            let expected = &word.to_le_bytes()[..chunk.len()];
+            if chunk != expected {
+                let within = chunk.iter().zip(expected).position(|(found, expected)| found != expected)?;
+                return Some(8 * index + within);
             }
         }
         None
     }
 
-    /// The byte at `at`.
-    pub(crate) fn byte(self, block: u64, number: u64, at: usize) -> u8 {
-        self.words(block, number).nth(at / 8).expect("words have no end").to_le_bytes()[at % 8]
+    /// The byte that write `number` leaves at `position` in `block`.
+    pub(crate) fn byte(self, block: u64, number: u64, position: usize) -> u8 {
+        let word = self.words(block, number).nth(position / 8).expect("the sequence is endless");
+        word.to_le_bytes()[position % 8]
     }
 
     fn words(self, block: u64, number: u64) -> impl Iterator<Item = u64> {
@@ -56,7 +58,7 @@ mod tests {
     fn contents_differ_in_everything_that_they_depend_on() {
         let bytes = |seed, workload, block, number| {
             let mut out = Vec::new();
-            Pattern::new(seed, workload).put(&mut out, block, number, 13);
+            ContentPattern::new(seed, workload).append(&mut out, block, number, 13);
             out
         };
         let one = bytes(1, 0, 7, 3);
@@ -64,7 +66,7 @@ mod tests {
         for other in [bytes(2, 0, 7, 3), bytes(1, 1, 7, 3), bytes(1, 0, 8, 3), bytes(1, 0, 7, 4)] {
             assert!(one[..8] != other[..8] && one[8..] != other[8..]);
         }
-        let pattern = Pattern::new(1, 0);
+        let pattern = ContentPattern::new(1, 0);
         assert_eq!(pattern.first_difference(&one, 7, 3), None);
         for at in 0..13 {
             let mut damaged = one.clone();

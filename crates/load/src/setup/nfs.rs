@@ -1,7 +1,9 @@
-//! Portmapper, MOUNT, and a file that is there.
+//! Sets up an NFSv3 connection: asks the portmapper for ports, mounts the export, and finds or creates the file.
 
-use super::{Opened, Site, Space, socket};
-use crate::speak::{AUTH_MACHINE, Framer, Heard, Nfs};
+use super::dialer::{self, Dialer};
+use super::ready_connection::ReadyConnection;
+use crate::address_space::AddressSpace;
+use crate::codec::{AUTH_MACHINE, Decoded, NfsCodec, ReplyFramer};
 use model::OperationError;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::unix::fs::MetadataExt as _;
@@ -10,38 +12,56 @@ use wire::Limits;
 use wire::rpc::client::{Auth, Calls};
 use wire::rpc::{Connection, MOUNT, NFS, decode};
 
-const PORTMAPPER: u16 = 111;
-/// `NFS3ERR_NOENT`.
-const MISSING: u32 = 2;
+const PORTMAPPER_PORT: u16 = 111;
+/// The status `NFS3ERR_NOENT`: there is no such file.
+const NFS3ERR_NOENT: u32 = 2;
+const EXPORT_HINT: &str =
+    "is it exported to this address, by NFSv3, for reading and writing, to clients with ports from 1024?";
 
-/// A connection on which one call is outstanding at a time.
-struct Talk {
-    stream: TcpStream,
-    framer: Framer<Connection>,
-    user: (u32, u32),
-    xid: u32,
+/// The numeric ids in credentials.
+#[derive(Debug, Clone, Copy)]
+struct RpcUser {
+    uid: u32,
+    gid: u32,
 }
 
-impl Talk {
-    fn new(stream: TcpStream, user: (u32, u32)) -> Self {
-        Self { stream, framer: Framer::new(Connection::new(Limits::RPC)), user, xid: 0 }
+impl RpcUser {
+    /// The user that this process runs as, or root where that cannot be found out.
+    fn current() -> Self {
+        std::fs::metadata("/proc/self")
+            .map_or(Self { uid: 0, gid: 0 }, |this| Self { uid: this.uid(), gid: this.gid() })
+    }
+}
+
+/// A blocking connection to one RPC program, with one call outstanding at a time.
+struct RpcClient {
+    stream: TcpStream,
+    framer: ReplyFramer<Connection>,
+    user: RpcUser,
+    last_xid: u32,
+}
+
+impl RpcClient {
+    fn connect(dialer: &Dialer, server: SocketAddr, user: RpcUser) -> Result<Self, OperationError> {
+        let stream = dialer.dial(server)?;
+        Ok(Self { stream, framer: ReplyFramer::new(Connection::new(Limits::RPC)), user, last_xid: 0 })
     }
 
-    /// The body of the answer.
+    /// Makes one call, which `encode` writes with the given xid, and returns the body of the reply.
     fn call(&mut self, encode: impl FnOnce(&mut Calls<'_>, u32)) -> Result<Vec<u8>, String> {
-        self.xid += 1;
+        self.last_xid += 1;
         let mut out = Vec::new();
-        let auth = Auth::Unix { machine: AUTH_MACHINE, uid: self.user.0, gid: self.user.1 };
-        encode(&mut Calls::new(&mut out, auth), self.xid);
-        self.framer.asked(&out)?;
-        socket::send(&mut self.stream, &out)?;
+        let auth = Auth::Unix { machine: AUTH_MACHINE, uid: self.user.uid, gid: self.user.gid };
+        encode(&mut Calls::new(&mut out, auth), self.last_xid);
+        self.framer.register_request(&out)?;
+        dialer::send(&mut self.stream, &out)?;
         let mut input = Vec::new();
         loop {
-            match self.framer.hear(&input)? {
-                Heard::More(_) => socket::receive(&mut self.stream, &mut input)?,
-                Heard::Skip(used) => drop(input.drain(..used)),
-                Heard::Answer { used, .. } => {
-                    let body = decode::body(&input[..used]).map_err(|bad| bad.to_string())?;
+            match self.framer.next_reply(&input)? {
+                Decoded::NeedMore(_) => dialer::receive(&mut self.stream, &mut input)?,
+                Decoded::Skip(len) => drop(input.drain(..len)),
+                Decoded::Reply { len, .. } => {
+                    let body = decode::body(&input[..len]).map_err(|malformed| malformed.to_string())?;
                     return Ok(body.into_owned());
                 }
             }
@@ -49,35 +69,34 @@ impl Talk {
     }
 }
 
-pub(super) fn open(
-    site: &Site,
+pub(super) fn connect(
+    dialer: &Dialer,
     server: IpAddr,
     export: &str,
     file: &str,
     size: Bytes,
-) -> Result<Opened, OperationError> {
-    let user = std::fs::metadata("/proc/self").map_or((0, 0), |this| (this.uid(), this.gid()));
-    let talk =
-        |port: u16| Ok::<_, OperationError>(Talk::new(site.connect(SocketAddr::new(server, port))?, user));
-    let mut portmapper = talk(PORTMAPPER)?;
-    let [mount, nfs] = [port(&mut portmapper, MOUNT, "MOUNT"), port(&mut portmapper, NFS, "NFS")];
-    let root = mounted(&mut talk(mount?)?, export).map_err(|why| {
-        OperationError::machine(format_args!("mount of {server}:{export}: {why}")).hint(HINT)
+) -> Result<ReadyConnection, OperationError> {
+    let user = RpcUser::current();
+    let mut portmapper = RpcClient::connect(dialer, SocketAddr::new(server, PORTMAPPER_PORT), user)?;
+    let mount_port = look_up_port(&mut portmapper, MOUNT, "MOUNT");
+    let nfs_port = look_up_port(&mut portmapper, NFS, "NFS");
+    let mut mount_client = RpcClient::connect(dialer, SocketAddr::new(server, mount_port?), user)?;
+    let root = mount(&mut mount_client, export).map_err(|why| {
+        OperationError::machine(format_args!("mount of {server}:{export}: {why}")).hint(EXPORT_HINT)
     })?;
-    let mut talk = talk(nfs?)?;
-    let (handle, len) = found_or_made(&mut talk, &root, file, size).map_err(|why| {
-        OperationError::machine(format_args!("file {file} in {server}:{export}: {why}")).hint(HINT)
+    let mut nfs_client = RpcClient::connect(dialer, SocketAddr::new(server, nfs_port?), user)?;
+    let (handle, len) = find_or_create(&mut nfs_client, &root, file, size).map_err(|why| {
+        OperationError::machine(format_args!("file {file} in {server}:{export}: {why}")).hint(EXPORT_HINT)
     })?;
-    let space = Space::Bytes { len, block: 1, is_writable: true, is_coherent: true };
-    Ok(Opened { stream: talk.stream, speaker: Box::new(Nfs::new(handle, user.0, user.1)), space })
+    // NFS clients see old data because they cache; this one caches nothing.
+    let space = AddressSpace::Bytes { len, block: 1, is_writable: true, is_coherent: true };
+    let codec = Box::new(NfsCodec::new(handle, user.uid, user.gid));
+    Ok(ReadyConnection { stream: nfs_client.stream, codec, space })
 }
 
-const HINT: &str =
-    "is it exported to this address, by NFSv3, for reading and writing, to clients with ports from 1024?";
-
-fn port(portmapper: &mut Talk, program: u32, name: &str) -> Result<u16, OperationError> {
+fn look_up_port(portmapper: &mut RpcClient, program: u32, name: &str) -> Result<u16, OperationError> {
     let body = portmapper.call(|calls, xid| calls.getport(xid, program, 3));
-    let port = body.and_then(|body| decode::getport(&body).map_err(|failure| failure.to_string()));
+    let port = body.and_then(|body| decode::getport(&body).map_err(|error| error.to_string()));
     match port.map(u16::try_from) {
         Ok(Ok(port)) if port != 0 => Ok(port),
         Ok(_) => {
@@ -90,36 +109,47 @@ fn port(portmapper: &mut Talk, program: u32, name: &str) -> Result<u16, Operatio
     }
 }
 
-fn mounted(talk: &mut Talk, export: &str) -> Result<Vec<u8>, String> {
-    let body = talk.call(|calls, xid| calls.mount(xid, export.as_bytes()))?;
-    decode::mount(&body).map_err(|failure| failure.to_string())
+/// The handle of the export's root.
+fn mount(client: &mut RpcClient, export: &str) -> Result<Vec<u8>, String> {
+    let body = client.call(|calls, xid| calls.mount(xid, export.as_bytes()))?;
+    decode::mount(&body).map_err(|error| error.to_string())
 }
 
-/// Its handle and length. An empty file is given the wanted length like one that is missing.
-fn found_or_made(talk: &mut Talk, root: &[u8], name: &str, size: Bytes) -> Result<(Vec<u8>, u64), String> {
-    let lookup = |talk: &mut Talk| -> Result<_, String> {
-        let body = talk.call(|calls, xid| calls.lookup(xid, root, name.as_bytes()))?;
-        match decode::lookup(&body) {
-            Ok(file) => Ok(Some(file)),
-            Err(decode::Failure::Status(MISSING)) => Ok(None),
-            Err(failure) => Err(failure.to_string()),
-        }
-    };
+/// The handle and the length of a file. An empty file is given the wanted length like a missing one, by a CREATE that
+/// sets the length, and looked up again.
+fn find_or_create(
+    client: &mut RpcClient,
+    root: &[u8],
+    name: &str,
+    size: Bytes,
+) -> Result<(Vec<u8>, u64), String> {
     for _ in 0..2 {
-        if let Some(file) = lookup(talk)? {
-            let len = match file.size {
-                Some(len) => len,
-                None => {
-                    let body = talk.call(|calls, xid| calls.getattr(xid, &file.handle))?;
-                    decode::getattr(&body).map_err(|failure| failure.to_string())?
-                }
-            };
-            if len > 0 || size.0 == 0 {
-                return Ok((file.handle, len));
-            }
+        if let Some((handle, len)) = look_up(client, root, name)?
+            && (len > 0 || size.0 == 0)
+        {
+            return Ok((handle, len));
         }
-        let body = talk.call(|calls, xid| calls.create(xid, root, name.as_bytes(), 0o644, Some(size.0)))?;
-        decode::create(&body).map_err(|failure| failure.to_string())?;
+        let body = client.call(|calls, xid| calls.create(xid, root, name.as_bytes(), 0o644, Some(size.0)))?;
+        decode::create(&body).map_err(|error| error.to_string())?;
     }
     Err("it stays empty although it was given a length".to_owned())
+}
+
+/// The handle and the length of a file, or `None` if it does not exist.
+fn look_up(client: &mut RpcClient, root: &[u8], name: &str) -> Result<Option<(Vec<u8>, u64)>, String> {
+    let body = client.call(|calls, xid| calls.lookup(xid, root, name.as_bytes()))?;
+    let file = match decode::lookup(&body) {
+        Ok(file) => file,
+        Err(decode::Failure::Status(NFS3ERR_NOENT)) => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    // Attributes are optional in the reply to a lookup.
+    let len = match file.size {
+        Some(len) => len,
+        None => {
+            let body = client.call(|calls, xid| calls.getattr(xid, &file.handle))?;
+            decode::getattr(&body).map_err(|error| error.to_string())?
+        }
+    };
+    Ok(Some((file.handle, len)))
 }

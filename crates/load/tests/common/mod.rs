@@ -5,10 +5,10 @@
 pub mod volume;
 
 use model::OperationError;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
-use tailwright_load::{Demand, Options, Origin, Ran, Target, Workload, run};
+use tailwright_load::{ClientHost, LoadOptions, LoadReport, LoadTarget, LoadWorkload, OfferedLoad, run};
 use units::{Bytes, Nanos};
 
 pub const MS: u64 = 1_000_000;
@@ -28,7 +28,7 @@ impl Server {
         command.args(args(address.port())).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().expect("a server starts");
         let mut server = Self { child, address };
-        testkit::until_it_listens(&mut server.child, address);
+        testkit::connect_when_ready(&mut server.child, || TcpStream::connect(address));
         Some(server)
     }
 
@@ -58,27 +58,27 @@ impl Drop for Server {
     }
 }
 
-pub fn workload(name: &str, target: Target, connections: usize, demand: Demand) -> Workload {
-    Workload { name: name.to_owned(), target, origin: Origin::default(), connections, demand }
+pub fn workload(name: &str, target: LoadTarget, connections: usize, offered: OfferedLoad) -> LoadWorkload {
+    LoadWorkload { name: name.to_owned(), target, client: ClientHost::default(), connections, offered }
 }
 
-pub fn volume(server: SocketAddr) -> Target {
-    Target::Nbd { server, export: String::new() }
+pub fn volume(server: SocketAddr) -> LoadTarget {
+    LoadTarget::Nbd { server, export: String::new() }
 }
 
 /// No warm-up, so long, and a drain that is long enough for a busy machine.
-pub fn options(duration_ms: u64) -> Options {
+pub fn options(duration_ms: u64) -> LoadOptions {
     let drain = Nanos(20_000 * MS);
-    Options { warm_up: Nanos::ZERO, duration: Nanos(duration_ms * MS), drain, ..Options::default() }
+    LoadOptions { warm_up: Nanos::ZERO, duration: Nanos(duration_ms * MS), drain, ..LoadOptions::default() }
 }
 
-pub fn play(workloads: Vec<Workload>, options: &Options) -> Result<Ran, OperationError> {
+pub fn play(workloads: Vec<LoadWorkload>, options: &LoadOptions) -> Result<LoadReport, OperationError> {
     run(workloads, options, &mut |_| {}, &AtomicBool::new(false))
 }
 
 /// A seeded mixture of reads and writes at the instants of a Poisson process.
 pub fn poisson(rate: f64, duration_ms: u64, seed: u64, sizes: &[u64]) -> Vec<model::Request> {
-    let arrivals = arrivals::Process::Poisson { rate }.arrivals(seed).unwrap();
+    let arrivals = arrivals::RateProcess::Poisson { rate }.arrivals(seed).unwrap();
     let request = |(index, arrival): (u64, Nanos)| {
         let drawn = arrivals::split_seed(seed, index);
         let size = Bytes(sizes[usize::try_from(drawn >> 8).unwrap() % sizes.len()]);

@@ -6,6 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use wire::nbd::protocol::{
+    CMD_READ, CMD_WRITE, FLAG_CAN_MULTI_CONN, FLAG_HAS_FLAGS, INFO_EXPORT, OPT_GO, OPTION_REPLY_MAGIC,
+    REP_ACK, REP_INFO, REQUEST_HEADER_LEN, SIMPLE_REPLY_MAGIC,
+};
 
 /// What a volume does beside what it should.
 #[derive(Debug, Clone, Copy, Default)]
@@ -94,14 +98,14 @@ fn serve(mut stream: &TcpStream, shared: &Shared) -> io::Result<()> {
     let manners = shared.manners;
     wait_until(Instant::now() + manners.deaf);
     loop {
-        let mut head = [0; 28];
+        let mut head = [0; REQUEST_HEADER_LEN];
         stream.read_exact(&mut head)?;
         let came = Instant::now();
         let word = |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().unwrap());
-        let (kind, len) = (word(4) & 0xffff, word(24) as usize);
+        let (kind, len) = (u16::from_be_bytes([head[6], head[7]]), word(24) as usize);
         let offset = usize::try_from(u64::from(word(16)) << 32 | u64::from(word(20))).unwrap();
         let mut data = vec![0; len];
-        if kind == 1 {
+        if kind == CMD_WRITE {
             stream.read_exact(&mut data)?;
         }
         let count = shared.count.fetch_add(1, Ordering::SeqCst);
@@ -115,16 +119,16 @@ fn serve(mut stream: &TcpStream, shared: &Shared) -> io::Result<()> {
         wait_until(came + stall.map_or(manners.service, |(_, long)| long));
         let refused = manners.refuse == Some(count);
         let mut reply =
-            [&0x6744_6698u32.to_be_bytes()[..], &u32::from(refused).to_be_bytes(), &head[8..16]].concat();
+            [&SIMPLE_REPLY_MAGIC.to_be_bytes()[..], &u32::from(refused).to_be_bytes(), &head[8..16]].concat();
         let mut stored = shared.data.lock().unwrap();
         match kind {
             _ if refused => {}
-            0 => reply.extend(&stored[offset..offset + len]),
-            1 => stored[offset..offset + len].copy_from_slice(&data),
+            CMD_READ => reply.extend(&stored[offset..offset + len]),
+            CMD_WRITE => stored[offset..offset + len].copy_from_slice(&data),
             _ => return Ok(()),
         }
         drop(stored);
-        if kind == 0
+        if kind == CMD_READ
             && let Some((_, byte)) = manners.corrupt.filter(|(from, _)| count >= *from)
             && !shared.corrupted.swap(true, Ordering::SeqCst)
         {
@@ -152,10 +156,10 @@ fn shake(mut stream: &TcpStream, size: u64) -> io::Result<()> {
     stream.read_exact(&mut data)?;
     let reply = |kind: u32, data: &[u8]| {
         let len = u32::try_from(data.len()).unwrap().to_be_bytes();
-        [&0x0003_e889_0455_65a9u64.to_be_bytes()[..], &7u32.to_be_bytes(), &kind.to_be_bytes(), &len, data]
+        [&OPTION_REPLY_MAGIC.to_be_bytes()[..], &OPT_GO.to_be_bytes(), &kind.to_be_bytes(), &len, data]
             .concat()
     };
-    // Flags: has flags, many connections.
-    let info = [&0u16.to_be_bytes()[..], &size.to_be_bytes(), &0x101u16.to_be_bytes()].concat();
-    stream.write_all(&[reply(3, &info), reply(1, &[])].concat())
+    let flags = FLAG_HAS_FLAGS | FLAG_CAN_MULTI_CONN;
+    let info = [&INFO_EXPORT.to_be_bytes()[..], &size.to_be_bytes(), &flags.to_be_bytes()].concat();
+    stream.write_all(&[reply(REP_INFO, &info), reply(REP_ACK, &[])].concat())
 }

@@ -3,7 +3,7 @@
 use super::{ALONE, LINK, SLOS, WINDOW};
 use crate::support::{self, Through};
 use model::{CircularTrace, Job, PerStage, Slo};
-use sim::{Alignment, Percentiles, Recording, Replay, Service, Stream, System};
+use sim::{Alignment, Percentiles, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace};
 use units::{Nanos, Percentile, Seconds};
 
 /// A workload that arrives.
@@ -16,7 +16,7 @@ pub(crate) struct Arrival {
 /// Traces and what judges look at.
 pub(crate) struct World {
     pub(crate) first: Vec<CircularTrace<Job>>,
-    pub(crate) recordings: Vec<Recording>,
+    pub(crate) replay_traces: Vec<ReplayTrace>,
     /// Bytes by trace that cross the link in the judged half.
     pub(crate) bytes: Vec<f64>,
 }
@@ -28,27 +28,26 @@ impl World {
             support::slower(&t.halves().expect("both halves have requests")[which], factor)
         };
         let second: Vec<CircularTrace<Job>> = traces.iter().map(|t| half(t, 1)).collect();
-        let record =
-            |t: &CircularTrace<Job>| Recording::new(t.items(), t.period()).expect("minutes, not years");
+        let record = |t: &CircularTrace<Job>| ReplayTrace::new(t.clone()).expect("minutes, not years");
         let bytes = |t: &CircularTrace<Job>| {
             let [network_in, _, network_out] = t.utilisation().into_array();
             (network_in + network_out) * t.period().as_secs() * LINK / factor
         };
         Some(Self {
             first: traces.iter().map(|t| half(t, 0)).collect(),
-            recordings: second.iter().map(record).collect(),
+            replay_traces: second.iter().map(record).collect(),
             bytes: second.iter().map(bytes).collect(),
         })
     }
 
-    pub(crate) fn system<'a>(&'a self, admitted: &[&Arrival]) -> Option<System<'a>> {
+    pub(crate) fn system<'a>(&'a self, admitted: &[&Arrival]) -> Option<ReplaySystem<'a>> {
         let rank = |slo: Slo| admitted.iter().filter(|a| a.slo.latency < slo.latency).count();
-        let stream = |a: &&Arrival| Stream {
-            recording: &self.recordings[a.trace],
+        let stream = |a: &&Arrival| ReplayStream {
+            trace: &self.replay_traces[a.trace],
             priority: PerStage::from_fn(|_| u32::try_from(rank(a.slo)).expect("few workloads")),
             group: a.copy,
         };
-        System::new(admitted.iter().map(stream).collect()).ok()
+        ReplaySystem::new(admitted.iter().map(stream).collect()).ok()
     }
 
     /// Who meets its SLO over the whole half, and in all windows; nobody under overload.
@@ -63,8 +62,8 @@ impl World {
         let mut open = Nanos::ZERO;
         while open < half {
             let length = WINDOW.min(half - open);
-            let later = |(shift, stream): (&Nanos, &Stream<'_>)| {
-                let period = stream.recording.period().0;
+            let later = |(shift, stream): (&Nanos, &ReplayStream<'_>)| {
+                let period = stream.trace.period().0;
                 Nanos((shift.0 + period - open.0 % period) % period)
             };
             let shifts: Vec<Nanos> = shifts.iter().zip(system.streams()).map(later).collect();
@@ -77,8 +76,8 @@ impl World {
 }
 
 /// Who meets its SLO in one alignment.
-pub(crate) fn met(system: &System<'_>, shifts: &[Nanos], admitted: &[&Arrival]) -> Vec<bool> {
-    let mut replay = Replay::new(system, Service::Preemptive);
+pub(crate) fn met(system: &ReplaySystem<'_>, shifts: &[Nanos], admitted: &[&Arrival]) -> Vec<bool> {
+    let mut replay = Replay::new(system, PreemptionMode::Preemptive);
     let mut tails = Percentiles::default();
     tails.reset(&replay.counts(shifts), &admitted.iter().map(|a| a.slo.percentile).collect::<Vec<_>>());
     replay.run(shifts, &mut tails);
@@ -93,19 +92,18 @@ pub(crate) fn slo(percent: f64, latency: f64) -> Slo {
 
 /// By trace: the SLOs of which it takes at most a part alone, in both halves.
 pub(crate) fn feasible(world: &World) -> Vec<Vec<f64>> {
-    let first: Vec<Recording> = world
-        .first
-        .iter()
-        .map(|t| Recording::new(t.items(), t.period()).expect("minutes, not years"))
-        .collect();
-    let alone = |recording: &Recording| {
+    let first: Vec<ReplayTrace> =
+        world.first.iter().map(|t| ReplayTrace::new(t.clone()).expect("minutes, not years")).collect();
+    let alone = |trace: &ReplayTrace| {
         let priority = PerStage::from_fn(|_| 0);
-        let system = System::new(vec![Stream { recording, priority, group: 0 }]).ok()?;
+        let system = ReplaySystem::new(vec![ReplayStream { trace, priority, group: 0 }]).ok()?;
         let percentile = [Percentile::new(99.9).expect("a percentile")];
-        sim::percentiles(&system, Service::Preemptive, &[Alignment::Recorded], &percentile)[0].0[0]
+        sim::alignment_percentiles(&system, PreemptionMode::Preemptive, &[Alignment::Recorded], &percentile)
+            [0]
+        .0[0]
     };
     let kept = |trace: usize| {
-        let halves = [&first[trace], &world.recordings[trace]].map(alone);
+        let halves = [&first[trace], &world.replay_traces[trace]].map(alone);
         let limit = |slo: f64| slo * ALONE;
         let keeps =
             |slo: &f64| halves.iter().all(|seen| seen.is_some_and(|seen| seen.as_secs() <= limit(*slo)));

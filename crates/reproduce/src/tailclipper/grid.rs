@@ -3,7 +3,7 @@
 use crate::context::{Context, FigureError, embedded};
 use crate::figure::Line;
 use scenario::Run;
-use sim::engine::{Estimate, Histogram, Measures, Report, SLOWDOWN_UNIT};
+use sim::engine::{Estimate, Histogram, Measures, SLOWDOWN_UNIT, SimulationReport};
 use units::Percentile;
 
 /// A figure of a replication, in the unit of its axis.
@@ -27,7 +27,7 @@ impl Grid {
     }
 
     /// The report of a variant, if its figures mean anything.
-    fn report(&self, at: &At) -> Option<&Report> {
+    fn report(&self, at: &At) -> Option<&SimulationReport> {
         self.run(at).filter(|run| run.is_stable()).map(|run| &run.report)
     }
 

@@ -2,10 +2,10 @@
 
 use super::SERVICE;
 use crate::context::{Context, FigureError};
+use ::arrivals::{TimedRequest, scale};
 use flate2::read::GzDecoder;
 use model::OperationError;
-use sim::ideal::{Order, Play, Station, Summary};
-use sim::source::{Demand, scale};
+use sim::ideal::{IdealStation, ServiceOrder, StationRun, Summary};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::num::NonZeroUsize;
@@ -33,10 +33,11 @@ fn play(arrivals: &[Nanos], path: &str) -> Result<Summary, FigureError> {
     let fault = |error: &dyn std::fmt::Display| fault(Path::new(path), &error.to_string());
     let service = Nanos(50_000);
     debug_assert!((service.as_secs() - SERVICE).abs() < 1e-12);
-    let demands: Vec<Demand> = arrivals.iter().map(|arrival| Demand { arrival: *arrival, service }).collect();
+    let demands: Vec<TimedRequest> =
+        arrivals.iter().map(|arrival| TimedRequest { arrival: *arrival, service }).collect();
     let demands = scale::to_utilisation(&demands, 1, 0.7).map_err(|error| fault(&error))?;
-    let station = Station { workers: NonZeroUsize::MIN, order: Order::Fifo };
-    let mut play = Play::new(station, 0, 0, Summary::of_one());
+    let station = IdealStation { workers: NonZeroUsize::MIN, order: ServiceOrder::Fifo };
+    let mut play = StationRun::new(station, 0, 0, Summary::of_one());
     demands.into_iter().try_for_each(|demand| play.arrive(demand)).map_err(|error| fault(&error))?;
     Ok(play.finish())
 }

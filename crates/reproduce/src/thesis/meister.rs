@@ -8,8 +8,8 @@
 
 use calculus::{ArrivalCurve, PriorityQueue};
 use model::{
-    CircularTrace, LatencyModel as _, POLICY_FORMAT, PerStage, Policy, PolicyServer, PolicyWorkload,
-    RateLimit, Slo, Stage, StageLimit,
+    LatencyModel as _, POLICY_FORMAT, PerStage, Policy, PolicyServer, PolicyWorkload, RateLimit, Slo, Stage,
+    StageLimit,
 };
 use predict::{Passage, WorstCase};
 use scenario::Case;
@@ -41,11 +41,9 @@ impl Analysis {
         };
         for tenant in &case.tenants {
             match &tenant.demand {
-                Demand::Recorded { circle, .. } => {
-                    circle.jobs().iter().for_each(|job| found.blocks(&job.work));
-                    let traffic = CircularTrace::from_first_arrival(circle.jobs().to_vec(), circle.period());
-                    let traffic = traffic.expect("a circle is traffic");
-                    let sketch = WorstCase { passage: Passage::Reshaped }.sketch(&traffic);
+                Demand::Recorded { trace, .. } => {
+                    trace.items().iter().for_each(|job| found.blocks(&job.work));
+                    let sketch = WorstCase { passage: Passage::Reshaped }.sketch(trace);
                     found.names.push(tenant.name.clone());
                     found.curves.push(PerStage::from_fn(|stage| sketch.curve(stage).clone()));
                 }

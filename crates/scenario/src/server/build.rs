@@ -4,7 +4,7 @@ use super::{Demand, Result, Rules, StorageServer, Tenant};
 use crate::case::{CLASSES_MAX, Case, plan, unique};
 use crate::file::Scenario;
 use ::model::{Policy, Stage};
-use sim::engine::Plan;
+use sim::engine::SimulationPlan;
 use units::Nanos;
 
 impl Case {
@@ -18,7 +18,7 @@ impl Case {
         server: StorageServer,
         tenants: Vec<Tenant>,
         rules: &Rules,
-        plan: Plan,
+        plan: SimulationPlan,
     ) -> Result<Self> {
         if tenants.is_empty() || tenants.len() > CLASSES_MAX as usize {
             return Err(format!("expected 1 to {CLASSES_MAX} workloads, found {}", tenants.len()));
@@ -63,7 +63,7 @@ impl Case {
 
     fn longest(&self) -> Option<u64> {
         let period = |tenant: &Tenant| match &tenant.demand {
-            Demand::Recorded { circle, .. } => Some(circle.period().0),
+            Demand::Recorded { trace, .. } => Some(trace.period().0),
             Demand::Clients { .. } => None,
         };
         self.tenants.iter().filter_map(period).max()

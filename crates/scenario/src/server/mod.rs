@@ -11,13 +11,12 @@
 //! Not covered: devices whose speed depends on their queue, and limits of outstanding bytes.
 
 mod build;
-mod circle;
 mod outcome;
+mod playback;
 mod rule;
 mod spec;
 mod tenant;
 
-pub use circle::Circle;
 pub use outcome::{Kept, Outcome};
 pub use rule::{Rule, Rules};
 pub use spec::of_trace;
@@ -25,7 +24,7 @@ pub(crate) use spec::{ServerSpec, WorkloadSpec};
 pub use tenant::{Demand, Tenant};
 
 use ::model::{Op, Stage};
-use sim::engine::{Network, Station};
+use sim::engine::{NetworkStation, QueueingNetwork};
 use units::{ByteRate, Nanos};
 use workload::device::{NetworkModel, PathWork, StorageProfile};
 
@@ -77,10 +76,10 @@ impl StorageServer {
     }
 
     /// The stations for tenants, one class each.
-    pub(crate) fn stations(&self, tenants: &[Tenant], rules: &Rules) -> Result<Network> {
+    pub(crate) fn stations(&self, tenants: &[Tenant], rules: &Rules) -> Result<QueueingNetwork> {
         let [into, storage, out] = rules.kinds(self, tenants)?;
-        let station = |stage: Stage, workers, kind| Station::new(stage.name(), workers, kind);
-        let mut network = Network::chain(vec![
+        let station = |stage: Stage, workers, kind| NetworkStation::new(stage.name(), workers, kind);
+        let mut network = QueueingNetwork::chain(vec![
             station(Stage::NetworkIn, 1, into),
             station(Stage::Storage, self.channels, storage),
             station(Stage::NetworkOut, 1, out),

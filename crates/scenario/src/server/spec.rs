@@ -1,13 +1,13 @@
 //! A storage server as people write it: `[server]` and `[[workload]]`.
 
 use super::StorageServer;
-use super::circle::Circle;
+use super::playback::{at_rate, repeated};
 use super::rule::Rules;
 use super::tenant::{Demand, Tenant};
 use crate::text::Text;
-use ::model::{Job, Op, Policy, Request, Slo, Stage};
+use ::model::{CircularTrace, Job, Op, Policy, Request, Slo, Stage};
+use arrivals::{ArrivalPattern, DistributionFamily, TimeDistribution};
 use serde::Deserialize;
-use sim::source::{Arrival, Law, Shape};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toml::Value;
@@ -40,13 +40,13 @@ pub(crate) struct WorkloadSpec {
     #[serde(default = "one")]
     weight: u32,
     trace: Option<PathBuf>,
-    arrivals: Option<Text<Arrival>>,
+    arrivals: Option<Text<ArrivalPattern>>,
     /// How many are drawn from `arrivals`.
     requests: Option<u32>,
     #[serde(default)]
     seed: u64,
     clients: Option<u32>,
-    think: Option<Text<Law>>,
+    think: Option<Text<TimeDistribution>>,
     size: Option<Bytes>,
     op: Option<Op>,
     rate: Option<f64>,
@@ -135,22 +135,22 @@ impl WorkloadSpec {
         Ok(Tenant { name: self.name.clone(), slo: self.slo, best_effort, weight: self.weight, demand })
     }
 
-    fn recorded(&self, circle: Circle) -> Result<Demand> {
+    fn recorded(&self, trace: CircularTrace<Job>) -> Result<Demand> {
         if self.think.is_some() {
             return Err("think: only clients think".into());
         }
         let factor = match (self.rate, self.load) {
             (Some(_), Some(_)) => return Err("expected rate or load, not both".into()),
             (Some(rate), None) => rate,
-            (None, Some(load)) => load / circle.utilisation(Stage::Storage),
+            (None, Some(load)) => load / trace.utilisation()[Stage::Storage],
             (None, None) => 1.0,
         };
-        let circle = if factor == 1.0 { circle } else { circle.scaled(factor)? };
-        Ok(Demand::Recorded { circle: Arc::new(circle), begin: self.begin })
+        let trace = if factor == 1.0 { trace } else { at_rate(&trace, factor)? };
+        Ok(Demand::Recorded { trace: Arc::new(trace), begin: self.begin })
     }
 
     /// One drawing of random arrivals, to be repeated as a trace.
-    fn drawn(&self, arrivals: &Arrival, server: &StorageServer) -> Result<Circle> {
+    fn drawn(&self, arrivals: &ArrivalPattern, server: &StorageServer) -> Result<CircularTrace<Job>> {
         let count = self.requests.filter(|count| (2..=DRAWN_MAX).contains(count));
         let count = count.ok_or_else(|| format!("requests: expected 2 to {DRAWN_MAX} to be drawn"))?;
         let (mut request, mut path) = (self.request()?, server.path());
@@ -159,7 +159,7 @@ impl WorkloadSpec {
             request.arrival = arrival;
             Job { arrival, work: path.work(&request) }
         });
-        Circle::new(jobs.collect())
+        repeated(jobs.collect())
     }
 
     fn closed(&self, clients: u32, server: &StorageServer) -> Result<Demand> {
@@ -167,7 +167,10 @@ impl WorkloadSpec {
             return Err("rate, load and begin are for requests that arrive by themselves".into());
         }
         let work = server.path().work(&self.request()?);
-        let at_once = || Law::new(Shape::Constant(Seconds(0.0))).map_err(|error| error.to_string());
+        let at_once = || {
+            TimeDistribution::new(DistributionFamily::Constant(Seconds(0.0)))
+                .map_err(|error| error.to_string())
+        };
         let think = self.think.as_ref().map_or_else(at_once, |think| Ok(think.0.clone()))?;
         Ok(Demand::Clients { clients, think, work })
     }
@@ -186,7 +189,7 @@ impl WorkloadSpec {
 ///
 /// # Errors
 /// When the trace cannot be read or has requests at fewer than two instants.
-pub fn of_trace(path: &Path, server: &StorageServer) -> Result<Circle> {
+pub fn of_trace(path: &Path, server: &StorageServer) -> Result<CircularTrace<Job>> {
     let reader = trace::open(path, &trace::OpenOptions::default()).map_err(|error| error.to_string())?;
     let mut work: PathWork = server.path();
     let jobs = reader.map(|request| {
@@ -194,5 +197,5 @@ pub fn of_trace(path: &Path, server: &StorageServer) -> Result<Circle> {
         Ok(Job { arrival: request.arrival, work: work.work(&request) })
     });
     let jobs = jobs.collect::<Result<Vec<_>>>()?;
-    Circle::new(jobs).map_err(|fault| format!("{}: {fault}", path.display()))
+    repeated(jobs).map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -1,11 +1,11 @@
 //! A workload on a storage server: what it asks for, and its requests as time at each stage.
 
-use super::circle::Circle;
-use ::model::{PerStage, Slo, Stage};
+use super::playback::{at_rate, instants_from, random_beginning, work_from};
+use ::model::{CircularTrace, Job, PerStage, Slo, Stage};
+use arrivals::TimeDistribution;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::engine::{Arrivals, Draft, Entry, SKIP};
-use sim::source::Law;
+use sim::engine::{EntryArrivals, RequestDraft, RequestEntry, SKIP};
 use std::sync::Arc;
 use units::Nanos;
 
@@ -30,7 +30,7 @@ pub enum Demand {
     /// A trace that repeats for ever.
     Recorded {
         /// Its requests.
-        circle: Arc<Circle>,
+        trace: Arc<CircularTrace<Job>>,
         /// Where in it every replication begins; none: anywhere, at random.
         begin: Option<Nanos>,
     },
@@ -39,7 +39,7 @@ pub enum Demand {
         /// How many.
         clients: u32,
         /// Between an answer and the next request.
-        think: Law,
+        think: TimeDistribution,
         /// What each request needs.
         work: PerStage<Nanos>,
     },
@@ -49,7 +49,7 @@ impl Tenant {
     /// Mean work per second of a stage, seconds; none where clients wait for answers.
     pub fn utilisation(&self, stage: Stage) -> Option<f64> {
         match &self.demand {
-            Demand::Recorded { circle, .. } => Some(circle.utilisation(stage)),
+            Demand::Recorded { trace, .. } => Some(trace.utilisation()[stage]),
             Demand::Clients { .. } => None,
         }
     }
@@ -57,8 +57,8 @@ impl Tenant {
     /// Multiplies the rate of arrivals.
     pub(crate) fn scale(&mut self, factor: f64) -> Result<(), String> {
         match &mut self.demand {
-            Demand::Recorded { circle, .. } => {
-                *circle = Arc::new(circle.scaled(factor)?);
+            Demand::Recorded { trace, .. } => {
+                *trace = Arc::new(at_rate(trace, factor)?);
                 Ok(())
             }
             Demand::Clients { .. } => Err("a load cannot be set where clients wait".into()),
@@ -66,34 +66,37 @@ impl Tenant {
     }
 
     /// Its requests as an entry of the engine, the device divided into `channels`; a trace ends at `until`.
-    pub(crate) fn entry(&self, class: u32, channels: u32, until: Nanos, seeds: &mut StdRng) -> Entry {
+    pub(crate) fn entry(&self, class: u32, channels: u32, until: Nanos, seeds: &mut StdRng) -> RequestEntry {
         let seed = seeds.random();
         match &self.demand {
-            Demand::Recorded { circle, begin } => {
-                let begin = begin.map_or_else(|| circle.anywhere(seed), |begin| begin);
-                let mut jobs = circle.clone().jobs_from(begin);
-                let draw = move |draft: &mut Draft<'_>| fill(draft, class, channels, jobs.next());
-                let instants = circle.clone().instants_from(begin).take_while(move |at| *at < until);
-                Entry::open(instants, draw)
+            Demand::Recorded { trace, begin } => {
+                let begin = begin.unwrap_or_else(|| random_beginning(trace, seed));
+                let mut work = work_from(trace.clone(), begin);
+                let draw = move |draft: &mut RequestDraft<'_>| fill(draft, class, channels, work.next());
+                let instants = instants_from(trace.clone(), begin).take_while(move |at| *at < until);
+                RequestEntry::open(instants, draw)
             }
             Demand::Clients { clients, think, work } => {
                 let (sampler, mut random) = (think.sampler(), StdRng::seed_from_u64(seed));
                 let think = std::iter::repeat_with(move || sampler.draw(&mut random));
                 let work = *work;
-                let draw = move |draft: &mut Draft<'_>| fill(draft, class, channels, Some(work));
-                Entry { arrivals: closed(*clients, think), ..Entry::open(std::iter::empty(), draw) }
+                let draw = move |draft: &mut RequestDraft<'_>| fill(draft, class, channels, Some(work));
+                RequestEntry {
+                    arrivals: closed(*clients, think),
+                    ..RequestEntry::open(std::iter::empty(), draw)
+                }
             }
         }
     }
 }
 
-fn closed(clients: u32, think: impl Iterator<Item = Nanos> + 'static) -> Arrivals {
-    Arrivals::Closed { clients, think: Box::new(think) }
+fn closed(clients: u32, think: impl Iterator<Item = Nanos> + 'static) -> EntryArrivals {
+    EntryArrivals::Closed { clients, think: Box::new(think) }
 }
 
 /// A stage without work is left out: nobody queues there for nothing.
-fn fill(draft: &mut Draft<'_>, class: u32, channels: u32, work: Option<PerStage<Nanos>>) {
-    let work = work.expect("a circle has no end");
+fn fill(draft: &mut RequestDraft<'_>, class: u32, channels: u32, work: Option<PerStage<Nanos>>) {
+    let work = work.expect("a circular trace has no end");
     draft.class = class;
     for (demand, stage) in draft.demands.iter_mut().zip(Stage::ALL) {
         let times = if stage == Stage::Storage { u64::from(channels) } else { 1 };

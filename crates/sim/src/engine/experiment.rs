@@ -1,18 +1,18 @@
 //! Independent replications: how sure a figure is, whether more are needed, and whether there is one at all.
 
-use super::load::Entry;
-use super::measure::{Measures, Window};
-use super::network::Network;
-use super::run::Engine;
-use super::{Failure, Histogram, Invalid};
-use crate::parallel::for_each;
+use super::load::RequestEntry;
+use super::measure::{MeasurementWindow, Measures};
+use super::network::QueueingNetwork;
+use super::run::SimulationEngine;
+use super::{Histogram, InvalidSimulationError, SimulationError};
 use confidence::Estimate;
+use machine::parallel;
 use std::fmt;
 use units::Percentile;
 
 /// What a precision is wanted of: response times end to end.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Quantity {
+pub enum LatencyStatistic {
     /// Their mean.
     Mean,
     /// A percentile.
@@ -21,20 +21,20 @@ pub enum Quantity {
 
 /// When there are enough replications.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Goal {
+pub struct PrecisionGoal {
     /// The figure that matters.
-    pub of: Quantity,
+    pub of: LatencyStatistic,
     /// Largest half-width of its confidence interval ÷ its value.
     pub relative: f64,
 }
 
 /// How to run an experiment.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
+pub struct SimulationPlan {
     /// Replication i has seed `seed` + i.
     pub seed: u64,
     /// The requests that each replication measures.
-    pub window: Window,
+    pub window: MeasurementWindow,
     /// Of all intervals, strictly between 0 and 1.
     pub confidence: f64,
     /// Replications at first, at least 1.
@@ -42,15 +42,15 @@ pub struct Plan {
     /// With a goal: their number doubles until it is reached, up to this.
     pub replications_max: usize,
     /// The wanted precision, if any.
-    pub goal: Option<Goal>,
+    pub goal: Option<PrecisionGoal>,
     /// The figures are those of exactly these requests, such as an overload of some length: growth is no fault.
     pub transient: bool,
 }
 
-impl Plan {
+impl SimulationPlan {
     /// 16 replications of `measured` requests each, 95 % confidence, no goal.
     pub fn of(measured: u64, seed: u64) -> Self {
-        let window = Window::of(measured);
+        let window = MeasurementWindow::of(measured);
         Self {
             seed,
             window,
@@ -65,7 +65,7 @@ impl Plan {
 
 /// What may be said of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Verdict {
+pub enum ReplicationVerdict {
     /// No precision was asked for, or it is reached.
     Done,
     /// The same for a plan that is transient: what it would be with more requests is not said.
@@ -84,7 +84,7 @@ pub enum Verdict {
     },
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for ReplicationVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Done => f.write_str("done"),
@@ -104,16 +104,16 @@ impl fmt::Display for Verdict {
 
 /// All replications of an experiment.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub struct SimulationReport {
     /// By replication.
     pub runs: Vec<Measures>,
     /// What may be said.
-    pub verdict: Verdict,
+    pub verdict: ReplicationVerdict,
     /// Of the intervals.
     pub confidence: f64,
 }
 
-impl Report {
+impl SimulationReport {
     /// Any figure of a run, with its interval: the mean over the replications that have it.
     pub fn estimate(&self, figure: impl Fn(&Measures) -> Option<f64>) -> Option<Estimate> {
         let values: Vec<f64> = self.runs.iter().filter_map(figure).collect();
@@ -133,13 +133,13 @@ impl Report {
 
     /// Mean response time end to end, nanoseconds.
     pub fn mean(&self) -> Option<Estimate> {
-        self.estimate(|run| quantity(run, Quantity::Mean))
+        self.estimate(|run| quantity(run, LatencyStatistic::Mean))
     }
 
     /// A percentile of the response time end to end, nanoseconds: the mean of those of the replications, each
     /// within [`Histogram::RELATIVE_ERROR`].
     pub fn percentile(&self, percentile: Percentile) -> Option<Estimate> {
-        self.estimate(|run| quantity(run, Quantity::Percentile(percentile)))
+        self.estimate(|run| quantity(run, LatencyStatistic::Percentile(percentile)))
     }
 
     /// Response times of all replications together.
@@ -150,10 +150,10 @@ impl Report {
     }
 }
 
-fn quantity(run: &Measures, of: Quantity) -> Option<f64> {
+fn quantity(run: &Measures, of: LatencyStatistic) -> Option<f64> {
     match of {
-        Quantity::Mean => run.response.mean(),
-        Quantity::Percentile(percentile) => Some(run.response.percentile(percentile)?.0 as f64),
+        LatencyStatistic::Mean => run.response.mean(),
+        LatencyStatistic::Percentile(percentile) => Some(run.response.percentile(percentile)?.0 as f64),
     }
 }
 
@@ -163,43 +163,45 @@ fn quantity(run: &Measures, of: Quantity) -> Option<f64> {
 /// # Panics
 /// Unless the plan's confidence is strictly between 0 and 1.
 pub fn replicate(
-    network: &Network,
-    load: impl Fn(u64) -> Vec<Entry> + Sync,
-    plan: &Plan,
-) -> Result<Report, Invalid> {
+    network: &QueueingNetwork,
+    load: impl Fn(u64) -> Vec<RequestEntry> + Sync,
+    plan: &SimulationPlan,
+) -> Result<SimulationReport, InvalidSimulationError> {
     network.check()?;
-    let mut report = Report { runs: Vec::new(), verdict: Verdict::Done, confidence: plan.confidence };
+    let mut report =
+        SimulationReport { runs: Vec::new(), verdict: ReplicationVerdict::Done, confidence: plan.confidence };
     let mut wanted = plan.replications.max(1);
     loop {
         let begun = report.runs.len();
         let run = |_: &mut (), index: usize| {
             let seed = plan.seed.wrapping_add((begun + index) as u64);
-            Engine::new(network, load(seed), seed).map_err(Failure::from)?.run(plan.window)
+            SimulationEngine::new(network, load(seed), seed).map_err(SimulationError::from)?.run(plan.window)
         };
-        for outcome in for_each(wanted - begun, || (), run) {
+        for outcome in parallel::map_with(wanted - begun, || (), run) {
             match outcome {
                 Ok(measures) => report.runs.push(measures),
-                Err(Failure::Invalid(invalid)) => return Err(invalid),
-                Err(Failure::Unbounded { .. }) => {
-                    report.verdict = Verdict::Unbounded { per_arrival: None };
+                Err(SimulationError::InvalidSimulationError(invalid)) => return Err(invalid),
+                Err(SimulationError::Unbounded { .. }) => {
+                    report.verdict = ReplicationVerdict::Unbounded { per_arrival: None };
                     return Ok(report);
                 }
             }
         }
         report.verdict = judge(&report, plan);
-        if !matches!(report.verdict, Verdict::Imprecise { .. }) || wanted >= plan.replications_max {
+        if !matches!(report.verdict, ReplicationVerdict::Imprecise { .. }) || wanted >= plan.replications_max
+        {
             return Ok(report);
         }
         wanted = (wanted * 2).min(plan.replications_max);
     }
 }
 
-fn judge(report: &Report, plan: &Plan) -> Verdict {
-    let done = if plan.transient { Verdict::Transient } else { Verdict::Done };
+fn judge(report: &SimulationReport, plan: &SimulationPlan) -> ReplicationVerdict {
+    let done = if plan.transient { ReplicationVerdict::Transient } else { ReplicationVerdict::Done };
     if !plan.transient
         && let Some(per_arrival) = growth(&report.runs)
     {
-        return Verdict::Unbounded { per_arrival: Some(per_arrival) };
+        return ReplicationVerdict::Unbounded { per_arrival: Some(per_arrival) };
     }
     let Some(goal) = plan.goal else { return done };
     let Some(estimate) = report.estimate(|run| quantity(run, goal.of)) else { return done };
@@ -211,7 +213,7 @@ fn judge(report: &Report, plan: &Plan) -> Verdict {
     // Rounded up; a ratio beyond what can be run is not a number of replications.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let needed = (times < 1e9).then(|| (times * report.runs.len() as f64).ceil() as u64);
-    Verdict::Imprecise { relative, needed }
+    ReplicationVerdict::Imprecise { relative, needed }
 }
 
 /// Growth that is recognised, requests per arrival: an overload of 0.2 %.

@@ -1,8 +1,8 @@
 //! Entry points at work: the next arrival, and who waits to be let in.
 
 use super::line::Line;
-use super::load::{Arrivals, Draw, Entry};
-use super::{Invalid, timers::NEVER};
+use super::load::{DrawRequest, EntryArrivals, RequestEntry};
+use super::{InvalidSimulationError, timers::NEVER};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use units::Nanos;
@@ -10,7 +10,7 @@ use units::Nanos;
 /// One entry.
 pub(crate) struct Gate {
     source: Source,
-    pub(crate) draw: Box<dyn Draw>,
+    pub(crate) draw: Box<dyn DrawRequest>,
     window: u32,
     inside: u32,
     waiting: VecDeque<u32>,
@@ -33,13 +33,13 @@ enum Source {
 
 impl Gate {
     /// The entry before its first arrival.
-    pub(crate) fn new(entry: Entry) -> Result<Self, Invalid> {
+    pub(crate) fn new(entry: RequestEntry) -> Result<Self, InvalidSimulationError> {
         if entry.window == Some(0) {
-            return Err(Invalid("a window admits at least one request".into()));
+            return Err(InvalidSimulationError("a window admits at least one request".into()));
         }
         let source = match entry.arrivals {
-            Arrivals::Open(instants) => Source::Open { instants },
-            Arrivals::Closed { clients, mut think } => {
+            EntryArrivals::Open(instants) => Source::Open { instants },
+            EntryArrivals::Closed { clients, mut think } => {
                 let back = think.by_ref().take(clients as usize).map(|time| Reverse(time.0)).collect();
                 Source::Closed { think, back }
             }
@@ -58,11 +58,11 @@ impl Gate {
 
     /// When the arrival after the one at `now` comes.
     #[inline]
-    pub(crate) fn next_arrival(&mut self, now: u64) -> Result<u64, Invalid> {
+    pub(crate) fn next_arrival(&mut self, now: u64) -> Result<u64, InvalidSimulationError> {
         match &mut self.source {
             Source::Open { instants } => match instants.next() {
                 Some(Nanos(at)) if at < now => {
-                    Err(Invalid(format!("arrivals go back in time, from {now} ns to {at} ns")))
+                    Err(InvalidSimulationError(format!("arrivals go back in time, from {now} ns to {at} ns")))
                 }
                 next => Ok(next.map_or(NEVER, |at| at.0)),
             },

@@ -11,7 +11,7 @@ pub const DELAY_ONLY: Nanos = Nanos(u64::MAX - 1);
 
 /// What a request is, drawn in full before it enters, so that every discipline gets the same work.
 #[derive(Debug)]
-pub struct Draft<'a> {
+pub struct RequestDraft<'a> {
     /// Service that it needs at each step; [`SKIP`] to leave a step out, [`DELAY_ONLY`]. Zero for all when it is
     /// handed over.
     pub demands: &'a mut [Nanos],
@@ -23,24 +23,24 @@ pub struct Draft<'a> {
     /// The steps of this request, none of which waits for others; all when it is handed over. The rest of the network
     /// is not looked at, so that a network may hold a graph for each of many kinds of requests.
     pub steps: Range<usize>,
-    /// Its class, below [`super::Network::classes`]; 0 when it is handed over.
+    /// Its class, below [`super::QueueingNetwork::classes`]; 0 when it is handed over.
     pub class: u32,
 }
 
 /// Draws requests.
-pub trait Draw {
+pub trait DrawRequest {
     /// Fills in the next one.
-    fn draw(&mut self, draft: &mut Draft<'_>);
+    fn draw(&mut self, draft: &mut RequestDraft<'_>);
 }
 
-impl<F: FnMut(&mut Draft<'_>)> Draw for F {
-    fn draw(&mut self, draft: &mut Draft<'_>) {
+impl<F: FnMut(&mut RequestDraft<'_>)> DrawRequest for F {
+    fn draw(&mut self, draft: &mut RequestDraft<'_>) {
         self(draft);
     }
 }
 
 /// When requests come.
-pub enum Arrivals {
+pub enum EntryArrivals {
     /// At these instants, which never decrease, whatever happens to earlier requests.
     Open(Box<dyn Iterator<Item = Nanos>>),
     /// From a fixed number of clients, each of which thinks before its first request and after every answer.
@@ -53,11 +53,11 @@ pub enum Arrivals {
 }
 
 /// Where requests come in and get their global arrival time.
-pub struct Entry {
+pub struct RequestEntry {
     /// When.
-    pub arrivals: Arrivals,
+    pub arrivals: EntryArrivals,
     /// What.
-    pub draw: Box<dyn Draw>,
+    pub draw: Box<dyn DrawRequest>,
     /// Most requests inside at once; the others wait in an unlimited queue, first come, first served. At least 1.
     pub window: Option<u32>,
     /// How far this entry's clock is ahead of the true time, nanoseconds.
@@ -66,11 +66,11 @@ pub struct Entry {
     pub delay: Nanos,
 }
 
-impl Entry {
+impl RequestEntry {
     /// Open arrivals, no window, no skew, no delay.
-    pub fn open(arrivals: impl Iterator<Item = Nanos> + 'static, draw: impl Draw + 'static) -> Self {
+    pub fn open(arrivals: impl Iterator<Item = Nanos> + 'static, draw: impl DrawRequest + 'static) -> Self {
         Self {
-            arrivals: Arrivals::Open(Box::new(arrivals)),
+            arrivals: EntryArrivals::Open(Box::new(arrivals)),
             draw: Box::new(draw),
             window: None,
             skew_ns: 0,
@@ -82,10 +82,10 @@ impl Entry {
     pub fn closed(
         clients: u32,
         think: impl Iterator<Item = Nanos> + 'static,
-        draw: impl Draw + 'static,
+        draw: impl DrawRequest + 'static,
     ) -> Self {
         Self {
-            arrivals: Arrivals::Closed { clients, think: Box::new(think) },
+            arrivals: EntryArrivals::Closed { clients, think: Box::new(think) },
             ..Self::open(std::iter::empty(), draw)
         }
     }

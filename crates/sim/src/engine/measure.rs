@@ -10,7 +10,7 @@ pub const SLOWDOWN_UNIT: f64 = 1.0 / 1024.0;
 
 /// The requests that are measured, by position among all arrivals or by the time at which they arrive.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Window {
+pub struct MeasurementWindow {
     /// Arrivals before the first that is measured.
     pub warm_up: u64,
     /// How many are measured.
@@ -26,7 +26,7 @@ pub struct Window {
     pub by_station: bool,
 }
 
-impl Window {
+impl MeasurementWindow {
     /// A tenth of `measured` as warm-up, at most 10 million inside, the shortest 1 % apart, nothing more by station.
     pub fn of(measured: u64) -> Self {
         Self {
@@ -46,9 +46,9 @@ pub struct StationMeasures {
     /// Time from arrival at the station to departure, one value per visit, nanoseconds.
     pub time: Histogram,
     /// That time ÷ the demand there, in [`SLOWDOWN_UNIT`]s; visits without demand are left out. With
-    /// [`Window::by_station`].
+    /// [`MeasurementWindow::by_station`].
     pub slowdown: Histogram,
-    /// Visits whose position among those that leave is not that of the ideal order. With [`Window::by_station`].
+    /// Visits whose position among those that leave is not that of the ideal order. With [`MeasurementWindow::by_station`].
     pub displaced: u64,
     /// Requests there, in service or not, averaged over time.
     pub present_mean: f64,
@@ -69,7 +69,7 @@ impl StationMeasures {
         self.time.record(now - visit.arrived);
     }
 
-    /// What [`Window::by_station`] asks for.
+    /// What [`MeasurementWindow::by_station`] asks for.
     #[inline]
     pub(crate) fn compared(&mut self, now: u64, visit: &Visit, displaced: bool) {
         if visit.demand > 0 {

@@ -1,17 +1,17 @@
 //! When the window opens and closes, and what is counted while it is open.
 
 use super::histogram::Histogram;
-use super::measure::{Measures, Window};
-use super::network::Network;
+use super::measure::{MeasurementWindow, Measures};
+use super::network::QueueingNetwork;
 use super::order::Orders;
-use super::passage::{Log, Passage};
+use super::passage::{Log, LoggedRequest};
 use super::requests::{Request, Visit};
 use units::{Nanos, Percentile};
 
 /// Collects measures during a run.
 #[derive(Debug)]
 pub(crate) struct Meter {
-    window: Window,
+    window: MeasurementWindow,
     pub(crate) measures: Measures,
     orders: Orders,
     /// Whether the same is done at each station: if it is asked for, and there is more than one step. The order at an
@@ -49,7 +49,7 @@ struct Quarter {
 }
 
 impl Meter {
-    pub(crate) fn new(window: Window, network: &Network) -> Self {
+    pub(crate) fn new(window: MeasurementWindow, network: &QueueingNetwork) -> Self {
         let stations = network.stations.len();
         Self {
             window,
@@ -76,7 +76,7 @@ impl Meter {
     }
 
     /// What was written down of the requests of the window.
-    pub(crate) fn take_log(&mut self) -> Vec<Passage> {
+    pub(crate) fn take_log(&mut self) -> Vec<LoggedRequest> {
         self.log.take().map(|log| log.of(&self.window)).unwrap_or_default()
     }
 

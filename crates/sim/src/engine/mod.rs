@@ -1,7 +1,7 @@
 //! Discrete-event simulation of stations, chains and feed-forward graphs under any queueing discipline.
 //!
-//! A [`Network`] says what is simulated, [`Entry`]s bring requests with demands that are drawn before they enter,
-//! [`Engine::run`] plays them and returns [`Measures`]. Times are integer nanoseconds. Equal inputs give equal
+//! A [`QueueingNetwork`] says what is simulated, [`RequestEntry`]s bring requests with demands that are drawn before they enter,
+//! [`SimulationEngine::run`] plays them and returns [`Measures`]. Times are integer nanoseconds. Equal inputs give equal
 //! measures, bit by bit. [`replicate`] runs several and says how sure the figures are.
 //!
 //! **Order of simultaneous events**, by which every run is repeatable: first departures and ends of slices, the
@@ -13,7 +13,7 @@
 //! that is without delay, arrives at the next station within the same event.
 //!
 //! Memory is that of the requests inside; what is measured goes into [`Histogram`]s. Nothing is allocated per
-//! event unless more requests are inside than ever before. [`Engine::run_logged`] keeps every request of the window.
+//! event unless more requests are inside than ever before. [`SimulationEngine::run_logged`] keeps every request of the window.
 //!
 //! Not covered: networks in which requests return to an earlier step, losses and retries.
 
@@ -35,32 +35,34 @@ mod timers;
 use std::fmt;
 
 pub use confidence::{Estimate, t_quantile};
-pub use experiment::{Goal, Plan, Quantity, Report, Verdict, replicate};
+pub use experiment::{
+    LatencyStatistic, PrecisionGoal, ReplicationVerdict, SimulationPlan, SimulationReport, replicate,
+};
 pub use histogram::Histogram;
-pub use load::{Arrivals, DELAY_ONLY, Draft, Draw, Entry, SKIP};
-pub use measure::{Measures, SLOWDOWN_UNIT, StationMeasures, Window};
-pub use network::{Interference, Network, Station, Step};
+pub use load::{DELAY_ONLY, DrawRequest, EntryArrivals, RequestDraft, RequestEntry, SKIP};
+pub use measure::{MeasurementWindow, Measures, SLOWDOWN_UNIT, StationMeasures};
+pub use network::{Interference, NetworkStation, NetworkStep, QueueingNetwork};
 pub(crate) use order::Orders;
-pub use passage::Passage;
-pub use run::Engine;
+pub use passage::LoggedRequest;
+pub use run::SimulationEngine;
 
 /// What cannot be simulated, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Invalid(pub String);
+pub struct InvalidSimulationError(pub String);
 
-impl fmt::Display for Invalid {
+impl fmt::Display for InvalidSimulationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Invalid {}
+impl std::error::Error for InvalidSimulationError {}
 
 /// Why a run has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure {
+pub enum SimulationError {
     /// The input is not one that can be simulated.
-    Invalid(Invalid),
+    InvalidSimulationError(InvalidSimulationError),
     /// More requests were inside than allowed.
     Unbounded {
         /// How many.
@@ -70,16 +72,16 @@ pub enum Failure {
     },
 }
 
-impl From<Invalid> for Failure {
-    fn from(invalid: Invalid) -> Self {
-        Self::Invalid(invalid)
+impl From<InvalidSimulationError> for SimulationError {
+    fn from(invalid: InvalidSimulationError) -> Self {
+        Self::InvalidSimulationError(invalid)
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for SimulationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Invalid(invalid) => invalid.fmt(f),
+            Self::InvalidSimulationError(invalid) => invalid.fmt(f),
             Self::Unbounded { inside, arrived } => {
                 write!(f, "unstable: grows without bound ({inside} of {arrived} requests are still inside)")
             }
@@ -87,4 +89,4 @@ impl fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for SimulationError {}

@@ -1,12 +1,12 @@
 //! What is simulated: stations, and the steps that a request takes through them.
 
-use super::Invalid;
+use super::InvalidSimulationError;
 use discipline::serve::Kind;
 use units::Nanos;
 
 /// Workers that share a queueing discipline.
 #[derive(Debug, Clone)]
-pub struct Station {
+pub struct NetworkStation {
     /// For reports.
     pub name: String,
     /// Number of workers, at least 1.
@@ -22,7 +22,7 @@ pub struct Station {
     pub interference: Option<Interference>,
 }
 
-impl Station {
+impl NetworkStation {
     /// A station without costs.
     pub fn new(name: &str, workers: u32, discipline: Kind) -> Self {
         let (switch, dispatch) = (Nanos::ZERO, Nanos::ZERO);
@@ -46,7 +46,7 @@ pub struct Interference {
 
 /// One visit to a station.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct NetworkStep {
     /// Index of the station.
     pub station: usize,
     /// The steps that end before this one begins; all of lower index. None: it begins when the request enters.
@@ -60,19 +60,19 @@ pub struct Step {
 /// in which it could begin, without its delay: that is how requests branch. A station may be visited by several
 /// steps.
 #[derive(Debug, Clone)]
-pub struct Network {
+pub struct QueueingNetwork {
     /// Where work is done.
-    pub stations: Vec<Station>,
+    pub stations: Vec<NetworkStation>,
     /// What each request does.
-    pub steps: Vec<Step>,
+    pub steps: Vec<NetworkStep>,
     /// Number of classes of requests, at least 1.
     pub classes: u32,
 }
 
-impl Network {
+impl QueueingNetwork {
     /// One step at each station, one after the other, without delays; one class.
-    pub fn chain(stations: Vec<Station>) -> Self {
-        let step = |station: usize| Step {
+    pub fn chain(stations: Vec<NetworkStation>) -> Self {
+        let step = |station: usize| NetworkStep {
             station,
             after: station.checked_sub(1).into_iter().collect(),
             delay: Nanos::ZERO,
@@ -81,19 +81,22 @@ impl Network {
     }
 
     /// Whether it can be simulated.
-    pub fn check(&self) -> Result<(), Invalid> {
+    pub fn check(&self) -> Result<(), InvalidSimulationError> {
         let classes = self.classes as usize;
         if self.steps.is_empty() || self.classes == 0 {
-            return Err(Invalid("a network needs at least one step and one class".into()));
+            return Err(InvalidSimulationError("a network needs at least one step and one class".into()));
         }
         self.stations.iter().try_for_each(|station| check_station(station, classes))?;
         for (index, step) in self.steps.iter().enumerate() {
             if step.station >= self.stations.len() {
                 let there = self.stations.len();
-                return Err(Invalid(format!("step {index}: no station {}; there are {there}", step.station)));
+                return Err(InvalidSimulationError(format!(
+                    "step {index}: no station {}; there are {there}",
+                    step.station
+                )));
             }
             if let Some(later) = step.after.iter().find(|earlier| **earlier >= index) {
-                return Err(Invalid(format!(
+                return Err(InvalidSimulationError(format!(
                     "step {index} cannot wait for step {later}: only for earlier ones"
                 )));
             }
@@ -102,8 +105,8 @@ impl Network {
     }
 }
 
-fn check_station(station: &Station, classes: usize) -> Result<(), Invalid> {
-    let fault = |what: &str| Err(Invalid(format!("station '{}': {what}", station.name)));
+fn check_station(station: &NetworkStation, classes: usize) -> Result<(), InvalidSimulationError> {
+    let fault = |what: &str| Err(InvalidSimulationError(format!("station '{}': {what}", station.name)));
     if station.workers == 0 {
         return fault("at least one worker is needed");
     }

@@ -1,12 +1,12 @@
 //! Single requests of a run, for whoever wants to look at each.
 
-use super::measure::Window;
+use super::measure::MeasurementWindow;
 use super::requests::{Request, Visit};
 use units::Nanos;
 
 /// A request that arrived within the window.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Passage {
+pub struct LoggedRequest {
     /// What kind of request it is.
     pub class: u32,
     /// When it arrived at its entry.
@@ -21,7 +21,7 @@ pub struct Passage {
 #[derive(Debug)]
 pub(super) struct Log {
     stations: usize,
-    passages: Vec<Passage>,
+    passages: Vec<LoggedRequest>,
 }
 
 impl Log {
@@ -33,7 +33,7 @@ impl Log {
     pub(super) fn arrive(&mut self, request: &Request) {
         let stations = vec![Nanos::ZERO; self.stations];
         let (class, arrival) = (request.class, Nanos(request.arrival));
-        self.passages.push(Passage { class, arrival, done: None, stations });
+        self.passages.push(LoggedRequest { class, arrival, done: None, stations });
     }
 
     pub(super) fn leave(&mut self, now: u64, station: usize, visit: &Visit, number: u64) {
@@ -48,12 +48,12 @@ impl Log {
         }
     }
 
-    fn at(&mut self, number: u64) -> Option<&mut Passage> {
+    fn at(&mut self, number: u64) -> Option<&mut LoggedRequest> {
         self.passages.get_mut(usize::try_from(number).ok()?)
     }
 
     /// Those of the window, whose counts are known by now.
-    pub(super) fn of(self, window: &Window) -> Vec<Passage> {
+    pub(super) fn of(self, window: &MeasurementWindow) -> Vec<LoggedRequest> {
         let index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         self.passages.into_iter().skip(index(window.warm_up)).take(index(window.measured)).collect()
     }

@@ -1,7 +1,7 @@
 //! The requests inside, in a slab: what has been drawn for each and how far it is.
 
 use super::load::{DELAY_ONLY, SKIP};
-use super::network::Step;
+use super::network::NetworkStep;
 use std::ops::Range;
 use units::Nanos;
 
@@ -81,7 +81,7 @@ impl Requests {
 
     /// A slot for a request.
     #[inline]
-    pub(crate) fn insert(&mut self, request: Request, drawn: &Drawn<'_>, steps: &[Step]) -> u32 {
+    pub(crate) fn insert(&mut self, request: Request, drawn: &Drawn<'_>, steps: &[NetworkStep]) -> u32 {
         self.inside += 1;
         let slot = match self.free[drawn.steps.len()].pop() {
             Some(slot) => slot,
@@ -166,7 +166,7 @@ pub(crate) struct Alone {
 
 /// A request that enters the first steps at `entered`. `over` becomes when each of its steps would be over.
 #[inline]
-pub(crate) fn alone(entered: u64, drawn: &Drawn<'_>, steps: &[Step], over: &mut [u64]) -> Alone {
+pub(crate) fn alone(entered: u64, drawn: &Drawn<'_>, steps: &[NetworkStep], over: &mut [u64]) -> Alone {
     let mut alone = Alone { ideal: entered, demand: 0, is_served: false };
     for index in drawn.steps.clone() {
         let ready = steps[index].after.iter().map(|earlier| over[*earlier]).max().unwrap_or(entered);

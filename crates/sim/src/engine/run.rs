@@ -2,15 +2,15 @@
 
 use super::gate::Gate;
 use super::line::Line;
-use super::load::{DELAY_ONLY, Draft, Entry, SKIP};
-use super::measure::{Measures, Window};
+use super::load::{DELAY_ONLY, RequestDraft, RequestEntry, SKIP};
+use super::measure::{MeasurementWindow, Measures};
 use super::meter::Meter;
-use super::network::Network;
-use super::passage::Passage;
+use super::network::QueueingNetwork;
+use super::passage::LoggedRequest;
 use super::requests::{Drawn, Request, Requests, alone};
 use super::station::Serving;
 use super::timers::{NEVER, Timers};
-use super::{Failure, Invalid};
+use super::{InvalidSimulationError, SimulationError};
 use discipline::serve::Item;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -29,8 +29,8 @@ enum Owner {
 }
 
 /// A network with its load, ready to run.
-pub struct Engine<'a> {
-    network: &'a Network,
+pub struct SimulationEngine<'a> {
+    network: &'a QueueingNetwork,
     /// Steps that wait for each step.
     followers: Vec<Vec<usize>>,
     owners: Vec<Owner>,
@@ -55,13 +55,17 @@ pub struct Engine<'a> {
     meter: Meter,
 }
 
-impl<'a> Engine<'a> {
+impl<'a> SimulationEngine<'a> {
     /// A network at rest with requests on their way. The seed is for disciplines that draw lots and for
     /// interference.
-    pub fn new(network: &'a Network, entries: Vec<Entry>, seed: u64) -> Result<Self, Invalid> {
+    pub fn new(
+        network: &'a QueueingNetwork,
+        entries: Vec<RequestEntry>,
+        seed: u64,
+    ) -> Result<Self, InvalidSimulationError> {
         network.check()?;
         if entries.is_empty() {
-            return Err(Invalid("at least one entry is needed".into()));
+            return Err(InvalidSimulationError("at least one entry is needed".into()));
         }
         let mut random = StdRng::seed_from_u64(seed);
         let owners = owners(network, entries.len());
@@ -86,26 +90,29 @@ impl<'a> Engine<'a> {
             over: vec![0; steps],
             cuts: cuts(network),
             now: 0,
-            meter: Meter::new(Window::of(0), network),
+            meter: Meter::new(MeasurementWindow::of(0), network),
             network,
         })
     }
 
     /// Plays until all requests of the window are complete and the next has arrived, or nothing more can happen.
-    pub fn run(mut self, window: Window) -> Result<Measures, Failure> {
+    pub fn run(mut self, window: MeasurementWindow) -> Result<Measures, SimulationError> {
         self.meter = Meter::new(window, self.network);
         self.play(&window)?;
         Ok(self.finish().0)
     }
 
     /// The same; also gives every request of the window, in order of arrival. Memory grows with the run.
-    pub fn run_logged(mut self, window: Window) -> Result<(Measures, Vec<Passage>), Failure> {
+    pub fn run_logged(
+        mut self,
+        window: MeasurementWindow,
+    ) -> Result<(Measures, Vec<LoggedRequest>), SimulationError> {
         self.meter = Meter::new(window, self.network).logging();
         self.play(&window)?;
         Ok(self.finish())
     }
 
-    fn play(&mut self, window: &Window) -> Result<(), Failure> {
+    fn play(&mut self, window: &MeasurementWindow) -> Result<(), SimulationError> {
         self.begin()?;
         while !self.meter.is_finished() {
             let (timer, now) = self.timers.next();
@@ -124,20 +131,20 @@ impl<'a> Engine<'a> {
             }
             if self.requests.inside() > window.inside_max {
                 let (inside, arrived) = (self.requests.inside(), self.meter.arrived);
-                return Err(Failure::Unbounded { inside, arrived });
+                return Err(SimulationError::Unbounded { inside, arrived });
             }
         }
         Ok(())
     }
 
-    fn finish(mut self) -> (Measures, Vec<Passage>) {
+    fn finish(mut self) -> (Measures, Vec<LoggedRequest>) {
         let passages = self.meter.take_log();
         let workers = self.network.stations.iter().map(|station| station.workers);
         let stations = workers.zip(self.serving.iter().map(|serving| serving.costs));
         (self.meter.finish(self.now, stations), passages)
     }
 
-    fn begin(&mut self) -> Result<(), Invalid> {
+    fn begin(&mut self) -> Result<(), InvalidSimulationError> {
         for gate in 0..self.gates.len() {
             let at = self.gates[gate].next_arrival(0)?;
             self.timers.set(self.source_timer(gate), at);
@@ -157,7 +164,7 @@ impl<'a> Engine<'a> {
 
     /// A request arrives at an entry.
     #[inline]
-    fn arrive(&mut self, gate: usize) -> Result<(), Invalid> {
+    fn arrive(&mut self, gate: usize) -> Result<(), InvalidSimulationError> {
         let slot = self.draw(gate)?;
         self.gates[gate].came();
         let next = self.gates[gate].next_arrival(self.now)?;
@@ -169,19 +176,19 @@ impl<'a> Engine<'a> {
     }
 
     #[inline]
-    fn draw(&mut self, gate: usize) -> Result<u32, Invalid> {
+    fn draw(&mut self, gate: usize) -> Result<u32, InvalidSimulationError> {
         let all = 0..self.network.steps.len();
         let entry_delay = Nanos(self.gates[gate].delay);
         let (demands, delays) = (&mut self.demands[..], &mut self.delays[..]);
-        let mut draft = Draft { demands, delays, entry_delay, steps: all, class: 0 };
+        let mut draft = RequestDraft { demands, delays, entry_delay, steps: all, class: 0 };
         self.gates[gate].draw.draw(&mut draft);
-        let Draft { steps, class, entry_delay, .. } = draft;
+        let RequestDraft { steps, class, entry_delay, .. } = draft;
         self.check(&steps, class)?;
         let drawn = Drawn { steps: steps.clone(), demands: &self.demands, delays: &self.delays };
         let entered = self.now.saturating_add(entry_delay.0);
         let alone = alone(entered, &drawn, &self.network.steps, &mut self.over);
         if !alone.is_served {
-            return Err(Invalid("a request leaves out all steps".into()));
+            return Err(InvalidSimulationError("a request leaves out all steps".into()));
         }
         // As many gates and steps as fit into vectors that were given; far below 2³².
         #[allow(clippy::cast_possible_truncation)]
@@ -215,17 +222,19 @@ impl<'a> Engine<'a> {
 
     /// Whether what was drawn is a request.
     #[inline]
-    fn check(&self, steps: &Range<usize>, class: u32) -> Result<(), Invalid> {
+    fn check(&self, steps: &Range<usize>, class: u32) -> Result<(), InvalidSimulationError> {
         let classes = self.network.classes;
         if class >= classes {
-            return Err(Invalid(format!("a request has class {class}; there are {classes}, from 0")));
+            return Err(InvalidSimulationError(format!(
+                "a request has class {class}; there are {classes}, from 0"
+            )));
         }
         if *steps == (0..self.network.steps.len()) {
             return Ok(());
         }
         let is_closed = |at: usize| self.cuts.get(at) == Some(&true);
         if steps.is_empty() || !is_closed(steps.start) || !is_closed(steps.end) {
-            return Err(Invalid(format!(
+            return Err(InvalidSimulationError(format!(
                 "steps {steps:?} of a request: others wait for them, or they for others"
             )));
         }
@@ -393,7 +402,7 @@ impl<'a> Engine<'a> {
 }
 
 /// Timers in the order in which they ring in the same instant.
-fn owners(network: &Network, entries: usize) -> Vec<Owner> {
+fn owners(network: &QueueingNetwork, entries: usize) -> Vec<Owner> {
     let number = |count: usize| 0..u32::try_from(count).unwrap_or(u32::MAX);
     let stations = || number(network.stations.len()).rev();
     let workers = |station: u32| 0..network.stations[station as usize].workers;
@@ -413,12 +422,12 @@ fn owners(network: &Network, entries: usize) -> Vec<Owner> {
 }
 
 /// Whether a station needs a timer for what becomes able to be served by time alone.
-fn wakes(network: &Network, station: usize) -> bool {
+fn wakes(network: &QueueingNetwork, station: usize) -> bool {
     network.stations[station].discipline.wakes()
 }
 
 /// Stations at rest; their timers are in the order of [`owners`].
-fn serving(network: &Network, random: &mut StdRng) -> Vec<Serving> {
+fn serving(network: &QueueingNetwork, random: &mut StdRng) -> Vec<Serving> {
     let mut first_timer = 0;
     let mut wake_timer = network.stations.iter().map(|station| station.workers as usize).sum();
     let mut serving: Vec<Serving> = (network.stations.iter().rev())
@@ -435,7 +444,7 @@ fn serving(network: &Network, random: &mut StdRng) -> Vec<Serving> {
 }
 
 /// By step, and behind the last: whether none from there on waits for one before.
-fn cuts(network: &Network) -> Vec<bool> {
+fn cuts(network: &QueueingNetwork) -> Vec<bool> {
     let mut cuts = vec![true; network.steps.len() + 1];
     for (index, step) in network.steps.iter().enumerate() {
         if let Some(earliest) = step.after.iter().min() {
@@ -445,7 +454,7 @@ fn cuts(network: &Network) -> Vec<bool> {
     cuts
 }
 
-fn followers(network: &Network) -> Vec<Vec<usize>> {
+fn followers(network: &QueueingNetwork) -> Vec<Vec<usize>> {
     let mut followers = vec![Vec::new(); network.steps.len()];
     for (index, step) in network.steps.iter().enumerate() {
         step.after.iter().for_each(|earlier| followers[*earlier].push(index));

@@ -1,6 +1,6 @@
 //! The workers of a station: who serves what since when, and what it costs.
 
-use super::network::{Interference, Station};
+use super::network::{Interference, NetworkStation};
 use super::requests::Visit;
 use super::timers::{NEVER, Timers};
 use discipline::Sharing;
@@ -45,7 +45,12 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    pub(crate) fn new(station: &Station, first_timer: usize, wake_timer: Option<usize>, seed: u64) -> Self {
+    pub(crate) fn new(
+        station: &NetworkStation,
+        first_timer: usize,
+        wake_timer: Option<usize>,
+        seed: u64,
+    ) -> Self {
         let idle =
             Worker { item: NOBODY, last: NOBODY, begun: 0, left: 0, cost: 0, away_until: 0, gone: false };
         Self {

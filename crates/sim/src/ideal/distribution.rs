@@ -5,9 +5,9 @@ use units::{Nanos, Percentile, Seconds};
 
 /// At least one latency, in ascending order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Distribution(Vec<Nanos>);
+pub struct LatencyDistribution(Vec<Nanos>);
 
-impl Distribution {
+impl LatencyDistribution {
     /// `None` without values.
     pub fn new(mut values: Vec<Nanos>) -> Option<Self> {
         values.sort_unstable();

@@ -1,12 +1,12 @@
 //! The ideal latency of a service: what queueing alone does to an arrival stream (Tales of the Tail §2).
 //!
-//! A [`Station`] is an A/S/c queue: workers that serve one request at a time, without interruption and without
-//! any cost of their own, in the order of an [`Order`]. Whatever a real server takes beyond the latencies of
+//! A [`IdealStation`] is an A/S/c queue: workers that serve one request at a time, without interruption and without
+//! any cost of their own, in the order of an [`ServiceOrder`]. Whatever a real server takes beyond the latencies of
 //! this model is not due to the arrivals and the utilisation.
 //!
 //! FIFO is the recursion of Kiefer and Wolfowitz (Lindley's for one worker), a queue per worker is Lindley's for
 //! each; LIFO and random requests keep the waiting ones. n requests at c workers take O(n log c); FIFO and
-//! queues per worker hold O(c) words, the others also the waiting requests. [`Play`] collects what became of a stream
+//! queues per worker hold O(c) words, the others also the waiting requests. [`StationRun`] collects what became of a stream
 //! in a [`Summary`] whose memory does not grow with it, and [`replicate`] does so for several random streams.
 //!
 //! Ties: at one instant departures come before arrivals, arrivals in their given order, and a request that finds
@@ -22,13 +22,13 @@ mod running;
 mod shared;
 mod summary;
 
-pub use distribution::Distribution;
-pub use play::Play;
-pub use replicate::{Streams, replicate};
-pub use running::Running;
+pub use distribution::LatencyDistribution;
+pub use play::StationRun;
+pub use replicate::{ReplicationSizes, replicate};
+pub use running::StartTimes;
 pub use summary::Summary;
 
-use crate::source::Demand;
+use arrivals::TimedRequest;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
@@ -36,7 +36,7 @@ use units::{Nanos, ParseError};
 
 /// Which request a worker takes next (Tales of the Tail §2.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Order {
+pub enum ServiceOrder {
     /// The one that has waited longest.
     Fifo,
     /// The one that came last.
@@ -47,7 +47,7 @@ pub enum Order {
     RandomWorker,
 }
 
-impl Order {
+impl ServiceOrder {
     /// All, in the order of the paper.
     pub const ALL: [Self; 4] = [Self::Fifo, Self::Lifo, Self::RandomWorker, Self::RandomRequest];
 
@@ -61,13 +61,13 @@ impl Order {
     }
 }
 
-impl fmt::Display for Order {
+impl fmt::Display for ServiceOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl FromStr for Order {
+impl FromStr for ServiceOrder {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
@@ -78,16 +78,16 @@ impl FromStr for Order {
 
 /// Workers, and the order in which they take requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Station {
+pub struct IdealStation {
     /// How many requests are served at a time.
     pub workers: NonZeroUsize,
     /// Which are next.
-    pub order: Order,
+    pub order: ServiceOrder,
 }
 
 /// A request that arrives before the one given ahead of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OutOfOrder {
+pub struct OutOfOrderError {
     /// Counted from 0.
     pub index: usize,
     /// When it arrives.
@@ -96,7 +96,7 @@ pub struct OutOfOrder {
     pub previous: Nanos,
 }
 
-impl fmt::Display for OutOfOrder {
+impl fmt::Display for OutOfOrderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { index, arrival, previous } = self;
         write!(
@@ -106,9 +106,9 @@ impl fmt::Display for OutOfOrder {
     }
 }
 
-impl std::error::Error for OutOfOrder {}
+impl std::error::Error for OutOfOrderError {}
 
-impl Station {
+impl IdealStation {
     /// Tells when each request starts: its place in the stream, the request, the start. FIFO and queues per worker
     /// tell in the order of arrivals, the others in that of starts. Randomness comes from the seed.
     ///
@@ -119,21 +119,21 @@ impl Station {
     /// When a start is beyond 584 years.
     pub fn starts(
         self,
-        demands: impl IntoIterator<Item = Demand>,
+        requests: impl IntoIterator<Item = TimedRequest>,
         seed: u64,
-        mut started: impl FnMut(usize, Demand, Nanos),
-    ) -> Result<(), OutOfOrder> {
+        mut started: impl FnMut(usize, TimedRequest, Nanos),
+    ) -> Result<(), OutOfOrderError> {
         let mut running = self.running(seed);
-        for (index, demand) in demands.into_iter().enumerate() {
-            running.arrive(index, demand, &mut started)?;
+        for (index, request) in requests.into_iter().enumerate() {
+            running.arrive(index, request, &mut started)?;
         }
         running.finish(started);
         Ok(())
     }
 
     /// The station before its first request. Randomness comes from the seed.
-    pub fn running(self, seed: u64) -> Running {
-        Running::new(self, seed)
+    pub fn running(self, seed: u64) -> StartTimes {
+        StartTimes::new(self, seed)
     }
 
     /// The latency of each request, start − arrival + service, in the order of arrivals.
@@ -142,15 +142,15 @@ impl Station {
     /// When arrivals decrease.
     pub fn latencies(
         self,
-        demands: impl IntoIterator<Item = Demand>,
+        requests: impl IntoIterator<Item = TimedRequest>,
         seed: u64,
-    ) -> Result<Vec<Nanos>, OutOfOrder> {
+    ) -> Result<Vec<Nanos>, OutOfOrderError> {
         let mut latencies = Vec::new();
-        self.starts(demands, seed, |index, demand, start| {
+        self.starts(requests, seed, |index, request, start| {
             if latencies.len() <= index {
                 latencies.resize(index + 1, Nanos::ZERO);
             }
-            latencies[index] = start - demand.arrival + demand.service;
+            latencies[index] = start - request.arrival + request.service;
         })?;
         Ok(latencies)
     }
@@ -161,9 +161,9 @@ impl Station {
     /// When arrivals decrease.
     pub fn distribution(
         self,
-        demands: impl IntoIterator<Item = Demand>,
+        requests: impl IntoIterator<Item = TimedRequest>,
         seed: u64,
-    ) -> Result<Option<Distribution>, OutOfOrder> {
-        Ok(Distribution::new(self.latencies(demands, seed)?))
+    ) -> Result<Option<LatencyDistribution>, OutOfOrderError> {
+        Ok(LatencyDistribution::new(self.latencies(requests, seed)?))
     }
 }

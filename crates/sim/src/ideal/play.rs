@@ -1,16 +1,16 @@
 //! A stream played through a station: each request is followed until it is complete, and then summarised.
 
-use super::{OutOfOrder, Running, Station, Summary};
+use super::{IdealStation, OutOfOrderError, StartTimes, Summary};
 use crate::engine::Orders;
-use crate::source::Demand;
+use arrivals::TimedRequest;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use units::Nanos;
 
 /// A station in the middle of a stream, with what became of the requests that are complete. Memory is that of the
 /// requests inside.
-pub struct Play {
-    running: Running,
+pub struct StationRun {
+    running: StartTimes,
     inside: Inside,
     summary: Summary,
 }
@@ -29,13 +29,13 @@ struct Inside {
 
 #[derive(Clone, Copy)]
 struct Slot {
-    demand: Demand,
+    request: TimedRequest,
     number: u64,
 }
 
-impl Play {
+impl StationRun {
     /// From an empty station. The first `warm_up` requests are played, not summarised. Randomness comes from the seed.
-    pub fn new(station: Station, seed: u64, warm_up: u64, summary: Summary) -> Self {
+    pub fn new(station: IdealStation, seed: u64, warm_up: u64, summary: Summary) -> Self {
         let inside = Inside {
             orders: Orders::default(),
             slots: Vec::new(),
@@ -55,19 +55,20 @@ impl Play {
     /// # Panics
     /// When it ends beyond 584 years.
     #[inline]
-    pub fn arrive(&mut self, demand: Demand) -> Result<(), OutOfOrder> {
-        let slot = self.inside.enter(demand);
+    pub fn arrive(&mut self, request: TimedRequest) -> Result<(), OutOfOrderError> {
+        let slot = self.inside.enter(request);
         let Self { running, inside, .. } = self;
-        running.arrive(slot as usize, demand, |slot, demand, start| inside.started(slot, demand, start))?;
+        running
+            .arrive(slot as usize, request, |slot, request, start| inside.started(slot, request, start))?;
         // Whoever ends before this arrival has started by now, and all that are ahead in the ideal order are known.
-        self.inside.complete(|end| end < demand.arrival.0, &mut self.summary);
+        self.inside.complete(|end| end < request.arrival.0, &mut self.summary);
         Ok(())
     }
 
     /// Nobody else arrives.
     pub fn finish(self) -> Summary {
         let Self { running, mut inside, mut summary } = self;
-        running.finish(|slot, demand, start| inside.started(slot, demand, start));
+        running.finish(|slot, request, start| inside.started(slot, request, start));
         inside.complete(|_| true, &mut summary);
         summary
     }
@@ -75,8 +76,8 @@ impl Play {
 
 impl Inside {
     #[inline]
-    fn enter(&mut self, demand: Demand) -> u32 {
-        let entry = Slot { demand, number: self.arrived };
+    fn enter(&mut self, request: TimedRequest) -> u32 {
+        let entry = Slot { request, number: self.arrived };
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = entry;
@@ -87,18 +88,18 @@ impl Inside {
                 u32::try_from(self.slots.len() - 1).expect("memory ends before four billion are inside")
             }
         };
-        let ideal = demand.arrival + demand.service;
+        let ideal = request.arrival + request.service;
         self.orders.enter(ideal.0, entry.number, slot);
         self.arrived += 1;
         slot
     }
 
     #[inline]
-    fn started(&mut self, slot: usize, demand: Demand, start: Nanos) {
+    fn started(&mut self, slot: usize, request: TimedRequest, start: Nanos) {
         let number = self.slots[slot].number;
         // It is the index of a slot.
         #[allow(clippy::cast_possible_truncation)]
-        self.ends.push(Reverse(((start + demand.service).0, number, slot as u32)));
+        self.ends.push(Reverse(((start + request.service).0, number, slot as u32)));
     }
 
     #[inline]
@@ -109,7 +110,7 @@ impl Inside {
             self.ends.pop();
             let place = self.orders.complete(end, slot);
             if number >= self.warm_up {
-                summary.record(self.slots[slot as usize].demand, Nanos(end), place.displaced);
+                summary.record(self.slots[slot as usize].request, Nanos(end), place.displaced);
             }
             self.free.push(slot);
         }

@@ -1,8 +1,8 @@
 //! A station that is told of requests one by one, and says when each starts.
 
 use super::shared::{Line, Take};
-use super::{Order, OutOfOrder, Station};
-use crate::source::Demand;
+use super::{IdealStation, OutOfOrderError, ServiceOrder};
+use arrivals::TimedRequest;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::cmp::Reverse;
@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 use units::Nanos;
 
 /// A station in the middle of a stream.
-pub struct Running {
+pub struct StartTimes {
     queue: Queue,
     /// How many have arrived.
     count: usize,
@@ -29,16 +29,18 @@ enum Queue {
     Waiting(Line),
 }
 
-impl Running {
-    pub(super) fn new(station: Station, seed: u64) -> Self {
+impl StartTimes {
+    pub(super) fn new(station: IdealStation, seed: u64) -> Self {
         let workers = station.workers.get();
         let random = || Box::new(StdRng::seed_from_u64(seed));
         let queue = match station.order {
-            Order::Fifo if workers == 1 => Queue::One(Nanos::ZERO),
-            Order::Fifo => Queue::Fifo { free: BinaryHeap::new(), workers },
-            Order::RandomWorker => Queue::PerWorker { free: vec![Nanos::ZERO; workers], random: random() },
-            Order::Lifo => Queue::Waiting(Line::new(workers, Take::Last)),
-            Order::RandomRequest => Queue::Waiting(Line::new(workers, Take::Any(random()))),
+            ServiceOrder::Fifo if workers == 1 => Queue::One(Nanos::ZERO),
+            ServiceOrder::Fifo => Queue::Fifo { free: BinaryHeap::new(), workers },
+            ServiceOrder::RandomWorker => {
+                Queue::PerWorker { free: vec![Nanos::ZERO; workers], random: random() }
+            }
+            ServiceOrder::Lifo => Queue::Waiting(Line::new(workers, Take::Last)),
+            ServiceOrder::RandomRequest => Queue::Waiting(Line::new(workers, Take::Any(random()))),
         };
         Self { queue, count: 0, previous: Nanos::ZERO }
     }
@@ -52,33 +54,33 @@ impl Running {
     pub fn arrive(
         &mut self,
         tag: usize,
-        demand: Demand,
-        mut started: impl FnMut(usize, Demand, Nanos),
-    ) -> Result<(), OutOfOrder> {
+        request: TimedRequest,
+        mut started: impl FnMut(usize, TimedRequest, Nanos),
+    ) -> Result<(), OutOfOrderError> {
         let (index, previous) = (self.count, self.previous);
-        if demand.arrival < previous {
-            return Err(OutOfOrder { index, arrival: demand.arrival, previous });
+        if request.arrival < previous {
+            return Err(OutOfOrderError { index, arrival: request.arrival, previous });
         }
-        self.previous = demand.arrival;
+        self.previous = request.arrival;
         self.count += 1;
         let start = match &mut self.queue {
-            Queue::One(free) => wait_for(free, demand),
-            Queue::Fifo { free, workers } => first_free(free, *workers, demand),
+            Queue::One(free) => wait_for(free, request),
+            Queue::Fifo { free, workers } => first_free(free, *workers, request),
             Queue::PerWorker { free, random } => {
                 let worker = random.random_range(0..free.len());
-                wait_for(&mut free[worker], demand)
+                wait_for(&mut free[worker], request)
             }
             Queue::Waiting(line) => {
-                line.arrive(tag, demand, started);
+                line.arrive(tag, request, started);
                 return Ok(());
             }
         };
-        started(tag, demand, start);
+        started(tag, request, start);
         Ok(())
     }
 
     /// Nobody else arrives: tells of the starts that are left.
-    pub fn finish(self, started: impl FnMut(usize, Demand, Nanos)) {
+    pub fn finish(self, started: impl FnMut(usize, TimedRequest, Nanos)) {
         if let Queue::Waiting(line) = self.queue {
             line.finish(started);
         }
@@ -86,25 +88,25 @@ impl Running {
 }
 
 #[inline]
-fn wait_for(free: &mut Nanos, demand: Demand) -> Nanos {
-    let start = demand.arrival.max(*free);
-    *free = start + demand.service;
+fn wait_for(free: &mut Nanos, request: TimedRequest) -> Nanos {
+    let start = request.arrival.max(*free);
+    *free = start + request.service;
     start
 }
 
 #[inline]
-fn first_free(free: &mut BinaryHeap<Reverse<Nanos>>, workers: usize, demand: Demand) -> Nanos {
+fn first_free(free: &mut BinaryHeap<Reverse<Nanos>>, workers: usize, request: TimedRequest) -> Nanos {
     let full = free.len() == workers;
     match free.peek_mut() {
-        Some(mut first) if full || first.0 <= demand.arrival => {
-            let start = first.0.max(demand.arrival);
-            *first = Reverse(start + demand.service);
+        Some(mut first) if full || first.0 <= request.arrival => {
+            let start = first.0.max(request.arrival);
+            *first = Reverse(start + request.service);
             start
         }
         other => {
             drop(other);
-            free.push(Reverse(demand.arrival + demand.service));
-            demand.arrival
+            free.push(Reverse(request.arrival + request.service));
+            request.arrival
         }
     }
 }

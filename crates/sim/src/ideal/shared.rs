@@ -1,6 +1,6 @@
 //! One queue that workers take from in another order than FIFO.
 
-use crate::source::Demand;
+use arrivals::TimedRequest;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use std::cmp::Reverse;
@@ -12,7 +12,7 @@ pub(super) struct Line {
     take: Take,
     workers: usize,
     /// New ones come in at the back.
-    waiting: Vec<(usize, Demand)>,
+    waiting: Vec<(usize, TimedRequest)>,
     /// When each busy worker will be free.
     busy: BinaryHeap<Reverse<Nanos>>,
 }
@@ -26,7 +26,7 @@ pub(super) enum Take {
 }
 
 impl Take {
-    fn from(&mut self, waiting: &mut Vec<(usize, Demand)>) -> Option<(usize, Demand)> {
+    fn from(&mut self, waiting: &mut Vec<(usize, TimedRequest)>) -> Option<(usize, TimedRequest)> {
         match self {
             Self::Last => waiting.pop(),
             Self::Any(_) if waiting.is_empty() => None,
@@ -44,31 +44,31 @@ impl Line {
     pub(super) fn arrive(
         &mut self,
         tag: usize,
-        demand: Demand,
-        mut started: impl FnMut(usize, Demand, Nanos),
+        request: TimedRequest,
+        mut started: impl FnMut(usize, TimedRequest, Nanos),
     ) {
-        while let Some(Reverse(now)) = self.busy.peek().copied().filter(|first| first.0 <= demand.arrival) {
+        while let Some(Reverse(now)) = self.busy.peek().copied().filter(|first| first.0 <= request.arrival) {
             self.depart(now, &mut started);
         }
-        self.waiting.push((tag, demand));
+        self.waiting.push((tag, request));
         if self.busy.len() < self.workers {
             // An idle worker: nobody else waits. It is the worker that becomes free now.
-            self.busy.push(Reverse(demand.arrival));
-            self.depart(demand.arrival, &mut started);
+            self.busy.push(Reverse(request.arrival));
+            self.depart(request.arrival, &mut started);
         }
     }
 
-    pub(super) fn finish(mut self, mut started: impl FnMut(usize, Demand, Nanos)) {
+    pub(super) fn finish(mut self, mut started: impl FnMut(usize, TimedRequest, Nanos)) {
         while let Some(Reverse(now)) = self.busy.peek().copied() {
             self.depart(now, &mut started);
         }
     }
 
-    fn depart(&mut self, now: Nanos, started: &mut impl FnMut(usize, Demand, Nanos)) {
+    fn depart(&mut self, now: Nanos, started: &mut impl FnMut(usize, TimedRequest, Nanos)) {
         self.busy.pop();
-        if let Some((tag, demand)) = self.take.from(&mut self.waiting) {
-            self.busy.push(Reverse(now + demand.service));
-            started(tag, demand, now);
+        if let Some((tag, request)) = self.take.from(&mut self.waiting) {
+            self.busy.push(Reverse(now + request.service));
+            started(tag, request, now);
         }
     }
 }

@@ -12,7 +12,7 @@
 
 use crate::engine::{Estimate, Histogram, SLOWDOWN_UNIT};
 use crate::nearest_rank;
-use crate::source::Demand;
+use arrivals::TimedRequest;
 use units::{Nanos, Percentile};
 
 /// Of all intervals.
@@ -69,10 +69,10 @@ impl Summary {
     }
 
     #[inline]
-    pub(super) fn record(&mut self, demand: Demand, end: Nanos, displaced: bool) {
-        let latency = end - demand.arrival;
+    pub(super) fn record(&mut self, request: TimedRequest, end: Nanos, displaced: bool) {
+        let latency = end - request.arrival;
         if let Some(each) = &mut self.each {
-            each.push((latency.0, demand.service.0));
+            each.push((latency.0, request.service.0));
             if each.len() > EXACT {
                 self.each = None;
             }
@@ -83,14 +83,14 @@ impl Summary {
         }
         let part = self.parts.last_mut().expect("there is one by now");
         part.latency.record(latency.0);
-        if demand.service.0 > 0 {
-            let slowdown = latency.0 as f64 / demand.service.0 as f64;
+        if request.service.0 > 0 {
+            let slowdown = latency.0 as f64 / request.service.0 as f64;
             // A float beyond u64 becomes the largest.
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
             part.slowdown.record((slowdown / SLOWDOWN_UNIT) as u64);
         }
         part.displaced += u64::from(displaced);
-        part.first_arrival = part.first_arrival.min(demand.arrival);
+        part.first_arrival = part.first_arrival.min(request.arrival);
         part.last_end = part.last_end.max(end);
     }
 

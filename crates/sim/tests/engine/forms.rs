@@ -6,7 +6,9 @@ use discipline::serve::{Choice, Count, Entrance, FairParameters, Kind, LimitedPa
 use rand::RngExt as _;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use tailwright_sim::engine::{Draft, Entry, Measures, Network, SKIP, Station, Step};
+use tailwright_sim::engine::{
+    Measures, NetworkStation, NetworkStep, QueueingNetwork, RequestDraft, RequestEntry, SKIP,
+};
 use units::{Nanos, Percentile};
 
 /// What is read off a run, in mean service times.
@@ -15,13 +17,13 @@ type Figure = Box<dyn Fn(&Measures) -> Option<f64>>;
 /// A model, a figure of it in mean service times, and what that figure is.
 pub(crate) struct Form {
     pub(crate) name: String,
-    pub(crate) network: Network,
-    pub(crate) load: Box<dyn Fn(u64) -> Vec<Entry> + Sync>,
+    pub(crate) network: QueueingNetwork,
+    pub(crate) load: Box<dyn Fn(u64) -> Vec<RequestEntry> + Sync>,
     pub(crate) figure: Figure,
     pub(crate) exact: f64,
 }
 
-fn form(name: &str, network: Network, rate: f64, law: Law, exact: f64) -> Form {
+fn form(name: &str, network: QueueingNetwork, rate: f64, law: Law, exact: f64) -> Form {
     Form {
         name: name.to_owned(),
         network,
@@ -131,13 +133,13 @@ fn several_servers() -> Vec<Form> {
 }
 
 /// Two classes with equal chances: class 0 needs half, class 1 one and a half of the mean on average.
-fn two_classes(kind: Kind) -> Network {
-    Network { classes: 2, ..single(1, kind) }
+fn two_classes(kind: Kind) -> QueueingNetwork {
+    QueueingNetwork { classes: 2, ..single(1, kind) }
 }
 
-fn two_class_load(seed: u64) -> Vec<Entry> {
+fn two_class_load(seed: u64) -> Vec<RequestEntry> {
     let mut random = StdRng::seed_from_u64(seed ^ 0xC1);
-    vec![entry_of(seed, 0.8, move |draft: &mut Draft<'_>| {
+    vec![entry_of(seed, 0.8, move |draft: &mut RequestDraft<'_>| {
         draft.class = random.random_range(0..2);
         let mean = SERVICE * (0.5 + f64::from(draft.class));
         draft.demands[0] = nanos(exponential(&mut random, mean));
@@ -186,15 +188,15 @@ fn enforced() -> Kind {
 fn saturated() -> Form {
     let load = |seed| {
         let mut random = StdRng::seed_from_u64(seed ^ 0xC2);
-        let high = move |draft: &mut Draft<'_>| {
+        let high = move |draft: &mut RequestDraft<'_>| {
             draft.demands[0] = nanos(exponential(&mut random, 0.5 * SERVICE));
         };
         let mut random = StdRng::seed_from_u64(seed ^ 0xC3);
-        let low = move |draft: &mut Draft<'_>| {
+        let low = move |draft: &mut RequestDraft<'_>| {
             draft.class = 1;
             draft.demands[0] = nanos(exponential(&mut random, 1.5 * SERVICE));
         };
-        vec![entry_of(seed, 0.4, high), Entry::closed(8, std::iter::repeat(Nanos(1)), low)]
+        vec![entry_of(seed, 0.4, high), RequestEntry::closed(8, std::iter::repeat(Nanos(1)), low)]
     };
     Form {
         name: "Cobham, enforced, class 0 beside saturation".into(),
@@ -206,37 +208,38 @@ fn saturated() -> Form {
 }
 
 fn networks() -> Vec<Form> {
-    let station = |workers| Station::new("tier", workers, Kind::Fifo);
-    let tandem = Network::chain(vec![station(1), station(3), station(1)]);
+    let station = |workers| NetworkStation::new("tier", workers, Kind::Fifo);
+    let tandem = QueueingNetwork::chain(vec![station(1), station(3), station(1)]);
     let jackson = form("Jackson, M/M/1 → M/M/3 → M/M/1", tandem, 0.8, memoryless, 10.0 + erlang_c(3, 0.8));
-    let step = |station| Step { station, after: vec![], delay: Nanos::ZERO };
-    let both = Network { stations: vec![station(1), station(1)], steps: vec![step(0), step(1)], classes: 1 };
+    let step = |station| NetworkStep { station, after: vec![], delay: Nanos::ZERO };
+    let both =
+        QueueingNetwork { stations: vec![station(1), station(1)], steps: vec![step(0), step(1)], classes: 1 };
     // Flatto and Hahn, for two queues: (12 − ρ)/8 of the mean of one.
     let fork = form("fork-join of two", both, 0.8, memoryless, (12.0 - 0.8) / 8.0 * 5.0);
     // One inside at a time: M/G/1 whose service is the sum of both, mean 2 and E[S²] = 6.
     let mut one_inside = form(
         "window of one before a tandem",
-        Network::chain(vec![station(1), station(1)]),
+        QueueingNetwork::chain(vec![station(1), station(1)]),
         0.4,
         memoryless,
         2.0 + 0.4 * 6.0 / (2.0 * 0.2),
     );
-    one_inside.load = Box::new(|seed| vec![Entry { window: Some(1), ..entry(seed, 0.4, memoryless) }]);
+    one_inside.load = Box::new(|seed| vec![RequestEntry { window: Some(1), ..entry(seed, 0.4, memoryless) }]);
     vec![jackson, fork, one_inside, branch(), closed()]
 }
 
 /// A quarter goes to a slow station of its own, the others to a fast one; both then join at a third.
 fn branch() -> Form {
-    let station = || Station::new("tier", 1, Kind::Fifo);
-    let step = |station, after: &[usize]| Step { station, after: after.to_vec(), delay: Nanos::ZERO };
-    let network = Network {
+    let station = || NetworkStation::new("tier", 1, Kind::Fifo);
+    let step = |station, after: &[usize]| NetworkStep { station, after: after.to_vec(), delay: Nanos::ZERO };
+    let network = QueueingNetwork {
         stations: vec![station(), station(), station()],
         steps: vec![step(0, &[]), step(1, &[]), step(2, &[0, 1])],
         classes: 1,
     };
     let load = |seed| {
         let mut random = StdRng::seed_from_u64(seed ^ 0xB7);
-        vec![entry_of(seed, 0.8, move |draft: &mut Draft<'_>| {
+        vec![entry_of(seed, 0.8, move |draft: &mut RequestDraft<'_>| {
             let slow = random.random_bool(0.25);
             let mean = if slow { 3.0 } else { 1.0 };
             let own = usize::from(!slow);
@@ -263,8 +266,9 @@ fn closed() -> Form {
         let mut random = StdRng::seed_from_u64(seed ^ 0xCC);
         let think = std::iter::repeat_with(move || nanos(exponential(&mut random, think * SERVICE)));
         let mut random = StdRng::seed_from_u64(seed ^ 0xCD);
-        let draw = move |draft: &mut Draft<'_>| draft.demands[0] = nanos(exponential(&mut random, SERVICE));
-        vec![Entry::closed(clients, think, draw)]
+        let draw =
+            move |draft: &mut RequestDraft<'_>| draft.demands[0] = nanos(exponential(&mut random, SERVICE));
+        vec![RequestEntry::closed(clients, think, draw)]
     };
     Form {
         name: "closed loop of ten".into(),

@@ -7,8 +7,9 @@ use discipline::enforce::{Bounds, FlowRules, Over, Rules};
 use discipline::serve::{Choice, FeedbackClass, FeedbackParameters, Kind, LimitedParameters};
 use proptest::prelude::*;
 use tailwright_sim::engine::{
-    Arrivals, Draft, Engine, Entry, Failure, Goal, Interference, Measures, Network, Plan, Quantity, SKIP,
-    Station, Step, Verdict, Window, replicate,
+    EntryArrivals, Interference, LatencyStatistic, MeasurementWindow, Measures, NetworkStation, NetworkStep,
+    PrecisionGoal, QueueingNetwork, ReplicationVerdict, RequestDraft, RequestEntry, SKIP, SimulationEngine,
+    SimulationError, SimulationPlan, replicate,
 };
 use units::Nanos;
 
@@ -37,10 +38,10 @@ fn enforced(over: Over) -> Kind {
 }
 
 /// A fork from tier 0 to tiers 1 and 2 that joins at tier 3, which steps may leave out, back to tier 0 at the end.
-fn diamond(workers: [u32; 4], kind: &Kind, switch: u64, delay: u64) -> Network {
+fn diamond(workers: [u32; 4], kind: &Kind, switch: u64, delay: u64) -> QueueingNetwork {
     let costs = !matches!(kind, Kind::Sharing { .. } | Kind::WeightedSharing { .. });
     let station = |workers| {
-        let mut station = Station::new("tier", workers, kind.clone());
+        let mut station = NetworkStation::new("tier", workers, kind.clone());
         station.switch = Nanos(if costs { switch } else { 0 });
         station.interference = (costs && switch > 2).then_some(Interference {
             gap: Nanos(40),
@@ -49,8 +50,9 @@ fn diamond(workers: [u32; 4], kind: &Kind, switch: u64, delay: u64) -> Network {
         });
         station
     };
-    let step = |station, after: &[usize], delay| Step { station, after: after.to_vec(), delay: Nanos(delay) };
-    Network {
+    let step =
+        |station, after: &[usize], delay| NetworkStep { station, after: after.to_vec(), delay: Nanos(delay) };
+    QueueingNetwork {
         stations: workers.map(station).to_vec(),
         steps: vec![
             step(0, &[], 0),
@@ -66,7 +68,7 @@ fn diamond(workers: [u32; 4], kind: &Kind, switch: u64, delay: u64) -> Network {
 /// A gap and demands, where 0 stands for leaving the step out; the first is never left out.
 type Drawn = (u64, [u64; 5]);
 
-fn load(drawn: &[Drawn], window: Option<u32>, skew_ns: i64) -> Vec<Entry> {
+fn load(drawn: &[Drawn], window: Option<u32>, skew_ns: i64) -> Vec<RequestEntry> {
     let mut now = 0;
     let instants: Vec<Nanos> = drawn
         .iter()
@@ -77,18 +79,18 @@ fn load(drawn: &[Drawn], window: Option<u32>, skew_ns: i64) -> Vec<Entry> {
         .collect();
     let drawn: Vec<Drawn> = drawn.to_vec();
     let mut demands = drawn.into_iter();
-    let draw = move |draft: &mut Draft<'_>| {
+    let draw = move |draft: &mut RequestDraft<'_>| {
         let (_, drawn) = demands.next().unwrap();
         for (step, (demand, drawn)) in draft.demands.iter_mut().zip(drawn).enumerate() {
             *demand = if drawn == 0 && step > 0 { SKIP } else { Nanos(drawn) };
         }
     };
-    vec![Entry { window, skew_ns, ..Entry::open(instants.into_iter(), draw) }]
+    vec![RequestEntry { window, skew_ns, ..RequestEntry::open(instants.into_iter(), draw) }]
 }
 
-fn run(network: &Network, entries: Vec<Entry>, measured: u64) -> Measures {
-    let window = Window { warm_up: 0, ..Window::of(measured) };
-    Engine::new(network, entries, 9).unwrap().run(window).unwrap()
+fn run(network: &QueueingNetwork, entries: Vec<RequestEntry>, measured: u64) -> Measures {
+    let window = MeasurementWindow { warm_up: 0, ..MeasurementWindow::of(measured) };
+    SimulationEngine::new(network, entries, 9).unwrap().run(window).unwrap()
 }
 
 proptest! {
@@ -136,8 +138,8 @@ proptest! {
     fn a_chain_of_single_workers_keeps_the_order(
         drawn in proptest::collection::vec((0u64..12, [1u64..20, 1u64..20, 1u64..20, 1u64..2, 1u64..2]), 1..60),
     ) {
-        let station = || Station::new("tier", 1, Kind::Fifo);
-        let network = Network::chain((0..5).map(|_| station()).collect());
+        let station = || NetworkStation::new("tier", 1, Kind::Fifo);
+        let network = QueueingNetwork::chain((0..5).map(|_| station()).collect());
         let measures = run(&network, load(&drawn, None, 0), drawn.len() as u64);
         // Lindley: D(i, k) = max(D(i, k − 1), D(i − 1, k)) + S.
         let (mut now, mut total, mut before) = (0, 0, [0; 5]);
@@ -156,11 +158,13 @@ proptest! {
 
 #[test]
 fn littles_law_holds_at_every_station() {
-    let station = |workers, kind| Station::new("tier", workers, kind);
+    let station = |workers, kind| NetworkStation::new("tier", workers, kind);
     let robin = Kind::Limited(LimitedParameters::oldest_first(4, nanos(0.3 * SERVICE).0));
-    let network = Network::chain(vec![station(1, Kind::Fifo), station(2, robin)]);
-    let run =
-        Engine::new(&network, vec![entry(3, 0.8, memoryless)], 0).unwrap().run(Window::of(100_000)).unwrap();
+    let network = QueueingNetwork::chain(vec![station(1, Kind::Fifo), station(2, robin)]);
+    let run = SimulationEngine::new(&network, vec![entry(3, 0.8, memoryless)], 0)
+        .unwrap()
+        .run(MeasurementWindow::of(100_000))
+        .unwrap();
     let rate = run.arrivals as f64 / run.duration.0 as f64;
     for station in &run.stations {
         let visits = rate * station.time.mean().unwrap();
@@ -173,13 +177,13 @@ fn littles_law_holds_at_every_station() {
 #[test]
 fn the_shortest_are_measured_apart() {
     let mut count = 0u64;
-    let draw = move |draft: &mut Draft<'_>| {
+    let draw = move |draft: &mut RequestDraft<'_>| {
         count += 1;
         draft.demands[0] = Nanos(if count.is_multiple_of(50) { 10 } else { 100 });
     };
-    let load = vec![Entry::open(poisson(4, 200.0), draw)];
-    let window = Window { short_share: 0.02, ..Window::of(50_000) };
-    let measures = Engine::new(&single(1, Kind::Fifo), load, 0).unwrap().run(window).unwrap();
+    let load = vec![RequestEntry::open(poisson(4, 200.0), draw)];
+    let window = MeasurementWindow { short_share: 0.02, ..MeasurementWindow::of(50_000) };
+    let measures = SimulationEngine::new(&single(1, Kind::Fifo), load, 0).unwrap().run(window).unwrap();
     assert_eq!(measures.shortest.count(), 1000);
 }
 
@@ -188,13 +192,13 @@ proptest! {
     #[test]
     fn equal_totals_are_all_among_the_shortest(short in 600u64..1_000_000_000) {
         let mut count = 0u64;
-        let draw = move |draft: &mut Draft<'_>| {
+        let draw = move |draft: &mut RequestDraft<'_>| {
             count += 1;
             draft.demands[0] = Nanos(if count.is_multiple_of(50) { short } else { 2 * short });
         };
-        let load = vec![Entry::open(poisson(4, 5.0 * short as f64), draw)];
-        let window = Window { short_share: 0.01, ..Window::of(500) };
-        let measures = Engine::new(&single(1, Kind::Fifo), load, 0).unwrap().run(window).unwrap();
+        let load = vec![RequestEntry::open(poisson(4, 5.0 * short as f64), draw)];
+        let window = MeasurementWindow { short_share: 0.01, ..MeasurementWindow::of(500) };
+        let measures = SimulationEngine::new(&single(1, Kind::Fifo), load, 0).unwrap().run(window).unwrap();
         prop_assert_eq!(measures.shortest.count(), 10);
     }
 }
@@ -202,10 +206,10 @@ proptest! {
 #[test]
 fn overload_is_said_to_be_one() {
     let overload = |rate| {
-        let plan = Plan { replications: 5, ..Plan::of(20_000, 1) };
+        let plan = SimulationPlan { replications: 5, ..SimulationPlan::of(20_000, 1) };
         replicate(&single(1, Kind::Fifo), |seed| vec![entry(seed, rate, memoryless)], &plan).unwrap().verdict
     };
-    let Verdict::Unbounded { per_arrival: Some(share) } = overload(1.1) else {
+    let ReplicationVerdict::Unbounded { per_arrival: Some(share) } = overload(1.1) else {
         panic!("{:?}", overload(1.1))
     };
     // 1 − 1/ρ of the arrivals stay.
@@ -214,48 +218,52 @@ fn overload_is_said_to_be_one() {
         overload(1.1).to_string(),
         format!("unstable: grows without bound ({:.1} of 100 arrivals stay inside)", 100.0 * share)
     );
-    assert_eq!((overload(0.5), overload(0.9)), (Verdict::Done, Verdict::Done));
+    assert_eq!((overload(0.5), overload(0.9)), (ReplicationVerdict::Done, ReplicationVerdict::Done));
     // Costs count as well: 0.8 of demand, and half as much again for switching.
     let mut network = single(1, Kind::Limited(LimitedParameters::round_robin(nanos(0.2 * SERVICE).0)));
     network.stations[0].switch = nanos(0.1 * SERVICE);
-    let plan = Plan { replications: 5, ..Plan::of(20_000, 1) };
+    let plan = SimulationPlan { replications: 5, ..SimulationPlan::of(20_000, 1) };
     let report = replicate(&network, |seed| vec![entry(seed, 0.8, memoryless)], &plan).unwrap();
-    assert!(matches!(report.verdict, Verdict::Unbounded { .. }), "{:?}", report.verdict);
+    assert!(matches!(report.verdict, ReplicationVerdict::Unbounded { .. }), "{:?}", report.verdict);
 }
 
 #[test]
 fn a_transient_overload_is_measured() {
     let load = |seed| vec![entry(seed, 2.0, memoryless)];
-    let plan = Plan { replications: 5, ..Plan::of(20_000, 1) };
-    let window = Window { warm_up: 0, ..plan.window };
+    let plan = SimulationPlan { replications: 5, ..SimulationPlan::of(20_000, 1) };
+    let window = MeasurementWindow { warm_up: 0, ..plan.window };
     let network = single(1, Kind::Fifo);
-    let steady = replicate(&network, load, &Plan { window, ..plan.clone() }).unwrap();
-    let transient = replicate(&network, load, &Plan { window, transient: true, ..plan }).unwrap();
-    assert!(matches!(steady.verdict, Verdict::Unbounded { .. }));
-    assert_eq!((transient.verdict, &transient.runs), (Verdict::Transient, &steady.runs));
+    let steady = replicate(&network, load, &SimulationPlan { window, ..plan.clone() }).unwrap();
+    let transient = replicate(&network, load, &SimulationPlan { window, transient: true, ..plan }).unwrap();
+    assert!(matches!(steady.verdict, ReplicationVerdict::Unbounded { .. }));
+    assert_eq!((transient.verdict, &transient.runs), (ReplicationVerdict::Transient, &steady.runs));
     // Half of the arrivals are served while they come: the last waits as long as that takes, the mean one half of it.
     let mean = transient.mean().unwrap().value;
     assert!((mean / (20_000.0 * SERVICE / 4.0) - 1.0).abs() < 0.05, "{mean}");
     // A precision is still what was asked for or not.
-    let goal = Some(Goal { of: Quantity::Mean, relative: 1e-6 });
-    let plan = Plan { goal, replications_max: 5, transient: true, ..Plan::of(2000, 1) };
-    assert!(matches!(replicate(&network, load, &plan).unwrap().verdict, Verdict::Imprecise { .. }));
+    let goal = Some(PrecisionGoal { of: LatencyStatistic::Mean, relative: 1e-6 });
+    let plan = SimulationPlan { goal, replications_max: 5, transient: true, ..SimulationPlan::of(2000, 1) };
+    assert!(matches!(
+        replicate(&network, load, &plan).unwrap().verdict,
+        ReplicationVerdict::Imprecise { .. }
+    ));
 }
 
 #[test]
 fn a_run_that_outgrows_its_limit_ends() {
-    let window = Window { inside_max: 500, ..Window::of(u64::MAX / 2) };
+    let window = MeasurementWindow { inside_max: 500, ..MeasurementWindow::of(u64::MAX / 2) };
     let network = single(1, Kind::Lifo);
     let load = |seed| vec![entry(seed, 1.5, memoryless)];
-    let failure = Engine::new(&network, load(1), 0).unwrap().run(window).unwrap_err();
-    assert!(matches!(failure, Failure::Unbounded { inside: 501, .. }), "{failure}");
-    let report = replicate(&network, load, &Plan { window, ..Plan::of(1, 1) }).unwrap();
-    assert_eq!(report.verdict, Verdict::Unbounded { per_arrival: None });
+    let failure = SimulationEngine::new(&network, load(1), 0).unwrap().run(window).unwrap_err();
+    assert!(matches!(failure, SimulationError::Unbounded { inside: 501, .. }), "{failure}");
+    let report = replicate(&network, load, &SimulationPlan { window, ..SimulationPlan::of(1, 1) }).unwrap();
+    assert_eq!(report.verdict, ReplicationVerdict::Unbounded { per_arrival: None });
 }
 
 #[test]
 fn without_arrivals_nothing_is_measured() {
-    let measures = run(&single(1, Kind::Fifo), vec![Entry::open(std::iter::empty(), memoryless_draw)], 10);
+    let measures =
+        run(&single(1, Kind::Fifo), vec![RequestEntry::open(std::iter::empty(), memoryless_draw)], 10);
     assert_eq!((measures.arrivals, measures.response.count(), measures.response.mean()), (0, 0, None));
     assert_eq!(
         (measures.throughput_per_s(), measures.fairness(), measures.displaced_pct()),
@@ -263,30 +271,34 @@ fn without_arrivals_nothing_is_measured() {
     );
 }
 
-fn memoryless_draw(draft: &mut Draft<'_>) {
+fn memoryless_draw(draft: &mut RequestDraft<'_>) {
     draft.demands.fill(Nanos(1));
 }
 
 #[test]
 fn what_cannot_be_simulated_is_refused() {
-    let fault = |network: &Network, entries: Vec<Entry>| match Engine::new(network, entries, 0) {
+    let fault = |network: &QueueingNetwork, entries: Vec<RequestEntry>| match SimulationEngine::new(
+        network, entries, 0,
+    ) {
         Err(invalid) => invalid.0,
-        Ok(engine) => engine.run(Window { warm_up: 0, ..Window::of(9) }).unwrap_err().to_string(),
+        Ok(engine) => {
+            engine.run(MeasurementWindow { warm_up: 0, ..MeasurementWindow::of(9) }).unwrap_err().to_string()
+        }
     };
-    let one = || vec![Entry::open([Nanos(5), Nanos(4)].into_iter(), memoryless_draw)];
+    let one = || vec![RequestEntry::open([Nanos(5), Nanos(4)].into_iter(), memoryless_draw)];
     let good = single(1, Kind::Fifo);
     assert_eq!(fault(&good, one()), "arrivals go back in time, from 5 ns to 4 ns");
     assert_eq!(fault(&good, vec![]), "at least one entry is needed");
-    let none = Entry { window: Some(0), ..one().remove(0) };
+    let none = RequestEntry { window: Some(0), ..one().remove(0) };
     assert_eq!(fault(&good, vec![none]), "a window admits at least one request");
-    let skip = |draft: &mut Draft<'_>| draft.demands.fill(SKIP);
-    let entry = Entry {
-        arrivals: Arrivals::Open(Box::new(std::iter::once(Nanos(1)))),
-        ..Entry::open(std::iter::empty(), skip)
+    let skip = |draft: &mut RequestDraft<'_>| draft.demands.fill(SKIP);
+    let entry = RequestEntry {
+        arrivals: EntryArrivals::Open(Box::new(std::iter::once(Nanos(1)))),
+        ..RequestEntry::open(std::iter::empty(), skip)
     };
     assert_eq!(fault(&good, vec![entry]), "a request leaves out all steps");
-    let class = |draft: &mut Draft<'_>| draft.class = 1;
-    let entry = Entry::open(std::iter::once(Nanos(1)), class);
+    let class = |draft: &mut RequestDraft<'_>| draft.class = 1;
+    let entry = RequestEntry::open(std::iter::once(Nanos(1)), class);
     assert_eq!(fault(&good, vec![entry]), "a request has class 1; there are 1, from 0");
     assert_eq!(fault(&single(0, Kind::Fifo), one()), "station 'server': at least one worker is needed");
     let mut loops = good.clone();
@@ -295,9 +307,9 @@ fn what_cannot_be_simulated_is_refused() {
     let mut nowhere = good.clone();
     nowhere.steps[0].station = 3;
     assert_eq!(fault(&nowhere, one()), "step 0: no station 3; there are 1");
-    let none = Network { steps: vec![], ..good.clone() };
+    let none = QueueingNetwork { steps: vec![], ..good.clone() };
     assert_eq!(fault(&none, one()), "a network needs at least one step and one class");
-    let classes = Network { classes: 3, ..single(1, Kind::Priority { levels: 2 }) };
+    let classes = QueueingNetwork { classes: 3, ..single(1, Kind::Priority { levels: 2 }) };
     assert_eq!(fault(&classes, one()), "station 'server': the discipline knows 2 classes; requests have 3");
     let limit = single(1, Kind::Limited(LimitedParameters::oldest_first(0, 5)));
     assert_eq!(fault(&limit, one()), "station 'server': the limit of processor sharing is at least 1");

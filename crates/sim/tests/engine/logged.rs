@@ -2,16 +2,19 @@
 
 use crate::support::{SERVICE, entry, exponential, single};
 use discipline::serve::Kind;
-use tailwright_sim::engine::{Engine, Histogram, Network, Station, Window};
+use tailwright_sim::engine::{
+    Histogram, MeasurementWindow, NetworkStation, QueueingNetwork, SimulationEngine,
+};
 use units::Nanos;
 
 #[test]
 fn passages_follow_lindley() {
     let network = single(1, Kind::Fifo);
     let entries = || vec![entry(3, 0.8, |random| exponential(random, 1.0))];
-    let window = Window { warm_up: 100, ..Window::of(5000) };
-    let (measures, passages) = Engine::new(&network, entries(), 1).unwrap().run_logged(window).unwrap();
-    assert_eq!(measures, Engine::new(&network, entries(), 1).unwrap().run(window).unwrap());
+    let window = MeasurementWindow { warm_up: 100, ..MeasurementWindow::of(5000) };
+    let (measures, passages) =
+        SimulationEngine::new(&network, entries(), 1).unwrap().run_logged(window).unwrap();
+    assert_eq!(measures, SimulationEngine::new(&network, entries(), 1).unwrap().run(window).unwrap());
     assert_eq!(passages.len(), 5000);
     let mut response = Histogram::default();
     for pair in passages.windows(2) {
@@ -28,12 +31,12 @@ fn passages_follow_lindley() {
 
 #[test]
 fn a_window_of_time_has_the_requests_that_arrive_within_it() {
-    let station = |name| Station::new(name, 1, Kind::Fifo);
-    let network = Network::chain(vec![station("first"), station("second")]);
+    let station = |name| NetworkStation::new(name, 1, Kind::Fifo);
+    let network = QueueingNetwork::chain(vec![station("first"), station("second")]);
     let span = (Nanos(200_000_000), Nanos(900_000_000));
-    let window = Window { span: Some(span), ..Window::of(0) };
+    let window = MeasurementWindow { span: Some(span), ..MeasurementWindow::of(0) };
     let load = vec![entry(4, 0.5, |_| 1.0)];
-    let (measures, passages) = Engine::new(&network, load, 1).unwrap().run_logged(window).unwrap();
+    let (measures, passages) = SimulationEngine::new(&network, load, 1).unwrap().run_logged(window).unwrap();
     assert!(passages.iter().all(|at| (span.0..span.1).contains(&at.arrival)));
     assert!(passages.len() as u64 == measures.arrivals && passages.len() > 200);
     for at in &passages {

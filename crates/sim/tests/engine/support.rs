@@ -3,7 +3,7 @@
 use discipline::serve::Kind;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use tailwright_sim::engine::{Draft, Draw, Entry, Network, Station};
+use tailwright_sim::engine::{DrawRequest, NetworkStation, QueueingNetwork, RequestDraft, RequestEntry};
 use units::Nanos;
 
 /// Mean service time, nanoseconds: long, so that rounding to whole ones is of no consequence.
@@ -31,18 +31,18 @@ pub(crate) fn poisson(seed: u64, gap: f64) -> impl Iterator<Item = Nanos> {
 pub(crate) type Law = fn(&mut StdRng) -> f64;
 
 /// Poisson arrivals at `rate` per mean service time; every demand is drawn by `law`.
-pub(crate) fn entry(seed: u64, rate: f64, law: Law) -> Entry {
+pub(crate) fn entry(seed: u64, rate: f64, law: Law) -> RequestEntry {
     let mut random = StdRng::seed_from_u64(seed ^ 0xD5);
-    entry_of(seed, rate, move |draft: &mut Draft<'_>| {
+    entry_of(seed, rate, move |draft: &mut RequestDraft<'_>| {
         draft.demands.iter_mut().for_each(|demand| *demand = nanos(SERVICE * law(&mut random)));
     })
 }
 
 /// Poisson arrivals at `rate` per mean service time.
-pub(crate) fn entry_of(seed: u64, rate: f64, draw: impl Draw + 'static) -> Entry {
-    Entry::open(poisson(seed, SERVICE / rate), draw)
+pub(crate) fn entry_of(seed: u64, rate: f64, draw: impl DrawRequest + 'static) -> RequestEntry {
+    RequestEntry::open(poisson(seed, SERVICE / rate), draw)
 }
 
-pub(crate) fn single(workers: u32, discipline: Kind) -> Network {
-    Network::chain(vec![Station::new("server", workers, discipline)])
+pub(crate) fn single(workers: u32, discipline: Kind) -> QueueingNetwork {
+    QueueingNetwork::chain(vec![NetworkStation::new("server", workers, discipline)])
 }

@@ -1,11 +1,11 @@
 //! A slow simulator that steps from nanosecond to nanosecond, and small random systems.
 #![allow(dead_code, reason = "each test uses a part")]
 
-use model::{Job, PerStage, Stage};
+use arrivals::TimedRequest;
+use model::{CircularTrace, Job, PerStage, Stage};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
-use tailwright_sim::source::Demand;
-use tailwright_sim::{Observer, Recording, Service, Stream};
+use tailwright_sim::{Observer, PreemptionMode, ReplayStream, ReplayTrace};
 use units::Nanos;
 
 /// A stream in plain numbers.
@@ -19,23 +19,24 @@ pub(crate) struct Plain {
 }
 
 impl Plain {
-    pub(crate) fn recording(&self) -> Recording {
+    pub(crate) fn trace(&self) -> ReplayTrace {
         let job = |&(arrival, work): &(u64, [u64; 3])| Job {
             arrival: Nanos(arrival),
             work: PerStage::from_fn(|stage| Nanos(work[stage as usize])),
         };
-        Recording::new(&self.jobs.iter().map(job).collect::<Vec<_>>(), Nanos(self.period)).unwrap()
+        let jobs = self.jobs.iter().map(job).collect();
+        ReplayTrace::new(CircularTrace::new(jobs, Nanos(self.period)).unwrap()).unwrap()
     }
 }
 
-/// Streams over these recordings; each a group of its own.
-pub(crate) fn streams<'a>(plain: &[Plain], recordings: &'a [Recording]) -> Vec<Stream<'a>> {
-    let stream = |(group, (plain, recording)): (usize, (&Plain, &'a Recording))| Stream {
-        recording,
+/// Streams over these traces; each a group of its own.
+pub(crate) fn streams<'a>(plain: &[Plain], traces: &'a [ReplayTrace]) -> Vec<ReplayStream<'a>> {
+    let stream = |(group, (plain, trace)): (usize, (&Plain, &'a ReplayTrace))| ReplayStream {
+        trace,
         priority: PerStage::from_fn(|stage: Stage| plain.priority[stage as usize]),
         group,
     };
-    plain.iter().zip(recordings).enumerate().map(stream).collect()
+    plain.iter().zip(traces).enumerate().map(stream).collect()
 }
 
 /// Streams and latencies in order of departure.
@@ -59,7 +60,7 @@ struct Request {
 
 /// Every nanosecond from `start` on: departures and arrivals of each stage in turn, then a nanosecond of work
 /// in each. Observes arrivals in [0, horizon).
-pub(crate) fn step_by_step(plain: &[Plain], service: Service, start: i64, horizon: i64) -> Departures {
+pub(crate) fn step_by_step(plain: &[Plain], service: PreemptionMode, start: i64, horizon: i64) -> Departures {
     let mut queues: [Vec<Request>; 3] = Default::default();
     let mut serving: [Option<Request>; 3] = Default::default();
     let mut departures = Departures::default();
@@ -96,7 +97,7 @@ fn arrivals(plain: &[Plain], now: i64) -> Vec<Request> {
 /// One instant at one stage: gives those that go on to the next.
 fn pass(
     plain: &[Plain],
-    service: Service,
+    service: PreemptionMode,
     stage: usize,
     queue: &mut Vec<Request>,
     serving: &mut Option<Request>,
@@ -117,7 +118,7 @@ fn pass(
             *serving = choose(plain, stage, queue);
         }
     }
-    if service == Service::Preemptive {
+    if service == PreemptionMode::Preemptive {
         // Back in front of its equals.
         queue.splice(0..0, serving.take());
         *serving = choose(plain, stage, queue);
@@ -146,13 +147,13 @@ pub(crate) fn plain() -> impl Strategy<Value = Plain> {
 }
 
 /// A stream for one station: bursts, short and long gaps, some requests that need nothing.
-pub(crate) fn demands(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Demand>> {
+pub(crate) fn demands(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<TimedRequest>> {
     let one = (prop_oneof![Just(0u64), 0u64..4, 0u64..40], 0u64..30);
     proptest::collection::vec(one, count).prop_map(|gaps| {
         let mut now = 0;
         let demand = |(gap, service)| {
             now += gap;
-            Demand { arrival: Nanos(now), service: Nanos(service) }
+            TimedRequest { arrival: Nanos(now), service: Nanos(service) }
         };
         gaps.into_iter().map(demand).collect()
     })

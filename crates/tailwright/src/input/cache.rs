@@ -101,7 +101,7 @@ pub(super) fn key(
     part(VERSION.as_bytes());
     part(&serde_json::to_vec(network)?);
     part(&profile.work_key());
-    let format = options.format.map_or("detected", trace::Format::name);
+    let format = options.format.map_or("detected", trace::TraceFormat::name);
     part(format!("{format},{},{}", options.lenient, options.sort_window).as_bytes());
     // The name breaks ties when a format is detected.
     part(trace.file_name().unwrap_or_default().as_encoded_bytes());

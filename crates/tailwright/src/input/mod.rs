@@ -18,7 +18,7 @@ use clap::Args;
 use model::{Cluster, Op, OperationError, ServerClass};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use trace::{Format, OpenOptions};
+use trace::{OpenOptions, TraceFormat};
 use units::ByteRate;
 use workload::device::StorageProfile;
 
@@ -52,7 +52,7 @@ pub(crate) struct InputArgs {
     safety_margin: Option<f64>,
     /// Format of the traces (default: detected).
     #[arg(long, value_name = "FORMAT")]
-    format: Option<Format>,
+    format: Option<TraceFormat>,
     /// Skip and count malformed and out-of-order requests of traces.
     #[arg(long)]
     lenient: bool,

@@ -6,12 +6,12 @@ use crate::output::simulated::{Figures, PERCENTILES, interval, plain};
 use crate::terminal::{Align, Table};
 use serde::Serialize;
 use sim::engine::{Estimate, Histogram};
-use sim::ideal::{Order, Summary};
+use sim::ideal::{ServiceOrder, Summary};
 use units::Percentile;
 
 /// One discipline.
 pub(crate) struct Outcome {
-    pub(crate) order: Order,
+    pub(crate) order: ServiceOrder,
     pub(crate) latencies: Histogram,
     pub(crate) figures: Figures,
 }
@@ -30,7 +30,7 @@ pub(crate) struct View {
 
 impl Outcome {
     /// `None` without requests.
-    pub(crate) fn new(order: Order, summary: &Summary, elapsed: f64) -> Option<Self> {
+    pub(crate) fn new(order: ServiceOrder, summary: &Summary, elapsed: f64) -> Option<Self> {
         let scaled = |figure: Estimate, unit: f64| Estimate {
             value: figure.value * unit,
             half_width: figure.half_width * unit,

@@ -9,7 +9,9 @@ use model::OperationError;
 use scenario::server::Outcome;
 use scenario::{Case, Run, Variant};
 use serde::{Serialize, Serializer};
-use sim::engine::{Estimate, Histogram, Measures, Plan, Report, SLOWDOWN_UNIT, Verdict};
+use sim::engine::{
+    Estimate, Histogram, Measures, ReplicationVerdict, SLOWDOWN_UNIT, SimulationPlan, SimulationReport,
+};
 use std::collections::BTreeMap;
 use std::time::Instant;
 use units::Percentile;
@@ -101,7 +103,7 @@ impl Played {
 /// An experiment with what it was.
 pub(crate) struct View<'a> {
     pub(crate) case: &'a Case,
-    pub(crate) report: &'a Report,
+    pub(crate) report: &'a SimulationReport,
     pub(crate) seed: u64,
     /// Seconds by the clock.
     pub(crate) elapsed: f64,
@@ -116,10 +118,10 @@ impl View<'_> {
     pub(crate) fn verdict(&self) -> &'static str {
         match self.report.verdict {
             _ if self.overloaded.is_some() => "unstable",
-            Verdict::Unbounded { .. } => "unstable",
-            Verdict::Imprecise { .. } => "imprecise",
-            Verdict::Done => "done",
-            Verdict::Transient => "transient",
+            ReplicationVerdict::Unbounded { .. } => "unstable",
+            ReplicationVerdict::Imprecise { .. } => "imprecise",
+            ReplicationVerdict::Done => "done",
+            ReplicationVerdict::Transient => "transient",
         }
     }
 
@@ -244,7 +246,7 @@ pub(crate) fn document<'a>(view: &View<'a>) -> Document<'a> {
 }
 
 /// What a replication measures.
-pub(crate) fn window(plan: &Plan) -> String {
+pub(crate) fn window(plan: &SimulationPlan) -> String {
     match plan.window.span {
         Some((begin, end)) => format!("{} after {begin}", end - begin),
         None => format!("{} requests after {}", plan.window.measured, plan.window.warm_up),

@@ -40,7 +40,8 @@ pub(crate) fn html(view: &View) -> String {
 }
 
 fn how(view: &View) -> String {
-    let shortest = view.done.iter().map(|done| done.played.ran.observed).min().unwrap_or(Nanos::ZERO);
+    let shortest =
+        view.done.iter().map(|done| done.played.ran.observed_duration).min().unwrap_or(Nanos::ZERO);
     format!(
         "Real requests on one machine, {} observed for each policy after {} of warm-up; {}.",
         time(shortest.as_secs()),

@@ -5,7 +5,7 @@ use crate::input::Problem;
 use model::{Observation, Observations, Op, OperationError, Outcome, Policy, PolicyServer, Stage};
 use scenario::Case;
 use scenario::server::Demand;
-use sim::engine::{Engine, Passage};
+use sim::engine::{LoggedRequest, SimulationEngine};
 use std::path::Path;
 use units::{Bytes, Nanos};
 
@@ -51,7 +51,8 @@ fn observe(
         .iter()
         .map(|tenant| Member::of(&tenant.name, problem, all))
         .collect::<Result<Vec<_>, OperationError>>()?;
-    let engine = Engine::new(&case.network, case.entries(seed), seed).map_err(OperationError::input)?;
+    let engine =
+        SimulationEngine::new(&case.network, case.entries(seed), seed).map_err(OperationError::input)?;
     let (_, passages) = engine.run_logged(case.plan.window).map_err(OperationError::input)?;
     for passage in passages {
         all.requests.push(members[passage.class as usize].next(&passage));
@@ -93,7 +94,7 @@ impl Member {
         Ok(Self { number, requests, next: 0 })
     }
 
-    fn next(&mut self, passage: &Passage) -> Observation {
+    fn next(&mut self, passage: &LoggedRequest) -> Observation {
         let (op, size) = self.requests[self.next % self.requests.len()];
         self.next += 1;
         Observation {

@@ -12,7 +12,7 @@ use model::{OperationError, Policy, PolicyServer, PolicyWorkload, WorkloadSpec};
 use scenario::server::{Demand, Outcome, Rules, StorageServer, Tenant, of_trace};
 use scenario::{Case, Run};
 use serde::Serialize;
-use sim::engine::Plan;
+use sim::engine::SimulationPlan;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use units::ByteRate;
@@ -148,7 +148,7 @@ pub(super) fn case(
     let storage = StorageServer::new(device, network, 1).map_err(OperationError::input)?;
     let members = policy.workloads.iter().filter(|at| at.server.as_deref() == Some(server.name.as_str()));
     let tenants = members.map(|member| tenant(member, problem, &storage)).collect::<Result<_, _>>()?;
-    let mut plan = Plan::of(1, 0);
+    let mut plan = SimulationPlan::of(1, 0);
     plan.replications = REPLICATIONS;
     let rules = Rules::Policy(Box::new(policy.clone()));
     Case::storage(server.name.clone(), storage, tenants, &rules, plan).map_err(OperationError::input)
@@ -168,12 +168,12 @@ fn tenant(
         ))
         .hint("give the cluster or the SLOs that the policy was planned for")
     })?;
-    let circle = of_trace(&spec.trace, storage).map_err(OperationError::input)?;
+    let trace = of_trace(&spec.trace, storage).map_err(OperationError::input)?;
     Ok(Tenant {
         name: member.name.clone(),
         slo: Some(member.slo),
         best_effort: false,
         weight: 1,
-        demand: Demand::Recorded { circle: Arc::new(circle), begin: None },
+        demand: Demand::Recorded { trace: Arc::new(trace), begin: None },
     })
 }

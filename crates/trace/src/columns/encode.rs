@@ -1,35 +1,86 @@
-//! Flat columns into files: numbers as they are, text through dictionaries, times as differences, all under zstd.
+//! Writes flat Parquet columns: text through dictionaries, times as differences, all under zstd.
 
-use crate::error::ErrorKind;
-use model::Op;
-use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
+use crate::error::TraceErrorKind;
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{WriterProperties, WriterVersion};
-use parquet::file::writer::{SerializedColumnWriter, SerializedRowGroupWriter};
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, Type};
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::sync::Arc;
 
-/// A row group under way.
-pub(crate) type Group<'a> = SerializedRowGroupWriter<'a, BufWriter<File>>;
+/// How many rows a row group has: what a writer holds in memory (about 10 MB), and what a reader can skip.
+pub(crate) const GROUP_ROWS: usize = 1 << 17;
 
-fn next_column<'a>(group: &'a mut Group<'_>) -> Result<SerializedColumnWriter<'a>, ParquetError> {
+pub(crate) type FileWriter = SerializedFileWriter<BufWriter<File>>;
+pub(crate) type RowGroupWriter<'a> = SerializedRowGroupWriter<'a, BufWriter<File>>;
+
+/// Begins a file with these columns; `time_column` is one that never decreases.
+pub(crate) fn begin_file(
+    file: File,
+    schema_name: &str,
+    columns: Vec<Arc<Type>>,
+    time_column: &str,
+) -> Result<FileWriter, ParquetError> {
+    let schema = Type::group_type_builder(schema_name).with_fields(columns).build()?;
+    SerializedFileWriter::new(BufWriter::new(file), Arc::new(schema), Arc::new(properties(time_column)?))
+}
+
+/// Writes the file's metadata behind its row groups.
+pub(crate) fn finish_file(writer: FileWriter) -> Result<(), ParquetError> {
+    let mut file = writer.into_inner()?;
+    io::Write::flush(&mut file).map_err(|error| ParquetError::External(Box::new(error)))
+}
+
+fn properties(time_column: &str) -> Result<WriterProperties, ParquetError> {
+    let times = ColumnPath::from(time_column);
+    Ok(WriterProperties::builder()
+        .set_writer_version(WriterVersion::PARQUET_2_0)
+        .set_created_by("tailwright".to_owned())
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+        .set_column_dictionary_enabled(times.clone(), false)
+        .set_column_encoding(times, Encoding::DELTA_BINARY_PACKED)
+        .build())
+}
+
+/// The type of a column of unsigned integers.
+pub(crate) fn integer_column(name: &str, repetition: Repetition) -> Result<Arc<Type>, ParquetError> {
+    Type::primitive_type_builder(name, PhysicalType::INT64)
+        .with_repetition(repetition)
+        .with_logical_type(Some(LogicalType::integer(64, false)))
+        .build()
+        .map(Arc::new)
+}
+
+/// The type of a column of text without nulls.
+pub(crate) fn text_column(name: &str) -> Result<Arc<Type>, ParquetError> {
+    Type::primitive_type_builder(name, PhysicalType::BYTE_ARRAY)
+        .with_repetition(Repetition::REQUIRED)
+        .with_logical_type(Some(LogicalType::String))
+        .build()
+        .map(Arc::new)
+}
+
+fn next_column<'a>(group: &'a mut RowGroupWriter<'_>) -> Result<SerializedColumnWriter<'a>, ParquetError> {
     group.next_column()?.ok_or_else(|| ParquetError::General("the schema has too few columns".to_owned()))
 }
 
-/// The next column: numbers without nulls.
-pub(crate) fn required(group: &mut Group<'_>, values: impl Iterator<Item = u64>) -> Result<(), ParquetError> {
+/// Writes the next column of a row group: integers without nulls.
+pub(crate) fn write_integers(
+    group: &mut RowGroupWriter<'_>,
+    values: impl Iterator<Item = u64>,
+) -> Result<(), ParquetError> {
     let values: Vec<i64> = values.map(u64::cast_signed).collect();
     let mut column = next_column(group)?;
     column.typed::<Int64Type>().write_batch(&values, None, None)?;
     column.close()
 }
 
-/// The next column: numbers and nulls.
-pub(crate) fn optional(
-    group: &mut Group<'_>,
+/// Writes the next column of a row group: integers, some of which are null.
+pub(crate) fn write_optional_integers(
+    group: &mut RowGroupWriter<'_>,
     values: impl Iterator<Item = Option<u64>>,
 ) -> Result<(), ParquetError> {
     let values: Vec<Option<u64>> = values.collect();
@@ -40,62 +91,24 @@ pub(crate) fn optional(
     column.close()
 }
 
-/// The next column: words of which there are few.
-pub(crate) fn texts<'a>(
-    group: &mut Group<'_>,
-    words: impl Iterator<Item = &'a str>,
+/// Writes the next column of a row group: text with few different values.
+pub(crate) fn write_texts<'a>(
+    group: &mut RowGroupWriter<'_>,
+    texts: impl Iterator<Item = &'a str>,
 ) -> Result<(), ParquetError> {
-    let words: Vec<ByteArray> = words.map(ByteArray::from).collect();
+    let texts: Vec<ByteArray> = texts.map(ByteArray::from).collect();
     let mut column = next_column(group)?;
-    column.typed::<ByteArrayType>().write_batch(&words, None, None)?;
+    column.typed::<ByteArrayType>().write_batch(&texts, None, None)?;
     column.close()
 }
 
-/// A direction as it is written.
-pub(crate) fn op_text(op: Op) -> &'static str {
-    match op {
-        Op::Read => "read",
-        Op::Write => "write",
-    }
-}
-
-/// The type of a column of numbers.
-pub(crate) fn number(name: &str, repetition: Repetition) -> Result<Arc<Type>, ParquetError> {
-    Type::primitive_type_builder(name, Physical::INT64)
-        .with_repetition(repetition)
-        .with_logical_type(Some(LogicalType::integer(64, false)))
-        .build()
-        .map(Arc::new)
-}
-
-/// The type of a column of words.
-pub(crate) fn text(name: &str) -> Result<Arc<Type>, ParquetError> {
-    Type::primitive_type_builder(name, Physical::BYTE_ARRAY)
-        .with_repetition(Repetition::REQUIRED)
-        .with_logical_type(Some(LogicalType::String))
-        .build()
-        .map(Arc::new)
-}
-
-/// How files are written; `times` is a column that never decreases.
-pub(crate) fn properties(times: &str) -> Result<WriterProperties, ParquetError> {
-    let times = ColumnPath::from(times);
-    Ok(WriterProperties::builder()
-        .set_writer_version(WriterVersion::PARQUET_2_0)
-        .set_created_by("tailwright".to_owned())
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
-        .set_column_dictionary_enabled(times.clone(), false)
-        .set_column_encoding(times, Encoding::DELTA_BINARY_PACKED)
-        .build())
-}
-
-/// What went wrong, in the words of this crate.
-pub(crate) fn error(error: ParquetError) -> ErrorKind {
+/// A failure to write as an error of this crate.
+pub(crate) fn write_error(error: ParquetError) -> TraceErrorKind {
     match error {
         ParquetError::External(error) => match error.downcast::<io::Error>() {
-            Ok(error) => ErrorKind::Io(*error),
-            Err(error) => ErrorKind::Io(io::Error::other(error)),
+            Ok(error) => TraceErrorKind::Io(*error),
+            Err(error) => TraceErrorKind::Io(io::Error::other(error)),
         },
-        error => ErrorKind::Io(io::Error::other(error)),
+        error => TraceErrorKind::Io(io::Error::other(error)),
     }
 }

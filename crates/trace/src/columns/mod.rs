@@ -1,4 +1,4 @@
-//! Flat Parquet columns: what reading and writing them has in common, whatever the rows are.
+//! Flat Parquet columns: what traces and observations have in common when they are read and written.
 
 pub(crate) mod decode;
 pub(crate) mod encode;

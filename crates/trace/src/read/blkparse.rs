@@ -1,54 +1,66 @@
-//! Default text output of `blkparse` (blktrace): `maj,min cpu seq seconds pid action rwbs sector + n [who]`.
+//! The default text output of `blkparse` (blktrace): `maj,min cpu seq seconds pid action rwbs sector + n [who]`.
 //!
-//! A `Q` event (queued) is an arrival. A `C` event (completed) answers every waiting request of the same
+//! A `Q` event (queued) is an arrival. A `C` event (completed) completes every pending request of the same
 //! device and direction that begins inside its sectors, so merged requests share their completion.
-//! Requests leave in order of arrival as soon as they are answered; at most [`WAITING_MAX`] wait, after
-//! which the oldest leaves without a response time. Other actions say nothing that is needed here, and
-//! the summary at the end is passed over.
+//! Requests are returned in order of arrival as soon as they have completed. At most [`PENDING_MAX`] are
+//! pending; beyond that the oldest one is returned without a response time. Other actions carry nothing that is
+//! needed here, and the summary at the end is skipped.
 
-use super::lines::{line_fault, malformed};
-use super::text::SECTOR_BYTES;
-use super::{Fault, Source};
-use crate::error::Place;
-use crate::scan::{decimal, fixed, words};
-use crate::source::Buffered;
+use super::lines::unreadable_line;
+use super::source::{RequestSource, SourceError};
+use crate::error::TracePosition;
+use crate::format::SECTOR_BYTES;
+use crate::input::BufferedInput;
+use crate::scan::{decimal, fixed_point, words};
 use model::{Op, Request};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use units::{Bytes, Nanos};
 
-/// Requests that may wait for their completion.
-const WAITING_MAX: usize = 1 << 16;
+/// How many requests may wait for their completion, or for that of an earlier request.
+const PENDING_MAX: usize = 1 << 16;
 const EXPECTED: &str = "device cpu sequence seconds pid action rwbs sector + blocks [process]";
 
-/// Device, direction, first sector, arrival number.
-type Key = (u64, Op, u64, u64);
-
-pub(crate) struct BlkparseSource {
-    input: Buffered,
+pub(super) struct BlkparseSource {
+    input: BufferedInput,
     line: u64,
     ignored: u64,
-    /// Arrived and not yet given out, oldest first.
-    waiting: VecDeque<(Request, Key, bool)>,
-    /// Number of the oldest in `waiting`.
-    oldest: u64,
-    unanswered: BTreeMap<Key, ()>,
+    /// Requests that have arrived and were not returned yet, oldest first.
+    pending: VecDeque<PendingRequest>,
+    /// The arrival number of the first request in `pending`.
+    first_pending: u64,
+    uncompleted: BTreeSet<UncompletedKey>,
     at_end: bool,
     in_summary: bool,
 }
 
-/// What one line says.
-pub(crate) enum Event {
-    Queued(Action),
-    Completed(Action),
-    /// Queued, but neither read nor write.
-    Other,
-    Nothing,
-    /// The first line of the summary: no events follow.
+struct PendingRequest {
+    request: Request,
+    key: UncompletedKey,
+    completed: bool,
+}
+
+/// Orders requests so that those that a completion covers are neighbours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct UncompletedKey {
+    device: u64,
+    op: Op,
+    sector: u64,
+    arrival_number: u64,
+}
+
+/// What one line of the output means.
+pub(super) enum BlkparseLine {
+    Queued(BlockIoEvent),
+    Completed(BlockIoEvent),
+    /// A queued operation that is neither a read nor a write.
+    OtherOperation,
+    NoOperation,
+    /// The first line of the summary, which no events follow.
     Summary,
 }
 
-/// A queue or completion event of a read or write.
-pub(crate) struct Action {
+/// The queueing or completion of a read or write.
+pub(super) struct BlockIoEvent {
     device: u64,
     time_ns: u64,
     op: Op,
@@ -57,106 +69,110 @@ pub(crate) struct Action {
 }
 
 impl BlkparseSource {
-    pub(crate) fn new(input: Buffered) -> Self {
+    pub(super) fn new(input: BufferedInput) -> Self {
         Self {
             input,
             line: 0,
             ignored: 0,
-            waiting: VecDeque::new(),
-            oldest: 0,
-            unanswered: BTreeMap::new(),
+            pending: VecDeque::new(),
+            first_pending: 0,
+            uncompleted: BTreeSet::new(),
             at_end: false,
             in_summary: false,
         }
     }
 
-    fn ready(&mut self) -> Option<Request> {
-        let (_, _, answered) = self.waiting.front()?;
-        if !(*answered || self.at_end || self.waiting.len() > WAITING_MAX) {
+    /// The oldest pending request, if nothing keeps it from being returned.
+    fn pop_ready(&mut self) -> Option<Request> {
+        let oldest = self.pending.front()?;
+        if !(oldest.completed || self.at_end || self.pending.len() > PENDING_MAX) {
             return None;
         }
-        let (request, key, _) = self.waiting.pop_front()?;
-        self.oldest += 1;
-        self.unanswered.remove(&key);
-        Some(request)
+        let oldest = self.pending.pop_front()?;
+        self.first_pending += 1;
+        self.uncompleted.remove(&oldest.key);
+        Some(oldest.request)
     }
 
-    fn queue(&mut self, action: &Action, offset: u64, size: u64) {
-        let number = self.oldest + self.waiting.len() as u64;
-        let key = (action.device, action.op, action.sector, number);
+    fn enqueue(&mut self, event: &BlockIoEvent, offset: u64, size: u64) {
+        let arrival_number = self.first_pending + self.pending.len() as u64;
+        let key = UncompletedKey { device: event.device, op: event.op, sector: event.sector, arrival_number };
         let request = Request {
-            arrival: Nanos(action.time_ns),
+            arrival: Nanos(event.time_ns),
             size: Bytes(size),
-            op: action.op,
+            op: event.op,
             offset: Some(offset),
             response: None,
         };
-        self.waiting.push_back((request, key, false));
-        self.unanswered.insert(key, ());
+        self.pending.push_back(PendingRequest { request, key, completed: false });
+        self.uncompleted.insert(key);
     }
 
-    fn complete(&mut self, action: &Action) {
-        let end = action.sector.saturating_add(action.blocks);
-        let from = (action.device, action.op, action.sector, 0);
-        let to = (action.device, action.op, end, 0);
-        while let Some((&key, ())) = self.unanswered.range(from..to).next() {
-            self.unanswered.remove(&key);
-            let index = usize::try_from(key.3 - self.oldest).expect("waiting requests are few");
-            let (request, _, answered) = &mut self.waiting[index];
-            // Clocks of different CPUs may disagree by a little: never negative.
-            request.response = Some(Nanos(action.time_ns).saturating_sub(request.arrival));
-            *answered = true;
+    fn complete(&mut self, event: &BlockIoEvent) {
+        let end = event.sector.saturating_add(event.blocks);
+        let from =
+            UncompletedKey { device: event.device, op: event.op, sector: event.sector, arrival_number: 0 };
+        let to = UncompletedKey { sector: end, ..from };
+        while let Some(&key) = self.uncompleted.range(from..to).next() {
+            self.uncompleted.remove(&key);
+            let index =
+                usize::try_from(key.arrival_number - self.first_pending).expect("pending requests are few");
+            let pending = &mut self.pending[index];
+            // The clocks of CPUs may disagree by a little, but a response time is never negative.
+            pending.request.response = Some(Nanos(event.time_ns).saturating_sub(pending.request.arrival));
+            pending.completed = true;
         }
     }
 
-    /// Reads one line; `Ok(false)` at the end.
-    fn advance(&mut self) -> Result<bool, Fault> {
+    /// Reads one line; returns whether there was one.
+    fn read_line(&mut self) -> Result<bool, SourceError> {
         self.line += 1;
+        let position = TracePosition::Line(self.line);
         let line = match self.input.line() {
             Ok(Some(line)) => line,
             Ok(None) => return Ok(false),
             Err(error) => {
-                let fault = line_fault(&mut self.input, self.line, error);
-                self.at_end |= !fault.resumes;
-                return Err(fault);
+                let error = unreadable_line(&mut self.input, self.line, error);
+                self.at_end |= !error.is_recoverable;
+                return Err(error);
             }
         };
         if self.in_summary {
             return Ok(true);
         }
-        match event(line) {
-            Ok(Event::Queued(action)) => {
-                let offset = action.sector.checked_mul(SECTOR_BYTES);
-                match offset.zip(action.blocks.checked_mul(SECTOR_BYTES)) {
-                    Some((offset, size)) => self.queue(&action, offset, size),
-                    None => return Err(malformed(self.line, "sectors within 2^64 bytes", line)),
+        match parse_line(line) {
+            Ok(BlkparseLine::Queued(event)) => {
+                let offset = event.sector.checked_mul(SECTOR_BYTES);
+                match offset.zip(event.blocks.checked_mul(SECTOR_BYTES)) {
+                    Some((offset, size)) => self.enqueue(&event, offset, size),
+                    None => return Err(SourceError::malformed(position, "sectors within 2^64 bytes", line)),
                 }
             }
-            Ok(Event::Completed(action)) => self.complete(&action),
-            Ok(Event::Other) => self.ignored += 1,
-            Ok(Event::Nothing) => {}
-            Ok(Event::Summary) => self.in_summary = true,
-            Err(expected) => return Err(malformed(self.line, expected, line)),
+            Ok(BlkparseLine::Completed(event)) => self.complete(&event),
+            Ok(BlkparseLine::OtherOperation) => self.ignored += 1,
+            Ok(BlkparseLine::NoOperation) => {}
+            Ok(BlkparseLine::Summary) => self.in_summary = true,
+            Err(expected) => return Err(SourceError::malformed(position, expected, line)),
         }
         Ok(true)
     }
 }
 
-impl Source for BlkparseSource {
-    fn next(&mut self) -> Result<Option<Request>, Fault> {
+impl RequestSource for BlkparseSource {
+    fn next(&mut self) -> Result<Option<Request>, SourceError> {
         loop {
-            if let Some(request) = self.ready() {
+            if let Some(request) = self.pop_ready() {
                 return Ok(Some(request));
             }
             if self.at_end {
                 return Ok(None);
             }
-            self.at_end = !self.advance()?;
+            self.at_end = !self.read_line()?;
         }
     }
 
-    fn place(&self) -> Place {
-        Place::Line(self.line)
+    fn position(&self) -> TracePosition {
+        TracePosition::Line(self.line)
     }
 
     fn ignored(&self) -> u64 {
@@ -164,47 +180,49 @@ impl Source for BlkparseSource {
     }
 }
 
-/// What `line` says.
-pub(crate) fn event(line: &[u8]) -> Result<Event, &'static str> {
+/// What `line` means; an error completes a sentence that begins with "expected".
+pub(super) fn parse_line(line: &[u8]) -> Result<BlkparseLine, &'static str> {
     let mut words = words(line);
-    let Some(first) = words.next() else { return Ok(Event::Nothing) };
-    let Some(device) = device(first) else {
-        let summary = [&b"CPU"[..], b"Total", b"Events", b"Throughput", b"Reads", b"Input", b"Skips"];
-        let known = summary.iter().any(|start| first.starts_with(start));
-        return if known { Ok(Event::Summary) } else { Err(EXPECTED) };
+    let Some(first) = words.next() else { return Ok(BlkparseLine::NoOperation) };
+    let Some(device) = parse_device(first) else {
+        return if begins_summary(first) { Ok(BlkparseLine::Summary) } else { Err(EXPECTED) };
     };
-    let mut word = || words.next().ok_or(EXPECTED);
-    let (_cpu, _sequence) = (word()?, word()?);
-    let time_ns = fixed(word()?, 9).ok_or(EXPECTED)?;
-    let _pid = word()?;
-    let queued = match word()? {
+    let _cpu = words.next().ok_or(EXPECTED)?;
+    let _sequence = words.next().ok_or(EXPECTED)?;
+    let time_ns = words.next().and_then(|seconds| fixed_point(seconds, 9)).ok_or(EXPECTED)?;
+    let _pid = words.next().ok_or(EXPECTED)?;
+    let queued = match words.next().ok_or(EXPECTED)? {
         b"Q" => true,
         b"C" => false,
-        _ => return Ok(Event::Nothing),
+        _ => return Ok(BlkparseLine::NoOperation),
     };
-    let rwbs = word()?;
-    let Some(op) = direction(rwbs) else {
-        return Ok(if queued { Event::Other } else { Event::Nothing });
-    };
-    let sector = word()?;
+    let without_data = if queued { BlkparseLine::OtherOperation } else { BlkparseLine::NoOperation };
+    let rwbs = words.next().ok_or(EXPECTED)?;
+    let Some(op) = direction(rwbs) else { return Ok(without_data) };
+    let sector = words.next().ok_or(EXPECTED)?;
     if sector.starts_with(b"[") {
-        // A flush rides on the write flag without data.
-        return Ok(if queued { Event::Other } else { Event::Nothing });
+        // A flush has the write flag but no data.
+        return Ok(without_data);
     }
     let sector = decimal(sector).ok_or(EXPECTED)?;
     // A completion without data, or of a length that was not recorded, has no "+ blocks".
     let blocks =
         if words.next() == Some(b"+") { words.next().and_then(decimal).ok_or(EXPECTED)? } else { 0 };
-    let action = Action { device, time_ns, op, sector, blocks };
+    let event = BlockIoEvent { device, time_ns, op, sector, blocks };
     match (queued, blocks) {
-        (true, 0) => Ok(Event::Other),
-        (true, _) => Ok(Event::Queued(action)),
-        (false, _) => Ok(Event::Completed(action)),
+        (true, 0) => Ok(BlkparseLine::OtherOperation),
+        (true, _) => Ok(BlkparseLine::Queued(event)),
+        (false, _) => Ok(BlkparseLine::Completed(event)),
     }
 }
 
-/// `8,0` as one number.
-fn device(word: &[u8]) -> Option<u64> {
+fn begins_summary(word: &[u8]) -> bool {
+    let beginnings = [&b"CPU"[..], b"Total", b"Events", b"Throughput", b"Reads", b"Input", b"Skips"];
+    beginnings.iter().any(|beginning| word.starts_with(beginning))
+}
+
+/// A device such as `8,0` as one number.
+fn parse_device(word: &[u8]) -> Option<u64> {
     let comma = word.iter().position(|&byte| byte == b',')?;
     let (major, minor) = (decimal(&word[..comma])?, decimal(&word[comma + 1..])?);
     (major < 1 << 32 && minor < 1 << 32).then_some(major << 32 | minor)

@@ -1,66 +1,72 @@
 //! Text formats with one request per line.
 
-use super::{Fault, Source};
-use crate::error::{ErrorKind, Place, excerpt};
-use crate::source::{Buffered, LINE_BYTES_MAX, LineError};
+use super::source::{RequestSource, SourceError};
+use crate::error::{TraceErrorKind, TracePosition};
+use crate::input::{BufferedInput, LINE_BYTES_MAX, ReadLineError, damage};
 use model::Request;
 
-/// What a line holds.
-pub(crate) enum Parsed {
+/// What a line contains.
+pub(super) enum ParsedLine {
     Request(Request),
-    /// Something done to the device that is neither read nor write.
-    Other,
-    /// A header, a comment, bookkeeping.
-    Nothing,
+    /// An operation on the device that is neither a read nor a write, such as a flush or a trim.
+    OtherOperation,
+    /// A header, a comment, or an entry that the format needs for itself.
+    NoOperation,
 }
 
-/// One format's view of one line; the error completes "expected …".
-pub(crate) trait LineParser: Send {
-    fn parse(&mut self, line: &[u8]) -> Result<Parsed, &'static str>;
+/// Parses the lines of one format. An error is what was expected, as the end of a sentence that begins with "expected".
+pub(super) trait LineParser: Send {
+    fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, &'static str>;
 
-    /// What only the end of the trace reveals.
-    fn finish(&mut self) -> Result<(), ErrorKind> {
+    /// Checks what only the end of the trace can show.
+    fn finish(&mut self) -> Result<(), TraceErrorKind> {
         Ok(())
     }
 }
 
-pub(crate) struct LineSource<P> {
-    input: Buffered,
+pub(super) struct LineSource<P> {
+    input: BufferedInput,
     parser: P,
     line: u64,
     ignored: u64,
 }
 
 impl<P: LineParser> LineSource<P> {
-    pub(crate) fn new(input: Buffered, parser: P) -> Self {
+    pub(super) fn new(input: BufferedInput, parser: P) -> Self {
         Self { input, parser, line: 0, ignored: 0 }
     }
 }
 
-impl<P: LineParser> Source for LineSource<P> {
-    fn next(&mut self) -> Result<Option<Request>, Fault> {
+impl<P: LineParser> RequestSource for LineSource<P> {
+    fn next(&mut self) -> Result<Option<Request>, SourceError> {
         loop {
-            self.line += 1;
             let line = match self.input.line() {
                 Ok(Some(line)) => line,
                 Ok(None) => {
-                    self.line -= 1;
-                    let fault = |kind| Fault { place: Place::File, kind, resumes: false };
-                    return self.parser.finish().map(|()| None).map_err(fault);
+                    let finished = self.parser.finish();
+                    return finished
+                        .map(|()| None)
+                        .map_err(|kind| SourceError::fatal(TracePosition::File, kind));
                 }
-                Err(error) => return Err(line_fault(&mut self.input, self.line, error)),
+                Err(error) => {
+                    self.line += 1;
+                    return Err(unreadable_line(&mut self.input, self.line, error));
+                }
             };
+            self.line += 1;
             match self.parser.parse(line) {
-                Ok(Parsed::Request(request)) => return Ok(Some(request)),
-                Ok(Parsed::Other) => self.ignored += 1,
-                Ok(Parsed::Nothing) => {}
-                Err(expected) => return Err(malformed(self.line, expected, line)),
+                Ok(ParsedLine::Request(request)) => return Ok(Some(request)),
+                Ok(ParsedLine::OtherOperation) => self.ignored += 1,
+                Ok(ParsedLine::NoOperation) => {}
+                Err(expected) => {
+                    return Err(SourceError::malformed(TracePosition::Line(self.line), expected, line));
+                }
             }
         }
     }
 
-    fn place(&self) -> Place {
-        Place::Line(self.line)
+    fn position(&self) -> TracePosition {
+        TracePosition::Line(self.line)
     }
 
     fn ignored(&self) -> u64 {
@@ -68,28 +74,20 @@ impl<P: LineParser> Source for LineSource<P> {
     }
 }
 
-/// A line that does not follow its format.
-pub(crate) fn malformed(number: u64, expected: &'static str, line: &[u8]) -> Fault {
-    let kind = ErrorKind::Malformed { expected, found: excerpt(line) };
-    Fault { place: Place::Line(number), kind, resumes: true }
-}
-
-/// A line that could not be had; passes over the rest of one that is too long.
-pub(crate) fn line_fault(input: &mut Buffered, number: u64, error: LineError) -> Fault {
-    let place = Place::Line(number);
-    let error = match error {
-        LineError::Io(error) => error,
-        LineError::TooLong => {
-            let found = input.peek(100).map(excerpt).unwrap_or_default();
+/// The error for a line that could not be read. The rest of a line that is too long is skipped, so that reading can
+/// continue behind it.
+pub(super) fn unreadable_line(input: &mut BufferedInput, line: u64, error: ReadLineError) -> SourceError {
+    const { assert!(LINE_BYTES_MAX == 65_536) };
+    const EXPECTED: &str = "a line of at most 65536 bytes";
+    let position = TracePosition::Line(line);
+    match error {
+        ReadLineError::Io(error) => SourceError::fatal(position, damage(error)),
+        ReadLineError::TooLong => {
+            let found = input.peek(100).map(<[u8]>::to_vec).unwrap_or_default();
             match input.skip_line() {
-                Err(error) => error,
-                Ok(()) => {
-                    const { assert!(LINE_BYTES_MAX == 65_536) };
-                    let kind = ErrorKind::Malformed { expected: "a line of at most 65536 bytes", found };
-                    return Fault { place, kind, resumes: true };
-                }
+                Ok(()) => SourceError::malformed(position, EXPECTED, &found),
+                Err(error) => SourceError::fatal(position, damage(error)),
             }
         }
-    };
-    Fault { place, kind: crate::source::damage(error), resumes: false }
+    }
 }

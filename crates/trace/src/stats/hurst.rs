@@ -7,48 +7,48 @@
 //! a mean of n squared Gaussian details has mean bias ψ(n/2)/ln 2 − log2(n/2) and variance
 //! ζ(2, n/2)/ln² 2, which give the correction and the weights.
 //!
-//! Fitted are the levels with at least [`DETAILS_MIN`] details whose bins hold at least [`MEAN_MIN`]
-//! arrivals in the mean: below that, counts are noise around the rate and look like H = 1/2. Scaling may set
-//! in later still, so the finest scales are left out until the line fits (chi-squared per degree of freedom
-//! at most [`MISFIT_MAX`]), or, when none does, where it fits best; the idea is that of Veitch, Abry and
-//! Taqqu, "On the automatic selection of the onset of scaling", Fractals 11(4), 2003. The standard error
+//! The regression uses the levels that have at least [`DETAILS_MIN`] details and whose bins contain at least
+//! [`MEAN_MIN`] arrivals in the mean: below that, counts are noise around the rate and look like H = 1/2. Scaling
+//! may begin at coarser scales still, so the finest scales are left out until the line fits (chi-squared per degree
+//! of freedom at most [`MISFIT_MAX`]), or, if it never does, until it fits best; the idea is that of Veitch, Abry
+//! and Taqqu, "On the automatic selection of the onset of scaling", Fractals 11(4), 2003. The standard error
 //! is that of the regression, widened by the misfit where the points scatter more than Gaussian
 //! details would; it does not cover what lies outside the fitted scales.
 
-use super::cascade::Scale;
+use super::dyadic::DyadicScale;
 use units::Nanos;
 
-/// Levels with fewer details say too little.
+/// Levels with fewer details than this say too little.
 const DETAILS_MIN: u64 = 8;
-/// Arrivals per bin.
+/// The least mean number of arrivals in a bin.
 const MEAN_MIN: f64 = 4.0;
 const LEVELS_MIN: usize = 4;
-/// Chi-squared per degree of freedom that counts as a fit.
+/// The largest chi-squared per degree of freedom that counts as a fit.
 const MISFIT_MAX: f64 = 2.0;
 
-/// An estimate with its uncertainty.
+/// An estimate of the Hurst parameter with its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Hurst {
-    /// 1/2 without memory; between 1/2 and 1 long-range dependent. Estimates may fall outside.
+pub struct HurstEstimate {
+    /// The Hurst parameter: 1/2 without memory, between 1/2 and 1 with long-range dependence. Estimates may lie outside.
     pub h: f64,
-    /// One standard error of `h`.
+    /// The standard error of `h`.
     pub standard_error: f64,
-    /// The finest scale in the fit.
+    /// The finest scale that the regression uses.
     pub from: Nanos,
-    /// The coarsest scale in the fit.
+    /// The coarsest scale that the regression uses.
     pub to: Nanos,
 }
 
-/// Why there is no estimate.
+/// The Hurst parameter of a trace cannot be estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HurstFault {
-    /// Fewer than four usable scales.
+pub enum HurstError {
+    /// There are fewer than four usable scales.
     TooShort,
-    /// The counts do not vary at all at some scale.
+    /// The counts do not vary at all at one of the scales.
     NoVariation,
 }
 
-impl std::fmt::Display for HurstFault {
+impl std::fmt::Display for HurstError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::TooShort => "too short: fewer than four octaves of time with enough arrivals",
@@ -57,66 +57,77 @@ impl std::fmt::Display for HurstFault {
     }
 }
 
-/// A level as the regression sees it.
-struct Point {
+impl std::error::Error for HurstError {}
+
+/// A level of the cascade as a point of the regression.
+struct RegressionPoint {
     level: f64,
     log2_energy: f64,
     weight: f64,
 }
 
-pub(super) fn estimate(scales: &[Scale]) -> Result<Hurst, HurstFault> {
-    let usable: Vec<&Scale> =
+pub(super) fn estimate(scales: &[DyadicScale]) -> Result<HurstEstimate, HurstError> {
+    let usable: Vec<&DyadicScale> =
         scales.iter().filter(|s| s.details >= DETAILS_MIN && s.mean >= MEAN_MIN).collect();
     if usable.len() < LEVELS_MIN {
-        return Err(HurstFault::TooShort);
+        return Err(HurstError::TooShort);
     }
-    if usable.iter().any(|scale| scale.detail == 0.0) {
-        return Err(HurstFault::NoVariation);
+    if usable.iter().any(|scale| scale.detail_energy == 0.0) {
+        return Err(HurstError::NoVariation);
     }
-    let points: Vec<Point> = usable.iter().enumerate().map(|(level, scale)| point(level, scale)).collect();
+    let points: Vec<RegressionPoint> =
+        usable.iter().enumerate().map(|(level, scale)| RegressionPoint::new(level, scale)).collect();
     let onset = onset(&points);
     let fit = fit(&points[onset..]);
-    Ok(Hurst {
+    Ok(HurstEstimate {
         h: fit.slope / 2.0,
         standard_error: fit.standard_error / 2.0,
-        from: usable[onset].scale,
-        to: usable[usable.len() - 1].scale,
+        from: usable[onset].bin_length,
+        to: usable[usable.len() - 1].bin_length,
     })
 }
 
-/// The first point of the part that a line fits.
-fn onset(points: &[Point]) -> usize {
+/// The index of the first point from which on a line fits.
+fn onset(points: &[RegressionPoint]) -> usize {
     let misfits: Vec<f64> = (0..=points.len() - LEVELS_MIN).map(|from| fit(&points[from..]).misfit).collect();
-    let fits = misfits.iter().position(|&misfit| misfit <= MISFIT_MAX);
-    let best = || (0..misfits.len()).min_by(|&a, &b| misfits[a].total_cmp(&misfits[b])).unwrap_or(0);
-    fits.unwrap_or_else(best)
+    if let Some(onset) = misfits.iter().position(|&misfit| misfit <= MISFIT_MAX) {
+        return onset;
+    }
+    (0..misfits.len()).min_by(|&a, &b| misfits[a].total_cmp(&misfits[b])).unwrap_or(0)
 }
 
-fn point(level: usize, scale: &Scale) -> Point {
-    let half = scale.details as f64 / 2.0;
-    let bias = digamma(half) / std::f64::consts::LN_2 - half.log2();
-    let variance = zeta_2(half) / (std::f64::consts::LN_2 * std::f64::consts::LN_2);
-    Point { level: level as f64, log2_energy: scale.detail.log2() - bias, weight: 1.0 / variance }
+impl RegressionPoint {
+    fn new(level: usize, scale: &DyadicScale) -> Self {
+        let half = scale.details as f64 / 2.0;
+        let bias = digamma(half) / std::f64::consts::LN_2 - half.log2();
+        let variance = zeta_2(half) / (std::f64::consts::LN_2 * std::f64::consts::LN_2);
+        Self { level: level as f64, log2_energy: scale.detail_energy.log2() - bias, weight: 1.0 / variance }
+    }
 }
 
-struct Fit {
+struct LineFit {
     slope: f64,
     standard_error: f64,
-    /// Chi-squared per degree of freedom.
+    /// The chi-squared per degree of freedom.
     misfit: f64,
 }
 
-/// The weighted regression.
-fn fit(points: &[Point]) -> Fit {
-    let sum = |value: fn(&Point) -> f64| points.iter().map(|p| p.weight * value(p)).sum::<f64>();
-    let (s, sx, sy) = (sum(|_| 1.0), sum(|p| p.level), sum(|p| p.log2_energy));
-    let (sxx, sxy) = (sum(|p| p.level * p.level), sum(|p| p.level * p.log2_energy));
+/// Fits a line by weighted least squares.
+fn fit(points: &[RegressionPoint]) -> LineFit {
+    let s = weighted_sum(points, |_| 1.0);
+    let (sx, sy) = (weighted_sum(points, |p| p.level), weighted_sum(points, |p| p.log2_energy));
+    let sxx = weighted_sum(points, |p| p.level * p.level);
+    let sxy = weighted_sum(points, |p| p.level * p.log2_energy);
     let determinant = s * sxx - sx * sx;
     let slope = (s * sxy - sx * sy) / determinant;
     let intercept = (sy - slope * sx) / s;
-    let residual = |p: &Point| p.weight * (p.log2_energy - intercept - slope * p.level).powi(2);
+    let residual = |p: &RegressionPoint| p.weight * (p.log2_energy - intercept - slope * p.level).powi(2);
     let misfit = points.iter().map(residual).sum::<f64>() / (points.len() - 2) as f64;
-    Fit { slope, standard_error: (s / determinant * misfit.max(1.0)).sqrt(), misfit }
+    LineFit { slope, standard_error: (s / determinant * misfit.max(1.0)).sqrt(), misfit }
+}
+
+fn weighted_sum(points: &[RegressionPoint], value: fn(&RegressionPoint) -> f64) -> f64 {
+    points.iter().map(|p| p.weight * value(p)).sum()
 }
 
 /// ψ(x) for x > 0: recurrence up to 6, then the asymptotic series (error below 1e-8).

@@ -1,19 +1,19 @@
-//! How large requests are: exactly while there are few different sizes, then in bins below 0.2% wide.
+//! The distribution of request sizes: exact while there are few different sizes, then in bins less than 0.2% wide.
 
 use std::collections::BTreeMap;
 use units::Bytes;
 
-/// Different sizes that are kept apart.
+/// How many different sizes are counted exactly.
 const EXACT_MAX: usize = 1 << 15;
-/// Leading bits that remain of a size when there are more.
+/// How many leading bits of a size are kept when there are more.
 const KEPT_BITS: u32 = 10;
-/// Recent sizes whose counts wait to be added: most traces alternate between a few.
+/// How many recent sizes have a counter in front of the map: most traces alternate between a few sizes.
 const RECENT: usize = 64;
 
 /// The distribution of sizes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sizes {
-    /// Size and number of requests, ascending by size.
+pub struct SizeDistribution {
+    /// The number of requests of each size, in ascending order of size.
     pub counts: Vec<SizeCount>,
     /// Whether sizes are exact; otherwise they are rounded down by less than 0.2%.
     pub exact: bool,
@@ -22,14 +22,14 @@ pub struct Sizes {
 /// How many requests have one size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeCount {
-    /// The size.
+    /// The size of these requests.
     pub size: Bytes,
-    /// Requests of it.
+    /// How many requests have this size.
     pub count: u64,
 }
 
-impl Sizes {
-    /// The smallest size that at least the share `q` (0 to 1) of requests do not exceed.
+impl SizeDistribution {
+    /// The smallest size that at least a share `q` (0 to 1) of all requests do not exceed.
     pub fn quantile(&self, q: f64) -> Bytes {
         let total: u64 = self.counts.iter().map(|entry| entry.count).sum();
         let mut below = 0;
@@ -42,7 +42,7 @@ impl Sizes {
         self.counts.last().map_or(Bytes(0), |entry| entry.size)
     }
 
-    /// The `n` sizes with most requests, most first; ties by size.
+    /// The `n` most common sizes, the most common first; equally common ones in ascending order.
     pub fn most_common(&self, n: usize) -> Vec<SizeCount> {
         let mut counts = self.counts.clone();
         counts.sort_by_key(|entry| (std::cmp::Reverse(entry.count), entry.size));
@@ -52,58 +52,59 @@ impl Sizes {
 }
 
 #[derive(Debug)]
-pub(super) struct SizeCollector {
+pub(super) struct SizeCounter {
+    /// Recent sizes with the counts that `counts` does not contain yet.
     recent: [(u64, u64); RECENT],
     counts: BTreeMap<u64, u64>,
     exact: bool,
 }
 
-impl Default for SizeCollector {
+impl Default for SizeCounter {
     fn default() -> Self {
         Self { recent: [(0, 0); RECENT], counts: BTreeMap::new(), exact: true }
     }
 }
 
-impl SizeCollector {
+impl SizeCounter {
     #[inline]
     pub(super) fn add(&mut self, size: u64) {
-        // Sizes are mostly multiples of 512: fold the higher bits in.
+        // Sizes are mostly multiples of 512, so the higher bits have to take part in the choice of the slot.
         let slot = usize::try_from((size ^ size >> 9 ^ size >> 12) % RECENT as u64).unwrap_or(0);
         let (recent, count) = &mut self.recent[slot];
         if *recent == size {
             *count += 1;
             return;
         }
-        let (old, waiting) = std::mem::replace(&mut self.recent[slot], (size, 1));
-        self.count(old, waiting);
+        let (old, old_count) = std::mem::replace(&mut self.recent[slot], (size, 1));
+        self.add_count(old, old_count);
     }
 
-    fn count(&mut self, size: u64, count: u64) {
+    fn add_count(&mut self, size: u64, count: u64) {
         if count == 0 {
             return;
         }
-        let size = if self.exact { size } else { coarse(size) };
+        let size = if self.exact { size } else { round_down(size) };
         *self.counts.entry(size).or_insert(0) += count;
         if self.exact && self.counts.len() > EXACT_MAX {
             self.exact = false;
             let exact = std::mem::take(&mut self.counts);
             for (size, count) in exact {
-                *self.counts.entry(coarse(size)).or_insert(0) += count;
+                *self.counts.entry(round_down(size)).or_insert(0) += count;
             }
         }
     }
 
-    pub(super) fn finish(mut self) -> Sizes {
+    pub(super) fn finish(mut self) -> SizeDistribution {
         for (size, count) in self.recent {
-            self.count(size, count);
+            self.add_count(size, count);
         }
-        let entry = |(size, count)| SizeCount { size: Bytes(size), count };
-        Sizes { counts: self.counts.into_iter().map(entry).collect(), exact: self.exact }
+        let counts = self.counts.into_iter().map(|(size, count)| SizeCount { size: Bytes(size), count });
+        SizeDistribution { counts: counts.collect(), exact: self.exact }
     }
 }
 
-/// `size` with only its leading bits.
-fn coarse(size: u64) -> u64 {
+/// Keeps only the leading bits of a size.
+fn round_down(size: u64) -> u64 {
     let shift = (u64::BITS - size.leading_zeros()).saturating_sub(KEPT_BITS);
     size >> shift << shift
 }

@@ -1,40 +1,41 @@
-//! Requests and bytes over time in at most [`BINS_MAX`] bins, whose length doubles as the trace grows.
+//! Requests and bytes over time, in at most [`BINS_MAX`] bins whose length doubles as the trace becomes longer.
 
 use units::Nanos;
 
 const BINS_MAX: usize = 1024;
 const FIRST_LENGTH_NS: u64 = 1000;
 
-/// Requests and bytes in equal bins from the first arrival; the last bin may be incomplete.
+/// Requests and bytes over time, in bins of equal length from the first arrival; the last one may be incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Timeline {
-    /// Length of a bin.
-    pub bin: Nanos,
-    /// Requests in each bin.
+pub struct ArrivalTimeline {
+    /// The length of a bin.
+    pub bin_length: Nanos,
+    /// The number of requests in each bin.
     pub requests: Vec<u64>,
-    /// Bytes in each bin.
+    /// The number of bytes in each bin.
     pub bytes: Vec<u64>,
 }
 
 #[derive(Debug)]
-pub(super) struct TimelineCollector {
-    length_ns: u64,
+pub(super) struct TimelineCounter {
+    bin_length_ns: u64,
+    /// The requests and bytes of each bin.
     bins: Vec<(u64, u64)>,
 }
 
-impl Default for TimelineCollector {
+impl Default for TimelineCounter {
     fn default() -> Self {
-        Self { length_ns: FIRST_LENGTH_NS, bins: Vec::new() }
+        Self { bin_length_ns: FIRST_LENGTH_NS, bins: Vec::new() }
     }
 }
 
-impl TimelineCollector {
+impl TimelineCounter {
     #[inline]
     pub(super) fn add(&mut self, since_first_ns: u64, size: u64) {
-        while since_first_ns / self.length_ns >= BINS_MAX as u64 {
-            self.double();
+        while since_first_ns / self.bin_length_ns >= BINS_MAX as u64 {
+            self.double_length();
         }
-        let index = usize::try_from(since_first_ns / self.length_ns).expect("below BINS_MAX");
+        let index = usize::try_from(since_first_ns / self.bin_length_ns).expect("below BINS_MAX");
         if index >= self.bins.len() {
             self.bins.resize(index + 1, (0, 0));
         }
@@ -43,16 +44,21 @@ impl TimelineCollector {
         *bytes = bytes.saturating_add(size);
     }
 
-    fn double(&mut self) {
-        let pair = |pair: &[(u64, u64)]| {
-            pair.iter().fold((0, 0), |sum: (u64, u64), bin| (sum.0 + bin.0, sum.1.saturating_add(bin.1)))
-        };
-        self.bins = self.bins.chunks(2).map(pair).collect();
-        self.length_ns = self.length_ns.saturating_mul(2);
+    /// Joins neighbouring bins.
+    fn double_length(&mut self) {
+        self.bins = self
+            .bins
+            .chunks(2)
+            .map(|pair| match pair {
+                [a, b] => (a.0 + b.0, a.1.saturating_add(b.1)),
+                _ => pair[0],
+            })
+            .collect();
+        self.bin_length_ns = self.bin_length_ns.saturating_mul(2);
     }
 
-    pub(super) fn finish(self) -> Timeline {
+    pub(super) fn finish(self) -> ArrivalTimeline {
         let (requests, bytes) = self.bins.into_iter().unzip();
-        Timeline { bin: Nanos(self.length_ns), requests, bytes }
+        ArrivalTimeline { bin_length: Nanos(self.bin_length_ns), requests, bytes }
     }
 }

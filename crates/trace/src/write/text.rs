@@ -1,150 +1,153 @@
-//! Lines of the text formats, appended to a buffer without going through `format!`.
+//! The lines of text formats. They are appended to a buffer without `format!`, which would dominate the time.
 
-use crate::error::ErrorKind;
-use crate::format::Format;
-use crate::read::{FILETIME_TICK_NS, FIO_HEADER_V3, SECTOR_BYTES};
+use crate::error::TraceErrorKind;
+use crate::format::{FILETIME_TICK_NS, FIO_HEADER_V3, SECTOR_BYTES, TraceFormat};
 use model::{Op, Request};
 use units::Nanos;
 
-/// Where MSR times start: 2007-02-22, when the published traces do. Readers rebase it away.
+/// The time at which written MSR traces begin: 2007-02-22, like the published ones. Readers subtract it again.
 const FILETIME_EPOCH_TICKS: u64 = 128_166_372_000_000_000;
-/// The name of the only file in an iolog.
+/// The name of the only file in a written iolog.
 const FIO_FILE: &[u8] = b"trace";
 
-/// What precedes the first line.
-pub(super) fn header(format: Format, out: &mut Vec<u8>) {
+/// Appends what precedes the first request.
+pub(super) fn write_header(format: TraceFormat, out: &mut Vec<u8>) {
     match format {
-        Format::Csv => out.extend_from_slice(b"arrival_ns,size_bytes,op,offset,response_ns\n"),
-        Format::Fio => {
+        TraceFormat::Csv => out.extend_from_slice(b"arrival_ns,size_bytes,op,offset,response_ns\n"),
+        TraceFormat::Fio => {
             out.extend_from_slice(FIO_HEADER_V3);
-            for action in [&b" add\n"[..], b" open\n"] {
-                out.extend_from_slice(if action == b" add\n" { b"\n0 " } else { b"0 " });
-                out.extend_from_slice(FIO_FILE);
-                out.extend_from_slice(action);
-            }
+            out.extend_from_slice(b"\n0 ");
+            out.extend_from_slice(FIO_FILE);
+            out.extend_from_slice(b" add\n0 ");
+            out.extend_from_slice(FIO_FILE);
+            out.extend_from_slice(b" open\n");
         }
         _ => {}
     }
 }
 
-/// What follows the last line.
-pub(super) fn footer(format: Format, last: Nanos, out: &mut Vec<u8>) {
-    if format == Format::Fio {
-        decimal(last.0 / 1000, out);
+/// Appends what follows the last request.
+pub(super) fn write_footer(format: TraceFormat, last: Nanos, out: &mut Vec<u8>) {
+    if format == TraceFormat::Fio {
+        write_decimal(last.0 / 1000, out);
         out.push(b' ');
         out.extend_from_slice(FIO_FILE);
         out.extend_from_slice(b" close\n");
     }
 }
 
-/// One request.
-pub(super) fn line(format: Format, request: &Request, out: &mut Vec<u8>) -> Result<(), ErrorKind> {
+/// Appends one request.
+pub(super) fn write_line(
+    format: TraceFormat,
+    request: &Request,
+    out: &mut Vec<u8>,
+) -> Result<(), TraceErrorKind> {
     match format {
-        Format::Csv => csv(request, out),
-        Format::ArrivalHex => arrival_hex(request, out),
-        Format::Msr => return msr(request, out),
-        Format::Spc => spc(request, out),
-        Format::Fio => fio(request, out),
-        Format::Parquet | Format::Blkparse | Format::Vscsi => {
-            return Err(ErrorKind::Unsupported(format, "is not a text format that can be written"));
+        TraceFormat::Csv => write_csv(request, out),
+        TraceFormat::ArrivalHex => write_arrival_hex(request, out),
+        TraceFormat::Msr => return write_msr(request, out),
+        TraceFormat::Spc => write_spc(request, out),
+        TraceFormat::Fio => write_fio(request, out),
+        TraceFormat::Parquet | TraceFormat::Blkparse | TraceFormat::Vscsi => {
+            return Err(TraceErrorKind::Unsupported(format, "is not a text format that can be written"));
         }
     }
     Ok(())
 }
 
-fn csv(request: &Request, out: &mut Vec<u8>) {
-    decimal(request.arrival.0, out);
+fn write_csv(request: &Request, out: &mut Vec<u8>) {
+    write_decimal(request.arrival.0, out);
     out.push(b',');
-    decimal(request.size.0, out);
-    out.extend_from_slice(pick(request.op, b",read,", b",write,"));
+    write_decimal(request.size.0, out);
+    out.extend_from_slice(by_operation(request.op, b",read,", b",write,"));
     if let Some(offset) = request.offset {
-        decimal(offset, out);
+        write_decimal(offset, out);
     }
     out.push(b',');
     if let Some(response) = request.response {
-        decimal(response.0, out);
+        write_decimal(response.0, out);
     }
     out.push(b'\n');
 }
 
-fn arrival_hex(request: &Request, out: &mut Vec<u8>) {
-    decimal(request.arrival.0, out);
+fn write_arrival_hex(request: &Request, out: &mut Vec<u8>) {
+    write_decimal(request.arrival.0, out);
     out.extend_from_slice(b",0x");
-    let digits = (u64::BITS - request.size.0.leading_zeros()).div_ceil(4).max(8);
-    for place in (0..digits).rev() {
+    let hex_digits = (u64::BITS - request.size.0.leading_zeros()).div_ceil(4).max(8);
+    for place in (0..hex_digits).rev() {
         out.push(b"0123456789abcdef"[(request.size.0 >> (4 * place) & 15) as usize]);
     }
-    out.extend_from_slice(pick(request.op, b",DiskRead\n", b",DiskWrite\n"));
+    out.extend_from_slice(by_operation(request.op, b",DiskRead\n", b",DiskWrite\n"));
 }
 
-fn msr(request: &Request, out: &mut Vec<u8>) -> Result<(), ErrorKind> {
+fn write_msr(request: &Request, out: &mut Vec<u8>) -> Result<(), TraceErrorKind> {
     let ticks = request.arrival.0 / FILETIME_TICK_NS + FILETIME_EPOCH_TICKS;
     // Readers count nanoseconds from 1601 in 64 bits, which ends in 2185.
     if ticks.checked_mul(FILETIME_TICK_NS).is_none() {
-        return Err(ErrorKind::Unsupported(Format::Msr, "holds times of at most 178 years"));
+        return Err(TraceErrorKind::Unsupported(TraceFormat::Msr, "holds times of at most 178 years"));
     }
-    decimal(ticks, out);
+    write_decimal(ticks, out);
     out.extend_from_slice(b",trace,0,");
-    out.extend_from_slice(pick(request.op, b"Read,", b"Write,"));
-    decimal(request.offset.unwrap_or(0), out);
+    out.extend_from_slice(by_operation(request.op, b"Read,", b"Write,"));
+    write_decimal(request.offset.unwrap_or(0), out);
     out.push(b',');
-    decimal(request.size.0, out);
+    write_decimal(request.size.0, out);
     out.push(b',');
-    decimal(request.response.unwrap_or(Nanos::ZERO).0 / FILETIME_TICK_NS, out);
+    write_decimal(request.response.unwrap_or(Nanos::ZERO).0 / FILETIME_TICK_NS, out);
     out.push(b'\n');
     Ok(())
 }
 
-fn spc(request: &Request, out: &mut Vec<u8>) {
+fn write_spc(request: &Request, out: &mut Vec<u8>) {
     out.extend_from_slice(b"0,");
-    decimal(request.offset.unwrap_or(0) / SECTOR_BYTES, out);
+    write_decimal(request.offset.unwrap_or(0) / SECTOR_BYTES, out);
     out.push(b',');
-    decimal(request.size.0, out);
-    out.extend_from_slice(pick(request.op, b",R,", b",W,"));
+    write_decimal(request.size.0, out);
+    out.extend_from_slice(by_operation(request.op, b",R,", b",W,"));
     const SECOND_NS: u64 = 1_000_000_000;
-    decimal(request.arrival.0 / SECOND_NS, out);
+    write_decimal(request.arrival.0 / SECOND_NS, out);
     out.push(b'.');
     let fraction = request.arrival.0 % SECOND_NS;
     let mut place = SECOND_NS / 10;
     while place > 0 {
-        push_digit(fraction / place % 10, out);
+        write_digit(fraction / place % 10, out);
         place /= 10;
     }
     out.push(b'\n');
 }
 
-fn fio(request: &Request, out: &mut Vec<u8>) {
-    decimal(request.arrival.0 / 1000, out);
+fn write_fio(request: &Request, out: &mut Vec<u8>) {
+    write_decimal(request.arrival.0 / 1000, out);
     out.push(b' ');
     out.extend_from_slice(FIO_FILE);
-    out.extend_from_slice(pick(request.op, b" read ", b" write "));
-    decimal(request.offset.unwrap_or(0), out);
+    out.extend_from_slice(by_operation(request.op, b" read ", b" write "));
+    write_decimal(request.offset.unwrap_or(0), out);
     out.push(b' ');
-    decimal(request.size.0, out);
+    write_decimal(request.size.0, out);
     out.push(b'\n');
 }
 
-fn pick(op: Op, read: &'static [u8], write: &'static [u8]) -> &'static [u8] {
+fn by_operation(op: Op, read: &'static [u8], write: &'static [u8]) -> &'static [u8] {
     match op {
         Op::Read => read,
         Op::Write => write,
     }
 }
 
-fn decimal(mut value: u64, out: &mut Vec<u8>) {
+fn write_decimal(mut value: u64, out: &mut Vec<u8>) {
     let mut digits = [0u8; 20];
-    let mut at = digits.len();
+    let mut first = digits.len();
     loop {
-        at -= 1;
-        digits[at] = b'0' + u8::try_from(value % 10).unwrap_or(0);
+        first -= 1;
+        digits[first] = b'0' + u8::try_from(value % 10).unwrap_or(0);
         value /= 10;
         if value == 0 {
             break;
         }
     }
-    out.extend_from_slice(&digits[at..]);
+    out.extend_from_slice(&digits[first..]);
 }
 
-fn push_digit(digit: u64, out: &mut Vec<u8>) {
+fn write_digit(digit: u64, out: &mut Vec<u8>) {
     out.push(b'0' + u8::try_from(digit).unwrap_or(0));
 }

@@ -6,7 +6,7 @@ use model::{Op, Request};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use tailwright_trace::{Format, OpenOptions, TraceError, Writer};
+use tailwright_trace::{OpenOptions, TraceError, TraceFormat, TraceWriter};
 use units::{Bytes, Nanos};
 
 /// Sorted requests with ties, gaps, and present and absent optional values.
@@ -61,8 +61,8 @@ impl Drop for Folder {
     }
 }
 
-pub(crate) fn write(path: &Path, format: Format, requests: &[Request]) -> Result<u64, TraceError> {
-    let mut writer = Writer::create(path, format)?;
+pub(crate) fn write(path: &Path, format: TraceFormat, requests: &[Request]) -> Result<u64, TraceError> {
+    let mut writer = TraceWriter::create(path, format)?;
     for request in requests {
         writer.write(request)?;
     }

@@ -1,10 +1,11 @@
 //! The client's side, as a generator of load speaks it: the handshake as a state machine, and commands.
 
 use super::Framing;
-use super::number::{
-    CMD_DISC, CMD_FLUSH, CMD_READ, CMD_WRITE, FIXED_NEWSTYLE, GREETING, INFO_BLOCK_SIZE, INFO_EXPORT,
-    NEWSTYLE, NO_ZEROES, OLDSTYLE, OPT_EXPORT_NAME, OPT_GO, OPT_STRUCTURED_REPLY, OPTION_REPLY, REP_ACK,
-    REP_ERROR, REP_INFO, REQUEST,
+use super::protocol::{
+    CMD_DISC, CMD_FLUSH, CMD_READ, CMD_WRITE, EXPORT_NAME_ZEROES, FLAG_FIXED_NEWSTYLE, FLAG_NO_ZEROES,
+    GREETING_MAGIC, INFO_BLOCK_SIZE, INFO_EXPORT, OLDSTYLE_MAGIC, OPT_EXPORT_NAME, OPT_GO,
+    OPT_STRUCTURED_REPLY, OPTION_MAGIC, OPTION_REPLY_MAGIC, REP_ACK, REP_ERR_TLS_REQD, REP_ERR_UNKNOWN,
+    REP_FLAG_ERROR, REP_INFO, REQUEST_MAGIC, STRING_LEN_MAX,
 };
 use crate::Malformed;
 use crate::read::{Stop, at_most, exactly, first, index, u16_at, u32_at, u64_at};
@@ -65,10 +66,10 @@ pub enum Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Refused(0x8000_0006) => {
+            Self::Refused(REP_ERR_UNKNOWN) => {
                 write!(f, "the server has no such export; `nbdinfo --list` shows its names")
             }
-            Self::Refused(0x8000_0005) => {
+            Self::Refused(REP_ERR_TLS_REQD) => {
                 write!(f, "the server wants TLS for this export; switch it off there")
             }
             Self::Refused(kind) => write!(f, "the server refused the export with error {kind:#x}"),
@@ -100,7 +101,7 @@ pub struct Handshake {
 impl Handshake {
     /// Asks for the export `name`, with simple replies.
     pub fn new(name: &[u8], ask: Ask) -> Self {
-        assert!(name.len() <= 4096, "names of NBD exports have at most 4096 bytes");
+        assert!(name.len() <= STRING_LEN_MAX as usize, "names of NBD exports have at most 4096 bytes");
         let export = Export { size: 0, flags: 0, block: None, framing: Framing::Simple };
         let (wants_structured, no_zeroes) = (false, false);
         Self { name: name.to_vec(), ask, wants_structured, phase: Phase::Greeting, no_zeroes, export }
@@ -132,16 +133,16 @@ impl Handshake {
 
     fn greeting(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Progress, Stop> {
         let head = first::<18>(input)?;
-        exactly("NBD greeting", "NBDMAGIC", GREETING, u64_at(head, 0))?;
-        if u64_at(head, 8) == OLDSTYLE {
+        exactly("NBD greeting", "NBDMAGIC", GREETING_MAGIC, u64_at(head, 0))?;
+        if u64_at(head, 8) == OLDSTYLE_MAGIC {
             let (what, remedy) = ("the oldstyle NBD handshake", "configure the server for newstyle");
             return Err(Malformed::Refused { what, remedy }.into());
         }
-        exactly("NBD greeting style", "IHAVEOPT", NEWSTYLE, u64_at(head, 8))?;
-        let flags = u16_at(head, 16) & (FIXED_NEWSTYLE | NO_ZEROES);
-        self.no_zeroes = flags & NO_ZEROES != 0;
+        exactly("NBD greeting style", "IHAVEOPT", OPTION_MAGIC, u64_at(head, 8))?;
+        let flags = u16_at(head, 16) & (FLAG_FIXED_NEWSTYLE | FLAG_NO_ZEROES);
+        self.no_zeroes = flags & FLAG_NO_ZEROES != 0;
         out.extend(u32::from(flags).to_be_bytes());
-        if flags & FIXED_NEWSTYLE == 0 {
+        if flags & FLAG_FIXED_NEWSTYLE == 0 {
             // Such a server knows no other option.
             (self.ask, self.wants_structured) = (Ask::ExportName, false);
         }
@@ -169,7 +170,7 @@ impl Handshake {
 
     fn export_name(&mut self, input: &[u8]) -> Result<Progress, Stop> {
         let head = first::<10>(input)?;
-        let used = if self.no_zeroes { 10 } else { 134 };
+        let used = if self.no_zeroes { 10 } else { 10 + EXPORT_NAME_ZEROES };
         if input.len() < used {
             return Err(Stop::More(used));
         }
@@ -189,7 +190,7 @@ impl Handshake {
             if kind == REP_ACK {
                 self.export.framing = Framing::Structured;
             }
-            if kind == REP_ACK || kind & REP_ERROR != 0 {
+            if kind == REP_ACK || kind & REP_FLAG_ERROR != 0 {
                 self.ask_for_export(out);
             }
             return Ok(Ok(Progress::Used(used)));
@@ -197,7 +198,7 @@ impl Handshake {
         match kind {
             REP_ACK => Ok(Ok(Progress::Done { used, export: self.export })),
             REP_INFO => Ok(self.info(data).map(|()| Progress::Used(used))),
-            kind if kind & REP_ERROR != 0 => Err(Failure::Refused(kind)),
+            kind if kind & REP_FLAG_ERROR != 0 => Err(Failure::Refused(kind)),
             _ => Ok(Ok(Progress::Used(used))),
         }
     }
@@ -220,7 +221,7 @@ impl Handshake {
 /// Type and data of a complete reply to `option`.
 fn reply(input: &[u8], option: u32) -> Result<(u32, &[u8]), Stop> {
     let head = first::<20>(input)?;
-    exactly("NBD option reply magic", "0x3e889045565a9", OPTION_REPLY, u64_at(head, 0))?;
+    exactly("NBD option reply magic", "0x3e889045565a9", OPTION_REPLY_MAGIC, u64_at(head, 0))?;
     exactly("NBD option reply", "the option that was asked", option.into(), u32_at(head, 8).into())?;
     let len = u32_at(head, 16);
     at_most("NBD option reply in bytes", OPTION_MAX.into(), len.into())?;
@@ -229,7 +230,7 @@ fn reply(input: &[u8], option: u32) -> Result<(u32, &[u8]), Stop> {
 }
 
 fn option(out: &mut Vec<u8>, option: u32, data: &[u8]) {
-    out.extend(NEWSTYLE.to_be_bytes());
+    out.extend(OPTION_MAGIC.to_be_bytes());
     out.extend(option.to_be_bytes());
     out.extend(u32::try_from(data.len()).expect("options are short").to_be_bytes());
     out.extend(data);
@@ -258,7 +259,7 @@ pub fn disconnect(out: &mut Vec<u8>, cookie: u64) {
 }
 
 fn command(out: &mut Vec<u8>, kind: u16, cookie: u64, offset: u64, len: u32) {
-    out.extend(REQUEST.to_be_bytes());
+    out.extend(REQUEST_MAGIC.to_be_bytes());
     out.extend(0u16.to_be_bytes());
     out.extend(kind.to_be_bytes());
     out.extend(cookie.to_be_bytes());

@@ -2,22 +2,20 @@
 //! granted.
 
 use super::Framing;
-use super::number::{
-    GREETING, NEWSTYLE, NO_ZEROES, OLDSTYLE, OPT_EXPORT_NAME, OPT_EXTENDED_HEADERS, OPT_GO, OPT_INFO,
-    OPT_STARTTLS, OPT_STRUCTURED_REPLY, OPTION_REPLY, REP_ACK, REP_ERROR,
+use super::protocol::{
+    EXPORT_NAME_ZEROES, FLAG_NO_ZEROES, GREETING_MAGIC, OLDSTYLE_MAGIC, OPT_EXPORT_NAME,
+    OPT_EXTENDED_HEADERS, OPT_GO, OPT_INFO, OPT_STARTTLS, OPT_STRUCTURED_REPLY, OPTION_MAGIC,
+    OPTION_REPLY_MAGIC, REP_ACK, REP_FLAG_ERROR, STRING_LEN_MAX,
 };
 use crate::read::{Stop, at_most, exactly, first, index, u16_at, u32_at, u64_at};
 use crate::{Answer, Class, Extent, Limits, Malformed, Reply, Request, Step};
 use std::collections::VecDeque;
 use units::Bytes;
 
-/// Names of exports: the protocol document's limit for strings.
-const NAME_MAX: u32 = 4096;
 /// Data of an option or of a reply to one.
 const OPTION_MAX: u32 = 64 << 10;
 /// Options that a client may send ahead of their replies; ordinary ones wait for each.
 const OPTIONS_MAX: usize = 16;
-const ZEROES: u64 = 124;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Phase {
@@ -41,7 +39,7 @@ struct Asked {
 pub(super) struct Handshake {
     client: Phase,
     server: Phase,
-    /// [`NO_ZEROES`] as far as both want it.
+    /// [`FLAG_NO_ZEROES`] as far as both want it.
     client_flags: u32,
     server_flags: u16,
     asked: VecDeque<Asked>,
@@ -96,7 +94,7 @@ impl Handshake {
 
     fn option(&mut self, buffer: &[u8], limits: &Limits) -> Result<Step<Request>, Stop> {
         let head = first::<16>(buffer)?;
-        exactly("NBD option magic", "IHAVEOPT", NEWSTYLE, u64_at(head, 0))?;
+        exactly("NBD option magic", "IHAVEOPT", OPTION_MAGIC, u64_at(head, 0))?;
         let (option, len) = (u32_at(head, 8), u32_at(head, 12));
         at_most("NBD option in bytes", OPTION_MAX.into(), len.into())?;
         at_most("NBD options ahead of their replies", OPTIONS_MAX as u64, self.asked.len() as u64 + 1)?;
@@ -134,7 +132,7 @@ impl Handshake {
             return self.export(buffer);
         }
         let head = first::<20>(buffer)?;
-        exactly("NBD option reply magic", "0x3e889045565a9", OPTION_REPLY, u64_at(head, 0))?;
+        exactly("NBD option reply magic", "0x3e889045565a9", OPTION_REPLY_MAGIC, u64_at(head, 0))?;
         exactly(
             "NBD option reply",
             "the first option not answered",
@@ -143,7 +141,7 @@ impl Handshake {
         )?;
         let (kind, len) = (u32_at(head, 12), u32_at(head, 16));
         at_most("NBD option reply in bytes", OPTION_MAX.into(), len.into())?;
-        let error = kind & REP_ERROR != 0;
+        let error = kind & REP_FLAG_ERROR != 0;
         let last = error || kind == REP_ACK;
         if last {
             self.answer(kind == REP_ACK, framing)?;
@@ -154,12 +152,12 @@ impl Handshake {
 
     fn greeting(&mut self, buffer: &[u8]) -> Result<Step<Reply>, Stop> {
         let head = first::<16>(buffer)?;
-        exactly("NBD greeting", "NBDMAGIC", GREETING, u64_at(head, 0))?;
-        if u64_at(head, 8) == OLDSTYLE {
+        exactly("NBD greeting", "NBDMAGIC", GREETING_MAGIC, u64_at(head, 0))?;
+        if u64_at(head, 8) == OLDSTYLE_MAGIC {
             let (what, remedy) = ("the oldstyle NBD handshake", "configure the server for newstyle");
             return Err(Malformed::Refused { what, remedy }.into());
         }
-        exactly("NBD greeting style", "IHAVEOPT", NEWSTYLE, u64_at(head, 8))?;
+        exactly("NBD greeting style", "IHAVEOPT", OPTION_MAGIC, u64_at(head, 8))?;
         self.server_flags = u16_at(first::<18>(buffer)?, 16);
         self.server = Phase::Options;
         Ok(whole(Reply { id: 0, error: false, asked: false }, 18, 18))
@@ -168,10 +166,11 @@ impl Handshake {
     /// The answer to EXPORT_NAME: size and flags, and zeroes unless both sides can do without.
     fn export(&mut self, buffer: &[u8]) -> Result<Step<Reply>, Stop> {
         first::<10>(buffer)?;
-        let short = self.server_flags & NO_ZEROES != 0 && self.client_flags & u32::from(NO_ZEROES) != 0;
+        let short =
+            self.server_flags & FLAG_NO_ZEROES != 0 && self.client_flags & u32::from(FLAG_NO_ZEROES) != 0;
         let id = self.answered;
         self.grant();
-        let len = if short { 10 } else { 10 + ZEROES };
+        let len = if short { 10 } else { 10 + EXPORT_NAME_ZEROES as u64 };
         Ok(whole(Reply { id, error: false, asked: true }, 10, len))
     }
 
@@ -206,7 +205,7 @@ impl Handshake {
 
 /// The name of `len` bytes at `at`, and where it ends.
 fn name(buffer: &[u8], at: usize, len: u32, limits: &Limits) -> Result<(Vec<u8>, usize), Stop> {
-    at_most("NBD export name in bytes", NAME_MAX.into(), len.into())?;
+    at_most("NBD export name in bytes", STRING_LEN_MAX.into(), len.into())?;
     let end = at + index(len);
     at_most("NBD option head in bytes", limits.head as u64, end as u64)?;
     Ok((buffer.get(at..end).ok_or(Stop::More(end))?.to_vec(), end))

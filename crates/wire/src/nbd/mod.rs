@@ -9,7 +9,7 @@
 
 pub mod client;
 mod handshake;
-mod number;
+pub mod protocol;
 mod transmission;
 
 use crate::read::settle;

@@ -1,8 +1,9 @@
 //! Commands and their replies.
 
-use super::number::{
-    CHUNK_DATA, CHUNK_ERROR, CMD_CACHE, CMD_DISC, CMD_READ, CMD_WRITE, CMD_WRITE_ZEROES, FLAG_DONE,
-    FLAG_PAYLOAD, REPLY_EXTENDED, REPLY_SIMPLE, REPLY_STRUCTURED, REQUEST, REQUEST_EXTENDED,
+use super::protocol::{
+    CMD_CACHE, CMD_DISC, CMD_FLAG_PAYLOAD_LEN, CMD_READ, CMD_WRITE, CMD_WRITE_ZEROES, EXTENDED_REPLY_MAGIC,
+    EXTENDED_REQUEST_MAGIC, REPLY_FLAG_DONE, REPLY_TYPE_ERROR_BIT, REPLY_TYPE_OFFSET_DATA, REQUEST_MAGIC,
+    SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC,
 };
 use super::{Connection, Framing};
 use crate::read::{Stop, at_most, exactly, first, u16_at, u32_at, u64_at};
@@ -55,12 +56,12 @@ impl Connection {
     pub(super) fn chunk(&mut self, buffer: &[u8]) -> Result<Step<Reply>, Stop> {
         let magic = u32::from_be_bytes(*first::<4>(buffer)?);
         match (magic, self.framing) {
-            (REPLY_SIMPLE, Framing::Simple | Framing::Structured) => self.simple(first::<16>(buffer)?),
-            (REPLY_STRUCTURED, Framing::Structured) => {
+            (SIMPLE_REPLY_MAGIC, Framing::Simple | Framing::Structured) => self.simple(first::<16>(buffer)?),
+            (STRUCTURED_REPLY_MAGIC, Framing::Structured) => {
                 let head = first::<20>(buffer)?;
                 self.structured(buffer, head, u32_at(head, 16).into())
             }
-            (REPLY_EXTENDED, Framing::Extended) => {
+            (EXTENDED_REPLY_MAGIC, Framing::Extended) => {
                 let head = first::<32>(buffer)?;
                 self.structured(buffer, head, u64_at(head, 24))
             }
@@ -88,7 +89,7 @@ impl Connection {
         };
         if payload > 0 && self.framing == Framing::Structured {
             let (field, expected) = ("NBD reply magic", "0x668e33ef (structured) for data");
-            return Err(Malformed::Value { field, expected, found: REPLY_SIMPLE.into() }.into());
+            return Err(Malformed::Value { field, expected, found: SIMPLE_REPLY_MAGIC.into() }.into());
         }
         self.asked.remove(&id);
         let extent = Extent { head: 16, len: Bytes(16 + payload), last: true };
@@ -102,7 +103,7 @@ impl Connection {
         // Data stands behind its offset.
         at_most("NBD chunk in bytes", self.limits.message.0 + 8, len)?;
         let mut looked_at = head.len();
-        if kind == CHUNK_DATA {
+        if kind == REPLY_TYPE_OFFSET_DATA {
             if len < 8 {
                 let field = "offset of an NBD data chunk";
                 return Err(Malformed::Short { field, needed: 8, left: len }.into());
@@ -112,12 +113,15 @@ impl Connection {
                 return Err(Stop::More(looked_at));
             }
         }
-        let last = flags & FLAG_DONE != 0;
+        let last = flags & REPLY_FLAG_DONE != 0;
         if last {
             self.asked.remove(&id);
         }
         let extent = Extent { head: looked_at, len: Bytes(head.len() as u64 + len), last };
-        Ok(Step::Message { message: Reply { id, error: kind & CHUNK_ERROR != 0, asked: true }, extent })
+        Ok(Step::Message {
+            message: Reply { id, error: kind & REPLY_TYPE_ERROR_BIT != 0, asked: true },
+            extent,
+        })
     }
 }
 
@@ -125,11 +129,16 @@ impl Command {
     fn read(buffer: &[u8], framing: Framing) -> Result<Self, Stop> {
         let magic = u32::from_be_bytes(*first::<4>(buffer)?);
         let (head, len): (&[u8], _) = if framing == Framing::Extended {
-            exactly("NBD request magic", "0x21e41c71 (extended)", REQUEST_EXTENDED.into(), magic.into())?;
+            exactly(
+                "NBD request magic",
+                "0x21e41c71 (extended)",
+                EXTENDED_REQUEST_MAGIC.into(),
+                magic.into(),
+            )?;
             let head = first::<32>(buffer)?;
             (head, u64_at(head, 24))
         } else {
-            exactly("NBD request magic", "0x25609513", REQUEST.into(), magic.into())?;
+            exactly("NBD request magic", "0x25609513", REQUEST_MAGIC.into(), magic.into())?;
             let head = first::<28>(buffer)?;
             (head, u32_at(head, 24).into())
         };
@@ -145,7 +154,7 @@ impl Command {
 
     /// Bytes behind the head.
     fn payload(&self, framing: Framing) -> Result<u64, Malformed> {
-        let announced = framing == Framing::Extended && self.flags & FLAG_PAYLOAD != 0;
+        let announced = framing == Framing::Extended && self.flags & CMD_FLAG_PAYLOAD_LEN != 0;
         match self.kind {
             CMD_WRITE if framing == Framing::Extended && !announced => {
                 let (field, expected) = ("flags of an extended NBD WRITE", "the payload flag");

@@ -1,7 +1,7 @@
 //! What an RPC call asks for, from its head.
 
 use super::compound;
-use super::number::{
+use super::protocol::{
     CALL, FLAVOR_GSS, MNT, MOUNT, NFS, NFS2_READ, NFS2_WRITE, NFS3_READ, NFS3_WRITE, NFS4_COMPOUND, REPLY,
     RPC_VERSION,
 };

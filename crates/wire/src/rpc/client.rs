@@ -1,7 +1,7 @@
 //! Calls as a generator of load sends them: NFSv3 (RFC 1813), MOUNT version 3, and GETPORT of the portmapper.
 //! Each function appends one record of one fragment to a buffer.
 
-use super::number::{
+use super::protocol::{
     CALL, FLAVOR_NONE, FLAVOR_UNIX, GETPORT, MNT, MOUNT, NFS, NFS3_COMMIT, NFS3_CREATE, NFS3_GETATTR,
     NFS3_LOOKUP, NFS3_READ, NFS3_WRITE, PORTMAP, RPC_VERSION, TCP,
 };

@@ -7,7 +7,7 @@
 //! as written if it is longer than the attribute requests that clients put there.
 
 use super::call::{CONTROL, Work};
-use super::number::{
+use super::protocol::{
     OP_ACCESS, OP_CLOSE, OP_COMMIT, OP_GETATTR, OP_GETFH, OP_LOOKUP, OP_PUTFH, OP_PUTPUBFH, OP_PUTROOTFH,
     OP_READ, OP_RENEW, OP_RESTOREFH, OP_SAVEFH, OP_SEQUENCE, OP_WRITE,
 };

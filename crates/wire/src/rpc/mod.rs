@@ -13,10 +13,10 @@ mod call;
 pub mod client;
 mod compound;
 pub mod decode;
-mod number;
+mod protocol;
 mod record;
 
-pub use number::{MOUNT, NFS};
+pub use protocol::{MOUNT, NFS};
 
 use crate::read::{Stop, at_most, first, settle};
 use crate::{Answer, Extent, Limits, Malformed, Reply, Request, Step, Wire};
@@ -105,8 +105,8 @@ fn fragment(seen: &mut Seen, buffer: &[u8], limits: &Limits) -> Result<Extent, S
 fn failed(record: &mut Record<'_>, asked: Option<Asked>) -> Result<(bool, bool), Stop> {
     let (field, expected) = ("RPC message type", "1 (reply), or 0 (call) to the client");
     match record.u32(field)? {
-        number::REPLY => {}
-        number::CALL => return Ok((true, false)),
+        protocol::REPLY => {}
+        protocol::CALL => return Ok((true, false)),
         found => return Err(Malformed::Value { field, expected, found: found.into() }.into()),
     }
     let (field, expected) = ("RPC reply state", "0 (accepted) or 1 (denied)");

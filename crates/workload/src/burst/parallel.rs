@@ -7,21 +7,14 @@ use std::num::NonZeroUsize;
 const MIN_CHUNK: usize = 16 * 1024;
 
 impl BurstCurve {
-    /// As [`Self::of`], on up to `threads` cores: chunks at the same time, then merged.
+    /// As [`Self::of`], in up to `threads` chunks that are computed at the same time and then merged.
     ///
     /// # Errors
     /// As [`Self::of`].
     pub fn of_parallel(arrivals: &[Arrival], threads: NonZeroUsize) -> Result<Self, BurstError> {
         let size = arrivals.len().div_ceil(threads.get()).max(MIN_CHUNK);
-        let mut parts = std::thread::scope(|scope| {
-            let workers: Vec<_> =
-                arrivals.chunks(size).map(|chunk| scope.spawn(move || Self::of(chunk))).collect();
-            let join = |worker: std::thread::ScopedJoinHandle<'_, Result<Self, BurstError>>| {
-                worker.join().expect("a curve is computed without panicking")
-            };
-            workers.into_iter().map(join).collect::<Vec<_>>()
-        })
-        .into_iter();
+        let chunks: Vec<&[Arrival]> = arrivals.chunks(size).collect();
+        let mut parts = machine::parallel::map(&chunks, |chunk| Self::of(chunk)).into_iter();
         let mut whole = parts.next().ok_or(BurstError::Empty)??;
         for part in parts {
             let part = part.map_err(|error| shifted(error, whole.count()))?;

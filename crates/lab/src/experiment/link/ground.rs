@@ -11,7 +11,7 @@ use enforce::command::Programs;
 use enforce::deployment::Deployment;
 use enforce::lab::{DEVICE, Lab};
 use enforce::network::{Options, Store, WantedDevice, WantedHost, apply, remove, wanted};
-use load::Target;
+use load::LoadTarget;
 use model::{OperationError, Policy};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -154,14 +154,14 @@ impl LinkGround {
     }
 
     /// What a tenant's requests are sent to.
-    pub(in super::super) fn target(&self, case: &PlannedCase, at: usize) -> Target {
+    pub(in super::super) fn target(&self, case: &PlannedCase, at: usize) -> LoadTarget {
         let server = |port| SocketAddr::new(self.ip(SERVER), port);
         let tenant = &case.case.tenants[at];
         match tenant.server {
-            Kind::Cache => Target::Memcached { server: server(CACHE_PORT), keys: KEYS },
+            Kind::Cache => LoadTarget::Memcached { server: server(CACHE_PORT), keys: KEYS },
             // nbdkit has one volume, whatever it is called.
             Kind::Disk { .. } | Kind::Memory | Kind::Ssd => {
-                Target::Nbd { server: server(volume_port(at)), export: tenant.name.to_owned() }
+                LoadTarget::Nbd { server: server(volume_port(at)), export: tenant.name.to_owned() }
             }
         }
     }

@@ -38,8 +38,8 @@ pub(super) fn blocks(view: &View) -> Vec<Block> {
         blocks.extend(
             warnings.map(|said| Block::paragraph(format!("{name}, {}: {said}.", done.policy.name()))),
         );
-        if done.played.ran.observed < view.settings.duration {
-            let seconds = time(done.played.ran.observed.as_secs());
+        if done.played.ran.observed_duration < view.settings.duration {
+            let seconds = time(done.played.ran.observed_duration.as_secs());
             let text = format!("{name}, {}: stopped when {seconds} had been observed.", done.policy.name());
             blocks.push(Block::paragraph(text));
         }

@@ -8,10 +8,8 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use trace::generate::{MmppState, Process, SizeMix, Synthetic};
-use trace::{Format, Writer};
+use trace::generate::{MmppState, RateProcess, SizeMix, Synthetic};
+use trace::{TraceFormat, TraceWriter};
 use units::{ByteRate, Bytes, Nanos, Seconds};
 use workload::device::{BandwidthRow, BaseLatency, Device, SsdTable, StorageProfile};
 
@@ -27,7 +25,7 @@ const DURATION: Nanos = Nanos(300_000_000_000);
 struct Kind {
     name: &'static str,
     /// Arrivals at scale 1.
-    process: fn(f64) -> Process,
+    process: fn(f64) -> RateProcess,
     /// Sizes in KiB with weights.
     sizes: &'static [(u64, f64)],
     read_share: f64,
@@ -35,42 +33,42 @@ struct Kind {
     slos_ms: &'static [u32],
 }
 
-fn database(scale: f64) -> Process {
+fn database(scale: f64) -> RateProcess {
     let quiet = MmppState { rate: 40.0 * scale, stay_s: 8.0 };
     let busy = MmppState { rate: 900.0 * scale, stay_s: 0.8 };
-    Process::Mmpp { states: vec![quiet, busy] }
+    RateProcess::Mmpp { states: vec![quiet, busy] }
 }
 
-fn mail(scale: f64) -> Process {
-    Process::OnOff { sources: 8, rate_on: 90.0 * scale, on_s: 0.4, off_s: 5.0, shape: 1.6 }
+fn mail(scale: f64) -> RateProcess {
+    RateProcess::OnOff { sources: 8, rate_on: 90.0 * scale, on_s: 0.4, off_s: 5.0, shape: 1.6 }
 }
 
-fn web(scale: f64) -> Process {
-    Process::BModel { rate: 50.0 * scale, bias: 0.68, interval_s: 60.0, levels: 16 }
+fn web(scale: f64) -> RateProcess {
+    RateProcess::BModel { rate: 50.0 * scale, bias: 0.68, interval_s: 60.0, levels: 16 }
 }
 
-fn logs(scale: f64) -> Process {
-    Process::Diurnal {
-        of: Box::new(Process::Poisson { rate: 50.0 * scale }),
+fn logs(scale: f64) -> RateProcess {
+    RateProcess::Diurnal {
+        of: Box::new(RateProcess::Poisson { rate: 50.0 * scale }),
         period_s: 120.0,
         amplitude: 0.7,
         phase: 0.2,
     }
 }
 
-fn backup(scale: f64) -> Process {
-    Process::OnOff { sources: 1, rate_on: 80.0 * scale, on_s: 1.5, off_s: 30.0, shape: 1.9 }
+fn backup(scale: f64) -> RateProcess {
+    RateProcess::OnOff { sources: 1, rate_on: 80.0 * scale, on_s: 1.5, off_s: 30.0, shape: 1.9 }
 }
 
-fn analytics(scale: f64) -> Process {
-    let scan = Process::OnOff { sources: 2, rate_on: 150.0 * scale, on_s: 0.8, off_s: 20.0, shape: 1.7 };
-    Process::Sum(vec![Process::Poisson { rate: 4.0 * scale }, scan])
+fn analytics(scale: f64) -> RateProcess {
+    let scan = RateProcess::OnOff { sources: 2, rate_on: 150.0 * scale, on_s: 0.8, off_s: 20.0, shape: 1.7 };
+    RateProcess::Sum(vec![RateProcess::Poisson { rate: 4.0 * scale }, scan])
 }
 
-fn boot(scale: f64) -> Process {
+fn boot(scale: f64) -> RateProcess {
     let idle = MmppState { rate: 5.0, stay_s: 20.0 };
     let storm = MmppState { rate: 1200.0 * scale, stay_s: 0.7 };
-    Process::Mmpp { states: vec![idle, storm] }
+    RateProcess::Mmpp { states: vec![idle, storm] }
 }
 
 const KINDS: [Kind; 7] = [
@@ -162,23 +160,8 @@ impl Demo {
 
     /// The traces, on all cores.
     fn write_traces(&self, dir: &Path) -> Result<(), OperationError> {
-        let next = AtomicUsize::new(0);
-        let failure = Mutex::new(None);
-        let bar = crate::terminal::progress(self.members.len() as u64, "generating", "traces");
-        std::thread::scope(|scope| {
-            for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-                scope.spawn(|| {
-                    while let Some(member) = self.members.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        if let Err(error) = member.write(dir) {
-                            *failure.lock().expect("no writer panics") = Some(error);
-                        }
-                        bar.inc(1);
-                    }
-                });
-            }
-        });
-        bar.finish_and_clear();
-        failure.into_inner().expect("no writer panics").map_or(Ok(()), Err)
+        crate::input::in_parallel("generating", &self.members, |member| member.write(dir))?;
+        Ok(())
     }
 
     fn toml(&self) -> String {
@@ -226,7 +209,7 @@ impl Member {
 
     fn write(&self, dir: &Path) -> Result<(), OperationError> {
         let wrong = |error: trace::TraceError| OperationError::machine(&error).hint(error.hint());
-        let mut writer = Writer::create(&dir.join(self.file()), Format::Csv).map_err(wrong)?;
+        let mut writer = TraceWriter::create(&dir.join(self.file()), TraceFormat::Csv).map_err(wrong)?;
         for request in self.stream.requests().expect("parameters of the kinds are sound") {
             writer.write(&request).map_err(wrong)?;
         }

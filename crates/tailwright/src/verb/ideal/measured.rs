@@ -2,12 +2,12 @@
 //! in between.
 
 use super::{IdealArgs, Stream, outcome, stable};
+use arrivals::TimedRequest;
+use arrivals::scale::{StreamTotals, TimeScaling};
 use model::OperationError;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use sim::ideal::{Play, Summary};
-use sim::source::Demand;
-use sim::source::scale::{Extent, Stretch};
+use sim::ideal::{StationRun, Summary};
 use std::path::Path;
 use std::time::Instant;
 use units::Nanos;
@@ -26,7 +26,7 @@ pub(super) fn play(args: &IdealArgs, path: &Path) -> Result<Stream, OperationErr
         Some(load) => {
             let (extent, kept) = survey(args, path)?;
             spread(&extent, args, path)?;
-            let stretch = extent.stretch(args.workers.get(), load).map_err(OperationError::input)?;
+            let stretch = extent.time_scaling(args.workers.get(), load).map_err(OperationError::input)?;
             players.stretch = Some(stretch);
             match kept {
                 Some(kept) => players.run(args, kept.into_iter().map(Ok))?,
@@ -41,7 +41,7 @@ pub(super) fn play(args: &IdealArgs, path: &Path) -> Result<Stream, OperationErr
 }
 
 /// The utilisation, where there is one.
-fn spread(extent: &Extent, args: &IdealArgs, path: &Path) -> Result<f64, OperationError> {
+fn spread(extent: &StreamTotals, args: &IdealArgs, path: &Path) -> Result<f64, OperationError> {
     if extent.arrivals.is_none() {
         return Err(scenario::empty(path).into());
     }
@@ -52,9 +52,9 @@ fn spread(extent: &Extent, args: &IdealArgs, path: &Path) -> Result<f64, Operati
 }
 
 /// The work, and the arrivals if they are few or cannot be read again.
-fn survey(args: &IdealArgs, path: &Path) -> Result<(Extent, Option<Vec<Nanos>>), OperationError> {
+fn survey(args: &IdealArgs, path: &Path) -> Result<(StreamTotals, Option<Vec<Nanos>>), OperationError> {
     let again = path.is_file();
-    let (mut extent, mut kept) = (Extent::default(), Some(Vec::new()));
+    let (mut extent, mut kept) = (StreamTotals::default(), Some(Vec::new()));
     for demand in demands(args, scenario::arrivals(path)?) {
         let demand = demand?;
         extent.add(&demand);
@@ -70,28 +70,28 @@ fn survey(args: &IdealArgs, path: &Path) -> Result<(Extent, Option<Vec<Nanos>>),
 fn demands(
     args: &IdealArgs,
     arrivals: impl Iterator<Item = Result<Nanos, OperationError>>,
-) -> impl Iterator<Item = Result<Demand, OperationError>> {
+) -> impl Iterator<Item = Result<TimedRequest, OperationError>> {
     let (sampler, mut random) = (args.service.sampler(), StdRng::seed_from_u64(args.seed));
-    arrivals.map(move |arrival| Ok(Demand { arrival: arrival?, service: sampler.draw(&mut random) }))
+    arrivals.map(move |arrival| Ok(TimedRequest { arrival: arrival?, service: sampler.draw(&mut random) }))
 }
 
 /// All disciplines at once, so that the trace is read once for them.
 struct Players {
-    plays: Vec<Play>,
+    plays: Vec<StationRun>,
     /// Seconds of each by the clock.
     elapsed: Vec<f64>,
-    stretch: Option<Stretch>,
+    stretch: Option<TimeScaling>,
     /// Of what was played.
-    extent: Extent,
+    extent: StreamTotals,
 }
 
 impl Players {
     fn new(args: &IdealArgs) -> Self {
         // Lots are drawn apart from service times.
         let seed = StdRng::seed_from_u64(args.seed).random();
-        let play = |order| Play::new(args.station(order), seed, 0, Summary::of_one());
-        let plays: Vec<Play> = args.discipline.iter().copied().map(play).collect();
-        Self { elapsed: vec![0.0; plays.len()], plays, stretch: None, extent: Extent::default() }
+        let play = |order| StationRun::new(args.station(order), seed, 0, Summary::of_one());
+        let plays: Vec<StationRun> = args.discipline.iter().copied().map(play).collect();
+        Self { elapsed: vec![0.0; plays.len()], plays, stretch: None, extent: StreamTotals::default() }
     }
 
     fn run(
@@ -126,7 +126,7 @@ impl Players {
 
     fn finish(self, args: &IdealArgs) -> Result<Vec<crate::output::ideal::Outcome>, OperationError> {
         let played = self.plays.into_iter().zip(self.elapsed).zip(&args.discipline);
-        let finish = |((play, elapsed), order): ((Play, f64), &_)| {
+        let finish = |((play, elapsed), order): ((StationRun, f64), &_)| {
             let begun = Instant::now();
             let summary = play.finish();
             outcome(*order, &summary, elapsed + begun.elapsed().as_secs_f64())

@@ -6,10 +6,10 @@ use crate::exit::Answer;
 use crate::output::{ideal, json};
 use crate::report::simulated as page;
 use crate::terminal;
+use arrivals::{ArrivalPattern, RequestSource, TimeDistribution};
 use clap::Args;
 use model::OperationError;
-use sim::ideal::{Order, Station, Streams, Summary, replicate};
-use sim::source::{Arrival, Law, Source};
+use sim::ideal::{IdealStation, ReplicationSizes, ServiceOrder, Summary, replicate};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -44,19 +44,19 @@ pub(crate) struct IdealArgs {
     trace: Option<PathBuf>,
     /// Requests arrive as in this process, such as "poisson(500/s)".
     #[arg(long, value_name = "PROCESS")]
-    arrivals: Option<Arrival>,
+    arrivals: Option<ArrivalPattern>,
     /// How many requests of that process, in eight independent streams.
     #[arg(long, value_name = "N", default_value_t = 200_000, conflicts_with = "trace")]
     requests: u64,
     /// Service time of a request: a time such as 50us, or a law such as "exp(50us)".
     #[arg(long, value_name = "LAW")]
-    service: Law,
+    service: TimeDistribution,
     /// How many requests are served at a time.
     #[arg(long, value_name = "C", default_value = "1")]
     workers: NonZeroUsize,
     /// Who is served next; several to compare them.
     #[arg(long, value_name = "ORDER", value_delimiter = ',', default_value = "fifo")]
-    discipline: Vec<Order>,
+    discipline: Vec<ServiceOrder>,
     /// Compress or stretch arrivals so that the workers are busy this share of the time, below 1.
     #[arg(long, value_name = "SHARE")]
     load: Option<f64>,
@@ -99,8 +99,8 @@ struct Stream {
 }
 
 impl IdealArgs {
-    fn station(&self, order: Order) -> Station {
-        Station { workers: self.workers, order }
+    fn station(&self, order: ServiceOrder) -> IdealStation {
+        IdealStation { workers: self.workers, order }
     }
 }
 
@@ -123,9 +123,9 @@ fn random(args: &IdealArgs) -> Result<Stream, OperationError> {
     };
     stable(utilisation, args)?;
     let name = arrival.to_string();
-    let source = Source { arrival, service: args.service.clone() };
-    let streams = Streams::of(args.requests);
-    let outcome = |order: &Order| {
+    let source = RequestSource { arrivals: arrival, service: args.service.clone() };
+    let streams = ReplicationSizes::of(args.requests);
+    let outcome = |order: &ServiceOrder| {
         let begun = Instant::now();
         let summary = replicate(&source, args.station(*order), streams, args.seed);
         outcome(*order, &summary.map_err(OperationError::input)?, begun.elapsed().as_secs_f64())
@@ -146,7 +146,7 @@ fn stable(utilisation: f64, args: &IdealArgs) -> Result<(), OperationError> {
     Err(OperationError::input(message).hint("use more --workers, a shorter --service, or --load 0.8"))
 }
 
-fn outcome(order: Order, summary: &Summary, elapsed: f64) -> Result<ideal::Outcome, OperationError> {
+fn outcome(order: ServiceOrder, summary: &Summary, elapsed: f64) -> Result<ideal::Outcome, OperationError> {
     let outcome = ideal::Outcome::new(order, summary, elapsed);
     outcome.ok_or_else(|| OperationError::input("there are no requests"))
 }

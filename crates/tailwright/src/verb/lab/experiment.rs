@@ -185,7 +185,7 @@ fn play_all(
     let runs = (0..planned.cases.len()).flat_map(|case| policies.iter().map(move |policy| (case, *policy)));
     for ((case, policy), number) in runs.zip(0..) {
         bar.set_message(format!("{} of {count}: {}", number + 1, policy.name()));
-        let mut tick = |progress: load::Progress| {
+        let mut tick = |progress: load::LoadProgress| {
             bar.set_position(number * each + (progress.elapsed.0 / 1_000_000).min(each));
         };
         let planned_case = &planned.cases[case];

@@ -3,7 +3,7 @@
 use super::p99;
 use crate::output::{json, percent, time};
 use crate::terminal::{Align, Table};
-use load::{Compared, Counts, Ran};
+use load::{DataComparison, LoadReport, WorkloadCounters};
 use model::Outcome;
 use serde::Serialize;
 use units::Nanos;
@@ -48,15 +48,15 @@ struct ComparedView<'a> {
     first_mismatch: Option<&'a str>,
 }
 
-pub(crate) fn rows(ran: &Ran) -> Vec<Row<'_>> {
+pub(crate) fn rows(ran: &LoadReport) -> Vec<Row<'_>> {
     (0..)
         .zip(&ran.observations.workloads)
-        .zip(&ran.counts)
+        .zip(&ran.counters)
         .map(|((index, name), counts)| row(ran, index, name, *counts))
         .collect()
 }
 
-fn row<'a>(ran: &Ran, index: u32, name: &'a str, counts: Counts) -> Row<'a> {
+fn row<'a>(ran: &LoadReport, index: u32, name: &'a str, counts: WorkloadCounters) -> Row<'a> {
     let mine = || ran.observations.requests.iter().filter(|request| request.workload == index);
     let mut latencies: Vec<Nanos> = mine().filter_map(model::Observation::latency).collect();
     latencies.sort_unstable();
@@ -65,9 +65,9 @@ fn row<'a>(ran: &Ran, index: u32, name: &'a str, counts: Counts) -> Row<'a> {
         let rank = confidence::nearest_rank(percent, latencies.len()) - 1;
         Some(latencies[rank.min(last)].as_secs())
     };
-    let seconds = ran.observed.as_secs().max(1e-9);
+    let seconds = ran.observed_duration.as_secs().max(1e-9);
     let done = mine().filter(|request| matches!(request.outcome, Outcome::Done(_)));
-    let lag = verify::lag(ran.lags_of(index), p99());
+    let lag = verify::lag(ran.generator_lags(index), p99());
     Row {
         name,
         requests: mine().count(),
@@ -87,7 +87,7 @@ fn row<'a>(ran: &Ran, index: u32, name: &'a str, counts: Counts) -> Row<'a> {
     }
 }
 
-pub(crate) fn text(ran: &Ran, rows: &[Row<'_>]) -> String {
+pub(crate) fn text(ran: &LoadReport, rows: &[Row<'_>]) -> String {
     let right = |name| (name, Align::Right);
     let mut table = Table::new(&[
         ("workload", Align::Left),
@@ -117,7 +117,7 @@ pub(crate) fn text(ran: &Ran, rows: &[Row<'_>]) -> String {
         ]);
     }
     let mut text = table.render();
-    text.push_str(&compared(&ran.compared));
+    text.push_str(&compared(&ran.comparison));
     if let Some(share) = ran.cpu_pressure {
         text.push_str(&format!(
             "somebody on this machine waited for a CPU for {} of the time\n",
@@ -127,11 +127,11 @@ pub(crate) fn text(ran: &Ran, rows: &[Row<'_>]) -> String {
     text
 }
 
-fn compared(compared: &Compared) -> String {
-    if *compared == Compared::default() {
+fn compared(compared: &DataComparison) -> String {
+    if *compared == DataComparison::default() {
         return String::new();
     }
-    let Compared { bytes, unknown, mismatches, first } = compared;
+    let DataComparison { bytes, unknown, mismatches, first } = compared;
     let mut text = format!(
         "{bytes} read were compared with what was written, {unknown} could not be: {mismatches} blocks differ\n"
     );
@@ -141,8 +141,8 @@ fn compared(compared: &Compared) -> String {
     text
 }
 
-pub(crate) fn json(ran: &Ran, rows: &[Row<'_>], seed: u64) -> String {
-    let Compared { bytes, unknown, mismatches, first } = &ran.compared;
+pub(crate) fn json(ran: &LoadReport, rows: &[Row<'_>], seed: u64) -> String {
+    let DataComparison { bytes, unknown, mismatches, first } = &ran.comparison;
     let compared = ComparedView {
         bytes: bytes.0,
         unknown_bytes: unknown.0,
@@ -150,14 +150,14 @@ pub(crate) fn json(ran: &Ran, rows: &[Row<'_>], seed: u64) -> String {
         first_mismatch: first.as_deref(),
     };
     let warnings = ran.warnings.iter().map(String::as_str).collect();
-    let (observed_s, cpu_pressure) = (ran.observed.as_secs(), ran.cpu_pressure);
+    let (observed_s, cpu_pressure) = (ran.observed_duration.as_secs(), ran.cpu_pressure);
     json::pretty(&View { observed_s, seed, cpu_pressure, compared, warnings, workloads: rows })
 }
 
 /// Workloads whose latency is that of the generator in part.
-pub(crate) fn doubts(ran: &Ran) -> Vec<String> {
+pub(crate) fn doubts(ran: &LoadReport) -> Vec<String> {
     let doubt = |(index, name): (u32, &String)| {
-        let lag = verify::lag(ran.lags_of(index), p99())?;
+        let lag = verify::lag(ran.generator_lags(index), p99())?;
         let mine = ran.observations.requests.iter().filter(|request| request.workload == index);
         let latency = verify::lag(mine.filter_map(model::Observation::latency), p99())?.at_percentile;
         lag.spoils(latency).then(|| {

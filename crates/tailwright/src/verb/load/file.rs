@@ -1,18 +1,18 @@
 //! The load file.
 
 use crate::input::read_text;
-use load::{Demand, Options, Origin, Target, Workload};
+use arrivals::ArrivalPattern;
+use load::{ClientHost, LoadOptions, LoadTarget, LoadWorkload, OfferedLoad};
 use model::{Op, OperationError, Request};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde::{Deserialize, Deserializer, de::Error as _};
-use sim::source::Arrival;
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use toml::Value;
-use trace::{OpenOptions, Origin as SliceOrigin};
+use trace::{OpenOptions, SliceOrigin};
 use units::{Bytes, Nanos};
 
 const HINT: &str = "docs/load.md describes a load file; `tailwright load --help` shows one";
@@ -44,7 +44,7 @@ struct Spec {
 #[serde(deny_unknown_fields)]
 struct WorkloadSpec {
     name: String,
-    target: Text<Target>,
+    target: Text<LoadTarget>,
     netns: Option<String>,
     bind: Option<IpAddr>,
     #[serde(default = "one_connection")]
@@ -54,7 +54,7 @@ struct WorkloadSpec {
     start: Option<Nanos>,
     requests: Option<usize>,
     span: Option<Bytes>,
-    arrivals: Option<Text<Arrival>>,
+    arrivals: Option<Text<ArrivalPattern>>,
     size: Option<Bytes>,
     reads: Option<f64>,
     closed: Option<ClosedSpec>,
@@ -121,23 +121,23 @@ impl LoadFile {
         Ok(Self { path: path.to_owned(), spec })
     }
 
-    pub(crate) fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> LoadOptions {
         let Spec { duration, warm_up, seed, realtime, cpu, verify_data, .. } = self.spec;
-        let drain = self.spec.drain.unwrap_or(Options::default().drain);
-        Options { warm_up, duration, drain, seed, realtime, cpu, verify_data }
+        let drain = self.spec.drain.unwrap_or(LoadOptions::default().drain);
+        LoadOptions { warm_up, duration, drain, seed, realtime, cpu, verify_data }
     }
 
     /// With the requests of their traces or processes.
-    pub(crate) fn workloads(&self) -> Result<Vec<Workload>, OperationError> {
+    pub(crate) fn workloads(&self) -> Result<Vec<LoadWorkload>, OperationError> {
         let one = |(index, spec): (u64, &WorkloadSpec)| {
-            let origin = Origin { netns: spec.netns.clone(), bind: spec.bind };
+            let client = ClientHost { netns: spec.netns.clone(), bind: spec.bind };
             let (name, target, connections) = (spec.name.clone(), spec.target.0.clone(), spec.connections);
-            Ok(Workload { name, target, origin, connections, demand: self.demand(index, spec)? })
+            Ok(LoadWorkload { name, target, client, connections, offered: self.demand(index, spec)? })
         };
         (0..).zip(&self.spec.workload).map(one).collect()
     }
 
-    fn demand(&self, index: u64, spec: &WorkloadSpec) -> Result<Demand, OperationError> {
+    fn demand(&self, index: u64, spec: &WorkloadSpec) -> Result<OfferedLoad, OperationError> {
         let wrong = |what: &str| {
             let (path, name) = (self.path.display(), &spec.name);
             OperationError::input(format_args!("{path}: workload {name}: {what}")).hint(HINT)
@@ -160,7 +160,7 @@ impl LoadFile {
                 self.drawn(index, arrivals, size, spec.reads.unwrap_or(1.0), wrong)
             }
             (None, None, Some(ClosedSpec { outstanding, op, size, sequential })) => {
-                Ok(Demand::Closed { outstanding, op, size, sequential })
+                Ok(OfferedLoad::Closed { in_flight: outstanding, op, size, sequential })
             }
             _ => Err(wrong("expected one of: trace; arrivals and size; closed")),
         }
@@ -176,7 +176,7 @@ impl LoadFile {
         path: &Path,
         spec: &WorkloadSpec,
         wrong: impl Fn(&str) -> OperationError,
-    ) -> Result<Demand, OperationError> {
+    ) -> Result<OfferedLoad, OperationError> {
         let speed = spec.speed.unwrap_or(1.0);
         if !(speed.is_finite() && speed > 0.0) {
             return Err(wrong("speed: expected a positive number"));
@@ -203,17 +203,17 @@ impl LoadFile {
         if kept.is_empty() {
             eprintln!("warning: workload {}: the trace has no requests in this window", spec.name);
         }
-        Ok(Demand::Open(kept))
+        Ok(OfferedLoad::Open(kept))
     }
 
     fn drawn(
         &self,
         index: u64,
-        arrivals: &Arrival,
+        arrivals: &ArrivalPattern,
         size: Bytes,
         reads: f64,
         wrong: impl Fn(&str) -> OperationError,
-    ) -> Result<Demand, OperationError> {
+    ) -> Result<OfferedLoad, OperationError> {
         if !(0.0..=1.0).contains(&reads) {
             return Err(wrong("reads: expected a share from 0 to 1"));
         }
@@ -227,6 +227,6 @@ impl LoadFile {
             let op = if random.random::<f64>() < reads { Op::Read } else { Op::Write };
             Request { arrival, size, op, offset: None, response: None }
         };
-        Ok(Demand::Open(instants.take_while(|at| *at < self.length()).map(request).collect()))
+        Ok(OfferedLoad::Open(instants.take_while(|at| *at < self.length()).map(request).collect()))
     }
 }

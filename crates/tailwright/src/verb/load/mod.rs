@@ -10,7 +10,7 @@ use crate::verb::profile::stop_on_interrupt;
 use clap::Args;
 use file::LoadFile;
 use indicatif::ProgressBar;
-use load::{Phase, Progress, Ran};
+use load::{LoadPhase, LoadProgress, LoadReport};
 use model::OperationError;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -85,11 +85,11 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Answer, OperationError> {
     }
     let rows = answer::rows(&ran);
     terminal::print(&if args.json { answer::json(&ran, &rows, seed) } else { answer::text(&ran, &rows) });
-    Ok(if ran.compared.mismatches == 0 { Answer::Yes } else { Answer::No })
+    Ok(if ran.comparison.mismatches == 0 { Answer::Yes } else { Answer::No })
 }
 
 /// Runs what a load file says, with progress and warnings on stderr; what happened, and the seed.
-pub(crate) fn generate(path: &Path, set: &[String]) -> Result<(Ran, u64), OperationError> {
+pub(crate) fn generate(path: &Path, set: &[String]) -> Result<(LoadReport, u64), OperationError> {
     let file = LoadFile::read(path, set)?;
     let (workloads, options) = (file.workloads()?, file.options());
     let stop = stop_on_interrupt()?;
@@ -106,8 +106,8 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> OperationError {
 }
 
 /// A log per workload. Its absolute times are those of a run that ends now.
-fn write_logs(folder: &Path, ran: &Ran, now: SystemTime) -> Result<(), OperationError> {
-    let start = now - std::time::Duration::from_nanos(ran.observed.0);
+fn write_logs(folder: &Path, ran: &LoadReport, now: SystemTime) -> Result<(), OperationError> {
+    let start = now - std::time::Duration::from_nanos(ran.observed_duration.0);
     for (index, name) in (0..).zip(&ran.observations.workloads) {
         let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
         let path = folder.join(format!("{}.hlog", name.chars().map(plain).collect::<String>()));
@@ -124,7 +124,7 @@ fn write_logs(folder: &Path, ran: &Ran, now: SystemTime) -> Result<(), Operation
 struct Bar(Option<ProgressBar>);
 
 impl Bar {
-    fn show(&mut self, progress: Progress) {
+    fn show(&mut self, progress: LoadProgress) {
         let tenths = |time: Nanos| time.0 / 100_000_000;
         let bar = self
             .0
@@ -132,9 +132,9 @@ impl Bar {
         let open = progress.requests.saturating_sub(progress.answered + progress.failed);
         bar.set_position(tenths(progress.elapsed.min(progress.total)));
         bar.set_message(match progress.phase {
-            Phase::SettingUp => "setting up".to_owned(),
-            Phase::Running => format!("{} sent, {open} open", progress.requests),
-            Phase::Draining => format!("waiting for {open}"),
+            LoadPhase::SettingUp => "setting up".to_owned(),
+            LoadPhase::Running => format!("{} sent, {open} open", progress.requests),
+            LoadPhase::Draining => format!("waiting for {open}"),
         });
     }
 

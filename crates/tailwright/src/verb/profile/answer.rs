@@ -2,15 +2,17 @@
 
 use crate::terminal::{Align, Table};
 use model::Op;
-use profile::{CellResult, Measurement, OpRow, Plan, SizeRow, Target};
+use profile::{CellMeasurement, Measurement, MeasurementPlan, OpMeasurement, SizeMeasurement, StorageTarget};
 use serde::Serialize;
 use units::Bytes;
 
 /// One line per request size, reads and writes side by side.
 pub(crate) fn table(measurement: &Measurement) -> String {
-    let rows = measurement.rows();
-    let ops: Vec<Op> =
-        [Op::Read, Op::Write].into_iter().filter(|&op| rows.iter().any(|row| row.of(op).is_some())).collect();
+    let rows = measurement.by_size();
+    let ops: Vec<Op> = [Op::Read, Op::Write]
+        .into_iter()
+        .filter(|&op| rows.iter().any(|row| row.for_op(op).is_some()))
+        .collect();
     let tail = format!("p{}", measurement.percentile().percent());
     let mut columns = vec![("size".to_owned(), Align::Right)];
     for op in &ops {
@@ -37,9 +39,9 @@ fn op_name(op: Op) -> &'static str {
 }
 
 /// Bandwidth, noise, requests per second, outstanding requests, tail latency.
-fn cells(row: &SizeRow, op: Op) -> [String; 5] {
+fn cells(row: &SizeMeasurement, op: Op) -> [String; 5] {
     let absent = || "-".to_owned();
-    row.of(op).map_or_else(
+    row.for_op(op).map_or_else(
         || std::array::from_fn(|_| absent()),
         |figures| {
             [
@@ -94,8 +96,8 @@ struct CellAnswer<'run> {
 }
 
 /// Rows, and every cell with all its repeats.
-pub(crate) fn json(target: &Target, plan: &Plan, measurement: &Measurement) -> String {
-    let size = |row: SizeRow| SizeAnswer {
+pub(crate) fn json(target: &StorageTarget, plan: &MeasurementPlan, measurement: &Measurement) -> String {
+    let size = |row: SizeMeasurement| SizeAnswer {
         request_bytes: row.request.0,
         read: row.read.map(|figures| op_answer(figures, row.request)),
         write: row.write.map(|figures| op_answer(figures, row.request)),
@@ -106,10 +108,10 @@ pub(crate) fn json(target: &Target, plan: &Plan, measurement: &Measurement) -> S
         block_bytes: target.block().0,
         seed: plan.seed(),
         repeats: plan.repeats(),
-        complete: measurement.complete(),
+        complete: measurement.is_complete(),
         percentile: measurement.percentile().percent(),
         warnings: measurement.warnings(),
-        sizes: measurement.rows().into_iter().map(size).collect(),
+        sizes: measurement.by_size().into_iter().map(size).collect(),
         cells: measurement.cells().iter().map(cell_answer).collect(),
     };
     let mut text = serde_json::to_string_pretty(&answer).expect("plain data serialises");
@@ -117,7 +119,7 @@ pub(crate) fn json(target: &Target, plan: &Plan, measurement: &Measurement) -> S
     text
 }
 
-fn op_answer(figures: OpRow, size: Bytes) -> OpAnswer {
+fn op_answer(figures: OpMeasurement, size: Bytes) -> OpAnswer {
     OpAnswer {
         bytes_per_s: figures.bandwidth.bytes_per_sec(),
         noise: figures.noise,
@@ -128,7 +130,7 @@ fn op_answer(figures: OpRow, size: Bytes) -> OpAnswer {
     }
 }
 
-fn cell_answer(result: &CellResult) -> CellAnswer<'_> {
+fn cell_answer(result: &CellMeasurement) -> CellAnswer<'_> {
     CellAnswer {
         op: result.cell.op,
         request_bytes: result.cell.size.0,

@@ -4,7 +4,7 @@ use super::{Bars, ProfileArgs, write_profile};
 use crate::exit::Answer;
 use crate::terminal::{self, Align, Table};
 use model::OperationError;
-use profile::{DiskMeasurement, Target, fit_disk, measure_disk};
+use profile::{DiskMeasurement, StorageTarget, fit_disk, measure_disk};
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use workload::device::{Device, Disk, DiskParameters, SeekPoint, StorageProfile};
 pub(super) fn run(
     args: &ProfileArgs,
     spindle_rpm: f64,
-    target: &Target,
+    target: &StorageTarget,
     bars: &mut Bars,
     stop: &AtomicBool,
 ) -> Result<Answer, OperationError> {
@@ -84,7 +84,7 @@ struct SeekAnswer {
     probes: usize,
 }
 
-fn json(target: &Target, measured: &DiskMeasurement, disk: &DiskParameters) -> String {
+fn json(target: &StorageTarget, measured: &DiskMeasurement, disk: &DiskParameters) -> String {
     let seek = |point: &SeekPoint| {
         let Seconds(seek_s) = point.seek;
         SeekAnswer { distance_bytes: point.distance.0, seek_s, probes: probes(measured, point) }

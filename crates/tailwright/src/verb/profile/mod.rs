@@ -12,7 +12,9 @@ use crate::terminal;
 use clap::Args;
 use indicatif::ProgressBar;
 use model::OperationError;
-use profile::{Access, Plan, PlanSettings, Step, Target, WritesFrom, measure};
+use profile::{
+    MeasurementPlan, MeasurementSettings, ProfileProgress, StorageTarget, TargetAccess, WritesFrom, measure,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -53,22 +55,22 @@ pub(crate) struct ProfileArgs {
     #[arg(long, value_name = "SIZE,…", value_delimiter = ',')]
     sizes: Vec<Bytes>,
     /// Numbers of outstanding requests; 1 is always measured.
-    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = PlanSettings::default().parallelism)]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = MeasurementSettings::default().parallelism)]
     parallelism: Vec<usize>,
     /// Time for each operation, size and parallelism, all repeats together.
-    #[arg(long, value_name = "TIME", default_value_t = PlanSettings::default().per_cell, value_parser = seconds)]
+    #[arg(long, value_name = "TIME", default_value_t = MeasurementSettings::default().per_cell, value_parser = seconds)]
     seconds_per_cell: Seconds,
     /// How often each cell is measured; six or more give a 95 % interval.
-    #[arg(long, value_name = "N", default_value_t = PlanSettings::default().repeats)]
+    #[arg(long, value_name = "N", default_value_t = MeasurementSettings::default().repeats)]
     repeats: usize,
     /// TARGET is a magnetic disk of this speed: measure seeks and sequential transfer instead of a table.
     #[arg(long, value_name = "RPM", value_parser = spindle, conflicts_with_all = ["sizes", "parallelism", "repeats", "percentile"])]
     spindle_rpm: Option<f64>,
     /// Percentile of the base latency.
-    #[arg(long, value_name = "P", default_value_t = PlanSettings::default().percentile)]
+    #[arg(long, value_name = "P", default_value_t = MeasurementSettings::default().percentile)]
     percentile: Percentile,
     /// Of offsets, contents and the order of measuring.
-    #[arg(long, default_value_t = PlanSettings::default().seed)]
+    #[arg(long, default_value_t = MeasurementSettings::default().seed)]
     seed: u64,
     /// Name in the profile [default: the output file's name].
     #[arg(long)]
@@ -102,8 +104,8 @@ pub(crate) fn run(args: &ProfileArgs) -> Result<Answer, OperationError> {
     let settings = settings(args);
     let access = args.access();
     // A plan that no target can satisfy should fail before gigabytes are written; no block is smaller.
-    Plan::new(&settings, access.ops(), Bytes(512))?;
-    let target = Target::open(&args.target, access, args.seed, &mut |step| bars.show(step), &stop)?;
+    MeasurementPlan::new(&settings, access.ops(), Bytes(512))?;
+    let target = StorageTarget::open(&args.target, access, args.seed, &mut |step| bars.show(step), &stop)?;
     warn_about(&target);
     match args.spindle_rpm {
         Some(rpm) => disk::run(args, rpm, &target, &mut bars, &stop),
@@ -113,12 +115,12 @@ pub(crate) fn run(args: &ProfileArgs) -> Result<Answer, OperationError> {
 
 fn measure_table(
     args: &ProfileArgs,
-    settings: &PlanSettings,
-    target: &Target,
+    settings: &MeasurementSettings,
+    target: &StorageTarget,
     bars: &mut Bars,
     stop: &AtomicBool,
 ) -> Result<Answer, OperationError> {
-    let plan = Plan::new(settings, args.access().ops(), target.block())?;
+    let plan = MeasurementPlan::new(settings, args.access().ops(), target.block())?;
     announce(target, &plan);
     let measurement = measure(target, &plan, &mut |step| bars.show(step), stop);
     bars.finish();
@@ -131,7 +133,7 @@ fn measure_table(
     for warning in measurement.warnings() {
         eprintln!("warning: {warning}");
     }
-    if !measurement.complete() {
+    if !measurement.is_complete() {
         return Err(OperationError::machine("interrupted: the result is partial and no profile was written"));
     }
     let writes = if args.writes_like_reads { WritesFrom::Reads } else { WritesFrom::Measured };
@@ -144,17 +146,17 @@ fn measure_table(
 }
 
 impl ProfileArgs {
-    fn access(&self) -> Access {
+    fn access(&self) -> TargetAccess {
         match self.create {
-            Some(size) => Access::Create(size),
-            None if self.write => Access::Overwrite { block_devices: self.destroy_device_data },
-            None => Access::ReadOnly,
+            Some(size) => TargetAccess::Create(size),
+            None if self.write => TargetAccess::Overwrite { block_devices: self.destroy_device_data },
+            None => TargetAccess::ReadOnly,
         }
     }
 }
 
 fn check(args: &ProfileArgs) -> Result<(), OperationError> {
-    let read_only = args.access() == Access::ReadOnly;
+    let read_only = args.access() == TargetAccess::ReadOnly;
     if args.output.is_some() && read_only && !args.writes_like_reads {
         return Err(OperationError::input("a profile needs write measurements, and this run only reads").hint(
             "measure a temporary file with --create SIZE, overwrite TARGET with --write, or, if no workload \
@@ -167,8 +169,8 @@ fn check(args: &ProfileArgs) -> Result<(), OperationError> {
     Ok(())
 }
 
-fn settings(args: &ProfileArgs) -> PlanSettings {
-    PlanSettings {
+fn settings(args: &ProfileArgs) -> MeasurementSettings {
+    MeasurementSettings {
         sizes: args.sizes.clone(),
         parallelism: args.parallelism.clone(),
         per_cell: args.seconds_per_cell,
@@ -189,14 +191,14 @@ pub(crate) fn stop_on_interrupt() -> Result<Arc<AtomicBool>, OperationError> {
     Ok(stop)
 }
 
-fn warn_about(target: &Target) {
-    if target.sparse() {
+fn warn_about(target: &StorageTarget) {
+    if target.is_sparse() {
         let path = target.path().display();
         eprintln!("warning: {path} has holes; reading them does not reach the device and looks too fast");
     }
 }
 
-fn announce(target: &Target, plan: &Plan) {
+fn announce(target: &StorageTarget, plan: &MeasurementPlan) {
     let time = Seconds(plan.duration().as_secs_f64());
     let (path, cells) = (target.path().display(), plan.cells().len());
     eprintln!("{path}: {cells} cells, {} repeats, about {time}, seed {}", plan.repeats(), plan.seed());
@@ -219,7 +221,7 @@ fn write_profile(
     Ok(Answer::Yes)
 }
 
-fn source(args: &ProfileArgs, plan: &Plan) -> String {
+fn source(args: &ProfileArgs, plan: &MeasurementPlan) -> String {
     let writes = if args.writes_like_reads { "; writes counted like reads" } else { "" };
     format!(
         "direct I/O at random offsets on {}, {} repeats of {} per cell, seed {}{writes}",
@@ -238,10 +240,12 @@ struct Bars {
 }
 
 impl Bars {
-    fn show(&mut self, step: Step) {
+    fn show(&mut self, step: ProfileProgress) {
         let (slot, done, total, what, unit) = match step {
-            Step::Fill { done, total } => (&mut self.fill, done, total, "filling", "MiB"),
-            Step::Measure { done, total } => (&mut self.measure, done, total, "measuring", "repeats"),
+            ProfileProgress::Fill { done, total } => (&mut self.fill, done, total, "filling", "MiB"),
+            ProfileProgress::Measure { done, total } => {
+                (&mut self.measure, done, total, "measuring", "repeats")
+            }
         };
         let bar = slot.get_or_insert_with(|| terminal::progress(total, what, unit));
         bar.set_position(done);

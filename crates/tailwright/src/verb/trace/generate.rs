@@ -3,7 +3,7 @@
 use super::OutputArgs;
 use crate::exit::Answer;
 use model::OperationError;
-use trace::generate::{GenerateError, MmppState, Process, SizeMix, Synthetic};
+use trace::generate::{GenerateError, MmppState, RateProcess, SizeMix, Synthetic};
 use units::{Bytes, Nanos};
 
 #[derive(Debug, clap::Args)]
@@ -115,7 +115,9 @@ pub(super) fn run(args: &GenerateArgs) -> Result<Answer, OperationError> {
     let (process, common) = process(&args.process);
     let of = Box::new(process.clone());
     let process = match common.diurnal {
-        Some(amplitude) => Process::Diurnal { of, period_s: common.period.as_secs(), amplitude, phase: 0.0 },
+        Some(amplitude) => {
+            RateProcess::Diurnal { of, period_s: common.period.as_secs(), amplitude, phase: 0.0 }
+        }
         None => process,
     };
     let sizes = SizeMix::new(common.sizes.clone()).map_err(|error| wrong(&error))?;
@@ -136,19 +138,19 @@ pub(super) fn run(args: &GenerateArgs) -> Result<Answer, OperationError> {
     Ok(Answer::Yes)
 }
 
-fn process(args: &ProcessArgs) -> (Process, &CommonArgs) {
+fn process(args: &ProcessArgs) -> (RateProcess, &CommonArgs) {
     match args {
-        ProcessArgs::Constant { rate, common } => (Process::Constant { rate: rate.rate }, common),
-        ProcessArgs::Poisson { rate, common } => (Process::Poisson { rate: rate.rate }, common),
-        ProcessArgs::Mmpp { states, common } => (Process::Mmpp { states: states.clone() }, common),
+        ProcessArgs::Constant { rate, common } => (RateProcess::Constant { rate: rate.rate }, common),
+        ProcessArgs::Poisson { rate, common } => (RateProcess::Poisson { rate: rate.rate }, common),
+        ProcessArgs::Mmpp { states, common } => (RateProcess::Mmpp { states: states.clone() }, common),
         ProcessArgs::OnOff { rate, sources, on, off, shape, common } => {
             let (on_s, off_s) = (on.as_secs(), off.as_secs());
             let rate_on = rate.rate * (on_s + off_s) / (on_s * f64::from(*sources));
-            (Process::OnOff { sources: *sources, rate_on, on_s, off_s, shape: *shape }, common)
+            (RateProcess::OnOff { sources: *sources, rate_on, on_s, off_s, shape: *shape }, common)
         }
         ProcessArgs::BModel { rate, bias, interval, levels, common } => {
             let interval_s = interval.unwrap_or(common.duration).as_secs();
-            (Process::BModel { rate: rate.rate, bias: *bias, interval_s, levels: *levels }, common)
+            (RateProcess::BModel { rate: rate.rate, bias: *bias, interval_s, levels: *levels }, common)
         }
     }
 }

@@ -6,8 +6,8 @@ use crate::terminal::{Align, Table, print};
 use model::OperationError;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use trace::stats::{self, Stats};
-use trace::{Format, TraceError};
+use trace::stats::{self, TraceStatistics};
+use trace::{TraceError, TraceFormat};
 use units::{ByteRate, Bytes, Seconds};
 
 /// Shares of requests whose sizes are reported.
@@ -39,10 +39,10 @@ pub(super) struct InfoArgs {
 /// A trace and what was found in it.
 pub(super) struct Found {
     pub(super) file: String,
-    pub(super) format: Format,
+    pub(super) format: TraceFormat,
     pub(super) skipped: u64,
     pub(super) ignored: u64,
-    pub(super) stats: Stats,
+    pub(super) stats: TraceStatistics,
 }
 
 pub(super) fn run(args: &InfoArgs) -> Result<Answer, OperationError> {
@@ -98,7 +98,7 @@ pub(super) fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |share| format!("{:.1}%", 100.0 * share))
 }
 
-pub(super) fn request_rate(stats: &Stats) -> String {
+pub(super) fn request_rate(stats: &TraceStatistics) -> String {
     stats.requests_per_sec.map_or_else(|| "-".to_owned(), |rate| format!("{}/s", number(Some(rate))))
 }
 
@@ -106,7 +106,7 @@ pub(super) fn byte_rate(rate: Option<f64>) -> String {
     rate.and_then(ByteRate::from_bytes_per_sec).map_or_else(|| "-".to_owned(), |rate| rate.to_string())
 }
 
-pub(super) fn hurst(stats: &Stats) -> String {
+pub(super) fn hurst(stats: &TraceStatistics) -> String {
     match stats.hurst {
         Ok(hurst) => {
             format!("{:.3} ± {:.3} (from {} to {})", hurst.h, hurst.standard_error, hurst.from, hurst.to)
@@ -136,12 +136,12 @@ pub(super) fn quantities(found: &Found) -> Vec<(String, String)> {
     let common = stats.sizes.most_common(COMMON_SIZES);
     let common: Vec<String> = common.iter().map(|c| format!("{} {}", c.size, share(c.count))).collect();
     rows.push(("most common sizes".to_owned(), common.join(", ")));
-    rows.push(("squared variation of gaps".to_owned(), number(stats.gap_scv)));
-    for at in &stats.at_scales {
-        rows.push((format!("peak to mean at {}", at.scale), number(at.peak_to_mean)));
+    rows.push(("squared variation of gaps".to_owned(), number(stats.interarrival_scv)));
+    for at in &stats.binned_counts {
+        rows.push((format!("peak to mean at {}", at.bin_length), number(at.peak_to_mean)));
     }
-    for at in &stats.at_scales {
-        rows.push((format!("dispersion at {}", at.scale), number(at.dispersion)));
+    for at in &stats.binned_counts {
+        rows.push((format!("dispersion at {}", at.bin_length), number(at.dispersion)));
     }
     rows.push(("Hurst parameter".to_owned(), hurst(stats)));
     let recorded = |count: u64| if count == stats.count { "all".to_owned() } else { share(count) };
@@ -176,7 +176,7 @@ fn overview_table() -> Table {
 
 fn overview_row(found: &Found) -> Vec<String> {
     let stats = &found.stats;
-    let second = stats.at_scales.last();
+    let second = stats.binned_counts.last();
     let name =
         Path::new(&found.file).file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     vec![
@@ -187,7 +187,7 @@ fn overview_row(found: &Found) -> Vec<String> {
         byte_rate(stats.bytes_per_sec),
         percent(Some(stats.read_share)),
         stats.sizes.quantile(0.5).to_string(),
-        number(stats.gap_scv),
+        number(stats.interarrival_scv),
         number(second.and_then(|at| at.peak_to_mean)),
         number(second.and_then(|at| at.dispersion)),
         stats.hurst.map_or_else(|_| "-".to_owned(), |h| format!("{:.2} ± {:.2}", h.h, h.standard_error)),
@@ -207,8 +207,8 @@ fn to_json(found: &Found) -> Value {
         .iter()
         .map(|c| json!({ "size_bytes": bytes(c.size), "count": c.count }))
         .collect();
-    let at = |at: &stats::AtScale| {
-        json!({ "scale_s": at.scale.as_secs(), "bins": at.bins, "peak_to_mean": at.peak_to_mean,
+    let at = |at: &stats::BinnedCounts| {
+        json!({ "scale_s": at.bin_length.as_secs(), "bins": at.bins, "peak_to_mean": at.peak_to_mean,
             "dispersion": at.dispersion })
     };
     let hurst = stats.hurst.ok().map(|h| {
@@ -231,8 +231,8 @@ fn to_json(found: &Found) -> Value {
         "size_quantiles_bytes": quantiles,
         "sizes_exact": stats.sizes.exact,
         "sizes_most_common": common,
-        "gap_squared_variation": stats.gap_scv,
-        "at_scales": stats.at_scales.iter().map(at).collect::<Vec<_>>(),
+        "gap_squared_variation": stats.interarrival_scv,
+        "at_scales": stats.binned_counts.iter().map(at).collect::<Vec<_>>(),
         "hurst": hurst,
         "with_offset": stats.with_offset,
         "with_response": stats.with_response,

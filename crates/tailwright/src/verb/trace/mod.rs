@@ -11,7 +11,7 @@ use crate::terminal::progress;
 use indicatif::ProgressBar;
 use model::{OperationError, Request};
 use std::path::{Path, PathBuf};
-use trace::{ErrorKind, Format, OpenOptions, TraceError, TraceReader, Writer};
+use trace::{OpenOptions, TraceError, TraceErrorKind, TraceFormat, TraceReader, TraceWriter};
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &TraceArgs) -> Result<Answer, OperationError> {
 struct InputArgs {
     /// Format of the input, instead of detecting it
     #[arg(long, value_name = "FORMAT")]
-    format: Option<Format>,
+    format: Option<TraceFormat>,
     /// Skip and count malformed and out-of-order requests instead of failing
     #[arg(long)]
     lenient: bool,
@@ -77,7 +77,7 @@ struct OutputArgs {
     output: PathBuf,
     /// Format to write, instead of the one that the file name says
     #[arg(long = "as", value_name = "FORMAT")]
-    as_format: Option<Format>,
+    as_format: Option<TraceFormat>,
 }
 
 impl InputArgs {
@@ -91,11 +91,11 @@ impl InputArgs {
 }
 
 impl OutputArgs {
-    fn format(&self) -> Result<Format, OperationError> {
+    fn format(&self) -> Result<TraceFormat, OperationError> {
         let name = self.output.to_string_lossy();
-        self.as_format.or_else(|| Format::from_file_name(&name)).ok_or_else(|| {
+        self.as_format.or_else(|| TraceFormat::from_file_name(&name)).ok_or_else(|| {
             OperationError::input(format!("{name}: the name does not say which format to write"))
-                .hint(format!("add --as FORMAT, one of {}", Format::names()))
+                .hint(format!("add --as FORMAT, one of {}", TraceFormat::names()))
         })
     }
 
@@ -104,7 +104,8 @@ impl OutputArgs {
         &self,
         requests: impl Iterator<Item = Result<Request, TraceError>>,
     ) -> Result<u64, OperationError> {
-        let mut writer = Writer::create(&self.output, self.format()?).map_err(|error| failure(&error))?;
+        let mut writer =
+            TraceWriter::create(&self.output, self.format()?).map_err(|error| failure(&error))?;
         for request in requests {
             request.and_then(|request| writer.write(&request)).map_err(|error| failure(&error))?;
         }
@@ -117,12 +118,12 @@ impl OutputArgs {
 /// A trace's own message and hint; the machine is to blame when it has no room or no rights to write.
 fn failure(error: &TraceError) -> OperationError {
     if error.file() == Path::new("-")
-        && matches!(error.kind(), ErrorKind::Io(io) if io.kind() == std::io::ErrorKind::BrokenPipe)
+        && matches!(error.kind(), TraceErrorKind::Io(io) if io.kind() == std::io::ErrorKind::BrokenPipe)
     {
         // A reader that went away (`| head`) ends the program quietly.
         std::process::exit(0);
     }
-    let machine = matches!(error.kind(), ErrorKind::Io(io)
+    let machine = matches!(error.kind(), TraceErrorKind::Io(io)
         if matches!(io.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::ReadOnlyFilesystem));
     let failure = if machine { OperationError::machine(error) } else { OperationError::input(error) };
     failure.hint(error.hint())

@@ -5,7 +5,7 @@ use crate::output::json;
 use model::OperationError;
 use plot::{Axis, Block, Chart, Column, Fact, Page, Reference, Series, Table, Unit};
 use std::path::Path;
-use trace::stats::Stats;
+use trace::stats::TraceStatistics;
 use units::Seconds;
 
 /// Writes the page.
@@ -34,13 +34,13 @@ fn page(found: &Found) -> Page {
         .footer(format!("tailwright {} · {}", env!("CARGO_PKG_VERSION"), found.file))
 }
 
-fn facts(stats: &Stats) -> Block {
-    let second = stats.at_scales.last();
+fn facts(stats: &TraceStatistics) -> Block {
+    let second = stats.binned_counts.last();
     vec![
         Fact::new(request_rate(stats), "requests"),
         Fact::new(byte_rate(stats.bytes_per_sec), "data"),
         Fact::new(percent(Some(stats.read_share)), "of requests are reads"),
-        Fact::new(number(stats.gap_scv), "squared variation of gaps"),
+        Fact::new(number(stats.interarrival_scv), "squared variation of gaps"),
         Fact::new(number(second.and_then(|at| at.peak_to_mean)), "busiest second over mean"),
         Fact::new(stats.hurst.map_or("-".to_owned(), |h| format!("{:.2}", h.h)), "Hurst parameter"),
     ]
@@ -48,8 +48,8 @@ fn facts(stats: &Stats) -> Block {
 }
 
 /// Values per bin of the timeline as a rate over time; the last bin may be incomplete and is left out.
-fn rate_steps(stats: &Stats, values: &[u64]) -> Vec<(f64, f64)> {
-    let bin_s = stats.timeline.bin.as_secs();
+fn rate_steps(stats: &TraceStatistics, values: &[u64]) -> Vec<(f64, f64)> {
+    let bin_s = stats.timeline.bin_length.as_secs();
     let complete = values.len().saturating_sub(1).max(1);
     let rates = values.iter().take(complete).enumerate();
     let mut points: Vec<(f64, f64)> = rates.map(|(i, &v)| (i as f64 * bin_s, v as f64 / bin_s)).collect();
@@ -58,12 +58,12 @@ fn rate_steps(stats: &Stats, values: &[u64]) -> Vec<(f64, f64)> {
     points
 }
 
-fn requests_over_time(stats: &Stats) -> Chart {
+fn requests_over_time(stats: &TraceStatistics) -> Chart {
     let points = rate_steps(stats, &stats.timeline.requests);
     let axis = Axis::linear("requests", Unit::PerSec).zero();
     let chart = Chart::new("Requests", Axis::linear("time since the first arrival", Unit::Seconds), axis)
         .series(Series::steps("requests", points))
-        .note(format!("Mean rate in bins of {}.", stats.timeline.bin))
+        .note(format!("Mean rate in bins of {}.", stats.timeline.bin_length))
         .height(220);
     match stats.requests_per_sec {
         Some(mean) => chart.reference(Reference::y(mean, "mean").quiet()),
@@ -71,12 +71,12 @@ fn requests_over_time(stats: &Stats) -> Chart {
     }
 }
 
-fn bytes_over_time(stats: &Stats) -> Chart {
+fn bytes_over_time(stats: &TraceStatistics) -> Chart {
     let points = rate_steps(stats, &stats.timeline.bytes);
     let axis = Axis::linear("data", Unit::BytesPerSec).zero();
     let chart = Chart::new("Data", Axis::linear("time since the first arrival", Unit::Seconds), axis)
         .series(Series::steps("data", points))
-        .note(format!("Mean rate in bins of {}.", stats.timeline.bin))
+        .note(format!("Mean rate in bins of {}.", stats.timeline.bin_length))
         .height(220);
     match stats.bytes_per_sec {
         Some(mean) => chart.reference(Reference::y(mean, "mean").quiet()),
@@ -84,8 +84,8 @@ fn bytes_over_time(stats: &Stats) -> Chart {
     }
 }
 
-fn dispersion(stats: &Stats) -> Chart {
-    let points = stats.scales.iter().map(|s| (s.scale.as_secs(), s.dispersion));
+fn dispersion(stats: &TraceStatistics) -> Chart {
+    let points = stats.dyadic_scales.iter().map(|s| (s.bin_length.as_secs(), s.dispersion));
     let x = Axis::log("length of a bin", Unit::Seconds);
     let chart = Chart::new("Index of dispersion for counts", x, Axis::log("variance over mean", Unit::Plain))
         .series(Series::line("this trace", points))
@@ -99,10 +99,10 @@ fn dispersion(stats: &Stats) -> Chart {
     }
 }
 
-fn gaps(stats: &Stats) -> Chart {
-    let total: u64 = stats.gaps.iter().map(|bin| bin.count).sum();
+fn gaps(stats: &TraceStatistics) -> Chart {
+    let total: u64 = stats.interarrival_bins.iter().map(|bin| bin.count).sum();
     let mut above = total;
-    let shares = stats.gaps.iter().map(|bin| {
+    let shares = stats.interarrival_bins.iter().map(|bin| {
         // At the start of a bin, everything from it on is at least as long.
         let share = above as f64 / total as f64;
         above -= bin.count;
@@ -128,7 +128,7 @@ fn gaps(stats: &Stats) -> Chart {
     chart.series(Series::line("Poisson of the same rate", exponential))
 }
 
-fn sizes(stats: &Stats) -> Chart {
+fn sizes(stats: &TraceStatistics) -> Chart {
     let mut below = 0;
     let steps: Vec<(f64, f64)> = stats
         .sizes

@@ -4,7 +4,7 @@ use super::{InputArgs, OutputArgs, Watched, failure};
 use crate::exit::Answer;
 use model::{OperationError, Request};
 use std::path::{Path, PathBuf};
-use trace::{Origin, TraceError};
+use trace::{SliceOrigin, TraceError};
 use units::Nanos;
 
 #[derive(Debug, clap::Args)]
@@ -93,7 +93,7 @@ pub(super) fn convert(args: &ConvertArgs) -> Result<Answer, OperationError> {
 
 pub(super) fn slice(args: &SliceArgs) -> Result<Answer, OperationError> {
     let (from, to) = window(args)?;
-    let origin = if args.rebase { Origin::Rebase } else { Origin::Keep };
+    let origin = if args.rebase { SliceOrigin::Rebase } else { SliceOrigin::Keep };
     let watched = Watched::new(args.input.open(&args.file)?, "slicing");
     let mut requests = trace::slice(watched, from, to, origin).peekable();
     if requests.peek().is_none() {
@@ -153,7 +153,7 @@ pub(super) fn merge(args: &MergeArgs) -> Result<Answer, OperationError> {
     for file in &args.files {
         let reader = Watched::without_bar(args.input.open(file)?);
         streams.push(if args.align {
-            Box::new(trace::slice(reader, Nanos::ZERO, None, Origin::Rebase))
+            Box::new(trace::slice(reader, Nanos::ZERO, None, SliceOrigin::Rebase))
         } else {
             Box::new(reader)
         });

@@ -1,23 +1,22 @@
 //! fio iolog, version 2 and 3 (fio documentation, "Trace file format v2" and "v3").
 //!
 //! Version 3 begins each line with microseconds since the start of the log, as fio's own writer does.
-//! Version 2 has no times but `wait` records, whose pauses add up to a clock; a version 2 log of several
-//! requests and without one `wait` says nothing about arrivals and is an error ([`ErrorKind::Untimed`]),
-//! unless lenient, where every request arrives at time zero. Files are not told apart.
+//! Version 2 has no times but `wait` records, whose durations add up to a clock. A version 2 log of several
+//! requests without a single `wait` says nothing about arrivals and is an error ([`TraceErrorKind::Untimed`]),
+//! unless the reader is lenient: then every request arrives at time zero. Files are not distinguished.
 
-use super::request;
-use crate::error::ErrorKind;
-use crate::read::{LineParser, Parsed};
-use crate::scan::{decimal, trim, words};
-use model::Op;
-use units::Nanos;
+use crate::error::TraceErrorKind;
+use crate::format::FIO_HEADER_V3;
+use crate::read::lines::{LineParser, ParsedLine};
+use crate::scan::{decimal, words};
+use model::{Op, Request};
+use units::{Bytes, Nanos};
 
-pub(crate) const HEADER_V2: &[u8] = b"fio version 2 iolog";
-pub(crate) const HEADER_V3: &[u8] = b"fio version 3 iolog";
+const FIO_HEADER_V2: &[u8] = b"fio version 2 iolog";
 const MICROSECOND_NS: u64 = 1000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
+enum IologVersion {
     V2,
     V3,
 }
@@ -25,9 +24,9 @@ enum Version {
 #[derive(Debug)]
 pub(crate) struct Fio {
     /// `None` until the header is read.
-    version: Option<Version>,
+    version: Option<IologVersion>,
     accept_untimed: bool,
-    /// Version 2: the sum of the waits so far.
+    /// The sum of the waits of a version 2 log so far.
     clock_ns: u64,
     waited: bool,
     requests: u64,
@@ -40,33 +39,33 @@ impl Fio {
 }
 
 impl LineParser for Fio {
-    fn parse(&mut self, line: &[u8]) -> Result<Parsed, &'static str> {
-        let line = trim(line);
+    fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, &'static str> {
+        let line = line.trim_ascii();
         if line.is_empty() {
-            return Ok(Parsed::Nothing);
+            return Ok(ParsedLine::NoOperation);
         }
         let Some(version) = self.version else {
             self.version = Some(match line {
-                HEADER_V2 => Version::V2,
-                HEADER_V3 => Version::V3,
+                FIO_HEADER_V2 => IologVersion::V2,
+                FIO_HEADER_V3 => IologVersion::V3,
                 _ => return Err("'fio version 2 iolog' or 'fio version 3 iolog'"),
             });
-            return Ok(Parsed::Nothing);
+            return Ok(ParsedLine::NoOperation);
         };
         match version {
-            Version::V2 => self.version_2(line),
-            Version::V3 => self.version_3(line),
+            IologVersion::V2 => self.parse_version_2(line),
+            IologVersion::V3 => self.parse_version_3(line),
         }
     }
 
-    fn finish(&mut self) -> Result<(), ErrorKind> {
-        let untimed = self.version == Some(Version::V2) && !self.waited && self.requests > 1;
-        if untimed && !self.accept_untimed { Err(ErrorKind::Untimed) } else { Ok(()) }
+    fn finish(&mut self) -> Result<(), TraceErrorKind> {
+        let is_untimed = self.version == Some(IologVersion::V2) && !self.waited && self.requests > 1;
+        if is_untimed && !self.accept_untimed { Err(TraceErrorKind::Untimed) } else { Ok(()) }
     }
 }
 
 impl Fio {
-    fn version_2(&mut self, line: &[u8]) -> Result<Parsed, &'static str> {
+    fn parse_version_2(&mut self, line: &[u8]) -> Result<ParsedLine, &'static str> {
         const EXPECTED: &str = "filename action offset length";
         let mut words = words(line);
         let (_file, action) = words.next().zip(words.next()).ok_or(EXPECTED)?;
@@ -75,14 +74,14 @@ impl Fio {
             let clock = pause.and_then(|pause| self.clock_ns.checked_add(pause));
             self.clock_ns = clock.ok_or("filename wait microseconds")?;
             self.waited = true;
-            return Ok(Parsed::Nothing);
+            return Ok(ParsedLine::NoOperation);
         }
         let parsed = parse_action(Nanos(self.clock_ns), action, words, EXPECTED)?;
-        self.requests += u64::from(matches!(parsed, Parsed::Request(_)));
+        self.requests += u64::from(matches!(parsed, ParsedLine::Request(_)));
         Ok(parsed)
     }
 
-    fn version_3(&mut self, line: &[u8]) -> Result<Parsed, &'static str> {
+    fn parse_version_3(&mut self, line: &[u8]) -> Result<ParsedLine, &'static str> {
         const EXPECTED: &str = "microseconds filename action offset length";
         let mut words = words(line);
         let arrival = words.next().and_then(decimal).and_then(|us| us.checked_mul(MICROSECOND_NS));
@@ -97,12 +96,12 @@ fn parse_action<'a>(
     action: &[u8],
     mut words: impl Iterator<Item = &'a [u8]>,
     expected: &'static str,
-) -> Result<Parsed, &'static str> {
+) -> Result<ParsedLine, &'static str> {
     let op = match action {
         b"read" => Op::Read,
         b"write" => Op::Write,
-        b"add" | b"open" | b"close" => return Ok(Parsed::Nothing),
-        b"sync" | b"datasync" | b"sync_file_range" | b"trim" => return Ok(Parsed::Other),
+        b"add" | b"open" | b"close" => return Ok(ParsedLine::NoOperation),
+        b"sync" | b"datasync" | b"sync_file_range" | b"trim" => return Ok(ParsedLine::OtherOperation),
         _ => return Err("read, write, sync, datasync, trim, add, open or close (wait only in version 2)"),
     };
     let (offset, length) = words.next().zip(words.next()).ok_or(expected)?;
@@ -110,5 +109,6 @@ fn parse_action<'a>(
     if words.next().is_some() {
         return Err(expected);
     }
-    Ok(request(arrival, length, op, Some(offset), None))
+    let size = Bytes(length);
+    Ok(ParsedLine::Request(Request { arrival, size, op, offset: Some(offset), response: None }))
 }

@@ -1,0 +1,20 @@
+//! Where and why a text is not understood.
+
+use std::fmt;
+
+/// A text that describes no distribution or arrival pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpressionError {
+    /// The column at which the text is not understood, from 1, in characters.
+    pub column: usize,
+    /// What was expected there.
+    pub message: String,
+}
+
+impl fmt::Display for ExpressionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "column {}: {}", self.column, self.message)
+    }
+}
+
+impl std::error::Error for ExpressionError {}

@@ -1,0 +1,82 @@
+//! Complete replies, assembled from the parts whose heads `wire` reads.
+//!
+//! `wire` is made for a proxy, which passes the parts of a reply on as they arrive. A client needs the whole reply
+//! before it can interpret it.
+
+use super::client_codec::Decoded;
+use wire::{Reply, Step, Wire};
+
+/// A reply of which at least the first head was read.
+#[derive(Debug, Clone, Copy)]
+struct PartialReply {
+    reply: Reply,
+    /// The length of the first part's head.
+    head_len: usize,
+    /// The length of all parts whose heads were read. Their payloads may not have arrived.
+    end: usize,
+    /// Whether no further part follows.
+    is_last: bool,
+}
+
+/// Follows one connection and finds whole replies in its input.
+#[derive(Debug)]
+pub(crate) struct ReplyFramer<W> {
+    wire: W,
+    partial: Option<PartialReply>,
+}
+
+impl<W: Wire> ReplyFramer<W> {
+    pub(crate) fn new(wire: W) -> Self {
+        Self { wire, partial: None }
+    }
+
+    /// Registers a request that is sent: `bytes` are the whole request. Replies can only be framed if their requests
+    /// were registered.
+    pub(crate) fn register_request(&mut self, bytes: &[u8]) -> Result<(), String> {
+        match self.wire.request(bytes).map_err(|malformed| malformed.to_string())? {
+            Step::Message { .. } => Ok(()),
+            _ => Err("the generator made a request that it cannot read itself".to_owned()),
+        }
+    }
+
+    /// Looks for the next complete reply at the start of the input.
+    pub(crate) fn next_reply(&mut self, input: &[u8]) -> Result<Decoded, String> {
+        loop {
+            let end = match self.partial {
+                Some(partial) if input.len() < partial.end => return Ok(Decoded::NeedMore(partial.end)),
+                Some(partial) if partial.is_last => {
+                    self.partial = None;
+                    return Ok(completed(&partial));
+                }
+                Some(partial) => partial.end,
+                None => 0,
+            };
+            let step = self.wire.reply(&input[end..]).map_err(|malformed| malformed.to_string())?;
+            let (extent, reply) = match step {
+                Step::NeedMore { at_least } => return Ok(Decoded::NeedMore(end + at_least)),
+                Step::Message { message, extent } => (extent, Some(message)),
+                Step::Continued { extent } => (extent, None),
+            };
+            let len = usize::try_from(extent.len.0).expect("lengths have limits");
+            match (&mut self.partial, reply) {
+                (Some(partial), _) => {
+                    partial.end += len;
+                    partial.is_last = extent.last;
+                }
+                (None, Some(reply)) => {
+                    let (head_len, is_last) = (extent.head, extent.last);
+                    self.partial = Some(PartialReply { reply, head_len, end: len, is_last });
+                }
+                (None, None) => return Err("an answer that does not begin".to_owned()),
+            }
+        }
+    }
+}
+
+fn completed(complete: &PartialReply) -> Decoded {
+    if !complete.reply.asked {
+        return Decoded::Skip(complete.end);
+    }
+    let id = u32::try_from(complete.reply.id & u64::from(u32::MAX)).expect("32 bits");
+    Decoded::Reply { len: complete.end, id, payload_start: complete.head_len }
+}

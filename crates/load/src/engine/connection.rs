@@ -1,0 +1,277 @@
+//! One connection in a run: requests go out as far as the socket takes them, and replies come in.
+
+use super::context::RunContext;
+use super::in_flight::InFlightWindow;
+use super::request_log::{RequestIndex, RequestLog};
+use super::workload_state::{WorkloadState, io_request};
+use crate::codec::{ClientCodec, Decoded, IN_FLIGHT_MAX, ReplyStatus};
+use crate::content::WriteEnd;
+use crate::setup::ReadyConnection;
+use model::Outcome;
+use rustix::buffer::spare_capacity;
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::net::TcpStream;
+use units::Nanos;
+
+/// How many encoded bytes may wait for the socket. Beyond that, requests wait unencoded, where they can still move to
+/// another connection.
+const OUTPUT_MAX: usize = 256 << 10;
+/// Room for one read from the socket. A connection is read once per event, so that a busy one does not starve others.
+const READ_SIZE: usize = 64 << 10;
+
+/// A connection of a workload, which may be down.
+pub(super) struct ConnectionSlot {
+    /// The position of its workload in the run.
+    pub(super) workload: usize,
+    /// `None` while the connection is down.
+    pub(super) active: Option<ActiveConnection>,
+    /// Requests that wait to be encoded on this connection.
+    pub(super) queue: VecDeque<RequestIndex>,
+}
+
+/// The bytes of an encoded request that the kernel has not taken completely, counted over the connection.
+struct UnsentRange {
+    start: u64,
+    end: u64,
+}
+
+/// The encoded bytes that wait for the socket.
+#[derive(Default)]
+struct SendBuffer {
+    bytes: Vec<u8>,
+    /// How many of `bytes` the kernel has taken.
+    taken: usize,
+    /// How many bytes the kernel has taken since the connection was made.
+    written: u64,
+    /// The requests in `bytes`, in order.
+    unsent: VecDeque<UnsentRange>,
+}
+
+impl SendBuffer {
+    fn waiting(&self) -> usize {
+        self.bytes.len() - self.taken
+    }
+
+    /// Notes that the kernel took `count` more bytes.
+    fn advance(&mut self, count: usize) {
+        self.taken += count;
+        self.written += count as u64;
+        while self.unsent.front().is_some_and(|unsent| unsent.end <= self.written) {
+            self.unsent.pop_front();
+        }
+        // The rest is moved to the front only now and then, so that moving costs little and memory stays bounded.
+        if self.taken >= OUTPUT_MAX {
+            self.bytes.drain(..self.taken);
+            self.taken = 0;
+        }
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.taken = 0;
+    }
+
+    /// How many requests the kernel has taken no byte of.
+    fn untouched_requests(&self) -> usize {
+        self.unsent.iter().filter(|unsent| unsent.start >= self.written).count()
+    }
+}
+
+/// A connection that is up.
+pub(super) struct ActiveConnection {
+    pub(super) stream: TcpStream,
+    codec: Box<dyn ClientCodec>,
+    output: SendBuffer,
+    in_flight: InFlightWindow,
+    input: Vec<u8>,
+    /// How many bytes of `input` were decoded.
+    decoded: usize,
+    /// How many undecoded bytes the next reply takes at least.
+    needed: usize,
+    /// Whether the event loop watches for the socket to become writable.
+    pub(super) watches_writable: bool,
+}
+
+/// What becomes of the requests of a lost connection.
+pub(super) struct OrphanedRequests {
+    /// Requests that were sent, at least in part: whether the server executed them is unknown.
+    pub(super) uncertain: Vec<RequestIndex>,
+    /// Requests that were never sent, or that the server announced not to execute, in order.
+    pub(super) unsent: Vec<RequestIndex>,
+}
+
+impl ActiveConnection {
+    pub(super) fn new(connection: ReadyConnection) -> Self {
+        Self {
+            stream: connection.stream,
+            codec: connection.codec,
+            output: SendBuffer::default(),
+            in_flight: InFlightWindow::default(),
+            input: Vec::new(),
+            decoded: 0,
+            needed: 1,
+            watches_writable: false,
+        }
+    }
+
+    /// Encodes and sends requests of the queue as far as the socket takes them, and sets
+    /// [`Self::watches_writable`] to whether it is full. An error ends the connection.
+    pub(super) fn send(
+        &mut self,
+        queue: &mut VecDeque<RequestIndex>,
+        workload: &mut WorkloadState,
+        context: &mut RunContext<'_>,
+    ) -> Result<(), String> {
+        loop {
+            while self.output.waiting() < OUTPUT_MAX && self.in_flight.unanswered() < IN_FLIGHT_MAX {
+                let Some(request) = queue.pop_front() else { break };
+                if let Err(why) = self.encode(request, workload, context) {
+                    queue.push_front(request);
+                    return Err(why);
+                }
+            }
+            if self.output.waiting() == 0 {
+                self.output.clear();
+                self.watches_writable = false;
+                return Ok(());
+            }
+            match rustix::io::write(&self.stream, &self.output.bytes[self.output.taken..]) {
+                Ok(count) => self.output.advance(count),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    self.watches_writable = true;
+                    return Ok(());
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+
+    /// Appends a request to the output. After an error the request is as if it had not been tried.
+    fn encode(
+        &mut self,
+        request: RequestIndex,
+        workload: &mut WorkloadState,
+        context: &mut RunContext<'_>,
+    ) -> Result<(), String> {
+        let start = self.output.written + self.output.waiting() as u64;
+        let now = context.clock.now();
+        let record = context.log.get(request);
+        let (io_request, content_version, payload) = workload.begin(record, now, &mut context.payload);
+        context.log.get_mut(request).content_version = content_version;
+        let (id, len_before) = (self.in_flight.next_id(), self.output.bytes.len());
+        if let Err(why) = self.codec.encode(&mut self.output.bytes, id, io_request, payload) {
+            self.output.bytes.truncate(len_before);
+            workload.end_write(context.log.get(request), WriteEnd::NotSent, context.clock.now());
+            return Err(why);
+        }
+        self.in_flight.push(request);
+        let end = start + (self.output.bytes.len() - len_before) as u64;
+        self.output.unsent.push_back(UnsentRange { start, end });
+        Ok(())
+    }
+
+    /// Reads once from the socket and handles all complete replies. Returns how many requests were answered. An error
+    /// ends the connection.
+    pub(super) fn receive(
+        &mut self,
+        workload: &mut WorkloadState,
+        context: &mut RunContext<'_>,
+    ) -> Result<u32, String> {
+        let missing = self.needed.saturating_sub(self.undecoded());
+        self.input.reserve(missing.max(READ_SIZE));
+        match rustix::io::read(&self.stream, spare_capacity(&mut self.input)) {
+            Ok(0) => return Err("the server hung up".to_owned()),
+            Ok(_) => {}
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(0),
+            Err(error) => return Err(error.to_string()),
+        }
+        // All replies of one read arrived at the same time, as far as can be known.
+        let now = context.clock.now();
+        let mut answered = 0;
+        while self.undecoded() >= self.needed {
+            match self.codec.decode(&self.input[self.decoded..])? {
+                Decoded::NeedMore(needed) => self.needed = needed,
+                Decoded::Skip(len) => self.consume(len),
+                Decoded::Reply { len, id, payload_start } => {
+                    let request = self.in_flight.take(id).ok_or("an answer to what was not asked")?;
+                    let reply = &self.input[self.decoded..self.decoded + len];
+                    let io_request = io_request(context.log.get(request));
+                    let status = self.codec.interpret(io_request, reply, payload_start);
+                    finish(request, &status, workload, context, now);
+                    self.consume(len);
+                    answered += 1;
+                }
+            }
+        }
+        if self.decoded >= READ_SIZE || self.undecoded() == 0 {
+            self.input.drain(..self.decoded);
+            self.decoded = 0;
+        }
+        Ok(answered)
+    }
+
+    fn undecoded(&self) -> usize {
+        self.input.len() - self.decoded
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.decoded += bytes;
+        self.needed = 1;
+    }
+
+    /// Whether the server announced that it will answer nothing more.
+    pub(super) fn is_closing(&self) -> bool {
+        self.codec.is_closing()
+    }
+
+    /// Closes the connection and sorts the requests that it leaves unanswered.
+    pub(super) fn close(
+        self,
+        workload: &mut WorkloadState,
+        log: &RequestLog,
+        now: Nanos,
+    ) -> OrphanedRequests {
+        let mut sent = self.in_flight.into_unanswered();
+        // Requests are encoded in order, so that those of which no byte was sent are the last ones in flight.
+        let unsent = sent.split_off(sent.len() - self.output.untouched_requests());
+        for request in &unsent {
+            workload.end_write(log.get(*request), WriteEnd::NotSent, now);
+        }
+        for request in &sent {
+            workload.end_write(log.get(*request), WriteEnd::Uncertain, now);
+        }
+        if self.codec.is_closing() {
+            return OrphanedRequests { uncertain: Vec::new(), unsent: [sent, unsent].concat() };
+        }
+        OrphanedRequests { uncertain: sent, unsent }
+    }
+}
+
+/// Ends a request by its reply, which arrived at `now`.
+fn finish(
+    request: RequestIndex,
+    status: &ReplyStatus<'_>,
+    workload: &mut WorkloadState,
+    context: &mut RunContext<'_>,
+    now: Nanos,
+) {
+    let record = *context.log.get(request);
+    let (outcome, write_end) = match status {
+        ReplyStatus::Done(data) => {
+            workload.end_read(&record, data);
+            (Outcome::Done(now), WriteEnd::Stored)
+        }
+        ReplyStatus::KeyMissing => {
+            workload.counters.misses += 1;
+            (Outcome::Done(now), WriteEnd::Stored)
+        }
+        ReplyStatus::Failed(why) => {
+            workload.count_failure(|| why.clone());
+            (Outcome::Failed(now), WriteEnd::Uncertain)
+        }
+    };
+    workload.end_write(&record, write_end, now);
+    context.log.finish(request, outcome, context.gauges);
+}

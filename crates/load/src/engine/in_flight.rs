@@ -1,0 +1,52 @@
+//! The requests in flight on one connection.
+
+use super::request_log::RequestIndex;
+use std::collections::VecDeque;
+
+/// Requests that were encoded and not yet answered, in the order in which they were encoded. Requests are numbered from
+/// zero on each connection.
+#[derive(Debug, Default)]
+pub(super) struct InFlightWindow {
+    /// `None` stands for a request that was answered before an earlier one.
+    slots: VecDeque<Option<RequestIndex>>,
+    /// The number of the request in the first slot.
+    first_id: u64,
+    /// How many slots wait for a reply.
+    unanswered: usize,
+}
+
+impl InFlightWindow {
+    /// The number of the request that is pushed next.
+    pub(super) fn next_id(&self) -> u64 {
+        self.first_id + self.slots.len() as u64
+    }
+
+    /// How many requests wait for a reply.
+    pub(super) fn unanswered(&self) -> usize {
+        self.unanswered
+    }
+
+    pub(super) fn push(&mut self, request: RequestIndex) {
+        self.slots.push_back(Some(request));
+        self.unanswered += 1;
+    }
+
+    /// Takes the request that a reply answers, given the low 32 bits of its number; `None` if no such request is in
+    /// flight. The number is unambiguous because far fewer than 2³² requests are in flight.
+    pub(super) fn take(&mut self, id: u32) -> Option<RequestIndex> {
+        #[expect(clippy::cast_possible_truncation, reason = "replies carry the low 32 bits of numbers")]
+        let slot = id.wrapping_sub(self.first_id as u32) as usize;
+        let request = self.slots.get_mut(slot).and_then(Option::take)?;
+        self.unanswered -= 1;
+        while let Some(None) = self.slots.front() {
+            self.slots.pop_front();
+            self.first_id += 1;
+        }
+        Some(request)
+    }
+
+    /// All requests that wait for a reply, in order.
+    pub(super) fn into_unanswered(self) -> Vec<RequestIndex> {
+        self.slots.into_iter().flatten().collect()
+    }
+}

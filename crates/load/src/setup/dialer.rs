@@ -1,0 +1,93 @@
+//! Blocking TCP connections from a chosen address, within a time limit.
+
+use crate::workload::ClientHost;
+use model::OperationError;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt};
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// The longest wait for a connection, and for each reply while it is set up.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Opens TCP connections from the host of a workload.
+#[derive(Debug, Clone)]
+pub(super) struct Dialer {
+    client: ClientHost,
+}
+
+impl Dialer {
+    pub(super) fn new(client: ClientHost) -> Self {
+        Self { client }
+    }
+
+    pub(super) fn netns(&self) -> Option<&str> {
+        self.client.netns.as_deref()
+    }
+
+    /// Opens a blocking connection whose reads and writes time out. The calling thread is expected to be in the
+    /// namespace of the client.
+    pub(super) fn dial(&self, server: SocketAddr) -> Result<TcpStream, OperationError> {
+        connect_from(self.client.bind, server).map_err(|error| {
+            let from = self.client.bind.map(|bind| format!(" from {bind}")).unwrap_or_default();
+            let place = self.netns().map(|name| format!(" in namespace {name}")).unwrap_or_default();
+            let hint = "is the server running, and does it listen on this address?";
+            OperationError::machine(format_args!("{server} cannot be reached{from}{place}: {error}"))
+                .hint(hint)
+        })
+    }
+}
+
+/// The standard library can neither bind before connecting nor limit the time of a connection attempt from a bound
+/// socket, so that the socket is made by hand: non-blocking while it connects, blocking afterwards.
+fn connect_from(source: Option<IpAddr>, server: SocketAddr) -> io::Result<TcpStream> {
+    let family = if server.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+    if let Some(address) = source {
+        bind(&socket, &SocketAddr::new(address, 0))?;
+    }
+    match connect(&socket, &server) {
+        Ok(()) => {}
+        Err(Errno::INPROGRESS) => {
+            let timeout = Timespec::try_from(TIMEOUT).expect("a few seconds");
+            if poll(&mut [PollFd::new(&socket, PollFlags::OUT)], Some(&timeout))? == 0 {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {TIMEOUT:?}")));
+            }
+            sockopt::socket_error(&socket)??;
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let stream = TcpStream::from(socket);
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    Ok(stream)
+}
+
+/// Sends all of `bytes`.
+pub(super) fn send(stream: &mut TcpStream, bytes: &[u8]) -> Result<(), String> {
+    stream.write_all(bytes).map_err(|error| describe(&error))
+}
+
+/// Waits for bytes and appends them to `input`. The end of the stream is an error.
+pub(super) fn receive(stream: &mut TcpStream, input: &mut Vec<u8>) -> Result<(), String> {
+    let mut chunk = [0; 16 << 10];
+    match stream.read(&mut chunk) {
+        Ok(0) => Err("the server hung up".to_owned()),
+        Ok(count) => {
+            input.extend_from_slice(&chunk[..count]);
+            Ok(())
+        }
+        Err(error) => Err(describe(&error)),
+    }
+}
+
+fn describe(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => format!("no answer within {TIMEOUT:?}"),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,120 @@
+//! Jobs on all CPUs of this machine.
+//!
+//! Jobs start in their order and results come back in it, whatever the threads did in between: an answer that is
+//! computed in parallel does not depend on how many CPUs there are. There are as many threads as CPUs that this process
+//! may use, and never more than jobs; the calling thread is one of them. Threads that must run at the same time, such
+//! as the clients of a load generator, are not jobs and have no place here.
+
+use std::convert::Infallible;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The results of `run` for all jobs, in the order of the jobs.
+pub fn map<J: Sync, T: Send>(jobs: &[J], run: impl Fn(&J) -> T + Sync) -> Vec<T> {
+    map_with(jobs.len(), || (), |(), index| run(&jobs[index]))
+}
+
+/// The results of `run` for the indices below `count`, in their order. Each thread makes a scratch value once and passes
+/// it to all jobs that it runs, so that they can share allocations.
+pub fn map_with<S, T: Send>(
+    count: usize,
+    make_scratch: impl Fn() -> S + Sync,
+    run: impl Fn(&mut S, usize) -> T + Sync,
+) -> Vec<T> {
+    let run = |scratch: &mut S, index: usize| Ok::<_, Infallible>(run(scratch, index));
+    let Ok(results) = fan_out(count, make_scratch, run, || ());
+    results
+}
+
+/// The results of `run` for all jobs, in the order of the jobs, or the error of the first job in that order that fails.
+/// After an error no further job starts. `job_done` is called after each job, on the thread that ran it.
+///
+/// # Errors
+/// The first error in the order of the jobs. It does not depend on timing, because all jobs before it have started.
+pub fn try_map<J: Sync, T: Send, E: Send>(
+    jobs: &[J],
+    run: impl Fn(&J) -> Result<T, E> + Sync,
+    job_done: impl Fn() + Sync,
+) -> Result<Vec<T>, E> {
+    fan_out(jobs.len(), || (), |(), index| run(&jobs[index]), job_done)
+}
+
+fn fan_out<S, T: Send, E: Send>(
+    count: usize,
+    make_scratch: impl Fn() -> S + Sync,
+    run: impl Fn(&mut S, usize) -> Result<T, E> + Sync,
+    job_done: impl Fn() + Sync,
+) -> Result<Vec<T>, E> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(count);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut scratch = make_scratch();
+        let mut results = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= count {
+                return results;
+            }
+            let result = run(&mut scratch, index);
+            if result.is_err() {
+                next.store(count, Ordering::Relaxed);
+            }
+            results.push((index, result));
+            job_done();
+        }
+    };
+    let mut results = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut results = work();
+        for thread in others {
+            results.extend(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        results
+    });
+    results.sort_unstable_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_the_order_of_the_jobs() {
+        for count in [0, 1, 2, 3, 1000] {
+            let jobs: Vec<usize> = (0..count).collect();
+            let squares: Vec<usize> = jobs.iter().map(|job| job * job).collect();
+            assert_eq!(map(&jobs, |job| job * job), squares);
+            assert_eq!(map_with(count, || 0, |_, index| index * index), squares);
+        }
+    }
+
+    #[test]
+    fn a_thread_keeps_its_scratch_value() {
+        let makings = AtomicUsize::new(0);
+        let make_scratch = || makings.fetch_add(1, Ordering::Relaxed);
+        let runs = map_with(100, make_scratch, |scratch, _| *scratch);
+        let threads = makings.load(Ordering::Relaxed);
+        assert!(threads <= std::thread::available_parallelism().map_or(1, usize::from));
+        assert!(runs.iter().all(|scratch| *scratch < threads));
+    }
+
+    #[test]
+    fn the_first_failing_job_in_order_is_reported() {
+        let jobs: Vec<usize> = (0..200).collect();
+        for failing in [[0, 199], [57, 58], [198, 199]] {
+            let done = AtomicUsize::new(0);
+            let run = |job: &usize| if failing.contains(job) { Err(*job) } else { Ok(()) };
+            let answer = try_map(&jobs, run, || _ = done.fetch_add(1, Ordering::Relaxed));
+            assert_eq!(answer, Err(failing[0]));
+            assert!((failing[0] + 1..=200).contains(&done.load(Ordering::Relaxed)));
+        }
+        assert_eq!(try_map(&jobs, |job| Ok::<_, ()>(*job), || ()), Ok(jobs.clone()));
+    }
+
+    #[test]
+    #[should_panic(expected = "job 7")]
+    fn a_panic_of_a_job_is_that_of_the_caller() {
+        map_with(20, || (), |(), index| assert_ne!(index, 7, "job 7"));
+    }
+}

@@ -1,0 +1,86 @@
+//! The trace of a workload, repeated for ever, as a simulation plays it: read from jobs, and from any instant on.
+
+use ::model::{CircularTrace, CircularTraceError, Job, PerStage};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use std::sync::Arc;
+use units::Nanos;
+
+/// The jobs of a workload, repeated one mean gap after the last, as predictions have it.
+///
+/// # Errors
+/// When there are no jobs at two instants at least, or one arrives before the one in front of it.
+pub(crate) fn repeated(jobs: Vec<Job>) -> Result<CircularTrace<Job>, String> {
+    let trace = CircularTrace::repeating(jobs).map_err(|error| match error {
+        CircularTraceError::Empty => "there are no requests".to_owned(),
+        CircularTraceError::Unsorted(_) => "a request arrives before the one before it".to_owned(),
+        CircularTraceError::Period => error.to_string(),
+    })?;
+    // The rate of requests that all arrive at one instant is not known, and a simulation needs one.
+    let has_duration = trace.items().last().is_some_and(|last| last.arrival > Nanos::ZERO);
+    if has_duration { Ok(trace) } else { Err("expected requests at two instants at least".into()) }
+}
+
+/// The same requests at a rate that is higher by a factor.
+///
+/// # Errors
+/// When the factor is not positive and finite, or the period leaves its range.
+pub(crate) fn at_rate(trace: &CircularTrace<Job>, factor: f64) -> Result<CircularTrace<Job>, String> {
+    trace.faster(factor).map_err(|_| format!("a rate cannot be multiplied by {factor}"))
+}
+
+/// An instant of the period at which to begin, uniformly distributed.
+pub(crate) fn random_beginning(trace: &CircularTrace<Job>, seed: u64) -> Nanos {
+    Nanos(StdRng::seed_from_u64(seed).random_range(0..trace.period().0))
+}
+
+/// The instants at which requests arrive from `begin` on, which becomes 0 and counts modulo the period.
+pub(crate) fn instants_from(trace: Arc<CircularTrace<Job>>, begin: Nanos) -> impl Iterator<Item = Nanos> {
+    let begin = Nanos(begin.0 % trace.period().0);
+    (trace.position(begin)..).map_while(move |position| Some(trace.item_at(position)?.arrival - begin))
+}
+
+/// The work of the requests whose arrivals [`instants_from`] gives.
+pub(crate) fn work_from(
+    trace: Arc<CircularTrace<Job>>,
+    begin: Nanos,
+) -> impl Iterator<Item = PerStage<Nanos>> {
+    let begin = Nanos(begin.0 % trace.period().0);
+    (trace.position(begin)..).map_while(move |position| Some(trace.item_at(position)?.work))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ::model::Stage;
+
+    fn trace() -> CircularTrace<Job> {
+        let job = |arrival, work| Job { arrival: Nanos(arrival), work: PerStage::from_fn(|_| Nanos(work)) };
+        repeated(vec![job(7, 1), job(9, 2), job(13, 3)]).unwrap()
+    }
+
+    #[test]
+    fn it_repeats_from_any_instant_on() {
+        // Arrivals 0, 2, 6 and again after 9.
+        let from =
+            |begin| instants_from(Arc::new(trace()), Nanos(begin)).map(|at| at.0).take(5).collect::<Vec<_>>();
+        assert_eq!(from(0), [0, 2, 6, 9, 11]);
+        assert_eq!(from(2), [0, 4, 7, 9, 13]);
+        assert_eq!(from(7), [2, 4, 8, 11, 13]);
+        assert_eq!(from(16), from(7));
+        let work = |begin| {
+            let works = work_from(Arc::new(trace()), Nanos(begin));
+            works.map(|work| work[Stage::Storage].0).take(4).collect::<Vec<_>>()
+        };
+        assert_eq!((work(2), work(7)), (vec![2, 3, 1, 2], vec![1, 2, 3, 1]));
+    }
+
+    #[test]
+    fn a_faster_one_has_the_same_work_in_less_time() {
+        let twice = at_rate(&trace(), 2.0).unwrap();
+        assert_eq!((twice.period(), twice.items()[2].arrival), (Nanos(4), Nanos(3)));
+        assert!(at_rate(&trace(), 0.0).is_err() && at_rate(&trace(), f64::NAN).is_err());
+        assert!(at_rate(&trace(), 1e12).is_err() && at_rate(&trace(), 1e-12).is_ok());
+        assert!(repeated(Vec::new()).is_err());
+    }
+}

@@ -1,0 +1,98 @@
+//! Files of observations: Parquet with a row per request.
+//!
+//! | column | type | |
+//! |---|---|---|
+//! | `workload` | string | |
+//! | `op` | string | `read` or `write` |
+//! | `size_bytes` | integer | payload |
+//! | `intended_ns` | integer | does not decrease |
+//! | `sent_ns` | integer | |
+//! | `outcome` | string | `done`, `failed` or `lost` |
+//! | `end_ns` | integer or null | null if lost |
+//! | `stage_NAME_ns` | integer | time in each stage that was taken, in path order |
+//!
+//! All instants count from one origin.
+
+mod read;
+mod write;
+
+pub use read::read;
+pub use write::write;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TraceErrorKind;
+    use model::{Observation, Observations, Op, Outcome};
+    use units::{Bytes, Nanos};
+
+    fn observation(workload: u32, intended: u64, outcome: Outcome) -> Observation {
+        Observation {
+            workload,
+            op: if workload == 0 { Op::Read } else { Op::Write },
+            size: Bytes(4096),
+            intended: Nanos(intended),
+            sent: Nanos(intended + 1),
+            outcome,
+        }
+    }
+
+    fn three_observations() -> Observations {
+        Observations {
+            workloads: vec!["web".to_owned(), "mail".to_owned()],
+            stages: vec!["storage".to_owned(), "network".to_owned()],
+            requests: vec![
+                observation(0, 5, Outcome::Done(Nanos(10))),
+                observation(1, 5, Outcome::Lost),
+                observation(0, 7, Outcome::Failed(Nanos(9))),
+            ],
+            stage_times: (1..=6).map(Nanos).collect(),
+        }
+    }
+
+    fn file(name: &str) -> std::path::PathBuf {
+        std::env::temp_dir().join(format!("observations-{name}-{}.parquet", std::process::id()))
+    }
+
+    #[test]
+    fn come_back_as_they_were() {
+        let path = file("round");
+        for observations in [three_observations(), Observations::default()] {
+            write(&path, &observations).unwrap();
+            assert_eq!(read(&path).unwrap(), observations);
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn faults_say_which_row() {
+        let path = file("faults");
+        let mut unsorted = three_observations();
+        unsorted.requests.swap(0, 2);
+        write(&path, &unsorted).unwrap();
+        assert!(read(&path).unwrap_err().to_string().contains("record 2"));
+        let mut early = three_observations();
+        early.requests[0].outcome = Outcome::Done(Nanos(1));
+        write(&path, &early).unwrap();
+        assert!(read(&path).unwrap_err().to_string().contains("record 1"));
+        std::fs::write(&path, b"PAR1 not at all PAR1").unwrap();
+        assert!(read(&path).is_err());
+        std::fs::remove_file(&path).unwrap();
+        assert!(matches!(read(&path).unwrap_err().kind(), TraceErrorKind::Io(_)));
+    }
+
+    #[test]
+    fn damage_is_an_error() {
+        let path = file("damage");
+        write(&path, &three_observations()).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x41;
+            std::fs::write(&path, &damaged).unwrap();
+            // Either it is noticed or it changes a value: never a panic.
+            drop(read(&path));
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+}

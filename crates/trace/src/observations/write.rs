@@ -1,0 +1,96 @@
+//! Writes a file of observations.
+
+use crate::columns::encode::{
+    GROUP_ROWS, begin_file, finish_file, integer_column, text_column, write_error, write_integers,
+    write_optional_integers, write_texts,
+};
+use crate::error::{TraceError, TraceErrorKind, TracePosition};
+use crate::operation;
+use crate::partial_file::PartialFile;
+use model::{Observation, Observations, Outcome};
+use parquet::basic::Repetition;
+use parquet::errors::ParquetError;
+use parquet::schema::types::Type;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Writes a file, whole or not at all.
+///
+/// # Errors
+/// When the file cannot be written.
+///
+/// # Panics
+/// When a workload has no name or stage times are missing.
+pub fn write(path: &Path, observations: &Observations) -> Result<(), TraceError> {
+    write_whole(path, observations).map_err(|kind| TraceError::new(path, TracePosition::File, kind))
+}
+
+fn write_whole(path: &Path, observations: &Observations) -> Result<(), TraceErrorKind> {
+    let mut partial = PartialFile::create(path).map_err(TraceErrorKind::Io)?;
+    let file = partial.file.try_clone().map_err(TraceErrorKind::Io)?;
+    encode(file, observations).map_err(write_error)?;
+    partial.keep(path).map_err(TraceErrorKind::Io)
+}
+
+fn encode(file: File, observations: &Observations) -> Result<(), ParquetError> {
+    let stages = observations.stages.len();
+    assert_eq!(
+        observations.stage_times.len(),
+        stages * observations.requests.len(),
+        "a time per request and stage"
+    );
+    let mut writer = begin_file(file, "observations", columns(&observations.stages)?, "intended_ns")?;
+    for (index, rows) in observations.requests.chunks(GROUP_ROWS).enumerate() {
+        let mut group = writer.next_row_group()?;
+        write_texts(&mut group, rows.iter().map(|row| workload_name(observations, row)))?;
+        write_texts(&mut group, rows.iter().map(|row| operation::name(row.op)))?;
+        write_integers(&mut group, rows.iter().map(|row| row.size.0))?;
+        write_integers(&mut group, rows.iter().map(|row| row.intended.0))?;
+        write_integers(&mut group, rows.iter().map(|row| row.sent.0))?;
+        write_texts(&mut group, rows.iter().map(|row| outcome_name(row.outcome)))?;
+        write_optional_integers(&mut group, rows.iter().map(|row| end_ns(row.outcome)))?;
+        let times = observations.stage_times.iter().skip(index * GROUP_ROWS * stages);
+        for stage in 0..stages {
+            let times_in_stage = times.clone().skip(stage).step_by(stages).take(rows.len());
+            write_integers(&mut group, times_in_stage.map(|time| time.0))?;
+        }
+        group.close()?;
+    }
+    finish_file(writer)
+}
+
+fn columns(stages: &[String]) -> Result<Vec<Arc<Type>>, ParquetError> {
+    let mut columns = vec![
+        text_column("workload")?,
+        text_column("op")?,
+        integer_column("size_bytes", Repetition::REQUIRED)?,
+        integer_column("intended_ns", Repetition::REQUIRED)?,
+        integer_column("sent_ns", Repetition::REQUIRED)?,
+        text_column("outcome")?,
+        integer_column("end_ns", Repetition::OPTIONAL)?,
+    ];
+    for stage in stages {
+        columns.push(integer_column(&format!("stage_{stage}_ns"), Repetition::REQUIRED)?);
+    }
+    Ok(columns)
+}
+
+fn workload_name<'a>(observations: &'a Observations, row: &Observation) -> &'a str {
+    &observations.workloads[row.workload as usize]
+}
+
+fn outcome_name(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Done(_) => "done",
+        Outcome::Failed(_) => "failed",
+        Outcome::Lost => "lost",
+    }
+}
+
+fn end_ns(outcome: Outcome) -> Option<u64> {
+    match outcome {
+        Outcome::Done(end) | Outcome::Failed(end) => Some(end.0),
+        Outcome::Lost => None,
+    }
+}

@@ -1,0 +1,42 @@
+//! What the parser of a format offers to the [`TraceReader`](super::TraceReader).
+
+use crate::error::{TraceErrorKind, TracePosition, excerpt};
+use model::Request;
+
+/// A request could not be read.
+pub(super) struct SourceError {
+    pub(super) position: TracePosition,
+    pub(super) kind: TraceErrorKind,
+    /// Whether the source can continue with the next line or record.
+    pub(super) is_recoverable: bool,
+}
+
+impl SourceError {
+    /// Reading cannot continue.
+    pub(super) fn fatal(position: TracePosition, kind: TraceErrorKind) -> Self {
+        Self { position, kind, is_recoverable: false }
+    }
+
+    /// A line or record does not follow its format; the next one may.
+    pub(super) fn malformed(position: TracePosition, expected: &'static str, found: &[u8]) -> Self {
+        let kind = TraceErrorKind::Malformed { expected, found: excerpt(found) };
+        Self { position, kind, is_recoverable: true }
+    }
+}
+
+/// A stream of requests, in the order of the file and with times since the file's own origin.
+pub(super) trait RequestSource: Send {
+    /// The next request, `None` at the end.
+    fn next(&mut self) -> Result<Option<Request>, SourceError>;
+
+    /// Where the last request was found.
+    fn position(&self) -> TracePosition;
+
+    /// How many records so far were neither reads nor writes.
+    fn ignored(&self) -> u64;
+
+    /// The share of the input that was read, from 0 to 1, if the source itself knows it.
+    fn fraction(&self) -> Option<f64> {
+        None
+    }
+}
