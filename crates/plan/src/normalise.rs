@@ -1,7 +1,7 @@
 //! Normalisation: what a trace asks for (bytes, device time) becomes fractions of what a class of server can do.
 
 use crate::problem::WorkloadOnClass;
-use calculus::{ArrivalCurve, Vertex};
+use calculus::{ArrivalCurve, CurveVertex};
 use model::{PerStage, Stage};
 use units::ByteRate;
 use workload::Footprint;
@@ -59,7 +59,7 @@ impl Normalisation {
         let vertices = envelope
             .vertices()
             .iter()
-            .map(|v| Vertex { duration: v.duration.as_secs(), work: v.work.0 as f64 * scale });
+            .map(|v| CurveVertex { duration: v.duration.as_secs(), work: v.work.0 as f64 * scale });
         ArrivalCurve::new(vertices.collect(), 0.0).expect("an envelope is concave and starts at duration 0")
     }
 

@@ -61,7 +61,7 @@ struct PrioritySearch<'a, O> {
     /// The workloads without a place at each stage, ascending.
     open: PerStage<Vec<usize>>,
     priorities: Vec<PerStage<u32>>,
-    /// For each workload and stage, the other workloads that had no place when it took its own.
+    /// The other workloads that had no place when each workload took its own, by workload and stage.
     above: Vec<PerStage<Vec<usize>>>,
     questions: usize,
 }

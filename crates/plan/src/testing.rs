@@ -1,7 +1,7 @@
 //! Random planning problems for tests.
 
 use crate::problem::{PlanningClass, PlanningProblem, PlanningWorkload, WorkloadOnClass};
-use calculus::{ArrivalCurve, Vertex};
+use calculus::{ArrivalCurve, CurveVertex};
 use model::{PerStage, Slo};
 use proptest::prelude::*;
 use units::{Percentile, Seconds};
@@ -14,10 +14,11 @@ pub(crate) fn any_curve() -> impl Strategy<Value = ArrivalCurve> {
     (0.0..0.02f64, prop::collection::vec((-3.0..1.0f64, 0.002..0.4f64), 1..7)).prop_map(
         |(start, mut steps)| {
             steps.sort_by(|a, b| b.1.total_cmp(&a.1));
-            let mut vertices = vec![Vertex { duration: 0.0, work: start }];
+            let mut vertices = vec![CurveVertex { duration: 0.0, work: start }];
             for (log_length, slope) in steps {
                 let (last, length) = (vertices[vertices.len() - 1], 10f64.powf(log_length));
-                vertices.push(Vertex { duration: last.duration + length, work: last.work + length * slope });
+                vertices
+                    .push(CurveVertex { duration: last.duration + length, work: last.work + length * slope });
             }
             ArrivalCurve::new(vertices, 0.0).unwrap()
         },

@@ -7,7 +7,8 @@
 mod support;
 
 use calculus::network::{
-    Flow, FlowBound, Hop, Network, linear_program, multiplexing_once, separated_flow, total_flow,
+    FeedForwardNetwork, FlowBound, Hop, NetworkFlow, linear_program, multiplexing_once, separated_flow,
+    total_flow,
 };
 use calculus::{ArrivalCurve, ServiceCurve};
 use model::{CircularTrace, Job, LatencyModel as _, PerStage, ServerMember};
@@ -160,7 +161,7 @@ fn first_eight(real: &[Real]) {
     for rate in [0.02, 0.05, 0.1] {
         let one = |c: &ArrivalCurve| {
             let rate = c.sustained_rate().max(rate);
-            ArrivalCurve::of_limits(&[(rate, c.burst(rate))])
+            ArrivalCurve::from_limits(&[(rate, c.burst(rate))])
         };
         let one: Vec<_> = sketches.iter().map(|s| s.map_curves(one)).collect();
         line(
@@ -171,7 +172,7 @@ fn first_eight(real: &[Real]) {
     for k in [1.0, 1.5, 2.0, 3.0] {
         let one = |c: &ArrivalCurve| {
             let rate = c.sustained_rate() * k;
-            ArrivalCurve::of_limits(&[(rate, c.burst(rate))])
+            ArrivalCurve::from_limits(&[(rate, c.burst(rate))])
         };
         let one: Vec<_> = sketches.iter().map(|s| s.map_curves(one)).collect();
         line(
@@ -202,7 +203,7 @@ fn hop_by_hop(real: &[Real], sketches: &[WorstCaseSketch], priorities: &[u32]) -
 
 fn limited(curve: &ArrivalCurve, tolerance: f64) -> ArrivalCurve {
     let limits: Vec<_> = plan::limiters(curve, tolerance).iter().map(|l| (l.rate, l.burst)).collect();
-    ArrivalCurve::of_limits(&limits)
+    ArrivalCurve::from_limits(&limits)
 }
 
 /// The four analyses on three stages, each as fast as the slowest for every job, and the model.
@@ -219,14 +220,14 @@ fn analyses(real: &[Real]) {
         let chosen: Vec<usize> = (0..n).collect();
         let priorities = by_slo(real, &chosen);
         let curves: Vec<_> = chosen.iter().map(|&i| limited(sketches[i].path_curve(), 0.05)).collect();
-        let flow = |(curve, &priority): (&ArrivalCurve, &u32)| Flow {
+        let flow = |(curve, &priority): (&ArrivalCurve, &u32)| NetworkFlow {
             arrival: curve.clone(),
             path: (0..3).map(|server| Hop { server, priority }).collect(),
         };
         let stage = ServiceCurve::rate_latency(1.0, 0.0);
         let flows = curves.iter().zip(&priorities).map(flow).collect();
-        let network = Network::new(vec![stage; 3], flows).expect("a line");
-        let timed = |analysis: fn(&Network) -> Vec<FlowBound>| {
+        let network = FeedForwardNetwork::new(vec![stage; 3], flows).expect("a line");
+        let timed = |analysis: fn(&FeedForwardNetwork) -> Vec<FlowBound>| {
             let start = Instant::now();
             let bounds: Vec<f64> = analysis(&network).iter().map(|b| b.delay).collect();
             (bounds, start.elapsed().as_secs_f64())

@@ -11,8 +11,8 @@
 //! here to be compared with; nothing should be promised by it.
 
 use calculus::snc::{
-    DependentSum, Grid, MarkovArrivals, MarkovState, Prefactor, RateTable, ServiceProcess, SquareMatrix,
-    Step, TabulatedQueue, sum,
+    DependentSum, MarkovArrivals, MarkovState, Prefactor, RateTable, ServiceProcess, SquareMatrix,
+    TabulatedQueue, ThetaGrid, TimeStep, sum,
 };
 use model::{CircularTrace, Job, LatencyModel, PerStage, Prediction, ServerMember, Stage, UndefinedLatency};
 use units::Nanos;
@@ -29,7 +29,7 @@ pub struct PublishedSnc {
     /// Of the Markov-modulated process.
     pub fit: FitOptions,
     /// Where ρ(θ) is tabulated.
-    pub grid: Grid,
+    pub grid: ThetaGrid,
 }
 
 /// How ε is divided among the stages that have work.
@@ -43,7 +43,12 @@ pub enum Split {
 
 impl Default for PublishedSnc {
     fn default() -> Self {
-        Self { split: Split::Equal, client_link: false, fit: FitOptions::PUBLISHED, grid: Grid::LATENCIES }
+        Self {
+            split: Split::Equal,
+            client_link: false,
+            fit: FitOptions::PUBLISHED,
+            grid: ThetaGrid::LATENCIES,
+        }
     }
 }
 
@@ -93,8 +98,8 @@ impl PublishedSnc {
         fitter.finish()
     }
 
-    fn step(&self) -> Step {
-        Step::new(self.fit.step.as_secs()).expect("checked by the fitter")
+    fn step(&self) -> TimeStep {
+        TimeStep::new(self.fit.step.as_secs()).expect("checked by the fitter")
     }
 
     fn service(&self, stage: Stage) -> ServiceProcess {
@@ -242,7 +247,7 @@ impl<'a> StageQueue<'a> {
         member: usize,
         service: &ServiceProcess,
         exceeded: f64,
-        step: Step,
+        step: TimeStep,
     ) -> Result<(f64, f64), UndefinedLatency> {
         let Some(own) = self.members[member].sketch.rates[self.stage].as_ref() else { return Ok((0.0, 0.0)) };
         let priority = self.members[member].priority[self.stage];

@@ -32,7 +32,7 @@
 //! [`Passage::Reshaped`] assumes instead that limiters hold each workload to its own curves again before every
 //! stage: then delays of stages add up without growth (thesis Eq. 5.5).
 
-use calculus::{ArrivalCurve, PriorityQueue, Vertex, round_up};
+use calculus::{ArrivalCurve, CurveVertex, PriorityQueue, round_up};
 use model::{CircularTrace, Job, LatencyModel, PerStage, Prediction, ServerMember, Stage, UndefinedLatency};
 use units::{Nanos, Work};
 use workload::burst::{Arrival, BurstCurve, BurstError};
@@ -199,7 +199,7 @@ fn circular(traffic: &CircularTrace<Job>, work: impl Fn(&Job) -> u64) -> Result<
     let arrival = |job: &Job| Arrival { at: job.arrival, work: Work(work(job)) };
     let once = BurstCurve::of(&traffic.items().iter().map(arrival).collect::<Vec<_>>())?;
     let twice = once.merge(&once.shifted(traffic.period())?)?;
-    let vertex = |v: &workload::burst::Vertex| Vertex {
+    let vertex = |v: &workload::burst::Vertex| CurveVertex {
         duration: v.duration.as_secs(),
         work: round_up(Nanos(v.work.0).as_secs()),
     };

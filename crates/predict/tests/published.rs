@@ -2,7 +2,10 @@
 
 mod support;
 
-use calculus::snc::{ArrivalProcess, Flow, Network, Order, RateTable, ServiceProcess, Source, Step};
+use calculus::snc::{
+    ArrivalProcess, OperatorOrder, RandomSource, RateTable, ServiceProcess, TimeStep, TwoColumnFlow,
+    TwoColumnNetwork,
+};
 use model::{CircularTrace, Job, LatencyModel, PerStage, ServerMember, Stage, UndefinedLatency};
 use std::sync::Arc;
 use support::{Real, Through};
@@ -88,18 +91,18 @@ fn the_fit_hangs_on_where_windows_are_cut() {
 }
 
 /// Eq. A.5 over expressions of the untabulated chains.
-fn by_expressions(model: &PublishedSnc, real: &[Real], order: Order) -> f64 {
+fn by_expressions(model: &PublishedSnc, real: &[Real], order: OperatorOrder) -> f64 {
     let stage = |stage: Stage| {
         let flow = |(k, r): (usize, &Real)| {
             let fitted = model.fitted(&r.traffic, stage, r.silence).expect("requests");
             let chain = Arc::new(markov_arrivals(&fitted).expect("fewer than one request per step"));
-            let arrivals = ArrivalProcess::source(&r.name, Source(k), chain);
-            Flow { arrivals, priority: u32::try_from(k).expect("few"), from: 0, to: 0 }
+            let arrivals = ArrivalProcess::source(&r.name, RandomSource(k), chain);
+            TwoColumnFlow { arrivals, priority: u32::try_from(k).expect("few"), from: 0, to: 0 }
         };
         let link = |name| vec![ServiceProcess::constant(name, 1.0)];
         let flows = real.iter().enumerate().map(flow).collect();
-        let network = Network::new(link("S"), link("V"), flows).expect("one path");
-        let step = Step::new(1e-5).expect("positive");
+        let network = TwoColumnNetwork::new(link("S"), link("V"), flows).expect("one path");
+        let step = TimeStep::new(1e-5).expect("positive");
         let bounds = network.latency(real.len() - 1, order, 5e-4, step).expect("stable");
         bounds.iter().map(|bound| bound.latency * 1e3).sum::<f64>()
     };
@@ -113,8 +116,9 @@ fn tables_agree_with_expressions_and_orders_of_operators_with_the_reference() {
     let sketches: Vec<_> = real[..2].iter().map(|r| model.sketch_after(&r.traffic, r.silence)).collect();
     let tabulated =
         model.predict(&members(&sketches.iter().collect::<Vec<_>>(), 0, 99.9))[1].expect("stable");
-    let [hops, convolved, first] = [Order::HopByHop, Order::Convolution, Order::AggregateFirst]
-        .map(|order| by_expressions(&model, &real[..2], order));
+    let [hops, convolved, first] =
+        [OperatorOrder::HopByHop, OperatorOrder::Convolution, OperatorOrder::AggregateFirst]
+            .map(|order| by_expressions(&model, &real[..2], order));
     near(tabulated.bound * 1e3, first, 0.01);
     assert!(tabulated.bound * 1e3 >= first * 0.9999);
     // Below the reference by a few percent: its weights were sampled, and its windows are not known.

@@ -4,14 +4,14 @@ use std::fmt;
 
 /// ρ(θ) and σ(θ) of thesis Definitions 9 and 11 at one θ.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bound {
+pub struct MgfBound {
     /// ρ, as a fraction of capacity; negative for services.
     pub rate: f64,
     /// σ, seconds of capacity.
     pub burst: f64,
 }
 
-impl Bound {
+impl MgfBound {
     /// Both sums.
     pub(super) fn plus(self, other: Self) -> Self {
         Self { rate: self.rate + other.rate, burst: self.burst + other.burst }
@@ -24,23 +24,23 @@ impl Bound {
 }
 
 /// Arrivals with a bounded moment generating function (thesis Definition 9).
-pub trait Envelope: fmt::Debug + Send + Sync {
+pub trait MgfEnvelope: fmt::Debug + Send + Sync {
     /// The bound at `theta` (per second of capacity, positive). `None` outside the domain. θρ(θ) and
     /// θσ(θ) are convex in θ, which the optimisation of Hölder's weights relies on for its quality, not
     /// for its soundness.
-    fn at(&self, theta: f64) -> Option<Bound>;
+    fn at(&self, theta: f64) -> Option<MgfBound>;
 }
 
 /// The law of the sizes of independent requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Sizes {
+pub enum SizeLaw {
     /// All the same, seconds of capacity.
     Constant(f64),
     /// Exponential with this mean, seconds of capacity.
     Exponential(f64),
 }
 
-impl Sizes {
+impl SizeLaw {
     /// E e^{θX} − 1, exact near 0; `None` where it is infinite.
     pub fn mgf_minus_one(self, theta: f64) -> Option<f64> {
         match self {
@@ -57,13 +57,13 @@ pub struct PoissonBatches {
     /// Requests per second.
     pub per_second: f64,
     /// Their work.
-    pub sizes: Sizes,
+    pub sizes: SizeLaw,
 }
 
-impl Envelope for PoissonBatches {
-    fn at(&self, theta: f64) -> Option<Bound> {
+impl MgfEnvelope for PoissonBatches {
+    fn at(&self, theta: f64) -> Option<MgfBound> {
         let growth = self.per_second * self.sizes.mgf_minus_one(theta)?;
-        Bound { rate: growth / theta, burst: 0.0 }.finite()
+        MgfBound { rate: growth / theta, burst: 0.0 }.finite()
     }
 }
 
@@ -76,9 +76,9 @@ pub struct Periodic {
     pub work: f64,
 }
 
-impl Envelope for Periodic {
-    fn at(&self, _theta: f64) -> Option<Bound> {
-        Bound { rate: self.work / self.period, burst: self.work }.finite()
+impl MgfEnvelope for Periodic {
+    fn at(&self, _theta: f64) -> Option<MgfBound> {
+        MgfBound { rate: self.work / self.period, burst: self.work }.finite()
     }
 }
 
@@ -91,9 +91,9 @@ pub struct TokenBucket {
     pub burst: f64,
 }
 
-impl Envelope for TokenBucket {
-    fn at(&self, _theta: f64) -> Option<Bound> {
-        Bound { rate: self.rate, burst: self.burst }.finite()
+impl MgfEnvelope for TokenBucket {
+    fn at(&self, _theta: f64) -> Option<MgfBound> {
+        MgfBound { rate: self.rate, burst: self.burst }.finite()
     }
 }
 
@@ -103,11 +103,11 @@ mod tests {
 
     #[test]
     fn domains_end_where_the_moments_do() {
-        let poisson = PoissonBatches { per_second: 100.0, sizes: Sizes::Exponential(0.01) };
+        let poisson = PoissonBatches { per_second: 100.0, sizes: SizeLaw::Exponential(0.01) };
         assert!(poisson.at(99.9).is_some());
         assert_eq!(poisson.at(100.0), None);
         assert_eq!(poisson.at(f64::NAN), None);
-        let fixed = PoissonBatches { sizes: Sizes::Constant(0.01), ..poisson };
+        let fixed = PoissonBatches { sizes: SizeLaw::Constant(0.01), ..poisson };
         assert!(fixed.at(1e4).is_some());
         assert_eq!(fixed.at(1e6), None);
         assert_eq!(Periodic { period: 0.0, work: 1.0 }.at(1.0), None);
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_small_theta_gives_the_mean() {
-        let poisson = PoissonBatches { per_second: 30.0, sizes: Sizes::Exponential(0.01) };
+        let poisson = PoissonBatches { per_second: 30.0, sizes: SizeLaw::Exponential(0.01) };
         assert!((poisson.at(1e-9).unwrap().rate - 0.3).abs() < 1e-9);
     }
 }

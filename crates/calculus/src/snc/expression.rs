@@ -6,21 +6,21 @@
 //! operations that merge k processes reach exactly the weights of one Hölder inequality over k factors,
 //! which is what a sum keeps.
 
-use super::bound::{Bound, Envelope};
+use super::bound::{MgfBound, MgfEnvelope};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 /// Names an independent source of randomness. Workloads that may burst together share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Source(pub usize);
+pub struct RandomSource(pub usize);
 
 /// The step of discrete time, seconds. Output, convolution and latency sum over the steps of an interval:
 /// the bound grows by ln(1/step)/θ.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Step(f64);
+pub struct TimeStep(f64);
 
-impl Step {
+impl TimeStep {
     /// `None` unless positive and finite.
     pub fn new(seconds: f64) -> Option<Self> {
         (seconds > 0.0 && seconds.is_finite()).then_some(Self(seconds))
@@ -39,29 +39,29 @@ impl Step {
 
 /// Work that arrives: sources and what operators make of them. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct ArrivalProcess(Arc<Arrivals>);
+pub struct ArrivalProcess(Arc<ArrivalExpression>);
 
 /// The work that a queue, or several in sequence, can do for somebody. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct ServiceProcess(Arc<Service>);
+pub struct ServiceProcess(Arc<ServiceExpression>);
 
 #[derive(Debug)]
-struct Arrivals {
+struct ArrivalExpression {
     form: ArrivalForm,
-    sources: BTreeSet<Source>,
+    sources: BTreeSet<RandomSource>,
 }
 
 #[derive(Debug)]
 enum ArrivalForm {
-    Source { name: String, envelope: Arc<dyn Envelope> },
+    Source { name: String, envelope: Arc<dyn MgfEnvelope> },
     Sum { parts: Vec<ArrivalProcess>, dependent: bool },
     Output { arrivals: ArrivalProcess, service: ServiceProcess, dependent: bool },
 }
 
 #[derive(Debug)]
-struct Service {
+struct ServiceExpression {
     form: ServiceForm,
-    sources: BTreeSet<Source>,
+    sources: BTreeSet<RandomSource>,
 }
 
 #[derive(Debug)]
@@ -73,7 +73,7 @@ enum ServiceForm {
 
 impl ArrivalProcess {
     /// A workload. Two workloads are dependent exactly when they have a source in common.
-    pub fn source(name: &str, source: Source, envelope: Arc<dyn Envelope>) -> Self {
+    pub fn source(name: &str, source: RandomSource, envelope: Arc<dyn MgfEnvelope>) -> Self {
         Self::new(ArrivalForm::Source { name: name.to_owned(), envelope }, BTreeSet::from([source]))
     }
 
@@ -83,7 +83,7 @@ impl ArrivalProcess {
         if parts.len() == 1 {
             return parts.remove(0);
         }
-        let sources: BTreeSet<Source> = parts.iter().flat_map(Self::sources).copied().collect();
+        let sources: BTreeSet<RandomSource> = parts.iter().flat_map(Self::sources).copied().collect();
         let dependent = sources.len() < parts.iter().map(|part| part.sources().len()).sum();
         Self::new(ArrivalForm::Sum { parts, dependent }, sources)
     }
@@ -98,12 +98,12 @@ impl ArrivalProcess {
     }
 
     /// What its randomness comes from.
-    pub fn sources(&self) -> &BTreeSet<Source> {
+    pub fn sources(&self) -> &BTreeSet<RandomSource> {
         &self.0.sources
     }
 
     /// Whether it shares no source with these.
-    pub fn is_independent_of(&self, sources: &BTreeSet<Source>) -> bool {
+    pub fn is_independent_of(&self, sources: &BTreeSet<RandomSource>) -> bool {
         self.sources().is_disjoint(sources)
     }
 
@@ -114,8 +114,8 @@ impl ArrivalProcess {
         blocks.iter().map(|factors| factors - 1).sum()
     }
 
-    fn new(form: ArrivalForm, sources: BTreeSet<Source>) -> Self {
-        Self(Arc::new(Arrivals { form, sources }))
+    fn new(form: ArrivalForm, sources: BTreeSet<RandomSource>) -> Self {
+        Self(Arc::new(ArrivalExpression { form, sources }))
     }
 
     /// The number of factors of each Hölder inequality, in the order of evaluation.
@@ -135,12 +135,12 @@ impl ArrivalProcess {
     }
 
     /// ρ(θ), σ(θ) under the weights that `at` holds.
-    pub(super) fn bound(&self, theta: f64, at: &mut Point<'_>) -> Option<Bound> {
+    pub(super) fn bound(&self, theta: f64, at: &mut EvaluationPoint<'_>) -> Option<MgfBound> {
         let bound = match &self.0.form {
             ArrivalForm::Source { envelope, .. } => envelope.at(theta)?,
             ArrivalForm::Sum { parts, dependent } => {
                 let weights = at.take(*dependent, parts.len());
-                let mut total = Bound { rate: 0.0, burst: 0.0 };
+                let mut total = MgfBound { rate: 0.0, burst: 0.0 };
                 for (k, part) in parts.iter().enumerate() {
                     total = total.plus(part.bound(theta / weight(weights, k), at)?);
                 }
@@ -151,7 +151,7 @@ impl ArrivalProcess {
                 let a = arrivals.bound(theta / weight(weights, 0), at)?;
                 let s = service.bound(theta / weight(weights, 1), at)?;
                 let union = at.step.union(theta, -s.rate - a.rate)?;
-                Bound { rate: a.rate, burst: a.burst + s.burst + union }
+                MgfBound { rate: a.rate, burst: a.burst + s.burst + union }
             }
         };
         at.note(self, theta, bound);
@@ -187,12 +187,12 @@ impl ServiceProcess {
     }
 
     /// What its randomness comes from.
-    pub fn sources(&self) -> &BTreeSet<Source> {
+    pub fn sources(&self) -> &BTreeSet<RandomSource> {
         &self.0.sources
     }
 
-    fn new(form: ServiceForm, sources: BTreeSet<Source>) -> Self {
-        Self(Arc::new(Service { form, sources }))
+    fn new(form: ServiceForm, sources: BTreeSet<RandomSource>) -> Self {
+        Self(Arc::new(ServiceExpression { form, sources }))
     }
 
     pub(super) fn blocks(&self, blocks: &mut Vec<usize>) {
@@ -205,9 +205,9 @@ impl ServiceProcess {
         inner.iter().for_each(|operand| operand.collect(blocks));
     }
 
-    pub(super) fn bound(&self, theta: f64, at: &mut Point<'_>) -> Option<Bound> {
+    pub(super) fn bound(&self, theta: f64, at: &mut EvaluationPoint<'_>) -> Option<MgfBound> {
         let bound = match &self.0.form {
-            ServiceForm::Constant { rate, .. } => Bound { rate: -rate, burst: 0.0 },
+            ServiceForm::Constant { rate, .. } => MgfBound { rate: -rate, burst: 0.0 },
             ServiceForm::Leftover { service, arrivals, dependent } => {
                 let weights = at.take(*dependent, 2);
                 let s = service.bound(theta / weight(weights, 0), at)?;
@@ -228,11 +228,11 @@ impl ServiceProcess {
 /// The part of the rate by which two queues must differ.
 const CONVOLUTION_GAP: f64 = 0.01;
 
-fn convolved(theta: f64, step: Step, s: Bound, t: Bound) -> Option<Bound> {
+fn convolved(theta: f64, step: TimeStep, s: MgfBound, t: MgfBound) -> Option<MgfBound> {
     let (slower, difference) = (s.rate.max(t.rate), (s.rate - t.rate).abs());
     let gap = difference.max(CONVOLUTION_GAP * slower.abs());
     let burst = s.burst + t.burst + step.union(theta, gap)?;
-    Some(Bound { rate: slower + (gap - difference), burst })
+    Some(MgfBound { rate: slower + (gap - difference), burst })
 }
 
 trait Blocks {
@@ -252,15 +252,15 @@ impl Blocks for ServiceProcess {
 }
 
 /// Where an expression is evaluated.
-pub(super) struct Point<'a> {
-    pub(super) step: Step,
+pub(super) struct EvaluationPoint<'a> {
+    pub(super) step: TimeStep,
     /// Blocks of Hölder weights in the order of evaluation.
     pub(super) weights: &'a [f64],
     /// Records what each process came to.
-    pub(super) notes: Option<&'a mut dyn FnMut(String, f64, Bound)>,
+    pub(super) notes: Option<&'a mut dyn FnMut(String, f64, MgfBound)>,
 }
 
-impl<'a> Point<'a> {
+impl<'a> EvaluationPoint<'a> {
     pub(super) fn take(&mut self, dependent: bool, factors: usize) -> Option<&'a [f64]> {
         dependent.then(|| {
             let (block, rest) = self.weights.split_at(factors);
@@ -269,7 +269,7 @@ impl<'a> Point<'a> {
         })
     }
 
-    fn note(&mut self, process: &dyn fmt::Display, theta: f64, bound: Bound) {
+    fn note(&mut self, process: &dyn fmt::Display, theta: f64, bound: MgfBound) {
         if let Some(notes) = &mut self.notes {
             notes(process.to_string(), theta, bound);
         }

@@ -7,8 +7,8 @@
 //! objective has a kink, or a convolution in it, they may stop short of it; what they return is a bound all
 //! the same.
 
-use super::bound::Bound;
-use super::expression::{ArrivalProcess, Point, ServiceProcess, Step, star, weight};
+use super::bound::MgfBound;
+use super::expression::{ArrivalProcess, EvaluationPoint, ServiceProcess, TimeStep, star, weight};
 use super::minimise::minimise_log;
 use crate::round_up;
 use std::fmt;
@@ -23,7 +23,7 @@ pub struct LatencyQuery {
     /// ε, 1 − percentile, in (0, 1).
     pub exceeded: f64,
     /// Of discrete time.
-    pub step: Step,
+    pub step: TimeStep,
 }
 
 /// A latency with its derivation.
@@ -36,19 +36,19 @@ pub struct LatencyBound {
     /// Hölder weights, one block per dependent operation, in the order of evaluation.
     pub weights: Vec<Vec<f64>>,
     /// Every process in the expression, operands before results.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ExpressionPart>,
     expression: String,
 }
 
 /// A process of the expression at the minimum.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
+pub struct ExpressionPart {
     /// Its expression; dependent operations carry an asterisk.
     pub expression: String,
     /// Where it is evaluated: the minimiser divided by the weights around it.
     pub theta: f64,
     /// There.
-    pub bound: Bound,
+    pub bound: MgfBound,
 }
 
 /// θ is searched here, per second of capacity: latencies from nanoseconds to weeks.
@@ -62,7 +62,7 @@ const SWEEPS: (usize, f64) = (60, 1e-6);
 
 /// Free parameters and the bound that they give.
 #[derive(Debug, Clone)]
-struct Choice {
+struct ParameterChoice {
     theta: f64,
     weights: Vec<f64>,
     latency: f64,
@@ -79,7 +79,7 @@ impl LatencyQuery {
         let weights: Vec<f64> = blocks.iter().flat_map(|&k| vec![1.0 / k as f64; k]).collect();
         let (theta, latency) =
             minimise_log(THETA[0], THETA[1], SCAN, |theta| self.latency_at(theta, &weights))?;
-        let mut best = Choice { theta, weights, latency };
+        let mut best = ParameterChoice { theta, weights, latency };
         for _ in 0..if blocks.is_empty() { 0 } else { SWEEPS.0 } {
             let before = best.latency;
             self.sweep(&mut best, &blocks);
@@ -93,7 +93,7 @@ impl LatencyQuery {
     /// The bound at chosen parameters: weights as blocks that are each positive with sum at most 1. `None`
     /// outside the domain.
     pub fn latency_at(&self, theta: f64, weights: &[f64]) -> Option<f64> {
-        self.evaluate(theta, &mut Point { step: self.step, weights, notes: None })
+        self.evaluate(theta, &mut EvaluationPoint { step: self.step, weights, notes: None })
     }
 
     /// The number of factors of each Hölder inequality, in the order of evaluation: the lengths of the
@@ -111,7 +111,7 @@ impl LatencyQuery {
     }
 
     /// Theorem 1 at one θ.
-    fn evaluate(&self, theta: f64, at: &mut Point<'_>) -> Option<f64> {
+    fn evaluate(&self, theta: f64, at: &mut EvaluationPoint<'_>) -> Option<f64> {
         let weights = at.take(self.dependent(), 2);
         let a = self.arrivals.bound(theta / weight(weights, 0), at)?;
         let s = self.service.bound(theta / weight(weights, 1), at)?;
@@ -123,7 +123,7 @@ impl LatencyQuery {
     /// One line search over θ and two per weight: at the same θ, and with θ such that the others' arguments
     /// θ/w stay where they are. The latter matter where a domain ends: an argument can reach its end without
     /// another leaving its own.
-    fn sweep(&self, best: &mut Choice, blocks: &[usize]) {
+    fn sweep(&self, best: &mut ParameterChoice, blocks: &[usize]) {
         self.search_line(best, |choice, t| choice.theta *= t);
         let mut begin = 0;
         for &factors in blocks {
@@ -143,7 +143,7 @@ impl LatencyQuery {
     }
 
     /// Replaces `best` by the best of `change(best, t)` over t around 1, if that is better.
-    fn search_line(&self, best: &mut Choice, change: impl Fn(&mut Choice, f64)) {
+    fn search_line(&self, best: &mut ParameterChoice, change: impl Fn(&mut ParameterChoice, f64)) {
         let moved = |t: f64| {
             let mut choice = best.clone();
             change(&mut choice, t);
@@ -156,14 +156,14 @@ impl LatencyQuery {
         };
         let Some((t, latency)) = minimise_log(low, high, LINE.1, value) else { return };
         if latency < best.latency {
-            *best = Choice { latency, ..moved(t) };
+            *best = ParameterChoice { latency, ..moved(t) };
         }
     }
 
     fn derive(&self, theta: f64, flat: &[f64]) -> LatencyBound {
         let mut parts = Vec::new();
-        let mut notes = |expression, theta, bound| parts.push(Part { expression, theta, bound });
-        let mut point = Point { step: self.step, weights: flat, notes: Some(&mut notes) };
+        let mut notes = |expression, theta, bound| parts.push(ExpressionPart { expression, theta, bound });
+        let mut point = EvaluationPoint { step: self.step, weights: flat, notes: Some(&mut notes) };
         let latency = self.evaluate(theta, &mut point).expect("the search ends inside the domain");
         let mut rest = flat;
         let mut take = |factors: usize| {
@@ -199,7 +199,7 @@ impl fmt::Display for LatencyBound {
             let listed: Vec<String> = block.iter().map(|w| format!("{w:.4}")).collect();
             writeln!(f, "  Hölder weights {}", listed.join(", "))?;
         }
-        for Part { expression, theta, bound } in &self.parts {
+        for ExpressionPart { expression, theta, bound } in &self.parts {
             writeln!(f, "  {expression}: ρ({theta:.4}) = {:.6}, σ = {:.6} s", bound.rate, bound.burst)?;
         }
         Ok(())

@@ -8,7 +8,7 @@
 //! σ = 0 drops what a start in a busy state adds. The eigenvector gives the σ that is safe for every n
 //! and every start; [`Prefactor`] chooses.
 
-use super::bound::{Bound, Envelope};
+use super::bound::{MgfBound, MgfEnvelope};
 use super::spectral::{SquareMatrix, growth_above_one};
 use std::fmt;
 
@@ -50,7 +50,7 @@ pub enum MarkovError {
     /// A state whose request probability is outside [0, 1] or whose work is negative or not finite.
     State(usize),
     /// The step is not positive.
-    Step,
+    TimeStep,
 }
 
 impl fmt::Display for MarkovError {
@@ -61,7 +61,7 @@ impl fmt::Display for MarkovError {
             }
             Self::Row(row) => write!(f, "row {row} of the transition matrix is not a distribution"),
             Self::State(state) => write!(f, "state {state} sends impossible requests: shorten the step"),
-            Self::Step => f.write_str("the step must be positive"),
+            Self::TimeStep => f.write_str("the step must be positive"),
         }
     }
 }
@@ -80,7 +80,7 @@ impl MarkovArrivals {
             return Err(MarkovError::Shape);
         }
         if !(step > 0.0 && step.is_finite()) {
-            return Err(MarkovError::Step);
+            return Err(MarkovError::TimeStep);
         }
         let probability = |p: f64| (0.0..=1.0).contains(&p);
         let distribution =
@@ -134,13 +134,13 @@ impl MarkovState {
     }
 }
 
-impl Envelope for MarkovArrivals {
-    fn at(&self, theta: f64) -> Option<Bound> {
+impl MgfEnvelope for MarkovArrivals {
+    fn at(&self, theta: f64) -> Option<MgfBound> {
         let (growth, spread) = growth_above_one(&self.excess(theta)?)?;
         let burst = match self.prefactor {
             Prefactor::Dropped => 0.0,
             Prefactor::Kept => spread / theta,
         };
-        Bound { rate: growth.ln_1p() / (theta * self.step), burst }.finite()
+        MgfBound { rate: growth.ln_1p() / (theta * self.step), burst }.finite()
     }
 }

@@ -8,13 +8,13 @@
 //! everybody of at least the priority of the last of them.
 
 use super::aggregate::aggregate_in_groups;
-use super::expression::{ArrivalProcess, ServiceProcess, Step};
+use super::expression::{ArrivalProcess, ServiceProcess, TimeStep};
 use super::latency::{LatencyBound, LatencyQuery};
 use std::fmt;
 
 /// A workload and its path.
 #[derive(Debug, Clone)]
-pub struct Flow {
+pub struct TwoColumnFlow {
     /// Its work at every queue.
     pub arrivals: ArrivalProcess,
     /// 0 is served first; of equal priorities, each is analysed as if the other went first.
@@ -27,27 +27,27 @@ pub struct Flow {
 
 /// Queues and the workloads through them.
 #[derive(Debug, Clone)]
-pub struct Network {
+pub struct TwoColumnNetwork {
     first: Vec<ServiceProcess>,
     second: Vec<ServiceProcess>,
-    flows: Vec<Flow>,
+    flows: Vec<TwoColumnFlow>,
 }
 
 /// A flow (counted from 0) whose path names a queue that is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NetworkError(pub usize);
+pub struct TwoColumnError(pub usize);
 
-impl fmt::Display for NetworkError {
+impl fmt::Display for TwoColumnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "flow {} passes a queue that does not exist", self.0)
     }
 }
 
-impl std::error::Error for NetworkError {}
+impl std::error::Error for TwoColumnError {}
 
 /// The order in which operators are applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum OperatorOrder {
     /// Approach 1: a latency per hop, each at half of what may be exceeded.
     HopByHop,
     /// Approach 2: leftover at each hop, then convolution.
@@ -56,29 +56,37 @@ pub enum Order {
     AggregateFirst,
 }
 
-impl Network {
+impl TwoColumnNetwork {
     /// Queues S, queues V, and flows between them.
     pub fn new(
         first: Vec<ServiceProcess>,
         second: Vec<ServiceProcess>,
-        flows: Vec<Flow>,
-    ) -> Result<Self, NetworkError> {
+        flows: Vec<TwoColumnFlow>,
+    ) -> Result<Self, TwoColumnError> {
         match flows.iter().position(|flow| flow.from >= first.len() || flow.to >= second.len()) {
-            Some(lost) => Err(NetworkError(lost)),
+            Some(lost) => Err(TwoColumnError(lost)),
             None => Ok(Self { first, second, flows }),
         }
     }
 
     /// The latency that `flow` exceeds with probability at most `exceeded`: one bound, or one per hop, to
     /// be added. `None` when there is no bound.
-    pub fn latency(&self, flow: usize, order: Order, exceeded: f64, step: Step) -> Option<Vec<LatencyBound>> {
+    pub fn latency(
+        &self,
+        flow: usize,
+        order: OperatorOrder,
+        exceeded: f64,
+        step: TimeStep,
+    ) -> Option<Vec<LatencyBound>> {
         let queries = match order {
-            Order::AggregateFirst => vec![(self.flows[flow].arrivals.clone(), self.aggregate_first(flow))],
-            Order::Convolution => {
+            OperatorOrder::AggregateFirst => {
+                vec![(self.flows[flow].arrivals.clone(), self.aggregate_first(flow))]
+            }
+            OperatorOrder::Convolution => {
                 let [near, far] = self.hops(flow);
                 vec![(self.flows[flow].arrivals.clone(), near.convolve(&far))]
             }
-            Order::HopByHop => {
+            OperatorOrder::HopByHop => {
                 let [near, far] = self.hops(flow);
                 let arrivals = &self.flows[flow].arrivals;
                 let departures = arrivals.output(&near);
@@ -92,7 +100,7 @@ impl Network {
 
     /// Eq. A.5.
     fn aggregate_first(&self, flow: usize) -> ServiceProcess {
-        let Flow { from, to, .. } = self.flows[flow];
+        let TwoColumnFlow { from, to, .. } = self.flows[flow];
         let shared = self.urgent(flow, |other| other.from == from && other.to == to);
         let leaving = self.urgent(flow, |other| other.from == from && other.to != to);
         let near = after(&self.first[from], &self.merged(&leaving));
@@ -102,7 +110,7 @@ impl Network {
 
     /// The service left for the flow at each of its queues.
     fn hops(&self, flow: usize) -> [ServiceProcess; 2] {
-        let Flow { from, to, .. } = self.flows[flow];
+        let TwoColumnFlow { from, to, .. } = self.flows[flow];
         let near = after(&self.first[from], &self.merged(&self.urgent(flow, |other| other.from == from)));
         let along = self.urgent(flow, |other| other.from == from && other.to == to);
         let departures = self.departures(from, &along);
@@ -112,7 +120,7 @@ impl Network {
 
     /// Steps 3 and 4: what other queues send to the flow's second queue.
     fn crossing(&self, flow: usize) -> Option<ArrivalProcess> {
-        let Flow { from, to, .. } = self.flows[flow];
+        let TwoColumnFlow { from, to, .. } = self.flows[flow];
         let outputs: Vec<ArrivalProcess> = (0..self.first.len())
             .filter(|&queue| queue != from)
             .filter_map(|queue| {
@@ -134,7 +142,7 @@ impl Network {
     }
 
     /// Other flows of at least the priority of `flow` that `on_path` accepts.
-    fn urgent(&self, flow: usize, on_path: impl Fn(&Flow) -> bool) -> Vec<usize> {
+    fn urgent(&self, flow: usize, on_path: impl Fn(&TwoColumnFlow) -> bool) -> Vec<usize> {
         let urgent = |&k: &usize| {
             let other = &self.flows[k];
             k != flow && other.priority <= self.flows[flow].priority && on_path(other)

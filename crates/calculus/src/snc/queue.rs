@@ -4,8 +4,8 @@
 //! what the others ask is one table, whoever they are. Where the workload depends on the others, Hölder's
 //! weight between the two is searched as well (thesis Theorem 1, dependent case).
 
-use super::bound::Bound;
-use super::expression::{Point, ServiceProcess, Step};
+use super::bound::MgfBound;
+use super::expression::{EvaluationPoint, ServiceProcess, TimeStep};
 use super::minimise::minimise_log;
 use super::table::RateTable;
 use crate::round_up;
@@ -22,7 +22,7 @@ pub struct TabulatedQueue<'a> {
     /// What the queue can do: constant rates, and convolutions of them.
     pub service: &'a ServiceProcess,
     /// Of discrete time.
-    pub step: Step,
+    pub step: TimeStep,
 }
 
 /// Grid points that the first scan steps over.
@@ -71,8 +71,8 @@ impl TabulatedQueue<'_> {
     fn at(&self, own: f64, served: f64, exceeded: f64) -> Option<f64> {
         let theta = if self.dependent { 1.0 / (1.0 / own + 1.0 / served) } else { own };
         let arrivals = self.own.growth_at(own) / own;
-        let mut point = Point { step: self.step, weights: &[], notes: None };
-        let Bound { rate, burst } = self.service.bound(served, &mut point)?;
+        let mut point = EvaluationPoint { step: self.step, weights: &[], notes: None };
+        let MgfBound { rate, burst } = self.service.bound(served, &mut point)?;
         let left = rate + self.others.map_or(0.0, |table| table.growth_at(served) / served);
         let union = self.step.union(theta, -left - arrivals)?;
         let latency = (union - exceeded.ln() / theta + burst) / -left;

@@ -8,12 +8,12 @@
 //! optimum is where the Legendre value u_i f_i'(u_i) − f_i(u_i) of all u_i = θ/w_i is the same; that value
 //! is searched in one dimension ([`DependentSum`]).
 
-use super::bound::{Bound, Envelope};
+use super::bound::{MgfBound, MgfEnvelope};
 use crate::round_up;
 
 /// A grid of θ, geometric: what tables that are added have in common.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Grid {
+pub struct ThetaGrid {
     /// The smallest θ, per second of capacity.
     pub low: f64,
     /// Points per decade.
@@ -22,7 +22,7 @@ pub struct Grid {
     pub points: usize,
 }
 
-impl Grid {
+impl ThetaGrid {
     /// Latencies from 10 µs to 100 s, 64 points in a decade.
     pub const LATENCIES: Self = Self { low: 0.05, per_decade: 64, points: 8 * 64 + 1 };
 
@@ -35,13 +35,13 @@ impl Grid {
 /// f(θ) = θρ(θ) on a grid; infinite beyond the domain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RateTable {
-    grid: Grid,
+    grid: ThetaGrid,
     growth: Vec<f64>,
 }
 
 impl RateTable {
     /// No traffic.
-    pub fn zero(grid: Grid) -> Self {
+    pub fn zero(grid: ThetaGrid) -> Self {
         Self { grid, growth: vec![0.0; grid.points] }
     }
 
@@ -49,13 +49,13 @@ impl RateTable {
     ///
     /// # Panics
     /// If the process has a σ.
-    pub fn new(grid: Grid, envelope: &dyn Envelope) -> Self {
+    pub fn new(grid: ThetaGrid, envelope: &dyn MgfEnvelope) -> Self {
         let mut ended = false;
         let mut growth = |point| {
             let theta = grid.theta(point);
             let bound = if ended { None } else { envelope.at(theta) };
             ended |= bound.is_none();
-            bound.map_or(f64::INFINITY, |Bound { rate, burst }| {
+            bound.map_or(f64::INFINITY, |MgfBound { rate, burst }| {
                 assert!(burst == 0.0, "a table has no place for σ");
                 theta * rate
             })
@@ -64,12 +64,12 @@ impl RateTable {
     }
 
     /// Traffic of which nothing is known: no θ is in its domain.
-    pub fn unbounded(grid: Grid) -> Self {
+    pub fn unbounded(grid: ThetaGrid) -> Self {
         Self { grid, growth: vec![f64::INFINITY; grid.points] }
     }
 
     /// The grid.
-    pub fn grid(&self) -> Grid {
+    pub fn grid(&self) -> ThetaGrid {
         self.grid
     }
 
@@ -132,9 +132,9 @@ impl RateTable {
     }
 }
 
-impl Envelope for RateTable {
-    fn at(&self, theta: f64) -> Option<Bound> {
-        Bound { rate: self.growth_at(theta) / theta, burst: 0.0 }.finite()
+impl MgfEnvelope for RateTable {
+    fn at(&self, theta: f64) -> Option<MgfBound> {
+        MgfBound { rate: self.growth_at(theta) / theta, burst: 0.0 }.finite()
     }
 }
 
@@ -153,26 +153,26 @@ impl DependentSum<'_> {
     /// The sum on the grid, to be used like one process; `None` of none.
     pub fn table(&self) -> Option<RateTable> {
         let grid = self.0.first()?.grid;
-        let mut walk = Walk::new(self.0);
+        let mut walk = WeightWalk::new(self.0);
         let growth = |point| walk.growth_at(grid.theta(point));
         Some(RateTable { grid, growth: (0..grid.points).map(growth).collect() })
     }
 
     /// min Σ w_i f_i(θ/w_i) up to the resolution of the grid, from above; infinite beyond the domain.
     pub fn growth_at(&self, theta: f64) -> f64 {
-        if self.0.is_empty() { 0.0 } else { Walk::new(self.0).growth_at(theta) }
+        if self.0.is_empty() { 0.0 } else { WeightWalk::new(self.0).growth_at(theta) }
     }
 }
 
 /// Moves the u_i up together, always the one whose Legendre value stays least, as far as θ asks for.
-struct Walk<'a> {
+struct WeightWalk<'a> {
     tables: &'a [&'a RateTable],
     /// Where the u_i are, and the Legendre values of the chords that begin there.
     at: Vec<(usize, f64)>,
     thetas: Vec<f64>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> WeightWalk<'a> {
     fn new(tables: &'a [&'a RateTable]) -> Self {
         let grid = tables[0].grid;
         assert!(tables.iter().all(|table| table.grid == grid), "tables of one grid");

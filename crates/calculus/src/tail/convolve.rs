@@ -1,6 +1,6 @@
 //! Exact convolution on a lattice, rounded up.
 
-use super::source::Kept;
+use super::source::StoredAtom;
 
 /// The law of a sum on multiples of `step` below `cells·step`; what is missing to the total lies above.
 pub(super) struct Lattice {
@@ -20,7 +20,7 @@ impl Lattice {
     }
 
     /// Adds an independent summand; each value counts as the next lattice point.
-    pub(super) fn add(&mut self, atoms: &[Kept]) {
+    pub(super) fn add(&mut self, atoms: &[StoredAtom]) {
         self.next.fill(0.0);
         let (mut at, mut probability) = (0, 0.0);
         for atom in atoms {

@@ -7,7 +7,7 @@
 //!
 //! 1. *Cells.* Work grows with the window, so for all u between two grid points the event implies the one
 //!    with the left side at the upper end and the right side at the lower end. The probability is at most the
-//!    sum over cells; the partition into cells that makes the sum least is a shortest path ([`Tails`]).
+//!    sum over cells; the partition into cells that makes the sum least is a shortest path ([`WorkTails`]).
 //!    There is no geometric series, no common θ, and cells beyond which the work cannot suffice cost nothing.
 //! 2. *One cell* takes the smaller of two bounds. Chernoff: `min_θ exp(Σ Λ_i(θ) − θ·y)`, where adding a
 //!    source is adding its table. Convolution: the few sources that matter most are convolved exactly on a
@@ -25,8 +25,8 @@ mod convolve;
 mod source;
 mod tails;
 
-pub use source::{Atom, Grid, Source, Sums};
-pub use tails::{Effort, Rivals, Tails};
+pub use source::{LawSums, TailGrid, WindowLaws, WorkAtom};
+pub use tails::{CrossTraffic, TailMethod, WorkTails};
 
 #[cfg(test)]
 mod tests;

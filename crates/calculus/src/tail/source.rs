@@ -2,12 +2,12 @@ use super::chernoff::log_mgf;
 
 /// The windows and exponents for which sources are tabulated; sources that meet share one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Grid {
+pub struct TailGrid {
     windows: Vec<f64>,
     thetas: Vec<f64>,
 }
 
-impl Grid {
+impl TailGrid {
     /// Both ascending and positive: windows in seconds, exponents per second.
     ///
     /// # Panics
@@ -39,7 +39,7 @@ impl Grid {
 
 /// A value and its probability.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Atom {
+pub struct WorkAtom {
     /// Seconds of work.
     pub work: f64,
     /// Of exactly this work.
@@ -48,16 +48,16 @@ pub struct Atom {
 
 /// An atom as it is kept, rounded up.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kept {
+pub(super) struct StoredAtom {
     pub(super) work: f32,
     pub(super) probability: f32,
 }
 
-/// The laws of the work of one stream over the windows of a [`Grid`].
+/// The laws of the work of one stream over the windows of a [`TailGrid`].
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct WindowLaws {
     /// Window by window; empty when only the bound by moments may be used.
-    atoms: Vec<Kept>,
+    atoms: Vec<StoredAtom>,
     /// Where each window's atoms end.
     ends: Vec<u32>,
     /// Λ, window by window, exponent by exponent.
@@ -68,13 +68,13 @@ pub struct Source {
     burst: f64,
 }
 
-impl Source {
+impl WindowLaws {
     /// From the law of each window of the grid, in ascending order of work; `reduced` are dominating laws with
     /// fewer atoms, for convolutions. No window of any length τ holds more than `burst + rate·τ`.
     ///
     /// # Panics
     /// If there is not one law for each window.
-    pub fn new(grid: &Grid, laws: &[(Vec<Atom>, Vec<Atom>)], rate: f64, burst: f64) -> Self {
+    pub fn new(grid: &TailGrid, laws: &[(Vec<WorkAtom>, Vec<WorkAtom>)], rate: f64, burst: f64) -> Self {
         assert_eq!(laws.len(), grid.windows.len(), "one law for each window");
         let mut source = Self::empty(rate, burst);
         for (law, reduced) in laws {
@@ -88,7 +88,7 @@ impl Source {
         Self { atoms: Vec::new(), ends: Vec::new(), log_mgf: Vec::new(), max: Vec::new(), rate, burst }
     }
 
-    fn end_window(&mut self, grid: &Grid, law: &[Atom]) {
+    fn end_window(&mut self, grid: &TailGrid, law: &[WorkAtom]) {
         self.ends.push(u32::try_from(self.atoms.len()).expect("a few atoms per window"));
         self.log_mgf.extend(log_mgf(law, &grid.thetas).into_iter().map(up));
         self.max.push(law.last().map_or(0.0, |atom| up(atom.work)));
@@ -96,10 +96,10 @@ impl Source {
 
     /// A source that always has the largest work that this one can have.
     #[must_use]
-    pub fn at_its_worst(&self, grid: &Grid) -> Self {
+    pub fn at_its_worst(&self, grid: &TailGrid) -> Self {
         let mut worst = Self::empty(self.rate, self.burst);
         for &max in &self.max {
-            let atom = Atom { work: max.into(), probability: 1.0 };
+            let atom = WorkAtom { work: max.into(), probability: 1.0 };
             worst.atoms.push(keep(&atom));
             worst.end_window(grid, &[atom]);
         }
@@ -107,14 +107,14 @@ impl Source {
     }
 
     /// Sources that may depend on one another in any way, as one; see the module header.
-    pub fn dependent(grid: &Grid, sources: &[&Self]) -> Self {
+    pub fn dependent(grid: &TailGrid, sources: &[&Self]) -> Self {
         if let [only] = sources {
             return (*only).clone();
         }
         let total = |of: fn(&Self) -> f64| sources.iter().map(|source| of(source)).sum();
         let mut sum = Self::empty(total(|s| s.rate), total(|s| s.burst));
         for window in 0..grid.windows.len() {
-            let laws: Vec<&[Kept]> = sources.iter().map(|source| source.atoms(window)).collect();
+            let laws: Vec<&[StoredAtom]> = sources.iter().map(|source| source.atoms(window)).collect();
             sum.end_window(grid, &comonotone(&laws));
         }
         sum
@@ -125,7 +125,7 @@ impl Source {
         !self.atoms.is_empty()
     }
 
-    pub(super) fn atoms(&self, window: usize) -> &[Kept] {
+    pub(super) fn atoms(&self, window: usize) -> &[StoredAtom] {
         let start = window.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.atoms[start as usize..self.ends[window] as usize]
     }
@@ -149,7 +149,7 @@ impl Source {
 }
 
 /// The law of the sum when all are at the same quantile.
-fn comonotone(laws: &[&[Kept]]) -> Vec<Atom> {
+fn comonotone(laws: &[&[StoredAtom]]) -> Vec<WorkAtom> {
     let mut next = vec![0usize; laws.len()];
     let mut left: Vec<f64> = laws.iter().map(|law| law[0].probability.into()).collect();
     let mut atoms = Vec::new();
@@ -159,7 +159,7 @@ fn comonotone(laws: &[&[Kept]]) -> Vec<Atom> {
             return atoms;
         }
         let work = laws.iter().zip(&next).map(|(law, at)| f64::from(law[*at].work)).sum();
-        atoms.push(Atom { work, probability });
+        atoms.push(WorkAtom { work, probability });
         for (law, (next, left)) in laws.iter().zip(next.iter_mut().zip(&mut left)) {
             *left -= probability;
             while *left <= 0.0 && *next + 1 < law.len() {
@@ -174,8 +174,8 @@ fn comonotone(laws: &[&[Kept]]) -> Vec<Atom> {
     }
 }
 
-fn keep(atom: &Atom) -> Kept {
-    Kept { work: up(atom.work), probability: up(atom.probability) }
+fn keep(atom: &WorkAtom) -> StoredAtom {
+    StoredAtom { work: up(atom.work), probability: up(atom.probability) }
 }
 
 /// To the next larger `f32`.
@@ -188,16 +188,16 @@ fn up(value: f64) -> f32 {
 
 /// What Chernoff's bound needs of several independent sources together: sums of tables.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sums {
+pub struct LawSums {
     pub(super) log_mgf: Vec<f64>,
     pub(super) max: Vec<f64>,
     pub(super) rate: f64,
     pub(super) burst: f64,
 }
 
-impl Sums {
+impl LawSums {
     /// Of no source.
-    pub fn none(grid: &Grid) -> Self {
+    pub fn none(grid: &TailGrid) -> Self {
         Self {
             log_mgf: vec![0.0; grid.windows.len() * grid.thetas.len()],
             max: vec![0.0; grid.windows.len()],
@@ -207,14 +207,14 @@ impl Sums {
     }
 
     /// Of these sources on the same grid.
-    pub fn of<'a>(grid: &Grid, sources: impl IntoIterator<Item = &'a Source>) -> Self {
+    pub fn of<'a>(grid: &TailGrid, sources: impl IntoIterator<Item = &'a WindowLaws>) -> Self {
         let mut sums = Self::none(grid);
         sources.into_iter().for_each(|source| sums.add(source));
         sums
     }
 
     /// One more source.
-    pub fn add(&mut self, source: &Source) {
+    pub fn add(&mut self, source: &WindowLaws) {
         self.log_mgf.iter_mut().zip(&source.log_mgf).for_each(|(sum, term)| *sum += f64::from(*term));
         self.max.iter_mut().zip(&source.max).for_each(|(sum, term)| *sum += f64::from(*term));
         self.rate += source.rate;

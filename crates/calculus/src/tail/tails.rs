@@ -2,7 +2,7 @@
 
 use super::chernoff;
 use super::convolve::Lattice;
-use super::{Grid, Source, Sums};
+use super::{LawSums, TailGrid, WindowLaws};
 
 /// Lattice points per window.
 const CELLS: usize = 128;
@@ -13,18 +13,18 @@ const WIDTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 
 /// Independent sources that compete with a request.
 #[derive(Debug)]
-pub struct Rivals<'a> {
+pub struct CrossTraffic<'a> {
     /// The grid of all tables.
-    pub grid: &'a Grid,
+    pub grid: &'a TailGrid,
     /// The sources that count until the request arrives, and their sums.
-    pub same: (&'a [&'a Source], &'a Sums),
+    pub same: (&'a [&'a WindowLaws], &'a LawSums),
     /// The sources that count until it is done, and their sums.
-    pub higher: (&'a [&'a Source], &'a Sums),
+    pub higher: (&'a [&'a WindowLaws], &'a LawSums),
 }
 
 /// Bounds on the tails of the rivals' work for one latency d.
 #[derive(Debug)]
-pub struct Tails {
+pub struct WorkTails {
     windows: Vec<f64>,
     /// Lattice points per second, by window.
     points: Vec<f64>,
@@ -38,16 +38,16 @@ pub struct Tails {
 
 /// How each window's tail is bounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effort {
+pub enum TailMethod {
     /// By Chernoff alone: a tenth of the time.
     Moments,
     /// By convolution of those that matter, too.
     Convolution,
 }
 
-impl Tails {
+impl WorkTails {
     /// For requests that are to be done after `latency` seconds (positive).
-    pub fn new(rivals: &Rivals<'_>, latency: f64, effort: Effort) -> Self {
+    pub fn new(rivals: &CrossTraffic<'_>, latency: f64, effort: TailMethod) -> Self {
         let (same, higher) = (rivals.same.1, rivals.higher.1);
         let mut tails = Self {
             windows: rivals.grid.windows().to_vec(),
@@ -57,7 +57,7 @@ impl Tails {
             rate: same.rate + higher.rate,
             burst: same.burst + higher.burst + higher.rate * latency,
         };
-        let mut work = Work::new(rivals);
+        let mut work = TailBuilder::new(rivals);
         let mut tail = vec![0.0; CELLS + 1];
         for (index, &window) in tails.windows.iter().enumerate() {
             let Some(longer) = rivals.grid.window_from(window + latency) else { break };
@@ -109,17 +109,17 @@ impl Tails {
 }
 
 /// What is needed to bound one window after another.
-struct Work<'a> {
-    same: (&'a [&'a Source], &'a Sums),
-    higher: (&'a [&'a Source], &'a Sums),
+struct TailBuilder<'a> {
+    same: (&'a [&'a WindowLaws], &'a LawSums),
+    higher: (&'a [&'a WindowLaws], &'a LawSums),
     thetas: &'a [f64],
     log_mgf: Vec<f64>,
     rest: Vec<f64>,
     convolved: Vec<f64>,
 }
 
-impl<'a> Work<'a> {
-    fn new(rivals: &Rivals<'a>) -> Self {
+impl<'a> TailBuilder<'a> {
+    fn new(rivals: &CrossTraffic<'a>) -> Self {
         let thetas = rivals.grid.thetas();
         Self {
             same: rivals.same,
@@ -132,14 +132,14 @@ impl<'a> Work<'a> {
     }
 
     /// The tail of the work in the window `index`, for those above in the window `longer`.
-    fn window(&mut self, index: usize, longer: usize, step: f64, effort: Effort, tail: &mut [f64]) {
+    fn window(&mut self, index: usize, longer: usize, step: f64, effort: TailMethod, tail: &mut [f64]) {
         let count = self.thetas.len();
-        let part = |sums: &'a Sums, window: usize| &sums.log_mgf[window * count..(window + 1) * count];
+        let part = |sums: &'a LawSums, window: usize| &sums.log_mgf[window * count..(window + 1) * count];
         let (same, higher) = (part(self.same.1, index), part(self.higher.1, longer));
         self.log_mgf.iter_mut().zip(same.iter().zip(higher)).for_each(|(sum, (a, b))| *sum = a + b);
         let max = self.same.1.max[index] + self.higher.1.max[longer];
         chernoff::tail(self.thetas, &self.log_mgf, step, max, tail);
-        if effort == Effort::Convolution {
+        if effort == TailMethod::Convolution {
             self.convolve(index, longer, step, max);
             tail.iter_mut().zip(&self.convolved).enumerate().for_each(|(m, (tail, exact))| {
                 if m as f64 * step <= max {
@@ -154,10 +154,11 @@ impl<'a> Work<'a> {
         let count = self.thetas.len();
         let at = self.exponent_for(step * CELLS as f64 * 0.5);
         let with = |window: usize| {
-            move |source: &&'a Source| (*source, window, f64::from(source.log_mgf(window, count)[at]))
+            move |source: &&'a WindowLaws| (*source, window, f64::from(source.log_mgf(window, count)[at]))
         };
         let all = self.same.0.iter().map(with(index)).chain(self.higher.0.iter().map(with(longer)));
-        let mut chosen: Vec<(&Source, usize, f64)> = all.filter(|(source, ..)| source.has_law()).collect();
+        let mut chosen: Vec<(&WindowLaws, usize, f64)> =
+            all.filter(|(source, ..)| source.has_law()).collect();
         let total = self.same.0.len() + self.higher.0.len();
         if chosen.len() > EXACT {
             chosen.select_nth_unstable_by(EXACT - 1, |a, b| b.2.total_cmp(&a.2));

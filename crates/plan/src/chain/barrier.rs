@@ -19,9 +19,9 @@ const TO_BOUNDARY: f64 = 0.99;
 /// When the solver may stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Precision {
-    /// As soon as `t ≥ 1` is certain, or `t < 1` holds and is within half a percent of its optimum.
+    /// The solver stops as soon as `t ≥ 1` is certain, or `t < 1` holds and is within half a percent of its optimum.
     Decide,
-    /// As soon as the objective is within this fraction of its optimum (of the linearised problem).
+    /// The solver stops as soon as the objective is within this fraction of its optimum (of the linearised problem).
     Within(f64),
 }
 

@@ -31,11 +31,13 @@ pub(super) fn share_rate(curves: &[&ArrivalCurve], total: f64) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use calculus::Vertex;
+    use calculus::CurveVertex;
 
     fn bucket(rate: f64, burst: f64, span: f64) -> ArrivalCurve {
-        let vertices =
-            vec![Vertex { duration: 0.0, work: burst }, Vertex { duration: span, work: burst + rate * span }];
+        let vertices = vec![
+            CurveVertex { duration: 0.0, work: burst },
+            CurveVertex { duration: span, work: burst + rate * span },
+        ];
         ArrivalCurve::new(vertices, 0.0).unwrap()
     }
 

@@ -223,15 +223,17 @@ impl<'a> Fleet<'a> {
 mod tests {
     use super::*;
     use crate::problem::{PlanningClass, PlanningWorkload, WorkloadOnClass};
-    use calculus::{ArrivalCurve, Vertex};
+    use calculus::{ArrivalCurve, CurveVertex};
     use model::Slo;
     use units::Seconds;
 
     /// Workloads that burst `burst` seconds at every stage and promise `slo` seconds.
     fn problem(specs: &[(f64, f64)], servers: usize) -> PlanningProblem {
         let curve = |burst: f64| {
-            let vertices =
-                vec![Vertex { duration: 0.0, work: burst }, Vertex { duration: 10.0, work: 1.5 * burst }];
+            let vertices = vec![
+                CurveVertex { duration: 0.0, work: burst },
+                CurveVertex { duration: 10.0, work: 1.5 * burst },
+            ];
             ArrivalCurve::new(vertices, 0.0).unwrap()
         };
         let workload = |(index, &(burst, slo)): (usize, &(f64, f64))| PlanningWorkload {

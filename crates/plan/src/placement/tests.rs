@@ -181,7 +181,10 @@ proptest! {
 fn classes_are_used_in_order_and_only_as_far_as_they_go() {
     // The second class is twice as fast; its servers come after the first class is used up.
     let steady = calculus::ArrivalCurve::new(
-        vec![calculus::Vertex { duration: 0.0, work: 0.2 }, calculus::Vertex { duration: 10.0, work: 1.0 }],
+        vec![
+            calculus::CurveVertex { duration: 0.0, work: 0.2 },
+            calculus::CurveVertex { duration: 10.0, work: 1.0 },
+        ],
         0.0,
     )
     .unwrap();
@@ -218,7 +221,7 @@ fn a_base_latency_above_the_slo_is_said() {
 #[test]
 fn the_search_stops_when_told() {
     let burst =
-        calculus::ArrivalCurve::new(vec![calculus::Vertex { duration: 0.0, work: 0.1 }], 0.0).unwrap();
+        calculus::ArrivalCurve::new(vec![calculus::CurveVertex { duration: 0.0, work: 0.1 }], 0.0).unwrap();
     let full = problem(vec![(3, std::array::from_fn(|_| burst.clone())); 8]);
     let mut calls = 0;
     let placement = place(

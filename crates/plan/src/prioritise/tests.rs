@@ -12,7 +12,7 @@ struct Load {
 }
 
 fn load(limits: [(f64, f64); 3], slo: f64) -> Load {
-    Load { curves: PerStage::from_fn(|stage| ArrivalCurve::of_limits(&[limits[stage as usize]])), slo }
+    Load { curves: PerStage::from_fn(|stage| ArrivalCurve::from_limits(&[limits[stage as usize]])), slo }
 }
 
 /// Eq. 5.1; infinite where the stage cannot sustain all of them.

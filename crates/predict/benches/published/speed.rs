@@ -2,7 +2,7 @@
 
 use super::support::Real;
 use super::{members, percentile, worst_ms};
-use calculus::snc::{Envelope, MarkovArrivals};
+use calculus::snc::{MarkovArrivals, MgfEnvelope};
 use model::{CircularTrace, Job, LatencyModel, Stage};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use std::time::Instant;

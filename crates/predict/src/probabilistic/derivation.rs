@@ -3,7 +3,7 @@
 use super::field::Groups;
 use super::sketch::{SHARES, Sketch};
 use super::{Probabilistic, worst_case};
-use calculus::tail::Effort;
+use calculus::tail::TailMethod;
 use model::{ServerMember, UndefinedLatency};
 
 /// What shows a bound.
@@ -54,9 +54,9 @@ impl Probabilistic {
             (Err(_), Ok(worst)) => return Ok(Derivation::WorstCase(worst)),
             (shown, _) => shown?,
         };
-        let tails = shown.field.tails(shown.latency, Effort::Convolution);
+        let tails = shown.field.tails(shown.latency, TailMethod::Convolution);
         let law = members[tagged].sketch.own[shown.share].as_ref().expect("the share shows the bound");
-        let term = |atom: &calculus::tail::Atom| {
+        let term = |atom: &calculus::tail::WorkAtom| {
             let room = shown.latency - atom.work;
             let late = if room < 0.0 { 1.0 } else { tails.exceedance(1.0 - SHARES[shown.share], room) };
             Term { probability: atom.probability, own: atom.work, room, late }

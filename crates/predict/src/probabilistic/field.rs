@@ -1,7 +1,7 @@
 //! Whom a request competes with.
 
 use super::sketch::{Passes, Sketch};
-use calculus::tail::{Effort, Grid, Rivals, Source, Sums, Tails};
+use calculus::tail::{CrossTraffic, LawSums, TailGrid, TailMethod, WindowLaws, WorkTails};
 use model::{PerStage, ServerMember, Stage, UndefinedLatency};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,17 +10,17 @@ use std::rc::Rc;
 
 /// Dependent groups as one source each, by group and by how many of its members count, which are those of the
 /// highest priorities.
-pub(super) type Groups = BTreeMap<(usize, usize), Rc<Source>>;
+pub(super) type Groups = BTreeMap<(usize, usize), Rc<WindowLaws>>;
 
 /// A source of a workload or one that was made.
 enum Held<'a> {
-    Borrowed(&'a Source),
-    Made(Rc<Source>),
+    Borrowed(&'a WindowLaws),
+    Made(Rc<WindowLaws>),
 }
 
 impl Deref for Held<'_> {
-    type Target = Source;
-    fn deref(&self) -> &Source {
+    type Target = WindowLaws;
+    fn deref(&self) -> &WindowLaws {
         match self {
             Self::Borrowed(source) => source,
             Self::Made(source) => source,
@@ -30,10 +30,10 @@ impl Deref for Held<'_> {
 
 /// The independent sources that a level, or a member of it, competes with.
 pub(super) struct Field<'a> {
-    grid: &'a Grid,
+    grid: &'a TailGrid,
     same: Vec<Held<'a>>,
     higher: Vec<Held<'a>>,
-    sums: [Sums; 2],
+    sums: [LawSums; 2],
 }
 
 /// How members stand to a tagged one: who is served in turn with it, and who before it.
@@ -47,7 +47,7 @@ impl<'a> Field<'a> {
     /// What member `tagged` competes with, or with `whole_level` a request of any member of its priority,
     /// each counted once more than it has to be.
     pub(super) fn new(
-        grid: &'a Grid,
+        grid: &'a TailGrid,
         members: &[ServerMember<'a, Sketch>],
         tagged: usize,
         whole_level: bool,
@@ -55,8 +55,12 @@ impl<'a> Field<'a> {
     ) -> Result<Self, UndefinedLatency> {
         let standing = Standing::new(members, tagged, whole_level)?;
         check_load(members, tagged, whole_level, &standing.utilisation)?;
-        let mut field =
-            Self { grid, same: Vec::new(), higher: Vec::new(), sums: [Sums::none(grid), Sums::none(grid)] };
+        let mut field = Self {
+            grid,
+            same: Vec::new(),
+            higher: Vec::new(),
+            sums: [LawSums::none(grid), LawSums::none(grid)],
+        };
         let own_group = (!whole_level).then_some(members[tagged].group);
         for (group, those) in standing.by_group {
             match those[..] {
@@ -74,9 +78,9 @@ impl<'a> Field<'a> {
                 _ => {
                     let key = (group, those.len());
                     let make = || {
-                        let sources: Vec<&Source> =
+                        let sources: Vec<&WindowLaws> =
                             those.iter().map(|(i, _)| &members[*i].sketch.source).collect();
-                        Rc::new(Source::dependent(grid, &sources))
+                        Rc::new(WindowLaws::dependent(grid, &sources))
                     };
                     let source = groups.entry(key).or_insert_with(make).clone();
                     field.push(Held::Made(source), those.iter().any(|(_, until_done)| *until_done));
@@ -92,15 +96,15 @@ impl<'a> Field<'a> {
     }
 
     /// The tails of their work for a latency, and what can be asked of them.
-    pub(super) fn tails(&self, latency: f64, effort: Effort) -> Tails {
-        let sources =
-            [&self.same, &self.higher].map(|side| side.iter().map(Deref::deref).collect::<Vec<&Source>>());
-        let rivals = Rivals {
+    pub(super) fn tails(&self, latency: f64, effort: TailMethod) -> WorkTails {
+        let sources = [&self.same, &self.higher]
+            .map(|side| side.iter().map(Deref::deref).collect::<Vec<&WindowLaws>>());
+        let rivals = CrossTraffic {
             grid: self.grid,
             same: (&sources[0], &self.sums[0]),
             higher: (&sources[1], &self.sums[1]),
         };
-        Tails::new(&rivals, latency, effort)
+        WorkTails::new(&rivals, latency, effort)
     }
 }
 

@@ -55,7 +55,7 @@ pub use sketch::Sketch as ProbabilisticSketch;
 use sketch::Sketch;
 
 use crate::{WorstCase, WorstCaseSketch};
-use calculus::tail::{Effort, Grid};
+use calculus::tail::{TailGrid, TailMethod};
 use field::{Field, Groups};
 use sketch::{FIRST_SHARE, SHARES};
 use std::cell::Cell;
@@ -72,7 +72,7 @@ const ROUNDING: f64 = 1e-12;
 /// The model.
 #[derive(Debug, Clone)]
 pub struct Probabilistic {
-    grid: Grid,
+    grid: TailGrid,
     safety: f64,
 }
 
@@ -93,7 +93,7 @@ impl Probabilistic {
             (from * per..=to * per).map(|i| (f64::from(i) / f64::from(per)).exp2()).collect()
         };
         // Windows from a microsecond to an hour, exponents from 1/32 s to 1/(0.5 µs).
-        Self { grid: Grid::new(points(-20, 12, 4), points(-5, 21, 2)), safety }
+        Self { grid: TailGrid::new(points(-20, 12, 4), points(-5, 21, 2)), safety }
     }
 
     /// The least latency that is shown to hold, with what shows it.
@@ -111,7 +111,7 @@ impl Probabilistic {
         let allowed = 1.0 - own.percentile.fraction();
         let best = Cell::new(FIRST_SHARE);
         let fits = |latency| {
-            let tails = field.tails(latency, Effort::Convolution);
+            let tails = field.tails(latency, TailMethod::Convolution);
             let found = share_within(own.sketch, latency, allowed + ROUNDING, best.get(), |share, room| {
                 tails.exceedance(1.0 - SHARES[share], room)
             });

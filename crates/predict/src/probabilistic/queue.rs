@@ -3,7 +3,7 @@
 use super::field::{Field, Groups};
 use super::sketch::{FIRST_SHARE, SHARES, Sketch};
 use super::{Probabilistic, ROUNDING, rung_below, share_within, worst_case};
-use calculus::tail::{Effort, Tails};
+use calculus::tail::{TailMethod, WorkTails};
 use model::{ServerMember, Stage, UndefinedLatency};
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ impl Probabilistic {
         if left.len() > 1
             && let Ok(field) = Field::new(&self.grid, members, left[0], true, groups)
         {
-            for effort in [Effort::Moments, Effort::Convolution] {
+            for effort in [TailMethod::Moments, TailMethod::Convolution] {
                 left = together(&field, members, budgets, &left, effort);
             }
         }
@@ -91,7 +91,7 @@ impl Probabilistic {
             let others = |share: usize, room| tails.exceedance(1.0 - SHARES[share], room);
             share_within(own.sketch, budget, allowed(own), FIRST_SHARE, others).is_some()
         };
-        if budget > 0.0 && (fits(Effort::Moments) || fits(Effort::Convolution)) {
+        if budget > 0.0 && (fits(TailMethod::Moments) || fits(TailMethod::Convolution)) {
             Ok(())
         } else {
             Err(Refusal::Exceeded(index))
@@ -109,7 +109,7 @@ fn together(
     members: &[ServerMember<'_, Sketch>],
     budgets: &[f64],
     level: &[usize],
-    effort: Effort,
+    effort: TailMethod,
 ) -> Vec<usize> {
     let alone = |index: usize| members.iter().filter(|m| m.group == members[index].group).count() == 1;
     let mut failed = Vec::new();
@@ -133,12 +133,12 @@ fn together(
 
 /// Exceedances of a level by share and room, where they were needed.
 struct Table {
-    tails: Tails,
+    tails: WorkTails,
     known: Vec<[f64; ROOMS + 1]>,
 }
 
 impl Table {
-    fn new(tails: Tails) -> Self {
+    fn new(tails: WorkTails) -> Self {
         Self { tails, known: vec![[f64::NAN; ROOMS + 1]; SHARES.len()] }
     }
 

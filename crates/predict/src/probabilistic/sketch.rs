@@ -1,5 +1,5 @@
 use crate::{WorstCase, WorstCaseSketch};
-use calculus::tail::{Atom, Grid, Source};
+use calculus::tail::{TailGrid, WindowLaws, WorkAtom};
 use model::{CircularTrace, Job, LatencyModel as _, PerStage, Stage};
 use units::Nanos;
 use workload::windows::{Law, Stream};
@@ -15,9 +15,9 @@ const ATOMS: usize = 32;
 #[derive(Debug)]
 pub struct Sketch {
     /// What others meet of it.
-    pub(super) source: Source,
+    pub(super) source: WindowLaws,
     /// For each share, what its requests find of their own stream; `None` where the share is too small.
-    pub(super) own: Vec<Option<Vec<Atom>>>,
+    pub(super) own: Vec<Option<Vec<WorkAtom>>>,
     pub(super) utilisation: PerStage<f64>,
     pub(super) passes: PerStage<Passes>,
     pub(super) worst: WorstCaseSketch,
@@ -32,7 +32,7 @@ pub(super) enum Passes {
 }
 
 impl Sketch {
-    pub(super) fn new(grid: &Grid, safety: f64, traffic: &CircularTrace<Job>) -> Self {
+    pub(super) fn new(grid: &TailGrid, safety: f64, traffic: &CircularTrace<Job>) -> Self {
         let scaled = CircularTrace::from_first_arrival(scaled(traffic, safety), traffic.period())
             .expect("only work has changed");
         let stream = Stream::new(scaled.items(), traffic.period());
@@ -43,7 +43,7 @@ impl Sketch {
         let laws: Vec<_> = grid.windows().iter().map(law).collect();
         let own = |share| stream.backlog_at_arrivals(share).map(|law| atoms(&law.reduced(ATOMS)));
         Self {
-            source: Source::new(grid, &laws, stream.rate(), stream.burst()),
+            source: WindowLaws::new(grid, &laws, stream.rate(), stream.burst()),
             own: SHARES.iter().map(|share| own(*share)).collect(),
             utilisation: traffic.utilisation().map(|utilisation| utilisation * safety),
             passes: PerStage::from_fn(|stage| passes(traffic, stage)),
@@ -88,8 +88,8 @@ fn scaled(traffic: &CircularTrace<Job>, factor: f64) -> Vec<Job> {
     traffic.items().iter().map(|job| Job { work: job.work.map(scale), ..*job }).collect()
 }
 
-fn atoms(law: &Law) -> Vec<Atom> {
-    law.atoms().iter().map(|atom| Atom { work: atom.work, probability: atom.probability }).collect()
+fn atoms(law: &Law) -> Vec<WorkAtom> {
+    law.atoms().iter().map(|atom| WorkAtom { work: atom.work, probability: atom.probability }).collect()
 }
 
 /// The next whole nanosecond; saturates.

@@ -105,13 +105,13 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
 mod tests {
     use super::*;
     use crate::planning::Recipe;
-    use calculus::{ArrivalCurve, Vertex};
+    use calculus::{ArrivalCurve, CurveVertex};
     use model::{PerStage, Slo};
     use plan::{LimitMethod, LowerBound, PlanningClass, PlanningProblem, PlanningWorkload, WorkloadOnClass};
 
     /// Two workloads, each of which needs a server of its own, and one server.
     fn one_of_two() -> Planned {
-        let curve = ArrivalCurve::new(vec![Vertex { duration: 0.0, work: 0.05 }], 0.0).unwrap();
+        let curve = ArrivalCurve::new(vec![CurveVertex { duration: 0.0, work: 0.05 }], 0.0).unwrap();
         let workload = |name: &str| PlanningWorkload {
             name: name.into(),
             slo: "99.9% < 200ms".parse::<Slo>().unwrap(),

@@ -1,6 +1,6 @@
 //! What the baselines know of a workload: the arrival curves of its trace.
 
-use calculus::{ArrivalCurve, Vertex};
+use calculus::{ArrivalCurve, CurveVertex};
 use model::{CircularTrace, Job, PerStage, Stage};
 use units::{Nanos, Work};
 use workload::burst::{Arrival, BurstBuilder, BurstError};
@@ -47,7 +47,7 @@ fn curve_of_two_rounds(traffic: &CircularTrace<Job>, stage: Stage) -> Result<Arr
     }
     let curve = burst.finish()?;
     let scale = 1e-9 / units::MILLI as f64;
-    let vertices = curve.envelope().vertices().iter().map(|v| Vertex {
+    let vertices = curve.envelope().vertices().iter().map(|v| CurveVertex {
         duration: v.duration.as_secs(),
         work: calculus::round_up(v.work.0 as f64 * scale),
     });

@@ -4,7 +4,7 @@ use super::super::{
     AdmissionController, AdmissionProcedure, Applicant, BreachCause, IdenticalServers, SharedServer,
 };
 use super::*;
-use calculus::{ArrivalCurve, Vertex};
+use calculus::{ArrivalCurve, CurveVertex};
 use model::{CircularTrace, Job, Slo};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn applicant<S>(name: &str, latency: f64, sketch: S) -> Applicant<S> {
 }
 
 fn curve(points: &[(f64, f64)], sustained: f64) -> ArrivalCurve {
-    let vertices = points.iter().map(|&(duration, work)| Vertex { duration, work }).collect();
+    let vertices = points.iter().map(|&(duration, work)| CurveVertex { duration, work }).collect();
     ArrivalCurve::new(vertices, sustained).unwrap()
 }
 
@@ -233,7 +233,7 @@ proptest! {
         prop_assert!(used <= budget * (1.0 + 1e-9), "{used} of {budget}");
         // Any other rates that keep the budget: at least as much together.
         let rate = |s: Stage, delay: f64| {
-            let needed = |v: &Vertex| ((v.work - MS) / (v.duration + delay)).max(0.0);
+            let needed = |v: &CurveVertex| ((v.work - MS) / (v.duration + delay)).max(0.0);
             demand.curves[s].vertices().iter().map(needed).fold(demand.curves[s].sustained_rate(), f64::max)
         };
         let other = rate(LINKS[0], part * budget) + rate(LINKS[1], (1.0 - part) * budget);
