@@ -105,7 +105,7 @@ fn without_the_prefactor_a_start_in_the_busy_state_exceeds_the_bound() {
         [MarkovState { per_step: 0.5, mean_work: 0.4 }, MarkovState { per_step: 0.0, mean_work: 0.0 }];
     let stay = [0.9, 0.9];
     let growth = [1.0 + 0.5 * 0.4 / 0.6, 1.0];
-    let at = |prefactor| two_states(stay, states, prefactor).at(1.0).unwrap();
+    let at = |prefactor| two_states(stay, states, prefactor).bound_at(1.0).unwrap();
     let (dropped, kept) = (at(Prefactor::Dropped), at(Prefactor::Kept));
     let exact = enumerate(stay, growth, 0, 6);
     assert!(exact > (dropped.rate * 3.0 + dropped.burst).exp() * 1.1);
@@ -127,7 +127,7 @@ proptest! {
     ) {
         let states = [0, 1].map(|i| MarkovState { per_step: per_step[i], mean_work: mean[i] });
         let growth = [0, 1].map(|i| 1.0 + per_step[i] * mean[i] / (1.0 - mean[i]));
-        let bound = two_states(stay, states, Prefactor::Kept).at(1.0).unwrap();
+        let bound = two_states(stay, states, Prefactor::Kept).bound_at(1.0).unwrap();
         let exact = enumerate(stay, growth, start, steps);
         let limit = (bound.rate * 0.5 * f64::from(steps) + bound.burst).exp();
         prop_assert!(exact <= limit * (1.0 + 1e-9), "{} {}", exact, limit);
@@ -153,10 +153,10 @@ fn chains_that_are_none_are_refused() {
 fn a_silent_chain_and_an_absorbing_state_have_bounds() {
     let silent = MarkovState { per_step: 0.0, mean_work: 0.0 };
     let busy = MarkovState { per_step: 0.5, mean_work: 0.1 };
-    assert!(two_states([0.5, 0.5], [silent; 2], Prefactor::Kept).at(1e3).unwrap().rate.abs() < 1e-9);
+    assert!(two_states([0.5, 0.5], [silent; 2], Prefactor::Kept).bound_at(1e3).unwrap().rate.abs() < 1e-9);
     // The chain ends in the silent state or in the busy one; ρ is that of the busy one.
     for stay in [[0.5, 1.0], [1.0, 0.5], [1.0, 1.0]] {
-        let bound = two_states(stay, [busy, silent], Prefactor::Dropped).at(2.0).unwrap();
+        let bound = two_states(stay, [busy, silent], Prefactor::Dropped).bound_at(2.0).unwrap();
         let growth: f64 = 1.0 + 0.5 * 0.2 / 0.8;
         let expected = if stay[0] == 1.0 { growth.ln() } else { (0.5 * growth).ln().max(0.0) };
         assert!((bound.rate - expected).abs() < 1e-4, "{stay:?} {} {expected}", bound.rate);
@@ -222,7 +222,7 @@ fn a_derivation_names_the_expression_its_theta_and_its_parts() {
     assert!(text.contains("Hölder weights 0.5000, 0.5000"), "{text}");
     assert_eq!(solved.parts.len(), 6);
     // By symmetry of the two the sum is one of them at 2θ, twice.
-    let rate = |theta| poisson(20.0, SizeLaw::Exponential(0.01)).at(theta).unwrap().rate;
+    let rate = |theta| poisson(20.0, SizeLaw::Exponential(0.01)).bound_at(theta).unwrap().rate;
     let sum = solved.parts.iter().find(|part| part.expression == "(A1 ⊕* A1)").unwrap();
     assert!((sum.bound.rate - 2.0 * rate(2.0 * solved.theta)).abs() < 1e-3 * sum.bound.rate);
 }
@@ -300,7 +300,7 @@ proptest! {
         let theta = reach / means.iter().sum::<f64>();
         let found = DependentSum(&parts).growth_at(theta);
         let total = |w: [f64; 3]| -> Option<f64> {
-            (0..3).map(|i| envelopes[i].at(theta / w[i]).map(|b| theta * b.rate)).sum()
+            (0..3).map(|i| envelopes[i].bound_at(theta / w[i]).map(|b| theta * b.rate)).sum()
         };
         let mut best = f64::INFINITY;
         for i in 1..60 {
@@ -321,7 +321,7 @@ proptest! {
         let envelope = poisson(load / mean, SizeLaw::Exponential(mean));
         let table = RateTable::new(ThetaGrid::LATENCIES, envelope.as_ref());
         let (theta, end) = (part / mean, 1.0 / mean);
-        let (exact, chord) = (envelope.at(theta).unwrap().rate, table.growth_at(theta) / theta);
+        let (exact, chord) = (envelope.bound_at(theta).unwrap().rate, table.growth_at(theta) / theta);
         prop_assert!(chord >= exact * (1.0 - 1e-12));
         prop_assert!(chord <= exact * (1.0 + 1e-2), "{} {}", chord, exact);
         prop_assert!(table.growth_at(end * 1.001).is_infinite());

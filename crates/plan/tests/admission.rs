@@ -7,7 +7,7 @@ extern crate predict as tailwright_predict;
 mod support;
 
 use model::{CircularTrace, Job, LatencyModel, PerStage, Slo};
-use predict::{Passage, Probabilistic, PublishedSnc, Replayed, WorstCase, WorstCaseSketch};
+use predict::{Probabilistic, PublishedSnc, Replayed, Reshaping, WorstCase, WorstCaseSketch};
 use sim::{Alignment, PreemptionMode, ReplayStream, ReplaySystem, ReplayTrace};
 use std::sync::Arc;
 use support::Through;
@@ -95,7 +95,7 @@ fn every_model_decides_by_the_same_laws() {
 #[test]
 fn who_was_admitted_by_the_worst_case_is_never_late() {
     let Some(traffic) = traffic() else { return };
-    let reshaped = WorstCase { passage: Passage::Reshaped };
+    let reshaped = WorstCase { reshaping: Reshaping::EveryStage };
     laws(
         &ByModel::searched(&reshaped, &|_, server| priority_meister(server, WorstCaseSketch::curve)),
         &applicants(&reshaped, &traffic),

@@ -17,7 +17,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use sim::{Alignment, Percentiles, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace};
 use std::time::Instant;
 use support::{Real, Through};
-use tailwright_predict::{Passage, WorstCase, WorstCaseSketch};
+use tailwright_predict::{Reshaping, WorstCase, WorstCaseSketch};
 use units::Nanos;
 
 fn main() {
@@ -110,7 +110,7 @@ fn ratios(real: &[Real]) {
                 bounds.into_iter().zip(&longest).map(ratio).collect::<Vec<f64>>()
             };
             ratios.extend(ratio(WorstCase::default()));
-            reshaped.extend(ratio(WorstCase { passage: Passage::Reshaped }));
+            reshaped.extend(ratio(WorstCase { reshaping: Reshaping::EveryStage }));
         }
         ratios.sort_by(f64::total_cmp);
         reshaped.sort_by(f64::total_cmp);
@@ -148,7 +148,7 @@ fn first_eight(real: &[Real]) {
     };
     line("replayed", replayed(real, &chosen, &priorities));
     line("full curves", bounds(WorstCase::default(), &sketches));
-    line("full curves, re-shaped", bounds(WorstCase { passage: Passage::Reshaped }, &sketches));
+    line("full curves, re-shaped", bounds(WorstCase { reshaping: Reshaping::EveryStage }, &sketches));
     let in_order: Vec<u32> = (0..8).collect();
     let bounds_in_order = WorstCase::default().predict(&members(real, &sketches, &chosen, &in_order));
     let bounds_in_order = bounds_in_order.into_iter().map(|b| b.map_or(f64::INFINITY, |b| b.bound)).collect();
@@ -166,7 +166,7 @@ fn first_eight(real: &[Real]) {
         let one: Vec<_> = sketches.iter().map(|s| s.map_curves(one)).collect();
         line(
             &format!("one limiter each, rate {rate}, re-shaped"),
-            bounds(WorstCase { passage: Passage::Reshaped }, &one),
+            bounds(WorstCase { reshaping: Reshaping::EveryStage }, &one),
         );
     }
     for k in [1.0, 1.5, 2.0, 3.0] {
@@ -177,7 +177,7 @@ fn first_eight(real: &[Real]) {
         let one: Vec<_> = sketches.iter().map(|s| s.map_curves(one)).collect();
         line(
             &format!("one limiter each, {k} × mean rate, re-shaped"),
-            bounds(WorstCase { passage: Passage::Reshaped }, &one),
+            bounds(WorstCase { reshaping: Reshaping::EveryStage }, &one),
         );
     }
 }

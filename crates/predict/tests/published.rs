@@ -9,7 +9,7 @@ use calculus::snc::{
 use model::{CircularTrace, Job, LatencyModel, PerStage, ServerMember, Stage, UndefinedLatency};
 use std::sync::Arc;
 use support::{Real, Through};
-use tailwright_predict::{PublishedSketch, PublishedSnc, Replayed, Split, markov_arrivals};
+use tailwright_predict::{EpsilonSplit, PublishedSketch, PublishedSnc, Replayed, markov_arrivals};
 use units::{Nanos, Percentile};
 
 fn percentile(percent: f64) -> Percentile {
@@ -17,7 +17,7 @@ fn percentile(percent: f64) -> Percentile {
 }
 
 /// As the reference figures: two links in each direction.
-fn two_links(split: Split) -> PublishedSnc {
+fn two_links(split: EpsilonSplit) -> PublishedSnc {
     PublishedSnc { client_link: true, split, ..PublishedSnc::default() }
 }
 
@@ -48,7 +48,7 @@ fn near(value: f64, reference: f64, tolerance: f64) {
 #[test]
 fn the_reference_figures_of_eight_workloads() {
     let Some(real) = support::published(Through::Link) else { return };
-    let model = two_links(Split::Equal);
+    let model = two_links(EpsilonSplit::Equal);
     let sketches: Vec<_> = real[..8].iter().map(|r| model.sketch_after(&r.traffic, r.silence)).collect();
     let sketches: Vec<&PublishedSketch> = sketches.iter().collect();
     // Two figures in three digits, and tables that are coarser by some tenths of a percent.
@@ -57,7 +57,7 @@ fn the_reference_figures_of_eight_workloads() {
     }
     near(worst_ms(&model, &members(&sketches[..2], 0, 99.9)), 15.3, 0.06);
     // ε + ε/2 in place of ε/2 + ε/2.
-    let loose = worst_ms(&two_links(Split::Published), &members(&sketches, 0, 99.9));
+    let loose = worst_ms(&two_links(EpsilonSplit::Published), &members(&sketches, 0, 99.9));
     near(worst_ms(&model, &members(&sketches, 0, 99.9)) / loose, 1.025, 0.01);
 }
 
@@ -66,7 +66,7 @@ fn the_reference_figures_of_eight_workloads() {
 #[test]
 fn the_reference_figures_of_dependent_copies() {
     let Some(real) = support::published(Through::Link) else { return };
-    let model = two_links(Split::Equal);
+    let model = two_links(EpsilonSplit::Equal);
     for (silence, tolerance) in [(real[2].silence, 0.02), (Nanos(100_000_000), 0.02)] {
         let sketch = model.sketch_after(&real[2].traffic, silence);
         let at = |dependent| worst_ms(&model, &members(&[&sketch; 4], dependent, 99.9));
@@ -82,7 +82,7 @@ fn the_reference_figures_of_dependent_copies() {
 #[test]
 fn the_fit_hangs_on_where_windows_are_cut() {
     let Some(real) = support::published(Through::Link) else { return };
-    let model = two_links(Split::Equal);
+    let model = two_links(EpsilonSplit::Equal);
     let at = |ms: u64| {
         let sketch = model.sketch_after(&real[2].traffic, Nanos(ms * 1_000_000));
         worst_ms(&model, &members(&[&sketch; 4], 0, 99.9))
@@ -112,7 +112,7 @@ fn by_expressions(model: &PublishedSnc, real: &[Real], order: OperatorOrder) -> 
 #[test]
 fn tables_agree_with_expressions_and_orders_of_operators_with_the_reference() {
     let Some(real) = support::published(Through::Link) else { return };
-    let model = two_links(Split::Equal);
+    let model = two_links(EpsilonSplit::Equal);
     let sketches: Vec<_> = real[..2].iter().map(|r| model.sketch_after(&r.traffic, r.silence)).collect();
     let tabulated =
         model.predict(&members(&sketches.iter().collect::<Vec<_>>(), 0, 99.9))[1].expect("stable");

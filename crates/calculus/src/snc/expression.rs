@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// Names an independent source of randomness. Workloads that may burst together share one.
+/// The number of an independent source of randomness. Workloads that may burst together share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RandomSource(pub usize);
 
@@ -21,27 +21,27 @@ pub struct RandomSource(pub usize);
 pub struct TimeStep(f64);
 
 impl TimeStep {
-    /// `None` unless positive and finite.
+    /// A step of this many seconds; `None` unless they are positive and finite.
     pub fn new(seconds: f64) -> Option<Self> {
         (seconds > 0.0 && seconds.is_finite()).then_some(Self(seconds))
     }
 
-    /// Seconds.
+    /// The length of the step in seconds.
     pub fn seconds(self) -> f64 {
         self.0
     }
 
-    /// −ln(1 − e^{−θ·gap·step})/θ: the sum over all earlier steps, as a burst. `None` unless `gap` > 0.
-    pub(super) fn union(self, theta: f64, gap: f64) -> Option<f64> {
+    /// The burst −ln(1 − e^{−θ·gap·step})/θ that stands for the sum over all earlier steps. `None` unless `gap` > 0.
+    pub(super) fn union_burst(self, theta: f64, gap: f64) -> Option<f64> {
         (gap > 0.0).then(|| -(-(-theta * gap * self.0).exp_m1()).ln() / theta)
     }
 }
 
-/// Work that arrives: sources and what operators make of them. Cheap to clone.
+/// Work that arrives, as an expression of sources and operators. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ArrivalProcess(Arc<ArrivalExpression>);
 
-/// The work that a queue, or several in sequence, can do for somebody. Cheap to clone.
+/// The work that a queue, or several in sequence, can do for some traffic, as an expression. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ServiceProcess(Arc<ServiceExpression>);
 
@@ -72,7 +72,7 @@ enum ServiceForm {
 }
 
 impl ArrivalProcess {
-    /// A workload. Two workloads are dependent exactly when they have a source in common.
+    /// The process of a workload. Two workloads are dependent exactly when they have a source in common.
     pub fn source(name: &str, source: RandomSource, envelope: Arc<dyn MgfEnvelope>) -> Self {
         Self::new(ArrivalForm::Source { name: name.to_owned(), envelope }, BTreeSet::from([source]))
     }
@@ -97,17 +97,17 @@ impl ArrivalProcess {
         Self::new(form, sources)
     }
 
-    /// What its randomness comes from.
+    /// The independent sources of its randomness.
     pub fn sources(&self) -> &BTreeSet<RandomSource> {
         &self.0.sources
     }
 
-    /// Whether it shares no source with these.
+    /// Whether it has none of these sources.
     pub fn is_independent_of(&self, sources: &BTreeSet<RandomSource>) -> bool {
         self.sources().is_disjoint(sources)
     }
 
-    /// The number of dependent-case binary operations in the expression.
+    /// The number of binary operations in the expression that take their dependent form.
     pub fn dependent_operations(&self) -> usize {
         let mut blocks = Vec::new();
         self.blocks(&mut blocks);
@@ -134,27 +134,27 @@ impl ArrivalProcess {
         }
     }
 
-    /// ρ(θ), σ(θ) under the weights that `at` holds.
-    pub(super) fn bound(&self, theta: f64, at: &mut EvaluationPoint<'_>) -> Option<MgfBound> {
+    /// The bound ρ(θ), σ(θ) under the weights that `point` holds.
+    pub(super) fn bound(&self, theta: f64, point: &mut EvaluationPoint<'_>) -> Option<MgfBound> {
         let bound = match &self.0.form {
-            ArrivalForm::Source { envelope, .. } => envelope.at(theta)?,
+            ArrivalForm::Source { envelope, .. } => envelope.bound_at(theta)?,
             ArrivalForm::Sum { parts, dependent } => {
-                let weights = at.take(*dependent, parts.len());
+                let weights = point.take(*dependent, parts.len());
                 let mut total = MgfBound { rate: 0.0, burst: 0.0 };
                 for (k, part) in parts.iter().enumerate() {
-                    total = total.plus(part.bound(theta / weight(weights, k), at)?);
+                    total = total.plus(part.bound(theta / weight(weights, k), point)?);
                 }
                 total
             }
             ArrivalForm::Output { arrivals, service, dependent } => {
-                let weights = at.take(*dependent, 2);
-                let a = arrivals.bound(theta / weight(weights, 0), at)?;
-                let s = service.bound(theta / weight(weights, 1), at)?;
-                let union = at.step.union(theta, -s.rate - a.rate)?;
+                let weights = point.take(*dependent, 2);
+                let a = arrivals.bound(theta / weight(weights, 0), point)?;
+                let s = service.bound(theta / weight(weights, 1), point)?;
+                let union = point.step.union_burst(theta, -s.rate - a.rate)?;
                 MgfBound { rate: a.rate, burst: a.burst + s.burst + union }
             }
         };
-        at.note(self, theta, bound);
+        point.record(self, theta, bound);
         bound.finite()
     }
 }
@@ -186,7 +186,7 @@ impl ServiceProcess {
         Self::new(form, sources)
     }
 
-    /// What its randomness comes from.
+    /// The independent sources of its randomness.
     pub fn sources(&self) -> &BTreeSet<RandomSource> {
         &self.0.sources
     }
@@ -195,6 +195,7 @@ impl ServiceProcess {
         Self(Arc::new(ServiceExpression { form, sources }))
     }
 
+    /// The number of factors of each Hölder inequality, in the order of evaluation.
     pub(super) fn blocks(&self, blocks: &mut Vec<usize>) {
         let (dependent, inner): (_, [&dyn Blocks; 2]) = match &self.0.form {
             ServiceForm::Constant { .. } => return,
@@ -205,36 +206,39 @@ impl ServiceProcess {
         inner.iter().for_each(|operand| operand.collect(blocks));
     }
 
-    pub(super) fn bound(&self, theta: f64, at: &mut EvaluationPoint<'_>) -> Option<MgfBound> {
+    /// The bound ρ(θ), σ(θ) under the weights that `point` holds; ρ is negative.
+    pub(super) fn bound(&self, theta: f64, point: &mut EvaluationPoint<'_>) -> Option<MgfBound> {
         let bound = match &self.0.form {
             ServiceForm::Constant { rate, .. } => MgfBound { rate: -rate, burst: 0.0 },
             ServiceForm::Leftover { service, arrivals, dependent } => {
-                let weights = at.take(*dependent, 2);
-                let s = service.bound(theta / weight(weights, 0), at)?;
-                s.plus(arrivals.bound(theta / weight(weights, 1), at)?)
+                let weights = point.take(*dependent, 2);
+                let s = service.bound(theta / weight(weights, 0), point)?;
+                s.plus(arrivals.bound(theta / weight(weights, 1), point)?)
             }
             ServiceForm::Convolution { first, second, dependent } => {
-                let weights = at.take(*dependent, 2);
-                let s = first.bound(theta / weight(weights, 0), at)?;
-                let t = second.bound(theta / weight(weights, 1), at)?;
-                convolved(theta, at.step, s, t)?
+                let weights = point.take(*dependent, 2);
+                let s = first.bound(theta / weight(weights, 0), point)?;
+                let t = second.bound(theta / weight(weights, 1), point)?;
+                convolved(theta, point.step, s, t)?
             }
         };
-        at.note(self, theta, bound);
+        point.record(self, theta, bound);
         bound.finite()
     }
 }
 
-/// The part of the rate by which two queues must differ.
+/// The part of the rate by which two queues must differ for their convolution.
 const CONVOLUTION_GAP: f64 = 0.01;
 
+/// The bound of two queues in sequence (Theorem 5), whose rates are made to differ where they do not.
 fn convolved(theta: f64, step: TimeStep, s: MgfBound, t: MgfBound) -> Option<MgfBound> {
     let (slower, difference) = (s.rate.max(t.rate), (s.rate - t.rate).abs());
     let gap = difference.max(CONVOLUTION_GAP * slower.abs());
-    let burst = s.burst + t.burst + step.union(theta, gap)?;
+    let burst = s.burst + t.burst + step.union_burst(theta, gap)?;
     Some(MgfBound { rate: slower + (gap - difference), burst })
 }
 
+/// An operand that may have blocks of Hölder weights of its own.
 trait Blocks {
     fn collect(&self, blocks: &mut Vec<usize>);
 }
@@ -251,16 +255,17 @@ impl Blocks for ServiceProcess {
     }
 }
 
-/// Where an expression is evaluated.
+/// The parameters at which an expression is evaluated.
 pub(super) struct EvaluationPoint<'a> {
     pub(super) step: TimeStep,
-    /// Blocks of Hölder weights in the order of evaluation.
+    /// The blocks of Hölder weights that have not been used yet, in the order of evaluation.
     pub(super) weights: &'a [f64],
-    /// Records what each process came to.
-    pub(super) notes: Option<&'a mut dyn FnMut(String, f64, MgfBound)>,
+    /// Is told the expression, θ and bound of each process, if anybody asks.
+    pub(super) record: Option<&'a mut dyn FnMut(String, f64, MgfBound)>,
 }
 
 impl<'a> EvaluationPoint<'a> {
+    /// The next block of weights, for an operation that takes its dependent form.
     pub(super) fn take(&mut self, dependent: bool, factors: usize) -> Option<&'a [f64]> {
         dependent.then(|| {
             let (block, rest) = self.weights.split_at(factors);
@@ -269,13 +274,15 @@ impl<'a> EvaluationPoint<'a> {
         })
     }
 
-    fn note(&mut self, process: &dyn fmt::Display, theta: f64, bound: MgfBound) {
-        if let Some(notes) = &mut self.notes {
-            notes(process.to_string(), theta, bound);
+    /// Tells whoever asked what a process came to.
+    fn record(&mut self, process: &dyn fmt::Display, theta: f64, bound: MgfBound) {
+        if let Some(record) = &mut self.record {
+            record(process.to_string(), theta, bound);
         }
     }
 }
 
+/// The Hölder weight of a factor; 1 for an independent operation.
 pub(super) fn weight(weights: Option<&[f64]>, factor: usize) -> f64 {
     weights.map_or(1.0, |w| w[factor])
 }
@@ -316,6 +323,7 @@ impl fmt::Display for ServiceProcess {
     }
 }
 
+/// The mark of a dependent operation.
 pub(super) fn star(dependent: bool) -> &'static str {
     if dependent { "*" } else { "" }
 }

@@ -12,8 +12,8 @@
 //! step: the step of discrete time is a parameter of the evaluation. A θ outside the domain of a bound,
 //! an unstable queue and NaN are `None`, never a number.
 //!
-//! Not covered: where the parameters of a process come from (traces), schedulers better than "everybody
-//! else of the same priority goes first", and bounds that use the correlation over time (martingales).
+//! Not covered: where the parameters of a process come from (traces), schedulers better than "all others
+//! of the same priority go first", and bounds that use the correlation over time (martingales).
 
 mod aggregate;
 mod bound;
@@ -34,4 +34,4 @@ pub use markov::{MarkovArrivals, MarkovError, MarkovState, Prefactor};
 pub use network::{OperatorOrder, TwoColumnError, TwoColumnFlow, TwoColumnNetwork};
 pub use queue::TabulatedQueue;
 pub use spectral::{SquareMatrix, growth_above_one};
-pub use table::{DependentSum, RateTable, ThetaGrid, sum};
+pub use table::{DependentSum, RateTable, ThetaGrid, independent_sum};

@@ -5,7 +5,7 @@
 //! thesis's own (A.4, Theorem 7, Eq. A.5), which subtracts the traffic that shares the whole path after the
 //! convolution and aggregates traffic before its output, so that independent workloads stay independent.
 //! Priorities are relaxed where aggregation needs it (Lemma 1): the output of a set of flows is taken behind
-//! everybody of at least the priority of the last of them.
+//! all flows of at least the priority of the last of them.
 
 use super::aggregate::aggregate_in_groups;
 use super::expression::{ArrivalProcess, ServiceProcess, TimeStep};
@@ -15,13 +15,13 @@ use std::fmt;
 /// A workload and its path.
 #[derive(Debug, Clone)]
 pub struct TwoColumnFlow {
-    /// Its work at every queue.
+    /// The work that it brings to each of its queues.
     pub arrivals: ArrivalProcess,
-    /// 0 is served first; of equal priorities, each is analysed as if the other went first.
+    /// The priority at both queues; 0 is served first. Of equal priorities, each is analysed as if the other went first.
     pub priority: u32,
-    /// The queue S.
+    /// The index of its queue S.
     pub from: usize,
-    /// The queue V.
+    /// The index of its queue V.
     pub to: usize,
 }
 
@@ -48,16 +48,19 @@ impl std::error::Error for TwoColumnError {}
 /// The order in which operators are applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperatorOrder {
-    /// Approach 1: a latency per hop, each at half of what may be exceeded.
+    /// Approach 1 takes a latency per hop, each at half of what may be exceeded.
     HopByHop,
-    /// Approach 2: leftover at each hop, then convolution.
+    /// Approach 2 takes the leftover at each hop, and convolves them.
     Convolution,
-    /// Approach 3 and Eq. A.5: convolution before what shares the path, aggregation before output.
+    /// Approach 3 (Eq. A.5) convolves before it subtracts what shares the path, and aggregates before output.
     AggregateFirst,
 }
 
 impl TwoColumnNetwork {
-    /// Queues S, queues V, and flows between them.
+    /// A network of queues S, queues V, and flows between them.
+    ///
+    /// # Errors
+    /// When a flow names a queue that does not exist.
     pub fn new(
         first: Vec<ServiceProcess>,
         second: Vec<ServiceProcess>,
@@ -83,11 +86,11 @@ impl TwoColumnNetwork {
                 vec![(self.flows[flow].arrivals.clone(), self.aggregate_first(flow))]
             }
             OperatorOrder::Convolution => {
-                let [near, far] = self.hops(flow);
+                let [near, far] = self.leftover_by_hop(flow);
                 vec![(self.flows[flow].arrivals.clone(), near.convolve(&far))]
             }
             OperatorOrder::HopByHop => {
-                let [near, far] = self.hops(flow);
+                let [near, far] = self.leftover_by_hop(flow);
                 let arrivals = &self.flows[flow].arrivals;
                 let departures = arrivals.output(&near);
                 vec![(arrivals.clone(), near), (departures, far)]
@@ -98,7 +101,7 @@ impl TwoColumnNetwork {
         queries.into_iter().map(solve).collect()
     }
 
-    /// Eq. A.5.
+    /// The service that Eq. A.5 leaves for the flow.
     fn aggregate_first(&self, flow: usize) -> ServiceProcess {
         let TwoColumnFlow { from, to, .. } = self.flows[flow];
         let shared = self.urgent(flow, |other| other.from == from && other.to == to);
@@ -109,7 +112,7 @@ impl TwoColumnNetwork {
     }
 
     /// The service left for the flow at each of its queues.
-    fn hops(&self, flow: usize) -> [ServiceProcess; 2] {
+    fn leftover_by_hop(&self, flow: usize) -> [ServiceProcess; 2] {
         let TwoColumnFlow { from, to, .. } = self.flows[flow];
         let near = after(&self.first[from], &self.merged(&self.urgent(flow, |other| other.from == from)));
         let along = self.urgent(flow, |other| other.from == from && other.to == to);
@@ -118,7 +121,7 @@ impl TwoColumnNetwork {
         [near, far]
     }
 
-    /// Steps 3 and 4: what other queues send to the flow's second queue.
+    /// The traffic that other queues send to the flow's second queue, of steps 3 and 4.
     fn crossing(&self, flow: usize) -> Option<ArrivalProcess> {
         let TwoColumnFlow { from, to, .. } = self.flows[flow];
         let outputs: Vec<ArrivalProcess> = (0..self.first.len())
@@ -130,26 +133,29 @@ impl TwoColumnNetwork {
         (!outputs.is_empty()).then(|| aggregate_in_groups(&outputs))
     }
 
-    /// Lemma 1: what leaves `queue` of the flows `members`, behind everybody as urgent as the last of them.
+    /// The traffic that leaves `queue` of the flows `members`, behind all flows as urgent as the last of them (Lemma 1).
     fn departures(&self, queue: usize, members: &[usize]) -> Option<ArrivalProcess> {
         let last = members.iter().map(|&member| self.flows[member].priority).max()?;
-        let others = |&k: &usize| {
-            let flow = &self.flows[k];
-            flow.from == queue && flow.priority <= last && !members.contains(&k)
-        };
-        let ahead: Vec<usize> = (0..self.flows.len()).filter(others).collect();
+        let flows = self.flows.iter().enumerate();
+        let ahead: Vec<usize> = flows
+            .filter(|(_, flow)| flow.from == queue && flow.priority <= last)
+            .map(|(index, _)| index)
+            .filter(|index| !members.contains(index))
+            .collect();
         Some(self.merged(members)?.output(&after(&self.first[queue], &self.merged(&ahead))))
     }
 
     /// Other flows of at least the priority of `flow` that `on_path` accepts.
     fn urgent(&self, flow: usize, on_path: impl Fn(&TwoColumnFlow) -> bool) -> Vec<usize> {
-        let urgent = |&k: &usize| {
-            let other = &self.flows[k];
-            k != flow && other.priority <= self.flows[flow].priority && on_path(other)
-        };
-        (0..self.flows.len()).filter(urgent).collect()
+        let priority = self.flows[flow].priority;
+        let others = self.flows.iter().enumerate();
+        others
+            .filter(|&(index, other)| index != flow && other.priority <= priority && on_path(other))
+            .map(|(index, _)| index)
+            .collect()
     }
 
+    /// The arrivals of these flows together; `None` when there are none.
     fn merged(&self, flows: &[usize]) -> Option<ArrivalProcess> {
         let processes: Vec<_> = flows.iter().map(|&k| self.flows[k].arrivals.clone()).collect();
         (!processes.is_empty()).then(|| aggregate_in_groups(&processes))

@@ -27,7 +27,7 @@ fn any_law() -> impl Strategy<Value = Vec<(f64, f64)>> {
 }
 
 fn tails(grid: &TailGrid, sources: &[&WindowLaws], latency: f64, effort: TailMethod) -> WorkTails {
-    let (all, none) = (LawSums::of(grid, sources.iter().copied()), LawSums::none(grid));
+    let (all, none) = (LawSums::over(grid, sources.iter().copied()), LawSums::none(grid));
     WorkTails::new(&CrossTraffic { grid, same: (sources, &all), higher: (&[], &none) }, latency, effort)
 }
 

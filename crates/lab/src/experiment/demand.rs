@@ -8,7 +8,7 @@ use arrivals::TimeDistribution;
 use model::{
     CircularTrace, Job, LatencyModel as _, Op, OperationError, PerStage, Policy, Request, Slo, Stage,
 };
-use predict::{Passage, WorstCase};
+use predict::{Reshaping, WorstCase};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use std::path::Path;
@@ -260,7 +260,7 @@ fn analysis(
         let demand = Demand::scaled(requests.clone(), profile, tenant.load)?;
         let traffic = CircularTrace::from_first_arrival(demand.jobs(profile), demand.period)
             .expect("a circle is traffic");
-        let sketch = WorstCase { passage: Passage::Reshaped }.sketch(&traffic);
+        let sketch = WorstCase { reshaping: Reshaping::EveryStage }.sketch(&traffic);
         curves.push(sketch.curve(Stage::Storage).clone());
     }
     let names = case.tenants.iter().map(|tenant| tenant.name.to_owned()).collect();

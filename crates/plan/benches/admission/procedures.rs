@@ -3,7 +3,7 @@
 use crate::world::{Arrival, World, slo};
 use crate::{LINK, PACKET, SLOS};
 use model::{CircularTrace, Job, LatencyModel, Slo};
-use predict::{Passage, Probabilistic, PublishedSnc, Replayed, WorstCase, WorstCaseSketch};
+use predict::{Probabilistic, PublishedSnc, Replayed, Reshaping, WorstCase, WorstCaseSketch};
 use std::sync::Arc;
 use tailwright_plan::admission::{
     AdmissionController, AdmissionProcedure, Applicant, ByModel, IdenticalServers, QJump, QJumpLevels, Silo,
@@ -65,7 +65,7 @@ pub(crate) struct OfMeister {
     sketches: Vec<Arc<WorstCaseSketch>>,
 }
 
-pub(crate) const RESHAPED: WorstCase = WorstCase { passage: Passage::Reshaped };
+pub(crate) const RESHAPED: WorstCase = WorstCase { reshaping: Reshaping::EveryStage };
 
 impl Decider for OfMeister {
     fn name(&self) -> String {

@@ -31,14 +31,14 @@ mod tests {
     use super::super::{AdmissionController, Applicant, ByModel, IdenticalServers};
     use super::*;
     use model::{CircularTrace, Job, LatencyModel as _, Slo};
-    use predict::{Passage, WorstCase, WorstCaseSketch};
+    use predict::{Reshaping, WorstCase, WorstCaseSketch};
     use std::sync::Arc;
     use units::{Nanos, Percentile, Seconds};
 
     #[test]
     fn each_may_be_first_at_one_stage() {
         // 50 ms of work on each link. Whoever comes second on both takes 200 ms, one that is first once 150 ms.
-        let model = WorstCase { passage: Passage::Reshaped };
+        let model = WorstCase { reshaping: Reshaping::EveryStage };
         let work = |stage| Nanos(if stage == Stage::Storage { 0 } else { 50_000_000 });
         let job = Job { arrival: Nanos::ZERO, work: PerStage::from_fn(work) };
         let sketch = Arc::new(

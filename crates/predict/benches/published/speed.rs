@@ -108,7 +108,8 @@ impl Naive<'_> {
     }
 
     fn evaluate(&self, member: usize, stage: usize, theta: f64, weights: &[f64]) -> Option<f64> {
-        let rate = |k: usize, w: f64| Some(self.chains[k % self.chains.len()][stage].at(theta / w)?.rate);
+        let rate =
+            |k: usize, w: f64| Some(self.chains[k % self.chains.len()][stage].bound_at(theta / w)?.rate);
         let own = rate(member, weights[0])?;
         let mut left = -1.0;
         for k in 0..member {

@@ -2,7 +2,7 @@
 //! workload and stage that never delay it.
 //!
 //! Limits are the fewest that admit at most 5 % more than the traces within any duration; bounds count these 5 %.
-//! They add up over the stages, as where limiters hold a workload to its curve before each (`Passage::Reshaped`).
+//! They add up over the stages, as where limiters hold a workload to its curve before each (`Reshaping::EveryStage`).
 //! A request in service is not interrupted, which the thesis leaves out: every stage counts the longest request
 //! of anybody on top.
 
@@ -11,7 +11,7 @@ use model::{
     LatencyModel as _, POLICY_FORMAT, PerStage, Policy, PolicyServer, PolicyWorkload, RateLimit, Slo, Stage,
     StageLimit,
 };
-use predict::{Passage, WorstCase};
+use predict::{Reshaping, WorstCase};
 use scenario::Case;
 use scenario::server::Demand;
 
@@ -43,7 +43,7 @@ impl Analysis {
             match &tenant.demand {
                 Demand::Recorded { trace, .. } => {
                     trace.items().iter().for_each(|job| found.blocks(&job.work));
-                    let sketch = WorstCase { passage: Passage::Reshaped }.sketch(trace);
+                    let sketch = WorstCase { reshaping: Reshaping::EveryStage }.sketch(trace);
                     found.names.push(tenant.name.clone());
                     found.curves.push(PerStage::from_fn(|stage| sketch.curve(stage).clone()));
                 }

@@ -7,7 +7,7 @@ use ::plan::admission::{
 };
 use clap::ValueEnum;
 use model::LatencyModel;
-use predict::{Passage, Probabilistic, PublishedSnc, Replayed, WorstCase, WorstCaseSketch};
+use predict::{Probabilistic, PublishedSnc, Replayed, Reshaping, WorstCase, WorstCaseSketch};
 use serde::Serialize;
 use units::ByteRate;
 
@@ -174,7 +174,7 @@ impl ProcedureName {
             Self::Replayed => by_slo(&Replayed::default(), visitor),
             Self::PublishedSnc => by_slo(&PublishedSnc::default(), visitor),
             Self::PriorityMeister => {
-                let model = WorstCase { passage: Passage::Reshaped };
+                let model = WorstCase { reshaping: Reshaping::EveryStage };
                 let sketch = |tenant: &Tenant| model.sketch(&tenant.traffic);
                 visitor.visit(
                     ByModel::searched(&model, &|_, server| priority_meister(server, WorstCaseSketch::curve)),

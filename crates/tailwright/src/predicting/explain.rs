@@ -129,18 +129,18 @@ fn worst_case(
     members: &[ServerMember<'_, <WorstCase as LatencyModel>::Sketch>],
     tenant: usize,
 ) -> Vec<Step> {
-    let legs = model.legs(members).swap_remove(tenant);
+    let terms = model.terms(members).swap_remove(tenant);
     let range = |(first, last): (Stage, Stage)| {
         if first == last { first.to_string() } else { format!("{first} to {last}") }
     };
-    let step = |leg: predict::Leg| {
+    let step = |leg: predict::WorstCaseTerm| {
         Step::new(
             range(leg.stages),
             format!("arrivals bunched by up to {}", time(leg.jitter)),
             Some(leg.delay),
         )
     };
-    legs.into_iter().map(step).collect()
+    terms.into_iter().map(step).collect()
 }
 
 const PROBABILISTIC: &str = "A request finds some work of its own stream; whoever else is served before it, at any \

@@ -17,7 +17,7 @@ use crate::input::Scene;
 use ::plan::admission::{Applicant, SharedServer, by_slo};
 use by_name::ModelVisitor;
 use model::{LatencyModel, Prediction, ServerMember, Stage, UndefinedLatency};
-use predict::{Correlated, Replayed};
+use predict::{CorrelatedLatency, Replayed};
 use units::Percentile;
 
 /// What one model says of one workload.
@@ -111,10 +111,12 @@ impl ModelVisitor for Predict<'_> {
 
 /// What members see, base latency included, when they are not independent: as recorded, and all worst bursts
 /// at once.
-pub(crate) fn correlated(scene: &Scene, members: &[usize]) -> Vec<Option<Correlated>> {
+pub(crate) fn correlated(scene: &Scene, members: &[usize]) -> Vec<Option<CorrelatedLatency>> {
     let base = scene.base_latency();
-    let later =
-        |c: Correlated| Correlated { recorded: c.recorded + base, bursts_together: c.bursts_together + base };
+    let later = |c: CorrelatedLatency| CorrelatedLatency {
+        recorded: c.recorded + base,
+        bursts_together: c.bursts_together + base,
+    };
     let model = Replayed::default();
     let server = OneServer { scene, members, percentile: None };
     server.with_members(&model, |members| {

@@ -9,7 +9,7 @@ use ::plan::SearchEffort;
 use ::plan::admission::{AdmissionProcedure, ByModel};
 use ::plan::packing::{Packing, PackingProblem, pack};
 use model::LatencyModel as _;
-use predict::{Correlated, Replayed};
+use predict::{CorrelatedLatency, Replayed};
 use std::time::{Duration, Instant};
 
 /// A placement, what each server's workloads will see, and what a correlated day would do to it.
@@ -126,7 +126,7 @@ fn forecasts(scene: &Scene, members: &[usize], model: ModelName) -> Vec<Forecast
         _ => bounds(scene, members, &[ModelName::WorstCase], None),
     };
     let together = super::correlated(scene, members);
-    let forecast = |((bound, worst_case), together): ((Bound, Bound), Option<Correlated>)| Forecast {
+    let forecast = |((bound, worst_case), together): ((Bound, Bound), Option<CorrelatedLatency>)| Forecast {
         bound,
         worst_case,
         bursts_together: together.map(|c| c.bursts_together),

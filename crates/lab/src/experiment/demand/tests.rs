@@ -61,7 +61,7 @@ proptest! {
         let demands = [first, second].map(|requests| Demand::scaled(requests, &profile(), load).unwrap());
         let curve = |demand: &Demand| {
             let traffic = CircularTrace::from_first_arrival(demand.jobs(&profile()), demand.period).unwrap();
-            WorstCase { passage: Passage::Reshaped }.sketch(&traffic).curve(Stage::Storage).clone()
+            WorstCase { reshaping: Reshaping::EveryStage }.sketch(&traffic).curve(Stage::Storage).clone()
         };
         let names = vec!["a".to_owned(), "b".to_owned()];
         let analysis = Analysis::new(names, demands.iter().map(curve).collect(), base);

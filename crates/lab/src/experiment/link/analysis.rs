@@ -22,7 +22,7 @@ use model::{
     CircularTrace, Job, LatencyModel as _, POLICY_FORMAT, PerStage, Policy, PolicyServer, PolicyWorkload,
     RateLimit, Request, ServerMember, Slo, Stage, StageLimit,
 };
-use predict::{Passage, Probabilistic, ProbabilisticSketch, WorstCase};
+use predict::{Probabilistic, ProbabilisticSketch, Reshaping, WorstCase};
 use units::{Nanos, Percentile};
 
 /// What limits admit beyond the traces.
@@ -82,7 +82,7 @@ impl Analysis {
             let (done, mut latencies) = through_disk(tenant, demand);
             latencies.sort_by(f64::total_cmp);
             let traffic = traffic(demand, &done);
-            let worst = WorstCase { passage: Passage::Reshaped }.sketch(&traffic);
+            let worst = WorstCase { reshaping: Reshaping::EveryStage }.sketch(&traffic);
             found.at_disk.push(latencies);
             found.sketches.push(found.model.sketch(&traffic));
             found.curves.push(worst.curve(Stage::NetworkOut).clone());
