@@ -341,11 +341,9 @@ fn improve(bound: &mut DerivedBound, before: &DerivedBound, term: WorstCaseTerm)
 fn reshaped_bounds(members: &[ServerMember<'_, WorstCaseSketch>]) -> Vec<DerivedBound> {
     let no_jitter = vec![0.0; members.len()];
     let delays = [0, 1, 2].map(|stage| run_delays(members, (stage, stage), &no_jitter));
-    let mut bounds = Vec::with_capacity(members.len());
-    for member in 0..members.len() {
+    let bounds = (0..members.len()).map(|member| {
         let terms = [0, 1, 2].map(|stage| term((stage, stage), 0.0, delays[stage][member]));
-        let bound = round_up(terms.iter().map(|term| term.delay).sum());
-        bounds.push((bound, terms.to_vec()));
-    }
-    bounds
+        (round_up(terms.iter().map(|term| term.delay).sum()), terms.to_vec())
+    });
+    bounds.collect()
 }
