@@ -2,7 +2,7 @@
 
 use crate::context::{Context, FigureError, embedded};
 use crate::figure::Line;
-use scenario::Run;
+use scenario::ScenarioRun;
 use sim::engine::{Estimate, Histogram, Measures, SLOWDOWN_UNIT, SimulationReport};
 use units::Percentile;
 
@@ -13,7 +13,7 @@ pub(super) type Measure = fn(&Measures) -> Option<f64>;
 pub(super) type At<'a> = [(&'a str, &'a str)];
 
 /// All variants that were run.
-pub(super) struct Grid(Vec<Run>);
+pub(super) struct Grid(Vec<ScenarioRun>);
 
 impl Grid {
     /// Runs a scenario that is part of the program.
@@ -22,7 +22,7 @@ impl Grid {
     }
 
     /// The first variant with all of these.
-    fn run(&self, at: &At) -> Option<&Run> {
+    fn run(&self, at: &At) -> Option<&ScenarioRun> {
         self.0.iter().find(|run| at.iter().all(|(axis, value)| run.choice(axis) == *value))
     }
 

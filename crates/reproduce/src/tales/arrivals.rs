@@ -4,7 +4,7 @@ use super::{SERVICE, at, chosen, measured};
 use crate::claim::{Claim, Expected, seconds, time};
 use crate::context::{Context, FigureError, embedded};
 use crate::figure::{Figure, Line, Plot};
-use scenario::Run;
+use scenario::ScenarioRun;
 use sim::engine::Estimate;
 use sim::ideal::Summary;
 use units::Percentile;
@@ -31,7 +31,7 @@ pub(super) fn run(context: &Context) -> Result<Figure, FigureError> {
     })
 }
 
-fn claims(runs: &[Run], measured: &[(&str, Summary)]) -> Vec<Claim> {
+fn claims(runs: &[ScenarioRun], measured: &[(&str, Summary)]) -> Vec<Claim> {
     let mut claims = Vec::new();
     if let Some(p99) = chosen(runs, "arrivals", "equal gaps").and_then(|run| run.report.estimate(at(99.0))) {
         // The histogram's error is all that a latency without chance has.

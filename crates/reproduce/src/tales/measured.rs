@@ -46,7 +46,7 @@ fn arrivals(path: &Path) -> Result<Vec<Nanos>, FigureError> {
     if path.components().any(|part| part.as_os_str() == "azure_llm") {
         return timestamps(path);
     }
-    Ok(scenario::arrivals_of(path)?)
+    Ok(scenario::read_trace_arrivals(path)?)
 }
 
 /// The first column of a table with a heading: `2023-11-16 18:15:46.6805900`, within one month.

@@ -8,7 +8,7 @@ mod utilisation;
 mod workers;
 
 use crate::{Experiment, Paper};
-use scenario::Run;
+use scenario::ScenarioRun;
 use sim::engine::{Estimate, Measures};
 use units::Percentile;
 
@@ -48,12 +48,12 @@ fn at(percent: f64) -> impl Fn(&Measures) -> Option<f64> {
 }
 
 /// The run whose choice on an axis is this.
-fn chosen<'a>(runs: &'a [Run], axis: &str, value: &str) -> Option<&'a Run> {
+fn chosen<'a>(runs: &'a [ScenarioRun], axis: &str, value: &str) -> Option<&'a ScenarioRun> {
     runs.iter().find(|run| run.choice(axis) == value)
 }
 
 /// How many times as large a percentile is in one run as in another.
-fn ratio(run: &Run, base: &Run, percent: f64) -> Option<Estimate> {
+fn ratio(run: &ScenarioRun, base: &ScenarioRun, percent: f64) -> Option<Estimate> {
     let change = run.report.change(&base.report, at(percent))?;
     Some(Estimate { value: 1.0 + change.value, ..change })
 }

@@ -5,7 +5,7 @@ use super::{at, chosen};
 use crate::claim::{Claim, Expected, change, seconds, time};
 use crate::context::{Context, FigureError, embedded};
 use crate::figure::{Figure, Line, Plot};
-use scenario::Run;
+use scenario::ScenarioRun;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/tales-fig-4.toml");
 
@@ -20,11 +20,11 @@ pub(super) fn run(context: &Context) -> Result<Figure, FigureError> {
     })
 }
 
-fn claims(runs: &[Run]) -> Option<Vec<Claim>> {
+fn claims(runs: &[ScenarioRun]) -> Option<Vec<Claim>> {
     let of = |name| chosen(runs, "discipline", name);
     let (fifo, lifo) = (of("FIFO")?, of("LIFO")?);
     let (worker, request) = (of("random worker")?, of("random request")?);
-    let less = |said: &str, run: &Run, than: &Run, percent| {
+    let less = |said: &str, run: &ScenarioRun, than: &ScenarioRun, percent| {
         let found = run.report.change(&than.report, at(percent))?;
         Some(Claim::new(said, Expected::Negative, found, change))
     };
@@ -35,7 +35,7 @@ fn claims(runs: &[Run]) -> Option<Vec<Claim>> {
         less("LIFO has a better median than FIFO", lifo, fifo, 50.0)?,
         less("random request has a better median than FIFO", request, fifo, 50.0)?,
     ];
-    let median = |run: &Run| run.report.estimate(at(50.0)).map(seconds);
+    let median = |run: &ScenarioRun| run.report.estimate(at(50.0)).map(seconds);
     let read = |us: f64| Expected::About { value: us * 1e-6, within: 0.5 / us };
     let exact = Exact::new(4, 0.8).quantile(0.5);
     let remark = format!(

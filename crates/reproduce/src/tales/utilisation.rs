@@ -5,7 +5,7 @@ use super::{SERVICE, at, chosen, ratio};
 use crate::claim::{Claim, Expected, seconds, time, times};
 use crate::context::{Context, FigureError, embedded};
 use crate::figure::{Axis, Figure, Line, Plot, Quantity};
-use scenario::Run;
+use scenario::ScenarioRun;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/tales-fig-2.toml");
 
@@ -13,7 +13,8 @@ pub(super) fn run(context: &Context) -> Result<Figure, FigureError> {
     let runs = context.play(&embedded("tales-fig-2.toml", SCENARIO)?)?;
     let loads: Vec<f64> = runs.iter().filter_map(|run| run.choice("load").parse().ok()).collect();
     let exact: Vec<Exact> = loads.iter().map(|load| Exact::new(1, *load)).collect();
-    let name = |run: &Run, load: f64| Line::ccdf(format!("{:.0} %", 100.0 * load), &run.report.response());
+    let name =
+        |run: &ScenarioRun, load: f64| Line::ccdf(format!("{:.0} %", 100.0 * load), &run.report.response());
     let lines = runs.iter().zip(&loads).map(|(run, load)| name(run, *load)).collect();
     Ok(Figure {
         reading:
@@ -26,8 +27,8 @@ pub(super) fn run(context: &Context) -> Result<Figure, FigureError> {
 }
 
 /// The 99th percentile over the utilisation.
-fn growth(runs: &[Run], loads: &[f64], exact: &[Exact]) -> Plot {
-    let p99 = |run: &Run| Some(run.report.estimate(at(99.0))?.value / 1e9);
+fn growth(runs: &[ScenarioRun], loads: &[f64], exact: &[Exact]) -> Plot {
+    let p99 = |run: &ScenarioRun| Some(run.report.estimate(at(99.0))?.value / 1e9);
     let simulated = runs.iter().zip(loads).filter_map(|(run, load)| Some((*load, p99(run)?)));
     let known = exact.iter().zip(loads).map(|(exact, load)| (*load, exact.quantile(0.99)));
     Plot {
@@ -38,7 +39,7 @@ fn growth(runs: &[Run], loads: &[f64], exact: &[Exact]) -> Plot {
     }
 }
 
-fn claims(runs: &[Run], exact: &[Exact]) -> Vec<Claim> {
+fn claims(runs: &[ScenarioRun], exact: &[Exact]) -> Vec<Claim> {
     let tenfold = Expected::About { value: 10.0, within: 0.05 };
     let mut claims = Vec::new();
     if let (Some(half), Some(most)) = (chosen(runs, "load", "0.5"), chosen(runs, "load", "0.95")) {

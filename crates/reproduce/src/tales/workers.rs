@@ -5,7 +5,7 @@ use super::{at, chosen, ratio};
 use crate::claim::{Claim, Expected, seconds, time, times};
 use crate::context::{Context, FigureError, embedded};
 use crate::figure::{Figure, Line, Plot};
-use scenario::Run;
+use scenario::ScenarioRun;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/tales-fig-3.toml");
 
@@ -21,7 +21,7 @@ pub(super) fn run(context: &Context) -> Result<Figure, FigureError> {
     })
 }
 
-fn claims(runs: &[Run]) -> Option<Vec<Claim>> {
+fn claims(runs: &[ScenarioRun]) -> Option<Vec<Claim>> {
     let [one, eight, apart] = ["1", "8", "8, a queue each"].map(|value| chosen(runs, "workers", value));
     let (one, eight, apart) = (one?, eight?, apart?);
     let fourfold = Expected::About { value: 4.0, within: 0.125 };

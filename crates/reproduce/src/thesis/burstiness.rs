@@ -6,7 +6,7 @@ use crate::claim::{Claim, Expected};
 use crate::context::{Context, FigureError, embedded};
 use crate::figure::{Axis, Figure, Line, Plot, Quantity};
 use model::Slo;
-use scenario::server::Outcome;
+use scenario::server::WorkloadOutcome;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/thesis-fig-3-5.toml");
 
@@ -18,8 +18,8 @@ const OPEN: &str = "the SLO and the law of the gaps are not given, and C² does 
 struct Found {
     /// C² of the gaps.
     bursts: String,
-    feedback: Outcome,
-    meister: Outcome,
+    feedback: WorkloadOutcome,
+    meister: WorkloadOutcome,
 }
 
 pub(crate) fn run(context: &Context) -> Result<Figure, FigureError> {
@@ -32,7 +32,7 @@ pub(crate) fn run(context: &Context) -> Result<Figure, FigureError> {
         (context.progress)(index, count);
         set_slo(&mut variant.document, "W", slo)?;
         let analysis = Analysis::of(&variant.document.case()?);
-        let one = |discipline| -> Result<Outcome, FigureError> {
+        let one = |discipline| -> Result<WorkloadOutcome, FigureError> {
             Ok(play(context, &variant.document, discipline, (&analysis, &[slo]))?.swap_remove(0))
         };
         let bursts = variant.choices[0].value.clone();
@@ -52,7 +52,7 @@ pub(crate) fn run(context: &Context) -> Result<Figure, FigureError> {
 
 fn plot(found: &[Found], slo: Slo) -> Plot {
     let both = |found: &Found| {
-        let line = |policy: &str, outcome: &Outcome| {
+        let line = |policy: &str, outcome: &WorkloadOutcome| {
             Line::new(format!("{policy}, C² = {}", found.bursts), tail(outcome))
         };
         [line("feedback", &found.feedback), line("PriorityMeister", &found.meister)]
@@ -69,7 +69,7 @@ fn plot(found: &[Found], slo: Slo) -> Plot {
 
 fn claims(found: &Found, slo: Slo) -> Vec<Claim> {
     let Found { bursts, feedback, meister } = found;
-    let ratio = |outcome: &Outcome, percent: f64| percentile(outcome, percent) / slo.latency.0;
+    let ratio = |outcome: &WorkloadOutcome, percent: f64| percentile(outcome, percent) / slo.latency.0;
     let claim = |said: String, expected, value| Claim::exact(&said, expected, value, shown);
     let mut claims = vec![claim(
         format!("PriorityMeister keeps the SLO at the 99th percentile with C² = {bursts}"),

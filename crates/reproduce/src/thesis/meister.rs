@@ -12,8 +12,8 @@ use model::{
     StageLimit,
 };
 use predict::{Passage, WorstCase};
-use scenario::Case;
-use scenario::server::Demand;
+use scenario::SimulationCase;
+use scenario::server::WorkloadRequests;
 
 /// What limits admit beyond the traces.
 const TOLERANCE: f64 = 0.05;
@@ -30,7 +30,7 @@ pub(crate) struct Analysis {
 
 impl Analysis {
     /// Of the workloads with recorded requests, in their order.
-    pub(crate) fn of(case: &Case) -> Self {
+    pub(crate) fn of(case: &SimulationCase) -> Self {
         let server = case.server.as_ref().expect("a storage server");
         let mut found = Self {
             names: Vec::new(),
@@ -39,15 +39,15 @@ impl Analysis {
             base: server.base_latency().as_secs(),
             network: server.network().bytes_per_sec(),
         };
-        for tenant in &case.tenants {
-            match &tenant.demand {
-                Demand::Recorded { trace, .. } => {
+        for workload in &case.workloads {
+            match &workload.requests {
+                WorkloadRequests::Recorded { trace, .. } => {
                     trace.items().iter().for_each(|job| found.blocks(&job.work));
                     let sketch = WorstCase { passage: Passage::Reshaped }.sketch(trace);
-                    found.names.push(tenant.name.clone());
+                    found.names.push(workload.name.clone());
                     found.curves.push(PerStage::from_fn(|stage| sketch.curve(stage).clone()));
                 }
-                Demand::Clients { work, .. } => found.blocks(work),
+                WorkloadRequests::Clients { work, .. } => found.blocks(work),
             }
         }
         found

@@ -7,7 +7,7 @@ use crate::claim::{Claim, Expected};
 use crate::context::{Context, FigureError, embedded};
 use crate::figure::{Axis, Figure, Line, Plot, Quantity};
 use model::Slo;
-use scenario::server::Outcome;
+use scenario::server::WorkloadOutcome;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/thesis-fig-3-6.toml");
 const NAMES: [&str; 2] = ["D", "C"];
@@ -17,8 +17,8 @@ const PERCENTS: [f64; 3] = [95.0, 99.0, 99.9];
 /// What a policy does while D behaves, and when it does not.
 struct Found {
     policy: &'static str,
-    behaved: Vec<Outcome>,
-    misbehaved: Vec<Outcome>,
+    behaved: Vec<WorkloadOutcome>,
+    misbehaved: Vec<WorkloadOutcome>,
 }
 
 pub(crate) fn run(context: &Context) -> Result<Figure, FigureError> {
@@ -58,7 +58,7 @@ fn reading(slos: &[Slo; 2]) -> String {
     )
 }
 
-fn plot(what: &str, found: &[Found], slo: Slo, of: impl Fn(&Found) -> &Vec<Outcome>) -> Plot {
+fn plot(what: &str, found: &[Found], slo: Slo, of: impl Fn(&Found) -> &Vec<WorkloadOutcome>) -> Plot {
     let mut lines: Vec<Line> = found.iter().map(|at| Line::new(at.policy, tail(&of(at)[1]))).collect();
     lines.push(Line::new("SLO", [(slo.latency.0, 1.0), (slo.latency.0, 1e-4)]));
     Plot {

@@ -3,8 +3,8 @@
 use super::meister::Analysis;
 use crate::context::{Context, FigureError};
 use model::{OperationError, Slo};
-use scenario::server::Outcome;
-use scenario::{Document, Run};
+use scenario::server::WorkloadOutcome;
+use scenario::{ScenarioDocument, ScenarioRun};
 use units::{Nanos, Percentile, Seconds};
 
 /// The policies of §3.3.1 with the names of the disciplines that stand for them; PriorityMeister has none.
@@ -17,7 +17,7 @@ pub(crate) const POLICIES: [(&str, Option<&str>); 5] = [
 ];
 
 /// Sets a workload's SLO.
-pub(crate) fn set_slo(document: &mut Document, workload: &str, slo: Slo) -> Result<(), FigureError> {
+pub(crate) fn set_slo(document: &mut ScenarioDocument, workload: &str, slo: Slo) -> Result<(), FigureError> {
     let text = format!("{}% < {}s", slo.percentile.percent(), slo.latency.0);
     Ok(document.set(&format!("workload.{workload}.slo"), &format!("\"{text}\""))?)
 }
@@ -32,10 +32,10 @@ pub(crate) fn slo(percent: f64, seconds: f64) -> Slo {
 /// whatever they become.
 pub(crate) fn play(
     context: &Context,
-    document: &Document,
+    document: &ScenarioDocument,
     discipline: Option<&str>,
     expected: (&Analysis, &[Slo]),
-) -> Result<Vec<Outcome>, FigureError> {
+) -> Result<Vec<WorkloadOutcome>, FigureError> {
     let mut document = document.clone();
     if let Some(discipline) = discipline {
         document.set("server.discipline.storage", discipline)?;
@@ -46,8 +46,9 @@ pub(crate) fn play(
         case.enforce_policy(&expected.0.policy(expected.1).0).map_err(fault)?;
     }
     shorten(&mut case.plan.window.span, context.effort);
-    let run = Run::of(case, Vec::new(), context.seed).map_err(|invalid| fault(invalid.to_string()))?;
-    Ok(run.workloads())
+    let run =
+        ScenarioRun::new(case, Vec::new(), context.seed).map_err(|invalid| fault(invalid.to_string()))?;
+    Ok(run.workload_outcomes())
 }
 
 /// Warm-up and window by a factor.
@@ -59,18 +60,18 @@ fn shorten(span: &mut Option<(Nanos, Nanos)>, effort: f64) {
 }
 
 /// A percentile of an outcome, seconds.
-pub(crate) fn percentile(outcome: &Outcome, percent: f64) -> f64 {
+pub(crate) fn percentile(outcome: &WorkloadOutcome, percent: f64) -> f64 {
     let at = Percentile::new(percent).and_then(|percentile| outcome.response.percentile(percentile));
     at.map_or(f64::NAN, Nanos::as_secs)
 }
 
 /// Percentile ÷ SLO: above 1 is missed.
-pub(crate) fn ratio(outcome: &Outcome, percent: f64, slo: Slo) -> f64 {
+pub(crate) fn ratio(outcome: &WorkloadOutcome, percent: f64, slo: Slo) -> f64 {
     percentile(outcome, percent) / slo.latency.0
 }
 
 /// The workload that is closest to its SLO or misses it by most, at the worst of these percentiles.
-pub(crate) fn worst(outcomes: &[Outcome], slos: &[Slo], percents: &[f64]) -> f64 {
+pub(crate) fn worst(outcomes: &[WorkloadOutcome], slos: &[Slo], percents: &[f64]) -> f64 {
     let all = outcomes
         .iter()
         .zip(slos)
@@ -84,7 +85,7 @@ pub(crate) fn shown(ratio: f64) -> String {
 }
 
 /// Latency by the share of requests that takes longer: the percentiles of figure 3.4.
-pub(crate) fn tail(outcome: &Outcome) -> Vec<(f64, f64)> {
+pub(crate) fn tail(outcome: &WorkloadOutcome) -> Vec<(f64, f64)> {
     let shares = [0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.0001];
     let enough = shares.into_iter().filter(|share| share * outcome.requests as f64 >= 1.0);
     enough.map(|share| (percentile(outcome, 100.0 * (1.0 - share)), share)).collect()

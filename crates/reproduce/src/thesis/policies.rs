@@ -7,7 +7,7 @@ use crate::claim::{Claim, Expected};
 use crate::context::{Context, FigureError, embedded};
 use crate::figure::{Axis, Figure, Line, Plot, Quantity};
 use model::Slo;
-use scenario::server::Outcome;
+use scenario::server::WorkloadOutcome;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/thesis-fig-3-3.toml");
 /// The percentiles of figure 3.3 that SLOs are asked for at.
@@ -64,7 +64,7 @@ fn reading(slos: &[Slo; 3], admitted: bool) -> String {
     )
 }
 
-fn plot(name: &str, slo: Slo, at: usize, found: &[(&str, Vec<Outcome>)]) -> Plot {
+fn plot(name: &str, slo: Slo, at: usize, found: &[(&str, Vec<WorkloadOutcome>)]) -> Plot {
     let mut lines: Vec<Line> =
         found.iter().map(|(policy, outcomes)| Line::new(*policy, tail(&outcomes[at]))).collect();
     lines.push(Line::new("SLO", [(slo.latency.0, 1.0), (slo.latency.0, 1e-4)]));
@@ -76,7 +76,7 @@ fn plot(name: &str, slo: Slo, at: usize, found: &[(&str, Vec<Outcome>)]) -> Plot
     }
 }
 
-fn claims(policy: &str, outcomes: &[Outcome], slos: &[Slo; 3]) -> Vec<Claim> {
+fn claims(policy: &str, outcomes: &[WorkloadOutcome], slos: &[Slo; 3]) -> Vec<Claim> {
     let found = worst(&outcomes[..3], slos, &PERCENTS);
     let meister = policy == "PriorityMeister";
     let claim = if meister {
@@ -90,8 +90,8 @@ fn claims(policy: &str, outcomes: &[Outcome], slos: &[Slo; 3]) -> Vec<Claim> {
 }
 
 /// The 99.9th percentiles, and what the copy gets.
-fn detail(outcomes: &[Outcome]) -> String {
-    let of = |outcome: &Outcome| {
+fn detail(outcomes: &[WorkloadOutcome]) -> String {
+    let of = |outcome: &WorkloadOutcome| {
         format!("{} {}", outcome.name, crate::claim::time(super::play::percentile(outcome, 99.9)))
     };
     let all: Vec<String> = outcomes[..3].iter().map(of).collect();

@@ -4,7 +4,7 @@ use super::mean_latency;
 use crate::claim::{Claim, Expected, change, seconds, time};
 use crate::context::{Context, FigureError, embedded};
 use crate::figure::{Axis, Figure, Line, Plot, Quantity};
-use scenario::Run;
+use scenario::ScenarioRun;
 use sim::engine::Estimate;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/variability-fig-1.toml");
@@ -23,7 +23,7 @@ struct Point {
 
 impl Point {
     /// From the name of a run: `A: 2 ms, 44 ms²`, or without the letter.
-    fn of(run: &Run) -> Option<Self> {
+    fn of(run: &ScenarioRun) -> Option<Self> {
         let name = run.choice("service");
         let numbers = name.split_once(": ").map_or(name, |(_, numbers)| numbers);
         let (mean, variance) = numbers.split_once(", ")?;
@@ -48,7 +48,7 @@ type Found = (Point, Estimate);
 
 pub(super) fn run(context: &Context) -> Result<Figure, FigureError> {
     let runs = context.play(&embedded("variability-fig-1.toml", SCENARIO)?)?;
-    let found = |run: &Run| Some((Point::of(run)?, seconds(run.report.mean()?)));
+    let found = |run: &ScenarioRun| Some((Point::of(run)?, seconds(run.report.mean()?)));
     let grid: Vec<Found> =
         runs.iter().filter(|run| !run.choice("service").contains(':')).filter_map(found).collect();
     Ok(Figure {
@@ -71,7 +71,7 @@ fn largest_mean() -> f64 {
     1e3 / (RATE + 1.0 / (LINE * (1.0 - LOWER)))
 }
 
-fn plot(runs: &[Run], grid: &[Found]) -> Plot {
+fn plot(runs: &[ScenarioRun], grid: &[Found]) -> Plot {
     let mut lines: Vec<Line> = [3.0, 4.0, 5.0, 6.0, 8.0].into_iter().map(equal).collect();
     lines.push(Line::new("5 ms, simulated", simulated(grid)));
     for run in runs {
@@ -105,11 +105,11 @@ fn simulated(grid: &[Found]) -> Vec<(f64, f64)> {
     grid.windows(2).filter_map(pair).collect()
 }
 
-fn claims(runs: &[Run], grid: &[Found]) -> Option<Vec<Claim>> {
+fn claims(runs: &[ScenarioRun], grid: &[Found]) -> Option<Vec<Claim>> {
     let of = |letter: char| runs.iter().find(|run| run.choice("service").starts_with(letter));
     let (a, b, c) = (of('A')?, of('B')?, of('C')?);
     let on_the_line = Expected::About { value: LINE, within: 0.01 };
-    let mean = |run: &Run| run.report.mean().map(seconds);
+    let mean = |run: &ScenarioRun| run.report.mean().map(seconds);
     let open = "the coordinates of A, B and C are not in the text: these are one reading of many";
     let lower = c.report.change(&a.report, |run| run.response.mean())?;
     let almost = Expected::About { value: -LOWER, within: 0.1 };

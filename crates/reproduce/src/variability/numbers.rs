@@ -4,7 +4,7 @@ use super::mean_latency;
 use crate::claim::{Claim, Expected, change, seconds, time};
 use crate::context::{Context, FigureError, embedded};
 use crate::figure::{Axis, Figure, Line, Plot, Quantity};
-use scenario::Run;
+use scenario::ScenarioRun;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/variability-numbers.toml");
 
@@ -19,8 +19,8 @@ pub(crate) fn run(context: &Context) -> Result<Figure, FigureError> {
     let runs = context.play(&embedded("variability-numbers.toml", SCENARIO)?)?;
     let mut claims: Vec<Claim> = runs.iter().zip(SAID).flat_map(|(run, said)| claims(run, said)).collect();
     claims.extend(increases(&runs));
-    let mean = |run: &Run| Some(seconds(run.report.mean()?).value);
-    let point = |(run, said): (&Run, (&str, f64, f64))| Some((said.2, mean(run)?));
+    let mean = |run: &ScenarioRun| Some(seconds(run.report.mean()?).value);
+    let point = |(run, said): (&ScenarioRun, (&str, f64, f64))| Some((said.2, mean(run)?));
     let simulated = runs.iter().zip(SAID).skip(1).filter_map(point);
     let formula = (0..=8).map(|step| 0.25 * f64::from(step));
     let formula = formula.map(|c2| (c2, mean_latency(RATE, SERVICE, c2 * SERVICE * SERVICE)));
@@ -41,7 +41,7 @@ pub(crate) fn run(context: &Context) -> Result<Figure, FigureError> {
 }
 
 /// The mean beside the paper's, to its rounding, and beside the formula where it applies: to Poisson arrivals.
-fn claims(run: &Run, (queue, said, c2): (&str, f64, f64)) -> Vec<Claim> {
+fn claims(run: &ScenarioRun, (queue, said, c2): (&str, f64, f64)) -> Vec<Claim> {
     debug_assert_eq!(run.choice("queue"), queue);
     let Some(mean) = run.report.mean().map(seconds) else { return Vec::new() };
     let printed = Expected::About { value: said, within: 0.051e-3 / said };
@@ -56,10 +56,10 @@ fn claims(run: &Run, (queue, said, c2): (&str, f64, f64)) -> Vec<Claim> {
 }
 
 /// "70 %", "a 250 % increase over the baseline", "a 330 % increase": over the mean of D/D/1, as increases.
-fn increases(runs: &[Run]) -> Vec<Claim> {
+fn increases(runs: &[ScenarioRun]) -> Vec<Claim> {
     let Some(base) = runs.first() else { return Vec::new() };
     let words = [("M/D/1", 0.7), ("M/M/1", 2.5), ("M/H2/1", 3.3)];
-    let claim = |(run, (queue, said)): (&Run, (&str, f64))| {
+    let claim = |(run, (queue, said)): (&ScenarioRun, (&str, f64))| {
         let found = run.report.change(&base.report, |run| run.response.mean())?;
         let text = format!("{queue}: an increase of {:.0} % over D/D/1", 100.0 * said);
         // Means are printed to 0.1 ms, so an increase is to 10 %.
