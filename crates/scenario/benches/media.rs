@@ -11,7 +11,7 @@ use callgraph::{Counts, Errors, Node, Outliving, Trace};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use tailwright_scenario::Document;
+use tailwright_scenario::ScenarioDocument;
 use units::Percentile;
 
 const RATES: [u32; 4] = [25, 50, 75, 125];
@@ -128,7 +128,7 @@ fn simulated(spans: &Path, rate: u32, workers: &BTreeMap<String, i64>) -> Option
     for (name, workers) in workers {
         let _ = write!(text, "[[station]]\nname = \"{name}\"\nworkers = {workers}\ndiscipline = \"fifo\"\n");
     }
-    let document = Document::parse(Path::new("media.toml"), &text).expect("a scenario");
+    let document = ScenarioDocument::parse(Path::new("media.toml"), &text).expect("a scenario");
     let run = document.variants().expect("one")[0].run(1).expect("it runs");
     let at = |percent| run.report.percentile(Percentile::new(percent).expect("in range")).expect("requests");
     run.is_stable().then(|| PERCENT.map(|percent| at(percent).value / 1e6))

@@ -11,8 +11,8 @@ const EXPECTED: &str = "expected a discipline: fifo, lifo, random-request, rando
     fair(latency=6ms, granularity=750us, wakeup=1ms, credit=0us)";
 
 /// A discipline with its parameters; an error says what was expected.
-pub(crate) fn kind(text: &str) -> Result<Kind, String> {
-    let mut call = Call::read(text)?;
+pub(crate) fn parse_discipline(text: &str) -> Result<Kind, String> {
+    let mut call = DisciplineText::read(text)?;
     let kind = match call.name {
         "fifo" => Kind::Fifo,
         "lifo" => Kind::Lifo,
@@ -40,12 +40,12 @@ pub(crate) fn kind(text: &str) -> Result<Kind, String> {
         _ => return Err(format!("{EXPECTED}; found '{text}'")),
     };
     call.end()?;
-    kind.check().map_err(|fault| format!("'{text}': {fault}"))?;
+    kind.check().map_err(|error| format!("'{text}': {error}"))?;
     Ok(kind)
 }
 
-/// TailClipper's, and how what it leaves open is read: what c counts, and where an old arrival goes.
-fn oldest_first(call: &mut Call) -> Result<LimitedParameters, String> {
+/// The parameters of TailClipper's discipline. The paper leaves open what c counts and where an old arrival goes.
+fn oldest_first(call: &mut DisciplineText) -> Result<LimitedParameters, String> {
     let usual = LimitedParameters::oldest_first(call.key("c")?, call.time("slice")?);
     let count = call.word("count", &[("pool", Count::Pool), ("queue", Count::Queue)])?;
     let entrances = [("back", Entrance::Back), ("front", Entrance::Front), ("preempt", Entrance::Preempt)];
@@ -58,13 +58,13 @@ fn oldest_first(call: &mut Call) -> Result<LimitedParameters, String> {
 }
 
 /// A name with arguments that have not been taken yet.
-struct Call<'a> {
+struct DisciplineText<'a> {
     text: &'a str,
     name: &'a str,
     left: Vec<&'a str>,
 }
 
-impl<'a> Call<'a> {
+impl<'a> DisciplineText<'a> {
     fn read(text: &'a str) -> Result<Self, String> {
         let text = text.trim();
         let Some((name, rest)) = text.split_once('(') else {
@@ -74,27 +74,32 @@ impl<'a> Call<'a> {
         Ok(Self { text, name: name.trim(), left: arguments.split(',').map(str::trim).collect() })
     }
 
+    /// Takes the value of a key, if it is given.
     fn optional<T: FromStr>(&mut self, key: &str) -> Result<Option<T>, String> {
-        let value = |argument: &&'a str| argument.split_once('=').filter(|(name, _)| name.trim() == key);
-        let Some(at) = self.left.iter().position(|argument| value(argument).is_some()) else {
-            return Ok(None);
-        };
-        let (_, value) = self.left.remove(at).split_once('=').unwrap_or_default();
-        self.parse(value).map(Some)
+        for index in 0..self.left.len() {
+            if let Some((name, value)) = self.left[index].split_once('=')
+                && name.trim() == key
+            {
+                self.left.remove(index);
+                return self.parse(value).map(Some);
+            }
+        }
+        Ok(None)
     }
 
-    /// One of some words, with what it means.
+    /// Takes the value of a key that is one of some words, as what the word means.
     fn word<T: Copy>(&mut self, key: &str, words: &[(&str, T)]) -> Result<Option<T>, String> {
-        let Some(found) = self.optional::<String>(key)? else { return Ok(None) };
-        match words.iter().find(|(word, _)| *word == found) {
+        let Some(given) = self.optional::<String>(key)? else { return Ok(None) };
+        match words.iter().find(|(word, _)| *word == given) {
             Some((_, meaning)) => Ok(Some(*meaning)),
             None => {
                 let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-                Err(format!("'{}': expected {key}={}, found '{found}'", self.text, words.join(" or ")))
+                Err(format!("'{}': expected {key}={}, found '{given}'", self.text, words.join(" or ")))
             }
         }
     }
 
+    /// Takes the value of a key that must be given.
     fn key<T: FromStr>(&mut self, key: &str) -> Result<T, String> {
         let text = self.text;
         self.optional(key)?.ok_or_else(|| format!("'{text}': expected {key}=…"))
@@ -104,6 +109,7 @@ impl<'a> Call<'a> {
         Ok(self.key::<Nanos>(key)?.0)
     }
 
+    /// Takes all arguments that are left, one for each class.
     fn list<T: FromStr>(&mut self) -> Result<Vec<T>, String> {
         let values = std::mem::take(&mut self.left);
         if values.is_empty() {
@@ -123,6 +129,7 @@ impl<'a> Call<'a> {
             .map_err(|_| format!("'{}': '{value}' is not what is expected there; {EXPECTED}", self.text))
     }
 
+    /// Fails unless every argument has been taken.
     fn end(self) -> Result<(), String> {
         match self.left.first() {
             Some(left) => Err(format!("'{}': nothing is known of '{left}'; {EXPECTED}", self.text)),
@@ -137,18 +144,27 @@ mod tests {
 
     #[test]
     fn parameters_arrive() {
-        assert_eq!(kind("fifo"), Ok(Kind::Fifo));
+        assert_eq!(parse_discipline("fifo"), Ok(Kind::Fifo));
         let orf = LimitedParameters::oldest_first(8, 50_000);
-        assert_eq!(kind(" orf(slice=50us, c = 8) "), Ok(Kind::Limited(orf)));
+        assert_eq!(parse_discipline(" orf(slice=50us, c = 8) "), Ok(Kind::Limited(orf)));
         let letter = LimitedParameters { count: Count::Queue, entrance: Entrance::Front, ..orf };
-        assert_eq!(kind("orf(c=8, slice=50us, count=queue, entrance=front)"), Ok(Kind::Limited(letter)));
-        assert_eq!(kind("orf(c=8, slice=50us, count=pool, entrance=back)"), Ok(Kind::Limited(orf)));
-        assert_eq!(kind("edf(1ms, 2ms)"), Ok(Kind::Deadline { allowed: vec![1_000_000, 2_000_000] }));
-        assert_eq!(kind("sharing"), Ok(Kind::Sharing { limit: None }));
+        assert_eq!(
+            parse_discipline("orf(c=8, slice=50us, count=queue, entrance=front)"),
+            Ok(Kind::Limited(letter))
+        );
+        assert_eq!(
+            parse_discipline("orf(c=8, slice=50us, count=pool, entrance=back)"),
+            Ok(Kind::Limited(orf))
+        );
+        assert_eq!(
+            parse_discipline("edf(1ms, 2ms)"),
+            Ok(Kind::Deadline { allowed: vec![1_000_000, 2_000_000] })
+        );
+        assert_eq!(parse_discipline("sharing"), Ok(Kind::Sharing { limit: None }));
     }
 
     #[test]
-    fn faults_are_named() {
+    fn errors_name_the_cause() {
         for (text, part) in [
             ("fife", "found 'fife'"),
             ("orf(c=8)", "expected slice="),
@@ -159,7 +175,7 @@ mod tests {
             ("limited(c=8, slice=1us, entrance=front)", "'entrance=front'"),
             ("round-robin(slice=1us", "expected ')'"),
         ] {
-            let fault = kind(text).unwrap_err();
+            let fault = parse_discipline(text).unwrap_err();
             assert!(fault.contains(part), "{text}: {fault}");
         }
     }

@@ -1,46 +1,52 @@
-//! A variant with what its simulation found.
+//! Variants of a scenario as they are run, with the report of their simulation.
 
-use crate::{Case, Choice, Variant};
+use crate::document::Variant;
+use crate::simulation_case::SimulationCase;
+use crate::vary::AxisChoice;
 use model::OperationError;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use sim::engine::{InvalidSimulationError, ReplicationVerdict, SimulationReport, replicate};
 
 /// A variant that was run.
-pub struct Run {
-    /// What it has on the axes that are varied.
-    pub choices: Vec<Choice>,
-    /// What was run.
-    pub case: Case,
-    /// What was found.
+pub struct ScenarioRun {
+    /// Its choice on each axis that is varied.
+    pub choices: Vec<AxisChoice>,
+    /// The case that was simulated.
+    pub case: SimulationCase,
+    /// The report of the simulation.
     pub report: SimulationReport,
 }
 
 impl Variant {
-    /// Runs it. Variants that are run with one seed get the same requests where they can, so that differences
-    /// between them are not due to chance in what came in.
+    /// Runs the variant. Variants that are run with one seed get the same requests where they can, so that differences
+    /// between them are not due to chance in their requests.
     ///
     /// # Errors
-    /// As [`crate::Document::case`], and when the network cannot be simulated.
-    pub fn run(&self, seed: u64) -> Result<Run, OperationError> {
-        Run::of(self.document.case()?, self.choices.clone(), seed)
-            .map_err(|invalid| self.document.fault(&invalid.to_string()))
+    /// As [`crate::ScenarioDocument::case`], and when the network cannot be simulated.
+    pub fn run(&self, seed: u64) -> Result<ScenarioRun, OperationError> {
+        ScenarioRun::new(self.document.case()?, self.choices.clone(), seed)
+            .map_err(|error| self.document.error(&error.to_string()))
     }
 }
 
-impl Run {
-    /// Runs a case.
+impl ScenarioRun {
+    /// Runs a case that is the variant with these choices.
     ///
     /// # Errors
     /// When the network cannot be simulated.
-    pub fn of(mut case: Case, choices: Vec<Choice>, seed: u64) -> Result<Self, InvalidSimulationError> {
+    pub fn new(
+        mut case: SimulationCase,
+        choices: Vec<AxisChoice>,
+        seed: u64,
+    ) -> Result<Self, InvalidSimulationError> {
         // Replications have consecutive seeds: these are far from those of another seed.
         case.plan.seed = StdRng::seed_from_u64(seed).random();
         let report = replicate(&case.network, |seed| case.entries(seed), &case.plan)?;
         Ok(Self { choices, case, report })
     }
 
-    /// What it has on an axis.
+    /// The choice on an axis, as text.
     ///
     /// # Panics
     /// When there is no such axis.
@@ -50,7 +56,7 @@ impl Run {
     }
 
     /// A station that gets more work than it can do, with its utilisation, whatever was measured; none when the plan is
-    /// transient, where that is no fault.
+    /// transient, where that is no error.
     pub fn overloaded(&self) -> Option<(&str, f64)> {
         let (station, load) = self.case.busiest();
         (load >= 1.0 && !self.case.plan.transient)

@@ -1,69 +1,44 @@
 //! Fields of a scenario that are text with a grammar of its own.
 
-use crate::discipline::kind;
-use crate::times::Times;
+use crate::discipline_text::parse_discipline;
 use ::discipline::serve::Kind;
 use arrivals::{ArrivalPattern, TimeDistribution};
 use serde::{Deserialize, Deserializer, de::Error};
 use sim::engine::LatencyStatistic;
 use units::{Nanos, Percentile};
 
-/// A value that is read from text.
+/// A field of a scenario whose value is read from text.
 #[derive(Debug, Clone)]
-pub(crate) struct Text<T>(pub(crate) T);
+pub(crate) struct TextField<T>(pub(crate) T);
 
-/// Reads itself; an error says what was expected.
-pub(crate) trait Read: Sized {
+/// A value that is read from text.
+pub(crate) trait ReadText: Sized {
+    /// Reads the value; an error says what was expected.
     fn read(text: &str) -> Result<Self, String>;
 }
 
-impl<'de, T: Read> Deserialize<'de> for Text<T> {
+impl<'de, T: ReadText> Deserialize<'de> for TextField<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        T::read(&text).map(Text).map_err(D::Error::custom)
+        T::read(&text).map(TextField).map_err(D::Error::custom)
     }
 }
 
-impl Read for Kind {
+impl ReadText for Kind {
     fn read(text: &str) -> Result<Self, String> {
-        kind(text)
+        parse_discipline(text)
     }
 }
 
-impl Read for ArrivalPattern {
+impl ReadText for ArrivalPattern {
     fn read(text: &str) -> Result<Self, String> {
         text.parse::<Self>().map_err(|error| format!("arrivals '{text}', {error}"))
     }
 }
 
-impl Read for TimeDistribution {
+impl ReadText for TimeDistribution {
     fn read(text: &str) -> Result<Self, String> {
         text.parse::<Self>().map_err(|error| format!("law '{text}', {error}"))
-    }
-}
-
-/// What a request needs at a step.
-#[derive(Debug, Clone)]
-pub(crate) enum Service {
-    /// With a probability above 0.
-    Draw(f64, Times),
-    Skip,
-}
-
-impl Read for Service {
-    fn read(text: &str) -> Result<Self, String> {
-        if text.trim() == "skip" {
-            return Ok(Self::Skip);
-        }
-        let share =
-            text.split_once('%').and_then(|(share, law)| Some((share.trim().parse::<f64>().ok()?, law)));
-        match share {
-            Some((percent, law)) if percent > 0.0 && percent <= 100.0 => {
-                Ok(Self::Draw(percent / 100.0, Times::read(law)?))
-            }
-            Some(_) => Err(format!("service '{text}', expected a share above 0% and at most 100%")),
-            None => Times::read(text).map(|times| Self::Draw(1.0, times)),
-        }
     }
 }
 
@@ -71,7 +46,7 @@ impl Read for Service {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Skew(pub(crate) i64);
 
-impl Read for Skew {
+impl ReadText for Skew {
     fn read(text: &str) -> Result<Self, String> {
         let (sign, size) = match text.trim().strip_prefix('-') {
             Some(size) => (-1, size),
@@ -83,7 +58,7 @@ impl Read for Skew {
     }
 }
 
-impl Read for LatencyStatistic {
+impl ReadText for LatencyStatistic {
     fn read(text: &str) -> Result<Self, String> {
         let percent = text.trim().strip_prefix('p').and_then(|number| number.parse().ok());
         match (text.trim(), percent.and_then(Percentile::new)) {
