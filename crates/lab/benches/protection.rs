@@ -10,9 +10,9 @@
 //! `cargo bench -p tailwright-lab --bench protection [-- SECONDS]`; as root everything runs under SCHED_FIFO.
 
 use enforce::deployment::Deployment;
-use enforce::storage::{Options as ProxyOptions, Proxy, Remote};
+use enforce::storage::{Proxy, ProxyHandle, ProxyOptions};
 use load::{ClientHost, LoadOptions, LoadTarget, LoadWorkload, OfferedLoad};
-use model::{Op, Outcome, Policy, Request};
+use model::{Op, Policy, Request, RequestOutcome};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::AtomicBool;
 use tailwright_lab::device::{LinearServiceTime, SsdModel};
@@ -95,7 +95,7 @@ fn device(channels: u32, seconds: u64) {
 }
 
 /// Priorities by export, no limits.
-fn proxy(server: SocketAddr, model: &SsdModel, outstanding: u32, reserve: u32) -> (SocketAddr, Remote) {
+fn proxy(server: SocketAddr, model: &SsdModel, outstanding: u32, reserve: u32) -> (SocketAddr, ProxyHandle) {
     let hosts = format!(
         r#"
         [[host]]
@@ -124,7 +124,7 @@ fn proxy(server: SocketAddr, model: &SsdModel, outstanding: u32, reserve: u32) -
     let deployment = Deployment::parse(&hosts).expect("a hosts file");
     let options = ProxyOptions::new("ssd", deployment, Some(policy), model.profile(&[SIZE]));
     let proxy = Proxy::bind(options).expect("an address");
-    let (address, remote) = (proxy.addresses()[0], proxy.remote());
+    let (address, remote) = (proxy.addresses()[0], proxy.handle());
     std::thread::spawn(move || {
         let _ = machine::realtime::fifo(FIFO);
         proxy.run()
@@ -156,8 +156,8 @@ fn measure(address: SocketAddr, seconds: u64, beside: bool) -> Found {
     let mut low = 0u64;
     for request in &ran.observations.requests {
         match (request.workload, request.outcome) {
-            (0, Outcome::Done(end)) => latencies.push((end - request.intended).0),
-            (1, Outcome::Done(_)) => low += 1,
+            (0, RequestOutcome::Done(end)) => latencies.push((end - request.intended).0),
+            (1, RequestOutcome::Done(_)) => low += 1,
             _ => panic!("a request was not answered: {request:?}"),
         }
     }

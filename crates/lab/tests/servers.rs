@@ -1,7 +1,7 @@
 //! Real servers in namespaces: they answer clients, say why they do not start, and leave nothing when they end.
 
-use enforce::command::{Command, Programs, Run, may_configure_networks};
-use enforce::lab::Lab;
+use enforce::command::{CommandRunner, Programs, SystemCommand, may_configure_networks};
+use machine::virtual_network::VirtualNetwork;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::Stdio;
@@ -14,7 +14,7 @@ use units::Bytes;
 
 /// A host with a folder for its servers.
 struct TestHosts {
-    lab: Lab,
+    lab: VirtualNetwork,
     folder: TempDir,
 }
 
@@ -26,7 +26,11 @@ impl TestHosts {
             return None;
         }
         let prefix = format!("tl{}{name}", std::process::id());
-        let lab = match Lab::up(&mut Programs, &prefix, &["client", "store"]) {
+        let lab = match VirtualNetwork::create(
+            |line, input| Programs.run_line(line, input),
+            &prefix,
+            &["client", "store"],
+        ) {
             Ok(lab) => lab,
             Err(error) => {
                 testkit::skip(&format!("no network namespaces here: {error}"));
@@ -59,7 +63,7 @@ impl TestHosts {
 
     /// Processes on the host of the servers.
     fn processes(&self) -> usize {
-        let pids = Programs.run(&Command::new(&format!("ip netns pids {}", self.netns("store"))));
+        let pids = Programs.run(&SystemCommand::new(&format!("ip netns pids {}", self.netns("store"))));
         pids.expect("the namespace is there").lines().count()
     }
 
@@ -68,7 +72,7 @@ impl TestHosts {
         let (netns, store) = (self.netns("client"), self.lab.host("store").expect("a host").ipv4);
         std::thread::scope(|scope| {
             let asked = scope.spawn(|| {
-                enforce::lab::enter(netns).unwrap();
+                machine::netns::enter(netns).unwrap();
                 let mut stream = TcpStream::connect((store, port)).unwrap();
                 stream.write_all(text.as_bytes()).unwrap();
                 let mut said = String::new();
@@ -97,7 +101,7 @@ impl TestHosts {
 
 impl Drop for TestHosts {
     fn drop(&mut self) {
-        let down = self.lab.down(&mut Programs);
+        let down = self.lab.remove(|line, input| Programs.run_line(line, input));
         if !std::thread::panicking() {
             down.expect("the namespaces are removed");
         }

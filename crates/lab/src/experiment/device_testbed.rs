@@ -5,10 +5,10 @@ use super::definition::{LabExperiment, SERVER};
 use super::namespace_thread::{NamespaceThread, join, spawn_in};
 use super::plan::ExperimentPlan;
 use crate::nbd::{ExportedVolume, NbdServer, NbdServerConfig};
-use enforce::command::Programs;
+use enforce::command::{CommandRunner, Programs};
 use enforce::deployment::Deployment;
-use enforce::lab::Lab;
-use enforce::storage::{Baseline, Options, Proxy, Remote, Report};
+use enforce::storage::{BaselineDiscipline, Proxy, ProxyHandle, ProxyOptions, ProxyReport};
+use machine::virtual_network::VirtualNetwork;
 use model::{OperationError, Policy};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::mpsc;
@@ -29,13 +29,13 @@ const PORT: u16 = 10809;
 
 /// A proxy that runs on a thread of its own.
 struct RunningProxy {
-    remote: Remote,
-    thread: NamespaceThread<Report>,
+    remote: ProxyHandle,
+    thread: NamespaceThread<ProxyReport>,
 }
 
 /// The machine as the experiment needs it; everything is removed when this is dropped.
 pub(super) struct DeviceTestbed {
-    lab: Lab,
+    lab: VirtualNetwork,
     proxy: Option<RunningProxy>,
     device: Option<NbdServer>,
 }
@@ -44,7 +44,7 @@ impl DeviceTestbed {
     /// Makes a host for each of these workloads and one for the device, and starts the device.
     pub(super) fn new(workloads: &[String], realtime: bool) -> Result<Self, OperationError> {
         let hosts: Vec<&str> = workloads.iter().map(String::as_str).chain([SERVER]).collect();
-        let lab = Lab::up(&mut Programs, PREFIX, &hosts)?;
+        let lab = VirtualNetwork::create(|line, input| Programs.run_line(line, input), PREFIX, &hosts)?;
         let mut testbed = Self { lab, proxy: None, device: None };
         let exports =
             workloads.iter().map(|name| ExportedVolume { name: name.clone(), size: VOLUME_SIZE }).collect();
@@ -80,21 +80,21 @@ impl DeviceTestbed {
         &mut self,
         plan: &ExperimentPlan,
         policy: Policy,
-        baseline: Option<Baseline>,
+        baseline: Option<BaselineDiscipline>,
         realtime: bool,
     ) -> Result<(), OperationError> {
         let deployment = self.deployment(plan.outstanding, &policy)?;
-        let mut options = Options::new(SERVER, deployment, Some(policy), plan.profile.clone());
+        let mut options = ProxyOptions::new(SERVER, deployment, Some(policy), plan.profile.clone());
         options.baseline = baseline;
         options.drain = DRAIN;
         // It shares the CPUs with generator and device; polling would take time from the generator, which has the lowest
         // priority.
-        options.spin = Nanos::ZERO;
+        options.busy_poll_max = Nanos::ZERO;
         let (send, bound) = mpsc::channel();
         let thread = spawn_in(self.netns(SERVER), realtime.then_some(PROXY_PRIORITY), move || {
             let proxy = Proxy::bind(options)?;
             // Nobody waits for the address when the experiment has ended already.
-            let _ = send.send(proxy.remote());
+            let _ = send.send(proxy.handle());
             proxy.run()
         });
         let thread = std::thread::spawn(move || join(thread).and_then(|served| served));
@@ -147,6 +147,6 @@ impl Drop for DeviceTestbed {
         let _ = self.stop_proxy();
         drop(self.device.take());
         // What cannot be removed is removed by the next experiment.
-        let _ = self.lab.down(&mut Programs);
+        let _ = self.lab.remove(|line, input| Programs.run_line(line, input));
     }
 }

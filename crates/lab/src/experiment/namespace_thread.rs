@@ -14,7 +14,9 @@ pub(super) fn spawn_in<T: Send + 'static>(
 ) -> NamespaceThread<T> {
     let netns = netns.to_owned();
     std::thread::spawn(move || {
-        enforce::lab::enter(&netns)?;
+        machine::netns::enter(&netns).map_err(|error| {
+            OperationError::machine(error).hint("it is made by `ip netns add`; entering it takes root")
+        })?;
         if let Some(priority) = priority {
             machine::realtime::fifo(priority).map_err(|error| {
                 OperationError::machine(error).hint("without it --no-realtime runs, and is often spoiled")

@@ -7,7 +7,7 @@ use super::link::LinkTestbed;
 use super::plan::ExperimentPlan;
 use discipline::serve::{FeedbackClass, FeedbackParameters, Kind};
 use enforce::command::may_configure_networks;
-use enforce::storage::Baseline;
+use enforce::storage::BaselineDiscipline;
 use load::{ClientHost, LoadOptions, LoadProgress, LoadReport, LoadTarget, LoadWorkload, OfferedLoad};
 use model::{Op, OperationError, Slo};
 use std::sync::atomic::AtomicBool;
@@ -99,7 +99,7 @@ fn workload_names(plan: &ExperimentPlan, case: &CasePlan) -> Vec<String> {
 }
 
 /// The discipline of a policy that has neither priorities nor limits; `None` for the policies that have.
-fn baseline(slos: &[Slo], policy: PolicyName, outstanding: u32) -> Option<Baseline> {
+fn baseline(slos: &[Slo], policy: PolicyName, outstanding: u32) -> Option<BaselineDiscipline> {
     let workloads = u32::try_from(slos.len()).expect("few workloads");
     let slos_ns: Vec<u64> = slos
         .iter()
@@ -118,7 +118,7 @@ fn baseline(slos: &[Slo], policy: PolicyName, outstanding: u32) -> Option<Baseli
         }
     };
     let outstanding = if policy == PolicyName::None { UNBOUNDED } else { outstanding };
-    Some(Baseline { kind, outstanding, workloads })
+    Some(BaselineDiscipline { kind, outstanding, workloads })
 }
 
 /// Workloads of the shared device, with one connection each, until `end`.

@@ -4,8 +4,8 @@ use super::state::{LabFolder, LabState, RecordedHost, RecordedServer, STATE_FORM
 use crate::servers::{
     LabService, ServerEnvironment, ServerLifetime, ServerProcess, kill, may_be_realtime, started_at,
 };
-use enforce::command::{Command, Run, may_configure_networks};
-use enforce::lab::Lab;
+use enforce::command::{CommandRunner, SystemCommand, may_configure_networks};
+use machine::virtual_network::VirtualNetwork;
 use model::OperationError;
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ impl LabSpecification {
 /// # Errors
 /// Without root or a program, before anything is changed. When a server does not start, with the others left running.
 pub fn bring_up(
-    run: &mut dyn Run,
+    run: &mut dyn CommandRunner,
     folder: &LabFolder,
     specification: &LabSpecification,
 ) -> Result<(LabState, Vec<String>), OperationError> {
@@ -76,7 +76,11 @@ pub fn bring_up(
 ///
 /// # Errors
 /// Without root, or when something cannot be removed.
-pub fn take_down(run: &mut dyn Run, folder: &LabFolder, prefix: &str) -> Result<Vec<String>, OperationError> {
+pub fn take_down(
+    run: &mut dyn CommandRunner,
+    folder: &LabFolder,
+    prefix: &str,
+) -> Result<Vec<String>, OperationError> {
     require_root()?;
     let removed = remove_namespaces(run, prefix)?;
     folder.clear()?;
@@ -90,12 +94,12 @@ fn require_root() -> Result<(), OperationError> {
     }
 }
 
-fn namespaces(run: &mut dyn Run) -> Result<Vec<String>, OperationError> {
-    let listed = run.run(&Command::new("ip netns list"))?;
+fn namespaces(run: &mut dyn CommandRunner) -> Result<Vec<String>, OperationError> {
+    let listed = run.run(&SystemCommand::new("ip netns list"))?;
     Ok(listed.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect())
 }
 
-fn all_hosts_exist(run: &mut dyn Run, state: &LabState) -> Result<bool, OperationError> {
+fn all_hosts_exist(run: &mut dyn CommandRunner, state: &LabState) -> Result<bool, OperationError> {
     let present = namespaces(run)?;
     Ok(state.hosts.iter().all(|host| present.contains(&host.netns)))
 }
@@ -111,12 +115,16 @@ fn check_same_hosts(state: &LabState, specification: &LabSpecification) -> Resul
 }
 
 fn create_hosts(
-    run: &mut dyn Run,
+    run: &mut dyn CommandRunner,
     folder: &LabFolder,
     specification: &LabSpecification,
 ) -> Result<LabState, OperationError> {
     remove_namespaces(run, &specification.prefix)?;
-    let lab = Lab::up(run, &specification.prefix, &specification.host_names())?;
+    let lab = VirtualNetwork::create(
+        |line, input| run.run_line(line, input),
+        &specification.prefix,
+        &specification.host_names(),
+    )?;
     let hosts = lab.hosts.into_iter();
     let state = LabState {
         format: STATE_FORMAT.to_owned(),
@@ -172,21 +180,21 @@ fn kill_server(server: &RecordedServer) {
 }
 
 /// Removes the namespaces of a prefix with the processes in them. Returns their names.
-fn remove_namespaces(run: &mut dyn Run, prefix: &str) -> Result<Vec<String>, OperationError> {
+fn remove_namespaces(run: &mut dyn CommandRunner, prefix: &str) -> Result<Vec<String>, OperationError> {
     let mut removed = namespaces(run)?;
     removed.retain(|name| name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('-')));
     for netns in &removed {
         kill_processes(run, netns)?;
-        run.run(&Command::new(&format!("ip netns delete {netns}")))?;
+        run.run(&SystemCommand::new(&format!("ip netns delete {netns}")))?;
     }
     Ok(removed)
 }
 
 /// Kills the processes in a namespace and waits until they have ended.
-fn kill_processes(run: &mut dyn Run, netns: &str) -> Result<(), OperationError> {
+fn kill_processes(run: &mut dyn CommandRunner, netns: &str) -> Result<(), OperationError> {
     let deadline = Instant::now() + KILL_TIMEOUT;
     loop {
-        let listed = run.run(&Command::new(&format!("ip netns pids {netns}")))?;
+        let listed = run.run(&SystemCommand::new(&format!("ip netns pids {netns}")))?;
         let pids: Vec<u32> = listed.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
         if pids.is_empty() {
             return Ok(());

@@ -23,10 +23,10 @@ pub use write::write;
 mod tests {
     use super::*;
     use crate::TraceErrorKind;
-    use model::{Observation, Observations, Op, Outcome};
+    use model::{Observation, Observations, Op, RequestOutcome};
     use units::{Bytes, Nanos};
 
-    fn observation(workload: u32, intended: u64, outcome: Outcome) -> Observation {
+    fn observation(workload: u32, intended: u64, outcome: RequestOutcome) -> Observation {
         Observation {
             workload,
             op: if workload == 0 { Op::Read } else { Op::Write },
@@ -42,9 +42,9 @@ mod tests {
             workloads: vec!["web".to_owned(), "mail".to_owned()],
             stages: vec!["storage".to_owned(), "network".to_owned()],
             requests: vec![
-                observation(0, 5, Outcome::Done(Nanos(10))),
-                observation(1, 5, Outcome::Lost),
-                observation(0, 7, Outcome::Failed(Nanos(9))),
+                observation(0, 5, RequestOutcome::Done(Nanos(10))),
+                observation(1, 5, RequestOutcome::Lost),
+                observation(0, 7, RequestOutcome::Failed(Nanos(9))),
             ],
             stage_times: (1..=6).map(Nanos).collect(),
         }
@@ -69,7 +69,7 @@ mod tests {
         write(&path, &unsorted).unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("record 2"));
         let mut early = three_observations();
-        early.requests[0].outcome = Outcome::Done(Nanos(1));
+        early.requests[0].outcome = RequestOutcome::Done(Nanos(1));
         write(&path, &early).unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("record 1"));
         std::fs::write(&path, b"PAR1 not at all PAR1").unwrap();

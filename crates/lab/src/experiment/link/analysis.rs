@@ -17,7 +17,7 @@ use super::super::scaled_trace::{ScaledTrace, ceil_nanos};
 use super::work::{link_time, tenant_disk};
 use calculus::ArrivalCurve;
 use confidence::nearest_rank;
-use enforce::deployment::LEVELS;
+use enforce::deployment::PRIORITY_LEVELS;
 use model::{
     CircularTrace, Job, LatencyModel as _, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload,
     ServerMember, Slo, Stage, StageLimit,
@@ -168,7 +168,7 @@ impl LinkAnalysis {
             candidates.insert(rank, tenant);
             // HTB has a level for each and one for those who are refused.
             let Some(candidate_bounds) = self.kept_bounds(&candidates, slos) else { continue };
-            if candidates.len() <= LEVELS {
+            if candidates.len() <= PRIORITY_LEVELS {
                 (admitted, bounds) = (candidates, candidate_bounds);
             }
         }

@@ -9,11 +9,13 @@ use crate::nbd::{ExportedVolume, NbdServer, NbdServerConfig};
 use crate::servers::{
     LabService, MemcachedServer, NbdkitServer, ServerEnvironment, ServerLifetime, ServerProcess,
 };
-use enforce::command::Programs;
+use enforce::command::{CommandRunner, Programs};
 use enforce::deployment::Deployment;
-use enforce::lab::{DEVICE, Lab};
-use enforce::network::{Options, Store, WantedDevice, WantedHost, apply, remove, wanted};
+use enforce::network::{
+    ApplyOptions, DesiredDevice, DesiredHost, StateStore, apply, desired_network, remove,
+};
 use load::LoadTarget;
+use machine::virtual_network::{DEVICE, VirtualNetwork};
 use model::{OperationError, Policy};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use tempfile::TempDir;
@@ -41,10 +43,10 @@ const KERNEL_SETTINGS: [(&str, &str); 2] = [
 
 /// The machine as the experiment needs it; everything is removed when this is dropped.
 pub(in super::super) struct LinkTestbed {
-    lab: Lab,
-    /// For logs of servers, and for what the enforcer remembers of the queues. Removed after the lab.
+    lab: VirtualNetwork,
+    /// The folder for logs of servers and for what the enforcer remembers of the queues. It is removed after the lab.
     folder: TempDir,
-    hosts: Vec<WantedHost>,
+    hosts: Vec<DesiredHost>,
     disks: Vec<NbdServer>,
     servers: Vec<ServerProcess>,
 }
@@ -62,7 +64,7 @@ impl LinkTestbed {
             OperationError::machine(format_args!("no temporary folder: {error}"))
                 .hint("see the variable TMPDIR")
         })?;
-        let lab = Lab::up(&mut Programs, PREFIX, &hosts)?;
+        let lab = VirtualNetwork::create(|line, input| Programs.run_line(line, input), PREFIX, &hosts)?;
         let mut testbed = Self { lab, folder, hosts: Vec::new(), disks: Vec::new(), servers: Vec::new() };
         for host in &testbed.lab.hosts {
             join(spawn_in(&host.netns, None, change_kernel_settings))??;
@@ -70,7 +72,7 @@ impl LinkTestbed {
         testbed.start_servers(case, realtime.then_some(SERVER_PRIORITY))?;
         testbed.hosts = testbed.shaped_hosts(policy)?;
         for host in &testbed.hosts {
-            apply(&mut Programs, host, &Store::new(testbed.folder.path()), Options::default())?;
+            apply(&mut Programs, host, &StateStore::new(testbed.folder.path()), ApplyOptions::default())?;
         }
         Ok(testbed)
     }
@@ -133,20 +135,20 @@ impl LinkTestbed {
 
     /// The queues of all hosts. Also hosts that the policy does not name are shaped, so that what is compared differs in
     /// nothing else.
-    fn shaped_hosts(&self, policy: Option<&Policy>) -> Result<Vec<WantedHost>, OperationError> {
+    fn shaped_hosts(&self, policy: Option<&Policy>) -> Result<Vec<DesiredHost>, OperationError> {
         let deployment = self.deployment()?;
         let mut hosts = match policy {
-            Some(policy) => wanted(policy, &deployment)?.hosts,
+            Some(policy) => desired_network(policy, &deployment)?.hosts,
             None => {
                 let hosts = deployment.hosts.iter();
-                hosts.map(|host| WantedHost { host: host.clone(), devices: Vec::new() }).collect()
+                hosts.map(|host| DesiredHost { host: host.clone(), devices: Vec::new() }).collect()
             }
         };
         for host in hosts.iter_mut().filter(|host| host.devices.is_empty()) {
-            host.devices.push(WantedDevice {
+            host.devices.push(DesiredDevice {
                 name: DEVICE.to_owned(),
                 link_bytes_per_s: LabExperiment::LINK_BITS_PER_S / 8.0,
-                lanes: Vec::new(),
+                classes: Vec::new(),
             });
         }
         Ok(hosts)
@@ -220,8 +222,9 @@ impl Drop for LinkTestbed {
         self.disks.clear();
         // Queues that cannot be removed vanish with the namespaces; namespaces, with the next experiment.
         for host in &self.hosts {
-            let _ = remove(&mut Programs, host, &Store::new(self.folder.path()), Options::default());
+            let _ =
+                remove(&mut Programs, host, &StateStore::new(self.folder.path()), ApplyOptions::default());
         }
-        let _ = self.lab.down(&mut Programs);
+        let _ = self.lab.remove(|line, input| Programs.run_line(line, input));
     }
 }

@@ -1,34 +1,34 @@
-//! Which packets are whose: a match on addresses, protocol, ports, DSCP and control group, and how the two
-//! languages of the kernel say it: nftables rules and `u32` filters of tc.
+//! A match on packets by addresses, protocol, ports, DSCP and control group, and how the two languages of the kernel say
+//! it: nftables rules and `u32` filters of tc.
 //!
 //! `u32` looks at fixed offsets: it takes IPv4 headers with options and IPv6 extension headers for other traffic,
 //! and the later fragments of a datagram for a match of ports. nftables has neither weakness.
 
-use crate::address::{Prefix, Protocol};
+use crate::address::{AddressPrefix, TransportProtocol};
 
-/// Packets with all of these; what is absent is not looked at.
+/// The packets for which all of these conditions hold; a condition that is absent holds for every packet.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Flow {
-    /// IPv6 or IPv4.
+pub struct PacketMatch {
+    /// Whether the packets are IPv6; otherwise they are IPv4.
     pub ipv6: bool,
-    /// Source.
-    pub from: Option<Prefix>,
-    /// Destination.
-    pub to: Option<Prefix>,
-    /// Ports are of this protocol; always there when a port is.
-    pub protocol: Option<Protocol>,
-    /// Source port.
+    /// The network of the source address.
+    pub from: Option<AddressPrefix>,
+    /// The network of the destination address.
+    pub to: Option<AddressPrefix>,
+    /// The transport protocol; it is always present when a port is.
+    pub protocol: Option<TransportProtocol>,
+    /// The source port.
     pub from_port: Option<u16>,
-    /// Destination port.
+    /// The destination port.
     pub to_port: Option<u16>,
-    /// Differentiated services code point, 0–63.
+    /// The differentiated services code point, 0 to 63.
     pub dscp: Option<u8>,
-    /// Control group (v2) of the sending socket, relative to the root, without a leading slash.
+    /// The control group (v2) of the sending socket, relative to the root, without a leading slash.
     pub cgroup: Option<String>,
 }
 
-impl Flow {
-    /// Everything of one version of IP.
+impl PacketMatch {
+    /// The match that all packets of one version of IP fit.
     pub fn any(ipv6: bool) -> Self {
         Self {
             ipv6,
@@ -42,25 +42,25 @@ impl Flow {
         }
     }
 
-    /// How much it looks at; of two flows that both match, the one that looks at more decides.
+    /// How much the match looks at. Of two matches that a packet fits, the one with the larger value decides.
+    ///
+    /// Every condition other than an address counts for more than both addresses together, which have at most 128
+    /// points each whatever the version of IP.
     pub fn specificity(&self) -> u32 {
-        let bits = |prefix: Option<Prefix>| {
-            prefix.map_or(0, |p| u32::from(p.bits) * 128 / if p.is_ipv6() { 128 } else { 32 })
-        };
-        let ports = [self.from_port, self.to_port].iter().flatten().count();
-        let ports = u32::try_from(ports).expect("two at most");
-        let flag = u32::from;
-        bits(self.from)
-            + bits(self.to)
-            + 1000
-                * (ports
-                    + flag(self.protocol.is_some())
-                    + flag(self.dscp.is_some())
-                    + flag(self.cgroup.is_some()))
+        const CONDITION: u32 = 1000;
+        let conditions = [
+            self.from_port.is_some(),
+            self.to_port.is_some(),
+            self.protocol.is_some(),
+            self.dscp.is_some(),
+            self.cgroup.is_some(),
+        ];
+        let conditions: u32 = conditions.into_iter().map(u32::from).sum();
+        prefix_points(self.from) + prefix_points(self.to) + CONDITION * conditions
     }
 
-    /// As the match of an nftables rule.
-    pub fn nft(&self) -> String {
+    /// The match in the language of an nftables rule.
+    pub fn nft_expression(&self) -> String {
         let ip = if self.ipv6 { "ip6" } else { "ip" };
         let mut words: Vec<String> = Vec::new();
         if self.from.is_none() && self.to.is_none() && self.dscp.is_none() {
@@ -84,8 +84,8 @@ impl Flow {
         words.join(" ")
     }
 
-    /// As the match of a `u32` filter; `None` where that cannot say it.
-    pub fn u32(&self) -> Option<String> {
+    /// The match in the language of a `u32` filter of tc; `None` with a control group, which u32 does not know.
+    pub fn u32_expression(&self) -> Option<String> {
         if self.cgroup.is_some() {
             return None;
         }
@@ -107,42 +107,54 @@ impl Flow {
     }
 }
 
+/// How much of an address counts, from 0 to 128 for both versions of IP.
+fn prefix_points(prefix: Option<AddressPrefix>) -> u32 {
+    prefix.map_or(0, |prefix| u32::from(prefix.bits) * 128 / if prefix.is_ipv6() { 128 } else { 32 })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn prefix(text: &str) -> Prefix {
+    fn prefix(text: &str) -> AddressPrefix {
         text.parse().unwrap_or_else(|error| panic!("{error}"))
     }
 
     #[test]
     fn both_languages_by_hand() {
-        let flow = Flow {
+        let packets = PacketMatch {
             from: Some(prefix("10.0.0.1")),
             to: Some(prefix("10.0.1.0/24")),
-            protocol: Some(Protocol::Tcp),
+            protocol: Some(TransportProtocol::Tcp),
             to_port: Some(2049),
             dscp: Some(10),
-            ..Flow::any(false)
+            ..PacketMatch::any(false)
         };
-        assert_eq!(flow.nft(), "ip saddr 10.0.0.1 ip daddr 10.0.1.0/24 ip dscp 10 tcp dport 2049");
+        assert_eq!(
+            packets.nft_expression(),
+            "ip saddr 10.0.0.1 ip daddr 10.0.1.0/24 ip dscp 10 tcp dport 2049"
+        );
         let u32 = "match ip src 10.0.0.1 match ip dst 10.0.1.0/24 match ip dsfield 0x28 0xfc \
                    match ip protocol 6 0xff match ip dport 2049 0xffff";
-        assert_eq!(flow.u32().as_deref(), Some(u32));
-        assert_eq!(Flow::any(true).nft(), "meta nfproto ipv6");
-        assert_eq!(Flow::any(true).u32().as_deref(), Some("match u32 0 0"));
-        let grouped = Flow { cgroup: Some("a.slice/b.service".into()), ..Flow::any(false) };
-        assert_eq!(grouped.nft(), "meta nfproto ipv4 socket cgroupv2 level 2 \"a.slice/b.service\"");
-        assert_eq!(grouped.u32(), None);
+        assert_eq!(packets.u32_expression().as_deref(), Some(u32));
+        assert_eq!(PacketMatch::any(true).nft_expression(), "meta nfproto ipv6");
+        assert_eq!(PacketMatch::any(true).u32_expression().as_deref(), Some("match u32 0 0"));
+        let grouped = PacketMatch { cgroup: Some("a.slice/b.service".into()), ..PacketMatch::any(false) };
+        assert_eq!(
+            grouped.nft_expression(),
+            "meta nfproto ipv4 socket cgroupv2 level 2 \"a.slice/b.service\""
+        );
+        assert_eq!(grouped.u32_expression(), None);
     }
 
     #[test]
     fn what_looks_at_more_decides() {
-        let network = Flow { from: Some(prefix("10.0.0.0/24")), ..Flow::any(false) };
-        let host = Flow { from: Some(prefix("10.0.0.1")), ..Flow::any(false) };
-        let port = Flow { protocol: Some(Protocol::Tcp), from_port: Some(1), ..network.clone() };
+        let network = PacketMatch { from: Some(prefix("10.0.0.0/24")), ..PacketMatch::any(false) };
+        let host = PacketMatch { from: Some(prefix("10.0.0.1")), ..PacketMatch::any(false) };
+        let port =
+            PacketMatch { protocol: Some(TransportProtocol::Tcp), from_port: Some(1), ..network.clone() };
         assert!(port.specificity() > host.specificity());
         assert!(host.specificity() > network.specificity());
-        assert!(network.specificity() > Flow::any(false).specificity());
+        assert!(network.specificity() > PacketMatch::any(false).specificity());
     }
 }
