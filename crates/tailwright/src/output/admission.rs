@@ -1,7 +1,7 @@
 //! Decisions on arrivals and departures: as a table, as JSON, as a policy.
 
 use crate::output::json::pretty;
-use crate::terminal::{Align, Table};
+use crate::terminal::{Align, TextTable};
 use model::Stage;
 use plan::admission::Guaranteed;
 use serde::Serialize;
@@ -34,7 +34,7 @@ fn servers(problem: &PredictionProblem) -> String {
 }
 
 fn decisions(problem: &PredictionProblem, admission: &AdmissionOutcome) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("event", Align::Left),
         ("decision", Align::Left),
         ("in", Align::Right),
@@ -60,7 +60,7 @@ fn decisions(problem: &PredictionProblem, admission: &AdmissionOutcome) -> Strin
 }
 
 fn present(admission: &AdmissionOutcome) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("workload", Align::Left),
         ("server", Align::Right),
         ("prio", Align::Right),

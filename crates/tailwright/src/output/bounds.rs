@@ -1,7 +1,7 @@
 //! What models say of the workloads of one server: as a table and as JSON.
 
 use crate::output::json::pretty;
-use crate::terminal::{Align, Table};
+use crate::terminal::{Align, TextTable};
 use model::Stage;
 use serde::Serialize;
 use workflow::prediction::{ModelName, WorkloadBound};
@@ -86,7 +86,7 @@ pub(crate) fn text(view: &BoundsView) -> String {
         vec![("workload", Align::Left), ("prio", Align::Right), ("SLO", Align::Left), ("at", Align::Left)];
     columns.extend(view.models.iter().map(|model| (model.name(), Align::Right)));
     columns.push(("SLO kept by", Align::Left));
-    let mut table = Table::new(&columns);
+    let mut table = TextTable::new(&columns);
     for (tenant, bounds) in view.rows() {
         let slo = tenant.spec.slo;
         let mut cells = vec![

@@ -2,7 +2,7 @@
 
 use crate::output::json::pretty;
 use crate::output::simulated::{interval, plain};
-use crate::terminal::{Align, Table};
+use crate::terminal::{Align, TextTable};
 use serde::Serialize;
 use workflow::ideal::IdealOutcome;
 use workflow::simulation::{LatencyFigures, PERCENTILES};
@@ -93,7 +93,7 @@ pub(crate) fn text(view: &IdealView) -> String {
     let align = |(index, heading): (usize, &&'static str)| {
         (*heading, if index == 0 { Align::Left } else { Align::Right })
     };
-    let mut table = Table::new(&headings.iter().enumerate().map(align).collect::<Vec<_>>());
+    let mut table = TextTable::new(&headings.iter().enumerate().map(align).collect::<Vec<_>>());
     rows.into_iter().for_each(|row| table.row(row));
     format!("{}\n\n{}", lead(view), table.render())
 }

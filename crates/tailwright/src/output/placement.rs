@@ -1,7 +1,7 @@
 //! A placement by a model: what everybody sees, and what a correlated day would do to it.
 
 use crate::output::json::pretty;
-use crate::terminal::{Align, Table};
+use crate::terminal::{Align, TextTable};
 use model::{PerStage, Policy};
 use serde::Serialize;
 use workflow::prediction::PredictionProblem;
@@ -69,7 +69,7 @@ pub(crate) fn risks(problem: &PredictionProblem, placed: &ModelPlacement) -> Vec
 }
 
 fn table(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("  workload", Align::Left),
         ("prio", Align::Right),
         ("SLO", Align::Left),

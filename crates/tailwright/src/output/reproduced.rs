@@ -1,7 +1,7 @@
 //! Claims of the papers beside what was found, as a table and as JSON.
 
 use crate::output::json::pretty;
-use crate::terminal::{Align, Table};
+use crate::terminal::{Align, TextTable};
 use reproduce::{Agreement, Claim, Paper, PaperExperiment, ReproducedFigure};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ pub(crate) fn word(verdict: Agreement) -> &'static str {
 
 /// What there is.
 pub(crate) fn list(experiments: &[PaperExperiment]) -> String {
-    let mut table = Table::new(&[("name", Align::Left), ("paper", Align::Left), ("what", Align::Left)]);
+    let mut table = TextTable::new(&[("name", Align::Left), ("paper", Align::Left), ("what", Align::Left)]);
     for one in experiments {
         table.row(vec![one.name.to_owned(), one.paper.title().to_owned(), one.title.to_owned()]);
     }
@@ -75,7 +75,7 @@ pub(crate) fn text(view: &View) -> String {
             Err(path) => text.push_str(&format!("  {}\n", missing(path))),
             Ok(figure) => {
                 let mut table =
-                    Table::new(&[("  ", Align::Left), ("the paper", Align::Left), ("here", Align::Left)]);
+                    TextTable::new(&[("  ", Align::Left), ("the paper", Align::Left), ("here", Align::Left)]);
                 for claim in &figure.claims {
                     table.row(vec![
                         format!("  {}", word(claim.agreement)),

@@ -3,7 +3,7 @@
 use crate::output::json::pretty;
 use crate::output::measured::{class_table, evenness};
 use crate::output::workloads;
-use crate::terminal::{Align, Table};
+use crate::terminal::{Align, TextTable};
 use serde::Serialize;
 use sim::engine::SimulationPlan;
 use workflow::simulation::{
@@ -142,7 +142,7 @@ pub(crate) fn text(view: &VariantFigures) -> String {
     let (headings, rows) = rows(view);
     let align =
         |heading: &&'static str| (*heading, if *heading == "tier" { Align::Left } else { Align::Right });
-    let mut table = Table::new(&headings.iter().map(align).collect::<Vec<_>>());
+    let mut table = TextTable::new(&headings.iter().map(align).collect::<Vec<_>>());
     rows.into_iter().for_each(|row| table.row(row));
     if !view.workloads.is_empty() {
         let workloads = workloads::text(&view.workloads);

@@ -1,7 +1,7 @@
 //! Findings about observations as tables for people and as JSON.
 
 use super::json::pretty;
-use crate::terminal::{Align, Table};
+use crate::terminal::{Align, TextTable};
 use model::Stage;
 use plot::Unit;
 use serde::Serialize;
@@ -329,7 +329,7 @@ fn stages(findings: &Findings) -> String {
 pub(crate) fn table(headings: &[&str], words: usize, rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let align = |(at, heading)| (heading, if at < words { Align::Left } else { Align::Right });
     let columns: Vec<_> = headings.iter().copied().enumerate().map(align).collect();
-    let mut table = Table::new(&columns);
+    let mut table = TextTable::new(&columns);
     rows.into_iter().for_each(|row| table.row(row));
     table.render()
 }

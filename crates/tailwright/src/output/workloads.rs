@@ -1,6 +1,6 @@
 //! What the workloads of a storage server saw, and whether their SLOs were kept: table, JSON, lines of a page.
 
-use crate::terminal::{Align, Table};
+use crate::terminal::{Align, TextTable};
 use scenario::server::{Kept, Outcome};
 use serde::Serialize;
 use workflow::text::{percent, time};
@@ -84,7 +84,7 @@ pub(crate) fn table(before: &[&str], rows: Vec<Vec<String>>) -> String {
     let align = |heading: &&str| if left(heading) { Align::Left } else { Align::Right };
     let headings: Vec<&str> = before.iter().copied().chain(HEADINGS).collect();
     let columns: Vec<(&str, Align)> = headings.iter().map(|heading| (*heading, align(heading))).collect();
-    let mut table = Table::new(&columns);
+    let mut table = TextTable::new(&columns);
     rows.into_iter().for_each(|row| table.row(row));
     table.render()
 }

@@ -5,6 +5,7 @@
 pub(crate) mod bounds;
 mod curves;
 pub(crate) mod experiment;
+pub(crate) mod inspected;
 mod latency;
 pub(crate) mod placement;
 pub(crate) mod reproduced;

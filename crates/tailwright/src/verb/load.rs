@@ -1,9 +1,9 @@
 //! `tailwright load`: requests of traces and random processes against real servers.
 
 use crate::exit::Answer;
+use crate::interrupt::stop_on_interrupt;
 use crate::output::loaded;
 use crate::terminal::{self, TerminalObserver};
-use crate::verb::profile::stop_on_interrupt;
 use clap::Args;
 use indicatif::ProgressBar;
 use load::{LoadPhase, LoadProgress, LoadReport};

@@ -4,7 +4,7 @@ use crate::exit::Answer;
 use crate::output::experiment::{self, Done, View};
 use crate::output::json;
 use crate::report;
-use crate::terminal::{self, Align, Table};
+use crate::terminal::{self, Align, TextTable};
 use clap::Args;
 use lab::experiment::{
     CaseRun, EXPERIMENTS, ExperimentLock, ExperimentPlan, LabExperiment, PolicyName, RequestSource,
@@ -159,8 +159,11 @@ fn chosen(args: &RunArgs, experiment: &LabExperiment) -> Result<Vec<PolicyName>,
 }
 
 fn list() {
-    let mut table =
-        Table::new(&[("experiment", Align::Left), ("shows", Align::Left), ("the paper says", Align::Left)]);
+    let mut table = TextTable::new(&[
+        ("experiment", Align::Left),
+        ("shows", Align::Left),
+        ("the paper says", Align::Left),
+    ]);
     for experiment in EXPERIMENTS {
         table.row(vec![experiment.name.into(), experiment.title.into(), experiment.claim.into()]);
     }

@@ -2,7 +2,7 @@
 
 use crate::exit::Answer;
 use crate::output::json;
-use crate::terminal::{self, Align, Table};
+use crate::terminal::{self, Align, TextTable};
 use clap::{Args, ValueEnum};
 use enforce::command::Programs;
 use lab::device::SsdModel;
@@ -192,12 +192,13 @@ fn print(state: &LabState, as_json: bool) {
         return terminal::print(&json::pretty(&View { hosts: &state.hosts, servers }));
     }
     let mut table =
-        Table::new(&[("host", Align::Left), ("namespace", Align::Left), ("address", Align::Left)]);
+        TextTable::new(&[("host", Align::Left), ("namespace", Align::Left), ("address", Align::Left)]);
     for host in &state.hosts {
         table.row(vec![host.name.clone(), host.netns.clone(), host.ipv4.to_string()]);
     }
     terminal::print(&(table.render() + "\n"));
-    let mut table = Table::new(&[("server", Align::Left), ("", Align::Left), ("clients use", Align::Left)]);
+    let mut table =
+        TextTable::new(&[("server", Align::Left), ("", Align::Left), ("clients use", Align::Left)]);
     for server in servers {
         let state = if server.is_running() { "running" } else { "ENDED" };
         table.row(vec![server.name.clone(), state.to_owned(), server.uri.clone()]);
