@@ -10,7 +10,7 @@ mod terminal;
 mod verb;
 
 use clap::{Parser, Subcommand};
-use exit::Answer;
+use exit::VerbAnswer;
 use model::OperationError;
 use std::process::ExitCode;
 
@@ -46,7 +46,7 @@ enum Verb {
     Trace(verb::trace::TraceArgs),
 }
 
-fn run(cli: Cli) -> Result<Answer, OperationError> {
+fn run(cli: Cli) -> Result<VerbAnswer, OperationError> {
     match cli.verb {
         Verb::Plan(args) => verb::plan::run(&args),
         Verb::Admit(args) => verb::admit::run(&args),

@@ -4,12 +4,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use workflow::{Notice, ProgressObserver, TaskProgress};
 
-/// How a column is set.
+/// On which side the cells of a column line up: words on the left, numbers on the right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
-    /// Names and words.
     Left,
-    /// Numbers.
     Right,
 }
 

@@ -39,7 +39,7 @@ pub struct ProfilingSettings {
 /// A device that was measured.
 #[derive(Debug)]
 pub struct MeasuredDevice {
-    /// What was measured.
+    /// The file or device that was measured.
     pub target: StorageTarget,
     /// What came of it.
     pub result: DeviceMeasurement,

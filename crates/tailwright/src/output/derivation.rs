@@ -14,7 +14,7 @@ fn fine(fraction: f64) -> String {
     format!("{:.4}%", fraction * 100.0)
 }
 
-/// The whole derivation.
+/// The derivation for people: priority, company, terms and limits.
 pub(crate) fn text(e: &GuaranteeDerivation) -> String {
     let mut text = format!(
         "{} on {} is promised {} < {}; its SLO is {}, so {} ({}) are to spare.\n\n",

@@ -1,7 +1,7 @@
 //! The ideal latencies of a stream, by discipline: as JSON and as a table.
 
+use crate::output::figure::{interval, plain};
 use crate::output::json::pretty;
-use crate::output::simulated::{interval, plain};
 use crate::terminal::{Align, TextTable};
 use serde::Serialize;
 use workflow::ideal::IdealOutcome;
@@ -16,7 +16,7 @@ pub(crate) struct IdealView {
     pub(crate) workers: usize,
     pub(crate) utilisation: f64,
     pub(crate) seed: u64,
-    /// At least one.
+    /// The latencies by discipline, at least one.
     pub(crate) outcomes: Vec<IdealOutcome>,
 }
 

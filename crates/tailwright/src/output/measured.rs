@@ -1,6 +1,6 @@
 //! What a simulation measured besides latencies: by class, and how evenly requests are treated.
 
-use crate::output::simulated::{interval, plain};
+use crate::output::figure::{interval, plain};
 use crate::terminal::{Align, TextTable};
 use workflow::simulation::{ClassFigures, VariantFigures};
 use workflow::text::time;

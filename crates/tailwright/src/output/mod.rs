@@ -1,4 +1,4 @@
-//! What a plan looks like: as JSON for machines, as a table for people, in words.
+//! Answers as text: tables for people, JSON for machines.
 
 pub(crate) mod admission;
 pub(crate) mod bounds;
@@ -6,6 +6,7 @@ pub(crate) mod call_graph;
 pub(crate) mod comparison;
 pub(crate) mod derivation;
 pub(crate) mod experiment;
+mod figure;
 pub(crate) mod ideal;
 pub(crate) mod inspected;
 pub(crate) mod json;

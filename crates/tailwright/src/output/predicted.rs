@@ -5,10 +5,10 @@ use model::Stage;
 use workflow::prediction::PredictionDerivation;
 use workflow::text::{percent, time};
 
-/// Of more workloads that come first, so many are listed.
+/// How many of the workloads that come first are listed.
 const SHOWN_MAX: usize = 12;
 
-/// The whole derivation.
+/// The derivation for people: whose work may come first, then step by step.
 pub(crate) fn text(d: &PredictionDerivation) -> String {
     let mut text = match d.bound_s {
         Some(bound) => format!(

@@ -5,7 +5,7 @@ use model::{PerStage, Stage};
 use workflow::planning::{PlannedCluster, WorkloadPlace, describe_refusal};
 use workflow::text::{by_stage, percent, plural, time};
 
-/// Of more workloads, servers are shown as one line each.
+/// Beyond this number of workloads, servers are shown as one line each.
 pub(crate) const DETAILED_MAX: usize = 60;
 
 /// The tables of a plan; one row per workload when `detailed`, otherwise one per server.

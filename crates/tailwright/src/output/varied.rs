@@ -1,7 +1,8 @@
 //! A scenario that varies something: a row per variant, as JSON and as a table.
 
+use crate::output::figure::{interval, plain};
 use crate::output::json::pretty;
-use crate::output::simulated::{VariantDocument, document, interval, plain, window};
+use crate::output::simulated::{VariantDocument, document, window};
 use crate::output::workloads;
 use crate::terminal::{Align, TextTable};
 use serde::Serialize;

@@ -7,7 +7,7 @@ use workflow::text::{percent, time};
 
 /// A workload in JSON.
 #[derive(Debug, Serialize)]
-pub(crate) struct WorkloadDocument {
+pub(crate) struct WorkloadOutcomeDocument {
     name: String,
     slo_s: Option<f64>,
     percentile: f64,
@@ -21,14 +21,14 @@ pub(crate) struct WorkloadDocument {
     throughput_per_s: f64,
 }
 
-/// For JSON.
-pub(crate) fn documents(outcomes: &[Outcome]) -> Vec<WorkloadDocument> {
+/// The workloads as JSON documents.
+pub(crate) fn documents(outcomes: &[Outcome]) -> Vec<WorkloadOutcomeDocument> {
     outcomes.iter().map(document).collect()
 }
 
-fn document(outcome: &Outcome) -> WorkloadDocument {
+fn document(outcome: &Outcome) -> WorkloadOutcomeDocument {
     let seconds = |ns: Option<f64>| ns.map(|ns| ns / 1e9);
-    WorkloadDocument {
+    WorkloadOutcomeDocument {
         name: outcome.name.clone(),
         slo_s: outcome.slo.map(|slo| slo.latency.0),
         percentile: outcome.percentile.percent(),
@@ -50,7 +50,7 @@ fn name(kept: Kept) -> &'static str {
     }
 }
 
-/// Headings of [`row`].
+/// The headings of the cells of [`row`].
 pub(crate) const HEADINGS: [&str; 7] =
     ["workload", "SLO", "measured", "interval", "over SLO", "requests", "verdict"];
 

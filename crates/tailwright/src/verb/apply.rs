@@ -1,6 +1,6 @@
 //! `tailwright apply`: a policy made real on the hosts of a deployment, and taken back.
 
-use crate::exit::Answer;
+use crate::exit::VerbAnswer;
 use crate::output::json;
 use crate::terminal::{self, Align, TerminalObserver, TextTable};
 use clap::Args;
@@ -68,12 +68,11 @@ pub(crate) struct ApplyArgs {
     /// Try what this kernel and its programs can do.
     #[arg(long, conflicts_with_all = ["policy", "hosts", "host", "dry_run", "remove", "replace"])]
     probe: bool,
-    /// Print JSON.
-    #[arg(long)]
+    #[arg(long, help = "Print JSON")]
     json: bool,
 }
 
-pub(crate) fn run(args: &ApplyArgs) -> Result<Answer, OperationError> {
+pub(crate) fn run(args: &ApplyArgs) -> Result<VerbAnswer, OperationError> {
     if args.probe {
         return probe(args.json);
     }
@@ -97,7 +96,7 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Answer, OperationError> {
         let hosts: Vec<_> = reports.iter().map(|report| HostDocument::new(report, args)).collect();
         terminal::print(&json::pretty(&hosts));
     }
-    Ok(Answer::Yes)
+    Ok(VerbAnswer::Yes)
 }
 
 fn print_report(args: &ApplyArgs, report: &ApplyReport) {
@@ -143,7 +142,7 @@ struct AbilityView<'a> {
     lack: Option<&'a str>,
 }
 
-fn probe(as_json: bool) -> Result<Answer, OperationError> {
+fn probe(as_json: bool) -> Result<VerbAnswer, OperationError> {
     let abilities = network::probe_kernel(&mut Programs)?;
     terminal::print(&if as_json { probe_json(&abilities) } else { probe_text(&abilities) });
     match abilities.iter().find(|ability| ability.needed && ability.lack.is_some()) {
@@ -152,7 +151,7 @@ fn probe(as_json: bool) -> Result<Answer, OperationError> {
             Err(OperationError::machine(format_args!("{} does not work here: {lack}", ability.name))
                 .hint("install iproute2 and nftables; a host with filters = \"tc\" needs no nft"))
         }
-        None => Ok(Answer::Yes),
+        None => Ok(VerbAnswer::Yes),
     }
 }
 

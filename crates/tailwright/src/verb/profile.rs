@@ -1,6 +1,6 @@
 //! `tailwright profile`: measures a file or block device and writes its device profile.
 
-use crate::exit::Answer;
+use crate::exit::VerbAnswer;
 use crate::interrupt::stop_on_interrupt;
 use crate::output::{profiled, profiled_disk};
 use crate::terminal::{self, TerminalObserver};
@@ -88,7 +88,7 @@ fn spindle(text: &str) -> Result<f64, String> {
     rpm.ok_or_else(|| "expected revolutions per minute such as 7200".to_owned())
 }
 
-pub(crate) fn run(args: &ProfileArgs) -> Result<Answer, OperationError> {
+pub(crate) fn run(args: &ProfileArgs) -> Result<VerbAnswer, OperationError> {
     let settings = args.settings();
     let stop = stop_on_interrupt()?;
     let mut bars = ProfileBars::default();
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &ProfileArgs) -> Result<Answer, OperationError> {
         }
     });
     write_profile(&settings, &device, &TerminalObserver)?;
-    Ok(Answer::Yes)
+    Ok(VerbAnswer::Yes)
 }
 
 impl ProfileArgs {

@@ -1,6 +1,6 @@
 //! `tailwright proxy`: the storage enforcer before a server, in the foreground.
 
-use crate::exit::Answer;
+use crate::exit::VerbAnswer;
 use crate::output::json;
 use crate::terminal::{self, Align, TextTable};
 use clap::Args;
@@ -71,20 +71,19 @@ pub(crate) struct ProxyArgs {
     /// Ask a running proxy what it has seen.
     #[arg(long)]
     status: bool,
-    /// Print JSON.
-    #[arg(long)]
+    #[arg(long, help = "Print JSON")]
     json: bool,
 }
 
 /// Requests that `--record` keeps at most.
 const RECORDED_MAX: usize = 1_000_000;
 
-pub(crate) fn run(args: &ProxyArgs) -> Result<Answer, OperationError> {
+pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
     let control = args.control.clone().unwrap_or_else(|| storage::control_path(&args.state, &args.server));
     if args.status {
         let snapshot = storage::query_status(&control)?;
         terminal::print(&if args.json { json::pretty(&snapshot) } else { text(&snapshot) });
-        return Ok(Answer::Yes);
+        return Ok(VerbAnswer::Yes);
     }
     let files =
         ProxyFiles { hosts: args.hosts.clone().expect("clap asks for it"), policy: args.policy.clone() };
@@ -108,7 +107,7 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<Answer, OperationError> {
     let report = proxy.run()?;
     write_record(args, &report)?;
     terminal::print(&if args.json { json::pretty(&report.snapshot) } else { text(&report.snapshot) });
-    Ok(Answer::Yes)
+    Ok(VerbAnswer::Yes)
 }
 
 /// Starts a thread that waits for signals; it ends with the process.

@@ -13,7 +13,7 @@ use workload::device::StorageProfile;
 /// Files that a proxy is started with, and that are read again while it runs.
 #[derive(Debug, Clone)]
 pub struct ProxyFiles {
-    /// The hosts file.
+    /// Where the hosts file is.
     pub hosts: PathBuf,
     /// The policy file; without one everybody is best effort.
     pub policy: Option<PathBuf>,

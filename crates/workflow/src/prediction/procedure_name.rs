@@ -1,6 +1,6 @@
 //! Admission procedures by the names that users give them, with the parameters of the published ones.
 
-use super::problem::WorkloadTraffic;
+use super::problem::TracedWorkload;
 use ::plan::admission::{ByModel, Demand, Levels, Procedure, QJump, Silo, SiloPlus, Trial, priority_meister};
 use model::LatencyModel;
 use predict::{Passage, Probabilistic, PublishedSnc, Replayed, WorstCase, WorstCaseSketch};
@@ -44,7 +44,7 @@ pub(crate) trait ProcedureVisitor {
     fn visit<P: Procedure<Sketch: Send> + Clone>(
         self,
         procedure: P,
-        sketch: impl Fn(&WorkloadTraffic) -> P::Sketch + Sync,
+        sketch: impl Fn(&TracedWorkload) -> P::Sketch + Sync,
     ) -> Self::Output;
 }
 
@@ -100,9 +100,6 @@ impl ProcedureName {
     /// Hands the procedure of this name, for links of this bandwidth, to the visitor.
     pub(crate) fn visit<V: ProcedureVisitor>(self, bandwidth: ByteRate, visitor: V) -> V::Output {
         let (packet, buffer) = (PACKET / bandwidth.bytes_per_sec(), BUFFER / bandwidth.bytes_per_sec());
-        // Callers have checked that it can be counted.
-        let demand = |tenant: &WorkloadTraffic| Demand::of(&tenant.traffic).expect("countable traffic");
-        let qjump = |levels| QJump { packet, levels };
         match self {
             Self::WorstCase => by_slo(&WorstCase::default(), visitor),
             Self::Probabilistic => by_slo(&Probabilistic::default(), visitor),
@@ -110,23 +107,28 @@ impl ProcedureName {
             Self::PublishedSnc => by_slo(&PublishedSnc::default(), visitor),
             Self::PriorityMeister => {
                 let model = WorstCase { passage: Passage::Reshaped };
-                let sketch = |tenant: &WorkloadTraffic| model.sketch(&tenant.traffic);
-                visitor.visit(
-                    ByModel::searched(&model, &|_, server| priority_meister(server, WorstCaseSketch::curve)),
-                    sketch,
-                )
+                let procedure =
+                    ByModel::searched(&model, &|_, server| priority_meister(server, WorstCaseSketch::curve));
+                visitor.visit(procedure, |workload| model.sketch(&workload.traffic))
             }
-            Self::Silo => {
-                let trial = |t: &WorkloadTraffic| Trial::choose(&t.traffic, t.spec.slo, packet);
-                visitor.visit(Silo { burst: packet, buffer }, trial)
+            Self::Silo => visitor.visit(Silo { burst: packet, buffer }, |workload| {
+                Trial::choose(&workload.traffic, workload.spec.slo, packet)
+            }),
+            Self::SiloPlus => visitor.visit(SiloPlus { burst: packet, buffer }, countable_demand),
+            Self::QJump => visitor.visit(QJump { packet, levels: Levels::Equation }, countable_demand),
+            Self::QJumpPlus => {
+                let levels = Levels::Fixed(QJUMP_LEVELS.to_vec());
+                visitor.visit(QJump { packet, levels }, countable_demand)
             }
-            Self::SiloPlus => visitor.visit(SiloPlus { burst: packet, buffer }, demand),
-            Self::QJump => visitor.visit(qjump(Levels::Equation), demand),
-            Self::QJumpPlus => visitor.visit(qjump(Levels::Fixed(QJUMP_LEVELS.to_vec())), demand),
         }
     }
 }
 
+/// What the rules for links keep of a workload. Callers have checked that it can be counted.
+fn countable_demand(workload: &TracedWorkload) -> Demand {
+    Demand::of(&workload.traffic).expect("countable traffic")
+}
+
 fn by_slo<M: LatencyModel, V: ProcedureVisitor>(model: &M, visitor: V) -> V::Output {
-    visitor.visit(ByModel::by_slo(model), |tenant| model.sketch(&tenant.traffic))
+    visitor.visit(ByModel::by_slo(model), |workload| model.sketch(&workload.traffic))
 }

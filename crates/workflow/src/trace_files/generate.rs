@@ -1,4 +1,4 @@
-//! Synthetic traces.
+//! Synthetic traces, drawn from random processes.
 
 use super::error::TraceFileError;
 use super::output::TraceOutput;

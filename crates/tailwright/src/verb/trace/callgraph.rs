@@ -1,6 +1,6 @@
 //! `tailwright trace callgraph`: services, operations and their times in a file of spans.
 
-use crate::exit::Answer;
+use crate::exit::VerbAnswer;
 use crate::output::call_graph;
 use crate::terminal::print;
 use callgraph::{Errors, Format, Outliving};
@@ -34,11 +34,11 @@ pub(super) struct CallGraphArgs {
     json: bool,
 }
 
-pub(super) fn run(args: &CallGraphArgs) -> Result<Answer, OperationError> {
+pub(super) fn run(args: &CallGraphArgs) -> Result<VerbAnswer, OperationError> {
     let outliving =
         if args.outliving_are_asynchronous { Outliving::Asynchronous } else { Outliving::Clipped };
     let errors = if args.lenient { Errors::Counted } else { Errors::Fatal };
     let graph = read_call_graph(&args.file, args.format, errors, outliving)?;
     print(&if args.json { call_graph::json(&graph) } else { call_graph::text(&graph) });
-    Ok(Answer::Yes)
+    Ok(VerbAnswer::Yes)
 }

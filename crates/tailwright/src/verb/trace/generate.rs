@@ -21,7 +21,7 @@ pub(super) struct GenerateArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum ProcessArgs {
-    /// Equal gaps
+    #[command(about = "Equal gaps")]
     Constant {
         #[command(flatten)]
         rate: ProcessRateArgs,
@@ -47,8 +47,7 @@ enum ProcessArgs {
     OnOff {
         #[command(flatten)]
         rate: ProcessRateArgs,
-        /// Independent sources
-        #[arg(long, default_value_t = 20)]
+        #[arg(long, default_value_t = 20, help = "Independent sources")]
         sources: u32,
         /// Mean time that a source is on
         #[arg(long, value_name = "TIME", default_value = "100ms")]
@@ -104,8 +103,7 @@ struct SyntheticTraceArgs {
     /// Let the rate swing by this share around its mean, once per --period
     #[arg(long, value_name = "0..1")]
     diurnal: Option<f64>,
-    /// Cycle of --diurnal
-    #[arg(long, value_name = "TIME", default_value = "24h")]
+    #[arg(long, value_name = "TIME", default_value = "24h", help = "Cycle of --diurnal")]
     period: Nanos,
     #[command(flatten)]
     output: TraceOutputArgs,

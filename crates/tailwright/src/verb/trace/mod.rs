@@ -6,7 +6,7 @@ mod generate;
 mod info;
 mod rewrite;
 
-use crate::exit::Answer;
+use crate::exit::VerbAnswer;
 use model::OperationError;
 
 #[derive(Debug, clap::Args)]
@@ -40,7 +40,7 @@ enum TraceCommand {
     Callgraph(callgraph::CallGraphArgs),
 }
 
-pub(crate) fn run(args: &TraceArgs) -> Result<Answer, OperationError> {
+pub(crate) fn run(args: &TraceArgs) -> Result<VerbAnswer, OperationError> {
     let done = match &args.command {
         TraceCommand::Info(args) => info::run(args),
         TraceCommand::Convert(args) => rewrite::convert(args),
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &TraceArgs) -> Result<Answer, OperationError> {
         TraceCommand::Callgraph(args) => return callgraph::run(args),
     };
     match done {
-        Ok(()) => Ok(Answer::Yes),
+        Ok(()) => Ok(VerbAnswer::Yes),
         // A reader that went away (`| head`) ends the program quietly.
         Err(error) if error.is_closed_output() => std::process::exit(0),
         Err(error) => Err(error.into()),

@@ -12,8 +12,7 @@ use workflow::trace_files::{TraceFileError, TraceWindow, convert_trace, merge_tr
     tailwright trace convert disk.blkparse -o disk.csv.zst\n  \
     tailwright trace convert web.csv.gz -o web2x.csv --scale-time 0.5   (twice as fast)")]
 pub(super) struct ConvertArgs {
-    /// Trace to read
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", help = "Trace to read")]
     file: PathBuf,
     /// Multiply the time since the first arrival by this factor: below 1 is faster
     #[arg(long, value_name = "FACTOR")]
@@ -34,8 +33,7 @@ pub(super) struct ConvertArgs {
 #[command(group = clap::ArgGroup::new("window").required(true).multiple(true)
     .args(["from", "to", "first_half", "second_half", "fraction"]))]
 pub(super) struct SliceArgs {
-    /// Trace to read
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", help = "Trace to read")]
     file: PathBuf,
     /// Beginning of the window
     #[arg(long, value_name = "TIME")]
@@ -65,8 +63,7 @@ pub(super) struct SliceArgs {
 #[command(after_help = "Examples:\n  tailwright trace merge a.csv.gz b.csv.gz -o both.parquet\n  \
     tailwright trace merge traces/*.csv.gz --align -o cluster.parquet")]
 pub(super) struct MergeArgs {
-    /// Traces to read
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required = true, value_name = "FILE", help = "Traces to read")]
     files: Vec<PathBuf>,
     /// Let every trace begin at zero
     #[arg(long)]
