@@ -4,7 +4,7 @@ use super::plan_view::PlanView;
 use super::{curves, servers, tables};
 use model::Stage;
 use plot::{Axis, Bars, Block, Bullets, KeyFigure, Page, RowOrder, Status, Unit};
-use workflow::cluster::PlanningProblem;
+use workflow::cluster::ClusterProblem;
 use workflow::planning::{MethodComparison, PlanRun, PlannedCluster, summarise};
 use workflow::text::{percent, plural};
 
@@ -138,7 +138,7 @@ fn how_to_read(planned: &PlannedCluster) -> Vec<Block> {
     ]
 }
 
-fn footer(problem: &PlanningProblem, planned: &PlannedCluster) -> String {
+fn footer(problem: &ClusterProblem, planned: &PlannedCluster) -> String {
     let file = problem.origin.file_name().unwrap_or_default().to_string_lossy();
     format!(
         "tailwright {} · {file} · policy {} · safety margin {}",

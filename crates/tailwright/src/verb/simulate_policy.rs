@@ -8,7 +8,7 @@ use crate::terminal::{self, TerminalObserver};
 use model::{OperationError, Policy};
 use serde::Serialize;
 use std::path::Path;
-use workflow::cluster::PlanningProblem;
+use workflow::cluster::ClusterProblem;
 use workflow::planning::read_policy;
 use workflow::simulation::{PolicySimulation, observe_policy, simulate_policy};
 
@@ -35,7 +35,7 @@ pub(super) fn run(
     as_json: bool,
 ) -> Result<VerbAnswer, OperationError> {
     let policy = read_policy(policy)?;
-    let problem = PlanningProblem::read(&inputs.source(&policy)?, &TerminalObserver)?;
+    let problem = ClusterProblem::read(&inputs.source(&policy)?, &TerminalObserver)?;
     let simulation = simulate_policy(&policy, &problem, seed, &TerminalObserver)?;
     if let Some(path) = output {
         let observations = observe_policy(&policy, &problem, seed)?;

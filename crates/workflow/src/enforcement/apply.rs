@@ -67,7 +67,7 @@ pub fn apply_policy(
 /// What is wanted of all hosts; nothing when devices are given back.
 fn desired_hosts(policy: Option<&Policy>, deployment: &Deployment) -> Result<DesiredNetwork, OperationError> {
     if let Some(policy) = policy {
-        return Ok(network::desired_network(policy, deployment)?);
+        return network::desired_network(policy, deployment);
     }
     let hosts = deployment.hosts.iter();
     let hosts = hosts.map(|host| DesiredHost { host: host.clone(), devices: Vec::new() });

@@ -1,9 +1,12 @@
 //! Admission procedures by the names that users give them, with the parameters of the published ones.
 
 use super::problem::TracedWorkload;
-use ::plan::admission::{ByModel, Demand, Levels, Procedure, QJump, Silo, SiloPlus, Trial, priority_meister};
+use ::plan::admission::{
+    AdmissionProcedure, ByModel, QJump, QJumpLevels, Silo, SiloPlus, StageCurves, TrialBandwidth,
+    priority_meister,
+};
 use model::LatencyModel;
-use predict::{Passage, Probabilistic, PublishedSnc, Replayed, WorstCase, WorstCaseSketch};
+use predict::{Probabilistic, PublishedSnc, Replayed, Reshaping, WorstCase, WorstCaseSketch};
 use units::ByteRate;
 
 /// Bytes of a packet, and of the burst that Silo allows (thesis §4.3.1).
@@ -41,7 +44,7 @@ pub(crate) trait ProcedureVisitor {
     /// What comes of a visit.
     type Output;
     /// Visits the procedure; `sketch` is what the procedure keeps of a workload.
-    fn visit<P: Procedure<Sketch: Send> + Clone>(
+    fn visit<P: AdmissionProcedure<Sketch: Send> + Clone>(
         self,
         procedure: P,
         sketch: impl Fn(&TracedWorkload) -> P::Sketch + Sync,
@@ -106,27 +109,27 @@ impl ProcedureName {
             Self::Replayed => by_slo(&Replayed::default(), visitor),
             Self::PublishedSnc => by_slo(&PublishedSnc::default(), visitor),
             Self::PriorityMeister => {
-                let model = WorstCase { passage: Passage::Reshaped };
+                let model = WorstCase { reshaping: Reshaping::EveryStage };
                 let procedure =
                     ByModel::searched(&model, &|_, server| priority_meister(server, WorstCaseSketch::curve));
                 visitor.visit(procedure, |workload| model.sketch(&workload.traffic))
             }
             Self::Silo => visitor.visit(Silo { burst: packet, buffer }, |workload| {
-                Trial::choose(&workload.traffic, workload.spec.slo, packet)
+                TrialBandwidth::choose(&workload.traffic, workload.spec.slo, packet)
             }),
-            Self::SiloPlus => visitor.visit(SiloPlus { burst: packet, buffer }, countable_demand),
-            Self::QJump => visitor.visit(QJump { packet, levels: Levels::Equation }, countable_demand),
+            Self::SiloPlus => visitor.visit(SiloPlus { burst: packet, buffer }, countable_curves),
+            Self::QJump => visitor.visit(QJump { packet, levels: QJumpLevels::Equation }, countable_curves),
             Self::QJumpPlus => {
-                let levels = Levels::Fixed(QJUMP_LEVELS.to_vec());
-                visitor.visit(QJump { packet, levels }, countable_demand)
+                let levels = QJumpLevels::Fixed(QJUMP_LEVELS.to_vec());
+                visitor.visit(QJump { packet, levels }, countable_curves)
             }
         }
     }
 }
 
 /// What the rules for links keep of a workload. Callers have checked that it can be counted.
-fn countable_demand(workload: &TracedWorkload) -> Demand {
-    Demand::of(&workload.traffic).expect("countable traffic")
+fn countable_curves(workload: &TracedWorkload) -> StageCurves {
+    StageCurves::from_trace(&workload.traffic).expect("countable traffic")
 }
 
 fn by_slo<M: LatencyModel, V: ProcedureVisitor>(model: &M, visitor: V) -> V::Output {
