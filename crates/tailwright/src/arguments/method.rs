@@ -17,7 +17,7 @@ pub(crate) enum OrderChoice {
     Best,
 }
 
-/// How to plan.
+/// How to plan, and how hard to search.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct MethodArgs {
     /// How limits are chosen: tailwright, or a published method to compare with (workload-compactor,

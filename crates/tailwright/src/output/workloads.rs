@@ -1,13 +1,13 @@
 //! What the workloads of a storage server saw, and whether their SLOs were kept: table, JSON, lines of a page.
 
-use crate::terminal::{Align, Table};
+use crate::terminal::{Align, TextTable};
 use scenario::server::{SloVerdict, WorkloadOutcome};
 use serde::Serialize;
 use workflow::text::{percent, time};
 
 /// A workload in JSON.
 #[derive(Debug, Serialize)]
-pub(crate) struct WorkloadDocument {
+pub(crate) struct WorkloadOutcomeDocument {
     name: String,
     slo_s: Option<f64>,
     percentile: f64,
@@ -21,14 +21,14 @@ pub(crate) struct WorkloadDocument {
     throughput_per_s: f64,
 }
 
-/// For JSON.
-pub(crate) fn documents(outcomes: &[WorkloadOutcome]) -> Vec<WorkloadDocument> {
+/// The workloads as JSON documents.
+pub(crate) fn documents(outcomes: &[WorkloadOutcome]) -> Vec<WorkloadOutcomeDocument> {
     outcomes.iter().map(document).collect()
 }
 
-fn document(outcome: &WorkloadOutcome) -> WorkloadDocument {
+fn document(outcome: &WorkloadOutcome) -> WorkloadOutcomeDocument {
     let seconds = |ns: Option<f64>| ns.map(|ns| ns / 1e9);
-    WorkloadDocument {
+    WorkloadOutcomeDocument {
         name: outcome.name.clone(),
         slo_s: outcome.slo.map(|slo| slo.latency.0),
         percentile: outcome.percentile.percent(),
@@ -50,7 +50,7 @@ fn name(kept: SloVerdict) -> &'static str {
     }
 }
 
-/// Headings of [`row`].
+/// The headings of the cells of [`row`].
 pub(crate) const HEADINGS: [&str; 7] =
     ["workload", "SLO", "measured", "interval", "over SLO", "requests", "verdict"];
 
@@ -84,7 +84,7 @@ pub(crate) fn table(before: &[&str], rows: Vec<Vec<String>>) -> String {
     let align = |heading: &&str| if left(heading) { Align::Left } else { Align::Right };
     let headings: Vec<&str> = before.iter().copied().chain(HEADINGS).collect();
     let columns: Vec<(&str, Align)> = headings.iter().map(|heading| (*heading, align(heading))).collect();
-    let mut table = Table::new(&columns);
+    let mut table = TextTable::new(&columns);
     rows.into_iter().for_each(|row| table.row(row));
     table.render()
 }

@@ -1,6 +1,6 @@
 //! r-b curves with the chosen point, as small multiples.
 
-use super::View;
+use super::plan_view::PlanView;
 use calculus::ArrivalCurve;
 use model::{RateLimit, Stage};
 use plot::{Axis, Block, Chart, Marker, Series, Unit};
@@ -13,7 +13,7 @@ const COLUMNS: usize = 3;
 /// How far around the chosen rate a curve is drawn, as a factor.
 const SPREAD: f64 = 20.0;
 
-pub(super) fn blocks(view: &View) -> Vec<Block> {
+pub(super) fn blocks(view: &PlanView) -> Vec<Block> {
     let drawn = &view.tightest[..view.tightest.len().min(DRAWN_MAX)];
     let open = &drawn[..drawn.len().min(OPEN)];
     let mut blocks = vec![
@@ -44,11 +44,11 @@ pub(super) fn blocks(view: &View) -> Vec<Block> {
     blocks
 }
 
-fn grid(view: &View, workloads: &[usize], stage: Stage) -> Block {
+fn grid(view: &PlanView, workloads: &[usize], stage: Stage) -> Block {
     Block::grid(COLUMNS, workloads.iter().map(|&w| chart(view, w, stage).into()))
 }
 
-fn chart(view: &View, workload: usize, stage: Stage) -> Chart {
+fn chart(view: &PlanView, workload: usize, stage: Stage) -> Chart {
     let server = &view.planned.placement.servers[view.place(workload).server];
     let limit = server.limits_of(workload)[stage];
     let on = &view.planned.instance.workloads[workload].on_class[server.class];

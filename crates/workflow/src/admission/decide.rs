@@ -3,7 +3,7 @@
 use super::events::{AdmissionEvent, everybody_arrives, read_events};
 use crate::observer::ProgressObserver;
 use crate::prediction::{
-    PredictionProblem, PredictionSource, ProcedureName, ProcedureVisitor, WorkloadHome, WorkloadTraffic,
+    PredictionProblem, PredictionSource, ProcedureName, ProcedureVisitor, TracedWorkload, WorkloadHome,
     admission_host, applicants, describe_refusal, policy_of_homes,
 };
 use ::plan::admission::{
@@ -65,7 +65,7 @@ impl AdmissionOutcome {
     /// Workloads that are not there and were refused when they last asked, with the reason.
     pub fn refused<'a>(&'a self, problem: &PredictionProblem) -> Vec<(usize, &'a AdmissionRefusal)> {
         let mut refused = Vec::new();
-        for (workload, WorkloadTraffic { spec, .. }) in problem.workloads.iter().enumerate() {
+        for (workload, TracedWorkload { spec, .. }) in problem.workloads.iter().enumerate() {
             // Who is there and asked again is refused only the second place.
             if self.guarantees.iter().any(|guaranteed| guaranteed.name == spec.name) {
                 continue;
@@ -153,7 +153,7 @@ impl ProcedureVisitor for DecideEvents<'_> {
     fn visit<P: AdmissionProcedure<Sketch: Send> + Clone>(
         self,
         procedure: P,
-        sketch: impl Fn(&WorkloadTraffic) -> P::Sketch + Sync,
+        sketch: impl Fn(&TracedWorkload) -> P::Sketch + Sync,
     ) -> AdmissionOutcome {
         let Self { problem, events, name, observer } = self;
         let start = Instant::now();

@@ -17,7 +17,7 @@ use workload::{Footprint, FootprintBuilder};
 pub struct Footprints {
     /// One per trace and kind of device.
     known: Vec<Footprint>,
-    /// By class, then workload: index into `known`.
+    /// Indices into `known`, by class and then workload.
     index: Vec<Vec<usize>>,
     /// Wall time that reading took.
     pub elapsed: Duration,

@@ -51,7 +51,7 @@ fn measure_utilisation(
     path: &Path,
 ) -> Result<f64, OperationError> {
     if totals.arrivals.is_none() {
-        return Err(scenario::empty_trace_error(path).into());
+        return Err(scenario::empty_trace_error(path));
     }
     totals.utilisation(settings.workers.get()).ok_or_else(|| {
         OperationError::input(format!("{}: all requests arrive at one instant", path.display()))

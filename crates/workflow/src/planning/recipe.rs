@@ -14,7 +14,7 @@ const PUBLISHED_BURST_MAX_S: f64 = 30.0;
 const METHODS: &str = "tailwright, workload-compactor, effective-bandwidth, effective-bandwidth-even, \
                         knee, average-K (K times the mean rate, such as average-1.5)";
 
-/// In which order workloads are placed.
+/// The order in which workloads are placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placing {
     /// First fit in the order of arrival.
@@ -91,7 +91,7 @@ pub fn parse_method(text: &str) -> Result<LimitMethod, String> {
 pub struct PlanningRecipe {
     /// How limits are chosen.
     pub method: LimitMethod,
-    /// In which order workloads are placed.
+    /// The order in which workloads are placed.
     pub order: PlacementOrder,
     /// Limits sustain the mean rate for ever; the published methods do so only for the length of the trace.
     pub sustained: bool,

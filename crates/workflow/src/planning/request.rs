@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 pub struct PlanningQuestion<'a> {
     /// Where servers and workloads come from.
     pub source: &'a ClusterSource,
-    /// How to plan.
+    /// The choices that decide the plan.
     pub recipe: &'a PlanningRecipe,
     /// A policy whose workloads stay where they are.
     pub keep: Option<&'a Policy>,

@@ -1,4 +1,4 @@
-//! From a cluster, its footprints and a choice of method to a plan.
+//! The search for a plan, from a cluster, its footprints and a choice of method.
 
 use super::kept::{KeptServer, changed_servers, kept_servers};
 use super::names::{ServerNames, fresh_names};

@@ -1,6 +1,6 @@
 //! Workloads and servers as an admission procedure sees them.
 
-use super::problem::{PredictionProblem, WorkloadTraffic};
+use super::problem::{PredictionProblem, TracedWorkload};
 use crate::observer::ProgressObserver;
 use crate::parallel::in_parallel;
 use ::plan::admission::{Applicant, IdenticalServers};
@@ -11,9 +11,9 @@ pub(crate) fn applicants<S: Send>(
     problem: &PredictionProblem,
     workloads: impl IntoIterator<Item = usize>,
     observer: &dyn ProgressObserver,
-    sketch: impl Fn(&WorkloadTraffic) -> S + Sync,
+    sketch: impl Fn(&TracedWorkload) -> S + Sync,
 ) -> Vec<Applicant<S>> {
-    let workloads: Vec<&WorkloadTraffic> =
+    let workloads: Vec<&TracedWorkload> =
         workloads.into_iter().map(|workload| &problem.workloads[workload]).collect();
     let sketches = in_parallel(observer, "sketching", &workloads, |workload| Ok(sketch(workload)));
     let sketches = sketches.expect("no sketch fails");

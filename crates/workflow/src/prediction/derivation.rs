@@ -247,7 +247,11 @@ fn replayed(
     values.sort_unstable();
     let mut steps = Vec::new();
     for (what, share) in QUARTILES {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // A share of a small number.
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of a small number"
+        )]
         let rank = (share * (values.len() - 1) as f64).round() as usize;
         let how = format!("of {} alignments", values.len());
         steps.push(PredictionStep::new(what, how, Some(values[rank].as_secs())));

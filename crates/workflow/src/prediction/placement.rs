@@ -4,7 +4,7 @@ use super::applicant::{admission_host, applicants};
 use super::bounds::{WorkloadBound, predict_bounds, predict_correlated};
 use super::home::{WorkloadHome, policy_of_homes};
 use super::model_name::ModelName;
-use super::problem::{PredictionProblem, WorkloadTraffic};
+use super::problem::{PredictionProblem, TracedWorkload};
 use super::procedure_name::ProcedureVisitor;
 use super::refusal::describe_refusal;
 use crate::observer::ProgressObserver;
@@ -109,7 +109,7 @@ impl ProcedureVisitor for PackEverybody<'_> {
     fn visit<P: AdmissionProcedure<Sketch: Send> + Clone>(
         self,
         procedure: P,
-        sketch: impl Fn(&WorkloadTraffic) -> P::Sketch + Sync,
+        sketch: impl Fn(&TracedWorkload) -> P::Sketch + Sync,
     ) -> Packing {
         let Self { problem, servers_min, effort, observer } = self;
         let applicants = applicants(problem, 0..problem.workloads.len(), observer, sketch);

@@ -1,6 +1,6 @@
 //! Admission procedures by the names that users give them, with the parameters of the published ones.
 
-use super::problem::WorkloadTraffic;
+use super::problem::TracedWorkload;
 use ::plan::admission::{
     AdmissionProcedure, ByModel, QJump, QJumpLevels, Silo, SiloPlus, StageCurves, TrialBandwidth,
     priority_meister,
@@ -47,7 +47,7 @@ pub(crate) trait ProcedureVisitor {
     fn visit<P: AdmissionProcedure<Sketch: Send> + Clone>(
         self,
         procedure: P,
-        sketch: impl Fn(&WorkloadTraffic) -> P::Sketch + Sync,
+        sketch: impl Fn(&TracedWorkload) -> P::Sketch + Sync,
     ) -> Self::Output;
 }
 
@@ -103,10 +103,6 @@ impl ProcedureName {
     /// Hands the procedure of this name, for links of this bandwidth, to the visitor.
     pub(crate) fn visit<V: ProcedureVisitor>(self, bandwidth: ByteRate, visitor: V) -> V::Output {
         let (packet, buffer) = (PACKET / bandwidth.bytes_per_sec(), BUFFER / bandwidth.bytes_per_sec());
-        // Callers have checked that it can be counted.
-        let demand =
-            |tenant: &WorkloadTraffic| StageCurves::from_trace(&tenant.traffic).expect("countable traffic");
-        let qjump = |levels| QJump { packet, levels };
         match self {
             Self::WorstCase => by_slo(&WorstCase::default(), visitor),
             Self::Probabilistic => by_slo(&Probabilistic::default(), visitor),
@@ -114,23 +110,28 @@ impl ProcedureName {
             Self::PublishedSnc => by_slo(&PublishedSnc::default(), visitor),
             Self::PriorityMeister => {
                 let model = WorstCase { reshaping: Reshaping::EveryStage };
-                let sketch = |tenant: &WorkloadTraffic| model.sketch(&tenant.traffic);
-                visitor.visit(
-                    ByModel::searched(&model, &|_, server| priority_meister(server, WorstCaseSketch::curve)),
-                    sketch,
-                )
+                let procedure =
+                    ByModel::searched(&model, &|_, server| priority_meister(server, WorstCaseSketch::curve));
+                visitor.visit(procedure, |workload| model.sketch(&workload.traffic))
             }
-            Self::Silo => {
-                let trial = |t: &WorkloadTraffic| TrialBandwidth::choose(&t.traffic, t.spec.slo, packet);
-                visitor.visit(Silo { burst: packet, buffer }, trial)
+            Self::Silo => visitor.visit(Silo { burst: packet, buffer }, |workload| {
+                TrialBandwidth::choose(&workload.traffic, workload.spec.slo, packet)
+            }),
+            Self::SiloPlus => visitor.visit(SiloPlus { burst: packet, buffer }, countable_curves),
+            Self::QJump => visitor.visit(QJump { packet, levels: QJumpLevels::Equation }, countable_curves),
+            Self::QJumpPlus => {
+                let levels = QJumpLevels::Fixed(QJUMP_LEVELS.to_vec());
+                visitor.visit(QJump { packet, levels }, countable_curves)
             }
-            Self::SiloPlus => visitor.visit(SiloPlus { burst: packet, buffer }, demand),
-            Self::QJump => visitor.visit(qjump(QJumpLevels::Equation), demand),
-            Self::QJumpPlus => visitor.visit(qjump(QJumpLevels::Fixed(QJUMP_LEVELS.to_vec())), demand),
         }
     }
 }
 
+/// What the rules for links keep of a workload. Callers have checked that it can be counted.
+fn countable_curves(workload: &TracedWorkload) -> StageCurves {
+    StageCurves::from_trace(&workload.traffic).expect("countable traffic")
+}
+
 fn by_slo<M: LatencyModel, V: ProcedureVisitor>(model: &M, visitor: V) -> V::Output {
-    visitor.visit(ByModel::by_slo(model), |tenant| model.sketch(&tenant.traffic))
+    visitor.visit(ByModel::by_slo(model), |workload| model.sketch(&workload.traffic))
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// A scenario file, and what replaces its values.
 #[derive(Debug, Clone)]
 pub struct ScenarioSettings {
-    /// The scenario file.
+    /// Where the scenario file is.
     pub file: PathBuf,
     /// Settings `PATH=VALUE`, in the order in which they are applied.
     pub set: Vec<String>,

@@ -1,24 +1,21 @@
-//! The page of `tailwright trace info --report`.
+//! What there is in a trace, as a page: arrivals over time, burstiness and sizes.
 
-use super::info::{Found, byte_rate, number, percent, quantities, request_rate};
-use model::OperationError;
+use crate::output::inspected::{byte_rate, number, percent, quantities, request_rate};
 use plot::{Axis, Block, Chart, Column, KeyFigure, Page, Reference, Series, Table, Unit};
 use std::path::Path;
 use trace::stats::TraceStatistics;
 use units::Seconds;
-use workflow::files::write_result;
+use workflow::trace_files::InspectedTrace;
 
-/// Writes the page.
-pub(super) fn write(path: &Path, found: &Found) -> Result<(), OperationError> {
-    write_result(path, &page(found).to_html(), "report")?;
-    eprintln!("wrote {}", path.display());
-    Ok(())
+/// The page about one trace.
+pub(crate) fn html(trace: &InspectedTrace) -> String {
+    page(trace).to_html()
 }
 
-fn page(found: &Found) -> Page {
-    let stats = &found.stats;
+fn page(trace: &InspectedTrace) -> Page {
+    let stats = &trace.stats;
     let name =
-        Path::new(&found.file).file_name().map_or(found.file.as_str().into(), |name| name.to_string_lossy());
+        Path::new(&trace.file).file_name().map_or(trace.file.as_str().into(), |name| name.to_string_lossy());
     Page::new(format!("Trace {name}"))
         .lead(format!(
             "{} requests in {}. A Poisson stream has squared variation 1, dispersion 1 at every scale and Hurst \
@@ -30,8 +27,8 @@ fn page(found: &Found) -> Page {
         .section("Arrivals over time", [requests_over_time(stats).into(), bytes_over_time(stats).into()])
         .section("Burstiness", [Block::grid(2, [dispersion(stats).into(), gaps(stats).into()])])
         .section("Sizes", [sizes(stats).into()])
-        .section("All quantities", [table(found).into()])
-        .footer(format!("tailwright {} · {}", env!("CARGO_PKG_VERSION"), found.file))
+        .section("All quantities", [table(trace).into()])
+        .footer(format!("tailwright {} · {}", env!("CARGO_PKG_VERSION"), trace.file))
 }
 
 fn facts(stats: &TraceStatistics) -> Block {
@@ -148,7 +145,7 @@ fn sizes(stats: &TraceStatistics) -> Chart {
     .height(260)
 }
 
-fn table(found: &Found) -> Table {
+fn table(trace: &InspectedTrace) -> Table {
     let empty = Table::new([Column::text("quantity"), Column::text("value")]);
-    quantities(found).into_iter().fold(empty, |table, (name, value)| table.row([name.into(), value.into()]))
+    quantities(trace).into_iter().fold(empty, |table, (name, value)| table.row([name.into(), value.into()]))
 }

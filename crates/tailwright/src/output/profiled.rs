@@ -1,13 +1,14 @@
-//! What a measurement looks like to people and to machines.
+//! A device that was measured: bandwidth and latency by request size, as a table and JSON.
 
-use crate::terminal::{Align, Table};
+use crate::output::json::pretty;
+use crate::terminal::{Align, TextTable};
 use model::Op;
 use profile::{CellMeasurement, Measurement, MeasurementPlan, OpMeasurement, SizeMeasurement, StorageTarget};
 use serde::Serialize;
 use units::Bytes;
 
 /// One line per request size, reads and writes side by side.
-pub(crate) fn table(measurement: &Measurement) -> String {
+pub(crate) fn text(measurement: &Measurement) -> String {
     let rows = measurement.by_size();
     let ops: Vec<Op> = [Op::Read, Op::Write]
         .into_iter()
@@ -20,7 +21,7 @@ pub(crate) fn table(measurement: &Measurement) -> String {
         columns.extend([name, "±", "IOPS", "at", tail.as_str()].map(|head| (head.to_owned(), Align::Right)));
     }
     let headings: Vec<(&str, Align)> = columns.iter().map(|(head, align)| (head.as_str(), *align)).collect();
-    let mut table = Table::new(&headings);
+    let mut table = TextTable::new(&headings);
     for row in &rows {
         table.row(
             std::iter::once(row.request.to_string())
@@ -56,7 +57,7 @@ fn cells(row: &SizeMeasurement, op: Op) -> [String; 5] {
 }
 
 #[derive(Serialize)]
-struct Answer<'run> {
+struct DeviceDocument<'run> {
     target: String,
     target_bytes: u64,
     block_bytes: u64,
@@ -65,19 +66,19 @@ struct Answer<'run> {
     complete: bool,
     percentile: f64,
     warnings: Vec<String>,
-    sizes: Vec<SizeAnswer>,
-    cells: Vec<CellAnswer<'run>>,
+    sizes: Vec<SizeDocument>,
+    cells: Vec<CellDocument<'run>>,
 }
 
 #[derive(Serialize)]
-struct SizeAnswer {
+struct SizeDocument {
     request_bytes: u64,
-    read: Option<OpAnswer>,
-    write: Option<OpAnswer>,
+    read: Option<OpDocument>,
+    write: Option<OpDocument>,
 }
 
 #[derive(Serialize)]
-struct OpAnswer {
+struct OpDocument {
     bytes_per_s: f64,
     noise: f64,
     requests_per_s: f64,
@@ -87,7 +88,7 @@ struct OpAnswer {
 }
 
 #[derive(Serialize)]
-struct CellAnswer<'run> {
+struct CellDocument<'run> {
     op: Op,
     request_bytes: u64,
     parallelism: usize,
@@ -95,14 +96,14 @@ struct CellAnswer<'run> {
     repeats_bytes_per_s: &'run [f64],
 }
 
-/// Rows, and every cell with all its repeats.
+/// One object: figures by size, and every cell with all its repeats.
 pub(crate) fn json(target: &StorageTarget, plan: &MeasurementPlan, measurement: &Measurement) -> String {
-    let size = |row: SizeMeasurement| SizeAnswer {
+    let size = |row: SizeMeasurement| SizeDocument {
         request_bytes: row.request.0,
-        read: row.read.map(|figures| op_answer(figures, row.request)),
-        write: row.write.map(|figures| op_answer(figures, row.request)),
+        read: row.read.map(|figures| op_document(figures, row.request)),
+        write: row.write.map(|figures| op_document(figures, row.request)),
     };
-    let answer = Answer {
+    let document = DeviceDocument {
         target: target.path().display().to_string(),
         target_bytes: target.length().0,
         block_bytes: target.block().0,
@@ -112,15 +113,13 @@ pub(crate) fn json(target: &StorageTarget, plan: &MeasurementPlan, measurement: 
         percentile: measurement.percentile().percent(),
         warnings: measurement.warnings(),
         sizes: measurement.by_size().into_iter().map(size).collect(),
-        cells: measurement.cells().iter().map(cell_answer).collect(),
+        cells: measurement.cells().iter().map(cell_document).collect(),
     };
-    let mut text = serde_json::to_string_pretty(&answer).expect("plain data serialises");
-    text.push('\n');
-    text
+    pretty(&document)
 }
 
-fn op_answer(figures: OpMeasurement, size: Bytes) -> OpAnswer {
-    OpAnswer {
+fn op_document(figures: OpMeasurement, size: Bytes) -> OpDocument {
+    OpDocument {
         bytes_per_s: figures.bandwidth.bytes_per_sec(),
         noise: figures.noise,
         requests_per_s: figures.requests_per_s(size),
@@ -130,8 +129,8 @@ fn op_answer(figures: OpMeasurement, size: Bytes) -> OpAnswer {
     }
 }
 
-fn cell_answer(result: &CellMeasurement) -> CellAnswer<'_> {
-    CellAnswer {
+fn cell_document(result: &CellMeasurement) -> CellDocument<'_> {
+    CellDocument {
         op: result.cell.op,
         request_bytes: result.cell.size.0,
         parallelism: result.cell.parallelism,
