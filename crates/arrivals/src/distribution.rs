@@ -47,16 +47,16 @@ pub enum DistributionFamily {
         /// Squared coefficient of variation, above 0.
         c2: f64,
     },
-    /// P(X > x) = (min/x)^shape.
+    /// The Pareto distribution, with P(X > x) = (min/x)^shape.
     Pareto {
-        /// The least value.
+        /// The least possible value.
         min: Seconds,
         /// The exponent of the tail: the mean is infinite up to 1, the variance up to 2.
         shape: f64,
     },
     /// A Pareto distribution given that the value is at most `max`.
     BoundedPareto {
-        /// The least value.
+        /// The least possible value.
         min: Seconds,
         /// The largest value, above `min`.
         max: Seconds,

@@ -5,7 +5,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use units::Nanos;
 
-/// When requests arrive.
+/// The instants at which requests arrive.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ArrivalPattern {
     /// A process that is given by its rate: Poisson, constant, Markov-modulated and others.

@@ -7,14 +7,14 @@ use crate::ParameterError;
 /// An arrival process. Rates are per second and positive, times in seconds and positive.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RateProcess {
-    /// Equal gaps.
+    /// Arrivals with equal gaps.
     Constant {
-        /// Arrivals per second.
+        /// Mean arrivals per second.
         rate: f64,
     },
-    /// Exponential gaps.
+    /// The Poisson process, with independent exponential gaps.
     Poisson {
-        /// Arrivals per second.
+        /// Mean arrivals per second.
         rate: f64,
     },
     /// Markov-modulated Poisson: exponential stays in states with a rate each; every other state is
@@ -44,7 +44,7 @@ pub enum RateProcess {
     /// evaluation: fast algorithms for modeling bursty traffic", ICDE 2002). Intervals repeat
     /// independently.
     BModel {
-        /// Arrivals per second.
+        /// Mean arrivals per second.
         rate: f64,
         /// The share of the larger half, from 0.5 to below 1. 0.5 is smooth; real disk and web traffic has about
         /// 0.6 to 0.8.

@@ -33,7 +33,8 @@ enum PreparedFamily {
         mu: f64,
         sigma: f64,
     },
-    /// min·(1 − u·kept)^(−1/shape).
+    /// The value min·(1 − u·kept)^exponent for a uniform u, where `kept` is the probability of values up to the
+    /// largest.
     Pareto {
         min: f64,
         exponent: f64,
@@ -100,7 +101,7 @@ fn gamma(phases: f64, phase_mean: f64) -> Gamma<f64> {
 }
 
 impl Sampler {
-    /// Draws one value.
+    /// Draws one value from the distribution.
     pub fn draw(&self, random: &mut StdRng) -> Nanos {
         match &self.0 {
             PreparedFamily::Empirical(samples) => samples[random.random_range(0..samples.len())],

@@ -17,7 +17,7 @@ pub struct TimedRequest {
 /// A random stream of requests with independent service times.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestSource {
-    /// When requests arrive.
+    /// The instants at which requests arrive.
     pub arrivals: ArrivalPattern,
     /// How long each request is served.
     pub service: TimeDistribution,

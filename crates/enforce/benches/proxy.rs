@@ -99,7 +99,7 @@ fn limits(server: &Server) {
         let seen = running.drain().observations;
         let work: Vec<_> = seen.requests.iter().map(|request| (request.sent, 0.001)).collect();
         let burst = limits.iter().map(|(rate, burst)| {
-            verify::conform(work.iter().copied(), *rate, *burst).needed_burst / burst - 1.0
+            verify::measure_conformance(work.iter().copied(), *rate, *burst).needed_burst / burst - 1.0
         });
         let burst = burst.fold(f64::NEG_INFINITY, f64::max);
         let took = (work[work.len() - 1].0 - work[0].0).as_secs();

@@ -1,6 +1,6 @@
 //! Policies to commands, without a kernel: exact commands by hand, laws for random policies.
 
-use model::{POLICY_FORMAT, Policy, PolicyServer, PolicyWorkload, RateLimit, Stage, StageLimit};
+use model::{PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, Stage, StageLimit};
 use proptest::prelude::*;
 use tailwright_enforce::command::UnreachableHost;
 use tailwright_enforce::deployment::{Deployment, PRIORITY_LEVELS};
@@ -14,30 +14,23 @@ fn policy(priorities: &[u32]) -> Policy {
         burst_work,
     };
     let limits = [(Stage::NetworkIn, 1e6, 2e5), (Stage::Storage, 0.1, 0.1), (Stage::NetworkOut, 2e6, 3e5)];
-    let workload = |(number, priority): (usize, &u32)| PolicyWorkload {
-        name: format!("w{number}"),
-        admitted: true,
-        server: Some("ssd-1".into()),
-        priority: Some(*priority),
-        priority_by_stage: None,
-        slo: "99% < 1s".parse().expect("an SLO"),
-        slo_percentile: 99.0,
-        slo_s: 1.0,
-        bound_s: Some(0.5),
-        limits: limits.map(limit).to_vec(),
-        refusal: None,
+    let workload = |(number, priority): (usize, &u32)| {
+        let placement = PolicyPlacement {
+            server: "ssd-1".into(),
+            priority: PerStage::from_fn(|_| *priority),
+            bound_s: Some(0.5),
+            limits: limits.map(limit).to_vec(),
+        };
+        PolicyWorkload::admitted(format!("w{number}"), "99% < 1s".parse().expect("an SLO"), placement)
     };
-    Policy {
-        format: POLICY_FORMAT.into(),
-        policy_name: "by hand".into(),
-        servers: vec![PolicyServer {
-            name: "ssd-1".into(),
-            class: "ssd".into(),
-            network_bytes_per_s: 1.25e8,
-            storage_profile: "ssd".into(),
-        }],
-        workloads: priorities.iter().enumerate().map(workload).collect(),
-    }
+    let server = PolicyServer {
+        name: "ssd-1".into(),
+        class: "ssd".into(),
+        network_bytes_per_s: 1.25e8,
+        storage_profile: "ssd".into(),
+    };
+    let workloads = priorities.iter().enumerate().map(workload);
+    Policy::new("by hand", vec![server], workloads.collect())
 }
 
 const HOSTS: &str = r#"

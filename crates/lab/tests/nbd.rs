@@ -6,47 +6,50 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
-use tailwright_lab::device::{Cost, Model};
-use tailwright_lab::nbd::{Config, Export, Server};
+use tailwright_lab::device::{LinearServiceTime, SsdModel};
+use tailwright_lab::nbd::{ExportedVolume, NbdServer, NbdServerConfig};
 use units::Nanos;
 use wire::nbd::client::{self, Ask, Handshake, Progress};
 use wire::nbd::protocol::{REQUEST_MAGIC, SIMPLE_REPLY_MAGIC};
 
 const SIZE: u64 = 8 << 20;
 
-fn model() -> Model {
-    let cost = Cost::new(Nanos(20_000), 100);
-    Model { channels: 4, read: cost, write: cost, bandwidth: None }
+fn model() -> SsdModel {
+    let service_time = LinearServiceTime::new(Nanos(20_000), 100);
+    SsdModel { channels: 4, read: service_time, write: service_time, bandwidth: None }
 }
 
-/// A server with two exports, and what it has to say.
-fn server() -> (Server, Arc<Mutex<Vec<String>>>) {
-    let export = |name: &str, size| Export { name: name.to_owned(), size };
-    let config =
-        Config { model: model(), exports: vec![export("tank", SIZE), export("small", 1000)], spin: Nanos(0) };
-    let said = Arc::new(Mutex::new(Vec::new()));
-    let log = said.clone();
+/// A server with two exports, and the lines that it logs.
+fn server() -> (NbdServer, Arc<Mutex<Vec<String>>>) {
+    let export = |name: &str, size| ExportedVolume { name: name.to_owned(), size };
+    let config = NbdServerConfig {
+        model: model(),
+        exports: vec![export("tank", SIZE), export("small", 1000)],
+        spin: Nanos(0),
+    };
+    let logged = Arc::new(Mutex::new(Vec::new()));
+    let log = logged.clone();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let say = Box::new(move |line: &str| log.lock().expect("nobody panics").push(line.to_owned()));
-    (Server::start(listener, config, say).expect("a server"), said)
+    let append = Box::new(move |line: &str| log.lock().expect("nobody panics").push(line.to_owned()));
+    (NbdServer::start(listener, config, append).expect("a server"), logged)
 }
 
-fn uri(server: &Server, export: &str) -> String {
+fn uri(server: &NbdServer, export: &str) -> String {
     format!("nbd://{}/{export}", server.address())
 }
 
 /// What a client program prints; it must succeed.
 fn run(program: &PathBuf, args: &[&str]) -> String {
     let output = Command::new(program).args(args).stdin(Stdio::null()).output().expect("a client starts");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{program:?} {args:?}: {said}");
-    String::from_utf8_lossy(&output.stdout).into_owned() + &said
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{program:?} {args:?}: {errors}");
+    String::from_utf8_lossy(&output.stdout).into_owned() + &errors
 }
 
 #[test]
 fn nbdinfo_sees_the_exports() {
     let Some(program) = testkit::program("nbdinfo") else { return };
-    let (server, said) = server();
+    let (server, logged) = server();
     let list = run(&program, &["--list", "--json", &uri(&server, "")]);
     for text in ["\"tank\"", "\"small\"", "8388608", "\"export-size\": 1000", "\"can_trim\": true"] {
         assert!(list.contains(text), "{text} in {list}");
@@ -57,16 +60,15 @@ fn nbdinfo_sees_the_exports() {
         SIZE.to_string(),
         "the first by default"
     );
-    assert_eq!(*said.lock().unwrap(), Vec::<String>::new());
+    assert_eq!(*logged.lock().unwrap(), Vec::<String>::new());
 }
 
 #[test]
 fn nbdcopy_there_and_back() {
     let Some(program) = testkit::program("nbdcopy") else { return };
     let (server, _) = server();
-    let folder = std::env::temp_dir().join(format!("tailwright-lab-nbd-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let (here, back) = (folder.join("here"), folder.join("back"));
+    let folder = tempfile::tempdir().unwrap();
+    let (here, back) = (folder.path().join("here"), folder.path().join("back"));
     let mut bytes: Vec<u8> =
         (0..4u32 << 20).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[1] | 1).collect();
     // A hole, which the client may not send.
@@ -75,9 +77,7 @@ fn nbdcopy_there_and_back() {
     std::fs::write(&here, &bytes).unwrap();
     run(&program, &["--flush", here.to_str().unwrap(), &uri(&server, "tank")]);
     run(&program, &[&uri(&server, "tank"), back.to_str().unwrap()]);
-    let copy = std::fs::read(back);
-    let _ = std::fs::remove_dir_all(folder);
-    assert!(copy.unwrap() == bytes, "the data is the same");
+    assert!(std::fs::read(back).unwrap() == bytes, "the data is the same");
 }
 
 #[test]
@@ -102,12 +102,12 @@ fn qemu_reads_and_writes() {
     commands.iter().for_each(|command| args.extend(["-c", command]));
     let uri = uri(&server, "tank");
     args.push(&uri);
-    let said = run(&program, &args);
-    assert!(!said.contains("verification failed") && !said.contains("error"), "{said}");
+    let output = run(&program, &args);
+    assert!(!output.contains("verification failed") && !output.contains("error"), "{output}");
 }
 
 /// A client past its handshake.
-fn connect(server: &Server, export: &str, ask: Ask) -> TcpStream {
+fn connect(server: &NbdServer, export: &str, ask: Ask) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     let mut handshake = Handshake::new(export.as_bytes(), ask).with_structured_replies();
     let (mut input, mut out) = (Vec::new(), Vec::new());
@@ -179,7 +179,7 @@ fn what_does_not_fit_is_refused_and_the_connection_goes_on() {
 
 #[test]
 fn a_half_closed_connection_gets_its_answers() {
-    let (server, said) = server();
+    let (server, logged) = server();
     let mut stream = connect(&server, "tank", Ask::Go);
     let mut out = Vec::new();
     (0..20).for_each(|cookie| client::read(&mut out, cookie, 0, 4096));
@@ -195,7 +195,7 @@ fn a_half_closed_connection_gets_its_answers() {
     all.clear();
     stream.read_to_end(&mut all).unwrap();
     assert_eq!(all.len(), 20 * (16 + 4096));
-    assert_eq!(*said.lock().unwrap(), Vec::<String>::new());
+    assert_eq!(*logged.lock().unwrap(), Vec::<String>::new());
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn a_slow_reader_costs_itself_only() {
 
 #[test]
 fn what_breaks_the_protocol_is_cut_off_with_a_line() {
-    let (server, said) = server();
+    let (server, logged) = server();
     let greeting = |stream: &mut TcpStream| stream.read_exact(&mut [0; 18]).unwrap();
     let mut flags = TcpStream::connect(server.address()).unwrap();
     greeting(&mut flags);
@@ -242,11 +242,11 @@ fn what_breaks_the_protocol_is_cut_off_with_a_line() {
         assert!(!matches!(stream.read(&mut [0; 1]), Ok(1..)), "the server hangs up");
     }
     drop(connect(&server, "tank", Ask::Go));
-    let said = said.lock().unwrap().join("\n");
+    let logged = logged.lock().unwrap().join("\n");
     for text in
         ["client flags 0xffffffff", "option magic", "request magic 0x1010101", "a write of 4294967295 bytes"]
     {
-        assert!(said.contains(text), "{text} in {said}");
+        assert!(logged.contains(text), "{text} in {logged}");
     }
 }
 

@@ -20,7 +20,9 @@ pub use error::{Blame, OperationError};
 pub use job::Job;
 pub use latency_model::{LatencyEstimate, LatencyModel, Prediction, ServerMember, UndefinedLatency};
 pub use observations::{Observation, Observations, Outcome};
-pub use policy::{POLICY_FORMAT, Policy, PolicyServer, PolicyWorkload, RateLimit, StageLimit};
+pub use policy::{
+    POLICY_FORMAT, Policy, PolicyError, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, StageLimit,
+};
 pub use request::{Op, Request};
 pub use slo::Slo;
 pub use stage::{PerStage, Stage};

@@ -14,7 +14,7 @@ use tailwright_plan::{
     place, place_first_fit,
 };
 use units::Seconds;
-use workload::burst::Reduction;
+use workload::burst::EnvelopeReduction;
 use workload::device::{NetworkModel, StorageProfile};
 use workload::{Footprint, FootprintBuilder};
 
@@ -82,7 +82,9 @@ fn describe(source: &Source, method: Method) -> OnClass {
     let segments = NonZeroUsize::new(SEGMENTS).expect("positive");
     normalisation.apply_reduced(&source.footprint, |stage, envelope| {
         let capacity = normalisation.base_units_per_s(stage);
-        envelope.reduce_within(&Reduction::to(segments).up_to_rate(capacity).up_to_burst(CUT_S * capacity))
+        envelope.reduce_within(
+            &EnvelopeReduction::to_segments(segments).up_to_rate(capacity).up_to_burst(CUT_S * capacity),
+        )
     })
 }
 

@@ -5,7 +5,7 @@ use calculus::{ArrivalCurve, Vertex};
 use model::{PerStage, Stage};
 use units::ByteRate;
 use workload::Footprint;
-use workload::burst::{BurstCurve, Envelope};
+use workload::burst::{BurstCurve, BurstEnvelope};
 
 /// How a footprint becomes curves on a class of server.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,7 +43,7 @@ impl Normalisation {
     pub fn apply_reduced(
         &self,
         footprint: &Footprint,
-        reduce: impl Fn(Stage, &Envelope) -> Envelope,
+        reduce: impl Fn(Stage, &BurstEnvelope) -> BurstEnvelope,
     ) -> OnClass {
         let mean_rate = PerStage::from_fn(|stage| self.mean_rate(footprint.curve(stage), stage));
         let curves = PerStage::from_fn(|stage| {
@@ -54,7 +54,7 @@ impl Normalisation {
         OnClass { curves, mean_rate }
     }
 
-    fn curve(&self, envelope: &Envelope, stage: Stage) -> ArrivalCurve {
+    fn curve(&self, envelope: &BurstEnvelope, stage: Stage) -> ArrivalCurve {
         let scale = self.safety_margin / self.capacity(stage);
         let vertices = envelope
             .vertices()

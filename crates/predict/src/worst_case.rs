@@ -35,7 +35,7 @@
 use calculus::{ArrivalCurve, PriorityQueue, Vertex, round_up};
 use model::{CircularTrace, Job, LatencyModel, PerStage, Prediction, ServerMember, Stage, UndefinedLatency};
 use units::{Nanos, Work};
-use workload::burst::{Arrival, BurstCurve, BurstError};
+use workload::burst::{BurstCurve, BurstError, StageArrival};
 
 /// What happens to traffic between stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -196,10 +196,10 @@ fn run_sketch(traffic: &CircularTrace<Job>, (first, last): Run) -> RunSketch {
 
 /// The arrival curve of a circular trace, in seconds of `work` (nanoseconds by job).
 fn circular(traffic: &CircularTrace<Job>, work: impl Fn(&Job) -> u64) -> Result<ArrivalCurve, BurstError> {
-    let arrival = |job: &Job| Arrival { at: job.arrival, work: Work(work(job)) };
-    let once = BurstCurve::of(&traffic.items().iter().map(arrival).collect::<Vec<_>>())?;
+    let arrival = |job: &Job| StageArrival { at: job.arrival, work: Work(work(job)) };
+    let once = BurstCurve::from_arrivals(&traffic.items().iter().map(arrival).collect::<Vec<_>>())?;
     let twice = once.merge(&once.shifted(traffic.period())?)?;
-    let vertex = |v: &workload::burst::Vertex| Vertex {
+    let vertex = |v: &workload::burst::EnvelopeVertex| Vertex {
         duration: v.duration.as_secs(),
         work: round_up(Nanos(v.work.0).as_secs()),
     };

@@ -4,7 +4,7 @@ use crate::plan::{MeasurementCell, MeasurementPlan};
 use crate::stats::{self, Median};
 use model::{Op, OperationError};
 use units::{ByteRate, Bytes, Percentile, Seconds};
-use workload::device::{BandwidthRow, BaseLatency, Device, QueueLimits, SsdTable, StorageProfile};
+use workload::device::{BandwidthRow, BaseLatency, DeviceModel, QueueLimits, SsdTable, StorageProfile};
 
 /// A parallelism saturates a device when it reaches this share of the best throughput.
 const SATURATION: f64 = 0.95;
@@ -204,7 +204,8 @@ impl Measurement {
         }
         let table = SsdTable::new(rows.iter().map(ProfileRow::bandwidths).collect())
             .map_err(|error| OperationError::input(error.to_string()))?;
-        let profile = StorageProfile::new(name, Device::Ssd(table)).with_queue_limits(queue_limits(&rows));
+        let profile =
+            StorageProfile::new(name, DeviceModel::Ssd(table)).with_queue_limits(queue_limits(&rows));
         let read_tail = rows.iter().filter_map(|row| row.read.tail).map(|tail| tail.0).reduce(f64::max);
         let write_tail = rows.iter().filter_map(|row| row.write.tail).map(|tail| tail.0).reduce(f64::max);
         Ok(match (read_tail, write_tail) {
@@ -327,7 +328,7 @@ mod tests {
     #[test]
     fn profile_carries_the_rows_the_largest_tail_and_what_saturated() {
         let profile = typical().profile("nvme", WritesFrom::Measured).unwrap();
-        let Device::Ssd(table) = profile.device() else { panic!("an SSD") };
+        let DeviceModel::Ssd(table) = profile.device() else { panic!("an SSD") };
         assert_eq!(table.rows().iter().map(|row| row.request).collect::<Vec<_>>(), [KIB4, KIB8]);
         assert_eq!(table.rows()[1].write.bytes_per_sec(), 4096e3);
         assert_eq!(profile.base_latency(Op::Read), Seconds(1998e-6));

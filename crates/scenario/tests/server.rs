@@ -1,6 +1,6 @@
 //! Storage servers: against the exact replay of circular traces, limits, channels, verdicts.
 
-use model::{CircularTrace, Job, PerStage, Policy, PolicyWorkload, Stage, StageLimit};
+use model::{CircularTrace, Job, PerStage, Policy, PolicyPlacement, PolicyWorkload, Stage, StageLimit};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use sim::engine::{Histogram, Measures, SimulationEngine, SimulationPlan};
@@ -113,25 +113,16 @@ fn strict_priorities_agree_with_the_exact_replay() {
 /// a, b, c from the top, each with this limit at every stage, as absolute values.
 fn policy(rate_per_s: f64, burst_work: f64) -> Policy {
     let limit = |stage| StageLimit { stage, limit: model::RateLimit::default(), rate_per_s, burst_work };
-    let workload = |(priority, name): (u32, &&str)| PolicyWorkload {
-        name: (*name).into(),
-        admitted: true,
-        server: Some("s".into()),
-        priority: Some(priority),
-        priority_by_stage: None,
-        slo: "99% < 1ms".parse().unwrap(),
-        slo_percentile: 99.0,
-        slo_s: 1e-3,
-        bound_s: None,
-        limits: Stage::ALL.map(limit).to_vec(),
-        refusal: None,
+    let workload = |(priority, name): (u32, &&str)| {
+        let placement = PolicyPlacement {
+            server: "s".into(),
+            priority: PerStage::from_fn(|_| priority),
+            bound_s: None,
+            limits: Stage::ALL.map(limit).to_vec(),
+        };
+        PolicyWorkload::admitted(*name, "99% < 1ms".parse().unwrap(), placement)
     };
-    Policy {
-        format: model::POLICY_FORMAT.into(),
-        policy_name: "by hand".into(),
-        servers: Vec::new(),
-        workloads: (0..).zip(&["a", "b", "c"]).map(workload).collect(),
-    }
+    Policy::new("by hand", Vec::new(), (0..).zip(&["a", "b", "c"]).map(workload).collect())
 }
 
 /// Requests every `gap` that need `work` at the device and hardly anything elsewhere.

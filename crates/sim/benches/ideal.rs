@@ -37,7 +37,7 @@ fn starts(station: IdealStation, demands: &[TimedRequest]) -> f64 {
 }
 
 fn whole(station: IdealStation, demands: &[TimedRequest]) -> f64 {
-    let (begin, mut play) = (Instant::now(), StationRun::new(station, 1, 0, Summary::of_one()));
+    let (begin, mut play) = (Instant::now(), StationRun::new(station, 1, 0, Summary::of_one_stream()));
     demands.iter().for_each(|demand| play.arrive(*demand).expect("sorted"));
     assert_eq!(play.finish().count(), COUNT as u64);
     COUNT as f64 / begin.elapsed().as_secs_f64()

@@ -1,38 +1,23 @@
-//! Exact replay of request streams through the queues of a server, and what may be said of the percentiles
-//! of many replays.
+//! Seeded simulation of request streams through queues.
 //!
-//! A [`ReplayTrace`] is a trace that repeats for ever, a [`ReplayStream`] is a trace with its priorities on a server,
-//! a [`ReplaySystem`] is a server with its streams. An [`Alignment`] says where in its trace each stream stands when
-//! the window opens; [`Replay`] runs one and tells an [`Observer`] the latency of every request that arrives
-//! within the window. The crate `confidence` turns the percentiles of independent alignments into statements about all.
+//! There are three simulators, each as simple as its question allows:
+//! - [`replay`] plays the circular traces that share a storage server through its three stages, exactly and in the
+//!   steady state, for many relative shifts of the traces.
+//! - [`ideal`] gives the latencies that queueing alone causes at one station.
+//! - [`engine`] is the general one: stations under any discipline, chains and feed-forward graphs, open and closed
+//!   loops. It collects histograms, so that its memory does not grow with a run.
 //!
-//! Times are integer nanoseconds and every tie has a rule ([`Replay`]), so a replay is exact and repeatable.
-//!
-//! [`source`] describes random and measured streams of requests, and [`ideal`] is what queueing alone does to one.
-//! [`engine`] is the general simulator: stations under any discipline, chains and feed-forward graphs, open and
-//! closed loops. It streams into histograms, so that its memory does not grow with a run.
-//!
-//! Not covered by the replay: rate limits, devices whose speed depends on their queue, clients that wait for answers.
+//! Times are integer nanoseconds and every tie has a rule, so equal inputs give equal results. What arrives is described
+//! by the crate `arrivals`; what may be said of several replications, by the crate `confidence`.
 
-mod alignment;
-mod budget;
-mod danger;
 pub mod engine;
 pub mod ideal;
-mod merge;
-mod observe;
-mod parallel;
-mod replay;
-mod replay_trace;
-mod server;
-mod start;
-mod system;
+mod rank;
+pub mod replay;
 
-pub use alignment::Alignment;
-pub use budget::{LatencyTarget, TargetMiss, first_target_miss};
-pub use danger::sort_worst_first;
-pub use observe::{Exceedances, Latencies, Observer, Percentiles, nearest_rank};
-pub use parallel::alignment_percentiles;
-pub use replay::{PreemptionMode, Replay, ReplayOutcome};
-pub use replay_trace::{ReplayTrace, WorkOverflowError};
-pub use system::{ReplayStream, ReplaySystem, UnsteadyError};
+pub use rank::nearest_rank;
+pub use replay::{
+    Alignment, Exceedances, Latencies, LatencyTarget, Observer, Percentiles, PreemptionMode, Replay,
+    ReplayOutcome, ReplayStream, ReplaySystem, ReplayTrace, TargetMiss, UnsteadyError, WorkOverflowError,
+    alignment_percentiles, first_target_miss, sort_worst_first,
+};

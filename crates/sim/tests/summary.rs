@@ -17,7 +17,7 @@ fn station(workers: usize, order: ServiceOrder) -> IdealStation {
 }
 
 fn play(station: IdealStation, demands: &[TimedRequest], seed: u64) -> Summary {
-    let mut play = StationRun::new(station, seed, 0, Summary::of_one());
+    let mut play = StationRun::new(station, seed, 0, Summary::of_one_stream());
     demands.iter().for_each(|demand| play.arrive(*demand).unwrap());
     play.finish()
 }
@@ -126,7 +126,7 @@ fn coverage(load: f64, runs: u64, make: impl Fn(u64) -> Summary) -> [(f64, f64);
 #[test]
 fn intervals_of_one_stream_have_the_truth_as_often_as_they_say() {
     let found = coverage(0.8, 100, |seed| {
-        let mut play = StationRun::new(station(1, ServiceOrder::Fifo), 0, 0, Summary::of_one());
+        let mut play = StationRun::new(station(1, ServiceOrder::Fifo), 0, 0, Summary::of_one_stream());
         let demands = mm1(0.8, "1").requests(seed).unwrap().take(100_000);
         demands.for_each(|demand| play.arrive(demand).unwrap());
         play.finish()
@@ -138,8 +138,13 @@ fn intervals_of_one_stream_have_the_truth_as_often_as_they_say() {
 #[test]
 fn intervals_of_independent_streams_have_the_truth_as_often_as_they_say() {
     let found = coverage(0.8, 100, |seed| {
-        replicate(&mm1(0.8, "1"), station(1, ServiceOrder::Fifo), ReplicationSizes::of(100_000), seed)
-            .unwrap()
+        replicate(
+            &mm1(0.8, "1"),
+            station(1, ServiceOrder::Fifo),
+            ReplicationSizes::of_requests(100_000),
+            seed,
+        )
+        .unwrap()
     });
     eprintln!("eight streams: {found:?}");
     assert!(found.iter().all(|(hit, there)| *hit > 0.88 && *there > 0.85), "{found:?}");
@@ -167,10 +172,13 @@ fn few_requests_have_figures_without_intervals() {
     let demands: Vec<TimedRequest> = mm1(0.5, "1").requests(1).unwrap().take(100).collect();
     let summary = play(station(1, ServiceOrder::Fifo), &demands, 0);
     assert!(!summary.mean().unwrap().half_width.is_finite());
-    assert!(Summary::of_one().mean().is_none() && Summary::of_one().throughput_per_s().is_none());
+    assert!(
+        Summary::of_one_stream().mean().is_none() && Summary::of_one_stream().throughput_per_s().is_none()
+    );
     // A thousand have a mean with an interval, and too few beyond the 99.9th percentile for one.
     let streams = |requests| {
-        replicate(&mm1(0.5, "1"), station(1, ServiceOrder::Fifo), ReplicationSizes::of(requests), 1).unwrap()
+        replicate(&mm1(0.5, "1"), station(1, ServiceOrder::Fifo), ReplicationSizes::of_requests(requests), 1)
+            .unwrap()
     };
     assert!(streams(1000).mean().unwrap().half_width.is_finite());
     assert!(!streams(1000).percentile(percentile(99.9)).unwrap().half_width.is_finite());

@@ -1,12 +1,9 @@
 //! The `tailwright` program: verbs, file formats and reports. It knows clap, files and exit codes, and
 //! leaves every decision to the crate named like the verb.
 
+mod arguments;
 mod exit;
-mod files;
-mod input;
 mod output;
-mod planning;
-mod predicting;
 mod report;
 mod terminal;
 mod verb;

@@ -2,6 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
+use workflow::{Notice, ProgressObserver, TaskProgress};
 
 /// How a column is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +72,48 @@ pub(crate) fn progress(total: u64, what: &str, unit: &str) -> ProgressBar {
     let template = format!("{{msg:20}} [{{bar:30}}] {{pos}}/{{len}} {unit}, {{eta}} left");
     let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::new(total).with_style(style.progress_chars("=> ")).with_message(what.to_owned())
+}
+
+/// Shows progress as bars and notices as lines, both on stderr.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TerminalObserver;
+
+impl ProgressObserver for TerminalObserver {
+    fn begin(&self, task: &str, total: u64, unit: &str) -> Box<dyn TaskProgress + '_> {
+        Box::new(TaskBar(progress(total, task, unit)))
+    }
+
+    fn notice(&self, notice: Notice) {
+        match notice {
+            Notice::Warning(text) => eprintln!("warning: {text}"),
+            Notice::Note(text) => eprintln!("note: {text}"),
+            Notice::Done(text) => eprintln!("{text}"),
+        }
+    }
+}
+
+/// A progress bar that goes when its task ends.
+struct TaskBar(ProgressBar);
+
+impl TaskProgress for TaskBar {
+    fn advance(&self) {
+        self.0.inc(1);
+    }
+
+    fn update(&self, done: u64, total: u64) {
+        self.0.set_length(total);
+        self.0.set_position(done);
+    }
+
+    fn rename(&self, task: &str) {
+        self.0.set_message(task.to_owned());
+    }
+}
+
+impl Drop for TaskBar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
 }
 
 #[cfg(test)]

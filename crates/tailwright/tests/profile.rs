@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use workload::device::{Device, StorageProfile};
+use workload::device::{DeviceModel, StorageProfile};
 
 const QUICK: [&str; 8] =
     ["--sizes", "4KiB,64KiB", "--parallelism", "1,2", "--seconds-per-cell", "0.02", "--repeats", "2"];
@@ -92,7 +92,7 @@ fn a_spindle_speed_makes_a_disk_profile() {
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(answer["seek"].as_array().unwrap().len(), 3);
     let read_back = StorageProfile::from_json(&fs::read_to_string(&profile).unwrap()).unwrap();
-    assert!(matches!(read_back.device(), Device::Disk(_)));
+    assert!(matches!(read_back.device(), DeviceModel::Disk(_)));
     fs::remove_dir_all(&dir).unwrap();
 }
 

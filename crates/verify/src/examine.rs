@@ -1,94 +1,101 @@
-//! All workloads of a run against what was promised to them.
+//! Judges all workloads of a run by their agreements.
 //!
-//! Memory: beside the observations a few bytes for each, and of one workload at a time up to about fifty for each
-//! of its requests.
+//! Memory: a few bytes for each observation, beside the observations themselves, and up to about fifty bytes for each
+//! request of the one workload that is being judged.
 
-use crate::limits::{Traffic, Work, traffic};
-use crate::{BoundFinding, Finding, Findings, Promise, Unjudged, judge, lag, stages};
-use confidence::nearest_rank;
+use crate::agreement::ServiceAgreement;
+use crate::finding::{BoundFinding, Finding, Findings, UnjudgedWorkload};
+use crate::judge::judge;
+use crate::lag::summarize_lags;
+use crate::limit_check::{LimitCheck, WorkFunction, check_limits};
+use crate::percentile::percentile_s;
+use crate::stage_breakdown::{StageFinding, stage_breakdown};
 use model::{Observation, Observations, Outcome, Request};
 use units::Nanos;
 
-/// Judges every promise, with this confidence for each verdict. `work` says what the requests of a workload need at
-/// its limits. A promise to a workload that was not observed is one without requests.
+/// Judges the observations by every agreement, with this confidence for each verdict. `work` returns what computes the
+/// work of a workload's requests at its limits. A workload that was not observed is judged as one without requests.
 ///
 /// # Panics
 /// Unless the confidence is strictly between 0 and 1.
 pub fn examine<'a>(
     observations: &Observations,
-    promises: &[Promise],
+    agreements: &[ServiceAgreement],
     confidence: f64,
-    work: &dyn Fn(&Promise) -> Work<'a>,
+    work: &dyn Fn(&ServiceAgreement) -> WorkFunction<'a>,
 ) -> Findings {
-    let mut rows = by_workload(observations);
-    let place = |name: &str| observations.workloads.iter().position(|other| other == name);
-    let mut workloads = Vec::new();
-    for promise in promises {
-        let rows = place(&promise.name).map(|index| std::mem::take(&mut rows[index])).unwrap_or_default();
-        workloads.push(Seen { observations, rows: &rows }.finding(promise, confidence, work));
+    let mut positions = positions_by_workload(observations);
+    let mut workloads = Vec::with_capacity(agreements.len());
+    for agreement in agreements {
+        let index = observations.workloads.iter().position(|name| *name == agreement.name);
+        let own = index.map(|index| std::mem::take(&mut positions[index])).unwrap_or_default();
+        let observed = WorkloadObservations { observations, positions: &own };
+        workloads.push(observed.finding(agreement, confidence, work));
     }
-    let is_promised = |name: &String| promises.iter().any(|promise| promise.name == *name);
-    let others = observations.workloads.iter().zip(&rows).filter(|(name, _)| !is_promised(name));
-    let unjudged = others.map(|(name, rows)| Seen { observations, rows }.unjudged(name)).collect();
+    let mut unjudged = Vec::new();
+    for (name, own) in observations.workloads.iter().zip(&positions) {
+        if agreements.iter().all(|agreement| agreement.name != *name) {
+            unjudged.push(WorkloadObservations { observations, positions: own }.unjudged(name));
+        }
+    }
     Findings { confidence, workloads, unjudged }
 }
 
-/// Positions of the requests of each workload, in order.
-fn by_workload(observations: &Observations) -> Vec<Vec<u32>> {
-    let mut rows = vec![Vec::new(); observations.workloads.len()];
-    for (row, request) in (0u32..).zip(&observations.requests) {
-        rows[request.workload as usize].push(row);
+/// The positions of the requests of each workload, in order.
+fn positions_by_workload(observations: &Observations) -> Vec<Vec<u32>> {
+    let mut positions = vec![Vec::new(); observations.workloads.len()];
+    for (position, request) in (0u32..).zip(&observations.requests) {
+        positions[request.workload as usize].push(position);
     }
-    rows
+    positions
 }
 
 /// The requests of one workload.
-struct Seen<'o, 'r> {
+struct WorkloadObservations<'o, 'p> {
     observations: &'o Observations,
-    rows: &'r [u32],
+    /// Where they are among all requests, in ascending order.
+    positions: &'p [u32],
 }
 
-impl<'o> Seen<'o, '_> {
+impl<'o> WorkloadObservations<'o, '_> {
     fn requests(&self) -> impl DoubleEndedIterator<Item = &'o Observation> + ExactSizeIterator + Clone {
         let all = &self.observations.requests;
-        self.rows.iter().map(move |row| &all[*row as usize])
+        self.positions.iter().map(move |position| &all[*position as usize])
     }
 
     fn finding<'w>(
         &self,
-        promise: &Promise,
+        agreement: &ServiceAgreement,
         confidence: f64,
-        work: &dyn Fn(&Promise) -> Work<'w>,
+        work: &dyn Fn(&ServiceAgreement) -> WorkFunction<'w>,
     ) -> Finding {
-        let judged = judge(self.requests().map(Observation::latency), promise.slo, confidence);
-        let mut found = Finding::of(&promise.name, promise.policy.clone(), &judged);
-        found.admitted = promise.admitted;
-        (found.failed, found.lost) = (self.failed(), self.lost());
-        found.per_s = self.per_s();
-        found.max_s = self.requests().filter_map(Observation::latency).max().map(Nanos::as_secs);
-        found.needed_s = found.needed_requests.zip(found.per_s).map(|(needed, rate)| needed as f64 / rate);
-        let late = self.requests().map(|request| request.sent.saturating_sub(request.intended));
-        found = found.with_lag(lag(late, promise.slo.percentile));
-        found.stages = self.stages(promise);
-        self.limits(promise, work, &mut found);
-        found
+        let judgement = judge(self.requests().map(Observation::latency), agreement.slo, confidence);
+        let mut finding = Finding::from_judgement(&agreement.name, agreement.policy.clone(), &judgement);
+        finding.admitted = agreement.admitted;
+        (finding.failed, finding.lost) = (self.failed(), self.lost());
+        finding.per_s = self.rate();
+        finding.max_s = self.requests().filter_map(Observation::latency).max().map(Nanos::as_secs);
+        finding.needed_s =
+            finding.needed_requests.zip(finding.per_s).map(|(needed, rate)| needed as f64 / rate);
+        let lags = self.requests().map(|request| request.sent.saturating_sub(request.intended));
+        finding = finding.with_lag(summarize_lags(lags, agreement.slo.percentile));
+        finding.stages = self.stages(agreement);
+        self.add_limits(agreement, work, &mut finding);
+        finding
     }
 
-    fn unjudged(&self, name: &str) -> Unjudged {
+    fn unjudged(&self, name: &str) -> UnjudgedWorkload {
         let mut latencies: Vec<Nanos> = self.requests().filter_map(Observation::latency).collect();
         latencies.sort_unstable();
-        let at = |percent: f64| {
-            (!latencies.is_empty()).then(|| latencies[nearest_rank(percent, latencies.len()) - 1].as_secs())
-        };
-        Unjudged {
+        UnjudgedWorkload {
             name: name.to_owned(),
-            requests: self.rows.len() as u64,
+            requests: self.positions.len() as u64,
             failed: self.failed(),
             lost: self.lost(),
-            per_s: self.per_s(),
-            p50_s: at(50.0),
-            p99_s: at(99.0),
-            max_s: at(100.0),
+            per_s: self.rate(),
+            p50_s: percentile_s(&latencies, 50.0),
+            p99_s: percentile_s(&latencies, 99.0),
+            max_s: percentile_s(&latencies, 100.0),
         }
     }
 
@@ -100,56 +107,66 @@ impl<'o> Seen<'o, '_> {
         self.requests().filter(|request| request.outcome == Outcome::Lost).count() as u64
     }
 
-    /// Gaps per second between the first and the last request.
-    fn per_s(&self) -> Option<f64> {
+    /// Requests per second: the gaps between the first and the last request, over the time between them.
+    fn rate(&self) -> Option<f64> {
         let (first, last) = (self.requests().next()?, self.requests().next_back()?);
         let span = (last.intended - first.intended).as_secs();
-        (span > 0.0).then(|| (self.rows.len() - 1) as f64 / span)
+        (span > 0.0).then(|| (self.positions.len() - 1) as f64 / span)
     }
 
-    fn stages(&self, promise: &Promise) -> Vec<crate::StageFinding> {
+    fn stages(&self, agreement: &ServiceAgreement) -> Vec<StageFinding> {
         let (names, times) = (&self.observations.stages, &self.observations.stage_times);
-        let timed = |row: &u32| {
-            let row = *row as usize;
-            let latency = self.observations.requests[row].latency()?;
-            Some((latency, &times[row * names.len()..(row + 1) * names.len()]))
-        };
-        stages(names, &self.rows.iter().filter_map(timed), promise.slo.percentile)
+        let answered = self.positions.iter().filter_map(|position| {
+            let position = *position as usize;
+            let latency = self.observations.requests[position].latency()?;
+            // The times of all requests are in one vector, as many for each as there are stages.
+            Some((latency, &times[position * names.len()..(position + 1) * names.len()]))
+        });
+        stage_breakdown(names, &answered, agreement.slo.percentile)
     }
 
-    /// Limits and the bound, which holds within them.
-    fn limits<'w>(&self, promise: &Promise, work: &dyn Fn(&Promise) -> Work<'w>, found: &mut Finding) {
-        let intended =
-            traffic(self.requests().map(|at| request(at, at.intended)), &promise.limits, work(promise));
-        let beyond = |row: &&Observation, bound: f64| row.latency().is_none_or(|at| at.as_secs() > bound);
-        found.bound = promise.bound_s.map(|bound_s| {
-            let each = || self.requests().zip(&intended.over).filter(|(row, _)| beyond(row, bound_s));
-            BoundFinding {
-                bound_s,
-                beyond: each().count() as u64,
-                beyond_within_limits: each().filter(|(_, is_over)| !**is_over).count() as u64,
-            }
-        });
-        found.kept_limits = kept(&intended, promise);
-        found.limits = intended.limits;
-        if promise.limits.is_empty() {
+    /// Adds the findings about the limits, and about the bound, which holds only within them.
+    fn add_limits<'w>(
+        &self,
+        agreement: &ServiceAgreement,
+        work: &dyn Fn(&ServiceAgreement) -> WorkFunction<'w>,
+        finding: &mut Finding,
+    ) {
+        let intended = self.requests().map(|observed| request(observed, observed.intended));
+        let intended = check_limits(intended, &agreement.limits, work(agreement));
+        finding.bound = agreement.bound_s.map(|bound_s| self.compare_with_bound(bound_s, &intended));
+        finding.kept_limits = kept_limits(&intended, agreement);
+        finding.limits = intended.limits;
+        if agreement.limits.is_empty() {
             return;
         }
-        let mut sent: Vec<&Observation> = self.requests().collect();
-        sent.sort_by_key(|at| at.sent);
-        let sent = sent.into_iter().map(|at| request(at, at.sent));
-        found.sent_limits = traffic(sent, &promise.limits, work(promise)).limits;
+        let mut by_sending: Vec<&Observation> = self.requests().collect();
+        by_sending.sort_by_key(|observed| observed.sent);
+        let sent = by_sending.into_iter().map(|observed| request(observed, observed.sent));
+        finding.sent_limits = check_limits(sent, &agreement.limits, work(agreement)).limits;
+    }
+
+    fn compare_with_bound(&self, bound_s: f64, intended: &LimitCheck) -> BoundFinding {
+        let mut finding = BoundFinding { bound_s, beyond: 0, beyond_within_limits: 0 };
+        for (observed, is_over_limits) in self.requests().zip(&intended.over) {
+            if observed.latency().is_none_or(|latency| latency.as_secs() > bound_s) {
+                finding.beyond += 1;
+                finding.beyond_within_limits += u64::from(!is_over_limits);
+            }
+        }
+        finding
     }
 }
 
-fn kept(traffic: &Traffic, promise: &Promise) -> Option<bool> {
-    if traffic.over.contains(&true) {
+/// Whether the traffic kept to all limits; `None` where that cannot be said.
+fn kept_limits(check: &LimitCheck, agreement: &ServiceAgreement) -> Option<bool> {
+    if check.over.contains(&true) {
         return Some(false);
     }
-    (!promise.limits.is_empty() && !traffic.is_partial).then_some(true)
+    (!agreement.limits.is_empty() && !check.is_partial).then_some(true)
 }
 
-/// What was asked for, as if it came at this instant. Observations do not say where on a device.
+/// The observed request as if it arrived at `arrival`. Observations do not say where on a device it went.
 fn request(observed: &Observation, arrival: Nanos) -> Request {
     Request { arrival, size: observed.size, op: observed.op, offset: None, response: None }
 }

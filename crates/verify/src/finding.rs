@@ -1,189 +1,176 @@
-//! What was found, as plain data: what programs read and what experiments print.
+//! What verification found, as plain data: programs read it as JSON, and tables and reports show it.
 
-use crate::{Judgement, Lag, LimitFinding, StageFinding, Verdict};
+use crate::judge::{Judgement, Verdict};
+use crate::lag::LagSummary;
+use crate::limit_check::LimitFinding;
+use crate::stage_breakdown::StageFinding;
 use model::Slo;
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
-/// A verdict as files have it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Conclusion {
-    /// The percentile is within the SLO.
-    Met,
-    /// It is not.
-    NotMet,
-    /// Neither can be said: too few requests, or requests that were sent too late.
-    TooFew,
-}
-
 /// What observations say about one workload with an SLO.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The workload.
+    /// The name of the workload.
     pub name: String,
     /// The policy under which it ran, if any.
     pub policy: Option<String>,
-    /// Whether the policy guarantees the SLO; true when there is no policy. Others are only compared.
+    /// Whether the policy guarantees the SLO; true when there is no policy. Without a guarantee, observations are only
+    /// compared with the SLO.
     pub admitted: bool,
-    /// As people write it.
+    /// The SLO in its text form.
     pub slo: Slo,
-    /// Its latency, seconds.
+    /// The latency of the SLO in seconds.
     pub slo_s: f64,
-    /// Its percentile, 0–100.
+    /// The percentile of the SLO, 0 to 100.
     pub percentile: f64,
-    /// That percentile of the observations, seconds; none without requests or when that request got no answer.
+    /// That percentile of the observations in seconds; `None` without requests or when that request got no answer.
     pub measured_s: Option<f64>,
-    /// The true percentile is at least this, seconds; none as before.
+    /// The lower end of the interval for the true percentile in seconds; `None` under the same conditions.
     pub ci_low_s: Option<f64>,
-    /// And at most this; none also when there are too few requests.
+    /// The upper end of that interval in seconds; `None` also when there are too few requests.
     pub ci_high_s: Option<f64>,
-    /// What may be said.
-    pub verdict: Conclusion,
-    /// With too few: how many requests it would take, if that can be said.
+    /// Whether the SLO is met.
+    pub verdict: Verdict,
+    /// How many requests a verdict would take, where there are too few and that can be said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_requests: Option<u64>,
-    /// And how long at the observed rate, seconds.
+    /// How long that would take at the observed rate, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_s: Option<f64>,
-    /// How many were observed.
+    /// The number of observed requests.
     pub requests: u64,
-    /// How many of them took longer than the SLO allows, failed or were lost.
+    /// The number of requests that took longer than the SLO allows, failed or were lost.
     pub over: u64,
-    /// Answered with an error.
+    /// The number of requests that were answered with an error.
     #[serde(default)]
     pub failed: u64,
-    /// Not answered.
+    /// The number of requests that were not answered.
     #[serde(default)]
     pub lost: u64,
-    /// Requests per second; none when they have but one instant.
+    /// Requests per second; `None` when all were intended at one instant.
     #[serde(default)]
     pub per_s: Option<f64>,
-    /// The longest latency of an answered request, seconds.
+    /// The longest latency of an answered request in seconds.
     #[serde(default)]
     pub max_s: Option<f64>,
-    /// Requests that depend on each other as these do tell as much as this share of independent ones, 0 to 1.
+    /// How much each request tells compared with an independent one, 0 to 1: the inverse of the design effect.
     #[serde(default)]
     pub independent_share: f64,
     /// How late requests were sent.
     #[serde(default)]
     pub lag: Option<LagFinding>,
-    /// The guarantee, if there is one.
+    /// The guaranteed latency compared with the observations, if there is a guarantee.
     #[serde(default)]
     pub bound: Option<BoundFinding>,
-    /// Whether the traffic, as it was meant to be sent, kept to all of its limits; none without limits, and when
-    /// some could not be judged and the others were kept.
+    /// Whether the traffic, as it was intended, kept to all of its limits; `None` without limits, and when some could not be
+    /// judged and the others were kept.
     #[serde(default)]
     pub kept_limits: Option<bool>,
-    /// Traffic as it was meant to be sent against each limit that could be judged.
+    /// The traffic as it was intended, compared with each limit that could be judgement.
     #[serde(default)]
     pub limits: Vec<LimitFinding>,
-    /// Traffic as it was sent.
+    /// The traffic as it was sent, compared with the same limits.
     #[serde(default)]
     pub sent_limits: Vec<LimitFinding>,
-    /// Time by stage; empty when no stages were observed.
+    /// The time by stage; empty when no stages were observed.
     #[serde(default)]
     pub stages: Vec<StageFinding>,
 }
 
-/// A guaranteed latency against what was measured.
+/// A guaranteed latency compared with what was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BoundFinding {
-    /// Seconds.
+    /// The guaranteed latency in seconds.
     pub bound_s: f64,
-    /// Requests that took longer, failed or were lost.
+    /// The number of requests that took longer, failed or were lost.
     pub beyond: u64,
-    /// Those of them that came while the workload was within all limits that could be judged: the guarantee was for them.
+    /// The number of those requests that arrived while the workload was within all limits that could be judgement. The
+    /// guarantee covers only these.
     pub beyond_within_limits: u64,
 }
 
-/// [`Lag`] in seconds.
+/// A [`LagSummary`] in seconds, with its consequence.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LagFinding {
-    /// Half of the requests were sent at most so late.
+    /// The median lag in seconds.
     pub median_s: f64,
-    /// At the percentile of the SLO.
+    /// The lag at the percentile of the SLO, in seconds.
     pub at_percentile_s: f64,
-    /// The latest.
+    /// The largest lag in seconds.
     pub max_s: f64,
-    /// Whether it is so large that no verdict can be given.
+    /// Whether the lag is so large that no verdict can be given.
     pub spoils: bool,
 }
 
 /// A workload that was observed and has no SLO.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Unjudged {
-    /// The workload.
+pub struct UnjudgedWorkload {
+    /// The name of the workload.
     pub name: String,
-    /// How many were observed.
+    /// The number of observed requests.
     pub requests: u64,
-    /// Answered with an error.
+    /// The number of requests that were answered with an error.
     pub failed: u64,
-    /// Not answered.
+    /// The number of requests that were not answered.
     pub lost: u64,
-    /// Requests per second; none when they have but one instant.
+    /// Requests per second; `None` when all were intended at one instant.
     pub per_s: Option<f64>,
-    /// Half of the answered at most so long, seconds.
+    /// The median latency of answered requests in seconds.
     pub p50_s: Option<f64>,
-    /// 99 of 100.
+    /// The 99th percentile of their latency in seconds.
     pub p99_s: Option<f64>,
-    /// The longest.
+    /// The longest of their latencies in seconds.
     pub max_s: Option<f64>,
 }
 
-/// Everything that was found.
+/// What verification found about a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
-    /// Of each verdict, 0 to 1.
+    /// The confidence of each verdict, 0 to 1.
     pub confidence: f64,
-    /// By workload with an SLO, in the order in which they were promised.
+    /// The workloads with an SLO, in the order of their agreements.
     pub workloads: Vec<Finding>,
-    /// The others, in the order of the observations.
-    pub unjudged: Vec<Unjudged>,
+    /// The other workloads, in the order of the observations.
+    pub unjudged: Vec<UnjudgedWorkload>,
 }
 
-/// What all workloads with a guarantee say together.
+/// What the verdicts of all workloads with a guarantee say together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum OverallVerdict {
     /// Every SLO is met.
     AllMet,
     /// Some SLO is not met.
     SomeNotMet,
-    /// None is missed for sure, but some verdict is spoiled by requests that were sent too late.
+    /// No SLO is certainly missed, but some verdict is spoiled by requests that were sent too late.
     Spoiled,
-    /// None is missed for sure, but there are too few requests for some verdict.
+    /// No SLO is certainly missed, but there are too few requests for some verdict.
     TooFew,
 }
 
 impl Finding {
-    /// What a judgement says, with nothing about bounds, limits, lag and stages.
-    pub fn of(name: impl Into<String>, policy: Option<String>, judged: &Judgement) -> Self {
-        let seconds = |at: Option<Nanos>| at.map(Nanos::as_secs);
-        let (verdict, needed_requests) = match judged.verdict {
-            Verdict::Met => (Conclusion::Met, None),
-            Verdict::NotMet => (Conclusion::NotMet, None),
-            Verdict::TooFew { needed } => (Conclusion::TooFew, needed),
-        };
+    /// What a judgement says, without anything about bounds, limits, lag and stages.
+    pub fn from_judgement(name: impl Into<String>, policy: Option<String>, judgement: &Judgement) -> Self {
         Self {
             name: name.into(),
             policy,
             admitted: true,
-            slo: judged.slo,
-            slo_s: judged.slo.latency.0,
-            percentile: judged.slo.percentile.percent(),
-            measured_s: seconds(judged.measured),
-            ci_low_s: seconds(judged.low),
-            ci_high_s: seconds(judged.high),
-            verdict,
-            needed_requests,
+            slo: judgement.slo,
+            slo_s: judgement.slo.latency.0,
+            percentile: judgement.slo.percentile.percent(),
+            measured_s: judgement.measured.map(Nanos::as_secs),
+            ci_low_s: judgement.low.map(Nanos::as_secs),
+            ci_high_s: judgement.high.map(Nanos::as_secs),
+            verdict: judgement.verdict,
+            needed_requests: judgement.requests_needed,
             needed_s: None,
-            requests: judged.requests,
-            over: judged.over,
+            requests: judgement.requests,
+            over: judgement.over,
             failed: 0,
             lost: 0,
             per_s: None,
             max_s: None,
-            independent_share: judged.independent_share,
+            independent_share: judgement.independent_share,
             lag: None,
             bound: None,
             kept_limits: None,
@@ -193,9 +180,9 @@ impl Finding {
         }
     }
 
-    /// Adds how late requests were sent. When that spoils the verdict, there is none.
+    /// Adds how late requests were sent. If that spoils the measurement, the verdict becomes [`Verdict::TooFew`].
     #[must_use]
-    pub fn with_lag(mut self, lag: Option<Lag>) -> Self {
+    pub fn with_lag(mut self, lag: Option<LagSummary>) -> Self {
         let slo = Nanos::from_secs(self.slo_s).unwrap_or(Nanos(u64::MAX));
         self.lag = lag.map(|lag| LagFinding {
             median_s: lag.median.as_secs(),
@@ -204,7 +191,7 @@ impl Finding {
             spoils: lag.spoils(slo),
         });
         if self.is_spoiled() {
-            (self.verdict, self.needed_requests, self.needed_s) = (Conclusion::TooFew, None, None);
+            (self.verdict, self.needed_requests, self.needed_s) = (Verdict::TooFew, None, None);
         }
         self
     }
@@ -216,15 +203,18 @@ impl Finding {
 }
 
 impl Findings {
-    /// What the workloads with a guarantee say together; all is met where there are none.
-    pub fn answer(&self) -> Answer {
-        let all: Vec<&Finding> = self.workloads.iter().filter(|found| found.admitted).collect();
-        let some = |verdict| all.iter().any(|found| found.verdict == verdict);
-        match () {
-            () if some(Conclusion::NotMet) => Answer::SomeNotMet,
-            () if all.iter().any(|found| found.is_spoiled()) => Answer::Spoiled,
-            () if some(Conclusion::TooFew) => Answer::TooFew,
-            () => Answer::AllMet,
+    /// What the verdicts of the workloads with a guarantee say together: the worst that is certain. All is met if there are
+    /// none.
+    pub fn overall(&self) -> OverallVerdict {
+        let guaranteed: Vec<&Finding> = self.workloads.iter().filter(|finding| finding.admitted).collect();
+        if guaranteed.iter().any(|finding| finding.verdict == Verdict::NotMet) {
+            OverallVerdict::SomeNotMet
+        } else if guaranteed.iter().any(|finding| finding.is_spoiled()) {
+            OverallVerdict::Spoiled
+        } else if guaranteed.iter().any(|finding| finding.verdict == Verdict::TooFew) {
+            OverallVerdict::TooFew
+        } else {
+            OverallVerdict::AllMet
         }
     }
 }

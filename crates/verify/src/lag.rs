@@ -1,36 +1,40 @@
-//! Whether load was sent when it was meant to be sent.
+//! Whether load was sent at its intended times.
 //!
-//! Latency counts from the intended time, so that a late generator makes a system look slow. That is on the safe
-//! side, but it is not the system that was measured: where the generator's own lag is not small against the latency
+//! Latency counts from the intended time, so that a late generator makes a system look slow. That errs on the safe
+//! side, but it is not the system that was measured: where the generator's own lag is not small compared with the latency
 //! that is judged, the run says nothing.
 
+use crate::percentile::percentile;
 use units::{Nanos, Percentile};
 
 /// How late requests were sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lag {
-    /// Half of them at most so late.
+pub struct LagSummary {
+    /// The lag that half of the requests do not exceed.
     pub median: Nanos,
-    /// At the percentile that is judged.
+    /// The lag at the percentile that is judged.
     pub at_percentile: Nanos,
-    /// The latest.
+    /// The largest lag of all requests.
     pub max: Nanos,
 }
 
-impl Lag {
-    /// Whether it spoils a measurement of this latency: more than a tenth of it.
+impl LagSummary {
+    /// Whether the lag spoils a measurement of this latency, because it is more than a tenth of it.
     pub fn spoils(&self, latency: Nanos) -> bool {
         self.at_percentile.0 > latency.0 / 10
     }
 }
 
-/// The lags of all requests, sent − intended; none without requests.
-pub fn lag(lags: impl IntoIterator<Item = Nanos>, percentile: Percentile) -> Option<Lag> {
+/// Summarises the lags of requests, sent − intended, in any order, for a verdict about the percentile `judged`; `None`
+/// without requests.
+pub fn summarize_lags(lags: impl IntoIterator<Item = Nanos>, judged: Percentile) -> Option<LagSummary> {
     let mut sorted: Vec<Nanos> = lags.into_iter().collect();
     sorted.sort_unstable();
-    let max = *sorted.last()?;
-    let at = |percent: f64| sorted[confidence::nearest_rank(percent, sorted.len()) - 1];
-    Some(Lag { median: at(50.0), at_percentile: at(percentile.percent()), max })
+    Some(LagSummary {
+        median: percentile(&sorted, 50.0)?,
+        at_percentile: percentile(&sorted, judged.percent())?,
+        max: *sorted.last()?,
+    })
 }
 
 #[cfg(test)]
@@ -39,9 +43,12 @@ mod tests {
 
     #[test]
     fn a_tenth_spoils() {
-        let found = lag((0..1000).map(Nanos), "99%".parse().unwrap()).unwrap();
-        assert_eq!((found.median, found.at_percentile, found.max), (Nanos(499), Nanos(989), Nanos(999)));
-        assert!(found.spoils(Nanos(9889)) && !found.spoils(Nanos(9890)));
-        assert_eq!(lag([], "99%".parse().unwrap()), None);
+        let summary = summarize_lags((0..1000).map(Nanos), "99%".parse().unwrap()).unwrap();
+        assert_eq!(
+            (summary.median, summary.at_percentile, summary.max),
+            (Nanos(499), Nanos(989), Nanos(999))
+        );
+        assert!(summary.spoils(Nanos(9889)) && !summary.spoils(Nanos(9890)));
+        assert_eq!(summarize_lags([], "99%".parse().unwrap()), None);
     }
 }

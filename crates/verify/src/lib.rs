@@ -1,32 +1,36 @@
 //! Judges observations against SLOs, limits and bounds, with confidence.
 //!
-//! - [`examine`]: all workloads of a run against what was promised to them, as [`Findings`]; from parts that are
-//!   useful alone:
-//! - [`judge()`]: is an SLO met, not met, or are there too few requests to say, when requests that meet in a queue
-//!   depend on each other?
-//! - [`conform`], [`Bucket`]: does a stream of work keep to a token bucket, and if not, since when and by how much?
-//! - [`lag`]: was load sent when it was meant to be sent, so that what was measured is the system and not the generator?
-//! - [`stages()`]: where do requests spend their time, and where those of the tail?
-//! - [`timeline()`], [`exceedance`]: latencies as points of pictures.
+//! [`examine`] judges all workloads of a run against their service agreements and returns [`Findings`]. It is made of parts
+//! that are useful alone:
+//!
+//! - [`judge()`]: is an SLO met, not met, or are there too few requests to say? It takes into account that requests which
+//!   meet in a queue depend on each other.
+//! - [`measure_conformance`], [`ConformanceMeter`]: does a stream of work conform to a token bucket, and if not, since when
+//!   and by how much?
+//! - [`summarize_lags`]: was load sent at its intended times, so that the measurement is about the system and not about the
+//!   generator?
+//! - [`stage_breakdown`]: where do requests spend their time, and where do those of the tail?
+//! - [`timeline()`], [`exceedance`]: latencies as points of charts.
 //!
 //! Nothing here knows whether the observations come from a machine or a simulation.
 
-mod conform;
+mod agreement;
+mod conformance;
 mod examine;
 mod finding;
 mod judge;
 mod lag;
-mod limits;
-mod promise;
-mod stages;
+mod limit_check;
+mod percentile;
+mod stage_breakdown;
 mod timeline;
 
-pub use conform::{Bucket, Conformance, PERIODS_MAX, Period, conform};
+pub use agreement::ServiceAgreement;
+pub use conformance::{Conformance, ConformanceMeter, EXCESS_PERIODS_MAX, ExcessPeriod, measure_conformance};
 pub use examine::examine;
-pub use finding::{Answer, BoundFinding, Conclusion, Finding, Findings, LagFinding, Unjudged};
+pub use finding::{BoundFinding, Finding, Findings, LagFinding, OverallVerdict, UnjudgedWorkload};
 pub use judge::{Judgement, Verdict, judge};
-pub use lag::{Lag, lag};
-pub use limits::{LimitFinding, Work};
-pub use promise::Promise;
-pub use stages::{ELSEWHERE, StageFinding, stages};
-pub use timeline::{Interval, exceedance, timeline};
+pub use lag::{LagSummary, summarize_lags};
+pub use limit_check::{LimitFinding, WorkFunction};
+pub use stage_breakdown::{ELSEWHERE, StageFinding, stage_breakdown};
+pub use timeline::{TimelineInterval, exceedance, timeline};

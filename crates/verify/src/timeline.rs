@@ -1,84 +1,86 @@
-//! Pictures of many latencies by few points: over time, and as a distribution.
+//! Charts of many latencies with few points: over time, and as a distribution.
 
-use confidence::nearest_rank;
+use crate::percentile::percentile_s;
 use units::Nanos;
 
-/// Latencies of the requests that were meant to be sent in one interval of time.
+/// The number of points of the complementary distribution per factor of ten of the share.
+const POINTS_PER_DECADE: f64 = 40.0;
+
+/// The latencies of requests whose intended times are in the same interval.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Interval {
-    /// Its middle, seconds since the origin.
+pub struct TimelineInterval {
+    /// The middle of the interval, in seconds since the origin.
     pub at_s: f64,
-    /// How many.
+    /// The number of requests.
     pub requests: u64,
-    /// How many of them were not answered, or with an error.
+    /// The number of requests that were not answered or failed.
     pub unanswered: u64,
-    /// Half of the answered at most so long, seconds; none when nothing was answered.
+    /// The median latency of answered requests in seconds; `None` when nothing was answered.
     pub p50_s: Option<f64>,
-    /// 99 of 100.
+    /// The 99th percentile of their latency in seconds.
     pub p99_s: Option<f64>,
-    /// The longest.
+    /// The largest latency in seconds.
     pub max_s: Option<f64>,
 }
 
-/// Intervals of equal length that cover all requests, those without requests left out. Requests are intended instants,
-/// which do not decrease, and latencies.
+/// Divides the time that requests cover into intervals of equal length, and leaves out those without requests. Requests
+/// are intended times, which must not decrease, with their latencies.
 ///
 /// # Panics
-/// Without intervals.
-pub fn timeline(requests: &[(Nanos, Option<Nanos>)], intervals: u64) -> Vec<Interval> {
+/// When `intervals` is zero.
+pub fn timeline(requests: &[(Nanos, Option<Nanos>)], intervals: u64) -> Vec<TimelineInterval> {
     assert!(intervals > 0, "at least one interval");
-    let (Some(first), Some(last)) = (requests.first(), requests.last()) else { return Vec::new() };
-    let origin = first.0;
-    let length = ((last.0 - origin).0 / intervals).saturating_add(1);
-    let number = |at: Nanos| (at - origin).0 / length;
-    let same = |a: &(Nanos, Option<Nanos>), b: &(Nanos, Option<Nanos>)| number(a.0) == number(b.0);
-    let middle = |at: Nanos| (origin.0 as f64 + (number(at) as f64 + 0.5) * length as f64) / 1e9;
-    requests.chunk_by(same).map(|chunk| interval(middle(chunk[0].0), chunk)).collect()
+    let (Some((first, _)), Some((last, _))) = (requests.first(), requests.last()) else { return Vec::new() };
+    let length = ((*last - *first).0 / intervals).saturating_add(1);
+    let interval_of = |intended: Nanos| (intended - *first).0 / length;
+    let mut timeline = Vec::new();
+    for chunk in requests.chunk_by(|(a, _), (b, _)| interval_of(*a) == interval_of(*b)) {
+        let index = interval_of(chunk[0].0) as f64;
+        let middle_s = (first.0 as f64 + (index + 0.5) * length as f64) / 1e9;
+        timeline.push(summarize_interval(middle_s, chunk));
+    }
+    timeline
 }
 
-fn interval(at_s: f64, requests: &[(Nanos, Option<Nanos>)]) -> Interval {
+fn summarize_interval(at_s: f64, requests: &[(Nanos, Option<Nanos>)]) -> TimelineInterval {
     let mut sorted: Vec<Nanos> = requests.iter().filter_map(|(_, latency)| *latency).collect();
     sorted.sort_unstable();
-    let at = |percent: f64| {
-        (!sorted.is_empty()).then(|| sorted[nearest_rank(percent, sorted.len()) - 1].as_secs())
-    };
     let requests = requests.len() as u64;
-    Interval {
+    TimelineInterval {
         at_s,
         requests,
         unanswered: requests - sorted.len() as u64,
-        p50_s: at(50.0),
-        p99_s: at(99.0),
-        max_s: at(100.0),
+        p50_s: percentile_s(&sorted, 50.0),
+        p99_s: percentile_s(&sorted, 99.0),
+        max_s: percentile_s(&sorted, 100.0),
     }
 }
 
-/// Points of the complementary distribution per factor of ten of the share.
-const PER_DECADE: f64 = 40.0;
-
-/// Latencies, seconds, with the share of requests that take longer, descending; those without an answer take longer
-/// than any. Exact at each point; points are evenly spaced by the logarithm of the share, so that the tail keeps all
-/// of its own. The last point is the longest latency with the share that is at least as long, as a logarithm
+/// The complementary distribution of latencies: points of a latency in seconds with the share of requests that take longer,
+/// the share descending. Requests without an answer take longer than any latency.
+///
+/// Each point is exact. Points are evenly spaced by the logarithm of the share, so that every request of the far tail has
+/// its own. The last point is the largest latency with the share of requests that take at least as long, as a logarithm
 /// has no zero.
 pub fn exceedance(latencies: impl IntoIterator<Item = Option<Nanos>>) -> Vec<(f64, f64)> {
     let mut count = 0usize;
     let mut sorted: Vec<Nanos> = latencies.into_iter().inspect(|_| count += 1).flatten().collect();
     sorted.sort_unstable();
     let mut points = Vec::new();
-    // How many are longer or equal, but for the one itself: from all to none.
-    let Some(mut beyond) = count.checked_sub(1).map(|others| others as f64) else { return points };
+    // The number of requests after the one whose point is next, by order of latency: from all others down to none.
+    let Some(mut after) = count.checked_sub(1).map(|others| others as f64) else { return points };
     loop {
-        if let Some(latency) = sorted.get(count - 1 - whole(beyond)) {
+        if let Some(latency) = sorted.get(count - 1 - floor(after)) {
             // Equal latencies do not take longer.
             let longer = count - sorted.partition_point(|other| other <= latency);
             points.push((latency.as_secs(), longer.max(1) as f64 / count as f64));
         }
-        if beyond < 1.0 {
+        if after < 1.0 {
             break;
         }
-        beyond = (beyond / 10f64.powf(1.0 / PER_DECADE)).min(beyond - 1.0);
+        after = (after / 10f64.powf(1.0 / POINTS_PER_DECADE)).min(after - 1.0);
     }
-    // Where many have no answer, the longest that have one are not met by a step.
+    // Where many requests have no answer, the steps may pass over the largest latency.
     if let Some(longest) = sorted.last() {
         points.push((longest.as_secs(), (count - sorted.len()).max(1) as f64 / count as f64));
     }
@@ -86,12 +88,15 @@ pub fn exceedance(latencies: impl IntoIterator<Item = Option<Nanos>>) -> Vec<(f6
     points
 }
 
-/// Rounded down.
-fn whole(count: f64) -> usize {
-    // Not negative, and not more than a count of requests.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let whole = count.max(0.0) as usize;
-    whole
+/// A number of requests, rounded down.
+fn floor(count: f64) -> usize {
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the number is not negative, and at most a count of requests"
+    )]
+    let floor = count.max(0.0) as usize;
+    floor
 }
 
 #[cfg(test)]

@@ -3,14 +3,15 @@
 use model::{Observation, Observations, Op, Outcome, PerStage, RateLimit, Request, Stage, StageLimit};
 use proptest::prelude::*;
 use tailwright_verify::{
-    Answer, Conclusion, Finding, Findings, Lag, LimitFinding, Promise, Work, examine, judge,
+    Finding, Findings, LagSummary, LimitFinding, OverallVerdict, ServiceAgreement, Verdict, WorkFunction,
+    examine, judge,
 };
 use units::{Bytes, Nanos};
 
 const LIMITS: [(Stage, f64, f64); 3] =
     [(Stage::NetworkIn, 2000.0, 60.0), (Stage::Storage, 0.5, 0.02), (Stage::NetworkOut, 1000.0, 40.0)];
 
-fn promise(name: &str) -> Promise {
+fn agreement(name: &str) -> ServiceAgreement {
     let limit = |(stage, rate_per_s, burst_work)| StageLimit {
         stage,
         limit: RateLimit::default(),
@@ -18,7 +19,11 @@ fn promise(name: &str) -> Promise {
         burst_work,
     };
     let limits = LIMITS.map(limit).to_vec();
-    Promise { bound_s: Some(0.05), limits, ..Promise::asked(name, "90% < 60ms".parse().unwrap()) }
+    ServiceAgreement {
+        bound_s: Some(0.05),
+        limits,
+        ..ServiceAgreement::slo_only(name, "90% < 60ms".parse().unwrap())
+    }
 }
 
 /// Bytes on the network; 1 ms on the device, and one more for a write.
@@ -27,7 +32,7 @@ fn needs(request: &Request) -> PerStage<Option<f64>> {
     PerStage::from_fn(|stage| Some(if stage == Stage::Storage { storage } else { request.size.0 as f64 }))
 }
 
-fn work(_: &Promise) -> Work<'static> {
+fn work(_: &ServiceAgreement) -> WorkFunction<'static> {
     Box::new(needs)
 }
 
@@ -85,9 +90,9 @@ prop_compose! {
 proptest! {
     #[test]
     fn every_workload_is_judged_by_its_own_requests(run in runs()) {
-        let found = examine(&run, &[promise("b"), promise("c")], 0.9, &work);
+        let found = examine(&run, &[agreement("b"), agreement("c")], 0.9, &work);
         let own: Vec<&Observation> = run.requests.iter().filter(|at| at.workload == 1).collect();
-        let judged = judge(own.iter().map(|at| at.latency()), promise("b").slo, 0.9);
+        let judged = judge(own.iter().map(|at| at.latency()), agreement("b").slo, 0.9);
         let b = &found.workloads[0];
         prop_assert_eq!((b.requests, b.over), (own.len() as u64, judged.over));
         prop_assert_eq!(b.measured_s, judged.measured.map(Nanos::as_secs));
@@ -105,8 +110,8 @@ proptest! {
         if beyond.iter().all(|at| clear(*at)) {
             prop_assert_eq!(bound.beyond_within_limits, beyond.iter().filter(within).count() as u64);
         }
-        // Nobody saw c, and a has no promise.
-        prop_assert!(found.workloads[1].requests == 0 && found.workloads[1].verdict == Conclusion::TooFew);
+        // Nobody saw c, and a has no agreement.
+        prop_assert!(found.workloads[1].requests == 0 && found.workloads[1].verdict == Verdict::TooFew);
         prop_assert_eq!(found.unjudged.iter().map(|at| at.name.as_str()).collect::<Vec<_>>(), ["a"]);
         prop_assert_eq!(found.unjudged[0].requests, run.requests.len() as u64 - b.requests);
         let read: Findings = serde_json::from_str(&serde_json::to_string(&found).unwrap()).unwrap();
@@ -114,26 +119,26 @@ proptest! {
     }
 }
 
-fn with(verdicts: &[(Conclusion, bool, bool)]) -> Answer {
+fn overall(verdicts: &[(Verdict, bool, bool)]) -> OverallVerdict {
     let slo = "90% < 60ms".parse().unwrap();
-    let one = |(verdict, admitted, late): &(Conclusion, bool, bool)| {
+    let one = |(verdict, admitted, late): &(Verdict, bool, bool)| {
         let at_percentile = Nanos(if *late { 7_000_000 } else { 0 });
-        let lag = Lag { median: Nanos(0), at_percentile, max: at_percentile };
-        let found = Finding::of("w", None, &judge([], slo, 0.95));
+        let lag = LagSummary { median: Nanos(0), at_percentile, max: at_percentile };
+        let found = Finding::from_judgement("w", None, &judge([], slo, 0.95));
         Finding { verdict: *verdict, admitted: *admitted, ..found }.with_lag(Some(lag))
     };
     Findings { confidence: 0.95, workloads: verdicts.iter().map(one).collect(), unjudged: Vec::new() }
-        .answer()
+        .overall()
 }
 
 #[test]
-fn the_worst_that_is_certain_is_the_answer() {
-    use Conclusion::{Met, NotMet, TooFew};
-    assert_eq!(with(&[]), Answer::AllMet);
-    assert_eq!(with(&[(Met, true, false), (NotMet, false, false)]), Answer::AllMet);
-    assert_eq!(with(&[(Met, true, false), (TooFew, true, false)]), Answer::TooFew);
-    assert_eq!(with(&[(TooFew, true, false), (Met, true, true)]), Answer::Spoiled);
-    assert_eq!(with(&[(Met, true, true), (NotMet, true, false)]), Answer::SomeNotMet);
+fn the_worst_that_is_certain_decides() {
+    use Verdict::{Met, NotMet, TooFew};
+    assert_eq!(overall(&[]), OverallVerdict::AllMet);
+    assert_eq!(overall(&[(Met, true, false), (NotMet, false, false)]), OverallVerdict::AllMet);
+    assert_eq!(overall(&[(Met, true, false), (TooFew, true, false)]), OverallVerdict::TooFew);
+    assert_eq!(overall(&[(TooFew, true, false), (Met, true, true)]), OverallVerdict::Spoiled);
+    assert_eq!(overall(&[(Met, true, true), (NotMet, true, false)]), OverallVerdict::SomeNotMet);
     // What a late generator measured is not a miss of the system.
-    assert_eq!(with(&[(NotMet, true, true)]), Answer::Spoiled);
+    assert_eq!(overall(&[(NotMet, true, true)]), OverallVerdict::Spoiled);
 }

@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::num::NonZeroUsize;
 use std::time::Instant;
 use support::sweep;
-use tailwright_workload::burst::{Arrival, BurstCurve, SlidingBurst};
+use tailwright_workload::burst::{BurstCurve, SlidingBurstCurve, StageArrival};
 use units::{Nanos, Work};
 
 const RATES: usize = 1000;
@@ -27,7 +27,7 @@ fn secs(runs: usize, mut work: impl FnMut()) -> f64 {
 
 fn main() {
     let real = support::real_traces();
-    let traces: Vec<Vec<Arrival>> = match &real {
+    let traces: Vec<Vec<StageArrival>> = match &real {
         Some(traces) => traces.iter().map(|t| t.storage.clone()).collect(),
         None => (0..41).map(|seed| support::synthetic(16_000, seed)).collect(),
     };
@@ -55,15 +55,15 @@ fn main() {
     });
 }
 
-fn requests(traces: &[Vec<Arrival>]) -> usize {
+fn requests(traces: &[Vec<StageArrival>]) -> usize {
     traces.iter().map(Vec::len).sum()
 }
 
 /// Seconds for one exact curve per trace.
-fn curves(traces: &[Vec<Arrival>]) -> f64 {
+fn curves(traces: &[Vec<StageArrival>]) -> f64 {
     secs(7, || {
         for trace in traces {
-            black_box(BurstCurve::of(black_box(trace)).unwrap());
+            black_box(BurstCurve::from_arrivals(black_box(trace)).unwrap());
         }
     })
 }
@@ -73,12 +73,12 @@ fn row(name: &str, ns: f64, exact: f64) {
 }
 
 /// Nanoseconds per request of the exact curve.
-fn against_sweeps(traces: &[Vec<Arrival>], count: usize) -> f64 {
+fn against_sweeps(traces: &[Vec<StageArrival>], count: usize) -> f64 {
     let rates: Vec<f64> = (1..=RATES).map(|k| k as f64 / RATES as f64 * 1e9).collect();
     let per_request = |secs: f64| secs / count as f64 * 1e9;
     let exact = per_request(curves(traces));
     row("exact, every rate", exact, exact);
-    let sweep = |sweep: fn(&[Arrival], &[f64]) -> Vec<f64>| {
+    let sweep = |sweep: fn(&[StageArrival], &[f64]) -> Vec<f64>| {
         per_request(secs(1, || {
             for trace in traces {
                 black_box(sweep(black_box(trace), &rates));
@@ -101,31 +101,32 @@ fn against_sweeps(traces: &[Vec<Arrival>], count: usize) -> f64 {
     exact
 }
 
-fn on_cores(traces: &[Vec<Arrival>]) {
+fn on_cores(traces: &[Vec<StageArrival>]) {
     let all = support::concatenated(traces, 5);
     let ns = |secs: f64| secs / all.len() as f64 * 1e9;
     println!("one long trace, {} requests", all.len());
-    let alone = ns(secs(3, || drop(black_box(BurstCurve::of(&all).unwrap()))));
+    let alone = ns(secs(3, || drop(black_box(BurstCurve::from_arrivals(&all).unwrap()))));
     row("one core", alone, alone);
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     for threads in [2, 4].into_iter().filter(|&t| t <= cores) {
         let threads = NonZeroUsize::new(threads).unwrap();
-        let time = ns(secs(3, || drop(black_box(BurstCurve::of_parallel(&all, threads).unwrap()))));
+        let time =
+            ns(secs(3, || drop(black_box(BurstCurve::from_arrivals_parallel(&all, threads).unwrap()))));
         row(&format!("{threads} cores"), time, alone);
     }
 }
 
 /// What a running system does: merge sketches, move a window, reduce.
-fn sketches(traces: &[Vec<Arrival>]) {
+fn sketches(traces: &[Vec<StageArrival>]) {
     const PART: usize = 1000;
     const WINDOW: usize = 60;
     let all = support::concatenated(traces, 1);
-    let parts: Vec<_> = all.chunks(PART).map(|part| BurstCurve::of(part).unwrap()).collect();
+    let parts: Vec<_> = all.chunks(PART).map(|part| BurstCurve::from_arrivals(part).unwrap()).collect();
     let merging = secs(5, || {
         drop(black_box(parts.iter().cloned().reduce(|sum, part| sum.merge(&part).unwrap())));
     });
     let sliding = secs(5, || {
-        let mut window = SlidingBurst::of_segments(WINDOW);
+        let mut window = SlidingBurstCurve::over_segments(WINDOW);
         for part in &parts {
             window.push(part.clone()).unwrap();
             black_box(window.curve().unwrap());
@@ -143,14 +144,14 @@ fn sketches(traces: &[Vec<Arrival>]) {
 }
 
 /// Cost per request as the trace grows: n log n shows as a slow rise.
-fn growth(name: &str, most: usize, arrivals: impl Fn(usize) -> Vec<Arrival>) {
+fn growth(name: &str, most: usize, arrivals: impl Fn(usize) -> Vec<StageArrival>) {
     println!("growth, {name}");
     let mut first = None;
     for n in [1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20].into_iter().filter(|&n| n <= most) {
         let arrivals = arrivals(n);
         let mut corners = 0;
         let time = secs(3, || {
-            corners = BurstCurve::of(black_box(&arrivals)).unwrap().envelope().vertices().len();
+            corners = BurstCurve::from_arrivals(black_box(&arrivals)).unwrap().envelope().vertices().len();
         });
         let ns = time / n as f64 * 1e9;
         println!(
@@ -160,11 +161,11 @@ fn growth(name: &str, most: usize, arrivals: impl Fn(usize) -> Vec<Arrival>) {
     }
 }
 
-fn regular(n: usize, gap: impl Fn(usize) -> u64) -> Vec<Arrival> {
+fn regular(n: usize, gap: impl Fn(usize) -> u64) -> Vec<StageArrival> {
     let mut at = 0;
     let mut arrival = |k| {
         at += gap(k);
-        Arrival { at: Nanos(at), work: Work(1_000_000) }
+        StageArrival { at: Nanos(at), work: Work(1_000_000) }
     };
     (0..n).map(&mut arrival).collect()
 }

@@ -4,7 +4,7 @@
 use model::{Op, Request, Stage};
 use std::hint::black_box;
 use std::time::Instant;
-use tailwright_workload::device::{BandwidthRow, Device, NetworkModel, SsdTable, StorageProfile};
+use tailwright_workload::device::{BandwidthRow, DeviceModel, NetworkModel, SsdTable, StorageProfile};
 use units::{ByteRate, Bytes, Nanos, Work};
 
 const REQUESTS: u64 = 4_000_000;
@@ -51,7 +51,7 @@ fn time(requests: &[Request], mut work: impl FnMut(&Request) -> Work) -> f64 {
 
 fn main() {
     let (table, network) = (table(), NetworkModel::default());
-    let mut model = StorageProfile::new("bench", Device::Ssd(table.clone())).work_model();
+    let mut model = StorageProfile::new("bench", DeviceModel::Ssd(table.clone())).work_model();
     println!("{:<18}{:>12}{:>12}{:>8}{:>12}", "sizes", "table ns", "model ns", "ratio", "network ns");
     for (name, grain) in [("whole sectors", 512), ("arbitrary bytes", 1)] {
         let requests = requests(grain);

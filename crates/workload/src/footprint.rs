@@ -1,6 +1,6 @@
-//! What one workload asks of every stage, from one pass over its requests.
+//! The work that one workload causes at every stage, computed in one pass over its requests.
 
-use crate::burst::{Arrival, BurstBuilder, BurstCurve, BurstError};
+use crate::burst::{BurstBuilder, BurstCurve, BurstError, StageArrival};
 use crate::device::{NetworkModel, StorageProfile, StorageWork};
 use model::{PerStage, Request, Stage};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// The curve at a stage: thousandths of a byte on the network, thousandths of a nanosecond of device
+    /// The curve at a stage, in thousandths of a byte on the network and thousandths of a nanosecond of device
     /// time on storage.
     pub fn curve(&self, stage: Stage) -> &BurstCurve {
         match stage {
@@ -24,7 +24,7 @@ impl Footprint {
         }
     }
 
-    /// Requests behind the curves.
+    /// The number of requests of the workload.
     pub fn requests(&self) -> u64 {
         self.storage.count()
     }
@@ -39,25 +39,31 @@ pub struct FootprintBuilder {
 }
 
 impl FootprintBuilder {
-    /// For requests that cross a network and reach a storage device.
+    /// Begins a footprint of requests that cross a network and reach a storage device.
     pub fn new(network: NetworkModel, storage: &StorageProfile) -> Self {
         let curves = PerStage::from_fn(|_| BurstBuilder::new());
         Self { network, storage: storage.work_model(), curves }
     }
 
-    /// Adds the next request; arrivals must not go back in time.
+    /// Adds the next request.
+    ///
+    /// # Errors
+    /// When the request arrives before its predecessor, or the total work exceeds its range.
     pub fn push(&mut self, request: &Request) -> Result<(), BurstError> {
         for stage in Stage::ALL {
             let work = match stage {
                 Stage::Storage => self.storage.work(request),
                 network => self.network.work(network, request),
             };
-            self.curves[stage].push(Arrival { at: request.arrival, work })?;
+            self.curves[stage].push(StageArrival { at: request.arrival, work })?;
         }
         Ok(())
     }
 
-    /// The curves; an error when no request was pushed.
+    /// The curves of all requests.
+    ///
+    /// # Errors
+    /// When there was no request.
     pub fn finish(self) -> Result<Footprint, BurstError> {
         let [network_in, storage, network_out] = self.curves.into_array().map(BurstBuilder::finish);
         Ok(Footprint { network_in: network_in?, storage: storage?, network_out: network_out? })

@@ -1,8 +1,9 @@
-//! Characterises request streams: what they ask of each stage, and how burstily.
+//! Characterises request streams: how much work they cause at each stage, and how bursty it is.
 //!
-//! [`device`] turns requests into work, [`burst`] turns work into exact, mergeable burst (r-b) curves.
-//! [`mmpp`] fits a Markov-modulated process to the same stream.
-//! A [`Footprint`] is both together: one workload's curves at every stage.
+//! The module [`device`] converts requests to work, [`burst`] computes exact, mergeable burst (r-b) curves of work,
+//! [`windows`] the distribution of work in windows of time, and [`mmpp`] fits a Markov-modulated process to the same
+//! stream. A [`Footprint`] combines the first two: the curves of one workload at every stage.
+//!
 //! Nothing here opens files or knows topology and policy.
 
 pub mod burst;

@@ -6,17 +6,20 @@ use proptest::prelude::*;
 use std::num::NonZeroUsize;
 use support::definition::is_the_hull_of_all_intervals;
 use support::sweep;
-use tailwright_workload::burst::{Arrival, BurstCurve, Envelope, Reduction};
+use tailwright_workload::burst::{BurstCurve, BurstEnvelope, EnvelopeReduction, StageArrival};
 
 fn curves() -> Option<Vec<(String, BurstCurve)>> {
     let traces = support::real_traces()?;
     let both =
         traces.iter().flat_map(|t| [(&t.name, "storage", &t.storage), (&t.name, "network", &t.network_in)]);
-    Some(both.map(|(name, stage, a)| (format!("{name} {stage}"), BurstCurve::of(a).unwrap())).collect())
+    Some(
+        both.map(|(name, stage, a)| (format!("{name} {stage}"), BurstCurve::from_arrivals(a).unwrap()))
+            .collect(),
+    )
 }
 
 /// Rates from idle to beyond the steepest burst, in base units per second, breakpoints included.
-fn rates(envelopes: &[&Envelope]) -> Vec<f64> {
+fn rates(envelopes: &[&BurstEnvelope]) -> Vec<f64> {
     let breaks = envelopes.iter().flat_map(|e| {
         e.vertices()
             .windows(2)
@@ -35,7 +38,7 @@ fn agrees_with_the_sweep_of_the_thesis() {
     let rates: Vec<_> = (0..=100).map(|k| f64::from(k) / 100.0 * capacity_ns_per_s).collect();
     for trace in &traces {
         for arrivals in [&trace.storage, &trace.network_in] {
-            let envelope = BurstCurve::of(arrivals).unwrap().envelope().clone();
+            let envelope = BurstCurve::from_arrivals(arrivals).unwrap().envelope().clone();
             for (rate, swept) in rates.iter().zip(sweep::algorithm_2_1(arrivals, &rates)) {
                 let exact = envelope.burst(*rate);
                 // The sweep adds up rounding errors over the whole trace.
@@ -50,7 +53,7 @@ fn equals_the_definition_on_short_real_traces() {
     let Some(traces) = support::real_traces() else { return };
     for trace in traces.iter().filter(|t| t.storage.len() < 5000) {
         for arrivals in [&trace.storage, &trace.network_in] {
-            is_the_hull_of_all_intervals(BurstCurve::of(arrivals).unwrap().envelope(), arrivals);
+            is_the_hull_of_all_intervals(BurstCurve::from_arrivals(arrivals).unwrap().envelope(), arrivals);
         }
     }
 }
@@ -73,9 +76,9 @@ fn real_curves_have_few_corners() {
 fn real_traces_merge_from_any_parts() {
     let Some(traces) = support::real_traces() else { return };
     for trace in traces.iter().step_by(5) {
-        let whole = BurstCurve::of(&trace.storage).unwrap();
+        let whole = BurstCurve::from_arrivals(&trace.storage).unwrap();
         for size in [1, 63, 1000] {
-            let parts = trace.storage[..].chunks(size).map(|part| BurstCurve::of(part).unwrap());
+            let parts = trace.storage[..].chunks(size).map(|part| BurstCurve::from_arrivals(part).unwrap());
             let merged = parts.reduce(|sum, part| sum.merge(&part).unwrap()).unwrap();
             assert_eq!(merged, whole, "{} in parts of {size}", trace.name);
         }
@@ -83,7 +86,7 @@ fn real_traces_merge_from_any_parts() {
 }
 
 /// Never below, at most `segments`, and the worst relative excess over all rates.
-fn excess(envelope: &Envelope, reduced: &Envelope, segments: usize) -> f64 {
+fn excess(envelope: &BurstEnvelope, reduced: &BurstEnvelope, segments: usize) -> f64 {
     assert!(reduced.vertices().len() <= segments.max(1));
     assert!(reduced.dominates(envelope), "{reduced:?} below {envelope:?}");
     let ratio = |r: f64| {
@@ -127,10 +130,11 @@ fn a_range_of_interest_makes_reduction_tighter_there() {
         let envelope = curve.envelope();
         let (rate_max, burst_max) = (1e9, 30e9);
         let plain = envelope.reduce(segments);
-        let focused =
-            envelope.reduce_within(&Reduction::to(segments).up_to_rate(rate_max).up_to_burst(burst_max));
+        let focused = envelope.reduce_within(
+            &EnvelopeReduction::to_segments(segments).up_to_rate(rate_max).up_to_burst(burst_max),
+        );
         excess(envelope, &focused, 12);
-        let worst = |reduced: &Envelope| {
+        let worst = |reduced: &BurstEnvelope| {
             rates(&[envelope, reduced])
                 .into_iter()
                 .filter(|&r| r <= rate_max && envelope.burst(r) <= burst_max)
@@ -145,7 +149,7 @@ fn a_range_of_interest_makes_reduction_tighter_there() {
 }
 
 /// The least worst excess of chords between corners of b(r), by dynamic programming.
-fn best_between_corners(envelope: &Envelope, segments: usize) -> f64 {
+fn best_between_corners(envelope: &BurstEnvelope, segments: usize) -> f64 {
     let v = envelope.vertices();
     let slope =
         |k: usize| (v[k + 1].work - v[k].work).0 as f64 / (v[k + 1].duration - v[k].duration).0 as f64;
@@ -169,13 +173,13 @@ fn best_between_corners(envelope: &Envelope, segments: usize) -> f64 {
 
 /// The judge's durations are real numbers, the reduction's whole nanoseconds: what one nanosecond of the
 /// steepest segment adds, relative to the burst there.
-fn nanosecond_at_the_steepest(envelope: &Envelope) -> f64 {
+fn nanosecond_at_the_steepest(envelope: &BurstEnvelope) -> f64 {
     let [first, second, ..] = envelope.vertices() else { return 0.0 };
     let slope = (second.work - first.work).0 as f64 / (second.duration - first.duration).0 as f64;
     slope / first.work.0 as f64
 }
 
-fn random_arrivals() -> impl Strategy<Value = Vec<Arrival>> {
+fn random_arrivals() -> impl Strategy<Value = Vec<StageArrival>> {
     (any::<u64>(), 20..400_usize).prop_map(|(seed, count)| support::synthetic(count, seed))
 }
 
@@ -184,7 +188,7 @@ proptest! {
 
     #[test]
     fn reduction_beats_the_best_between_corners(arrivals in random_arrivals(), segments in 1..12_usize) {
-        let envelope = BurstCurve::of(&arrivals).unwrap().envelope().clone();
+        let envelope = BurstCurve::from_arrivals(&arrivals).unwrap().envelope().clone();
         let reduced = envelope.reduce(NonZeroUsize::new(segments).unwrap());
         let worst = excess(&envelope, &reduced, segments);
         let judge = best_between_corners(&envelope, segments);
@@ -196,9 +200,9 @@ proptest! {
     fn reduction_in_a_range_never_understates(
         arrivals in random_arrivals(), segments in 1..12_usize, rate in 0.0..4e9_f64, burst in 0.0..1e9_f64,
     ) {
-        let envelope = BurstCurve::of(&arrivals).unwrap().envelope().clone();
+        let envelope = BurstCurve::from_arrivals(&arrivals).unwrap().envelope().clone();
         let segments = NonZeroUsize::new(segments).unwrap();
-        let reduction = Reduction::to(segments).up_to_rate(rate).up_to_burst(burst);
+        let reduction = EnvelopeReduction::to_segments(segments).up_to_rate(rate).up_to_burst(burst);
         excess(&envelope, &envelope.reduce_within(&reduction), segments.get());
     }
 }

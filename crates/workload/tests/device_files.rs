@@ -2,7 +2,8 @@
 
 use model::{Op, Request};
 use tailwright_workload::device::{
-    BandwidthRow, BaseLatency, Device, Disk, DiskParameters, QueueLimits, SeekPoint, SsdTable, StorageProfile,
+    BandwidthRow, BaseLatency, DeviceModel, Disk, DiskParameters, QueueLimits, SeekPoint, SsdTable,
+    StorageProfile,
 };
 use units::{ByteRate, Bytes, Nanos, Percentile, Seconds};
 
@@ -18,7 +19,7 @@ fn rate(bytes_per_s: f64) -> ByteRate {
 fn published_profile_by_hand() {
     let Some(path) = testkit::shared("traces/ssd-profile.json") else { return };
     let profile = StorageProfile::from_json(&std::fs::read_to_string(path).unwrap()).unwrap();
-    let Device::Ssd(table) = profile.device() else { panic!("the published profile is an SSD") };
+    let DeviceModel::Ssd(table) = profile.device() else { panic!("the published profile is an SSD") };
     assert_eq!(table.rows().len(), 132);
     assert_eq!(
         profile.queue_limits(),
@@ -58,7 +59,7 @@ fn ssd() -> StorageProfile {
     let row =
         |request, read, write| BandwidthRow { request: Bytes(request), read: rate(read), write: rate(write) };
     let table = SsdTable::new(vec![row(512, 4_895_285.188_773_981, 1.0 / 3.0), row(4096, 1e9, 5e8)]).unwrap();
-    StorageProfile::new("nvme0", Device::Ssd(table))
+    StorageProfile::new("nvme0", DeviceModel::Ssd(table))
 }
 
 fn disk() -> StorageProfile {
@@ -71,7 +72,7 @@ fn disk() -> StorageProfile {
         streams: 8,
         sequential_gap: Bytes(65_536),
     };
-    StorageProfile::new("sdb", Device::Disk(Disk::new(parameters).unwrap()))
+    StorageProfile::new("sdb", DeviceModel::Disk(Disk::new(parameters).unwrap()))
 }
 
 #[test]

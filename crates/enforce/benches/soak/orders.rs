@@ -82,9 +82,10 @@ pub fn policy(random: &mut StdRng) -> Policy {
         }
         let limits: Vec<String> = (0..random.random_range(0..=3))
             .map(|_| {
-                let (rate, burst) = (random.random_range(0.2..2.0), random.random_range(0.001..0.2));
+                let (rate, burst) = (random.random_range(0.2..2.0f64), random.random_range(0.001..0.2));
+                let share = rate.min(1.0);
                 format!(
-                    r#"{{ "stage": "storage", "rate": {rate}, "burst": {burst}, "rate_per_s": {rate},
+                    r#"{{ "stage": "storage", "rate": {share}, "burst": {burst}, "rate_per_s": {rate},
                     "burst_work": {burst} }}"#
                 )
             })
@@ -100,7 +101,7 @@ pub fn policy(random: &mut StdRng) -> Policy {
         "network_bytes_per_s": 1e9, "storage_profile": "p" }}], "workloads": [{}] }}"#,
         workloads.join(",")
     );
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    Policy::from_json(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// ProxyOptions of a proxy with these hosts and no policy yet.

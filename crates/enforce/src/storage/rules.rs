@@ -18,7 +18,7 @@ use discipline::enforce::{BEST_EFFORT, Bounds, FlowRules, Over, Rules};
 use model::{OperationError, Policy, PolicyWorkload, Stage};
 use std::collections::BTreeMap;
 use units::Bytes;
-use workload::device::{Device, QueueLimits, StorageProfile};
+use workload::device::{DeviceModel, QueueLimits, StorageProfile};
 
 /// The rate of a workload's control requests, in nanoseconds of device time per second: a hundredth of the device.
 const CONTROL_RATE_NS: u64 = 10_000_000;
@@ -94,7 +94,7 @@ impl ProxyRules {
             OperationError::input(error)
                 .hint("limits are the policy's, `outstanding` and `reserve` those of the hosts file")
         })?;
-        let is_disk = matches!(profile.device(), Device::Disk(_));
+        let is_disk = matches!(profile.device(), DeviceModel::Disk(_));
         let batch = storage.batch.unwrap_or(if is_disk { DISK_BATCH } else { 1 });
         Ok(Self { rules, clients: ClientTable::new(clients), batch })
     }
@@ -218,7 +218,7 @@ mod tests {
         let rate = ByteRate::from_bytes_per_sec(1e6).expect("a rate");
         let row = BandwidthRow { request: Bytes(4096), read: rate, write: rate };
         let table = SsdTable::new(vec![row]).expect("one row ascends");
-        StorageProfile::new("ssd", Device::Ssd(table))
+        StorageProfile::new("ssd", DeviceModel::Ssd(table))
     }
 
     fn bounds(fields: &str, profile: &StorageProfile) -> [(u32, u64); 4] {

@@ -63,7 +63,7 @@ pub fn policy(workloads: &[Promise<'_>]) -> Policy {
         r#"{{ "format": "tailwright-policy-1", "policy_name": "tests", "servers": [{{ "name": "ssd", "class": "ssd",
         "network_bytes_per_s": 1e9, "storage_profile": "p" }}], "workloads": [{workloads}] }}"#
     );
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    Policy::from_json(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 pub struct Running {

@@ -8,7 +8,7 @@ pub(crate) use calls::{Calls, Latencies, answer, call, pour};
 pub(crate) use udp::{HEADERS, PAYLOAD, conformance, greedy, record};
 
 use machine::virtual_network::VirtualNetwork;
-use model::{POLICY_FORMAT, Policy, PolicyServer, PolicyWorkload, RateLimit, Stage, StageLimit};
+use model::{PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, Stage, StageLimit};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -116,33 +116,23 @@ pub(crate) struct Tenant<'a>(pub(crate) &'a str, pub(crate) u32, pub(crate) &'a 
 
 /// A policy that places all tenants on the server `s`.
 pub(crate) fn policy(tenants: &[Tenant]) -> Policy {
-    let workload = |Tenant(name, priority, pairs): &Tenant| PolicyWorkload {
-        name: (*name).into(),
-        admitted: true,
-        server: Some("s".into()),
-        priority: Some(*priority),
-        priority_by_stage: None,
-        slo: "99% < 1s".parse().expect("an SLO"),
-        slo_percentile: 99.0,
-        slo_s: 1.0,
-        bound_s: Some(0.5),
-        limits: [Stage::NetworkIn, Stage::NetworkOut]
-            .iter()
-            .flat_map(|stage| limits(*stage, pairs))
-            .collect(),
-        refusal: None,
+    let workload = |Tenant(name, priority, pairs): &Tenant| {
+        let links = [Stage::NetworkIn, Stage::NetworkOut];
+        let placement = PolicyPlacement {
+            server: "s".into(),
+            priority: PerStage::from_fn(|_| *priority),
+            bound_s: Some(0.5),
+            limits: links.iter().flat_map(|stage| limits(*stage, pairs)).collect(),
+        };
+        PolicyWorkload::admitted(*name, "99% < 1s".parse().expect("an SLO"), placement)
     };
-    Policy {
-        format: POLICY_FORMAT.into(),
-        policy_name: "by hand".into(),
-        servers: vec![PolicyServer {
-            name: "s".into(),
-            class: "s".into(),
-            network_bytes_per_s: 12.5e6,
-            storage_profile: "none".into(),
-        }],
-        workloads: tenants.iter().map(workload).collect(),
-    }
+    let server = PolicyServer {
+        name: "s".into(),
+        class: "s".into(),
+        network_bytes_per_s: 12.5e6,
+        storage_profile: "none".into(),
+    };
+    Policy::new("by hand", vec![server], tenants.iter().map(workload).collect())
 }
 
 fn limits(stage: Stage, pairs: &[(f64, f64)]) -> Vec<StageLimit> {

@@ -2,7 +2,7 @@ use crate::{WorstCase, WorstCaseSketch};
 use calculus::tail::{Atom, Grid, Source};
 use model::{CircularTrace, Job, LatencyModel as _, PerStage, Stage};
 use units::Nanos;
-use workload::windows::{Law, Stream};
+use workload::windows::{CircularWork, WorkDistribution};
 
 /// Shares of the queue that a request's own stream may be given.
 pub(super) const SHARES: [f64; 10] = [1.0, 0.95, 0.85, 0.7, 0.5, 0.3, 0.15, 0.06, 0.02, 0.005];
@@ -35,7 +35,7 @@ impl Sketch {
     pub(super) fn new(grid: &Grid, safety: f64, traffic: &CircularTrace<Job>) -> Self {
         let scaled = CircularTrace::from_first_arrival(scaled(traffic, safety), traffic.period())
             .expect("only work has changed");
-        let stream = Stream::new(scaled.items(), traffic.period());
+        let stream = CircularWork::new(scaled.items(), traffic.period());
         let law = |window: &f64| {
             let law = stream.work_in_window(nanos_up(window * 1e9));
             (atoms(&law), atoms(&law.reduced(ATOMS)))
@@ -88,7 +88,7 @@ fn scaled(traffic: &CircularTrace<Job>, factor: f64) -> Vec<Job> {
     traffic.items().iter().map(|job| Job { work: job.work.map(scale), ..*job }).collect()
 }
 
-fn atoms(law: &Law) -> Vec<Atom> {
+fn atoms(law: &WorkDistribution) -> Vec<Atom> {
     law.atoms().iter().map(|atom| Atom { work: atom.work, probability: atom.probability }).collect()
 }
 

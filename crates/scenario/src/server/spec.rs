@@ -86,8 +86,8 @@ impl ServerSpec {
             (Some(discipline), None) => Rules::read(discipline),
             (None, Some(path)) => {
                 let text = read(path, "policy")?;
-                let policy: Policy = serde_json::from_str(&text)
-                    .map_err(|error| format!("{}: not a policy: {error}", path.display()))?;
+                let policy =
+                    Policy::from_json(&text).map_err(|error| format!("{}: {error}", path.display()))?;
                 Ok(Rules::Policy(Box::new(policy)))
             }
         }

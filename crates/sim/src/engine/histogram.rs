@@ -1,6 +1,6 @@
 //! Counts of durations in buckets of bounded relative width.
 
-use crate::nearest_rank;
+use crate::rank::nearest_rank;
 use units::{Nanos, Percentile};
 
 /// Bits kept of a value besides its leading one.

@@ -1,7 +1,7 @@
 //! What is measured of the requests that arrive within the window.
 
 use super::histogram::Histogram;
-use super::order::Place;
+use super::order::OrderDeviation;
 use super::requests::{Request, Visit};
 use units::Nanos;
 
@@ -132,7 +132,7 @@ impl Measures {
     }
 
     #[inline]
-    pub(crate) fn complete(&mut self, now: u64, request: &Request, place: Place, short_below: u64) {
+    pub(crate) fn complete(&mut self, now: u64, request: &Request, place: OrderDeviation, short_below: u64) {
         let response = now - request.arrival;
         self.response.record(response);
         if self.by_class.len() > 1 {

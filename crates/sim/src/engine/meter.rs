@@ -3,7 +3,7 @@
 use super::histogram::Histogram;
 use super::measure::{MeasurementWindow, Measures};
 use super::network::QueueingNetwork;
-use super::order::Orders;
+use super::order::OrderTracker;
 use super::passage::{Log, LoggedRequest};
 use super::requests::{Request, Visit};
 use units::{Nanos, Percentile};
@@ -13,11 +13,11 @@ use units::{Nanos, Percentile};
 pub(crate) struct Meter {
     window: MeasurementWindow,
     pub(crate) measures: Measures,
-    orders: Orders,
+    orders: OrderTracker,
     /// Whether the same is done at each station: if it is asked for, and there is more than one step. The order at an
     /// only step is that of the requests.
     pub(crate) follows_steps: bool,
-    station_orders: Vec<Orders>,
+    station_orders: Vec<OrderTracker>,
     pub(crate) arrived: u64,
     done: u64,
     opened: u64,
@@ -54,9 +54,9 @@ impl Meter {
         Self {
             window,
             measures: Measures::new(network.classes, stations),
-            orders: Orders::default(),
+            orders: OrderTracker::default(),
             follows_steps: window.by_station && network.steps.len() > 1,
-            station_orders: vec![Orders::default(); stations],
+            station_orders: vec![OrderTracker::default(); stations],
             arrived: 0,
             done: 0,
             opened: 0,

@@ -42,7 +42,7 @@ pub use histogram::Histogram;
 pub use load::{DELAY_ONLY, DrawRequest, EntryArrivals, RequestDraft, RequestEntry, SKIP};
 pub use measure::{MeasurementWindow, Measures, SLOWDOWN_UNIT, StationMeasures};
 pub use network::{Interference, NetworkStation, NetworkStep, QueueingNetwork};
-pub(crate) use order::Orders;
+pub(crate) use order::OrderTracker;
 pub use passage::LoggedRequest;
 pub use run::SimulationEngine;
 

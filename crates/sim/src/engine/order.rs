@@ -19,7 +19,7 @@ use std::collections::BinaryHeap;
 
 /// Follows the two orders.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Orders {
+pub(crate) struct OrderTracker {
     /// Requests without a position in the ideal order yet: ideal time, number, slot.
     unplaced: BinaryHeap<Reverse<(u64, u64, u32)>>,
     /// Position in the ideal order, by slot.
@@ -32,12 +32,12 @@ pub(crate) struct Orders {
 
 /// What became of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct OrderDeviation {
     pub(crate) displaced: bool,
     pub(crate) overtaken: bool,
 }
 
-impl Orders {
+impl OrderTracker {
     #[inline]
     pub(crate) fn enter(&mut self, ideal: u64, number: u64, slot: u32) {
         if self.position.len() <= slot as usize {
@@ -47,7 +47,7 @@ impl Orders {
     }
 
     #[inline]
-    pub(crate) fn complete(&mut self, now: u64, slot: u32) -> Place {
+    pub(crate) fn complete(&mut self, now: u64, slot: u32) -> OrderDeviation {
         while let Some(Reverse((ideal, _, next))) = self.unplaced.peek().copied()
             && ideal <= now
         {
@@ -56,7 +56,7 @@ impl Orders {
             self.placed += 1;
         }
         let position = self.position[slot as usize];
-        let place = Place { displaced: position != self.complete, overtaken: position < self.front };
+        let place = OrderDeviation { displaced: position != self.complete, overtaken: position < self.front };
         self.complete += 1;
         self.front = self.front.max(position + 1);
         place
@@ -83,7 +83,7 @@ mod tests {
             let mut by_end: Vec<usize> = (0..requests.len()).collect();
             by_end.sort_by_key(|i| (end[*i], *i));
             // Completions before arrivals of the same instant would know too little: arrivals first here.
-            let mut orders = Orders::default();
+            let mut orders = OrderTracker::default();
             let mut entered = 0;
             for (position, request) in by_end.iter().copied().enumerate() {
                 while entered < requests.len() && requests[entered].0 <= end[request] {

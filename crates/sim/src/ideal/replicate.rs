@@ -1,23 +1,26 @@
-//! Several independent streams of one random source.
+//! Several independent streams of one random source, through one station each.
 
-use super::{IdealStation, StationRun, Summary};
+use super::station::IdealStation;
+use super::station_run::StationRun;
+use super::summary::Summary;
 use arrivals::{ParameterError, RequestSource, split_seed};
 use machine::parallel;
 
-/// How many streams, and how long they are.
+/// How many streams are played, and how long they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplicationSizes {
-    /// Independent of each other, at least 1.
+    /// Number of independent streams, at least 1.
     pub count: u64,
     /// Requests that are summarised, in all streams together; streams differ by one at most.
     pub requests: u64,
-    /// Requests of each stream before those: it begins with an empty station.
+    /// Requests of each stream before the first that is summarised, because it begins with an empty station.
     pub warm_up: u64,
 }
 
 impl ReplicationSizes {
-    /// Eight streams, fewer when there are fewer than a hundred requests for each; a tenth of each as warm-up.
-    pub fn of(requests: u64) -> Self {
+    /// Sizes for a total of `requests`: eight streams, fewer when there are fewer than a hundred requests for each; a
+    /// tenth of each as warm-up.
+    pub fn of_requests(requests: u64) -> Self {
         let count = (requests / 100).clamp(1, 8);
         Self { count, requests, warm_up: requests / count / 10 }
     }
@@ -34,19 +37,19 @@ pub fn replicate(
     seed: u64,
 ) -> Result<Summary, ParameterError> {
     let count = streams.count.max(1);
-    let run = |(): &mut (), index: usize| {
+    let play = |(): &mut (), index: usize| {
         let index = index as u64;
         let seed = split_seed(seed, index);
         let requests = streams.requests / count + u64::from(index < streams.requests % count);
-        // Lots are drawn apart from arrivals and service times.
-        let mut play = StationRun::new(station, split_seed(seed, 2), streams.warm_up, Summary::whole());
+        // The random choices of the station have a generator of their own, apart from arrivals and service times.
+        let mut run = StationRun::new(station, split_seed(seed, 2), streams.warm_up, Summary::whole());
         let length = usize::try_from(requests + streams.warm_up).unwrap_or(usize::MAX);
         for request in source.requests(seed)?.take(length) {
-            play.arrive(request).expect("sources are in order");
+            run.arrive(request).expect("arrivals of a source do not decrease");
         }
-        Ok(play.finish())
+        Ok(run.finish())
     };
-    let summaries = parallel::map_with(usize::try_from(count).unwrap_or(usize::MAX), || (), run);
+    let summaries = parallel::map_with(usize::try_from(count).unwrap_or(usize::MAX), || (), play);
     let summaries = summaries.into_iter().collect::<Result<Vec<_>, _>>()?;
     Ok(Summary::independent(summaries))
 }

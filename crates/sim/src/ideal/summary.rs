@@ -1,83 +1,86 @@
-//! What became of the requests of a stream, in little memory, with intervals.
+//! Latencies, slowdowns and order of the requests of a stream, in little memory, with confidence intervals.
 //!
 //! A stream is kept as parts: histograms of consecutive requests, in the order of completion. Parts of one stream are
 //! batches: there are 16 to 31 of equal size, because whenever there are 32, each joins its neighbour. Or each part is
 //! an independent stream. An interval is Student's over the figures of the parts; that of a percentile is over the shares
 //! of requests at or below it.
 //!
-//! Requests of one stream depend on each other, so an interval over requests would be too narrow. Batch means (Law, Simulation Modeling and Analysis)
-//! are nearly independent when batches are long beside the queue's memory.
-//! Where neighbouring batches still resemble each other beyond chance, there is no interval, rather than one that is
+//! Requests of one stream depend on each other, so an interval over requests would be too narrow. Batch means (Law,
+//! Simulation Modeling and Analysis) are nearly independent when batches are long beside the queue's memory. Where neighbouring batches still resemble each other beyond chance, there is no interval, rather than one that is
 //! too narrow. Bursts that are rarer than a batch are beyond any interval from one stream.
 
 use crate::engine::{Estimate, Histogram, SLOWDOWN_UNIT};
-use crate::nearest_rank;
+use crate::rank::nearest_rank;
 use arrivals::TimedRequest;
 use units::{Nanos, Percentile};
 
-/// Of all intervals.
+/// The confidence of all intervals.
 const CONFIDENCE: f64 = 0.95;
-/// Parts are joined when there are that many.
-const PARTS: usize = 32;
-/// Requests of a part at first.
-const PART: u64 = 64;
-/// A percentile has an interval when that many requests are expected beyond.
-const BEYOND: f64 = 100.0;
-/// Up to that many requests are kept one by one, and percentiles are exact.
-const EXACT: usize = 1 << 16;
+/// The number of parts at which each is joined with its neighbour.
+const PARTS_MAX: usize = 32;
+/// Requests of a part before parts are joined for the first time.
+const FIRST_PART_SIZE: u64 = 64;
+/// A percentile has an interval when at least this many requests are expected beyond it.
+const REQUESTS_BEYOND: f64 = 100.0;
+/// Up to this many requests are kept one by one, and percentiles are exact.
+const EXACT_MAX: usize = 1 << 16;
 
-/// What became of the requests of one or several streams.
+/// A summary of the requests of one or several streams.
 #[derive(Debug, Clone)]
 pub struct Summary {
-    parts: Vec<Part>,
+    parts: Vec<SummaryPart>,
     /// Requests of a full part; none when a stream is one part.
-    size: Option<u64>,
+    part_size: Option<u64>,
+    /// Whether each part is a stream of its own.
     independent: bool,
-    /// Latency and service of each, while there are few.
+    /// Latency and service time of each request in nanoseconds, while there are few.
     each: Option<Vec<(u64, u64)>>,
 }
 
+/// Consecutive requests of a stream, or a whole stream.
 #[derive(Debug, Clone)]
-struct Part {
+struct SummaryPart {
     latency: Histogram,
     slowdown: Histogram,
+    /// Requests whose position among completions is not that of the ideal order.
     displaced: u64,
     first_arrival: Nanos,
     last_end: Nanos,
 }
 
 impl Summary {
-    /// Of one stream, empty.
-    pub fn of_one() -> Self {
-        Self { size: Some(PART), ..Self::whole() }
+    /// An empty summary of one stream, in parts that allow intervals.
+    pub fn of_one_stream() -> Self {
+        Self { part_size: Some(FIRST_PART_SIZE), ..Self::whole() }
     }
 
-    /// Of one stream that is one part.
+    /// An empty summary of one stream that is a single part.
     pub(super) fn whole() -> Self {
-        Self { parts: Vec::new(), size: None, independent: false, each: Some(Vec::new()) }
+        Self { parts: Vec::new(), part_size: None, independent: false, each: Some(Vec::new()) }
     }
 
-    /// Of independent streams.
+    /// The summary of independent streams, from the summary of each as one part.
     pub(super) fn independent(streams: Vec<Self>) -> Self {
         let mut all = Self { independent: true, ..Self::whole() };
         for stream in streams {
             all.parts.extend(stream.parts);
             all.each = all.each.zip(stream.each).map(|(all, more)| [all, more].concat());
         }
-        all.each.take_if(|each| each.len() > EXACT);
+        all.each.take_if(|each| each.len() > EXACT_MAX);
         all
     }
 
+    /// Adds a request that is complete at `end`.
     #[inline]
     pub(super) fn record(&mut self, request: TimedRequest, end: Nanos, displaced: bool) {
         let latency = end - request.arrival;
         if let Some(each) = &mut self.each {
             each.push((latency.0, request.service.0));
-            if each.len() > EXACT {
+            if each.len() > EXACT_MAX {
                 self.each = None;
             }
         }
-        let full = |part: &Part| self.size.is_some_and(|size| part.latency.count() >= size);
+        let full = |part: &SummaryPart| self.part_size.is_some_and(|size| part.latency.count() >= size);
         if self.parts.last().is_none_or(full) {
             self.next_part();
         }
@@ -94,29 +97,30 @@ impl Summary {
         part.last_end = part.last_end.max(end);
     }
 
+    /// Begins a new part, after joining neighbours where there are too many parts.
     #[cold]
     fn next_part(&mut self) {
-        if self.parts.len() == PARTS {
-            let mut joined = Vec::with_capacity(PARTS);
+        if self.parts.len() == PARTS_MAX {
+            let mut joined = Vec::with_capacity(PARTS_MAX);
             for pair in self.parts.chunks(2) {
                 let mut part = pair[0].clone();
                 pair[1..].iter().for_each(|other| part.merge(other));
                 joined.push(part);
             }
             self.parts = joined;
-            self.size = self.size.map(|size| 2 * size);
+            self.part_size = self.part_size.map(|size| 2 * size);
         }
-        self.parts.push(Part::default());
+        self.parts.push(SummaryPart::default());
     }
 
-    /// How many requests.
+    /// The number of requests that were summarised.
     pub fn count(&self) -> u64 {
         self.parts.iter().map(|part| part.latency.count()).sum()
     }
 
-    /// All latencies.
+    /// The latencies of all requests.
     pub fn latencies(&self) -> Histogram {
-        self.joined(&|part| &part.latency)
+        self.merged(&|part| &part.latency)
     }
 
     /// Mean latency, nanoseconds. `None` without requests, as with the other figures.
@@ -131,7 +135,7 @@ impl Summary {
         self.quantile(percentile, 1.0, |&(latency, _)| Some(latency as f64), |part| &part.latency)
     }
 
-    /// The same of latency ÷ service; requests without service are left out.
+    /// A percentile of latency ÷ service time, as [`Self::percentile`]; requests without service are left out.
     pub fn slowdown(&self, percentile: Percentile) -> Option<Estimate> {
         let ratio = |&(latency, service): &(u64, u64)| (service > 0).then(|| latency as f64 / service as f64);
         self.quantile(percentile, SLOWDOWN_UNIT, ratio, |part| &part.slowdown)
@@ -139,7 +143,6 @@ impl Summary {
 
     /// Share of requests whose position among completions is not that of the ideal order, percent.
     pub fn displaced_pct(&self) -> Option<Estimate> {
-        let percent = |displaced: u64, of: u64| (of > 0).then(|| 100.0 * displaced as f64 / of as f64);
         let value = percent(self.parts.iter().map(|part| part.displaced).sum(), self.count())?;
         Some(self.with_interval(value, |part| percent(part.displaced, part.latency.count())))
     }
@@ -150,20 +153,25 @@ impl Summary {
             let time: f64 = self.parts.iter().map(|part| part.span().as_secs()).sum();
             self.count() as f64 / time
         } else {
-            let whole = self.parts.iter().fold(Part::default(), |mut whole, part| {
+            let whole = self.parts.iter().fold(SummaryPart::default(), |mut whole, part| {
                 whole.merge(part);
                 whole
             });
             self.count() as f64 / whole.span().as_secs()
         };
-        // Batches overlap in time.
-        let of = |part: &Part| self.independent.then(|| part.latency.count() as f64 / part.span().as_secs());
-        value.is_finite().then(|| self.with_interval(value, of))
+        if !value.is_finite() {
+            return None;
+        }
+        // Batches overlap in time, so only independent streams have a throughput each.
+        Some(self.with_interval(value, |part| {
+            self.independent.then(|| part.latency.count() as f64 / part.span().as_secs())
+        }))
     }
 
-    fn joined(&self, of: &impl Fn(&Part) -> &Histogram) -> Histogram {
+    /// One histogram of every part, merged.
+    fn merged(&self, histogram: &impl Fn(&SummaryPart) -> &Histogram) -> Histogram {
         let mut all = Histogram::default();
-        self.parts.iter().for_each(|part| all.merge(of(part)));
+        self.parts.iter().for_each(|part| all.merge(histogram(part)));
         all
     }
 
@@ -173,41 +181,48 @@ impl Summary {
         percentile: Percentile,
         unit: f64,
         exact: impl Fn(&(u64, u64)) -> Option<f64>,
-        of: impl Fn(&Part) -> &Histogram,
+        histogram: impl Fn(&SummaryPart) -> &Histogram,
     ) -> Option<Estimate> {
-        let all = self.joined(&of);
-        let found = all.percentile(percentile)?;
-        let value = self.exact(percentile, exact).unwrap_or(found.0 as f64 * unit);
-        let half_width = self.reach(percentile, found, &all, of).map_or(f64::INFINITY, |reach| reach * unit);
+        let all = self.merged(&histogram);
+        let quantile = all.percentile(percentile)?;
+        let value = self.exact_quantile(percentile, exact).unwrap_or(quantile.0 as f64 * unit);
+        let half_width = self.quantile_half_width(percentile, quantile, &all, histogram);
+        let half_width = half_width.map_or(f64::INFINITY, |half_width| half_width * unit);
         Some(Estimate { value, half_width })
     }
 
-    /// How far a percentile may be from what was found: the share of requests at or below that has an interval by
-    /// parts, and the percentiles at its ends are looked up. The wider side counts for both. (Percentiles of parts would
-    /// be too low and too alike: a part has few of the busy periods that make a tail.)
-    fn reach(
+    /// How far a percentile may be from its value in this sample: the share of requests at or below that value has an
+    /// interval by parts, and the percentiles at its ends are looked up. The wider side counts for both. (Percentiles of
+    /// parts would be too low and too alike: a part has few of the busy periods that make a tail.)
+    fn quantile_half_width(
         &self,
         percentile: Percentile,
-        found: Nanos,
+        quantile: Nanos,
         all: &Histogram,
-        of: impl Fn(&Part) -> &Histogram,
+        histogram: impl Fn(&SummaryPart) -> &Histogram,
     ) -> Option<f64> {
         let count = all.count() as f64;
-        if count * (1.0 - percentile.fraction()) < BEYOND {
+        if count * (1.0 - percentile.fraction()) < REQUESTS_BEYOND {
             return None;
         }
-        let below = |part: &Part| of(part).at_or_below(found.0) as f64 / of(part).count().max(1) as f64;
-        let share = self.half_width(|part| Some(below(part)))?;
-        let at = |fraction: f64| all.percentile(Percentile::new(100.0 * fraction)?);
-        // Below the least there is nothing to look up: as far as that.
-        let low = at((percentile.fraction() - share).max(0.5 / count))?;
-        let high = at(percentile.fraction() + share)?;
-        Some(high.saturating_sub(found).max(found.saturating_sub(low)).0 as f64)
+        let share = self.half_width(|part| {
+            let histogram = histogram(part);
+            Some(histogram.at_or_below(quantile.0) as f64 / histogram.count().max(1) as f64)
+        })?;
+        let quantile_at = |fraction: f64| all.percentile(Percentile::new(100.0 * fraction)?);
+        // The lower end is not below the least value.
+        let low = quantile_at((percentile.fraction() - share).max(0.5 / count))?;
+        let high = quantile_at(percentile.fraction() + share)?;
+        Some(high.saturating_sub(quantile).max(quantile.saturating_sub(low)).0 as f64)
     }
 
-    /// By nearest rank among all requests that have the value; `None` when they were too many to be kept.
-    fn exact(&self, percentile: Percentile, of: impl Fn(&(u64, u64)) -> Option<f64>) -> Option<f64> {
-        let mut values: Vec<f64> = self.each.as_ref()?.iter().filter_map(of).collect();
+    /// The percentile by nearest rank among all requests that have the value; `None` when they were too many to be kept.
+    fn exact_quantile(
+        &self,
+        percentile: Percentile,
+        value: impl Fn(&(u64, u64)) -> Option<f64>,
+    ) -> Option<f64> {
+        let mut values: Vec<f64> = self.each.as_ref()?.iter().filter_map(value).collect();
         if values.is_empty() {
             return None;
         }
@@ -215,23 +230,25 @@ impl Summary {
         Some(*values.select_nth_unstable_by(rank - 1, f64::total_cmp).1)
     }
 
-    fn with_interval(&self, value: f64, of: impl Fn(&Part) -> Option<f64>) -> Estimate {
-        Estimate { value, half_width: self.half_width(of).unwrap_or(f64::INFINITY) }
+    /// The value with the interval that the figures of the parts give it, infinite where they give none.
+    fn with_interval(&self, value: f64, figure: impl Fn(&SummaryPart) -> Option<f64>) -> Estimate {
+        Estimate { value, half_width: self.half_width(figure).unwrap_or(f64::INFINITY) }
     }
 
-    /// Of the mean over the parts that are full; `None` unless there are enough and chance explains their order.
-    fn half_width(&self, of: impl Fn(&Part) -> Option<f64>) -> Option<f64> {
-        let full = |part: &&Part| self.size.is_none_or(|size| part.latency.count() >= size);
-        let values: Vec<f64> = self.parts.iter().filter(full).filter_map(of).collect();
-        let enough = if self.independent { 2 } else { PARTS / 2 - 1 };
-        if values.len() < enough || (!self.independent && resemble(&values)) {
+    /// The half-width of the interval of a mean over the parts that are full; `None` unless there are enough and chance
+    /// explains their order.
+    fn half_width(&self, figure: impl Fn(&SummaryPart) -> Option<f64>) -> Option<f64> {
+        let full = |part: &&SummaryPart| self.part_size.is_none_or(|size| part.latency.count() >= size);
+        let values: Vec<f64> = self.parts.iter().filter(full).filter_map(figure).collect();
+        let enough = if self.independent { 2 } else { PARTS_MAX / 2 - 1 };
+        if values.len() < enough || (!self.independent && are_correlated(&values)) {
             return None;
         }
         Some(Estimate::of(&values, CONFIDENCE)?.half_width)
     }
 }
 
-impl Default for Part {
+impl Default for SummaryPart {
     fn default() -> Self {
         Self {
             latency: Histogram::default(),
@@ -243,7 +260,7 @@ impl Default for Part {
     }
 }
 
-impl Part {
+impl SummaryPart {
     fn merge(&mut self, other: &Self) {
         self.latency.merge(&other.latency);
         self.slowdown.merge(&other.slowdown);
@@ -252,14 +269,20 @@ impl Part {
         self.last_end = self.last_end.max(other.last_end);
     }
 
+    /// The time from the first arrival to the last completion.
     fn span(&self) -> Nanos {
         self.last_end.saturating_sub(self.first_arrival)
     }
 }
 
+/// `displaced` requests of `count` in percent; `None` without requests.
+fn percent(displaced: u64, count: u64) -> Option<f64> {
+    (count > 0).then(|| 100.0 * displaced as f64 / count as f64)
+}
+
 /// Whether neighbouring values are correlated beyond chance: for independent ones, the first autocorrelation is about
 /// normal with variance 1/n, and exceeds 1.64 standard deviations once in twenty times.
-fn resemble(values: &[f64]) -> bool {
+fn are_correlated(values: &[f64]) -> bool {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();

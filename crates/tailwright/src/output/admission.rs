@@ -1,40 +1,39 @@
 //! Decisions on arrivals and departures: as a table, as JSON, as a policy.
 
-use crate::input::Scene;
-use crate::input::events::Event;
 use crate::output::json::pretty;
-use crate::output::{percent, time, words};
-use crate::predicting::{self, Admission, Home, Outcome, server_name};
 use crate::terminal::{Align, Table};
-use model::{Policy, Stage};
-use plan::admission::{Breach, Cause, Guaranteed, Refusal};
+use model::Stage;
+use plan::admission::Guaranteed;
 use serde::Serialize;
+use workflow::admission::{AdmissionAnswer, AdmissionDecision, AdmissionEvent, AdmissionOutcome};
+use workflow::prediction::{PredictionProblem, describe_refusal, server_name};
+use workflow::text::{percent, plural, time};
 
 /// What people read: every decision, then who is there.
-pub(crate) fn text(scene: &Scene, admission: &Admission) -> String {
-    let refused = admission.refused(scene).len();
+pub(crate) fn text(problem: &PredictionProblem, admission: &AdmissionOutcome) -> String {
+    let refused = admission.refused(problem).len();
     let mut text = format!(
         "{} by {} on {}; {}.\n\n",
-        words::count(admission.guarantees.len(), "workload"),
-        admission.name.name(),
-        servers(scene),
+        plural(admission.guarantees.len(), "workload"),
+        admission.procedure.name(),
+        servers(problem),
         if refused == 0 { "nobody is refused".to_owned() } else { format!("{refused} refused") }
     );
-    text.push_str(&decisions(scene, admission));
+    text.push_str(&decisions(problem, admission));
     text.push('\n');
     text.push_str(&present(admission));
-    text.push_str(&format!("\n{}: {}\n", admission.name.name(), admission.name.assumption()));
+    text.push_str(&format!("\n{}: {}\n", admission.procedure.name(), admission.procedure.assumption()));
     text
 }
 
-fn servers(scene: &Scene) -> String {
-    match scene.profile {
-        None => format!("{} of {}", words::count(scene.count, "link"), scene.network),
-        Some(_) => format!("{} of class '{}'", words::count(scene.count, "server"), scene.class),
+fn servers(problem: &PredictionProblem) -> String {
+    match problem.profile {
+        None => format!("{} of {}", plural(problem.count, "link"), problem.network),
+        Some(_) => format!("{} of class '{}'", plural(problem.count, "server"), problem.class),
     }
 }
 
-fn decisions(scene: &Scene, admission: &Admission) -> String {
+fn decisions(problem: &PredictionProblem, admission: &AdmissionOutcome) -> String {
     let mut table = Table::new(&[
         ("event", Align::Left),
         ("decision", Align::Left),
@@ -42,25 +41,25 @@ fn decisions(scene: &Scene, admission: &Admission) -> String {
         ("why", Align::Left),
     ]);
     let names = |who: &[usize]| {
-        who.iter().map(|&w| scene.tenants[w].spec.name.as_str()).collect::<Vec<_>>().join(" ")
+        who.iter().map(|&w| problem.workloads[w].spec.name.as_str()).collect::<Vec<_>>().join(" ")
     };
     for decision in &admission.decisions {
         let event = match &decision.event {
-            Event::Arrive(who) => format!("arrive {}", names(who)),
-            Event::Depart(who) => format!("depart {}", names(&[*who])),
+            AdmissionEvent::Arrive(who) => format!("arrive {}", names(who)),
+            AdmissionEvent::Depart(who) => format!("depart {}", names(&[*who])),
         };
-        let (answer, why) = match &decision.outcome {
-            Outcome::Accepted(server) => (server_name(scene, *server), String::new()),
-            Outcome::Refused(refusal) => ("refused".to_owned(), why(scene, refusal)),
-            Outcome::Departed => ("gone".to_owned(), String::new()),
-            Outcome::Absent => ("was not there".to_owned(), String::new()),
+        let (answer, why) = match &decision.answer {
+            AdmissionAnswer::Accepted(server) => (server_name(problem, *server), String::new()),
+            AdmissionAnswer::Refused(refusal) => ("refused".to_owned(), describe_refusal(problem, refusal)),
+            AdmissionAnswer::Departed => ("gone".to_owned(), String::new()),
+            AdmissionAnswer::Absent => ("was not there".to_owned(), String::new()),
         };
         table.row(vec![event, answer, time(decision.elapsed.as_secs_f64()), why]);
     }
     table.render()
 }
 
-fn present(admission: &Admission) -> String {
+fn present(admission: &AdmissionOutcome) -> String {
     let mut table = Table::new(&[
         ("workload", Align::Left),
         ("server", Align::Right),
@@ -90,52 +89,6 @@ fn priority(guaranteed: &Guaranteed) -> String {
         [a, b, c] if a == b && b == c => a.to_string(),
         _ => priorities.iter().map(u32::to_string).collect::<Vec<_>>().join("/"),
     }
-}
-
-/// Who is where, as the document that enforcing and simulating take.
-pub(crate) fn policy(scene: &Scene, admission: &Admission) -> Policy {
-    let mut homes: Vec<Option<Result<Home, String>>> = vec![None; scene.tenants.len()];
-    let tenant = |name: &str| scene.tenants.iter().position(|tenant| tenant.spec.name == name);
-    for guaranteed in &admission.guarantees {
-        let home = Home {
-            server: guaranteed.server,
-            priority: guaranteed.priority,
-            bound: guaranteed.latency.unwrap_or(f64::INFINITY),
-        };
-        homes[tenant(&guaranteed.name).expect("who is there came from the scene")] = Some(Ok(home));
-    }
-    for (tenant, refusal) in admission.refused(scene) {
-        homes[tenant] = Some(Err(why(scene, refusal)));
-    }
-    predicting::policy(scene, admission.name.name(), &homes)
-}
-
-/// Why an arrival was refused, for people.
-pub(crate) fn why(scene: &Scene, refusal: &Refusal) -> String {
-    let Some((server, breach)) = refusal.closest() else { return refusal.to_string() };
-    let place =
-        if scene.count == 1 { String::new() } else { format!("closest on {}-{}: ", scene.class, server + 1) };
-    format!("{place}{}", why_breach(breach))
-}
-
-fn why_breach(breach: &Breach) -> String {
-    let who =
-        if breach.newcomer { breach.workload.clone() } else { format!("{} (there before)", breach.workload) };
-    let mut text = match breach.cause {
-        Cause::Latency { predicted, allowed } => format!(
-            "{who} would see {}, {} above its {}",
-            time(predicted),
-            percent(predicted / allowed - 1.0),
-            breach.slo
-        ),
-        Cause::Undefined(undefined) => format!("{who} would have no guarantee: {undefined}"),
-    };
-    match breach.others {
-        0 => {}
-        1 => text.push_str("; another one misses its SLO, too"),
-        others => text.push_str(&format!("; {others} others miss their SLOs, too")),
-    }
-    text
 }
 
 #[derive(Serialize)]
@@ -181,26 +134,29 @@ struct Decided<'a> {
 }
 
 /// What machines read.
-pub(crate) fn json(scene: &Scene, admission: &Admission) -> String {
-    let model = admission.name.name();
-    let name = |tenant: usize| scene.tenants[tenant].spec.name.as_str();
-    let refused = admission.refused(scene);
+pub(crate) fn json(problem: &PredictionProblem, admission: &AdmissionOutcome) -> String {
+    let model = admission.procedure.name();
+    let name = |tenant: usize| problem.workloads[tenant].spec.name.as_str();
+    let refused = admission.refused(problem);
     pretty(&Document {
         model,
-        servers: scene.count,
-        link_only: scene.profile.is_none(),
+        servers: problem.count,
+        link_only: problem.profile.is_none(),
         admitted: admission.guarantees.iter().map(|g| g.name.as_str()).collect(),
-        refused: refused.iter().map(|(t, r)| Refused { name: name(*t), reason: why(scene, r) }).collect(),
-        workloads: admission.guarantees.iter().map(|g| entry(scene, model, g)).collect(),
-        decisions: admission.decisions.iter().map(|d| decided(scene, d)).collect(),
+        refused: refused
+            .iter()
+            .map(|(t, r)| Refused { name: name(*t), reason: describe_refusal(problem, r) })
+            .collect(),
+        workloads: admission.guarantees.iter().map(|g| entry(problem, model, g)).collect(),
+        decisions: admission.decisions.iter().map(|d| decided(problem, d)).collect(),
         sketching_s: admission.sketching.as_secs_f64(),
     })
 }
 
-fn entry<'a>(scene: &Scene, model: &'a str, guaranteed: &'a Guaranteed) -> Entry<'a> {
+fn entry<'a>(problem: &PredictionProblem, model: &'a str, guaranteed: &'a Guaranteed) -> Entry<'a> {
     Entry {
         name: &guaranteed.name,
-        server: server_name(scene, guaranteed.server),
+        server: server_name(problem, guaranteed.server),
         model,
         percentile: guaranteed.slo.percentile.percent(),
         priority: guaranteed.priority[Stage::NetworkIn],
@@ -210,23 +166,23 @@ fn entry<'a>(scene: &Scene, model: &'a str, guaranteed: &'a Guaranteed) -> Entry
     }
 }
 
-fn decided<'a>(scene: &'a Scene, decision: &predicting::Decision) -> Decided<'a> {
+fn decided<'a>(problem: &'a PredictionProblem, decision: &AdmissionDecision) -> Decided<'a> {
     let (event, who) = match &decision.event {
-        Event::Arrive(who) => ("arrive", &who[..]),
-        Event::Depart(who) => ("depart", std::slice::from_ref(who)),
+        AdmissionEvent::Arrive(who) => ("arrive", &who[..]),
+        AdmissionEvent::Depart(who) => ("depart", std::slice::from_ref(who)),
     };
-    let server = match &decision.outcome {
-        Outcome::Accepted(server) => Some(server_name(scene, *server)),
+    let server = match &decision.answer {
+        AdmissionAnswer::Accepted(server) => Some(server_name(problem, *server)),
         _ => None,
     };
-    let reason = match &decision.outcome {
-        Outcome::Refused(refusal) => Some(why(scene, refusal)),
-        Outcome::Absent => Some("it was not there".to_owned()),
+    let reason = match &decision.answer {
+        AdmissionAnswer::Refused(refusal) => Some(describe_refusal(problem, refusal)),
+        AdmissionAnswer::Absent => Some("it was not there".to_owned()),
         _ => None,
     };
     Decided {
         event,
-        names: who.iter().map(|&w| scene.tenants[w].spec.name.as_str()).collect(),
+        names: who.iter().map(|&w| problem.workloads[w].spec.name.as_str()).collect(),
         accepted: reason.is_none(),
         server,
         reason,

@@ -1,68 +1,68 @@
 //! What models say of the workloads of one server: as a table and as JSON.
 
-use crate::input::{Scene, Tenant};
 use crate::output::json::pretty;
-use crate::output::{time, words};
-use crate::predicting::{Bound, ModelName};
 use crate::terminal::{Align, Table};
 use model::Stage;
 use serde::Serialize;
+use workflow::prediction::{ModelName, WorkloadBound};
+use workflow::prediction::{PredictionProblem, WorkloadTraffic};
+use workflow::text::{by_stage, plural, time};
 
 /// Bounds with what they are about.
-pub(crate) struct View<'a> {
-    pub(crate) scene: &'a Scene,
+pub(crate) struct BoundsView<'a> {
+    pub(crate) problem: &'a PredictionProblem,
     pub(crate) models: &'a [ModelName],
     /// By model, then workload.
-    pub(crate) bounds: &'a [Bound],
+    pub(crate) bounds: &'a [WorkloadBound],
 }
 
-impl View<'_> {
+impl BoundsView<'_> {
     /// Workloads by priority, each with its bound by model.
-    pub(crate) fn rows(&self) -> Vec<(&Tenant, Vec<&Bound>)> {
+    pub(crate) fn rows(&self) -> Vec<(&WorkloadTraffic, Vec<&WorkloadBound>)> {
         let Some(first) = self.models.first() else { return Vec::new() };
-        let mut leaders: Vec<&Bound> = self.bounds.iter().filter(|b| b.model == *first).collect();
-        leaders.sort_by_key(|bound| (bound.priority, bound.tenant));
-        let of = |tenant: usize| self.bounds.iter().filter(|b| b.tenant == tenant).collect();
-        leaders.into_iter().map(|b| (&self.scene.tenants[b.tenant], of(b.tenant))).collect()
+        let mut leaders: Vec<&WorkloadBound> = self.bounds.iter().filter(|b| b.model == *first).collect();
+        leaders.sort_by_key(|bound| (bound.priority, bound.workload));
+        let of = |tenant: usize| self.bounds.iter().filter(|b| b.workload == tenant).collect();
+        leaders.into_iter().map(|b| (&self.problem.workloads[b.workload], of(b.workload))).collect()
     }
 
     /// How many workloads a model keeps within their SLO.
     pub(crate) fn kept(&self, model: ModelName) -> usize {
-        let within = |b: &&Bound| b.model == model && b.seconds() <= self.slo(b);
+        let within = |b: &&WorkloadBound| b.model == model && b.seconds() <= self.slo(b);
         self.bounds.iter().filter(within).count()
     }
 
-    fn slo(&self, bound: &Bound) -> f64 {
-        self.scene.tenants[bound.tenant].spec.slo.latency.0
+    fn slo(&self, bound: &WorkloadBound) -> f64 {
+        self.problem.workloads[bound.workload].spec.slo.latency.0
     }
 
     /// Mean load of the stages, in words.
     fn load(&self) -> String {
         let sum = |stage: Stage| {
-            self.scene.tenants.iter().map(|tenant| tenant.traffic.utilisation()[stage]).sum::<f64>()
+            self.problem.workloads.iter().map(|tenant| tenant.traffic.utilisation()[stage]).sum::<f64>()
         };
         let stages =
-            Stage::ALL.into_iter().filter(|stage| *stage != Stage::Storage || self.scene.profile.is_some());
-        words::by_stage(stages.map(|stage| (stage, sum(stage))))
+            Stage::ALL.into_iter().filter(|stage| *stage != Stage::Storage || self.problem.profile.is_some());
+        by_stage(stages.map(|stage| (stage, sum(stage))))
     }
 
     /// Who shares what, and how busy it is.
     pub(crate) fn lead(&self) -> String {
-        let count = self.scene.tenants.len();
+        let count = self.problem.workloads.len();
         let verb = if count == 1 { "has" } else { "share" };
-        format!("{} {verb} {}; mean load {}.", words::count(count, "workload"), self.place(), self.load())
+        format!("{} {verb} {}; mean load {}.", plural(count, "workload"), self.place(), self.load())
     }
 
     /// What is shared.
     fn place(&self) -> String {
-        match &self.scene.profile {
-            None => format!("a network link of {} in each direction", self.scene.network),
+        match &self.problem.profile {
+            None => format!("a network link of {} in each direction", self.problem.network),
             Some(profile) => {
                 format!(
                     "a server of class '{}' ({}, {} links)",
-                    self.scene.class,
+                    self.problem.class,
                     profile.name(),
-                    self.scene.network
+                    self.problem.network
                 )
             }
         }
@@ -70,7 +70,7 @@ impl View<'_> {
 }
 
 /// A latency with, for estimates, its confidence interval.
-pub(crate) fn latency(bound: &Bound) -> String {
+pub(crate) fn latency(bound: &WorkloadBound) -> String {
     match bound.latency {
         Ok(prediction) => match prediction.estimate {
             Some(estimate) => format!("{} ≤ {}", time(estimate.latency), time(prediction.bound)),
@@ -81,7 +81,7 @@ pub(crate) fn latency(bound: &Bound) -> String {
 }
 
 /// The table for people, with what each column assumes.
-pub(crate) fn text(view: &View) -> String {
+pub(crate) fn text(view: &BoundsView) -> String {
     let mut columns =
         vec![("workload", Align::Left), ("prio", Align::Right), ("SLO", Align::Left), ("at", Align::Left)];
     columns.extend(view.models.iter().map(|model| (model.name(), Align::Right)));
@@ -100,7 +100,7 @@ pub(crate) fn text(view: &View) -> String {
         cells.push(keeps.collect::<Vec<_>>().join(", "));
         table.row(cells);
     }
-    let count = view.scene.tenants.len();
+    let count = view.problem.workloads.len();
     let mut text = format!("{}\n\n", view.lead());
     text.push_str(&table.render());
     text.push('\n');
@@ -119,7 +119,7 @@ pub(crate) fn text(view: &View) -> String {
 }
 
 /// The first reason why there is no bound.
-fn why_none(view: &View) -> Option<String> {
+fn why_none(view: &BoundsView) -> Option<String> {
     view.bounds.iter().find_map(|bound| bound.latency.err()).map(|why| why.to_string())
 }
 
@@ -152,13 +152,13 @@ struct Entry<'a> {
 }
 
 /// One entry per workload and model.
-pub(crate) fn json(view: &View) -> String {
-    let entry = |bound: &Bound| {
-        let tenant = &view.scene.tenants[bound.tenant];
+pub(crate) fn json(view: &BoundsView) -> String {
+    let entry = |bound: &WorkloadBound| {
+        let tenant = &view.problem.workloads[bound.workload];
         let prediction = bound.latency.ok();
         let estimate = prediction.and_then(|p| p.estimate);
         Entry {
-            name: &view.scene.tenants[bound.tenant].spec.name,
+            name: &view.problem.workloads[bound.workload].spec.name,
             model: bound.model,
             percentile: bound.percentile.percent(),
             priority: bound.priority,
@@ -172,10 +172,10 @@ pub(crate) fn json(view: &View) -> String {
         }
     };
     pretty(&Document {
-        class: &view.scene.class,
-        link_only: view.scene.profile.is_none(),
-        network_bytes_per_s: view.scene.network.bytes_per_sec(),
-        safety_margin: view.scene.safety_margin,
+        class: &view.problem.class,
+        link_only: view.problem.profile.is_none(),
+        network_bytes_per_s: view.problem.network.bytes_per_sec(),
+        safety_margin: view.problem.safety_margin,
         workloads: view.bounds.iter().map(entry).collect(),
     })
 }

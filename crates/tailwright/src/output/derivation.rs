@@ -1,8 +1,8 @@
 //! The derivation of one bound for people.
 
-use crate::output::{percent, time};
-use crate::planning::{Explanation, Neighbour, StageStep};
 use crate::terminal::{Align, Table};
+use workflow::planning::{GuaranteeDerivation, ServerNeighbour, StageDelay};
+use workflow::text::{percent, time};
 
 /// Milliseconds with four decimals, so that the columns can be added up by hand.
 fn ms(seconds: f64) -> String {
@@ -15,7 +15,7 @@ fn fine(fraction: f64) -> String {
 }
 
 /// The whole derivation.
-pub(crate) fn text(e: &Explanation) -> String {
+pub(crate) fn text(e: &GuaranteeDerivation) -> String {
     let mut text = format!(
         "{} on {} is promised {} < {}; its SLO is {}, so {} ({}) are to spare.\n\n",
         e.workload,
@@ -33,8 +33,8 @@ pub(crate) fn text(e: &Explanation) -> String {
     text
 }
 
-fn priority(e: &Explanation) -> String {
-    let count = |keep: &dyn Fn(&&Neighbour) -> bool| e.company.iter().filter(keep).count();
+fn priority(e: &GuaranteeDerivation) -> String {
+    let count = |keep: &dyn Fn(&&ServerNeighbour) -> bool| e.company.iter().filter(keep).count();
     format!(
         "Priority {}: the tighter the SLO, the higher the priority; 0 is served first.\nOn {}, {} of the others have \
          a tighter SLO, {} the same and {} a looser one.\n\n",
@@ -47,7 +47,7 @@ fn priority(e: &Explanation) -> String {
 }
 
 /// Who contributes which burst and which rate.
-fn company(e: &Explanation) -> String {
+fn company(e: &GuaranteeDerivation) -> String {
     let mut text = String::from(
         "At each stage a request waits for the bursts of the same and higher priorities, served with what the\n\
          rates of the higher priorities leave (Eq. 5.5): sum of bursts / (1 - sum of higher rates).\n\n",
@@ -76,7 +76,7 @@ fn company(e: &Explanation) -> String {
 }
 
 /// Term by term to the bound.
-fn terms(e: &Explanation) -> String {
+fn terms(e: &GuaranteeDerivation) -> String {
     let mut table = Table::new(&[("term", Align::Left), ("", Align::Right), ("ms", Align::Right)]);
     for step in &e.stages {
         let quotient = format!("{} / (1 - {:.6})", ms(step.burst_at_or_above), step.rate_above);
@@ -97,7 +97,7 @@ fn terms(e: &Explanation) -> String {
 }
 
 /// The chosen limits against the r-b curves.
-fn limits(e: &Explanation) -> String {
+fn limits(e: &GuaranteeDerivation) -> String {
     let mut text = String::from(
         "Its limits: a token bucket per stage, on its r-b curve, so that the limiter delays nothing that looks\n\
          like its trace. A lower rate would need a larger burst:\n",
@@ -119,7 +119,7 @@ fn limits(e: &Explanation) -> String {
     text
 }
 
-fn curve(step: &StageStep) -> String {
+fn curve(step: &StageDelay) -> String {
     let points: Vec<String> =
         step.curve.iter().map(|(rate, burst)| format!("{} -> {}", percent(*rate), ms(*burst))).collect();
     points.join(", ")

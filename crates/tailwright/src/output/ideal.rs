@@ -1,99 +1,64 @@
 //! The ideal latencies of a stream, by discipline: as JSON and as a table.
 
 use crate::output::json::pretty;
-use crate::output::percent;
-use crate::output::simulated::{Figures, PERCENTILES, interval, plain};
+use crate::output::simulated::{interval, plain};
 use crate::terminal::{Align, Table};
 use serde::Serialize;
-use sim::engine::{Estimate, Histogram};
-use sim::ideal::{ServiceOrder, Summary};
-use units::Percentile;
-
-/// One discipline.
-pub(crate) struct Outcome {
-    pub(crate) order: ServiceOrder,
-    pub(crate) latencies: Histogram,
-    pub(crate) figures: Figures,
-}
+use workflow::ideal::IdealOutcome;
+use workflow::simulation::{LatencyFigures, PERCENTILES};
+use workflow::text::{percent, plural};
 
 /// Everything that was asked for.
-pub(crate) struct View {
-    /// Of the stream.
+pub(crate) struct IdealView {
+    /// What the stream is called.
     pub(crate) name: String,
     pub(crate) service: String,
     pub(crate) workers: usize,
     pub(crate) utilisation: f64,
     pub(crate) seed: u64,
     /// At least one.
-    pub(crate) outcomes: Vec<Outcome>,
-}
-
-impl Outcome {
-    /// `None` without requests.
-    pub(crate) fn new(order: ServiceOrder, summary: &Summary, elapsed: f64) -> Option<Self> {
-        let scaled = |figure: Estimate, unit: f64| Estimate {
-            value: figure.value * unit,
-            half_width: figure.half_width * unit,
-        };
-        let time = |figure: Estimate| scaled(figure, 1e-9);
-        let percentile = |percent| summary.percentile(Percentile::new(percent)?).map(time);
-        let [p50_s, p90_s, p99_s, p99_9_s] = PERCENTILES.map(|(_, percent)| percentile(percent));
-        let requests = summary.count();
-        let figures = Figures {
-            requests,
-            mean_s: Some(time(summary.mean()?)),
-            p50_s,
-            p90_s,
-            p99_s,
-            p99_9_s,
-            slowdown_p99: Percentile::new(99.0).and_then(|p| summary.slowdown(p)),
-            reordering_pct: summary.displaced_pct(),
-            throughput_per_s: summary.throughput_per_s(),
-            // An arrival and a departure each.
-            events_per_s: (elapsed > 0.0).then(|| 2.0 * requests as f64 / elapsed),
-            ..Figures::default()
-        };
-        Some(Self { order, latencies: summary.latencies(), figures: figures.with_intervals() })
-    }
+    pub(crate) outcomes: Vec<IdealOutcome>,
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct IdealDocument<'a> {
     stream: &'a str,
     service: &'a str,
     workers: usize,
     utilisation: f64,
     seed: u64,
     #[serde(flatten)]
-    first: Entry<'a>,
-    compared: Vec<Entry<'a>>,
+    first: DisciplineDocument<'a>,
+    compared: Vec<DisciplineDocument<'a>>,
 }
 
 #[derive(Serialize)]
-struct Entry<'a> {
+struct DisciplineDocument<'a> {
     discipline: String,
     #[serde(flatten)]
-    figures: &'a Figures,
+    figures: &'a LatencyFigures,
 }
 
 /// The first discipline's figures, the others' under `compared`.
-pub(crate) fn json(view: &View) -> String {
-    let entry = |at: &Outcome| at.order.to_string();
-    let entry = |at| Entry { discipline: entry(at), figures: &at.figures };
-    pretty(&Document {
+pub(crate) fn json(view: &IdealView) -> String {
+    pretty(&IdealDocument {
         stream: &view.name,
         service: &view.service,
         workers: view.workers,
         utilisation: view.utilisation,
         seed: view.seed,
-        first: entry(&view.outcomes[0]),
-        compared: view.outcomes[1..].iter().map(entry).collect(),
+        first: discipline(&view.outcomes[0]),
+        compared: view.outcomes[1..].iter().map(discipline).collect(),
     })
 }
 
+fn discipline(outcome: &IdealOutcome) -> DisciplineDocument<'_> {
+    DisciplineDocument { discipline: outcome.order.to_string(), figures: &outcome.figures }
+}
+
 /// What was simulated, in a sentence.
-pub(crate) fn lead(view: &View) -> String {
-    let workers = crate::output::words::count(view.workers, "worker");
+pub(crate) fn lead(view: &IdealView) -> String {
+    let workers = plural(view.workers, "worker");
     let some = view.outcomes.iter().any(|outcome| !outcome.figures.ci.is_empty());
     let intervals = if some { " ± are 95 % confidence intervals." } else { "" };
     format!(
@@ -106,11 +71,11 @@ pub(crate) fn lead(view: &View) -> String {
 }
 
 /// Headings and a row per discipline.
-pub(crate) fn rows(view: &View) -> (Vec<&'static str>, Vec<Vec<String>>) {
+pub(crate) fn rows(view: &IdealView) -> (Vec<&'static str>, Vec<Vec<String>>) {
     let mut headings = vec!["discipline", "mean"];
     headings.extend(PERCENTILES.map(|(name, _)| name));
     headings.extend(["slowdown p99", "reordering"]);
-    let row = |at: &Outcome| {
+    let row = |at: &IdealOutcome| {
         let f = &at.figures;
         let mut cells = vec![at.order.to_string()];
         let times = [f.mean_s, f.p50_s, f.p90_s, f.p99_s, f.p99_9_s];
@@ -123,7 +88,7 @@ pub(crate) fn rows(view: &View) -> (Vec<&'static str>, Vec<Vec<String>>) {
 }
 
 /// The table for people.
-pub(crate) fn text(view: &View) -> String {
+pub(crate) fn text(view: &IdealView) -> String {
     let (headings, rows) = rows(view);
     let align = |(index, heading): (usize, &&'static str)| {
         (*heading, if index == 0 { Align::Left } else { Align::Right })

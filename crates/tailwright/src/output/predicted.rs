@@ -1,15 +1,15 @@
 //! The derivation of a prediction for people.
 
-use crate::output::{percent, time};
-use crate::predicting::Derivation;
 use crate::terminal::{Align, Table};
 use model::Stage;
+use workflow::prediction::PredictionDerivation;
+use workflow::text::{percent, time};
 
 /// Of more workloads that come first, so many are listed.
 const SHOWN_MAX: usize = 12;
 
 /// The whole derivation.
-pub(crate) fn text(d: &Derivation) -> String {
+pub(crate) fn text(d: &PredictionDerivation) -> String {
     let mut text = match d.bound_s {
         Some(bound) => format!(
             "{} by {}: {}% < {}; its SLO is {}, {} of it is used.\n",
@@ -35,7 +35,7 @@ pub(crate) fn text(d: &Derivation) -> String {
     text
 }
 
-fn ahead(d: &Derivation) -> String {
+fn ahead(d: &PredictionDerivation) -> String {
     if d.ahead.is_empty() {
         return format!("Priority {}; nobody has the same or a higher one.\n\n", d.priority);
     }
@@ -58,7 +58,7 @@ fn ahead(d: &Derivation) -> String {
     )
 }
 
-fn steps(d: &Derivation) -> String {
+fn steps(d: &PredictionDerivation) -> String {
     let mut table = Table::new(&[("step", Align::Left), ("how", Align::Left), ("ms", Align::Right)]);
     let ms = |seconds: f64| format!("{:.4}", seconds * 1e3);
     for step in &d.steps {

@@ -1,20 +1,20 @@
 //! A plan as an aligned table, server by server.
 
-use crate::output::{percent, time, words};
-use crate::planning::{Place, Planned};
 use crate::terminal::{Align, Table};
 use model::{PerStage, Stage};
+use workflow::planning::{PlannedCluster, WorkloadPlace, describe_refusal};
+use workflow::text::{by_stage, percent, plural, time};
 
 /// Of more workloads, servers are shown as one line each.
 pub(crate) const DETAILED_MAX: usize = 60;
 
 /// The tables of a plan; one row per workload when `detailed`, otherwise one per server.
-pub(crate) fn plan(planned: &Planned, detailed: bool) -> String {
+pub(crate) fn plan(planned: &PlannedCluster, detailed: bool) -> String {
     if detailed { workloads(planned) } else { servers(planned) }
 }
 
 /// All workloads in one table, so that columns line up over servers, cut into servers.
-fn workloads(planned: &Planned) -> String {
+fn workloads(planned: &PlannedCluster) -> String {
     let mut table = Table::new(&[
         ("  workload", Align::Left),
         ("prio", Align::Right),
@@ -48,12 +48,12 @@ fn workloads(planned: &Planned) -> String {
     text
 }
 
-fn members(places: &[Option<Place>], server: usize) -> Vec<(usize, &Place)> {
+fn members(places: &[Option<WorkloadPlace>], server: usize) -> Vec<(usize, &WorkloadPlace)> {
     let placed = places.iter().enumerate().filter_map(|(w, place)| Some((w, place.as_ref()?)));
     placed.filter(|(_, place)| place.server == server).collect()
 }
 
-fn row(planned: &Planned, index: usize, place: &Place) -> Vec<String> {
+fn row(planned: &PlannedCluster, index: usize, place: &WorkloadPlace) -> Vec<String> {
     let workload = &planned.instance.workloads[index];
     let (slo, bound) = (workload.slo.latency.0, place.guarantee.total);
     let limits = planned.placement.servers[place.server].limits_of(index);
@@ -71,19 +71,19 @@ fn row(planned: &Planned, index: usize, place: &Place) -> Vec<String> {
 }
 
 /// How full a server is, in a line.
-fn load(planned: &Planned, number: usize) -> String {
+fn load(planned: &PlannedCluster, number: usize) -> String {
     let server = &planned.placement.servers[number];
     let (mean, reserved) = (planned.mean_load(server), server.reserved_rate());
-    let of = |values: &PerStage<f64>| words::by_stage(values.iter().map(|(stage, value)| (stage, *value)));
+    let of = |values: &PerStage<f64>| by_stage(values.iter().map(|(stage, value)| (stage, *value)));
     format!(
         "{}; mean load {}; reserved {}",
-        words::count(server.members.len(), "workload"),
+        plural(server.members.len(), "workload"),
         of(&mean),
         of(&reserved)
     )
 }
 
-fn servers(planned: &Planned) -> String {
+fn servers(planned: &PlannedCluster) -> String {
     let mut table = Table::new(&[
         ("server", Align::Left),
         ("workloads", Align::Right),
@@ -95,7 +95,7 @@ fn servers(planned: &Planned) -> String {
     ]);
     let places = planned.places();
     for (number, server) in planned.placement.servers.iter().enumerate() {
-        let slack = |w: usize, place: &Place| {
+        let slack = |w: usize, place: &WorkloadPlace| {
             1.0 - place.guarantee.total / planned.instance.workloads[w].slo.latency.0
         };
         let members = members(&places, number).into_iter().map(|(w, place)| (slack(w, place), w));
@@ -118,13 +118,13 @@ fn servers(planned: &Planned) -> String {
 const REFUSED_SHOWN: usize = 15;
 
 /// Refused workloads with why, and what would admit them; the first of many unless `detailed`.
-pub(crate) fn refused(planned: &Planned, detailed: bool) -> String {
+pub(crate) fn refused(planned: &PlannedCluster, detailed: bool) -> String {
     let refused = &planned.placement.refused;
     let shown = if detailed { refused.len() } else { refused.len().min(REFUSED_SHOWN) };
     let mut text = String::new();
     for (number, refusal) in refused.iter().enumerate().take(shown) {
         let workload = &planned.instance.workloads[refusal.workload];
-        let why = words::refusal(planned, number);
+        let why = describe_refusal(planned, number);
         text.push_str(&format!("not admitted: {} ({}): {why}\n", workload.name, workload.slo));
     }
     if shown < refused.len() {

@@ -1,21 +1,20 @@
 //! A scenario that varies something: a row per variant, as JSON and as a table.
 
 use crate::output::json::pretty;
-use crate::output::simulated::{Document, Figure, Played, document, interval, plain, window};
+use crate::output::simulated::{VariantDocument, document, interval, plain, window};
 use crate::output::workloads;
 use crate::terminal::{Align, Table};
 use serde::Serialize;
-use sim::engine::Measures;
 use std::collections::BTreeMap;
-use units::Percentile;
+use workflow::simulation::{SimulatedFigure, SimulatedVariant, change};
 
 /// All variants of a scenario.
-pub(crate) struct View<'a> {
-    pub(crate) variants: &'a [Played],
+pub(crate) struct VariedView<'a> {
+    pub(crate) variants: &'a [SimulatedVariant],
     pub(crate) seed: u64,
 }
 
-impl View<'_> {
+impl VariedView<'_> {
     /// Names of what is varied.
     pub(crate) fn axes(&self) -> impl Iterator<Item = &str> {
         self.variants
@@ -23,58 +22,39 @@ impl View<'_> {
             .take(1)
             .flat_map(|first| first.run.choices.iter().map(|choice| choice.axis.as_str()))
     }
-
-    /// The variant that one is compared with: the first that differs from it on the last axis only.
-    fn base(&self, variant: &Played) -> &Played {
-        let others = |played: &Played| played.run.choices.split_last().map(|(_, others)| others.to_vec());
-        let wanted = others(variant);
-        self.variants.iter().find(|played| others(played) == wanted).unwrap_or(&self.variants[0])
-    }
-
-    /// Relative change of a percentile against the base, with its interval; none for the base itself and where
-    /// one of the two is unstable.
-    pub(crate) fn change(&self, variant: &Played, percent: f64) -> Figure {
-        let base = self.base(variant);
-        if std::ptr::eq(base, variant) || !base.run.is_stable() || !variant.run.is_stable() {
-            return None;
-        }
-        let percentile = Percentile::new(percent)?;
-        let figure = |run: &Measures| Some(run.response.percentile(percentile)?.0 as f64);
-        variant.run.report.change(&base.run.report, figure)
-    }
 }
 
 #[derive(Serialize)]
-struct All<'a> {
+struct VariedDocument<'a> {
     scenario: &'a str,
     seed: u64,
-    variants: Vec<One<'a>>,
+    variants: Vec<VariedChoice<'a>>,
 }
 
 #[derive(Serialize)]
-struct One<'a> {
+struct VariedChoice<'a> {
     choices: BTreeMap<&'a str, &'a str>,
     #[serde(flatten)]
-    found: Document<'a>,
+    found: VariantDocument<'a>,
 }
 
 /// One object: a list of what [`crate::output::simulated::json`] prints, each with its choices.
-pub(crate) fn json(view: &View) -> String {
+pub(crate) fn json(view: &VariedView) -> String {
     let scenario = view.variants.first().map_or("", |first| first.run.case.name.as_str());
-    pretty(&All {
+    pretty(&VariedDocument {
         scenario,
         seed: view.seed,
         variants: view.variants.iter().map(|played| one(played, view.seed)).collect(),
     })
 }
 
-fn one(played: &Played, seed: u64) -> One<'_> {
+fn one(played: &SimulatedVariant, seed: u64) -> VariedChoice<'_> {
     let choices = played.run.choices.iter().map(|choice| (choice.axis.as_str(), choice.value.as_str()));
-    One { choices: choices.collect(), found: document(&played.view(seed)) }
+    VariedChoice { choices: choices.collect(), found: document(&played.figures(seed)) }
 }
 
 /// A sentence about how it was run.
-pub(crate) fn lead(view: &View) -> String {
+pub(crate) fn lead(view: &VariedView) -> String {
     let Some(first) = view.variants.first() else { return String::new() };
     let plan = &first.run.case.plan;
     format!(
@@ -89,7 +69,7 @@ pub(crate) fn lead(view: &View) -> String {
 }
 
 /// Headings and a row per variant.
-pub(crate) fn rows(view: &View) -> (Vec<String>, Vec<Vec<String>>) {
+pub(crate) fn rows(view: &VariedView) -> (Vec<String>, Vec<Vec<String>>) {
     let mut headings: Vec<String> = view.axes().map(str::to_owned).collect();
     let figures = [
         "busiest",
@@ -108,8 +88,8 @@ pub(crate) fn rows(view: &View) -> (Vec<String>, Vec<Vec<String>>) {
 }
 
 /// A row per variant and workload of a storage server: choices, then the cells of [`workloads::row`].
-pub(crate) fn workload_rows(view: &View) -> Vec<Vec<String>> {
-    let of_variant = |played: &Played| {
+pub(crate) fn workload_rows(view: &VariedView) -> Vec<Vec<String>> {
+    let of_variant = |played: &SimulatedVariant| {
         let choices: Vec<String> = played.run.choices.iter().map(|choice| choice.value.clone()).collect();
         let outcomes = played.run.workloads();
         outcomes.iter().map(|outcome| [choices.clone(), workloads::row(outcome)].concat()).collect::<Vec<_>>()
@@ -117,13 +97,13 @@ pub(crate) fn workload_rows(view: &View) -> Vec<Vec<String>> {
     view.variants.iter().flat_map(of_variant).collect()
 }
 
-fn row(view: &View, played: &Played) -> Vec<String> {
-    let one = played.view(view.seed);
+fn row(view: &VariedView, played: &SimulatedVariant) -> Vec<String> {
+    let one = played.figures(view.seed);
     let figures = one.end_to_end();
     let mut cells: Vec<String> = played.run.choices.iter().map(|choice| choice.value.clone()).collect();
     cells.push(format!("{:.1} %", 100.0 * played.run.case.busiest().1));
     cells.extend([figures.mean_s, figures.p50_s, figures.p99_s, figures.p99_9_s].map(interval));
-    cells.push(percent(view.change(played, 99.0)));
+    cells.push(percent(change(view.variants, played, 99.0)));
     cells.push(plain(figures.slowdown_p99.map(|e| e.value), ""));
     cells.push(plain(figures.reordering_pct.map(|e| e.value), " %"));
     cells.push(plain(figures.throughput_per_s.map(|e| e.value), ""));
@@ -136,7 +116,7 @@ fn row(view: &View, played: &Played) -> Vec<String> {
 }
 
 /// A relative change with its interval.
-fn percent(figure: Figure) -> String {
+fn percent(figure: SimulatedFigure) -> String {
     match figure {
         None => "-".to_owned(),
         Some(e) if e.half_width.is_finite() => {
@@ -147,7 +127,7 @@ fn percent(figure: Figure) -> String {
 }
 
 /// The table for people.
-pub(crate) fn text(view: &View) -> String {
+pub(crate) fn text(view: &VariedView) -> String {
     let (headings, rows) = rows(view);
     let axes = view.axes().count();
     let align = |(index, heading): (usize, &String)| {

@@ -1,12 +1,12 @@
 //! Findings about observations as tables for people and as JSON.
 
 use super::json::pretty;
-use super::{percent, time, words};
 use crate::terminal::{Align, Table};
 use model::Stage;
 use plot::Unit;
 use serde::Serialize;
-use verify::{Answer, Conclusion, Finding, Findings, LimitFinding};
+use verify::{Finding, Findings, LimitFinding, OverallVerdict, Verdict};
+use workflow::text::{percent, plural, time};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -19,11 +19,11 @@ struct Document<'a> {
 
 /// The findings as one JSON object.
 pub(crate) fn json(policy: Option<&str>, findings: &Findings) -> String {
-    let answer = match findings.answer() {
-        Answer::AllMet => "all_met",
-        Answer::SomeNotMet => "not_met",
-        Answer::Spoiled => "spoiled",
-        Answer::TooFew => "too_few",
+    let answer = match findings.overall() {
+        OverallVerdict::AllMet => "all_met",
+        OverallVerdict::SomeNotMet => "not_met",
+        OverallVerdict::Spoiled => "spoiled",
+        OverallVerdict::TooFew => "too_few",
     };
     pretty(&Document { policy, answer, findings })
 }
@@ -45,12 +45,12 @@ pub(crate) fn text(policy: Option<&str>, findings: &Findings) -> String {
 pub(crate) fn lead(policy: Option<&str>, findings: &Findings) -> String {
     let judged = || findings.workloads.iter().filter(|found| found.admitted);
     let count = |verdict| judged().filter(|found| found.verdict == verdict && !found.is_spoiled()).count();
-    let (all, met) = (judged().count(), count(Conclusion::Met));
-    let mut parts = vec![format!("{met} of {} met", words::count(all, "SLO"))];
+    let (all, met) = (judged().count(), count(Verdict::Met));
+    let mut parts = vec![format!("{met} of {} met", plural(all, "SLO"))];
     let spoiled = judged().filter(|found| found.is_spoiled()).count();
     for (count, what) in [
-        (count(Conclusion::NotMet), "not met"),
-        (count(Conclusion::TooFew), "open for lack of requests"),
+        (count(Verdict::NotMet), "not met"),
+        (count(Verdict::TooFew), "open for lack of requests"),
         (spoiled, "spoiled by late sending"),
     ] {
         if count > 0 {
@@ -65,9 +65,9 @@ pub(crate) fn lead(policy: Option<&str>, findings: &Findings) -> String {
 pub(crate) fn verdict(found: &Finding) -> &'static str {
     match found.verdict {
         _ if found.is_spoiled() => "sent too late",
-        Conclusion::Met => "met",
-        Conclusion::NotMet => "not met",
-        Conclusion::TooFew => "too few",
+        Verdict::Met => "met",
+        Verdict::NotMet => "not met",
+        Verdict::TooFew => "too few",
     }
 }
 
@@ -109,12 +109,12 @@ fn verdicts(findings: &Findings) -> String {
 fn needed(found: &Finding) -> String {
     let needed = found.needed_requests.map(|needed| Unit::Plain.format(about(needed as f64)));
     match (found.verdict, needed) {
-        (Conclusion::TooFew, Some(needed)) => match found.needed_s {
+        (Verdict::TooFew, Some(needed)) => match found.needed_s {
             Some(long) => format!("{needed} in {}", long_time(long)),
             None => needed,
         },
         // A percentile so close to the SLO, or a generator so late, that nobody can say.
-        (Conclusion::TooFew, None) => "not known".to_owned(),
+        (Verdict::TooFew, None) => "not known".to_owned(),
         _ => "–".to_owned(),
     }
 }
@@ -157,8 +157,8 @@ pub(crate) fn guarantee_words(findings: &Findings) -> Vec<String> {
             };
             lines.push(format!(
                 "{}{of_them} beyond the bounds of {} {who}",
-                words::count(usize::try_from(beyond).unwrap_or(usize::MAX), "request"),
-                words::count(count(kept), "workload"),
+                plural(usize::try_from(beyond).unwrap_or(usize::MAX), "request"),
+                plural(count(kept), "workload"),
             ));
         }
     }
@@ -245,7 +245,7 @@ fn limits(findings: &Findings) -> String {
     if broken.is_empty() {
         return format!(
             "All traffic of {} kept to the limits that were judged.\n",
-            words::count(judged, "workload")
+            plural(judged, "workload")
         );
     }
     let rows = broken.into_iter().map(limit_row);
@@ -286,7 +286,7 @@ pub(crate) const UNJUDGED: [&str; 8] =
     ["workload", "p50", "p99", "longest", "requests", "per second", "failed", "lost"];
 
 /// A workload without an SLO as a row.
-pub(crate) fn unjudged_row(other: &verify::Unjudged) -> Vec<String> {
+pub(crate) fn unjudged_row(other: &verify::UnjudgedWorkload) -> Vec<String> {
     let seconds = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), time);
     let mut row = vec![other.name.clone()];
     row.extend([other.p50_s, other.p99_s, other.max_s].map(seconds));

@@ -1,13 +1,13 @@
 //! What the workloads of a storage server saw, and whether their SLOs were kept: table, JSON, lines of a page.
 
-use crate::output::{percent, time};
 use crate::terminal::{Align, Table};
 use scenario::server::{Kept, Outcome};
 use serde::Serialize;
+use workflow::text::{percent, time};
 
 /// A workload in JSON.
 #[derive(Debug, Serialize)]
-pub(crate) struct Workload {
+pub(crate) struct WorkloadDocument {
     name: String,
     slo_s: Option<f64>,
     percentile: f64,
@@ -22,13 +22,13 @@ pub(crate) struct Workload {
 }
 
 /// For JSON.
-pub(crate) fn documents(outcomes: &[Outcome]) -> Vec<Workload> {
+pub(crate) fn documents(outcomes: &[Outcome]) -> Vec<WorkloadDocument> {
     outcomes.iter().map(document).collect()
 }
 
-fn document(outcome: &Outcome) -> Workload {
+fn document(outcome: &Outcome) -> WorkloadDocument {
     let seconds = |ns: Option<f64>| ns.map(|ns| ns / 1e9);
-    Workload {
+    WorkloadDocument {
         name: outcome.name.clone(),
         slo_s: outcome.slo.map(|slo| slo.latency.0),
         percentile: outcome.percentile.percent(),
@@ -92,9 +92,4 @@ pub(crate) fn table(before: &[&str], rows: Vec<Vec<String>>) -> String {
 /// The table of one run, or nothing where there are no workloads.
 pub(crate) fn text(outcomes: &[Outcome]) -> String {
     if outcomes.is_empty() { String::new() } else { table(&[], outcomes.iter().map(row).collect()) }
-}
-
-/// Whether nobody's SLO is missed or left open.
-pub(crate) fn all_met(outcomes: &[Outcome]) -> bool {
-    outcomes.iter().all(|outcome| matches!(outcome.kept, None | Some(Kept::Met)))
 }

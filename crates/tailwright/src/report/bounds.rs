@@ -1,14 +1,14 @@
 //! What models say of the workloads of one server, as a page.
 
-use crate::output::bounds::{View, latency};
-use crate::output::words;
+use crate::output::bounds::{BoundsView, latency};
 use plot::{Axis, Block, Cell, Column, Dots, Fact, Page, Status, Table, Unit};
+use workflow::text::plural;
 
 /// The page.
-pub(crate) fn html(view: &View) -> String {
-    let count = view.scene.tenants.len();
-    let file = view.scene.origin.file_name().unwrap_or_default().to_string_lossy();
-    Page::new(format!("Tail latency of {}", words::count(count, "workload")))
+pub(crate) fn html(view: &BoundsView) -> String {
+    let count = view.problem.workloads.len();
+    let file = view.problem.origin.file_name().unwrap_or_default().to_string_lossy();
+    Page::new(format!("Tail latency of {}", plural(count, "workload")))
         .lead(view.lead())
         .section("", [facts(view)])
         .section("Predicted latency against SLO", [dots(view).into()])
@@ -17,14 +17,14 @@ pub(crate) fn html(view: &View) -> String {
         .footer(format!(
             "tailwright {} · {file} · safety margin {}",
             env!("CARGO_PKG_VERSION"),
-            view.scene.safety_margin
+            view.problem.safety_margin
         ))
         .to_html()
 }
 
-fn facts(view: &View) -> Block {
-    let count = view.scene.tenants.len();
-    let fact = |&model: &crate::predicting::ModelName| {
+fn facts(view: &BoundsView) -> Block {
+    let count = view.problem.workloads.len();
+    let fact = |&model: &workflow::prediction::ModelName| {
         let kept = view.kept(model);
         let status = if kept == count { Status::Good } else { Status::Bad };
         Fact::new(format!("{kept} of {count}"), format!("within their SLO, {}", model.name())).status(status)
@@ -33,7 +33,7 @@ fn facts(view: &View) -> Block {
 }
 
 /// By workload the bound of each model and the SLO.
-pub(crate) fn dots(view: &View) -> Dots {
+pub(crate) fn dots(view: &BoundsView) -> Dots {
     let names = view.models.iter().map(|model| model.name());
     let chart = Dots::new("Latency by model, by priority", Axis::log("latency", Unit::Seconds), names, "SLO")
         .note("A point left of the bar keeps the SLO. For replayed latencies the point is the upper end of the confidence interval. Models without a bound have no point.");
@@ -43,7 +43,7 @@ pub(crate) fn dots(view: &View) -> Dots {
     })
 }
 
-fn table(view: &View) -> Table {
+fn table(view: &BoundsView) -> Table {
     let mut columns = vec![Column::name("workload"), Column::number("priority"), Column::number("SLO")];
     columns.extend(view.models.iter().map(|model| Column::number(model.name())));
     let mut table = Table::new(columns);
@@ -63,8 +63,8 @@ fn table(view: &View) -> Table {
     table
 }
 
-fn how_to_read(view: &View) -> Vec<Block> {
-    let assumption = |model: &crate::predicting::ModelName| {
+fn how_to_read(view: &BoundsView) -> Vec<Block> {
+    let assumption = |model: &workflow::prediction::ModelName| {
         Block::paragraph(format!("{}: {}.", model.name(), model.assumption()))
     };
     view.models.iter().map(assumption).collect()

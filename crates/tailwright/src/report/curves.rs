@@ -1,10 +1,10 @@
 //! r-b curves with the chosen point, as small multiples.
 
 use super::View;
-use crate::output::{percent, time, words};
 use calculus::ArrivalCurve;
 use model::{RateLimit, Stage};
 use plot::{Axis, Block, Chart, Marker, Series, Unit};
+use workflow::text::{percent, plural, time};
 
 /// Charts that stand open, and at most per stage.
 const OPEN: usize = 12;
@@ -26,7 +26,7 @@ pub(super) fn blocks(view: &View) -> Vec<Block> {
     ];
     if drawn.len() > open.len() {
         let rest = &drawn[open.len()..];
-        let summary = format!("{} at storage", words::count(rest.len(), "more curve"));
+        let summary = format!("{} at storage", plural(rest.len(), "more curve"));
         blocks.push(Block::fold(summary, [grid(view, rest, Stage::Storage)]));
     }
     for stage in [Stage::NetworkIn, Stage::NetworkOut] {

@@ -3,7 +3,7 @@
 use model::{Observation, Observations};
 use plot::{Axis, Chart, Dots, Marker, Reference, Series, Status, Unit};
 use units::Nanos;
-use verify::{Conclusion, Finding, Interval};
+use verify::{Finding, TimelineInterval, Verdict};
 
 /// Points in time of a chart: as many as can be told apart.
 const INTERVALS_MAX: u64 = 120;
@@ -25,9 +25,9 @@ pub(super) fn axis() -> Axis {
 
 pub(super) fn status(found: &Finding) -> Status {
     match found.verdict {
-        Conclusion::Met => Status::Good,
-        Conclusion::NotMet => Status::Bad,
-        Conclusion::TooFew => Status::Warn,
+        Verdict::Met => Status::Good,
+        Verdict::NotMet => Status::Bad,
+        Verdict::TooFew => Status::Warn,
     }
 }
 
@@ -49,7 +49,7 @@ pub(super) fn intervals<'a>(rows: impl IntoIterator<Item = (String, &'a Finding)
 pub(super) fn over_time(title: String, latency: Axis, found: &Finding, seen: &Seen) -> Chart {
     let intervals = (seen.len() as u64 / REQUESTS_PER_INTERVAL).clamp(1, INTERVALS_MAX);
     let timeline = verify::timeline(seen, intervals);
-    let line = |of: fn(&Interval) -> Option<f64>| {
+    let line = |of: fn(&TimelineInterval) -> Option<f64>| {
         timeline.iter().filter_map(|at| Some((at.at_s, of(at)?))).collect::<Vec<_>>()
     };
     let mut chart = Chart::new(title, Axis::linear("intended time", Unit::Seconds), latency)
@@ -72,7 +72,7 @@ pub(super) fn over_time(title: String, latency: Axis, found: &Finding, seen: &Se
 }
 
 /// The longest latencies of the intervals in which the traffic was over a limit.
-fn over_points(found: &Finding, timeline: &[Interval]) -> Vec<(f64, f64)> {
+fn over_points(found: &Finding, timeline: &[TimelineInterval]) -> Vec<(f64, f64)> {
     let half =
         timeline.windows(2).map(|pair| pair[1].at_s - pair[0].at_s).fold(f64::INFINITY, f64::min) / 2.0;
     let half = if half.is_finite() { half } else { f64::MAX };

@@ -14,23 +14,22 @@ mod tables;
 pub(crate) mod varied;
 pub(crate) mod verified;
 
-use crate::input::Problem;
-use crate::output::comparison::Compared;
-use crate::output::{percent, words};
-use crate::planning::{Place, Planned};
 use model::Stage;
 use plot::{Axis, Bars, Block, Bullets, Cell, Column, Fact, Order, Page, Status, Table, Unit};
+use workflow::cluster::PlanningProblem;
+use workflow::planning::{MethodComparison, PlanRun, PlannedCluster, WorkloadPlace, summarise};
+use workflow::text::{percent, plural};
 
 /// What the parts of the page share.
 struct View<'a> {
-    planned: &'a Planned,
-    places: Vec<Option<Place>>,
+    planned: &'a PlannedCluster,
+    places: Vec<Option<WorkloadPlace>>,
     /// Admitted workloads, those with the least slack first.
     tightest: Vec<usize>,
 }
 
 impl<'a> View<'a> {
-    fn new(planned: &'a Planned) -> Self {
+    fn new(planned: &'a PlannedCluster) -> Self {
         let places = planned.places();
         let mut tightest: Vec<usize> = (0..places.len()).filter(|&w| places[w].is_some()).collect();
         let view = Self { planned, places, tightest: Vec::new() };
@@ -39,7 +38,7 @@ impl<'a> View<'a> {
     }
 
     /// The place of an admitted workload.
-    fn place(&self, workload: usize) -> &Place {
+    fn place(&self, workload: usize) -> &WorkloadPlace {
         self.places[workload].as_ref().expect("asked for admitted workloads only")
     }
 
@@ -58,7 +57,8 @@ impl<'a> View<'a> {
 }
 
 /// The page.
-pub(crate) fn html(problem: &Problem, planned: &Planned, compared: &[Compared]) -> String {
+pub(crate) fn html(run: &PlanRun) -> String {
+    let (problem, planned, compared) = (&run.problem, &run.planned, &run.compared);
     let view = View::new(planned);
     let mut page = Page::new(title(planned)).lead(lead(planned)).section("", [facts(&view)]);
     if !planned.placement.refused.is_empty() {
@@ -76,16 +76,16 @@ pub(crate) fn html(problem: &Problem, planned: &Planned, compared: &[Compared]) 
     page.footer(footer(problem, planned)).to_html()
 }
 
-fn title(planned: &Planned) -> String {
+fn title(planned: &PlannedCluster) -> String {
     format!(
         "{} on {}",
-        words::count(planned.admitted(), "workload"),
-        words::count(planned.placement.servers.len(), "server")
+        plural(planned.admitted(), "workload"),
+        plural(planned.placement.servers.len(), "server")
     )
 }
 
-fn lead(planned: &Planned) -> String {
-    let answer = words::answer(planned);
+fn lead(planned: &PlannedCluster) -> String {
+    let answer = summarise(planned);
     match planned.tightest() {
         None => format!("{answer}."),
         Some(_) => format!(
@@ -111,17 +111,17 @@ fn facts(view: &View) -> Block {
     facts.into()
 }
 
-fn comparison(compared: &[Compared], planned: &Planned) -> Vec<Block> {
+fn comparison(compared: &[MethodComparison], planned: &PlannedCluster) -> Vec<Block> {
     let bars = Bars::grouped("Servers used", ("servers", Unit::Plain), ["servers"]).note(
         "The published methods place first fit in the given order. A method that refuses workloads needs more \
          servers than its bar shows.",
     );
     let all = planned.instance.workloads.len();
-    let name = |row: &Compared| match row.workloads_admitted {
+    let name = |row: &MethodComparison| match row.workloads_admitted {
         admitted if admitted == all => row.policy_name.clone(),
         admitted => format!("{} ({admitted} of {all})", row.policy_name),
     };
-    let row = |bars: Bars, row: &Compared| bars.row(name(row), [row.servers_used as f64]);
+    let row = |bars: Bars, row: &MethodComparison| bars.row(name(row), [row.servers_used as f64]);
     vec![compared.iter().fold(bars, row).into(), tables::compared(compared, all).into()]
 }
 
@@ -162,7 +162,7 @@ fn composition(view: &View) -> Block {
     Block::fold("What each bound is made of, stage by stage", [chart.into()])
 }
 
-fn how_to_read(planned: &Planned) -> Vec<Block> {
+fn how_to_read(planned: &PlannedCluster) -> Vec<Block> {
     vec![
         Block::paragraph(
             "A bound is the latency that no request exceeds as long as every workload on the server stays inside \
@@ -186,7 +186,7 @@ fn how_to_read(planned: &Planned) -> Vec<Block> {
     ]
 }
 
-fn footer(problem: &Problem, planned: &Planned) -> String {
+fn footer(problem: &PlanningProblem, planned: &PlannedCluster) -> String {
     let file = problem.origin.file_name().unwrap_or_default().to_string_lossy();
     format!(
         "tailwright {} · {file} · policy {} · safety margin {}",

@@ -1,32 +1,33 @@
 //! A placement by a model, as a page.
 
-use crate::input::Scene;
+use crate::output::bounds;
 use crate::output::placement::{answer, risks};
-use crate::output::{bounds, time};
-use crate::predicting::{Forecast, Placed, by_priority, server_name};
 use plot::{Axis, Block, Cell, Column, Dots, Page, Status, Table, Unit};
+use workflow::prediction::PredictionProblem;
+use workflow::prediction::{ModelPlacement, WorkloadForecast, by_priority, describe_refusal, server_name};
+use workflow::text::time;
 
 /// The page.
-pub(crate) fn html(scene: &Scene, placed: &Placed) -> String {
-    let file = scene.origin.file_name().unwrap_or_default().to_string_lossy();
-    let mut page = Page::new(answer(scene, placed)).lead(format!(
-        "Placed by {}: {}.",
+pub(crate) fn html(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
+    let file = problem.origin.file_name().unwrap_or_default().to_string_lossy();
+    let mut page = Page::new(answer(problem, placed)).lead(format!(
+        "ModelPlacement by {}: {}.",
         placed.model.name(),
         placed.model.assumption()
     ));
-    let risks: Vec<Block> = risks(scene, placed).into_iter().map(Block::paragraph).collect();
+    let risks: Vec<Block> = risks(problem, placed).into_iter().map(Block::paragraph).collect();
     page = page.section("What the promise rests on", risks);
     if !placed.packing.refused.is_empty() {
-        page = page.section("Not admitted", [refused(scene, placed).into()]);
+        page = page.section("Not admitted", [refused(problem, placed).into()]);
     }
     for (number, forecasts) in placed.servers.iter().enumerate() {
         let forecasts = by_priority(forecasts);
-        let name = server_name(scene, number);
+        let name = server_name(problem, number);
         page = page.section(
             format!("{name}: latency against SLO"),
             [
-                dots(scene, placed, &forecasts).into(),
-                Block::fold("As a table", [table(scene, &forecasts).into()]),
+                dots(problem, placed, &forecasts).into(),
+                Block::fold("As a table", [table(problem, &forecasts).into()]),
             ],
         );
     }
@@ -34,19 +35,19 @@ pub(crate) fn html(scene: &Scene, placed: &Placed) -> String {
         "tailwright {} · {file} · model {} · safety margin {}",
         env!("CARGO_PKG_VERSION"),
         placed.model.name(),
-        scene.safety_margin
+        problem.safety_margin
     );
     page.footer(footer).to_html()
 }
 
-fn dots(scene: &Scene, placed: &Placed, forecasts: &[Forecast]) -> Dots {
+fn dots(problem: &PredictionProblem, placed: &ModelPlacement, forecasts: &[WorkloadForecast]) -> Dots {
     let series = [placed.model.name(), "bursts together", "worst case"];
     let chart = Dots::new("Latency, by priority", Axis::log("latency", Unit::Seconds), series, "SLO").note(
         "A point left of the bar keeps the SLO. Bursts together: the traces replayed so that every worst burst ends \
          at the same moment. Worst case: whatever happens within the burst curves.",
     );
     forecasts.iter().fold(chart, |chart, forecast| {
-        let spec = &scene.tenants[forecast.bound.tenant].spec;
+        let spec = &problem.workloads[forecast.bound.workload].spec;
         let finite = |seconds: f64| Some(seconds).filter(|s| s.is_finite());
         let points = [
             finite(forecast.bound.seconds()),
@@ -57,7 +58,7 @@ fn dots(scene: &Scene, placed: &Placed, forecasts: &[Forecast]) -> Dots {
     })
 }
 
-fn table(scene: &Scene, forecasts: &[Forecast]) -> Table {
+fn table(problem: &PredictionProblem, forecasts: &[WorkloadForecast]) -> Table {
     let mut table = Table::new(vec![
         Column::name("workload"),
         Column::number("priority"),
@@ -67,7 +68,7 @@ fn table(scene: &Scene, forecasts: &[Forecast]) -> Table {
         Column::number("worst case"),
     ]);
     for forecast in forecasts {
-        let spec = &scene.tenants[forecast.bound.tenant].spec;
+        let spec = &problem.workloads[forecast.bound.workload].spec;
         let judged = |text: String, seconds: f64| {
             let status = if seconds <= spec.slo.latency.0 { Status::Good } else { Status::Bad };
             Cell::keyed(text, seconds).status(status)
@@ -87,11 +88,11 @@ fn table(scene: &Scene, forecasts: &[Forecast]) -> Table {
     table
 }
 
-fn refused(scene: &Scene, placed: &Placed) -> Table {
+fn refused(problem: &PredictionProblem, placed: &ModelPlacement) -> Table {
     let mut table = Table::new(vec![Column::name("workload"), Column::text("why")]);
     for (tenant, refusal) in &placed.packing.refused {
-        let why = crate::output::admission::why(scene, refusal);
-        table.push([Cell::text(&scene.tenants[*tenant].spec.name), Cell::text(why)]);
+        let why = describe_refusal(problem, refusal);
+        table.push([Cell::text(&problem.workloads[*tenant].spec.name), Cell::text(why)]);
     }
     table
 }

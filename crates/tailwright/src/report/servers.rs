@@ -1,9 +1,9 @@
 //! How full the servers are.
 
 use super::View;
-use crate::output::percent;
 use model::Stage;
 use plot::{Bars, Block, Cell, Column, Table, Unit};
+use workflow::text::percent;
 
 pub(super) fn blocks(view: &View) -> Vec<Block> {
     vec![load(view).into(), burst(view).into(), Block::fold("Servers as a table", [table(view).into()])]

@@ -1,10 +1,11 @@
 //! Latencies of simulated requests as a page: the share that takes longer, and the figures.
 
 use crate::output::measured::{class_rows, evenness};
-use crate::output::simulated::{View, lead, rows};
+use crate::output::simulated::{lead, rows};
 use crate::output::workloads;
 use plot::{Axis, Cell, Chart, Column, Page, Series, Table, Unit};
 use sim::engine::Histogram;
+use workflow::simulation::VariantFigures;
 
 /// The complementary distribution function of several sets of requests.
 pub(crate) fn page(
@@ -39,7 +40,7 @@ pub(crate) fn table(headings: &[&str], rows: Vec<Vec<String>>) -> Table {
 }
 
 /// The page of an experiment.
-pub(crate) fn html(view: &View) -> String {
+pub(crate) fn html(view: &VariantFigures) -> String {
     let (headings, figures) = rows(view);
     let mut lines = vec![("end to end".to_owned(), ccdf(&view.report.response()))];
     for (index, station) in view.case.network.stations.iter().enumerate() {

@@ -1,11 +1,10 @@
 //! The numbers behind the charts.
 
 use super::View;
-use crate::output::comparison::Compared;
-use crate::output::{percent, words};
-use crate::planning::Planned;
 use plot::{Block, Cell, Column, Status, Table, Unit};
 use std::ops::Range;
+use workflow::planning::{MethodComparison, PlannedCluster, describe_refusal};
+use workflow::text::{percent, plural};
 
 /// Limits of all workloads, those of a server together, by priority.
 pub(super) fn limits(view: &View) -> Table {
@@ -50,18 +49,18 @@ fn row(view: &View, workload: usize) -> Vec<Cell> {
 const REFUSED_OPEN: usize = 12;
 
 /// Workloads without a guarantee, why, and what would admit them.
-pub(super) fn refused(planned: &Planned) -> Vec<Block> {
+pub(super) fn refused(planned: &PlannedCluster) -> Vec<Block> {
     let count = planned.placement.refused.len();
     let open = count.min(REFUSED_OPEN);
     let mut blocks = vec![refused_some(planned, 0..open).into()];
     if open < count {
-        let summary = words::count(count - open, "more workload");
+        let summary = plural(count - open, "more workload");
         blocks.push(Block::fold(summary, [refused_some(planned, open..count).into()]));
     }
     blocks
 }
 
-fn refused_some(planned: &Planned, numbers: Range<usize>) -> Table {
+fn refused_some(planned: &PlannedCluster, numbers: Range<usize>) -> Table {
     let why = Column::text("why, and what would admit it");
     let mut table = Table::new([Column::name("workload"), Column::name("SLO"), why]);
     for number in numbers {
@@ -69,14 +68,14 @@ fn refused_some(planned: &Planned, numbers: Range<usize>) -> Table {
         table.push([
             Cell::text(&workload.name).status(Status::Bad),
             Cell::keyed(workload.slo.to_string(), workload.slo.latency.0),
-            Cell::text(words::refusal(planned, number)),
+            Cell::text(describe_refusal(planned, number)),
         ]);
     }
     table
 }
 
 /// What other methods answer.
-pub(super) fn compared(rows: &[Compared], workloads: usize) -> Table {
+pub(super) fn compared(rows: &[MethodComparison], workloads: usize) -> Table {
     let mut table =
         Table::new([Column::name("policy"), Column::number("servers"), Column::number("admitted")]);
     for row in rows {

@@ -1,14 +1,14 @@
 //! A scenario that varies something as a page: the tail against what is varied, and the figures.
 
-use crate::output::simulated::Played;
-use crate::output::varied::{View, lead, rows, workload_rows};
+use crate::output::varied::{VariedView, lead, rows, workload_rows};
 use crate::output::workloads;
 use crate::report::simulated::table;
 use plot::{Axis, Chart, Page, Series, Unit};
 use units::Percentile;
+use workflow::simulation::SimulatedVariant;
 
 /// The page of all variants.
-pub(crate) fn html(view: &View) -> String {
+pub(crate) fn html(view: &VariedView) -> String {
     let (headings, figures) = rows(view);
     let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
     let mut page = Page::new(name(view)).lead(lead(view));
@@ -25,12 +25,12 @@ pub(crate) fn html(view: &View) -> String {
         .to_html()
 }
 
-fn name<'a>(view: &View<'a>) -> &'a str {
+fn name<'a>(view: &VariedView<'a>) -> &'a str {
     view.variants.first().map_or("", |first| first.run.case.name.as_str())
 }
 
 /// The axis whose values are numbers and that has most of them.
-fn numeric(view: &View) -> Option<usize> {
+fn numeric(view: &VariedView) -> Option<usize> {
     let values = |axis: usize| {
         let mut values: Vec<&str> = view.variants.iter().map(|played| value(played, axis)).collect();
         values.sort_unstable();
@@ -42,14 +42,14 @@ fn numeric(view: &View) -> Option<usize> {
     (0..view.axes().count()).filter(is_number).max_by_key(|axis| values(*axis))
 }
 
-fn value(played: &Played, axis: usize) -> &str {
+fn value(played: &SimulatedVariant, axis: usize) -> &str {
     &played.run.choices[axis].value
 }
 
 /// A line for each combination of the other axes.
-fn chart(view: &View, axis: usize) -> Chart {
+fn chart(view: &VariedView, axis: usize) -> Chart {
     let title = view.axes().nth(axis).unwrap_or_default().to_owned();
-    let others = |played: &Played| {
+    let others = |played: &SimulatedVariant| {
         let others = played.run.choices.iter().enumerate().filter(|(index, _)| *index != axis);
         others.map(|(_, choice)| choice.value.as_str()).collect::<Vec<_>>().join(", ")
     };

@@ -2,10 +2,10 @@
 
 use super::{latency, table};
 use crate::output::verified::{self, stage_rows, violations};
-use crate::output::{percent, words};
 use model::Observations;
 use plot::{Axis, Bars, Block, Bullets, Cell, Fact, Order, Page, Series, Status, Unit};
-use verify::{Conclusion, Finding, Findings};
+use verify::{Finding, Findings, Verdict};
+use workflow::text::{percent, plural};
 
 /// Of more workloads, the charts of those that come later stand behind a fold.
 const CHARTS_OPEN: usize = 8;
@@ -13,7 +13,7 @@ const CHARTS_OPEN: usize = 8;
 pub(crate) fn html(policy: Option<&str>, observations: &Observations, findings: &Findings) -> String {
     let mut ordered: Vec<&Finding> = findings.workloads.iter().collect();
     ordered.sort_by_key(|found| urgency(found));
-    let title = format!("{} judged", words::count(findings.workloads.len(), "workload"));
+    let title = format!("{} judged", plural(findings.workloads.len(), "workload"));
     let mut page = Page::new(title)
         .lead(format!("{}.", verified::lead(policy, findings)))
         .section("", [facts(findings)])
@@ -34,7 +34,7 @@ pub(crate) fn html(policy: Option<&str>, observations: &Observations, findings: 
         .footer(format!(
             "tailwright {} · {}",
             env!("CARGO_PKG_VERSION"),
-            words::count(observations.requests.len(), "request")
+            plural(observations.requests.len(), "request")
         ))
         .to_html()
 }
@@ -42,23 +42,23 @@ pub(crate) fn html(policy: Option<&str>, observations: &Observations, findings: 
 /// What is not as wanted comes first.
 fn urgency(found: &Finding) -> u8 {
     let open = match found.verdict {
-        Conclusion::NotMet => 0,
-        Conclusion::TooFew => 1,
-        Conclusion::Met => 2,
+        Verdict::NotMet => 0,
+        Verdict::TooFew => 1,
+        Verdict::Met => 2,
     };
     if found.admitted { open } else { 3 }
 }
 
 fn facts(findings: &Findings) -> Block {
     let admitted = || findings.workloads.iter().filter(|found| found.admitted);
-    let met = admitted().filter(|found| found.verdict == Conclusion::Met).count();
+    let met = admitted().filter(|found| found.verdict == Verdict::Met).count();
     let (all, over) = (admitted().count(), violations(findings).map(|(found, ..)| &found.name));
     let over: std::collections::BTreeSet<_> = over.collect();
     let bad = |is_bad| if is_bad { Status::Bad } else { Status::Good };
-    let answer = match findings.answer() {
-        verify::Answer::AllMet => Status::Good,
-        verify::Answer::SomeNotMet => Status::Bad,
-        verify::Answer::TooFew | verify::Answer::Spoiled => Status::Warn,
+    let answer = match findings.overall() {
+        verify::OverallVerdict::AllMet => Status::Good,
+        verify::OverallVerdict::SomeNotMet => Status::Bad,
+        verify::OverallVerdict::TooFew | verify::OverallVerdict::Spoiled => Status::Warn,
     };
     let mut facts = vec![Fact::new(format!("{met} of {all}"), "SLOs met").status(answer)];
     if findings.workloads.iter().any(|found| !found.limits.is_empty()) {
@@ -98,7 +98,7 @@ fn folded(ordered: &[&Finding], blocks: impl Fn(&Finding) -> Vec<Block>) -> Vec<
     let all = |part: &[&&Finding]| Block::grid(2, part.iter().flat_map(|found| blocks(found)));
     let mut parts = vec![all(open)];
     if !rest.is_empty() {
-        parts.push(Block::fold(format!("{} more", words::count(rest.len(), "workload")), [all(rest)]));
+        parts.push(Block::fold(format!("{} more", plural(rest.len(), "workload")), [all(rest)]));
     }
     parts
 }

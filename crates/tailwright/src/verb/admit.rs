@@ -1,15 +1,14 @@
 //! `tailwright admit`: who may come, decided one after the other.
 
+use crate::arguments::{PredictionArgs, ProcedureChoice};
 use crate::exit::Answer;
-use crate::input::events::{self, Event};
-use crate::input::{Scene, SceneArgs};
 use crate::output::{admission, json};
-use crate::predicting::{self, ProcedureName};
-use crate::terminal;
-use clap::{Args, ValueEnum};
+use crate::terminal::{self, TerminalObserver};
+use clap::Args;
 use model::OperationError;
-use plan::admission::Demand;
 use std::path::PathBuf;
+use workflow::admission::{AdmissionQuestion, admission_policy, admit};
+use workflow::files::write_result;
 
 const HELP: &str = "\
 Examples:
@@ -41,10 +40,10 @@ Exit codes: 0 everybody is admitted; 1 somebody was refused; 2 bad input.";
 #[command(after_help = HELP)]
 pub(crate) struct AdmitArgs {
     #[command(flatten)]
-    scene: SceneArgs,
+    prediction: PredictionArgs,
     /// What must hold for everybody after each arrival.
     #[arg(long, value_name = "MODEL", value_enum, default_value = "worst-case")]
-    model: ProcedureName,
+    model: ProcedureChoice,
     /// Who comes and goes (default: everybody comes, in the order of the input).
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
@@ -57,39 +56,17 @@ pub(crate) struct AdmitArgs {
 }
 
 pub(crate) fn run(args: &AdmitArgs) -> Result<Answer, OperationError> {
-    let scene = args.scene.load()?;
-    if scene.profile.is_some() && args.model.is_for_links() {
-        let name = args.model.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned());
-        return Err(OperationError::input(format_args!("{name} is defined for network links alone"))
-            .hint("add --link-only, or choose another --model"));
-    }
-    if args.model.is_for_links() {
-        for tenant in &scene.tenants {
-            let wrong =
-                |error| OperationError::input(format_args!("workload '{}': {error}", tenant.spec.name));
-            Demand::of(&tenant.traffic).map_err(wrong)?;
-        }
-    }
-    let events = args.read_events(&scene)?;
-    let admission = predicting::admit(&scene, events, args.model);
+    let question = AdmissionQuestion {
+        source: args.prediction.source()?,
+        procedure: args.model.into(),
+        events: args.events.clone(),
+    };
+    let (problem, outcome) = admit(&question, &TerminalObserver)?;
     if let Some(path) = &args.output {
-        json::write(path, &json::pretty(&admission::policy(&scene, &admission)), "policy")?;
+        write_result(path, &json::pretty(&admission_policy(&problem, &outcome)), "policy")?;
     }
     let text =
-        if args.json { admission::json(&scene, &admission) } else { admission::text(&scene, &admission) };
+        if args.json { admission::json(&problem, &outcome) } else { admission::text(&problem, &outcome) };
     terminal::print(&text);
-    Ok(if admission.refused(&scene).is_empty() { Answer::Yes } else { Answer::No })
-}
-
-impl AdmitArgs {
-    fn read_events(&self, scene: &Scene) -> Result<Vec<Event>, OperationError> {
-        let names: Vec<&str> = scene.tenants.iter().map(|tenant| tenant.spec.name.as_str()).collect();
-        match &self.events {
-            Some(path) => events::read(path, &names),
-            None => {
-                let groups: Vec<usize> = scene.tenants.iter().map(|tenant| tenant.group).collect();
-                Ok(events::all_arrive(&(0..names.len()).collect::<Vec<_>>(), &groups))
-            }
-        }
-    }
+    Ok(if outcome.refused(&problem).is_empty() { Answer::Yes } else { Answer::No })
 }

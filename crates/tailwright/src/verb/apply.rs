@@ -2,7 +2,6 @@
 
 use crate::exit::Answer;
 use crate::output::json;
-use crate::planning;
 use crate::terminal::{self, Align, Table};
 use crate::verb::proxy::read_hosts;
 use clap::Args;
@@ -15,6 +14,7 @@ use enforce::storage;
 use model::{OperationError, Policy};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use workflow::planning::read_policy;
 
 const HELP: &str = "\
 Examples:
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Answer, OperationError> {
     }
     let path = args.hosts.as_deref().expect("clap asks for it");
     let (deployment, text) = read_hosts(path)?;
-    let policy = args.policy.as_deref().map(planning::read_policy).transpose()?;
+    let policy = args.policy.as_deref().map(read_policy).transpose()?;
     let wanted = wanted(policy.as_ref(), &deployment)?;
     wanted.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     let chosen = chosen(args, &wanted, path)?;

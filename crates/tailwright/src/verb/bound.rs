@@ -1,15 +1,16 @@
 //! `tailwright bound`: the tail latency of every workload on a shared server, by model.
 
+use crate::arguments::{ModelChoice, PredictionArgs};
 use crate::exit::Answer;
-use crate::input::SceneArgs;
-use crate::output::{bounds, json};
-use crate::predicting::{self, ModelName};
+use crate::output::bounds;
 use crate::report;
-use crate::terminal;
+use crate::terminal::{self, TerminalObserver};
 use clap::Args;
 use model::OperationError;
 use std::path::PathBuf;
 use units::Percentile;
+use workflow::files::write_result;
+use workflow::prediction::{ModelName, PredictionProblem, predict_bounds};
 
 const HELP: &str = "\
 Examples:
@@ -36,10 +37,10 @@ Exit codes: 0 done; 2 bad input.";
 #[command(after_help = HELP)]
 pub(crate) struct BoundArgs {
     #[command(flatten)]
-    scene: SceneArgs,
+    prediction: PredictionArgs,
     /// Which models (default: worst-case, probabilistic and replayed, side by side).
     #[arg(long, value_name = "MODEL", value_enum, value_delimiter = ',')]
-    model: Vec<ModelName>,
+    model: Vec<ModelChoice>,
     /// The percentile of all latencies, such as 99.9 (default: that of each workload's SLO).
     #[arg(long, value_name = "P")]
     percentile: Option<Percentile>,
@@ -52,13 +53,16 @@ pub(crate) struct BoundArgs {
 }
 
 pub(crate) fn run(args: &BoundArgs) -> Result<Answer, OperationError> {
-    let scene = args.scene.load()?;
-    let models = if args.model.is_empty() { &ModelName::SIDE_BY_SIDE[..] } else { &args.model };
-    let everybody: Vec<usize> = (0..scene.tenants.len()).collect();
-    let bounds = predicting::bounds(&scene, &everybody, models, args.percentile);
-    let view = bounds::View { scene: &scene, models, bounds: &bounds };
+    let problem = PredictionProblem::read(&args.prediction.source()?, &TerminalObserver)?;
+    let mut models: Vec<ModelName> = args.model.iter().map(|&choice| choice.into()).collect();
+    if models.is_empty() {
+        models = ModelName::SIDE_BY_SIDE.to_vec();
+    }
+    let everybody: Vec<usize> = (0..problem.workloads.len()).collect();
+    let bounds = predict_bounds(&problem, &everybody, &models, args.percentile, &TerminalObserver);
+    let view = bounds::BoundsView { problem: &problem, models: &models, bounds: &bounds };
     if let Some(path) = &args.report {
-        json::write(path, &report::bounds::html(&view), "report")?;
+        write_result(path, &report::bounds::html(&view), "report")?;
     }
     terminal::print(&if args.json { bounds::json(&view) } else { bounds::text(&view) });
     Ok(Answer::Yes)

@@ -1,15 +1,16 @@
 //! `tailwright explain`: the derivation of one workload's bound, term by term.
 
+use crate::arguments::{ClusterArgs, MayLack, MethodArgs, ModelChoice, prediction_source};
 use crate::exit::Answer;
-use crate::input::{InputArgs, SceneArgs, characterise};
-use crate::output::{derivation, json, predicted, words};
-use crate::planning::{self, MethodArgs, Planned};
-use crate::predicting::{self, ModelName};
-use crate::terminal;
+use crate::output::{derivation, json, predicted};
+use crate::terminal::{self, TerminalObserver};
 use clap::Args;
 use model::OperationError;
 use std::path::PathBuf;
 use units::Percentile;
+use workflow::cluster::find_workload;
+use workflow::planning::{GuaranteeExplanation, explain, read_policy, recipe_of_policy};
+use workflow::prediction::{self, PredictionProblem};
 
 const HELP: &str = "\
 Examples:
@@ -30,7 +31,7 @@ pub(crate) struct ExplainArgs {
     #[arg(value_name = "WORKLOAD")]
     workload: String,
     #[command(flatten)]
-    input: InputArgs,
+    cluster: ClusterArgs,
     #[command(flatten)]
     method: MethodArgs,
     /// Explain this plan (from `tailwright plan -o`) instead of making one.
@@ -38,7 +39,7 @@ pub(crate) struct ExplainArgs {
     plan: Option<PathBuf>,
     /// Derive what this model predicts when all workloads share one server, as `tailwright bound` has it.
     #[arg(long, value_name = "MODEL", value_enum, conflicts_with_all = ["plan", "policy", "order", "fast_first_fit", "segments", "effort", "time_budget"])]
-    model: Option<ModelName>,
+    model: Option<ModelChoice>,
     /// With --model: the percentile, such as 99.9 (default: that of the SLO).
     #[arg(long, value_name = "P", requires = "model")]
     percentile: Option<Percentile>,
@@ -53,95 +54,37 @@ pub(crate) struct ExplainArgs {
     json: bool,
 }
 
-impl ExplainArgs {
-    fn prediction(&self, model: ModelName) -> Result<Answer, OperationError> {
-        let scene = SceneArgs::for_explain(&self.input, self.groups.as_deref(), self.link_only).load()?;
-        let names: Vec<&str> = scene.tenants.iter().map(|tenant| tenant.spec.name.as_str()).collect();
-        let tenant = find(&self.workload, &names)?;
-        let derivation = predicting::derive(&scene, tenant, model, self.percentile);
-        terminal::print(&if self.json { json::pretty(&derivation) } else { predicted::text(&derivation) });
-        Ok(Answer::Yes)
-    }
-}
-
-/// The position of the workload of this name.
-fn find(name: &str, names: &[&str]) -> Result<usize, OperationError> {
-    names.iter().position(|known| *known == name).ok_or_else(|| unknown(name, names))
-}
-
 pub(crate) fn run(args: &ExplainArgs) -> Result<Answer, OperationError> {
     if let Some(model) = args.model {
-        return args.prediction(model);
+        return args.explain_prediction(model);
     }
     let mut recipe = args.method.recipe()?;
-    let policy = args.plan.as_deref().map(planning::read_policy).transpose()?;
+    let policy = args.plan.as_deref().map(read_policy).transpose()?;
     if let Some(policy) = &policy {
-        recipe = planning::recipe_of_policy(policy)?;
+        recipe = recipe_of_policy(policy)?;
     }
-    let problem = args.input.load()?;
-    let names: Vec<&str> = problem.cluster.workloads.iter().map(|w| w.name.as_str()).collect();
-    let workload = find(&args.workload, &names)?;
-    let footprints = characterise(&problem)?;
-    let planned = planning::plan(&problem, &footprints, &recipe, policy.as_ref())?;
-    if let Some(changed) = planned.changed.as_ref().filter(|changed| !changed.is_empty()) {
-        eprintln!(
-            "warning: the plan does not fit these inputs any more; new limits on {}",
-            changed.join(", ")
-        );
-    }
-    match planning::explain(&planned, workload) {
-        Some(explanation) => {
-            let text = if args.json { json::pretty(&explanation) } else { derivation::text(&explanation) };
-            terminal::print(&text);
+    let source = args.cluster.source(MayLack::default())?;
+    match explain(&args.workload, &source, &recipe, policy.as_ref(), &TerminalObserver)? {
+        GuaranteeExplanation::Admitted(found) => {
+            terminal::print(&if args.json { json::pretty(&found) } else { derivation::text(&found) });
             Ok(Answer::Yes)
         }
-        None => {
-            terminal::print(&refused(&planned, workload));
+        GuaranteeExplanation::Refused { workload, why } => {
+            terminal::print(&format!("{workload} is not admitted: {why}\n"));
             Ok(Answer::No)
         }
     }
 }
 
-fn refused(planned: &Planned, workload: usize) -> String {
-    let number = planned.placement.refused.iter().position(|refusal| refusal.workload == workload);
-    let why = words::refusal(planned, number.expect("a workload without a place was refused"));
-    format!("{} is not admitted: {why}\n", planned.instance.workloads[workload].name)
-}
-
-/// Names that are close to a mistyped one, or all if there are few.
-fn unknown(given: &str, names: &[&str]) -> OperationError {
-    const SHOWN_MAX: usize = 5;
-    let mut close: Vec<(usize, &str)> = names.iter().map(|name| (distance(given, name), *name)).collect();
-    close.sort_by_key(|(distance, _)| *distance);
-    let close: Vec<&str> = close.into_iter().take(SHOWN_MAX).map(|(_, name)| name).collect();
-    OperationError::input(format_args!("there is no workload '{given}' among {}", names.len()))
-        .hint(format_args!("did you mean {}?", close.join(", ")))
-}
-
-/// Levenshtein's distance, case ignored.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.to_lowercase().chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.to_lowercase().chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let change = corner + usize::from(x != *y);
-            corner = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn distances_by_hand() {
-        for (a, b, expected) in [("C7", "c7", 0), ("mail", "mali", 2), ("", "abc", 3), ("web", "web-1", 2)] {
-            assert_eq!(distance(a, b), expected, "{a} {b}");
-        }
+impl ExplainArgs {
+    fn explain_prediction(&self, model: ModelChoice) -> Result<Answer, OperationError> {
+        let source = prediction_source(&self.cluster, self.groups.as_deref(), self.link_only)?;
+        let problem = PredictionProblem::read(&source, &TerminalObserver)?;
+        let names: Vec<&str> = problem.workloads.iter().map(|workload| workload.spec.name.as_str()).collect();
+        let workload = find_workload(&self.workload, &names)?;
+        let derivation =
+            prediction::derive(&problem, workload, model.into(), self.percentile, &TerminalObserver);
+        terminal::print(&if self.json { json::pretty(&derivation) } else { predicted::text(&derivation) });
+        Ok(Answer::Yes)
     }
 }

@@ -13,7 +13,6 @@ pub(crate) mod profile;
 pub(crate) mod proxy;
 pub(crate) mod reproduce;
 pub(crate) mod simulate;
-mod simulate_observed;
 mod simulate_policy;
 pub(crate) mod trace;
 pub(crate) mod verify;

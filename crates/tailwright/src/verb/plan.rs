@@ -1,18 +1,16 @@
 //! `tailwright plan`: where every workload goes, with which limits, and what it is then guaranteed.
 
+use crate::arguments::{ClusterArgs, MayLack, MethodArgs, ModelChoice, prediction_source};
 use crate::exit::Answer;
-use crate::input::{InputArgs, Problem, SceneArgs, characterise};
-use crate::output::comparison::{self, Compared};
-use crate::output::json::{self, Timing};
-use crate::output::{placement, table, time, words};
-use crate::planning::{self, MethodArgs, Planned, Recipe};
-use crate::predicting::{self, ModelName};
+use crate::output::{json, placement, planned};
 use crate::report;
-use crate::terminal;
+use crate::terminal::{self, TerminalObserver};
 use clap::Args;
-use model::{OperationError, Policy};
+use model::OperationError;
 use std::path::PathBuf;
-use std::time::Instant;
+use workflow::files::write_result;
+use workflow::planning::{PlanRun, PlanningQuestion, plan_cluster, read_policy};
+use workflow::prediction::{PredictionProblem, place};
 
 const HELP: &str = "\
 Examples:
@@ -49,12 +47,12 @@ Exit codes: 0 all workloads are admitted; 1 some are not; 2 bad input.";
 #[command(after_help = HELP)]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
-    input: InputArgs,
+    cluster: ClusterArgs,
     #[command(flatten)]
     method: MethodArgs,
     /// Place by what this model predicts, not by guaranteed limits: fewer servers for a stated assumption.
     #[arg(long, value_name = "MODEL", value_enum, conflicts_with_all = ["policy", "order", "fast_first_fit", "segments", "effort", "time_budget", "keep", "compare"])]
-    model: Option<ModelName>,
+    model: Option<ModelChoice>,
     /// With --model: workloads that may burst together (a table with the columns workload and group, or one
     /// group per line, or JSON arrays of names).
     #[arg(long, value_name = "FILE", requires = "model")]
@@ -79,85 +77,56 @@ pub(crate) struct PlanArgs {
     all: bool,
 }
 
-/// A plan ready to be shown.
-pub(crate) struct Outcome {
-    pub(crate) problem: Problem,
-    pub(crate) planned: Planned,
-    pub(crate) timing: Timing,
-    pub(crate) compared: Vec<Compared>,
-}
-
 pub(crate) fn run(args: &PlanArgs) -> Result<Answer, OperationError> {
     if let Some(model) = args.model {
-        return args.by_model(model);
+        return args.place_by_model(model);
     }
-    let outcome = args.outcome()?;
-    let document = || json::document(&outcome.problem, &outcome.planned, outcome.timing, &outcome.compared);
+    let keep = args.keep.as_deref().map(read_policy).transpose()?;
+    let recipe = args.method.recipe()?;
+    let source = args.cluster.source(MayLack::default())?;
+    let question =
+        PlanningQuestion { source: &source, recipe: &recipe, keep: keep.as_ref(), compare: args.compare };
+    let run = plan_cluster(&question, &TerminalObserver)?;
     if let Some(path) = &args.output {
-        json::write(path, &document(), "policy")?;
+        write_result(path, &json::plan(&run), "policy")?;
     }
     if let Some(path) = &args.report {
-        json::write(path, &report::html(&outcome.problem, &outcome.planned, &outcome.compared), "report")?;
+        write_result(path, &report::html(&run), "report")?;
     }
     if args.json {
-        terminal::print(&document());
+        terminal::print(&json::plan(&run));
     } else {
-        terminal::print(&outcome.text(args.all));
-        terminal::print(&args.next_steps(&outcome));
+        terminal::print(&planned::text(&run, args.all));
+        terminal::print(&args.next_steps(&run));
     }
-    Ok(outcome.answer())
+    Ok(answer(&run))
 }
 
-/// Reads, plans and, if asked, compares.
-pub(crate) fn outcome(
-    input: &InputArgs,
-    recipe: &Recipe,
-    keep: Option<&Policy>,
-    compare: Compare,
-) -> Result<Outcome, OperationError> {
-    let start = Instant::now();
-    let problem = input.load()?;
-    let footprints = characterise(&problem)?;
-    let planned = planning::plan(&problem, &footprints, recipe, keep)?;
-    let timing = Timing { elapsed: start.elapsed(), characterise: footprints.elapsed };
-    let compared = match compare {
-        Compare::Alone => Vec::new(),
-        Compare::WithPublished => comparison::compare(&problem, &footprints, &planned)?,
-    };
-    Ok(Outcome { problem, planned, timing, compared })
-}
-
-/// Whether other methods plan, too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Compare {
-    Alone,
-    WithPublished,
+/// How a run with this plan ends.
+pub(crate) fn answer(run: &PlanRun) -> Answer {
+    if run.planned.placement.refused.is_empty() { Answer::Yes } else { Answer::No }
 }
 
 impl PlanArgs {
-    fn by_model(&self, model: ModelName) -> Result<Answer, OperationError> {
-        let scene = SceneArgs::for_plan(&self.input, self.groups.as_deref()).load()?;
-        let placed = predicting::place(&scene, model);
-        let document = || placement::json(&scene, &placed);
+    fn place_by_model(&self, model: ModelChoice) -> Result<Answer, OperationError> {
+        let source = prediction_source(&self.cluster, self.groups.as_deref(), false)?;
+        let problem = PredictionProblem::read(&source, &TerminalObserver)?;
+        let placed = place(&problem, model.into(), &TerminalObserver);
         if let Some(path) = &self.output {
-            json::write(path, &document(), "policy")?;
+            write_result(path, &placement::json(&problem, &placed), "policy")?;
         }
         if let Some(path) = &self.report {
-            json::write(path, &report::placement::html(&scene, &placed), "report")?;
+            write_result(path, &report::placement::html(&problem, &placed), "report")?;
         }
-        terminal::print(&if self.json { document() } else { placement::text(&scene, &placed) });
-        let kept = placed.packing.refused.is_empty() && placed.is_kept(&scene);
-        Ok(if kept { Answer::Yes } else { Answer::No })
+        let text =
+            if self.json { placement::json(&problem, &placed) } else { placement::text(&problem, &placed) };
+        terminal::print(&text);
+        let is_kept = placed.packing.refused.is_empty() && placed.is_kept(&problem);
+        Ok(if is_kept { Answer::Yes } else { Answer::No })
     }
 
-    fn outcome(&self) -> Result<Outcome, OperationError> {
-        let keep = self.keep.as_deref().map(planning::read_policy).transpose()?;
-        let compare = if self.compare { Compare::WithPublished } else { Compare::Alone };
-        outcome(&self.input, &self.method.recipe()?, keep.as_ref(), compare)
-    }
-
-    fn next_steps(&self, outcome: &Outcome) -> String {
-        let tightest = outcome.planned.tightest().map(|w| &outcome.planned.instance.workloads[w].name);
+    fn next_steps(&self, run: &PlanRun) -> String {
+        let tightest = run.planned.tightest().map(|w| &run.planned.instance.workloads[w].name);
         let mut text = String::from("\nnext:");
         if let Some(name) = tightest {
             text.push_str(&format!(" `tailwright explain {name} …` derives one bound (same inputs);"));
@@ -169,50 +138,5 @@ impl PlanArgs {
             text.push_str(" -o policy.json keeps it;");
         }
         format!("{}\n", text.trim_end_matches(';'))
-    }
-}
-
-impl Outcome {
-    pub(crate) fn answer(&self) -> Answer {
-        if self.planned.placement.refused.is_empty() { Answer::Yes } else { Answer::No }
-    }
-
-    /// What machines read, and the policy file.
-    pub(crate) fn document(&self) -> String {
-        json::document(&self.problem, &self.planned, self.timing, &self.compared)
-    }
-
-    /// What browsers show.
-    pub(crate) fn page(&self) -> String {
-        report::html(&self.problem, &self.planned, &self.compared)
-    }
-
-    /// What people read.
-    pub(crate) fn text(&self, all: bool) -> String {
-        let planned = &self.planned;
-        let mut text = format!(
-            "{}; {} planned in {}.\n\n",
-            words::answer(planned),
-            planned.recipe.method.name(),
-            time(planned.cpu.as_secs_f64())
-        );
-        let detailed = all || planned.instance.workloads.len() <= table::DETAILED_MAX;
-        text.push_str(&table::plan(planned, detailed));
-        if !detailed {
-            text.push_str("(--all lists every workload)\n");
-        }
-        if !planned.placement.refused.is_empty() {
-            text.push('\n');
-            text.push_str(&table::refused(planned, detailed));
-        }
-        if let Some(changed) = &planned.changed {
-            let list = if changed.is_empty() { "none".to_owned() } else { changed.join(", ") };
-            text.push_str(&format!("\nservers that change: {list}\n"));
-        }
-        if !self.compared.is_empty() {
-            text.push('\n');
-            text.push_str(&comparison::table(&self.compared, planned.instance.workloads.len()));
-        }
-        text
     }
 }

@@ -1,9 +1,7 @@
 //! `tailwright proxy`: the storage enforcer before a server, in the foreground.
 
 use crate::exit::Answer;
-use crate::input::read_text;
 use crate::output::json;
-use crate::planning;
 use crate::terminal::{self, Align, Table};
 use clap::Args;
 use enforce::deployment::Deployment;
@@ -13,6 +11,8 @@ use model::{OperationError, Policy};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::{Path, PathBuf};
 use units::{Bytes, Nanos, Seconds};
+use workflow::files::read_text;
+use workflow::planning::read_policy;
 use workload::device::StorageProfile;
 
 const HELP: &str = "\
@@ -117,7 +117,7 @@ struct Files<'a> {
 
 impl Files<'_> {
     fn read(&self) -> Result<(Option<Policy>, Deployment), OperationError> {
-        let policy = self.policy.map(planning::read_policy).transpose()?;
+        let policy = self.policy.map(read_policy).transpose()?;
         Ok((policy, read_hosts(self.hosts)?.0))
     }
 }

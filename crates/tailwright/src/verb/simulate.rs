@@ -1,15 +1,16 @@
 //! `tailwright simulate`: stations, chains and graphs of a scenario file, with confidence.
 
+use crate::arguments::PolicyInputArgs;
 use crate::exit::Answer;
-use crate::output::simulated::Played;
-use crate::output::{json, simulated, varied, workloads};
+use crate::output::{simulated, varied};
 use crate::report;
-use crate::terminal;
-use crate::verb::simulate_policy::{self, PolicyArgs};
+use crate::terminal::{self, TerminalObserver};
+use crate::verb::simulate_policy;
 use clap::Args;
 use model::OperationError;
-use scenario::{Document, Variant};
 use std::path::PathBuf;
+use workflow::files::write_result;
+use workflow::simulation::{ScenarioSettings, VariantFigures, read_scenario, simulate_variants};
 
 const HELP: &str = "\
 Examples:
@@ -52,12 +53,15 @@ requests, unstable, or less precise than the scenario asks for; 2 bad input.";
 pub(crate) struct SimulateArgs {
     /// Stations, steps and entries; a storage server with workloads; or a policy that `plan` wrote (.json).
     #[arg(value_name = "SCENARIO.toml|POLICY.json")]
-    scenario: PathBuf,
+    pub(super) scenario: PathBuf,
     #[command(flatten)]
-    policy: PolicyArgs,
+    pub(super) inputs: PolicyInputArgs,
+    /// For a policy: write every request of one more run, all traces from their beginning, as observations.
+    #[arg(short, long, value_name = "OBSERVATIONS.parquet")]
+    pub(super) output: Option<PathBuf>,
     /// Of everything that is random.
     #[arg(long, default_value_t = 1)]
-    seed: u64,
+    pub(super) seed: u64,
     /// Scale all arrivals so that the busiest station is utilised to this degree, such as 0.8.
     #[arg(long, value_name = "SHARE")]
     load: Option<f64>,
@@ -69,7 +73,7 @@ pub(crate) struct SimulateArgs {
     report: Option<PathBuf>,
     /// Print the figures as JSON.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 pub(crate) fn run(args: &SimulateArgs) -> Result<Answer, OperationError> {
@@ -80,59 +84,35 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<Answer, OperationError> {
             )
             .hint("a scenario with policy = \"policy.json\" under [server] takes them"));
         }
-        return simulate_policy::run(&args.scenario, &args.policy, args.seed, args.json);
+        return simulate_policy::run(args);
     }
-    if args.policy.observes() {
+    if args.output.is_some() {
         return Err(OperationError::input("-o writes the requests of a policy, not of a scenario"));
     }
-    let variants = document(args)?.variants()?;
-    let progress = terminal::progress(variants.len() as u64, "simulating", "variants");
-    let play = |variant: &Variant| {
-        let played = Played::of(variant, args.seed)?;
-        progress.inc(1);
-        Ok(played)
-    };
-    let played = variants.iter().map(play).collect::<Result<Vec<_>, OperationError>>()?;
-    progress.finish_and_clear();
-    let (page, text) = match played.as_slice() {
+    let settings = ScenarioSettings { file: args.scenario.clone(), set: args.set.clone(), load: args.load };
+    let variants = read_scenario(&settings)?.variants()?;
+    let simulated = simulate_variants(&variants, args.seed, &TerminalObserver)?;
+    let (page, text) = match simulated.as_slice() {
         // Nothing is varied.
-        [only] if only.run.choices.is_empty() => one(&only.view(args.seed), args.json),
-        several => many(&varied::View { variants: several, seed: args.seed }, args.json),
+        [only] if only.run.choices.is_empty() => show_one(&only.figures(args.seed), args.json),
+        several => show_varied(&varied::VariedView { variants: several, seed: args.seed }, args.json),
     };
     if let Some(path) = &args.report {
-        json::write(path, &page, "report")?;
+        write_result(path, &page, "report")?;
     }
     terminal::print(&text);
-    let stands = |played: &Played| {
-        let view = played.view(args.seed);
-        matches!(view.verdict(), "done" | "transient") && workloads::all_met(&view.workloads)
-    };
-    let done = played.iter().all(stands);
-    Ok(if done { Answer::Yes } else { Answer::No })
+    let is_as_wanted = simulated.iter().all(|variant| variant.is_as_wanted(args.seed));
+    Ok(if is_as_wanted { Answer::Yes } else { Answer::No })
 }
 
-/// The scenario with what the command line replaces.
-fn document(args: &SimulateArgs) -> Result<Document, OperationError> {
-    let mut document = Document::read(&args.scenario)?;
-    for setting in &args.set {
-        let (path, value) = setting.split_once('=').ok_or_else(|| {
-            OperationError::input(format_args!("--set {setting}: expected PATH=VALUE"))
-                .hint("such as --set station.web.workers=4 or --set 'station.*.discipline=fifo'")
-        })?;
-        document.set(path.trim(), value.trim())?;
-    }
-    if let Some(load) = args.load {
-        document.set("run.load", &format!("{load:?}"))?;
-    }
-    Ok(document)
+/// The page and the text of a scenario that varies nothing.
+fn show_one(figures: &VariantFigures, as_json: bool) -> (String, String) {
+    let text = if as_json { simulated::json(figures) } else { simulated::text(figures) };
+    (report::simulated::html(figures), text)
 }
 
-fn one(view: &simulated::View, as_json: bool) -> (String, String) {
-    let text = if as_json { simulated::json(view) } else { simulated::text(view) };
-    (report::simulated::html(view), text)
-}
-
-fn many(view: &varied::View, as_json: bool) -> (String, String) {
+/// The page and the text of all variants.
+fn show_varied(view: &varied::VariedView, as_json: bool) -> (String, String) {
     let text = if as_json { varied::json(view) } else { varied::text(view) };
     (report::varied::html(view), text)
 }

@@ -1,27 +1,28 @@
+//! The hull of (duration, work) over all intervals of a trace, which is b(r) in dual form.
+
 use super::BurstError;
-use super::hull::{self, Point};
+use super::hull::{self, HullPoint};
 use units::{MILLI, Nanos, Work};
 
-/// Nanoseconds per second.
 const NS_PER_S: f64 = 1e9;
 
-/// The most work that arrives within some duration: a corner of an [`Envelope`].
+/// A corner of a [`BurstEnvelope`]: the most work that arrives within some duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Vertex {
-    /// From the first to the last arrival of an interval.
+pub struct EnvelopeVertex {
+    /// The time from the first to the last arrival of an interval.
     pub duration: Nanos,
-    /// All that arrives in it, first and last arrival included.
+    /// The work that arrives in the interval, including that of its first and last arrival.
     pub work: Work,
 }
 
-impl From<Vertex> for Point {
-    fn from(v: Vertex) -> Self {
+impl From<EnvelopeVertex> for HullPoint {
+    fn from(v: EnvelopeVertex) -> Self {
         Self { x: v.duration.0, y: v.work.0 }
     }
 }
 
-impl From<Point> for Vertex {
-    fn from(p: Point) -> Self {
+impl From<HullPoint> for EnvelopeVertex {
+    fn from(p: HullPoint) -> Self {
         Self { duration: Nanos(p.x), work: Work(p.y) }
     }
 }
@@ -33,29 +34,29 @@ impl From<Point> for Vertex {
 /// have strictly increasing durations and works and strictly decreasing slopes; the last one holds for
 /// all longer durations.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Envelope {
-    vertices: Vec<Vertex>,
+pub struct BurstEnvelope {
+    vertices: Vec<EnvelopeVertex>,
 }
 
-impl Envelope {
-    /// `chain` must be a hull that begins at duration zero.
-    pub(super) fn of_chain(chain: &[Point]) -> Self {
+impl BurstEnvelope {
+    /// Requires `chain` to be a hull that begins at duration zero.
+    pub(super) fn from_hull(chain: &[HullPoint]) -> Self {
         debug_assert!(hull::is_chain_from_zero(chain), "not an envelope: {chain:?}");
         Self { vertices: chain.iter().map(|&p| p.into()).collect() }
     }
 
     /// The smallest envelope above these vertices, in any order; `None` without a vertex at duration zero.
-    pub fn above(vertices: &[Vertex]) -> Option<Self> {
-        let chain = hull::of_points(vertices.iter().map(|&v| v.into()).collect());
-        hull::is_chain_from_zero(&chain).then(|| Self::of_chain(&chain))
+    pub fn above(vertices: &[EnvelopeVertex]) -> Option<Self> {
+        let chain = hull::hull_of(vertices.iter().map(|&v| v.into()).collect());
+        hull::is_chain_from_zero(&chain).then(|| Self::from_hull(&chain))
     }
 
-    /// Corners in order of duration, at least one.
-    pub fn vertices(&self) -> &[Vertex] {
+    /// The corners in ascending order of duration; there is at least one.
+    pub fn vertices(&self) -> &[EnvelopeVertex] {
         &self.vertices
     }
 
-    pub(super) fn chain(&self) -> Vec<Point> {
+    pub(super) fn chain(&self) -> Vec<HullPoint> {
         self.vertices.iter().map(|&v| v.into()).collect()
     }
 
@@ -69,8 +70,8 @@ impl Envelope {
         self.vertices.iter().map(|v| v.burst(rate)).fold(0.0, f64::max)
     }
 
-    /// The most work that arrives in any interval from one arrival to another at most `duration` later;
-    /// between vertices the concave interpolation, rounded up.
+    /// The most work that arrives in any interval from one arrival to another one at most `duration` later; between
+    /// vertices it is interpolated, which a concave hull allows, and rounded up.
     pub fn work_within(&self, duration: Nanos) -> Work {
         let after = self.vertices.partition_point(|v| v.duration <= duration);
         let left = self.vertices[after - 1];
@@ -80,7 +81,7 @@ impl Envelope {
         Work(left.work.0 + u64::try_from(rise).expect("below the rise of the whole edge"))
     }
 
-    /// Every work multiplied by a safety margin, rounded up: headroom for behaviour beyond the trace.
+    /// Multiplies all work by a safety margin and rounds up: headroom for behaviour that the trace does not show.
     ///
     /// # Errors
     /// [`BurstError::Margin`] unless the factor is positive and finite, [`BurstError::Overflow`] when the
@@ -89,9 +90,12 @@ impl Envelope {
         if !(margin.is_finite() && margin > 0.0) {
             return Err(BurstError::Margin);
         }
-        let scale = |v: &Vertex| Some(Point { x: v.duration.0, y: scale_up(v.work.0, margin)? });
-        let scaled: Option<Vec<_>> = self.vertices.iter().map(scale).collect();
-        Ok(Self::of_chain(&hull::of_points(scaled.ok_or(BurstError::Overflow)?)))
+        let mut points = Vec::with_capacity(self.vertices.len());
+        for vertex in &self.vertices {
+            let work = scale_up(vertex.work.0, margin).ok_or(BurstError::Overflow)?;
+            points.push(HullPoint { x: vertex.duration.0, y: work });
+        }
+        Ok(Self::from_hull(&hull::hull_of(points)))
     }
 
     /// Whether this envelope is nowhere below the other: b(r) is at least as large for every r ≥ 0.
@@ -102,7 +106,8 @@ impl Envelope {
     }
 }
 
-impl Vertex {
+impl EnvelopeVertex {
+    /// The burst that this vertex alone requires at `rate`, in base units, rounded up.
     fn burst(self, rate: f64) -> f64 {
         if self.duration == Nanos::ZERO {
             return round_up(self.work.base_units(), 1.0);
@@ -113,7 +118,8 @@ impl Vertex {
     }
 }
 
-/// At least the true value of a result computed by a few operations on terms that add up to `magnitude`.
+/// A value that is at least the exact result, if `value` was computed by a few operations on terms that add up to
+/// `magnitude`.
 fn round_up(value: f64, magnitude: f64) -> f64 {
     if magnitude.is_finite() { value + 4.0 * f64::EPSILON * magnitude.max(value) } else { value }
 }
@@ -125,12 +131,12 @@ fn scale_up(work: u64, margin: f64) -> Option<u64> {
     }
     // The conversion and the product each round by at most half a unit in the last place.
     let scaled = (work as f64 * margin * (1.0 + 2.0 * f64::EPSILON)).ceil();
-    // 2^64 as a float is exact, so the comparison is; the value is an integer in range.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    // 2^64 is exact as a float, and so is the comparison.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an integer in range")]
     (scaled < 18_446_744_073_709_551_616.0).then_some(scaled as u64)
 }
 
-/// Raw slope (thousandths per ns) of a rate in base units per second.
+/// Converts a rate from base units per second to thousandths of a base unit per nanosecond, the slopes of hulls.
 pub(super) fn raw_slope(rate: f64) -> f64 {
     rate * (MILLI as f64 / NS_PER_S)
 }

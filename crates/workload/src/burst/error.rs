@@ -1,27 +1,29 @@
+//! The error of burst curves.
+
 use std::fmt;
 use units::Nanos;
 
-/// Why there is no burst curve.
+/// A burst curve cannot be computed or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BurstError {
-    /// No arrivals: an empty stream has no burst.
+    /// There are no arrivals: an empty stream has no burst curve.
     Empty,
     /// The arrival at this index (from 0) is earlier than its predecessor.
     Unsorted {
-        /// Position in the stream.
+        /// The position of the arrival in the stream.
         index: u64,
     },
     /// The work of all arrivals together exceeds 2^64 thousandths of a base unit.
     Overflow,
-    /// Segments to be merged overlap in time.
+    /// Segments that should be merged overlap in time.
     Overlap {
-        /// When the earlier segment ends.
+        /// The last arrival of the earlier segment.
         ends: Nanos,
-        /// When the later one starts.
+        /// The first arrival of the later segment.
         starts: Nanos,
     },
-    /// A safety margin that is not a positive finite factor.
+    /// The safety margin is not a positive finite factor.
     Margin,
 }
 

@@ -1,12 +1,12 @@
-//! Upper-left convex hulls of integer points: the only geometry that burst curves need.
+//! Upper-left convex hulls of integer points, the only geometry that burst curves need.
 //!
 //! A chain has strictly increasing x, strictly increasing y and strictly decreasing slopes, all positive:
 //! exactly the points that maximise y − r·x for some r ≥ 0. It is unique for a set of points, so that
 //! equal sets give equal bits. Products are 128-bit: nothing rounds, nothing overflows.
 
-/// Usually x is a duration in ns and y work in thousandths of a base unit.
+/// A point of a hull. Usually x is a duration in ns and y is work in thousandths of a base unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Point {
+pub(super) struct HullPoint {
     pub(super) x: u64,
     pub(super) y: u64,
 }
@@ -14,7 +14,7 @@ pub(super) struct Point {
 /// Whether `b` lies strictly above the line through `a` and `c`. Requires `a` to be at most `b` and `c` in
 /// both coordinates.
 #[inline]
-fn strictly_above(a: Point, b: Point, c: Point) -> bool {
+fn strictly_above(a: HullPoint, b: HullPoint, c: HullPoint) -> bool {
     product(b.y - a.y, c.x - a.x) > product(c.y - a.y, b.x - a.x)
 }
 
@@ -26,7 +26,7 @@ fn product(a: u64, b: u64) -> u128 {
 /// Extends the chain `points[base..end]` by `p`, which must not be left of it, and returns the new end.
 /// There must be room for one more.
 #[inline(always)]
-pub(super) fn extend(points: &mut [Point], base: usize, mut end: usize, p: Point) -> usize {
+pub(super) fn extend(points: &mut [HullPoint], base: usize, mut end: usize, p: HullPoint) -> usize {
     if end > base {
         let last = points[end - 1];
         if p.y <= last.y {
@@ -45,7 +45,7 @@ pub(super) fn extend(points: &mut [Point], base: usize, mut end: usize, p: Point
 
 /// Joins the chains `points[base..middle]` and `points[middle..]` in place; the second must not begin left
 /// of the end of the first.
-pub(super) fn join(points: &mut Vec<Point>, base: usize, middle: usize) {
+pub(super) fn join(points: &mut Vec<HullPoint>, base: usize, middle: usize) {
     let mut end = middle;
     for next in middle..points.len() {
         let p = points[next];
@@ -54,8 +54,8 @@ pub(super) fn join(points: &mut Vec<Point>, base: usize, middle: usize) {
     points.truncate(end);
 }
 
-/// The hull of points in any order.
-pub(super) fn of_points(mut points: Vec<Point>) -> Vec<Point> {
+/// The hull of these points, which may come in any order.
+pub(super) fn hull_of(mut points: Vec<HullPoint>) -> Vec<HullPoint> {
     // The stable sort recognises the ascending runs that callers concatenate.
     points.sort_by_key(|p| p.x);
     join(&mut points, 0, 0);
@@ -63,24 +63,24 @@ pub(super) fn of_points(mut points: Vec<Point>) -> Vec<Point> {
 }
 
 /// Whether `points` is a non-empty chain that begins at x = 0.
-pub(super) fn is_chain_from_zero(points: &[Point]) -> bool {
-    let rises = |p: &[Point]| p[0].x < p[1].x && p[0].y < p[1].y;
+pub(super) fn is_chain_from_zero(points: &[HullPoint]) -> bool {
+    let rises = |p: &[HullPoint]| p[0].x < p[1].x && p[0].y < p[1].y;
     points.first().is_some_and(|p| p.x == 0)
         && points.windows(2).all(rises)
         && points.windows(3).all(|p| strictly_above(p[0], p[1], p[2]))
 }
 
-/// Every vertex of the Minkowski sum of two chains, given by length and accessor, in order of x: edges of
-/// both in order of slope.
+/// Passes every vertex of the Minkowski sum of two chains to `visit`, in order of x: the edges of both in order of
+/// slope. Chains are given by accessor and length.
 #[inline]
 pub(super) fn minkowski(
-    (left, left_len): (impl Fn(usize) -> Point, usize),
-    (right, right_len): (impl Fn(usize) -> Point, usize),
-    mut vertex: impl FnMut(Point),
+    (left, left_len): (impl Fn(usize) -> HullPoint, usize),
+    (right, right_len): (impl Fn(usize) -> HullPoint, usize),
+    mut visit: impl FnMut(HullPoint),
 ) {
     let (mut i, mut j) = (0, 0);
     let (mut l, mut r) = (left(0), right(0));
-    vertex(Point { x: l.x + r.x, y: l.y + r.y });
+    visit(HullPoint { x: l.x + r.x, y: l.y + r.y });
     while i + 1 < left_len && j + 1 < right_len {
         let (next_l, next_r) = (left(i + 1), right(j + 1));
         let rise_l = product(next_l.y - l.y, next_r.x - r.x);
@@ -92,26 +92,26 @@ pub(super) fn minkowski(
         if rise_r >= rise_l {
             (j, r) = (j + 1, next_r);
         }
-        vertex(Point { x: l.x + r.x, y: l.y + r.y });
+        visit(HullPoint { x: l.x + r.x, y: l.y + r.y });
     }
     for i in i + 1..left_len {
         let l = left(i);
-        vertex(Point { x: l.x + r.x, y: l.y + r.y });
+        visit(HullPoint { x: l.x + r.x, y: l.y + r.y });
     }
     l = left(left_len - 1);
     for j in j + 1..right_len {
         let r = right(j);
-        vertex(Point { x: l.x + r.x, y: l.y + r.y });
+        visit(HullPoint { x: l.x + r.x, y: l.y + r.y });
     }
 }
 
-/// Steps along a chain before a binary search pays.
+/// The number of steps along a chain beyond which a binary search pays.
 const NEAR: usize = 8;
 
-/// Whether `p` lies on or below the chain. `hint` is the segment where the search begins and ends; queries
-/// in order of x may share a hint; a step costs at most the logarithm of the chain.
+/// Whether `p` lies on or below the chain. `hint` is the segment where the search begins, and where it ended
+/// afterwards; queries in order of x may share a hint. A query costs at most the logarithm of the chain's length.
 #[inline]
-pub(super) fn covers(chain: &[Point], hint: &mut usize, p: Point) -> bool {
+pub(super) fn covers(chain: &[HullPoint], hint: &mut usize, p: HullPoint) -> bool {
     let mut steps = 0;
     while *hint + 1 < chain.len() && chain[*hint + 1].x <= p.x {
         *hint += 1;
@@ -126,7 +126,7 @@ pub(super) fn covers(chain: &[Point], hint: &mut usize, p: Point) -> bool {
 }
 
 /// Whether `p` lies on or below the segment `left`–`right`, given that it is above `left` and between them.
-fn under_segment(left: Point, p: Point, right: Point) -> bool {
+fn under_segment(left: HullPoint, p: HullPoint, right: HullPoint) -> bool {
     p.y <= right.y && !strictly_above(left, p, right)
 }
 
@@ -134,19 +134,19 @@ fn under_segment(left: Point, p: Point, right: Point) -> bool {
 mod tests {
     use super::*;
 
-    fn p(x: u64, y: u64) -> Point {
-        Point { x, y }
+    fn p(x: u64, y: u64) -> HullPoint {
+        HullPoint { x, y }
     }
 
     #[test]
     fn hull_drops_dominated_and_collinear_points() {
         let points = vec![p(2, 3), p(0, 1), p(1, 2), p(0, 0), p(4, 4), p(6, 5), p(7, 5), p(5, 1)];
-        assert_eq!(of_points(points), [p(0, 1), p(2, 3), p(6, 5)]);
+        assert_eq!(hull_of(points), [p(0, 1), p(2, 3), p(6, 5)]);
     }
 
     #[test]
     fn equal_x_keeps_the_higher_whatever_the_order() {
-        assert_eq!(of_points(vec![p(0, 2), p(0, 5), p(0, 3)]), [p(0, 5)]);
+        assert_eq!(hull_of(vec![p(0, 2), p(0, 5), p(0, 3)]), [p(0, 5)]);
     }
 
     #[test]
@@ -168,6 +168,6 @@ mod tests {
     #[test]
     fn extreme_coordinates_do_not_overflow() {
         let top = u64::MAX;
-        assert_eq!(of_points(vec![p(0, 0), p(top / 2, top), p(top, top)]), [p(0, 0), p(top / 2, top)]);
+        assert_eq!(hull_of(vec![p(0, 0), p(top / 2, top), p(top, top)]), [p(0, 0), p(top / 2, top)]);
     }
 }

@@ -3,18 +3,20 @@
 //!
 //! For arrivals (t_i, w_i) in order of time, b(r) = max over i ≤ j of Σ w(i..j) − r·(t_j − t_i). It is the
 //! support function of the points (duration, work) of all intervals, so the upper hull of these points,
-//! the [`Envelope`], gives b(r) for *every* r ≥ 0, where Algorithm 2.1 of the thesis samples some.
+//! the [`BurstEnvelope`], gives b(r) for *every* r ≥ 0, while Algorithm 2.1 of the thesis samples some rates.
 //!
-//! All intervals of a join are those of its parts and those that cross the seam; the latter are the
-//! Minkowski sum of the intervals that end with the left part and those that begin with the right part.
-//! A [`BurstCurve`] therefore keeps three hulls and merges exactly; [`BurstBuilder`] computes it from a
-//! stream, [`SlidingBurst`] keeps it over a window.
+//! When two parts of a trace are joined, the intervals of the whole are those of the parts and those that cross the
+//! seam; the latter are the Minkowski sum of the intervals that end with the left part and those that begin with the
+//! right part. A [`BurstCurve`] therefore consists of three hulls and merges exactly; [`BurstBuilder`] computes it
+//! from a stream, [`SlidingBurstCurve`] maintains it over a moving window.
 //!
 //! Everything is integer arithmetic (nanoseconds, thousandths of a base unit of work, 128-bit products):
 //! merging is associative bit for bit. Real numbers appear only when a rate does, and round up.
 //!
-//! Not covered: what a request costs at a stage (device profiles), and what limits to choose from a curve.
+//! This module does not decide what a request costs at a stage (device profiles do), nor which limits to choose from
+//! a curve.
 
+mod arrival;
 mod build;
 mod curve;
 mod envelope;
@@ -24,20 +26,10 @@ mod parallel;
 mod reduce;
 mod sliding;
 
+pub use arrival::StageArrival;
 pub use build::BurstBuilder;
 pub use curve::BurstCurve;
-pub use envelope::{Envelope, Vertex};
+pub use envelope::{BurstEnvelope, EnvelopeVertex};
 pub use error::BurstError;
-pub use reduce::Reduction;
-pub use sliding::SlidingBurst;
-
-use units::{Nanos, Work};
-
-/// One request as a stage sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Arrival {
-    /// When it arrives, since the trace's origin.
-    pub at: Nanos,
-    /// What it costs the stage.
-    pub work: Work,
-}
+pub use reduce::EnvelopeReduction;
+pub use sliding::SlidingBurstCurve;

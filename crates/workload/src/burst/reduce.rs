@@ -1,4 +1,4 @@
-//! Fewer segments, never less burst.
+//! Reduces an envelope to fewer segments without ever understating the burst.
 //!
 //! b(r) is convex, so chords between points on it lie above it, and a polygon of chords is an upper bound
 //! for every r. The chords are chosen to minimise the worst *relative* excess: a latency bound is linear
@@ -12,59 +12,59 @@
 //! it below a vertex.
 
 use super::envelope::raw_slope;
-use super::hull::{self, Point};
-use super::{Envelope, Vertex};
+use super::hull;
+use super::{BurstEnvelope, EnvelopeVertex};
 use std::num::NonZeroUsize;
 
-/// How to reduce an [`Envelope`]: how many segments, and where the excess matters. Whatever is asked, the
-/// result nowhere understates b(r).
+/// How to reduce a [`BurstEnvelope`]: to how many segments, and where the excess matters. The result never
+/// understates b(r), whatever the parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reduction {
-    /// The most segments of the reduced b(r); each is a vertex of the envelope.
+pub struct EnvelopeReduction {
+    /// The largest number of segments of the reduced b(r); each is a vertex of the envelope.
     pub segments: NonZeroUsize,
-    /// Rates above this (base units per second) never occur, such as those above the capacity of the
-    /// stage: there the reduced curve may stay at its value for this rate.
+    /// The highest rate of interest in base units per second, such as the capacity of the stage: above it, the
+    /// reduced curve may stay at its value for this rate.
     pub rate_max: Option<f64>,
-    /// Bursts above this (base units) are useless, such as 30 s of work when every SLO is below: where b
-    /// is larger, one segment holds for all rates and its excess does not count.
+    /// The largest burst of interest in base units, such as 30 s of work when every SLO is shorter: where b
+    /// is larger, a single segment covers all rates and its excess does not count.
     pub burst_max: Option<f64>,
 }
 
-impl Reduction {
-    /// To at most this many segments, with all rates and bursts of interest.
-    pub fn to(segments: NonZeroUsize) -> Self {
+impl EnvelopeReduction {
+    /// Reduces to at most this many segments, with all rates and bursts of interest.
+    pub fn to_segments(segments: NonZeroUsize) -> Self {
         Self { segments, rate_max: None, burst_max: None }
     }
 
-    /// Nothing matters above this rate, base units per second.
+    /// Ignores the excess above this rate, in base units per second.
     pub fn up_to_rate(self, rate_max: f64) -> Self {
         Self { rate_max: Some(rate_max), ..self }
     }
 
-    /// Nothing matters above this burst, base units.
+    /// Ignores the excess above this burst, in base units.
     pub fn up_to_burst(self, burst_max: f64) -> Self {
         Self { burst_max: Some(burst_max), ..self }
     }
 }
 
-/// Bisection steps on ε: from a factor of 2^64 down to the precision of a float.
+/// How many steps the bisection on ε takes at most: enough from a factor of 2^64 down to the precision of a float.
 const STEPS: usize = 120;
 
-impl Envelope {
+impl BurstEnvelope {
     /// An envelope of at most `segments` vertices that dominates this one, with the least worst relative
     /// excess of b(r) over all r ≥ 0. Unchanged when it has no more vertices.
     pub fn reduce(&self, segments: NonZeroUsize) -> Self {
-        self.reduce_within(&Reduction::to(segments))
+        self.reduce_within(&EnvelopeReduction::to_segments(segments))
     }
 
-    /// As [`Self::reduce`], counting the excess only where `reduction` says that it matters.
-    pub fn reduce_within(&self, reduction: &Reduction) -> Self {
+    /// Like [`Self::reduce`], but counts the excess only where `reduction` says that it matters.
+    pub fn reduce_within(&self, reduction: &EnvelopeReduction) -> Self {
         let limit = reduction.segments.get();
         if self.vertices().len() <= limit {
             return self.clone();
         }
-        let curve = RbCurve::of(self, reduction);
-        let (mut low, mut high) = (0.0_f64, curve.enough());
+        let curve = RateBurstCurve::new(self, reduction);
+        let (mut low, mut high) = (0.0_f64, curve.sufficient_excess());
         for _ in 0..STEPS {
             // Geometric above rounding noise: what counts is the relative precision of ε.
             let middle = (low.max(1e-15) * high).sqrt();
@@ -76,21 +76,25 @@ impl Envelope {
                 break;
             }
         }
-        let chords = curve.chords(high, limit).unwrap_or_else(|| vec![curve.roof()]);
+        let chords = curve.chords(high, limit).unwrap_or_else(|| vec![curve.flat_segment()]);
         self.lifted(&chords)
     }
 
     /// The envelope of these vertices, lifted as far as rounding made them miss this envelope.
-    fn lifted(&self, vertices: &[Vertex]) -> Self {
+    fn lifted(&self, vertices: &[EnvelopeVertex]) -> Self {
         let rounded = Self::above(vertices).expect("the first chord is flat");
-        let missing = |v: &Vertex| v.work.0.saturating_sub(rounded.work_below(v.duration));
-        let lift = self.vertices().iter().map(missing).max().unwrap_or_default();
-        let chain = rounded.chain();
-        let lifted = chain.iter().map(|p| Point { x: p.x, y: p.y.saturating_add(lift) }).collect();
-        Self::of_chain(&hull::of_points(lifted))
+        let mut lift = 0;
+        for vertex in self.vertices() {
+            lift = lift.max(vertex.work.0.saturating_sub(rounded.work_below(vertex.duration)));
+        }
+        let mut points = rounded.chain();
+        for point in &mut points {
+            point.y = point.y.saturating_add(lift);
+        }
+        Self::from_hull(&hull::hull_of(points))
     }
 
-    /// [`Self::work_within`], rounded down.
+    /// Like [`Self::work_within`], but rounded down.
     fn work_below(&self, duration: units::Nanos) -> u64 {
         let up = self.work_within(duration).0;
         let exact = self.vertices().iter().any(|v| v.duration == duration);
@@ -99,18 +103,16 @@ impl Envelope {
 }
 
 /// b(r) as a polygon in raw units: thousandths of a base unit, and thousandths per nanosecond.
-struct RbCurve {
-    /// Corners (r, b) from the highest rate of interest down; b ascends.
+struct RateBurstCurve {
+    /// The corners (r, b) from the highest rate of interest down; b ascends.
     corners: Vec<(f64, f64)>,
-    /// b(0).
+    /// The total work, which is b(0).
     total: f64,
 }
 
-impl RbCurve {
-    fn of(envelope: &Envelope, reduction: &Reduction) -> Self {
+impl RateBurstCurve {
+    fn new(envelope: &BurstEnvelope, reduction: &EnvelopeReduction) -> Self {
         let vertices = envelope.vertices();
-        let burst = |v: &Vertex, r: f64| v.work.0 as f64 - r * v.duration.0 as f64;
-        let at = |r: f64| vertices.iter().map(|v| burst(v, r)).fold(0.0, f64::max);
         let breaks = vertices
             .windows(2)
             .map(|v| (v[1].work - v[0].work).0 as f64 / (v[1].duration - v[0].duration).0 as f64);
@@ -118,27 +120,27 @@ impl RbCurve {
         let burst_max = reduction.burst_max.map_or(f64::INFINITY, |b| b * units::MILLI as f64);
         let total = vertices[vertices.len() - 1].work.0 as f64;
         let top = breaks.clone().next().map_or(0.0, |r| r.min(rate_max)).max(0.0);
-        let mut corners = vec![(top, at(top))];
+        let mut corners = vec![(top, raw_burst(vertices, top))];
         let below = breaks.filter(|&r| r < top).chain([0.0]);
-        corners.extend(below.map(|r| (r, at(r))));
-        cut(&mut corners, burst_max);
+        corners.extend(below.map(|r| (r, raw_burst(vertices, r))));
+        truncate_above(&mut corners, burst_max);
         Self { corners, total }
     }
 
-    /// An ε with which a single flat segment is accepted.
-    fn enough(&self) -> f64 {
+    /// An ε for which a single flat segment suffices.
+    fn sufficient_excess(&self) -> f64 {
         let least = self.corners[0].1;
         if least > 0.0 { self.total / least } else { 1.0 }
     }
 
-    /// A single flat segment.
-    fn roof(&self) -> Vertex {
+    /// The flat segment that lies above the whole curve.
+    fn flat_segment(&self) -> EnvelopeVertex {
         vertex(0.0, self.total)
     }
 
     /// The fewest chords, from high to low rates, that exceed b by at most a factor 1 + ε; `None` when
     /// that takes more than `limit`.
-    fn chords(&self, excess: f64, limit: usize) -> Option<Vec<Vertex>> {
+    fn chords(&self, excess: f64, limit: usize) -> Option<Vec<EnvelopeVertex>> {
         let factor = 1.0 + excess;
         let end = self.corners[self.corners.len() - 1];
         let (mut next, mut at) = self.flat_reach(factor);
@@ -160,7 +162,7 @@ impl RbCurve {
         (chords.len() <= limit).then_some(chords)
     }
 
-    /// How far down the flat segment goes that begins at the highest rate: the next corner and the point.
+    /// How far down the flat segment reaches that begins at the highest rate: the next corner, and the end.
     fn flat_reach(&self, factor: f64) -> (usize, (f64, f64)) {
         let roof = self.corners[0].1 * factor;
         let next = self.corners.partition_point(|c| c.1 <= roof);
@@ -175,8 +177,7 @@ impl RbCurve {
         (next, (high.0 + share * (low.0 - high.0), roof))
     }
 
-    /// The longest chord from the point `at` on b, just above corner `next`: the corner after its end,
-    /// and its end.
+    /// The longest chord from the point `at` on b, just above corner `next`: the corner after its end, and its end.
     fn reach(&self, next: usize, at: (f64, f64), factor: f64) -> (usize, (f64, f64)) {
         let mut steepness = f64::INFINITY;
         let mut above = at;
@@ -194,17 +195,23 @@ impl RbCurve {
     }
 }
 
-/// Where the line from `at` meets b between two corners, `above` it at higher rates.
+/// b(r) in raw units.
+fn raw_burst(vertices: &[EnvelopeVertex], rate: f64) -> f64 {
+    vertices.iter().map(|v| v.work.0 as f64 - rate * v.duration.0 as f64).fold(0.0, f64::max)
+}
+
+/// The point at which the line from `at` meets b between two corners; at the one called `above`, which has the higher
+/// rate, the line lies above b.
 fn crossing(above: (f64, f64), below: (f64, f64), at: (f64, f64), steepness: f64) -> (f64, f64) {
-    let line = |r: f64| at.1 + steepness * (at.0 - r);
-    let (over, under) = ((line(above.0) - above.1).max(0.0), (below.1 - line(below.0)).max(0.0));
+    let over = (at.1 + steepness * (at.0 - above.0) - above.1).max(0.0);
+    let under = (below.1 - (at.1 + steepness * (at.0 - below.0))).max(0.0);
     let share = if over + under > 0.0 { over / (over + under) } else { 1.0 };
     let r = above.0 + share * (below.0 - above.0);
     (r, above.1 + share * (below.1 - above.1))
 }
 
 /// Drops the corners above `burst_max`, ending exactly there.
-fn cut(corners: &mut Vec<(f64, f64)>, burst_max: f64) {
+fn truncate_above(corners: &mut Vec<(f64, f64)>, burst_max: f64) {
     let keep = corners.partition_point(|c| c.1 <= burst_max);
     if keep == corners.len() {
         return;
@@ -218,9 +225,9 @@ fn cut(corners: &mut Vec<(f64, f64)>, burst_max: f64) {
     }
 }
 
-/// The line b = work − r·duration through two points as a vertex, where rates between the two matter. Whole
-/// nanoseconds turn it: flatter about its lower end or steeper about its upper, whichever exceeds less.
-fn chord(high: (f64, f64), low: (f64, f64)) -> Vertex {
+/// The line b = work − r·duration through two points as a vertex; rates between the two matter. Rounding the duration
+/// to whole nanoseconds turns the line: flatter about its lower end or steeper about its upper, whichever exceeds less.
+fn chord(high: (f64, f64), low: (f64, f64)) -> EnvelopeVertex {
     let duration = (low.1 - high.1) / (high.0 - low.0);
     let (flatter, steeper) = (duration.floor(), duration.ceil());
     if (duration - flatter) * low.1 <= (steeper - duration) * high.1 {
@@ -230,10 +237,13 @@ fn chord(high: (f64, f64), low: (f64, f64)) -> Vertex {
     }
 }
 
-/// A vertex of whole duration, its work rounded up.
-fn vertex(duration: f64, work: f64) -> Vertex {
-    // Saturating: durations and works come from 64-bit integers.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+/// A vertex of a whole duration, with its work rounded up.
+fn vertex(duration: f64, work: f64) -> EnvelopeVertex {
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "`as` saturates, and durations and works come from 64-bit integers"
+    )]
     let (duration, work) = (duration as u64, work.ceil() as u64);
-    Vertex { duration: units::Nanos(duration), work: units::Work(work) }
+    EnvelopeVertex { duration: units::Nanos(duration), work: units::Work(work) }
 }

@@ -1,50 +1,53 @@
+//! A burst curve over a moving window, by the two-stack queue: older segments are kept as merges up to a turning
+//! point, newer ones as a list and their merge.
+
 use super::{BurstCurve, BurstError};
 use std::collections::VecDeque;
 use units::Nanos;
 
-/// The burst curve over a moving window of consecutive segments, without their arrivals.
+/// The burst curve over a moving window of consecutive segments of a trace, without their arrivals.
 ///
-/// Segments enter as sketches; whole segments leave. The oldest ones are kept as merges of everything from
-/// them to a turning point, so that dropping one costs nothing and a segment is merged a constant number
-/// of times on average, plus one merge per answer.
+/// Segments enter as curves, and whole segments leave. The oldest ones are stored as the merges of everything from
+/// them to a turning point, so that dropping one is free and a segment is merged a constant number
+/// of times on average, plus one merge for each answer.
 #[derive(Debug, Clone)]
-pub struct SlidingBurst {
-    window: Window,
-    /// For each old segment its last arrival and the merge from it to the turning point; oldest first.
+pub struct SlidingBurstCurve {
+    extent: WindowExtent,
+    /// The last arrival of each old segment, and the merge from that segment to the turning point; oldest first.
     old: VecDeque<(Nanos, BurstCurve)>,
-    /// Segments since the turning point.
+    /// The segments since the turning point.
     new: Vec<BurstCurve>,
     /// The merge of `new`.
     merged: Option<BurstCurve>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Window {
+enum WindowExtent {
     Segments(usize),
-    Time(Nanos),
+    Duration(Nanos),
 }
 
-impl SlidingBurst {
+impl SlidingBurstCurve {
     /// A window of the latest `count` segments (at least one).
-    pub fn of_segments(count: usize) -> Self {
-        Self::new(Window::Segments(count.max(1)))
+    pub fn over_segments(count: usize) -> Self {
+        Self::new(WindowExtent::Segments(count.max(1)))
     }
 
-    /// A window of all segments that reach into the last `time` before the latest arrival. The answer
-    /// covers the window and at most one segment more: it never understates.
-    pub fn of_time(time: Nanos) -> Self {
-        Self::new(Window::Time(time))
+    /// A window of all segments that reach into the last `duration` before the latest arrival. The answer
+    /// covers the window and at most one segment more, so it never understates.
+    pub fn over_duration(duration: Nanos) -> Self {
+        Self::new(WindowExtent::Duration(duration))
     }
 
-    fn new(window: Window) -> Self {
-        Self { window, old: VecDeque::new(), new: Vec::new(), merged: None }
+    fn new(extent: WindowExtent) -> Self {
+        Self { extent, old: VecDeque::new(), new: Vec::new(), merged: None }
     }
 
-    /// Adds the segment that follows, and drops what leaves the window.
+    /// Adds the next segment, and drops those that leave the window.
     ///
     /// # Errors
-    /// [`BurstError::Overlap`], and the window stays as it was; [`BurstError::Overflow`], and the segment is
-    /// left out.
+    /// [`BurstError::Overlap`], which leaves the window unchanged, and [`BurstError::Overflow`], which leaves the
+    /// segment out.
     pub fn push(&mut self, segment: BurstCurve) -> Result<(), BurstError> {
         let newest = self.new.last().map(BurstCurve::last).or_else(|| self.old.back().map(|(last, _)| *last));
         if let Some(ends) = newest.filter(|&last| segment.first() < last) {
@@ -65,7 +68,7 @@ impl SlidingBurst {
     /// The curve over the window; `None` before the first segment.
     ///
     /// # Errors
-    /// [`BurstError::Overflow`].
+    /// [`BurstError::Overflow`] when the work in the window exceeds the range.
     pub fn curve(&self) -> Result<Option<BurstCurve>, BurstError> {
         match (self.old.front(), &self.merged) {
             (Some((_, old)), Some(new)) => old.merge(new).map(Some),
@@ -73,41 +76,41 @@ impl SlidingBurst {
         }
     }
 
-    /// Segments in the window.
+    /// The number of segments in the window.
     pub fn len(&self) -> usize {
         self.old.len() + self.new.len()
     }
 
-    /// Whether no segment has come yet.
+    /// Whether no segment was added yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Whether the oldest segment leaves when one arrives that ends at `latest`.
     fn expires(&self, latest: Nanos) -> bool {
-        match self.window {
-            Window::Segments(count) => self.len() >= count,
-            Window::Time(time) => {
+        match self.extent {
+            WindowExtent::Segments(count) => self.len() >= count,
+            WindowExtent::Duration(duration) => {
                 let oldest = self
                     .old
                     .front()
                     .map(|(last, _)| *last)
                     .or_else(|| self.new.first().map(BurstCurve::last));
-                oldest.is_some_and(|last| last < latest.saturating_sub(time))
+                oldest.is_some_and(|last| last < latest.saturating_sub(duration))
             }
         }
     }
 
     fn drop_oldest(&mut self) -> Result<(), BurstError> {
         if self.old.is_empty() {
-            self.turn()?;
+            self.move_turning_point()?;
         }
         self.old.pop_front();
         Ok(())
     }
 
-    /// Turns the new segments into old ones.
-    fn turn(&mut self) -> Result<(), BurstError> {
+    /// Makes the new segments old ones: the turning point moves to the end of the window.
+    fn move_turning_point(&mut self) -> Result<(), BurstError> {
         let mut old: VecDeque<(Nanos, BurstCurve)> = VecDeque::with_capacity(self.new.len());
         for segment in self.new.iter().rev() {
             let merged = match old.front() {

@@ -1,3 +1,5 @@
+//! Magnetic disks: the work of a request depends on where the requests before it were.
+
 use super::error::ProfileError;
 use model::{Op, Request};
 use std::collections::VecDeque;
@@ -5,57 +7,51 @@ use units::{ByteRate, Bytes, Seconds, Work};
 
 const NANOS_PER_SEC: f64 = 1e9;
 
-/// Time to move the heads over a distance.
+/// The time to move the heads over a distance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SeekPoint {
-    /// Between the end of the previous request and the start of this one, in either direction.
+    /// The distance between the end of the previous request and the start of this one, in either direction.
     pub distance: Bytes,
-    /// Zero or more, finite.
+    /// The seek time, which is finite and not negative.
     pub seek: Seconds,
 }
 
-/// What describes a magnetic disk (thesis §2.3.2 names the ingredients: offset, distance between
+/// The parameters of a magnetic disk (thesis §2.3.2 names the ingredients: offset, distance between
 /// subsequent requests, and a history that recognises sequential accesses).
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiskParameters {
-    /// Size of the disk.
+    /// The size of the disk.
     pub capacity: Bytes,
-    /// Seek time by distance, distances strictly ascending; linear between points, constant outside.
+    /// The seek time by distance, in strictly ascending order of distance; it is linear between points and constant
+    /// outside.
     pub seek: Vec<SeekPoint>,
-    /// Wait for the sector after a seek: half a revolution is the mean, a whole one the worst case.
+    /// The time until the sector passes the heads after a seek: half a revolution is the mean, a whole one the worst case.
     pub rotational_latency: Seconds,
-    /// Transfer rate when the heads are in place.
+    /// The transfer rate of reads when the heads are in place.
     pub read: ByteRate,
-    /// Transfer rate when the heads are in place.
+    /// The transfer rate of writes when the heads are in place.
     pub write: ByteRate,
-    /// How many streams the disk's cache follows at once, at least 1.
+    /// How many sequential streams the disk's cache follows at once, at least 1.
     pub streams: usize,
-    /// A request that starts at most this far after the end of a stream belongs to it.
+    /// The largest distance from the end of a stream at which a request still continues it.
     pub sequential_gap: Bytes,
 }
 
-/// [`DiskParameters`] that make sense.
+/// A disk whose parameters were checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Disk(DiskParameters);
 
 impl Disk {
-    /// Checks the parameters.
+    /// Creates a disk after checking its parameters.
     ///
     /// # Errors
-    /// An empty or unsorted seek table, a time that is negative or not finite, no capacity, no stream.
+    /// When the seek table is empty or unsorted, a time is negative or not finite, or there is no capacity or no
+    /// stream.
     pub fn new(parameters: DiskParameters) -> Result<Self, ProfileError> {
-        let duration = |name: &str, time: Seconds| {
-            (time.0.is_finite() && time.0 >= 0.0).then_some(()).ok_or_else(|| {
-                ProfileError::new(format_args!(
-                    "{name} is {} s, expected a finite time of zero or more",
-                    time.0
-                ))
-            })
-        };
         let p = &parameters;
-        duration("rotational latency", p.rotational_latency)?;
+        check_duration("rotational latency", p.rotational_latency)?;
         for (at, point) in p.seek.iter().enumerate() {
-            duration(&format!("seek table, row {}: seek time", at + 1), point.seek)?;
+            check_duration(&format!("seek table, row {}: seek time", at + 1), point.seek)?;
         }
         if p.seek.is_empty() {
             return Err(ProfileError::new("the seek table is empty: expected at least one row"));
@@ -74,12 +70,12 @@ impl Disk {
         Ok(Self(parameters))
     }
 
-    /// The checked parameters.
+    /// The parameters of the disk.
     pub fn parameters(&self) -> &DiskParameters {
         &self.0
     }
 
-    /// Seek time over `distance`.
+    /// The seek time over `distance`.
     pub fn seek(&self, distance: Bytes) -> Seconds {
         let points = &self.0.seek;
         let above = points.partition_point(|point| point.distance < distance);
@@ -92,6 +88,7 @@ impl Disk {
         Seconds(low.seek.0 + (high.seek.0 - low.seek.0) * share)
     }
 
+    /// The time in seconds to transfer `bytes` when the heads are in place.
     fn transfer(&self, op: Op, bytes: u64) -> f64 {
         let rate = match op {
             Op::Read => self.0.read,
@@ -101,11 +98,19 @@ impl Disk {
     }
 }
 
-/// Steps a disk over requests: where the heads are and which streams are running.
+fn check_duration(name: &str, time: Seconds) -> Result<(), ProfileError> {
+    if time.0.is_finite() && time.0 >= 0.0 {
+        return Ok(());
+    }
+    let message = format!("{name} is {} s, expected a finite time of zero or more", time.0);
+    Err(ProfileError::new(message))
+}
+
+/// Converts requests to work, and remembers where the heads are and which sequential streams are active.
 #[derive(Debug, Clone)]
 pub(crate) struct DiskWork {
     disk: Disk,
-    /// Where the heads are, once a request with an offset was seen.
+    /// The position of the heads, once a request with an offset was seen.
     head: Option<u64>,
     /// Ends of the streams in the history, the most recently used first.
     stream_ends: VecDeque<u64>,
@@ -116,7 +121,7 @@ impl DiskWork {
         Self { disk, head: None, stream_ends: VecDeque::new() }
     }
 
-    /// Device time of the next request, in picoseconds, rounded up.
+    /// The device time of the next request in picoseconds, rounded up.
     ///
     /// A request that continues a stream costs the transfer of the gap and of itself. Any other costs a
     /// seek from the end of the previous request, the rotational latency, and its transfer. Without an
@@ -141,11 +146,12 @@ impl DiskWork {
         work
     }
 
-    /// Removes the most recently used stream that `offset` continues, and tells the gap.
+    /// Removes the most recently used stream that `offset` continues, and returns the gap between the two.
     fn take_stream(&mut self, offset: u64) -> Option<u64> {
-        let gap = |end: &u64| offset.checked_sub(*end).filter(|&gap| gap <= self.disk.0.sequential_gap.0);
-        let at = self.stream_ends.iter().position(|end| gap(end).is_some())?;
-        self.stream_ends.remove(at).map(|end| offset - end)
+        let gap_max = self.disk.0.sequential_gap.0;
+        let mut ends = self.stream_ends.iter();
+        let index = ends.position(|&end| end <= offset && offset - end <= gap_max)?;
+        self.stream_ends.remove(index).map(|end| offset - end)
     }
 
     fn sequential(&self, op: Op, gap: u64, size: u64) -> Work {
@@ -161,7 +167,7 @@ impl DiskWork {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::tests::request_at;
+    use crate::device::testing::request_at;
 
     const MS: u64 = 1_000_000_000;
 

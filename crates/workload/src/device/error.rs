@@ -1,6 +1,8 @@
+//! The error of device profiles.
+
 use std::fmt;
 
-/// A device profile that cannot be used: which field or line, and what was expected there.
+/// A device profile cannot be used. The message says which field or line is wrong, and what was expected there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProfileError(String);
 

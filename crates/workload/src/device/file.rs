@@ -1,11 +1,12 @@
 //! The two file formats of device profiles: Tailwright's own and the published one.
 //!
-//! Fields carry their unit last. Tailwright's format refuses fields that it does not know, so that a typo
-//! is not silently a default; the published one is someone else's and may carry more.
+//! The types named `…Form` mirror Tailwright's files, those named `Published…` the published ones. Fields carry their
+//! unit last. Tailwright's format refuses fields that it does not know, so that a typing error does not silently mean
+//! a default; the published format belongs to others and may have more fields.
 
 use super::disk::{Disk, DiskParameters, SeekPoint};
 use super::error::ProfileError;
-use super::profile::{BaseLatency, Device, QueueLimits, StorageProfile};
+use super::profile::{BaseLatency, DeviceModel, QueueLimits, StorageProfile};
 use super::ssd::{BandwidthRow, SsdTable};
 use serde::{Deserialize, Serialize};
 use units::{ByteRate, Bytes, Percentile, Seconds};
@@ -16,8 +17,9 @@ pub const DEVICE_FORMAT: &str = "tailwright-device-1";
 const UNNAMED: &str = "ssd";
 const PLAIN_DATA: &str = "finite numbers and strings always serialise";
 
+/// The fields that distinguish the two formats.
 #[derive(Deserialize)]
-struct Probe {
+struct FormatProbe {
     format: Option<String>,
     #[serde(rename = "bandwidthTable")]
     bandwidth_table: Option<serde::de::IgnoredAny>,
@@ -110,10 +112,10 @@ impl StorageProfile {
     /// (`bandwidthTable` with `requestSize` in bytes and bandwidths in bytes per second).
     ///
     /// # Errors
-    /// Text that is not JSON or neither format (with line and column), and values that cannot describe a
+    /// When the text is not JSON or in neither format (with line and column), or its values cannot describe a
     /// device: an empty table, sizes that do not ascend, a bandwidth that is not positive and finite.
     pub fn from_json(text: &str) -> Result<Self, ProfileError> {
-        let probe: Probe = parse(text)?;
+        let probe: FormatProbe = parse(text)?;
         match (probe.format.as_deref(), probe.bandwidth_table) {
             (Some(DEVICE_FORMAT), _) => parse::<DeviceFile>(text)?.into_profile(),
             (Some(other), _) => Err(ProfileError::new(format_args!(
@@ -133,7 +135,7 @@ impl StorageProfile {
         text
     }
 
-    /// Bytes that are equal exactly when the work of every request stream is: a key for stored results.
+    /// A key for stored results: bytes that are equal exactly when the work of every request stream is equal.
     /// Names, sources, base latency and queue limits do not take part. Stable within one format version.
     pub fn work_key(&self) -> Vec<u8> {
         serde_json::to_vec(&(DEVICE_FORMAT, DeviceForm::from(&self.device))).expect(PLAIN_DATA)
@@ -144,18 +146,18 @@ fn parse<'text, T: Deserialize<'text>>(text: &'text str) -> Result<T, ProfileErr
     serde_json::from_str(text).map_err(|error| ProfileError::new(format_args!("device profile: {error}")))
 }
 
-fn rate(value: f64, field: impl std::fmt::Display) -> Result<ByteRate, ProfileError> {
+fn parse_rate(value: f64, field: impl std::fmt::Display) -> Result<ByteRate, ProfileError> {
     ByteRate::from_bytes_per_sec(value).ok_or_else(|| {
         ProfileError::new(format_args!("{field} is {value}, expected bytes per second above zero"))
     })
 }
 
 fn row(index: usize, request: u64, read: f64, write: f64) -> Result<BandwidthRow, ProfileError> {
-    let field = |op| format!("bandwidth table, row {} (request size {request}): {op} bandwidth", index + 1);
+    let row = format!("bandwidth table, row {} (request size {request})", index + 1);
     Ok(BandwidthRow {
         request: Bytes(request),
-        read: rate(read, field("read"))?,
-        write: rate(write, field("write"))?,
+        read: parse_rate(read, format_args!("{row}: read bandwidth"))?,
+        write: parse_rate(write, format_args!("{row}: write bandwidth"))?,
     })
 }
 
@@ -172,15 +174,15 @@ impl DeviceFile {
 }
 
 impl DeviceForm {
-    fn into_device(self) -> Result<Device, ProfileError> {
+    fn into_device(self) -> Result<DeviceModel, ProfileError> {
         match self {
             Self::Ssd(ssd) => {
                 let rows = ssd.bandwidth.iter().enumerate().map(|(at, form)| {
                     row(at, form.request_bytes, form.read_bytes_per_s, form.write_bytes_per_s)
                 });
-                SsdTable::new(rows.collect::<Result<_, _>>()?).map(Device::Ssd)
+                SsdTable::new(rows.collect::<Result<_, _>>()?).map(DeviceModel::Ssd)
             }
-            Self::Disk(disk) => Disk::new(disk.into_parameters()?).map(Device::Disk),
+            Self::Disk(disk) => Disk::new(disk.into_parameters()?).map(DeviceModel::Disk),
         }
     }
 }
@@ -193,8 +195,8 @@ impl DiskForm {
             capacity: Bytes(self.capacity_bytes),
             seek: self.seek.iter().map(point).collect(),
             rotational_latency: Seconds(self.rotational_latency_s),
-            read: rate(self.read_bytes_per_s, "read_bytes_per_s")?,
-            write: rate(self.write_bytes_per_s, "write_bytes_per_s")?,
+            read: parse_rate(self.read_bytes_per_s, "read_bytes_per_s")?,
+            write: parse_rate(self.write_bytes_per_s, "write_bytes_per_s")?,
             streams: self.streams,
             sequential_gap: Bytes(self.sequential_gap_bytes),
         })
@@ -223,7 +225,7 @@ impl PublishedFile {
         let rows =
             rows.map(|(at, form)| row(at, form.request_size, form.read_bandwidth, form.write_bandwidth));
         let table = SsdTable::new(rows.collect::<Result<_, _>>()?)?;
-        let mut profile = StorageProfile::new(UNNAMED, Device::Ssd(table));
+        let mut profile = StorageProfile::new(UNNAMED, DeviceModel::Ssd(table));
         profile.queue_limits = self.queue_limits();
         Ok(profile)
     }
@@ -255,10 +257,10 @@ impl From<&StorageProfile> for DeviceFile {
     }
 }
 
-impl From<&Device> for DeviceForm {
-    fn from(device: &Device) -> Self {
+impl From<&DeviceModel> for DeviceForm {
+    fn from(device: &DeviceModel) -> Self {
         match device {
-            Device::Ssd(table) => {
+            DeviceModel::Ssd(table) => {
                 let form = |row: &BandwidthRow| BandwidthForm {
                     request_bytes: row.request.0,
                     read_bytes_per_s: row.read.bytes_per_sec(),
@@ -266,7 +268,7 @@ impl From<&Device> for DeviceForm {
                 };
                 Self::Ssd(SsdForm { bandwidth: table.rows().iter().map(form).collect() })
             }
-            Device::Disk(disk) => Self::Disk(DiskForm::from(disk.parameters())),
+            DeviceModel::Disk(disk) => Self::Disk(DiskForm::from(disk.parameters())),
         }
     }
 }

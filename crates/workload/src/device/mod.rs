@@ -1,13 +1,13 @@
-//! Devices as models that turn a request into work: milli-bytes on a network, picoseconds of device time
+//! Models of devices that turn a request into work: milli-bytes on a network, picoseconds of device time
 //! on storage (thesis §2.3.2).
 //!
-//! Decides what one request costs at each stage, in integers rounded up, so that sums over a trace are
+//! This module decides what one request costs at each stage, in integers rounded up, so that sums over a trace are
 //! exact and never understate. An SSD costs size / bandwidth(size, operation) from a measured table; a
 //! disk costs seek, rotation and transfer, less where a request continues a recent stream.
 //!
-//! Does not cover: garbage collection and other state of an SSD (the table is what it sustained while
+//! It does not cover garbage collection and other state of an SSD (the table is what it sustained while
 //! measured), sequential writes that miss a revolution (an enforcer batches them, thesis §2.2.1),
-//! and requests below the table's first size, which are counted at the bandwidth of that size although
+//! or requests below the table's first size: they count at the bandwidth of that size, although
 //! devices take about as long for them as for that size.
 
 mod disk;
@@ -23,19 +23,8 @@ pub use error::ProfileError;
 pub use file::DEVICE_FORMAT;
 pub use network::NetworkModel;
 pub use path::PathWork;
-pub use profile::{BaseLatency, Device, QueueLimits, StorageProfile, StorageWork};
+pub use profile::{BaseLatency, DeviceModel, QueueLimits, StorageProfile, StorageWork};
 pub use ssd::{BandwidthRow, SsdTable};
 
 #[cfg(test)]
-mod tests {
-    use model::{Op, Request};
-    use units::{Bytes, Nanos};
-
-    pub(super) fn request(op: Op, size: u64) -> Request {
-        request_at(op, size, None)
-    }
-
-    pub(super) fn request_at(op: Op, size: u64, offset: Option<u64>) -> Request {
-        Request { arrival: Nanos::ZERO, size: Bytes(size), op, offset, response: None }
-    }
-}
+mod testing;

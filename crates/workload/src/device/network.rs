@@ -1,20 +1,22 @@
+//! How many bytes a request moves over the network.
+
 use model::{Op, Request, Stage};
 use serde::{Deserialize, Serialize};
 use units::{Bytes, MILLI, Work};
 
 /// How many bytes a request moves over the network, by direction (thesis §2.3.2).
 ///
-/// A read sends a small question in and its data out; a write sends its data in and a small answer out.
-/// Every message costs a header; the payload is multiplied by a factor for framing, acknowledgements and
+/// A read sends a small message in and its data out; a write sends its data in and a small message out.
+/// Every message has a header; the payload is multiplied by a factor for framing, acknowledgements and
 /// the like. Factors are integer thousandths, so that [`NetworkModel::work`] is exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkModel {
-    /// Fixed cost of a message in either direction.
+    /// The fixed size of a message in either direction, without payload.
     pub header: Bytes,
-    /// Thousandths of a byte sent per payload byte in the direction of the data; 1100 is 10 % on top.
+    /// How many thousandths of a byte are sent for each payload byte in the direction of the data; 1100 adds 10 %.
     pub data_thousandths: u32,
-    /// Thousandths of a byte sent per payload byte against the direction of the data.
+    /// How many thousandths of a byte are sent for each payload byte against the direction of the data.
     pub other_thousandths: u32,
 }
 
@@ -27,10 +29,10 @@ impl Default for NetworkModel {
 }
 
 impl NetworkModel {
-    /// Work of `request` at a network stage, in milli-bytes. Exact; saturates beyond 16 PB.
+    /// The work of `request` at a network stage in milli-bytes. It is exact, and saturates beyond 16 PB.
     ///
     /// # Panics
-    /// For [`Stage::Storage`], whose work a device profile knows.
+    /// When `stage` is [`Stage::Storage`], whose work a device profile knows.
     pub fn work(&self, stage: Stage, request: &Request) -> Work {
         let with_the_data = match (stage, request.op) {
             (Stage::NetworkIn, Op::Write) | (Stage::NetworkOut, Op::Read) => true,
@@ -46,7 +48,7 @@ impl NetworkModel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::tests::request;
+    use crate::device::testing::request;
 
     #[test]
     fn reference_set_up_by_hand() {

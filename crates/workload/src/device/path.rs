@@ -1,11 +1,11 @@
-//! A request as time at each stage of a server: what predictions and simulations both count.
+//! The time that a request needs at each stage of a server, as predictions and simulations count it.
 
 use super::{NetworkModel, StorageProfile, StorageWork};
 use model::{Job, PerStage, Request, Stage};
 use units::{ByteRate, Nanos, Work};
 
-/// Turns the requests of one stream, in order, into time at each stage of a server. One per stream, as for
-/// [`StorageWork`].
+/// Converts the requests of one stream, in order, to time at each stage of a server. Each stream needs a converter of
+/// its own, like [`StorageWork`].
 #[derive(Debug, Clone)]
 pub struct PathWork {
     network: NetworkModel,
@@ -15,8 +15,8 @@ pub struct PathWork {
 }
 
 impl PathWork {
-    /// Links of this bandwidth in each direction, and a device between them; `None` for a link alone. All work is
-    /// multiplied by `margin`, at least 1.
+    /// A server with links of this bandwidth in each direction and a device between them; without a device if `storage`
+    /// is `None`. All work is multiplied by `margin`, which is at least 1.
     pub fn new(
         network: NetworkModel,
         bandwidth: ByteRate,
@@ -26,13 +26,16 @@ impl PathWork {
         Self { network, bandwidth, storage: storage.map(StorageProfile::work_model), margin }
     }
 
-    /// What the next request needs, rounded up to whole nanoseconds.
+    /// The time that the next request needs at each stage, rounded up to whole nanoseconds.
     pub fn work(&mut self, request: &Request) -> PerStage<Nanos> {
         let storage = self.storage.as_mut().map_or(Work::ZERO, |model| model.work(request));
-        let bytes = |stage| self.network.work(stage, request).base_units();
         PerStage::from_fn(|stage| match stage {
             Stage::Storage => nanos_up(storage.base_units() * self.margin),
-            link => nanos_up(bytes(link) / self.bandwidth.bytes_per_sec() * 1e9 * self.margin),
+            link => nanos_up(
+                self.network.work(link, request).base_units() / self.bandwidth.bytes_per_sec()
+                    * 1e9
+                    * self.margin,
+            ),
         })
     }
 
@@ -42,9 +45,8 @@ impl PathWork {
     }
 }
 
-/// The next whole nanosecond; saturates.
+/// Rounds up to whole nanoseconds.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
 fn nanos_up(ns: f64) -> Nanos {
-    // `as` saturates.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     Nanos(ns.ceil() as u64)
 }

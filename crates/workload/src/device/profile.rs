@@ -1,36 +1,39 @@
+//! What a profile says about a storage device.
+
 use super::disk::{Disk, DiskWork};
 use super::ssd::{SsdTable, SsdWork};
 use model::{Op, Request};
 use serde::{Deserialize, Serialize};
 use units::{Percentile, Seconds, Work};
 
-/// A storage device as measured: what turns requests into device time, and what the device adds on top.
+/// A storage device as it was measured: the model that converts requests to device time, and the latency that the
+/// device adds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StorageProfile {
     pub(super) name: String,
     pub(super) source: Option<String>,
-    pub(super) device: Device,
+    pub(super) device: DeviceModel,
     pub(super) base_latency: Option<BaseLatency>,
     pub(super) queue_limits: Option<QueueLimits>,
 }
 
-/// Kinds of device, each with its own model of work.
+/// The model that converts requests to device time; there is one for each kind of device.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Device {
-    /// Work depends on operation and size.
+pub enum DeviceModel {
+    /// An SSD, whose work depends on operation and size.
     Ssd(SsdTable),
-    /// Work depends on the requests before, too.
+    /// A disk, whose work also depends on earlier requests.
     Disk(Disk),
 }
 
-/// Tail latency of an idle device at one outstanding request, to be added to queueing (thesis §2.3.2).
+/// The tail latency of an idle device with one outstanding request, to be added to queueing (thesis §2.3.2).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BaseLatency {
-    /// Which part of the distribution lies below.
+    /// The percentile of the latency distribution that the values state.
     pub percentile: Percentile,
-    /// Of reads; finite, zero or more.
+    /// The latency of reads, which is finite and not negative.
     pub read: Seconds,
-    /// Of writes; finite, zero or more.
+    /// The latency of writes, which is finite and not negative.
     pub write: Seconds,
 }
 
@@ -39,30 +42,30 @@ pub struct BaseLatency {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueueLimits {
-    /// Outstanding reads.
+    /// The largest number of outstanding reads.
     pub read_requests_max: u64,
-    /// Outstanding writes.
+    /// The largest number of outstanding writes.
     pub write_requests_max: u64,
-    /// Sum of the sizes of outstanding reads.
+    /// The largest sum of the sizes of outstanding reads.
     pub read_bytes_max: u64,
-    /// Sum of the sizes of outstanding writes.
+    /// The largest sum of the sizes of outstanding writes.
     pub write_bytes_max: u64,
 }
 
 impl StorageProfile {
-    /// A profile without base latency and queue limits.
-    pub fn new(name: impl Into<String>, device: Device) -> Self {
+    /// Creates a profile without base latency and queue limits.
+    pub fn new(name: impl Into<String>, device: DeviceModel) -> Self {
         Self { name: name.into(), source: None, device, base_latency: None, queue_limits: None }
     }
 
-    /// The same profile under another name, e.g. that of its file.
+    /// Gives the profile another name, for example that of its file.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Says where the figures come from, in a sentence for people.
+    /// States where the figures come from, in a sentence for people.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<String>) -> Self {
         self.source = Some(source.into());
@@ -76,34 +79,34 @@ impl StorageProfile {
         self
     }
 
-    /// Adds how much may be outstanding.
+    /// Adds the limits on outstanding requests.
     #[must_use]
     pub fn with_queue_limits(mut self, limits: QueueLimits) -> Self {
         self.queue_limits = Some(limits);
         self
     }
 
-    /// What people call it.
+    /// The name of the device.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where the figures come from, if that is known.
+    /// A sentence that says where the figures come from, if that is known.
     pub fn source(&self) -> Option<&str> {
         self.source.as_deref()
     }
 
-    /// The model behind the work.
-    pub fn device(&self) -> &Device {
+    /// The model that converts requests to device time.
+    pub fn device(&self) -> &DeviceModel {
         &self.device
     }
 
-    /// How much may be outstanding, where the profile says so.
+    /// The limits on outstanding requests, if the profile has any.
     pub fn queue_limits(&self) -> Option<QueueLimits> {
         self.queue_limits
     }
 
-    /// Tail latency of the idle device for `op`; zero when the profile has none.
+    /// The tail latency of the idle device for `op`; zero if the profile has none.
     pub fn base_latency(&self, op: Op) -> Seconds {
         self.base_latency.map_or(Seconds(0.0), |latency| match op {
             Op::Read => latency.read,
@@ -116,22 +119,22 @@ impl StorageProfile {
         self.base_latency.map(|latency| latency.percentile)
     }
 
-    /// A fresh converter of requests to work, at the beginning of a request stream.
+    /// A converter of requests to device time for a new request stream.
     pub fn work_model(&self) -> StorageWork {
         StorageWork(match &self.device {
-            Device::Ssd(table) => Stepper::Ssd(SsdWork::new(table)),
-            Device::Disk(disk) => Stepper::Disk(DiskWork::new(disk.clone())),
+            DeviceModel::Ssd(table) => DeviceWork::Ssd(SsdWork::new(table)),
+            DeviceModel::Disk(disk) => DeviceWork::Disk(DiskWork::new(disk.clone())),
         })
     }
 }
 
-/// Turns the requests of one stream, in order, into device time. One per stream: a disk's work depends
-/// on the requests before.
+/// Converts the requests of one stream, in order, to device time. Each stream needs a converter of its own, because a
+/// disk's work depends on earlier requests.
 #[derive(Debug, Clone)]
-pub struct StorageWork(Stepper);
+pub struct StorageWork(DeviceWork);
 
 #[derive(Debug, Clone)]
-enum Stepper {
+enum DeviceWork {
     Ssd(SsdWork),
     Disk(DiskWork),
 }
@@ -141,8 +144,8 @@ impl StorageWork {
     /// positive for a positive size.
     pub fn work(&mut self, request: &Request) -> Work {
         match &mut self.0 {
-            Stepper::Ssd(ssd) => ssd.work(request),
-            Stepper::Disk(disk) => disk.work(request),
+            DeviceWork::Ssd(ssd) => ssd.work(request),
+            DeviceWork::Disk(disk) => disk.work(request),
         }
     }
 }

@@ -1,29 +1,31 @@
+//! SSDs: the work of a request depends on its size and direction, as a measured table says.
+
 use super::error::ProfileError;
 use model::{Op, Request};
 use units::{ByteRate, Bytes, Work};
 
-/// Requests are multiples of a sector on nearly every system; the work of these is looked up.
+/// Requests are multiples of a sector on nearly every system; the work of these comes from a lookup table.
 const SECTOR: u64 = 512;
 /// Work is precomputed up to this request size: 32 KiB in all, which stays in the nearest cache.
 const PRECOMPUTED_MAX: u64 = 1 << 20;
 const PICOS_PER_SEC: f64 = 1e12;
-/// Covers the five roundings of [`Interval::work`], so that the result is never below the exact value.
+/// Covers the five roundings of [`BandwidthInterval::work`], so that the result is never below the exact value.
 const OUTWARD: f64 = 1.0 + 4.0 * f64::EPSILON;
 
-/// Throughput of a device at saturation for requests of one size.
+/// The throughput of a device at saturation for requests of one size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BandwidthRow {
-    /// Request size.
+    /// The size of every request.
     pub request: Bytes,
-    /// When every request is a read.
+    /// The throughput when every request is a read.
     pub read: ByteRate,
-    /// When every request is a write.
+    /// The throughput when every request is a write.
     pub write: ByteRate,
 }
 
 impl BandwidthRow {
-    /// The bandwidth of `op`.
-    pub fn of(&self, op: Op) -> ByteRate {
+    /// The throughput when every request is `op`.
+    pub fn bandwidth(&self, op: Op) -> ByteRate {
         match op {
             Op::Read => self.read,
             Op::Write => self.write,
@@ -39,10 +41,10 @@ pub struct SsdTable {
 }
 
 impl SsdTable {
-    /// Checks the rows.
+    /// Creates a table from rows, after checking them.
     ///
     /// # Errors
-    /// No rows, a size of zero, or sizes that do not ascend.
+    /// When there are no rows, a size is zero, or sizes do not ascend.
     pub fn new(rows: Vec<BandwidthRow>) -> Result<Self, ProfileError> {
         let Some(first) = rows.first() else {
             return Err(ProfileError::new("the bandwidth table is empty: expected at least one row"));
@@ -63,7 +65,7 @@ impl SsdTable {
         }
     }
 
-    /// The rows, by ascending request size.
+    /// The rows in ascending order of request size.
     pub fn rows(&self) -> &[BandwidthRow] {
         &self.rows
     }
@@ -77,24 +79,24 @@ impl SsdTable {
     }
 
     /// The two rows around `size`, or one row twice outside the table.
-    fn interval(&self, op: Op, size: Bytes) -> Interval {
+    fn interval(&self, op: Op, size: Bytes) -> BandwidthInterval {
         let above = self.rows.partition_point(|row| row.request < size);
         let low = &self.rows[above.saturating_sub(1)];
         let high = &self.rows[above.min(self.rows.len() - 1)];
-        Interval {
+        BandwidthInterval {
             sizes: (low.request.0, high.request.0),
-            rates: (low.of(op).bytes_per_sec(), high.of(op).bytes_per_sec()),
+            rates: (low.bandwidth(op).bytes_per_sec(), high.bandwidth(op).bytes_per_sec()),
         }
     }
 }
 
-/// Neighbouring table rows for one operation.
-struct Interval {
+/// Two neighbouring rows of the table, for one operation.
+struct BandwidthInterval {
     sizes: (u64, u64),
     rates: (f64, f64),
 }
 
-impl Interval {
+impl BandwidthInterval {
     fn work(&self, size: Bytes) -> Work {
         let bytes = size.0 as f64;
         let span = (self.sizes.1 - self.sizes.0) as f64;
@@ -105,24 +107,27 @@ impl Interval {
                 self.rates.0 * (self.sizes.1 - size.0) as f64 + self.rates.1 * (size.0 - self.sizes.0) as f64;
             bytes * span / weighted
         };
-        // `as` saturates: an absurd size is an absurd, not a small, amount of work.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "`as` saturates: an absurd size is an absurd, not a small, amount of work"
+        )]
         Work((seconds * PICOS_PER_SEC * OUTWARD).ceil() as u64)
     }
 }
 
-/// Converts requests to work with the results for whole sectors at hand.
+/// Converts requests to work; the work of whole sectors is precomputed.
 #[derive(Debug, Clone)]
 pub(crate) struct SsdWork {
     table: SsdTable,
-    /// Work of reads and writes of `index · SECTOR` bytes.
+    /// The work of reads and writes of `index · SECTOR` bytes.
     sectors: Vec<[Work; 2]>,
 }
 
 impl SsdWork {
     pub(crate) fn new(table: &SsdTable) -> Self {
-        let both = |size| [Op::Read, Op::Write].map(|op| table.work(op, Bytes(size)));
-        let sectors = (0..=PRECOMPUTED_MAX / SECTOR).map(|sector| both(sector * SECTOR)).collect();
+        let sizes = (0..=PRECOMPUTED_MAX / SECTOR).map(|sector| Bytes(sector * SECTOR));
+        let sectors = sizes.map(|size| [Op::Read, Op::Write].map(|op| table.work(op, size))).collect();
         Self { table: table.clone(), sectors }
     }
 
@@ -136,7 +141,7 @@ impl SsdWork {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::tests::request;
+    use crate::device::testing::request;
     use proptest::prelude::*;
 
     fn row(request: u64, read: f64, write: f64) -> BandwidthRow {

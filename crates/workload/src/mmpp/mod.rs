@@ -15,21 +15,21 @@
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
-/// The numbers of the procedure.
+/// The parameters of the fitting procedure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct FitOptions {
-    /// Over which requests are counted.
+    /// The length of the windows in which requests are counted.
     pub window: Nanos,
-    /// How many states there may be at most, at least 1.
+    /// The largest number of states, at least 1.
     pub states_max: usize,
-    /// Half width of a state's range in standard deviations.
+    /// Half the width of a state's range, in standard deviations.
     pub deviations: f64,
-    /// Of the chain.
+    /// The time step of the Markov chain.
     pub step: Nanos,
 }
 
 impl FitOptions {
-    /// As published.
+    /// The parameters of the published procedure.
     pub const PUBLISHED: Self =
         Self { window: Nanos(1_000_000_000), states_max: 10, deviations: 2.0, step: Nanos(10_000) };
 }
@@ -37,41 +37,42 @@ impl FitOptions {
 /// A state of the fitted process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FittedState {
-    /// Requests per second.
+    /// The arrival rate in requests per second.
     pub rate: f64,
-    /// The mean work of its requests, in the unit of the input; 0 if it has none.
+    /// The mean work of the state's requests, in the unit of the input; 0 if it has none.
     pub mean_work: f64,
-    /// The part of the windows that belong to it.
+    /// The share of the windows that belong to the state.
     pub share: f64,
-    /// The probability to go to each state in a step; the sum is 1.
+    /// The probability of each state after the next step; the sum is 1.
     pub next: Vec<f64>,
 }
 
-/// A fitted Markov-modulated process; states by decreasing rate.
+/// A fitted Markov-modulated process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FittedProcess {
-    /// At least one.
+    /// The states in order of decreasing rate; there is at least one.
     pub states: Vec<FittedState>,
-    /// Of the chain.
+    /// The time step of the Markov chain.
     pub step: Nanos,
 }
 
-/// Takes a stream and fits a process to it. Memory grows with the stream's duration, 16 bytes per window.
+/// Counts the requests of a stream in windows and fits a process to them. Memory grows with the stream's duration, by
+/// 16 bytes for each window.
 #[derive(Debug, Clone)]
 pub struct Fitter {
     options: FitOptions,
     origin: Option<Nanos>,
-    windows: Vec<Window>,
+    windows: Vec<CountingWindow>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Window {
+struct CountingWindow {
     count: u64,
     work: f64,
 }
 
 impl Fitter {
-    /// Starts.
+    /// Begins without requests.
     ///
     /// # Panics
     /// If the window or the step is zero, the step longer than the window, or no state is allowed.
@@ -81,27 +82,27 @@ impl Fitter {
         Self { options, origin: None, windows: Vec::new() }
     }
 
-    /// Counts windows from here instead of from the first request: one hour of a longer trace begins with
-    /// silence, and where windows are cut decides how high their largest count is.
+    /// Counts windows from `origin` instead of from the first request: one hour of a longer trace may begin with an idle
+    /// time, and where windows begin decides how large their largest count is.
     #[must_use]
     pub fn from_origin(mut self, origin: Nanos) -> Self {
         self.origin = Some(origin);
         self
     }
 
-    /// The next request, in order of arrival. Work in any unit.
+    /// Adds the next request in order of arrival. Work may have any unit.
     pub fn push(&mut self, arrival: Nanos, work: f64) {
         let origin = *self.origin.get_or_insert(arrival);
         let at = arrival.saturating_sub(origin).0 / self.options.window.0;
         let at = usize::try_from(at).unwrap_or(usize::MAX);
         if at >= self.windows.len() {
-            self.windows.resize(at + 1, Window::default());
+            self.windows.resize(at + 1, CountingWindow::default());
         }
         self.windows[at].count += 1;
         self.windows[at].work += work;
     }
 
-    /// The process; `None` for an empty stream.
+    /// Fits the process; `None` for an empty stream.
     pub fn finish(&self) -> Option<FittedProcess> {
         let levels = self.levels()?;
         let of_window: Vec<usize> = self.windows.iter().map(|w| self.level_of(&levels, w.count)).collect();

@@ -1,5 +1,5 @@
 use super::*;
-use model::PerStage;
+use model::{Job, PerStage};
 use proptest::prelude::*;
 use units::Nanos;
 
@@ -32,7 +32,7 @@ fn unrolled(jobs: &[Job], period: u64, rounds: u64) -> Vec<(u64, &Job)> {
 }
 
 /// Every value must be within a bin above the true one (exact below 32).
-fn agrees(law: &Law, mut values: Vec<u64>) {
+fn agrees(law: &WorkDistribution, mut values: Vec<u64>) {
     values.sort_unstable();
     let count = values.len() as f64;
     let mut cumulated = 0.0;
@@ -48,7 +48,7 @@ fn agrees(law: &Law, mut values: Vec<u64>) {
 proptest! {
     #[test]
     fn a_window_sees_what_counting_sees((jobs, period) in any_stream(), window in 0..200u64) {
-        let stream = Stream::new(&jobs, Nanos(period));
+        let stream = CircularWork::new(&jobs, Nanos(period));
         let all = unrolled(&jobs, period, 5);
         let value = |start: u64| {
             let inside: Vec<&Job> =
@@ -61,7 +61,7 @@ proptest! {
 
     #[test]
     fn a_request_finds_the_worst_window_that_it_ends((jobs, period) in any_stream()) {
-        let stream = Stream::new(&jobs, Nanos(period));
+        let stream = CircularWork::new(&jobs, Nanos(period));
         let all = unrolled(&jobs, period, 12);
         prop_assume!(stream.rate() < 0.9);
         let from = jobs.len() * 11;
@@ -84,16 +84,16 @@ proptest! {
 
     #[test]
     fn no_window_exceeds_burst_and_rate((jobs, period) in any_stream(), window in 0..400u64) {
-        let stream = Stream::new(&jobs, Nanos(period));
+        let stream = CircularWork::new(&jobs, Nanos(period));
         let most = stream.work_in_window(Nanos(window)).max();
         prop_assert!(most <= stream.burst() + stream.rate() * ((window + 1) as f64 * 1e-9) * (1.0 + 1e-9) + 1e-15);
     }
 
     #[test]
     fn reduction_dominates(values in prop::collection::vec((1..1000u32, 1..50u32), 1..60), count in 2..20usize) {
-        let mut bins = law::Bins::new();
+        let mut bins = distribution::DistributionBins::new();
         values.iter().for_each(|&(value, weight)| bins.add(value.into(), weight.into()));
-        let law = bins.law();
+        let law = bins.distribution();
         let reduced = law.reduced(count);
         prop_assert!(reduced.atoms().len() <= count.max(2) && reduced.max() == law.max());
         for atom in law.atoms() {
@@ -104,7 +104,7 @@ proptest! {
 
 #[test]
 fn a_stream_that_asks_for_more_than_its_share_has_no_backlog_law() {
-    let stream = Stream::new(&[job(0, [5, 0, 0])], Nanos(10));
+    let stream = CircularWork::new(&[job(0, [5, 0, 0])], Nanos(10));
     assert!(stream.backlog_at_arrivals(0.4).is_none());
     assert_eq!(stream.backlog_at_arrivals(0.5).unwrap().atoms().len(), 1);
 }

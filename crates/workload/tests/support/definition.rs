@@ -1,27 +1,28 @@
 //! The definition of a burst curve as a judge: all intervals, one by one.
 
-use tailwright_workload::burst::{Arrival, Envelope, Vertex};
+use tailwright_workload::burst::{BurstEnvelope, EnvelopeVertex, StageArrival};
 use units::{Nanos, Work};
 
 /// Every interval as (duration, work).
-pub(crate) fn intervals(arrivals: &[Arrival]) -> impl Iterator<Item = Vertex> {
+pub(crate) fn intervals(arrivals: &[StageArrival]) -> impl Iterator<Item = EnvelopeVertex> {
     arrivals.iter().enumerate().flat_map(|(i, from)| {
         arrivals[i..].iter().scan(Work::ZERO, move |work, to| {
             *work += to.work;
-            Some(Vertex { duration: to.at - from.at, work: *work })
+            Some(EnvelopeVertex { duration: to.at - from.at, work: *work })
         })
     })
 }
 
 /// The hull is the only strictly concave chain whose corners are intervals and that lies above them all.
-pub(crate) fn is_the_hull_of_all_intervals(envelope: &Envelope, arrivals: &[Arrival]) {
+pub(crate) fn is_the_hull_of_all_intervals(envelope: &BurstEnvelope, arrivals: &[StageArrival]) {
     let vertices = envelope.vertices();
     assert_eq!(vertices[0].duration, Nanos::ZERO);
     for v in vertices.windows(2) {
         assert!(v[0].duration < v[1].duration && v[0].work < v[1].work, "{v:?}");
     }
-    let slope =
-        |a: Vertex, b: Vertex| (i128::from(b.work.0 - a.work.0), i128::from((b.duration - a.duration).0));
+    let slope = |a: EnvelopeVertex, b: EnvelopeVertex| {
+        (i128::from(b.work.0 - a.work.0), i128::from((b.duration - a.duration).0))
+    };
     for v in vertices.windows(3) {
         let ((rise, run), (next_rise, next_run)) = (slope(v[0], v[1]), slope(v[1], v[2]));
         assert!(rise * next_run > next_rise * run, "{v:?}");

@@ -8,14 +8,14 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::io::Read;
 use std::path::Path;
-use tailwright_workload::burst::Arrival;
+use tailwright_workload::burst::StageArrival;
 use units::{Nanos, Work};
 
 /// One real trace at one stage.
 pub(crate) struct RealTrace {
     pub(crate) name: String,
-    pub(crate) storage: Vec<Arrival>,
-    pub(crate) network_in: Vec<Arrival>,
+    pub(crate) storage: Vec<StageArrival>,
+    pub(crate) network_in: Vec<StageArrival>,
 }
 
 /// All real traces in order of name; `None` where they are absent.
@@ -38,9 +38,10 @@ fn read_trace(path: &Path, profile: &Bandwidths) -> RealTrace {
         let size = u64::from_str_radix(fields[1].trim_start_matches("0x"), 16).unwrap();
         let write = fields[2].trim() == "DiskWrite";
         let seconds = size as f64 / profile.at(size as f64, write);
-        storage.push(Arrival { at, work: Work::from_base_units(seconds * 1e9) });
+        storage.push(StageArrival { at, work: Work::from_base_units(seconds * 1e9) });
         // Milli-bytes: 200 + 1.1·size with the data, 200 + 0.025·size against it.
-        network_in.push(Arrival { at, work: Work(200_000 + if write { 1100 * size } else { 25 * size }) });
+        network_in
+            .push(StageArrival { at, work: Work(200_000 + if write { 1100 * size } else { 25 * size }) });
     }
     RealTrace { name: path.file_name().unwrap().to_string_lossy().into_owned(), storage, network_in }
 }
@@ -69,7 +70,7 @@ impl Bandwidths {
 }
 
 /// Bursty arrivals, about 200 a second: idle times and batches of heavy-tailed length, a few sizes.
-pub(crate) fn synthetic(count: usize, seed: u64) -> Vec<Arrival> {
+pub(crate) fn synthetic(count: usize, seed: u64) -> Vec<StageArrival> {
     let mut random = StdRng::seed_from_u64(seed);
     let (mut at, mut burst) = (0.0_f64, 0.0_f64);
     let mut arrival = || {
@@ -80,19 +81,21 @@ pub(crate) fn synthetic(count: usize, seed: u64) -> Vec<Arrival> {
         burst -= 1.0;
         at += -random.random::<f64>().max(1e-12).ln() * 2e5;
         let work = [150_000.0, 475_000.0, 1_100_000.0][random.random_range(0..3)];
-        Arrival { at: Nanos::from_secs(at / 1e9).unwrap(), work: Work::from_base_units(work) }
+        StageArrival { at: Nanos::from_secs(at / 1e9).unwrap(), work: Work::from_base_units(work) }
     };
     (0..count).map(|_| arrival()).collect()
 }
 
 /// The traces one after another, `times` over, a second apart.
-pub(crate) fn concatenated(traces: &[Vec<Arrival>], times: usize) -> Vec<Arrival> {
+pub(crate) fn concatenated(traces: &[Vec<StageArrival>], times: usize) -> Vec<StageArrival> {
     let mut all = Vec::new();
     let mut start = 0;
     for _ in 0..times {
         for trace in traces {
             let origin = trace[0].at.0;
-            all.extend(trace.iter().map(|a| Arrival { at: Nanos(a.at.0 - origin + start), work: a.work }));
+            all.extend(
+                trace.iter().map(|a| StageArrival { at: Nanos(a.at.0 - origin + start), work: a.work }),
+            );
             start += trace[trace.len() - 1].at.0 - origin + 1_000_000_000;
         }
     }

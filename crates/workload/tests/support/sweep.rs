@@ -1,11 +1,11 @@
 //! Sampled burst curves, as judges: the thesis's Algorithm 2.1 and the same arranged for vector lanes.
 
-use tailwright_workload::burst::Arrival;
+use tailwright_workload::burst::StageArrival;
 
 const NS_PER_S: f64 = 1e9;
 
 /// Algorithm 2.1 (thesis §2.3.1) as printed: b in base units for each rate in base units per second.
-pub(crate) fn algorithm_2_1(trace: &[Arrival], rates: &[f64]) -> Vec<f64> {
+pub(crate) fn algorithm_2_1(trace: &[StageArrival], rates: &[f64]) -> Vec<f64> {
     let mut b = vec![0.0; rates.len()];
     let mut bucket = vec![0.0; rates.len()];
     let mut previous = 0;
@@ -30,7 +30,7 @@ pub(crate) fn algorithm_2_1(trace: &[Arrival], rates: &[f64]) -> Vec<f64> {
 const LANES: usize = 16;
 
 /// The same values: a group of rates at a time, buckets in registers, maxima instead of branches.
-pub(crate) fn vectorised(trace: &[Arrival], rates: &[f64]) -> Vec<f64> {
+pub(crate) fn vectorised(trace: &[StageArrival], rates: &[f64]) -> Vec<f64> {
     let steps: Vec<(f64, f64)> = std::iter::once(0)
         .chain(trace.windows(2).map(|a| a[1].at.0 - a[0].at.0))
         .zip(trace)

@@ -1,7 +1,7 @@
 use calculus::{ArrivalCurve, Vertex};
 use model::{CircularTrace, Job, PerStage, Stage};
 use units::{Nanos, Work};
-use workload::burst::{Arrival, BurstBuilder, BurstError};
+use workload::burst::{BurstBuilder, BurstError, StageArrival};
 
 /// What the baselines know of a workload: the arrival curve of its trace, repeated for ever, by stage.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,12 +39,12 @@ fn circular(traffic: &CircularTrace<Job>, stage: Stage) -> Result<ArrivalCurve, 
         for job in traffic.items() {
             let at = Nanos(round.checked_add(job.arrival.0).ok_or(BurstError::Overflow)?);
             let work = Work(job.work[stage].0.checked_mul(units::MILLI).ok_or(BurstError::Overflow)?);
-            burst.push(Arrival { at, work })?;
+            burst.push(StageArrival { at, work })?;
         }
     }
     let curve = burst.finish()?;
     let scale = 1e-9 / units::MILLI as f64;
-    let vertex = |v: &workload::burst::Vertex| Vertex {
+    let vertex = |v: &workload::burst::EnvelopeVertex| Vertex {
         duration: v.duration.as_secs(),
         work: calculus::round_up(v.work.0 as f64 * scale),
     };

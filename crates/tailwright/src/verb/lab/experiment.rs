@@ -2,19 +2,21 @@
 
 use crate::exit::Answer;
 use crate::output::experiment::{self, Done, View};
-use crate::output::{json, time, words};
+use crate::output::json;
 use crate::report;
 use crate::terminal::{self, Align, Table};
 use clap::Args;
 use lab::experiment::{
-    Alone, EXPERIMENTS, Experiment, Planned, Played, PolicyName, Row, Settings, Source, find,
-    is_protected_met, rows, run as play,
+    CaseRun, EXPERIMENTS, ExperimentLock, ExperimentPlan, LabExperiment, PolicyName, RequestSource,
+    RunSettings, WorkloadResult, are_promises_kept, find_experiment, run_case, workload_results,
 };
 use model::OperationError;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::Nanos;
+use workflow::files::{check_writable, write_result};
+use workflow::text::{plural, time};
 
 const HELP: &str = "\
 Examples:
@@ -84,7 +86,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, OperationError> {
     };
     let experiment = known(name)?;
     let policies = chosen(args, experiment)?;
-    let mut planned = Planned::of(experiment, &traces(args, experiment)?)?;
+    let mut planned = ExperimentPlan::new(experiment, &traces(args, experiment)?)?;
     planned.cases.retain(|case| args.case.is_empty() || args.case.iter().any(|name| name == case.case.name));
     if args.plan {
         terminal::print(&experiment::plan_text(&planned));
@@ -92,11 +94,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, OperationError> {
     }
     if let Some(path) = &args.report {
         // Not after many minutes.
-        json::may_write(path, "report")?;
+        check_writable(path, "report")?;
     }
-    let alone = Alone::new()?;
+    let alone = ExperimentLock::acquire()?;
     eprint!("{}", experiment::plan_text(&planned));
-    let settings = Settings {
+    let settings = RunSettings {
         warm_up: args.warm_up,
         duration: args.duration.unwrap_or(experiment.duration()),
         seed: args.seed,
@@ -108,18 +110,18 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, OperationError> {
 }
 
 fn answer(args: &RunArgs, view: &View) -> Result<Answer, OperationError> {
-    let rows: Vec<&Row> = view.done.iter().flat_map(|done| &done.rows).collect();
+    let rows: Vec<&WorkloadResult> = view.done.iter().flat_map(|done| &done.rows).collect();
     terminal::print(&if args.json { json::pretty(&rows) } else { experiment::text(view) });
     if let Some(path) = &args.report {
-        json::write(path, &report::experiment::html(view), "report")?;
+        write_result(path, &report::experiment::html(view), "report")?;
         eprintln!("the report is {}", path.display());
     }
     experiment::advice(view).iter().for_each(|advice| eprintln!("hint: {advice}"));
-    Ok(if is_protected_met(rows) { Answer::Yes } else { Answer::No })
+    Ok(if are_promises_kept(rows) { Answer::Yes } else { Answer::No })
 }
 
-fn known(name: &str) -> Result<&'static Experiment, OperationError> {
-    find(name).ok_or_else(|| {
+fn known(name: &str) -> Result<&'static LabExperiment, OperationError> {
+    find_experiment(name).ok_or_else(|| {
         let names: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.name).collect();
         OperationError::input(format_args!("there is no experiment '{name}'"))
             .hint(format_args!("there are {}", names.join(", ")))
@@ -127,18 +129,20 @@ fn known(name: &str) -> Result<&'static Experiment, OperationError> {
 }
 
 /// Where the traces are; nowhere if none is needed.
-fn traces(args: &RunArgs, experiment: &Experiment) -> Result<PathBuf, OperationError> {
+fn traces(args: &RunArgs, experiment: &LabExperiment) -> Result<PathBuf, OperationError> {
     let mut tenants = experiment.cases.iter().flat_map(|case| case.tenants);
     match &args.data {
         Some(data) => Ok(data.join("traces")),
-        None if tenants.all(|tenant| matches!(tenant.source, Source::Synthetic { .. })) => Ok(PathBuf::new()),
+        None if tenants.all(|tenant| matches!(tenant.source, RequestSource::Synthetic { .. })) => {
+            Ok(PathBuf::new())
+        }
         None => Err(OperationError::input("the traces are missing")
             .hint("--data FOLDER: FOLDER/traces has them; fig-3.5 needs none")),
     }
 }
 
 /// The policies that were asked for, after a look at the cases.
-fn chosen(args: &RunArgs, experiment: &Experiment) -> Result<Vec<PolicyName>, OperationError> {
+fn chosen(args: &RunArgs, experiment: &LabExperiment) -> Result<Vec<PolicyName>, OperationError> {
     let has_case = |name: &&String| experiment.cases.iter().any(|case| case.name == name.as_str());
     if let Some(unknown) = args.case.iter().find(|name| !has_case(name)) {
         let names: Vec<&str> = experiment.cases.iter().map(|case| case.name).collect();
@@ -165,8 +169,8 @@ fn list() {
 
 /// All cases under all policies, or what was played until somebody stopped it.
 fn play_all(
-    settings: &Settings,
-    planned: &Planned,
+    settings: &RunSettings,
+    planned: &ExperimentPlan,
     policies: &[PolicyName],
 ) -> Result<Vec<Done>, OperationError> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -176,7 +180,7 @@ fn play_all(
     let count = (planned.cases.len() * policies.len()) as u64;
     eprintln!(
         "\n{} of {}: about {}; Ctrl-C stops, and what was measured until then is said\n",
-        words::count(planned.cases.len() * policies.len(), "run"),
+        plural(planned.cases.len() * policies.len(), "run"),
         time(each as f64 / 1e3),
         time((count * each) as f64 / 1e3)
     );
@@ -189,11 +193,11 @@ fn play_all(
             bar.set_position(number * each + (progress.elapsed.0 / 1_000_000).min(each));
         };
         let planned_case = &planned.cases[case];
-        let played: Played = play(planned, planned_case, policy, settings, &mut tick, &stop)?;
-        let (rows, beside) = rows(planned, planned_case, policy, &played);
+        let played: CaseRun = run_case(planned, planned_case, policy, settings, &mut tick, &stop)?;
+        let (rows, beside) = workload_results(planned, planned_case, policy, &played);
         let done = Done { case, policy, rows, beside, played };
         bar.suspend(|| {
-            done.played.ran.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+            done.played.report.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
             eprintln!("{} of {count}: {}", number + 1, experiment::line(planned, &done));
         });
         found.push(done);

@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use units::Seconds;
-use workload::device::{Device, Disk, DiskParameters, SeekPoint, StorageProfile};
+use workload::device::{DeviceModel, Disk, DiskParameters, SeekPoint, StorageProfile};
 
 /// Measures `target` as a disk whose spindle turns `spindle_rpm` times a minute.
 pub(super) fn run(
@@ -41,7 +41,7 @@ pub(super) fn run(
                 args.seed
             );
             write_profile(args, output, |name| {
-                Ok(StorageProfile::new(name, Device::Disk(disk.clone())).with_source(&source))
+                Ok(StorageProfile::new(name, DeviceModel::Disk(disk.clone())).with_source(&source))
             })
         }
         None => Ok(Answer::Yes),

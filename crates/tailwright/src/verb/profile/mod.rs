@@ -7,7 +7,6 @@ mod answer;
 mod disk;
 
 use crate::exit::Answer;
-use crate::files;
 use crate::terminal;
 use clap::Args;
 use indicatif::ProgressBar;
@@ -19,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use units::{Bytes, Percentile, Seconds};
+use workflow::files::write_whole;
 use workload::device::StorageProfile;
 
 /// Measure a file or block device: bandwidth by request size, and base latency
@@ -213,7 +213,7 @@ fn write_profile(
     let stem = output.file_stem().map_or("device".into(), |stem| stem.to_string_lossy());
     let name = args.name.as_deref().unwrap_or(&stem);
     let profile = profile(name)?;
-    files::write_whole(output, profile.to_json().as_bytes()).map_err(|error| {
+    write_whole(output, profile.to_json().as_bytes()).map_err(|error| {
         OperationError::machine(format!("cannot write {}: {error}", output.display()))
             .hint("choose another file with -o; --json prints the measurement instead")
     })?;

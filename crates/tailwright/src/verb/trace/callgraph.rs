@@ -1,13 +1,14 @@
 //! `tailwright trace callgraph`: services, operations and their times in a file of spans.
 
 use crate::exit::Answer;
-use crate::output::{json::pretty, time};
+use crate::output::json::pretty;
 use crate::terminal::{Align, Table, print};
 use callgraph::model::{Operation, TimeLaw};
 use callgraph::{Builder, CallGraph, Counts, Errors, Format, Outliving};
 use model::OperationError;
 use serde::Serialize;
 use std::path::PathBuf;
+use workflow::text::time;
 
 #[derive(Debug, clap::Args)]
 #[command(

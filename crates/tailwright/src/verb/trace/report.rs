@@ -1,16 +1,16 @@
 //! The page of `tailwright trace info --report`.
 
 use super::info::{Found, byte_rate, number, percent, quantities, request_rate};
-use crate::output::json;
 use model::OperationError;
 use plot::{Axis, Block, Chart, Column, Fact, Page, Reference, Series, Table, Unit};
 use std::path::Path;
 use trace::stats::TraceStatistics;
 use units::Seconds;
+use workflow::files::write_result;
 
 /// Writes the page.
 pub(super) fn write(path: &Path, found: &Found) -> Result<(), OperationError> {
-    json::write(path, &page(found).to_html(), "report")?;
+    write_result(path, &page(found).to_html(), "report")?;
     eprintln!("wrote {}", path.display());
     Ok(())
 }

@@ -1,0 +1,27 @@
+//! Streams that are not sorted.
+
+use std::fmt;
+use units::Nanos;
+
+/// A request arrives before the one in front of it in the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutOfOrderError {
+    /// The position of the request in the stream, from 0.
+    pub index: usize,
+    /// When the request arrives.
+    pub arrival: Nanos,
+    /// When the request in front of it arrives.
+    pub previous: Nanos,
+}
+
+impl fmt::Display for OutOfOrderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { index, arrival, previous } = self;
+        write!(
+            f,
+            "request {index} arrives at {arrival}, before the previous one at {previous}: sort by arrival"
+        )
+    }
+}
+
+impl std::error::Error for OutOfOrderError {}

@@ -1,0 +1,70 @@
+//! Percentiles with a limit, and the observer that finds out which are exceeded.
+
+use super::observer::Observer;
+use crate::rank::nearest_rank;
+use std::ops::ControlFlow;
+use units::{Nanos, Percentile};
+
+/// A percentile of the latency of a stream over one alignment, and the latency that it may not exceed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LatencyTarget {
+    /// The percentile of the latencies that has a limit.
+    pub percentile: Percentile,
+    /// The largest latency that this percentile may have.
+    pub budget: Nanos,
+}
+
+/// An observer that counts the latencies above a budget and finds the streams that have more of them than their
+/// percentile allows: the percentile then exceeds the budget, whatever follows.
+#[derive(Debug, Clone, Default)]
+pub struct Exceedances {
+    budgets: Vec<Nanos>,
+    /// How many more latencies above its budget a stream may have; `None` once it had more.
+    left: Vec<Option<usize>>,
+    exceeded: Vec<usize>,
+    stop_at_first: bool,
+}
+
+impl Exceedances {
+    /// Prepares for a replay in which stream i will have `counts[i]` requests; with `stop_at_first` it ends when the
+    /// first stream exceeds its budget.
+    pub fn reset(&mut self, counts: &[usize], targets: &[LatencyTarget], stop_at_first: bool) {
+        self.left.clear();
+        let allowed = counts.iter().zip(targets).map(|(count, target)| Some(target.allowed_above(*count)));
+        self.left.extend(allowed);
+        self.budgets.clear();
+        self.budgets.extend(targets.iter().map(|target| target.budget));
+        self.exceeded.clear();
+        self.stop_at_first = stop_at_first;
+    }
+
+    /// Streams whose percentile was found to exceed its budget, in the order in which they were found.
+    pub fn exceeded(&self) -> &[usize] {
+        &self.exceeded
+    }
+
+    /// Counts a latency above the budget of a stream.
+    fn count(&mut self, stream: usize) -> ControlFlow<()> {
+        let Some(left) = self.left[stream] else { return ControlFlow::Continue(()) };
+        self.left[stream] = left.checked_sub(1);
+        if left > 0 {
+            return ControlFlow::Continue(());
+        }
+        self.exceeded.push(stream);
+        if self.stop_at_first { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+impl LatencyTarget {
+    /// How many of `count` latencies may be above the budget while the percentile is not.
+    fn allowed_above(&self, count: usize) -> usize {
+        if count == 0 { 0 } else { count - nearest_rank(self.percentile, count) }
+    }
+}
+
+impl Observer for Exceedances {
+    #[inline]
+    fn latency(&mut self, stream: usize, latency: Nanos) -> ControlFlow<()> {
+        if latency <= self.budgets[stream] { ControlFlow::Continue(()) } else { self.count(stream) }
+    }
+}

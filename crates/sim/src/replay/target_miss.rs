@@ -1,0 +1,102 @@
+//! Whether all streams keep their latency targets, decided as early as possible.
+//!
+//! A replay ends at the first request that makes it certain that a percentile exceeds its budget, and alignments
+//! that can no longer change the answer are not run. The answer does not depend on the number of threads.
+
+use super::alignment::Alignment;
+use super::latency_target::{Exceedances, LatencyTarget};
+use super::observer::Observer;
+use super::run::{PreemptionMode, Replay};
+use super::system::ReplaySystem;
+use machine::parallel;
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use units::Nanos;
+
+/// Which stream misses its target, and how early that was certain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TargetMiss {
+    /// The stream that is the first to exceed its budget once too often.
+    pub stream: usize,
+    /// Alignments up to and including the one that decided.
+    pub alignments: usize,
+}
+
+/// The stream that is the first, in order of alignments, to exceed its budget in more than `spare` of them;
+/// `None` when none does.
+///
+/// # Panics
+/// When there is not one target per stream.
+pub fn first_target_miss(
+    system: &ReplaySystem<'_>,
+    preemption: PreemptionMode,
+    alignments: &[Alignment],
+    targets: &[LatencyTarget],
+    spare: usize,
+) -> Option<TargetMiss> {
+    assert_eq!(targets.len(), system.streams().len(), "one target per stream");
+    let tally = MissTally {
+        misses: Mutex::new(vec![Vec::new(); targets.len()]),
+        cutoff: AtomicUsize::new(usize::MAX),
+        spare,
+    };
+    let make_scratch = || (Replay::new(system, preemption), Exceedances::default());
+    parallel::map_with(alignments.len(), make_scratch, |(replay, exceedances), index| {
+        if tally.cutoff.load(Ordering::Relaxed) < index {
+            return;
+        }
+        let shifts = alignments[index].shifts(system);
+        exceedances.reset(&replay.counts(&shifts), targets, spare == 0);
+        let mut observer = CancellableObserver { inner: exceedances, cutoff: &tally.cutoff, index };
+        replay.run(&shifts, &mut observer);
+        tally.add(index, exceedances.exceeded());
+    });
+    tally.decide()
+}
+
+/// Which alignments have missed the target of each stream so far.
+struct MissTally {
+    /// The indices of these alignments by stream, in ascending order.
+    misses: Mutex<Vec<Vec<usize>>>,
+    /// Alignments with a higher index cannot change the answer.
+    cutoff: AtomicUsize,
+    spare: usize,
+}
+
+impl MissTally {
+    fn add(&self, index: usize, streams: &[usize]) {
+        let mut misses = self.misses.lock().expect("no thread panics while it holds the lock");
+        for &stream in streams {
+            let stream_misses = &mut misses[stream];
+            stream_misses.insert(stream_misses.partition_point(|i| *i < index), index);
+            if let Some(&decisive) = stream_misses.get(self.spare) {
+                self.cutoff.fetch_min(decisive, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn decide(self) -> Option<TargetMiss> {
+        let misses = self.misses.into_inner().expect("all threads have ended well");
+        let decisive = misses.iter().enumerate();
+        let decisive = decisive.filter_map(|(stream, misses)| Some((*misses.get(self.spare)?, stream)));
+        decisive.min().map(|(index, stream)| TargetMiss { stream, alignments: index + 1 })
+    }
+}
+
+/// Ends the replay of an alignment when a lower one has decided the answer.
+struct CancellableObserver<'r> {
+    inner: &'r mut Exceedances,
+    cutoff: &'r AtomicUsize,
+    index: usize,
+}
+
+impl Observer for CancellableObserver<'_> {
+    #[inline]
+    fn latency(&mut self, stream: usize, latency: Nanos) -> ControlFlow<()> {
+        if self.cutoff.load(Ordering::Relaxed) < self.index {
+            return ControlFlow::Break(());
+        }
+        self.inner.latency(stream, latency)
+    }
+}

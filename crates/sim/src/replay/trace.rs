@@ -1,0 +1,96 @@
+//! A circular trace with what a replay derives from it once: the work of a period, and when it arrives.
+
+use model::{CircularTrace, Job, PerStage, Stage};
+use std::fmt;
+use units::Nanos;
+
+/// Most work of a period at one stage: 36 years, so that backlogs stay far from overflow.
+const WORK_MAX: Nanos = CircularTrace::<Job>::PERIOD_MAX;
+/// Length of a cell of the work profile of a trace: 2²⁷ ns, an eighth of a second.
+pub(super) const CELL: u64 = 1 << 27;
+/// A work profile has no more cells than this (a day and a half); later work is left out of it.
+const CELLS_MAX: u64 = 1 << 20;
+
+/// A [`CircularTrace`] that is ready to be replayed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReplayTrace {
+    trace: CircularTrace<Job>,
+    /// Work of one period by stage, nanoseconds.
+    work: PerStage<u64>,
+    /// Work at all stages together by cell of the arrival, in cells.
+    work_profile: Box<[f32]>,
+}
+
+/// The work of a trace at one stage is longer than 36 years.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkOverflowError {
+    /// The stage with too much work.
+    pub stage: Stage,
+}
+
+impl fmt::Display for WorkOverflowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the work of all jobs at {} exceeds 36 years", self.stage)
+    }
+}
+
+impl std::error::Error for WorkOverflowError {}
+
+impl ReplayTrace {
+    /// Derives what a replay needs to know of a trace.
+    ///
+    /// # Errors
+    /// When the work of a period at one stage exceeds 36 years.
+    pub fn new(trace: CircularTrace<Job>) -> Result<Self, WorkOverflowError> {
+        let mut work = PerStage::from_fn(|_| 0u64);
+        for stage in Stage::ALL {
+            let sum = trace.items().iter().try_fold(0u64, |sum, job| sum.checked_add(job.work[stage].0));
+            work[stage] = sum.filter(|sum| *sum <= WORK_MAX.0).ok_or(WorkOverflowError { stage })?;
+        }
+        Ok(Self { work, work_profile: work_profile(&trace), trace })
+    }
+
+    /// The trace that is replayed.
+    pub fn trace(&self) -> &CircularTrace<Job> {
+        &self.trace
+    }
+
+    /// The jobs of one period, in order of arrival.
+    pub fn jobs(&self) -> &[Job] {
+        self.trace.items()
+    }
+
+    /// The time after which the first job arrives again.
+    pub fn period(&self) -> Nanos {
+        self.trace.period()
+    }
+
+    /// Work per second of each stage, seconds.
+    pub fn utilisation(&self) -> PerStage<f64> {
+        self.work.map(|work| *work as f64 / self.period().0 as f64)
+    }
+
+    /// How much work arrives in each cell of [`CELL`] nanoseconds, all stages together, in cells.
+    pub(super) fn work_profile(&self) -> &[f32] {
+        &self.work_profile
+    }
+
+    /// Position in the endless sequence of jobs of the first that arrives at or after `time`, as
+    /// [`CircularTrace::position`] counts it.
+    pub(super) fn position(&self, time: u64) -> u64 {
+        self.trace.position(Nanos(time))
+    }
+}
+
+fn work_profile(trace: &CircularTrace<Job>) -> Box<[f32]> {
+    let count = trace.period().0.div_ceil(CELL).clamp(1, CELLS_MAX);
+    let mut cells = vec![0.0; usize::try_from(count).expect("fits the address space")];
+    for job in trace.items() {
+        let work: u64 = Stage::ALL.iter().map(|stage| job.work[*stage].0).sum();
+        let cell = usize::try_from(job.arrival.0 / CELL).expect("fits the address space");
+        if let Some(sum) = cells.get_mut(cell) {
+            *sum += work as f32 / CELL as f32;
+        }
+    }
+    cells.into()
+}

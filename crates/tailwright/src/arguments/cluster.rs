@@ -1,0 +1,104 @@
+//! Where a cluster comes from: a cluster file, or SLOs, traces and a device profile by flags.
+
+use clap::Args;
+use model::OperationError;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use trace::{OpenOptions, TraceFormat};
+use units::ByteRate;
+use workflow::cluster::{ClusterDescription, ClusterSource, SloTableSource};
+
+/// Where servers, workloads and traces come from.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ClusterArgs {
+    /// Cluster description: servers, workloads, SLOs; paths in it are relative to it.
+    #[arg(value_name = "CLUSTER.toml", conflicts_with_all = ["slos", "traces", "storage", "network", "max_servers"])]
+    cluster: Option<PathBuf>,
+    /// Workloads as CSV with the columns workload, trace, slo_percentile, slo_latency_s and, if it is
+    /// there, order (of arrival); others are ignored.
+    #[arg(long, value_name = "FILE.csv")]
+    slos: Option<PathBuf>,
+    /// Where the traces named in --slos are (default: beside that file).
+    #[arg(long, value_name = "DIR", requires = "slos")]
+    traces: Option<PathBuf>,
+    /// Device profile of every server's storage (`tailwright profile` measures one).
+    #[arg(long, value_name = "PROFILE.json", requires = "slos")]
+    storage: Option<PathBuf>,
+    /// Link bandwidth of every server in each direction, such as 125MB/s or 1Gbps.
+    #[arg(long, value_name = "RATE", requires = "slos")]
+    network: Option<ByteRate>,
+    /// How many servers there are.
+    #[arg(long, value_name = "N", requires = "slos")]
+    max_servers: Option<NonZeroUsize>,
+    /// Factor on all work for behaviour beyond the traces; 1.1 is a 10 % margin.
+    #[arg(long, value_name = "FACTOR", value_parser = margin)]
+    safety_margin: Option<f64>,
+    /// Format of the traces (default: detected).
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<TraceFormat>,
+    /// Skip and count malformed and out-of-order requests of traces.
+    #[arg(long)]
+    lenient: bool,
+    /// Restore the order of nearly sorted traces: a request may come this many requests late.
+    #[arg(long, value_name = "REQUESTS", default_value_t = 0)]
+    sort_window: usize,
+    /// Neither use nor store results of reading traces.
+    #[arg(long)]
+    no_cache: bool,
+}
+
+fn margin(text: &str) -> Result<f64, String> {
+    let expected = || format!("expected a factor of at least 1, such as 1.1, found '{text}'");
+    text.parse().ok().filter(|m: &f64| m.is_finite() && *m >= 1.0).ok_or_else(expected)
+}
+
+/// What flags may leave out beside `--slos`.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct MayLack {
+    /// The device profile, because requests pass no storage.
+    pub(crate) storage: bool,
+    /// The number of servers, which then is one.
+    pub(crate) servers: bool,
+}
+
+impl ClusterArgs {
+    /// The source that these flags describe.
+    pub(crate) fn source(&self, may_lack: MayLack) -> Result<ClusterSource, OperationError> {
+        Ok(ClusterSource {
+            description: self.description(may_lack)?,
+            safety_margin: self.safety_margin,
+            options: OpenOptions {
+                format: self.format,
+                lenient: self.lenient,
+                sort_window: self.sort_window,
+            },
+            cached: !self.no_cache,
+        })
+    }
+
+    fn description(&self, may_lack: MayLack) -> Result<ClusterDescription, OperationError> {
+        if let Some(path) = &self.cluster {
+            return Ok(ClusterDescription::File(path.clone()));
+        }
+        let Some(slos) = &self.slos else {
+            return Err(OperationError::input("no cluster given: expected a cluster file or --slos").hint(
+                "write a cluster.toml (see --help), or try `tailwright demo`, which makes one to start from",
+            ));
+        };
+        let servers = self.max_servers.or(may_lack.servers.then_some(NonZeroUsize::MIN));
+        let has_storage = self.storage.is_some() || may_lack.storage;
+        let (Some(network), Some(servers), true) = (self.network, servers, has_storage) else {
+            let needed = [
+                ("--storage PROFILE.json", has_storage),
+                ("--network RATE", self.network.is_some()),
+                ("--max-servers N", servers.is_some()),
+            ];
+            let missing: Vec<&str> =
+                needed.iter().filter(|(_, given)| !given).map(|(flag, _)| *flag).collect();
+            return Err(OperationError::input(format_args!("--slos also needs {}", missing.join(", ")))
+                .hint("a cluster file says all of it in one place; --help shows one"));
+        };
+        let (slos, traces, storage) = (slos.clone(), self.traces.clone(), self.storage.clone());
+        Ok(ClusterDescription::SloTable(SloTableSource { slos, traces, storage, network, servers }))
+    }
+}

@@ -1,0 +1,36 @@
+//! How observations are judged.
+
+use clap::Args;
+use std::path::PathBuf;
+use workflow::verification::JudgementSettings;
+
+/// How observations are judged.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct JudgementArgs {
+    /// An SLO, such as 'mail=99.9% < 50ms'; goes before that of the policy.
+    #[arg(long, value_name = "NAME=SLO")]
+    slo: Vec<String>,
+    /// Device profile by which time on the storage is counted, for limits there; one per profile that the policy
+    /// names, or one for all.
+    #[arg(long, value_name = "PROFILE.json")]
+    storage: Vec<PathBuf>,
+    /// Of each verdict: how sure it is to be, between 0 and 1.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.95, value_parser = confidence)]
+    confidence: f64,
+}
+
+fn confidence(text: &str) -> Result<f64, String> {
+    let expected = || format!("expected a number between 0.5 and 1, such as 0.95, found '{text}'");
+    text.parse().ok().filter(|share: &f64| (0.5..1.0).contains(share)).ok_or_else(expected)
+}
+
+impl JudgementArgs {
+    /// The settings that these flags ask for.
+    pub(crate) fn settings(&self) -> JudgementSettings {
+        JudgementSettings {
+            slos: self.slo.clone(),
+            storage: self.storage.clone(),
+            confidence: self.confidence,
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Arguments that several verbs share, and what they ask of the library.
+
+mod cluster;
+mod judgement;
+mod method;
+mod model;
+mod policy_inputs;
+mod prediction;
+
+pub(crate) use cluster::{ClusterArgs, MayLack};
+pub(crate) use judgement::JudgementArgs;
+pub(crate) use method::MethodArgs;
+pub(crate) use model::{ModelChoice, ProcedureChoice};
+pub(crate) use policy_inputs::PolicyInputArgs;
+pub(crate) use prediction::{PredictionArgs, prediction_source};

@@ -1,0 +1,53 @@
+//! Where the traces and devices of a policy are.
+
+use clap::Args;
+use model::{OperationError, Policy};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use units::ByteRate;
+use workflow::cluster::{ClusterDescription, ClusterSource, SloTableSource};
+
+/// Where the traces and devices of a policy are.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyInputArgs {
+    /// For a policy: the cluster that it was planned for.
+    #[arg(long, value_name = "CLUSTER.toml", conflicts_with_all = ["slos", "traces", "storage", "network"])]
+    cluster: Option<PathBuf>,
+    /// For a policy: its workloads and their traces, as `plan` takes them.
+    #[arg(long, value_name = "FILE.csv", requires = "storage")]
+    slos: Option<PathBuf>,
+    /// Where the traces named in --slos are (default: beside that file).
+    #[arg(long, value_name = "DIR", requires = "slos")]
+    traces: Option<PathBuf>,
+    /// Device profile of every server's storage.
+    #[arg(long, value_name = "PROFILE.json", requires = "slos")]
+    storage: Option<PathBuf>,
+    /// Link bandwidth of every server (default: that of the policy).
+    #[arg(long, value_name = "RATE", requires = "slos")]
+    network: Option<ByteRate>,
+}
+
+impl PolicyInputArgs {
+    /// The cluster that the policy was planned for.
+    pub(crate) fn source(&self, policy: &Policy) -> Result<ClusterSource, OperationError> {
+        if let Some(cluster) = &self.cluster {
+            return Ok(ClusterSource::new(ClusterDescription::File(cluster.clone())));
+        }
+        let Some(slos) = &self.slos else {
+            return Err(OperationError::input("a policy does not say where its traces are")
+                .hint("add --cluster CLUSTER.toml, or --slos FILE.csv and --storage PROFILE.json"));
+        };
+        let planned = policy.servers.first();
+        let planned = planned.and_then(|server| ByteRate::from_bytes_per_sec(server.network_bytes_per_s));
+        let network = self.network.or(planned).ok_or_else(|| {
+            OperationError::input("the policy has no server with a network").hint("add --network RATE")
+        })?;
+        Ok(ClusterSource::new(ClusterDescription::SloTable(SloTableSource {
+            slos: slos.clone(),
+            traces: self.traces.clone(),
+            storage: self.storage.clone(),
+            network,
+            servers: NonZeroUsize::MIN,
+        })))
+    }
+}

@@ -1,0 +1,34 @@
+//! A plan for people: who fits where, with which limits, and what changes.
+
+use crate::output::{comparison, table};
+use workflow::planning::{PlanRun, summarise};
+use workflow::text::time;
+
+/// Everything that is said about a plan; `all` lists every workload, however many there are.
+pub(crate) fn text(run: &PlanRun, all: bool) -> String {
+    let planned = &run.planned;
+    let mut text = format!(
+        "{}; {} planned in {}.\n\n",
+        summarise(planned),
+        planned.recipe.method.name(),
+        time(planned.cpu.as_secs_f64())
+    );
+    let detailed = all || planned.instance.workloads.len() <= table::DETAILED_MAX;
+    text.push_str(&table::plan(planned, detailed));
+    if !detailed {
+        text.push_str("(--all lists every workload)\n");
+    }
+    if !planned.placement.refused.is_empty() {
+        text.push('\n');
+        text.push_str(&table::refused(planned, detailed));
+    }
+    if let Some(changed) = &planned.changed {
+        let list = if changed.is_empty() { "none".to_owned() } else { changed.join(", ") };
+        text.push_str(&format!("\nservers that change: {list}\n"));
+    }
+    if !run.compared.is_empty() {
+        text.push('\n');
+        text.push_str(&comparison::table(&run.compared, planned.instance.workloads.len()));
+    }
+    text
+}

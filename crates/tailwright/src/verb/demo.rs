@@ -1,0 +1,66 @@
+//! `tailwright demo`: a bursty cluster to start from, and its plan.
+//!
+//! Everything written is decided by the seed and the number of workloads, except the times in plan.json.
+
+use super::plan::answer;
+use crate::exit::Answer;
+use crate::output::{json, planned};
+use crate::report;
+use crate::terminal::{self, TerminalObserver};
+use clap::Args;
+use model::OperationError;
+use plan::Method;
+use std::path::{Path, PathBuf};
+use workflow::cluster::{ClusterDescription, ClusterSource};
+use workflow::demo::{CLUSTER_FILE, PLAN_FILE, REPORT_FILE, write_demo};
+use workflow::files::write_result;
+use workflow::planning::{PlanRun, PlanningQuestion, PlanningRecipe, plan_cluster};
+
+/// Generate a realistic bursty cluster and plan it.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tailwright demo\n  tailwright demo --seed 7 --workloads 60 --dir /tmp/demo\n\n\
+    Then:\n  tailwright plan tailwright-demo/cluster.toml --report plan.html\n  tailwright explain NAME tailwright-demo/cluster.toml"
+)]
+pub(crate) struct DemoArgs {
+    /// The same seed gives the same cluster.
+    #[arg(long, default_value_t = 5)]
+    seed: u64,
+    /// How many workloads, 1 to 1000.
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    workloads: u32,
+    /// Where it goes; an earlier demo there is replaced.
+    #[arg(long, default_value = "tailwright-demo")]
+    dir: PathBuf,
+}
+
+pub(crate) fn run(args: &DemoArgs) -> Result<Answer, OperationError> {
+    let dir = &args.dir;
+    write_demo(dir, args.seed, args.workloads, &TerminalObserver)?;
+    let question = PlanningQuestion {
+        source: &ClusterSource::new(ClusterDescription::File(dir.join(CLUSTER_FILE))),
+        recipe: &PlanningRecipe::of(Method::Exact),
+        keep: None,
+        compare: true,
+    };
+    let run = plan_cluster(&question, &TerminalObserver)?;
+    write_result(&dir.join(PLAN_FILE), &json::plan(&run), "plan")?;
+    write_result(&dir.join(REPORT_FILE), &report::html(&run), "report")?;
+    terminal::print(&planned::text(&run, false));
+    terminal::print(&next_steps(dir, &run));
+    Ok(answer(&run))
+}
+
+fn next_steps(dir: &Path, run: &PlanRun) -> String {
+    let dir = dir.display();
+    let mut text = String::from("\nnext:\n");
+    text.push_str(&format!("  open {dir}/plan.html in a browser: the plan as charts\n"));
+    if let Some(workload) = run.planned.tightest() {
+        let name = &run.planned.instance.workloads[workload].name;
+        text.push_str(&format!("  tailwright explain {name} {dir}/cluster.toml\n"));
+    }
+    text.push_str(&format!(
+        "  change {dir}/cluster.toml and run `tailwright plan {dir}/cluster.toml --keep {dir}/plan.json`\n"
+    ));
+    text
+}

@@ -1,0 +1,124 @@
+//! `tailwright load`: requests of traces and random processes against real servers.
+
+use crate::exit::Answer;
+use crate::output::loaded;
+use crate::terminal::{self, TerminalObserver};
+use crate::verb::profile::stop_on_interrupt;
+use clap::Args;
+use indicatif::ProgressBar;
+use load::{LoadPhase, LoadProgress, LoadReport};
+use model::OperationError;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use units::Nanos;
+use workflow::load::{LoadFile, play_load, write_interval_logs};
+
+const HELP: &str = "\
+Examples:
+  tailwright load load.toml                                 a table per workload
+  tailwright load load.toml -o run.parquet --hdr logs       every request; HdrHistogram logs
+  tailwright load load.toml --set duration=60s --set workload.mail.speed=2
+
+A load file:
+  duration = \"10s\"
+  warm_up = \"1s\"
+  realtime = 20                      # SCHED_FIFO priority of the generator; takes root
+  [[workload]]
+  name = \"mail\"
+  target = \"nbd://10.0.0.9/mail\"     # or nfs://HOST/EXPORT/FILE, memcached://HOST, http://HOST/PATH
+  connections = 4
+  trace = \"mail.parquet\"             # any format of `tailwright trace`
+  speed = 2.0
+  [[workload]]
+  name = \"web\"
+  target = \"memcached://10.0.0.9\"
+  arrivals = \"poisson(500/s)\"        # as in a scenario
+  size = \"4KiB\"
+  reads = 0.7
+  [[workload]]
+  name = \"backup\"
+  target = \"nbd://10.0.0.9/backup\"
+  closed = { outstanding = 8, op = \"write\", size = \"64KiB\", sequential = true }
+
+Writes overwrite what is on the target. docs/load.md describes every field. Latencies count from the intended
+times. Ctrl-C ends a run early, with what there is.
+
+Exit codes: 0 done; 1 what was read is not what was written (verify_data); 2 bad input; 3 a server, a namespace or
+a permission is missing.";
+
+/// Send requests to real servers when they are meant to be sent, and observe every one.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct LoadArgs {
+    /// Workloads: where their requests go, and when.
+    #[arg(value_name = "LOAD.toml")]
+    file: PathBuf,
+    /// Write every request, as Parquet.
+    #[arg(short, long, value_name = "FILE.parquet")]
+    output: Option<PathBuf>,
+    /// Write a log of HdrHistogram for every workload, NAME.hlog, with an interval per second.
+    #[arg(long, value_name = "FOLDER")]
+    hdr: Option<PathBuf>,
+    /// Replace a value of the file: duration=60s, workload.mail.speed=2, 'workload.*.connections=8'.
+    #[arg(long, value_name = "PATH=VALUE")]
+    set: Vec<String>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &LoadArgs) -> Result<Answer, OperationError> {
+    if let Some(folder) = &args.hdr {
+        std::fs::create_dir_all(folder).map_err(|error| {
+            OperationError::machine(format_args!("cannot write {}: {error}", folder.display()))
+                .hint("choose another place")
+        })?;
+    }
+    let (ran, seed) = generate(&args.file, &args.set)?;
+    let end = SystemTime::now();
+    if let Some(path) = &args.output {
+        trace::observations::write(path, &ran.observations)
+            .map_err(|error| OperationError::machine(&error).hint(error.hint()))?;
+    }
+    if let Some(folder) = &args.hdr {
+        write_interval_logs(folder, &ran, end)?;
+    }
+    terminal::print(&if args.json { loaded::json(&ran, seed) } else { loaded::text(&ran) });
+    Ok(if ran.comparison.mismatches == 0 { Answer::Yes } else { Answer::No })
+}
+
+/// Runs what a load file says, with progress and warnings on stderr; returns what happened, and the seed.
+pub(crate) fn generate(path: &Path, set: &[String]) -> Result<(LoadReport, u64), OperationError> {
+    let file = LoadFile::read(path, set)?;
+    let (workloads, options) = (file.workloads(&TerminalObserver)?, file.options());
+    let stop = stop_on_interrupt()?;
+    let mut bar = LoadBar::default();
+    let ran = play_load(workloads, &options, &stop, &mut |progress| bar.show(progress), &TerminalObserver)?;
+    Ok((ran, options.seed))
+}
+
+/// Tenths of seconds of a run, on a terminal.
+#[derive(Default)]
+struct LoadBar(Option<ProgressBar>);
+
+impl LoadBar {
+    fn show(&mut self, progress: LoadProgress) {
+        let tenths = |time: Nanos| time.0 / 100_000_000;
+        let bar = self
+            .0
+            .get_or_insert_with(|| terminal::progress(tenths(progress.total), "", "tenths of a second"));
+        let open = progress.requests.saturating_sub(progress.answered + progress.failed);
+        bar.set_position(tenths(progress.elapsed.min(progress.total)));
+        bar.set_message(match progress.phase {
+            LoadPhase::SettingUp => "setting up".to_owned(),
+            LoadPhase::Running => format!("{} sent, {open} open", progress.requests),
+            LoadPhase::Draining => format!("waiting for {open}"),
+        });
+    }
+}
+
+impl Drop for LoadBar {
+    fn drop(&mut self) {
+        self.0.iter().for_each(ProgressBar::finish_and_clear);
+    }
+}

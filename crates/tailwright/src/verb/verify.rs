@@ -1,0 +1,110 @@
+//! `tailwright verify`: observations against what was promised.
+
+use crate::arguments::JudgementArgs;
+use crate::exit::Answer;
+use crate::output::verified;
+use crate::report;
+use crate::terminal::{self, TerminalObserver};
+use clap::Args;
+use model::{Observations, OperationError, Policy};
+use std::path::{Path, PathBuf};
+use verify::Findings;
+use workflow::files::write_result;
+use workflow::planning::read_policy;
+use workflow::verification::{judge, read_observations};
+
+const HELP: &str = "\
+Examples:
+  tailwright verify policy.json observed.parquet --storage profile.json
+  tailwright verify policy.json client-1.parquet client-2.parquet --report page.html
+  tailwright verify policy.json --load load.toml            drive real servers, then judge
+  tailwright verify observed.parquet --slo 'mail=99.9% < 50ms' --slo 'web=99% < 10ms' --json
+
+Observations are Parquet files with one row per request. `tailwright simulate POLICY.json -o FILE` writes
+them, and so can whoever measures:
+  workload      string
+  op            string: read or write
+  size_bytes    integer
+  intended_ns   integer: when it was meant to be sent; does not decrease
+  sent_ns       integer: when it was sent
+  outcome       string: done, failed or lost
+  end_ns        integer, null when lost
+  stage_NAME_ns integer: time in each stage that was measured; may be left out
+Instants of all files count from one origin. docs/verify.md says what is judged and how.
+
+Exit codes: 0 every SLO of an admitted workload is met; 1 one is not met, or there are too few requests to say
+(the verdict says which); 2 bad input; 3 requests were sent so late that nothing can be said.";
+
+/// Judge observed requests: which SLOs are met, with confidence, and who kept to the limits.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct VerifyArgs {
+    /// What is promised (.json, at most one), and what happened.
+    #[arg(value_name = "POLICY.json|OBSERVATIONS.parquet", required_unless_present = "load")]
+    files: Vec<PathBuf>,
+    /// Make the load that this file describes (docs/load.md) and judge what happens.
+    #[arg(long, value_name = "LOAD.toml")]
+    load: Option<PathBuf>,
+    #[command(flatten)]
+    judgement: JudgementArgs,
+    /// Write a page with charts for a browser.
+    #[arg(long, value_name = "PAGE.html")]
+    report: Option<PathBuf>,
+    /// Print the findings as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &VerifyArgs) -> Result<Answer, OperationError> {
+    let (policy, paths) = sort_files(&args.files)?;
+    let policy = policy.map(read_policy).transpose()?;
+    let observations = match &args.load {
+        Some(_) if !paths.is_empty() => {
+            return Err(OperationError::input("what happened is either in files or yet to happen")
+                .hint("leave out --load, or the observations"));
+        }
+        Some(path) => crate::verb::load::generate(path, &[])?.0.observations,
+        None => read_observations(&paths)?,
+    };
+    let findings = judge(policy.as_ref(), &observations, &args.judgement.settings(), &TerminalObserver)?;
+    if let Some(path) = &args.report {
+        write_result(path, &page(policy.as_ref(), &observations, &findings), "report")?;
+    }
+    print(policy.as_ref(), &findings, args.json);
+    answer(&findings)
+}
+
+/// Tells the policy, if there is one, from the observations by their endings.
+fn sort_files(files: &[PathBuf]) -> Result<(Option<&Path>, Vec<&Path>), OperationError> {
+    let is_policy = |path: &&Path| path.extension().is_some_and(|ending| ending == "json");
+    let (policies, observations): (Vec<&Path>, Vec<&Path>) =
+        files.iter().map(PathBuf::as_path).partition(is_policy);
+    if let [_, second, ..] = policies[..] {
+        return Err(OperationError::input(format_args!("{}: expected at most one policy", second.display())));
+    }
+    Ok((policies.first().copied(), observations))
+}
+
+/// Writes findings to stdout.
+fn print(policy: Option<&Policy>, findings: &Findings, as_json: bool) {
+    let name = policy.map(|policy| policy.policy_name.as_str());
+    terminal::print(&if as_json { verified::json(name, findings) } else { verified::text(name, findings) });
+}
+
+/// A page for a browser.
+fn page(policy: Option<&Policy>, observations: &Observations, findings: &Findings) -> String {
+    report::verified::html(policy.map(|policy| policy.policy_name.as_str()), observations, findings)
+}
+
+/// How a run with these findings ends.
+fn answer(findings: &Findings) -> Result<Answer, OperationError> {
+    match findings.overall() {
+        verify::OverallVerdict::AllMet => Ok(Answer::Yes),
+        verify::OverallVerdict::SomeNotMet | verify::OverallVerdict::TooFew => Ok(Answer::No),
+        verify::OverallVerdict::Spoiled => Err(OperationError::machine(
+            "requests were sent so late that the run says nothing about an SLO: the lag of the generator is \
+            more than a tenth of it",
+        )
+        .hint("generate on a machine with idle processors, at a lower rate, or from several machines")),
+    }
+}

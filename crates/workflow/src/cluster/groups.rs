@@ -1,0 +1,116 @@
+//! Which workloads belong together: they may burst at the same time, and are admitted together or not at all.
+
+use crate::files::read_text;
+use model::OperationError;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The group of each workload of `names`; workloads that the file does not mention are groups of their own.
+/// Groups are numbered by their first workload.
+///
+/// The file is a table with the columns workload and group, or has one group per line (names separated by
+/// commas or spaces), or is a JSON array of arrays of names or object of such arrays.
+pub(crate) fn read_groups(path: &Path, names: &[&str]) -> Result<Vec<usize>, OperationError> {
+    let text = read_text(path, "groups")?;
+    let bad = |message: String| OperationError::input(format_args!("{}: {message}", path.display()));
+    let groups = parse(&text).map_err(bad)?;
+    number(&groups, names).map_err(bad)
+}
+
+fn parse(text: &str) -> Result<Vec<Vec<String>>, String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim_start().starts_with(['[', '{']) {
+        return json(text);
+    }
+    let lines = || text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    let cells = |line: &str| -> Vec<String> {
+        let parts = line.split([',', ' ', '\t', ';']).map(|cell| cell.trim().trim_matches('"'));
+        parts.filter(|cell| !cell.is_empty()).map(str::to_owned).collect()
+    };
+    let header: Vec<String> = lines().next().map(cells).unwrap_or_default();
+    let column = |name: &str| header.iter().position(|cell| cell.eq_ignore_ascii_case(name));
+    let (Some(workload), Some(group)) = (column("workload"), column("group")) else {
+        return Ok(lines().map(cells).collect());
+    };
+    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for line in lines().skip(1) {
+        let mut cells = cells(line);
+        if cells.len() != header.len() {
+            return Err(format!("expected {} cells as in the header, found '{line}'", header.len()));
+        }
+        groups.entry(cells[group].clone()).or_default().push(std::mem::take(&mut cells[workload]));
+    }
+    Ok(groups.into_values().collect())
+}
+
+fn json(text: &str) -> Result<Vec<Vec<String>>, String> {
+    let wrong = |error: &dyn std::fmt::Display| format!("expected groups as JSON arrays of names: {error}");
+    if text.trim_start().starts_with('[') {
+        return serde_json::from_str(text).map_err(|error| wrong(&error));
+    }
+    let named: BTreeMap<String, Vec<String>> = serde_json::from_str(text).map_err(|error| wrong(&error))?;
+    Ok(named.into_values().collect())
+}
+
+fn number(groups: &[Vec<String>], names: &[&str]) -> Result<Vec<usize>, String> {
+    let mut group_of: Vec<Option<usize>> = vec![None; names.len()];
+    for (group, members) in groups.iter().enumerate() {
+        for member in members {
+            let Some(workload) = names.iter().position(|name| name == member) else {
+                return Err(format!("there is no workload '{member}'"));
+            };
+            if group_of[workload].is_some_and(|other| other != group) {
+                return Err(format!("workload '{member}' is in two groups; expected one"));
+            }
+            group_of[workload] = Some(group);
+        }
+    }
+    let mut numbers = BTreeMap::new();
+    let mut next = 0;
+    let mut fresh = || {
+        next += 1;
+        next - 1
+    };
+    Ok(group_of
+        .into_iter()
+        .map(|group| match group {
+            Some(group) => *numbers.entry(group).or_insert_with(&mut fresh),
+            None => fresh(),
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+    #[test]
+    fn all_forms_give_the_same_groups() {
+        for text in [
+            "workload,group\nb,web\nd,web\ne,db\nc,db\n",
+            "# mine\nb, d\nc e\n",
+            r#"[["d", "b"], ["e", "c"]]"#,
+            r#"{"web": ["b", "d"], "db": ["c", "e"]}"#,
+            "b,d\nc,e\na\n",
+        ] {
+            let groups = parse(text).unwrap();
+            assert_eq!(number(&groups, &NAMES).unwrap(), [0, 1, 2, 1, 2], "{text}");
+        }
+        assert_eq!(number(&parse("").unwrap(), &NAMES).unwrap(), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        for (text, what) in [
+            ("x,y", "there is no workload 'x'"),
+            ("a,b\nb,c", "workload 'b' is in two groups"),
+            ("[1]", "expected groups as JSON"),
+            ("workload,group\na", "expected 2 cells"),
+        ] {
+            let error = parse(text).and_then(|groups| number(&groups, &NAMES)).unwrap_err();
+            assert!(error.contains(what), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The cluster that a user describes: servers, workloads and SLOs from files, checked.
+
+mod device;
+mod file;
+mod groups;
+mod name;
+mod problem;
+mod slo_table;
+mod source;
+
+pub(crate) use device::warn_of_percentile;
+pub use device::{base_latency, read_profile};
+pub(crate) use groups::read_groups;
+pub use name::find_workload;
+pub use problem::PlanningProblem;
+pub use source::{ClusterDescription, ClusterSource, SloTableSource};

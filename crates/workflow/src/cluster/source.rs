@@ -1,0 +1,124 @@
+//! A cluster comes from a cluster file, or from a table of SLOs and one class of servers. Both become one
+//! [`Cluster`] and go the same way from there.
+
+use super::{file, slo_table};
+use model::{Cluster, OperationError, ServerClass};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use trace::OpenOptions;
+use units::ByteRate;
+
+/// The name of the one class of servers beside a table of SLOs.
+const ONLY_CLASS: &str = "server";
+
+/// Where servers, workloads and traces come from, and how traces are read.
+#[derive(Debug, Clone)]
+pub struct ClusterSource {
+    /// Where servers and workloads are described.
+    pub description: ClusterDescription,
+    /// Factor on all work, at least 1, instead of the described one.
+    pub safety_margin: Option<f64>,
+    /// How traces are opened.
+    pub options: OpenOptions,
+    /// Whether results of reading traces may be reused and stored.
+    pub cached: bool,
+}
+
+/// How servers and workloads are described.
+#[derive(Debug, Clone)]
+pub enum ClusterDescription {
+    /// A file of TOML or JSON has everything; paths in it are relative to it.
+    File(PathBuf),
+    /// A CSV table has the workloads, and all servers are alike.
+    SloTable(SloTableSource),
+}
+
+/// A table of SLOs and the servers that go with it.
+#[derive(Debug, Clone)]
+pub struct SloTableSource {
+    /// A CSV file with the columns workload, trace, slo_percentile, slo_latency_s and perhaps order.
+    pub slos: PathBuf,
+    /// The folder of the traces that the table names; beside the table by default.
+    pub traces: Option<PathBuf>,
+    /// The device profile of every server; `None` where requests pass no storage.
+    pub storage: Option<PathBuf>,
+    /// Link bandwidth of every server in each direction.
+    pub network: ByteRate,
+    /// How many servers there are.
+    pub servers: NonZeroUsize,
+}
+
+impl ClusterSource {
+    /// A cluster that is read as it is described, with footprints reused.
+    pub fn new(description: ClusterDescription) -> Self {
+        Self { description, safety_margin: None, options: OpenOptions::default(), cached: true }
+    }
+
+    /// The cluster file or the table of SLOs.
+    pub fn origin(&self) -> &Path {
+        match &self.description {
+            ClusterDescription::File(path) => path,
+            ClusterDescription::SloTable(table) => &table.slos,
+        }
+    }
+
+    /// Reads servers and workloads and checks them; device profiles and traces are not opened.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read or does not describe a cluster with servers and workloads of unique names.
+    pub fn read(&self) -> Result<Cluster, OperationError> {
+        let mut cluster = match &self.description {
+            ClusterDescription::File(path) => file::read(path)?,
+            ClusterDescription::SloTable(table) => table.read()?,
+        };
+        if let Some(margin) = self.safety_margin {
+            cluster.safety_margin = margin;
+        }
+        check(&cluster, self.origin())?;
+        Ok(cluster)
+    }
+}
+
+impl SloTableSource {
+    fn read(&self) -> Result<Cluster, OperationError> {
+        let beside = self.slos.parent().unwrap_or(Path::new(""));
+        let traces = self.traces.as_deref().unwrap_or(beside);
+        let class = ServerClass {
+            class: ONLY_CLASS.into(),
+            count: self.servers.get(),
+            storage: self.storage.clone().unwrap_or_default(),
+            network: self.network,
+        };
+        Ok(Cluster {
+            safety_margin: model::DEFAULT_SAFETY_MARGIN,
+            servers: vec![class],
+            workloads: slo_table::read(&self.slos, traces)?,
+        })
+    }
+}
+
+/// Checks what the types do not rule out.
+fn check(cluster: &Cluster, origin: &Path) -> Result<(), OperationError> {
+    let message = if cluster.servers.iter().all(|class| class.count == 0) {
+        "there are no servers: expected at least one [[server]] with a count above 0".to_owned()
+    } else if cluster.workloads.is_empty() {
+        "there are no workloads: expected at least one".to_owned()
+    } else if !(cluster.safety_margin.is_finite() && cluster.safety_margin >= 1.0) {
+        format!("safety_margin is {}, expected at least 1", cluster.safety_margin)
+    } else if let Some(name) = repeated(cluster.servers.iter().map(|class| class.class.as_str())) {
+        format!("server class '{name}' is given twice; expected unique names")
+    } else if let Some(name) = repeated(cluster.workloads.iter().map(|workload| workload.name.as_str())) {
+        format!("workload '{name}' is given twice; expected unique names")
+    } else {
+        return Ok(());
+    };
+    Err(OperationError::input(format_args!("{}: {message}", origin.display())))
+}
+
+/// The first name in alphabetical order that occurs more than once.
+fn repeated<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let mut sorted: Vec<&str> = names.collect();
+    sorted.sort_unstable();
+    sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
+}

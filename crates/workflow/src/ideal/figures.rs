@@ -1,0 +1,54 @@
+//! The latencies of a stream under one discipline.
+
+use crate::simulation::{LatencyFigures, PERCENTILES};
+use model::OperationError;
+use sim::engine::{Estimate, Histogram};
+use sim::ideal::{ServiceOrder, Summary};
+use units::Percentile;
+
+/// What one discipline makes of a stream.
+#[derive(Debug)]
+pub struct IdealOutcome {
+    /// Who is served next.
+    pub order: ServiceOrder,
+    /// All latencies.
+    pub latencies: Histogram,
+    /// Mean, percentiles and what else is reported.
+    pub figures: LatencyFigures,
+}
+
+impl IdealOutcome {
+    /// The figures of a summary that took so many seconds by the clock.
+    pub(super) fn new(
+        order: ServiceOrder,
+        summary: &Summary,
+        elapsed_s: f64,
+    ) -> Result<Self, OperationError> {
+        let Some(mean) = summary.mean() else {
+            return Err(OperationError::input("there are no requests"));
+        };
+        let [p50_s, p90_s, p99_s, p99_9_s] =
+            PERCENTILES.map(|(_, percent)| summary.percentile(Percentile::new(percent)?).map(seconds));
+        let requests = summary.count();
+        let figures = LatencyFigures {
+            requests,
+            mean_s: Some(seconds(mean)),
+            p50_s,
+            p90_s,
+            p99_s,
+            p99_9_s,
+            slowdown_p99: Percentile::new(99.0).and_then(|percentile| summary.slowdown(percentile)),
+            reordering_pct: summary.displaced_pct(),
+            throughput_per_s: summary.throughput_per_s(),
+            // An arrival and a departure each.
+            events_per_s: (elapsed_s > 0.0).then(|| 2.0 * requests as f64 / elapsed_s),
+            ..LatencyFigures::default()
+        };
+        Ok(Self { order, latencies: summary.latencies(), figures: figures.with_intervals() })
+    }
+}
+
+/// An estimate in nanoseconds as one in seconds.
+fn seconds(figure: Estimate) -> Estimate {
+    Estimate { value: figure.value * 1e-9, half_width: figure.half_width * 1e-9 }
+}

@@ -1,0 +1,42 @@
+//! Logs of HdrHistogram, one per workload.
+
+use crate::files::write_whole;
+use ::load::{LoadReport, write_intervals};
+use model::OperationError;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+use units::Nanos;
+
+/// Time between two entries of a log.
+const INTERVAL: Nanos = Nanos(1_000_000_000);
+
+/// Writes a log per workload to a folder, which is there. Its absolute times are those of a run that ended at
+/// `end`.
+///
+/// # Errors
+///
+/// When a log cannot be written.
+pub fn write_interval_logs(
+    folder: &Path,
+    report: &LoadReport,
+    end: SystemTime,
+) -> Result<(), OperationError> {
+    let start = end - Duration::from_nanos(report.observed_duration.0);
+    for (index, name) in (0..).zip(&report.observations.workloads) {
+        let path = folder.join(format!("{}.hlog", file_name(name)));
+        let mut text = Vec::new();
+        write_intervals(&mut text, &report.observations, index, INTERVAL, start)
+            .and_then(|()| write_whole(&path, &text))
+            .map_err(|error| {
+                OperationError::machine(format_args!("cannot write {}: {error}", path.display()))
+                    .hint("choose another place")
+            })?;
+    }
+    Ok(())
+}
+
+/// A workload's name without what file names should not have.
+fn file_name(workload: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    workload.chars().map(|c| if is_plain(c) { c } else { '_' }).collect()
+}

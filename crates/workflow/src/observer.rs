@@ -1,0 +1,56 @@
+//! How callers learn what happens during a long call: progress of its tasks, and what it noticed.
+
+/// Whoever wants to know how a call is getting on.
+///
+/// Calls come from several threads at once.
+pub trait ProgressObserver: Sync {
+    /// A task begins, such as "reading traces", that will do `total` of what `unit` names. The task ends when
+    /// the returned value is dropped.
+    fn begin(&self, task: &str, total: u64, unit: &str) -> Box<dyn TaskProgress + '_>;
+
+    /// The call noticed something that is no error and that a person should know.
+    fn notice(&self, notice: Notice);
+}
+
+/// A task under way.
+pub trait TaskProgress: Sync {
+    /// One more of the units is done.
+    fn advance(&self);
+
+    /// So many units are done, of a total that may have changed.
+    fn update(&self, done: u64, total: u64);
+
+    /// The task is called this from now on, because it has found something worth showing.
+    fn rename(&self, task: &str);
+}
+
+/// Something that is no error and that a person should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// The answer may be other than expected.
+    Warning(String),
+    /// The question was read in one of several ways.
+    Note(String),
+    /// A part of the work is done, in so many words.
+    Done(String),
+}
+
+/// An observer that ignores everything, for callers without anybody who waits.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl ProgressObserver for Silent {
+    fn begin(&self, _: &str, _: u64, _: &str) -> Box<dyn TaskProgress + '_> {
+        Box::new(Self)
+    }
+
+    fn notice(&self, _: Notice) {}
+}
+
+impl TaskProgress for Silent {
+    fn advance(&self) {}
+
+    fn update(&self, _: u64, _: u64) {}
+
+    fn rename(&self, _: &str) {}
+}

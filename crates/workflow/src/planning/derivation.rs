@@ -1,0 +1,134 @@
+//! The derivation of one bound as plain data: the numbers of Eq. 5.5 for one workload.
+
+use super::solution::PlannedCluster;
+use model::Stage;
+use plan::Guarantee;
+use serde::Serialize;
+
+/// Why a workload is promised what it is promised.
+#[derive(Debug, Clone, Serialize)]
+pub struct GuaranteeDerivation {
+    /// The workload whose bound is derived.
+    pub workload: String,
+    /// The server that the workload is on.
+    pub server: String,
+    /// What was asked for.
+    pub slo: model::Slo,
+    /// Latency of the SLO, seconds.
+    pub slo_s: f64,
+    /// Priority of the workload; 0 is served first.
+    pub priority: usize,
+    /// All workloads of the server, this one included, by priority.
+    pub company: Vec<ServerNeighbour>,
+    /// The terms of the stages, in path order.
+    pub stages: Vec<StageDelay>,
+    /// Latency of the idle storage stack, seconds.
+    pub base_s: f64,
+    /// The sum of all terms, rounded outward, seconds.
+    pub bound_s: f64,
+    /// What the bound leaves of the SLO, seconds.
+    pub slack_s: f64,
+    /// What the plan was allowed to use of the SLO, a fraction.
+    pub slo_factor: f64,
+}
+
+/// A workload on the same server.
+#[derive(Debug, Clone, Serialize)]
+pub struct ServerNeighbour {
+    /// The name of the workload.
+    pub name: String,
+    /// Its priority; 0 is served first.
+    pub priority: usize,
+    /// What it asked for.
+    pub slo: model::Slo,
+    /// Rates of its limits by stage; they count when its priority is higher.
+    pub rates: [f64; 3],
+    /// Bursts of its limits by stage, seconds of capacity; they count when its priority is the same or higher.
+    pub bursts: [f64; 3],
+}
+
+/// One stage's term of Eq. 5.5 and the workload's own limit there.
+#[derive(Debug, Clone, Serialize)]
+pub struct StageDelay {
+    /// The stage that the term is about.
+    pub stage: Stage,
+    /// The sum of the bursts of the same and higher priorities, seconds of capacity.
+    pub burst_at_or_above: f64,
+    /// The sum of the rates of higher priorities, fraction of capacity.
+    pub rate_above: f64,
+    /// The delay at the stage, burst / (1 − rate), seconds.
+    pub delay_s: f64,
+    /// The longest wait in the workload's own limiter, seconds.
+    pub shaping_s: f64,
+    /// Rate of the workload's limit, fraction of capacity.
+    pub rate: f64,
+    /// Burst of the workload's limit, seconds of capacity.
+    pub burst: f64,
+    /// Mean rate of the workload's trace, fraction of capacity.
+    pub mean_rate: f64,
+    /// The trace's r-b curve around the limit: pairs of a rate and the least burst that delays nothing.
+    pub curve: Vec<(f64, f64)>,
+}
+
+/// Factors of the chosen rate at which the r-b curve is shown.
+const AROUND: [f64; 5] = [0.5, 0.8, 1.0, 1.25, 2.0];
+
+/// Derives the bound of an admitted workload; `None` for one that was refused.
+pub fn derive(planned: &PlannedCluster, workload: usize) -> Option<GuaranteeDerivation> {
+    let places = planned.places();
+    let place = places[workload].as_ref()?;
+    let guarantee = &place.guarantee;
+    let mut company: Vec<ServerNeighbour> = planned.placement.servers[place.server]
+        .members
+        .iter()
+        .filter_map(|&w| Some(neighbour(planned, w, places[w].as_ref()?.guarantee.priority, place.server)))
+        .collect();
+    company.sort_by_key(|n| n.priority);
+    let spec = &planned.instance.workloads[workload];
+    let stages = Stage::ALL.map(|stage| stage_delay(planned, place.server, guarantee, stage));
+    Some(GuaranteeDerivation {
+        workload: spec.name.clone(),
+        server: planned.names[place.server].clone(),
+        slo: spec.slo,
+        slo_s: spec.slo.latency.0,
+        priority: guarantee.priority,
+        company,
+        stages: stages.to_vec(),
+        base_s: guarantee.base,
+        bound_s: guarantee.total,
+        slack_s: spec.slo.latency.0 - guarantee.total,
+        slo_factor: planned.instance.slo_factor,
+    })
+}
+
+fn neighbour(planned: &PlannedCluster, workload: usize, priority: usize, server: usize) -> ServerNeighbour {
+    let limits = planned.placement.servers[server].limits_of(workload);
+    let spec = &planned.instance.workloads[workload];
+    ServerNeighbour {
+        name: spec.name.clone(),
+        priority,
+        slo: spec.slo,
+        rates: Stage::ALL.map(|stage| limits[stage].rate),
+        bursts: Stage::ALL.map(|stage| limits[stage].burst),
+    }
+}
+
+fn stage_delay(planned: &PlannedCluster, server: usize, guarantee: &Guarantee, stage: Stage) -> StageDelay {
+    let server = &planned.placement.servers[server];
+    let limit = server.limits_of(guarantee.workload)[stage];
+    let on = &planned.instance.workloads[guarantee.workload].on[server.class];
+    let term = guarantee.queueing.terms[stage as usize];
+    let rates = AROUND.map(|factor| factor * limit.rate).into_iter();
+    let curve = rates.map(|rate| (rate, on.curves[stage].burst(rate)));
+    StageDelay {
+        stage,
+        burst_at_or_above: term.burst_at_or_above,
+        rate_above: term.rate_above,
+        delay_s: term.delay,
+        shaping_s: guarantee.shaping[stage],
+        rate: limit.rate,
+        burst: limit.burst,
+        mean_rate: on.mean_rate[stage],
+        curve: curve.filter(|(_, burst)| burst.is_finite()).collect(),
+    }
+}

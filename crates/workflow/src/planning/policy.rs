@@ -1,0 +1,68 @@
+//! Plans as [`Policy`], the document that other parts take, and its file.
+
+use super::solution::{PlannedCluster, WorkloadPlace};
+use super::wording::describe_refusal;
+use crate::cluster::PlanningProblem;
+use crate::files::read_text;
+use model::{OperationError, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, StageLimit};
+use std::path::Path;
+
+/// Reads a policy file and checks it.
+///
+/// # Errors
+///
+/// When the file cannot be read or has no sound policy of the format that is known.
+pub fn read_policy(path: &Path) -> Result<Policy, OperationError> {
+    let text = read_text(path, "policy")?;
+    Policy::from_json(&text).map_err(|error| {
+        OperationError::input(format_args!("{}: {error}", path.display()))
+            .hint("`tailwright plan -o policy.json` writes such a file")
+    })
+}
+
+/// The plan as the document that enforcing and simulating take.
+pub fn policy_of(problem: &PlanningProblem, planned: &PlannedCluster) -> Policy {
+    let mut servers = Vec::new();
+    for (server, name) in planned.placement.servers.iter().zip(&planned.names) {
+        let class = &problem.cluster.servers[server.class];
+        servers.push(PolicyServer {
+            name: name.clone(),
+            class: class.class.clone(),
+            network_bytes_per_s: class.network.bytes_per_sec(),
+            storage_profile: problem.profiles[server.class].name().to_owned(),
+        });
+    }
+    let places = planned.places();
+    let workloads = places.iter().enumerate().map(|(workload, place)| match place {
+        Some(place) => admitted(problem, planned, workload, place),
+        None => refused(planned, workload),
+    });
+    Policy::new(planned.recipe.method.name(), servers, workloads.collect())
+}
+
+fn admitted(
+    problem: &PlanningProblem,
+    planned: &PlannedCluster,
+    workload: usize,
+    place: &WorkloadPlace,
+) -> PolicyWorkload {
+    let server = &planned.placement.servers[place.server];
+    let network = problem.cluster.servers[server.class].network.bytes_per_sec();
+    let limits = server.limits_of(workload).iter();
+    let priority = u32::try_from(place.guarantee.priority).expect("fewer than 2^32 workloads");
+    let placement = PolicyPlacement {
+        server: planned.names[place.server].clone(),
+        priority: PerStage::from_fn(|_| priority),
+        bound_s: Some(place.guarantee.total),
+        limits: limits.map(|(stage, limit)| StageLimit::new(stage, *limit, network)).collect(),
+    };
+    let workload = &planned.instance.workloads[workload];
+    PolicyWorkload::admitted(workload.name.as_str(), workload.slo, placement)
+}
+
+fn refused(planned: &PlannedCluster, workload: usize) -> PolicyWorkload {
+    let number = planned.placement.refused.iter().position(|refusal| refusal.workload == workload);
+    let why = describe_refusal(planned, number.expect("a workload without a place was refused"));
+    let workload = &planned.instance.workloads[workload];
+    PolicyWorkload::refused(workload.name.as_str(), workload.slo, why)
+}

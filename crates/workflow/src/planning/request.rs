@@ -1,0 +1,109 @@
+//! The questions of planning from files to answers.
+
+use super::compare::{MethodComparison, compare};
+use super::derivation::{GuaranteeDerivation, derive};
+use super::recipe::PlanningRecipe;
+use super::search::plan;
+use super::solution::PlannedCluster;
+use super::wording::describe_refusal;
+use crate::cluster::{ClusterSource, PlanningProblem, find_workload};
+use crate::footprints::characterise;
+use crate::observer::{Notice, ProgressObserver};
+use model::{OperationError, Policy};
+use std::time::{Duration, Instant};
+
+/// What is to be planned.
+#[derive(Debug, Clone, Copy)]
+pub struct PlanningQuestion<'a> {
+    /// Where servers and workloads come from.
+    pub source: &'a ClusterSource,
+    /// How to plan.
+    pub recipe: &'a PlanningRecipe,
+    /// A policy whose workloads stay where they are.
+    pub keep: Option<&'a Policy>,
+    /// Whether the published methods plan, too.
+    pub compare: bool,
+}
+
+/// A plan with what it was made from.
+#[derive(Debug)]
+pub struct PlanRun {
+    /// The cluster that was planned.
+    pub problem: PlanningProblem,
+    /// The plan for it.
+    pub planned: PlannedCluster,
+    /// Wall time from reading the cluster to the plan.
+    pub elapsed: Duration,
+    /// Wall time of reading traces, or of finding what was read before.
+    pub characterise: Duration,
+    /// The plan beside those of other methods; empty unless they were asked for.
+    pub compared: Vec<MethodComparison>,
+}
+
+/// Reads a cluster, plans it and, if asked, compares.
+///
+/// # Errors
+///
+/// When a file cannot be read, or the cluster cannot be planned.
+pub fn plan_cluster(
+    question: &PlanningQuestion,
+    observer: &dyn ProgressObserver,
+) -> Result<PlanRun, OperationError> {
+    let start = Instant::now();
+    let problem = PlanningProblem::read(question.source, observer)?;
+    let footprints = characterise(&problem, observer)?;
+    let planned = plan(&problem, &footprints, question.recipe, question.keep, observer)?;
+    let elapsed = start.elapsed();
+    let compared =
+        if question.compare { compare(&problem, &footprints, &planned, observer)? } else { Vec::new() };
+    Ok(PlanRun { problem, planned, elapsed, characterise: footprints.elapsed, compared })
+}
+
+/// Why a workload is promised what it is promised, or why nothing.
+#[derive(Debug)]
+pub enum GuaranteeExplanation {
+    /// The workload is admitted, and this is the derivation of its bound.
+    Admitted(Box<GuaranteeDerivation>),
+    /// The workload is not admitted.
+    Refused {
+        /// The name of the workload.
+        workload: String,
+        /// Why it is not admitted, and what would admit it.
+        why: String,
+    },
+}
+
+/// Derives the bound of one workload in the plan for a cluster; with a kept policy in that policy.
+///
+/// # Errors
+///
+/// When a file cannot be read, there is no such workload, or the cluster cannot be planned.
+pub fn explain(
+    workload: &str,
+    source: &ClusterSource,
+    recipe: &PlanningRecipe,
+    keep: Option<&Policy>,
+    observer: &dyn ProgressObserver,
+) -> Result<GuaranteeExplanation, OperationError> {
+    let problem = PlanningProblem::read(source, observer)?;
+    let names: Vec<&str> = problem.cluster.workloads.iter().map(|spec| spec.name.as_str()).collect();
+    let workload = find_workload(workload, &names)?;
+    let footprints = characterise(&problem, observer)?;
+    let planned = plan(&problem, &footprints, recipe, keep, observer)?;
+    if let Some(changed) = planned.changed.as_ref().filter(|changed| !changed.is_empty()) {
+        let servers = changed.join(", ");
+        observer.notice(Notice::Warning(format!(
+            "the plan does not fit these inputs any more; new limits on {servers}"
+        )));
+    }
+    Ok(match derive(&planned, workload) {
+        Some(derivation) => GuaranteeExplanation::Admitted(Box::new(derivation)),
+        None => {
+            let number = planned.placement.refused.iter().position(|refusal| refusal.workload == workload);
+            GuaranteeExplanation::Refused {
+                workload: planned.instance.workloads[workload].name.clone(),
+                why: describe_refusal(&planned, number.expect("a workload without a place was refused")),
+            }
+        }
+    })
+}

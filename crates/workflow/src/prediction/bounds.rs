@@ -1,0 +1,132 @@
+//! What each model says of workloads that share one server.
+
+use super::applicant::applicants;
+use super::model_name::{ModelName, ModelVisitor};
+use super::problem::PredictionProblem;
+use crate::observer::ProgressObserver;
+use ::plan::admission::{Applicant, ServerView, by_slo};
+use model::{LatencyModel, Prediction, ServerMember, Stage, UndefinedLatency};
+use predict::{Correlated, Replayed};
+use units::Percentile;
+
+/// What one model says of one workload.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkloadBound {
+    /// Index into the workloads of the problem.
+    pub workload: usize,
+    /// The model that says it.
+    pub model: ModelName,
+    /// Which part of the latency distribution it is about.
+    pub percentile: Percentile,
+    /// Priority of the workload; 0 is served first.
+    pub priority: u32,
+    /// The latency, base latency included, or why the model has none.
+    pub latency: Result<Prediction, UndefinedLatency>,
+}
+
+impl WorkloadBound {
+    /// The latency that may be relied on, seconds; infinite where the model has no bound.
+    pub fn seconds(&self) -> f64 {
+        self.latency.map_or(f64::INFINITY, |prediction| prediction.bound)
+    }
+}
+
+/// Workloads that share one server, with priorities by SLO.
+pub(super) struct SharedServer<'a> {
+    pub(super) problem: &'a PredictionProblem,
+    /// Indices into the workloads of the problem.
+    pub(super) members: &'a [usize],
+    /// The percentile of everybody, instead of that of each SLO.
+    pub(super) percentile: Option<Percentile>,
+    pub(super) observer: &'a dyn ProgressObserver,
+}
+
+impl SharedServer<'_> {
+    /// Hands the members with the model's sketches to `ask`.
+    pub(super) fn with_members<M: LatencyModel, T>(
+        &self,
+        model: &M,
+        ask: impl FnOnce(&[ServerMember<'_, M::Sketch>]) -> T,
+    ) -> T {
+        let members = self.members.iter().copied();
+        let applicants =
+            applicants(self.problem, members, self.observer, |workload| model.sketch(&workload.traffic));
+        let applicants: Vec<&Applicant<M::Sketch>> = applicants.iter().collect();
+        let view = ServerView { members: &applicants, base_latency: 0.0, slo_factor: 1.0 };
+        let (priorities, groups) = (by_slo(&view), view.groups());
+        let mut members = Vec::new();
+        for (number, applicant) in applicants.iter().enumerate() {
+            members.push(ServerMember {
+                sketch: applicant.sketch.as_ref(),
+                priority: priorities[number],
+                group: groups[number],
+                percentile: self.percentile.unwrap_or(applicant.slo.percentile),
+            });
+        }
+        ask(&members)
+    }
+}
+
+/// Predicts the latency of every member when these share one server, at `percentile` or each at that of its
+/// SLO. Bounds come by model, then in the order of the members.
+pub fn predict_bounds(
+    problem: &PredictionProblem,
+    members: &[usize],
+    models: &[ModelName],
+    percentile: Option<Percentile>,
+    observer: &dyn ProgressObserver,
+) -> Vec<WorkloadBound> {
+    let mut bounds = Vec::new();
+    for &name in models {
+        let server = SharedServer { problem, members, percentile, observer };
+        bounds.extend(name.visit(PredictMembers { server, name }));
+    }
+    bounds
+}
+
+struct PredictMembers<'a> {
+    server: SharedServer<'a>,
+    name: ModelName,
+}
+
+impl ModelVisitor for PredictMembers<'_> {
+    type Output = Vec<WorkloadBound>;
+
+    fn visit<M: LatencyModel>(self, model: &M) -> Vec<WorkloadBound> {
+        let base = self.server.problem.base_latency();
+        self.server.with_members(model, |members| {
+            let latencies = model.predict(members);
+            let mut bounds = Vec::new();
+            for ((&workload, member), latency) in self.server.members.iter().zip(members).zip(latencies) {
+                bounds.push(WorkloadBound {
+                    workload,
+                    model: self.name,
+                    percentile: member.percentile,
+                    priority: member.priority[Stage::NetworkIn],
+                    latency: latency.map(|prediction| prediction.later_by(base)),
+                });
+            }
+            bounds
+        })
+    }
+}
+
+/// Predicts what members see, base latency included, when they are not independent: as recorded, and with all
+/// worst bursts at once. `None` where the traffic has no latency that is bounded.
+pub(super) fn predict_correlated(
+    problem: &PredictionProblem,
+    members: &[usize],
+    observer: &dyn ProgressObserver,
+) -> Vec<Option<Correlated>> {
+    let base = problem.base_latency();
+    let model = Replayed::default();
+    let server = SharedServer { problem, members, percentile: None, observer };
+    let latencies = server.with_members(&model, |members| model.correlated(members));
+    let later = latencies.into_iter().map(|latency| {
+        latency.ok().map(|Correlated { recorded, bursts_together }| Correlated {
+            recorded: recorded + base,
+            bursts_together: bursts_together + base,
+        })
+    });
+    later.collect()
+}

@@ -1,0 +1,268 @@
+//! How one prediction comes about, as steps whose figures add up.
+
+use super::bounds::{SharedServer, WorkloadBound, predict_bounds};
+use super::model_name::ModelName;
+use super::problem::PredictionProblem;
+use crate::observer::ProgressObserver;
+use crate::text::{percent, time};
+use model::{LatencyModel, ServerMember, Stage};
+use predict::{Probabilistic, ProbabilisticDerivation, PublishedSnc, Replayed, WorstCase};
+use serde::Serialize;
+use units::Percentile;
+
+/// How a prediction comes about, for people and machines.
+#[derive(Debug, Serialize)]
+pub struct PredictionDerivation {
+    /// The workload whose latency is predicted.
+    pub workload: String,
+    /// The model that predicts it.
+    pub model: ModelName,
+    /// What the prediction rests on.
+    pub assumption: &'static str,
+    /// Which part of the latency distribution it is about, 0 to 100.
+    pub percentile: f64,
+    /// Priority of the workload; 0 is served first.
+    pub priority: u32,
+    /// Latency of the SLO, seconds.
+    pub slo_s: f64,
+    /// The predicted latency, seconds; null where the model has no bound, and `reason` says why.
+    pub bound_s: Option<f64>,
+    /// Why the model has no bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Workloads whose work may come first.
+    pub ahead: Vec<ServedBefore>,
+    /// The figures that the latency is made of.
+    pub steps: Vec<PredictionStep>,
+    /// What the steps mean.
+    pub method: &'static str,
+}
+
+/// A workload of the same or a higher priority.
+#[derive(Debug, Serialize)]
+pub struct ServedBefore {
+    /// The name of the workload.
+    pub name: String,
+    /// Its priority; 0 is served first.
+    pub priority: u32,
+    /// Mean use of network-in, storage and network-out, fractions of capacity.
+    pub load: [f64; 3],
+}
+
+/// One figure of a derivation.
+#[derive(Debug, Serialize)]
+pub struct PredictionStep {
+    /// What the figure is.
+    pub what: String,
+    /// How the figure comes about.
+    pub how: String,
+    /// The figure in seconds, where it is a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+}
+
+impl PredictionStep {
+    fn new(what: impl Into<String>, how: impl Into<String>, seconds: Option<f64>) -> Self {
+        Self { what: what.into(), how: how.into(), seconds }
+    }
+}
+
+/// Derives what `model` predicts for a workload that shares a server with all others.
+pub fn derive(
+    problem: &PredictionProblem,
+    workload: usize,
+    model: ModelName,
+    percentile: Option<Percentile>,
+    observer: &dyn ProgressObserver,
+) -> PredictionDerivation {
+    let everybody: Vec<usize> = (0..problem.workloads.len()).collect();
+    let all = predict_bounds(problem, &everybody, &[model], percentile, observer);
+    let server = SharedServer { problem, members: &everybody, percentile, observer };
+    let (mut steps, method) = match model {
+        ModelName::WorstCase => {
+            let model = WorstCase::default();
+            (server.with_members(&model, |members| worst_case(&model, members, workload)), WORST_CASE)
+        }
+        ModelName::Probabilistic => {
+            let model = Probabilistic::default();
+            (server.with_members(&model, |members| probabilistic(&model, members, workload)), PROBABILISTIC)
+        }
+        ModelName::PublishedSnc => {
+            let model = PublishedSnc::default();
+            (server.with_members(&model, |members| published(&model, members, workload)), PUBLISHED)
+        }
+        ModelName::Replayed => {
+            let model = Replayed::default();
+            (server.with_members(&model, |members| replayed(&model, members, workload)), REPLAYED)
+        }
+    };
+    if problem.base_latency() > 0.0 {
+        steps.push(PredictionStep::new("idle storage", "device profile", Some(problem.base_latency())));
+    }
+    let own = &all[workload];
+    let spec = &problem.workloads[workload].spec;
+    PredictionDerivation {
+        workload: spec.name.clone(),
+        model: own.model,
+        assumption: own.model.assumption(),
+        percentile: own.percentile.percent(),
+        priority: own.priority,
+        slo_s: spec.slo.latency.0,
+        bound_s: own.latency.ok().map(|prediction| prediction.bound),
+        reason: own.latency.err().map(|why| why.to_string()),
+        ahead: served_before(problem, own, &all),
+        steps,
+        method,
+    }
+}
+
+/// Everybody else of the same or a higher priority, whoever is served first before the others.
+fn served_before(
+    problem: &PredictionProblem,
+    own: &WorkloadBound,
+    all: &[WorkloadBound],
+) -> Vec<ServedBefore> {
+    let mut ahead: Vec<&WorkloadBound> =
+        all.iter().filter(|bound| bound.priority <= own.priority && bound.workload != own.workload).collect();
+    ahead.sort_by_key(|bound| (bound.priority, bound.workload));
+    let mut workloads = Vec::new();
+    for bound in ahead {
+        let workload = &problem.workloads[bound.workload];
+        workloads.push(ServedBefore {
+            name: workload.spec.name.clone(),
+            priority: bound.priority,
+            load: workload.traffic.utilisation().into_array(),
+        });
+    }
+    workloads
+}
+
+const WORST_CASE: &str = "The path is divided into runs of stages with one order of priorities. In a run, work of the \
+same and higher priorities arrives within the burst curves of the traces; the longest horizontal distance to what \
+the higher priorities leave of the capacity is the delay. What arrives at a later run may have been bunched by as much \
+as the times to it differ.";
+
+fn worst_case(
+    model: &WorstCase,
+    members: &[ServerMember<'_, <WorstCase as LatencyModel>::Sketch>],
+    workload: usize,
+) -> Vec<PredictionStep> {
+    let legs = model.legs(members).swap_remove(workload);
+    let mut steps = Vec::new();
+    for leg in legs {
+        let how = format!("arrivals bunched by up to {}", time(leg.jitter));
+        steps.push(PredictionStep::new(stage_range(leg.stages), how, Some(leg.delay)));
+    }
+    steps
+}
+
+fn stage_range((first, last): (Stage, Stage)) -> String {
+    if first == last { first.to_string() } else { format!("{first} to {last}") }
+}
+
+const PROBABILISTIC: &str = "A request finds some work of its own stream; whoever else is served before it, at any \
+relative shift, must not need more than the room that is left. Requests are sorted by what they find: the shares of \
+requests times the probabilities that the others exceed the room add up to what the percentile allows. Bursts at \
+different time scales are counted by a union bound, each scale by its exact or exponential tail.";
+
+fn probabilistic(
+    model: &Probabilistic,
+    members: &[ServerMember<'_, <Probabilistic as LatencyModel>::Sketch>],
+    workload: usize,
+) -> Vec<PredictionStep> {
+    let derivation = match model.derivation(members, workload) {
+        Ok(ProbabilisticDerivation::FewAreLate(lateness)) => lateness,
+        Ok(ProbabilisticDerivation::WorstCase(seconds)) => {
+            let how = "smaller: no alignment exceeds it (--model worst-case derives it)";
+            return vec![PredictionStep::new("worst case", how, Some(seconds))];
+        }
+        Err(_) => return Vec::new(),
+    };
+    let share = percent(derivation.share);
+    let mut steps = vec![PredictionStep::new("own stream", format!("is given {share} of the queue"), None)];
+    let mut sum = 0.0;
+    for term in &derivation.terms {
+        let late = term.probability * term.late;
+        // What adds nothing that can be seen is one line at the end.
+        if late < 0.02 * derivation.allowed {
+            continue;
+        }
+        sum += late;
+        let what = format!("{} of requests find {}", percent(term.probability), time(term.own));
+        let how = if term.room < 0.0 {
+            format!("late for sure: {}", percent(late))
+        } else {
+            format!(
+                "others need more than {} with {}: {}",
+                time(term.room),
+                percent(term.late),
+                percent(late)
+            )
+        };
+        steps.push(PredictionStep::new(what, how, None));
+    }
+    let all: f64 = derivation.terms.iter().map(|term| term.probability * term.late).sum();
+    steps.push(PredictionStep::new("all others", format!("late: {}", percent(all - sum)), None));
+    let allowed = format!("late: {} of {} that may be", percent(all), percent(derivation.allowed));
+    steps.push(PredictionStep::new("queueing", allowed, Some(derivation.latency)));
+    steps
+}
+
+const PUBLISHED: &str = "Each stage is a queue that may exceed its share of what the percentile leaves. At an exponent \
+theta, the same and higher priorities leave a rate; the latency is what theta gives least (thesis Theorem 1, \
+Table 4.1), with sigma = 0.";
+
+fn published(
+    model: &PublishedSnc,
+    members: &[ServerMember<'_, <PublishedSnc as LatencyModel>::Sketch>],
+    workload: usize,
+) -> Vec<PredictionStep> {
+    let mut steps = Vec::new();
+    for stage in model.stages(members, workload).unwrap_or_default() {
+        let how = format!("exceeded by {} at theta = {:.4} per second", percent(stage.exceeded), stage.theta);
+        steps.push(PredictionStep::new(stage.stage.to_string(), how, Some(stage.latency)));
+    }
+    steps
+}
+
+/// The quantiles of the alignments' latencies that are shown.
+const QUARTILES: [(&str, f64); 5] = [
+    ("smallest", 0.0),
+    ("lower quartile", 0.25),
+    ("median", 0.5),
+    ("upper quartile", 0.75),
+    ("largest", 1.0),
+];
+
+const REPLAYED: &str = "The traces are replayed exactly at random shifts. Each alignment gives the percentile over the \
+requests of its longest trace; the bound is an order statistic of these values, chosen so that it covers 95% of all \
+alignments with 95% confidence whatever their distribution.";
+
+fn replayed(
+    model: &Replayed,
+    members: &[ServerMember<'_, <Replayed as LatencyModel>::Sketch>],
+    workload: usize,
+) -> Vec<PredictionStep> {
+    let Ok(mut values) = model.samples(members).swap_remove(workload) else { return Vec::new() };
+    values.sort_unstable();
+    let mut steps = Vec::new();
+    for (what, share) in QUARTILES {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // A share of a small number.
+        let rank = (share * (values.len() - 1) as f64).round() as usize;
+        let how = format!("of {} alignments", values.len());
+        steps.push(PredictionStep::new(what, how, Some(values[rank].as_secs())));
+    }
+    if let Ok(correlated) = model.correlated(members).swap_remove(workload) {
+        steps.push(PredictionStep::new(
+            "all traces begin together",
+            "one alignment",
+            Some(correlated.recorded),
+        ));
+        steps.push(PredictionStep::new(
+            "all worst bursts end together",
+            "one alignment",
+            Some(correlated.bursts_together),
+        ));
+    }
+    steps
+}

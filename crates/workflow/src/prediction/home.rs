@@ -1,0 +1,83 @@
+//! Workloads with their servers and priorities as a [`Policy`].
+
+use super::problem::PredictionProblem;
+use ::plan::admission::Priority;
+use model::{LatencyModel, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, Stage, StageLimit};
+use predict::WorstCase;
+
+/// Where a workload goes and what it is promised.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkloadHome {
+    /// Number of the server, from 0.
+    pub server: usize,
+    /// Priority at each stage; 0 is served first.
+    pub priority: Priority,
+    /// The promised latency, base latency included, seconds.
+    pub bound_s: f64,
+}
+
+/// The name of a server in use, `<class>-<n>`.
+pub fn server_name(problem: &PredictionProblem, server: usize) -> String {
+    format!("{}-{}", problem.class, server + 1)
+}
+
+/// The policy of a procedure. By workload its home, or why it has none; `None` where it did not ask.
+pub fn policy_of_homes(
+    problem: &PredictionProblem,
+    procedure: &str,
+    homes: &[Option<Result<WorkloadHome, String>>],
+) -> Policy {
+    let mut used: Vec<usize> = homes.iter().flatten().flatten().map(|home| home.server).collect();
+    used.sort_unstable();
+    used.dedup();
+    let mut servers = Vec::new();
+    for server in used {
+        servers.push(PolicyServer {
+            name: server_name(problem, server),
+            class: problem.class.clone(),
+            network_bytes_per_s: problem.network.bytes_per_sec(),
+            storage_profile: problem.profile.as_ref().map_or("", |profile| profile.name()).to_owned(),
+        });
+    }
+    let mut workloads = Vec::new();
+    for (workload, home) in homes.iter().enumerate() {
+        let spec = &problem.workloads[workload].spec;
+        match home {
+            Some(Ok(home)) => {
+                let placement = policy_placement(problem, workload, home);
+                workloads.push(PolicyWorkload::admitted(spec.name.as_str(), spec.slo, placement));
+            }
+            Some(Err(why)) => workloads.push(PolicyWorkload::refused(spec.name.as_str(), spec.slo, why)),
+            None => {}
+        }
+    }
+    Policy::new(procedure, servers, workloads)
+}
+
+fn policy_placement(problem: &PredictionProblem, workload: usize, home: &WorkloadHome) -> PolicyPlacement {
+    PolicyPlacement {
+        server: server_name(problem, home.server),
+        priority: home.priority,
+        bound_s: Some(home.bound_s),
+        limits: limits(problem, workload),
+    }
+}
+
+/// Limits may let through this much more than the trace has, as a fraction.
+const LIMITER_TOLERANCE: f64 = 0.05;
+
+/// Several simultaneous limits per stage, which delay nothing of the trace (thesis §3.2.1).
+fn limits(problem: &PredictionProblem, workload: usize) -> Vec<StageLimit> {
+    let sketch = WorstCase::default().sketch(&problem.workloads[workload].traffic);
+    let network = problem.network.bytes_per_sec();
+    let mut limits = Vec::new();
+    for stage in Stage::ALL {
+        if stage == Stage::Storage && problem.profile.is_none() {
+            continue;
+        }
+        for limit in ::plan::limiters(sketch.curve(stage), LIMITER_TOLERANCE) {
+            limits.push(StageLimit::new(stage, limit, network));
+        }
+    }
+    limits
+}

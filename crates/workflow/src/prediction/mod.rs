@@ -1,0 +1,23 @@
+//! The latency that workloads will see, by model: on one server that they share, or on as few servers as keep
+//! everybody's SLO.
+
+mod applicant;
+mod bounds;
+mod derivation;
+mod home;
+mod model_name;
+mod placement;
+mod problem;
+mod procedure_name;
+mod refusal;
+
+pub(crate) use applicant::{admission_host, applicants};
+pub use bounds::{WorkloadBound, predict_bounds};
+pub use derivation::{PredictionDerivation, PredictionStep, ServedBefore, derive};
+pub use home::{WorkloadHome, policy_of_homes, server_name};
+pub use model_name::ModelName;
+pub use placement::{ModelPlacement, WorkloadForecast, by_priority, place, placement_policy};
+pub use problem::{PredictionProblem, PredictionSource, WorkloadTraffic};
+pub use procedure_name::ProcedureName;
+pub(crate) use procedure_name::ProcedureVisitor;
+pub use refusal::describe_refusal;

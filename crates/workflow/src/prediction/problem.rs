@@ -1,0 +1,153 @@
+//! A prediction problem: one kind of server with the traffic of every workload.
+
+use crate::cluster::{ClusterSource, base_latency, read_groups, read_profile, warn_of_percentile};
+use crate::observer::{Notice, ProgressObserver};
+use crate::parallel::in_parallel;
+use model::{CircularTrace, Cluster, Job, OperationError, ServerClass, WorkloadSpec};
+use std::path::PathBuf;
+use std::time::Instant;
+use trace::OpenOptions;
+use units::{ByteRate, Seconds};
+use workload::device::{NetworkModel, PathWork, StorageProfile};
+
+/// Where servers, workloads and traces come from, and what requests pass.
+#[derive(Debug, Clone)]
+pub struct PredictionSource {
+    /// Where servers and workloads are described.
+    pub cluster: ClusterSource,
+    /// The class of server; by default the first one with servers.
+    pub class: Option<String>,
+    /// Requests pass a network link alone, in both directions, and no storage.
+    pub link_only: bool,
+    /// A file that says which workloads may burst together; without it all are independent.
+    pub groups: Option<PathBuf>,
+}
+
+/// A workload and its requests.
+#[derive(Debug)]
+pub struct WorkloadTraffic {
+    /// Name, trace and SLO of the workload.
+    pub spec: WorkloadSpec,
+    /// Workloads of the same group may burst together.
+    pub group: usize,
+    /// The requests of its trace as time at each stage.
+    pub traffic: CircularTrace<Job>,
+}
+
+/// A kind of server and who may share one.
+#[derive(Debug)]
+pub struct PredictionProblem {
+    /// Name of the server class.
+    pub class: String,
+    /// How many servers there are.
+    pub count: usize,
+    /// Link bandwidth of a server in each direction.
+    pub network: ByteRate,
+    /// The storage of a server; `None` for a link alone.
+    pub profile: Option<StorageProfile>,
+    /// Factor on all work, at least 1.
+    pub safety_margin: f64,
+    /// Everybody who asks for a place, in the order of the input.
+    pub workloads: Vec<WorkloadTraffic>,
+    /// The file that says what is asked, for reports.
+    pub origin: PathBuf,
+}
+
+impl PredictionProblem {
+    /// Reads everything, the traces in parallel.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read, or the class of servers is not there.
+    pub fn read(source: &PredictionSource, observer: &dyn ProgressObserver) -> Result<Self, OperationError> {
+        let start = Instant::now();
+        let cluster = source.cluster.read()?;
+        let class = choose_class(&cluster, source, observer)?.clone();
+        let profile = if source.link_only { None } else { Some(read_profile(&class.storage)?) };
+        if let Some(profile) = &profile {
+            warn_of_percentile(&cluster, profile, observer);
+        }
+        let names: Vec<&str> = cluster.workloads.iter().map(|spec| spec.name.as_str()).collect();
+        let groups = match &source.groups {
+            Some(path) => read_groups(path, &names)?,
+            None => (0..names.len()).collect(),
+        };
+        let (network, margin) = (NetworkModel::default(), cluster.safety_margin);
+        let path = PathWork::new(network, class.network, profile.as_ref(), margin);
+        let options = &source.cluster.options;
+        let traffic = in_parallel(observer, "reading traces", &cluster.workloads, |spec| {
+            read_traffic(spec, path.clone(), options)
+        })?;
+        let requests: usize = traffic.iter().map(|(traffic, _)| traffic.items().len()).sum();
+        let elapsed = Seconds(start.elapsed().as_secs_f64());
+        let read = traffic.len();
+        observer.notice(Notice::Done(format!("traces: {read} read, {requests} requests in {elapsed}")));
+        let mut workloads = Vec::new();
+        for ((spec, (traffic, skipped)), group) in cluster.workloads.into_iter().zip(traffic).zip(groups) {
+            if skipped > 0 {
+                let trace = spec.trace.display();
+                observer.notice(Notice::Warning(format!("{trace}: {skipped} requests skipped")));
+            }
+            workloads.push(WorkloadTraffic { spec, group, traffic });
+        }
+        Ok(Self {
+            class: class.class,
+            count: class.count,
+            network: class.network,
+            safety_margin: cluster.safety_margin,
+            workloads,
+            profile,
+            origin: source.cluster.origin().to_owned(),
+        })
+    }
+
+    /// Latency of a request on the idle storage stack, seconds; added to every prediction.
+    pub fn base_latency(&self) -> f64 {
+        self.profile.as_ref().map_or(0.0, base_latency)
+    }
+}
+
+/// The class of servers that predictions are for.
+fn choose_class<'a>(
+    cluster: &'a Cluster,
+    source: &PredictionSource,
+    observer: &dyn ProgressObserver,
+) -> Result<&'a ServerClass, OperationError> {
+    let mut with_servers = cluster.servers.iter().filter(|class| class.count > 0);
+    let class = match &source.class {
+        None => with_servers.next(),
+        Some(name) => cluster.servers.iter().find(|class| class.class == *name),
+    };
+    let Some(class) = class else {
+        let names: Vec<&str> = cluster.servers.iter().map(|class| class.class.as_str()).collect();
+        let class = source.class.as_deref().unwrap_or("with servers");
+        return Err(OperationError::input(format_args!(
+            "there is no server class '{class}': expected one of {}",
+            names.join(", ")
+        )));
+    };
+    if source.class.is_none() && with_servers.next().is_some() {
+        let class = &class.class;
+        observer
+            .notice(Notice::Note(format!("predictions are for class '{class}'; other classes are left out")));
+    }
+    Ok(class)
+}
+
+/// A workload's traffic on its path, and how many malformed requests were passed over.
+fn read_traffic(
+    spec: &WorkloadSpec,
+    mut path: PathWork,
+    options: &OpenOptions,
+) -> Result<(CircularTrace<Job>, u64), OperationError> {
+    let wrong = |error: trace::TraceError| OperationError::input(&error).hint(error.hint());
+    let mut reader = trace::open(&spec.trace, options).map_err(wrong)?;
+    let mut jobs = Vec::new();
+    for request in reader.by_ref() {
+        jobs.push(path.job(&request.map_err(wrong)?));
+    }
+    let traffic = CircularTrace::repeating(jobs);
+    let traffic =
+        traffic.map_err(|error| OperationError::input(format_args!("{}: {error}", spec.trace.display())))?;
+    Ok((traffic, reader.skipped()))
+}

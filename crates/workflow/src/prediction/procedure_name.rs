@@ -1,0 +1,132 @@
+//! Admission procedures by the names that users give them, with the parameters of the published ones.
+
+use super::problem::WorkloadTraffic;
+use ::plan::admission::{ByModel, Demand, Levels, Procedure, QJump, Silo, SiloPlus, Trial, priority_meister};
+use model::LatencyModel;
+use predict::{Passage, Probabilistic, PublishedSnc, Replayed, WorstCase, WorstCaseSketch};
+use units::ByteRate;
+
+/// Bytes of a packet, and of the burst that Silo allows (thesis §4.3.1).
+const PACKET: f64 = 1500.0;
+/// Bytes that a port of a shallow switch buffers.
+const BUFFER: f64 = 312_500.0;
+/// Throughputs of the classes of QJump++, fraction of a link.
+const QJUMP_LEVELS: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
+
+/// A rule by which workloads are admitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProcedureName {
+    /// Nothing is assumed but that every workload stays within its burst curves.
+    WorstCase,
+    /// Independent workloads (or groups) that behave as their traces; a bound.
+    Probabilistic,
+    /// The traces are replayed at random shifts; an estimate with confidence.
+    Replayed,
+    /// The published procedure of SNC-Meister, to compare with.
+    PublishedSnc,
+    /// The worst case with priorities that are searched by stage.
+    PriorityMeister,
+    /// Fixed small bursts, rates chosen by trial; links only.
+    Silo,
+    /// Effective bandwidth decides; links only.
+    SiloPlus,
+    /// One class per workload by its throughput; links only.
+    QJump,
+    /// The same with fixed throughputs; links only.
+    QJumpPlus,
+}
+
+/// Something that can be done with a procedure of any type.
+pub(crate) trait ProcedureVisitor {
+    /// What comes of a visit.
+    type Output;
+    /// Visits the procedure; `sketch` is what the procedure keeps of a workload.
+    fn visit<P: Procedure<Sketch: Send> + Clone>(
+        self,
+        procedure: P,
+        sketch: impl Fn(&WorkloadTraffic) -> P::Sketch + Sync,
+    ) -> Self::Output;
+}
+
+impl ProcedureName {
+    /// The name that users write.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WorstCase => "worst-case",
+            Self::Probabilistic => "probabilistic",
+            Self::Replayed => "replayed",
+            Self::PublishedSnc => "published-snc",
+            Self::PriorityMeister => "priority-meister",
+            Self::Silo => "silo",
+            Self::SiloPlus => "silo++",
+            Self::QJump => "qjump",
+            Self::QJumpPlus => "qjump++",
+        }
+    }
+
+    /// Whether the rule is defined for network links alone.
+    pub fn is_for_links(self) -> bool {
+        matches!(self, Self::Silo | Self::SiloPlus | Self::QJump | Self::QJumpPlus)
+    }
+
+    /// What a promise rests on, completing "NAME: …".
+    pub fn assumption(self) -> &'static str {
+        match self {
+            Self::PriorityMeister => {
+                "holds for every request as long as limiters before every stage hold each workload to the burst curves \
+                 of its trace"
+            }
+            Self::WorstCase => {
+                "holds for every request as long as every workload stays within the burst curves of its trace, \
+                 however the bursts meet"
+            }
+            Self::Probabilistic => {
+                "a bound on the percentile over all requests at all shifts, if workloads are independent and behave \
+                 as in their traces"
+            }
+            Self::Replayed => {
+                "the traces replayed at 59 random alignments: with 95% confidence, at least 95% of all alignments \
+                 have their percentile within, if workloads are independent and behave as in their traces"
+            }
+            Self::PublishedSnc => {
+                "the published stochastic bound, to compare with; bursty traffic exceeds it"
+            }
+            Self::Silo | Self::SiloPlus | Self::QJump | Self::QJumpPlus => {
+                "a published system, to compare with; a worst case under its own rate limits"
+            }
+        }
+    }
+
+    /// Hands the procedure of this name, for links of this bandwidth, to the visitor.
+    pub(crate) fn visit<V: ProcedureVisitor>(self, bandwidth: ByteRate, visitor: V) -> V::Output {
+        let (packet, buffer) = (PACKET / bandwidth.bytes_per_sec(), BUFFER / bandwidth.bytes_per_sec());
+        // Callers have checked that it can be counted.
+        let demand = |tenant: &WorkloadTraffic| Demand::of(&tenant.traffic).expect("countable traffic");
+        let qjump = |levels| QJump { packet, levels };
+        match self {
+            Self::WorstCase => by_slo(&WorstCase::default(), visitor),
+            Self::Probabilistic => by_slo(&Probabilistic::default(), visitor),
+            Self::Replayed => by_slo(&Replayed::default(), visitor),
+            Self::PublishedSnc => by_slo(&PublishedSnc::default(), visitor),
+            Self::PriorityMeister => {
+                let model = WorstCase { passage: Passage::Reshaped };
+                let sketch = |tenant: &WorkloadTraffic| model.sketch(&tenant.traffic);
+                visitor.visit(
+                    ByModel::searched(&model, &|_, server| priority_meister(server, WorstCaseSketch::curve)),
+                    sketch,
+                )
+            }
+            Self::Silo => {
+                let trial = |t: &WorkloadTraffic| Trial::choose(&t.traffic, t.spec.slo, packet);
+                visitor.visit(Silo { burst: packet, buffer }, trial)
+            }
+            Self::SiloPlus => visitor.visit(SiloPlus { burst: packet, buffer }, demand),
+            Self::QJump => visitor.visit(qjump(Levels::Equation), demand),
+            Self::QJumpPlus => visitor.visit(qjump(Levels::Fixed(QJUMP_LEVELS.to_vec())), demand),
+        }
+    }
+}
+
+fn by_slo<M: LatencyModel, V: ProcedureVisitor>(model: &M, visitor: V) -> V::Output {
+    visitor.visit(ByModel::by_slo(model), |tenant| model.sketch(&tenant.traffic))
+}

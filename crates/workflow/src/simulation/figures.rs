@@ -1,0 +1,98 @@
+//! Figures of one place of a simulation, with their confidence intervals.
+
+use serde::{Serialize, Serializer};
+use sim::engine::{Estimate, Histogram};
+use std::collections::BTreeMap;
+use units::Percentile;
+
+/// The percentiles that are reported, with their names.
+pub const PERCENTILES: [(&str, f64); 4] = [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9)];
+
+/// An estimate, where there is one.
+pub type SimulatedFigure = Option<Estimate>;
+
+/// The figures of one place, in the order in which they are printed.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct LatencyFigures {
+    /// How many requests were measured.
+    pub requests: u64,
+    /// Mean latency, seconds.
+    #[serde(serialize_with = "serialize_value")]
+    pub mean_s: SimulatedFigure,
+    /// Median latency, seconds.
+    #[serde(serialize_with = "serialize_value")]
+    pub p50_s: SimulatedFigure,
+    /// 90th percentile of the latency, seconds.
+    #[serde(serialize_with = "serialize_value")]
+    pub p90_s: SimulatedFigure,
+    /// 99th percentile of the latency, seconds.
+    #[serde(serialize_with = "serialize_value")]
+    pub p99_s: SimulatedFigure,
+    /// 99.9th percentile of the latency, seconds.
+    #[serde(serialize_with = "serialize_value")]
+    pub p99_9_s: SimulatedFigure,
+    /// 99th percentile of latency ÷ service time.
+    #[serde(serialize_with = "serialize_value")]
+    pub slowdown_p99: SimulatedFigure,
+    /// Requests that are not complete at their place in the ideal order, percent.
+    #[serde(serialize_with = "serialize_value")]
+    pub reordering_pct: SimulatedFigure,
+    /// Requests that are complete per second.
+    #[serde(serialize_with = "serialize_value")]
+    pub throughput_per_s: SimulatedFigure,
+    /// Speed of the simulation itself, by the clock: the only figure that differs from run to run.
+    pub events_per_s: Option<f64>,
+    /// Lower and upper end of each figure that has an interval, by its name.
+    pub ci: BTreeMap<&'static str, [f64; 2]>,
+}
+
+impl LatencyFigures {
+    /// The times, which are shown with their intervals.
+    pub fn times(&self) -> [SimulatedFigure; 5] {
+        [self.mean_s, self.p50_s, self.p90_s, self.p99_s, self.p99_9_s]
+    }
+
+    /// The same figures with the ends of all intervals filled in.
+    #[must_use]
+    pub fn with_intervals(mut self) -> Self {
+        self.ci = intervals(&[
+            ("mean_s", self.mean_s),
+            ("p50_s", self.p50_s),
+            ("p90_s", self.p90_s),
+            ("p99_s", self.p99_s),
+            ("p99_9_s", self.p99_9_s),
+            ("slowdown_p99", self.slowdown_p99),
+            ("reordering_pct", self.reordering_pct),
+            ("throughput_per_s", self.throughput_per_s),
+        ]);
+        self
+    }
+}
+
+/// Lower and upper end of the figures that have an interval, by their names.
+pub fn intervals(named: &[(&'static str, SimulatedFigure)]) -> BTreeMap<&'static str, [f64; 2]> {
+    let mut intervals = BTreeMap::new();
+    for (name, figure) in named {
+        if let Some(Estimate { value, half_width }) = figure
+            && half_width.is_finite()
+        {
+            intervals.insert(*name, [value - half_width, value + half_width]);
+        }
+    }
+    intervals
+}
+
+/// Writes the value of a figure, or null where there is none.
+///
+/// # Errors
+///
+/// When the serializer has one.
+#[allow(clippy::ref_option, reason = "serde hands over a reference to the field")]
+pub fn serialize_value<S: Serializer>(figure: &SimulatedFigure, serializer: S) -> Result<S::Ok, S::Error> {
+    figure.map(|estimate| estimate.value).serialize(serializer)
+}
+
+/// A percentile of a histogram in its units, if there is one.
+pub(super) fn percentile(histogram: &Histogram, percent: f64) -> Option<f64> {
+    Some(histogram.percentile(Percentile::new(percent)?)?.0 as f64)
+}

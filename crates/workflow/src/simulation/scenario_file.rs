@@ -1,0 +1,36 @@
+//! A scenario file with values that the caller replaces.
+
+use model::OperationError;
+use scenario::Document;
+use std::path::PathBuf;
+
+/// A scenario file, and what replaces its values.
+#[derive(Debug, Clone)]
+pub struct ScenarioSettings {
+    /// The scenario file.
+    pub file: PathBuf,
+    /// Settings `PATH=VALUE`, in the order in which they are applied.
+    pub set: Vec<String>,
+    /// Scales all arrivals so that the busiest station is utilised to this degree.
+    pub load: Option<f64>,
+}
+
+/// Reads a scenario with the values that replace its own.
+///
+/// # Errors
+///
+/// When the file cannot be read, or a setting does not fit it.
+pub fn read_scenario(settings: &ScenarioSettings) -> Result<Document, OperationError> {
+    let mut document = Document::read(&settings.file)?;
+    for setting in &settings.set {
+        let (path, value) = setting.split_once('=').ok_or_else(|| {
+            OperationError::input(format_args!("--set {setting}: expected PATH=VALUE"))
+                .hint("such as --set station.web.workers=4 or --set 'station.*.discipline=fifo'")
+        })?;
+        document.set(path.trim(), value.trim())?;
+    }
+    if let Some(load) = settings.load {
+        document.set("run.load", &format!("{load:?}"))?;
+    }
+    Ok(document)
+}

@@ -1,0 +1,42 @@
+//! How quantities are written in sentences that are part of an answer, such as the reason of a refusal.
+
+use model::Stage;
+use units::Seconds;
+
+/// Writes a time as people read it, such as `1.5ms`.
+pub fn time(seconds: f64) -> String {
+    Seconds(seconds).to_string()
+}
+
+/// Writes a fraction as a percentage with three digits that mean something.
+pub fn percent(fraction: f64) -> String {
+    let value = fraction * 100.0;
+    let decimals = match value.abs() {
+        v if v >= 9.995 => 1,
+        v if v >= 0.9995 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}%")
+}
+
+/// Writes a number with its noun: `1 server`, `2 servers`.
+pub fn plural(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// Writes fractions by stage: `network-in 4.81%, storage 7.97%`.
+pub fn by_stage(fractions: impl Iterator<Item = (Stage, f64)>) -> String {
+    let all: Vec<String> =
+        fractions.map(|(stage, fraction)| format!("{stage} {}", percent(fraction))).collect();
+    all.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_noun_agrees_with_its_number() {
+        assert_eq!((plural(1, "server"), plural(0, "server")), ("1 server".into(), "0 servers".into()));
+    }
+}

@@ -1,0 +1,7 @@
+//! Observations of a run against what was promised.
+
+mod judge;
+mod observations;
+
+pub use judge::{JudgementSettings, judge};
+pub use observations::read_observations;
