@@ -236,7 +236,7 @@ fn step(spec: &StepSpec, scenario: &Scenario) -> Result<NetworkStep> {
 
 pub(crate) fn plan(scenario: &Scenario) -> Result<SimulationPlan> {
     let run = &scenario.run;
-    let mut plan = SimulationPlan::of(run.requests.unwrap_or(100_000), 0);
+    let mut plan = SimulationPlan::of_requests(run.requests.unwrap_or(100_000), 0);
     let warm_up = if run.transient { 0 } else { plan.window.warm_up };
     let warm_up = run.warm_up.unwrap_or(warm_up);
     plan.window = MeasurementWindow { warm_up, by_station: true, span: span(run)?, ..plan.window };
@@ -244,7 +244,8 @@ pub(crate) fn plan(scenario: &Scenario) -> Result<SimulationPlan> {
     plan.replications = run.replications.unwrap_or(8);
     plan.replications_max = run.replications_max.unwrap_or(64).max(plan.replications);
     plan.confidence = run.confidence.unwrap_or(0.95);
-    plan.goal = run.precision.as_ref().map(|goal| PrecisionGoal { of: goal.of.0, relative: goal.relative });
+    plan.goal =
+        run.precision.as_ref().map(|goal| PrecisionGoal { statistic: goal.of.0, relative: goal.relative });
     if plan.window.measured == 0 || plan.replications == 0 {
         return Err("run: at least one request and one replication".into());
     }

@@ -44,7 +44,7 @@ fn jobs(random: &mut StdRng, count: usize) -> Vec<Job> {
 }
 
 fn case(tenants: Vec<Tenant>, rules: &Rules) -> Case {
-    Case::storage("s".into(), server(1), tenants, rules, SimulationPlan::of(1, 0)).unwrap()
+    Case::storage("s".into(), server(1), tenants, rules, SimulationPlan::of_requests(1, 0)).unwrap()
 }
 
 fn by_slo() -> Rules {
@@ -161,8 +161,13 @@ fn channels_keep_the_throughput() {
     let busiest = |channels| {
         let mut tenants = vec![tenant("a", "99% < 1ms", steady(20_000, 10_000), 0)];
         tenants[0].name = "a".into();
-        let case =
-            Case::storage("s".into(), server(channels), tenants, &Rules::default(), SimulationPlan::of(1, 0));
+        let case = Case::storage(
+            "s".into(),
+            server(channels),
+            tenants,
+            &Rules::default(),
+            SimulationPlan::of_requests(1, 0),
+        );
         let case = case.unwrap();
         (case.busiest().1, measure(&case).response.percentile(Percentile::new(50.0).unwrap()).unwrap().0)
     };

@@ -41,7 +41,7 @@ fn closed_forms() {
     let mut missed = 0;
     let forms = forms::all();
     for form in &forms {
-        let plan = SimulationPlan { confidence: 0.99, ..SimulationPlan::of(50_000, 1000) };
+        let plan = SimulationPlan { confidence: 0.99, ..SimulationPlan::of_requests(50_000, 1000) };
         let report = replicate(&form.network, &form.load, &plan).expect("a valid model");
         let estimate = report.estimate(&form.figure).expect("requests were measured");
         missed += usize::from(!estimate.contains(form.exact));
@@ -78,7 +78,7 @@ fn models() -> Vec<(&'static str, QueueingNetwork, f64)> {
 fn run(network: &QueueingNetwork, rate: f64, measured: u64) -> (Measures, f64) {
     let engine = SimulationEngine::new(network, vec![entry(1, rate, memoryless)], 1).expect("a valid model");
     let begun = Instant::now();
-    let measures = engine.run(MeasurementWindow::of(measured)).expect("stable");
+    let measures = engine.run(MeasurementWindow::of_requests(measured)).expect("stable");
     (measures, begun.elapsed().as_secs_f64())
 }
 
@@ -174,7 +174,7 @@ fn drain(network: &QueueingNetwork, count: u64) -> f64 {
     let engine = SimulationEngine::new(network, vec![load], 1).expect("a valid model");
     let begun = Instant::now();
     engine
-        .run(MeasurementWindow { warm_up: 0, ..MeasurementWindow::of(count) })
+        .run(MeasurementWindow { warm_up: 0, ..MeasurementWindow::of_requests(count) })
         .expect("fewer than the limit");
     begun.elapsed().as_secs_f64()
 }

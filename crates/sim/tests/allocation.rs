@@ -102,7 +102,8 @@ fn allocations(kind: &Kind, requests: u64) -> u64 {
     };
     let engine = SimulationEngine::new(&network, vec![RequestEntry::open(instants, draw)], 1).unwrap();
     let before = ALLOCATIONS.load(Ordering::Relaxed);
-    let measures = engine.run(MeasurementWindow { warm_up: 0, ..MeasurementWindow::of(requests) }).unwrap();
+    let measures =
+        engine.run(MeasurementWindow { warm_up: 0, ..MeasurementWindow::of_requests(requests) }).unwrap();
     let count = ALLOCATIONS.load(Ordering::Relaxed) - before;
     assert!(measures.events >= 3 * requests);
     count

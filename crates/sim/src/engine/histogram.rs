@@ -4,27 +4,28 @@ use crate::rank::nearest_rank;
 use units::{Nanos, Percentile};
 
 /// Bits kept of a value besides its leading one.
-const BITS: u32 = 8;
-const SUB: u64 = 1 << BITS;
+const MANTISSA_BITS: u32 = 8;
+/// Buckets between two powers of two.
+const BUCKETS_PER_OCTAVE: u64 = 1 << MANTISSA_BITS;
 
 /// Durations as counts; 8-bit mantissas, so that a value read back is within [`Histogram::RELATIVE_ERROR`] of the
-/// value recorded, and exact below 512. The memory is fixed (116 KiB at most), recording is a few instructions, merging is addition.
-/// Mean, least and largest are exact.
+/// value recorded, and exact below 512. The memory is fixed (116 KiB at most), recording is a few instructions, merging
+/// is addition. Mean, least and largest are exact.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Histogram {
     counts: Vec<u64>,
     count: u64,
     sum: u128,
     max: u64,
-    /// The largest complement: that of the least value.
+    /// The largest bitwise complement, which is that of the least value.
     max_complement: u64,
 }
 
 impl Histogram {
     /// Half the width of a bucket ÷ its lower end, 2⁻⁹.
-    pub const RELATIVE_ERROR: f64 = 1.0 / (2 * SUB) as f64;
+    pub const RELATIVE_ERROR: f64 = 1.0 / (2 * BUCKETS_PER_OCTAVE) as f64;
 
-    /// Counts one.
+    /// Counts one value in.
     #[inline]
     pub fn record(&mut self, value: u64) {
         let bucket = bucket(value);
@@ -38,7 +39,7 @@ impl Histogram {
         self.max_complement = self.max_complement.max(!value);
     }
 
-    /// How many.
+    /// The number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -53,7 +54,7 @@ impl Histogram {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
-    /// Adds another's counts.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         if other.counts.len() > self.counts.len() {
             self.counts.resize(other.counts.len(), 0);
@@ -79,7 +80,7 @@ impl Histogram {
         Some(self.typical(bucket))
     }
 
-    /// What a value of this bucket is taken to be.
+    /// The value that all values of this bucket are taken to be.
     fn typical(&self, bucket: usize) -> Nanos {
         Nanos(middle(bucket).clamp(!self.max_complement, self.max))
     }
@@ -109,7 +110,7 @@ impl Histogram {
         line
     }
 
-    /// Forgets all; the memory stays.
+    /// Removes all values; the memory stays.
     pub fn clear(&mut self) {
         self.counts.fill(0);
         (self.count, self.sum, self.max, self.max_complement) = (0, 0, 0, 0);
@@ -118,17 +119,17 @@ impl Histogram {
 
 #[inline]
 fn bucket(value: u64) -> usize {
-    let shift = (u64::BITS - (value | SUB).leading_zeros()) - BITS - 1;
+    let shift = (u64::BITS - (value | BUCKETS_PER_OCTAVE).leading_zeros()) - MANTISSA_BITS - 1;
     // At most 56·2⁸ + 2⁹.
     #[allow(clippy::cast_possible_truncation)]
-    let bucket = (u64::from(shift) * SUB + (value >> shift)) as usize;
+    let bucket = (u64::from(shift) * BUCKETS_PER_OCTAVE + (value >> shift)) as usize;
     bucket
 }
 
 fn middle(bucket: usize) -> u64 {
     let bucket = bucket as u64;
-    let shift = (bucket / SUB).saturating_sub(1);
-    let low = (bucket - shift * SUB) << shift;
+    let shift = (bucket / BUCKETS_PER_OCTAVE).saturating_sub(1);
+    let low = (bucket - shift * BUCKETS_PER_OCTAVE) << shift;
     low + ((1u64 << shift) - 1) / 2
 }
 

@@ -1,29 +1,29 @@
 //! What is simulated: stations, and the steps that a request takes through them.
 
-use super::InvalidSimulationError;
+use super::error::InvalidSimulationError;
 use discipline::serve::Kind;
 use units::Nanos;
 
 /// Workers that share a queueing discipline.
 #[derive(Debug, Clone)]
 pub struct NetworkStation {
-    /// For reports.
+    /// The name by which reports call it.
     pub name: String,
     /// Number of workers, at least 1.
     pub workers: u32,
-    /// Who is served.
+    /// The discipline that decides which request is served.
     pub discipline: Kind,
-    /// What a worker pays when it takes up an item that it did not serve last.
+    /// The time that a worker loses when it takes up an item that it did not serve last.
     pub switch: Nanos,
-    /// What the station's one dispatcher pays for each item that it puts on a worker; the worker waits for it.
-    /// Zero: there is no dispatcher.
+    /// The time that the station's one dispatcher needs for each item that it puts on a worker, which waits for it.
+    /// Zero means that there is no dispatcher.
     pub dispatch: Nanos,
-    /// What takes workers away.
+    /// Other work that takes workers away, if any.
     pub interference: Option<Interference>,
 }
 
 impl NetworkStation {
-    /// A station without costs.
+    /// A station without costs of switching or dispatching, and without interference.
     pub fn new(name: &str, workers: u32, discipline: Kind) -> Self {
         let (switch, dispatch) = (Nanos::ZERO, Nanos::ZERO);
         Self { name: name.to_owned(), workers, discipline, switch, dispatch, interference: None }
@@ -37,9 +37,9 @@ impl NetworkStation {
 pub struct Interference {
     /// Mean time between the end of one and the next, at least 1 ns.
     pub gap: Nanos,
-    /// How long each takes.
+    /// How long each interference takes.
     pub length: Nanos,
-    /// What it displaces goes back to the queue of a discipline that has one for that
+    /// Whether an item that it displaces goes back to the queue of a discipline that has one for that
     /// ([`Kind::requeues`]); otherwise it waits on its worker.
     pub requeue: bool,
 }
@@ -61,9 +61,9 @@ pub struct NetworkStep {
 /// steps.
 #[derive(Debug, Clone)]
 pub struct QueueingNetwork {
-    /// Where work is done.
+    /// The stations at which requests are served.
     pub stations: Vec<NetworkStation>,
-    /// What each request does.
+    /// The steps that a request takes, each after those that it waits for.
     pub steps: Vec<NetworkStep>,
     /// Number of classes of requests, at least 1.
     pub classes: u32,
@@ -80,7 +80,10 @@ impl QueueingNetwork {
         Self { steps: (0..stations.len()).map(step).collect(), stations, classes: 1 }
     }
 
-    /// Whether it can be simulated.
+    /// Whether the network can be simulated.
+    ///
+    /// # Errors
+    /// With the first reason why it cannot.
     pub fn check(&self) -> Result<(), InvalidSimulationError> {
         let classes = self.classes as usize;
         if self.steps.is_empty() || self.classes == 0 {
@@ -89,9 +92,9 @@ impl QueueingNetwork {
         self.stations.iter().try_for_each(|station| check_station(station, classes))?;
         for (index, step) in self.steps.iter().enumerate() {
             if step.station >= self.stations.len() {
-                let there = self.stations.len();
+                let count = self.stations.len();
                 return Err(InvalidSimulationError(format!(
-                    "step {index}: no station {}; there are {there}",
+                    "step {index}: no station {}; there are {count}",
                     step.station
                 )));
             }
@@ -106,24 +109,24 @@ impl QueueingNetwork {
 }
 
 fn check_station(station: &NetworkStation, classes: usize) -> Result<(), InvalidSimulationError> {
-    let fault = |what: &str| Err(InvalidSimulationError(format!("station '{}': {what}", station.name)));
+    let invalid = |what: &str| Err(InvalidSimulationError(format!("station '{}': {what}", station.name)));
     if station.workers == 0 {
-        return fault("at least one worker is needed");
+        return invalid("at least one worker is needed");
     }
     if station.interference.is_some_and(|interference| interference.gap == Nanos::ZERO) {
-        return fault("the gap between interferences is at least 1 ns");
+        return invalid("the gap between interferences is at least 1 ns");
     }
     if station.interference.is_some_and(|other| other.requeue) && !station.discipline.requeues() {
-        return fault("only round-robin, limited and orf have a queue for what other work displaces");
+        return invalid("only round-robin, limited and orf have a queue for what other work displaces");
     }
     let costs = station.switch.0 > 0 || station.dispatch.0 > 0 || station.interference.is_some();
     if costs && matches!(station.discipline, Kind::Sharing { .. } | Kind::WeightedSharing { .. }) {
-        return fault("ideal processor sharing has no switches, no dispatcher and no interference");
+        return invalid("ideal processor sharing has no switches, no dispatcher and no interference");
     }
     match station.discipline.classes() {
         Some(told_apart) if told_apart < classes => {
-            fault(&format!("the discipline knows {told_apart} classes; requests have {classes}"))
+            invalid(&format!("the discipline knows {told_apart} classes; requests have {classes}"))
         }
-        _ => station.discipline.check().or_else(|reason| fault(&reason)),
+        _ => station.discipline.check().or_else(|reason| invalid(&reason)),
     }
 }

@@ -1,57 +1,60 @@
-//! The requests inside, in a slab: what has been drawn for each and how far it is.
+//! The requests inside, in slots that are used again: what has been drawn for each and how far it is.
+//!
+//! The visits of a request are neighbours in one array, because disciplines know a visit by its index there. Therefore a
+//! slot can only be used again by a request with as many visits, which the crate `slab` cannot say.
 
-use super::load::{DELAY_ONLY, SKIP};
 use super::network::NetworkStep;
 use std::ops::Range;
 use units::Nanos;
 
-/// One request.
+/// A request that is inside. Times are in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Request {
-    /// At the entry, true time.
+pub(crate) struct ActiveRequest {
+    /// When it arrived at its entry, by the true time.
     pub(crate) arrival: u64,
-    /// Global arrival time: the entry's clock at that instant.
-    pub(crate) gat: u64,
-    /// Sum of its demands.
+    /// Its global arrival time: what the entry's clock said at that instant.
+    pub(crate) global_arrival: u64,
+    /// The sum of its demands.
     pub(crate) demand: u64,
-    /// When it would be complete if nobody else were there.
+    /// When it would be complete if it were alone.
     pub(crate) ideal: u64,
-    /// Position among all arrivals, from 0.
+    /// Its position among all arrivals, from 0.
     pub(crate) number: u64,
-    /// Between leaving the entry and the first steps.
+    /// The delay between leaving the entry and the first steps.
     pub(crate) delay: u64,
     pub(crate) class: u32,
+    /// Index of its entry.
     pub(crate) entry: u32,
-    /// Steps that are not over.
-    pub(crate) open: u32,
-    /// Its first visit.
-    pub(crate) first: u32,
-    /// The step of that visit.
-    pub(crate) step: u32,
+    /// How many of its steps are not done.
+    pub(crate) steps_left: u32,
+    /// Index of its first visit.
+    pub(crate) first_visit: u32,
+    /// The step of the network that its first visit is.
+    pub(crate) first_step: u32,
     /// How many visits it has.
-    pub(crate) visits: u32,
+    pub(crate) visit_count: u32,
 }
 
-/// One step of one request; its index is the item that disciplines know.
+/// One step of one request; its index is the item that disciplines know. Times are in nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Visit {
-    /// Demand drawn.
+pub(crate) struct StepVisit {
+    /// The demand that was drawn.
     pub(crate) demand: u64,
-    /// Demand not yet served.
+    /// The demand that has not been served yet.
     pub(crate) left: u64,
     /// When it arrived at the station.
     pub(crate) arrived: u64,
-    /// Network delay before it.
+    /// The network delay before it.
     pub(crate) delay: u64,
-    /// Steps that it waits for.
+    /// How many steps it still waits for.
     pub(crate) pending: u32,
-    /// Whose it is.
+    /// The slot of its request.
     slot: u32,
 }
 
-/// What was drawn for a request: by step of the network, of which `steps` are its own.
+/// What was drawn for a request, by step of the network, of which `steps` are its own.
 #[derive(Debug)]
-pub(crate) struct Drawn<'a> {
+pub(crate) struct DrawnSteps<'a> {
     pub(crate) steps: Range<usize>,
     pub(crate) demands: &'a [Nanos],
     pub(crate) delays: &'a [Nanos],
@@ -59,45 +62,50 @@ pub(crate) struct Drawn<'a> {
 
 /// Slots for requests and their visits; freed slots are used again by requests with as many steps, latest first.
 #[derive(Debug)]
-pub(crate) struct Requests {
-    pub(crate) requests: Vec<Request>,
-    pub(crate) visits: Vec<Visit>,
-    /// By number of visits.
+pub(crate) struct RequestSlab {
+    pub(crate) requests: Vec<ActiveRequest>,
+    pub(crate) visits: Vec<StepVisit>,
+    /// Free slots by their number of visits.
     free: Vec<Vec<u32>>,
     inside: usize,
+    /// How many steps the network has.
     steps: usize,
 }
 
-impl Requests {
+impl RequestSlab {
     pub(crate) fn new(steps: usize) -> Self {
         Self { requests: Vec::new(), visits: Vec::new(), free: vec![Vec::new(); steps + 1], inside: 0, steps }
     }
 
-    /// How many are inside.
+    /// How many requests are inside.
     #[inline]
     pub(crate) fn inside(&self) -> usize {
         self.inside
     }
 
-    /// A slot for a request.
+    /// Takes a request in and returns its slot. The slot says where the visits are, not `request`.
     #[inline]
-    pub(crate) fn insert(&mut self, request: Request, drawn: &Drawn<'_>, steps: &[NetworkStep]) -> u32 {
+    pub(crate) fn insert(
+        &mut self,
+        request: ActiveRequest,
+        drawn: &DrawnSteps<'_>,
+        steps: &[NetworkStep],
+    ) -> u32 {
         self.inside += 1;
         let slot = match self.free[drawn.steps.len()].pop() {
             Some(slot) => slot,
-            None => self.grow(request.visits),
+            None => self.grow(request.visit_count),
         };
-        let at = &mut self.requests[slot as usize];
-        let first = at.first;
-        *at = request;
-        at.first = first;
-        let first = first as usize;
+        let stored = &mut self.requests[slot as usize];
+        *stored = ActiveRequest { first_visit: stored.first_visit, ..request };
+        let first = stored.first_visit as usize;
         let visits = &mut self.visits[first..first + drawn.steps.len()];
         let (steps, demands) = (&steps[drawn.steps.clone()], &drawn.demands[drawn.steps.clone()]);
         let drawn = demands.iter().zip(&drawn.delays[drawn.steps.clone()]);
         for ((visit, step), (demand, delay)) in visits.iter_mut().zip(steps).zip(drawn) {
             let pending = u32::try_from(step.after.len()).unwrap_or(u32::MAX);
-            *visit = Visit { demand: demand.0, left: demand.0, arrived: 0, delay: delay.0, pending, slot };
+            *visit =
+                StepVisit { demand: demand.0, left: demand.0, arrived: 0, delay: delay.0, pending, slot };
         }
         slot
     }
@@ -105,30 +113,30 @@ impl Requests {
     #[cold]
     fn grow(&mut self, visits: u32) -> u32 {
         let (slot, first) = (self.requests.len(), self.visits.len());
-        self.visits.resize(first + visits as usize, Visit::default());
+        self.visits.resize(first + visits as usize, StepVisit::default());
         assert!(u32::try_from(self.visits.len()).is_ok(), "more than 2³² visits at once");
         // Just checked: every request has a visit at least.
         #[allow(clippy::cast_possible_truncation)]
-        let (slot, first) = (slot as u32, first as u32);
-        self.requests.push(Request { first, ..Request::default() });
+        let (slot, first_visit) = (slot as u32, first as u32);
+        self.requests.push(ActiveRequest { first_visit, ..ActiveRequest::default() });
         slot
     }
 
-    /// Gives a slot back.
+    /// Frees the slot of a request.
     #[inline]
     pub(crate) fn remove(&mut self, slot: u32) {
         self.inside -= 1;
-        self.free[self.requests[slot as usize].visits as usize].push(slot);
+        self.free[self.requests[slot as usize].visit_count as usize].push(slot);
     }
 
-    /// Its steps.
+    /// The steps of the network that are those of a request.
     #[inline]
     pub(crate) fn steps(&self, slot: u32) -> Range<usize> {
         let request = &self.requests[slot as usize];
-        request.step as usize..(request.step + request.visits) as usize
+        request.first_step as usize..(request.first_step + request.visit_count) as usize
     }
 
-    /// The item of a request's step.
+    /// The item by which disciplines know a step of a request: the index of its visit.
     #[inline]
     pub(crate) fn item(&self, slot: u32, step: usize) -> u32 {
         if self.steps == 1 {
@@ -137,50 +145,18 @@ impl Requests {
         let request = &self.requests[slot as usize];
         // All visits have numbers below 2³².
         #[allow(clippy::cast_possible_truncation)]
-        let item = request.first + (step as u32 - request.step);
+        let item = request.first_visit + (step as u32 - request.first_step);
         item
     }
 
-    /// Slot and step of an item.
+    /// The slot and the step of an item.
     #[inline]
-    pub(crate) fn of(&self, item: u32) -> (u32, usize) {
+    pub(crate) fn slot_and_step(&self, item: u32) -> (u32, usize) {
         if self.steps == 1 {
             return (item, 0);
         }
         let slot = self.visits[item as usize].slot;
         let request = &self.requests[slot as usize];
-        (slot, (item - request.first + request.step) as usize)
+        (slot, (item - request.first_visit + request.first_step) as usize)
     }
-}
-
-/// What a request is as a whole.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Alone {
-    /// When it is complete if it never waits: the longest path.
-    pub(crate) ideal: u64,
-    /// Sum of its demands.
-    pub(crate) demand: u64,
-    /// Whether it visits any station.
-    pub(crate) is_served: bool,
-}
-
-/// A request that enters the first steps at `entered`. `over` becomes when each of its steps would be over.
-#[inline]
-pub(crate) fn alone(entered: u64, drawn: &Drawn<'_>, steps: &[NetworkStep], over: &mut [u64]) -> Alone {
-    let mut alone = Alone { ideal: entered, demand: 0, is_served: false };
-    for index in drawn.steps.clone() {
-        let ready = steps[index].after.iter().map(|earlier| over[*earlier]).max().unwrap_or(entered);
-        let takes = match drawn.demands[index] {
-            SKIP => 0,
-            DELAY_ONLY => drawn.delays[index].0,
-            Nanos(demand) => {
-                alone.is_served = true;
-                alone.demand = alone.demand.saturating_add(demand);
-                drawn.delays[index].0.saturating_add(demand)
-            }
-        };
-        over[index] = ready.saturating_add(takes);
-        alone.ideal = alone.ideal.max(over[index]);
-    }
-    alone
 }

@@ -1,37 +1,40 @@
-//! The workers of a station: who serves what since when, and what it costs.
+//! A station during a run: which worker serves which item since when, and what switching costs.
 
-use super::network::{Interference, NetworkStation};
-use super::requests::Visit;
+use super::network::{Interference, NetworkStation, QueueingNetwork};
+use super::requests::StepVisit;
 use super::timers::{NEVER, Timers};
 use discipline::Sharing;
 use discipline::serve::{Built, Discipline as _, Item, Run};
+use rand::RngExt as _;
+use rand::rngs::StdRng;
 
-const NOBODY: u32 = u32::MAX;
+/// The item of a worker that is idle.
+const NO_ITEM: u32 = u32::MAX;
 
-/// A worker.
+/// A worker of a station. Times are in nanoseconds.
 #[derive(Debug, Clone, Copy)]
-struct Worker {
-    /// In service, or [`NOBODY`].
+struct WorkerState {
+    /// The item in service, or [`NO_ITEM`].
     item: u32,
-    /// What it served last and could go on with at no cost.
+    /// The item that it served last and could go on with at no cost.
     last: u32,
-    /// When service began or begins, after the costs of taking it up.
+    /// When service began or begins, after the costs of taking the item up.
     begun: u64,
-    /// What was left of the demand then.
+    /// What was left of the demand when service began.
     left: u64,
-    /// Costs of taking it up, which a slice does not count.
+    /// The costs of taking the item up, which a slice does not count.
     cost: u64,
-    /// Taken away until then.
+    /// When other work gives the worker back.
     away_until: u64,
-    /// The discipline knows, and has to be told when the worker is back.
-    gone: bool,
+    /// Whether the discipline knows that the worker is away, and has to be told when it is back.
+    reported_away: bool,
 }
 
-/// A station at work.
+/// A station with its discipline, its workers and their timers.
 #[derive(Debug)]
-pub(crate) struct Serving {
+pub(crate) struct StationState {
     discipline: Built,
-    workers: Vec<Worker>,
+    workers: Vec<WorkerState>,
     /// The timer of its first worker.
     first_timer: usize,
     /// The timer of what becomes able to be served by time alone, if there is such a thing.
@@ -39,20 +42,39 @@ pub(crate) struct Serving {
     switch: u64,
     dispatch: u64,
     dispatcher_free: u64,
+    /// Assignments of the discipline that have not been carried out; empty between events.
     runs: Vec<Run>,
-    /// Time spent on costs.
+    /// The time that workers spent on costs so far, nanoseconds.
     pub(crate) costs: u64,
 }
 
-impl Serving {
-    pub(crate) fn new(
-        station: &NetworkStation,
-        first_timer: usize,
-        wake_timer: Option<usize>,
-        seed: u64,
-    ) -> Self {
-        let idle =
-            Worker { item: NOBODY, last: NOBODY, begun: 0, left: 0, cost: 0, away_until: 0, gone: false };
+/// The stations of a network before the first arrival. Their timers are in the order of `TimerLayout`.
+pub(crate) fn stations_at_rest(network: &QueueingNetwork, random: &mut StdRng) -> Vec<StationState> {
+    let mut first_timer = 0;
+    let mut wake_timer = network.stations.iter().map(|station| station.workers as usize).sum();
+    let mut states = Vec::new();
+    for station in network.stations.iter().rev() {
+        let wakes = station.discipline.wakes();
+        let wake = wakes.then_some(wake_timer);
+        states.push(StationState::at_rest(station, first_timer, wake, random.random()));
+        first_timer += station.workers as usize;
+        wake_timer += usize::from(wakes);
+    }
+    states.reverse();
+    states
+}
+
+impl StationState {
+    fn at_rest(station: &NetworkStation, first_timer: usize, wake_timer: Option<usize>, seed: u64) -> Self {
+        let idle = WorkerState {
+            item: NO_ITEM,
+            last: NO_ITEM,
+            begun: 0,
+            left: 0,
+            cost: 0,
+            away_until: 0,
+            reported_away: false,
+        };
         Self {
             discipline: station.discipline.build(station.workers, seed),
             workers: vec![idle; station.workers as usize],
@@ -66,8 +88,9 @@ impl Serving {
         }
     }
 
+    /// An item arrives at the station.
     #[inline]
-    pub(crate) fn arrive(&mut self, now: u64, item: Item, visits: &mut [Visit], timers: &mut Timers) {
+    pub(crate) fn on_arrival(&mut self, now: u64, item: Item, visits: &mut [StepVisit], timers: &mut Timers) {
         match &mut self.discipline {
             Built::Workers(workers) => {
                 workers.arrive(now, item, &mut self.runs);
@@ -80,43 +103,44 @@ impl Serving {
         }
     }
 
-    /// A worker's timer rings: the item that is done, if it is.
+    /// The timer of a worker rings. Returns its item if that is done; otherwise the slice is over.
     #[inline]
-    pub(crate) fn ring(
+    pub(crate) fn on_worker_timer(
         &mut self,
         now: u64,
         worker: u32,
-        visits: &mut [Visit],
+        visits: &mut [StepVisit],
         timers: &mut Timers,
     ) -> Option<u32> {
         let discipline = match &mut self.discipline {
             Built::Workers(workers) => workers,
-            Built::Shared(sharing) => return shared_rings(now, sharing, self.first_timer, timers),
+            Built::Shared(sharing) => return on_sharing_timer(now, sharing, self.first_timer, timers),
         };
         let timer = self.first_timer + worker as usize;
-        let at = &mut self.workers[worker as usize];
-        let end = at.begun.saturating_add(at.left);
+        let state = &mut self.workers[worker as usize];
+        let end = state.begun.saturating_add(state.left);
         if now < end {
-            // The slice was counted from behind the costs; what follows goes on without.
-            at.cost = 0;
+            // The slice began after the costs; a further slice of the item has none.
+            state.cost = 0;
             timers.set(timer, end);
             discipline.expire(now, worker, &mut self.runs);
             self.carry_out(now, visits, timers);
             return None;
         }
-        let item = at.item;
-        (at.item, at.last) = (NOBODY, NOBODY);
+        let item = state.item;
+        (state.item, state.last) = (NO_ITEM, NO_ITEM);
         timers.set(timer, NEVER);
         discipline.depart(now, worker, &mut self.runs);
         self.carry_out(now, visits, timers);
         Some(item)
     }
 
+    /// Carries out the assignments of the discipline, and asks when time alone will bring more.
     #[inline]
-    fn carry_out(&mut self, now: u64, visits: &mut [Visit], timers: &mut Timers) {
-        for at in 0..self.runs.len() {
-            let run = self.runs[at];
-            self.take_up(now, run, visits, timers);
+    fn carry_out(&mut self, now: u64, visits: &mut [StepVisit], timers: &mut Timers) {
+        for index in 0..self.runs.len() {
+            let run = self.runs[index];
+            self.begin_service(now, run, visits, timers);
         }
         self.runs.clear();
         if let (Some(timer), Built::Workers(workers)) = (self.wake_timer, &self.discipline) {
@@ -124,19 +148,20 @@ impl Serving {
         }
     }
 
-    /// Something may have become able to be served.
-    pub(crate) fn wake(&mut self, now: u64, visits: &mut [Visit], timers: &mut Timers) {
+    /// Something may have become able to be served by time alone.
+    pub(crate) fn on_wake(&mut self, now: u64, visits: &mut [StepVisit], timers: &mut Timers) {
         if let Built::Workers(workers) = &mut self.discipline {
             workers.wake(now, &mut self.runs);
             self.carry_out(now, visits, timers);
         }
     }
 
+    /// Puts an item on a worker, or begins another slice of the item that the worker has.
     #[inline]
-    fn take_up(&mut self, now: u64, run: Run, visits: &mut [Visit], timers: &mut Timers) {
+    fn begin_service(&mut self, now: u64, run: Run, visits: &mut [StepVisit], timers: &mut Timers) {
         let worker = &mut self.workers[run.worker as usize];
         if worker.item != run.item {
-            if worker.item != NOBODY {
+            if worker.item != NO_ITEM {
                 let served = now.saturating_sub(worker.begun);
                 visits[worker.item as usize].left = worker.left - served;
                 worker.last = worker.item;
@@ -160,35 +185,35 @@ impl Serving {
         timers.set(self.first_timer + run.worker as usize, rings);
     }
 
-    /// Other work takes a worker; what runs there stops and goes on afterwards, or is the discipline's again. Whether
-    /// [`Self::back`] has to be called when it is over.
-    pub(crate) fn interfere(
+    /// Other work takes a worker. An item that runs there stops and goes on afterwards, or the discipline has it back.
+    /// Returns whether [`Self::end_interference`] has to be called when the other work is done.
+    pub(crate) fn begin_interference(
         &mut self,
         now: u64,
         worker: u32,
         other: &Interference,
-        visits: &mut [Visit],
+        visits: &mut [StepVisit],
         timers: &mut Timers,
     ) -> bool {
         let timer = self.first_timer + worker as usize;
         let length = other.length.0;
         self.costs += length;
-        let at = &mut self.workers[worker as usize];
-        at.away_until = now + length;
-        if at.item != NOBODY && !other.requeue {
+        let state = &mut self.workers[worker as usize];
+        state.away_until = now + length;
+        if state.item != NO_ITEM && !other.requeue {
             // An item that is not yet begun begins later, one that runs pauses: both ends move.
-            at.left -= now.saturating_sub(at.begun).min(at.left);
-            at.begun = at.begun.max(now) + length;
-            at.cost = at.cost.saturating_add(length);
-            timers.set(timer, timers.at(timer).saturating_add(length));
+            state.left -= now.saturating_sub(state.begun).min(state.left);
+            state.begun = state.begun.max(now) + length;
+            state.cost = state.cost.saturating_add(length);
+            timers.set(timer, timers.get(timer).saturating_add(length));
             return false;
         }
-        if at.item != NOBODY {
-            visits[at.item as usize].left = at.left - now.saturating_sub(at.begun);
-            (at.last, at.item) = (at.item, NOBODY);
+        if state.item != NO_ITEM {
+            visits[state.item as usize].left = state.left - now.saturating_sub(state.begun);
+            (state.last, state.item) = (state.item, NO_ITEM);
             timers.set(timer, NEVER);
         }
-        at.gone = true;
+        state.reported_away = true;
         if let Built::Workers(workers) = &mut self.discipline {
             workers.leave(now, worker, &mut self.runs);
         }
@@ -196,9 +221,16 @@ impl Serving {
         true
     }
 
-    /// Whether other work on a worker that [`Self::interfere`] took is over now; then it works again.
-    pub(crate) fn back(&mut self, now: u64, worker: u32, visits: &mut [Visit], timers: &mut Timers) -> bool {
-        if !std::mem::take(&mut self.workers[worker as usize].gone) {
+    /// Gives a worker back that [`Self::begin_interference`] took and reported to the discipline. Returns whether there
+    /// was such a worker.
+    pub(crate) fn end_interference(
+        &mut self,
+        now: u64,
+        worker: u32,
+        visits: &mut [StepVisit],
+        timers: &mut Timers,
+    ) -> bool {
+        if !std::mem::take(&mut self.workers[worker as usize].reported_away) {
             return false;
         }
         if let Built::Workers(workers) = &mut self.discipline {
@@ -209,7 +241,8 @@ impl Serving {
     }
 }
 
-fn shared_rings(now: u64, sharing: &mut Sharing, timer: usize, timers: &mut Timers) -> Option<u32> {
+/// The timer of a station that shares its capacity rings. Returns the item that is done.
+fn on_sharing_timer(now: u64, sharing: &mut Sharing, timer: usize, timers: &mut Timers) -> Option<u32> {
     let done = sharing.depart(now);
     timers.set(timer, sharing.next().unwrap_or(NEVER));
     done

@@ -1,17 +1,17 @@
 //! The event queue: a fixed set of timers, each set to one instant or to none, and which rings next.
 //!
-//! Everything in a network that can happen is the next event of something: a worker, a delay line, a source. A
+//! Everything in a network that can happen is the next event of something: a worker, a delay line, an entry. A
 //! tournament over those needs ⌈log₂ timers⌉ comparisons for a change, whatever the number of requests, and knows
 //! no stale entries: a preempted worker's timer is set anew. Of timers for the same instant the one with the
 //! lowest number rings first.
 //!
-//! `benches/engine.rs` has it beside a heap that only ever replaces its first entry: as quick up to ten timers, slower
+//! `benches/engine.rs` compares it with a heap that only ever replaces its first entry: as quick up to ten timers, slower
 //! by half from thirty on; such a heap could not set the timer of a preempted worker anew.
 
-/// A timer that is not set.
+/// The instant of a timer that is not set.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// Winners of a knock-out tournament.
+/// Timers in a knock-out tournament for the one that rings next.
 #[derive(Debug)]
 pub(crate) struct Timers {
     /// Instant in the upper 64 bits, timer in the lower: node i has the lesser of nodes 2i and 2i + 1, and the second
@@ -28,7 +28,7 @@ impl Timers {
         timers
     }
 
-    /// Sets one.
+    /// Sets a timer to an instant, or to [`NEVER`].
     #[inline]
     pub(crate) fn set(&mut self, timer: usize, at: u64) {
         let mut node = self.tree.len() / 2 + timer;
@@ -47,16 +47,16 @@ impl Timers {
     /// The timer that rings next and when; [`NEVER`] when none is set.
     #[inline]
     pub(crate) fn next(&self) -> (usize, u64) {
-        // The halves of a key.
+        // Both casts take one half of a key.
         #[allow(clippy::cast_possible_truncation)]
         let next = (self.tree[1] as u64 as usize, (self.tree[1] >> 64) as u64);
         next
     }
 
-    /// When a timer rings.
+    /// The instant at which a timer rings.
     #[inline]
-    pub(crate) fn at(&self, timer: usize) -> u64 {
-        // The upper half of a key.
+    pub(crate) fn get(&self, timer: usize) -> u64 {
+        // The cast takes the upper half of a key.
         #[allow(clippy::cast_possible_truncation)]
         let at = (self.tree[self.tree.len() / 2 + timer] >> 64) as u64;
         at

@@ -2,7 +2,7 @@
 
 use super::arrival_merge::ArrivalMerge;
 use super::observer::Observer;
-use super::stage_server::{NonPreemptiveServer, PreemptiveServer, StageQueue};
+use super::stage_server::{NonPreemptiveServer, PreemptiveServer, WaitingJobs};
 use super::system::ReplaySystem;
 use super::transit::TransitSource;
 use discipline::StrictPriority;
@@ -46,7 +46,7 @@ pub struct Replay<'s, 'a> {
     system: &'s ReplaySystem<'a>,
     preemption: PreemptionMode,
     merge: ArrivalMerge<'a>,
-    queues: [StageQueue<'a>; 3],
+    queues: [WaitingJobs<'a>; 3],
     /// When the first period of each stream begins, nanoseconds.
     offsets: Vec<u64>,
 }

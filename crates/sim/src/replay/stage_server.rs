@@ -30,13 +30,13 @@ impl<'a> QueuedJob<'a> {
 }
 
 /// The jobs that wait at a stage.
-pub(super) type StageQueue<'a> = StrictPriority<QueuedJob<'a>>;
+pub(super) type WaitingJobs<'a> = StrictPriority<QueuedJob<'a>>;
 
 /// A stage in which an arrival of a higher priority interrupts, and the interrupted job resumes later.
 pub(super) struct PreemptiveServer<'r, 'a, I> {
     stage: Stage,
     levels: &'r [u32],
-    queue: &'r mut StageQueue<'a>,
+    queue: &'r mut WaitingJobs<'a>,
     input: I,
     /// The arrival after those that have been taken.
     pending: JobInTransit<'a>,
@@ -46,7 +46,7 @@ pub(super) struct PreemptiveServer<'r, 'a, I> {
 
 impl<'r, 'a, I: TransitSource<'a>> PreemptiveServer<'r, 'a, I> {
     /// An idle stage before the first job of `input`.
-    pub(super) fn new(stage: Stage, levels: &'r [u32], queue: &'r mut StageQueue<'a>, mut input: I) -> Self {
+    pub(super) fn new(stage: Stage, levels: &'r [u32], queue: &'r mut WaitingJobs<'a>, mut input: I) -> Self {
         queue.clear();
         let pending = input.next();
         Self { stage, levels, queue, input, pending, clock: 0 }
@@ -83,7 +83,7 @@ impl<'a, I: TransitSource<'a>> TransitSource<'a> for PreemptiveServer<'_, 'a, I>
 pub(super) struct NonPreemptiveServer<'r, 'a, I> {
     stage: Stage,
     levels: &'r [u32],
-    queue: &'r mut StageQueue<'a>,
+    queue: &'r mut WaitingJobs<'a>,
     input: I,
     /// The arrival after those that have been taken.
     pending: JobInTransit<'a>,
@@ -93,7 +93,7 @@ pub(super) struct NonPreemptiveServer<'r, 'a, I> {
 
 impl<'r, 'a, I: TransitSource<'a>> NonPreemptiveServer<'r, 'a, I> {
     /// An idle stage before the first job of `input`.
-    pub(super) fn new(stage: Stage, levels: &'r [u32], queue: &'r mut StageQueue<'a>, mut input: I) -> Self {
+    pub(super) fn new(stage: Stage, levels: &'r [u32], queue: &'r mut WaitingJobs<'a>, mut input: I) -> Self {
         queue.clear();
         let pending = input.next();
         Self { stage, levels, queue, input, pending, serving: None }

@@ -13,7 +13,7 @@ fn every_form_is_within_its_interval() {
     let mut missed = Vec::new();
     for form in all() {
         // At 99.9 % one of the forms would miss in about 30 draws of all; these seeds are one draw.
-        let plan = SimulationPlan { confidence: 0.999, ..SimulationPlan::of(16_000, 11) };
+        let plan = SimulationPlan { confidence: 0.999, ..SimulationPlan::of_requests(16_000, 11) };
         let report = replicate(&form.network, &form.load, &plan).unwrap();
         assert_eq!(report.verdict, ReplicationVerdict::Done, "{}", form.name);
         let estimate = report.estimate(&form.figure).unwrap();
@@ -32,13 +32,13 @@ fn a_percentile_is_run_until_it_is_precise_or_not() {
     let of = LatencyStatistic::Percentile(Percentile::new(99.0).unwrap());
     let load = |seed| vec![entry(seed, 0.6, memoryless)];
     let plan = |relative, replications_max| {
-        let window = MeasurementWindow::of(4000);
+        let window = MeasurementWindow::of_requests(4000);
         SimulationPlan {
-            goal: Some(PrecisionGoal { of, relative }),
+            goal: Some(PrecisionGoal { statistic: of, relative }),
             replications: 4,
             replications_max,
             window,
-            ..SimulationPlan::of(1, 3)
+            ..SimulationPlan::of_requests(1, 3)
         }
     };
     let report = replicate(&network, load, &plan(0.05, 256)).unwrap();

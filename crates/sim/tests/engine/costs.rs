@@ -18,7 +18,7 @@ fn at(instants: &[u64]) -> impl Iterator<Item = Nanos> + 'static {
 }
 
 fn run(network: &QueueingNetwork, entries: Vec<RequestEntry>, measured: u64) -> Measures {
-    let window = MeasurementWindow { warm_up: 0, ..MeasurementWindow::of(measured) };
+    let window = MeasurementWindow { warm_up: 0, ..MeasurementWindow::of_requests(measured) };
     SimulationEngine::new(network, entries, 5).unwrap().run(window).unwrap()
 }
 

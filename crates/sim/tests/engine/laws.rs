@@ -89,7 +89,7 @@ fn load(drawn: &[Drawn], window: Option<u32>, skew_ns: i64) -> Vec<RequestEntry>
 }
 
 fn run(network: &QueueingNetwork, entries: Vec<RequestEntry>, measured: u64) -> Measures {
-    let window = MeasurementWindow { warm_up: 0, ..MeasurementWindow::of(measured) };
+    let window = MeasurementWindow { warm_up: 0, ..MeasurementWindow::of_requests(measured) };
     SimulationEngine::new(network, entries, 9).unwrap().run(window).unwrap()
 }
 
@@ -163,7 +163,7 @@ fn littles_law_holds_at_every_station() {
     let network = QueueingNetwork::chain(vec![station(1, Kind::Fifo), station(2, robin)]);
     let run = SimulationEngine::new(&network, vec![entry(3, 0.8, memoryless)], 0)
         .unwrap()
-        .run(MeasurementWindow::of(100_000))
+        .run(MeasurementWindow::of_requests(100_000))
         .unwrap();
     let rate = run.arrivals as f64 / run.duration.0 as f64;
     for station in &run.stations {
@@ -182,7 +182,7 @@ fn the_shortest_are_measured_apart() {
         draft.demands[0] = Nanos(if count.is_multiple_of(50) { 10 } else { 100 });
     };
     let load = vec![RequestEntry::open(poisson(4, 200.0), draw)];
-    let window = MeasurementWindow { short_share: 0.02, ..MeasurementWindow::of(50_000) };
+    let window = MeasurementWindow { short_share: 0.02, ..MeasurementWindow::of_requests(50_000) };
     let measures = SimulationEngine::new(&single(1, Kind::Fifo), load, 0).unwrap().run(window).unwrap();
     assert_eq!(measures.shortest.count(), 1000);
 }
@@ -197,7 +197,7 @@ proptest! {
             draft.demands[0] = Nanos(if count.is_multiple_of(50) { short } else { 2 * short });
         };
         let load = vec![RequestEntry::open(poisson(4, 5.0 * short as f64), draw)];
-        let window = MeasurementWindow { short_share: 0.01, ..MeasurementWindow::of(500) };
+        let window = MeasurementWindow { short_share: 0.01, ..MeasurementWindow::of_requests(500) };
         let measures = SimulationEngine::new(&single(1, Kind::Fifo), load, 0).unwrap().run(window).unwrap();
         prop_assert_eq!(measures.shortest.count(), 10);
     }
@@ -206,7 +206,7 @@ proptest! {
 #[test]
 fn overload_is_said_to_be_one() {
     let overload = |rate| {
-        let plan = SimulationPlan { replications: 5, ..SimulationPlan::of(20_000, 1) };
+        let plan = SimulationPlan { replications: 5, ..SimulationPlan::of_requests(20_000, 1) };
         replicate(&single(1, Kind::Fifo), |seed| vec![entry(seed, rate, memoryless)], &plan).unwrap().verdict
     };
     let ReplicationVerdict::Unbounded { per_arrival: Some(share) } = overload(1.1) else {
@@ -222,7 +222,7 @@ fn overload_is_said_to_be_one() {
     // Costs count as well: 0.8 of demand, and half as much again for switching.
     let mut network = single(1, Kind::Limited(LimitedParameters::round_robin(nanos(0.2 * SERVICE).0)));
     network.stations[0].switch = nanos(0.1 * SERVICE);
-    let plan = SimulationPlan { replications: 5, ..SimulationPlan::of(20_000, 1) };
+    let plan = SimulationPlan { replications: 5, ..SimulationPlan::of_requests(20_000, 1) };
     let report = replicate(&network, |seed| vec![entry(seed, 0.8, memoryless)], &plan).unwrap();
     assert!(matches!(report.verdict, ReplicationVerdict::Unbounded { .. }), "{:?}", report.verdict);
 }
@@ -230,7 +230,7 @@ fn overload_is_said_to_be_one() {
 #[test]
 fn a_transient_overload_is_measured() {
     let load = |seed| vec![entry(seed, 2.0, memoryless)];
-    let plan = SimulationPlan { replications: 5, ..SimulationPlan::of(20_000, 1) };
+    let plan = SimulationPlan { replications: 5, ..SimulationPlan::of_requests(20_000, 1) };
     let window = MeasurementWindow { warm_up: 0, ..plan.window };
     let network = single(1, Kind::Fifo);
     let steady = replicate(&network, load, &SimulationPlan { window, ..plan.clone() }).unwrap();
@@ -241,8 +241,9 @@ fn a_transient_overload_is_measured() {
     let mean = transient.mean().unwrap().value;
     assert!((mean / (20_000.0 * SERVICE / 4.0) - 1.0).abs() < 0.05, "{mean}");
     // A precision is still what was asked for or not.
-    let goal = Some(PrecisionGoal { of: LatencyStatistic::Mean, relative: 1e-6 });
-    let plan = SimulationPlan { goal, replications_max: 5, transient: true, ..SimulationPlan::of(2000, 1) };
+    let goal = Some(PrecisionGoal { statistic: LatencyStatistic::Mean, relative: 1e-6 });
+    let plan =
+        SimulationPlan { goal, replications_max: 5, transient: true, ..SimulationPlan::of_requests(2000, 1) };
     assert!(matches!(
         replicate(&network, load, &plan).unwrap().verdict,
         ReplicationVerdict::Imprecise { .. }
@@ -251,12 +252,13 @@ fn a_transient_overload_is_measured() {
 
 #[test]
 fn a_run_that_outgrows_its_limit_ends() {
-    let window = MeasurementWindow { inside_max: 500, ..MeasurementWindow::of(u64::MAX / 2) };
+    let window = MeasurementWindow { inside_max: 500, ..MeasurementWindow::of_requests(u64::MAX / 2) };
     let network = single(1, Kind::Lifo);
     let load = |seed| vec![entry(seed, 1.5, memoryless)];
     let failure = SimulationEngine::new(&network, load(1), 0).unwrap().run(window).unwrap_err();
     assert!(matches!(failure, SimulationError::Unbounded { inside: 501, .. }), "{failure}");
-    let report = replicate(&network, load, &SimulationPlan { window, ..SimulationPlan::of(1, 1) }).unwrap();
+    let report =
+        replicate(&network, load, &SimulationPlan { window, ..SimulationPlan::of_requests(1, 1) }).unwrap();
     assert_eq!(report.verdict, ReplicationVerdict::Unbounded { per_arrival: None });
 }
 
@@ -281,9 +283,10 @@ fn what_cannot_be_simulated_is_refused() {
         network, entries, 0,
     ) {
         Err(invalid) => invalid.0,
-        Ok(engine) => {
-            engine.run(MeasurementWindow { warm_up: 0, ..MeasurementWindow::of(9) }).unwrap_err().to_string()
-        }
+        Ok(engine) => engine
+            .run(MeasurementWindow { warm_up: 0, ..MeasurementWindow::of_requests(9) })
+            .unwrap_err()
+            .to_string(),
     };
     let one = || vec![RequestEntry::open([Nanos(5), Nanos(4)].into_iter(), memoryless_draw)];
     let good = single(1, Kind::Fifo);

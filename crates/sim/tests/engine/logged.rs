@@ -11,7 +11,7 @@ use units::Nanos;
 fn passages_follow_lindley() {
     let network = single(1, Kind::Fifo);
     let entries = || vec![entry(3, 0.8, |random| exponential(random, 1.0))];
-    let window = MeasurementWindow { warm_up: 100, ..MeasurementWindow::of(5000) };
+    let window = MeasurementWindow { warm_up: 100, ..MeasurementWindow::of_requests(5000) };
     let (measures, passages) =
         SimulationEngine::new(&network, entries(), 1).unwrap().run_logged(window).unwrap();
     assert_eq!(measures, SimulationEngine::new(&network, entries(), 1).unwrap().run(window).unwrap());
@@ -34,7 +34,7 @@ fn a_window_of_time_has_the_requests_that_arrive_within_it() {
     let station = |name| NetworkStation::new(name, 1, Kind::Fifo);
     let network = QueueingNetwork::chain(vec![station("first"), station("second")]);
     let span = (Nanos(200_000_000), Nanos(900_000_000));
-    let window = MeasurementWindow { span: Some(span), ..MeasurementWindow::of(0) };
+    let window = MeasurementWindow { span: Some(span), ..MeasurementWindow::of_requests(0) };
     let load = vec![entry(4, 0.5, |_| 1.0)];
     let (measures, passages) = SimulationEngine::new(&network, load, 1).unwrap().run_logged(window).unwrap();
     assert!(passages.iter().all(|at| (span.0..span.1).contains(&at.arrival)));

@@ -82,7 +82,7 @@ pub(super) fn server_case(
     let storage = StorageServer::new(device, network, 1).map_err(OperationError::input)?;
     let members = policy.workloads.iter().filter(|at| at.server.as_deref() == Some(server.name.as_str()));
     let tenants = members.map(|member| tenant(member, problem, &storage)).collect::<Result<_, _>>()?;
-    let mut plan = SimulationPlan::of(1, 0);
+    let mut plan = SimulationPlan::of_requests(1, 0);
     plan.replications = REPLICATIONS;
     let rules = Rules::Policy(Box::new(policy.clone()));
     Case::storage(server.name.clone(), storage, tenants, &rules, plan).map_err(OperationError::input)

@@ -1,40 +1,45 @@
-//! When the window opens and closes, and what is counted while it is open.
+//! The measures of a run while it goes on: when the window opens and closes, and what is counted meanwhile.
 
+use super::completion_order::OrderTracker;
 use super::histogram::Histogram;
-use super::measure::{MeasurementWindow, Measures};
+use super::logged_request::{LoggedRequest, RequestRecorder};
+use super::measures::Measures;
 use super::network::QueueingNetwork;
-use super::order::OrderTracker;
-use super::passage::{Log, LoggedRequest};
-use super::requests::{Request, Visit};
+use super::requests::{ActiveRequest, StepVisit};
+use super::window::MeasurementWindow;
 use units::{Nanos, Percentile};
 
 /// Collects measures during a run.
 #[derive(Debug)]
-pub(crate) struct Meter {
+pub(crate) struct MeasureCollector {
     window: MeasurementWindow,
     pub(crate) measures: Measures,
-    orders: OrderTracker,
-    /// Whether the same is done at each station: if it is asked for, and there is more than one step. The order at an
-    /// only step is that of the requests.
+    /// The order in which requests complete.
+    order: OrderTracker,
+    /// Whether the order of visits is followed at each station: if it is asked for, and there is more than one step.
+    /// With a single step it is the order of the requests.
     pub(crate) follows_steps: bool,
     station_orders: Vec<OrderTracker>,
     pub(crate) arrived: u64,
+    /// Measured requests that are complete.
     done: u64,
+    /// When the window opened, nanoseconds.
     opened: u64,
-    state: State,
-    /// Items at each station, and since when.
+    state: WindowState,
+    /// The number of items at each station, and since when.
     present: Vec<(u64, u64)>,
-    /// Requests inside or before an entry, and since when.
+    /// The number of requests inside or before an entry, and since when.
     inside: (u64, u64),
-    quarter: Quarter,
-    /// Total demands of the warm-up.
+    quarter: WindowQuarter,
+    /// The total demands of the requests of the warm-up.
     totals: Histogram,
-    short_below: u64,
-    log: Option<Log>,
+    /// The largest total demand of a request that is measured apart as short.
+    short_max: u64,
+    log: Option<RequestRecorder>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum WindowState {
     Before,
     Open,
     Closed,
@@ -42,58 +47,61 @@ enum State {
 
 /// The quarter of the window's arrivals that is going on.
 #[derive(Debug, Default)]
-struct Quarter {
+struct WindowQuarter {
+    /// The number of quarters before it.
     index: usize,
     began: u64,
+    /// The integral of the requests inside over its time, in nanoseconds.
     area: u128,
 }
 
-impl Meter {
+impl MeasureCollector {
     pub(crate) fn new(window: MeasurementWindow, network: &QueueingNetwork) -> Self {
         let stations = network.stations.len();
         Self {
             window,
             measures: Measures::new(network.classes, stations),
-            orders: OrderTracker::default(),
+            order: OrderTracker::default(),
             follows_steps: window.by_station && network.steps.len() > 1,
             station_orders: vec![OrderTracker::default(); stations],
             arrived: 0,
             done: 0,
             opened: 0,
-            state: State::Before,
+            state: WindowState::Before,
             present: vec![(0, 0); stations],
             inside: (0, 0),
-            quarter: Quarter::default(),
+            quarter: WindowQuarter::default(),
             totals: Histogram::default(),
-            short_below: 0,
+            short_max: 0,
             log: None,
         }
     }
 
-    /// Writes down every request, too.
-    pub(crate) fn logging(self) -> Self {
-        Self { log: Some(Log::new(self.present.len())), ..self }
+    /// The same collector, which also records every request.
+    pub(crate) fn recording(self) -> Self {
+        Self { log: Some(RequestRecorder::new(self.present.len())), ..self }
     }
 
-    /// What was written down of the requests of the window.
+    /// The recorded requests of the window.
     pub(crate) fn take_log(&mut self) -> Vec<LoggedRequest> {
-        self.log.take().map(|log| log.of(&self.window)).unwrap_or_default()
+        self.log.take().map(|log| log.into_window(&self.window)).unwrap_or_default()
     }
 
     /// Whether all that was asked for is known.
     #[inline]
     pub(crate) fn is_finished(&self) -> bool {
-        self.done == self.window.measured && self.state == State::Closed
+        self.done == self.window.measured && self.state == WindowState::Closed
     }
 
+    /// Whether the request with this number is measured.
     #[inline]
-    fn measures(&self, number: u64) -> bool {
+    fn is_measured(&self, number: u64) -> bool {
         number.wrapping_sub(self.window.warm_up) < self.window.measured
     }
 
-    /// A request arrives.
+    /// A request arrives at its entry.
     #[inline]
-    pub(crate) fn arrive(&mut self, now: u64, request: &Request, slot: u32) {
+    pub(crate) fn arrive(&mut self, now: u64, request: &ActiveRequest, slot: u32) {
         if let Some((begin, end)) = self.window.span {
             self.count_span(now, begin.0, end.0);
         }
@@ -102,8 +110,8 @@ impl Meter {
         } else if self.arrived == self.window.warm_up {
             self.open(now);
         }
-        if self.state == State::Open {
-            self.quarters(now);
+        if self.state == WindowState::Open {
+            self.close_past_quarters(now);
         }
         self.arrived += 1;
         if let Some(log) = &mut self.log {
@@ -111,51 +119,51 @@ impl Meter {
         }
         self.inside_changes(now);
         self.inside.0 += 1;
-        self.orders.enter(request.ideal, request.number, slot);
+        self.order.enter(request.ideal, request.number, slot);
     }
 
-    /// A window of time as counts: how many arrived before it opened, and, when it has closed, within it.
+    /// Turns a window of time into counts: how many arrived before it opened, and, when it has closed, within it.
     fn count_span(&mut self, now: u64, begin: u64, end: u64) {
-        if self.state == State::Before {
+        if self.state == WindowState::Before {
             let opens = now >= begin;
             self.window.warm_up = if opens { self.arrived } else { u64::MAX };
             // Half of all numbers: those before the window, which wrap around, are in the other half.
             self.window.measured = if opens { u64::MAX / 2 } else { 0 };
         }
-        if self.state != State::Closed && now >= end {
-            // Nobody arrived within it: it opens and closes with this one.
+        if self.state != WindowState::Closed && now >= end {
+            // If nothing arrived within the window, it opens and closes with this request.
             self.window.measured = self.arrived - self.window.warm_up;
         }
     }
 
-    /// When an item would leave a station if nobody ever waited.
+    /// Announces when an item would leave a station if no request ever waited.
     #[inline]
-    pub(crate) fn expect(&mut self, station: usize, ideal: u64, number: u64, item: u32) {
+    pub(crate) fn expect_departure(&mut self, station: usize, ideal: u64, number: u64, item: u32) {
         self.station_orders[station].enter(ideal, number, item);
     }
 
     /// A request is complete.
     #[inline]
-    pub(crate) fn complete(&mut self, now: u64, request: &Request, slot: u32) {
+    pub(crate) fn complete(&mut self, now: u64, request: &ActiveRequest, slot: u32) {
         self.inside_changes(now);
         self.inside.0 -= 1;
-        let place = self.orders.complete(now, slot);
+        let order = self.order.complete(now, slot);
         if let Some(log) = &mut self.log {
             log.complete(now, request.number);
         }
-        self.measures.completions += u64::from(self.state == State::Open);
-        if self.measures(request.number) {
+        self.measures.completions += u64::from(self.state == WindowState::Open);
+        if self.is_measured(request.number) {
             self.done += 1;
-            self.measures.complete(now, request, place, self.short_below);
+            self.measures.record_completion(now, request, order, self.short_max);
         }
     }
 
-    /// An item comes to a station.
+    /// An item arrives at a station.
     #[inline]
-    pub(crate) fn come(&mut self, now: u64, station: usize, demand: u64) {
+    pub(crate) fn arrive_at_station(&mut self, now: u64, station: usize, demand: u64) {
         self.station_changes(now, station);
         self.present[station].0 += 1;
-        if self.state == State::Open {
+        if self.state == WindowState::Open {
             let at = &mut self.measures.stations[station];
             at.demand += u128::from(demand);
             at.present_max = at.present_max.max(self.present[station].0);
@@ -164,58 +172,68 @@ impl Meter {
 
     /// An item leaves a station.
     #[inline]
-    pub(crate) fn leave(&mut self, now: u64, station: usize, visit: &Visit, item: u32, number: u64) {
+    pub(crate) fn leave_station(
+        &mut self,
+        now: u64,
+        station: usize,
+        visit: &StepVisit,
+        item: u32,
+        number: u64,
+    ) {
         self.station_changes(now, station);
         self.present[station].0 -= 1;
         if let Some(log) = &mut self.log {
-            log.leave(now, station, visit, number);
+            log.leave_station(now, station, visit, number);
         }
-        if self.measures(number) {
-            self.measures.stations[station].left(now, visit);
+        if self.is_measured(number) {
+            self.measures.stations[station].record_visit(now, visit);
         }
         if self.window.by_station {
             let displaced = self.follows_steps && self.station_orders[station].complete(now, item).displaced;
-            if self.measures(number) {
-                self.measures.stations[station].compared(now, visit, displaced);
+            if self.is_measured(number) {
+                self.measures.stations[station].record_order(now, visit, displaced);
             }
         }
     }
 
+    /// Accounts for the items that were at a station until now.
     #[inline]
     fn station_changes(&mut self, now: u64, station: usize) {
         let (present, since) = &mut self.present[station];
-        if self.state == State::Open {
+        if self.state == WindowState::Open {
             self.measures.stations[station].area += u128::from(*present) * u128::from(now - *since);
         }
         *since = now;
     }
 
+    /// Accounts for the requests that were inside until now.
     #[inline]
     fn inside_changes(&mut self, now: u64) {
         self.quarter.area += u128::from(self.inside.0) * u128::from(now - self.inside.1);
         self.inside.1 = now;
     }
 
+    /// Opens the window, unless nothing is measured.
     #[cold]
     fn open(&mut self, now: u64) {
         if self.window.measured == 0 {
-            self.state = State::Closed;
+            self.state = WindowState::Closed;
             return;
         }
-        self.state = State::Open;
+        self.state = WindowState::Open;
         self.opened = now;
         self.present.iter_mut().for_each(|(_, since)| *since = now);
         self.inside.1 = now;
-        self.quarter = Quarter { began: now, ..Quarter::default() };
+        self.quarter = WindowQuarter { began: now, ..WindowQuarter::default() };
         let share = Percentile::new(self.window.short_share * 100.0);
         let least = share.and_then(|share| self.totals.percentile(share));
-        // The middle of a bucket: raised to its upper end, so that equal totals are all below or all above.
-        self.short_below = least.map_or(0, |least| least.0.saturating_add(least.0 / 512));
+        // A percentile is the middle of a bucket: raised to its upper end, so that equal totals are all short or all not.
+        self.short_max = least.map_or(0, |least| least.0.saturating_add(least.0 / 512));
     }
 
     /// Closes the quarters that are over, and the window with the last.
     #[inline]
-    fn quarters(&mut self, now: u64) {
+    fn close_past_quarters(&mut self, now: u64) {
         while self.quarter.index < 4 && self.quarter_is_over(now) {
             self.end_quarter(now);
         }
@@ -239,20 +257,20 @@ impl Meter {
         if length > 0 {
             self.measures.inside_by_quarter[self.quarter.index] = self.quarter.area as f64 / length as f64;
         }
-        self.quarter = Quarter { index: self.quarter.index + 1, began: now, area: 0 };
+        self.quarter = WindowQuarter { index: self.quarter.index + 1, began: now, area: 0 };
     }
 
     #[cold]
     fn close(&mut self, now: u64) {
         (0..self.present.len()).for_each(|station| self.station_changes(now, station));
-        self.state = State::Closed;
+        self.state = WindowState::Closed;
         self.measures.duration = Nanos(now - self.opened);
         self.measures.arrivals = self.arrived - self.window.warm_up;
     }
 
-    /// The run is over; workers and time spent on costs by station.
+    /// The measures of the run, which is over; `stations` are the workers and the time spent on costs of each station.
     pub(crate) fn finish(mut self, now: u64, stations: impl Iterator<Item = (u32, u64)>) -> Measures {
-        if self.state == State::Open {
+        if self.state == WindowState::Open {
             while self.quarter.index < 4 {
                 self.end_quarter(now);
             }

@@ -1,15 +1,15 @@
-//! What comes in: entry points with their arrivals, and what each request demands.
+//! The load of a network: entries with their arrivals, and what each request demands.
 
 use std::ops::Range;
 use units::Nanos;
 
-/// As a demand: the request leaves this step out.
+/// The demand that says that a request leaves a step out.
 pub const SKIP: Nanos = Nanos(u64::MAX);
 
-/// As a demand: the step is its delay, and the station is not visited.
+/// The demand that says that a step is only its delay, and the station is not visited.
 pub const DELAY_ONLY: Nanos = Nanos(u64::MAX - 1);
 
-/// What a request is, drawn in full before it enters, so that every discipline gets the same work.
+/// A request, drawn in full before it enters, so that every discipline gets the same work.
 #[derive(Debug)]
 pub struct RequestDraft<'a> {
     /// Service that it needs at each step; [`SKIP`] to leave a step out, [`DELAY_ONLY`]. Zero for all when it is
@@ -27,9 +27,9 @@ pub struct RequestDraft<'a> {
     pub class: u32,
 }
 
-/// Draws requests.
+/// A way to draw the requests of an entry.
 pub trait DrawRequest {
-    /// Fills in the next one.
+    /// Fills in the next request.
     fn draw(&mut self, draft: &mut RequestDraft<'_>);
 }
 
@@ -39,24 +39,25 @@ impl<F: FnMut(&mut RequestDraft<'_>)> DrawRequest for F {
     }
 }
 
-/// When requests come.
+/// The rule by which requests arrive at an entry.
 pub enum EntryArrivals {
-    /// At these instants, which never decrease, whatever happens to earlier requests.
+    /// Requests arrive at these instants, which never decrease, whatever happens to earlier requests.
     Open(Box<dyn Iterator<Item = Nanos>>),
-    /// From a fixed number of clients, each of which thinks before its first request and after every answer.
+    /// Requests arrive from a fixed number of clients, each of which thinks before its first request and after every
+    /// answer.
     Closed {
-        /// How many.
+        /// The number of clients.
         clients: u32,
         /// Times to think; a client for which there is none left goes away.
         think: Box<dyn Iterator<Item = Nanos>>,
     },
 }
 
-/// Where requests come in and get their global arrival time.
+/// A place where requests arrive and get their global arrival time.
 pub struct RequestEntry {
-    /// When.
+    /// The rule by which requests arrive.
     pub arrivals: EntryArrivals,
-    /// What.
+    /// How each request is drawn.
     pub draw: Box<dyn DrawRequest>,
     /// Most requests inside at once; the others wait in an unlimited queue, first come, first served. At least 1.
     pub window: Option<u32>,
@@ -67,7 +68,7 @@ pub struct RequestEntry {
 }
 
 impl RequestEntry {
-    /// Open arrivals, no window, no skew, no delay.
+    /// An entry with open arrivals, without window, skew and delay.
     pub fn open(arrivals: impl Iterator<Item = Nanos> + 'static, draw: impl DrawRequest + 'static) -> Self {
         Self {
             arrivals: EntryArrivals::Open(Box::new(arrivals)),
@@ -78,7 +79,7 @@ impl RequestEntry {
         }
     }
 
-    /// Clients that wait for answers and think.
+    /// An entry of clients that wait for answers and think, without window, skew and delay.
     pub fn closed(
         clients: u32,
         think: impl Iterator<Item = Nanos> + 'static,

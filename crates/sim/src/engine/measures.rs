@@ -1,77 +1,49 @@
 //! What is measured of the requests that arrive within the window.
 
+use super::completion_order::OrderDeviation;
 use super::histogram::Histogram;
-use super::order::OrderDeviation;
-use super::requests::{Request, Visit};
+use super::requests::{ActiveRequest, StepVisit};
 use units::Nanos;
 
-/// Slowdowns are kept as integers: multiples of this.
+/// The unit of slowdowns, which are kept as integer multiples of it.
 pub const SLOWDOWN_UNIT: f64 = 1.0 / 1024.0;
 
-/// The requests that are measured, by position among all arrivals or by the time at which they arrive.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct MeasurementWindow {
-    /// Arrivals before the first that is measured.
-    pub warm_up: u64,
-    /// How many are measured.
-    pub measured: u64,
-    /// Instead of counts: requests are measured that arrive from the first of these instants until before the
-    /// second. Where clients wait for answers, a time says how much is measured of everybody else and a count does not.
-    pub span: Option<(Nanos, Nanos)>,
-    /// The run ends as growing without bound when more than this are inside.
-    pub inside_max: usize,
-    /// Requests whose total demand is at most this quantile, 0 to 1, of those of the warm-up are also measured apart.
-    pub short_share: f64,
-    /// Whether slowdown and order are measured at each station, too: about a fifth more work for one queue, half more for a chain.
-    pub by_station: bool,
-}
-
-impl MeasurementWindow {
-    /// A tenth of `measured` as warm-up, at most 10 million inside, the shortest 1 % apart, nothing more by station.
-    pub fn of(measured: u64) -> Self {
-        Self {
-            warm_up: measured / 10,
-            measured,
-            span: None,
-            inside_max: 10_000_000,
-            short_share: 0.01,
-            by_station: false,
-        }
-    }
-}
-
-/// One station within the window.
+/// The measures of one station within the window.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StationMeasures {
     /// Time from arrival at the station to departure, one value per visit, nanoseconds.
     pub time: Histogram,
-    /// That time ÷ the demand there, in [`SLOWDOWN_UNIT`]s; visits without demand are left out. With
-    /// [`MeasurementWindow::by_station`].
+    /// That time ÷ the demand there, in [`SLOWDOWN_UNIT`]s; visits without demand are left out. Only with
+    /// `MeasurementWindow::by_station`.
     pub slowdown: Histogram,
-    /// Visits whose position among those that leave is not that of the ideal order. With [`MeasurementWindow::by_station`].
+    /// Visits whose position among those that leave is not that of the ideal order. Only with
+    /// `MeasurementWindow::by_station`.
     pub displaced: u64,
     /// Requests there, in service or not, averaged over time.
     pub present_mean: f64,
-    /// Most at once.
+    /// The most requests there at once.
     pub present_max: u64,
     /// Demand that arrived ÷ (time × workers): 1 and above cannot be served, whatever the discipline.
     pub offered: f64,
     /// Time that workers spent on switching, on waiting for the dispatcher and on other work, over the whole run ÷
     /// (time × workers).
     pub overhead: f64,
+    /// The integral of the requests there over the time of the window, in nanoseconds.
     pub(crate) area: u128,
+    /// Demand that arrived, nanoseconds.
     pub(crate) demand: u128,
 }
 
 impl StationMeasures {
+    /// Records the time of a visit that ends.
     #[inline]
-    pub(crate) fn left(&mut self, now: u64, visit: &Visit) {
+    pub(crate) fn record_visit(&mut self, now: u64, visit: &StepVisit) {
         self.time.record(now - visit.arrived);
     }
 
-    /// What [`MeasurementWindow::by_station`] asks for.
+    /// Records what `MeasurementWindow::by_station` asks for of a visit that ends.
     #[inline]
-    pub(crate) fn compared(&mut self, now: u64, visit: &Visit, displaced: bool) {
+    pub(crate) fn record_order(&mut self, now: u64, visit: &StepVisit, displaced: bool) {
         if visit.demand > 0 {
             self.slowdown.record(slowdown_units((now - visit.arrived) as f64 / visit.demand as f64));
         }
@@ -84,7 +56,7 @@ impl StationMeasures {
     }
 }
 
-/// What one run measured.
+/// The measures of one run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Measures {
     /// Response times from arrival at the entry to completion, nanoseconds.
@@ -97,17 +69,17 @@ pub struct Measures {
     pub slowdown_by_class: Vec<Histogram>,
     /// Response times of the requests with the least total demand.
     pub shortest: Histogram,
-    /// By station.
+    /// The measures of each station.
     pub stations: Vec<StationMeasures>,
-    /// Share of requests whose position among completions is not that of the ideal order.
+    /// Requests whose position among completions is not that of the ideal order.
     pub displaced: u64,
     /// Requests that are complete after one that is later in the ideal order.
     pub overtaken: u64,
     /// The longest that a request was longer in the system than it would have been alone.
     pub longest_wait: Nanos,
-    /// From the first measured arrival to the first arrival after the window.
+    /// The time from the first measured arrival to the first arrival after the window.
     pub duration: Nanos,
-    /// Completions within that time, whoever completed.
+    /// Completions within that time, of measured and other requests.
     pub completions: u64,
     /// Arrivals within that time: all of them are measured.
     pub arrivals: u64,
@@ -131,8 +103,15 @@ impl Measures {
         }
     }
 
+    /// Records a measured request that is complete.
     #[inline]
-    pub(crate) fn complete(&mut self, now: u64, request: &Request, place: OrderDeviation, short_below: u64) {
+    pub(crate) fn record_completion(
+        &mut self,
+        now: u64,
+        request: &ActiveRequest,
+        order: OrderDeviation,
+        short_below: u64,
+    ) {
         let response = now - request.arrival;
         self.response.record(response);
         if self.by_class.len() > 1 {
@@ -150,8 +129,8 @@ impl Measures {
         if request.demand <= short_below {
             self.shortest.record(response);
         }
-        self.displaced += u64::from(place.displaced);
-        self.overtaken += u64::from(place.overtaken);
+        self.displaced += u64::from(order.displaced);
+        self.overtaken += u64::from(order.overtaken);
         self.longest_wait = self.longest_wait.max(Nanos(now - request.ideal));
     }
 
@@ -165,23 +144,24 @@ impl Measures {
         percent(self.overtaken, self.response.count())
     }
 
-    /// Completions per second.
+    /// Completions per second within the window.
     pub fn throughput_per_s(&self) -> Option<f64> {
         (self.duration > Nanos::ZERO).then(|| self.completions as f64 / self.duration.as_secs())
     }
 
-    /// Jain's index of the slowdowns, (Σx)² ÷ (n Σx²): 1 when all are slowed down alike, 1/n when one bears it all.
+    /// Jain's index of the slowdowns, (Σx)² ÷ (n Σx²): 1 when all are slowed down alike, 1/n when a single request is.
     pub fn fairness(&self) -> Option<f64> {
         let n = self.slowdown.count() as f64;
         (n > 0.0).then(|| self.slowdown_sum * self.slowdown_sum / (n * self.slowdown_squares))
     }
 }
 
-/// A float beyond u64 becomes the largest.
 #[inline]
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn slowdown_units(slowdown: f64) -> u64 {
-    (slowdown / SLOWDOWN_UNIT) as u64
+    // A float beyond u64 becomes the largest.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let units = (slowdown / SLOWDOWN_UNIT) as u64;
+    units
 }
 
 fn percent(part: u64, whole: u64) -> Option<f64> {

@@ -1,4 +1,4 @@
-//! How far requests are complete in another order than they would be without queueing.
+//! How far requests complete in another order than they would without queueing.
 //!
 //! TailClipper (§5.4) counts the share of requests "whose completion order deviates from an ideal completion
 //! order, which assumes unlimited resources across all tiers such that requests would immediately execute upon
@@ -7,9 +7,9 @@
 //! therefore the *overtaken* are counted too: those that are complete after at least one request that is later in
 //! the ideal order. Ties in the ideal order go by arrival.
 //!
-//! At a station the same holds of the visits there: the ideal order is that in which they would leave it if nobody
-//! ever waited anywhere. What an earlier station has done to the order is in the figure of a later one, which may
-//! also repair it; at the last station of a chain it is the figure of the requests.
+//! At a station the same holds of the visits there: the ideal order is that in which they would leave it if no request
+//! ever waited anywhere. The figure of a later station includes what earlier ones have done to the order, and it may
+//! also repair that; at the last station of a chain it is the figure of the requests.
 //!
 //! One pass: no request is complete before its ideal time, so at every completion all ideal times up to now are
 //! known, and the memory is that of the requests inside.
@@ -17,20 +17,20 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Follows the two orders.
+/// Follows the completions and the ideal order of requests, or of visits to a station.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OrderTracker {
     /// Requests without a position in the ideal order yet: ideal time, number, slot.
     unplaced: BinaryHeap<Reverse<(u64, u64, u32)>>,
-    /// Position in the ideal order, by slot.
+    /// The position of each slot in the ideal order.
     position: Vec<u64>,
     placed: u64,
     complete: u64,
-    /// The latest in the ideal order that is complete: its position + 1.
-    front: u64,
+    /// The position + 1 of the latest request in the ideal order that is complete.
+    latest_complete: u64,
 }
 
-/// What became of one request.
+/// Whether a request completes in another order than the ideal one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OrderDeviation {
     pub(crate) displaced: bool,
@@ -38,6 +38,7 @@ pub(crate) struct OrderDeviation {
 }
 
 impl OrderTracker {
+    /// A request enters, whose ideal completion is at `ideal`; equal ones go by `number`.
     #[inline]
     pub(crate) fn enter(&mut self, ideal: u64, number: u64, slot: u32) {
         if self.position.len() <= slot as usize {
@@ -46,6 +47,7 @@ impl OrderTracker {
         self.unplaced.push(Reverse((ideal, number, slot)));
     }
 
+    /// A request completes, and all that precede it in the ideal order are known.
     #[inline]
     pub(crate) fn complete(&mut self, now: u64, slot: u32) -> OrderDeviation {
         while let Some(Reverse((ideal, _, next))) = self.unplaced.peek().copied()
@@ -56,10 +58,13 @@ impl OrderTracker {
             self.placed += 1;
         }
         let position = self.position[slot as usize];
-        let place = OrderDeviation { displaced: position != self.complete, overtaken: position < self.front };
+        let deviation = OrderDeviation {
+            displaced: position != self.complete,
+            overtaken: position < self.latest_complete,
+        };
         self.complete += 1;
-        self.front = self.front.max(position + 1);
-        place
+        self.latest_complete = self.latest_complete.max(position + 1);
+        deviation
     }
 }
 

@@ -1,0 +1,103 @@
+//! Independent replications: how sure a figure is, whether more are needed, and whether there is one at all.
+
+use super::entry::RequestEntry;
+use super::error::{InvalidSimulationError, SimulationError};
+use super::measures::Measures;
+use super::network::QueueingNetwork;
+use super::plan::SimulationPlan;
+use super::report::{ReplicationVerdict, SimulationReport};
+use super::simulation::SimulationEngine;
+use confidence::Estimate;
+use machine::parallel;
+
+/// Runs replications on all processors. `load` makes the entries of one from its seed. The result does not depend
+/// on the number of processors.
+///
+/// # Errors
+/// When the network or an entry cannot be simulated.
+///
+/// # Panics
+/// Unless the plan's confidence is strictly between 0 and 1.
+pub fn replicate(
+    network: &QueueingNetwork,
+    load: impl Fn(u64) -> Vec<RequestEntry> + Sync,
+    plan: &SimulationPlan,
+) -> Result<SimulationReport, InvalidSimulationError> {
+    network.check()?;
+    let verdict = ReplicationVerdict::Done;
+    let mut report = SimulationReport { runs: Vec::new(), verdict, confidence: plan.confidence };
+    let mut wanted = plan.replications.max(1);
+    loop {
+        let done = report.runs.len();
+        let run = |(): &mut (), index: usize| {
+            let seed = plan.seed.wrapping_add((done + index) as u64);
+            SimulationEngine::new(network, load(seed), seed)?.run(plan.window)
+        };
+        for result in parallel::map_with(wanted - done, || (), run) {
+            match result {
+                Ok(measures) => report.runs.push(measures),
+                Err(SimulationError::Invalid(error)) => return Err(error),
+                Err(SimulationError::Unbounded { .. }) => {
+                    report.verdict = ReplicationVerdict::Unbounded { per_arrival: None };
+                    return Ok(report);
+                }
+            }
+        }
+        report.verdict = judge(&report, plan);
+        let imprecise = matches!(report.verdict, ReplicationVerdict::Imprecise { .. });
+        if !imprecise || wanted >= plan.replications_max {
+            return Ok(report);
+        }
+        wanted = (wanted * 2).min(plan.replications_max);
+    }
+}
+
+fn judge(report: &SimulationReport, plan: &SimulationPlan) -> ReplicationVerdict {
+    let done = if plan.transient { ReplicationVerdict::Transient } else { ReplicationVerdict::Done };
+    if !plan.transient
+        && let Some(per_arrival) = growth(&report.runs)
+    {
+        return ReplicationVerdict::Unbounded { per_arrival: Some(per_arrival) };
+    }
+    let Some(goal) = plan.goal else { return done };
+    let Some(estimate) = report.statistic(goal.statistic) else { return done };
+    let relative = estimate.relative();
+    if relative <= goal.relative || estimate.value == 0.0 {
+        return done;
+    }
+    let times = (relative / goal.relative).powi(2);
+    // Rounded up; a ratio beyond what can be run is not a number of replications.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let needed = (times < 1e9).then(|| (times * report.runs.len() as f64).ceil() as u64);
+    ReplicationVerdict::Imprecise { relative, needed }
+}
+
+/// The least growth that is recognised, requests per arrival: an overload of 0.2 %.
+const GROWTH_MIN: f64 = 0.002;
+
+/// Requests that stay inside per arrival, if the number inside grows from quarter to quarter of the window, does not
+/// slow down as a system does that is still filling up, and more than chance and [`GROWTH_MIN`] explain: beyond
+/// the 99.9 % confidence interval of the replications. At least three replications are needed to say so.
+fn growth(runs: &[Measures]) -> Option<f64> {
+    if runs.len() < 3 {
+        return None;
+    }
+    let quarters = [0, 1, 2, 3].map(|quarter| {
+        runs.iter().map(|run| run.inside_by_quarter[quarter]).sum::<f64>() / runs.len() as f64
+    });
+    let rises: Vec<f64> = quarters.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    if rises.iter().any(|rise| *rise <= 0.0) || rises[2] < 0.5 * rises[0] {
+        return None;
+    }
+    let growths: Vec<f64> = runs.iter().map(growth_of_run).collect();
+    let estimate = Estimate::of(&growths, 0.999)?;
+    let is_certain = estimate.value - estimate.half_width > 0.0;
+    (is_certain && estimate.value > GROWTH_MIN).then_some(estimate.value)
+}
+
+/// Requests that stay inside per arrival in the second half of a run.
+fn growth_of_run(run: &Measures) -> f64 {
+    let quarters = run.inside_by_quarter;
+    // The middles of the second and the last quarter are half a window apart.
+    (quarters[3] - quarters[1]) / (run.arrivals.max(1) as f64 / 2.0)
+}

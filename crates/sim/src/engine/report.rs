@@ -1,0 +1,100 @@
+//! The replications of a simulation, and what may be said of them.
+
+use super::histogram::Histogram;
+use super::measures::Measures;
+use super::plan::LatencyStatistic;
+use confidence::Estimate;
+use std::fmt;
+use units::Percentile;
+
+/// What may be said of the replications of a simulation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ReplicationVerdict {
+    /// No precision was asked for, or it is reached.
+    Done,
+    /// The same for a plan that is transient: what it would be with more requests is not said.
+    Transient,
+    /// The wanted precision is not reached.
+    Imprecise {
+        /// The relative half-width that is reached.
+        relative: f64,
+        /// The number of replications that it would take, roughly; none when that cannot be said.
+        needed: Option<u64>,
+    },
+    /// The number of requests inside grows for as long as the runs last: the figures mean nothing.
+    Unbounded {
+        /// Requests that stay inside for each that arrives; none when a run was ended by the limit on requests inside.
+        per_arrival: Option<f64>,
+    },
+}
+
+impl fmt::Display for ReplicationVerdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done => f.write_str("done"),
+            Self::Transient => f.write_str("transient: the figures are those of exactly these requests"),
+            Self::Imprecise { relative, needed } => {
+                write!(f, "the precision is ±{:.1} %, less than asked for", 100.0 * relative)?;
+                needed.map_or(Ok(()), |needed| write!(f, "; about {needed} replications would do"))
+            }
+            Self::Unbounded { per_arrival } => {
+                f.write_str("unstable: grows without bound")?;
+                per_arrival
+                    .map_or(Ok(()), |share| write!(f, " ({:.1} of 100 arrivals stay inside)", 100.0 * share))
+            }
+        }
+    }
+}
+
+/// All replications of a simulation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SimulationReport {
+    /// The measures of each replication.
+    pub runs: Vec<Measures>,
+    /// What may be said of the replications together.
+    pub verdict: ReplicationVerdict,
+    /// The confidence of the intervals.
+    pub confidence: f64,
+}
+
+impl SimulationReport {
+    /// Any figure of a run, with its interval: the mean over the replications that have it.
+    pub fn estimate(&self, figure: impl Fn(&Measures) -> Option<f64>) -> Option<Estimate> {
+        let values: Vec<f64> = self.runs.iter().filter_map(figure).collect();
+        Estimate::of(&values, self.confidence)
+    }
+
+    /// How much larger a figure is here than in `base`, relative to that: −0.5 is half of it. Replications are paired:
+    /// where both have the same seeds and the same requests, chance that both share cancels out.
+    pub fn change(&self, base: &Self, figure: impl Fn(&Measures) -> Option<f64>) -> Option<Estimate> {
+        let pairs = self.runs.iter().zip(&base.runs);
+        let values = pairs.filter_map(|(run, base)| {
+            let (value, base) = (figure(run)?, figure(base)?);
+            (base != 0.0).then(|| value / base - 1.0)
+        });
+        Estimate::of(&values.collect::<Vec<_>>(), self.confidence)
+    }
+
+    /// A statistic of the response time end to end, nanoseconds: the mean of those of the replications.
+    pub fn statistic(&self, statistic: LatencyStatistic) -> Option<Estimate> {
+        self.estimate(|run| statistic.of_run(run))
+    }
+
+    /// Mean response time end to end, nanoseconds.
+    pub fn mean(&self) -> Option<Estimate> {
+        self.statistic(LatencyStatistic::Mean)
+    }
+
+    /// A percentile of the response time end to end, nanoseconds: the mean of those of the replications, each
+    /// within [`Histogram::RELATIVE_ERROR`].
+    pub fn percentile(&self, percentile: Percentile) -> Option<Estimate> {
+        self.statistic(LatencyStatistic::Percentile(percentile))
+    }
+
+    /// Response times of all replications together.
+    pub fn response(&self) -> Histogram {
+        let mut all = Histogram::default();
+        self.runs.iter().for_each(|run| all.merge(&run.response));
+        all
+    }
+}
