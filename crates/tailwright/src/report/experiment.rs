@@ -8,7 +8,7 @@ use super::table;
 use crate::output::experiment::{Done, PLAN, View, admits, case_name, plan_rows};
 use crate::output::verified::{VERDICTS, verdict_row};
 use lab::experiment::{Bottleneck, PolicyName, RequestSource};
-use plot::{Block, Cell, Column, Dots, Fact, Page, Series, Status, Table};
+use plot::{Block, Cell, Column, Dots, KeyFigure, Page, Series, Status, Table};
 use units::Nanos;
 use workflow::text::{plural, time};
 
@@ -70,10 +70,10 @@ fn facts(view: &View) -> Block {
             () => Status::Warn,
         };
         let open = if kept.open() == 0 { String::new() } else { format!(", {} open", kept.open()) };
-        Fact::new(format!("{} of {}", kept.met, kept.all), format!("{}{open}", kept.policy.name()))
+        KeyFigure::new(format!("{} of {}", kept.met, kept.all), format!("{}{open}", kept.policy.name()))
             .status(status)
     };
-    view.kept().iter().map(fact).collect::<Vec<Fact>>().into()
+    view.kept().iter().map(fact).collect::<Vec<KeyFigure>>().into()
 }
 
 /// A case, with what was observed of each tenant under each policy.

@@ -1,19 +1,20 @@
-//! Estimates of text widths. The reader's fonts are unknown; these are on the wide side of common sans-serif fonts.
+//! Estimates the width of text. The reader's fonts are unknown; the estimates are on the wide side of common sans-serif
+//! fonts.
 
-/// Font size of everything inside a chart in pixels.
+/// The font size of all text inside a chart, in pixels.
 pub(crate) const FONT_PX: f64 = 12.0;
 
-/// Estimated width in pixels of bold text at [`FONT_PX`].
+/// The estimated width of bold text in pixels.
 pub(crate) fn bold_width(text: &str) -> f64 {
     width(text) * 1.12
 }
 
-/// Estimated width in pixels at [`FONT_PX`].
+/// The estimated width of text in pixels.
 pub(crate) fn width(text: &str) -> f64 {
     text.chars().map(em).sum::<f64>() * FONT_PX
 }
 
-/// `text`, or its beginning and an ellipsis, no wider than `room` pixels (at least one character stays).
+/// Shortens `text` to at most `room` pixels by replacing its end by an ellipsis; at least one character remains.
 pub(crate) fn fit(text: &str, room: f64) -> String {
     if width(text) <= room {
         return text.to_owned();
@@ -32,6 +33,7 @@ pub(crate) fn fit(text: &str, room: f64) -> String {
     short
 }
 
+/// The estimated width of a character as a share of the font size.
 fn em(c: char) -> f64 {
     match c {
         'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' => 0.32,
