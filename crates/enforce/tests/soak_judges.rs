@@ -22,7 +22,9 @@ use mini::Mini;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 use tailwright_enforce::storage::{Proxy, ProxyHandle};
 use talk::Protocol;
 use world::{Fronts, World};
@@ -72,18 +74,27 @@ fn run(wrong_read: u64, dropped_write: u64, trouble: Trouble) -> (u64, u64) {
             let world = &world;
             scope.spawn(move || Client::new(plan, world).run());
         }
+        let _stop = StopAtEnd(&world.stop);
         let tally = &world.tally;
-        let found = || tally.lost.load(SeqCst) + tally.corrupt.load(SeqCst) + tally.cut.load(SeqCst) > 0;
-        while !found() && tally.requests.load(SeqCst) < 2500 {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        world.stop.store(true, SeqCst);
+        testkit::wait_until(Duration::from_secs(300), "2500 requests or a loss", || {
+            let harmed = tally.lost.load(SeqCst) + tally.corrupt.load(SeqCst) + tally.cut.load(SeqCst);
+            harmed > 0 || tally.requests.load(SeqCst) >= 2500
+        });
     });
     remote.stop();
     serving.join().unwrap();
     let faults = world.faults.into_inner().unwrap();
     assert_eq!(world.tally.cut.into_inner(), 0, "{faults:?}");
     (world.tally.lost.into_inner(), world.tally.corrupt.into_inner())
+}
+
+/// Stops all threads of a world when it is dropped, also by a panic.
+struct StopAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
 }
 
 /// Another policy and other hosts as often as the proxy takes them.

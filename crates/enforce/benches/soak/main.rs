@@ -76,8 +76,9 @@ fn addresses(in_namespace: bool) -> [Fronts; 3] {
 }
 
 fn soak(time: Duration, in_namespace: bool) -> ExitCode {
-    let folder = std::env::temp_dir().join(format!("tailwright-soak-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder to write in");
+    // Kept after a failure, to look at.
+    let folder =
+        tempfile::Builder::new().prefix("tailwright-soak-").tempdir().expect("a folder to write in").keep();
     let [servers, first, second] = addresses(in_namespace);
     let world = World { proxies: vec![first, second], servers, ..World::default() };
     let running = Servers::start(&folder, &world, in_namespace);
