@@ -9,7 +9,7 @@ use std::io::Write;
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
-use tailwright_enforce::storage::ProxyOptions;
+use tailwright_enforce::storage::{Proxy, ProxyOptions};
 use wire::nbd::protocol::REQUEST_MAGIC;
 
 fn words(words: &[u32]) -> Vec<u8> {
@@ -298,4 +298,14 @@ fn commands_do_not_overtake_the_handshake() {
         assert_eq!(rest(stream).len(), 18 + 10 + 16 + 512);
     }
     assert_eq!(finish(proxy), 0);
+}
+
+/// The proxy learns of both in one round: it has stopped listening when the event about the connection is handled.
+#[test]
+fn a_client_that_comes_with_the_order_to_drain_ends_nothing() {
+    let deployment = deployment("memcached", testkit::free_address(), "", "");
+    let proxy = Proxy::bind(ProxyOptions::new("ssd", deployment, None, profile())).unwrap();
+    proxy.handle().drain();
+    let _client = TcpStream::connect(proxy.addresses()[0]).unwrap();
+    assert_eq!(proxy.run().unwrap().snapshot.connections, 0);
 }
