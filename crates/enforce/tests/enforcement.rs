@@ -3,7 +3,7 @@
 
 mod proxy;
 
-use model::{Observation, Observations, Outcome};
+use model::{Observation, Observations, RequestOutcome};
 use proxy::{Running, Server, deployment, flood, nbd, policy, profile};
 use std::io::{Read, Write};
 use tailwright_enforce::storage::{ProxyOptions, ProxyReport, UNKNOWN_WORKLOAD};
@@ -138,7 +138,7 @@ fn best_effort_leaves_the_reserve_free() {
 fn at_most_outstanding(seen: &Observations, most: i64) {
     let mut changes: Vec<(Nanos, i64)> = Vec::new();
     for request in &seen.requests {
-        let Outcome::Done(end) = request.outcome else { panic!("all are answered") };
+        let RequestOutcome::Done(end) = request.outcome else { panic!("all are answered") };
         changes.extend([(request.sent, 1), (end, -1)]);
     }
     // What ends in an instant ends before the next begins.

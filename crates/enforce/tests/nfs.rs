@@ -17,7 +17,7 @@ use std::process::{Child, Command, Stdio};
 use tailwright_enforce::deployment::Deployment;
 use tailwright_enforce::storage::{ProxyOptions, ProxySnapshot};
 use talk::{BLOCK, Talk};
-use wire::rpc::client::{Auth, Calls};
+use wire::rpc::client::{CallEncoder, Credentials};
 use wire::rpc::{MOUNT, decode};
 
 /// Set in the second run, inside the namespace.
@@ -97,14 +97,14 @@ fn await_port(port: u16, server: &mut Child) {
 fn mount_port() -> u32 {
     let mut stream = TcpStream::connect(("10.99.0.1", 111)).expect("the portmapper listens");
     let mut call = Vec::new();
-    Calls::new(&mut call, Auth::None).getport(1, MOUNT, 3);
+    CallEncoder::new(&mut call, Credentials::None).getport(1, MOUNT, 3);
     stream.write_all(&call).unwrap();
     let mut reply = vec![0; 4];
     stream.read_exact(&mut reply).unwrap();
     let len = u32::from_be_bytes(reply[..].try_into().unwrap()) & 0x7fff_ffff;
     reply.resize(4 + len as usize, 0);
     stream.read_exact(&mut reply[4..]).unwrap();
-    decode::getport(&decode::body(&reply).unwrap()).unwrap()
+    decode::getport(&decode::record_body(&reply).unwrap()).unwrap()
 }
 
 fn inside() {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tailwright_lab::device::{LinearServiceTime, SsdModel};
 use tailwright_lab::nbd::{ExportedVolume, NbdServer, NbdServerConfig};
 use units::{Bytes, Nanos};
-use wire::nbd::client::{self, Ask, Handshake, Progress};
+use wire::nbd::client::{self, ClientHandshake, ExportOption, HandshakeStep};
 
 const RUN: Duration = Duration::from_secs(2);
 
@@ -101,13 +101,13 @@ fn closed_loop(server: &NbdServer, op: Op, size: Bytes, depth: u32) -> (u64, Vec
 fn connect(server: &NbdServer) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).expect("the server listens");
     stream.set_nodelay(true).expect("a TCP socket");
-    let mut handshake = Handshake::new(b"ssd", Ask::Go);
+    let mut handshake = ClientHandshake::new(b"ssd", ExportOption::Go);
     let (mut input, mut out) = (Vec::new(), Vec::new());
     loop {
-        match handshake.next(&input, &mut out).expect("the export is granted") {
-            Progress::Used(used) => drop(input.drain(..used)),
-            Progress::Done { .. } => return stream,
-            Progress::NeedMore { .. } => {
+        match handshake.advance(&input, &mut out).expect("the export is granted") {
+            HandshakeStep::Used(used) => drop(input.drain(..used)),
+            HandshakeStep::Done { .. } => return stream,
+            HandshakeStep::NeedMore { .. } => {
                 stream.write_all(&out).expect("the server is there");
                 out.clear();
                 let mut piece = [0; 500];

@@ -12,7 +12,7 @@
 use enforce::deployment::Deployment;
 use enforce::storage::{Proxy, ProxyHandle, ProxyOptions};
 use load::{ClientHost, LoadOptions, LoadTarget, LoadWorkload, OfferedLoad};
-use model::{Op, Outcome, Policy, Request};
+use model::{Op, Policy, Request, RequestOutcome};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::AtomicBool;
 use tailwright_lab::device::{LinearServiceTime, SsdModel};
@@ -156,8 +156,8 @@ fn measure(address: SocketAddr, seconds: u64, beside: bool) -> Found {
     let mut low = 0u64;
     for request in &ran.observations.requests {
         match (request.workload, request.outcome) {
-            (0, Outcome::Done(end)) => latencies.push((end - request.intended).0),
-            (1, Outcome::Done(_)) => low += 1,
+            (0, RequestOutcome::Done(end)) => latencies.push((end - request.intended).0),
+            (1, RequestOutcome::Done(_)) => low += 1,
             _ => panic!("a request was not answered: {request:?}"),
         }
     }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use tailwright_lab::device::{LinearServiceTime, SsdModel};
 use tailwright_lab::nbd::{ExportedVolume, NbdServer, NbdServerConfig};
 use units::Nanos;
-use wire::nbd::client::{self, Ask, Handshake, Progress};
+use wire::nbd::client::{self, ClientHandshake, ExportOption, HandshakeStep};
 use wire::nbd::protocol::{REQUEST_MAGIC, SIMPLE_REPLY_MAGIC};
 
 const SIZE: u64 = 8 << 20;
@@ -107,18 +107,18 @@ fn qemu_reads_and_writes() {
 }
 
 /// A client past its handshake.
-fn connect(server: &NbdServer, export: &str, ask: Ask) -> TcpStream {
+fn connect(server: &NbdServer, export: &str, ask: ExportOption) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).unwrap();
-    let mut handshake = Handshake::new(export.as_bytes(), ask).with_structured_replies();
+    let mut handshake = ClientHandshake::new(export.as_bytes(), ask).with_structured_replies();
     let (mut input, mut out) = (Vec::new(), Vec::new());
     loop {
-        match handshake.next(&input, &mut out).expect("the export is granted") {
-            Progress::Used(used) => drop(input.drain(..used)),
-            Progress::Done { used, .. } => {
+        match handshake.advance(&input, &mut out).expect("the export is granted") {
+            HandshakeStep::Used(used) => drop(input.drain(..used)),
+            HandshakeStep::Done { used, .. } => {
                 assert_eq!(used, input.len(), "the server waits for a command");
                 return stream;
             }
-            Progress::NeedMore { .. } => {
+            HandshakeStep::NeedMore { .. } => {
                 stream.write_all(&out).unwrap();
                 out.clear();
                 let mut piece = [0; 500];
@@ -142,7 +142,8 @@ fn reply(stream: &mut TcpStream) -> (u32, u64) {
 #[test]
 fn an_acknowledged_write_is_what_another_connection_reads() {
     let (server, _) = server();
-    let (mut one, mut other) = (connect(&server, "tank", Ask::Go), connect(&server, "tank", Ask::ExportName));
+    let (mut one, mut other) =
+        (connect(&server, "tank", ExportOption::Go), connect(&server, "tank", ExportOption::ExportName));
     for round in 0..50u8 {
         let mut out = Vec::new();
         client::write(&mut out, 1, 65_530, &[round; 100]);
@@ -161,7 +162,7 @@ fn an_acknowledged_write_is_what_another_connection_reads() {
 #[test]
 fn what_does_not_fit_is_refused_and_the_connection_goes_on() {
     let (server, _) = server();
-    let mut stream = connect(&server, "small", Ask::Go);
+    let mut stream = connect(&server, "small", ExportOption::Go);
     let mut out = Vec::new();
     client::read(&mut out, 1, 999, 2);
     client::write(&mut out, 2, 1000, &[1]);
@@ -180,7 +181,7 @@ fn what_does_not_fit_is_refused_and_the_connection_goes_on() {
 #[test]
 fn a_half_closed_connection_gets_its_answers() {
     let (server, logged) = server();
-    let mut stream = connect(&server, "tank", Ask::Go);
+    let mut stream = connect(&server, "tank", ExportOption::Go);
     let mut out = Vec::new();
     (0..20).for_each(|cookie| client::read(&mut out, cookie, 0, 4096));
     stream.write_all(&out).unwrap();
@@ -189,7 +190,7 @@ fn a_half_closed_connection_gets_its_answers() {
     stream.read_to_end(&mut all).unwrap();
     assert_eq!(all.len(), 20 * (16 + 4096));
     // The same by the protocol's own word.
-    let mut stream = connect(&server, "tank", Ask::Go);
+    let mut stream = connect(&server, "tank", ExportOption::Go);
     client::disconnect(&mut out, 99);
     stream.write_all(&out).unwrap();
     all.clear();
@@ -201,12 +202,12 @@ fn a_half_closed_connection_gets_its_answers() {
 #[test]
 fn a_slow_reader_costs_itself_only() {
     let (server, _) = server();
-    let mut slow = connect(&server, "tank", Ask::Go);
+    let mut slow = connect(&server, "tank", ExportOption::Go);
     // Far more than is held for a client or fits into sockets: 40 × 4 MiB. Nothing is taken.
     let mut out = Vec::new();
     (0..40).for_each(|cookie| client::read(&mut out, cookie, 0, 4 << 20));
     slow.write_all(&out).unwrap();
-    let mut other = connect(&server, "tank", Ask::Go);
+    let mut other = connect(&server, "tank", ExportOption::Go);
     for cookie in 0..100 {
         out.clear();
         client::read(&mut out, cookie, 0, 512);
@@ -232,16 +233,16 @@ fn what_breaks_the_protocol_is_cut_off_with_a_line() {
     let mut long = TcpStream::connect(server.address()).unwrap();
     greeting(&mut long);
     long.write_all(&[&[0, 0, 0, 3][..], b"IHAVEOPT", &[0, 0, 0, 7, 255, 255, 255, 255]].concat()).unwrap();
-    let mut magic = connect(&server, "tank", Ask::Go);
+    let mut magic = connect(&server, "tank", ExportOption::Go);
     magic.write_all(&[1; 28]).unwrap();
-    let mut giant = connect(&server, "tank", Ask::Go);
+    let mut giant = connect(&server, "tank", ExportOption::Go);
     let head: [&[u8]; 4] = [&REQUEST_MAGIC.to_be_bytes(), &[0, 0, 0, 1], &[0; 16], &[255; 4]];
     giant.write_all(&head.concat()).unwrap();
     for mut stream in [flags, long, magic, giant] {
         // A reset is as good an end.
         assert!(!matches!(stream.read(&mut [0; 1]), Ok(1..)), "the server hangs up");
     }
-    drop(connect(&server, "tank", Ask::Go));
+    drop(connect(&server, "tank", ExportOption::Go));
     let logged = logged.lock().unwrap().join("\n");
     for text in
         ["client flags 0xffffffff", "option magic", "request magic 0x1010101", "a write of 4294967295 bytes"]
@@ -255,7 +256,7 @@ fn many_clients_come_and_go() {
     let (server, _) = server();
     for _ in 0..20 {
         let mut streams: Vec<TcpStream> =
-            (0..30).map(|_| connect(&server, "tank", Ask::ExportName)).collect();
+            (0..30).map(|_| connect(&server, "tank", ExportOption::ExportName)).collect();
         let mut out = Vec::new();
         client::write(&mut out, 1, 0, &[1; 5000]);
         streams.iter_mut().for_each(|stream| stream.write_all(&out).unwrap());
@@ -275,7 +276,7 @@ proptest! {
     ) {
         let (server, _) = server();
         let mut stream = if grants {
-            connect(&server, "tank", Ask::Go)
+            connect(&server, "tank", ExportOption::Go)
         } else {
             TcpStream::connect(server.address()).unwrap()
         };
@@ -285,6 +286,6 @@ proptest! {
         let _ = stream.write_all(&sent);
         let _ = stream.shutdown(Shutdown::Write);
         let _ = stream.read_to_end(&mut Vec::new());
-        drop(connect(&server, "tank", Ask::Go));
+        drop(connect(&server, "tank", ExportOption::Go));
     }
 }

@@ -9,7 +9,7 @@
 mod common;
 
 use common::{Server, options, play, volume, workload};
-use model::{Op, Outcome, Request};
+use model::{Op, Request, RequestOutcome};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -80,7 +80,8 @@ fn constant(rate: f64) -> OfferedLoad {
 fn keeps_up(report: &LoadReport) -> bool {
     let requests = &report.observations.requests;
     let in_time = Nanos(1_100_000_000);
-    let done = requests.iter().all(|request| matches!(request.outcome, Outcome::Done(at) if at < in_time));
+    let done =
+        requests.iter().all(|request| matches!(request.outcome, RequestOutcome::Done(at) if at < in_time));
     done && quantiles(&mut report.generator_lags(0).collect::<Vec<_>>())[1] < Nanos(1_000_000)
 }
 
@@ -108,17 +109,17 @@ fn windowed(mut stream: TcpStream, mut encode: impl FnMut(&mut Vec<u8>, u64) -> 
 }
 
 fn nbd_connection(address: SocketAddr) -> TcpStream {
-    use wire::nbd::client::{Ask, Handshake, Progress};
+    use wire::nbd::client::{ClientHandshake, ExportOption, HandshakeStep};
     let mut stream = TcpStream::connect(address).unwrap();
-    let mut handshake = Handshake::new(b"", Ask::Go);
+    let mut handshake = ClientHandshake::new(b"", ExportOption::Go);
     let (mut input, mut out) = (Vec::new(), Vec::new());
     loop {
-        let progress = handshake.next(&input, &mut out).unwrap();
+        let progress = handshake.advance(&input, &mut out).unwrap();
         stream.write_all(&std::mem::take(&mut out)).unwrap();
         match progress {
-            Progress::Used(used) => drop(input.drain(..used)),
-            Progress::Done { .. } => return stream,
-            Progress::NeedMore { .. } => {
+            HandshakeStep::Used(used) => drop(input.drain(..used)),
+            HandshakeStep::Done { .. } => return stream,
+            HandshakeStep::NeedMore { .. } => {
                 let mut piece = [0; 4096];
                 let count = stream.read(&mut piece).unwrap();
                 input.extend(&piece[..count]);

@@ -3,14 +3,14 @@
 mod common;
 
 use common::{MS, Server, options, play, poisson, volume, workload};
-use model::{Op, Outcome};
+use model::{Op, RequestOutcome};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
 use tailwright_load::{ClientHost, LoadOptions, LoadReport, LoadTarget, LoadWorkload, OfferedLoad};
 use units::{Bytes, Nanos};
 
 fn all_done(report: &LoadReport) -> bool {
-    report.observations.requests.iter().all(|request| matches!(request.outcome, Outcome::Done(_)))
+    report.observations.requests.iter().all(|request| matches!(request.outcome, RequestOutcome::Done(_)))
 }
 
 fn verified(duration_ms: u64) -> LoadOptions {
@@ -95,7 +95,11 @@ fn http() {
         let offered = OfferedLoad::Closed { in_flight: 1, op: Op::Read, size: Bytes(1), sequential: false };
         let report = play(vec![workload("w", target, 1, offered)], &options(50)).unwrap();
         assert!(
-            report.observations.requests.iter().all(|request| matches!(request.outcome, Outcome::Failed(_)))
+            report
+                .observations
+                .requests
+                .iter()
+                .all(|request| matches!(request.outcome, RequestOutcome::Failed(_)))
         );
         assert!(
             report.warnings.iter().any(|warning| warning.contains("status 404")),

@@ -4,7 +4,7 @@ mod common;
 
 use common::volume::{Faults, Volume};
 use common::{MS, options, play, poisson, volume, workload};
-use model::{Blame, Observation, Op, Outcome};
+use model::{Blame, Observation, Op, RequestOutcome};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tailwright_load::{LoadOptions, LoadReport, OfferedLoad};
@@ -13,7 +13,12 @@ use units::{Bytes, Nanos};
 const SIZE: usize = 1 << 20;
 
 fn done(report: &LoadReport) -> usize {
-    report.observations.requests.iter().filter(|request| matches!(request.outcome, Outcome::Done(_))).count()
+    report
+        .observations
+        .requests
+        .iter()
+        .filter(|request| matches!(request.outcome, RequestOutcome::Done(_)))
+        .count()
 }
 
 fn verified(duration_ms: u64) -> LoadOptions {
@@ -89,7 +94,7 @@ fn waiting_for_a_full_socket_is_latency_and_not_lag() {
     assert!(latency > 100 * MS, "the last waited {latency} ns");
     assert!(lag < latency / 2, "and the generator was {lag} ns late");
     assert!(report.observations.requests.iter().all(|request| match request.outcome {
-        Outcome::Done(at) => at >= request.sent && request.sent >= request.intended,
+        RequestOutcome::Done(at) => at >= request.sent && request.sent >= request.intended,
         _ => false,
     }));
 }
@@ -135,7 +140,7 @@ fn lost_connections_are_set_up_again() {
         .observations
         .requests
         .iter()
-        .filter(|request| matches!(request.outcome, Outcome::Failed(_)))
+        .filter(|request| matches!(request.outcome, RequestOutcome::Failed(_)))
         .collect();
     assert_eq!(done(&report) + failed.len(), total, "nothing is lost when the server is there");
     assert!(report.counters[0].disconnects >= 4, "{:?}", report.counters);
@@ -164,7 +169,7 @@ fn unsent_requests_of_a_lost_connection_go_to_the_next() {
     };
     let offered = OfferedLoad::Open(vec![request; 64]);
     let report = play(vec![workload("w", volume(server.address), 1, offered)], &options(100)).unwrap();
-    let failed = |request: &&Observation| matches!(request.outcome, Outcome::Failed(_));
+    let failed = |request: &&Observation| matches!(request.outcome, RequestOutcome::Failed(_));
     let failed = report.observations.requests.iter().filter(failed).count();
     assert_eq!(done(&report) + failed, 64, "{:?}", report.warnings);
     assert!(
@@ -188,9 +193,9 @@ fn failed_and_lost_requests_are_distinguished() {
     for request in &report.observations.requests {
         *found
             .entry(match request.outcome {
-                Outcome::Done(_) => "done",
-                Outcome::Failed(_) => "failed",
-                Outcome::Lost => "lost",
+                RequestOutcome::Done(_) => "done",
+                RequestOutcome::Failed(_) => "failed",
+                RequestOutcome::Lost => "lost",
             })
             .or_insert(0) += 1;
     }
@@ -211,7 +216,7 @@ fn a_closed_loop_keeps_its_number_in_flight() {
     for (index, request) in requests.iter().enumerate() {
         let ended = requests
             .iter()
-            .filter(|other| matches!(other.outcome, Outcome::Done(at) if at <= request.intended));
+            .filter(|other| matches!(other.outcome, RequestOutcome::Done(at) if at <= request.intended));
         assert!(index < ended.count() + 4, "request {index} came too early");
     }
 }
@@ -245,7 +250,7 @@ fn requests_due_just_before_the_end_are_observed() {
     let options = LoadOptions { drain: Nanos::ZERO, ..options(1) };
     let report = play(vec![workload("w", volume(server.address), 1, offered)], &options).unwrap();
     assert_eq!(report.observations.requests.len(), 100_000);
-    assert!(report.observations.requests.iter().any(|request| request.outcome == Outcome::Lost));
+    assert!(report.observations.requests.iter().any(|request| request.outcome == RequestOutcome::Lost));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::queue::DispatchTicket;
 use slab::Slab;
 use units::Bytes;
-use wire::{Class, Position};
+use wire::{Position, RequestClass};
 
 /// The session of a request whose client is no longer served, while the queue still has it.
 pub(super) const NO_SESSION: usize = usize::MAX;
@@ -19,7 +19,7 @@ pub(super) struct ProxyRequest {
     /// The identifier that the protocol puts into its reply.
     pub(super) id: u64,
     pub(super) flow: u32,
-    pub(super) class: Class,
+    pub(super) class: RequestClass,
     pub(super) position: Option<Position>,
     /// Whether a reply finishes it; otherwise it is finished when it is forwarded.
     pub(super) expects_reply: bool,
@@ -68,14 +68,16 @@ impl ProxyRequest {
     /// The number of bytes that it reads or writes.
     pub(super) fn size(&self) -> Bytes {
         match self.class {
-            Class::Read(size) | Class::Write(size) => size,
-            Class::Control => Bytes(0),
+            RequestClass::Read(size) | RequestClass::Write(size) => size,
+            RequestClass::Control => Bytes(0),
         }
     }
 
     /// Whether it is a write that begins where the write `previous` of the same session ends, or little behind.
     pub(super) fn continues(&self, previous: &Self) -> bool {
-        let (Class::Write(_), Class::Write(size)) = (self.class, previous.class) else { return false };
+        let (RequestClass::Write(_), RequestClass::Write(size)) = (self.class, previous.class) else {
+            return false;
+        };
         let (Some(own), Some(position)) = (self.position, previous.position) else { return false };
         let end = position.offset.saturating_add(size.0);
         let near = end..=end.saturating_add(SEQUENTIAL_GAP_MAX);
@@ -83,7 +85,7 @@ impl ProxyRequest {
     }
 
     pub(super) fn is_control(&self) -> bool {
-        self.class == Class::Control
+        self.class == RequestClass::Control
     }
 }
 

@@ -35,7 +35,7 @@ use incoming::IncomingRequest;
 use reply_stream::ReplyStream;
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpStream};
-use wire::{Limits, Wire};
+use wire::{ParserLimits, ProtocolParser};
 
 /// A client's connection and the connection to the server behind it. Times are in nanoseconds since the proxy started.
 #[derive(Debug)]
@@ -97,14 +97,14 @@ pub(super) struct ProxySession {
 }
 
 /// A codec of a protocol that can be printed in a bug report.
-trait SessionCodec: Wire + std::fmt::Debug {}
-impl<T: Wire + std::fmt::Debug> SessionCodec for T {}
+trait SessionCodec: ProtocolParser + std::fmt::Debug {}
+impl<T: ProtocolParser + std::fmt::Debug> SessionCodec for T {}
 
 fn codec(protocol: FrontProtocol) -> Box<dyn SessionCodec> {
     match protocol {
-        FrontProtocol::Nfs => Box::new(wire::rpc::Connection::new(Limits::RPC)),
-        FrontProtocol::Nbd => Box::new(wire::nbd::Connection::new(Limits::NBD)),
-        FrontProtocol::Memcached => Box::new(wire::memcached::Connection::new(Limits::MEMCACHED)),
+        FrontProtocol::Nfs => Box::new(wire::rpc::RpcParser::new(ParserLimits::RPC)),
+        FrontProtocol::Nbd => Box::new(wire::nbd::NbdParser::new(ParserLimits::NBD)),
+        FrontProtocol::Memcached => Box::new(wire::memcached::MemcachedParser::new(ParserLimits::MEMCACHED)),
     }
 }
 
@@ -153,7 +153,7 @@ impl ProxySession {
 
     /// The export that the server has granted an NBD connection.
     pub(super) fn export(&self) -> Option<&[u8]> {
-        self.codec.name().filter(|_| self.protocol == FrontProtocol::Nbd)
+        self.codec.export_name().filter(|_| self.protocol == FrontProtocol::Nbd)
     }
 
     /// Whether the server has granted an export since the last call.

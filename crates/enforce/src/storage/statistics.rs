@@ -2,11 +2,11 @@
 
 use super::flows::{WorkloadNames, data_flow};
 use super::request::ProxyRequest;
-use model::{Observation, Observations, Op, Outcome};
+use model::{Observation, Observations, Op, RequestOutcome};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use units::Nanos;
-use wire::Class;
+use wire::RequestClass;
 
 /// The name that stands for all clients that no entry of the deployment names.
 pub const UNKNOWN_WORKLOAD: &str = "(unknown)";
@@ -89,12 +89,12 @@ impl ProxyStatistics {
         let flow = data_flow(request.flow);
         let traffic = self.traffic.entry(flow).or_default();
         let op = match request.class {
-            Class::Control => {
+            RequestClass::Control => {
                 traffic.control += 1;
                 return;
             }
-            Class::Read(_) => Op::Read,
-            Class::Write(_) => Op::Write,
+            RequestClass::Read(_) => Op::Read,
+            RequestClass::Write(_) => Op::Write,
         };
         let (intended, sent, end) = (Nanos(request.arrived), Nanos(request.sent), Nanos(now));
         let waited_s = (sent - intended).as_secs();
@@ -104,7 +104,7 @@ impl ProxyStatistics {
         traffic.waited_max_s = traffic.waited_max_s.max(waited_s);
         traffic.served_s += (end - sent).as_secs();
         // The position of the workload among those observed is known in the end.
-        let outcome = Outcome::Done(end);
+        let outcome = RequestOutcome::Done(end);
         let observation = Observation { workload: 0, op, size: request.size(), intended, sent, outcome };
         self.record.add(flow, observation);
     }
@@ -131,7 +131,9 @@ impl ProxyStatistics {
                 observations.workloads.push(workload_name(names, flow));
                 u32::try_from(observations.workloads.len() - 1).expect("fewer workloads than 2³¹")
             });
-            let Outcome::Done(end) = observation.outcome else { unreachable!("it was recorded as done") };
+            let RequestOutcome::Done(end) = observation.outcome else {
+                unreachable!("it was recorded as done")
+            };
             let stage_times = [observation.sent - observation.intended, end - observation.sent];
             observations.stage_times.extend(stage_times);
             observations.requests.push(Observation { workload, ..observation });

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tailwright_enforce::deployment::Deployment;
 use tailwright_enforce::storage::{Proxy, ProxyHandle, ProxyOptions, ProxyReport};
-use wire::nbd::client::{Ask, Handshake, Progress, read};
+use wire::nbd::client::{ClientHandshake, ExportOption, HandshakeStep, read};
 use workload::device::StorageProfile;
 
 /// 1 ms for 4 KiB, and in proportion.
@@ -173,21 +173,21 @@ pub fn say(stream: &mut TcpStream, text: &[u8], end: &[u8]) -> Vec<u8> {
 pub fn nbd(address: SocketAddr, export: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).expect("the server listens");
     stream.set_nodelay(true).expect("a socket option");
-    let mut handshake = Handshake::new(export.as_bytes(), Ask::Go);
+    let mut handshake = ClientHandshake::new(export.as_bytes(), ExportOption::Go);
     let (mut input, mut out) = (Vec::new(), Vec::new());
     loop {
-        let progress = handshake.next(&input, &mut out).expect("the server grants it");
+        let progress = handshake.advance(&input, &mut out).expect("the server grants it");
         stream.write_all(&out).expect("the server reads");
         out.clear();
         match progress {
-            Progress::NeedMore { .. } => {
+            HandshakeStep::NeedMore { .. } => {
                 let mut piece = [0; 4096];
                 let count = stream.read(&mut piece).expect("the server answers");
                 assert!(count > 0, "the server hung up");
                 input.extend_from_slice(&piece[..count]);
             }
-            Progress::Used(count) => drop(input.drain(..count)),
-            Progress::Done { .. } => return stream,
+            HandshakeStep::Used(count) => drop(input.drain(..count)),
+            HandshakeStep::Done { .. } => return stream,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! From traces to requests on this device, SLOs and policies: everything that is decided before anything runs.
+//! Everything that is decided before anything runs: requests on this device, SLOs and policies, all from traces.
 
 use super::case_plan::CasePlan;
 use super::definition::{Bottleneck, ExperimentCase, LabExperiment, SloRule};

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
-use wire::rpc::client::{Auth, Calls};
+use wire::rpc::client::{CallEncoder, Credentials};
 use wire::rpc::{MOUNT, decode};
 
 /// How long a probe waits for a connection or an answer.
@@ -53,7 +53,7 @@ fn connect(address: SocketAddr) -> Option<TcpStream> {
 fn mount_port(portmapper: SocketAddr) -> Option<u32> {
     let mut stream = connect(portmapper)?;
     let mut out = Vec::new();
-    Calls::new(&mut out, Auth::None).getport(1, MOUNT, MOUNT_VERSION);
+    CallEncoder::new(&mut out, Credentials::None).getport(1, MOUNT, MOUNT_VERSION);
     stream.write_all(&out).ok()?;
     let mut record = vec![0; 4];
     stream.read_exact(&mut record).ok()?;
@@ -61,5 +61,5 @@ fn mount_port(portmapper: SocketAddr) -> Option<u32> {
     let len = u32::from_be_bytes(record[..4].try_into().ok()?) & !(1 << 31);
     record.resize(4 + usize::try_from(len.min(REPLY_MAX)).ok()?, 0);
     stream.read_exact(&mut record[4..]).ok()?;
-    decode::getport(&decode::body(&record).ok()?).ok()
+    decode::getport(&decode::record_body(&record).ok()?).ok()
 }

@@ -26,7 +26,7 @@ const PRINTED: [PrintedMean; 4] = [
 ];
 /// The mean service time, seconds.
 const SERVICE: f64 = 1e-3;
-/// Arrivals per second.
+/// The arrival rate, per second.
 const RATE: f64 = 600.0;
 
 pub(crate) fn run(context: &Context) -> Result<ReproducedFigure, FigureError> {

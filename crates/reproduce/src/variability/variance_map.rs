@@ -8,11 +8,11 @@ use scenario::Run;
 use sim::engine::Estimate;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/variability-fig-1.toml");
-/// Arrivals per second.
+/// The arrival rate, per second.
 const RATE: f64 = 100.0;
 /// The mean latency on the black line of the figure, seconds.
 const LINE: f64 = 5e-3;
-/// By which share the latency of C is lower than that of A: "almost 30 %".
+/// How much lower the latency of C is than that of A, as a share: "almost 30 %".
 const LOWER: f64 = 0.3;
 
 /// Mean and variance of the service time: a point of the map.

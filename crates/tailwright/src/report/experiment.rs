@@ -7,7 +7,7 @@ use super::latency::{self, Seen};
 use super::table;
 use crate::output::experiment::{Done, PLAN, View, admits, case_name, plan_rows};
 use crate::output::verified::{VERDICTS, verdict_row};
-use lab::experiment::{Bottleneck, PolicyName, RequestSource};
+use lab::experiment::{Bottleneck, PolicyName, TenantSource};
 use plot::{Block, Cell, Column, Dots, KeyFigure, Page, Series, Status, Table};
 use units::Nanos;
 use workflow::text::{plural, time};
@@ -266,7 +266,7 @@ fn played(view: &View) -> Vec<Block> {
     let hosts = format!("Each workload has a host of its own (a network namespace) and {place}");
     let mut blocks = vec![Block::paragraph(hosts)];
     let tenants = || planned.cases.iter().flat_map(|case| case.case.tenants);
-    if tenants().any(|tenant| matches!(tenant.source, RequestSource::Trace(_))) {
+    if tenants().any(|tenant| matches!(tenant.source, TenantSource::Trace(_))) {
         blocks.push(Block::paragraph(
             "The traces of the thesis are not public; in their place are public traces of the same burstiness. Their \
              times are multiplied by the time scale, so that their work is the load of the paper on this device; sizes, \

@@ -2,7 +2,7 @@
 
 use super::policy::server_case;
 use crate::cluster::PlanningProblem;
-use model::{Observation, Observations, Op, OperationError, Outcome, Policy, PolicyServer, Stage};
+use model::{Observation, Observations, Op, OperationError, Policy, PolicyServer, RequestOutcome, Stage};
 use scenario::Case;
 use scenario::server::Demand;
 use sim::engine::{LoggedRequest, SimulationEngine};
@@ -106,7 +106,7 @@ impl ReplayedWorkload {
             size,
             intended: request.arrival,
             sent: request.arrival,
-            outcome: request.done.map_or(Outcome::Lost, Outcome::Done),
+            outcome: request.done.map_or(RequestOutcome::Lost, RequestOutcome::Done),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::ProxySession;
 use super::close_reason::{CloseReason, ProxySide};
 use super::incoming::{BUFFERED_GUARANTEED, BUFFERED_MAX, IncomingRequest, QUEUED_MAX, UNANSWERED_MAX};
 use crate::deployment::FrontProtocol;
-use wire::{Extent, Step};
+use wire::{Extent, ParseStep};
 
 /// How many bytes are read with one system call: what a socket usually has at most.
 const READ_SIZE: usize = 64 << 10;
@@ -79,7 +79,7 @@ impl ProxySession {
     /// Whether an NBD client has no export yet. It may send data requests directly behind the one that asks for its
     /// export, and those must not overtake it in the queue.
     fn is_in_handshake(&self) -> bool {
-        self.protocol == FrontProtocol::Nbd && self.codec.name().is_none()
+        self.protocol == FrontProtocol::Nbd && self.codec.export_name().is_none()
     }
 
     /// Parses requests out of the client's input, as many as the session may take.
@@ -97,21 +97,21 @@ impl ProxySession {
 
     /// Parses the head of the next request; whether it was complete.
     fn begin_request(&mut self, shared: &mut SharedState) -> Result<bool, CloseReason> {
-        let name_len = self.codec.name().map(<[u8]>::len);
-        let step = self.codec.request(self.client_input.bytes());
+        let name_len = self.codec.export_name().map(<[u8]>::len);
+        let step = self.codec.next_request(self.client_input.bytes());
         match step.map_err(|error| CloseReason::Malformed(ProxySide::Client, error))? {
-            Step::NeedMore { .. } => Ok(false),
-            Step::Message { message, extent } => {
+            ParseStep::NeedMore { .. } => Ok(false),
+            ParseStep::Message { message, extent } => {
                 let number = shared.requests.add(self.new_request(&message));
                 // The codec of NFS knows a path as soon as it is asked for; the reply says whether it is granted.
-                if self.codec.name().map(<[u8]>::len) != name_len {
+                if self.codec.export_name().map(<[u8]>::len) != name_len {
                     self.replies.mount_request = Some(message.id);
                 }
                 let (missing, is_last_piece) = (extent.len.0, extent.last);
                 self.incoming = Some(IncomingRequest { number, missing, is_last_piece });
                 Ok(true)
             }
-            Step::Continued { .. } => unreachable!("no request is incomplete"),
+            ParseStep::Continued { .. } => unreachable!("no request is incomplete"),
         }
     }
 
@@ -153,16 +153,16 @@ impl ProxySession {
         if self.client_input.is_empty() {
             return Ok(false);
         }
-        let step = self.codec.request(self.client_input.bytes());
+        let step = self.codec.next_request(self.client_input.bytes());
         match step.map_err(|error| CloseReason::Malformed(ProxySide::Client, error))? {
-            Step::NeedMore { .. } => Ok(false),
-            Step::Continued { extent: Extent { len, last, .. } } => {
+            ParseStep::NeedMore { .. } => Ok(false),
+            ParseStep::Continued { extent: Extent { len, last, .. } } => {
                 if let Some(incoming) = &mut self.incoming {
                     (incoming.missing, incoming.is_last_piece) = (len.0, last);
                 }
                 Ok(true)
             }
-            Step::Message { .. } => unreachable!("the last request is incomplete"),
+            ParseStep::Message { .. } => unreachable!("the last request is incomplete"),
         }
     }
 

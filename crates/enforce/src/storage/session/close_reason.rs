@@ -1,7 +1,7 @@
 //! Why a session ends, in the words of the log.
 
 use std::fmt;
-use wire::Malformed;
+use wire::ProtocolError;
 
 /// A side of a session: the client's connection or the one to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(in super::super) enum CloseReason {
     /// Both sides have closed, or the proxy drains, and everything is answered.
     Finished,
     /// A side sends bytes that its protocol does not allow.
-    Malformed(ProxySide, Malformed),
+    Malformed(ProxySide, ProtocolError),
     /// A socket of a side failed.
     SocketFailed(ProxySide, std::io::Error),
     /// A side closed in the middle of a request or of a reply.

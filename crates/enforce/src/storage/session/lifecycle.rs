@@ -9,18 +9,18 @@ use crate::deployment::FrontProtocol;
 use discipline::enforce::{Arrival, Operation};
 use model::Op;
 use units::Bytes;
-use wire::Class;
+use wire::RequestClass;
 
 impl ProxySession {
     /// The request of a message whose first bytes have come.
-    pub(super) fn new_request(&self, message: &wire::Request) -> ProxyRequest {
+    pub(super) fn new_request(&self, message: &wire::RequestHead) -> ProxyRequest {
         ProxyRequest {
             session: self.slot,
             id: message.id,
             flow: self.flow,
             class: message.class,
             position: message.position,
-            expects_reply: message.answer == wire::Answer::Always && !message.repeated,
+            expects_reply: message.reply == wire::ReplyExpectation::Always && !message.is_retransmission,
             bytes: Vec::new(),
             is_complete: false,
             is_finished: false,
@@ -43,9 +43,9 @@ impl ProxySession {
         request.flow = if is_apart { self.flow | CONTROL_FLOW } else { self.flow };
         (request.arrived, request.state) = (now, RequestState::Queued);
         let (op, operation, size) = match request.class {
-            Class::Write(size) => (Op::Write, Operation::Write, size),
-            Class::Read(size) => (Op::Read, Operation::Read, size),
-            Class::Control => (Op::Read, Operation::Read, Bytes(0)),
+            RequestClass::Write(size) => (Op::Write, Operation::Write, size),
+            RequestClass::Read(size) => (Op::Read, Operation::Read, size),
+            RequestClass::Control => (Op::Read, Operation::Read, Bytes(0)),
         };
         let (flow, offset) = (request.flow, request.position.map(|position| position.offset));
         let cost = shared.cost_ns(self.flow, op, size, offset);

@@ -2,7 +2,7 @@
 
 use super::super::buffer::ReadBuffer;
 use std::io::{self, Write};
-use wire::Reply;
+use wire::ReplyHead;
 
 /// How many bytes may wait for the client; beyond them the server is not read.
 const UNWRITTEN_MAX: usize = 256 << 10;
@@ -21,7 +21,7 @@ pub(super) struct ReplyStream {
     /// How many bytes of the latest message, or part of one, have not come yet.
     pub(super) missing: u64,
     /// The message of which further parts follow.
-    pub(super) partial: Option<Reply>,
+    pub(super) partial: Option<ReplyHead>,
     /// Whether bytes are dropped instead of written, because the client has gone.
     is_discarding: bool,
     /// The identifier of the latest request that asked for an export.

@@ -6,7 +6,7 @@ use super::ProxySession;
 use super::close_reason::{CloseReason, ProxySide};
 use crate::deployment::FrontProtocol;
 use rustix::net::sockopt;
-use wire::{Extent, Reply, Step};
+use wire::{Extent, ParseStep, ReplyHead};
 
 /// How many bytes are read with one system call: what a socket usually has at most.
 const READ_SIZE: usize = 64 << 10;
@@ -44,15 +44,15 @@ impl ProxySession {
 
     fn parse_replies(&mut self, shared: &mut SharedState) -> Result<(), CloseReason> {
         while self.replies.skip_message() && !self.replies.unparsed().is_empty() {
-            let step = self.codec.reply(self.replies.unparsed());
+            let step = self.codec.next_reply(self.replies.unparsed());
             let step = step.map_err(|error| CloseReason::Malformed(ProxySide::Server, error))?;
             let Extent { len, last, .. } = match step {
-                Step::NeedMore { .. } => return Ok(()),
-                Step::Message { message, extent } => {
+                ParseStep::NeedMore { .. } => return Ok(()),
+                ParseStep::Message { message, extent } => {
                     self.replies.partial = Some(message);
                     extent
                 }
-                Step::Continued { extent } => extent,
+                ParseStep::Continued { extent } => extent,
             };
             self.replies.missing = len.0;
             if last && let Some(reply) = self.replies.partial.take() {
@@ -63,12 +63,12 @@ impl ProxySession {
     }
 
     /// Finishes the request that a reply answers: the device has done its work.
-    fn on_reply(&mut self, reply: &Reply, shared: &mut SharedState) {
+    fn on_reply(&mut self, reply: &ReplyHead, shared: &mut SharedState) {
         if self.replies.mount_request == Some(reply.id) {
             self.replies.mount_request = None;
             self.on_mount_reply(reply, shared);
         }
-        if !reply.asked {
+        if !reply.is_solicited {
             return;
         }
         let Some(position) = self.in_flight.iter().position(|(id, _)| *id == reply.id) else { return };
@@ -82,8 +82,9 @@ impl ProxySession {
     }
 
     /// Remembers the export of an NFS client if the server has granted it.
-    fn on_mount_reply(&self, reply: &Reply, shared: &mut SharedState) {
-        if let Some(path) = self.codec.name().filter(|_| !reply.error && self.protocol == FrontProtocol::Nfs)
+    fn on_mount_reply(&self, reply: &ReplyHead, shared: &mut SharedState) {
+        if let Some(path) =
+            self.codec.export_name().filter(|_| !reply.is_error && self.protocol == FrontProtocol::Nfs)
         {
             shared.add_mount(self.peer.ip(), path);
         }

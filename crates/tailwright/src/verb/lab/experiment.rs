@@ -7,8 +7,8 @@ use crate::report;
 use crate::terminal::{self, Align, Table};
 use clap::Args;
 use lab::experiment::{
-    CaseRun, EXPERIMENTS, ExperimentLock, ExperimentPlan, LabExperiment, PolicyName, RequestSource,
-    RunSettings, WorkloadResult, are_promises_kept, find_experiment, run_case, workload_results,
+    CaseRun, EXPERIMENTS, ExperimentLock, ExperimentPlan, LabExperiment, PolicyName, RunSettings,
+    TenantSource, WorkloadResult, are_promises_kept, find_experiment, run_case, workload_results,
 };
 use model::OperationError;
 use std::path::PathBuf;
@@ -133,7 +133,7 @@ fn traces(args: &RunArgs, experiment: &LabExperiment) -> Result<PathBuf, Operati
     let mut tenants = experiment.cases.iter().flat_map(|case| case.tenants);
     match &args.data {
         Some(data) => Ok(data.join("traces")),
-        None if tenants.all(|tenant| matches!(tenant.source, RequestSource::Synthetic { .. })) => {
+        None if tenants.all(|tenant| matches!(tenant.source, TenantSource::Synthetic { .. })) => {
             Ok(PathBuf::new())
         }
         None => Err(OperationError::input("the traces are missing")
