@@ -5,19 +5,20 @@
 
 #[path = "../benches/soak/client.rs"]
 mod client;
+#[path = "../benches/soak/codec.rs"]
+mod codec;
+#[path = "../benches/soak/configurations.rs"]
+mod configurations;
 #[path = "../benches/soak/hostile.rs"]
 mod hostile;
 #[path = "../benches/soak/ledger.rs"]
 mod ledger;
 mod mini;
-#[path = "../benches/soak/orders.rs"]
-mod orders;
-#[path = "../benches/soak/talk.rs"]
-mod talk;
 #[path = "../benches/soak/world.rs"]
 mod world;
 
 use client::{Client, Plan};
+use codec::Protocol;
 use mini::Mini;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -26,7 +27,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 use tailwright_enforce::storage::{Proxy, ProxyHandle};
-use talk::Protocol;
 use world::{Fronts, World};
 
 /// What goes on beside the clients.
@@ -50,8 +50,8 @@ fn run(wrong_read: u64, dropped_write: u64, trouble: Trouble) -> (u64, u64) {
         Fronts { nbd: nbd.address, memcached: memcached.address, nfs: nfs.address, mount: nfs.address };
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let anywhere = Fronts { nbd: any, memcached: any, nfs: any, mount: any };
-    let hosts = orders::hosts(anywhere, servers, "", &mut StdRng::seed_from_u64(1));
-    let proxy = Proxy::bind(orders::options(&hosts)).unwrap();
+    let hosts = configurations::hosts(anywhere, servers, "", &mut StdRng::seed_from_u64(1));
+    let proxy = Proxy::bind(configurations::options(&hosts)).unwrap();
     let at = proxy.addresses();
     let fronts = Fronts { nbd: at[0], memcached: at[1], nfs: at[2], mount: at[3] };
     let remote = proxy.handle();
@@ -101,10 +101,10 @@ impl Drop for StopAtEnd<'_> {
 fn changes(world: &World, remote: &ProxyHandle, anywhere: Fronts) {
     let mut random = StdRng::seed_from_u64(2);
     while !world.stopped() {
-        let fields = orders::fields(&mut random);
-        let hosts = orders::hosts(anywhere, world.servers, &fields, &mut random);
-        let deployment = orders::options(&hosts).deployment;
-        remote.configure(Some(orders::policy(&mut random)), Some(deployment)).unwrap();
+        let fields = configurations::fields(&mut random);
+        let hosts = configurations::hosts(anywhere, world.servers, &fields, &mut random);
+        let deployment = configurations::options(&hosts).deployment;
+        remote.configure(Some(configurations::policy(&mut random)), Some(deployment)).unwrap();
         world::count(&world.tally.policies, 1);
     }
 }

@@ -1,6 +1,6 @@
 //! Real servers that are started again, and proxies in processes of their own.
 
-use crate::talk::Protocol;
+use crate::codec::Protocol;
 use crate::world::{Fronts, World, count};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! Whatever both sides say: the proxy goes on, and nothing is left over.
 
-use crate::honest::{PROTOCOLS, until};
+use crate::codec::Protocol;
+use crate::honest::{PROTOCOLS, wait_for_status};
 use crate::proxy::{Running, deployment, profile};
-use crate::talk::Protocol;
 use proptest::prelude::*;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -141,7 +141,7 @@ proptest! {
             _ => {}
         }
         drop((near, far));
-        let left = until(proxy, "an end", |snapshot| snapshot.connections == 0);
+        let left = wait_for_status(proxy, "an end", |snapshot| snapshot.connections == 0);
         prop_assert_eq!((left.waiting, left.outstanding, left.buffered_bytes), (0, 0, 0));
     }
 }

@@ -1,6 +1,6 @@
 //! A proxy on a thread of its own, before a server on a loopback address.
 
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, reason = "several test programs use parts of it")]
 
 use model::{OperationError, Policy};
 use std::io::{Read, Write};
