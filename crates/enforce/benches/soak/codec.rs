@@ -173,7 +173,7 @@ impl ClientCodec {
                 match first % 3 {
                     0 => memcached::client::meta_set(out, &key, data, &[]),
                     _ => {
-                        memcached::client::set(out, &key, 0, 0, data, memcached::client::Confirmation::Reply)
+                        memcached::client::set(out, &key, 0, 0, data, memcached::client::Confirmation::Reply);
                     }
                 }
             }
