@@ -2,7 +2,7 @@
 //! token buckets that never delay it.
 //!
 //! Limits are the fewest that admit at most 5 % more than the traces within any duration; bounds count these 5 %.
-//! They add up over the stages, as where limiters hold a workload to its curve before each (`Passage::Reshaped`).
+//! They add up over the stages, as where limiters hold a workload to its curve before each (`Reshaping::EveryStage`).
 //! A request in service is not interrupted, which the thesis leaves out: every stage also counts the longest request of
 //! any workload.
 
@@ -11,7 +11,7 @@ use model::{
     LatencyModel as _, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, Slo, Stage,
     StageLimit,
 };
-use predict::{Passage, WorstCase};
+use predict::{Reshaping, WorstCase};
 use scenario::Case;
 use scenario::server::Demand;
 
@@ -51,7 +51,7 @@ impl PriorityMeisterAnalysis {
                     for job in trace.items() {
                         analysis.count_blocking(&job.work);
                     }
-                    let sketch = WorstCase { passage: Passage::Reshaped }.sketch(trace);
+                    let sketch = WorstCase { reshaping: Reshaping::EveryStage }.sketch(trace);
                     analysis.names.push(tenant.name.clone());
                     analysis.curves.push(PerStage::from_fn(|stage| sketch.curve(stage).clone()));
                 }

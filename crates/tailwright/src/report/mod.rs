@@ -16,7 +16,7 @@ pub(crate) mod verified;
 
 use model::Stage;
 use plot::{Axis, Bars, Block, Bullets, Cell, Column, KeyFigure, Page, RowOrder, Status, Table, Unit};
-use workflow::cluster::PlanningProblem;
+use workflow::cluster::ClusterProblem;
 use workflow::planning::{MethodComparison, PlanRun, PlannedCluster, WorkloadPlace, summarise};
 use workflow::text::{percent, plural};
 
@@ -186,7 +186,7 @@ fn how_to_read(planned: &PlannedCluster) -> Vec<Block> {
     ]
 }
 
-fn footer(problem: &PlanningProblem, planned: &PlannedCluster) -> String {
+fn footer(problem: &ClusterProblem, planned: &PlannedCluster) -> String {
     let file = problem.origin.file_name().unwrap_or_default().to_string_lossy();
     format!(
         "tailwright {} · {file} · policy {} · safety margin {}",

@@ -1,27 +1,30 @@
-use calculus::{ArrivalCurve, Vertex};
+//! What the baselines know of a workload: the arrival curves of its trace.
+
+use calculus::{ArrivalCurve, CurveVertex};
 use model::{CircularTrace, Job, PerStage, Stage};
 use units::{Nanos, Work};
 use workload::burst::{BurstBuilder, BurstError, StageArrival};
 
-/// What the baselines know of a workload: the arrival curve of its trace, repeated for ever, by stage.
+/// The arrival curve of a workload at each stage, of its trace repeated for ever.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Demand {
-    /// In seconds of the stage; sustained rate is the mean.
+pub struct StageCurves {
+    /// The curves in seconds of the stage's capacity; their sustained rate is the mean rate.
     pub curves: PerStage<ArrivalCurve>,
 }
 
-impl Demand {
+impl StageCurves {
     /// The exact curves of a circular trace. Two rounds hold every interval that is no longer than one; a
     /// longer one has one round's mean rate more for each round, and the sustained rate covers it.
     ///
     /// # Errors
     /// When two rounds are too long or too much work to be counted: 2^64 ps of work are 213 days.
-    pub fn of(traffic: &CircularTrace<Job>) -> Result<Self, BurstError> {
+    pub fn from_trace(traffic: &CircularTrace<Job>) -> Result<Self, BurstError> {
         let utilisation = traffic.utilisation();
-        let curve = |stage| {
-            circular(traffic, stage).map(|curve: ArrivalCurve| curve.with_sustained_rate(utilisation[stage]))
-        };
-        let [network_in, storage, network_out] = PerStage::from_fn(curve).into_array();
+        let [network_in, storage, network_out] = PerStage::from_fn(|stage| {
+            let curve = curve_of_two_rounds(traffic, stage)?;
+            Ok(curve.with_sustained_rate(utilisation[stage]))
+        })
+        .into_array();
         let curves = [network_in?, storage?, network_out?];
         Ok(Self { curves: PerStage::from_fn(|stage| curves[stage as usize].clone()) })
     }
@@ -32,8 +35,8 @@ impl Demand {
     }
 }
 
-/// The curve over two rounds.
-fn circular(traffic: &CircularTrace<Job>, stage: Stage) -> Result<ArrivalCurve, BurstError> {
+/// The arrival curve of two rounds of a circular trace.
+fn curve_of_two_rounds(traffic: &CircularTrace<Job>, stage: Stage) -> Result<ArrivalCurve, BurstError> {
     let mut burst = BurstBuilder::new();
     for round in [0, traffic.period().0] {
         for job in traffic.items() {
@@ -44,12 +47,11 @@ fn circular(traffic: &CircularTrace<Job>, stage: Stage) -> Result<ArrivalCurve, 
     }
     let curve = burst.finish()?;
     let scale = 1e-9 / units::MILLI as f64;
-    let vertex = |v: &workload::burst::EnvelopeVertex| Vertex {
+    let vertices = curve.envelope().vertices().iter().map(|v| CurveVertex {
         duration: v.duration.as_secs(),
         work: calculus::round_up(v.work.0 as f64 * scale),
-    };
-    let vertices = curve.envelope().vertices().iter().map(vertex).collect();
-    Ok(ArrivalCurve::new(vertices, 0.0).expect("an envelope is concave and starts at duration 0"))
+    });
+    Ok(ArrivalCurve::new(vertices.collect(), 0.0).expect("an envelope is concave and starts at duration 0"))
 }
 
 #[cfg(test)]
@@ -63,9 +65,10 @@ mod tests {
         let ms = |ms: u64| Nanos(ms * 1_000_000);
         let job =
             |at| Job { arrival: ms(at), work: PerStage::from_fn(|s| ms(u64::from(s == Stage::NetworkIn))) };
-        let demand =
-            Demand::of(&CircularTrace::from_first_arrival(vec![job(0), job(9000)], ms(10_000)).unwrap())
-                .unwrap();
+        let demand = StageCurves::from_trace(
+            &CircularTrace::from_first_arrival(vec![job(0), job(9000)], ms(10_000)).unwrap(),
+        )
+        .unwrap();
         let curve = &demand.curves[Stage::NetworkIn];
         for (duration, work) in [(0.0, 0.001), (1.0, 0.002), (10.0, 0.003), (11.0, 0.004)] {
             assert!(curve.work_within(duration) >= work, "{duration}");
@@ -74,6 +77,9 @@ mod tests {
         assert!((curve.sustained_rate() - 0.0002).abs() < 1e-15);
         assert!(!demand.uses_storage());
         let endless = Job { arrival: Nanos(0), work: PerStage::from_fn(|_| Nanos(u64::MAX / 4)) };
-        assert!(Demand::of(&CircularTrace::from_first_arrival(vec![endless], ms(1)).unwrap()).is_err());
+        assert!(
+            StageCurves::from_trace(&CircularTrace::from_first_arrival(vec![endless], ms(1)).unwrap())
+                .is_err()
+        );
     }
 }

@@ -3,14 +3,15 @@
 use crate::world::{Arrival, World, slo};
 use crate::{LINK, PACKET, SLOS};
 use model::{CircularTrace, Job, LatencyModel, Slo};
-use predict::{Passage, Probabilistic, PublishedSnc, Replayed, WorstCase, WorstCaseSketch};
+use predict::{Probabilistic, PublishedSnc, Replayed, Reshaping, WorstCase, WorstCaseSketch};
 use std::sync::Arc;
 use tailwright_plan::admission::{
-    Applicant, ByModel, Demand, Desk, Host, Levels, Procedure, QJump, Silo, SiloPlus, Trial, priority_meister,
+    AdmissionController, AdmissionProcedure, Applicant, ByModel, IdenticalServers, QJump, QJumpLevels, Silo,
+    SiloPlus, StageCurves, TrialBandwidth, priority_meister,
 };
 
 /// Whoever decides.
-pub(crate) trait Office {
+pub(crate) trait Decider {
     fn name(&self) -> String;
     /// Who of the arrivals is admitted.
     fn decide(&self, arrivals: &[Arrival]) -> Vec<bool>;
@@ -20,15 +21,15 @@ pub(crate) trait Office {
     }
 }
 
-pub(crate) fn through_desk<P: Procedure>(
+pub(crate) fn admitted_by<P: AdmissionProcedure>(
     procedure: P,
     sketch: impl Fn(&Arrival) -> Arc<P::Sketch>,
     arrivals: &[Arrival],
 ) -> Vec<bool> {
-    let mut desk = Desk::new(procedure, Host::LINK);
+    let mut controller = AdmissionController::new(procedure, IdenticalServers::LINK);
     let applicant =
         |a: &Arrival| Applicant { name: format!("w{}", a.copy), slo: a.slo, group: None, sketch: sketch(a) };
-    arrivals.iter().map(|a| desk.admit(vec![applicant(a)]).is_some()).collect()
+    arrivals.iter().map(|a| controller.admit(vec![applicant(a)]).is_some()).collect()
 }
 
 pub(crate) struct OfModel<M: LatencyModel> {
@@ -45,13 +46,13 @@ impl<M: LatencyModel> OfModel<M> {
     }
 }
 
-impl<M: LatencyModel> Office for OfModel<M> {
+impl<M: LatencyModel> Decider for OfModel<M> {
     fn name(&self) -> String {
         self.label.to_owned()
     }
 
     fn decide(&self, arrivals: &[Arrival]) -> Vec<bool> {
-        through_desk(ByModel::by_slo(&self.model), |a| Arc::clone(&self.sketches[a.trace]), arrivals)
+        admitted_by(ByModel::by_slo(&self.model), |a| Arc::clone(&self.sketches[a.trace]), arrivals)
     }
 
     fn orders(&self) -> usize {
@@ -64,9 +65,9 @@ pub(crate) struct OfMeister {
     sketches: Vec<Arc<WorstCaseSketch>>,
 }
 
-pub(crate) const RESHAPED: WorstCase = WorstCase { passage: Passage::Reshaped };
+pub(crate) const RESHAPED: WorstCase = WorstCase { reshaping: Reshaping::EveryStage };
 
-impl Office for OfMeister {
+impl Decider for OfMeister {
     fn name(&self) -> String {
         "PM, searched".into()
     }
@@ -74,12 +75,12 @@ impl Office for OfMeister {
     fn decide(&self, arrivals: &[Arrival]) -> Vec<bool> {
         let procedure =
             ByModel::searched(&RESHAPED, &|_, server| priority_meister(server, WorstCaseSketch::curve));
-        through_desk(procedure, |a| Arc::clone(&self.sketches[a.trace]), arrivals)
+        admitted_by(procedure, |a| Arc::clone(&self.sketches[a.trace]), arrivals)
     }
 }
 
 /// The worst case in three forms.
-pub(crate) fn worst_cases(traces: &[CircularTrace<Job>]) -> Vec<Box<dyn Office>> {
+pub(crate) fn worst_cases(traces: &[CircularTrace<Job>]) -> Vec<Box<dyn Decider>> {
     let sketches = traces.iter().map(|t| Arc::new(RESHAPED.sketch(t))).collect();
     vec![
         Box::new(OfMeister { sketches }),
@@ -91,39 +92,39 @@ pub(crate) fn worst_cases(traces: &[CircularTrace<Job>]) -> Vec<Box<dyn Office>>
 pub(crate) struct OfDemand<P> {
     procedure: P,
     label: String,
-    demands: Vec<Arc<Demand>>,
+    demands: Vec<Arc<StageCurves>>,
 }
 
-impl<P: Procedure<Sketch = Demand> + Clone> Office for OfDemand<P> {
+impl<P: AdmissionProcedure<Sketch = StageCurves> + Clone> Decider for OfDemand<P> {
     fn name(&self) -> String {
         self.label.clone()
     }
 
     fn decide(&self, arrivals: &[Arrival]) -> Vec<bool> {
-        through_desk(self.procedure.clone(), |a| Arc::clone(&self.demands[a.trace]), arrivals)
+        admitted_by(self.procedure.clone(), |a| Arc::clone(&self.demands[a.trace]), arrivals)
     }
 }
 
 pub(crate) struct OfSilo {
     silo: Silo,
     /// By trace, then SLO.
-    trials: Vec<Vec<Arc<Trial>>>,
+    trials: Vec<Vec<Arc<TrialBandwidth>>>,
 }
 
-impl Office for OfSilo {
+impl Decider for OfSilo {
     fn name(&self) -> String {
         "silo".into()
     }
 
     fn decide(&self, arrivals: &[Arrival]) -> Vec<bool> {
         let index = |slo: Slo| SLOS.iter().position(|&s| s == slo.latency.0).expect("drawn from these");
-        through_desk(self.silo, |a| Arc::clone(&self.trials[a.trace][index(a.slo)]), arrivals)
+        admitted_by(self.silo, |a| Arc::clone(&self.trials[a.trace][index(a.slo)]), arrivals)
     }
 }
 
 pub(crate) struct Everybody;
 
-impl Office for Everybody {
+impl Decider for Everybody {
     fn name(&self) -> String {
         "no admission control".into()
     }
@@ -138,37 +139,40 @@ pub(crate) fn replayed() -> Replayed {
     Replayed::new(29, 0.9, 0.95, 7).expect("29 alignments are enough")
 }
 
-pub(crate) fn link_offices(world: &World, factor: f64) -> Vec<Box<dyn Office>> {
-    let demands: Vec<Arc<Demand>> =
-        world.first.iter().map(|t| Arc::new(Demand::of(t).expect("minutes of work"))).collect();
+pub(crate) fn link_offices(world: &World, factor: f64) -> Vec<Box<dyn Decider>> {
+    let demands: Vec<Arc<StageCurves>> =
+        world.first.iter().map(|t| Arc::new(StageCurves::from_trace(t).expect("minutes of work"))).collect();
     let packet = PACKET / (LINK / factor);
     let silo = Silo { burst: packet, buffer: f64::INFINITY };
-    let trial = |t: &CircularTrace<Job>, latency: f64| Arc::new(Trial::choose(t, slo(99.9, latency), packet));
+    let trial = |t: &CircularTrace<Job>, latency: f64| {
+        Arc::new(TrialBandwidth::choose(t, slo(99.9, latency), packet))
+    };
     let trials =
         world.first.iter().map(|t| SLOS.iter().map(|&latency| trial(t, latency)).collect()).collect();
-    let qjump = |label: &str, levels: Levels| -> Box<dyn Office> {
+    let qjump = |label: &str, levels: QJumpLevels| -> Box<dyn Decider> {
         Box::new(OfDemand {
             procedure: QJump { packet, levels },
             label: label.into(),
             demands: demands.clone(),
         })
     };
-    let powers = |ratio: f64, count: i32| Levels::Fixed((1..=count).rev().map(|k| ratio.powi(-k)).collect());
+    let powers =
+        |ratio: f64, count: i32| QJumpLevels::Fixed((1..=count).rev().map(|k| ratio.powi(-k)).collect());
     let silo_plus = SiloPlus { burst: packet, buffer: f64::INFINITY };
-    let mut offices: Vec<Box<dyn Office>> = vec![
+    let mut procedures: Vec<Box<dyn Decider>> = vec![
         Box::new(OfSilo { silo, trials }),
         Box::new(OfDemand { procedure: silo_plus, label: "silo++".into(), demands: demands.clone() }),
-        qjump("qjump", Levels::Equation),
+        qjump("qjump", QJumpLevels::Equation),
         qjump("qjump++ (8 of x2)", powers(2.0, 8)),
         qjump("qjump++ (24 of x1.3)", powers(1.3, 24)),
     ];
-    offices.extend(worst_cases(&world.first));
-    offices.extend(models(world, crate::support::number_after("--replays").unwrap_or(3)));
-    offices
+    procedures.extend(worst_cases(&world.first));
+    procedures.extend(models(world, crate::support::number_after("--replays").unwrap_or(3)));
+    procedures
 }
 
 /// The models that know percentiles, and nobody.
-pub(crate) fn models(world: &World, replays: usize) -> Vec<Box<dyn Office>> {
+pub(crate) fn models(world: &World, replays: usize) -> Vec<Box<dyn Decider>> {
     vec![
         Box::new(OfModel::new(PublishedSnc::default(), "published-snc", &world.first, usize::MAX)),
         Box::new(OfModel::new(Probabilistic::default(), "probabilistic", &world.first, usize::MAX)),
