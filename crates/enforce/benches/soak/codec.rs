@@ -33,7 +33,7 @@ pub struct Answer {
 }
 
 /// One connection, past its handshake.
-pub struct Talk {
+pub struct ClientCodec {
     pub protocol: Protocol,
     wire: Box<dyn ProtocolParser>,
     /// Of the file (NFS).
@@ -56,7 +56,7 @@ fn broken(text: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text.to_owned())
 }
 
-impl Talk {
+impl ClientCodec {
     fn new(protocol: Protocol, wire: Box<dyn ProtocolParser>, owner: u32, base: u64) -> Self {
         Self {
             protocol,
@@ -74,14 +74,14 @@ impl Talk {
 
     /// Nothing has to be said first.
     pub fn memcached(owner: u32) -> Self {
-        let mut talk = Self::new(
+        let mut codec = Self::new(
             Protocol::Memcached,
             Box::new(memcached::MemcachedParser::new(ParserLimits::MEMCACHED)),
             owner,
             0,
         );
-        talk.ids = 0;
-        talk
+        codec.ids = 0;
+        codec
     }
 
     /// Opens an export; `stream` waits for answers.
@@ -114,13 +114,13 @@ impl Talk {
         let fresh = || Self::new(Protocol::Nfs, Box::new(rpc::RpcParser::new(ParserLimits::RPC)), owner, 0);
         let reply = fresh().call(mount, |calls, xid| calls.mount(xid, path.as_bytes()))?;
         let root = decode::mount(&reply).map_err(|bad| broken(&bad.to_string()))?;
-        let mut talk = fresh();
+        let mut codec = fresh();
         let name = format!("file{owner}");
         let create =
             |calls: &mut CallEncoder<'_>, xid| calls.create(xid, &root, name.as_bytes(), 0o644, None);
-        let reply = talk.call(stream, create)?;
-        talk.handle = decode::create(&reply).map_err(|bad| broken(&bad.to_string()))?.handle;
-        Ok(talk)
+        let reply = codec.call(stream, create)?;
+        codec.handle = decode::create(&reply).map_err(|bad| broken(&bad.to_string()))?.handle;
+        Ok(codec)
     }
 
     /// One call and the body of its reply.
@@ -173,7 +173,7 @@ impl Talk {
                 match first % 3 {
                     0 => memcached::client::meta_set(out, &key, data, &[]),
                     _ => {
-                        memcached::client::set(out, &key, 0, 0, data, memcached::client::Confirmation::Reply)
+                        memcached::client::set(out, &key, 0, 0, data, memcached::client::Confirmation::Reply);
                     }
                 }
             }
@@ -231,7 +231,7 @@ impl Talk {
     }
 
     /// A reply of which every part is there: what it answers, whether it failed, its parts with their heads.
-    #[allow(clippy::type_complexity)]
+    #[allow(clippy::type_complexity, reason = "one caller takes it apart at once")]
     fn complete(&mut self) -> io::Result<Option<((u64, bool), Vec<(usize, Vec<u8>)>)>> {
         loop {
             if self.pending.is_none() && !self.next()? {

@@ -112,7 +112,7 @@ pub fn options(hosts: &str) -> ProxyOptions {
 }
 
 /// A process that is a proxy, until its standard input ends: then it drains.
-pub fn be_a_proxy(folder: &Path) {
+pub fn run_proxy(folder: &Path) {
     let hosts = std::fs::read_to_string(folder.join("hosts")).expect("its parent has written it");
     let proxy = Proxy::bind(options(&hosts)).unwrap_or_else(|error| panic!("{error}"));
     let remote = proxy.handle();
