@@ -3,8 +3,8 @@
 use crate::exit::Answer;
 use crate::output::json::pretty;
 use crate::terminal::{Align, Table, print};
-use callgraph::model::{Operation, TimeLaw};
-use callgraph::{Builder, CallGraph, Counts, Errors, Format, Outliving};
+use callgraph::{BadRecords, CallGraph, CallGraphBuilder, Outliving, RuleCounts, SpanFormat};
+use callgraph::{MeasuredTimes, ServiceOperation};
 use model::OperationError;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -22,9 +22,9 @@ pub(super) struct CallGraphArgs {
     /// Spans of many requests
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Format of the input, instead of detecting it
+    /// SpanFormat of the input, instead of detecting it
     #[arg(long, value_name = "spans|jaeger|otlp|alibaba")]
-    format: Option<Format>,
+    format: Option<SpanFormat>,
     /// Leave out and count records that cannot be read instead of failing
     #[arg(long)]
     lenient: bool,
@@ -56,7 +56,7 @@ struct Document<'a> {
     in_progress_max: u64,
     services: Vec<Service<'a>>,
     operations: Vec<One<'a>>,
-    counts: Counts,
+    counts: RuleCounts,
 }
 
 #[derive(Debug, Serialize)]
@@ -87,8 +87,8 @@ struct One<'a> {
 
 pub(super) fn run(args: &CallGraphArgs) -> Result<Answer, OperationError> {
     let reading = if args.outliving_are_asynchronous { Outliving::Asynchronous } else { Outliving::Clipped };
-    let errors = if args.lenient { Errors::Counted } else { Errors::Fatal };
-    let mut builder = Builder::new(reading);
+    let errors = if args.lenient { BadRecords::Counted } else { BadRecords::Fatal };
+    let mut builder = CallGraphBuilder::new(reading);
     let unreadable = callgraph::traces(&args.file, args.format, errors, |spans| drop(builder.push(spans)))
         .map_err(|error| {
             OperationError::input(error)
@@ -124,7 +124,7 @@ fn document(graph: &CallGraph) -> Document<'_> {
     }
 }
 
-fn one<'a>(graph: &'a CallGraph, operation: &'a Operation, requests: u64) -> One<'a> {
+fn one<'a>(graph: &'a CallGraph, operation: &'a ServiceOperation, requests: u64) -> One<'a> {
     let groups = operation.patterns.iter().flat_map(|pattern| &pattern.groups);
     One {
         service: &graph.services[operation.service].name,
@@ -139,7 +139,7 @@ fn one<'a>(graph: &'a CallGraph, operation: &'a Operation, requests: u64) -> One
     }
 }
 
-fn times(law: &TimeLaw) -> Times {
+fn times(law: &MeasuredTimes) -> Times {
     // Of the nearest rank, as everywhere.
     let at = |percent: usize| {
         let rank = (law.sample_ns.len() * percent).div_ceil(100);
