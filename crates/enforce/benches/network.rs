@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tailwright_enforce::command::Programs;
-use tailwright_enforce::network::{Options, apply};
+use tailwright_enforce::network::{ApplyOptions, apply};
 use traffic::{
-    Calls, Ground, Latencies, Tenant, answer, call, conformance, greedy, lacking, policy, pour, record,
+    Calls, Latencies, Tenant, Testbed, answer, call, conformance, greedy, lacking, policy, pour, record,
 };
 
 fn main() {
@@ -28,8 +28,8 @@ fn main() {
 }
 
 /// A hosts file with one client per workload, told apart by the server's ports from 7001.
-fn hosts(ground: &Ground, workloads: &[&str], protocol: &str) -> String {
-    let address = ground.ipv4("server");
+fn hosts(testbed: &Testbed, workloads: &[&str], protocol: &str) -> String {
+    let address = testbed.ipv4("server");
     let mut more = format!(
         "[[server]]\nname = \"s\"\nhost = \"server\"\naddress = [\"{address}\"]\nprotocol = \"{protocol}\"\n"
     );
@@ -37,7 +37,7 @@ fn hosts(ground: &Ground, workloads: &[&str], protocol: &str) -> String {
         more +=
             &format!("[[client]]\nworkload = \"{workload}\"\nhost = \"client\"\nserver_port = [{port}]\n");
     }
-    ground.hosts_file("100Mbps", None, &more)
+    testbed.hosts_file("100Mbps", None, &more)
 }
 
 const TENANTS: [Tenant; 4] = [
@@ -56,14 +56,15 @@ fn limits() {
         "{:<8} {:>12} {:>10} {:>22} {:>14}",
         "workload", "rate B/s", "burst B", "fullest / (rt+b+MTU)", "steady / rate"
     );
-    let ground = Ground::new(&["client", "server"]);
+    let testbed = Testbed::new(&["client", "server"]);
     let names: Vec<&str> = TENANTS.iter().map(|tenant| tenant.0).collect();
-    ground.apply_all(&policy(&TENANTS), &hosts(&ground, &names, "udp"));
+    testbed.apply_all(&policy(&TENANTS), &hosts(&testbed, &names, "udp"));
     let stop = Arc::new(AtomicBool::new(false));
-    let to = |port| SocketAddr::from((ground.ipv4("server"), port));
+    let to = |port| SocketAddr::from((testbed.ipv4("server"), port));
     let recorders: Vec<_> =
-        (7001..=7004).map(|port| record(ground.netns("server"), port, false, &stop)).collect();
-    let senders: Vec<_> = (7001..=7005).map(|port| greedy(ground.netns("client"), to(port), &stop)).collect();
+        (7001..=7004).map(|port| record(testbed.netns("server"), port, false, &stop)).collect();
+    let senders: Vec<_> =
+        (7001..=7005).map(|port| greedy(testbed.netns("client"), to(port), &stop)).collect();
     std::thread::sleep(Duration::from_secs(SECONDS));
     stop.store(true, Ordering::Relaxed);
     senders.into_iter().for_each(|sender| sender.join().expect("a sender ends"));
@@ -112,16 +113,16 @@ fn priority() {
 }
 
 fn measured(owner: &str, beside_bulk: bool) -> Latencies {
-    let ground = Ground::new(&["client", "server"]);
-    let text = hosts(&ground, &["rpc", "other"], "tcp");
-    ground.apply_all(&policy(&[Tenant(owner, 0, &[])]), &text);
+    let testbed = Testbed::new(&["client", "server"]);
+    let text = hosts(&testbed, &["rpc", "other"], "tcp");
+    testbed.apply_all(&policy(&[Tenant(owner, 0, &[])]), &text);
     let stop = Arc::new(AtomicBool::new(false));
-    let server = answer(ground.netns("server"), 7001, CALLS.reply_bytes);
+    let server = answer(testbed.netns("server"), 7001, CALLS.reply_bytes);
     let bulk = beside_bulk
-        .then(|| pour(ground.netns("server"), ground.netns("client"), ground.ipv4("client"), 9000, &stop));
+        .then(|| pour(testbed.netns("server"), testbed.netns("client"), testbed.ipv4("client"), 9000, &stop));
     std::thread::sleep(Duration::from_secs(1));
-    let to = SocketAddr::from((ground.ipv4("server"), 7001));
-    let latencies = call(ground.netns("client"), to, CALLS).join().expect("the caller ends");
+    let to = SocketAddr::from((testbed.ipv4("server"), 7001));
+    let latencies = call(testbed.netns("client"), to, CALLS).join().expect("the caller ends");
     stop.store(true, Ordering::Relaxed);
     bulk.into_iter().flatten().for_each(|end| end.join().expect("the bulk ends"));
     server.join().expect("the server ends");
@@ -130,7 +131,7 @@ fn measured(owner: &str, beside_bulk: bool) -> Latencies {
 
 fn applying() {
     println!("\napplying: 50 workloads with two token buckets each on one device");
-    let ground = Ground::new(&["client", "server"]);
+    let testbed = Testbed::new(&["client", "server"]);
     let names: Vec<String> = (0..50).map(|n| format!("w{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let tenants = |rate: f64| -> Vec<(f64, f64)> { vec![(rate, 1e5), (4e5, 1e4)] };
@@ -142,16 +143,16 @@ fn applying() {
             .map(|(n, name)| (*name, 0, if n == 0 { first.to_vec() } else { fixed.clone() }))
             .collect()
     };
-    let text = hosts(&ground, &names, "tcp");
+    let text = hosts(&testbed, &names, "tcp");
     for (what, workloads) in
         [("first", of(&fixed)), ("again", of(&fixed)), ("one limit changed", of(&changed))]
     {
         let tenants: Vec<Tenant> =
             workloads.iter().map(|(name, priority, pairs)| Tenant(name, *priority, pairs)).collect();
-        let wanted = ground.wanted(&policy(&tenants), &text);
+        let desired = testbed.desired_hosts(&policy(&tenants), &text);
         let start = Instant::now();
-        let report = apply(&mut Programs, &wanted[0], &ground.store(), Options::default())
-            .unwrap_or_else(|fault| panic!("{fault}"));
+        let report = apply(&mut Programs, &desired[0], &testbed.store(), ApplyOptions::default())
+            .unwrap_or_else(|error| panic!("{error}"));
         let lines: usize = report.commands.iter().map(|command| command.lines().count()).sum();
         println!("{what:<18} {:>8.1} ms {lines:>6} lines", start.elapsed().as_secs_f64() * 1e3);
     }

@@ -16,7 +16,7 @@ use proxy::{Server, deployment, profile};
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::time::Instant;
-use tailwright_enforce::storage::{Options, Proxy, Remote};
+use tailwright_enforce::storage::{Proxy, ProxyHandle, ProxyOptions};
 use units::Nanos;
 use wire::nbd::client::read;
 
@@ -59,12 +59,12 @@ fn percentile(latencies: &mut [u64], percent: f64) -> f64 {
     latencies[confidence::nearest_rank(percent, latencies.len()) - 1] as f64 / 1e3
 }
 
-fn start(forward: SocketAddr, spin: u64, realtime: bool) -> (SocketAddr, Remote) {
+fn start(forward: SocketAddr, spin: u64, realtime: bool) -> (SocketAddr, ProxyHandle) {
     let fields = "outstanding = 64";
-    let mut options = Options::new("ssd", deployment("nbd", forward, fields, ""), None, profile());
-    options.spin = Nanos(spin);
+    let mut options = ProxyOptions::new("ssd", deployment("nbd", forward, fields, ""), None, profile());
+    options.busy_poll_max = Nanos(spin);
     let proxy = Proxy::bind(options).expect("an address");
-    let (address, remote) = (proxy.addresses()[0], proxy.remote());
+    let (address, remote) = (proxy.addresses()[0], proxy.handle());
     std::thread::spawn(move || {
         if realtime {
             machine::realtime::fifo(FIFO).expect("it went before");
@@ -83,7 +83,7 @@ fn limits(server: &Server) {
     let sets: [&[(f64, f64)]; 4] =
         [&[(0.9, 0.010)], &[(0.3, 0.050)], &[(0.05, 0.200)], &[(0.9, 0.010), (0.6, 0.050), (0.3, 0.200)]];
     for limits in sets {
-        let mut options = Options::new(
+        let mut options = ProxyOptions::new(
             "ssd",
             deployment("nbd", server.address, "over = \"queue\"\noutstanding = 1000", CLIENT),
             Some(proxy::policy(&[("gold", 0, limits)])),
@@ -120,7 +120,8 @@ fn main() {
         "nbdkit memory, 4 KiB reads, one connection, {rounds} rounds, {}",
         if realtime { "all under SCHED_FIFO" } else { "no real-time priority here: expect noise" }
     );
-    let ways = [("direct", None), ("proxy", Some(Options::SPIN.0)), ("proxy, no spin", Some(0))];
+    let ways =
+        [("direct", None), ("proxy", Some(ProxyOptions::DEFAULT_BUSY_POLL.0)), ("proxy, no spin", Some(0))];
     let ways: Vec<_> = ways
         .into_iter()
         .map(|(name, spin)| match spin {
@@ -163,5 +164,5 @@ fn main() {
             );
         }
     }
-    ways.iter().flat_map(|way| &way.2).for_each(Remote::stop);
+    ways.iter().flat_map(|way| &way.2).for_each(ProxyHandle::stop);
 }

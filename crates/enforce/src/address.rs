@@ -7,14 +7,14 @@ use std::str::FromStr;
 
 /// An address or a network, IPv4 or IPv6: `10.0.0.1`, `10.0.0.0/24`, `fd00::/64`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Prefix {
+pub struct AddressPrefix {
     address: IpAddr,
-    /// How many leading bits count.
+    /// The length of the prefix: how many leading bits of the address count.
     pub(crate) bits: u8,
 }
 
-impl Prefix {
-    /// Whether it is of IPv6.
+impl AddressPrefix {
+    /// Whether the addresses are IPv6 rather than IPv4.
     pub fn is_ipv6(self) -> bool {
         self.address.is_ipv6()
     }
@@ -23,41 +23,47 @@ impl Prefix {
         if address.is_ipv6() { 128 } else { 32 }
     }
 
-    /// Whether an address is in it.
+    /// Whether an address is in the network.
     pub fn contains(self, address: IpAddr) -> bool {
         let (own, other, width) = match (self.address, address) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => (own.to_bits().into(), other.to_bits().into(), 32),
+            (IpAddr::V4(own), IpAddr::V4(other)) => (u128::from(own.to_bits()), other.to_bits().into(), 32),
             (IpAddr::V6(own), IpAddr::V6(other)) => (own.to_bits(), other.to_bits(), 128),
             _ => return false,
         };
-        let rest = width - u32::from(self.bits);
-        let cut = |bits: u128| bits.checked_shr(rest).unwrap_or(0);
-        cut(own) == cut(other)
+        // A prefix of no bits shifts everything out, which `>>` does not allow.
+        let host_bits = width - u32::from(self.bits);
+        own.checked_shr(host_bits).unwrap_or(0) == other.checked_shr(host_bits).unwrap_or(0)
     }
 
-    /// The address itself, for a prefix of a single one.
-    fn host(self) -> Option<IpAddr> {
+    /// The address, if the network has only one.
+    fn single_address(self) -> Option<IpAddr> {
         (self.bits == Self::bits_max(self.address)).then_some(self.address)
     }
 }
 
-impl FromStr for Prefix {
+impl FromStr for AddressPrefix {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let error = || format!("'{text}' is not an address such as 10.0.0.1, 10.0.0.0/24 or fd00::1");
-        let (address, bits) =
-            text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
-        let address: IpAddr = address.trim().parse().map_err(|_| error())?;
-        let most = Self::bits_max(address);
-        let bits = bits.map_or(Ok(most), |bits| bits.trim().parse().map_err(|_| error()))?;
-        if bits > most || !is_network(address, bits) {
-            return Err(error());
-        }
-        Ok(Self { address, bits })
+        parse_prefix(text)
+            .ok_or_else(|| format!("'{text}' is not an address such as 10.0.0.1, 10.0.0.0/24 or fd00::1"))
     }
 }
 
-/// Whether all bits after the first `bits` are zero, as tc and nftables want it.
+fn parse_prefix(text: &str) -> Option<AddressPrefix> {
+    let (address, bits) = match text.split_once('/') {
+        Some((address, bits)) => (address, Some(bits)),
+        None => (text, None),
+    };
+    let address: IpAddr = address.trim().parse().ok()?;
+    let bits_max = AddressPrefix::bits_max(address);
+    let bits = match bits {
+        Some(bits) => bits.trim().parse().ok()?,
+        None => bits_max,
+    };
+    (bits <= bits_max && is_network(address, bits)).then_some(AddressPrefix { address, bits })
+}
+
+/// Whether all bits after the first `bits` are zero, as tc and nftables demand.
 fn is_network(address: IpAddr, bits: u8) -> bool {
     let (value, width) = match address {
         IpAddr::V4(v4) => (u128::from(v4.to_bits()), 32),
@@ -66,16 +72,16 @@ fn is_network(address: IpAddr, bits: u8) -> bool {
     u32::from(bits) + value.trailing_zeros().min(width) >= width
 }
 
-impl fmt::Display for Prefix {
+impl fmt::Display for AddressPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.host() {
+        match self.single_address() {
             Some(address) => write!(f, "{address}"),
             None => write!(f, "{}/{}", self.address, self.bits),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Prefix {
+impl<'de> Deserialize<'de> for AddressPrefix {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
@@ -84,14 +90,14 @@ impl<'de> Deserialize<'de> for Prefix {
 /// A transport protocol with ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Protocol {
-    /// TCP.
+pub enum TransportProtocol {
+    /// The Transmission Control Protocol.
     Tcp,
-    /// UDP.
+    /// The User Datagram Protocol.
     Udp,
 }
 
-impl Protocol {
+impl TransportProtocol {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
@@ -99,6 +105,7 @@ impl Protocol {
         }
     }
 
+    /// The number that IANA gave the protocol, which headers carry.
     pub(crate) fn number(self) -> u8 {
         match self {
             Self::Tcp => 6,
@@ -111,7 +118,7 @@ impl Protocol {
 mod tests {
     use super::*;
 
-    fn prefix(text: &str) -> Prefix {
+    fn prefix(text: &str) -> AddressPrefix {
         text.parse().unwrap_or_else(|error| panic!("{error}"))
     }
 
@@ -123,12 +130,12 @@ mod tests {
         assert_eq!(prefix("10.0.0.1/32").to_string(), "10.0.0.1");
         for wrong in ["", "10.0.0", "10.0.0.1/24", "10.0.0.0/33", "fd00::1/64", "::/129", "host", "10.0.0.1/"]
         {
-            assert!(wrong.parse::<Prefix>().is_err(), "{wrong}");
+            assert!(wrong.parse::<AddressPrefix>().is_err(), "{wrong}");
         }
     }
 
     #[test]
-    fn what_is_in_a_network() {
+    fn a_network_contains_its_addresses() {
         for (network, inside, outside) in [
             ("10.0.0.0/24", "10.0.0.255", "10.0.1.0"),
             ("10.0.0.1", "10.0.0.1", "10.0.0.2"),

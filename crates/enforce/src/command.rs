@@ -8,28 +8,31 @@ use machine::programs;
 use model::OperationError;
 use std::fmt;
 use std::io::Write;
-use std::process::{Command as Process, Stdio};
+use std::process::{Command, Stdio};
 
-/// One run of a program.
+/// A run of a program of the system.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
-    /// Name of the program.
+pub struct SystemCommand {
+    /// The name of the program, which is looked up in the path.
     pub program: String,
-    /// Its arguments.
+    /// The arguments of the program.
     pub args: Vec<String>,
-    /// What it reads from standard input.
+    /// The standard input, if the program reads it.
     pub input: Option<String>,
 }
 
-impl Command {
+impl SystemCommand {
     /// A program with arguments that are separated by spaces.
+    ///
+    /// # Panics
+    /// When the line is empty.
     pub fn new(line: &str) -> Self {
         let mut words = line.split_whitespace().map(str::to_owned);
         let program = words.next().expect("a command names a program");
         Self { program, args: words.collect(), input: None }
     }
 
-    /// With this as standard input.
+    /// The same command with this text as its standard input.
     #[must_use]
     pub fn reading(mut self, input: impl Into<String>) -> Self {
         self.input = Some(input.into());
@@ -37,8 +40,8 @@ impl Command {
     }
 }
 
-impl fmt::Display for Command {
-    /// As a shell takes it.
+impl fmt::Display for SystemCommand {
+    /// Writes the command as a shell takes it, with standard input as a here-document.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.program)?;
         for arg in &self.args {
@@ -51,18 +54,30 @@ impl fmt::Display for Command {
     }
 }
 
-/// Runs commands.
-pub trait Run {
-    /// What the program printed. An error is the program's failure in its own words, or that it is not there.
-    fn run(&mut self, command: &Command) -> Result<String, OperationError>;
+/// Whatever runs commands: the programs of this machine, or a pretence.
+pub trait CommandRunner {
+    /// Runs a command and returns what it printed.
+    ///
+    /// # Errors
+    /// The failure of the program in its own words, or that the program is missing.
+    fn run(&mut self, command: &SystemCommand) -> Result<String, OperationError>;
+
+    /// Runs the program that `line` names with the words behind it as arguments and `input` as standard input.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    fn run_line(&mut self, line: &str, input: Option<&str>) -> Result<String, OperationError> {
+        let command = SystemCommand::new(line);
+        self.run(&SystemCommand { input: input.map(str::to_owned), ..command })
+    }
 }
 
-/// A host that cannot be looked at from here.
+/// The runner for a host that cannot be reached from here: every command fails.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Elsewhere;
+pub struct UnreachableHost;
 
-impl Run for Elsewhere {
-    fn run(&mut self, _: &Command) -> Result<String, OperationError> {
+impl CommandRunner for UnreachableHost {
+    fn run(&mut self, _: &SystemCommand) -> Result<String, OperationError> {
         Err(OperationError::machine("it is not on this machine").hint("run there, with --host and its name"))
     }
 }
@@ -71,9 +86,9 @@ impl Run for Elsewhere {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Programs;
 
-impl Run for Programs {
-    fn run(&mut self, command: &Command) -> Result<String, OperationError> {
-        let output = start(command).map_err(|error| {
+impl CommandRunner for Programs {
+    fn run(&mut self, command: &SystemCommand) -> Result<String, OperationError> {
+        let output = run_to_end(command).map_err(|error| {
             OperationError::machine(format_args!("{} cannot be run: {error}", command.program)).hint(
                 format_args!("install {}", programs::package(&command.program).unwrap_or(&command.program)),
             )
@@ -81,16 +96,16 @@ impl Run for Programs {
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        let shown = Command { input: None, ..command.clone() };
-        Err(OperationError::machine(format_args!("`{shown}` failed: {}", said.trim().replace('\n', "; ")))
-            .hint(hint(&said)))
+        let message = String::from_utf8_lossy(&output.stderr);
+        let shown = SystemCommand { input: None, ..command.clone() };
+        Err(OperationError::machine(format_args!("`{shown}` failed: {}", message.trim().replace('\n', "; ")))
+            .hint(hint_for(&message)))
     }
 }
 
-fn start(command: &Command) -> std::io::Result<std::process::Output> {
+fn run_to_end(command: &SystemCommand) -> std::io::Result<std::process::Output> {
     let stdin = if command.input.is_some() { Stdio::piped() } else { Stdio::null() };
-    let mut child = Process::new(&command.program)
+    let mut child = Command::new(&command.program)
         .args(&command.args)
         .stdin(stdin)
         .stdout(Stdio::piped())
@@ -108,12 +123,13 @@ fn start(command: &Command) -> std::io::Result<std::process::Output> {
     output
 }
 
-fn hint(said: &str) -> &'static str {
-    if said.contains("nft") && said.contains("No such file") {
+/// What to do about a program that failed with this message.
+fn hint_for(message: &str) -> &'static str {
+    if message.contains("nft") && message.contains("No such file") {
         "install nftables, or give the host filters = \"tc\""
-    } else if said.contains("network namespace") {
+    } else if message.contains("network namespace") {
         "`ip netns list` shows those of this machine; netns in the hosts file names one"
-    } else if said.contains("not permitted") {
+    } else if message.contains("not permitted") {
         "run as root; --dry-run shows what would be run"
     } else {
         "`tailwright apply --probe` shows what this kernel can do"
@@ -122,12 +138,13 @@ fn hint(said: &str) -> &'static str {
 
 /// Whether this process may configure networks (CAP_NET_ADMIN and CAP_SYS_ADMIN, to enter namespaces).
 pub fn may_configure_networks() -> bool {
+    // The numbers of the capabilities in linux/capability.h.
     const NET_ADMIN: u64 = 1 << 12;
     const SYS_ADMIN: u64 = 1 << 21;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let held = line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
-    held & (NET_ADMIN | SYS_ADMIN) == NET_ADMIN | SYS_ADMIN
+    let effective = line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
+    effective & (NET_ADMIN | SYS_ADMIN) == NET_ADMIN | SYS_ADMIN
 }
 
 #[cfg(test)]
@@ -136,25 +153,26 @@ mod tests {
 
     #[test]
     fn a_command_prints_as_a_shell_takes_it() {
-        let plain = Command::new("ip -n a link show dev eth0");
+        let plain = SystemCommand::new("ip -n a link show dev eth0");
         assert_eq!(plain.to_string(), "ip -n a link show dev eth0");
-        let fed = Command::new("tc -batch -").reading("one\ntwo\n");
+        let fed = SystemCommand::new("tc -batch -").reading("one\ntwo\n");
         assert_eq!(fed.to_string(), "tc -batch - <<'END'\none\ntwo\nEND");
     }
 
     #[test]
     fn programs_report_output_failure_and_absence() {
         let mut programs = Programs;
-        assert_eq!(programs.run(&Command::new("cat -").reading("x")), Ok("x".into()));
-        let failed = programs.run(&Command::new("cat /nonexistent/file")).expect_err("there is no such file");
+        assert_eq!(programs.run(&SystemCommand::new("cat -").reading("x")), Ok("x".into()));
+        let failed =
+            programs.run(&SystemCommand::new("cat /nonexistent/file")).expect_err("there is no such file");
         assert!(failed.message.contains("/nonexistent/file"), "{failed}");
-        let absent = programs.run(&Command::new("no-such-program-here")).expect_err("there is none");
+        let absent = programs.run(&SystemCommand::new("no-such-program-here")).expect_err("there is none");
         assert!(absent.message.contains("cannot be run"), "{absent}");
     }
 
     #[test]
     fn input_larger_than_a_pipe_arrives_whole() {
         let long = "a line of text\n".repeat(100_000);
-        assert_eq!(Programs.run(&Command::new("cat -").reading(long.clone())), Ok(long));
+        assert_eq!(Programs.run(&SystemCommand::new("cat -").reading(long.clone())), Ok(long));
     }
 }

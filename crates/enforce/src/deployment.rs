@@ -1,130 +1,135 @@
-//! Where the servers and workloads of a policy are: hosts, devices, addresses. What people write (`hosts.toml`),
-//! checked as far as it can be without a policy.
+//! Where the servers and workloads of a policy are: hosts, devices, addresses. People write it as `hosts.toml`; it is
+//! checked as far as that is possible without a policy.
 //!
 //! A policy moves workloads between servers; a deployment stays. So it says of a server and of a client where each
-//! is, and flows between them follow from the policy's placement.
+//! is, and which packets flow between them follows from the policy's placement.
 
 mod storage;
 
-use crate::address::{Prefix, Protocol};
+use crate::address::{AddressPrefix, TransportProtocol};
 use model::OperationError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-pub use storage::{Front, FrontProtocol, Over, Storage};
+pub use storage::{Front, FrontProtocol, OverLimitRule, ServerStorage};
 use units::ByteRate;
 
 /// The differentiated services code points of the levels, first served first: the class selectors 7 to 1, which
 /// equipment that looks only at precedence orders in the same way.
-pub const DSCP_DEFAULT: [u8; LEVELS] = [56, 48, 40, 32, 24, 16, 8];
+pub const DEFAULT_DSCP: [u8; PRIORITY_LEVELS] = [56, 48, 40, 32, 24, 16, 8];
 
-/// Levels of priority of workloads: HTB has eight, and the last is for everybody else.
-pub const LEVELS: usize = 7;
+/// The number of priority levels of workloads: HTB has eight, and the last is for traffic of no workload.
+pub const PRIORITY_LEVELS: usize = 7;
 
-/// A deployment as in `hosts.toml`.
+/// The longest name of a network device that Linux allows: IFNAMSIZ without the terminating zero.
+const DEVICE_NAME_MAX: usize = 15;
+
+const HINT: &str = "docs/apply.md describes the file; `tailwright apply --help` shows one";
+
+/// A deployment, as `hosts.toml` describes it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Deployment {
-    /// Code points that mark the levels.
-    #[serde(default = "dscp_default")]
+    /// The code points that mark the levels, first served first.
+    #[serde(default = "default_dscp")]
     pub dscp: Vec<u8>,
-    /// Machines with devices to shape.
+    /// The machines that have devices to shape.
     #[serde(rename = "host")]
-    pub hosts: Vec<Host>,
-    /// Where the policy's servers are.
+    pub hosts: Vec<DeploymentHost>,
+    /// The servers of the policy, with their hosts.
     #[serde(rename = "server", default)]
-    pub servers: Vec<Server>,
-    /// Where its workloads' requests come from.
+    pub servers: Vec<DeploymentServer>,
+    /// The places where requests of the policy's workloads come from.
     #[serde(rename = "client", default)]
-    pub clients: Vec<Client>,
+    pub clients: Vec<DeploymentClient>,
 }
 
-fn dscp_default() -> Vec<u8> {
-    DSCP_DEFAULT.to_vec()
+fn default_dscp() -> Vec<u8> {
+    DEFAULT_DSCP.to_vec()
 }
 
 /// A machine, or a network namespace of this one.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Host {
-    /// Unique.
+pub struct DeploymentHost {
+    /// The name of the host, which no other host has.
     pub name: String,
-    /// The network namespace (`ip netns`) of this machine that it is; absent for a machine of its own.
+    /// The network namespace (`ip netns`) of this machine that the host is; `None` for a machine of its own.
     #[serde(default)]
     pub netns: Option<String>,
-    /// Whether it forwards other hosts' traffic and goes by DSCP.
+    /// Whether the host forwards traffic of others and goes by DSCP marks.
     #[serde(default)]
     pub switch: bool,
     /// What finds the packets of a workload.
     #[serde(default)]
-    pub filters: Filters,
-    /// Devices that may be shaped, with what they carry.
+    pub filters: PacketFilters,
+    /// The devices that may be shaped, with the rate of their links.
     #[serde(deserialize_with = "rates")]
     pub device: BTreeMap<String, ByteRate>,
 }
 
-/// What finds the packets of a workload.
+/// What finds the packets of a workload on a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Filters {
-    /// nftables: what the host itself sends or routes; marks DSCP; control groups.
+pub enum PacketFilters {
+    /// Rules of nftables: they see what the host itself sends or routes, set DSCP marks, and know control groups.
     #[default]
     Nft,
-    /// `u32` filters of tc: bridged traffic of virtual machines, too; no marks.
+    /// `u32` filters of tc: they see bridged traffic of virtual machines, too, and set no marks.
     Tc,
 }
 
-/// Where a server of the policy is.
+/// The place of a server of the policy.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Server {
-    /// As in the policy.
+pub struct DeploymentServer {
+    /// The name that the policy has for the server.
     pub name: String,
-    /// The host that it runs on.
+    /// The host that the server runs on.
     pub host: String,
-    /// The device that replies leave by; may be left out where the host has one.
+    /// The device that replies leave by; it may be left out where the host has only one.
     #[serde(default)]
     pub device: Option<String>,
-    /// Its addresses.
-    pub address: Vec<Prefix>,
-    /// Ports of its service; all when empty.
+    /// The addresses of the server, at least one.
+    pub address: Vec<AddressPrefix>,
+    /// The ports of its service; all ports when empty.
     #[serde(default)]
     pub port: Vec<u16>,
-    /// What the ports are of.
+    /// The transport protocol that the ports belong to.
     #[serde(default = "tcp")]
-    pub protocol: Protocol,
-    /// Its device, when a proxy stands before it.
+    pub protocol: TransportProtocol,
+    /// The storage device, when a proxy stands before the server.
     #[serde(default)]
-    pub storage: Option<Storage>,
+    pub storage: Option<ServerStorage>,
 }
 
-/// Where requests of a workload come from.
+/// A place where requests of a workload come from.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Client {
-    /// As in the policy.
+pub struct DeploymentClient {
+    /// The name that the policy has for the workload.
     pub workload: String,
-    /// The host that sends them.
+    /// The host that sends the requests.
     pub host: String,
-    /// The device that they leave by; may be left out where the host has one.
+    /// The device that requests leave by; it may be left out where the host has only one.
     #[serde(default)]
     pub device: Option<String>,
-    /// The client's addresses; any when empty.
+    /// The addresses of the client; any address when empty.
     #[serde(default)]
-    pub address: Vec<Prefix>,
-    /// Its own ports; any when empty.
+    pub address: Vec<AddressPrefix>,
+    /// The ports that the client sends from; any port when empty.
     #[serde(default)]
     pub port: Vec<u16>,
-    /// The server's ports that this workload uses; those of the server when empty.
+    /// The ports of the server that this workload uses; all ports of the server when empty.
     #[serde(default)]
     pub server_port: Vec<u16>,
-    /// The export or volume that it uses: the path of an NFS mount, the name of an NBD export; any without it. For
-    /// proxies of storage.
+    /// The export or volume that the workload uses, for storage proxies: the path of an NFS mount, the name of an NBD
+    /// export; any when absent.
     #[serde(default)]
     pub export: Option<String>,
-    /// A mark that its packets already bear.
+    /// The DSCP mark that its packets already bear, 0 to 63.
     #[serde(default)]
     pub dscp: Option<u8>,
-    /// Control group (v2) of its processes.
+    /// The control group (v2) of its processes.
     #[serde(default)]
     pub cgroup: Option<String>,
     /// The part of the workload's limits for this client, above 0 to 1: several devices cannot share a bucket.
@@ -132,23 +137,25 @@ pub struct Client {
     pub share: Option<f64>,
 }
 
-fn tcp() -> Protocol {
-    Protocol::Tcp
+fn tcp() -> TransportProtocol {
+    TransportProtocol::Tcp
 }
 
 fn rates<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, ByteRate>, D::Error> {
-    let texts = BTreeMap::<String, String>::deserialize(deserializer)?;
-    let rate = |(name, text): (String, String)| match text.parse::<ByteRate>() {
-        Ok(rate) => Ok((name, rate)),
-        Err(error) => Err(serde::de::Error::custom(format_args!("device {name}: {error}"))),
-    };
-    texts.into_iter().map(rate).collect()
+    let mut rates = BTreeMap::new();
+    for (name, text) in BTreeMap::<String, String>::deserialize(deserializer)? {
+        let rate = text.parse::<ByteRate>();
+        let rate = rate.map_err(|error| serde::de::Error::custom(format_args!("device {name}: {error}")))?;
+        rates.insert(name, rate);
+    }
+    Ok(rates)
 }
 
-const HINT: &str = "docs/apply.md describes the file; `tailwright apply --help` shows one";
-
 impl Deployment {
-    /// Reads TOML and checks it.
+    /// Reads the text of a `hosts.toml`.
+    ///
+    /// # Errors
+    /// When the text is not such a file, or contradicts itself.
     pub fn parse(text: &str) -> Result<Self, OperationError> {
         let deployment: Self = toml::from_str(text)
             .map_err(|error| OperationError::input(error.to_string().trim_end()).hint(HINT))?;
@@ -157,19 +164,19 @@ impl Deployment {
     }
 
     /// The host of this name.
-    pub fn host(&self, name: &str) -> Option<&Host> {
+    pub fn host(&self, name: &str) -> Option<&DeploymentHost> {
         self.hosts.iter().find(|host| host.name == name)
     }
 
     fn check(&self) -> Result<(), String> {
         check_dscp(&self.dscp)?;
-        unique("host", self.hosts.iter().map(|host| &host.name))?;
-        unique("server", self.servers.iter().map(|server| &server.name))?;
-        unique("netns", self.hosts.iter().filter_map(|host| host.netns.as_ref()))?;
+        check_unique("host", self.hosts.iter().map(|host| &host.name))?;
+        check_unique("server", self.servers.iter().map(|server| &server.name))?;
+        check_unique("netns", self.hosts.iter().filter_map(|host| host.netns.as_ref()))?;
         self.hosts.iter().try_for_each(check_host)?;
         for server in &self.servers {
             let who = format!("server {}", server.name);
-            self.place(&server.host, server.device.as_deref()).map_err(|error| format!("{who}: {error}"))?;
+            self.device(&server.host, server.device.as_deref()).map_err(|error| format!("{who}: {error}"))?;
             if server.address.is_empty() {
                 return Err(format!("{who}: address: it needs at least one"));
             }
@@ -182,79 +189,83 @@ impl Deployment {
         })
     }
 
-    fn check_client(&self, client: &Client) -> Result<(), String> {
-        self.place(&client.host, client.device.as_deref())?;
+    fn check_client(&self, client: &DeploymentClient) -> Result<(), String> {
+        self.device(&client.host, client.device.as_deref())?;
         if client.dscp.is_some_and(|dscp| dscp > 63) {
             return Err("dscp: 0 to 63".into());
         }
         if client.share.is_some_and(|share| !(share > 0.0 && share <= 1.0)) {
             return Err("share: above 0 and at most 1".into());
         }
-        let harmless = |c: char| c.is_ascii_alphanumeric() || "/._-@:".contains(c);
         match &client.cgroup {
-            Some(path) if !path.chars().all(harmless) || path.trim_matches('/').is_empty() => {
+            Some(path)
+                if !path.chars().all(|c| c == '/' || is_plain(c)) || path.trim_matches('/').is_empty() =>
+            {
                 Err(format!("cgroup: '{path}' is not a path such as system.slice/mail.service"))
             }
             _ => Ok(()),
         }
     }
 
-    /// The name of the device that is meant.
-    pub(super) fn place<'a>(
+    /// The host and the device of these names. Without the name of a device, the host's only one is meant.
+    pub(super) fn device<'a>(
         &'a self,
         host: &str,
         device: Option<&str>,
-    ) -> Result<(&'a Host, &'a str), String> {
-        let found = self.host(host).ok_or_else(|| format!("there is no host '{host}'"))?;
-        if found.switch {
+    ) -> Result<(&'a DeploymentHost, &'a str), String> {
+        let owner = self.host(host).ok_or_else(|| format!("there is no host '{host}'"))?;
+        if owner.switch {
             return Err(format!("'{host}' is a switch"));
         }
-        let mut names = found.device.keys();
+        let mut names = owner.device.keys();
         let name = match device {
             Some(wanted) => {
                 names.find(|name| *name == wanted).ok_or(format!("host '{host}' has no device '{wanted}'"))?
             }
-            None if found.device.len() == 1 => names.next().expect("there is one"),
+            None if owner.device.len() == 1 => names.next().expect("there is one"),
             None => return Err(format!("host '{host}' has several devices: say which")),
         };
-        Ok((found, name))
+        Ok((owner, name))
     }
 }
 
-fn check_host(host: &Host) -> Result<(), String> {
+fn check_host(host: &DeploymentHost) -> Result<(), String> {
     let who = &host.name;
     if host.device.is_empty() {
         return Err(format!("host {who}: it names no device"));
     }
-    let named = |name: &str| {
-        !name.is_empty() && name.len() <= 255 && !name.starts_with('-') && !name.starts_with('.')
-    };
-    let harmless =
-        |name: &str| named(name) && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-@:".contains(c));
-    // Names become words of commands and names of files.
-    let names = host.device.keys().chain(&host.netns).chain([who]);
-    for name in names {
-        if !harmless(name) {
+    for name in host.device.keys().chain(&host.netns).chain([who]) {
+        if !is_safe_name(name) {
             return Err(format!(
                 "host {who}: '{name}' has characters other than letters, digits and . _ - @ :"
             ));
         }
     }
-    match host.device.keys().find(|name| name.len() > 15) {
+    match host.device.keys().find(|name| name.len() > DEVICE_NAME_MAX) {
         Some(name) => Err(format!("host {who}: '{name}' is longer than the 15 letters of a device name")),
         None => Ok(()),
     }
 }
 
-fn check_dscp(dscp: &[u8]) -> Result<(), String> {
-    let distinct = |index: usize| !dscp[..index].contains(&dscp[index]);
-    if dscp.len() == LEVELS && (0..LEVELS).all(|i| (1..64).contains(&dscp[i]) && distinct(i)) {
-        return Ok(());
-    }
-    Err(format!("dscp: {LEVELS} different code points from 1 to 63, first served first"))
+/// Whether a name may become a word of a command and part of the name of a file: no option, no hidden file, no path.
+fn is_safe_name(name: &str) -> bool {
+    (1..=255).contains(&name.len()) && !name.starts_with(['-', '.']) && name.chars().all(is_plain)
 }
 
-fn unique<'a>(what: &str, names: impl Iterator<Item = &'a String>) -> Result<(), String> {
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "._-@:".contains(c)
+}
+
+fn check_dscp(dscp: &[u8]) -> Result<(), String> {
+    let is_valid =
+        dscp.iter().enumerate().all(|(i, mark)| (1..64).contains(mark) && !dscp[..i].contains(mark));
+    if is_valid && dscp.len() == PRIORITY_LEVELS {
+        return Ok(());
+    }
+    Err(format!("dscp: {PRIORITY_LEVELS} different code points from 1 to 63, first served first"))
+}
+
+fn check_unique<'a>(what: &str, names: impl Iterator<Item = &'a String>) -> Result<(), String> {
     let mut names: Vec<&String> = names.collect();
     names.sort();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -288,8 +299,8 @@ mod tests {
     fn a_small_one_is_read() {
         let deployment = Deployment::parse(SMALL).expect("it is right");
         assert_eq!(deployment.host("store").map(|host| host.device["eth1"].bytes_per_sec()), Some(1.25e9));
-        assert_eq!(deployment.dscp, DSCP_DEFAULT);
-        assert_eq!(deployment.place("app", None).map(|(_, device)| device), Ok("eth0"));
+        assert_eq!(deployment.dscp, DEFAULT_DSCP);
+        assert_eq!(deployment.device("app", None).map(|(_, device)| device), Ok("eth0"));
     }
 
     #[test]
@@ -322,8 +333,8 @@ mod tests {
         ] {
             let text = SMALL.replacen(from, to, 1);
             assert_ne!(text, SMALL, "{from}");
-            let fault = Deployment::parse(&text).expect_err(to);
-            assert!(fault.message.contains(said), "{to}: {}", fault.message);
+            let error = Deployment::parse(&text).expect_err(to);
+            assert!(error.message.contains(said), "{to}: {}", error.message);
         }
     }
 }

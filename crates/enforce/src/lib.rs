@@ -3,7 +3,6 @@
 //! - [`deployment`]: where servers and clients are, as people write it down.
 //! - [`network`]: priorities and rate limits of traffic, by the kernel's traffic control.
 //! - [`storage`]: priorities and limits of storage requests, by a proxy before the server.
-//! - [`lab`]: hosts and a switch as network namespaces of one machine, to try it on.
 //! - [`command`]: how programs of the system are run, so that what is decided can be tested without them.
 //!
 //! Decides nothing about who gets what: that is in the [`model::Policy`].
@@ -11,6 +10,5 @@
 pub mod address;
 pub mod command;
 pub mod deployment;
-pub mod lab;
 pub mod network;
 pub mod storage;

@@ -3,10 +3,10 @@
 
 mod proxy;
 
-use model::{Observation, Observations, Outcome};
+use model::{Observation, Observations, RequestOutcome};
 use proxy::{Running, Server, deployment, flood, nbd, policy, profile};
 use std::io::{Read, Write};
-use tailwright_enforce::storage::{Options, Report, UNKNOWN_NAME};
+use tailwright_enforce::storage::{ProxyOptions, ProxyReport, UNKNOWN_WORKLOAD};
 use units::Nanos;
 use wire::nbd::client::write;
 
@@ -22,7 +22,7 @@ const CLIENTS: &str = r#"
 
 fn start(server: &Server, fields: &str, promises: &[proxy::Promise<'_>]) -> Running {
     let deployment = deployment("nbd", server.address, fields, CLIENTS);
-    let mut options = Options::new("ssd", deployment, Some(policy(promises)), profile());
+    let mut options = ProxyOptions::new("ssd", deployment, Some(policy(promises)), profile());
     options.record = 100_000;
     Running::start(options)
 }
@@ -52,7 +52,7 @@ fn limits_hold_and_are_used_up() {
     let proxy = start(&server, "over = \"queue\"\noutstanding = 1000", &[("gold", 0, &limits)]);
     let requests = 600;
     flood(proxy.address, "gold", requests);
-    let Report { observations, .. } = proxy.drain();
+    let ProxyReport { observations, .. } = proxy.drain();
     let first = observations.requests[0].intended;
     let work = let_go(&observations, "gold");
     assert_eq!(work.len() as u64, requests);
@@ -84,7 +84,7 @@ fn beyond_their_limits_requests_are_best_effort() {
         scope.spawn(|| flood(address, "gold", 200));
         scope.spawn(|| flood(address, "silver", 200));
     });
-    let Report { observations: seen, .. } = proxy.drain();
+    let ProxyReport { observations: seen, .. } = proxy.drain();
     let (gold, silver) = (of(&seen, "gold"), of(&seen, "silver"));
     assert_eq!((gold.len(), silver.len()), (200, 200));
     // Gold's burst is 10 requests, and hardly one more comes in time. While silver waits, nothing else of gold goes,
@@ -107,7 +107,7 @@ fn priority_is_strict() {
         scope.spawn(|| flood(address, "silver", 3000));
         scope.spawn(|| (0..50).for_each(|_| drop(flood(address, "gold", 10))));
     });
-    let Report { observations: seen, .. } = proxy.drain();
+    let ProxyReport { observations: seen, .. } = proxy.drain();
     let (gold, silver) = (of(&seen, "gold"), of(&seen, "silver"));
     assert_eq!((gold.len(), silver.len()), (500, 3000));
     for request in &gold {
@@ -127,9 +127,9 @@ fn best_effort_leaves_the_reserve_free() {
         scope.spawn(|| flood(address, "stranger", 3000));
         scope.spawn(|| (0..50).for_each(|_| drop(flood(address, "gold", 10))));
     });
-    let Report { observations: seen, .. } = proxy.drain();
+    let ProxyReport { observations: seen, .. } = proxy.drain();
     at_most_outstanding(&seen, 4);
-    let requests: Vec<Observation> = of(&seen, UNKNOWN_NAME).into_iter().cloned().collect();
+    let requests: Vec<Observation> = of(&seen, UNKNOWN_WORKLOAD).into_iter().cloned().collect();
     assert_eq!((of(&seen, "gold").len(), requests.len()), (500, 3000));
     at_most_outstanding(&Observations { requests, ..seen }, 3);
 }
@@ -138,7 +138,7 @@ fn best_effort_leaves_the_reserve_free() {
 fn at_most_outstanding(seen: &Observations, most: i64) {
     let mut changes: Vec<(Nanos, i64)> = Vec::new();
     for request in &seen.requests {
-        let Outcome::Done(end) = request.outcome else { panic!("all are answered") };
+        let RequestOutcome::Done(end) = request.outcome else { panic!("all are answered") };
         changes.extend([(request.sent, 1), (end, -1)]);
     }
     // What ends in an instant ends before the next begins.
@@ -160,7 +160,7 @@ fn bounds_on_requests_and_bytes_hold() {
             scope.spawn(move || flood(address, export, 300));
         }
     });
-    let Report { observations, .. } = proxy.drain();
+    let ProxyReport { observations, .. } = proxy.drain();
     assert_eq!(observations.requests.len(), 900);
     at_most_outstanding(&observations, 5);
 }
@@ -188,8 +188,8 @@ fn policies_change_while_traffic_flows() {
     });
     let wrong = proxy.remote.configure(None, Some(deployment_without_storage()));
     assert!(wrong.is_err(), "a server without storage is refused");
-    let Report { snapshot, observations, .. } = proxy.drain();
-    assert_eq!((observations.requests.len(), snapshot.cut, snapshot.held_bytes), (3 * 20 * 200, 0, 0));
+    let ProxyReport { snapshot, observations, .. } = proxy.drain();
+    assert_eq!((observations.requests.len(), snapshot.cut, snapshot.buffered_bytes), (3 * 20 * 200, 0, 0));
 }
 
 fn deployment_without_storage() -> tailwright_enforce::deployment::Deployment {
@@ -214,7 +214,7 @@ fn sequential_writes_go_together() {
         scope.spawn(|| sequential("gold"));
         scope.spawn(|| sequential("silver"));
     });
-    let Report { observations: seen, .. } = proxy.drain();
+    let ProxyReport { observations: seen, .. } = proxy.drain();
     let mut by_sent: Vec<&Observation> = seen.requests.iter().collect();
     by_sent.sort_by_key(|request| request.sent);
     let batches: Vec<usize> = by_sent.chunk_by(|one, other| one.sent == other.sent).map(<[_]>::len).collect();

@@ -4,12 +4,12 @@
 mod traffic;
 
 use model::OperationError;
-use tailwright_enforce::command::{Command, Programs, Run};
-use tailwright_enforce::network::{Options, WantedHost, apply, remove};
-use traffic::{Ground, Tenant, lacking, policy};
+use tailwright_enforce::command::{CommandRunner, Programs, SystemCommand};
+use tailwright_enforce::network::{ApplyOptions, DesiredHost, apply, remove};
+use traffic::{Tenant, Testbed, lacking, policy};
 
-/// Runs half of the command with this number among those that change something, and then fails: once, or for ever,
-/// as if the program had been killed.
+/// A runner that executes half of the command with this number, counted among those that change something, and then
+/// fails: once, or for ever, as if the program had been killed.
 struct Failing {
     countdown: usize,
     killed: bool,
@@ -22,11 +22,11 @@ impl Failing {
     }
 }
 
-impl Run for Failing {
-    fn run(&mut self, command: &Command) -> Result<String, OperationError> {
-        let error = || Err(OperationError::machine("out of luck").hint("try again"));
+impl CommandRunner for Failing {
+    fn run(&mut self, command: &SystemCommand) -> Result<String, OperationError> {
+        let error = OperationError::machine("out of luck").hint("try again");
         if self.failed && self.killed {
-            return error();
+            return Err(error);
         }
         let line = command.to_string();
         let changes = command.input.is_some() || line.contains(" set ") || line.contains(" del ");
@@ -38,16 +38,16 @@ impl Run for Failing {
         // The change of nftables is one transaction: all or nothing.
         if let (Some(input), true) = (&command.input, line.contains("-batch")) {
             let lines: Vec<&str> = input.lines().collect();
-            let half = Command { input: Some(lines[..lines.len() / 2].join("\n")), ..command.clone() };
+            let half = SystemCommand { input: Some(lines[..lines.len() / 2].join("\n")), ..command.clone() };
             Programs.run(&half)?;
         }
-        error()
+        Err(error)
     }
 }
 
 /// What is set up on the host's device.
-fn picture(ground: &Ground) -> String {
-    let netns = ground.netns("client");
+fn picture(testbed: &Testbed) -> String {
+    let netns = testbed.netns("client");
     let mut text = String::new();
     for line in [
         format!("tc -n {netns} qdisc show dev eth0"),
@@ -55,51 +55,51 @@ fn picture(ground: &Ground) -> String {
         format!("ip netns exec {netns} nft list ruleset"),
     ] {
         // tc prints classes in the order of its hash table.
-        let printed = ground.run(&line);
+        let printed = testbed.run(&line);
         let mut lines: Vec<&str> =
             printed.lines().map(|line| line.split(" direct_packets").next().expect("a part")).collect();
         lines.sort_unstable();
         text += &lines.join("\n");
     }
     // Filters change places when they are exchanged; what they match does not.
-    let filters = ground.run(&format!("tc -n {netns} filter show dev eth0"));
+    let filters = testbed.run(&format!("tc -n {netns} filter show dev eth0"));
     text += &filters.lines().filter(|line| line.starts_with("  match")).collect::<Vec<_>>().join("\n");
-    let link = ground.run(&format!("ip -n {netns} -details link show dev eth0"));
+    let link = testbed.run(&format!("ip -n {netns} -details link show dev eth0"));
     text + link.split_once("numtxqueues").expect("details").1
 }
 
-fn wanted(ground: &Ground, tenants: &[Tenant], filters: &str) -> WantedHost {
-    let address = ground.ipv4("server");
+fn desired_client(testbed: &Testbed, tenants: &[Tenant], filters: &str) -> DesiredHost {
+    let address = testbed.ipv4("server");
     let mut more = format!("[[server]]\nname = \"s\"\nhost = \"server\"\naddress = [\"{address}\"]\n");
     for (port, name) in (7001..).zip(["a", "b"]) {
         more += &format!("[[client]]\nworkload = \"{name}\"\nhost = \"client\"\nserver_port = [{port}]\n");
     }
-    let hosts = ground.hosts_file("100Mbps", None, &more);
+    let hosts = testbed.hosts_file("100Mbps", None, &more);
     let hosts = hosts.replace("device.eth0", &format!("filters = \"{filters}\"\ndevice.eth0"));
-    ground.wanted(&policy(tenants), &hosts).remove(0)
+    testbed.desired_hosts(&policy(tenants), &hosts).remove(0)
 }
 
 const BEFORE: [Tenant; 1] = [Tenant("a", 0, &[(1e6, 1e5)])];
 const AFTER: [Tenant; 2] = [Tenant("a", 1, &[(2e6, 1e5), (4e6, 2e4)]), Tenant("b", 0, &[])];
 
 /// Every command that changes something, from nothing to a policy and from one policy to another.
-fn at_every_command(mut check: impl FnMut(&Ground, &WantedHost, bool, usize) -> bool) {
+fn at_every_command(mut check: impl FnMut(&Testbed, &DesiredHost, bool, usize) -> bool) {
     if let Some(lack) = lacking() {
         return testkit::skip(&lack);
     }
     for filters in ["nft", "tc"] {
         for first in [false, true] {
-            let ground = Ground::new(&["client", "server"]);
-            let target = wanted(&ground, &AFTER, filters);
+            let testbed = Testbed::new(&["client", "server"]);
+            let target = desired_client(&testbed, &AFTER, filters);
             let mut number = 0;
             loop {
                 if first {
-                    let before = wanted(&ground, &BEFORE, filters);
-                    apply(&mut Programs, &before, &ground.store(), Options::default())
+                    let before = desired_client(&testbed, &BEFORE, filters);
+                    apply(&mut Programs, &before, &testbed.store(), ApplyOptions::default())
                         .unwrap_or_else(|f| panic!("{f}"));
                 }
-                let failed = check(&ground, &target, first, number);
-                remove(&mut Programs, &target, &ground.store(), Options::default())
+                let failed = check(&testbed, &target, first, number);
+                remove(&mut Programs, &target, &testbed.store(), ApplyOptions::default())
                     .unwrap_or_else(|f| panic!("{f}"));
                 if !failed {
                     break;
@@ -113,14 +113,14 @@ fn at_every_command(mut check: impl FnMut(&Ground, &WantedHost, bool, usize) -> 
 
 #[test]
 fn a_run_that_fails_leaves_the_host_as_it_was() {
-    at_every_command(|ground, target, first, number| {
-        let before = picture(ground);
+    at_every_command(|testbed, target, first, number| {
+        let before = picture(testbed);
         let mut failing = Failing::at(number, false);
-        let result = apply(&mut failing, target, &ground.store(), Options::default());
+        let result = apply(&mut failing, target, &testbed.store(), ApplyOptions::default());
         if failing.failed {
-            let fault = result.expect_err("a command failed");
-            assert!(fault.message.ends_with("the host is as it was before"), "{number}: {fault}");
-            assert_eq!(picture(ground), before, "{first} {number}");
+            let error = result.expect_err("a command failed");
+            assert!(error.message.ends_with("the host is as it was before"), "{number}: {error}");
+            assert_eq!(picture(testbed), before, "{first} {number}");
         }
         failing.failed
     });
@@ -128,23 +128,23 @@ fn a_run_that_fails_leaves_the_host_as_it_was() {
 
 #[test]
 fn a_run_that_is_cut_short_is_made_up_for() {
-    at_every_command(|ground, target, first, number| {
-        let untouched = ground.run(&format!("tc -n {} qdisc show dev eth0", ground.netns("server")));
+    at_every_command(|testbed, target, first, number| {
+        let untouched = testbed.run(&format!("tc -n {} qdisc show dev eth0", testbed.netns("server")));
         let mut failing = Failing::at(number, true);
-        let cut_short = apply(&mut failing, target, &ground.store(), Options::default());
+        let cut_short = apply(&mut failing, target, &testbed.store(), ApplyOptions::default());
         assert_eq!(cut_short.is_err(), failing.failed);
         if number % 2 == 0 {
-            apply(&mut Programs, target, &ground.store(), Options::default())
-                .unwrap_or_else(|fault| panic!("{fault}"));
-            let again = apply(&mut Programs, target, &ground.store(), Options::default());
+            apply(&mut Programs, target, &testbed.store(), ApplyOptions::default())
+                .unwrap_or_else(|error| panic!("{error}"));
+            let again = apply(&mut Programs, target, &testbed.store(), ApplyOptions::default());
             assert!(again.is_ok_and(|report| report.commands.is_empty()), "{first} {number}");
         }
         // Whether or not it was made up for, it can be removed.
-        remove(&mut Programs, target, &ground.store(), Options::default())
-            .unwrap_or_else(|fault| panic!("{fault}"));
-        let queue = ground.run(&format!("tc -n {} qdisc show dev eth0", ground.netns("client")));
+        remove(&mut Programs, target, &testbed.store(), ApplyOptions::default())
+            .unwrap_or_else(|error| panic!("{error}"));
+        let queue = testbed.run(&format!("tc -n {} qdisc show dev eth0", testbed.netns("client")));
         assert_eq!(queue, untouched, "{first} {number}");
-        let rules = ground.run(&format!("ip netns exec {} nft list ruleset", ground.netns("client")));
+        let rules = testbed.run(&format!("ip netns exec {} nft list ruleset", testbed.netns("client")));
         assert_eq!(rules, "", "{first} {number}");
         failing.failed
     });

@@ -7,10 +7,10 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
-use tailwright_enforce::command::{Command, Programs, Run};
-use tailwright_enforce::network::{Options, apply, remove};
+use tailwright_enforce::command::{CommandRunner, Programs, SystemCommand};
+use tailwright_enforce::network::{ApplyOptions, apply, remove};
 use traffic::{
-    Calls, Ground, HEADERS, Tenant, answer, call, conformance, greedy, lacking, policy, pour, record,
+    Calls, HEADERS, Tenant, Testbed, answer, call, conformance, greedy, lacking, policy, pour, record,
 };
 
 /// One at a time, or nothing where the machine cannot.
@@ -28,31 +28,32 @@ fn turn() -> Option<MutexGuard<'static, ()>> {
 
 /// A hosts file with one client per workload on `client`, told apart by the server's ports from 7001.
 fn hosts(
-    ground: &Ground,
+    testbed: &Testbed,
     workloads: &[&str],
     client: &str,
     link: &str,
     switch: Option<(&str, &str)>,
 ) -> String {
-    let server = ground.lab.host("server").expect("the lab has it");
+    let server = testbed.network.host("server").expect("the network has it");
     let mut more = format!(
         "[[server]]\nname = \"s\"\nhost = \"server\"\naddress = [\"{}\", \"{}\"]\nprotocol = \"udp\"\n",
         server.ipv4, server.ipv6
     );
-    let client = ground.lab.host(client).expect("the lab has it");
+    let client = testbed.network.host(client).expect("the network has it");
     for (port, workload) in (7001..).zip(workloads) {
         more += &format!(
             "[[client]]\nworkload = \"{workload}\"\nhost = \"{}\"\naddress = [\"{}\", \"{}\"]\nserver_port = [{port}]\n",
             client.name, client.ipv4, client.ipv6
         );
     }
-    ground.hosts_file(link, switch, &more)
+    testbed.hosts_file(link, switch, &more)
 }
 
 /// What tc, ip and nft say of a namespace, without what counts and whether there is a carrier.
 fn picture(netns: &str) -> String {
-    let link =
-        Programs.run(&Command::new(&format!("ip -n {netns} -details link show dev eth0"))).expect("eth0");
+    let link = Programs
+        .run(&SystemCommand::new(&format!("ip -n {netns} -details link show dev eth0")))
+        .expect("eth0");
     let (_, sizes) = link.split_once("numtxqueues").expect("details");
     let mut text = sizes.to_owned();
     for line in [
@@ -62,7 +63,7 @@ fn picture(netns: &str) -> String {
         format!("ip netns exec {netns} nft list ruleset"),
     ] {
         // tc prints classes in the order of its hash table.
-        let printed = Programs.run(&Command::new(&line)).unwrap_or_else(|fault| panic!("{fault}"));
+        let printed = Programs.run(&SystemCommand::new(&line)).unwrap_or_else(|error| panic!("{error}"));
         let mut lines: Vec<&str> =
             printed.lines().map(|line| line.split(" direct_packets").next().expect("a part")).collect();
         lines.sort_unstable();
@@ -84,17 +85,18 @@ fn traffic_keeps_to_its_token_buckets() {
 }
 
 fn keep_to_token_buckets() -> Result<(), String> {
-    let ground = Ground::new(&["client", "server"]);
-    ground.apply_all(&policy(&NESTED), &hosts(&ground, &["a", "b", "c"], "client", "100Mbps", None));
+    let testbed = Testbed::new(&["client", "server"]);
+    testbed.apply_all(&policy(&NESTED), &hosts(&testbed, &["a", "b", "c"], "client", "100Mbps", None));
     let stop = Arc::new(AtomicBool::new(false));
-    let server = ground.ipv4("server");
-    let ipv6 = ground.lab.host("server").expect("the lab has it").ipv6;
+    let server = testbed.ipv4("server");
+    let ipv6 = testbed.network.host("server").expect("the network has it").ipv6;
     // b speaks IPv6; the last is nobody's and fills what is left.
     let to =
         |port| if port == 7002 { SocketAddr::from((ipv6, port)) } else { SocketAddr::from((server, port)) };
     let recorders: Vec<_> =
-        (7001..=7003).map(|port| record(ground.netns("server"), port, port == 7002, &stop)).collect();
-    let senders: Vec<_> = (7001..=7004).map(|port| greedy(ground.netns("client"), to(port), &stop)).collect();
+        (7001..=7003).map(|port| record(testbed.netns("server"), port, port == 7002, &stop)).collect();
+    let senders: Vec<_> =
+        (7001..=7004).map(|port| greedy(testbed.netns("client"), to(port), &stop)).collect();
     std::thread::sleep(Duration::from_millis(2500));
     stop.store(true, Ordering::Relaxed);
     senders.into_iter().for_each(|sender| sender.join().expect("a sender ends"));
@@ -117,26 +119,26 @@ fn keep_to_token_buckets() -> Result<(), String> {
 #[test]
 fn once_is_enough_and_removal_leaves_nothing() {
     let Some(_turn) = turn() else { return };
-    let ground = Ground::new(&["client", "server"]);
-    let netns: Vec<String> = ["client", "server"].map(|host| ground.netns(host).to_owned()).to_vec();
+    let testbed = Testbed::new(&["client", "server"]);
+    let netns: Vec<String> = ["client", "server"].map(|host| testbed.netns(host).to_owned()).to_vec();
     let before: Vec<String> = netns.iter().map(|netns| picture(netns)).collect();
     for filters in ["", "tc"] {
-        let mut hosts = hosts(&ground, &["a", "b", "c"], "client", "100Mbps", None);
+        let mut hosts = hosts(&testbed, &["a", "b", "c"], "client", "100Mbps", None);
         if filters == "tc" {
             hosts = hosts.replace("device.eth0", "filters = \"tc\"\ndevice.eth0");
         }
-        let first = ground.apply_all(&policy(&NESTED), &hosts);
+        let first = testbed.apply_all(&policy(&NESTED), &hosts);
         assert!(first.iter().all(|report| !report.commands.is_empty()), "{first:?}");
         let set_up: Vec<String> = netns.iter().map(|netns| picture(netns)).collect();
-        let second = ground.apply_all(&policy(&NESTED), &hosts);
+        let second = testbed.apply_all(&policy(&NESTED), &hosts);
         assert!(second.iter().all(|report| report.commands.is_empty()), "{filters}: {second:#?}");
 
         // What somebody has changed behind our back is set right, and nothing else is touched.
-        ground.run(&format!(
+        testbed.run(&format!(
             "tc -n {} class change dev eth0 parent 7a17:1 classid 7a17:8 htb rate 1000 ceil 9000000",
             netns[0]
         ));
-        let repaired = ground.apply_all(&policy(&NESTED), &hosts);
+        let repaired = testbed.apply_all(&policy(&NESTED), &hosts);
         assert_eq!(
             repaired.iter().map(|report| report.commands.len()).collect::<Vec<_>>(),
             [1, 0],
@@ -145,9 +147,9 @@ fn once_is_enough_and_removal_leaves_nothing() {
         assert_eq!(repaired[0].commands[0].matches("class replace").count(), 1, "{repaired:#?}");
         assert_eq!(netns.iter().map(|netns| picture(netns)).collect::<Vec<_>>(), set_up);
 
-        for wanted in ground.wanted(&policy(&NESTED), &hosts) {
-            remove(&mut Programs, &wanted, &ground.store(), Options::default())
-                .unwrap_or_else(|fault| panic!("{fault}"));
+        for desired in testbed.desired_hosts(&policy(&NESTED), &hosts) {
+            remove(&mut Programs, &desired, &testbed.store(), ApplyOptions::default())
+                .unwrap_or_else(|error| panic!("{error}"));
         }
         assert_eq!(netns.iter().map(|netns| picture(netns)).collect::<Vec<_>>(), before, "{filters}");
     }
@@ -157,22 +159,22 @@ fn once_is_enough_and_removal_leaves_nothing() {
 fn policies_change_under_traffic_without_losing_a_packet() {
     let Some(_turn) = turn() else { return };
     for filters in ["nft", "tc"] {
-        let ground = Ground::new(&["client", "server"]);
+        let testbed = Testbed::new(&["client", "server"]);
         let with = |workloads: &[&str]| {
-            hosts(&ground, workloads, "client", "100Mbps", None)
+            hosts(&testbed, workloads, "client", "100Mbps", None)
                 .replace("device.eth0", &format!("filters = \"{filters}\"\ndevice.eth0"))
         };
-        ground.apply_all(&policy(&NESTED[..2]), &with(&["a", "b"]));
+        testbed.apply_all(&policy(&NESTED[..2]), &with(&["a", "b"]));
         let stop = Arc::new(AtomicBool::new(false));
-        let recorder = record(ground.netns("server"), 7001, false, &stop);
-        let to = SocketAddr::from((ground.ipv4("server"), 7001));
-        let sent = traffic::within(ground.netns("client"), move || numbered(to, 800));
+        let recorder = record(testbed.netns("server"), 7001, false, &stop);
+        let to = SocketAddr::from((testbed.ipv4("server"), 7001));
+        let sent = traffic::within(testbed.netns("client"), move || numbered(to, 800));
         let buckets: [&[(f64, f64)]; 4] =
             [&[(2e6, 1e5)], &[(2e6, 1e5), (4e6, 2e4)], &[], &[(3e6, 1e5), (4e6, 5e4), (5e6, 2e4)]];
         let mut commands = 0;
         for change in buckets {
             let a = Tenant("a", 3, change);
-            let reports = ground.apply_all(&policy(&[NESTED[1].clone(), a]), &with(&["a", "b"]));
+            let reports = testbed.apply_all(&policy(&[NESTED[1].clone(), a]), &with(&["a", "b"]));
             commands += reports.iter().map(|report| report.commands.len()).sum::<usize>();
             assert!(
                 reports.iter().all(|report| report.warnings.iter().all(|w| !w.contains("waited"))),
@@ -205,16 +207,18 @@ fn a_switch_goes_by_the_marks() {
 }
 
 fn go_by_the_marks() -> Result<(), String> {
-    let ground = Ground::new(&["client", "stranger", "server"]);
+    let testbed = Testbed::new(&["client", "stranger", "server"]);
     let tenants = [Tenant("a", 4, &[(1e6, 50e3)])];
     // The port to the server carries a quarter of what the stranger may send.
-    let hosts = hosts(&ground, &["a"], "client", "80Mbps", Some(("server", "20Mbps")));
-    ground.apply_all(&policy(&tenants), &hosts);
+    let hosts = hosts(&testbed, &["a"], "client", "80Mbps", Some(("server", "20Mbps")));
+    testbed.apply_all(&policy(&tenants), &hosts);
     let stop = Arc::new(AtomicBool::new(false));
-    let recorder = record(ground.netns("server"), 7001, false, &stop);
-    let to = |port| SocketAddr::from((ground.ipv4("server"), port));
-    let senders =
-        [greedy(ground.netns("client"), to(7001), &stop), greedy(ground.netns("stranger"), to(7002), &stop)];
+    let recorder = record(testbed.netns("server"), 7001, false, &stop);
+    let to = |port| SocketAddr::from((testbed.ipv4("server"), port));
+    let senders = [
+        greedy(testbed.netns("client"), to(7001), &stop),
+        greedy(testbed.netns("stranger"), to(7002), &stop),
+    ];
     std::thread::sleep(Duration::from_millis(2000));
     stop.store(true, Ordering::Relaxed);
     senders.into_iter().for_each(|sender| sender.join().expect("a sender ends"));
@@ -222,8 +226,8 @@ fn go_by_the_marks() -> Result<(), String> {
     if kept.steady < 0.97 {
         return Err(format!("{kept:?}"));
     }
-    let port = &ground.lab.host("server").expect("the lab has it").port;
-    let classes = ground.run(&format!("tc -n {} -statistics class show dev {port}", ground.lab.switch));
+    let port = &testbed.network.host("server").expect("the network has it").port;
+    let classes = testbed.run(&format!("tc -n {} -statistics class show dev {port}", testbed.network.switch));
     let marked =
         classes.split("class htb ").find(|class| class.starts_with("7a17:f ")).expect("the first level");
     let sent = marked.split_once("Sent ").and_then(|(_, rest)| rest.split(' ').next()?.parse::<u64>().ok());
@@ -238,16 +242,17 @@ fn small_replies_are_not_behind_a_bulk_transfer() {
     // Replies and the bulk leave the server by the same device, which carries as much either way; the bulk is
     // nobody's. Unprotected, the replies are nobody's, too.
     let measure = |owner: &str| {
-        let ground = Ground::new(&["client", "server"]);
-        let mut text = hosts(&ground, &["rpc", "other"], "client", "100Mbps", None);
+        let testbed = Testbed::new(&["client", "server"]);
+        let mut text = hosts(&testbed, &["rpc", "other"], "client", "100Mbps", None);
         text = text.replace("\"udp\"", "\"tcp\"");
-        ground.apply_all(&policy(&[Tenant(owner, 0, &[])]), &text);
+        testbed.apply_all(&policy(&[Tenant(owner, 0, &[])]), &text);
         let stop = Arc::new(AtomicBool::new(false));
-        let server = answer(ground.netns("server"), 7001, calls.reply_bytes);
-        let bulk = pour(ground.netns("server"), ground.netns("client"), ground.ipv4("client"), 9000, &stop);
+        let server = answer(testbed.netns("server"), 7001, calls.reply_bytes);
+        let bulk =
+            pour(testbed.netns("server"), testbed.netns("client"), testbed.ipv4("client"), 9000, &stop);
         std::thread::sleep(Duration::from_millis(400));
-        let to = SocketAddr::from((ground.ipv4("server"), 7001));
-        let latencies = call(ground.netns("client"), to, calls).join().expect("the caller ends");
+        let to = SocketAddr::from((testbed.ipv4("server"), 7001));
+        let latencies = call(testbed.netns("client"), to, calls).join().expect("the caller ends");
         stop.store(true, Ordering::Relaxed);
         bulk.into_iter().for_each(|end| end.join().expect("the bulk ends"));
         server.join().expect("the server ends");
@@ -263,44 +268,45 @@ fn small_replies_are_not_behind_a_bulk_transfer() {
 #[test]
 fn what_is_somebody_elses_is_left_alone() {
     let Some(_turn) = turn() else { return };
-    let ground = Ground::new(&["client", "server"]);
-    ground.run(&format!("tc -n {} qdisc add dev eth0 root handle 5: htb", ground.netns("client")));
-    let before = picture(ground.netns("client"));
-    let hosts = hosts(&ground, &["a"], "client", "100Mbps", None);
-    let wanted = ground.wanted(&policy(&NESTED[..1]), &hosts);
-    let refused = apply(&mut Programs, &wanted[0], &ground.store(), Options::default());
-    assert!(refused.is_err_and(|fault| fault.message.contains("qdisc htb 5:")));
-    assert_eq!(picture(ground.netns("client")), before);
-    let taken = apply(&mut Programs, &wanted[0], &ground.store(), Options { replace: true, dry_run: false });
+    let testbed = Testbed::new(&["client", "server"]);
+    testbed.run(&format!("tc -n {} qdisc add dev eth0 root handle 5: htb", testbed.netns("client")));
+    let before = picture(testbed.netns("client"));
+    let hosts = hosts(&testbed, &["a"], "client", "100Mbps", None);
+    let desired = testbed.desired_hosts(&policy(&NESTED[..1]), &hosts);
+    let refused = apply(&mut Programs, &desired[0], &testbed.store(), ApplyOptions::default());
+    assert!(refused.is_err_and(|error| error.message.contains("qdisc htb 5:")));
+    assert_eq!(picture(testbed.netns("client")), before);
+    let taken =
+        apply(&mut Programs, &desired[0], &testbed.store(), ApplyOptions { replace: true, dry_run: false });
     assert!(taken.is_ok(), "{taken:?}");
-    let removed = remove(&mut Programs, &wanted[0], &ground.store(), Options::default());
+    let removed = remove(&mut Programs, &desired[0], &testbed.store(), ApplyOptions::default());
     assert!(removed.is_ok_and(|report| report.warnings[0].contains("qdisc htb 5:")));
 }
 
 #[test]
 fn a_dry_run_changes_nothing_and_says_all() {
     let Some(_turn) = turn() else { return };
-    let ground = Ground::new(&["client", "server"]);
-    let hosts = hosts(&ground, &["a", "b", "c"], "client", "100Mbps", None);
-    let before = picture(ground.netns("client"));
-    let wanted = ground.wanted(&policy(&NESTED), &hosts);
-    let dry = Options { dry_run: true, replace: false };
+    let testbed = Testbed::new(&["client", "server"]);
+    let hosts = hosts(&testbed, &["a", "b", "c"], "client", "100Mbps", None);
+    let before = picture(testbed.netns("client"));
+    let desired = testbed.desired_hosts(&policy(&NESTED), &hosts);
+    let dry = ApplyOptions { dry_run: true, replace: false };
     let shown =
-        apply(&mut Programs, &wanted[0], &ground.store(), dry).unwrap_or_else(|fault| panic!("{fault}"));
-    assert_eq!(picture(ground.netns("client")), before);
-    assert!(!ground.state.exists());
-    let done = apply(&mut Programs, &wanted[0], &ground.store(), Options::default());
+        apply(&mut Programs, &desired[0], &testbed.store(), dry).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(picture(testbed.netns("client")), before);
+    assert!(!testbed.state.exists());
+    let done = apply(&mut Programs, &desired[0], &testbed.store(), ApplyOptions::default());
     assert_eq!(done.map(|report| report.commands), Ok(shown.commands));
 }
 
 #[test]
 fn the_deepest_chain_is_one_that_the_kernel_takes() {
     let Some(_turn) = turn() else { return };
-    let ground = Ground::new(&["client", "server"]);
+    let testbed = Testbed::new(&["client", "server"]);
     let pairs: Vec<(f64, f64)> = (1..=8).map(|n| (f64::from(n) * 5e5, 1e6 / f64::from(n * n))).collect();
-    let hosts = hosts(&ground, &["a"], "client", "100Mbps", None);
-    let reports = ground.apply_all(&policy(&[Tenant("a", 0, &pairs)]), &hosts);
+    let hosts = hosts(&testbed, &["a"], "client", "100Mbps", None);
+    let reports = testbed.apply_all(&policy(&[Tenant("a", 0, &pairs)]), &hosts);
     assert!(reports[0].warnings.iter().any(|warning| warning.contains("more token buckets")), "{reports:#?}");
-    let classes = ground.run(&format!("tc -n {} class show dev eth0", ground.netns("client")));
+    let classes = testbed.run(&format!("tc -n {} class show dev eth0", testbed.netns("client")));
     assert_eq!(classes.lines().count(), 3 + 6 + 1, "{classes}");
 }

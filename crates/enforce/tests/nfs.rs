@@ -15,9 +15,9 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use tailwright_enforce::deployment::Deployment;
-use tailwright_enforce::storage::{Options, Snapshot};
+use tailwright_enforce::storage::{ProxyOptions, ProxySnapshot};
 use talk::{BLOCK, Talk};
-use wire::rpc::client::{Auth, Calls};
+use wire::rpc::client::{CallEncoder, Credentials};
 use wire::rpc::{MOUNT, decode};
 
 /// Set in the second run, inside the namespace.
@@ -97,14 +97,14 @@ fn await_port(port: u16, server: &mut Child) {
 fn mount_port() -> u32 {
     let mut stream = TcpStream::connect(("10.99.0.1", 111)).expect("the portmapper listens");
     let mut call = Vec::new();
-    Calls::new(&mut call, Auth::None).getport(1, MOUNT, 3);
+    CallEncoder::new(&mut call, Credentials::None).getport(1, MOUNT, 3);
     stream.write_all(&call).unwrap();
     let mut reply = vec![0; 4];
     stream.read_exact(&mut reply).unwrap();
     let len = u32::from_be_bytes(reply[..].try_into().unwrap()) & 0x7fff_ffff;
     reply.resize(4 + len as usize, 0);
     stream.read_exact(&mut reply[4..]).unwrap();
-    decode::getport(&decode::body(&reply).unwrap()).unwrap()
+    decode::getport(&decode::record_body(&reply).unwrap()).unwrap()
 }
 
 fn inside() {
@@ -122,12 +122,12 @@ fn inside() {
         assert!(ganesha.try_wait().expect("a child can be asked").is_none(), "the server ended");
     }
     assert_eq!(mount_port(), 20048);
-    let deployment = Deployment::parse(HOSTS).unwrap_or_else(|fault| panic!("{fault}"));
+    let deployment = Deployment::parse(HOSTS).unwrap_or_else(|error| panic!("{error}"));
     let policy = policy(&[("gold", 0, &[]), ("silver", 1, &[(0.5, 0.1)])]);
-    let proxy = Running::start(Options::new("ssd", deployment, Some(policy), profile()));
+    let proxy = Running::start(ProxyOptions::new("ssd", deployment, Some(policy), profile()));
     unmodified_clients();
     let seen = |name: &str| {
-        let snapshot: Snapshot = proxy.remote.status().expect("it runs");
+        let snapshot: ProxySnapshot = proxy.remote.status().expect("it runs");
         let found = snapshot.workloads.into_iter().find(|seen| seen.workload == name);
         found.map_or((0, 0), |seen| (seen.requests, seen.bytes))
     };
@@ -140,7 +140,7 @@ fn inside() {
     assert_eq!((seen("gold"), seen("silver")), (moved[0], moved[1]));
     assert_eq!(seen("(unknown)"), (before.0 + unknown.0, before.1 + unknown.1));
     let report = proxy.drain();
-    assert_eq!((report.snapshot.cut, report.snapshot.held_bytes, report.snapshot.outstanding), (0, 0, 0));
+    assert_eq!((report.snapshot.cut, report.snapshot.buffered_bytes, report.snapshot.outstanding), (0, 0, 0));
     // Both end with the namespace.
     let _ = (ganesha.kill(), rpcbind.kill(), ganesha.wait(), rpcbind.wait());
 }

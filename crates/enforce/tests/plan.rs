@@ -2,9 +2,9 @@
 
 use model::{PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, Stage, StageLimit};
 use proptest::prelude::*;
-use tailwright_enforce::command::Elsewhere;
-use tailwright_enforce::deployment::{Deployment, LEVELS};
-use tailwright_enforce::network::{Options, Store, Wanted, apply, wanted};
+use tailwright_enforce::command::UnreachableHost;
+use tailwright_enforce::deployment::{Deployment, PRIORITY_LEVELS};
+use tailwright_enforce::network::{ApplyOptions, DesiredNetwork, StateStore, apply, desired_network};
 
 fn policy(priorities: &[u32]) -> Policy {
     let limit = |(stage, rate_per_s, burst_work)| StageLimit {
@@ -48,24 +48,25 @@ const HOSTS: &str = r#"
 "#;
 
 fn deployment(clients: &str) -> Deployment {
-    Deployment::parse(&format!("{HOSTS}{clients}")).unwrap_or_else(|fault| panic!("{fault}"))
+    Deployment::parse(&format!("{HOSTS}{clients}")).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn client(number: usize) -> String {
     format!("[[client]]\nworkload = \"w{number}\"\nhost = \"app\"\naddress = [\"10.0.0.{}\"]\n", 20 + number)
 }
 
-fn wants(policy: &Policy, clients: &str) -> Wanted {
-    wanted(policy, &deployment(clients)).unwrap_or_else(|fault| panic!("{fault}"))
+fn wants(policy: &Policy, clients: &str) -> DesiredNetwork {
+    desired_network(policy, &deployment(clients)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]
 fn commands_by_hand() {
-    let wanted = wants(&policy(&[0]), &client(0));
-    let dry = Options { dry_run: true, replace: false };
-    let nowhere = Store::new("/nonexistent/folder");
-    let commands =
-        |host: usize| apply(&mut Elsewhere, &wanted.hosts[host], &nowhere, dry).expect("a dry run").commands;
+    let desired = wants(&policy(&[0]), &client(0));
+    let dry = ApplyOptions { dry_run: true, replace: false };
+    let nowhere = StateStore::new("/nonexistent/folder");
+    let commands = |host: usize| {
+        apply(&mut UnreachableHost, &desired.hosts[host], &nowhere, dry).expect("a dry run").commands
+    };
     let server = [
         "ip link set dev eth0 gso_max_size 1514 gso_max_segs 1",
         "tc -batch - <<'END'\n\
@@ -112,33 +113,36 @@ fn contradictions_have_remedies() {
         ),
         (client(0) + &client(1).replace("10.0.0.21", "10.0.0.20"), "looks the same"),
     ] {
-        let result = wanted(&policy(&[0, 1][..clients.matches("w1").count() + 1]), &deployment(&clients));
+        let result =
+            desired_network(&policy(&[0, 1][..clients.matches("w1").count() + 1]), &deployment(&clients));
         match (result, said) {
             (Ok(_), "") => {}
-            (Err(fault), said) => {
-                assert!(!said.is_empty() && fault.message.contains(said), "{said}: {fault}");
+            (Err(error), said) => {
+                assert!(!said.is_empty() && error.message.contains(said), "{said}: {error}");
             }
             (Ok(_), said) => panic!("expected: {said}"),
         }
     }
     let apart = HOSTS.replace(", \"fd00::9\"", "") + &client(0).replace("10.0.0.20", "fd00::20");
     let apart = Deployment::parse(&apart).expect("it is right");
-    assert!(wanted(&policy(&[0]), &apart).is_err_and(|fault| fault.message.contains("same version")));
+    assert!(
+        desired_network(&policy(&[0]), &apart).is_err_and(|error| error.message.contains("same version"))
+    );
     let moved = policy(&[0]);
     let elsewhere = Deployment::parse(&(HOSTS.replace("ssd-1", "ssd-2") + &client(0))).expect("it is right");
-    assert!(wanted(&moved, &elsewhere).is_err_and(|fault| fault.message.contains("no [[server]]")));
+    assert!(desired_network(&moved, &elsewhere).is_err_and(|error| error.message.contains("no [[server]]")));
 }
 
 #[test]
 fn devices_share_by_share() {
     let two = client(0).replace("address", "share = 0.25\naddress")
         + &client(0).replace("\"app\"", "\"store\"\nshare = 0.75").replace("10.0.0.20", "10.0.0.9");
-    let wanted = wants(&policy(&[0]), &two);
-    let rates: Vec<f64> = wanted
+    let desired = wants(&policy(&[0]), &two);
+    let rates: Vec<f64> = desired
         .hosts
         .iter()
         .flat_map(|host| &host.devices)
-        .flat_map(|d| &d.lanes)
+        .flat_map(|d| &d.classes)
         .map(|l| l.buckets[0].rate_bytes_per_s)
         .collect();
     assert_eq!(rates, [0.25e6, 0.75e6, 2e6]);
@@ -148,22 +152,22 @@ proptest! {
     #[test]
     fn levels_keep_the_order(priorities in prop::collection::vec(0u32..30, 1..40)) {
         let clients: String = (0..priorities.len()).map(client).collect();
-        let wanted = wants(&policy(&priorities), &clients);
-        let lanes = &wanted.hosts[0].devices[0].lanes;
-        prop_assert_eq!(lanes.len(), priorities.len());
+        let desired = wants(&policy(&priorities), &clients);
+        let classes = &desired.hosts[0].devices[0].classes;
+        prop_assert_eq!(classes.len(), priorities.len());
         let mut distinct = priorities.clone();
         distinct.sort_unstable();
         distinct.dedup();
-        let merged = distinct.len() > LEVELS;
-        prop_assert_eq!(wanted.warnings.iter().any(|warning| warning.contains("share the last")), merged);
-        for (a, lane) in priorities.iter().zip(lanes) {
-            prop_assert!(lane.level < LEVELS);
-            for (b, other) in priorities.iter().zip(lanes) {
+        let merged = distinct.len() > PRIORITY_LEVELS;
+        prop_assert_eq!(desired.warnings.iter().any(|warning| warning.contains("share the last")), merged);
+        for (a, lane) in priorities.iter().zip(classes) {
+            prop_assert!(lane.level < PRIORITY_LEVELS);
+            for (b, other) in priorities.iter().zip(classes) {
                 prop_assert!(a > b || lane.level <= other.level);
                 // Only the last level is shared by different priorities.
-                prop_assert!(a == b || lane.level != other.level || lane.level == LEVELS - 1);
+                prop_assert!(a == b || lane.level != other.level || lane.level == PRIORITY_LEVELS - 1);
             }
-            prop_assert_eq!(lane.mark, lanes.iter().find(|other| other.level == lane.level).and_then(|o| o.mark));
+            prop_assert_eq!(lane.mark, classes.iter().find(|other| other.level == lane.level).and_then(|o| o.mark));
         }
     }
 }

@@ -45,7 +45,7 @@ fn memcached_keeps_what_it_was_given() {
     assert_eq!(say(&mut client, format!("{quiet}mn\r\n").as_bytes(), b"MN\r\n"), b"MN\r\n");
     drop(client);
     let report = proxy.drain();
-    assert_eq!((report.snapshot.cut, report.snapshot.held_bytes, report.snapshot.outstanding), (0, 0, 0));
+    assert_eq!((report.snapshot.cut, report.snapshot.buffered_bytes, report.snapshot.outstanding), (0, 0, 0));
     assert!(report.snapshot.workloads[0].requests > 500);
 }
 
@@ -69,7 +69,7 @@ fn nbdcopy_writes_and_reads_an_image() {
     assert!(std::fs::read(&copy).unwrap() == data, "every byte is what was written");
     std::fs::remove_dir_all(&folder).unwrap();
     let report = proxy.drain();
-    assert_eq!((report.snapshot.cut, report.snapshot.held_bytes, report.snapshot.outstanding), (0, 0, 0));
+    assert_eq!((report.snapshot.cut, report.snapshot.buffered_bytes, report.snapshot.outstanding), (0, 0, 0));
     let seen = &report.snapshot.workloads[0];
     assert!(seen.bytes >= 64 << 20 && seen.control > 0, "{seen:?}");
 }
@@ -101,6 +101,6 @@ fn qemu_writes_zeroes_and_reads() {
     let said = String::from_utf8_lossy(&said);
     assert!(output.status.success() && !said.contains("ailed"), "{said}");
     let report = proxy.drain();
-    assert_eq!((report.snapshot.cut, report.snapshot.held_bytes, report.snapshot.outstanding), (0, 0, 0));
+    assert_eq!((report.snapshot.cut, report.snapshot.buffered_bytes, report.snapshot.outstanding), (0, 0, 0));
     assert!(report.snapshot.workloads[0].bytes >= 8 << 20);
 }

@@ -23,7 +23,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::Ordering::SeqCst;
-use tailwright_enforce::storage::{Proxy, Remote};
+use tailwright_enforce::storage::{Proxy, ProxyHandle};
 use talk::Protocol;
 use world::{Fronts, World};
 
@@ -37,7 +37,7 @@ enum Trouble {
 
 const PROTOCOLS: [Protocol; 3] = [Protocol::Nbd, Protocol::Memcached, Protocol::Nfs];
 
-/// Runs clients of every protocol until there are so many answers, or a fault; gives lost and corrupted blocks.
+/// Runs clients of every protocol until there are so many answers, or a error; gives lost and corrupted blocks.
 fn run(wrong_read: u64, dropped_write: u64, trouble: Trouble) -> (u64, u64) {
     let (nbd, memcached, nfs) = (Mini::nbd(), Mini::memcached(), Mini::nfs());
     for mini in [&nbd, &memcached, &nfs] {
@@ -52,7 +52,7 @@ fn run(wrong_read: u64, dropped_write: u64, trouble: Trouble) -> (u64, u64) {
     let proxy = Proxy::bind(orders::options(&hosts)).unwrap();
     let at = proxy.addresses();
     let fronts = Fronts { nbd: at[0], memcached: at[1], nfs: at[2], mount: at[3] };
-    let remote = proxy.remote();
+    let remote = proxy.handle();
     let serving = std::thread::spawn(move || proxy.run().unwrap());
     let world = World { proxies: vec![fronts], servers, ..World::default() };
     std::thread::scope(|scope| {
@@ -87,7 +87,7 @@ fn run(wrong_read: u64, dropped_write: u64, trouble: Trouble) -> (u64, u64) {
 }
 
 /// Another policy and other hosts as often as the proxy takes them.
-fn changes(world: &World, remote: &Remote, anywhere: Fronts) {
+fn changes(world: &World, remote: &ProxyHandle, anywhere: Fronts) {
     let mut random = StdRng::seed_from_u64(2);
     while !world.stopped() {
         let fields = orders::fields(&mut random);

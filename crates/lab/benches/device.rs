@@ -7,27 +7,27 @@ use model::Op;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
-use tailwright_lab::device::{Cost, Model};
-use tailwright_lab::nbd::{Config, Export, Server};
+use tailwright_lab::device::{LinearServiceTime, SsdModel};
+use tailwright_lab::nbd::{ExportedVolume, NbdServer, NbdServerConfig};
 use units::{Bytes, Nanos};
-use wire::nbd::client::{self, Ask, Handshake, Progress};
+use wire::nbd::client::{self, ClientHandshake, ExportOption, HandshakeStep};
 
 const RUN: Duration = Duration::from_secs(2);
 
 fn main() {
-    let read = Cost::new(Nanos(400_000), 2000);
-    let write = Cost::new(Nanos(700_000), 5000);
-    let model = Model { channels: 4, read, write, bandwidth: None };
+    let read = LinearServiceTime::new(Nanos(400_000), 2000);
+    let write = LinearServiceTime::new(Nanos(700_000), 5000);
+    let model = SsdModel { channels: 4, read, write, bandwidth: None };
     println!("emulated SSD: {model}; {} s for each row", RUN.as_secs());
     println!(
         "{:<6} {:>8} {:>6} {:>9} {:>12} {:>12} {:>8} {:>14} {:>14}",
         "op", "size", "depth", "spin", "model req/s", "measured", "ratio", "p50 - model", "p99 - model"
     );
     for spin in [Nanos(0), Nanos(20_000)] {
-        let export = Export { name: "ssd".into(), size: 1 << 30 };
-        let config = Config { model, exports: vec![export], spin };
+        let export = ExportedVolume { name: "ssd".into(), size: 1 << 30 };
+        let config = NbdServerConfig { model, exports: vec![export], spin };
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let server = Server::start(listener, config, Box::new(|_| {})).expect("a server");
+        let server = NbdServer::start(listener, config, Box::new(|_| {})).expect("a server");
         for (op, size) in [(Op::Read, 4096), (Op::Write, 4096), (Op::Read, 65536), (Op::Write, 65536)] {
             for depth in [1, model.channels, 4 * model.channels] {
                 row(&server, &model, op, Bytes(size), depth, spin);
@@ -36,7 +36,7 @@ fn main() {
     }
 }
 
-fn row(server: &Server, model: &Model, op: Op, size: Bytes, depth: u32, spin: Nanos) {
+fn row(server: &NbdServer, model: &SsdModel, op: Op, size: Bytes, depth: u32, spin: Nanos) {
     let (count, mut latencies) = closed_loop(server, op, size, depth);
     let measured = count as f64 / RUN.as_secs_f64();
     let expected = model.throughput(op, size, depth);
@@ -61,7 +61,7 @@ fn row(server: &Server, model: &Model, op: Op, size: Bytes, depth: u32, spin: Na
 }
 
 /// Keeps `depth` requests outstanding; how many were answered in the time of a run, and their latencies.
-fn closed_loop(server: &Server, op: Op, size: Bytes, depth: u32) -> (u64, Vec<Duration>) {
+fn closed_loop(server: &NbdServer, op: Op, size: Bytes, depth: u32) -> (u64, Vec<Duration>) {
     let mut stream = connect(server);
     let data = vec![7; usize::try_from(size.0).expect("small")];
     let mut sent = vec![Instant::now(); depth as usize];
@@ -98,16 +98,16 @@ fn closed_loop(server: &Server, op: Op, size: Bytes, depth: u32) -> (u64, Vec<Du
     }
 }
 
-fn connect(server: &Server) -> TcpStream {
+fn connect(server: &NbdServer) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).expect("the server listens");
     stream.set_nodelay(true).expect("a TCP socket");
-    let mut handshake = Handshake::new(b"ssd", Ask::Go);
+    let mut handshake = ClientHandshake::new(b"ssd", ExportOption::Go);
     let (mut input, mut out) = (Vec::new(), Vec::new());
     loop {
-        match handshake.next(&input, &mut out).expect("the export is granted") {
-            Progress::Used(used) => drop(input.drain(..used)),
-            Progress::Done { .. } => return stream,
-            Progress::NeedMore { .. } => {
+        match handshake.advance(&input, &mut out).expect("the export is granted") {
+            HandshakeStep::Used(used) => drop(input.drain(..used)),
+            HandshakeStep::Done { .. } => return stream,
+            HandshakeStep::NeedMore { .. } => {
                 stream.write_all(&out).expect("the server is there");
                 out.clear();
                 let mut piece = [0; 500];

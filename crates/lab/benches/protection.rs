@@ -10,13 +10,13 @@
 //! `cargo bench -p tailwright-lab --bench protection [-- SECONDS]`; as root everything runs under SCHED_FIFO.
 
 use enforce::deployment::Deployment;
-use enforce::storage::{Options as ProxyOptions, Proxy, Remote};
+use enforce::storage::{Proxy, ProxyHandle, ProxyOptions};
 use load::{ClientHost, LoadOptions, LoadTarget, LoadWorkload, OfferedLoad};
-use model::{Op, Outcome, Policy, Request};
+use model::{Op, Policy, Request, RequestOutcome};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::AtomicBool;
-use tailwright_lab::device::{Cost, Model};
-use tailwright_lab::nbd::{Config, Export, Server};
+use tailwright_lab::device::{LinearServiceTime, SsdModel};
+use tailwright_lab::nbd::{ExportedVolume, NbdServer, NbdServerConfig};
 use units::{Bytes, Nanos};
 
 const FIFO: u32 = 20;
@@ -61,12 +61,12 @@ fn main() {
 
 fn device(channels: u32, seconds: u64) {
     let service = u64::from(channels) * 1_000_000_000 / CAPACITY;
-    let cost = Cost::new(Nanos(service), 0);
-    let model = Model { channels, read: cost, write: cost, bandwidth: None };
-    let exports = ["high", "low"].map(|name| Export { name: name.into(), size: 1 << 26 }).to_vec();
+    let service_time = LinearServiceTime::new(Nanos(service), 0);
+    let model = SsdModel { channels, read: service_time, write: service_time, bandwidth: None };
+    let exports = ["high", "low"].map(|name| ExportedVolume { name: name.into(), size: 1 << 26 }).to_vec();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let config = Config { model, exports, spin: Nanos(0) };
-    let server = Server::start(listener, config, Box::new(|_| {})).expect("a server");
+    let config = NbdServerConfig { model, exports, spin: Nanos(0) };
+    let server = NbdServer::start(listener, config, Box::new(|_| {})).expect("a server");
     let alone = measure(server.address(), seconds, false);
     // The least that anybody can do: alone, and the wait for a channel.
     let wait = service as f64 / 1e6 * (1.0 - 0.01f64.powf(1.0 / f64::from(channels)));
@@ -95,7 +95,7 @@ fn device(channels: u32, seconds: u64) {
 }
 
 /// Priorities by export, no limits.
-fn proxy(server: SocketAddr, model: &Model, outstanding: u32, reserve: u32) -> (SocketAddr, Remote) {
+fn proxy(server: SocketAddr, model: &SsdModel, outstanding: u32, reserve: u32) -> (SocketAddr, ProxyHandle) {
     let hosts = format!(
         r#"
         [[host]]
@@ -124,7 +124,7 @@ fn proxy(server: SocketAddr, model: &Model, outstanding: u32, reserve: u32) -> (
     let deployment = Deployment::parse(&hosts).expect("a hosts file");
     let options = ProxyOptions::new("ssd", deployment, Some(policy), model.profile(&[SIZE]));
     let proxy = Proxy::bind(options).expect("an address");
-    let (address, remote) = (proxy.addresses()[0], proxy.remote());
+    let (address, remote) = (proxy.addresses()[0], proxy.handle());
     std::thread::spawn(move || {
         let _ = machine::realtime::fifo(FIFO);
         proxy.run()
@@ -156,8 +156,8 @@ fn measure(address: SocketAddr, seconds: u64, beside: bool) -> Found {
     let mut low = 0u64;
     for request in &ran.observations.requests {
         match (request.workload, request.outcome) {
-            (0, Outcome::Done(end)) => latencies.push((end - request.intended).0),
-            (1, Outcome::Done(_)) => low += 1,
+            (0, RequestOutcome::Done(end)) => latencies.push((end - request.intended).0),
+            (1, RequestOutcome::Done(_)) => low += 1,
             _ => panic!("a request was not answered: {request:?}"),
         }
     }

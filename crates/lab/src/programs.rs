@@ -1,17 +1,17 @@
-//! Programs that a lab runs, and where they come from.
+//! Where the programs are that a lab runs.
 
 use model::OperationError;
 use std::path::PathBuf;
 
-/// Where one of the programs in `programs.txt` is.
+/// The path of one of the programs in the list of `machine::programs`.
 ///
 /// # Errors
 /// When it is not installed: with the package that has it.
 ///
 /// # Panics
-/// With the name of another program.
+/// When the list does not have the name.
 pub fn find(name: &str) -> Result<PathBuf, OperationError> {
-    let package = machine::programs::package(name).expect("programs stand in the list");
+    let package = machine::programs::package(name).expect("the list has all programs that a lab runs");
     machine::programs::find(name).ok_or_else(|| {
         OperationError::machine(format_args!("{name} is not installed"))
             .hint(format_args!("install the Debian package {package}"))
@@ -25,8 +25,8 @@ mod tests {
     #[test]
     fn finds_what_is_there() {
         assert!(find("sh").is_ok_and(|path| path.is_absolute()));
-        if let Err(fault) = find("nginx") {
-            assert!(fault.hint.as_deref().unwrap_or_default().contains("nginx-light"), "{fault}");
+        if let Err(error) = find("nginx") {
+            assert!(error.hint.as_deref().unwrap_or_default().contains("nginx-light"), "{error}");
         }
     }
 }

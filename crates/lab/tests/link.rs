@@ -1,58 +1,59 @@
 //! One link, shared by two tenants of a real memcached: what a policy changes, with real requests.
 
 use enforce::command::{Programs, may_configure_networks};
-use enforce::network::probe;
+use enforce::network::probe_kernel;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use tailwright_lab::experiment::{
-    Bottleneck, Case, Experiment, Planned, PolicyName, Row, Server, Settings, Slos, Source, Tenant, rows, run,
+    Bottleneck, ExperimentCase, ExperimentPlan, ExperimentTenant, LabExperiment, PolicyName, RunSettings,
+    SloRule, TenantServer, TenantSource, WorkloadResult, run_case, workload_results,
 };
 use tailwright_lab::servers::may_be_realtime;
 use units::{Bytes, Nanos};
 
-const fn tenant(name: &'static str, c2: f64, size: u64, load: f64) -> Tenant {
-    let source = Source::Synthetic { c2, size: Bytes(size) };
-    Tenant { name, source, server: Server::Cache, load, percentile: 99.0 }
+const fn tenant(name: &'static str, c2: f64, size: u64, load: f64) -> ExperimentTenant {
+    let source = TenantSource::Synthetic { c2, size: Bytes(size) };
+    ExperimentTenant { name, source, server: TenantServer::Cache, load, percentile: 99.0 }
 }
 
 /// As figure 4.1, with one tenant that bursts and one that does not.
-const SMALL: Experiment = Experiment {
+const SMALL: LabExperiment = LabExperiment {
     name: "small",
     title: "two tenants of memcached behind one link",
     claim: "",
     bottleneck: Bottleneck::Link,
-    cases: &[Case {
+    cases: &[ExperimentCase {
         name: "",
         tenants: &[tenant("quick", 1.0, 4096, 0.05), tenant("bulk", 20.0, 64 << 10, 0.7)],
-        slos: Slos::Asked(&[0.1, 1.0]),
+        slos: SloRule::Requested(&[0.1, 1.0]),
         misbehaves: None,
     }],
     copy: None,
     policies: &[PolicyName::None, PolicyName::Tailwright],
 };
 
-fn played(planned: &Planned, policy: PolicyName) -> Vec<Row> {
-    let settings = Settings {
+fn play(planned: &ExperimentPlan, policy: PolicyName) -> Vec<WorkloadResult> {
+    let settings = RunSettings {
         warm_up: Nanos(500_000_000),
         duration: Nanos(3_000_000_000),
         seed: 1,
         realtime: may_be_realtime(),
     };
     let case = &planned.cases[0];
-    let played = run(planned, case, policy, &settings, &mut |_| {}, &AtomicBool::new(false))
-        .unwrap_or_else(|fault| panic!("{fault}"));
-    let (rows, beside) = rows(planned, case, policy, &played);
-    assert!(beside.is_none(), "there is no copy");
-    rows
+    let run = run_case(planned, case, policy, &settings, &mut |_| {}, &AtomicBool::new(false))
+        .unwrap_or_else(|error| panic!("{error}"));
+    let (results, copy) = workload_results(planned, case, policy, &run);
+    assert!(copy.is_none(), "there is no copy");
+    results
 }
 
 fn lacking() -> Option<String> {
     if !may_configure_networks() {
         return Some("namespaces need root".to_owned());
     }
-    let abilities = match probe(&mut Programs) {
+    let abilities = match probe_kernel(&mut Programs) {
         Ok(abilities) => abilities,
-        Err(fault) => return Some(fault.to_string()),
+        Err(error) => return Some(error.to_string()),
     };
     let missing = abilities.into_iter().find(|ability| ability.needed && ability.lack.is_some());
     if let Some(missing) = missing {
@@ -66,11 +67,11 @@ fn priority_on_the_link_protects_the_tenant_that_has_it() {
     if let Some(reason) = lacking() {
         return testkit::skip(&reason);
     }
-    let planned = Planned::of(&SMALL, Path::new("/nonexistent")).expect("no trace is read");
-    assert_eq!(planned.cases[0].policy.0.workloads[0].priority, Some(0));
+    let planned = ExperimentPlan::new(&SMALL, Path::new("/nonexistent")).expect("no trace is read");
+    assert_eq!(planned.cases[0].policy.workloads[0].priority, Some(0));
     let [without, with] = SMALL.policies else { panic!("two policies") };
     testkit::Rounds { count: 5, must_hold: 3 }.check(|| {
-        let [without, with] = [without, with].map(|policy| played(&planned, *policy));
+        let [without, with] = [without, with].map(|policy| play(&planned, *policy));
         for (rows, policy) in [(&without, "none"), (&with, "tailwright")] {
             assert_eq!(
                 rows.iter().map(|row| (row.name.as_str(), row.policy)).collect::<Vec<_>>(),

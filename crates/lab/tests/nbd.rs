@@ -6,47 +6,50 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
-use tailwright_lab::device::{Cost, Model};
-use tailwright_lab::nbd::{Config, Export, Server};
+use tailwright_lab::device::{LinearServiceTime, SsdModel};
+use tailwright_lab::nbd::{ExportedVolume, NbdServer, NbdServerConfig};
 use units::Nanos;
-use wire::nbd::client::{self, Ask, Handshake, Progress};
+use wire::nbd::client::{self, ClientHandshake, ExportOption, HandshakeStep};
 use wire::nbd::protocol::{REQUEST_MAGIC, SIMPLE_REPLY_MAGIC};
 
 const SIZE: u64 = 8 << 20;
 
-fn model() -> Model {
-    let cost = Cost::new(Nanos(20_000), 100);
-    Model { channels: 4, read: cost, write: cost, bandwidth: None }
+fn model() -> SsdModel {
+    let service_time = LinearServiceTime::new(Nanos(20_000), 100);
+    SsdModel { channels: 4, read: service_time, write: service_time, bandwidth: None }
 }
 
-/// A server with two exports, and what it has to say.
-fn server() -> (Server, Arc<Mutex<Vec<String>>>) {
-    let export = |name: &str, size| Export { name: name.to_owned(), size };
-    let config =
-        Config { model: model(), exports: vec![export("tank", SIZE), export("small", 1000)], spin: Nanos(0) };
-    let said = Arc::new(Mutex::new(Vec::new()));
-    let log = said.clone();
+/// A server with two exports, and the lines that it logs.
+fn server() -> (NbdServer, Arc<Mutex<Vec<String>>>) {
+    let export = |name: &str, size| ExportedVolume { name: name.to_owned(), size };
+    let config = NbdServerConfig {
+        model: model(),
+        exports: vec![export("tank", SIZE), export("small", 1000)],
+        spin: Nanos(0),
+    };
+    let logged = Arc::new(Mutex::new(Vec::new()));
+    let log = logged.clone();
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let say = Box::new(move |line: &str| log.lock().expect("nobody panics").push(line.to_owned()));
-    (Server::start(listener, config, say).expect("a server"), said)
+    let append = Box::new(move |line: &str| log.lock().expect("nobody panics").push(line.to_owned()));
+    (NbdServer::start(listener, config, append).expect("a server"), logged)
 }
 
-fn uri(server: &Server, export: &str) -> String {
+fn uri(server: &NbdServer, export: &str) -> String {
     format!("nbd://{}/{export}", server.address())
 }
 
 /// What a client program prints; it must succeed.
 fn run(program: &PathBuf, args: &[&str]) -> String {
     let output = Command::new(program).args(args).stdin(Stdio::null()).output().expect("a client starts");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{program:?} {args:?}: {said}");
-    String::from_utf8_lossy(&output.stdout).into_owned() + &said
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{program:?} {args:?}: {errors}");
+    String::from_utf8_lossy(&output.stdout).into_owned() + &errors
 }
 
 #[test]
 fn nbdinfo_sees_the_exports() {
     let Some(program) = testkit::program("nbdinfo") else { return };
-    let (server, said) = server();
+    let (server, logged) = server();
     let list = run(&program, &["--list", "--json", &uri(&server, "")]);
     for text in ["\"tank\"", "\"small\"", "8388608", "\"export-size\": 1000", "\"can_trim\": true"] {
         assert!(list.contains(text), "{text} in {list}");
@@ -57,16 +60,15 @@ fn nbdinfo_sees_the_exports() {
         SIZE.to_string(),
         "the first by default"
     );
-    assert_eq!(*said.lock().unwrap(), Vec::<String>::new());
+    assert_eq!(*logged.lock().unwrap(), Vec::<String>::new());
 }
 
 #[test]
 fn nbdcopy_there_and_back() {
     let Some(program) = testkit::program("nbdcopy") else { return };
     let (server, _) = server();
-    let folder = std::env::temp_dir().join(format!("tailwright-lab-nbd-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let (here, back) = (folder.join("here"), folder.join("back"));
+    let folder = tempfile::tempdir().unwrap();
+    let (here, back) = (folder.path().join("here"), folder.path().join("back"));
     let mut bytes: Vec<u8> =
         (0..4u32 << 20).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[1] | 1).collect();
     // A hole, which the client may not send.
@@ -75,9 +77,7 @@ fn nbdcopy_there_and_back() {
     std::fs::write(&here, &bytes).unwrap();
     run(&program, &["--flush", here.to_str().unwrap(), &uri(&server, "tank")]);
     run(&program, &[&uri(&server, "tank"), back.to_str().unwrap()]);
-    let copy = std::fs::read(back);
-    let _ = std::fs::remove_dir_all(folder);
-    assert!(copy.unwrap() == bytes, "the data is the same");
+    assert!(std::fs::read(back).unwrap() == bytes, "the data is the same");
 }
 
 #[test]
@@ -102,23 +102,23 @@ fn qemu_reads_and_writes() {
     commands.iter().for_each(|command| args.extend(["-c", command]));
     let uri = uri(&server, "tank");
     args.push(&uri);
-    let said = run(&program, &args);
-    assert!(!said.contains("verification failed") && !said.contains("error"), "{said}");
+    let output = run(&program, &args);
+    assert!(!output.contains("verification failed") && !output.contains("error"), "{output}");
 }
 
 /// A client past its handshake.
-fn connect(server: &Server, export: &str, ask: Ask) -> TcpStream {
+fn connect(server: &NbdServer, export: &str, ask: ExportOption) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).unwrap();
-    let mut handshake = Handshake::new(export.as_bytes(), ask).with_structured_replies();
+    let mut handshake = ClientHandshake::new(export.as_bytes(), ask).with_structured_replies();
     let (mut input, mut out) = (Vec::new(), Vec::new());
     loop {
-        match handshake.next(&input, &mut out).expect("the export is granted") {
-            Progress::Used(used) => drop(input.drain(..used)),
-            Progress::Done { used, .. } => {
+        match handshake.advance(&input, &mut out).expect("the export is granted") {
+            HandshakeStep::Used(used) => drop(input.drain(..used)),
+            HandshakeStep::Done { used, .. } => {
                 assert_eq!(used, input.len(), "the server waits for a command");
                 return stream;
             }
-            Progress::NeedMore { .. } => {
+            HandshakeStep::NeedMore { .. } => {
                 stream.write_all(&out).unwrap();
                 out.clear();
                 let mut piece = [0; 500];
@@ -142,7 +142,8 @@ fn reply(stream: &mut TcpStream) -> (u32, u64) {
 #[test]
 fn an_acknowledged_write_is_what_another_connection_reads() {
     let (server, _) = server();
-    let (mut one, mut other) = (connect(&server, "tank", Ask::Go), connect(&server, "tank", Ask::ExportName));
+    let (mut one, mut other) =
+        (connect(&server, "tank", ExportOption::Go), connect(&server, "tank", ExportOption::ExportName));
     for round in 0..50u8 {
         let mut out = Vec::new();
         client::write(&mut out, 1, 65_530, &[round; 100]);
@@ -161,7 +162,7 @@ fn an_acknowledged_write_is_what_another_connection_reads() {
 #[test]
 fn what_does_not_fit_is_refused_and_the_connection_goes_on() {
     let (server, _) = server();
-    let mut stream = connect(&server, "small", Ask::Go);
+    let mut stream = connect(&server, "small", ExportOption::Go);
     let mut out = Vec::new();
     client::read(&mut out, 1, 999, 2);
     client::write(&mut out, 2, 1000, &[1]);
@@ -179,8 +180,8 @@ fn what_does_not_fit_is_refused_and_the_connection_goes_on() {
 
 #[test]
 fn a_half_closed_connection_gets_its_answers() {
-    let (server, said) = server();
-    let mut stream = connect(&server, "tank", Ask::Go);
+    let (server, logged) = server();
+    let mut stream = connect(&server, "tank", ExportOption::Go);
     let mut out = Vec::new();
     (0..20).for_each(|cookie| client::read(&mut out, cookie, 0, 4096));
     stream.write_all(&out).unwrap();
@@ -189,24 +190,24 @@ fn a_half_closed_connection_gets_its_answers() {
     stream.read_to_end(&mut all).unwrap();
     assert_eq!(all.len(), 20 * (16 + 4096));
     // The same by the protocol's own word.
-    let mut stream = connect(&server, "tank", Ask::Go);
+    let mut stream = connect(&server, "tank", ExportOption::Go);
     client::disconnect(&mut out, 99);
     stream.write_all(&out).unwrap();
     all.clear();
     stream.read_to_end(&mut all).unwrap();
     assert_eq!(all.len(), 20 * (16 + 4096));
-    assert_eq!(*said.lock().unwrap(), Vec::<String>::new());
+    assert_eq!(*logged.lock().unwrap(), Vec::<String>::new());
 }
 
 #[test]
 fn a_slow_reader_costs_itself_only() {
     let (server, _) = server();
-    let mut slow = connect(&server, "tank", Ask::Go);
+    let mut slow = connect(&server, "tank", ExportOption::Go);
     // Far more than is held for a client or fits into sockets: 40 × 4 MiB. Nothing is taken.
     let mut out = Vec::new();
     (0..40).for_each(|cookie| client::read(&mut out, cookie, 0, 4 << 20));
     slow.write_all(&out).unwrap();
-    let mut other = connect(&server, "tank", Ask::Go);
+    let mut other = connect(&server, "tank", ExportOption::Go);
     for cookie in 0..100 {
         out.clear();
         client::read(&mut out, cookie, 0, 512);
@@ -224,7 +225,7 @@ fn a_slow_reader_costs_itself_only() {
 
 #[test]
 fn what_breaks_the_protocol_is_cut_off_with_a_line() {
-    let (server, said) = server();
+    let (server, logged) = server();
     let greeting = |stream: &mut TcpStream| stream.read_exact(&mut [0; 18]).unwrap();
     let mut flags = TcpStream::connect(server.address()).unwrap();
     greeting(&mut flags);
@@ -232,21 +233,21 @@ fn what_breaks_the_protocol_is_cut_off_with_a_line() {
     let mut long = TcpStream::connect(server.address()).unwrap();
     greeting(&mut long);
     long.write_all(&[&[0, 0, 0, 3][..], b"IHAVEOPT", &[0, 0, 0, 7, 255, 255, 255, 255]].concat()).unwrap();
-    let mut magic = connect(&server, "tank", Ask::Go);
+    let mut magic = connect(&server, "tank", ExportOption::Go);
     magic.write_all(&[1; 28]).unwrap();
-    let mut giant = connect(&server, "tank", Ask::Go);
+    let mut giant = connect(&server, "tank", ExportOption::Go);
     let head: [&[u8]; 4] = [&REQUEST_MAGIC.to_be_bytes(), &[0, 0, 0, 1], &[0; 16], &[255; 4]];
     giant.write_all(&head.concat()).unwrap();
     for mut stream in [flags, long, magic, giant] {
         // A reset is as good an end.
         assert!(!matches!(stream.read(&mut [0; 1]), Ok(1..)), "the server hangs up");
     }
-    drop(connect(&server, "tank", Ask::Go));
-    let said = said.lock().unwrap().join("\n");
+    drop(connect(&server, "tank", ExportOption::Go));
+    let logged = logged.lock().unwrap().join("\n");
     for text in
         ["client flags 0xffffffff", "option magic", "request magic 0x1010101", "a write of 4294967295 bytes"]
     {
-        assert!(said.contains(text), "{text} in {said}");
+        assert!(logged.contains(text), "{text} in {logged}");
     }
 }
 
@@ -255,7 +256,7 @@ fn many_clients_come_and_go() {
     let (server, _) = server();
     for _ in 0..20 {
         let mut streams: Vec<TcpStream> =
-            (0..30).map(|_| connect(&server, "tank", Ask::ExportName)).collect();
+            (0..30).map(|_| connect(&server, "tank", ExportOption::ExportName)).collect();
         let mut out = Vec::new();
         client::write(&mut out, 1, 0, &[1; 5000]);
         streams.iter_mut().for_each(|stream| stream.write_all(&out).unwrap());
@@ -275,7 +276,7 @@ proptest! {
     ) {
         let (server, _) = server();
         let mut stream = if grants {
-            connect(&server, "tank", Ask::Go)
+            connect(&server, "tank", ExportOption::Go)
         } else {
             TcpStream::connect(server.address()).unwrap()
         };
@@ -285,6 +286,6 @@ proptest! {
         let _ = stream.write_all(&sent);
         let _ = stream.shutdown(Shutdown::Write);
         let _ = stream.read_to_end(&mut Vec::new());
-        drop(connect(&server, "tank", Ask::Go));
+        drop(connect(&server, "tank", ExportOption::Go));
     }
 }

@@ -1,15 +1,15 @@
 //! How fast one core sends, and how late it wakes up.
 //!
-//! Rates are compared with a plain client in the same run: blocking, on one connection, a window of requests written
-//! at once and their answers read. Server, reference and generator share the machine, so that a rate is that of all
-//! together. An open rate, under SCHED_FIFO for a second, is kept if every request is answered at the latest a tenth of
-//! a second behind it, and the 99th percentile of the generator's own lag is below a millisecond.
+//! Rates are compared with a plain client in the same run, which blocks: on one connection, it writes a window of requests
+//! at once and reads their replies. Server, reference and generator share the machine, so that a rate is that of all
+//! together. An open-loop rate is sustained for a second under SCHED_FIFO if every request is answered at the latest a
+//! tenth of a second after the end, and the 99th percentile of the generator's own lag is below a millisecond.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
 
 use common::{Server, options, play, volume, workload};
-use model::{Op, Outcome, Request};
+use model::{Op, Request, RequestOutcome};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -19,8 +19,8 @@ use units::{Bytes, Nanos};
 const SIZE: u64 = 4096;
 const WINDOW: usize = 32;
 const FIFO: Option<u32> = Some(20);
-/// Of the reference's rate.
-const STEPS: [f64; 9] = [0.25, 0.5, 0.75, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0];
+/// The open-loop rates that are tried, relative to the rate of the reference.
+const RELATIVE_RATES: [f64; 9] = [0.25, 0.5, 0.75, 1.0, 1.2, 1.5, 2.0, 2.5, 3.0];
 
 fn main() {
     rates();
@@ -59,9 +59,10 @@ fn row(name: &str, target: &LoadTarget, reference: f64) {
     let closed = report.observations.requests.len() as f64 / 2.0;
     let options = LoadOptions { realtime: FIFO, ..options(1000) };
     let play_at = |rate| play(vec![workload("w", target.clone(), 1, constant(rate))], &options).unwrap();
-    // Others disturb: a rate that is kept once in three times can be kept.
-    let kept = |rate: &f64| (0..3).any(|_| keeps_up(&play_at(*rate)));
-    let open = STEPS.iter().rev().map(|step| step * reference).find(kept).unwrap_or(0.0);
+    // Other programs disturb: a rate that is sustained once in three times can be sustained.
+    let is_sustained = |rate: &f64| (0..3).any(|_| keeps_up(&play_at(*rate)));
+    let open =
+        RELATIVE_RATES.iter().rev().map(|relative| relative * reference).find(is_sustained).unwrap_or(0.0);
     println!(
         "{name:<10} {reference:>10.0} {closed:>10.0} {:>6.2} {open:>10.0} {:>6.2}",
         closed / reference,
@@ -79,27 +80,25 @@ fn constant(rate: f64) -> OfferedLoad {
 fn keeps_up(report: &LoadReport) -> bool {
     let requests = &report.observations.requests;
     let in_time = Nanos(1_100_000_000);
-    let done = requests.iter().all(|request| matches!(request.outcome, Outcome::Done(at) if at < in_time));
+    let done =
+        requests.iter().all(|request| matches!(request.outcome, RequestOutcome::Done(at) if at < in_time));
     done && quantiles(&mut report.generator_lags(0).collect::<Vec<_>>())[1] < Nanos(1_000_000)
 }
 
-/// p50, p99, p99.9 and the largest.
+/// The 50th, 99th and 99.9th percentile, and the largest value.
 fn quantiles(values: &mut [Nanos]) -> [Nanos; 4] {
     values.sort_unstable();
-    [50, 990, 999, 1000].map(|per_mille: usize| {
-        let per_mille = if per_mille == 50 { 500 } else { per_mille };
-        values[(values.len() * per_mille).div_ceil(1000).max(1) - 1]
-    })
+    [500, 990, 999, 1000].map(|per_mille: usize| values[(values.len() * per_mille).div_ceil(1000).max(1) - 1])
 }
 
-/// Requests per second of a blocking client. `ask` appends a request and says how long its answer is.
-fn windowed(mut stream: TcpStream, mut ask: impl FnMut(&mut Vec<u8>, u64) -> usize) -> f64 {
+/// Requests per second of a blocking client. `encode` appends a request and returns the length of its reply.
+fn windowed(mut stream: TcpStream, mut encode: impl FnMut(&mut Vec<u8>, u64) -> usize) -> f64 {
     stream.set_nodelay(true).unwrap();
     let (start, mut count, mut answers) = (Instant::now(), 0u64, Vec::new());
     while start.elapsed() < Duration::from_secs(2) {
         let (mut out, mut expected) = (Vec::new(), 0);
         for _ in 0..WINDOW {
-            expected += ask(&mut out, count);
+            expected += encode(&mut out, count);
             count += 1;
         }
         stream.write_all(&out).unwrap();
@@ -110,17 +109,17 @@ fn windowed(mut stream: TcpStream, mut ask: impl FnMut(&mut Vec<u8>, u64) -> usi
 }
 
 fn nbd_connection(address: SocketAddr) -> TcpStream {
-    use wire::nbd::client::{Ask, Handshake, Progress};
+    use wire::nbd::client::{ClientHandshake, ExportOption, HandshakeStep};
     let mut stream = TcpStream::connect(address).unwrap();
-    let mut handshake = Handshake::new(b"", Ask::Go);
+    let mut handshake = ClientHandshake::new(b"", ExportOption::Go);
     let (mut input, mut out) = (Vec::new(), Vec::new());
     loop {
-        let progress = handshake.next(&input, &mut out).unwrap();
+        let progress = handshake.advance(&input, &mut out).unwrap();
         stream.write_all(&std::mem::take(&mut out)).unwrap();
         match progress {
-            Progress::Used(used) => drop(input.drain(..used)),
-            Progress::Done { .. } => return stream,
-            Progress::NeedMore { .. } => {
+            HandshakeStep::Used(used) => drop(input.drain(..used)),
+            HandshakeStep::Done { .. } => return stream,
+            HandshakeStep::NeedMore { .. } => {
                 let mut piece = [0; 4096];
                 let count = stream.read(&mut piece).unwrap();
                 input.extend(&piece[..count]);
@@ -149,7 +148,7 @@ fn lags() {
     }
 }
 
-/// `std::thread::sleep` until each of the same instants.
+/// The lags of a thread that sleeps with `std::thread::sleep` until each of the same instants.
 fn sleeper(realtime: Option<u32>) -> Vec<Nanos> {
     if let Some(Err(error)) = realtime.map(machine::realtime::fifo) {
         println!("{error}");

@@ -1,15 +1,16 @@
-//! Against real servers, where they are installed: nbdkit, memcached, nginx, and nfs-ganesha in a namespace.
+//! Runs against real servers, where they are installed: nbdkit, memcached, nginx, and nfs-ganesha in a namespace.
 
 mod common;
 
 use common::{MS, Server, options, play, poisson, volume, workload};
-use model::{Op, Outcome};
+use model::{Op, RequestOutcome};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
 use tailwright_load::{ClientHost, LoadOptions, LoadReport, LoadTarget, LoadWorkload, OfferedLoad};
 use units::{Bytes, Nanos};
 
 fn all_done(report: &LoadReport) -> bool {
-    report.observations.requests.iter().all(|request| matches!(request.outcome, Outcome::Done(_)))
+    report.observations.requests.iter().all(|request| matches!(request.outcome, RequestOutcome::Done(_)))
 }
 
 fn verified(duration_ms: u64) -> LoadOptions {
@@ -18,7 +19,7 @@ fn verified(duration_ms: u64) -> LoadOptions {
 
 /// Reads and writes of several sizes on several connections: everything is answered, and what is read is what was
 /// written.
-fn moves_data(target: &LoadTarget, sizes: &[u64], connections: usize) -> LoadReport {
+fn read_and_write(target: &LoadTarget, sizes: &[u64], connections: usize) -> LoadReport {
     let requests = poisson(2000.0, 1000, 11, sizes);
     let observed = requests.iter().filter(|request| request.arrival >= Nanos(100 * MS)).count();
     let report =
@@ -35,7 +36,7 @@ fn moves_data(target: &LoadTarget, sizes: &[u64], connections: usize) -> LoadRep
 fn nbd() {
     let Some(server) = Server::nbdkit("4M") else { return };
     let target = volume(server.address);
-    moves_data(&target, &[4096, 65536], 3);
+    read_and_write(&target, &[4096, 65536], 3);
     let offered = OfferedLoad::Closed { in_flight: 16, op: Op::Read, size: Bytes(1 << 20), sequential: true };
     let report = play(vec![workload("w", target, 2, offered)], &options(200)).unwrap();
     assert!(all_done(&report) && report.observations.requests.len() > 16);
@@ -45,7 +46,7 @@ fn nbd() {
 fn memcached() {
     let Some(server) = Server::memcached() else { return };
     let target = LoadTarget::Memcached { server: server.address, keys: 20 };
-    let report = moves_data(&target, &[100, 4000, 20000], 4);
+    let report = read_and_write(&target, &[100, 4000, 20000], 4);
     assert_eq!(report.counters[0].misses, 0);
     // Every value was stored before the clock started, so that nothing is unknown but what is being written.
     assert!(report.comparison.unknown.0 * 4 < report.comparison.bytes.0, "{:?}", report.comparison);
@@ -59,11 +60,13 @@ fn memcached() {
 
 #[test]
 fn http() {
-    let folder = std::env::temp_dir().join(format!("tailwright-load-http-{}", std::process::id()));
-    std::fs::create_dir_all(folder.join("www")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("www")).unwrap();
     let body: Vec<u8> = (0..10_000u32).map(|n| n.to_le_bytes()[0]).collect();
-    std::fs::write(folder.join("www/file"), body).unwrap();
-    let shown = folder.display().to_string();
+    std::fs::write(folder.path().join("www/file"), body).unwrap();
+    // A temporary folder is private, and nginx's workers would lose the rights of root.
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let shown = folder.path().display().to_string();
     let server = Server::start("nginx", |port| {
         let configuration = format!(
             "daemon off; master_process off; pid {shown}/pid; error_log {shown}/log; events {{}}\n\
@@ -71,7 +74,7 @@ fn http() {
              proxy_temp_path {shown}/p; fastcgi_temp_path {shown}/f; uwsgi_temp_path {shown}/u; scgi_temp_path {shown}/s;\n\
              server {{ listen 127.0.0.1:{port}; root {shown}/www; }} }}"
         );
-        std::fs::write(folder.join("conf"), configuration).unwrap();
+        std::fs::write(folder.path().join("conf"), configuration).unwrap();
         ["-p", &shown, "-c", &format!("{shown}/conf"), "-e", &format!("{shown}/log")]
             .map(String::from)
             .to_vec()
@@ -92,7 +95,11 @@ fn http() {
         let offered = OfferedLoad::Closed { in_flight: 1, op: Op::Read, size: Bytes(1), sequential: false };
         let report = play(vec![workload("w", target, 1, offered)], &options(50)).unwrap();
         assert!(
-            report.observations.requests.iter().all(|request| matches!(request.outcome, Outcome::Failed(_)))
+            report
+                .observations
+                .requests
+                .iter()
+                .all(|request| matches!(request.outcome, RequestOutcome::Failed(_)))
         );
         assert!(
             report.warnings.iter().any(|warning| warning.contains("status 404")),
@@ -100,11 +107,10 @@ fn http() {
             report.warnings
         );
     }
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 /// Set in the second run, inside the namespace.
-const INSIDE: &str = "TAILWRIGHT_LOAD_TEST_IN_NAMESPACE";
+const IN_NAMESPACE: &str = "TAILWRIGHT_LOAD_TEST_IN_NAMESPACE";
 const SET_UP: &str = "ip link set lo up && ip addr add 10.99.0.1/32 dev lo && mount -t tmpfs tmpfs /run \
     && mkdir -p /run/rpcbind /run/export /var/lib/nfs && mount -t tmpfs tmpfs /var/lib/nfs \
     && mkdir -p /var/lib/nfs/ganesha && ip netns add client";
@@ -117,8 +123,8 @@ EXPORT { Export_Id = 1; Path = /run/export; Pseudo = /export; Access_Type = RW; 
 
 #[test]
 fn nfs_in_a_namespace() {
-    if std::env::var_os(INSIDE).is_some() {
-        return inside();
+    if std::env::var_os(IN_NAMESPACE).is_some() {
+        return run_in_namespace();
     }
     if !["ganesha.nfsd", "rpcbind"].into_iter().all(|name| testkit::program(name).is_some()) {
         return;
@@ -130,29 +136,33 @@ fn nfs_in_a_namespace() {
     }
     let itself = std::env::current_exe().expect("a test has a path");
     let mut again = Command::new("unshare");
-    again.args(FLAGS).arg(itself).args(["--exact", "nfs_in_a_namespace", "--nocapture"]).env(INSIDE, "1");
+    again
+        .args(FLAGS)
+        .arg(itself)
+        .args(["--exact", "nfs_in_a_namespace", "--nocapture"])
+        .env(IN_NAMESPACE, "1");
     let output = again.output().expect("unshare runs");
-    let said = [output.stdout, output.stderr].concat();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
+    let text = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&text));
 }
 
-fn server(name: &str, args: &[&str]) -> Child {
+fn start_server(name: &str, args: &[&str]) -> Child {
     let program = testkit::program(name).expect("looked for outside");
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("a server starts")
 }
 
-fn inside() {
+fn run_in_namespace() {
     let set_up = Command::new("sh").args(["-c", SET_UP]).status().expect("a shell");
     assert!(set_up.success(), "the namespace is set up");
     std::fs::write("/run/ganesha.conf", CONFIGURATION).unwrap();
-    let mut rpcbind = server("rpcbind", &["-f"]);
+    let mut rpcbind = start_server("rpcbind", &["-f"]);
     while std::net::TcpStream::connect("127.0.0.1:111").is_err() {
         std::thread::yield_now();
         assert!(rpcbind.try_wait().unwrap().is_none(), "rpcbind ended");
     }
     let log = ["-F", "-f", "/run/ganesha.conf", "-L", "/run/ganesha.log", "-p", "/run/ganesha.pid"];
-    let mut ganesha = server("ganesha.nfsd", &log);
+    let mut ganesha = start_server("ganesha.nfsd", &log);
     let target: LoadTarget = "nfs://10.99.0.1/export/file?size=4MiB".parse().unwrap();
     // It is there when it can be mounted.
     let nothing = || vec![workload("w", target.clone(), 1, OfferedLoad::Open(Vec::new()))];
@@ -165,25 +175,25 @@ fn inside() {
         ..workload("bound", target.clone(), 1, OfferedLoad::Open(poisson(200.0, 200, 1, &[4096])))
     };
     assert!(all_done(&play(vec![bound], &options(200)).unwrap()));
-    moves_data(&target, &[4096, 65536, 262_144], 3);
+    read_and_write(&target, &[4096, 65536, 262_144], 3);
     let kept = std::fs::metadata("/run/export/file").unwrap().len();
     assert_eq!(kept, 4 << 20, "places stay inside of the file");
-    elsewhere(&target);
+    check_unreachable(&target);
     let _ = (ganesha.kill(), rpcbind.kill(), ganesha.wait(), rpcbind.wait());
 }
 
-/// In a namespace without a way to the server.
-fn elsewhere(target: &LoadTarget) {
+/// Workloads in a namespace without a route to the server, and in one that does not exist.
+fn check_unreachable(target: &LoadTarget) {
     let nothing = workload("far", target.clone(), 1, OfferedLoad::Open(Vec::new()));
-    let of = |netns: &str| LoadWorkload {
+    let from_netns = |netns: &str| LoadWorkload {
         client: ClientHost { netns: Some(netns.to_owned()), bind: None },
         ..nothing.clone()
     };
-    let error = play(vec![of("client")], &options(1)).unwrap_err();
+    let error = play(vec![from_netns("client")], &options(1)).unwrap_err();
     assert!(
         error.message.contains("workload far") && error.message.contains("in namespace client"),
         "{error:?}"
     );
-    let error = play(vec![of("nobody")], &options(1)).unwrap_err();
+    let error = play(vec![from_netns("nobody")], &options(1)).unwrap_err();
     assert!(error.message.contains("nobody cannot be entered"), "{error:?}");
 }

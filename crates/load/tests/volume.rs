@@ -1,10 +1,10 @@
-//! Against a server whose faults and delays are known.
+//! Runs against a server whose faults and delays are known.
 
 mod common;
 
-use common::volume::{Manners, Volume};
+use common::volume::{Faults, Volume};
 use common::{MS, options, play, poisson, volume, workload};
-use model::{Blame, Observation, Op, Outcome};
+use model::{Blame, Observation, Op, RequestOutcome};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tailwright_load::{LoadOptions, LoadReport, OfferedLoad};
@@ -13,7 +13,12 @@ use units::{Bytes, Nanos};
 const SIZE: usize = 1 << 20;
 
 fn done(report: &LoadReport) -> usize {
-    report.observations.requests.iter().filter(|request| matches!(request.outcome, Outcome::Done(_))).count()
+    report
+        .observations
+        .requests
+        .iter()
+        .filter(|request| matches!(request.outcome, RequestOutcome::Done(_)))
+        .count()
 }
 
 fn verified(duration_ms: u64) -> LoadOptions {
@@ -31,15 +36,15 @@ fn lindley(arrivals: &[Nanos], service: impl Fn(usize) -> u64) -> Vec<u64> {
 }
 
 #[test]
-fn a_stall_is_felt_by_all_that_were_meant_to_come_in_it() {
-    testkit::Rounds { count: 5, must_hold: 3 }.check(feel_a_stall);
+fn a_stall_delays_all_requests_intended_during_it() {
+    testkit::Rounds { count: 5, must_hold: 3 }.check(stalled_round);
 }
 
-fn feel_a_stall() -> Result<(), String> {
+fn stalled_round() -> Result<(), String> {
     const STALLED: u64 = 300;
-    let (service, stall) = (Duration::from_micros(100), Duration::from_millis(200));
+    let (service_time, stall) = (Duration::from_micros(100), Duration::from_millis(200));
     let server =
-        Volume::start(SIZE, Manners { service, stall: Some((STALLED, stall)), ..Manners::default() });
+        Volume::start(SIZE, Faults { service_time, stalled: Some((STALLED, stall)), ..Faults::default() });
     let requests = poisson(1000.0, 1000, 7, &[4096]);
     let arrivals: Vec<Nanos> = requests.iter().map(|request| request.arrival).collect();
     let report =
@@ -49,7 +54,7 @@ fn feel_a_stall() -> Result<(), String> {
     assert_eq!((observed.len(), done(&report)), (arrivals.len(), arrivals.len()));
     assert!(observed.iter().map(|request| request.intended).eq(arrivals.iter().copied()));
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap();
-    let judge = lindley(&arrivals, |index| nanos(if index as u64 == STALLED { stall } else { service }));
+    let judge = lindley(&arrivals, |index| nanos(if index as u64 == STALLED { stall } else { service_time }));
     let measured: Vec<u64> = observed.iter().map(|request| request.latency().unwrap().0).collect();
     // No request can be faster than the queue allows, whatever else the machine does.
     for (index, (measured, judge)) in measured.iter().zip(&judge).enumerate() {
@@ -57,16 +62,20 @@ fn feel_a_stall() -> Result<(), String> {
     }
     let felt: Vec<usize> = (0..judge.len()).filter(|index| judge[*index] > 20 * MS).collect();
     assert!(felt.len() > 100, "{} requests were meant to come in the stall", felt.len());
-    let sum = |of: &[u64]| felt.iter().map(|index| of[*index] as f64).sum::<f64>();
-    let ratio = sum(&measured) / sum(&judge);
-    let said = || format!("in the stall latencies are {ratio} of what they should be");
-    (ratio < 1.5).then_some(()).ok_or_else(said)
+    let sum_measured: f64 = felt.iter().map(|index| measured[*index] as f64).sum();
+    let sum_expected: f64 = felt.iter().map(|index| judge[*index] as f64).sum();
+    let ratio = sum_measured / sum_expected;
+    if ratio < 1.5 {
+        Ok(())
+    } else {
+        Err(format!("in the stall latencies are {ratio} of what they should be"))
+    }
 }
 
 #[test]
-fn waiting_for_room_is_latency_and_not_lag() {
-    let deaf = Duration::from_millis(300);
-    let server = Volume::start(8 << 20, Manners { deaf, ..Manners::default() });
+fn waiting_for_a_full_socket_is_latency_and_not_lag() {
+    let first_read_delay = Duration::from_millis(300);
+    let server = Volume::start(8 << 20, Faults { first_read_delay, ..Faults::default() });
     // 64 MiB in 100 ms, more than sockets hold.
     let request = |index: u64| model::Request {
         arrival: Nanos(index * MS * 100 / 64),
@@ -85,14 +94,14 @@ fn waiting_for_room_is_latency_and_not_lag() {
     assert!(latency > 100 * MS, "the last waited {latency} ns");
     assert!(lag < latency / 2, "and the generator was {lag} ns late");
     assert!(report.observations.requests.iter().all(|request| match request.outcome {
-        Outcome::Done(at) => at >= request.sent && request.sent >= request.intended,
+        RequestOutcome::Done(at) => at >= request.sent && request.sent >= request.intended,
         _ => false,
     }));
 }
 
 #[test]
-fn what_is_written_is_read_again() {
-    let server = Volume::start(SIZE, Manners::default());
+fn reads_return_what_was_written() {
+    let server = Volume::start(SIZE, Faults::default());
     let requests = poisson(4000.0, 1000, 3, &[512, 4096, 5000, 65536]);
     let total = requests.len();
     let report =
@@ -105,9 +114,9 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
-fn one_wrong_bit_is_found() {
+fn one_flipped_bit_is_a_mismatch() {
     const BYTE: usize = 1000;
-    let server = Volume::start(SIZE, Manners { corrupt: Some((2000, BYTE)), ..Manners::default() });
+    let server = Volume::start(SIZE, Faults { corrupted: Some((2000, BYTE)), ..Faults::default() });
     let requests = poisson(4000.0, 1000, 3, &[4096]);
     let report =
         play(vec![workload("mail", volume(server.address), 1, OfferedLoad::Open(requests))], &verified(1000))
@@ -120,8 +129,8 @@ fn one_wrong_bit_is_found() {
 }
 
 #[test]
-fn lost_connections_come_back() {
-    let server = Volume::start(SIZE, Manners { hang_up: Some(500), ..Manners::default() });
+fn lost_connections_are_set_up_again() {
+    let server = Volume::start(SIZE, Faults { closes_every: Some(500), ..Faults::default() });
     let requests = poisson(3000.0, 1000, 5, &[4096, 16384]);
     let total = requests.len();
     let report =
@@ -131,7 +140,7 @@ fn lost_connections_come_back() {
         .observations
         .requests
         .iter()
-        .filter(|request| matches!(request.outcome, Outcome::Failed(_)))
+        .filter(|request| matches!(request.outcome, RequestOutcome::Failed(_)))
         .collect();
     assert_eq!(done(&report) + failed.len(), total, "nothing is lost when the server is there");
     assert!(report.counters[0].disconnects >= 4, "{:?}", report.counters);
@@ -147,9 +156,9 @@ fn lost_connections_come_back() {
 }
 
 #[test]
-fn what_a_lost_connection_had_not_sent_is_sent_on_the_next() {
-    let (service, hang_up) = (Duration::from_millis(2), Some(10));
-    let server = Volume::start(8 << 20, Manners { service, hang_up, ..Manners::default() });
+fn unsent_requests_of_a_lost_connection_go_to_the_next() {
+    let (service_time, closes_every) = (Duration::from_millis(2), Some(10));
+    let server = Volume::start(8 << 20, Faults { service_time, closes_every, ..Faults::default() });
     // At once, more than sockets hold.
     let request = model::Request {
         arrival: Nanos::ZERO,
@@ -160,7 +169,7 @@ fn what_a_lost_connection_had_not_sent_is_sent_on_the_next() {
     };
     let offered = OfferedLoad::Open(vec![request; 64]);
     let report = play(vec![workload("w", volume(server.address), 1, offered)], &options(100)).unwrap();
-    let failed = |request: &&Observation| matches!(request.outcome, Outcome::Failed(_));
+    let failed = |request: &&Observation| matches!(request.outcome, RequestOutcome::Failed(_));
     let failed = report.observations.requests.iter().filter(failed).count();
     assert_eq!(done(&report) + failed, 64, "{:?}", report.warnings);
     assert!(
@@ -172,8 +181,8 @@ fn what_a_lost_connection_had_not_sent_is_sent_on_the_next() {
 }
 
 #[test]
-fn errors_and_silence_are_told_apart() {
-    let server = Volume::start(SIZE, Manners { refuse: Some(3), silent: Some(90), ..Manners::default() });
+fn failed_and_lost_requests_are_distinguished() {
+    let server = Volume::start(SIZE, Faults { refused: Some(3), silent_from: Some(90), ..Faults::default() });
     let requests = poisson(1000.0, 100, 5, &[512]);
     let total = requests.len();
     assert!(total > 90);
@@ -184,9 +193,9 @@ fn errors_and_silence_are_told_apart() {
     for request in &report.observations.requests {
         *found
             .entry(match request.outcome {
-                Outcome::Done(_) => "done",
-                Outcome::Failed(_) => "failed",
-                Outcome::Lost => "lost",
+                RequestOutcome::Done(_) => "done",
+                RequestOutcome::Failed(_) => "failed",
+                RequestOutcome::Lost => "lost",
             })
             .or_insert(0) += 1;
     }
@@ -195,9 +204,9 @@ fn errors_and_silence_are_told_apart() {
 }
 
 #[test]
-fn closed_demand_keeps_its_number_outstanding() {
-    let service = Duration::from_millis(2);
-    let server = Volume::start(SIZE, Manners { service, ..Manners::default() });
+fn a_closed_loop_keeps_its_number_in_flight() {
+    let service_time = Duration::from_millis(2);
+    let server = Volume::start(SIZE, Faults { service_time, ..Faults::default() });
     let offered = OfferedLoad::Closed { in_flight: 4, op: Op::Write, size: Bytes(4096), sequential: true };
     let report = play(vec![workload("w", volume(server.address), 2, offered)], &options(300)).unwrap();
     let requests = &report.observations.requests;
@@ -207,14 +216,14 @@ fn closed_demand_keeps_its_number_outstanding() {
     for (index, request) in requests.iter().enumerate() {
         let ended = requests
             .iter()
-            .filter(|other| matches!(other.outcome, Outcome::Done(at) if at <= request.intended));
+            .filter(|other| matches!(other.outcome, RequestOutcome::Done(at) if at <= request.intended));
         assert!(index < ended.count() + 4, "request {index} came too early");
     }
 }
 
 #[test]
-fn the_warm_up_is_played_and_not_observed() {
-    let server = Volume::start(SIZE, Manners::default());
+fn the_warm_up_is_sent_and_not_observed() {
+    let server = Volume::start(SIZE, Faults::default());
     let requests = poisson(1000.0, 600, 5, &[512]);
     let observed =
         requests.iter().filter(|request| (200 * MS..500 * MS).contains(&request.arrival.0)).count();
@@ -229,8 +238,8 @@ fn the_warm_up_is_played_and_not_observed() {
 }
 
 #[test]
-fn what_is_due_just_before_the_end_is_not_forgotten() {
-    let server = Volume::start(SIZE, Manners::default());
+fn requests_due_just_before_the_end_are_observed() {
+    let server = Volume::start(SIZE, Faults::default());
     let request = |arrival| model::Request { arrival, ..poisson(1e6, 1, 1, &[512])[0] };
     let end = 50 * MS;
     let offered = OfferedLoad::Open([end - 2, end - 1, end].map(|at| request(Nanos(at))).to_vec());
@@ -241,13 +250,13 @@ fn what_is_due_just_before_the_end_is_not_forgotten() {
     let options = LoadOptions { drain: Nanos::ZERO, ..options(1) };
     let report = play(vec![workload("w", volume(server.address), 1, offered)], &options).unwrap();
     assert_eq!(report.observations.requests.len(), 100_000);
-    assert!(report.observations.requests.iter().any(|request| request.outcome == Outcome::Lost));
+    assert!(report.observations.requests.iter().any(|request| request.outcome == RequestOutcome::Lost));
 }
 
 #[test]
-fn nothing_to_do_is_no_error() {
+fn runs_without_requests_succeed() {
     assert_eq!(play(Vec::new(), &options(50)).unwrap().observations.requests, []);
-    let server = Volume::start(SIZE, Manners::default());
+    let server = Volume::start(SIZE, Faults::default());
     let report =
         play(vec![workload("w", volume(server.address), 1, OfferedLoad::Open(Vec::new()))], &options(50))
             .unwrap();
@@ -255,12 +264,12 @@ fn nothing_to_do_is_no_error() {
 }
 
 #[test]
-fn what_cannot_be_is_said() {
-    let server = Volume::start(SIZE, Manners::default());
+fn impossible_workloads_are_refused() {
+    let server = Volume::start(SIZE, Faults::default());
     let at = volume(server.address);
     let of =
         |size: u64| OfferedLoad::Closed { in_flight: 1, op: Op::Read, size: Bytes(size), sequential: false };
-    let nowhere = Volume::start(SIZE, Manners::default()).address;
+    let nowhere = Volume::start(SIZE, Faults::default()).address;
     let nfs: tailwright_load::LoadTarget = "nfs://127.0.0.1/e/f".parse().unwrap();
     for (workloads, blame, part) in [
         (vec![workload("w", at.clone(), 0, of(512))], Blame::Input, "0 connections"),

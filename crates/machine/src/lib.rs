@@ -1,5 +1,5 @@
-//! What this machine has and can do: programs, threads on its CPUs, real-time priority, clocks, network namespaces,
-//! pressure.
+//! What this machine has and can do: programs, threads on its CPUs, real-time priority, clocks, network namespaces
+//! and virtual networks of them, pressure.
 //!
 //! Thin layers over the kernel, without unsafe code. What is missing (no root, an old kernel) is an error that says
 //! what to do; whether it matters is for the caller to decide.
@@ -11,3 +11,4 @@ pub mod parallel;
 pub mod pressure;
 pub mod programs;
 pub mod realtime;
+pub mod virtual_network;

@@ -19,7 +19,7 @@ pub use cluster::{Cluster, DEFAULT_SAFETY_MARGIN, ServerClass, WorkloadSpec};
 pub use error::{Blame, OperationError};
 pub use job::Job;
 pub use latency_model::{LatencyEstimate, LatencyModel, Prediction, ServerMember, UndefinedLatency};
-pub use observations::{Observation, Observations, Outcome};
+pub use observations::{Observation, Observations, RequestOutcome};
 pub use policy::{
     POLICY_FORMAT, Policy, PolicyError, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, StageLimit,
 };

@@ -31,12 +31,12 @@ pub struct Observation {
     /// When it was sent; the intended time in a simulation.
     pub sent: Nanos,
     /// When its answer was complete.
-    pub outcome: Outcome,
+    pub outcome: RequestOutcome,
 }
 
 /// How a request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// Answered at this instant.
     Done(Nanos),
     /// Answered with an error at this instant.
@@ -49,8 +49,8 @@ impl Observation {
     /// From the intended time to the answer; none when there was none, or an error.
     pub fn latency(&self) -> Option<Nanos> {
         match self.outcome {
-            Outcome::Done(at) => Some(at - self.intended),
-            Outcome::Failed(_) | Outcome::Lost => None,
+            RequestOutcome::Done(at) => Some(at - self.intended),
+            RequestOutcome::Failed(_) | RequestOutcome::Lost => None,
         }
     }
 }

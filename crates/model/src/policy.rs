@@ -90,7 +90,7 @@ impl std::error::Error for PolicyError {
 
 /// A policy as it is written, before it is checked.
 #[derive(Serialize, Deserialize)]
-#[serde(rename = "Policy")]
+#[serde(expecting = "struct Policy")]
 struct PolicyDocument {
     format: String,
     policy_name: String,
@@ -222,7 +222,7 @@ impl PolicyWorkload {
 
 /// A workload of a policy as it is written, with its SLO in three forms.
 #[derive(Serialize, Deserialize)]
-#[serde(rename = "PolicyWorkload")]
+#[serde(expecting = "struct PolicyWorkload")]
 struct WorkloadDocument {
     name: String,
     admitted: bool,

@@ -1,8 +1,8 @@
 //! Every block on one page: `cargo run -p tailwright-plot --example gallery > gallery.html`.
 
 use tailwright_plot::{
-    Axis, Bars, Block, Bullets, Cell, Chart, Column, Distribution, Fact, Marker, Order, Page, Reference,
-    Series, Status, Table, Unit, stack,
+    Axis, Bars, Block, Bullets, Cell, Chart, Column, Distribution, KeyFigure, Marker, Page, Reference,
+    RowOrder, Series, Status, Table, Unit, stack,
 };
 
 /// A small seeded generator (splitmix64), uniform in (0, 1).
@@ -40,11 +40,11 @@ fn main() {
 
 fn facts() -> Block {
     vec![
-        Fact::new("6", "servers used"),
-        Fact::new("5.36", "lower bound"),
-        Fact::new("41 of 41", "workloads admitted").status(Status::Good),
-        Fact::new("98.2%", "tightest bound / SLO").status(Status::Warn),
-        Fact::new("2", "limits unused").status(Status::Bad),
+        KeyFigure::new("6", "servers used"),
+        KeyFigure::new("5.36", "lower bound"),
+        KeyFigure::new("41 of 41", "workloads admitted").status(Status::Good),
+        KeyFigure::new("98.2%", "tightest bound / SLO").status(Status::Warn),
+        KeyFigure::new("2", "limits unused").status(Status::Bad),
     ]
     .into()
 }
@@ -78,8 +78,8 @@ fn stacked() -> Bars {
 
 fn bullets(random: &mut Random, rows: usize, log: bool) -> Bullets {
     let axis = if log { Axis::log("latency", Unit::Seconds) } else { Axis::linear("latency", Unit::Seconds) };
-    let bullets =
-        Bullets::new("Bound against SLO, tightest first", axis, ("bound", "SLO")).order(Order::TightestFirst);
+    let bullets = Bullets::new("Bound against SLO, tightest first", axis, ("bound", "SLO"))
+        .order(RowOrder::TightestFirst);
     let bullets = (0..rows).fold(bullets, |bullets, i| {
         let slo = [0.1, 0.15, 0.25, 0.5][i % 4];
         bullets.row(
@@ -141,7 +141,8 @@ fn trace(random: &mut Random) -> Vec<Block> {
         })
         .collect();
     let writes = rate.iter().map(|&(t, r)| (t, r * 0.3)).collect::<Vec<_>>();
-    let sizes = Distribution::of((0..5000).map(|_| 4096.0 * (1.3 * random.exponential()).exp().min(256.0)));
+    let sizes =
+        Distribution::from_samples((0..5000).map(|_| 4096.0 * (1.3 * random.exponential()).exp().min(256.0)));
     let idc = |h: f64| {
         (0..24).map(move |k| (0.001 * 2f64.powf(f64::from(k) * 0.75), 1.0 + 2f64.powf(f64::from(k) * h)))
     };
@@ -200,7 +201,7 @@ fn trace(random: &mut Random) -> Vec<Block> {
 
 fn latency(random: &mut Random) -> Vec<Block> {
     let sample = |random: &mut Random, scale: f64| {
-        Distribution::of(
+        Distribution::from_samples(
             (0..50_000).map(|_| scale * (0.9 * random.exponential()).exp() * random.next().powf(-0.1)),
         )
     };

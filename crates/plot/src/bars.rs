@@ -1,20 +1,21 @@
-//! Horizontal bars: one row per name, one value per part, beside each other or stacked.
+//! Bar charts: one row of horizontal bars for each name, with one value for each part, grouped or stacked.
 
-use crate::axis::{Axis, Ends, Resolved};
-use crate::page::figure::{self, Key};
-use crate::rows::{Needs, Rows, open_rows};
-use crate::text;
+use crate::axis::{Axis, AxisEnds, ResolvedAxis};
+use crate::figure::{self, LegendKey};
+use crate::row_frame::{RowFrame, RowFrameNeeds, tick_count, visible_rows};
+use crate::text_width;
 use crate::unit::Unit;
 use crate::xml::Xml;
 
+/// How the parts of a row are arranged: beside each other, or end to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Arrangement {
     Grouped,
     Stacked,
 }
 
-/// Bars by row and part: load of each server by stage. Of more than 64 rows, the 40 with the longest bars stand open,
-/// the others behind a fold in the given order.
+/// A chart of bars by row and part, such as the load of each server by stage. Of more than 64 rows the 40 with the
+/// longest bars are visible at first, the others on demand in the given order.
 #[derive(Debug, Clone)]
 pub struct Bars {
     title: String,
@@ -27,7 +28,8 @@ pub struct Bars {
 }
 
 impl Bars {
-    /// Parts of a row beside each other: parts that do not add up, such as loads of different resources.
+    /// Creates a chart whose parts of a row are beside each other, for parts that do not add up, such as loads of
+    /// different resources.
     pub fn grouped(
         title: impl Into<String>,
         (label, unit): (&str, Unit),
@@ -44,7 +46,7 @@ impl Bars {
         }
     }
 
-    /// Parts of a row after each other: parts of a whole. The number on the right is the sum.
+    /// Creates a chart whose parts of a row are end to end, for parts of a whole. The number on the right is the sum.
     pub fn stacked(
         title: impl Into<String>,
         axis: (&str, Unit),
@@ -53,7 +55,7 @@ impl Bars {
         Self { arrangement: Arrangement::Stacked, ..Self::grouped(title, axis, parts) }
     }
 
-    /// Appends a row.
+    /// Appends a row with one value for each part.
     ///
     /// # Panics
     /// When the row does not have one value per part.
@@ -65,14 +67,14 @@ impl Bars {
         self
     }
 
-    /// A named line across all rows; numbers beyond it are marked.
+    /// Draws a limit with a name across all rows; numbers beyond it are marked.
     #[must_use]
     pub fn limit(mut self, value: f64, name: impl Into<String>) -> Self {
         self.limit = Some((value, name.into())).filter(|(v, _)| v.is_finite());
         self
     }
 
-    /// A sentence under the chart.
+    /// Sets the sentence under the chart.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.note = note.into();
@@ -85,7 +87,7 @@ impl Bars {
             if left_out == 0 { String::new() } else { format!("{left_out} not drawn: not finite.") };
         figure::write(xml, &self.title, &[self.note.clone(), left_out], |xml| {
             let keys: Vec<_> =
-                self.parts.iter().enumerate().map(|(i, p)| (p.as_str(), Key::Bar(i))).collect();
+                self.parts.iter().enumerate().map(|(i, p)| (p.as_str(), LegendKey::Bar(i))).collect();
             if keys.len() > 1 {
                 figure::legend(xml, &keys);
             }
@@ -96,32 +98,30 @@ impl Bars {
         });
     }
 
-    fn resolve(&self, width: f64) -> Option<Resolved> {
+    fn resolve(&self, width: f64) -> Option<ResolvedAxis> {
         if self.rows.is_empty() || self.parts.is_empty() {
             return None;
         }
         let ends = self.rows.iter().flat_map(|(_, values)| match self.arrangement {
             Arrangement::Grouped => values.clone(),
-            Arrangement::Stacked => spans(&self.axis, values).iter().map(|s| s.1).collect(),
+            Arrangement::Stacked => stacked_spans(&self.axis, values).iter().map(|s| s.1).collect(),
         });
         let limit = self.limit.iter().map(|l| l.0);
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // A small positive number.
-        let count = ((width / 110.0) as usize).clamp(3, 8);
-        self.axis.resolve(ends.chain(limit), Ends::Nice, count)
+        self.axis.resolve(ends.chain(limit), AxisEnds::Nice, tick_count(width))
     }
 
-    fn write_rows(&self, xml: &mut Xml, axis: &Resolved, width: f64) {
-        let open = open_rows(self.rows.len());
+    fn write_rows(&self, xml: &mut Xml, axis: &ResolvedAxis, width: f64) {
+        let visible = visible_rows(self.rows.len());
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
-        if open < order.len() {
+        if visible < order.len() {
             order.sort_by(|&a, &b| self.longest(b).total_cmp(&self.longest(a)));
-            order[open..].sort_unstable();
+            order[visible..].sort_unstable();
         }
-        self.write_some(xml, axis, width, &order[..open]);
-        if open < order.len() {
-            xml.within("details", &[], |xml| {
-                xml.text("summary", &[], &format!("{} more rows", order.len() - open));
-                self.write_some(xml, axis, width, &order[open..]);
+        self.write_drawing(xml, axis, width, &order[..visible]);
+        if visible < order.len() {
+            xml.element("details", &[], |xml| {
+                xml.text_element("summary", &[], &format!("{} more rows", order.len() - visible));
+                self.write_drawing(xml, axis, width, &order[visible..]);
             });
         }
     }
@@ -130,23 +130,29 @@ impl Bars {
         self.rows[row].1.iter().copied().filter(|v| v.is_finite()).fold(0.0, f64::max)
     }
 
-    fn write_some(&self, xml: &mut Xml, axis: &Resolved, width: f64, order: &[usize]) {
+    fn write_drawing(&self, xml: &mut Xml, axis: &ResolvedAxis, width: f64, order: &[usize]) {
         let names: Vec<&str> = order.iter().map(|&i| self.rows[i].0.as_str()).collect();
-        let number_px = order.iter().map(|&i| text::bold_width(&self.number(i).0)).fold(0.0, f64::max);
-        let frame = Rows::new(
+        let number_px = order.iter().map(|&i| text_width::bold_width(&self.number(i).0)).fold(0.0, f64::max);
+        let frame = RowFrame::new(
             axis.clone(),
-            &Needs { names, number_px, row_px: self.row_px(), number_title: self.number_title(), width },
+            &RowFrameNeeds {
+                names,
+                number_px,
+                row_px: self.row_px(),
+                number_title: self.number_title(),
+                width,
+            },
         );
         let parts = self.parts.join(", ");
         let limit = self.limit.as_ref().map_or(String::new(), |l| format!(" Limit: {}.", l.1));
         let description = format!("{} rows of bars: {parts}.{limit}", order.len());
         figure::svg(xml, (frame.width, frame.height), &self.title, &description, |xml| {
             frame.write_grid(xml);
-            for (place, &row) in order.iter().enumerate() {
-                frame.write_name(xml, place, &self.rows[row].0);
-                self.write_bars(xml, &frame, place, row);
-                let (number, over) = self.number(row);
-                frame.write_number(xml, if over { "end bad-value" } else { "end value" }, place, &number);
+            for (index, &row) in order.iter().enumerate() {
+                frame.write_name(xml, index, &self.rows[row].0);
+                self.write_bars(xml, &frame, index, row);
+                let (number, exceeds) = self.number(row);
+                frame.write_number(xml, if exceeds { "end bad-value" } else { "end value" }, index, &number);
             }
             frame.write_axis(xml);
             if let Some((value, name)) = &self.limit {
@@ -171,29 +177,29 @@ impl Bars {
         }
     }
 
-    fn write_bars(&self, xml: &mut Xml, frame: &Rows, place: usize, row: usize) {
+    fn write_bars(&self, xml: &mut Xml, frame: &RowFrame, index: usize, row: usize) {
         let (name, values) = &self.rows[row];
         let spans = match self.arrangement {
-            Arrangement::Stacked => spans(&self.axis, values),
+            Arrangement::Stacked => stacked_spans(&self.axis, values),
             Arrangement::Grouped => values.iter().map(|&v| (0.0, v)).collect(),
         };
         for (part, (from, to)) in spans.into_iter().enumerate().filter(|(_, (_, to))| self.axis.accepts(*to))
         {
             let (a, b) = (frame.x_px(from), frame.x_px(to));
             let (top, height) = match self.arrangement {
-                Arrangement::Stacked => (frame.top_of(place) + 4.0, 16.0),
+                Arrangement::Stacked => (frame.top_of(index) + 4.0, 16.0),
                 Arrangement::Grouped => {
-                    (frame.top_of(place) + 6.0 + part as f64 * self.bar_px(), self.bar_px() - 1.0)
+                    (frame.top_of(index) + 6.0 + part as f64 * self.bar_px(), self.bar_px() - 1.0)
                 }
             };
             let tooltip = format!("{name}, {}: {}", self.parts[part], self.axis.unit.format(values[part]));
-            xml.within("g", &[("class", figure::slot_class(part).into())], |xml| {
+            xml.element("g", &[("class", figure::slot_class(part).into())], |xml| {
                 figure::bar(xml, part, (a.min(b), top, (b - a).abs(), height), &tooltip);
             });
         }
     }
 
-    /// What the numbers on the right are, where that is not evident.
+    /// The title of the numbers on the right, where their meaning is not evident.
     fn number_title(&self) -> &'static str {
         match self.arrangement {
             _ if self.parts.len() < 2 => "",
@@ -209,23 +215,23 @@ impl Bars {
             Arrangement::Stacked => finite.sum(),
             Arrangement::Grouped => finite.reduce(f64::max).unwrap_or(f64::NAN),
         };
-        let over = self.limit.as_ref().is_some_and(|(limit, _)| value > *limit);
-        let text = rounded(self.axis.unit, value);
-        (if over { format!("✕ {text}") } else { text }, over)
+        let exceeds = self.limit.as_ref().is_some_and(|(limit, _)| value > *limit);
+        let text = format_number(self.axis.unit, value);
+        (if exceeds { format!("✕ {text}") } else { text }, exceeds)
     }
 }
 
-/// Numbers beside bars: percentages to a tenth, others as elsewhere.
-fn rounded(unit: Unit, value: f64) -> String {
+/// The text of a number beside a bar: percentages have one decimal, other units their usual digits.
+fn format_number(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Percent if value.is_finite() && value.abs() < 1e4 => format!("{:.1}%", value * 100.0),
         unit => unit.format(value),
     }
 }
 
-/// Where each part of a stack starts and ends: positive parts to the right of zero, negative to the left.
-/// Parts that cannot be placed take no room.
-fn spans(axis: &Axis, values: &[f64]) -> Vec<(f64, f64)> {
+/// Where each part of a stack starts and ends: positive parts to the right of zero, negative ones to the left.
+/// Parts that the axis does not accept take no room.
+fn stacked_spans(axis: &Axis, values: &[f64]) -> Vec<(f64, f64)> {
     let (mut up, mut down) = (0.0, 0.0);
     let mut spans = Vec::new();
     for &value in values {
@@ -245,7 +251,7 @@ mod tests {
     fn stacks_grow_away_from_zero() {
         let axis = Axis::linear("", Unit::Plain);
         assert_eq!(
-            spans(&axis, &[1.0, -2.0, f64::NAN, 3.0]),
+            stacked_spans(&axis, &[1.0, -2.0, f64::NAN, 3.0]),
             [(0.0, 1.0), (0.0, -2.0), (1.0, 1.0), (1.0, 4.0)]
         );
     }

@@ -1,9 +1,9 @@
-//! Makes any text safe inside HTML and SVG text and double-quoted attributes.
+//! Makes any text safe in the text and in the double-quoted attributes of HTML and SVG.
 //!
 //! Names come from users' files. Characters that XML 1.0 forbids (section 2.2: most controls, U+FFFE, U+FFFF) become
 //! U+FFFD, so that a page stays well-formed whatever a name contains.
 
-/// `text` with the five markup characters as entities and characters that XML forbids as U+FFFD.
+/// Replaces the five markup characters by entities, and characters that XML forbids by U+FFFD.
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len() + 8);
     for c in text.chars() {

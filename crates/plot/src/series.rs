@@ -1,69 +1,70 @@
-//! What a chart draws: named points joined in one way or another.
+//! The series of a chart: named points that are joined in one way or another.
 
 /// How neighbouring points are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Join {
     None,
     Straight,
-    /// Horizontal to the next x, then vertical.
+    /// Neighbours are joined horizontally up to the next x, and then vertically.
     Step,
 }
 
-/// A point; `base` is where the filled area below it ends (`None`: the baseline).
+/// A point of a series; `base` is where the filled area below it ends, and `None` is the baseline.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Point {
+pub(crate) struct DataPoint {
     pub(crate) x: f64,
     pub(crate) y: f64,
     pub(crate) base: Option<f64>,
 }
 
-/// Named points of one kind. Values are in the base units of the chart's axes.
+/// A named series of points. Values are in the base units of the chart's axes.
 #[derive(Debug, Clone)]
 pub struct Series {
     pub(crate) name: String,
-    pub(crate) points: Vec<Point>,
+    pub(crate) points: Vec<DataPoint>,
     pub(crate) join: Join,
     pub(crate) filled: bool,
     pub(crate) slot: Option<usize>,
 }
 
 impl Series {
-    /// Points joined by straight lines, in the given order. Up to 40 points are also marked.
+    /// Creates points that are joined by straight lines in the given order. Up to 40 points are also marked.
     pub fn line(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
-        let points = points.into_iter().map(|(x, y)| Point { x, y, base: None }).collect();
+        let points = points.into_iter().map(|(x, y)| DataPoint { x, y, base: None }).collect();
         Self { name: name.into(), points, join: Join::Straight, filled: false, slot: None }
     }
 
-    /// Each value holds until the next x: distributions, queue lengths.
+    /// Creates steps: each value is valid until the next x, as in distributions and queue lengths.
     pub fn steps(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self { join: Join::Step, ..Self::line(name, points) }
     }
 
-    /// Unjoined marks.
+    /// Creates marks that are not joined.
     pub fn points(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self { join: Join::None, ..Self::line(name, points) }
     }
 
-    /// A line filled down to zero.
+    /// Creates a line whose area down to zero is filled.
     pub fn area(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self { filled: true, ..Self::line(name, points) }
     }
 
-    /// A filled area between (x, low, high): a confidence band, a layer of a stack.
+    /// Creates a filled area between (x, low, high), such as a confidence band or a layer of a stack.
     pub fn band(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64, f64)>) -> Self {
-        let points = points.into_iter().map(|(x, low, high)| Point { x, y: high, base: Some(low) }).collect();
+        let points =
+            points.into_iter().map(|(x, low, high)| DataPoint { x, y: high, base: Some(low) }).collect();
         Self { name: name.into(), points, join: Join::Straight, filled: true, slot: None }
     }
 
-    /// Bins as [`Distribution::histogram`](crate::Distribution::histogram) gives them: filled steps.
+    /// Creates filled steps from bins as [`Distribution::histogram`](crate::Distribution::histogram) returns them.
     pub fn histogram(name: impl Into<String>, bins: &[(f64, f64, u64)]) -> Self {
         let end = bins.last().map(|&(_, upper, count)| (upper, count as f64));
         let points = bins.iter().map(|&(lower, _, count)| (lower, count as f64)).chain(end);
         Self { filled: true, ..Self::steps(name, points) }
     }
 
-    /// Colour, dash and mark of the `slot`-th series instead of its own position: the same thing looks the same
-    /// in several charts.
+    /// Uses the colour, dash and mark of the `slot`-th series instead of those of its own position, so that the same
+    /// thing looks the same in several charts.
     #[must_use]
     pub fn styled_as(mut self, slot: usize) -> Self {
         self.slot = Some(slot);
@@ -71,8 +72,8 @@ impl Series {
     }
 }
 
-/// Layers of a stacked area chart: `layers` are names with one value per x, stacked from the bottom in the given order.
-/// Layers shorter than `xs` end early.
+/// Creates the layers of a stacked area chart: `layers` are names with one value for each x, stacked from the bottom in
+/// the given order. Layers shorter than `xs` end early.
 pub fn stack(xs: &[f64], layers: impl IntoIterator<Item = (String, Vec<f64>)>) -> Vec<Series> {
     let mut floor = vec![0.0; xs.len()];
     let mut bands = Vec::new();

@@ -1,16 +1,18 @@
-/// What a value means, shown by a mark and a colour.
+//! Whether a value is as wanted.
+
+/// Whether a value is as wanted, shown by a mark and a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// As wanted.
+    /// The value is as wanted.
     Good,
-    /// Close to a limit, or uncertain.
+    /// The value is close to a limit or uncertain.
     Warn,
-    /// Not as wanted.
+    /// The value is not as wanted.
     Bad,
 }
 
 impl Status {
-    /// The class that colours it.
+    /// The class of the page's styles that gives the colour.
     pub(crate) fn class(self) -> &'static str {
         match self {
             Self::Good => "good",
@@ -19,7 +21,7 @@ impl Status {
         }
     }
 
-    /// The mark that says the same without colour.
+    /// The mark that says the same as the colour.
     pub(crate) fn mark(self) -> &'static str {
         match self {
             Self::Good => "✓",

@@ -1,62 +1,63 @@
-//! Tables with aligned numbers, sorted by clicking a heading where JavaScript runs.
+//! Tables with aligned numbers. Clicking a heading sorts the table, where JavaScript runs.
 
 use crate::status::Status;
 use crate::unit::Unit;
 use crate::xml::Xml;
 
-/// A heading and how its column is set.
+/// A column of a table: its heading and alignment.
 #[derive(Debug, Clone)]
 pub struct Column {
     heading: String,
-    setting: Setting,
+    alignment: ColumnAlignment,
 }
 
+/// How the cells of a column are aligned and broken into lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Setting {
+enum ColumnAlignment {
     Words,
     Name,
     Number,
 }
 
 impl Column {
-    /// A column of words, set left.
+    /// Creates a column of text, aligned left.
     pub fn text(heading: impl Into<String>) -> Self {
-        Self { heading: heading.into(), setting: Setting::Words }
+        Self { heading: heading.into(), alignment: ColumnAlignment::Words }
     }
 
-    /// A column of short names, set left and never broken over lines.
+    /// Creates a column of short names, aligned left and never broken into several lines.
     pub fn name(heading: impl Into<String>) -> Self {
-        Self { heading: heading.into(), setting: Setting::Name }
+        Self { heading: heading.into(), alignment: ColumnAlignment::Name }
     }
 
-    /// A column of numbers, set right.
+    /// Creates a column of numbers, aligned right.
     pub fn number(heading: impl Into<String>) -> Self {
-        Self { heading: heading.into(), setting: Setting::Number }
+        Self { heading: heading.into(), alignment: ColumnAlignment::Number }
     }
 }
 
-/// Text in a table, with what it sorts by and what it means.
+/// A cell of a table: text, the number it sorts by, and a status.
 #[derive(Debug, Clone)]
 pub struct Cell {
     text: String,
-    key: Option<f64>,
+    sort_key: Option<f64>,
     status: Option<Status>,
 }
 
 impl Cell {
-    /// Words; sorted as words.
+    /// Creates a cell of text, which sorts by its letters.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { text: text.into(), key: None, status: None }
+        Self { text: text.into(), sort_key: None, status: None }
     }
 
-    /// A number as `unit` writes it, sorted by value.
+    /// Creates a cell with a number as `unit` writes it, which sorts by value.
     pub fn number(value: f64, unit: Unit) -> Self {
-        Self { text: unit.format(value), key: Some(value), status: None }
+        Self { text: unit.format(value), sort_key: Some(value), status: None }
     }
 
-    /// Text sorted by `key` instead of by its letters.
+    /// Creates a cell of text that sorts by `key` instead of by its letters.
     pub fn keyed(text: impl Into<String>, key: f64) -> Self {
-        Self { text: text.into(), key: Some(key), status: None }
+        Self { text: text.into(), sort_key: Some(key), status: None }
     }
 
     /// Colours the cell and puts a mark (✓ ! ✕) before its text.
@@ -66,18 +67,18 @@ impl Cell {
         self
     }
 
-    fn write(&self, xml: &mut Xml, setting: Setting) {
-        let class = format!("{} {}", setting.class(), self.status.map_or("", Status::class));
+    fn write(&self, xml: &mut Xml, alignment: ColumnAlignment) {
+        let class = format!("{} {}", alignment.class(), self.status.map_or("", Status::class));
         let mut attributes = vec![("class", class.trim().into())];
-        if let Some(key) = self.key.filter(|k| !k.is_nan()) {
+        if let Some(key) = self.sort_key.filter(|k| !k.is_nan()) {
             let key = if key.is_infinite() { "Infinity".to_owned() } else { key.to_string() };
             attributes.push(("data-key", key.into()));
         }
-        xml.within("td", &attributes, |xml| {
+        xml.element("td", &attributes, |xml| {
             if let Some(status) = self.status {
-                xml.text("span", &[("class", "mark-of".into())], status.mark());
+                xml.text_element("span", &[("class", "mark-of".into())], status.mark());
             }
-            xml.words(&self.text);
+            xml.text(&self.text);
         });
     }
 }
@@ -94,7 +95,7 @@ impl From<String> for Cell {
     }
 }
 
-/// A table.
+/// A table of rows with one cell for each column.
 #[derive(Debug, Clone)]
 pub struct Table {
     caption: String,
@@ -103,19 +104,19 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without rows.
+    /// Creates a table without rows.
     pub fn new(columns: impl IntoIterator<Item = Column>) -> Self {
         Self { caption: String::new(), columns: columns.into_iter().collect(), rows: Vec::new() }
     }
 
-    /// A title above the table.
+    /// Sets the title above the table.
     #[must_use]
     pub fn caption(mut self, text: impl Into<String>) -> Self {
         self.caption = text.into();
         self
     }
 
-    /// Appends a row.
+    /// Appends a row and returns the table.
     ///
     /// # Panics
     /// When the row does not have one cell per column.
@@ -136,41 +137,45 @@ impl Table {
     }
 
     pub(crate) fn write(&self, xml: &mut Xml) {
-        xml.within("div", &[("class", "table".into())], |xml| {
-            xml.within("table", &[], |xml| {
+        xml.element("div", &[("class", "table".into())], |xml| {
+            xml.element("table", &[], |xml| {
                 if !self.caption.is_empty() {
-                    xml.text("caption", &[], &self.caption);
+                    xml.text_element("caption", &[], &self.caption);
                 }
                 self.write_head(xml);
-                xml.within("tbody", &[], |xml| self.rows.iter().for_each(|row| self.write_row(xml, row)));
+                xml.element("tbody", &[], |xml| self.rows.iter().for_each(|row| self.write_row(xml, row)));
             });
             if self.rows.is_empty() {
-                xml.text("p", &[("class", "note".into())], "no data");
+                xml.text_element("p", &[("class", "note".into())], "no data");
             }
         });
     }
 
     fn write_head(&self, xml: &mut Xml) {
-        xml.within("thead", &[], |xml| {
-            xml.within("tr", &[], |xml| {
+        xml.element("thead", &[], |xml| {
+            xml.element("tr", &[], |xml| {
                 for column in &self.columns {
-                    let class = column.setting.class();
-                    xml.text("th", &[("class", class.into()), ("scope", "col".into())], &column.heading);
+                    let class = column.alignment.class();
+                    xml.text_element(
+                        "th",
+                        &[("class", class.into()), ("scope", "col".into())],
+                        &column.heading,
+                    );
                 }
             });
         });
     }
 
     fn write_row(&self, xml: &mut Xml, row: &[Cell]) {
-        xml.within("tr", &[], |xml| {
+        xml.element("tr", &[], |xml| {
             for (cell, column) in row.iter().zip(&self.columns) {
-                cell.write(xml, column.setting);
+                cell.write(xml, column.alignment);
             }
         });
     }
 }
 
-impl Setting {
+impl ColumnAlignment {
     fn class(self) -> &'static str {
         match self {
             Self::Words => "word",

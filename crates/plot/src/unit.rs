@@ -1,32 +1,32 @@
-//! How numbers become text: the prefix, the digits, the suffix.
+//! Numbers as text: the prefix, the digits and the suffix of a unit.
 
-/// What an axis or a cell counts. Values are always in the base unit.
+/// The unit of an axis or a cell. Values are always in the base unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// A number without a unit; large ones get k, M, G, T.
+    /// A number without a unit; large numbers have the suffixes k, M, G and T.
     Plain,
-    /// Seconds: ns to days.
+    /// Seconds, written in units from ns to days.
     Seconds,
-    /// Bytes with decimal prefixes.
+    /// Bytes, written with decimal prefixes.
     Bytes,
-    /// Bytes per second with decimal prefixes.
+    /// Bytes per second, written with decimal prefixes.
     BytesPerSec,
-    /// Events per second with decimal prefixes.
+    /// Events per second, written with decimal prefixes.
     PerSec,
     /// A fraction (0.25), written as a percentage (25%).
     Percent,
 }
 
-/// A prefix or suffix in use: shown number = value / `size`.
+/// A unit with its prefix: the number shown is the value divided by `size`.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Shown {
+pub(crate) struct UnitPrefix {
     pub(crate) size: f64,
     pub(crate) suffix: String,
 }
 
+/// The prefixes of a unit, smallest first: the absolute value from which each is used, its size and its suffix.
 type Suffixes = &'static [(f64, f64, &'static str)];
 
-/// Used from this absolute value on, size, suffix; smallest first.
 const SECONDS: Suffixes = &[
     (0.0, 1e-9, "ns"),
     (1e-6, 1e-6, "us"),
@@ -47,8 +47,8 @@ const PER_SEC: Suffixes =
 const PERCENT: Suffixes = &[(0.0, 0.01, "%")];
 
 impl Unit {
-    /// `value` in four significant digits with the prefix that suits it: `12.34ms`, `1.5MB`, `25%`.
-    /// Not a number is `–`; infinite is `∞`.
+    /// Writes `value` with four significant digits and the prefix that suits it: `12.34ms`, `1.5MB`, `25%`.
+    /// A value that is not a number is `–`, and an infinite one is `∞`.
     pub fn format(self, value: f64) -> String {
         if value.is_nan() {
             return "–".to_owned();
@@ -56,21 +56,22 @@ impl Unit {
         if value.is_infinite() {
             return if value > 0.0 { "∞" } else { "-∞" }.to_owned();
         }
-        let shown = self.shown(if value == 0.0 { self.neutral() } else { value.abs() });
-        format!("{}{}", significant(value / shown.size), shown.suffix)
+        // Zero has the suffix of one: "0s", not "0ns".
+        let prefix = self.prefix(if value == 0.0 { 1.0 } else { value.abs() });
+        format!("{}{}", significant(value / prefix.size), prefix.suffix)
     }
 
     /// The prefix for values up to `largest` (absolute, positive).
-    pub(crate) fn shown(self, largest: f64) -> Shown {
-        // A hair of tolerance, so that 0.001 stored as 0.000999… is a millisecond.
+    pub(crate) fn prefix(self, largest: f64) -> UnitPrefix {
+        // A small tolerance, so that 0.001 stored as 0.000999… is a millisecond.
         let reached = |from: f64| largest >= from * (1.0 - 1e-9);
         let suffixes = self.suffixes();
         let (_, size, suffix) =
             suffixes.iter().rev().find(|(from, ..)| reached(*from)).unwrap_or(&suffixes[0]);
-        Shown { size: *size, suffix: (*suffix).to_owned() }
+        UnitPrefix { size: *size, suffix: (*suffix).to_owned() }
     }
 
-    /// Whether the suffix stands on every tick of a linear axis, not in the axis title.
+    /// Whether every tick of a linear axis has the suffix, instead of the axis title.
     pub(crate) fn suffix_on_ticks(self) -> bool {
         matches!(self, Self::Percent | Self::Plain)
     }
@@ -85,14 +86,9 @@ impl Unit {
             Self::Percent => PERCENT,
         }
     }
-
-    /// The value whose suffix zero is written with.
-    fn neutral(self) -> f64 {
-        1.0
-    }
 }
 
-/// Four significant digits without trailing zeros; scientific where digits would be a wall.
+/// Writes four significant digits without trailing zeros; very large and very small numbers have an exponent.
 pub(crate) fn significant(value: f64) -> String {
     let magnitude = value.abs();
     if value == 0.0 {
@@ -110,7 +106,7 @@ fn decimals_for(magnitude: f64) -> usize {
     (0..8).find(|&d| magnitude * 10f64.powi(d) >= 1e3).map_or(8, |d| usize::try_from(d).unwrap_or(8))
 }
 
-/// `1.500e12` as `1.5e12`.
+/// Removes trailing zeros before an exponent: `1.500e12` becomes `1.5e12`.
 fn trim_exponent(text: &str) -> String {
     match text.split_once('e') {
         Some((digits, exponent)) => format!("{}e{exponent}", trim_zeros(digits)),
@@ -118,7 +114,7 @@ fn trim_exponent(text: &str) -> String {
     }
 }
 
-/// `1.500` as `1.5`, `-0` as `0`.
+/// Removes trailing decimal zeros and the sign of zero: `1.500` becomes `1.5`, `-0` becomes `0`.
 pub(crate) fn trim_zeros(text: &str) -> String {
     let short = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text };
     if short == "-0" { "0".to_owned() } else { short.to_owned() }

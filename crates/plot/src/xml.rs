@@ -1,49 +1,54 @@
-//! A writer whose output is well-formed by construction: elements close themselves, text is escaped.
+//! Writes XML that is well-formed by construction: elements are always closed, and text is escaped.
 
 use crate::escape::escape;
 
-/// An attribute's value.
+/// The value of an attribute.
 #[derive(Debug, Clone)]
-pub(crate) enum Value {
+pub(crate) enum AttributeValue {
     /// A coordinate or length in pixels, written to a tenth.
     Px(f64),
-    /// Any text.
+    /// Any text, which is escaped when written.
     Text(String),
 }
 
-impl From<f64> for Value {
+impl From<f64> for AttributeValue {
     fn from(value: f64) -> Self {
         Self::Px(value)
     }
 }
 
-impl From<&str> for Value {
+impl From<&str> for AttributeValue {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<String> for Value {
+impl From<String> for AttributeValue {
     fn from(text: String) -> Self {
         Self::Text(text)
     }
 }
 
 /// Attributes in the order in which they are written.
-pub(crate) type Attributes<'a> = &'a [(&'static str, Value)];
+pub(crate) type Attributes<'a> = &'a [(&'static str, AttributeValue)];
 
-/// Markup being written.
+/// A document that is being written.
 #[derive(Debug, Default)]
 pub(crate) struct Xml(String);
 
 impl Xml {
-    /// What was written.
+    /// The document as text.
     pub(crate) fn into_string(self) -> String {
         self.0
     }
 
-    /// An element with children.
-    pub(crate) fn within(&mut self, tag: &str, attributes: Attributes<'_>, children: impl FnOnce(&mut Self)) {
+    /// Writes an element with children.
+    pub(crate) fn element(
+        &mut self,
+        tag: &str,
+        attributes: Attributes<'_>,
+        children: impl FnOnce(&mut Self),
+    ) {
         self.start(tag, attributes);
         self.0.push('>');
         children(self);
@@ -52,28 +57,28 @@ impl Xml {
         self.0.push_str(">\n");
     }
 
-    /// An element that holds text. No white space is added inside it.
-    pub(crate) fn text(&mut self, tag: &str, attributes: Attributes<'_>, text: &str) {
-        self.within(tag, attributes, |xml| xml.0.push_str(&escape(text)));
+    /// Writes an element that contains text, without white space around it.
+    pub(crate) fn text_element(&mut self, tag: &str, attributes: Attributes<'_>, text: &str) {
+        self.element(tag, attributes, |xml| xml.text(text));
     }
 
-    /// An empty element, or one that holds only a tooltip.
+    /// Writes an element that is empty, or contains only a tooltip if that is not empty.
     pub(crate) fn shape(&mut self, tag: &str, attributes: Attributes<'_>, tooltip: &str) {
         if tooltip.is_empty() {
             self.start(tag, attributes);
             self.0.push_str("/>\n");
         } else {
-            self.within(tag, attributes, |xml| xml.text("title", &[], tooltip));
+            self.element(tag, attributes, |xml| xml.text_element("title", &[], tooltip));
         }
     }
 
-    /// Text between elements.
-    pub(crate) fn words(&mut self, text: &str) {
+    /// Writes text, which is escaped.
+    pub(crate) fn text(&mut self, text: &str) {
         self.0.push_str(&escape(text));
     }
 
-    /// Markup that is known to be well-formed: constants of this crate and its own output.
-    pub(crate) fn raw(&mut self, markup: &str) {
+    /// Writes markup that is known to be well-formed, such as constants of this crate.
+    pub(crate) fn markup(&mut self, markup: &str) {
         self.0.push_str(markup);
     }
 
@@ -82,15 +87,15 @@ impl Xml {
         self.0.push_str(tag);
         for (name, value) in attributes {
             let text = match value {
-                Value::Px(value) => px(*value),
-                Value::Text(text) => escape(text),
+                AttributeValue::Px(value) => px(*value),
+                AttributeValue::Text(text) => escape(text),
             };
             self.0.extend([" ", *name, "=\"", text.as_str(), "\""]);
         }
     }
 }
 
-/// Pixels to a tenth without trailing zeros; far outside any drawing is far enough.
+/// Writes pixels to a tenth, without trailing zeros. Values far outside any drawing are clamped.
 pub(crate) fn px(value: f64) -> String {
     assert!(!value.is_nan(), "a coordinate is a number");
     let tenths = (value.clamp(-1e5, 1e5) * 10.0).round();
@@ -113,7 +118,7 @@ mod tests {
     #[test]
     fn elements_close_and_text_is_escaped() {
         let mut xml = Xml::default();
-        xml.within("g", &[("class", "a\"b".into())], |xml| {
+        xml.element("g", &[("class", "a\"b".into())], |xml| {
             xml.shape("rect", &[("x", 1.5.into())], "");
             xml.shape("rect", &[], "<tip>");
         });

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use roxmltree::{Document, Node, ParsingOptions};
 use tailwright_plot::{
-    Axis, Bars, Block, Bullets, Cell, Chart, Column, Dots, Fact, Marker, Order, Page, Reference, Series,
-    Status, Table, Unit, stack,
+    Axis, Bars, Block, Bullets, Cell, Chart, Column, Dots, KeyFigure, Marker, Page, Reference, RowOrder,
+    Series, Status, Table, Unit, stack,
 };
 
 fn parse(html: &str) -> Document<'_> {
@@ -63,7 +63,7 @@ proptest! {
             .marker(Marker::new(pins.0, pins.1, &name));
         let html = Page::new(&name).lead(&name).footer(&name).section(&name, [
             Block::grid(columns, [chart.clone().into(), chart.into()]),
-            vec![Fact::new(&name, &name).status(Status::Warn)].into(),
+            vec![KeyFigure::new(&name, &name).status(Status::Warn)].into(),
         ]).to_html();
         parse(&html);
         prop_assert!(!html.contains("NaN") && !html.contains("=\"inf"));
@@ -73,7 +73,7 @@ proptest! {
     fn rows_of_anything_are_well_formed(
         rows in prop::collection::vec(("\\PC{0,60}", any_value(), any_value()), 0..80), unit in any_unit(), log: bool,
     ) {
-        let bullets = Bullets::new("b", axis(log, unit), ("bound", "SLO")).order(Order::TightestFirst);
+        let bullets = Bullets::new("b", axis(log, unit), ("bound", "SLO")).order(RowOrder::TightestFirst);
         let bullets = rows.iter().fold(bullets, |b, (name, v, t)| b.row(name, *v, *t));
         let group = |b: Bars| rows.iter().fold(b, |b, (name, v, t)| b.row(name, [*v, *t]));
         let grouped = group(Bars::grouped("g", ("load", unit), ["a", "b"])).limit(1.0, "limit");
@@ -109,7 +109,7 @@ fn names_are_text_wherever_they_appear() {
                 chart.into(),
                 Block::paragraph(evil),
                 Block::Preformatted(evil.into()),
-                Block::fold(evil, [vec![Fact::new(evil, evil)].into()]),
+                Block::fold(evil, [vec![KeyFigure::new(evil, evil)].into()]),
                 Table::new([Column::text(evil)]).caption(evil).row([evil.into()]).into(),
                 Bars::grouped(evil, (evil, Unit::Plain), [evil, evil])
                     .row(evil, [1.0, 2.0])

@@ -2,23 +2,22 @@
 
 use model::{Blame, OperationError};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tailwright_profile::{
     Measurement, MeasurementPlan, MeasurementSettings, ProfileProgress, StorageTarget, TargetAccess,
     WritesFrom, measure, measure_disk,
 };
+use tempfile::TempDir;
 use units::{Bytes, Seconds};
 use workload::device::DeviceModel;
 
 const MIB: u64 = 1 << 20;
 
-/// An empty directory of this test's own.
-fn scratch(name: &str) -> PathBuf {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
-    fs::create_dir_all(&dir).unwrap();
-    dir
+/// An empty directory of this test's own below the build directory, where /tmp would often be in memory.
+fn scratch() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
 fn is_empty(dir: &Path) -> bool {
@@ -51,7 +50,7 @@ fn short() -> MeasurementSettings {
     }
 }
 
-fn run(target: &StorageTarget, access: TargetAccess) -> Measurement {
+fn run_short_plan(target: &StorageTarget, access: TargetAccess) -> Measurement {
     let plan = MeasurementPlan::new(&short(), access.ops(), target.block()).unwrap();
     let mut steps = Vec::new();
     let measurement = measure(target, &plan, &mut |step| steps.push(step), &AtomicBool::new(false)).unwrap();
@@ -62,14 +61,15 @@ fn run(target: &StorageTarget, access: TargetAccess) -> Measurement {
 
 #[test]
 fn a_created_file_becomes_a_profile_and_vanishes() {
-    let dir = scratch("create");
+    let folder = scratch();
+    let dir = folder.path();
     let access = TargetAccess::Create(Bytes(32 * MIB));
-    let Some(target) = open_or_skip(&dir, access) else { return };
-    assert!(is_empty(&dir), "the file has no name while it is measured");
+    let Some(target) = open_or_skip(dir, access) else { return };
+    assert!(is_empty(dir), "the file has no name while it is measured");
     assert_eq!(target.length(), Bytes(32 * MIB));
     assert!(!target.is_sparse());
 
-    let measurement = run(&target, access);
+    let measurement = run_short_plan(&target, access);
     assert!(measurement.is_complete());
     for cell in measurement.cells() {
         assert!(cell.requests >= 2 * cell.cell.parallelism as u64, "{cell:?}");
@@ -83,54 +83,55 @@ fn a_created_file_becomes_a_profile_and_vanishes() {
         assert!(table.work(*op, Bytes(MIB)) > table.work(*op, Bytes(4096)));
         assert!(profile.base_latency(*op).0 > 0.0);
     }
-    fs::remove_dir(&dir).unwrap();
+    assert!(is_empty(dir), "nothing is left behind");
 }
 
 #[test]
 fn reading_changes_nothing_and_overwriting_does() {
-    let dir = scratch("existing");
+    let folder = scratch();
+    let dir = folder.path();
     let file = dir.join("data");
     let content: Vec<u8> = (0..16 * MIB).map(|at| at.to_le_bytes()[1]).collect();
     fs::write(&file, &content).unwrap();
 
     let Some(target) = open_or_skip(&file, TargetAccess::ReadOnly) else { return };
-    let reads = run(&target, TargetAccess::ReadOnly);
+    let reads = run_short_plan(&target, TargetAccess::ReadOnly);
     assert!(fs::read(&file).unwrap() == content, "a read-only run left the file as it was");
     assert!(reads.by_size().iter().all(|row| row.read.is_some() && row.write.is_none()));
 
     let overwrite = TargetAccess::Overwrite { block_devices: false };
-    run(&open(&file, overwrite).unwrap(), overwrite);
+    run_short_plan(&open(&file, overwrite).unwrap(), overwrite);
     let after = fs::read(&file).unwrap();
     assert!(after.len() == content.len() && after != content, "same size, other content");
-    fs::remove_dir_all(&dir).unwrap();
 }
 
 #[test]
 fn holes_are_noticed() {
-    let dir = scratch("holes");
+    let folder = scratch();
+    let dir = folder.path();
     let file = dir.join("sparse");
     fs::File::create(&file).unwrap().set_len(16 * MIB).unwrap();
     if let Some(target) = open_or_skip(&file, TargetAccess::ReadOnly) {
         assert!(target.is_sparse());
     }
-    fs::remove_dir_all(&dir).unwrap();
 }
 
 #[test]
 fn refusals_name_the_remedy_and_leave_nothing() {
-    let dir = scratch("refusals");
+    let folder = scratch();
+    let dir = folder.path();
     let small = dir.join("small");
     fs::write(&small, "four").unwrap();
     let overwrite = TargetAccess::Overwrite { block_devices: false };
     let input: [(&Path, TargetAccess, &str); 6] = [
         (&dir.join("absent"), TargetAccess::ReadOnly, "cannot inspect"),
-        (&dir, TargetAccess::ReadOnly, "is a directory"),
+        (dir, TargetAccess::ReadOnly, "is a directory"),
         (&small, TargetAccess::Create(Bytes(MIB)), "cannot create"),
         (&small, TargetAccess::ReadOnly, "holds only 4B"),
         (Path::new("/dev/null"), overwrite, "neither a regular file nor a block device"),
         (&dir.join("absent/file"), TargetAccess::Create(Bytes(MIB)), "cannot create"),
     ];
-    if open_or_skip(&dir, TargetAccess::Create(Bytes(MIB))).is_none() {
+    if open_or_skip(dir, TargetAccess::Create(Bytes(MIB))).is_none() {
         return;
     }
     for (path, access, part) in input {
@@ -138,12 +139,11 @@ fn refusals_name_the_remedy_and_leave_nothing() {
         assert_eq!(error.blame, Blame::Input, "{error}");
         assert!(error.to_string().contains(part), "{error}");
     }
-    let error = open(&dir, TargetAccess::Create(Bytes(1 << 60))).unwrap_err();
+    let error = open(dir, TargetAccess::Create(Bytes(1 << 60))).unwrap_err();
     assert_eq!(error.blame, Blame::Machine);
     assert!(error.to_string().contains("free"), "{error}");
     fs::remove_file(&small).unwrap();
-    assert!(is_empty(&dir), "no refused file stays");
-    fs::remove_dir(&dir).unwrap();
+    assert!(is_empty(dir), "no refused file stays");
 }
 
 #[test]
@@ -160,21 +160,23 @@ fn memory_is_not_a_device() {
 
 #[test]
 fn a_target_needs_room_for_random_offsets() {
-    let dir = scratch("tiny");
+    let folder = scratch();
+    let dir = folder.path();
     let access = TargetAccess::Create(Bytes(MIB));
-    let Some(target) = open_or_skip(&dir, access) else { return };
+    let Some(target) = open_or_skip(dir, access) else { return };
     let plan = MeasurementPlan::new(&short(), access.ops(), target.block()).unwrap();
     let error = measure(&target, &plan, &mut |_| {}, &AtomicBool::new(false)).unwrap_err();
     assert_eq!(error.blame, Blame::Input);
     assert!(error.hint.as_ref().unwrap().contains("16MiB"), "{error}");
-    fs::remove_dir(&dir).unwrap();
+    assert!(is_empty(dir), "nothing is left behind");
 }
 
 #[test]
 fn seeks_are_measured_at_every_distance() {
-    let dir = scratch("seeks");
+    let folder = scratch();
+    let dir = folder.path();
     let access = TargetAccess::Create(Bytes(16 * MIB));
-    let Some(target) = open_or_skip(&dir, access) else { return };
+    let Some(target) = open_or_skip(dir, access) else { return };
     let (per_cell, stop) = (Duration::from_millis(5), AtomicBool::new(false));
     let measured = measure_disk(&target, access.ops(), per_cell, 1, &mut |_| {}, &stop).unwrap().unwrap();
     let mut distances: Vec<u64> = measured.samples.iter().map(|sample| sample.distance.0 / MIB).collect();
@@ -185,14 +187,15 @@ fn seeks_are_measured_at_every_distance() {
 
     stop.store(true, Ordering::Relaxed);
     assert_eq!(measure_disk(&target, access.ops(), per_cell, 1, &mut |_| {}, &stop), Ok(None));
-    fs::remove_dir(&dir).unwrap();
+    assert!(is_empty(dir), "nothing is left behind");
 }
 
 #[test]
 fn stopping_keeps_what_there_is() {
-    let dir = scratch("stop");
+    let folder = scratch();
+    let dir = folder.path();
     let access = TargetAccess::Create(Bytes(16 * MIB));
-    let Some(target) = open_or_skip(&dir, access) else { return };
+    let Some(target) = open_or_skip(dir, access) else { return };
     let plan = MeasurementPlan::new(&short(), access.ops(), target.block()).unwrap();
     let stop = AtomicBool::new(false);
     let mut finished = 0;
@@ -209,8 +212,7 @@ fn stopping_keeps_what_there_is() {
     let repeats: usize = measurement.cells().iter().map(|cell| cell.bytes_per_s.len()).sum();
     assert_eq!((repeats, measurement.is_complete()), (3, false));
 
-    let filling = StorageTarget::open(&dir, access, 1, &mut |_| {}, &stop).unwrap_err();
+    let filling = StorageTarget::open(dir, access, 1, &mut |_| {}, &stop).unwrap_err();
     assert!(filling.to_string().contains("interrupted"), "{filling}");
-    assert!(is_empty(&dir));
-    fs::remove_dir(&dir).unwrap();
+    assert!(is_empty(dir));
 }

@@ -1,4 +1,4 @@
-//! What a paper says, what was found, and whether the two agree: by rules that do not know the outcome.
+//! What a paper says, what was found, and whether the two agree, by rules that were fixed before the outcome was known.
 
 use serde::Serialize;
 use sim::engine::Estimate;
@@ -9,49 +9,52 @@ use sim::engine::Estimate;
 pub enum Expected {
     /// This value, read to this relative accuracy: the rounding of a printed number, or the width of a line in a plot.
     About {
-        /// What the paper says.
+        /// The value that the paper gives.
         value: f64,
-        /// How far from it still counts, relative to it.
+        /// The largest deviation that still agrees, relative to the value.
         within: f64,
     },
-    /// At least this.
+    /// The value is at least this.
     AtLeast(f64),
-    /// At most this.
+    /// The value is at most this.
     AtMost(f64),
-    /// Less than nothing or more than nothing: only the direction is claimed.
+    /// The value is below zero: only the direction is claimed.
     Negative,
-    /// See [`Self::Negative`].
+    /// The value is above zero: only the direction is claimed.
     Positive,
 }
 
 /// Whether what was found agrees with what a paper says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// The interval of what was found meets what was said.
+pub enum Agreement {
+    /// The confidence interval of what was found contains a value as claimed.
     Agree,
-    /// It does not.
+    /// No value of the interval is as claimed.
     Differ,
-    /// The paper leaves open what decides it.
+    /// The paper leaves open what decides the claim.
     Underspecified,
 }
 
-/// A claim with its verdict.
+/// A claim, and whether what was found agrees with it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Claim {
     /// What the paper says, in our words, with its numbers.
-    pub said: String,
-    /// The same as a rule.
+    #[serde(rename = "said")]
+    pub statement: String,
+    /// The same as a rule for the value that is found.
     pub expected: Expected,
-    /// What was found; shares are fractions, times are seconds.
+    /// The value that was found; shares are fractions, times are seconds.
     pub found: f64,
-    /// Half the width of its confidence interval; none when it is exact.
+    /// Half the width of its confidence interval; `None` when the value is exact.
     pub half_width: Option<f64>,
-    /// What was found, as people read it.
-    pub ours: String,
-    /// By the rule.
-    pub verdict: Verdict,
-    /// Why it differs or is open, when that is known.
+    /// The value that was found and its interval, as text.
+    #[serde(rename = "ours")]
+    pub found_text: String,
+    /// Whether the value agrees with the rule.
+    #[serde(rename = "verdict")]
+    pub agreement: Agreement,
+    /// Why the value differs or the claim is open, when that is known.
     pub remark: String,
 }
 
@@ -70,75 +73,75 @@ impl Expected {
 }
 
 impl Claim {
-    /// Judged by its rule. `shown` says how a value is written.
-    pub fn new(said: &str, expected: Expected, found: Estimate, shown: impl Fn(f64) -> String) -> Self {
+    /// Compares an estimate with the rule. `format` writes a value.
+    pub fn new(statement: &str, expected: Expected, found: Estimate, format: impl Fn(f64) -> String) -> Self {
         let half_width = found.half_width.is_finite().then_some(found.half_width);
-        let verdict = match expected.holds(found.value, half_width.unwrap_or(0.0)) {
-            true => Verdict::Agree,
-            false => Verdict::Differ,
+        let agreement = match expected.holds(found.value, half_width.unwrap_or(0.0)) {
+            true => Agreement::Agree,
+            false => Agreement::Differ,
         };
-        let ours = match half_width {
-            Some(half) => format!("{} ± {}", shown(found.value), shown(half).trim_start_matches('+')),
-            None => shown(found.value),
+        let found_text = match half_width {
+            Some(half) => format!("{} ± {}", format(found.value), format(half).trim_start_matches('+')),
+            None => format(found.value),
         };
         Self {
-            said: said.to_owned(),
+            statement: statement.to_owned(),
             expected,
             found: found.value,
             half_width,
-            ours,
-            verdict,
+            found_text,
+            agreement,
             remark: String::new(),
         }
     }
 
-    /// A value that is known without chance.
-    pub fn exact(said: &str, expected: Expected, found: f64, shown: impl Fn(f64) -> String) -> Self {
-        Self::new(said, expected, Estimate { value: found, half_width: f64::INFINITY }, shown)
+    /// Compares a value that is known without chance with the rule.
+    pub fn exact(statement: &str, expected: Expected, found: f64, format: impl Fn(f64) -> String) -> Self {
+        Self::new(statement, expected, Estimate { value: found, half_width: f64::INFINITY }, format)
     }
 
-    /// Adds why it differs or what is open.
+    /// Adds why the value differs or what is open.
     #[must_use]
     pub fn remark(mut self, remark: &str) -> Self {
         remark.clone_into(&mut self.remark);
         self
     }
 
-    /// The paper leaves open what decides it; the remark says what.
+    /// Marks a claim as open, because the paper does not say what decides it; the remark says what that is.
     #[must_use]
     pub fn underspecified(mut self, remark: &str) -> Self {
-        self.verdict = Verdict::Underspecified;
+        self.agreement = Agreement::Underspecified;
         self.remark(remark)
     }
 }
 
-/// Seconds as people read them.
-pub(crate) fn time(seconds: f64) -> String {
+/// A time with a readable unit.
+pub(crate) fn format_time(seconds: f64) -> String {
     units::Seconds(seconds).to_string()
 }
 
-/// Nanoseconds as seconds.
-pub(crate) fn seconds(ns: Estimate) -> Estimate {
+/// An estimate in nanoseconds, converted to seconds.
+pub(crate) fn to_seconds(ns: Estimate) -> Estimate {
     Estimate { value: ns.value / 1e9, half_width: ns.half_width / 1e9 }
 }
 
-/// How many times as much.
-pub(crate) fn times(ratio: f64) -> String {
+/// A ratio as a factor.
+pub(crate) fn format_factor(ratio: f64) -> String {
     format!("{ratio:.2}x")
 }
 
-/// A change as a percentage: −0.81 is −81 %.
-pub(crate) fn change(fraction: f64) -> String {
+/// A relative change as a percentage: −0.81 is −81 %.
+pub(crate) fn format_change(fraction: f64) -> String {
     format!("{:+.1} %", 100.0 * fraction)
 }
 
 /// A share as a percentage.
-pub(crate) fn share(fraction: f64) -> String {
+pub(crate) fn format_share(fraction: f64) -> String {
     format!("{:.1} %", 100.0 * fraction)
 }
 
-/// A plain number.
-pub(crate) fn number(value: f64) -> String {
+/// A number with three decimals.
+pub(crate) fn format_number(value: f64) -> String {
     format!("{value:.3}")
 }
 
@@ -148,15 +151,16 @@ mod tests {
 
     #[test]
     fn rules_look_at_the_interval() {
-        let verdict = |expected, value, half_width| {
-            Claim::new("", expected, Estimate { value, half_width }, change).verdict == Verdict::Agree
+        let agrees = |expected, value, half_width| {
+            Claim::new("", expected, Estimate { value, half_width }, format_change).agreement
+                == Agreement::Agree
         };
         let about = Expected::About { value: 2.0, within: 0.1 };
-        assert!(verdict(about, 2.19, 0.0) && verdict(about, 2.29, 0.1) && !verdict(about, 2.35, 0.1));
-        assert!(verdict(Expected::AtLeast(1.0), 0.9, 0.2) && !verdict(Expected::AtLeast(1.0), 0.9, 0.05));
-        assert!(verdict(Expected::AtMost(1.0), 1.1, 0.2) && !verdict(Expected::AtMost(1.0), 1.1, 0.05));
-        assert!(verdict(Expected::Negative, -0.2, 0.1) && !verdict(Expected::Negative, -0.2, 0.3));
-        assert!(verdict(Expected::Positive, 0.2, f64::INFINITY) && !verdict(Expected::Positive, 0.2, 0.3));
-        assert_eq!(Claim::exact("", about, -0.81, change).ours, "-81.0 %");
+        assert!(agrees(about, 2.19, 0.0) && agrees(about, 2.29, 0.1) && !agrees(about, 2.35, 0.1));
+        assert!(agrees(Expected::AtLeast(1.0), 0.9, 0.2) && !agrees(Expected::AtLeast(1.0), 0.9, 0.05));
+        assert!(agrees(Expected::AtMost(1.0), 1.1, 0.2) && !agrees(Expected::AtMost(1.0), 1.1, 0.05));
+        assert!(agrees(Expected::Negative, -0.2, 0.1) && !agrees(Expected::Negative, -0.2, 0.3));
+        assert!(agrees(Expected::Positive, 0.2, f64::INFINITY) && !agrees(Expected::Positive, 0.2, 0.3));
+        assert_eq!(Claim::exact("", about, -0.81, format_change).found_text, "-81.0 %");
     }
 }

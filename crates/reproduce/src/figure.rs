@@ -1,124 +1,105 @@
-//! A figure as plain data: what was drawn, how it was read, what it claims.
+//! A figure as plain data: how the paper was read, what is drawn, and what is claimed.
 
-use crate::Claim;
+use crate::claim::Claim;
 use serde::Serialize;
 use sim::engine::Histogram;
 
-/// The papers, and what else claims are held against.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Paper {
-    /// Li, Sharma, Ports, Gribble: Tales of the Tail, SoCC '14.
-    Tales,
-    /// Gandhi, Suresh: Leveraging Queueing Theory and OS Profiling, Middleware '19.
-    Variability,
-    /// Ng et al.: TailClipper, SoCC '24.
-    TailClipper,
-    /// Zhu: Meeting tail latency SLOs in shared networked storage, CMU 2017.
-    Thesis,
-    /// No paper: what a real device did.
-    Measured,
-}
-
-impl Paper {
-    /// Short title.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Tales => "Tales of the Tail",
-            Self::Variability => "Queueing theory and OS profiling",
-            Self::TailClipper => "TailClipper",
-            Self::Thesis => "Meeting tail latency SLOs in shared networked storage",
-            Self::Measured => "Against a measured disk",
-        }
-    }
-}
-
 /// What an experiment found.
 #[derive(Debug, Clone, Serialize)]
-pub struct Figure {
-    /// How it was set up, and how what the paper leaves open was read; sentences.
+pub struct ReproducedFigure {
+    /// How the experiment was set up, and how it reads what the paper leaves open; sentences.
     pub reading: String,
-    /// To be drawn.
-    pub plots: Vec<Plot>,
-    /// With verdicts.
+    /// The plots in the order in which they are shown.
+    pub plots: Vec<FigurePlot>,
+    /// The paper's claims, each compared with what was found.
     pub claims: Vec<Claim>,
 }
 
-/// Lines over two axes.
+/// Series over two axes.
 #[derive(Debug, Clone, Serialize)]
-pub struct Plot {
-    /// What it shows.
+pub struct FigurePlot {
+    /// What the plot shows, in a line.
     pub title: String,
-    /// Horizontal.
-    pub x: Axis,
-    /// Vertical.
-    pub y: Axis,
-    /// In the order of the legend.
-    pub lines: Vec<Line>,
+    /// What is counted horizontally.
+    pub x: FigureAxis,
+    /// What is counted vertically.
+    pub y: FigureAxis,
+    /// The series in the order of the legend.
+    pub lines: Vec<FigureSeries>,
 }
 
 /// What an axis counts.
 #[derive(Debug, Clone, Serialize)]
-pub struct Axis {
-    /// Its name.
+pub struct FigureAxis {
+    /// The text beside the axis.
     pub label: String,
-    /// Its unit.
-    pub quantity: Quantity,
-    /// Logarithmic.
+    /// The quantity, which has a unit.
+    pub quantity: AxisQuantity,
+    /// Whether the scale is logarithmic.
     pub log: bool,
 }
 
-/// Units of axes.
+/// The quantities of axes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Quantity {
-    /// Seconds.
+pub enum AxisQuantity {
+    /// A time in seconds.
     Seconds,
-    /// Events per second.
+    /// A rate of events per second.
     PerSecond,
-    /// A share, 0 to 1, shown in percent.
+    /// A share from 0 to 1, shown in percent.
     Share,
-    /// A number.
+    /// A number without a unit.
     Number,
 }
 
-/// One series.
+/// One line of a plot.
 #[derive(Debug, Clone, Serialize)]
-pub struct Line {
-    /// For the legend.
+pub struct FigureSeries {
+    /// The name in the legend.
     pub name: String,
-    /// In the axes' units.
+    /// Horizontal and vertical coordinates in the units of the axes.
     pub points: Vec<(f64, f64)>,
 }
 
-impl Plot {
-    /// Complementary distribution functions of latencies.
-    pub(crate) fn tails(title: &str, lines: Vec<Line>) -> Self {
-        let x = Axis::log("latency", Quantity::Seconds);
-        let y = Axis::log("share of requests at least as long", Quantity::Share);
-        Self { title: title.to_owned(), x, y, lines }
+impl FigurePlot {
+    /// A plot of these series over these axes.
+    pub(crate) fn new(
+        title: impl Into<String>,
+        x: FigureAxis,
+        y: FigureAxis,
+        lines: Vec<FigureSeries>,
+    ) -> Self {
+        Self { title: title.into(), x, y, lines }
+    }
+
+    /// A plot of complementary distribution functions of latencies.
+    pub(crate) fn tails(title: &str, lines: Vec<FigureSeries>) -> Self {
+        let x = FigureAxis::log("latency", AxisQuantity::Seconds);
+        let y = FigureAxis::log("share of requests at least as long", AxisQuantity::Share);
+        Self::new(title, x, y, lines)
     }
 }
 
-impl Axis {
-    /// A linear axis.
-    pub fn linear(label: &str, quantity: Quantity) -> Self {
+impl FigureAxis {
+    /// An axis with a linear scale.
+    pub fn linear(label: &str, quantity: AxisQuantity) -> Self {
         Self { label: label.to_owned(), quantity, log: false }
     }
 
-    /// A logarithmic axis.
-    pub fn log(label: &str, quantity: Quantity) -> Self {
+    /// An axis with a logarithmic scale.
+    pub fn log(label: &str, quantity: AxisQuantity) -> Self {
         Self { log: true, ..Self::linear(label, quantity) }
     }
 }
 
-impl Line {
-    /// The share of requests that take at least as long, seconds.
+impl FigureSeries {
+    /// The share of requests that take at least as long, over the latency in seconds.
     pub(crate) fn ccdf(name: impl Into<String>, latencies: &Histogram) -> Self {
-        Self::new(name, latencies.ccdf().into_iter().map(|(at, share)| (at.as_secs(), share)))
+        Self::new(name, latencies.ccdf().into_iter().map(|(latency, share)| (latency.as_secs(), share)))
     }
 
-    /// A series.
+    /// A series through these points.
     pub fn new(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self { name: name.into(), points: points.into_iter().collect() }
     }

@@ -2,8 +2,8 @@
 
 mod support;
 
-use enforce::command::{Programs, may_configure_networks};
-use enforce::lab::Lab;
+use enforce::command::{CommandRunner, Programs, may_configure_networks};
+use machine::virtual_network::VirtualNetwork;
 use support::{Folder, Outcome};
 
 const POLICY: &str = r#"{
@@ -84,12 +84,14 @@ fn applied_again_and_removed() {
         return testkit::skip("this kernel or its programs lack what the network enforcer needs");
     }
     let prefix = format!("twn-cli-{}", std::process::id());
-    let lab = Lab::up(&mut Programs, &prefix, &["app", "store"]).unwrap_or_else(|fault| panic!("{fault}"));
+    let lab =
+        VirtualNetwork::create(|line, input| Programs.run_line(line, input), &prefix, &["app", "store"])
+            .unwrap_or_else(|fault| panic!("{fault}"));
     let folder = folder(&format!("netns = \"{prefix}-app\""), &format!("netns = \"{prefix}-store\""));
     let first = apply(&folder, &["--json"]);
     let again = apply(&folder, &[]);
     let removed = folder.run(&["apply", "--remove", "--hosts", "hosts.toml", "--state", "state"]);
-    lab.down(&mut Programs).unwrap_or_else(|fault| panic!("{fault}"));
+    lab.remove(|line, input| Programs.run_line(line, input)).unwrap_or_else(|fault| panic!("{fault}"));
     let gone = folder.run(&["apply", "--remove", "--hosts", "hosts.toml", "--state", "state"]);
     assert_eq!(first.expect_code(0).json()[0]["changed"], true);
     assert_eq!(again.expect_code(0).stdout, "# app: nothing to do\n# store: nothing to do\n");

@@ -2,7 +2,7 @@
 
 mod support;
 
-use enforce::command::{Command, Programs, Run, may_configure_networks};
+use enforce::command::{CommandRunner, Programs, SystemCommand, may_configure_networks};
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 use support::{Folder, Outcome};
@@ -74,7 +74,7 @@ fn run_lab(folder: &Folder, args: &[&str]) -> Outcome {
 }
 
 fn namespaces() -> String {
-    Programs.run(&Command::new("ip netns list")).unwrap()
+    Programs.run(&SystemCommand::new("ip netns list")).unwrap()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod support;
 
-use model::{Observation, Observations, Op, Outcome};
+use model::{Observation, Observations, Op, RequestOutcome};
 use support::Folder;
 use units::{Bytes, Nanos};
 
@@ -10,8 +10,8 @@ use units::{Bytes, Nanos};
 fn stream(workload: u32, count: u64, latency_us: impl Fn(u64) -> Option<u64>) -> Vec<Observation> {
     let one = |n: u64| {
         let intended = Nanos(n * 1_000_000);
-        let done = |us| Outcome::Done(intended + Nanos(us * 1000));
-        let outcome = latency_us(n).map_or(Outcome::Lost, done);
+        let done = |us| RequestOutcome::Done(intended + Nanos(us * 1000));
+        let outcome = latency_us(n).map_or(RequestOutcome::Lost, done);
         Observation { workload, op: Op::Read, size: Bytes(4096), intended, sent: intended, outcome }
     };
     (0..count).map(one).collect()
@@ -77,7 +77,7 @@ fn what_got_no_answer_took_for_ever() {
     let folder = Folder::new();
     let lossy = |n: u64| if n.is_multiple_of(50) { None } else { uniform(n) };
     let mut requests = stream(0, 20_000, lossy);
-    requests[1].outcome = Outcome::Failed(Nanos(2_000_000));
+    requests[1].outcome = RequestOutcome::Failed(Nanos(2_000_000));
     write(&folder, "o.parquet", &["web"], requests);
     let found = folder.run(&["verify", "o.parquet", "--slo", "web=99% < 1h", "--json"]).expect_code(1).json();
     let web = &found["workloads"][0];

@@ -24,7 +24,7 @@ use crate::input::{BufferedInput, damage, decompress};
 use model::Request;
 use progress::ReadProgress;
 use reorder::ReorderBuffer;
-use source::RequestSource;
+use source::TraceSource;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ pub struct TraceReader {
     file: PathBuf,
     format: TraceFormat,
     lenient: bool,
-    source: Box<dyn RequestSource>,
+    source: Box<dyn TraceSource>,
     reorder: Option<ReorderBuffer>,
     progress: ReadProgress,
     /// The arrivals of the first request and of the latest one, since the file's own origin.
@@ -187,7 +187,7 @@ fn source_of_stream(
     format: TraceFormat,
     input: BufferedInput,
     options: &OpenOptions,
-) -> Box<dyn RequestSource> {
+) -> Box<dyn TraceSource> {
     match format {
         TraceFormat::Parquet => unreachable!("Parquet is not read as a stream"),
         TraceFormat::Csv => Box::new(lines::LineSource::new(input, text::Csv::default())),
@@ -204,7 +204,7 @@ impl TraceReader {
     fn new(
         file: &Path,
         format: TraceFormat,
-        source: Box<dyn RequestSource>,
+        source: Box<dyn TraceSource>,
         progress: ReadProgress,
         options: &OpenOptions,
     ) -> Self {
@@ -224,7 +224,7 @@ impl TraceReader {
     }
 
     /// A Parquet file knows its progress itself: the rows that were read.
-    fn of_parquet(file: &Path, source: Box<dyn RequestSource>, total: u64, options: &OpenOptions) -> Self {
+    fn of_parquet(file: &Path, source: Box<dyn TraceSource>, total: u64, options: &OpenOptions) -> Self {
         Self::new(file, TraceFormat::Parquet, source, ReadProgress::out_of(Some(total)), options)
     }
 

@@ -10,7 +10,7 @@ use crate::lag::summarize_lags;
 use crate::limit_check::{LimitCheck, WorkFunction, check_limits};
 use crate::percentile::percentile_s;
 use crate::stage_breakdown::{StageFinding, stage_breakdown};
-use model::{Observation, Observations, Outcome, Request};
+use model::{Observation, Observations, Request, RequestOutcome};
 use units::Nanos;
 
 /// Judges the observations by every agreement, with this confidence for each verdict. `work` returns what computes the
@@ -100,11 +100,11 @@ impl<'o> WorkloadObservations<'o, '_> {
     }
 
     fn failed(&self) -> u64 {
-        self.requests().filter(|request| matches!(request.outcome, Outcome::Failed(_))).count() as u64
+        self.requests().filter(|request| matches!(request.outcome, RequestOutcome::Failed(_))).count() as u64
     }
 
     fn lost(&self) -> u64 {
-        self.requests().filter(|request| request.outcome == Outcome::Lost).count() as u64
+        self.requests().filter(|request| request.outcome == RequestOutcome::Lost).count() as u64
     }
 
     /// Requests per second: the gaps between the first and the last request, over the time between them.

@@ -55,6 +55,23 @@ pub struct Judgement {
     pub requests_needed: Option<u64>,
 }
 
+impl Judgement {
+    /// A judgement that says nothing yet.
+    fn undecided(slo: Slo, requests: usize, over: usize) -> Self {
+        Self {
+            slo,
+            requests: requests as u64,
+            over: over as u64,
+            measured: None,
+            low: None,
+            high: None,
+            independent_share: 1.0,
+            verdict: Verdict::TooFew,
+            requests_needed: None,
+        }
+    }
+}
+
 /// Judges latencies in order of intended time, with this confidence for the verdict. `None` stands for a request without
 /// an answer.
 ///
@@ -69,17 +86,7 @@ pub fn judge(latencies: impl IntoIterator<Item = Option<Nanos>>, slo: Slo, confi
     // An SLO beyond what fits into nanoseconds is exceeded only by requests without an answer.
     let allowed = Nanos::from_secs(slo.latency.0).map_or(NO_ANSWER - 1, |latency| latency.0);
     let over = count - sorted.partition_point(|latency| *latency <= allowed);
-    let mut judgement = Judgement {
-        slo,
-        requests: count as u64,
-        over: over as u64,
-        measured: None,
-        low: None,
-        high: None,
-        independent_share: 1.0,
-        verdict: Verdict::TooFew,
-        requests_needed: None,
-    };
+    let mut judgement = Judgement::undecided(slo, count, over);
     if count == 0 {
         judgement.requests_needed = Some(needed_for_upper_end(slo, confidence, 1.0));
         return judgement;

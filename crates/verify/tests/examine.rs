@@ -1,6 +1,6 @@
 //! A whole run against slow and obvious judges.
 
-use model::{Observation, Observations, Op, Outcome, PerStage, RateLimit, Request, Stage, StageLimit};
+use model::{Observation, Observations, Op, PerStage, RateLimit, Request, RequestOutcome, Stage, StageLimit};
 use proptest::prelude::*;
 use tailwright_verify::{
     Finding, Findings, LagSummary, LimitFinding, OverallVerdict, ServiceAgreement, Verdict, WorkFunction,
@@ -78,7 +78,7 @@ prop_compose! {
         let row = |(gap, workload, is_write, size, late, latency): (u64, u32, bool, u64, u64, Option<u64>)| {
             now += gap;
             let ms = |at: u64| Nanos(at * 1_000_000);
-            let outcome = latency.map_or(Outcome::Lost, |latency| Outcome::Done(ms(now + latency)));
+            let outcome = latency.map_or(RequestOutcome::Lost, |latency| RequestOutcome::Done(ms(now + latency)));
             let op = if is_write { Op::Write } else { Op::Read };
             Observation { workload, op, size: Bytes(size), intended: ms(now), sent: ms(now + late), outcome }
         };

@@ -6,18 +6,18 @@
 
 use std::hint::black_box;
 use std::time::Instant;
-use tailwright_wire::memcached::{self, Connection as Memcached};
-use tailwright_wire::nbd::{self, Connection as Nbd, Framing};
-use tailwright_wire::rpc::Connection as Rpc;
-use tailwright_wire::rpc::client::{Auth, Calls, Stable};
-use tailwright_wire::{Limits, Step, Wire};
+use tailwright_wire::memcached::{self, MemcachedParser};
+use tailwright_wire::nbd::{self, Framing, NbdParser};
+use tailwright_wire::rpc::RpcParser;
+use tailwright_wire::rpc::client::{CallEncoder, Credentials, StableHow};
+use tailwright_wire::{ParseStep, ParserLimits, ProtocolParser};
 
 const MESSAGES: u32 = 2000;
 const ROUNDS: usize = 40;
 
 struct Talk {
     name: &'static str,
-    new: fn() -> Box<dyn Wire>,
+    new: fn() -> Box<dyn ProtocolParser>,
     requests: Vec<u8>,
     replies: Vec<u8>,
 }
@@ -26,27 +26,27 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-fn new_rpc() -> Box<dyn Wire> {
-    Box::new(Rpc::new(Limits::RPC))
+fn new_rpc() -> Box<dyn ProtocolParser> {
+    Box::new(RpcParser::new(ParserLimits::RPC))
 }
 
-fn new_nbd() -> Box<dyn Wire> {
-    Box::new(Nbd::transmitting(Limits::NBD, Framing::Structured))
+fn new_nbd() -> Box<dyn ProtocolParser> {
+    Box::new(NbdParser::after_handshake(ParserLimits::NBD, Framing::Structured))
 }
 
-fn new_memcached() -> Box<dyn Wire> {
-    Box::new(Memcached::new(Limits::MEMCACHED))
+fn new_memcached() -> Box<dyn ProtocolParser> {
+    Box::new(MemcachedParser::new(ParserLimits::MEMCACHED))
 }
 
 fn nfs(name: &'static str, writes: bool, size: u32) -> Talk {
     let (mut requests, mut replies) = (Vec::new(), Vec::new());
-    let auth = Auth::Unix { machine: "client.example", uid: 0, gid: 0 };
+    let auth = Credentials::Unix { machine: "client.example", uid: 0, gid: 0 };
     let data = vec![7; size as usize];
-    let mut calls = Calls::new(&mut requests, auth);
+    let mut calls = CallEncoder::new(&mut requests, auth);
     for xid in 0..MESSAGES {
         let offset = u64::from(xid) * u64::from(size);
         if writes {
-            calls.write(xid, &[9; 32], offset, Stable::Unstable, &data);
+            calls.write(xid, &[9; 32], offset, StableHow::Unstable, &data);
         } else {
             calls.read(xid, &[9; 32], offset, size);
         }
@@ -120,15 +120,16 @@ fn binary(name: &'static str, size: usize) -> Talk {
 /// Frames in both directions.
 fn recognise(talk: &Talk) -> u64 {
     let mut wire = (talk.new)();
-    frames(&talk.requests, |buffer| wire.request(buffer)) + frames(&talk.replies, |buffer| wire.reply(buffer))
+    frames(&talk.requests, |buffer| wire.next_request(buffer))
+        + frames(&talk.replies, |buffer| wire.next_reply(buffer))
 }
 
-fn frames<T, E: std::fmt::Debug>(all: &[u8], mut next: impl FnMut(&[u8]) -> Result<Step<T>, E>) -> u64 {
+fn frames<T, E: std::fmt::Debug>(all: &[u8], mut next: impl FnMut(&[u8]) -> Result<ParseStep<T>, E>) -> u64 {
     let (mut rest, mut count) = (all, 0);
     while !rest.is_empty() {
         let extent = match next(rest).expect("well-formed") {
-            Step::Message { extent, .. } | Step::Continued { extent } => extent,
-            Step::NeedMore { at_least } => panic!("complete, and wants {at_least}"),
+            ParseStep::Message { extent, .. } | ParseStep::Continued { extent } => extent,
+            ParseStep::NeedMore { at_least } => panic!("complete, and wants {at_least}"),
         };
         rest = &rest[usize::try_from(extent.len.0).expect("fits")..];
         count += 1;

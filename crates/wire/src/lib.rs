@@ -1,71 +1,77 @@
 //! Where messages of NFS, NBD and memcached begin and end on a connection, and what they ask for: pure functions of
-//! the bytes, without sockets or clocks, for a proxy that passes bytes on and for a generator of load.
+//! the bytes, without sockets or clocks, for a proxy that forwards bytes and for a load generator.
 //!
-//! A [`Wire`] follows one connection. Each direction has its own buffer, which begins at the first byte not yet
-//! framed. A call looks at the head of the next message only: the [`Extent`] of its answer says how many bytes
-//! belong to it, whether or not they have arrived, so that payloads stream through and are never copied or held.
-//! Both directions share one value because replies cannot be framed without knowing what was asked: a simple NBD
-//! reply does not say how long it is, memcached answers in order, an RPC reply does not name its procedure.
+//! A [`ProtocolParser`] follows one connection. Each direction has its own buffer, which begins at the first byte that
+//! belongs to no message yet. A call reads the head of the next message only: the [`Extent`] in its answer says how
+//! many bytes belong to the message, whether or not they have arrived, so that payloads stream through and are never
+//! copied or held. Both directions share one parser because replies cannot be delimited without knowing the requests:
+//! a simple NBD reply does not say how long it is, memcached answers in order, and an RPC reply does not name its
+//! procedure.
 //!
 //! ```
-//! use tailwright_wire::{Class, Limits, Step, Wire, memcached::Connection};
+//! use tailwright_wire::{ParseStep, ParserLimits, ProtocolParser, RequestClass, memcached::MemcachedParser};
 //!
-//! let mut wire = Connection::new(Limits::MEMCACHED);
-//! // Five bytes of the value are there, the rest will follow.
-//! let Step::Message { message, extent } = wire.request(b"set k 0 0 1000\r\nhello")? else { panic!() };
-//! assert_eq!(message.class, Class::Write(units::Bytes(1000)));
+//! let mut parser = MemcachedParser::new(ParserLimits::MEMCACHED);
+//! // Five bytes of the value are here; the rest will follow.
+//! let request = parser.next_request(b"set k 0 0 1000\r\nhello")?;
+//! let ParseStep::Message { message, extent } = request else { panic!() };
+//! assert_eq!(message.class, RequestClass::Write(units::Bytes(1000)));
 //! assert_eq!((extent.head, extent.len, extent.last), (16, units::Bytes(1018), true));
-//! // Its reply is split.
-//! assert_eq!(wire.reply(b"STO")?, Step::NeedMore { at_least: 4 });
-//! let Step::Message { message: reply, .. } = wire.reply(b"STORED\r\n")? else { panic!() };
-//! assert!(reply.id == message.id && !reply.error);
-//! # Ok::<(), tailwright_wire::Malformed>(())
+//! // Its reply arrives in two pieces.
+//! assert_eq!(parser.next_reply(b"STO")?, ParseStep::NeedMore { at_least: 4 });
+//! let ParseStep::Message { message: reply, .. } = parser.next_reply(b"STORED\r\n")? else { panic!() };
+//! assert!(reply.id == message.id && !reply.is_error);
+//! # Ok::<(), tailwright_wire::ProtocolError>(())
 //! ```
 //!
-//! A generator feeds what it sends to the same [`Wire`], and reads replies as a proxy does; each protocol has
+//! A load generator passes what it sends to a parser of its own, and reads replies as a proxy does; each protocol has
 //! encoders (`rpc::client`, `nbd::client`, `memcached::client`) and decoders for the contents of replies.
 //!
-//! Input is hostile. Every length has a limit ([`Limits`]), memory per connection is bounded by them, the cost of a
-//! call is bounded by the head that it looks at, and what breaks the protocol is a [`Malformed`] that names the
-//! field and what was expected; the connection is then lost, since nothing after it can be framed.
+//! Input is hostile. Every length has a limit ([`ParserLimits`]), memory per connection is bounded by these limits, the
+//! cost of a call is bounded by the head that it reads, and what breaks the protocol is a [`ProtocolError`] that names
+//! the field and what was expected. After such an error the connection has to be closed, since nothing behind it can be
+//! delimited.
 //!
-//! Not covered: encryption. TLS and RPCSEC_GSS are refused, because traffic that cannot be read cannot be held to
-//! limits. What servers do with bytes that pass is theirs to judge: only what framing needs is checked.
+//! Encryption is not covered: TLS and RPCSEC_GSS are refused, because traffic that cannot be read cannot be held to
+//! limits. Nor are messages validated beyond what delimiting them takes; that is the server's task.
 
+mod error;
+mod fields;
+mod hash;
 mod limits;
-mod malformed;
 pub mod memcached;
 mod message;
 pub mod nbd;
-mod read;
 pub mod rpc;
 
-pub use limits::Limits;
-pub use malformed::Malformed;
-pub use message::{Answer, Class, Extent, Position, Reply, Request, Step};
+pub use error::ProtocolError;
+pub use limits::ParserLimits;
+pub use message::{Extent, ParseStep, Position, ReplyExpectation, ReplyHead, RequestClass, RequestHead};
 
-/// One connection, watched in both directions.
+/// Follows one connection in both directions.
 ///
-/// After [`Step::NeedMore`] call again with the same bytes and more behind them; after a message or its
+/// After [`ParseStep::NeedMore`], call again with the same bytes and more behind them. After a message or its
 /// continuation, call with what follows its [`Extent`]. After an error the connection is to be closed.
-pub trait Wire: Send {
-    /// What stands next in the stream from client to server.
+pub trait ProtocolParser: Send {
+    /// Reads the next message, or piece of one, in the stream from client to server.
     ///
     /// # Errors
-    /// [`Malformed`] if these bytes can be no message, or exceed a limit.
-    fn request(&mut self, buffer: &[u8]) -> Result<Step<Request>, Malformed>;
+    /// [`ProtocolError`] if these bytes can be no message, or exceed a limit.
+    fn next_request(&mut self, buffer: &[u8]) -> Result<ParseStep<RequestHead>, ProtocolError>;
 
-    /// What stands next in the stream from server to client. Requests must have been seen before their replies.
+    /// Reads the next message, or piece of one, in the stream from server to client. Each request must have been read
+    /// before its reply.
     ///
     /// # Errors
-    /// [`Malformed`] if these bytes can be no message, or exceed a limit, or answer what was not asked.
-    fn reply(&mut self, buffer: &[u8]) -> Result<Step<Reply>, Malformed>;
+    /// [`ProtocolError`] if these bytes can be no message, exceed a limit, or answer no request.
+    fn next_reply(&mut self, buffer: &[u8]) -> Result<ParseStep<ReplyHead>, ProtocolError>;
 
-    /// The export or volume that the connection was seen to ask for: an NBD export once the server granted it, the
-    /// path of an NFS mount when it was asked for. memcached has none.
-    fn name(&self) -> Option<&[u8]>;
+    /// The export or volume that the connection asked for: an NBD export once the server granted it, or the path of an
+    /// NFS mount as soon as the client asked for it. memcached has none.
+    fn export_name(&self) -> Option<&[u8]>;
 
-    /// Requests that wait for a reply. Beyond [`Limits::outstanding`] a further request is an error, so a proxy
-    /// stops reading earlier; but not because of [`Answer::Sometimes`] alone, since nothing may ever answer those.
-    fn outstanding(&self) -> usize;
+    /// The number of requests that wait for a reply. A request beyond [`ParserLimits::in_flight`] is an error, so a
+    /// proxy stops reading earlier. It must not do so because of requests with [`ReplyExpectation::Sometimes`] alone,
+    /// since it may be that nothing ever answers those.
+    fn in_flight(&self) -> usize;
 }

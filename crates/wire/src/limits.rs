@@ -1,28 +1,30 @@
-//! How much a connection may ask for before it is cut off.
+//! How much a connection may ask for before it is closed.
 
 use units::Bytes;
 
-/// Bounds per connection. Memory that a [`crate::Wire`] holds, and makes its caller hold, follows from them.
+/// Bounds per connection. They bound the memory that a [`crate::ProtocolParser`] holds and makes its caller hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Longest message: an RPC record with all its fragments, the data of one NBD request or chunk, a memcached value.
+pub struct ParserLimits {
+    /// The longest message: an RPC record with all its fragments, the data of one NBD request or chunk, or a memcached
+    /// value.
     pub message: Bytes,
-    /// Most bytes of a message that must be in the buffer before it is decided what it is: the RPC header with
-    /// credentials, an NBD option's name, a line of memcached. No [`crate::Step::NeedMore`] asks for more.
+    /// The most bytes of a message that must be in the buffer before it is known what it is: the RPC header with
+    /// credentials, an NBD option's name, or a line of memcached. No [`crate::ParseStep::NeedMore`] asks for more.
     pub head: usize,
-    /// Most fragments of one RPC record, empty ones included.
+    /// The most fragments of one RPC record, empty ones included.
     pub fragments: u32,
-    /// Most requests that wait for replies. Each costs at most 64 bytes.
-    pub outstanding: usize,
+    /// The most requests that wait for replies. Each costs at most 64 bytes of memory.
+    pub in_flight: usize,
 }
 
-impl Limits {
-    /// 4 MiB records (servers take 1 MiB of data at most by default), 4 KiB heads (the longest credentials and
-    /// handle take 1 KiB; compounds are read as far as this), 4096 fragments, 4096 outstanding.
-    pub const RPC: Self = Self { message: Bytes(4 << 20), head: 4 << 10, fragments: 4096, outstanding: 4096 };
-    /// 32 MiB payloads, as servers advertise when they advertise something; names of 4 KiB with room to spare.
-    pub const NBD: Self = Self { message: Bytes(32 << 20), head: 8 << 10, fragments: 1, outstanding: 4096 };
-    /// 1 GiB values, the most that a server can be configured for, and lines of 64 KiB: some 250 of the longest keys.
+impl ParserLimits {
+    /// Limits for RPC. Servers accept 1 MiB of data by default, the longest credentials and handle take 1 KiB, and
+    /// NFSv4 compounds are read as far as a head may reach.
+    pub const RPC: Self = Self { message: Bytes(4 << 20), head: 4 << 10, fragments: 4096, in_flight: 4096 };
+    /// Limits for NBD. Servers that advertise a largest payload advertise 32 MiB, and names have up to 4 KiB.
+    pub const NBD: Self = Self { message: Bytes(32 << 20), head: 8 << 10, fragments: 1, in_flight: 4096 };
+    /// Limits for memcached. A server can be configured for values of up to 1 GiB, and a line of 64 KiB holds some
+    /// 250 of the longest keys.
     pub const MEMCACHED: Self =
-        Self { message: Bytes(1 << 30), head: 64 << 10, fragments: 1, outstanding: 16 << 10 };
+        Self { message: Bytes(1 << 30), head: 64 << 10, fragments: 1, in_flight: 16 << 10 };
 }

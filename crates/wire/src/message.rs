@@ -1,98 +1,102 @@
-//! What a proxy needs to know of any message, whatever the protocol.
+//! What a proxy or a load generator needs to know of a message, whatever the protocol.
 
 use units::Bytes;
 
-/// What the parser found at the start of the buffer.
+/// What a parser found at the start of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step<T> {
-    /// Undecided until the buffer holds at least so many bytes (more than it does), with the present ones first.
+pub enum ParseStep<T> {
+    /// Nothing can be said before the buffer is longer than it is.
     NeedMore {
-        /// Length of the buffer from which on another call is worth while, in bytes.
+        /// The length in bytes, that of the present bytes included, from which on another call is worth while.
         at_least: usize,
     },
-    /// A message begins, and its head says what it is.
+    /// A message begins, and its head has been read.
     Message {
-        /// What it is.
+        /// What the head says.
         message: T,
-        /// Which bytes belong to it.
+        /// The bytes that belong to the message.
         extent: Extent,
     },
-    /// A further piece of the message that began last in this direction (a fragment of an RPC record).
+    /// A further piece begins of the last message in this direction, such as a fragment of an RPC record.
     Continued {
-        /// Which bytes belong to it.
+        /// The bytes that belong to the piece.
         extent: Extent,
     },
 }
 
-/// A run of bytes from the start of the buffer.
+/// The bytes at the start of the buffer that belong to one message or piece of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
-    /// Bytes that the parser has looked at, all of them in the buffer. Where a message carries nothing but payload
-    /// behind its head, the payload begins here.
+    /// The length in bytes of what the parser has read, all of which is in the buffer. Where a message carries nothing
+    /// but payload behind its head, the payload begins here.
     pub head: usize,
-    /// All bytes, head included. They need not be in the buffer yet.
+    /// The length of the whole, head included. The end need not be in the buffer yet.
     pub len: Bytes,
-    /// The request or reply is complete with these bytes.
+    /// Whether the request or reply is complete with these bytes.
     pub last: bool,
 }
 
 /// What a request asks for, as far as its costs are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
-    /// Data from the server, or into its cache: as many bytes as the client asks for, whatever it gets. Zero where
-    /// only the reply tells how many (memcached).
+pub enum RequestClass {
+    /// Data from the server, or into its cache: as many bytes as the client asks for, whatever it gets. The number is
+    /// zero where only the reply shows it (memcached).
     Read(Bytes),
-    /// Data to the server, or zeroed by it without passing the wire (NBD). Without headers.
+    /// Data to the server, without headers, or data that the server zeroes without receiving them (NBD).
     Write(Bytes),
-    /// Anything else: metadata, handshake, control.
+    /// Anything else, such as metadata and handshakes.
     Control,
 }
 
-/// Where on which object a read or write happens: what continues it begins at `offset` plus its bytes.
+/// Where on which object a read or write happens. What continues it begins at `offset` plus its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// Hash of the file handle; zero for the one export of an NBD connection. Not collision-proof: a hint.
+    /// A hash of the file handle, or zero for the one export of an NBD connection. Two files may share a hash, so
+    /// this is a hint and no identity.
     pub object: u64,
-    /// Bytes from the start of the object.
+    /// The distance from the start of the object in bytes.
     pub offset: u64,
 }
 
-/// Whether a request is answered.
+/// Whether a request is answered by a reply of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
-    /// By one reply.
+pub enum ReplyExpectation {
+    /// The server answers with one reply.
     Always,
-    /// Depending on the result (memcached's quiet requests). Without a reply of its own it is done when a later
-    /// request is answered.
+    /// The reply depends on the result (memcached's quiet requests). A request without a reply of its own is done when
+    /// a later request is answered.
     Sometimes,
-    /// Never.
+    /// The server does not answer.
     Never,
 }
 
-/// A request as its head shows it.
+/// What the head of a request says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
-    /// What replies carry in [`Reply::id`]: the xid (RPC), the cookie (NBD), or the position in the connection
-    /// (memcached, and options of the NBD handshake).
+pub struct RequestHead {
+    /// The identifier that replies carry in [`ReplyHead::id`]: the xid (RPC), the cookie (NBD), or the position in the
+    /// connection (memcached, and options of the NBD handshake).
     pub id: u64,
-    /// What it asks for.
-    pub class: Class,
-    /// Reads and writes of files and volumes.
+    /// What the request asks for.
+    pub class: RequestClass,
+    /// The place that a read or write of a file or volume concerns, where the head shows it.
     pub position: Option<Position>,
-    /// Whether a reply is to be expected.
-    pub answer: Answer,
-    /// An RPC call with an xid that is already outstanding: a retransmission. It may be answered once or twice.
-    pub repeated: bool,
+    /// Whether the server will answer.
+    pub reply: ReplyExpectation,
+    /// Whether this is an RPC call with an xid that is already in flight. Such a call may be answered once or twice.
+    pub is_retransmission: bool,
 }
 
-/// A reply, or a part of one that has a head of its own, as the head shows it. Complete at [`Extent::last`].
+/// What the head of a reply says, or of a part of a reply that has a head of its own. The reply is complete with the
+/// part whose [`Extent::last`] is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reply {
-    /// The [`Request::id`] that it answers. memcached answers in order: every earlier request is done as well.
+pub struct ReplyHead {
+    /// The [`RequestHead::id`] of the request that is answered. memcached answers in order, so that every earlier
+    /// request is done as well.
     pub id: u64,
-    /// The server says that the request failed. "Not found" of memcached is no failure.
-    pub error: bool,
-    /// False for what answers no outstanding request: the greeting of NBD, the second answer to a retransmitted
-    /// RPC call, a call from an RPC server to its client, an error that memcached reports to a silent request.
-    pub asked: bool,
+    /// Whether the server says that the request failed. "Not found" of memcached is no failure.
+    pub is_error: bool,
+    /// Whether this answers a request in flight. The greeting of NBD does not, nor does the second answer to a
+    /// retransmitted RPC call, a call from an RPC server to its client, or an error that memcached reports to a
+    /// request without replies.
+    pub is_solicited: bool,
 }

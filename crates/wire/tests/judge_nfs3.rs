@@ -9,9 +9,9 @@ use nfs3_types::portmap::mapping;
 use nfs3_types::rpc::*;
 use nfs3_types::xdr_codec::{Opaque, Pack, Unpack};
 use proptest::prelude::*;
-use tailwright_wire::rpc::client::{Auth, Calls, Stable};
-use tailwright_wire::rpc::decode::{self, Failure};
-use tailwright_wire::{Class, Position, Request};
+use tailwright_wire::rpc::client::{CallEncoder, Credentials, StableHow};
+use tailwright_wire::rpc::decode::{self, CallError};
+use tailwright_wire::{Position, RequestClass, RequestHead};
 use units::Bytes;
 
 fn unpack<T: Unpack>(input: &mut &[u8]) -> T {
@@ -19,9 +19,12 @@ fn unpack<T: Unpack>(input: &mut &[u8]) -> T {
 }
 
 /// Header fields and arguments of the one record that `encode` appends.
-fn call<T: Unpack>(auth: Auth<'_>, encode: impl FnOnce(&mut Calls<'_>)) -> ([u32; 4], T, Request) {
+fn call<T: Unpack>(
+    auth: Credentials<'_>,
+    encode: impl FnOnce(&mut CallEncoder<'_>),
+) -> ([u32; 4], T, RequestHead) {
     let mut out = Vec::new();
-    encode(&mut Calls::new(&mut out, auth));
+    encode(&mut CallEncoder::new(&mut out, auth));
     let mut watch = Watch::rpc();
     watch.feed(Side::Client, &out).unwrap();
     assert!(watch.is_drained());
@@ -37,8 +40,8 @@ fn call<T: Unpack>(auth: Auth<'_>, encode: impl FnOnce(&mut Calls<'_>)) -> ([u32
     ([message.xid, body.prog, body.vers, body.proc], arguments, watch.requests()[0])
 }
 
-fn credentials(found: &opaque_auth<'_>, auth: Auth<'_>) {
-    let Auth::Unix { machine, uid, gid } = auth else {
+fn credentials(found: &opaque_auth<'_>, auth: Credentials<'_>) {
+    let Credentials::Unix { machine, uid, gid } = auth else {
         return assert_eq!((found.flavor, found.body.len()), (auth_flavor::AUTH_NULL, 0));
     };
     let unix: auth_unix = unpack(&mut &found.body[..]);
@@ -56,8 +59,8 @@ fn auths() -> impl Strategy<Value = Option<(String, u32, u32)>> {
     proptest::option::of(("[a-z]{0,20}", any::<u32>(), any::<u32>()))
 }
 
-fn auth(of: Option<&(String, u32, u32)>) -> Auth<'_> {
-    of.map_or(Auth::None, |(machine, uid, gid)| Auth::Unix { machine, uid: *uid, gid: *gid })
+fn auth(of: Option<&(String, u32, u32)>) -> Credentials<'_> {
+    of.map_or(Credentials::None, |(machine, uid, gid)| Credentials::Unix { machine, uid: *uid, gid: *gid })
 }
 
 fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
@@ -71,20 +74,20 @@ proptest! {
         let (head, args, request) = call::<READ3args>(auth, |calls| calls.read(xid, &fh, offset, count));
         prop_assert_eq!(head, [xid, 100_003, 3, 6]);
         prop_assert_eq!((args.file, args.offset, args.count), (handle(&fh), offset, count));
-        prop_assert_eq!((request.id, request.class), (xid.into(), Class::Read(Bytes(count.into()))));
+        prop_assert_eq!((request.id, request.class), (xid.into(), RequestClass::Read(Bytes(count.into()))));
         let Some(Position { object, offset: at }) = request.position else { panic!("a read has a position") };
         prop_assert_eq!(at, offset);
 
-        let (head, args, request) = call::<WRITE3args>(auth, |calls| calls.write(xid, &fh, offset, Stable::Data, &data));
+        let (head, args, request) = call::<WRITE3args>(auth, |calls| calls.write(xid, &fh, offset, StableHow::DataSync, &data));
         prop_assert_eq!(head, [xid, 100_003, 3, 7]);
         prop_assert_eq!((args.file, args.offset, args.count as usize), (handle(&fh), offset, data.len()));
         prop_assert!(args.stable == stable_how::DATA_SYNC && args.data[..] == data[..]);
-        prop_assert_eq!(request.class, Class::Write(Bytes(data.len() as u64)));
+        prop_assert_eq!(request.class, RequestClass::Write(Bytes(data.len() as u64)));
         prop_assert_eq!(request.position, Some(Position { object, offset }), "the same file, the same hash");
 
         let (head, args, request) = call::<COMMIT3args>(auth, |calls| calls.commit(xid, &fh, offset, count));
         prop_assert_eq!(head, [xid, 100_003, 3, 21]);
-        prop_assert_eq!((args.file, args.offset, args.count, request.class), (handle(&fh), offset, count, Class::Control));
+        prop_assert_eq!((args.file, args.offset, args.count, request.class), (handle(&fh), offset, count, RequestClass::Control));
 
         let (head, args, _) = call::<LOOKUP3args>(auth, |calls| calls.lookup(xid, &fh, &name));
         prop_assert_eq!(head, [xid, 100_003, 3, 3]);
@@ -117,18 +120,18 @@ proptest! {
         };
         let read = READ3res::Ok(READ3resok { file_attributes: attributes(), count: u32::try_from(data.len()).unwrap(), eof: end, data: Opaque::borrowed(&data) });
         let body = reply(xid, &read);
-        prop_assert_eq!(decode::read(&body), Ok(decode::Data { data: &data, end }));
+        prop_assert_eq!(decode::read(&body), Ok(decode::ReadResult { data: &data, is_end_of_file: end }));
         let write = WRITE3res::Ok(WRITE3resok { file_wcc: changes(), count, committed: stable_how::FILE_SYNC, verf: writeverf3(verifier) });
         let verifier_read = u64::from_be_bytes(verifier);
-        prop_assert_eq!(decode::write(&reply(xid, &write)), Ok(decode::Written { count, stable: 2, verifier: verifier_read }));
+        prop_assert_eq!(decode::write(&reply(xid, &write)), Ok(decode::WriteResult { count, stable: 2, verifier: verifier_read }));
         let commit = COMMIT3res::Ok(COMMIT3resok { file_wcc: changes(), verf: writeverf3(verifier) });
-        prop_assert_eq!(decode::commit(&reply(xid, &commit)), Ok(decode::Written { count: 0, stable: 0, verifier: verifier_read }));
+        prop_assert_eq!(decode::commit(&reply(xid, &commit)), Ok(decode::WriteResult { count: 0, stable: 0, verifier: verifier_read }));
         let lookup = LOOKUP3res::Ok(LOOKUP3resok { object: handle(&fh), obj_attributes: attributes(), dir_attributes: attributes() });
-        prop_assert_eq!(decode::lookup(&reply(xid, &lookup)), Ok(decode::File { handle: fh.clone(), size }));
+        prop_assert_eq!(decode::lookup(&reply(xid, &lookup)), Ok(decode::NfsFile { handle: fh.clone(), size }));
         let obj = if before { Nfs3Option::Some(handle(&fh)) } else { Nfs3Option::None };
         let create = CREATE3res::Ok(CREATE3resok { obj, obj_attributes: attributes(), dir_wcc: changes() });
         let named = if before { fh.clone() } else { Vec::new() };
-        prop_assert_eq!(decode::create(&reply(xid, &create)), Ok(decode::File { handle: named, size }));
+        prop_assert_eq!(decode::create(&reply(xid, &create)), Ok(decode::NfsFile { handle: named, size }));
         let getattr = GETATTR3res::Ok(GETATTR3resok { obj_attributes: attributes_of(count.into()) });
         prop_assert_eq!(decode::getattr(&reply(xid, &getattr)), Ok(count.into()));
         let mount = mountres3::Ok(mountres3_ok { fhandle: fhandle3(Opaque::borrowed(&fh)), auth_flavors: vec![1] });
@@ -140,18 +143,18 @@ proptest! {
     fn failures(xid: u32, read: bool) {
         let failed = READ3res::Err((nfsstat3::NFS3ERR_STALE, READ3resfail::default()));
         let body = reply(xid, &failed);
-        prop_assert_eq!(decode::read(&body), Err(Failure::Status(70)));
+        prop_assert_eq!(decode::read(&body), Err(CallError::Status(70)));
         let mut out = Vec::new();
-        let mut calls = Calls::new(&mut out, Auth::None);
-        if read { calls.read(xid, b"file", 0, 1) } else { calls.write(xid, b"file", 0, Stable::Unstable, b"x") }
+        let mut calls = CallEncoder::new(&mut out, Credentials::None);
+        if read { calls.read(xid, b"file", 0, 1) } else { calls.write(xid, b"file", 0, StableHow::Unstable, b"x") }
         let mut watch = Watch::rpc();
         watch.feed(Side::Client, &out).unwrap();
         let answer = marked(&reply(xid, &failed));
         watch.feed(Side::Server, &answer).unwrap();
         let (seen, extent) = watch.replies()[0];
-        prop_assert!(seen.error && seen.asked && seen.id == u64::from(xid) && extent.last);
+        prop_assert!(seen.is_error && seen.is_solicited && seen.id == u64::from(xid) && extent.last);
         watch.feed(Side::Server, &answer).unwrap();
-        prop_assert!(!watch.replies()[1].0.asked, "answered before");
+        prop_assert!(!watch.replies()[1].0.is_solicited, "answered before");
     }
 }
 

@@ -3,11 +3,11 @@
 mod common;
 
 use common::{Side, Watch};
-use tailwright_wire::memcached::Connection as Memcached;
-use tailwright_wire::nbd::{Connection as Nbd, Framing};
-use tailwright_wire::rpc::Connection as Rpc;
-use tailwright_wire::rpc::client::{Auth, Calls};
-use tailwright_wire::{Answer, Class, Limits, Malformed};
+use tailwright_wire::memcached::MemcachedParser;
+use tailwright_wire::nbd::{Framing, NbdParser};
+use tailwright_wire::rpc::RpcParser;
+use tailwright_wire::rpc::client::{CallEncoder, Credentials};
+use tailwright_wire::{ParserLimits, ProtocolError, ReplyExpectation, RequestClass};
 use units::Bytes;
 
 const CLIENT: Side = Side::Client;
@@ -85,8 +85,8 @@ fn rpc() {
 
 #[test]
 fn floods_of_fragments() {
-    let limits = Limits { fragments: 3, message: Bytes(100), ..Limits::RPC };
-    let watch = || Watch::new(Rpc::new(limits), limits);
+    let limits = ParserLimits { fragments: 3, message: Bytes(100), ..ParserLimits::RPC };
+    let watch = || Watch::new(RpcParser::new(limits), limits);
     // A null call in one fragment that is not the last, then empty ones.
     let open = words(&[40, 1, 0, 2, 100_003, 3, 0, 0, 0, 0, 0]);
     let none = words(&[0]);
@@ -102,36 +102,36 @@ fn floods_of_fragments() {
             (&[(CLIENT, &open), (CLIENT, &more)], "RPC record in bytes: at most 100, found 101"),
         ],
     );
-    let head = Limits { head: 30, ..Limits::RPC };
-    let watch = || Watch::new(Rpc::new(head), head);
+    let head = ParserLimits { head: 30, ..ParserLimits::RPC };
+    let watch = || Watch::new(RpcParser::new(head), head);
     table(watch, &[(&[(CLIENT, &open)], "RPC head in bytes: at most 30, found 32")]);
 }
 
 #[test]
 fn outstanding_requests_are_bounded() {
-    let limits = Limits { outstanding: 2, ..Limits::RPC };
+    let limits = ParserLimits { in_flight: 2, ..ParserLimits::RPC };
     let call = |xid| {
         let mut out = Vec::new();
-        Calls::new(&mut out, Auth::None).null(xid);
+        CallEncoder::new(&mut out, Credentials::None).null(xid);
         out
     };
-    let mut watch = Watch::new(Rpc::new(limits), limits);
+    let mut watch = Watch::new(RpcParser::new(limits), limits);
     for xid in [1, 2, 2, 1] {
         watch.feed(CLIENT, &call(xid)).unwrap();
     }
-    let repeated: Vec<bool> = watch.requests().iter().map(|request| request.repeated).collect();
+    let repeated: Vec<bool> = watch.requests().iter().map(|request| request.is_retransmission).collect();
     assert_eq!(repeated, [false, false, true, true], "retransmissions are not counted again");
     let most = watch.feed(CLIENT, &call(3)).unwrap_err();
-    assert_eq!(most, Malformed::Above { field: "outstanding RPC calls", max: 2, found: 3 });
+    assert_eq!(most, ProtocolError::AboveLimit { field: "outstanding RPC calls", max: 2, found: 3 });
 
-    let nbd = Limits { outstanding: 1, ..Limits::NBD };
-    let mut watch = Watch::new(Nbd::transmitting(nbd, Framing::Simple), nbd);
+    let nbd = ParserLimits { in_flight: 1, ..ParserLimits::NBD };
+    let mut watch = Watch::new(NbdParser::after_handshake(nbd, Framing::Simple), nbd);
     watch.feed(CLIENT, &words(&[0x2560_9513, 3, 0, 1, 0, 0, 0])).unwrap();
     let most = watch.feed(CLIENT, &words(&[0x2560_9513, 3, 0, 2, 0, 0, 0])).unwrap_err();
     assert_eq!(most.to_string(), "outstanding NBD commands: at most 1, found 2");
 
-    let memcached = Limits { outstanding: 1, ..Limits::MEMCACHED };
-    let mut watch = Watch::new(Memcached::new(memcached), memcached);
+    let memcached = ParserLimits { in_flight: 1, ..ParserLimits::MEMCACHED };
+    let mut watch = Watch::new(MemcachedParser::new(memcached), memcached);
     watch.feed(CLIENT, b"get a\r\nset a 0 0 1 noreply\r\nx\r\n").unwrap();
     let most = watch.feed(CLIENT, b"get a\r\n").unwrap_err();
     assert_eq!(most.to_string(), "outstanding memcached requests: at most 1, found 2");
@@ -211,7 +211,9 @@ fn nbd_transmission() {
         [Framing::Simple, Framing::Structured, Framing::Extended],
         words(&[0x2560_9513, 0, 0, 7, 0, 0, 512]),
     );
-    let on = |framing| move || Watch::new(Nbd::transmitting(Limits::NBD, framing), Limits::NBD);
+    let on = |framing| {
+        move || Watch::new(NbdParser::after_handshake(ParserLimits::NBD, framing), ParserLimits::NBD)
+    };
     let write = words(&[0x2560_9513, 1, 0, 7, 0, 0, 33_554_433]);
     let big_read = words(&[0x2560_9513, 0, 0, 7, 0, 0, 33_554_433]);
     let simple = words(&[0x6744_6698, 0, 0, 7]);
@@ -335,19 +337,19 @@ fn doubtful_replies_are_made_up_for() {
     watch.feed(CLIENT, b"md a q\r\nmd b\r\nmg c v\r\n").unwrap();
     // A version that is silent about the first miss.
     watch.feed(SERVER, b"NF\r\nEN\r\n").unwrap();
-    assert_eq!(watch.wire.outstanding(), 0);
+    assert_eq!(watch.wire.in_flight(), 0);
     // A quiet miss, then a hit that is not quiet, without opaque values.
     watch.feed(CLIENT, b"mg a v q\r\nmg b v\r\nmn\r\n").unwrap();
     watch.feed(SERVER, b"VA 1\r\nx\r\nMN\r\n").unwrap();
-    assert_eq!(watch.wire.outstanding(), 0);
+    assert_eq!(watch.wire.in_flight(), 0);
     watch.feed(CLIENT, b"mg a q\r\nget b\r\nmn\r\n").unwrap();
     watch.feed(SERVER, b"SERVER_ERROR out of memory\r\nMN\r\n").unwrap();
-    assert_eq!(watch.wire.outstanding(), 0);
+    assert_eq!(watch.wire.in_flight(), 0);
     watch.feed(CLIENT, b"set a 0 0 1 noreply\r\nx\r\nmn\r\n").unwrap();
     watch.feed(SERVER, b"SERVER_ERROR out of memory\r\nMN\r\n").unwrap();
-    let asked: Vec<bool> = watch.replies().iter().map(|(reply, _)| reply.asked).collect();
+    let asked: Vec<bool> = watch.replies().iter().map(|(reply, _)| reply.is_solicited).collect();
     assert_eq!(asked, [true, true, true, true, true, true, false, true]);
-    assert_eq!(watch.wire.outstanding(), 0);
+    assert_eq!(watch.wire.in_flight(), 0);
 }
 
 /// The same with the binary protocol and one opaque value for all.
@@ -376,9 +378,9 @@ fn equal_opaque_values_are_made_up_for() {
         [message(0x80, 9, b"a"), message(0x80, 0, b"b"), message(0x80, 0x0a, b""), message(0x80, 0, b"c")];
     watch.feed(CLIENT, &asked.concat()).unwrap();
     watch.feed(SERVER, &[message(0x81, 0, b"value"), message(0x81, 0x0a, b"")].concat()).unwrap();
-    assert_eq!(watch.wire.outstanding(), 1);
+    assert_eq!(watch.wire.in_flight(), 1);
     let stray = watch.feed(SERVER, &message(0x81, 0x0b, b"1.6")).unwrap_err();
-    assert!(matches!(stray, Malformed::Line { .. }), "behind a no-op nothing is made up for: {stray}");
+    assert!(matches!(stray, ProtocolError::Line { .. }), "behind a no-op nothing is made up for: {stray}");
 }
 
 /// Data hidden behind a WRITE in its compound is charged; a second READ is found; the unknown ends the search.
@@ -393,20 +395,20 @@ fn compounds() {
     let read = [25, 0, 0, 0, 0, 0, 4096, 1000];
     let write = [38, 0, 0, 0, 0, 0, 8192, 2, 4, 9];
     let hidden = [&write[..], &[0; 1000]].concat();
-    let cases: [(Vec<u32>, Class, Option<u64>); 6] = [
-        ([read, read].concat(), Class::Read(Bytes(2000)), Some(4096)),
-        ([&write[..], &[9, 0]].concat(), Class::Write(Bytes(4)), Some(8192)),
-        (hidden, Class::Write(Bytes(4004)), Some(8192)),
-        ([&read[..], &write].concat(), Class::Write(Bytes(4)), Some(8192)),
-        ([&[99][..], &read].concat(), Class::Control, None),
-        (vec![9, 0, 10], Class::Control, None),
+    let cases: [(Vec<u32>, RequestClass, Option<u64>); 6] = [
+        ([read, read].concat(), RequestClass::Read(Bytes(2000)), Some(4096)),
+        ([&write[..], &[9, 0]].concat(), RequestClass::Write(Bytes(4)), Some(8192)),
+        (hidden, RequestClass::Write(Bytes(4004)), Some(8192)),
+        ([&read[..], &write].concat(), RequestClass::Write(Bytes(4)), Some(8192)),
+        ([&[99][..], &read].concat(), RequestClass::Control, None),
+        (vec![9, 0, 10], RequestClass::Control, None),
     ];
     for (operations, class, offset) in cases {
         let mut watch = Watch::rpc();
         watch.feed(CLIENT, &compound(&operations)).unwrap();
         let request = watch.requests()[0];
         assert_eq!((request.class, request.position.map(|position| position.offset)), (class, offset));
-        assert_eq!(request.answer, Answer::Always);
+        assert_eq!(request.reply, ReplyExpectation::Always);
     }
 }
 
@@ -421,7 +423,10 @@ fn nfs2_is_recognised() {
         watch.feed(CLIENT, &[words(&[mark]), words(&body)].concat()).unwrap();
     }
     let requests = watch.requests();
-    assert_eq!((requests[0].class, requests[1].class), (Class::Read(Bytes(512)), Class::Write(Bytes(8))));
+    assert_eq!(
+        (requests[0].class, requests[1].class),
+        (RequestClass::Read(Bytes(512)), RequestClass::Write(Bytes(8)))
+    );
     assert_eq!(requests[0].position, requests[1].position);
 }
 
@@ -431,6 +436,6 @@ fn calls_of_the_server_pass() {
     let mut watch = Watch::rpc();
     watch.feed(SERVER, &words(&[RECORD | 40, 9, 0, 2, 0x4000_0000, 1, 1, 0, 0, 0, 0])).unwrap();
     watch.feed(CLIENT, &words(&[RECORD | 24, 9, 1, 0, 0, 0, 0])).unwrap();
-    assert!(!watch.replies()[0].0.asked);
-    assert_eq!((watch.requests()[0].answer, watch.wire.outstanding()), (Answer::Never, 0));
+    assert!(!watch.replies()[0].0.is_solicited);
+    assert_eq!((watch.requests()[0].reply, watch.wire.in_flight()), (ReplyExpectation::Never, 0));
 }

@@ -92,12 +92,12 @@ fn text_commands() {
     let silent: Vec<u64> = watch
         .requests()
         .iter()
-        .filter(|request| request.answer == tailwright_wire::Answer::Never)
+        .filter(|request| request.reply == tailwright_wire::ReplyExpectation::Never)
         .map(|request| request.id)
         .collect();
     let all: Vec<u64> = (0..watch.requests().len() as u64).filter(|id| !silent.contains(id)).collect();
     assert_eq!(answered, all, "each request has one reply, in order, except the silent ones");
-    assert_eq!(watch.wire.outstanding(), 0);
+    assert_eq!(watch.wire.in_flight(), 0);
 }
 
 #[test]
@@ -124,9 +124,9 @@ fn meta_commands() {
     let answered: Vec<u64> = complete(&watch).into_iter().filter(|id| ![13, 17].contains(id)).collect();
     let expected = [0, 2, 5, 6, 7, 8, 9, 11, 14, 15, 18, 19, 20, 21, 22, 23, 24, 25, 26, 28];
     assert_eq!(answered, expected);
-    assert_eq!(watch.wire.outstanding(), 0);
+    assert_eq!(watch.wire.in_flight(), 0);
     let errors: Vec<u64> =
-        watch.replies().iter().filter(|(reply, _)| reply.error).map(|(reply, _)| reply.id).collect();
+        watch.replies().iter().filter(|(reply, _)| reply.is_error).map(|(reply, _)| reply.id).collect();
     assert_eq!(errors, [15]);
 }
 

@@ -11,9 +11,11 @@ use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use tailwright_wire::nbd::client::{self, Ask, Handshake, Progress};
-use tailwright_wire::nbd::{Connection, Framing};
-use tailwright_wire::{Answer, Class, Extent, Limits, Reply, Step, Wire};
+use tailwright_wire::nbd::client::{self, ClientHandshake, ExportOption, HandshakeStep};
+use tailwright_wire::nbd::{Framing, NbdParser};
+use tailwright_wire::{
+    Extent, ParseStep, ParserLimits, ProtocolParser, ReplyExpectation, ReplyHead, RequestClass,
+};
 use tempfile::TempDir;
 
 /// A server and its folder.
@@ -84,9 +86,9 @@ fn between(server: &mut Server, client: &mut Command) -> Vec<Watch> {
 fn moved(watches: &[Watch]) -> (u64, u64) {
     let requests = watches.iter().flat_map(Watch::requests);
     requests.fold((0, 0), |(read, written), request| match request.class {
-        Class::Read(bytes) => (read + bytes.0, written),
-        Class::Write(bytes) => (read, written + bytes.0),
-        Class::Control => (read, written),
+        RequestClass::Read(bytes) => (read + bytes.0, written),
+        RequestClass::Write(bytes) => (read, written + bytes.0),
+        RequestClass::Control => (read, written),
     })
 }
 
@@ -105,10 +107,10 @@ fn copies_there_and_back() {
     let uri = uri(server.folder.path());
     let watches = between(&mut server, Command::new(&program).arg("--flush").arg(&here).arg(&uri));
     assert_eq!(moved(&watches), (0, bytes.len() as u64));
-    assert!(watches.iter().all(|watch| watch.wire.name() == Some(b"tank")));
+    assert!(watches.iter().all(|watch| watch.wire.export_name() == Some(b"tank")));
     let watches = between(&mut server, Command::new(&program).arg(&uri).arg(&back));
     assert_eq!(moved(&watches).0, bytes.len() as u64);
-    assert!(watches.iter().all(|watch| watch.wire.outstanding() == 0));
+    assert!(watches.iter().all(|watch| watch.wire.in_flight() == 0));
     assert!(std::fs::read(back).unwrap() == bytes, "the data is the same");
 }
 
@@ -146,7 +148,7 @@ fn qemu_reads_and_writes() {
     let watches = between(&mut server, client.arg(uri));
     let (read, written) = moved(&watches);
     assert!(read >= 65_536 + 4096 + (1 << 20) && written >= 65_536 + 4096 + (1 << 20), "{read} {written}");
-    assert!(watches.iter().all(|watch| watch.wire.outstanding() == 0));
+    assert!(watches.iter().all(|watch| watch.wire.in_flight() == 0));
 }
 
 /// Sends what `out` holds and reads until `done` has what it wants.
@@ -174,21 +176,24 @@ fn exchange<T>(
 #[test]
 fn the_client_here_is_understood() {
     let Some(mut server) = Server::start() else { return };
-    for (ask, structured) in
-        [(Ask::Go, false), (Ask::Go, true), (Ask::ExportName, false), (Ask::ExportName, true)]
-    {
+    for (ask, structured) in [
+        (ExportOption::Go, false),
+        (ExportOption::Go, true),
+        (ExportOption::ExportName, false),
+        (ExportOption::ExportName, true),
+    ] {
         let mut stream = server.connect();
-        let mut handshake = Handshake::new(b"other", ask);
+        let mut handshake = ClientHandshake::new(b"other", ask);
         if structured {
             handshake = handshake.with_structured_replies();
         }
         let (mut input, mut out) = (Vec::new(), Vec::new());
         let export = exchange(&mut stream, &mut out, &mut input, |input, out| {
             loop {
-                match handshake.next(input, out).expect("the export is granted") {
-                    Progress::NeedMore { .. } => return None,
-                    Progress::Used(used) => drop(input.drain(..used)),
-                    Progress::Done { used, export } => {
+                match handshake.advance(input, out).expect("the export is granted") {
+                    HandshakeStep::NeedMore { .. } => return None,
+                    HandshakeStep::Used(used) => drop(input.drain(..used)),
+                    HandshakeStep::Done { used, export } => {
                         input.drain(..used);
                         return Some(export);
                     }
@@ -197,19 +202,19 @@ fn the_client_here_is_understood() {
         });
         assert_eq!(export.size, 4 << 20);
         assert_eq!(export.framing, if structured { Framing::Structured } else { Framing::Simple });
-        write_and_read(&mut stream, Connection::transmitting(Limits::NBD, export.framing));
+        write_and_read(&mut stream, NbdParser::after_handshake(ParserLimits::NBD, export.framing));
     }
 }
 
 /// The next reply with the bytes behind its head, when all of it is there.
 fn reply(
-    wire: &mut Connection,
+    wire: &mut NbdParser,
     input: &mut Vec<u8>,
-    waiting: &mut Option<(Reply, Extent)>,
-) -> Option<(Reply, Extent, Vec<u8>)> {
+    waiting: &mut Option<(ReplyHead, Extent)>,
+) -> Option<(ReplyHead, Extent, Vec<u8>)> {
     if waiting.is_none() {
-        match wire.reply(input).expect("well-formed") {
-            Step::Message { message, extent } => *waiting = Some((message, extent)),
+        match wire.next_reply(input).expect("well-formed") {
+            ParseStep::Message { message, extent } => *waiting = Some((message, extent)),
             _ => return None,
         }
     }
@@ -223,17 +228,17 @@ fn reply(
     Some((reply, extent, bytes))
 }
 
-fn write_and_read(stream: &mut UnixStream, mut wire: Connection) {
+fn write_and_read(stream: &mut UnixStream, mut wire: NbdParser) {
     let (mut input, mut out) = (Vec::new(), Vec::new());
     let data: Vec<u8> = (0..200_000u32).map(|n| (n % 251).to_le_bytes()[0]).collect();
-    let mut ask = |wire: &mut Connection, id: u64, encode: &dyn Fn(&mut Vec<u8>)| {
+    let mut ask = |wire: &mut NbdParser, id: u64, encode: &dyn Fn(&mut Vec<u8>)| {
         encode(&mut out);
-        let Ok(Step::Message { message, extent }) = wire.request(&out) else { panic!("a request") };
+        let Ok(ParseStep::Message { message, extent }) = wire.next_request(&out) else { panic!("a request") };
         assert_eq!((message.id, extent.len.0), (id, out.len() as u64));
         let (mut waiting, mut got) = (None, Vec::new());
         exchange(stream, &mut out, &mut input, |input, _| {
             while let Some((reply, extent, bytes)) = reply(wire, input, &mut waiting) {
-                assert!(reply.asked && !reply.error && reply.id == id);
+                assert!(reply.is_solicited && !reply.is_error && reply.id == id);
                 got.extend(bytes);
                 if extent.last {
                     return Some(());
@@ -246,10 +251,10 @@ fn write_and_read(stream: &mut UnixStream, mut wire: Connection) {
     assert!(ask(&mut wire, 1, &|out| client::write(out, 1, 8192, &data)).is_empty());
     assert!(ask(&mut wire, 2, &|out| client::flush(out, 2)).is_empty());
     assert!(ask(&mut wire, 3, &|out| client::read(out, 3, 8192, 200_000)) == data, "the data comes back");
-    assert_eq!(wire.outstanding(), 0);
+    assert_eq!(wire.in_flight(), 0);
     client::disconnect(&mut out, 4);
     assert!(
-        matches!(wire.request(&out), Ok(Step::Message { message, .. }) if message.answer == Answer::Never)
+        matches!(wire.next_request(&out), Ok(ParseStep::Message { message, .. }) if message.reply == ReplyExpectation::Never)
     );
     stream.write_all(&out).unwrap();
     assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0, "the server hangs up");

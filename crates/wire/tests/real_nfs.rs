@@ -15,8 +15,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use tailwright_wire::Class;
-use tailwright_wire::rpc::client::{Auth, Calls, Stable};
+use tailwright_wire::RequestClass;
+use tailwright_wire::rpc::client::{CallEncoder, Credentials, StableHow};
 use tailwright_wire::rpc::{MOUNT, NFS, decode};
 
 /// Set in the second run, inside the namespace.
@@ -99,10 +99,13 @@ impl Talk {
     }
 
     /// Sends one call and gives the body of its reply.
-    fn call(&mut self, encode: impl FnOnce(&mut Calls<'_>, u32)) -> Vec<u8> {
+    fn call(&mut self, encode: impl FnOnce(&mut CallEncoder<'_>, u32)) -> Vec<u8> {
         self.xid += 1;
         let mut out = Vec::new();
-        encode(&mut Calls::new(&mut out, Auth::Unix { machine: "tests", uid: 0, gid: 0 }), self.xid);
+        encode(
+            &mut CallEncoder::new(&mut out, Credentials::Unix { machine: "tests", uid: 0, gid: 0 }),
+            self.xid,
+        );
         self.watch.feed(Side::Client, &out).expect("our own calls are well-formed");
         self.stream.write_all(&out).unwrap();
         let mut record = Vec::new();
@@ -112,13 +115,13 @@ impl Talk {
             assert!(read > 0, "the server hung up");
             self.watch.feed(Side::Server, &piece[..read]).expect("replies are well-formed");
             record.extend(&piece[..read]);
-            if self.watch.wire.outstanding() == 0 && self.watch.is_drained() {
+            if self.watch.wire.in_flight() == 0 && self.watch.is_drained() {
                 break;
             }
         }
         let (reply, _) = *self.watch.replies().last().expect("a reply");
-        assert!(reply.asked && reply.id == u64::from(self.xid));
-        decode::body(&record).expect("a complete record").into_owned()
+        assert!(reply.is_solicited && reply.id == u64::from(self.xid));
+        decode::record_body(&record).expect("a complete record").into_owned()
     }
 }
 
@@ -135,10 +138,10 @@ fn our_client(rpcbind: &mut Child, ganesha: &mut Child) {
 
     let mut mount = Talk::new(connect(20048, ganesha));
     let refused = decode::mount(&mount.call(|calls, xid| calls.mount(xid, b"/nowhere")));
-    assert!(matches!(refused, Err(decode::Failure::Status(_))), "{refused:?}");
-    assert!(mount.watch.replies()[0].0.error);
+    assert!(matches!(refused, Err(decode::CallError::Status(_))), "{refused:?}");
+    assert!(mount.watch.replies()[0].0.is_error);
     let root = decode::mount(&mount.call(|calls, xid| calls.mount(xid, b"/export"))).unwrap();
-    assert_eq!(mount.watch.wire.name(), Some(&b"/export"[..]));
+    assert_eq!(mount.watch.wire.export_name(), Some(&b"/export"[..]));
 
     let mut nfs = Talk::new(connect(2049, ganesha));
     decode::null(&nfs.call(|calls, xid| {
@@ -146,12 +149,12 @@ fn our_client(rpcbind: &mut Child, ganesha: &mut Child) {
     }))
     .unwrap();
     let missing = decode::lookup(&nfs.call(|calls, xid| calls.lookup(xid, &root, b"ours")));
-    assert_eq!(missing, Err(decode::Failure::Status(2)), "no such file");
+    assert_eq!(missing, Err(decode::CallError::Status(2)), "no such file");
     let file =
         decode::create(&nfs.call(|calls, xid| calls.create(xid, &root, b"ours", 0o644, Some(0)))).unwrap();
     let data: Vec<u8> = (0..300_001u32).map(|n| (n % 251).to_le_bytes()[0]).collect();
     let written =
-        decode::write(&nfs.call(|calls, xid| calls.write(xid, &file.handle, 5, Stable::Unstable, &data)))
+        decode::write(&nfs.call(|calls, xid| calls.write(xid, &file.handle, 5, StableHow::Unstable, &data)))
             .unwrap();
     assert_eq!(written.count as usize, data.len());
     let committed = decode::commit(&nfs.call(|calls, xid| calls.commit(xid, &file.handle, 0, 0))).unwrap();
@@ -160,7 +163,7 @@ fn our_client(rpcbind: &mut Child, ganesha: &mut Child) {
     let found = decode::lookup(&nfs.call(|calls, xid| calls.lookup(xid, &root, b"ours"))).unwrap();
     assert_eq!((&found.handle, found.size), (&file.handle, Some(300_006)));
     let body = nfs.call(|calls, xid| calls.read(xid, &file.handle, 5, 400_000));
-    assert_eq!(decode::read(&body), Ok(decode::Data { data: &data, end: true }));
+    assert_eq!(decode::read(&body), Ok(decode::ReadResult { data: &data, is_end_of_file: true }));
     assert!(std::fs::read("/run/export/ours").unwrap()[5..] == data, "the data is in the file");
 }
 
@@ -211,9 +214,9 @@ fn run(program: &str, args: &[&str]) -> Vec<u8> {
 fn moved(watches: &[Watch]) -> (u64, u64) {
     let requests = watches.iter().flat_map(Watch::requests);
     requests.fold((0, 0), |(read, written), request| match request.class {
-        Class::Read(bytes) => (read + bytes.0, written),
-        Class::Write(bytes) => (read, written + bytes.0),
-        Class::Control => (read, written),
+        RequestClass::Read(bytes) => (read + bytes.0, written),
+        RequestClass::Write(bytes) => (read, written + bytes.0),
+        RequestClass::Control => (read, written),
     })
 }
 
@@ -225,12 +228,12 @@ fn unmodified_clients() {
     run("nfs-cp", &["/run/in", &file]);
     assert!(run("nfs-cat", &[&file]) == data, "the data comes back");
     let mounts = mount.finish();
-    assert!(mounts.iter().any(|watch| watch.wire.name() == Some(b"/export")));
+    assert!(mounts.iter().any(|watch| watch.wire.export_name() == Some(b"/export")));
     let watches = nfs.finish();
     let (read, written) = moved(&watches);
     assert_eq!(written, data.len() as u64, "NFSv3 writes are recognised");
     assert!(read >= data.len() as u64, "NFSv3 reads are recognised");
-    assert!(watches.iter().chain(&mounts).all(|watch| watch.wire.outstanding() == 0));
+    assert!(watches.iter().chain(&mounts).all(|watch| watch.wire.in_flight() == 0));
 
     let nfs = Proxy::start(2049);
     let file = format!("nfs://127.0.0.1/export/file?version=4&nfsport={}", nfs.port);

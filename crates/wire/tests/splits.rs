@@ -85,7 +85,7 @@ fn the_export_is_known_when_it_is_granted() {
     let mut watch = Watch::nbd();
     let (last, before) = script.talk.split_last().unwrap();
     pass(&mut watch, &before.to_vec(), &[]).unwrap();
-    assert_eq!(watch.wire.name(), None);
+    assert_eq!(watch.wire.export_name(), None);
     watch.feed(Side::Server, &last.1).unwrap();
-    assert_eq!(watch.wire.name(), Some(&b"disk"[..]));
+    assert_eq!(watch.wire.export_name(), Some(&b"disk"[..]));
 }

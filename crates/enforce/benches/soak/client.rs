@@ -130,13 +130,13 @@ impl<'a> Client<'a> {
         Ok(Line { stream, talk, turns, proxy, out, asked, moved, half: false })
     }
 
-    /// A connection that ended although nothing was done to it is a fault of the proxy.
+    /// A connection that ended although nothing was done to it is a error of the proxy.
     fn judge_end(&self, turns: Turns, proxy: usize, why: &str) {
         let now = self.world.turns(self.plan.protocol, proxy);
         if turns.is_up() && now == turns && !self.world.stopped() {
             count(&self.world.tally.cut, 1);
             let Plan { owner, protocol, .. } = self.plan;
-            self.world.fault(format!("{} client {owner} by proxy {proxy}: cut off: {why}", protocol.name()));
+            self.world.error(format!("{} client {owner} by proxy {proxy}: cut off: {why}", protocol.name()));
         }
     }
 
@@ -234,7 +234,7 @@ impl<'a> Client<'a> {
         line.moved = Instant::now();
         let Some(Asked { blocks, writes, starts }) = line.asked.remove(&answer.id) else {
             count(&tally.corrupt, 1);
-            return self.world.fault(format!("an answer to what was not asked: {}", answer.id));
+            return self.world.error(format!("an answer to what was not asked: {}", answer.id));
         };
         count(&tally.requests, 1);
         if answer.error {
@@ -258,7 +258,7 @@ impl<'a> Client<'a> {
         }
         if rest.is_some_and(|rest| !rest.is_empty()) {
             count(&tally.corrupt, 1);
-            self.world.fault(format!("client {}: more bytes than were asked for", self.plan.owner));
+            self.world.error(format!("client {}: more bytes than were asked for", self.plan.owner));
         }
     }
 
@@ -278,7 +278,7 @@ impl<'a> Client<'a> {
             Verdict::Corrupt => (&self.world.tally.corrupt, "CORRUPT"),
         };
         count(counter, 1);
-        self.world.fault(format!("{} client {owner} block {block}: {word}", protocol.name()));
+        self.world.error(format!("{} client {owner} block {block}: {word}", protocol.name()));
     }
 
     fn give_up(&mut self, blocks: &Range<usize>, writes: bool) {

@@ -79,7 +79,7 @@ fn requests(stream: &mut TcpStream, protocol: Protocol, count: usize) -> io::Res
             // Reads of a handle that is none.
             for xid in 0..count {
                 let xid = u32::try_from(xid).expect("few");
-                wire::rpc::client::Calls::new(&mut out, wire::rpc::client::Auth::None).read(
+                wire::rpc::client::CallEncoder::new(&mut out, wire::rpc::client::Credentials::None).read(
                     xid,
                     b"nonsense",
                     0,

@@ -118,11 +118,11 @@ fn soak(time: Duration, in_namespace: bool) -> ExitCode {
     });
     // What was in doubt is settled by now.
     std::thread::sleep(Duration::from_secs(10));
-    let left = storage::status(&sockets[0]);
+    let left = storage::query_status(&sockets[0]);
     alive.1.0.revive(world);
     for client in &mut clients {
         if let Err(error) = client.read_all() {
-            world.fault(format!("the last reading failed: {error}"));
+            world.error(format!("the last reading failed: {error}"));
         }
     }
     drop(alive);
@@ -162,10 +162,10 @@ fn policies(world: &World, sockets: &[PathBuf; 2]) {
             let policy = orders::policy(&mut random);
             let fields = orders::fields(&mut random);
             let hosts = orders::hosts(world.proxies[number], world.servers, &fields, &mut random);
-            match storage::apply(socket, Some(&policy), hosts) {
+            match storage::send_policy(socket, Some(&policy), hosts) {
                 Ok(()) => count(&world.tally.policies, 1),
                 Err(_) if turns % 2 == 1 || world.proxy_turns[number].load(SeqCst) != turns => {}
-                Err(fault) => world.fault(format!("a policy was refused: {fault}")),
+                Err(error) => world.error(format!("a policy was refused: {error}")),
             }
         }
     }
@@ -202,7 +202,7 @@ fn watch(world: &World, mut proxy: ProxyProcess, time: Duration) -> (Vec<u64>, P
         std::thread::sleep(Duration::from_secs(1));
         memory.extend(proxy.resident());
         if !proxy.lives() {
-            world.fault("the first proxy has died".to_owned());
+            world.error("the first proxy has died".to_owned());
             count(&world.tally.cut, 1);
             break;
         }

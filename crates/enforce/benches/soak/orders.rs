@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use std::io::Read;
 use std::path::Path;
 use tailwright_enforce::deployment::Deployment;
-use tailwright_enforce::storage::{Options, Proxy, listen};
+use tailwright_enforce::storage::{Proxy, ProxyOptions, listen_for_control};
 use workload::device::StorageProfile;
 
 /// 0.1 ms for 4 KiB.
@@ -104,24 +104,25 @@ pub fn policy(random: &mut StdRng) -> Policy {
     Policy::from_json(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Options of a proxy with these hosts and no policy yet.
-pub fn options(hosts: &str) -> Options {
-    let deployment = Deployment::parse(hosts).unwrap_or_else(|fault| panic!("{fault}\n{hosts}"));
+/// ProxyOptions of a proxy with these hosts and no policy yet.
+pub fn options(hosts: &str) -> ProxyOptions {
+    let deployment = Deployment::parse(hosts).unwrap_or_else(|error| panic!("{error}\n{hosts}"));
     let profile = StorageProfile::from_json(PROFILE).expect("the profile is right");
-    Options::new("ssd", deployment, None, profile)
+    ProxyOptions::new("ssd", deployment, None, profile)
 }
 
 /// A process that is a proxy, until its standard input ends: then it drains.
 pub fn be_a_proxy(folder: &Path) {
     let hosts = std::fs::read_to_string(folder.join("hosts")).expect("its parent has written it");
-    let proxy = Proxy::bind(options(&hosts)).unwrap_or_else(|fault| panic!("{fault}"));
-    let remote = proxy.remote();
-    let socket = listen(&folder.join("control"), remote.clone()).unwrap_or_else(|fault| panic!("{fault}"));
+    let proxy = Proxy::bind(options(&hosts)).unwrap_or_else(|error| panic!("{error}"));
+    let remote = proxy.handle();
+    let socket =
+        listen_for_control(&folder.join("control"), remote.clone()).unwrap_or_else(|error| panic!("{error}"));
     std::thread::spawn(move || {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         remote.drain();
     });
-    let report = proxy.run().unwrap_or_else(|fault| panic!("{fault}"));
+    let report = proxy.run().unwrap_or_else(|error| panic!("{error}"));
     eprintln!("{:?}", report.snapshot);
     drop(socket);
 }

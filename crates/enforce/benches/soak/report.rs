@@ -4,7 +4,7 @@ use crate::world::World;
 use model::OperationError;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
-use tailwright_enforce::storage::Snapshot;
+use tailwright_enforce::storage::ProxySnapshot;
 
 fn of(counter: &AtomicU64) -> u64 {
     counter.load(SeqCst)
@@ -31,7 +31,12 @@ fn median(values: &[u64]) -> u64 {
 }
 
 /// Prints all, and gives the exit code.
-pub fn print(world: &World, memory: &[u64], left: Result<Snapshot, OperationError>, time: Duration) -> u8 {
+pub fn print(
+    world: &World,
+    memory: &[u64],
+    left: Result<ProxySnapshot, OperationError>,
+    time: Duration,
+) -> u8 {
     let tally = &world.tally;
     let row = |name: &str, value: u64| println!("{name:<46} {value:>14}");
     println!("soak of {} s", time.as_secs());
@@ -56,17 +61,17 @@ pub fn print(world: &World, memory: &[u64], left: Result<Snapshot, OperationErro
     println!("resident memory of the proxy, KiB, medians of the quarters: {quarters:?}");
     println!("resident memory of the proxy, KiB, most: {}", memory.iter().max().copied().unwrap_or_default());
     let clean = left.as_ref().is_ok_and(|left| {
-        (left.connections, left.waiting, left.outstanding, left.held_bytes) == (0, 0, 0, 0)
+        (left.connections, left.waiting, left.outstanding, left.buffered_bytes) == (0, 0, 0, 0)
     });
     match left {
         Ok(left) => println!(
             "left over in the proxy: {} connections, {} waiting, {} outstanding, {} bytes held (cut {}, released {})",
-            left.connections, left.waiting, left.outstanding, left.held_bytes, left.cut, left.released
+            left.connections, left.waiting, left.outstanding, left.buffered_bytes, left.cut, left.released
         ),
-        Err(fault) => println!("the proxy does not say what is left over: {fault}"),
+        Err(error) => println!("the proxy does not say what is left over: {error}"),
     }
     let faults = world.faults.lock().expect("nobody panics with it");
-    faults.iter().for_each(|fault| println!("fault: {fault}"));
+    faults.iter().for_each(|error| println!("error: {error}"));
     let right = [&tally.lost, &tally.corrupt, &tally.cut].iter().all(|counter| of(counter) == 0);
     let passed = right && clean && faults.is_empty() && of(&tally.compared) > 0;
     println!("{}", if passed { "passed" } else { "FAILED" });

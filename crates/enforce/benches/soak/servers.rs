@@ -130,7 +130,7 @@ impl Servers {
         for (protocol, _) in &self.programs {
             let process = self.running[*protocol as usize].as_mut().expect("it was started");
             if let Ok(Some(status)) = process.0.try_wait() {
-                world.fault(format!("{}: the server has ended by itself: {status}", protocol.name()));
+                world.error(format!("{}: the server has ended by itself: {status}", protocol.name()));
             }
         }
     }
@@ -195,7 +195,7 @@ impl ProxyProcess {
         turns.fetch_add(1, SeqCst);
         let mut process = self.process.take().expect("it runs");
         if drained && !process.end(Duration::from_secs(15)) {
-            world.fault("a proxy that was to drain did not end".to_owned());
+            world.error("a proxy that was to drain did not end".to_owned());
         }
         drop(process);
         self.run();

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use wire::rpc::client::{Auth, Calls, Stable};
+use wire::rpc::client::{CallEncoder, Credentials, StableHow};
 use wire::rpc::decode;
-use wire::{Extent, Limits, Step, Wire, memcached, nbd, rpc};
+use wire::{Extent, ParseStep, ParserLimits, ProtocolParser, memcached, nbd, rpc};
 
 /// Bytes of a block of a volume or file.
 pub const BLOCK: usize = 4096;
@@ -35,7 +35,7 @@ pub struct Answer {
 /// One connection, past its handshake.
 pub struct Talk {
     pub protocol: Protocol,
-    wire: Box<dyn Wire>,
+    wire: Box<dyn ProtocolParser>,
     /// Of the file (NFS).
     handle: Vec<u8>,
     /// Keys begin with it (memcached).
@@ -57,7 +57,7 @@ fn broken(text: &str) -> io::Error {
 }
 
 impl Talk {
-    fn new(protocol: Protocol, wire: Box<dyn Wire>, owner: u32, base: u64) -> Self {
+    fn new(protocol: Protocol, wire: Box<dyn ProtocolParser>, owner: u32, base: u64) -> Self {
         Self {
             protocol,
             wire,
@@ -74,31 +74,35 @@ impl Talk {
 
     /// Nothing has to be said first.
     pub fn memcached(owner: u32) -> Self {
-        let mut talk =
-            Self::new(Protocol::Memcached, Box::new(memcached::Connection::new(Limits::MEMCACHED)), owner, 0);
+        let mut talk = Self::new(
+            Protocol::Memcached,
+            Box::new(memcached::MemcachedParser::new(ParserLimits::MEMCACHED)),
+            owner,
+            0,
+        );
         talk.ids = 0;
         talk
     }
 
     /// Opens an export; `stream` waits for answers.
     pub fn nbd(stream: &mut TcpStream, base: u64, structured: bool) -> io::Result<Self> {
-        let mut handshake = nbd::client::Handshake::new(b"", nbd::client::Ask::Go);
+        let mut handshake = nbd::client::ClientHandshake::new(b"", nbd::client::ExportOption::Go);
         if structured {
             handshake = handshake.with_structured_replies();
         }
         let (mut input, mut out) = (Vec::new(), Vec::new());
         loop {
-            match handshake.next(&input, &mut out).map_err(|bad| broken(&bad.to_string()))? {
-                nbd::client::Progress::NeedMore { at_least } => {
+            match handshake.advance(&input, &mut out).map_err(|bad| broken(&bad.to_string()))? {
+                nbd::client::HandshakeStep::NeedMore { at_least } => {
                     stream.write_all(&out)?;
                     out.clear();
                     let start = input.len();
                     input.resize(at_least, 0);
                     stream.read_exact(&mut input[start..])?;
                 }
-                nbd::client::Progress::Used(used) => drop(input.drain(..used)),
-                nbd::client::Progress::Done { export, .. } => {
-                    let wire = nbd::Connection::transmitting(Limits::NBD, export.framing);
+                nbd::client::HandshakeStep::Used(used) => drop(input.drain(..used)),
+                nbd::client::HandshakeStep::Done { export, .. } => {
+                    let wire = nbd::NbdParser::after_handshake(ParserLimits::NBD, export.framing);
                     return Ok(Self::new(Protocol::Nbd, Box::new(wire), 0, base));
                 }
             }
@@ -107,12 +111,13 @@ impl Talk {
 
     /// Mounts `path` over `mount` and opens a file over `stream`.
     pub fn nfs(path: &str, mount: &mut TcpStream, stream: &mut TcpStream, owner: u32) -> io::Result<Self> {
-        let fresh = || Self::new(Protocol::Nfs, Box::new(rpc::Connection::new(Limits::RPC)), owner, 0);
+        let fresh = || Self::new(Protocol::Nfs, Box::new(rpc::RpcParser::new(ParserLimits::RPC)), owner, 0);
         let reply = fresh().call(mount, |calls, xid| calls.mount(xid, path.as_bytes()))?;
         let root = decode::mount(&reply).map_err(|bad| broken(&bad.to_string()))?;
         let mut talk = fresh();
         let name = format!("file{owner}");
-        let create = |calls: &mut Calls<'_>, xid| calls.create(xid, &root, name.as_bytes(), 0o644, None);
+        let create =
+            |calls: &mut CallEncoder<'_>, xid| calls.create(xid, &root, name.as_bytes(), 0o644, None);
         let reply = talk.call(stream, create)?;
         talk.handle = decode::create(&reply).map_err(|bad| broken(&bad.to_string()))?.handle;
         Ok(talk)
@@ -122,11 +127,11 @@ impl Talk {
     fn call(
         &mut self,
         stream: &mut TcpStream,
-        encode: impl FnOnce(&mut Calls<'_>, u32),
+        encode: impl FnOnce(&mut CallEncoder<'_>, u32),
     ) -> io::Result<Vec<u8>> {
         let mut out = Vec::new();
         self.ids += 1;
-        encode(&mut Calls::new(&mut out, auth()), xid(self.ids));
+        encode(&mut CallEncoder::new(&mut out, auth()), xid(self.ids));
         self.watch(&out);
         stream.write_all(&out)?;
         let mut piece = [0; 4096];
@@ -138,15 +143,17 @@ impl Talk {
             self.input.extend_from_slice(&piece[..read]);
             if let Some((_, parts)) = self.complete()? {
                 let record: Vec<u8> = parts.into_iter().flat_map(|(_, bytes)| bytes).collect();
-                return Ok(decode::body(&record).map_err(|bad| broken(&bad.to_string()))?.into_owned());
+                return Ok(decode::record_body(&record)
+                    .map_err(|bad| broken(&bad.to_string()))?
+                    .into_owned());
             }
         }
     }
 
     /// What is sent is watched, so that replies can be framed.
     fn watch(&mut self, out: &[u8]) -> u64 {
-        match self.wire.request(out).expect("what this client says is well-formed") {
-            Step::Message { message, .. } => message.id,
+        match self.wire.next_request(out).expect("what this client says is well-formed") {
+            ParseStep::Message { message, .. } => message.id,
             _ => unreachable!("requests are watched whole"),
         }
     }
@@ -158,14 +165,16 @@ impl Talk {
         match self.protocol {
             Protocol::Nbd => nbd::client::write(out, self.ids, offset, data),
             Protocol::Nfs => {
-                let mut calls = Calls::new(out, auth());
-                calls.write(xid(self.ids), &self.handle, offset, Stable::Unstable, data);
+                let mut calls = CallEncoder::new(out, auth());
+                calls.write(xid(self.ids), &self.handle, offset, StableHow::Unstable, data);
             }
             Protocol::Memcached => {
                 let key = key(self.owner, first);
                 match first % 3 {
                     0 => memcached::client::meta_set(out, &key, data, &[]),
-                    _ => memcached::client::set(out, &key, 0, 0, data, memcached::client::Confirm::Reply),
+                    _ => {
+                        memcached::client::set(out, &key, 0, 0, data, memcached::client::Confirmation::Reply)
+                    }
                 }
             }
         }
@@ -179,7 +188,7 @@ impl Talk {
         let len = u32::try_from(len).expect("requests are short");
         match self.protocol {
             Protocol::Nbd => nbd::client::read(out, self.ids, offset, len),
-            Protocol::Nfs => Calls::new(out, auth()).read(xid(self.ids), &self.handle, offset, len),
+            Protocol::Nfs => CallEncoder::new(out, auth()).read(xid(self.ids), &self.handle, offset, len),
             Protocol::Memcached => {
                 let key = key(self.owner, first);
                 match first % 2 {
@@ -213,7 +222,7 @@ impl Talk {
             }
             Protocol::Nfs => {
                 let record: Vec<u8> = parts.into_iter().flat_map(|(_, bytes)| bytes).collect();
-                let body = decode::body(&record).map_err(|bad| broken(&bad.to_string()))?;
+                let body = decode::record_body(&record).map_err(|bad| broken(&bad.to_string()))?;
                 // Results of WRITE cannot be read as those of READ, and nobody asks.
                 let data = decode::read(&body).ok().map(|read| read.data.to_vec());
                 Ok(Some(Answer { id, error, data }))
@@ -248,11 +257,11 @@ impl Talk {
         if self.input.is_empty() {
             return Ok(false);
         }
-        let extent = match self.wire.reply(&self.input).map_err(|bad| broken(&bad.to_string()))? {
-            Step::NeedMore { .. } => return Ok(false),
-            Step::Continued { extent } => extent,
-            Step::Message { message, extent } => {
-                self.begun = (message.id, message.error);
+        let extent = match self.wire.next_reply(&self.input).map_err(|bad| broken(&bad.to_string()))? {
+            ParseStep::NeedMore { .. } => return Ok(false),
+            ParseStep::Continued { extent } => extent,
+            ParseStep::Message { message, extent } => {
+                self.begun = (message.id, message.is_error);
                 extent
             }
         };
@@ -261,8 +270,8 @@ impl Talk {
     }
 }
 
-fn auth() -> Auth<'static> {
-    Auth::Unix { machine: "soak", uid: 0, gid: 0 }
+fn auth() -> Credentials<'static> {
+    Credentials::Unix { machine: "soak", uid: 0, gid: 0 }
 }
 
 fn xid(id: u64) -> u32 {

@@ -99,7 +99,7 @@ impl World {
         Turns { server, proxy: self.proxy_turns.get(proxy).map_or(0, |turns| turns.load(SeqCst)) }
     }
 
-    pub fn fault(&self, text: String) {
+    pub fn error(&self, text: String) {
         let mut faults = self.faults.lock().expect("nobody panics with it");
         if faults.len() < 40 {
             eprintln!("soak: {text}");

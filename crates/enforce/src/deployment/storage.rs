@@ -1,56 +1,59 @@
-//! The device of a server, and how a proxy stands before it.
+//! The storage device of a server, and the addresses at which a proxy stands before it.
 
 use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use units::Bytes;
 
-/// The device of a server, and the proxy before it.
+/// The storage device of a server, and the proxy before it.
+///
+/// Bounds on what is outstanding (at the device) that are absent come from the device profile.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Storage {
-    /// File of its device profile; relative to the hosts file.
+pub struct ServerStorage {
+    /// The file of the device profile, relative to the hosts file.
     pub profile: PathBuf,
-    /// Where the proxy listens and what it passes requests on to.
+    /// The addresses that the proxy listens at, and those that it forwards requests to.
     pub front: Vec<Front>,
-    /// What becomes of requests beyond their workload's limits.
+    /// What happens to requests beyond the limits of their workload.
     #[serde(default)]
-    pub over: Over,
-    /// Most requests at the device at once; from the profile without it, or 16.
+    pub over: OverLimitRule,
+    /// The most requests outstanding; where the profile does not say either, 16.
     #[serde(default)]
     pub outstanding: Option<u32>,
-    /// Most bytes of them; from the profile without it, or unbounded.
+    /// The most bytes of outstanding requests; where the profile does not say either, unbounded.
     #[serde(default, deserialize_with = "bytes")]
     pub outstanding_bytes: Option<Bytes>,
-    /// Most reads among them; without it from the profile, unless `outstanding` is said.
+    /// The most reads outstanding; the profile's bound is not used where `outstanding` is given.
     #[serde(default)]
     pub reads: Option<u32>,
-    /// Most writes; as `reads`.
+    /// The most writes outstanding; the profile's bound is not used where `outstanding` is given.
     #[serde(default)]
     pub writes: Option<u32>,
-    /// Most bytes of reads; without it from the profile, unless `outstanding_bytes` is said.
+    /// The most bytes of outstanding reads; the profile's bound is not used where `outstanding_bytes` is given.
     #[serde(default, deserialize_with = "bytes")]
     pub reads_bytes: Option<Bytes>,
-    /// Most bytes of writes; as `reads_bytes`.
+    /// The most bytes of outstanding writes; the profile's bound is not used where `outstanding_bytes` is given.
     #[serde(default, deserialize_with = "bytes")]
     pub writes_bytes: Option<Bytes>,
-    /// Most requests of lower priority at the device while one of higher priority is there; half of `outstanding`
-    /// without it.
+    /// The most requests of lower priority outstanding while one of higher priority is; half of `outstanding` when
+    /// absent.
     #[serde(default)]
     pub beside: Option<u32>,
-    /// Most bytes of them; unbounded without it.
+    /// The most bytes of such requests; unbounded when absent.
     #[serde(default, deserialize_with = "bytes")]
     pub beside_bytes: Option<Bytes>,
-    /// How many of `outstanding` best effort leaves to the workloads of the policy; without it one of eight and more.
+    /// How many of the `outstanding` requests best effort leaves to the workloads of the policy; when absent 1 of 8 or
+    /// more, and 0 of fewer.
     #[serde(default)]
     pub reserve: Option<u32>,
-    /// Most sequential writes that are sent to the device together; 1 for SSDs and 8 for disks without it.
+    /// The most sequential writes that are sent to the device together; when absent 1 for SSDs and 8 for disks.
     #[serde(default)]
     pub batch: Option<u32>,
 }
 
-impl Storage {
-    /// What is wrong with it, as far as that can be said without a device profile.
+impl ServerStorage {
+    /// Refuses what is wrong without knowing the device profile.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.front.is_empty() {
             return Err("front: it needs at least one".into());
@@ -65,46 +68,46 @@ impl Storage {
     }
 }
 
-/// What becomes of requests beyond their workload's limits.
+/// What happens to requests beyond the limits of their workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Over {
-    /// They are served when nobody else wants the device.
+pub enum OverLimitRule {
+    /// They are served as best effort, when nobody else wants the device.
     #[default]
     Demote,
     /// They wait until the limits allow them.
     Queue,
 }
 
-/// One listening address of a proxy.
+/// A front: an address that a proxy listens at, before a storage server.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Front {
-    /// What is spoken there.
+    /// The protocol of the clients that connect there.
     pub protocol: FrontProtocol,
-    /// Address and port; without a port those of the protocol.
+    /// The address to listen at, with a port or else the default ports of the protocol.
     pub listen: String,
-    /// The server behind it; without a port the one that is listened on.
+    /// The address of the server, with a port or else the one that is listened at.
     pub forward: String,
 }
 
-/// Storage protocols.
+/// The storage protocols that a proxy understands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FrontProtocol {
     /// NFS with MOUNT and the portmapper, over TCP.
     Nfs,
-    /// Network block devices.
+    /// The protocol of network block devices.
     Nbd,
-    /// memcached.
+    /// The protocol of memcached.
     Memcached,
 }
 
 impl FrontProtocol {
-    /// The ports on which it is spoken by default.
-    fn ports(self) -> &'static [u16] {
+    /// The ports at which servers of the protocol listen by default.
+    fn default_ports(self) -> &'static [u16] {
         match self {
-            // Of the server, of MOUNT by custom.
+            // NFS itself, and MOUNT at the port that Linux servers are usually given.
             Self::Nfs => &[2049, 20048],
             Self::Nbd => &[10809],
             Self::Memcached => &[11211],
@@ -113,31 +116,34 @@ impl FrontProtocol {
 }
 
 impl Front {
-    /// Pairs of where to listen and where to pass on to.
+    /// The pairs of an address to listen at and the server's address to forward to.
     ///
     /// # Errors
     /// When an address cannot be read.
     pub fn pairs(&self) -> Result<Vec<(SocketAddr, SocketAddr)>, String> {
-        let (listen, port) = address("listen", &self.listen)?;
-        let (forward, to) = address("forward", &self.forward)?;
-        let ports = port.as_ref().map_or(self.protocol.ports(), std::slice::from_ref);
-        let pair =
-            |port: &u16| (SocketAddr::new(listen, *port), SocketAddr::new(forward, to.unwrap_or(*port)));
-        match (ports, to) {
-            ([_, _, ..], Some(_)) => Err("forward: a port there needs a port in listen".to_owned()),
-            _ => Ok(ports.iter().map(pair).collect()),
+        let (listen, listen_port) = parse_address("listen", &self.listen)?;
+        let (forward, forward_port) = parse_address("forward", &self.forward)?;
+        let ports = listen_port.as_ref().map_or(self.protocol.default_ports(), std::slice::from_ref);
+        if ports.len() > 1 && forward_port.is_some() {
+            return Err("forward: a port there needs a port in listen".to_owned());
         }
+        let mut pairs = Vec::new();
+        for port in ports {
+            let to = SocketAddr::new(forward, forward_port.unwrap_or(*port));
+            pairs.push((SocketAddr::new(listen, *port), to));
+        }
+        Ok(pairs)
     }
 }
 
-fn address(field: &str, text: &str) -> Result<(IpAddr, Option<u16>), String> {
+fn parse_address(field: &str, text: &str) -> Result<(IpAddr, Option<u16>), String> {
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok((address.ip(), Some(address.port())));
     }
     let plain = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
-    let expected =
-        || format!("{field}: '{text}' is not an address such as 10.0.0.9, 10.0.0.9:10809 or [fd00::9]:10809");
-    plain.parse().map(|address| (address, None)).map_err(|_| expected())
+    plain.parse().map(|address| (address, None)).map_err(|_| {
+        format!("{field}: '{text}' is not an address such as 10.0.0.9, 10.0.0.9:10809 or [fd00::9]:10809")
+    })
 }
 
 fn bytes<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Bytes>, D::Error> {

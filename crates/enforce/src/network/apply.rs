@@ -1,242 +1,255 @@
-//! Brings hosts to what is wanted of them and back: reads what is there, runs the difference, and on an error goes
-//! back to what was made before.
+//! Brings hosts to their desired state and back: reads what is there, runs the steps of the difference, and on an error
+//! goes back to what was configured before.
 
-use super::change::{self, Found, Step};
-use super::found::{self, FoundDevice, Place};
-use super::state::{Before, Made, State, Store};
-use super::target::{self, Target};
-use super::wanted::WantedHost;
-use crate::command::Run;
-use crate::deployment::{Filters, Host};
+use super::configuration::HostConfiguration;
+use super::desired::DesiredHost;
+use super::difference::{self, ChangeStep};
+use super::namespace::HostNamespace;
+use super::observed::{self, ObservedDevice, ObservedHost};
+use super::state::{AppliedConfiguration, OriginalDevice, SavedHostState, StateStore};
+use crate::command::CommandRunner;
+use crate::deployment::{DeploymentHost, PacketFilters};
 use model::OperationError;
 use std::time::{Duration, Instant};
 
-/// How classes are waited for that are to be removed.
+/// How long classes that are to be deleted get to send what they hold. A class of 1 Mbit/s sends 250 kB in this time.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
+/// How often they are looked at: a run of tc takes a few milliseconds itself.
 const DRAIN_POLL: Duration = Duration::from_millis(5);
+/// How iproute2 begins its message about a namespace that does not exist.
+const NO_NAMESPACE: &str = "Cannot open network namespace";
 
-/// What a run may do.
+/// What [`apply`] and [`remove`] may do to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Options {
-    /// Change nothing.
+pub struct ApplyOptions {
+    /// Report the commands and change nothing.
     pub dry_run: bool,
-    /// Take over devices that somebody else has set up.
+    /// Take over devices that somebody else has configured.
     pub replace: bool,
 }
 
-/// What was done to a host, or would be.
+/// What was done to a host, or would be done in a dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
-    /// Name of the host.
+pub struct ApplyReport {
+    /// The name of the host.
     pub host: String,
-    /// As a shell takes it, in order; none when everything is as it should be.
+    /// The commands in their order, as a shell takes them; none when everything is as it should be.
     pub commands: Vec<String>,
-    /// Where the host cannot do all that is wanted, and what was lost.
+    /// Where the host cannot do all that is desired, and which packets may have been lost.
     pub warnings: Vec<String>,
 }
 
-/// Brings `wanted.host` to what is wanted of it. Does nothing where it is so already.
+/// Brings a host to its desired state, and runs nothing where it is in that state already.
 ///
 /// # Errors
-/// Devices that are not there, that somebody else has set up (without [`Options::replace`]), and what a program of
-/// the system refuses; then the host is as it was before, or the message says that it is not.
+/// Devices that do not exist, that somebody else has configured (without [`ApplyOptions::replace`]), and what a program
+/// of the system refuses; then the host is as it was before, or the message says that it is not.
 pub fn apply(
-    run: &mut dyn Run,
-    wanted: &WantedHost,
-    store: &Store,
-    options: Options,
-) -> Result<Report, OperationError> {
-    let mut session = Session::open(run, wanted, store, options.dry_run)?;
+    run: &mut dyn CommandRunner,
+    desired: &DesiredHost,
+    store: &StateStore,
+    options: ApplyOptions,
+) -> Result<ApplyReport, OperationError> {
+    let mut update = HostUpdate::open(run, desired, store, options.dry_run)?;
     if !options.replace {
-        session.refuse_foreign()?;
+        update.refuse_foreign()?;
     }
-    let (target, mut warnings) = target::target(wanted, &session.found.devices, &mut session.state.slots);
-    warnings.append(&mut session.warnings);
-    let steps = session.steps(&target);
+    let (target, mut warnings) =
+        HostConfiguration::new(desired, &update.observed.devices, &mut update.state.numbers);
+    warnings.append(&mut update.warnings);
+    let steps = update.steps_to(&target);
     let commands = steps.iter().map(ToString::to_string).collect();
-    let mut report = Report { host: wanted.host.name.clone(), commands, warnings };
-    if options.dry_run || (steps.is_empty() && !session.state.underway) {
+    let mut report = ApplyReport { host: desired.host.name.clone(), commands, warnings };
+    if options.dry_run || (steps.is_empty() && !update.state.is_changing) {
         return Ok(report);
     }
-    session.remember()?;
-    match session.execute(&steps) {
+    update.save_original()?;
+    match update.execute(&steps) {
         Ok(lost) => report.warnings.extend(lost),
-        Err(fault) => return Err(session.roll_back(fault)),
+        Err(error) => return Err(update.roll_back(error)),
     }
-    session.conclude(target)?;
+    update.save_applied(target)?;
     Ok(report)
 }
 
-/// Gives the devices of a host back as they were found.
+/// Restores the devices of a host to what they were before the first [`apply`].
 ///
 /// # Errors
-/// As [`apply`]; what was found is then still remembered.
+/// As [`apply`]; then what the devices were is still remembered.
 pub fn remove(
-    run: &mut dyn Run,
-    wanted: &WantedHost,
-    store: &Store,
-    options: Options,
-) -> Result<Report, OperationError> {
-    let nothing = WantedHost { host: wanted.host.clone(), devices: Vec::new() };
-    let mut session = match Session::open(run, &nothing, store, options.dry_run) {
-        Ok(session) => session,
-        // Queues went with the namespace.
-        Err(fault) if fault.message.contains(NO_NAMESPACE) => return gone(&wanted.host.name, store, options),
-        Err(fault) => return Err(fault),
+    run: &mut dyn CommandRunner,
+    desired: &DesiredHost,
+    store: &StateStore,
+    options: ApplyOptions,
+) -> Result<ApplyReport, OperationError> {
+    let host = &desired.host.name;
+    let nothing = DesiredHost { host: desired.host.clone(), devices: Vec::new() };
+    let mut update = match HostUpdate::open(run, &nothing, store, options.dry_run) {
+        Ok(update) => update,
+        // The queues were deleted together with the namespace.
+        Err(error) if error.message.contains(NO_NAMESPACE) => {
+            return forget_namespace(host, store, options);
+        }
+        Err(error) => return Err(error),
     };
-    let steps = session.steps(&Target::default());
+    let steps = update.steps_to(&HostConfiguration::default());
     let commands = steps.iter().map(ToString::to_string).collect();
-    let mut warnings = std::mem::take(&mut session.warnings);
-    for (name, before) in session.state.before.iter().filter(|(_, before)| is_foreign(before)) {
-        warnings.push(format!("{name} had '{}', which is not put back", before.qdisc));
+    let mut warnings = std::mem::take(&mut update.warnings);
+    for (name, original) in update.state.original.iter().filter(|(_, original)| original.is_foreign()) {
+        warnings.push(format!("{name} had '{}', which is not put back", original.qdisc));
     }
     if !options.dry_run {
-        session.execute(&steps)?;
-        store.forget(&wanted.host.name)?;
+        update.execute(&steps)?;
+        store.forget(host)?;
     }
-    Ok(Report { host: wanted.host.name.clone(), commands, warnings })
+    Ok(ApplyReport { host: host.clone(), commands, warnings })
 }
 
-/// What iproute2 says of a namespace that is not there.
-const NO_NAMESPACE: &str = "Cannot open network namespace";
-
-fn gone(host: &str, store: &Store, options: Options) -> Result<Report, OperationError> {
+fn forget_namespace(
+    host: &str,
+    store: &StateStore,
+    options: ApplyOptions,
+) -> Result<ApplyReport, OperationError> {
     if !options.dry_run {
         store.forget(host)?;
     }
     let warnings = vec![format!("{host}: its network namespace is not there any more")];
-    Ok(Report { host: host.to_owned(), commands: Vec::new(), warnings })
+    Ok(ApplyReport { host: host.to_owned(), commands: Vec::new(), warnings })
 }
 
-fn is_foreign(before: &Before) -> bool {
-    FoundDevice { qdisc: before.qdisc.clone(), ..FoundDevice::default() }.is_foreign()
-}
-
-/// One run on one host.
-struct Session<'a> {
-    run: &'a mut dyn Run,
-    store: &'a Store,
+/// One run of the program on one host.
+struct HostUpdate<'a> {
+    run: &'a mut dyn CommandRunner,
+    store: &'a StateStore,
     host: &'a str,
-    place: Place,
-    state: State,
-    found: Found,
-    /// Whether our table of nftables may be there, now or in the end.
-    rules: bool,
+    namespace: HostNamespace,
+    state: SavedHostState,
+    observed: ObservedHost,
+    /// Whether our table of nftables may exist, now or in the end. Where not, nft is not called: it may be missing.
+    uses_nft: bool,
     warnings: Vec<String>,
 }
 
-impl<'a> Session<'a> {
-    /// Reads what is remembered and what is there.
+impl<'a> HostUpdate<'a> {
+    /// Reads the state file and observes the host.
     fn open(
-        run: &'a mut dyn Run,
-        wanted: &'a WantedHost,
-        store: &'a Store,
-        dry: bool,
+        run: &'a mut dyn CommandRunner,
+        desired: &'a DesiredHost,
+        store: &'a StateStore,
+        is_dry_run: bool,
     ) -> Result<Self, OperationError> {
-        let host = wanted.host.name.as_str();
-        let state = store.load(host)?.unwrap_or_else(State::new);
-        let place = Place(wanted.host.netns.clone());
-        let by_nft = wanted.host.filters == Filters::Nft && !wanted.host.switch;
-        let rules =
-            !state.made.target.nft.is_empty() || by_nft && (state.underway || !wanted.devices.is_empty());
-        let found = Found::default();
-        let mut session = Self { run, store, host, place, state, found, rules, warnings: Vec::new() };
-        let names: Vec<&str> = wanted.devices.iter().map(|device| device.name.as_str()).collect();
-        match session.look_first(&names) {
-            Ok(found) => session.found = found,
-            Err(fault) if dry => {
-                session
+        let host = desired.host.name.as_str();
+        let state = store.load(host)?.unwrap_or_else(SavedHostState::new);
+        let by_nft = desired.host.filters == PacketFilters::Nft && !desired.host.switch;
+        let mut update = Self {
+            run,
+            store,
+            host,
+            namespace: HostNamespace(desired.host.netns.clone()),
+            uses_nft: !state.applied.target.nft.is_empty()
+                || by_nft && (state.is_changing || !desired.devices.is_empty()),
+            state,
+            observed: ObservedHost::default(),
+            warnings: Vec::new(),
+        };
+        let names: Vec<&str> = desired.devices.iter().map(|device| device.name.as_str()).collect();
+        match update.observe_with_remembered(&names) {
+            Ok(observed) => update.observed = observed,
+            Err(error) if is_dry_run => {
+                update
                     .warnings
-                    .push(format!("{host}: {}; shown as for devices that nobody has set up", fault.message));
-                session.found.devices =
-                    names.iter().map(|name| ((*name).to_owned(), FoundDevice::untouched())).collect();
+                    .push(format!("{host}: {}; shown as for devices that nobody has set up", error.message));
+                for name in names {
+                    update.observed.devices.insert(name.to_owned(), ObservedDevice::unconfigured());
+                }
             }
-            Err(fault) => {
-                return Err(OperationError { message: format!("{host}: {}", fault.message), ..fault });
+            Err(error) => {
+                return Err(OperationError { message: format!("{host}: {}", error.message), ..error });
             }
         }
-        Ok(session)
+        Ok(update)
     }
 
-    /// The host now: these devices and those that were changed earlier and are still there.
-    fn look_first(&mut self, names: &[&str]) -> Result<Found, OperationError> {
-        let remembered: Vec<String> = self.state.before.keys().cloned().collect();
-        let present = self.still_there(&remembered)?;
+    /// Observes these devices, and those that an earlier run changed and that still exist.
+    fn observe_with_remembered(&mut self, names: &[&str]) -> Result<ObservedHost, OperationError> {
+        let remembered: Vec<String> = self.state.original.keys().cloned().collect();
+        let existing = self.existing(&remembered)?;
         let mut names: Vec<&str> = names.to_vec();
-        names.extend(present.iter().map(String::as_str));
+        names.extend(existing.iter().map(String::as_str));
         names.sort_unstable();
         names.dedup();
-        self.look(&names)
+        self.observe(&names)
     }
 
-    fn look(&mut self, names: &[&str]) -> Result<Found, OperationError> {
-        let devices = found::devices(self.run, &self.place, names)?;
-        let nft = if self.rules { found::table(self.run, &self.place)? } else { String::new() };
-        Ok(Found { devices, nft })
+    fn observe(&mut self, names: &[&str]) -> Result<ObservedHost, OperationError> {
+        let devices = observed::observe_devices(self.run, &self.namespace, names)?;
+        let nft = if self.uses_nft {
+            observed::observe_nft_table(self.run, &self.namespace)?
+        } else {
+            String::new()
+        };
+        Ok(ObservedHost { devices, nft })
     }
 
-    /// Devices come and go: those that went need nothing any more.
-    fn still_there(&mut self, names: &[String]) -> Result<Vec<String>, OperationError> {
-        let mut present = Vec::new();
+    /// Those of the devices that exist. Devices come and go, and one that is gone has nothing to restore.
+    fn existing(&mut self, names: &[String]) -> Result<Vec<String>, OperationError> {
+        let mut existing = Vec::new();
         for name in names {
-            match found::devices(self.run, &self.place, &[name]) {
-                Ok(_) => present.push(name.clone()),
-                Err(fault) if fault.blame == model::Blame::Input => {}
-                Err(fault) => return Err(fault),
+            match observed::observe_devices(self.run, &self.namespace, &[name]) {
+                Ok(_) => existing.push(name.clone()),
+                Err(error) if error.blame == model::Blame::Input => {}
+                Err(error) => return Err(error),
             }
         }
-        Ok(present)
+        Ok(existing)
     }
 
+    /// Refuses devices that somebody else has configured, or that bear our handle without our having recorded it.
     fn refuse_foreign(&self) -> Result<(), OperationError> {
-        let foreign = |(name, device): (&String, &FoundDevice)| {
-            let unknown = device.is_ours() && !self.state.before.contains_key(name);
-            (device.is_foreign() || unknown).then(|| (name.clone(), device.qdisc.clone()))
-        };
-        match self.found.devices.iter().find_map(foreign) {
-            Some((name, qdisc)) => Err(OperationError::machine(format_args!(
-                "{}: somebody has set up {name} already: {qdisc}",
-                self.host
-            ))
-            .hint("--replace takes it over; --remove cannot put that back")),
-            None => Ok(()),
+        for (name, device) in &self.observed.devices {
+            let is_unrecorded = device.is_ours() && !self.state.original.contains_key(name);
+            if device.is_foreign() || is_unrecorded {
+                return Err(OperationError::machine(format_args!(
+                    "{}: somebody has set up {name} already: {}",
+                    self.host, device.qdisc
+                ))
+                .hint("--replace takes it over; --remove cannot put that back"));
+            }
         }
+        Ok(())
     }
 
-    fn steps(&self, target: &Target) -> Vec<Step> {
-        change::steps(&self.place, &self.found, &self.state.made, target, &self.state.before)
+    fn steps_to(&self, target: &HostConfiguration) -> Vec<ChangeStep> {
+        let state = &self.state;
+        difference::steps_between(&self.namespace, &self.observed, &state.applied, target, &state.original)
     }
 
-    /// Before the first change: how devices are, unless that is known from an earlier run.
-    fn remember(&mut self) -> Result<(), OperationError> {
-        for (name, device) in &self.found.devices {
-            let ours = device.is_ours();
-            self.state.before.entry(name.clone()).or_insert_with(|| Before {
-                qdisc: if ours { String::new() } else { device.qdisc.clone() },
-                gso_max_size: device.gso_max_size,
-                gso_max_segs: device.gso_max_segs,
-            });
+    /// Records, before the first change, what devices are like, unless an earlier run has recorded it.
+    fn save_original(&mut self) -> Result<(), OperationError> {
+        for (name, device) in &self.observed.devices {
+            self.state.original.entry(name.clone()).or_insert_with(|| OriginalDevice::new(device));
         }
-        self.state.underway = true;
+        self.state.is_changing = true;
         self.store.save(self.host, &self.state)
     }
 
-    /// What was lost.
-    fn execute(&mut self, steps: &[Step]) -> Result<Vec<String>, OperationError> {
+    /// Runs the steps, and says which packets were lost.
+    fn execute(&mut self, steps: &[ChangeStep]) -> Result<Vec<String>, OperationError> {
         let mut lost = Vec::new();
         for step in steps {
             match step {
-                Step::Run(command) => drop(self.run.run(command)?),
-                Step::Drain { device, classes } => lost.extend(self.drain(device, classes)?),
+                ChangeStep::Run(command) => drop(self.run.run(command)?),
+                ChangeStep::Drain { device, classes } => lost.extend(self.drain(device, classes)?),
             }
         }
         Ok(lost)
     }
 
+    /// Waits until classes are empty; after [`DRAIN_MAX`] it says what they still hold.
     fn drain(&mut self, device: &str, classes: &[u16]) -> Result<Option<String>, OperationError> {
         let start = Instant::now();
         loop {
-            let bytes = found::backlog(self.run, &self.place, device, classes)?;
+            let bytes = observed::backlog_bytes(self.run, &self.namespace, device, classes)?;
             if bytes == 0 {
                 return Ok(None);
             }
@@ -249,57 +262,53 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Looks at everything again.
-    fn look_again(&mut self) -> Result<Found, OperationError> {
-        let names: Vec<String> = self.found.devices.keys().cloned().collect();
-        self.look(&names.iter().map(String::as_str).collect::<Vec<_>>())
+    fn observe_again(&mut self) -> Result<ObservedHost, OperationError> {
+        let names: Vec<String> = self.observed.devices.keys().cloned().collect();
+        self.observe(&names.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// To what the last run that succeeded made, or to what was found.
+    /// Goes back after an error, and returns the error with a message that says whether that succeeded.
     fn roll_back(&mut self, cause: OperationError) -> OperationError {
-        let made = self.state.made.target.clone();
-        let mut back = || {
-            self.found = self.look_again()?;
-            let steps = self.steps(&made);
-            self.execute(&steps)?;
-            if made == Target::default() { self.store.forget(self.host) } else { self.conclude(made.clone()) }
-        };
-        let message = match back() {
+        let message = match self.return_to_applied() {
             Ok(()) => format!("{}: {}; the host is as it was before", self.host, cause.message),
-            Err(fault) => {
-                format!("{}: {}; going back failed, too: {}", self.host, cause.message, fault.message)
+            Err(error) => {
+                format!("{}: {}; going back failed, too: {}", self.host, cause.message, error.message)
             }
         };
         OperationError { message, ..cause }
     }
 
-    /// Records what was made.
-    fn conclude(&mut self, target: Target) -> Result<(), OperationError> {
-        let found = self.look_again()?;
-        let devices = || found.devices.iter().filter(|(name, _)| target.devices.contains_key(*name));
-        self.state.made = Made {
-            classes: devices().map(|(name, device)| (name.clone(), device.classes.clone())).collect(),
-            filters: devices().map(|(name, device)| (name.clone(), device.filters.clone())).collect(),
-            nft: found.nft.clone(),
-            target,
-        };
-        self.forget_unused();
-        self.state.underway = false;
-        self.store.save(self.host, &self.state)
+    /// Returns to what the last run that succeeded configured, or to the original devices if there was none.
+    fn return_to_applied(&mut self) -> Result<(), OperationError> {
+        let applied = self.state.applied.target.clone();
+        self.observed = self.observe_again()?;
+        let steps = self.steps_to(&applied);
+        self.execute(&steps)?;
+        if applied == HostConfiguration::default() {
+            return self.store.forget(self.host);
+        }
+        self.save_applied(applied)
     }
 
-    /// Numbers of lanes and devices that are gone are free again.
-    fn forget_unused(&mut self) {
-        let devices = &self.state.made.target.devices;
-        self.state.before.retain(|name, _| devices.contains_key(name));
-        self.state.slots.retain(|name, _| devices.contains_key(name));
-        for (name, slots) in &mut self.state.slots {
-            slots.retain(|_, base| (*base..*base + 8).any(|id| devices[name].classes.contains_key(&id)));
+    /// Records what was configured, and how it prints.
+    fn save_applied(&mut self, target: HostConfiguration) -> Result<(), OperationError> {
+        let observed = self.observe_again()?;
+        let mut applied = AppliedConfiguration { nft: observed.nft, ..AppliedConfiguration::default() };
+        for (name, device) in observed.devices {
+            if target.devices.contains_key(&name) {
+                applied.classes.insert(name.clone(), device.classes);
+                applied.filters.insert(name, device.filters);
+            }
         }
+        applied.target = target;
+        self.state.applied = applied;
+        self.state.forget_unused();
+        self.state.is_changing = false;
+        self.store.save(self.host, &self.state)
     }
 }
 
-/// Which of the hosts are on this machine: those that are network namespaces, and the one with the machine's name.
-pub fn is_here(host: &Host, hostname: &str) -> bool {
+/// Whether a host is this machine, or a network namespace of it.
+pub fn is_local(host: &DeploymentHost, hostname: &str) -> bool {
     host.netns.is_some() || host.name == hostname
 }

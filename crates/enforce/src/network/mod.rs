@@ -1,9 +1,13 @@
-//! The network enforcer: the policy's priorities and rate limits at network-in and network-out, by the kernel's
-//! traffic control, on every host that sends.
+//! The network enforcer: the policy's priorities and rate limits at network-in and network-out, kept by the kernel's
+//! traffic control on every host that sends.
 //!
-//! [`Deployment`](crate::deployment::Deployment) says where servers and clients are; [`wanted()`] turns a policy into what each device should do;
-//! [`apply()`] makes a host so and [`remove()`] gives it back; [`probe()`] tells what a kernel can do.
-//! Deciding is pure; what is run goes through [`Run`](crate::command::Run).
+//! [`Deployment`](crate::deployment::Deployment) says where servers and clients are. [`desired_network`] turns a policy
+//! into what each device should do. [`apply()`] changes a host until it does so, [`remove()`] restores what was there
+//! before, and [`probe_kernel`] tells what a kernel can do. Everything that decides is pure; programs of the system run
+//! through [`CommandRunner`](crate::command::CommandRunner).
+//!
+//! The path: `desired` (data) ← `translate` (from policy and deployment, with `route` and `levels`) → `configuration`
+//! (the same in the words of tc and nft, by `htb` and `filters`) → `difference` (from what is `observed`) → `apply`.
 //!
 //! Source: thesis §2.2.2, with HTB's own priorities in the place of PRIO queues (kernels have one more often than
 //! both) and nftables in the place of DSMARK (which the kernel no longer has).
@@ -13,18 +17,23 @@
 //! privileges); what a device queues in hardware.
 
 mod apply;
-mod change;
-mod classify;
-mod flow;
-mod found;
+mod configuration;
+mod desired;
+mod difference;
+mod filters;
+mod htb;
+mod levels;
+mod namespace;
+mod observed;
+mod packet_match;
 mod probe;
+mod route;
 mod state;
-mod target;
-mod tree;
-mod wanted;
+mod translate;
 
-pub use apply::{Options, Report, apply, is_here, remove};
-pub use flow::Flow;
-pub use probe::{Ability, probe};
-pub use state::{Lock, Store};
-pub use wanted::{Bucket, Lane, Wanted, WantedDevice, WantedHost, wanted};
+pub use apply::{ApplyOptions, ApplyReport, apply, is_local, remove};
+pub use desired::{DesiredDevice, DesiredHost, DesiredNetwork, FrameBucket, TrafficClass};
+pub use packet_match::PacketMatch;
+pub use probe::{KernelFeature, probe_kernel};
+pub use state::{StateLock, StateStore};
+pub use translate::desired_network;

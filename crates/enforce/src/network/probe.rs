@@ -1,14 +1,15 @@
-//! What this kernel and its programs can do, tried in network namespaces that end with the attempt.
+//! What this kernel and its programs can do. Each feature is tried in a network namespace that ends with the attempt,
+//! because what a kernel has compiled in or may load as a module is documented nowhere that can be read.
 
-use crate::command::{Command, Run};
+use crate::command::{CommandRunner, SystemCommand};
 use model::OperationError;
 
-/// Something that a kernel may be able to do.
+/// A feature that a kernel may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ability {
-    /// As tc, nft or ip call it.
+pub struct KernelFeature {
+    /// The name that tc, nft or ip has for it.
     pub name: &'static str,
-    /// What it is for.
+    /// What the feature is good for.
     pub purpose: &'static str,
     /// Whether applying a policy needs it (with the default `filters`).
     pub needed: bool,
@@ -16,21 +17,23 @@ pub struct Ability {
     pub lack: Option<String>,
 }
 
-struct Trial {
+/// How a feature is tried.
+struct FeatureTest {
     name: &'static str,
     purpose: &'static str,
     needed: bool,
-    /// The command within a new namespace, and what it reads.
+    /// The command that is run within a new namespace.
     command: &'static str,
+    /// The standard input of the command.
     input: &'static str,
 }
 
-const fn tc(name: &'static str, purpose: &'static str, needed: bool, input: &'static str) -> Trial {
-    Trial { name, purpose, needed, command: "tc -batch -", input }
+const fn tc(name: &'static str, purpose: &'static str, needed: bool, input: &'static str) -> FeatureTest {
+    FeatureTest { name, purpose, needed, command: "tc -batch -", input }
 }
 
-const fn nft(name: &'static str, purpose: &'static str, needed: bool, input: &'static str) -> Trial {
-    Trial { name, purpose, needed, command: "nft -f -", input }
+const fn nft(name: &'static str, purpose: &'static str, needed: bool, input: &'static str) -> FeatureTest {
+    FeatureTest { name, purpose, needed, command: "nft -f -", input }
 }
 
 macro_rules! on_htb {
@@ -53,8 +56,8 @@ macro_rules! postrouting {
     };
 }
 
-/// In the order in which they are shown.
-const TRIALS: [Trial; 20] = [
+/// The tests of all features, in the order in which results are shown.
+const FEATURE_TESTS: [FeatureTest; 20] = [
     tc("htb", "rate limits and priorities", true, "qdisc add dev lo root handle 1: htb\n"),
     tc("u32", "filters by address, port, DSCP; ARP first", true, on_htb!("u32 match u32 0 0 flowid 1:1")),
     nft("nft meta priority", "class of a packet", true, postrouting!("meta priority set 1:1")),
@@ -82,15 +85,21 @@ const TRIALS: [Trial; 20] = [
     tc("skbedit", "not used", false, on_htb!("u32 match u32 0 0 action skbedit priority 1:1")),
     tc("police", "not used", false, on_htb!("u32 match u32 0 0 action police rate 1000000 burst 10000 drop")),
     tc("netem", "delay and loss in a lab", false, "qdisc add dev lo root netem delay 1ms\n"),
-    Trial { name: "ifb", purpose: "not used", needed: false, command: "ip link add type ifb", input: "" },
-    Trial {
+    FeatureTest {
+        name: "ifb",
+        purpose: "not used",
+        needed: false,
+        command: "ip link add type ifb",
+        input: "",
+    },
+    FeatureTest {
         name: "veth",
         purpose: "hosts of a lab",
         needed: false,
         command: "ip link add type veth",
         input: "",
     },
-    Trial {
+    FeatureTest {
         name: "bridge",
         purpose: "switch of a lab",
         needed: false,
@@ -99,22 +108,22 @@ const TRIALS: [Trial; 20] = [
     },
 ];
 
-/// Tries everything.
+/// Tries all features.
 ///
 /// # Errors
-/// That no namespace can be made, which says nothing about the kernel's queues.
-pub fn probe(run: &mut dyn Run) -> Result<Vec<Ability>, OperationError> {
-    run.run(&Command::new("unshare --net true")).map_err(|fault| {
-        OperationError::machine(fault.message).hint("the probe makes network namespaces: run it as root")
+/// When no namespace can be made, which says nothing about the features.
+pub fn probe_kernel(run: &mut dyn CommandRunner) -> Result<Vec<KernelFeature>, OperationError> {
+    run.run(&SystemCommand::new("unshare --net true")).map_err(|error| {
+        OperationError::machine(error.message).hint("the probe makes network namespaces: run it as root")
     })?;
-    Ok(TRIALS.iter().map(|trial| attempt(run, trial)).collect())
+    Ok(FEATURE_TESTS.iter().map(|test| try_feature(run, test)).collect())
 }
 
-fn attempt(run: &mut dyn Run, trial: &Trial) -> Ability {
-    let command = Command::new(&format!("unshare --net {}", trial.command)).reading(trial.input);
-    let lack = run.run(&command).err().map(|fault| match fault.message.split_once("failed: ") {
-        Some((_, said)) => said.to_owned(),
-        None => fault.message,
+fn try_feature(run: &mut dyn CommandRunner, test: &FeatureTest) -> KernelFeature {
+    let command = SystemCommand::new(&format!("unshare --net {}", test.command)).reading(test.input);
+    let lack = run.run(&command).err().map(|error| match error.message.split_once("failed: ") {
+        Some((_, reason)) => reason.to_owned(),
+        None => error.message,
     });
-    Ability { name: trial.name, purpose: trial.purpose, needed: trial.needed, lack }
+    KernelFeature { name: test.name, purpose: test.purpose, needed: test.needed, lack }
 }

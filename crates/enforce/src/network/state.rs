@@ -1,12 +1,13 @@
-//! What is remembered of a host between runs: how its devices were found, so that they can be put back, and what was
-//! made, so that only differences are touched.
+//! What is remembered of a host between runs: what its devices were like before, so that they can be restored, and what
+//! was configured, so that only differences are touched.
 //!
-//! Written before anything is changed and again when all is changed: a run that is cut short leaves a record of
-//! what was found and of the numbers in use, and the next run sets right what differs. Kept under `/run` by default,
-//! which a reboot empties together with the queues.
+//! The file is written before the first change and again when all is changed. A run that is cut short thus leaves a
+//! record of the original devices and of the class numbers in use, and the next run repairs what differs. Files are
+//! kept under `/run` by default, which a reboot empties together with the queues.
 
-use super::target::Target;
-use super::tree::Slots;
+use super::configuration::HostConfiguration;
+use super::htb::{ClassNumbers, is_in_use};
+use super::observed::ObservedDevice;
 use model::OperationError;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -17,61 +18,91 @@ use std::path::{Path, PathBuf};
 
 const FORMAT: &str = "tailwright-network-state-1";
 
-/// What is remembered of a host.
+/// The state file of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct State {
+pub(super) struct SavedHostState {
     format: String,
-    /// By device: as it was before the first change.
-    pub(super) before: BTreeMap<String, Before>,
-    /// By device: numbers of lanes.
-    pub(super) slots: BTreeMap<String, Slots>,
-    /// What the last run that succeeded made.
-    pub(super) made: Made,
+    /// The devices as they were before the first change, by name.
+    #[serde(rename = "before")]
+    pub(super) original: BTreeMap<String, OriginalDevice>,
+    /// The class numbers that traffic classes have, by device.
+    #[serde(rename = "slots")]
+    pub(super) numbers: BTreeMap<String, ClassNumbers>,
+    /// What the last run that succeeded configured.
+    #[serde(rename = "made")]
+    pub(super) applied: AppliedConfiguration,
     /// Whether a run has begun to change something and has not come to its end.
-    pub(super) underway: bool,
+    #[serde(rename = "underway")]
+    pub(super) is_changing: bool,
 }
 
-/// A device before the first change.
+/// A device as it was before the first change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Before {
+pub(super) struct OriginalDevice {
     pub(super) qdisc: String,
     pub(super) gso_max_size: u64,
     pub(super) gso_max_segs: u64,
 }
 
-/// What a run made, and how it prints.
+/// What a run configured, and how tc and nft printed it afterwards.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(super) struct Made {
-    pub(super) target: Target,
-    /// By device and number.
+pub(super) struct AppliedConfiguration {
+    pub(super) target: HostConfiguration,
+    /// The classes as tc printed them, by device and number.
     pub(super) classes: BTreeMap<String, BTreeMap<u16, String>>,
-    /// By device.
+    /// The filters as tc printed them, by device.
     pub(super) filters: BTreeMap<String, String>,
     pub(super) nft: String,
 }
 
-impl State {
-    /// Of a host that nobody has touched.
+impl OriginalDevice {
+    /// Remembers a device; a queueing discipline of ours is none that could be restored.
+    pub(super) fn new(observed: &ObservedDevice) -> Self {
+        Self {
+            qdisc: if observed.is_ours() { String::new() } else { observed.qdisc.clone() },
+            gso_max_size: observed.gso_max_size,
+            gso_max_segs: observed.gso_max_segs,
+        }
+    }
+
+    /// Whether somebody had configured the device, which we cannot restore.
+    pub(super) fn is_foreign(&self) -> bool {
+        ObservedDevice { qdisc: self.qdisc.clone(), ..ObservedDevice::default() }.is_foreign()
+    }
+}
+
+impl SavedHostState {
+    /// The state of a host that nobody has touched.
     pub(super) fn new() -> Self {
         Self {
             format: FORMAT.into(),
-            before: BTreeMap::new(),
-            slots: BTreeMap::new(),
-            made: Made::default(),
-            underway: false,
+            original: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            applied: AppliedConfiguration::default(),
+            is_changing: false,
+        }
+    }
+
+    /// Forgets devices that are no longer configured, and the numbers of traffic classes that are gone.
+    pub(super) fn forget_unused(&mut self) {
+        let devices = &self.applied.target.devices;
+        self.original.retain(|name, _| devices.contains_key(name));
+        self.numbers.retain(|name, _| devices.contains_key(name));
+        for (name, numbers) in &mut self.numbers {
+            numbers.retain(|_, first| is_in_use(*first, &devices[name].classes));
         }
     }
 }
 
-/// The folder with a file per host.
+/// The folder that has a state file for each host.
 #[derive(Debug, Clone)]
-pub struct Store(PathBuf);
+pub struct StateStore(PathBuf);
 
-impl Store {
-    /// Where it is when nothing else is said.
+impl StateStore {
+    /// The folder that is used unless another one is asked for.
     pub const DEFAULT: &str = "/run/tailwright";
 
-    /// States are kept in this folder, which is made when it is needed.
+    /// Keeps state files in this folder, which is created when it is needed.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self(folder.into())
     }
@@ -80,36 +111,40 @@ impl Store {
         self.0.join(format!("network-{host}.json"))
     }
 
-    /// The state of a host; `None` when there is none.
-    pub(super) fn load(&self, host: &str) -> Result<Option<State>, OperationError> {
+    /// Reads the state of a host; `None` when there is no file.
+    pub(super) fn load(&self, host: &str) -> Result<Option<SavedHostState>, OperationError> {
         let path = self.path(host);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unusable(&path, &error)),
         };
-        let state: State = serde_json::from_str(&text).map_err(|error| damaged(&path, &error.to_string()))?;
+        let state: SavedHostState =
+            serde_json::from_str(&text).map_err(|error| damaged(&path, &error.to_string()))?;
         if state.format != FORMAT {
             return Err(damaged(&path, &format!("its format is '{}'", state.format)));
         }
         Ok(Some(state))
     }
 
-    /// Replaces the file as a whole.
-    pub(super) fn save(&self, host: &str, state: &State) -> Result<(), OperationError> {
+    /// Replaces the file of a host as a whole: a crash leaves the old one or the new one.
+    pub(super) fn save(&self, host: &str, state: &SavedHostState) -> Result<(), OperationError> {
         let path = self.path(host);
-        let aside = path.with_extension("new");
         let text = serde_json::to_string_pretty(state).expect("a state has text keys");
-        let write = || {
-            fs::create_dir_all(&self.0)?;
-            fs::write(&aside, text)?;
-            File::open(&aside)?.sync_all()?;
-            fs::rename(&aside, &path)
-        };
-        write().map_err(|error| unusable(&path, &error))
+        self.write_and_rename(&path, &text).map_err(|error| unusable(&path, &error))
     }
 
-    /// Forgets a host.
+    /// The folder belongs to whoever configures networks, so that nobody else can plant a link at the fixed name, which
+    /// only the holder of [`StateLock`] writes to.
+    fn write_and_rename(&self, path: &Path, text: &str) -> io::Result<()> {
+        let temporary = path.with_extension("new");
+        fs::create_dir_all(&self.0)?;
+        fs::write(&temporary, text)?;
+        File::open(&temporary)?.sync_all()?;
+        fs::rename(&temporary, path)
+    }
+
+    /// Removes the file of a host, if there is one.
     pub(super) fn forget(&self, host: &str) -> Result<(), OperationError> {
         let path = self.path(host);
         match fs::remove_file(&path) {
@@ -118,14 +153,15 @@ impl Store {
         }
     }
 
-    /// Keeps others from changing hosts until the result is dropped.
-    pub fn lock(&self) -> Result<Lock, OperationError> {
+    /// Keeps other processes from changing hosts until the lock is dropped.
+    ///
+    /// # Errors
+    /// When another process holds the lock, or the folder cannot be written.
+    pub fn lock(&self) -> Result<StateLock, OperationError> {
         let path = self.0.join("lock");
-        let open = || {
-            fs::create_dir_all(&self.0)?;
-            File::create(&path)
-        };
-        let file = open().map_err(|error| unusable(&path, &error))?;
+        let file = fs::create_dir_all(&self.0)
+            .and_then(|()| File::create(&path))
+            .map_err(|error| unusable(&path, &error))?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
             OperationError::machine(format_args!(
                 "another run of `tailwright apply` holds {}",
@@ -133,13 +169,13 @@ impl Store {
             ))
             .hint("wait until it is done")
         })?;
-        Ok(Lock { _file: file })
+        Ok(StateLock { _file: file })
     }
 }
 
-/// Others wait while it lives.
+/// The lock on the hosts of a [`StateStore`], which is held as long as the value lives.
 #[derive(Debug)]
-pub struct Lock {
+pub struct StateLock {
     _file: File,
 }
 

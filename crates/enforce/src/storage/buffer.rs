@@ -1,4 +1,4 @@
-//! Bytes between two sockets: what was read and is not yet taken, and what is to be written.
+//! Buffers between two sockets: for bytes that were read and are not yet consumed, and for bytes that are to be written.
 //!
 //! Both keep their memory while they are in use and give it back when they are empty and large, so that a thousand
 //! idle connections cost little.
@@ -6,45 +6,45 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Read, Write};
 
-/// Kept by an empty buffer.
-const KEPT: usize = 64 << 10;
-/// Small messages are joined up to this size, so that they leave in one piece.
-const JOINED: usize = 16 << 10;
-/// Most pieces per system call.
-const PIECES: usize = 64;
+/// The memory that an empty buffer keeps: one usual read. A buffer that had to grow beyond gives it back.
+const CAPACITY_KEPT: usize = 64 << 10;
+/// Small messages are copied together up to this size, so that they leave in one piece.
+const JOINED_MAX: usize = 16 << 10;
+/// The most pieces that one system call writes; the kernel allows 1024.
+const PIECES_PER_WRITE: usize = 64;
 
-/// What a non-blocking system call brought.
+/// The result of a non-blocking system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Moved {
-    /// So many bytes.
+pub(super) enum IoProgress {
+    /// This number of bytes was read or written.
     Bytes(usize),
-    /// The other end has closed.
-    End,
-    /// Nothing now.
-    Blocked,
+    /// The other end has closed the connection.
+    EndOfFile,
+    /// Nothing can be read or written now.
+    WouldBlock,
 }
 
-fn moved(result: io::Result<usize>) -> io::Result<Moved> {
+fn progress(result: io::Result<usize>) -> io::Result<IoProgress> {
     match result {
-        Ok(0) => Ok(Moved::End),
-        Ok(count) => Ok(Moved::Bytes(count)),
+        Ok(0) => Ok(IoProgress::EndOfFile),
+        Ok(count) => Ok(IoProgress::Bytes(count)),
         Err(error) => match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(Moved::Blocked),
+            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(IoProgress::WouldBlock),
             _ => Err(error),
         },
     }
 }
 
-/// Bytes that were read, from the first that is not taken.
+/// Bytes that were read and are not consumed yet.
 #[derive(Debug, Default)]
-pub(super) struct Inbox {
-    /// Zeroed once; `start..end` is what is there.
+pub(super) struct ReadBuffer {
+    /// Zeroed once, when it grows; the bytes are at `start..end`.
     data: Vec<u8>,
     start: usize,
     end: usize,
 }
 
-impl Inbox {
+impl ReadBuffer {
     pub(super) fn bytes(&self) -> &[u8] {
         &self.data[self.start..self.end]
     }
@@ -57,46 +57,46 @@ impl Inbox {
         self.start == self.end
     }
 
-    /// The first `count` bytes are done with.
-    pub(super) fn take(&mut self, count: usize) {
+    /// Removes the first `count` bytes.
+    pub(super) fn consume(&mut self, count: usize) {
         self.start += count;
-        debug_assert!(self.start <= self.end, "no more is taken than is there");
+        debug_assert!(self.start <= self.end, "no more is consumed than was read");
         if self.is_empty() {
             (self.start, self.end) = (0, 0);
-            if self.data.len() > KEPT {
+            if self.data.len() > CAPACITY_KEPT {
                 self.data = Vec::new();
             }
         }
     }
 
-    /// Reads once, at most `room` bytes.
-    pub(super) fn read(&mut self, from: &mut impl Read, room: usize) -> io::Result<Moved> {
+    /// Reads at most `room` bytes with one system call.
+    pub(super) fn read(&mut self, from: &mut impl Read, room: usize) -> io::Result<IoProgress> {
         if self.start > 0 && self.data.len() - self.end < room {
             self.data.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
-        let wanted = self.end + room;
-        if self.data.len() < wanted {
-            self.data.resize(wanted, 0);
+        let needed = self.end + room;
+        if self.data.len() < needed {
+            self.data.resize(needed, 0);
         }
-        let result = moved(from.read(&mut self.data[self.end..wanted]))?;
-        if let Moved::Bytes(count) = result {
+        let result = progress(from.read(&mut self.data[self.end..needed]))?;
+        if let IoProgress::Bytes(count) = result {
             self.end += count;
         }
         Ok(result)
     }
 }
 
-/// Bytes to be written, in pieces.
+/// A queue of bytes that are to be written, in pieces.
 #[derive(Debug, Default)]
-pub(super) struct Outbox {
+pub(super) struct WriteQueue {
     pieces: VecDeque<Vec<u8>>,
-    /// Of the first piece, so much is written.
+    /// How many bytes of the first piece are written.
     written: usize,
     len: usize,
 }
 
-impl Outbox {
+impl WriteQueue {
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -108,23 +108,23 @@ impl Outbox {
     pub(super) fn push(&mut self, piece: Vec<u8>) {
         self.len += piece.len();
         match self.pieces.back_mut() {
-            Some(last) if last.len() + piece.len() <= JOINED => last.extend_from_slice(&piece),
+            Some(last) if last.len() + piece.len() <= JOINED_MAX => last.extend_from_slice(&piece),
             _ if piece.is_empty() => {}
             _ => self.pieces.push_back(piece),
         }
     }
 
-    /// Writes what goes; whether something is left. An error is one of the connection.
+    /// Writes until the socket takes no more; whether bytes are left. An error is one of the connection.
     pub(super) fn write(&mut self, to: &mut impl Write) -> io::Result<bool> {
         while !self.is_empty() {
-            let pieces = self.pieces.iter().enumerate().take(PIECES);
+            let pieces = self.pieces.iter().enumerate().take(PIECES_PER_WRITE);
             let slices: Vec<IoSlice<'_>> = pieces
                 .map(|(index, piece)| IoSlice::new(&piece[if index == 0 { self.written } else { 0 }..]))
                 .collect();
-            match moved(to.write_vectored(&slices))? {
-                Moved::Bytes(count) => self.advance(count),
-                Moved::End => return Err(io::ErrorKind::WriteZero.into()),
-                Moved::Blocked => return Ok(true),
+            match progress(to.write_vectored(&slices))? {
+                IoProgress::Bytes(count) => self.advance(count),
+                IoProgress::EndOfFile => return Err(io::ErrorKind::WriteZero.into()),
+                IoProgress::WouldBlock => return Ok(true),
             }
         }
         Ok(false)
@@ -150,10 +150,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Takes at most so many bytes at a time, then blocks once.
-    struct Slow(Vec<u8>, usize, bool);
+    /// A writer that takes a few bytes at a time, and blocks before each.
+    struct SlowWriter(Vec<u8>, usize, bool);
 
-    impl Write for Slow {
+    impl Write for SlowWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.2 = !self.2;
             if self.2 {
@@ -170,31 +170,31 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_is_written_in_order(
+        fn all_bytes_are_written_in_order(
             pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 0..20), at_once in 1usize..40,
         ) {
-            let (mut outbox, mut slow) = (Outbox::default(), Slow(vec![], at_once, false));
+            let (mut queue, mut slow) = (WriteQueue::default(), SlowWriter(vec![], at_once, false));
             for piece in &pieces {
-                outbox.push(piece.clone());
-                outbox.write(&mut slow).unwrap();
+                queue.push(piece.clone());
+                queue.write(&mut slow).unwrap();
             }
-            while outbox.write(&mut slow).unwrap() {}
-            prop_assert!(outbox.is_empty());
+            while queue.write(&mut slow).unwrap() {}
+            prop_assert!(queue.is_empty());
             prop_assert_eq!(slow.0, pieces.concat());
         }
 
         #[test]
-        fn all_is_read_in_order(
+        fn all_bytes_are_read_in_order(
             data in prop::collection::vec(any::<u8>(), 0..300), steps in prop::collection::vec((1usize..50, 0usize..60), 1..50),
         ) {
-            let (mut inbox, mut rest, mut taken) = (Inbox::default(), data.as_slice(), Vec::new());
+            let (mut buffer, mut rest, mut taken) = (ReadBuffer::default(), data.as_slice(), Vec::new());
             for (room, take) in steps {
-                inbox.read(&mut rest, room).unwrap();
-                let take = take.min(inbox.len());
-                taken.extend_from_slice(&inbox.bytes()[..take]);
-                inbox.take(take);
+                buffer.read(&mut rest, room).unwrap();
+                let take = take.min(buffer.len());
+                taken.extend_from_slice(&buffer.bytes()[..take]);
+                buffer.consume(take);
             }
-            taken.extend_from_slice(inbox.bytes());
+            taken.extend_from_slice(buffer.bytes());
             prop_assert_eq!(&taken[..], &data[..data.len() - rest.len()]);
         }
     }

@@ -1,349 +1,397 @@
 //! The event loop: one thread, one `epoll`, no task or queue between a socket and the queueing logic.
 //!
-//! A round takes what is ready, reads and takes apart, then lets requests go until the queue says no, then writes:
-//! bytes for one socket leave in one system call. Nothing waits for a timer's granularity: `epoll_pwait2` takes
-//! nanoseconds.
+//! A round takes the events that are ready, reads and parses, then dispatches requests until the queue has none that may
+//! go, then writes: bytes for one socket leave in one system call. Nothing waits for a timer's granularity:
+//! `epoll_pwait2` takes nanoseconds.
 
-mod doors;
-mod orders;
+mod accept;
+mod commands;
 
-use super::queue::Ticket;
-use super::remote::Orders;
-use super::session::{Cut, Interest, Session};
-use super::shared::Shared;
-use super::spin::Spin;
+use super::busy_poll::BusyPoll;
+use super::control::CommandReceiver;
+use super::event_log::RateLimitedLog;
+use super::event_token::{self, EventSource};
+use super::flows::WorkloadNames;
+use super::listener::{FrontListener, SpareDescriptor};
+use super::options::ProxyOptions;
+use super::queue::{DispatchTicket, RequestQueue};
+use super::rules::ProxyRules;
+use super::session::{CloseReason, ProxySession};
+use super::shared::SharedState;
+use super::statistics::ProxyStatistics;
 use crate::deployment::Deployment;
-use doors::connected;
-pub(super) use doors::{Door, spare};
+use model::{Observations, OperationError};
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
+use slab::Slab;
+use std::net::SocketAddr;
 use std::time::Instant;
 
-/// Taken at once.
-const EVENTS: usize = 256;
-/// How often sessions that time may end are looked at.
+/// How many events one round takes: enough to share the work of a round, few enough not to keep the first ones waiting.
+const EVENTS_PER_ROUND: usize = 256;
+/// How often sessions are looked at that time alone may end: a fraction of the shortest time that they are given.
 const TICK_NS: u64 = 50_000_000;
-/// Lines that are written in a second; the rest is counted.
-const LINES_MAX: u32 = 20;
 
-const BELL: u64 = u64::MAX;
-const LISTENER: u64 = 1 << 63;
-const SERVER: u64 = 1 << 62;
-const NUMBER: u64 = (1 << 30) - 1;
-
-/// Sessions and what they share.
+/// All sessions of a proxy, and what they share.
 #[derive(Debug)]
-pub(super) struct Engine {
-    pub(super) poll: OwnedFd,
-    pub(super) doors: Vec<Door>,
-    pub(super) orders: Orders,
-    pub(super) shared: Shared,
-    pub(super) deployment: Deployment,
-    pub(super) server: String,
-    pub(super) connections_max: u64,
-    pub(super) spin: Spin,
-    pub(super) drain_ns: u64,
-    pub(super) begun: Instant,
-    pub(super) sessions: Vec<Option<Box<Session>>>,
-    /// Numbers of sessions that have ended, and how often each number was used.
-    pub(super) free: Vec<usize>,
-    pub(super) uses: Vec<u64>,
-    /// Sessions to be looked at before sleeping.
-    pub(super) touched: Vec<usize>,
-    pub(super) draining: Option<u64>,
-    pub(super) stopped: bool,
-    pub(super) lines: Lines,
-    /// Kept for when there are no more files.
-    pub(super) spare: Option<OwnedFd>,
+pub(super) struct ProxyEngine {
+    epoll: OwnedFd,
+    listeners: Vec<FrontListener>,
+    commands: CommandReceiver,
+    shared: SharedState,
+    deployment: Deployment,
+    /// The name of the server behind the proxy.
+    server: String,
+    connections_max: u64,
+    busy_poll: BusyPoll,
+    drain_ns: u64,
+    started: Instant,
+    sessions: Slab<Box<ProxySession>>,
+    next_serial: u32,
+    /// The slots of sessions that can make progress before the engine sleeps; some of them may be vacant.
+    ready: Vec<usize>,
+    /// When the proxy was told to drain.
+    draining_since: Option<u64>,
+    is_stopped: bool,
+    log: RateLimitedLog,
+    spare: SpareDescriptor,
 }
 
-/// What was written about sessions lately.
-#[derive(Debug, Default)]
-pub(super) struct Lines {
-    second: u64,
-    written: u32,
-    left_out: u64,
-}
-
-impl Lines {
-    fn write(&mut self, now: u64, line: impl FnOnce() -> String) {
-        let second = now / 1_000_000_000;
-        if second != self.second {
-            if self.left_out > 0 {
-                eprintln!("proxy: {} more lines", self.left_out);
-            }
-            *self = Self { second, ..Self::default() };
-        }
-        if self.written < LINES_MAX {
-            self.written += 1;
-            eprintln!("proxy: {}", line());
-        } else {
-            self.left_out += 1;
-        }
+impl ProxyEngine {
+    /// Listens at the fronts, and watches listeners and commands.
+    ///
+    /// # Errors
+    /// When policy, deployment or baseline are wrong, an address cannot be had, or the process may open no more files.
+    pub(super) fn new(options: ProxyOptions, commands: CommandReceiver) -> Result<Self, OperationError> {
+        let ProxyOptions { server, deployment, policy, profile, baseline, .. } = options;
+        let mut names = WorkloadNames::default();
+        let rules = ProxyRules::new(policy.as_ref(), &deployment, &server, &profile, &mut names)?;
+        let queue = RequestQueue::new(0, &rules.rules, baseline.as_ref())
+            .map_err(|message| OperationError::input(message).hint("docs/proxy.md says what is allowed"))?;
+        let listeners = FrontListener::bind_all(&deployment, &server)?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| no_epoll(&error.into()))?;
+        let statistics = ProxyStatistics::new(options.record);
+        let spare = SpareDescriptor::new(&epoll);
+        // On a single CPU the event that is polled for cannot happen meanwhile.
+        let has_one_cpu = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1);
+        let engine = Self {
+            epoll,
+            listeners,
+            commands,
+            shared: SharedState::new(queue, names, rules, profile, statistics),
+            deployment,
+            server,
+            connections_max: options.connections_max,
+            busy_poll: BusyPoll::new(if has_one_cpu { 0 } else { options.busy_poll_max.0 }),
+            drain_ns: options.drain.0,
+            started: Instant::now(),
+            sessions: Slab::new(),
+            next_serial: 0,
+            ready: Vec::new(),
+            draining_since: None,
+            is_stopped: false,
+            log: RateLimitedLog::default(),
+            spare,
+        };
+        engine.watch_listeners_and_commands().map_err(|error| no_epoll(&error))?;
+        Ok(engine)
     }
-}
 
-impl Engine {
-    /// Watches doors and bell.
-    pub(super) fn watch(&self) -> std::io::Result<()> {
-        epoll::add(&self.poll, self.orders.bell(), epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
-        for (number, door) in (0u64..).zip(&self.doors) {
-            let data = epoll::EventData::new_u64(LISTENER | number);
-            epoll::add(&self.poll, &door.listener, data, epoll::EventFlags::IN)?;
+    fn watch_listeners_and_commands(&self) -> std::io::Result<()> {
+        let waker = epoll::EventData::new_u64(event_token::WAKER);
+        epoll::add(&self.epoll, self.commands.waker(), waker, epoll::EventFlags::IN)?;
+        for (number, front) in self.listeners.iter().enumerate() {
+            let token = epoll::EventData::new_u64(event_token::listener_token(number));
+            epoll::add(&self.epoll, &front.listener, token, epoll::EventFlags::IN)?;
         }
         Ok(())
     }
 
-    fn clock(&self) -> u64 {
-        u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    /// The addresses that the proxy listens at.
+    pub(super) fn addresses(&self) -> Vec<SocketAddr> {
+        self.listeners.iter().filter_map(|front| front.listener.local_addr().ok()).collect()
     }
 
-    /// Until it is told to end.
+    /// Takes the recorded requests, and the number of those that were left out.
+    pub(super) fn take_observations(&mut self) -> (Observations, u64) {
+        self.shared.statistics.take_observations(&self.shared.names)
+    }
+
+    fn clock_ns(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Serves until the proxy is told to end.
+    ///
+    /// # Errors
+    /// When the kernel does not deliver events.
     pub(super) fn run(&mut self) -> std::io::Result<()> {
-        let mut events = Vec::with_capacity(EVENTS);
-        let mut ticked = 0;
-        while !self.stopped {
+        let mut events = Vec::with_capacity(EVENTS_PER_ROUND);
+        let mut ticked_at = 0;
+        while !self.is_stopped {
             self.wait(&mut events)?;
-            self.shared.now = self.clock();
+            self.shared.now = self.clock_ns();
             for event in events.drain(..) {
-                self.event(event.data.u64(), event.flags);
+                self.handle_event(event.data.u64(), event.flags);
             }
-            if self.shared.now >= ticked + TICK_NS {
-                ticked = self.shared.now;
+            if self.shared.now >= ticked_at + TICK_NS {
+                ticked_at = self.shared.now;
                 self.tick();
             }
             self.shared.queue.wake(self.shared.now);
-            self.settle();
+            self.make_progress();
         }
         Ok(())
     }
 
-    /// The next events: at once if there are, looked for while that pays, or slept for.
+    /// Waits for the next events or the next instant at which something is to be done. It polls while that pays, and
+    /// then sleeps.
     fn wait(&mut self, events: &mut Vec<epoll::Event>) -> std::io::Result<()> {
-        let begun = self.clock();
-        let wake = [self.shared.queue.wake_at(), self.is_timed().then_some(self.shared.now + TICK_NS)];
-        let wake = wake.into_iter().flatten().min();
-        let spin_until = begun + self.spin.length(self.shared.queue.outstanding());
+        let begun = self.clock_ns();
+        let next_tick = self.needs_ticks().then_some(self.shared.now + TICK_NS);
+        let wake_at = [self.shared.queue.wake_at(), next_tick].into_iter().flatten().min();
+        let poll_until = begun + self.busy_poll.duration_ns(self.shared.queue.outstanding());
         let mut clock = begun;
         loop {
-            let left = wake.map(|wake| wake.saturating_sub(clock));
-            let spinning = clock < spin_until;
-            let timeout = if spinning { Some(0) } else { left };
-            let timeout = timeout.map(|ns| Timespec {
-                tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
-                tv_nsec: i64::try_from(ns % 1_000_000_000).unwrap_or(0),
-            });
-            let found =
-                match epoll::wait(&self.poll, rustix::buffer::spare_capacity(events), timeout.as_ref()) {
-                    Ok(found) => found,
+            let left = wake_at.map(|wake_at| wake_at.saturating_sub(clock));
+            let is_polling = clock < poll_until;
+            let timeout = if is_polling { Some(0) } else { left };
+            let timeout = timeout.map(timespec);
+            let count =
+                match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(events), timeout.as_ref()) {
+                    Ok(count) => count,
                     Err(rustix::io::Errno::INTR) => 0,
                     Err(error) => return Err(error.into()),
                 };
-            clock = self.clock();
-            if found > 0 || !spinning || left == Some(0) {
-                self.spin.learn(clock - begun);
+            clock = self.clock_ns();
+            if count > 0 || !is_polling || left == Some(0) {
+                self.busy_poll.learn(clock - begun);
                 return Ok(());
             }
-            // Who waits for this CPU may be who the event comes from.
+            // A thread that waits for this CPU may be the one that causes the event.
             std::thread::yield_now();
         }
     }
 
-    fn is_timed(&self) -> bool {
-        // Which session it is, a tick finds out: asking all of them in every round would cost more.
-        self.draining.is_some() || self.shared.status.connections > 0
+    /// Whether some session may be timed. Which one it is, a tick finds out: asking all of them in every round would
+    /// cost more.
+    fn needs_ticks(&self) -> bool {
+        self.draining_since.is_some() || self.shared.statistics.connections > 0
     }
 
-    fn event(&mut self, data: u64, flags: epoll::EventFlags) {
-        if data == BELL {
-            self.orders.heard();
-            return self.obey();
-        }
-        if data & LISTENER != 0 {
-            return self.accept((data & NUMBER) as usize);
-        }
-        let (number, use_count) = ((data & NUMBER) as usize, (data & !SERVER) >> 30);
-        if self.uses[number] != use_count {
-            return;
-        }
-        let Some(session) = &mut self.sessions[number] else { return };
-        let hung_up = epoll::EventFlags::HUP | epoll::EventFlags::ERR;
-        let ready = flags.intersects(epoll::EventFlags::IN | hung_up);
-        let result = match (data & SERVER != 0, ready) {
-            (true, _) if !session.connected => connected(session, flags),
-            (true, true) if session.interest(&self.shared)[1].read => {
-                session.server_readable(&mut self.shared)
+    fn handle_event(&mut self, token: u64, flags: epoll::EventFlags) {
+        match EventSource::from_token(token) {
+            EventSource::Waker => {
+                self.commands.reset_waker();
+                self.handle_commands();
             }
-            // Its last words are read when there is room for them.
-            (true, true) if flags.intersects(hung_up) => {
-                session.watched[1] = epoll::delete(&self.poll, &session.server).is_err();
-                Ok(())
-            }
-            (false, true) if session.interest(&self.shared)[0].read => {
-                session.client_readable(&mut self.shared)
-            }
-            // Not to be read now, but broken: nothing will come of it.
-            (false, true) if flags.intersects(hung_up) => {
-                session.watched[0] = epoll::delete(&self.poll, &session.client).is_err();
-                session.client_gone(&mut self.shared);
-                Ok(())
-            }
-            _ => Ok(()),
-        };
-        match result {
-            Ok(()) => self.touched.push(number),
-            Err(cut) => self.close(number, &cut),
-        }
-    }
-
-    fn token(&self, number: usize) -> u64 {
-        number as u64 | self.uses[number] << 30
-    }
-
-    fn close(&mut self, number: usize, cut: &Cut) {
-        let Some(session) = &mut self.sessions[number] else { return };
-        if !matches!(cut, Cut::Over) {
-            self.shared.status.cut += 1;
-            self.lines.write(self.shared.now, || format!("{}: {cut}", session.peer));
-        }
-        if cut.is_of_client() && session.is_owed() {
-            session.client_gone(&mut self.shared);
-            return self.touched.push(number);
-        }
-        session.close(&mut self.shared);
-        self.sessions[number] = None;
-        self.shared.status.connections -= 1;
-        self.uses[number] = (self.uses[number] + 1) & ((1 << 31) - 1);
-        self.free.push(number);
-    }
-
-    /// Lets go what may go, and does what follows from it, until nothing more happens.
-    fn settle(&mut self) {
-        loop {
-            let mut touched = std::mem::take(&mut self.touched);
-            touched.sort_unstable();
-            touched.dedup();
-            self.identify(&touched);
-            for number in &touched {
-                let Some(session) = &mut self.sessions[*number] else { continue };
-                if let Err(cut) = session.settle(&mut self.shared) {
-                    self.close(*number, &cut);
+            EventSource::Listener(number) => self.accept(number),
+            EventSource::Session { slot, serial, is_server_side } => {
+                // An event about an earlier session in the slot is late, and means nothing.
+                let Some(session) = self.sessions.get_mut(slot) else { return };
+                if session.serial != serial {
+                    return;
+                }
+                let result = if is_server_side {
+                    handle_server_event(&self.epoll, session, &mut self.shared, flags)
+                } else {
+                    handle_client_event(&self.epoll, session, &mut self.shared, flags)
+                };
+                match result {
+                    Ok(()) => self.ready.push(slot),
+                    Err(reason) => self.close(slot, &reason),
                 }
             }
-            self.dispatch();
-            for number in touched {
-                self.watch_for(number);
+        }
+    }
+
+    /// Ends a session. One that its client breaks off stays without the client until the server has answered.
+    fn close(&mut self, slot: usize, reason: &CloseReason) {
+        let Some(session) = self.sessions.get_mut(slot) else { return };
+        if !matches!(reason, CloseReason::Finished) {
+            self.shared.statistics.cut += 1;
+            self.log.write(self.shared.now, || format!("{}: {reason}", session.peer));
+        }
+        if reason.is_caused_by_client() && session.awaits_replies() {
+            session.close_client(&mut self.shared);
+            return self.ready.push(slot);
+        }
+        session.close(&mut self.shared);
+        self.sessions.remove(slot);
+        self.shared.statistics.connections -= 1;
+    }
+
+    /// Lets sessions make progress and dispatches requests, until nothing more happens.
+    fn make_progress(&mut self) {
+        loop {
+            let mut ready = std::mem::take(&mut self.ready);
+            ready.sort_unstable();
+            ready.dedup();
+            self.identify(&ready);
+            for slot in &ready {
+                let Some(session) = self.sessions.get_mut(*slot) else { continue };
+                if let Err(reason) = session.make_progress(&mut self.shared) {
+                    self.close(*slot, &reason);
+                }
             }
-            if self.touched.is_empty() {
+            self.dispatch_all();
+            for slot in ready {
+                self.update_interest(slot);
+            }
+            if self.ready.is_empty() {
                 return;
             }
         }
     }
 
-    fn dispatch(&mut self) {
+    /// Dispatches all requests that may go now.
+    fn dispatch_all(&mut self) {
         let now = self.shared.now;
         while let Some((number, ticket)) = self.shared.queue.next(now) {
             let followers = self.followers(number, &ticket);
-            self.let_go(number, ticket);
+            self.dispatch(number, ticket);
             for (number, ticket) in followers {
-                self.let_go(number, ticket);
+                self.dispatch(number, ticket);
             }
         }
     }
 
-    /// Waiting writes that continue this one, and each other.
-    fn followers(&mut self, number: u32, ticket: &Ticket) -> Vec<(u32, Ticket)> {
-        let Shared { queue, requests, batch, now, .. } = &mut self.shared;
-        let mut found: Vec<(u32, Ticket)> = Vec::new();
+    /// Waiting writes that continue this one, and each other, up to the size of a batch.
+    fn followers(&mut self, number: u32, ticket: &DispatchTicket) -> Vec<(u32, DispatchTicket)> {
+        let SharedState { queue, requests, batch, now, .. } = &mut self.shared;
+        let mut followers: Vec<(u32, DispatchTicket)> = Vec::new();
         let mut last = number;
-        while found.len() + 1 < *batch as usize {
-            let ticket = found.last().map_or(ticket, |(_, ticket)| ticket);
-            let continues = |next: u32| requests.get(next).continues(requests.get(last));
-            let Some(next) = queue.follow(*now, ticket, continues) else { break };
+        while followers.len() + 1 < *batch as usize {
+            let ticket = followers.last().map_or(ticket, |(_, ticket)| ticket);
+            let next = queue.follow(*now, ticket, |next| requests.get(next).continues(requests.get(last)));
+            let Some(next) = next else { break };
             last = next.0;
-            found.push(next);
+            followers.push(next);
         }
-        found
+        followers
     }
 
-    /// A request goes to its session.
-    fn let_go(&mut self, number: u32, ticket: Ticket) {
-        let session = self.shared.requests.get(number).session;
-        let Some(session) = self.sessions.get_mut(session).and_then(Option::as_mut) else {
+    /// Hands a dispatched request to its session.
+    fn dispatch(&mut self, number: u32, ticket: DispatchTicket) {
+        let slot = self.shared.requests.get(number).session;
+        let Some(session) = self.sessions.get_mut(slot) else {
             self.shared.queue.done(self.shared.now, ticket);
             return self.shared.requests.remove(number);
         };
-        session.send(number, ticket, &mut self.shared);
-        self.touched.push(session.number);
+        session.dispatch(number, ticket, &mut self.shared);
+        self.ready.push(slot);
     }
 
-    /// Asks the kernel for what the session can use now.
-    fn watch_for(&mut self, number: usize) {
-        let token = self.token(number);
-        let Some(session) = &mut self.sessions[number] else { return };
-        let wanted = session.interest(&self.shared);
-        let sockets = [(&session.client, token), (&session.server, token | SERVER)];
-        for (index, (socket, token)) in sockets.into_iter().enumerate() {
-            let flags = flags(wanted[index]);
-            let data = epoll::EventData::new_u64(token);
-            if !session.watched[index] {
+    /// Tells epoll which events the session can use now, where that has changed.
+    fn update_interest(&mut self, slot: usize) {
+        let Some(session) = self.sessions.get_mut(slot) else { return };
+        let interest = session.epoll_interest(&self.shared);
+        let tokens = event_token::session_tokens(slot, session.serial);
+        let sockets = [&session.client, &session.server];
+        for side in 0..2 {
+            let (socket, flags) = (sockets[side], interest[side]);
+            let token = epoll::EventData::new_u64(tokens[side]);
+            if !session.is_watched[side] {
                 if !flags.is_empty() {
-                    epoll::add(&self.poll, socket, data, flags).expect("it was watched before");
-                    (session.watched[index], session.interest[index]) = (true, flags.bits());
+                    epoll::add(&self.epoll, socket, token, flags).expect("it was watched before");
+                    (session.is_watched[side], session.registered_flags[side]) = (true, flags.bits());
                 }
-            } else if session.interest[index] != flags.bits() {
-                session.interest[index] = flags.bits();
+            } else if session.registered_flags[side] != flags.bits() {
+                session.registered_flags[side] = flags.bits();
                 // A descriptor that is watched stays watched until it is closed.
-                epoll::modify(&self.poll, socket, data, flags).expect("a socket of a session is watched");
+                epoll::modify(&self.epoll, socket, token, flags).expect("a socket of a session is watched");
             }
         }
     }
 
-    /// Sessions of whom more is known: where something has happened, those that were granted an export, and all of
-    /// clients that have mounted one.
-    fn identify(&mut self, touched: &[usize]) {
-        for number in touched {
-            let Some(session) = &mut self.sessions[*number] else { continue };
-            if session.has_new_name() {
-                session.belongs_to(self.shared.flow_of(session.peer, session.export()));
+    /// Moves sessions to the flows of their exports: those that were granted one, and all sessions of clients that have
+    /// mounted one.
+    fn identify(&mut self, ready: &[usize]) {
+        for slot in ready {
+            let Some(session) = self.sessions.get_mut(*slot) else { continue };
+            if session.has_new_export() {
+                session.move_to_flow(self.shared.flow_for(session.peer, session.export()));
             }
         }
-        let clients = std::mem::take(&mut self.shared.known_better);
+        let clients = std::mem::take(&mut self.shared.newly_mounted);
         if clients.is_empty() {
             return;
         }
-        for session in self.sessions.iter_mut().flatten() {
+        for (_, session) in &mut self.sessions {
             if clients.contains(&session.peer.ip().to_canonical()) {
-                session.belongs_to(self.shared.flow_of(session.peer, session.export()));
+                session.move_to_flow(self.shared.flow_for(session.peer, session.export()));
             }
         }
     }
 
+    /// Does what time alone demands of sessions, and ends a proxy that has drained.
     fn tick(&mut self) {
-        for number in 0..self.sessions.len() {
-            let Some(session) = &mut self.sessions[number] else { continue };
-            if !session.is_timed() && self.draining.is_none() {
-                continue;
-            }
-            match session.tick(&mut self.shared) {
-                Ok(()) => self.touched.push(number),
-                Err(cut) => self.close(number, &cut),
+        let is_draining = self.draining_since.is_some();
+        let timed = self.sessions.iter().filter(|(_, session)| session.is_timed() || is_draining);
+        let slots: Vec<usize> = timed.map(|(slot, _)| slot).collect();
+        for slot in slots {
+            let Some(session) = self.sessions.get_mut(slot) else { continue };
+            match session.on_tick(&mut self.shared) {
+                Ok(()) => self.ready.push(slot),
+                Err(reason) => self.close(slot, &reason),
             }
         }
-        if let Some(since) = self.draining {
-            let over = self.shared.now > since + self.drain_ns;
-            if over && self.shared.status.connections > 0 {
-                let left = self.shared.status.connections;
-                self.lines.write(self.shared.now, || format!("{left} connections did not end in time"));
+        if let Some(since) = self.draining_since {
+            let is_late = self.shared.now > since + self.drain_ns;
+            let left = self.shared.statistics.connections;
+            if is_late && left > 0 {
+                self.log.write(self.shared.now, || format!("{left} connections did not end in time"));
             }
-            self.stopped |= over || self.shared.status.connections == 0;
+            self.is_stopped |= is_late || left == 0;
         }
     }
 }
 
-fn flags(interest: Interest) -> epoll::EventFlags {
-    let mut flags = epoll::EventFlags::empty();
-    flags.set(epoll::EventFlags::IN, interest.read);
-    flags.set(epoll::EventFlags::OUT, interest.write);
-    flags
+fn no_epoll(error: &std::io::Error) -> OperationError {
+    OperationError::machine(format_args!("epoll: {error}")).hint("raise the limit of open files")
+}
+
+fn timespec(ns: u64) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: i64::try_from(ns % 1_000_000_000).unwrap_or(0),
+    }
+}
+
+const HUNG_UP: epoll::EventFlags = epoll::EventFlags::HUP.union(epoll::EventFlags::ERR);
+
+fn handle_server_event(
+    poll: &OwnedFd,
+    session: &mut ProxySession,
+    shared: &mut SharedState,
+    flags: epoll::EventFlags,
+) -> Result<(), CloseReason> {
+    if !session.is_connected {
+        return session.on_connection_event(flags.contains(epoll::EventFlags::OUT));
+    }
+    if flags.intersects(epoll::EventFlags::IN | HUNG_UP) && session.may_read_server() {
+        return session.on_server_readable(shared);
+    }
+    if flags.intersects(HUNG_UP) {
+        // Its last replies are read when there is room for them. Until then epoll would report the end in every round.
+        session.is_watched[1] = epoll::delete(poll, &session.server).is_err();
+    }
+    Ok(())
+}
+
+fn handle_client_event(
+    poll: &OwnedFd,
+    session: &mut ProxySession,
+    shared: &mut SharedState,
+    flags: epoll::EventFlags,
+) -> Result<(), CloseReason> {
+    if flags.intersects(epoll::EventFlags::IN | HUNG_UP) && session.may_read_client(shared) {
+        return session.on_client_readable(shared);
+    }
+    if flags.intersects(HUNG_UP) {
+        // It is not to be read now, but it is broken: nothing that it has sent can be answered.
+        session.is_watched[0] = epoll::delete(poll, &session.client).is_err();
+        session.close_client(shared);
+    }
+    Ok(())
 }

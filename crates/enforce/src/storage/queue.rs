@@ -1,174 +1,194 @@
-//! Who is next: the enforcer, or another discipline before as many workers as may be outstanding, to compare with.
-//! Both are the code that the simulator runs.
+//! Which request is next: decided by the enforcer, or, to compare with, by another discipline before as many workers as
+//! requests may be outstanding. Both are the code that the simulator runs.
 
-use super::rules::{CONTROL, UNKNOWN};
+use super::flows::{UNKNOWN_FLOW, data_flow};
 use discipline::enforce::{Arrival, Dispatch, Enforcer, Rules};
 use discipline::serve::{Any, Built, Discipline, Item, Kind, Run};
 use std::collections::VecDeque;
 
-/// A discipline to compare with. A class is the position of a workload in the policy; unknown clients are one
+/// A discipline to compare with. Its classes are the positions of workloads in the policy; unknown clients are one
 /// class more. Bounds on bytes, limits and levels of the policy do not apply.
 #[derive(Debug, Clone)]
-pub struct Baseline {
-    /// Any that is not preemptive and does not share without slices.
+pub struct BaselineDiscipline {
+    /// The discipline: any that is not preemptive and does not share a worker without slices.
     pub kind: Kind,
-    /// Most requests outstanding.
+    /// The most requests outstanding.
     pub outstanding: u32,
-    /// How many workloads the discipline has classes for; unknown clients have the one behind them.
+    /// The number of workloads that have a class; unknown clients get the class behind them.
     pub workloads: u32,
 }
 
-/// A request at the device, to be handed back.
+/// What the queue needs back when a request is no longer outstanding.
 #[derive(Debug)]
-pub(super) enum Ticket {
-    Enforced(Dispatch),
+pub(super) enum DispatchTicket {
+    Enforcer(Dispatch),
+    /// The worker of the baseline that serves the request.
     Worker(u32),
 }
 
-/// Requests that wait.
+/// The requests that wait, and the order in which they are dispatched.
 #[derive(Debug)]
-pub(super) enum Queue {
-    Enforced(Box<Enforcer>),
-    Compared(Box<Compared>),
+pub(super) enum RequestQueue {
+    Enforcer(Box<Enforcer>),
+    Baseline(Box<BaselineQueue>),
 }
 
+/// The queue of a discipline to compare with.
 #[derive(Debug)]
-pub(super) struct Compared {
+pub(super) struct BaselineQueue {
     discipline: Any,
     workloads: u32,
-    runs: Vec<Run>,
-    ready: VecDeque<(u32, Ticket)>,
+    /// What the discipline has just begun to serve; empty between two calls.
+    begun: Vec<Run>,
+    /// Requests that have a worker and were not taken yet.
+    ready: VecDeque<(u32, DispatchTicket)>,
     outstanding: u32,
 }
 
-impl Queue {
-    pub(super) fn new(now: u64, rules: &Rules, baseline: Option<&Baseline>) -> Result<Self, String> {
-        let Some(Baseline { kind, outstanding, workloads }) = baseline else {
-            return Ok(Self::Enforced(Box::new(Enforcer::new(now, rules)?)));
+impl RequestQueue {
+    /// A queue for the rules of a policy, or for the baseline if there is one.
+    ///
+    /// # Errors
+    /// Says which number of the rules is out of its range, or why a proxy cannot serve by the baseline.
+    pub(super) fn new(
+        now: u64,
+        rules: &Rules,
+        baseline: Option<&BaselineDiscipline>,
+    ) -> Result<Self, String> {
+        let Some(BaselineDiscipline { kind, outstanding, workloads }) = baseline else {
+            return Ok(Self::Enforcer(Box::new(Enforcer::new(now, rules)?)));
         };
         kind.check()?;
         let Built::Workers(discipline) = kind.build(*outstanding, 0) else {
             return Err("a proxy serves requests whole: no sharing without slices".to_owned());
         };
-        let (runs, ready) = (Vec::new(), VecDeque::new());
-        Ok(Self::Compared(Box::new(Compared {
+        Ok(Self::Baseline(Box::new(BaselineQueue {
             discipline,
             workloads: *workloads,
-            runs,
-            ready,
+            begun: Vec::new(),
+            ready: VecDeque::new(),
             outstanding: 0,
         })))
     }
 
-    /// Other rules; a discipline to compare with has none.
+    /// Replaces the rules; a baseline has none.
     pub(super) fn reconfigure(&mut self, now: u64, rules: &Rules) -> Result<(), String> {
         match self {
-            Self::Enforced(enforcer) => enforcer.reconfigure(now, rules),
-            Self::Compared(_) => Ok(()),
+            Self::Enforcer(enforcer) => enforcer.reconfigure(now, rules),
+            Self::Baseline(_) => Ok(()),
         }
     }
 
     pub(super) fn arrive(&mut self, now: u64, arrival: Arrival) {
         match self {
-            Self::Enforced(enforcer) => enforcer.arrive(now, arrival),
-            Self::Compared(compared) => compared.arrive(now, arrival),
+            Self::Enforcer(enforcer) => enforcer.arrive(now, arrival),
+            Self::Baseline(baseline) => baseline.arrive(now, arrival),
         }
     }
 
-    /// The request to send now.
-    pub(super) fn next(&mut self, now: u64) -> Option<(u32, Ticket)> {
+    /// The request to dispatch now, if there is one.
+    pub(super) fn next(&mut self, now: u64) -> Option<(u32, DispatchTicket)> {
         match self {
-            Self::Enforced(enforcer) => {
-                enforcer.next(now).map(|dispatch| (dispatch.id, Ticket::Enforced(dispatch)))
+            Self::Enforcer(enforcer) => {
+                enforcer.next(now).map(|dispatch| (dispatch.id, DispatchTicket::Enforcer(dispatch)))
             }
-            Self::Compared(compared) => compared.ready.pop_front(),
+            Self::Baseline(baseline) => baseline.ready.pop_front(),
         }
     }
 
-    /// The request that goes together with the one that was sent last.
+    /// The request to dispatch together with the one of `ticket`, if `continues` accepts it.
     pub(super) fn follow(
         &mut self,
         now: u64,
-        ticket: &Ticket,
+        ticket: &DispatchTicket,
         continues: impl FnOnce(u32) -> bool,
-    ) -> Option<(u32, Ticket)> {
+    ) -> Option<(u32, DispatchTicket)> {
         match (self, ticket) {
-            (Self::Enforced(enforcer), Ticket::Enforced(dispatch)) => {
+            (Self::Enforcer(enforcer), DispatchTicket::Enforcer(dispatch)) => {
                 let next = enforcer.follow(now, dispatch, continues)?;
-                Some((next.id, Ticket::Enforced(next)))
+                Some((next.id, DispatchTicket::Enforcer(next)))
             }
             _ => None,
         }
     }
 
-    pub(super) fn done(&mut self, now: u64, ticket: Ticket) {
+    /// The request of this ticket is no longer outstanding.
+    pub(super) fn done(&mut self, now: u64, ticket: DispatchTicket) {
         match (self, ticket) {
-            (Self::Enforced(enforcer), Ticket::Enforced(dispatch)) => enforcer.done(dispatch),
-            (Self::Compared(compared), Ticket::Worker(worker)) => compared.done(now, worker),
+            (Self::Enforcer(enforcer), DispatchTicket::Enforcer(dispatch)) => enforcer.done(dispatch),
+            (Self::Baseline(baseline), DispatchTicket::Worker(worker)) => baseline.done(now, worker),
             _ => unreachable!("a ticket comes from this queue"),
         }
     }
 
-    /// Takes back what waits in a flow. A discipline to compare with cannot: it sends it, and gets it back at once.
-    pub(super) fn withdraw(&mut self, now: u64, flow: u32, gone: impl FnMut(u32) -> bool) -> bool {
-        if let Self::Enforced(enforcer) = self {
-            enforcer.withdraw(now, flow, gone);
+    /// Removes those waiting requests of a flow that `is_withdrawn` accepts, and returns whether the queue can do that.
+    /// A baseline cannot: it dispatches them, and the engine returns their tickets at once.
+    pub(super) fn withdraw(&mut self, now: u64, flow: u32, is_withdrawn: impl FnMut(u32) -> bool) -> bool {
+        if let Self::Enforcer(enforcer) = self {
+            enforcer.withdraw(now, flow, is_withdrawn);
             return true;
         }
         false
     }
 
+    /// When [`Self::next`] may have a request although nothing arrives or ends before.
     pub(super) fn wake_at(&self) -> Option<u64> {
         match self {
-            Self::Enforced(enforcer) => enforcer.wake_at(),
-            Self::Compared(compared) => compared.discipline.wake_at(),
+            Self::Enforcer(enforcer) => enforcer.wake_at(),
+            Self::Baseline(baseline) => baseline.discipline.wake_at(),
         }
     }
 
-    /// It may be that late.
+    /// Tells the queue the time, in case [`Self::wake_at`] has come.
     pub(super) fn wake(&mut self, now: u64) {
-        if let Self::Compared(compared) = self
-            && compared.discipline.wake_at().is_some_and(|at| at <= now)
+        if let Self::Baseline(baseline) = self
+            && baseline.discipline.wake_at().is_some_and(|at| at <= now)
         {
-            compared.discipline.wake(now, &mut compared.runs);
-            compared.settle();
+            baseline.discipline.wake(now, &mut baseline.begun);
+            baseline.collect_begun();
         }
     }
 
     pub(super) fn waiting(&self) -> usize {
         match self {
-            Self::Enforced(enforcer) => enforcer.waiting(),
-            Self::Compared(compared) => compared.discipline.waiting() + compared.ready.len(),
+            Self::Enforcer(enforcer) => enforcer.waiting(),
+            Self::Baseline(baseline) => baseline.discipline.waiting() + baseline.ready.len(),
         }
     }
 
     pub(super) fn outstanding(&self) -> u32 {
         match self {
-            Self::Enforced(enforcer) => enforcer.outstanding(),
-            Self::Compared(compared) => compared.outstanding,
+            Self::Enforcer(enforcer) => enforcer.outstanding(),
+            Self::Baseline(baseline) => baseline.outstanding,
         }
+    }
+
+    /// Whether the queue keeps a waiting request that was withdrawn.
+    pub(super) fn keeps_withdrawn(&self) -> bool {
+        matches!(self, Self::Baseline(_))
     }
 }
 
-impl Compared {
+impl BaselineQueue {
     fn arrive(&mut self, now: u64, arrival: Arrival) {
-        let flow = arrival.flow & !CONTROL;
-        let class = if flow == UNKNOWN { self.workloads } else { flow.min(self.workloads) };
+        let flow = data_flow(arrival.flow);
+        let class = if flow == UNKNOWN_FLOW { self.workloads } else { flow.min(self.workloads) };
         let item = Item { id: arrival.id, class, age: now, size: arrival.cost };
-        self.discipline.arrive(now, item, &mut self.runs);
-        self.settle();
+        self.discipline.arrive(now, item, &mut self.begun);
+        self.collect_begun();
     }
 
     fn done(&mut self, now: u64, worker: u32) {
         self.outstanding -= 1;
-        self.discipline.depart(now, worker, &mut self.runs);
-        self.settle();
+        self.discipline.depart(now, worker, &mut self.begun);
+        self.collect_begun();
     }
 
-    fn settle(&mut self) {
-        for run in self.runs.drain(..) {
+    /// Makes requests ready that have just got a worker.
+    fn collect_begun(&mut self) {
+        for run in self.begun.drain(..) {
             self.outstanding += 1;
-            self.ready.push_back((run.item, Ticket::Worker(run.worker)));
+            self.ready.push_back((run.item, DispatchTicket::Worker(run.worker)));
         }
     }
 }

@@ -1,224 +1,184 @@
-//! One client's connection and the one to the server behind it.
+//! A session: a client's connection and the connection to the server behind it.
 //!
-//! Requests are taken apart from the client's bytes, wait in the queue with their bytes, and are written to the server
-//! in the order in which they are let go. Replies pass through as they come; what they answer is over when the head of
-//! their last part has come, because then the device has done its work.
+//! Requests are parsed from the client's bytes, wait in the queue with their bytes, and are written to the server
+//! in the order in which they are dispatched. Replies pass through as they come; a request is finished when the head of
+//! the last part of its reply has come, because then the device has done its work.
 //!
-//! **Back-pressure.** A session holds at most [`WAITING_MAX`] requests and [`HELD_MAX`] bytes ([`HELD_LEAST`] when the
-//! proxy as a whole holds much): beyond that the client is not read. A request that is larger than that
-//! enters the queue with what is there, and streams when it is let go. A reply that the client does not take stops the
-//! reading of further ones.
+//! **Back-pressure.** A session buffers at most [`QUEUED_MAX`](incoming::QUEUED_MAX) requests and
+//! [`BUFFERED_MAX`](incoming::BUFFERED_MAX) bytes ([`BUFFERED_GUARANTEED`](incoming::BUFFERED_GUARANTEED) when the
+//! proxy as a whole buffers much): beyond that the client is not read. A request that is larger than that
+//! enters the queue with the bytes that have come, and streams to the server when it is dispatched. A reply that the
+//! client does not take stops the reading of further ones.
 //!
-//! **Order.** memcached answers in order, so that all its requests stay in one queue. Elsewhere control requests
-//! have a queue of their own. A connection changes its flow when nothing of it waits. The last word of a client
-//! (a request without answer that is no data, and its hanging up) is passed on when all before it has been.
+//! **Order.** memcached answers in order, so that all requests of its clients stay in one queue. Elsewhere control
+//! requests have a queue of their own. A session changes its flow when none of its requests waits. A request without
+//! a reply that is no data (a client's goodbye) is forwarded when all requests before it have been, and so is the end of
+//! the client's stream.
+//!
+//! The files: `client_side` and `server_side` read and parse, `lifecycle` leads a request through the queue, `shutdown`
+//! decides when and how a session ends, and `interest` says what epoll should report.
 
-mod down;
-mod end;
-mod up;
-mod way;
+mod client_side;
+mod close_reason;
+mod incoming;
+mod interest;
+mod lifecycle;
+mod reply_stream;
+mod server_side;
+mod shutdown;
 
-use super::buffer::{Inbox, Outbox};
-use super::request::State;
-use super::rules::UNKNOWN;
-use super::shared::Shared;
+use super::buffer::{ReadBuffer, WriteQueue};
+use super::flows::UNKNOWN_FLOW;
 use crate::deployment::FrontProtocol;
-use down::Down;
-pub(super) use end::Cut;
+pub(super) use close_reason::CloseReason;
+use incoming::IncomingRequest;
+use reply_stream::ReplyStream;
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpStream};
-use up::Current;
-use wire::{Limits, Wire};
+use wire::{ParserLimits, ProtocolParser};
 
-/// Requests of one connection that wait.
-const WAITING_MAX: u32 = 256;
-/// Bytes of them.
-const HELD_MAX: usize = 1 << 20;
-/// What every connection may hold whatever others hold.
-pub(super) const HELD_LEAST: usize = 64 << 10;
-/// Requests of one connection that wait or are answered later: below what the codecs take for hostile.
-const ASKED_MAX: usize = 3072;
-
-/// Both connections.
+/// A client's connection and the connection to the server behind it. Times are in nanoseconds since the proxy started.
 #[derive(Debug)]
-pub(super) struct Session {
-    pub(super) number: usize,
+pub(super) struct ProxySession {
+    /// The place of the session in the engine's table.
+    pub(super) slot: usize,
+    /// The number that tells it from earlier sessions in the slot.
+    pub(super) serial: u32,
     pub(super) peer: SocketAddr,
     pub(super) client: TcpStream,
     pub(super) server: TcpStream,
-    pub(super) front: FrontProtocol,
-    wire: Box<dyn Codec>,
+    pub(super) protocol: FrontProtocol,
+    codec: Box<dyn SessionCodec>,
+    /// The flow of the session's requests.
     pub(super) flow: u32,
-    /// Its export was looked at.
-    named: bool,
-    /// The flow that it will have when nothing waits.
+    /// The flow that the session will have when none of its requests waits.
     next_flow: Option<u32>,
-    inbox: Inbox,
-    current: Option<Current>,
-    to_server: Outbox,
-    /// Sent on while more of it comes in.
-    open: Option<u32>,
-    /// Let go behind it.
-    behind: VecDeque<u32>,
-    /// Passed on when nothing waits any more.
-    parting: Option<u32>,
-    waiting: u32,
-    held: usize,
-    /// Sent on and not answered: what the reply carries, and the request.
-    asked: VecDeque<(u64, u32)>,
-    down: Down,
-    pub(super) connected: bool,
-    client_end: bool,
-    server_end: bool,
-    /// Since when the server knows that the client says nothing more.
-    shut: Option<u64>,
-    /// Since when the client is gone.
-    gone: Option<u64>,
-    /// Since when it stands in its own way.
-    stalled: Option<u64>,
-    /// When bytes of it moved last.
-    moved: u64,
-    /// Nothing more is read.
-    draining: bool,
-    pub(super) interest: [u32; 2],
-    /// Client and server are watched; one that has hung up and is not to be read is not.
-    pub(super) watched: [bool; 2],
+    /// Whether the engine has asked for the session's export.
+    is_export_reported: bool,
+    /// Bytes from the client that were not parsed yet.
+    client_input: ReadBuffer,
+    incoming: Option<IncomingRequest>,
+    /// Bytes for the server.
+    server_output: WriteQueue,
+    /// The request that was dispatched before it was complete: its bytes go to the server as they come.
+    streaming: Option<u32>,
+    /// Requests that were dispatched while another was streaming, in order.
+    behind_streaming: VecDeque<u32>,
+    /// A control request without a reply, which is forwarded when no request waits any more.
+    deferred: Option<u32>,
+    /// The number of the session's requests in the queue.
+    queued: u32,
+    /// The bytes of requests that wait or are being received.
+    buffered_bytes: usize,
+    /// Requests that were sent and not answered: the identifier that the reply will have, and the number.
+    in_flight: VecDeque<(u64, u32)>,
+    replies: ReplyStream,
+    /// Whether the connection to the server is made.
+    pub(super) is_connected: bool,
+    /// Whether the client will send nothing more.
+    client_eof: bool,
+    /// Whether the server will send nothing more, or nothing that it sends is waited for.
+    server_eof: bool,
+    /// When the server was told that the client sends nothing more.
+    server_shutdown_at: Option<u64>,
+    /// When the client's connection was closed.
+    client_closed_at: Option<u64>,
+    /// Since when the client holds up its own requests: it takes no replies, or does not send the rest of a request.
+    stalled_since: Option<u64>,
+    /// When the client last sent or took bytes.
+    client_progress_at: u64,
+    /// Whether the proxy ends: no further requests are taken.
+    is_draining: bool,
+    /// What epoll reports about the client side and the server side, in its flags.
+    pub(super) registered_flags: [u32; 2],
+    /// Whether epoll watches the sides. A side that has hung up and is not to be read is not watched, because epoll
+    /// would report the end again and again.
+    pub(super) is_watched: [bool; 2],
 }
 
-/// A codec that can be printed in a bug report.
-trait Codec: Wire + std::fmt::Debug {}
-impl<T: Wire + std::fmt::Debug> Codec for T {}
+/// A codec of a protocol that can be printed in a bug report.
+trait SessionCodec: ProtocolParser + std::fmt::Debug {}
+impl<T: ProtocolParser + std::fmt::Debug> SessionCodec for T {}
 
-fn codec(front: FrontProtocol) -> Box<dyn Codec> {
-    match front {
-        FrontProtocol::Nfs => Box::new(wire::rpc::Connection::new(Limits::RPC)),
-        FrontProtocol::Nbd => Box::new(wire::nbd::Connection::new(Limits::NBD)),
-        FrontProtocol::Memcached => Box::new(wire::memcached::Connection::new(Limits::MEMCACHED)),
+fn codec(protocol: FrontProtocol) -> Box<dyn SessionCodec> {
+    match protocol {
+        FrontProtocol::Nfs => Box::new(wire::rpc::RpcParser::new(ParserLimits::RPC)),
+        FrontProtocol::Nbd => Box::new(wire::nbd::NbdParser::new(ParserLimits::NBD)),
+        FrontProtocol::Memcached => Box::new(wire::memcached::MemcachedParser::new(ParserLimits::MEMCACHED)),
     }
 }
 
-impl Session {
+impl ProxySession {
+    /// A session between sockets that do not block: the client's, and one whose connection to the server is begun.
     pub(super) fn new(
-        number: usize,
-        front: FrontProtocol,
+        slot: usize,
+        serial: u32,
+        protocol: FrontProtocol,
         peer: SocketAddr,
-        sockets: [TcpStream; 2],
+        [client, server]: [TcpStream; 2],
     ) -> Self {
-        let [client, server] = sockets;
         Self {
-            number,
+            slot,
+            serial,
             peer,
             client,
             server,
-            front,
-            wire: codec(front),
-            flow: UNKNOWN,
-            named: false,
+            protocol,
+            codec: codec(protocol),
+            flow: UNKNOWN_FLOW,
             next_flow: None,
-            inbox: Inbox::default(),
-            current: None,
-            to_server: Outbox::default(),
-            open: None,
-            behind: VecDeque::new(),
-            parting: None,
-            waiting: 0,
-            held: 0,
-            asked: VecDeque::new(),
-            down: Down::default(),
-            connected: false,
-            client_end: false,
-            server_end: false,
-            shut: None,
-            gone: None,
-            stalled: None,
-            moved: 0,
-            draining: false,
-            interest: [0, 0],
-            watched: [true, true],
+            is_export_reported: false,
+            client_input: ReadBuffer::default(),
+            incoming: None,
+            server_output: WriteQueue::default(),
+            streaming: None,
+            behind_streaming: VecDeque::new(),
+            deferred: None,
+            queued: 0,
+            buffered_bytes: 0,
+            in_flight: VecDeque::new(),
+            replies: ReplyStream::default(),
+            is_connected: false,
+            client_eof: false,
+            server_eof: false,
+            server_shutdown_at: None,
+            client_closed_at: None,
+            stalled_since: None,
+            client_progress_at: 0,
+            is_draining: false,
+            registered_flags: [0, 0],
+            is_watched: [true, true],
         }
     }
 
-    /// The export that an NBD connection was granted.
+    /// The export that the server has granted an NBD connection.
     pub(super) fn export(&self) -> Option<&[u8]> {
-        self.wire.name().filter(|_| self.front == FrontProtocol::Nbd)
+        self.codec.export_name().filter(|_| self.protocol == FrontProtocol::Nbd)
     }
 
-    /// Whether the server has granted an export since this was asked last.
-    pub(super) fn has_new_name(&mut self) -> bool {
-        let new = !self.named && self.export().is_some();
-        self.named |= new;
-        new
+    /// Whether the server has granted an export since the last call.
+    pub(super) fn has_new_export(&mut self) -> bool {
+        let is_new = !self.is_export_reported && self.export().is_some();
+        self.is_export_reported |= is_new;
+        is_new
     }
 
-    /// From the next request on that finds nothing of this connection waiting, its requests are of `flow`.
-    pub(super) fn belongs_to(&mut self, flow: u32) {
+    /// Moves the session to a flow, as soon as none of its requests waits in the present one.
+    pub(super) fn move_to_flow(&mut self, flow: u32) {
         self.next_flow = (flow != self.flow).then_some(flow);
-        self.settle_flow();
+        self.adopt_next_flow();
     }
 
-    fn settle_flow(&mut self) {
-        if self.waiting == 0
+    fn adopt_next_flow(&mut self) {
+        if self.queued == 0
             && let Some(flow) = self.next_flow.take()
         {
             self.flow = flow;
         }
     }
 
-    /// Nothing more is asked; what was asked is answered.
+    /// Takes no further requests; the session ends when the requests in flight are answered.
     pub(super) fn drain(&mut self) {
-        self.draining = true;
-    }
-
-    /// Reads what the client sends.
-    pub(super) fn client_readable(&mut self, shared: &mut Shared) -> Result<(), Cut> {
-        self.read_client()?;
-        self.take_apart(shared)
-    }
-
-    /// What can be done without waiting: requests out of the inbox, bytes to both sides, the end.
-    pub(super) fn settle(&mut self, shared: &mut Shared) -> Result<(), Cut> {
-        self.take_apart(shared)?;
-        while let Some(number) = self.parting.filter(|_| self.waiting == 0 && self.open.is_none()) {
-            self.parting = None;
-            // What is still missing of it follows without waiting.
-            shared.requests.get_mut(number).state = State::Over;
-            self.emit(number, shared);
-            self.take_apart(shared)?;
-        }
-        if self.connected && !self.server_end {
-            self.to_server.write(&mut self.server).map_err(|error| Cut::Broken("server", error))?;
-        }
-        if self.gone.is_none() {
-            match self.down.write(&mut self.client) {
-                Ok(0) => {}
-                Ok(_) => self.moved = shared.now,
-                Err(_) => self.client_gone(shared),
-            }
-        }
-        self.end(shared)?;
-        self.watch_stall(shared);
-        Ok(())
-    }
-}
-
-/// What a side of a session is watched for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Interest {
-    pub(super) read: bool,
-    pub(super) write: bool,
-}
-
-impl Session {
-    /// Of the client and of the server.
-    pub(super) fn interest(&self, shared: &Shared) -> [Interest; 2] {
-        let client = Interest {
-            read: !self.client_end && self.gone.is_none() && self.wants_more(shared),
-            write: self.gone.is_none() && !self.down.is_written(),
-        };
-        let server = Interest {
-            read: self.connected && !self.server_end && !self.down.is_full(),
-            write: !self.connected || !self.to_server.is_empty(),
-        };
-        [client, server]
+        self.is_draining = true;
     }
 }

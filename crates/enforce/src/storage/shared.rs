@@ -1,132 +1,154 @@
-//! What all sessions of a proxy share.
+//! What all sessions of a proxy share: the clock, the queue, the requests, and what is known about clients.
 
-use super::queue::Queue;
-use super::request::{NOBODY, Requests, State};
-use super::rules::{Cost, Names, UNKNOWN};
-use super::status::Status;
-use super::who::Table;
+use super::client_identity::ClientTable;
+use super::cost::RequestCost;
+use super::flows::{UNKNOWN_FLOW, WorkloadNames};
+use super::queue::RequestQueue;
+use super::request::{NO_SESSION, ProxyRequest, RequestState, RequestTable};
+use super::rules::ProxyRules;
+use super::statistics::ProxyStatistics;
 use model::Op;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use units::Bytes;
 use workload::device::StorageProfile;
 
-/// Bytes of requests that a proxy holds before everyone gets less.
-const CROWDED: usize = 256 << 20;
-/// Clients whose mounts are remembered, and mounts of each.
-const MOUNTS_MAX: (usize, usize) = (4096, 64);
+/// How many bytes of requests a proxy buffers before every session may buffer less: 256 sessions of 1 MiB.
+const CROWDED_BYTES: usize = 256 << 20;
+/// How many clients' mounts are remembered: beyond, the client with the smallest address is forgotten.
+const CLIENTS_WITH_MOUNTS_MAX: usize = 4096;
+/// How many mounts of a client are remembered; further ones are ignored.
+const MOUNTS_PER_CLIENT_MAX: usize = 64;
 
-/// Everything but the sessions.
+/// The part of the proxy's state that sessions use.
 #[derive(Debug)]
-pub(super) struct Shared {
-    /// Since the proxy began, in nanoseconds.
+pub(super) struct SharedState {
+    /// The nanoseconds since the proxy started, as of the latest round of the event loop.
     pub(super) now: u64,
-    pub(super) queue: Queue,
-    pub(super) requests: Requests,
-    /// Bytes of requests that wait or come in.
-    pub(super) held: usize,
-    pub(super) names: Names,
-    pub(super) status: Status,
-    pub(super) table: Table,
+    pub(super) queue: RequestQueue,
+    pub(super) requests: RequestTable,
+    /// The bytes of requests that wait or are being received, of all sessions.
+    pub(super) buffered_bytes: usize,
+    pub(super) names: WorkloadNames,
+    pub(super) statistics: ProxyStatistics,
+    pub(super) clients: ClientTable,
+    /// The most sequential writes that are dispatched together.
     pub(super) batch: u32,
     pub(super) profile: StorageProfile,
-    /// By flow; of unknown clients apart.
-    costs: Vec<Cost>,
-    unknown: Cost,
+    /// The cost of requests by flow, and that of unknown clients, whose number is too large for an index.
+    costs: Vec<RequestCost>,
+    unknown_cost: RequestCost,
+    /// The NFS exports that clients have mounted.
     mounts: BTreeMap<IpAddr, BTreeSet<Vec<u8>>>,
-    /// Clients of whom more is known than before.
-    pub(super) known_better: Vec<IpAddr>,
+    /// Clients that have mounted an export since the engine looked here.
+    pub(super) newly_mounted: Vec<IpAddr>,
 }
 
-impl Shared {
-    pub(super) fn new(queue: Queue, names: Names, table: Table, batch: u32, profile: StorageProfile) -> Self {
+impl SharedState {
+    pub(super) fn new(
+        queue: RequestQueue,
+        names: WorkloadNames,
+        rules: ProxyRules,
+        profile: StorageProfile,
+        statistics: ProxyStatistics,
+    ) -> Self {
         Self {
             now: 0,
             queue,
-            requests: Requests::default(),
-            held: 0,
+            requests: RequestTable::default(),
+            buffered_bytes: 0,
             names,
-            status: Status::default(),
-            table,
-            batch,
-            unknown: Cost::new(&profile),
+            statistics,
+            clients: rules.clients,
+            batch: rules.batch,
+            unknown_cost: RequestCost::new(&profile),
             profile,
             costs: Vec::new(),
             mounts: BTreeMap::new(),
-            known_better: Vec::new(),
+            newly_mounted: Vec::new(),
         }
     }
 
     pub(super) fn is_crowded(&self) -> bool {
-        self.held >= CROWDED
+        self.buffered_bytes >= CROWDED_BYTES
     }
 
-    /// Device time of the next request of a flow, in nanoseconds.
-    pub(super) fn cost(&mut self, flow: u32, op: Op, size: Bytes, offset: Option<u64>) -> u64 {
-        if flow == UNKNOWN {
-            return self.unknown.of(op, size, offset);
+    /// The device time of the next request of a flow, in nanoseconds.
+    pub(super) fn cost_ns(&mut self, flow: u32, op: Op, size: Bytes, offset: Option<u64>) -> u64 {
+        if flow == UNKNOWN_FLOW {
+            return self.unknown_cost.next_ns(op, size, offset);
         }
-        let place = flow as usize;
-        while self.costs.len() <= place {
-            self.costs.push(Cost::new(&self.profile));
+        let index = flow as usize;
+        while self.costs.len() <= index {
+            self.costs.push(RequestCost::new(&self.profile));
         }
-        self.costs[place].of(op, size, offset)
+        self.costs[index].next_ns(op, size, offset)
     }
 
-    /// Whose a connection is.
-    pub(super) fn flow_of(&self, peer: SocketAddr, export: Option<&[u8]>) -> u32 {
-        let found = match (export, self.mounts.get(&peer.ip().to_canonical())) {
-            (Some(export), _) => self.table.find(peer, std::iter::once(export)),
-            (None, Some(mounts)) => self.table.find(peer, mounts.iter().map(Vec::as_slice)),
-            (None, None) => self.table.find(peer, std::iter::empty()),
+    /// The flow of a connection, by its client and the export that is known of it.
+    pub(super) fn flow_for(&self, peer: SocketAddr, export: Option<&[u8]>) -> u32 {
+        let flow = match (export, self.mounts.get(&peer.ip().to_canonical())) {
+            (Some(export), _) => self.clients.flow(peer, std::iter::once(export)),
+            (None, Some(mounts)) => self.clients.flow(peer, mounts.iter().map(Vec::as_slice)),
+            (None, None) => self.clients.flow(peer, std::iter::empty()),
         };
-        found.unwrap_or(UNKNOWN)
+        flow.unwrap_or(UNKNOWN_FLOW)
     }
 
-    /// The server has let a client mount this.
-    pub(super) fn mounted(&mut self, client: IpAddr, path: &[u8]) {
+    /// Remembers that the server has let a client mount an export.
+    pub(super) fn add_mount(&mut self, client: IpAddr, path: &[u8]) {
         let client = client.to_canonical();
-        if self.mounts.len() >= MOUNTS_MAX.0 && !self.mounts.contains_key(&client) {
+        if self.mounts.len() >= CLIENTS_WITH_MOUNTS_MAX && !self.mounts.contains_key(&client) {
             self.mounts.pop_first();
         }
         let paths = self.mounts.entry(client).or_default();
-        if paths.len() < MOUNTS_MAX.1 && paths.insert(path.to_vec()) {
-            self.known_better.push(client);
+        if paths.len() < MOUNTS_PER_CLIENT_MAX && paths.insert(path.to_vec()) {
+            self.newly_mounted.push(client);
         }
     }
 
-    /// Takes what waits of a session out of the queue.
+    /// Withdraws the waiting requests of a session from the queue, and returns their numbers.
     pub(super) fn withdraw(&mut self, session: usize, flow: u32) -> Vec<u32> {
         let requests = &self.requests;
-        let mut mine = Vec::new();
-        let withdrawn = self.queue.withdraw(self.now, flow, |number| {
-            let found = requests.get(number).session == session;
-            mine.extend(found.then_some(number));
-            found
+        let mut withdrawn = Vec::new();
+        let can_withdraw = self.queue.withdraw(self.now, flow, |number| {
+            let is_own = requests.get(number).session == session;
+            withdrawn.extend(is_own.then_some(number));
+            is_own
         });
-        if withdrawn {
-            return mine;
+        if can_withdraw {
+            return withdrawn;
         }
-        let waits = |request: &super::request::Request| {
-            request.session == session && request.flow == flow && matches!(request.state, State::Waiting)
-        };
-        self.requests.find(waits)
+        self.requests.numbers_where(|request: &ProxyRequest| {
+            request.session == session
+                && request.flow == flow
+                && matches!(request.state, RequestState::Queued)
+        })
     }
 
-    /// A request is of no use any more. One that a queue still has stays until the queue lets it go.
+    /// Forgets a request that is of no use any more. One that a baseline's queue still has stays until it is dispatched.
     pub(super) fn forget(&mut self, number: u32) {
-        let stays = matches!(self.queue, Queue::Compared(_))
-            && matches!(self.requests.get(number).state, State::Waiting);
-        if stays {
-            self.requests.get_mut(number).session = NOBODY;
+        let is_queued = matches!(self.requests.get(number).state, RequestState::Queued);
+        if is_queued && self.queue.keeps_withdrawn() {
+            self.requests.get_mut(number).session = NO_SESSION;
         } else {
             self.requests.remove(number);
         }
     }
 
-    /// A request was answered, or passed on for good.
+    /// Counts a request that was answered, or that has no reply and was forwarded.
     pub(super) fn observe(&mut self, number: u32) {
-        let request = self.requests.get(number);
-        self.status.observe(request, self.now);
+        self.statistics.observe(self.requests.get(number), self.now);
+    }
+
+    /// Ends a request's time at the device, if it is outstanding; whether it was.
+    pub(super) fn release(&mut self, number: u32) -> bool {
+        match self.requests.get_mut(number).state.release() {
+            Some(ticket) => {
+                self.queue.done(self.now, ticket);
+                true
+            }
+            None => false,
+        }
     }
 }

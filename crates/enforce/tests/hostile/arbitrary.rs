@@ -8,11 +8,11 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Mutex;
 use std::time::Duration;
-use tailwright_enforce::storage::Options;
+use tailwright_enforce::storage::ProxyOptions;
 use wire::memcached::client as memcached;
 use wire::nbd::client as nbd;
 use wire::nbd::protocol::{OPTION_REPLY_MAGIC, SIMPLE_REPLY_MAGIC};
-use wire::rpc::client::{Auth, Calls, Stable};
+use wire::rpc::client::{CallEncoder, Credentials, StableHow};
 
 /// Listeners and proxies for all cases.
 static GROUND: Mutex<Vec<(TcpListener, Running)>> = Mutex::new(Vec::new());
@@ -36,8 +36,12 @@ fn client(protocol: Protocol, what: u8, size: u16, noise: &[u8]) -> Vec<u8> {
     match (protocol, what / 8 % 8) {
         (_, 0) => return noise.to_vec(),
         (Protocol::Memcached, 1 | 2) => memcached::get(&mut out, &[b"a", b"b"]),
-        (Protocol::Memcached, 3) => memcached::set(&mut out, b"a", 0, 0, &data, memcached::Confirm::Reply),
-        (Protocol::Memcached, 4) => memcached::set(&mut out, b"a", 0, 0, &data, memcached::Confirm::NoReply),
+        (Protocol::Memcached, 3) => {
+            memcached::set(&mut out, b"a", 0, 0, &data, memcached::Confirmation::Reply)
+        }
+        (Protocol::Memcached, 4) => {
+            memcached::set(&mut out, b"a", 0, 0, &data, memcached::Confirmation::NoReply)
+        }
         (Protocol::Memcached, 5) => memcached::meta_get(&mut out, b"a", &["v", "q"]),
         (Protocol::Memcached, _) => memcached::noop(&mut out),
         (Protocol::Nbd, 1) => out = be(&[u32::from(what % 4)]),
@@ -46,10 +50,14 @@ fn client(protocol: Protocol, what: u8, size: u16, noise: &[u8]) -> Vec<u8> {
         (Protocol::Nbd, 4 | 5) => nbd::read(&mut out, id.into(), 0, size.into()),
         (Protocol::Nbd, 6) => nbd::write(&mut out, id.into(), 0, &data),
         (Protocol::Nbd, _) => nbd::disconnect(&mut out, id.into()),
-        (Protocol::Nfs, 1 | 2) => Calls::new(&mut out, Auth::None).read(id, b"h", 0, size.into()),
-        (Protocol::Nfs, 3) => Calls::new(&mut out, Auth::None).write(id, b"h", 0, Stable::File, &data),
-        (Protocol::Nfs, 4) => Calls::new(&mut out, Auth::None).mount(id, noise),
-        (Protocol::Nfs, 5) => Calls::new(&mut out, Auth::None).null(id),
+        (Protocol::Nfs, 1 | 2) => {
+            CallEncoder::new(&mut out, Credentials::None).read(id, b"h", 0, size.into())
+        }
+        (Protocol::Nfs, 3) => {
+            CallEncoder::new(&mut out, Credentials::None).write(id, b"h", 0, StableHow::FileSync, &data)
+        }
+        (Protocol::Nfs, 4) => CallEncoder::new(&mut out, Credentials::None).mount(id, noise),
+        (Protocol::Nfs, 5) => CallEncoder::new(&mut out, Credentials::None).null(id),
         // The answer to a callback, in two fragments.
         (Protocol::Nfs, 6) => {
             out = [be(&[24, id, 1, 0, 0, 0, 0]), be(&[1 << 31 | u32::from(size)]), data].concat();
@@ -88,7 +96,7 @@ fn ground() -> Vec<(TcpListener, Running)> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let deployment =
             deployment(protocol.name(), listener.local_addr().unwrap(), "outstanding = 3\nbatch = 4", "");
-        (listener, Running::start(Options::new("ssd", deployment, None, profile())))
+        (listener, Running::start(ProxyOptions::new("ssd", deployment, None, profile())))
     };
     PROTOCOLS.map(one).into()
 }
@@ -134,6 +142,6 @@ proptest! {
         }
         drop((near, far));
         let left = until(proxy, "an end", |snapshot| snapshot.connections == 0);
-        prop_assert_eq!((left.waiting, left.outstanding, left.held_bytes), (0, 0, 0));
+        prop_assert_eq!((left.waiting, left.outstanding, left.buffered_bytes), (0, 0, 0));
     }
 }

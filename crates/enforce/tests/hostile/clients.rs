@@ -9,7 +9,7 @@ use std::io::Write;
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
-use tailwright_enforce::storage::Options;
+use tailwright_enforce::storage::ProxyOptions;
 use wire::nbd::protocol::REQUEST_MAGIC;
 
 fn words(words: &[u32]) -> Vec<u8> {
@@ -111,7 +111,7 @@ fn a_client_that_takes_nothing_gives_the_device_back() {
     let snapshot = beside(&proxy, Protocol::Memcached, || {
         until(&proxy, "slots to be given back", |snapshot| snapshot.released > 0)
     });
-    assert!(snapshot.held_bytes < 2 << 20, "{snapshot:?}");
+    assert!(snapshot.buffered_bytes < 2 << 20, "{snapshot:?}");
     // It was slow, not wrong: it gets all.
     stream.shutdown(Shutdown::Write).unwrap();
     let one = [b"VALUE big 0 200000\r\n", &value[..], b"\r\nEND\r\n"].concat();
@@ -260,7 +260,8 @@ fn breaking_the_protocol_frees_no_slot() {
 #[test]
 fn who_says_nothing_is_kept_and_counted() {
     let server = Mini::memcached();
-    let mut options = Options::new("ssd", deployment("memcached", server.address, "", ""), None, profile());
+    let mut options =
+        ProxyOptions::new("ssd", deployment("memcached", server.address, "", ""), None, profile());
     options.connections_max = 200;
     let proxy = Running::start(options);
     let mut honest = Honest::new(&proxy, Protocol::Memcached, 1);
@@ -284,7 +285,7 @@ fn commands_do_not_overtake_the_handshake() {
     let clients = "[[client]]\nworkload = \"one\"\nhost = \"here\"\naddress = [\"127.0.0.1\"]";
     let deployment = deployment("nbd", server.address, "", clients);
     let policy = crate::proxy::policy(&[("one", 0, &[])]);
-    let proxy = Running::start(Options::new("ssd", deployment, Some(policy), profile()));
+    let proxy = Running::start(ProxyOptions::new("ssd", deployment, Some(policy), profile()));
     // Who asks by EXPORT_NAME cannot be refused and need not wait. More handshakes than control requests are let
     // go at once.
     let hello = [&words(&[3])[..], b"IHAVEOPT", &words(&[1, 0])].concat();

@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
-use tailwright_enforce::storage::{Options, Snapshot};
+use tailwright_enforce::storage::{ProxyOptions, ProxySnapshot};
 
 pub const PROTOCOLS: [Protocol; 3] = [Protocol::Nbd, Protocol::Memcached, Protocol::Nfs];
 
@@ -28,7 +28,7 @@ pub fn mini(protocol: Protocol) -> Mini {
 /// A proxy before a server, with fields of its storage.
 pub fn before(server: &Mini, protocol: Protocol, fields: &str) -> Running {
     let deployment = deployment(protocol.name(), server.address, fields, "");
-    Running::start(Options::new("ssd", deployment, None, profile()))
+    Running::start(ProxyOptions::new("ssd", deployment, None, profile()))
 }
 
 /// A connection past its handshake.
@@ -53,7 +53,7 @@ pub fn rest(stream: &mut TcpStream) -> Vec<u8> {
 }
 
 /// Waits until the proxy says so.
-pub fn until(proxy: &Running, what: &str, wanted: impl Fn(&Snapshot) -> bool) -> Snapshot {
+pub fn until(proxy: &Running, what: &str, wanted: impl Fn(&ProxySnapshot) -> bool) -> ProxySnapshot {
     let begun = Instant::now();
     loop {
         let snapshot = proxy.remote.status().expect("it runs");
@@ -156,7 +156,7 @@ pub fn beside<T>(proxy: &Running, protocol: Protocol, act: impl FnOnce() -> T) -
 
 /// Ends a proxy of which nothing may be left over; gives how many connections were cut.
 pub fn finish(proxy: Running) -> u64 {
-    let left = |s: &Snapshot| (s.connections, s.waiting, s.outstanding, s.held_bytes);
+    let left = |s: &ProxySnapshot| (s.connections, s.waiting, s.outstanding, s.buffered_bytes);
     until(&proxy, "an empty proxy", |snapshot| left(snapshot) == (0, 0, 0, 0));
     proxy.drain().snapshot.cut
 }

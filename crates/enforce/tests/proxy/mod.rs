@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tailwright_enforce::deployment::Deployment;
-use tailwright_enforce::storage::{Options, Proxy, Remote, Report};
-use wire::nbd::client::{Ask, Handshake, Progress, read};
+use tailwright_enforce::storage::{Proxy, ProxyHandle, ProxyOptions, ProxyReport};
+use wire::nbd::client::{ClientHandshake, ExportOption, HandshakeStep, read};
 use workload::device::StorageProfile;
 
 /// 1 ms for 4 KiB, and in proportion.
@@ -39,7 +39,7 @@ pub fn deployment(protocol: &str, forward: SocketAddr, fields: &str, clients: &s
         {fields}
         {clients}"#
     );
-    Deployment::parse(&text).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
+    Deployment::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// Name, level, limits as ⟨seconds of device time per second, seconds⟩.
@@ -68,20 +68,20 @@ pub fn policy(workloads: &[Promise<'_>]) -> Policy {
 
 pub struct Running {
     pub address: SocketAddr,
-    pub remote: Remote,
-    thread: Option<JoinHandle<Result<Report, OperationError>>>,
+    pub remote: ProxyHandle,
+    thread: Option<JoinHandle<Result<ProxyReport, OperationError>>>,
 }
 
 impl Running {
-    pub fn start(options: Options) -> Self {
-        let proxy = Proxy::bind(options).unwrap_or_else(|fault| panic!("{fault}"));
-        let (address, remote) = (proxy.addresses()[0], proxy.remote());
+    pub fn start(options: ProxyOptions) -> Self {
+        let proxy = Proxy::bind(options).unwrap_or_else(|error| panic!("{error}"));
+        let (address, remote) = (proxy.addresses()[0], proxy.handle());
         Self { address, remote, thread: Some(std::thread::spawn(move || proxy.run())) }
     }
 
     /// Before a server, without a policy.
     pub fn plain(protocol: &str, forward: SocketAddr) -> Self {
-        Self::start(Options::new("ssd", deployment(protocol, forward, "", ""), None, profile()))
+        Self::start(ProxyOptions::new("ssd", deployment(protocol, forward, "", ""), None, profile()))
     }
 
     pub fn connect(&self) -> TcpStream {
@@ -93,17 +93,17 @@ impl Running {
     }
 
     /// Ends it when all that was asked is answered.
-    pub fn drain(mut self) -> Report {
+    pub fn drain(mut self) -> ProxyReport {
         self.remote.drain();
         self.join()
     }
 
-    pub fn stop(mut self) -> Report {
+    pub fn stop(mut self) -> ProxyReport {
         self.remote.stop();
         self.join()
     }
 
-    fn join(&mut self) -> Report {
+    fn join(&mut self) -> ProxyReport {
         let thread = self.thread.take().expect("it is joined once");
         thread.join().expect("the proxy does not panic").expect("it can wait for events")
     }
@@ -173,21 +173,21 @@ pub fn say(stream: &mut TcpStream, text: &[u8], end: &[u8]) -> Vec<u8> {
 pub fn nbd(address: SocketAddr, export: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).expect("the server listens");
     stream.set_nodelay(true).expect("a socket option");
-    let mut handshake = Handshake::new(export.as_bytes(), Ask::Go);
+    let mut handshake = ClientHandshake::new(export.as_bytes(), ExportOption::Go);
     let (mut input, mut out) = (Vec::new(), Vec::new());
     loop {
-        let progress = handshake.next(&input, &mut out).expect("the server grants it");
+        let progress = handshake.advance(&input, &mut out).expect("the server grants it");
         stream.write_all(&out).expect("the server reads");
         out.clear();
         match progress {
-            Progress::NeedMore { .. } => {
+            HandshakeStep::NeedMore { .. } => {
                 let mut piece = [0; 4096];
                 let count = stream.read(&mut piece).expect("the server answers");
                 assert!(count > 0, "the server hung up");
                 input.extend_from_slice(&piece[..count]);
             }
-            Progress::Used(count) => drop(input.drain(..count)),
-            Progress::Done { .. } => return stream,
+            HandshakeStep::Used(count) => drop(input.drain(..count)),
+            HandshakeStep::Done { .. } => return stream,
         }
     }
 }

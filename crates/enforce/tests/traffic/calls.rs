@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tailwright_enforce::command::{Command, Programs, Run};
+use tailwright_enforce::command::{CommandRunner, Programs, SystemCommand};
 
 /// Requests over one TCP connection in open loop.
 #[derive(Debug, Clone, Copy)]
@@ -102,7 +102,7 @@ pub(crate) fn call(netns: &str, to: SocketAddr, calls: Calls) -> JoinHandle<Late
 /// Real-time priority for the calling thread, where it is to be had: what is measured is the network, not the CPU.
 fn urgent() {
     let thread = thread_id();
-    let _ = Programs.run(&Command::new(&format!("chrt --fifo --pid 20 {thread}")));
+    let _ = Programs.run(&SystemCommand::new(&format!("chrt --fifo --pid 20 {thread}")));
 }
 
 fn thread_id() -> i32 {

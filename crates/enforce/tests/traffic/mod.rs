@@ -7,71 +7,82 @@ mod udp;
 pub(crate) use calls::{Calls, Latencies, answer, call, pour};
 pub(crate) use udp::{HEADERS, PAYLOAD, conformance, greedy, record};
 
+use machine::virtual_network::VirtualNetwork;
 use model::{PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, Stage, StageLimit};
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
-use tailwright_enforce::command::{Command, Programs, Run};
+use tailwright_enforce::command::{CommandRunner, Programs, SystemCommand};
 use tailwright_enforce::deployment::Deployment;
-use tailwright_enforce::lab::{self, Lab};
-use tailwright_enforce::network::{Options, Report, Store, WantedHost, apply, wanted};
+use tailwright_enforce::network::{
+    ApplyOptions, ApplyReport, DesiredHost, StateStore, apply, desired_network,
+};
+use tempfile::TempDir;
 
 /// Why traffic tests cannot run here.
 pub(crate) fn lacking() -> Option<String> {
     if !tailwright_enforce::command::may_configure_networks() {
         return Some("without root no network namespaces can be made".into());
     }
-    let abilities = match tailwright_enforce::network::probe(&mut Programs) {
-        Ok(abilities) => abilities,
-        Err(fault) => return Some(fault.to_string()),
+    let features = match tailwright_enforce::network::probe_kernel(&mut Programs) {
+        Ok(features) => features,
+        Err(error) => return Some(error.to_string()),
     };
-    let wanted = |name: &str| ["veth", "bridge"].contains(&name);
-    let missing = abilities.iter().find(|a| (a.needed || wanted(a.name)) && a.lack.is_some());
-    missing.map(|a| format!("this kernel lacks {}: {}", a.name, a.lack.as_deref().unwrap_or_default()))
+    for feature in features.iter().filter(|it| it.needed || ["veth", "bridge"].contains(&it.name)) {
+        if let Some(lack) = &feature.lack {
+            return Some(format!("this kernel lacks {}: {lack}", feature.name));
+        }
+    }
+    None
 }
 
-/// A lab that goes with the value, and a folder for states.
-pub(crate) struct Ground {
-    pub(crate) lab: Lab,
-    pub(crate) state: std::path::PathBuf,
+/// A virtual network that is removed with the value, and a folder for state files that is not created yet.
+pub(crate) struct Testbed {
+    pub(crate) network: VirtualNetwork,
+    pub(crate) state: PathBuf,
+    /// The folder around the state folder, which is removed with the value.
+    _folder: TempDir,
 }
 
-impl Ground {
+impl Testbed {
     pub(crate) fn new(names: &[&str]) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let prefix = format!("twn-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let lab = Lab::up(&mut Programs, &prefix, names).unwrap_or_else(|fault| panic!("{fault}"));
-        Self { lab, state: std::env::temp_dir().join(format!("{prefix}-state")) }
+        let network = VirtualNetwork::create(|line, input| Programs.run_line(line, input), &prefix, names)
+            .unwrap_or_else(|error| panic!("{error}"));
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        Self { network, state: folder.path().join("state"), _folder: folder }
     }
 
-    pub(crate) fn store(&self) -> Store {
-        Store::new(&self.state)
+    pub(crate) fn store(&self) -> StateStore {
+        StateStore::new(&self.state)
     }
 
     pub(crate) fn netns(&self, host: &str) -> &str {
-        &self.lab.host(host).expect("the lab has it").netns
+        &self.network.host(host).expect("the network has it").netns
     }
 
     pub(crate) fn ipv4(&self, host: &str) -> IpAddr {
-        self.lab.host(host).expect("the lab has it").ipv4.into()
+        self.network.host(host).expect("the network has it").ipv4.into()
     }
 
     pub(crate) fn run(&self, line: &str) -> String {
-        Programs.run(&Command::new(line)).unwrap_or_else(|fault| panic!("{line}: {fault}"))
+        Programs.run(&SystemCommand::new(line)).unwrap_or_else(|error| panic!("{line}: {error}"))
     }
 
-    /// Text of a hosts file: every host with its device at `link`, the switch, and the lines given.
+    /// The text of a hosts file: every host with its device at `link`, the switch, and the lines in `more`.
     pub(crate) fn hosts_file(&self, link: &str, switch: Option<(&str, &str)>, more: &str) -> String {
         let mut text = String::new();
-        for host in &self.lab.hosts {
+        for host in &self.network.hosts {
             text += &format!(
                 "[[host]]\nname = \"{}\"\nnetns = \"{}\"\ndevice.eth0 = \"{link}\"\n",
                 host.name, host.netns
             );
         }
         if let Some((to, rate)) = switch {
-            let port = &self.lab.host(to).expect("the lab has it").port;
-            let netns = &self.lab.switch;
+            let port = &self.network.host(to).expect("the network has it").port;
+            let netns = &self.network.switch;
             text += &format!(
                 "[[host]]\nname = \"switch\"\nnetns = \"{netns}\"\nswitch = true\ndevice.{port} = \"{rate}\"\n"
             );
@@ -79,32 +90,31 @@ impl Ground {
         text + more
     }
 
-    pub(crate) fn apply_all(&self, policy: &Policy, hosts: &str) -> Vec<Report> {
-        let report = |host: &WantedHost| {
-            apply(&mut Programs, host, &self.store(), Options::default())
-                .unwrap_or_else(|fault| panic!("{fault}"))
+    pub(crate) fn apply_all(&self, policy: &Policy, hosts: &str) -> Vec<ApplyReport> {
+        let report = |host: &DesiredHost| {
+            apply(&mut Programs, host, &self.store(), ApplyOptions::default())
+                .unwrap_or_else(|error| panic!("{error}"))
         };
-        self.wanted(policy, hosts).iter().map(report).collect()
+        self.desired_hosts(policy, hosts).iter().map(report).collect()
     }
 
-    pub(crate) fn wanted(&self, policy: &Policy, hosts: &str) -> Vec<WantedHost> {
-        let deployment = Deployment::parse(hosts).unwrap_or_else(|fault| panic!("{fault}\n{hosts}"));
-        wanted(policy, &deployment).unwrap_or_else(|fault| panic!("{fault}")).hosts
+    pub(crate) fn desired_hosts(&self, policy: &Policy, hosts: &str) -> Vec<DesiredHost> {
+        let deployment = Deployment::parse(hosts).unwrap_or_else(|error| panic!("{error}\n{hosts}"));
+        desired_network(policy, &deployment).unwrap_or_else(|error| panic!("{error}")).hosts
     }
 }
 
-impl Drop for Ground {
+impl Drop for Testbed {
     fn drop(&mut self) {
-        let _ = self.lab.down(&mut Programs);
-        let _ = std::fs::remove_dir_all(&self.state);
+        let _ = self.network.remove(|line, input| Programs.run_line(line, input));
     }
 }
 
-#[derive(Clone)]
 /// A workload of a test policy: name, priority, and ⟨bytes/s, bytes⟩ at network-in and network-out.
+#[derive(Clone)]
 pub(crate) struct Tenant<'a>(pub(crate) &'a str, pub(crate) u32, pub(crate) &'a [(f64, f64)]);
 
-/// All on the server `s`.
+/// A policy that places all tenants on the server `s`.
 pub(crate) fn policy(tenants: &[Tenant]) -> Policy {
     let workload = |Tenant(name, priority, pairs): &Tenant| {
         let links = [Stage::NetworkIn, Stage::NetworkOut];
@@ -140,7 +150,7 @@ pub(crate) fn within<T: Send + 'static>(
 ) -> JoinHandle<T> {
     let netns = netns.to_owned();
     std::thread::spawn(move || {
-        lab::enter(&netns).unwrap_or_else(|fault| panic!("{fault}"));
+        machine::netns::enter(&netns).unwrap_or_else(|error| panic!("{error}"));
         work()
     })
 }

@@ -1,36 +1,35 @@
-//! What planning needs to know of an emulated SSD, in the form in which it knows real ones.
+//! The device profile of an emulated SSD: what planning needs to know, in the form in which it knows real devices.
 
-use super::Model;
+use super::SsdModel;
 use model::Op;
 use units::{ByteRate, Bytes, Nanos, Percentile, Seconds};
 use workload::device::{BandwidthRow, BaseLatency, DeviceModel, QueueLimits, SsdTable, StorageProfile};
 
-impl Model {
-    /// The profile of this device for requests of these sizes: bandwidth at saturation, exact at each size up to the
-    /// rounding of a division; the latency of one request of the largest size on the idle device, which nothing
-    /// exceeds; and queue limits of two requests for each channel, which keep it busy.
+impl SsdModel {
+    /// The profile of this device for requests of these sizes. It has the bandwidth at saturation, exact at each size up
+    /// to the rounding of a division; the latency of one request of the largest size on the idle device, which no
+    /// request on the idle device exceeds; and queue limits of two requests per channel, which keep the channels busy.
     ///
-    /// One second of work per second is what the device does, so a request of service time s works s / channels, or
-    /// the time on the shared link if that is longer.
+    /// The device does one second of work per second, so a request with service time s has work s / channels, or its
+    /// time on the shared link if that is longer.
     ///
     /// # Panics
-    /// Without sizes.
+    /// When there is no positive size.
     pub fn profile(&self, sizes: &[Bytes]) -> StorageProfile {
         let mut sizes: Vec<Bytes> = sizes.iter().copied().filter(|size| size.0 > 0).collect();
         sizes.sort_unstable();
         sizes.dedup();
         let largest = *sizes.last().expect("a profile is for requests of some size");
-        let row = |&size: &Bytes| BandwidthRow {
+        let bandwidth = |&size: &Bytes| BandwidthRow {
             request: size,
             read: self.bandwidth_at_saturation(Op::Read, size),
             write: self.bandwidth_at_saturation(Op::Write, size),
         };
-        let table = SsdTable::new(sizes.iter().map(row).collect()).expect("sizes ascend");
-        let alone = |op| Seconds(self.alone(op, largest).as_secs());
+        let table = SsdTable::new(sizes.iter().map(bandwidth).collect()).expect("sizes ascend");
         let base = BaseLatency {
             percentile: Percentile::new(99.99).expect("a percentile"),
-            read: alone(Op::Read),
-            write: alone(Op::Write),
+            read: Seconds(self.idle_latency(Op::Read, largest).as_secs()),
+            write: Seconds(self.idle_latency(Op::Write, largest).as_secs()),
         };
         let requests = 2 * u64::from(self.channels);
         let limits = QueueLimits {
@@ -47,17 +46,17 @@ impl Model {
 
     fn bandwidth_at_saturation(&self, op: Op, size: Bytes) -> ByteRate {
         let work = self.work(op, size);
-        ByteRate::from_bytes_per_sec(size.0 as f64 / work).expect("services take time")
+        ByteRate::from_bytes_per_sec(size.0 as f64 / work).expect("service takes time")
     }
 
-    /// Device time of a request, in seconds.
+    /// The device time of a request, in seconds.
     fn work(&self, op: Op, size: Bytes) -> f64 {
-        let channels = self.service(op, size).max(Nanos(1)).as_secs() / f64::from(self.channels);
+        let channels = self.service_time(op, size).max(Nanos(1)).as_secs() / f64::from(self.channels);
         channels.max(self.bandwidth.map_or(0.0, |rate| size.0 as f64 / rate.bytes_per_sec()))
     }
 }
 
-impl std::fmt::Display for Model {
+impl std::fmt::Display for SsdModel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} channels, reads {}, writes {}", self.channels, self.read, self.write)?;
         self.bandwidth.map_or(Ok(()), |rate| write!(f, ", at most {rate}"))
@@ -66,7 +65,7 @@ impl std::fmt::Display for Model {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cost, Device as Emulated};
+    use super::super::{EmulatedSsd, LinearServiceTime};
     use super::*;
     use ::model::Request;
     use proptest::prelude::*;
@@ -84,17 +83,17 @@ mod tests {
             capped in any::<bool>(),
         ) {
             let bandwidth = ByteRate::from_bytes_per_sec(1e8).filter(|_| capped);
-            let (read, write) = (Cost::new(Nanos(90_000), 2000), Cost::new(Nanos(200_000), 5000));
-            let model = Model { channels, read, write, bandwidth };
+            let (read, write) = (LinearServiceTime::new(Nanos(90_000), 2000), LinearServiceTime::new(Nanos(200_000), 5000));
+            let model = SsdModel { channels, read, write, bandwidth };
             let profile = model.profile(&[65536, 4096, 16384].map(Bytes));
-            let (mut works, mut device) = (profile.work_model(), Emulated::new(model));
+            let (mut works, mut device) = (profile.work_model(), EmulatedSsd::new(model));
             let (mut sum, mut end) = (0.0, Nanos::ZERO);
             for (size, reads) in requests {
                 let op = if reads { Op::Read } else { Op::Write };
                 sum += works.work(&request(op, size)).base_units() * 1e-9;
                 end = end.max(device.submit(Nanos::ZERO, op, Bytes(size)));
             }
-            let longest = model.alone(Op::Write, Bytes(65536)).as_secs();
+            let longest = model.idle_latency(Op::Write, Bytes(65536)).as_secs();
             prop_assert!(end.as_secs() <= sum * (1.0 + 1e-9) + longest, "{} for {sum}", end.as_secs());
             if !capped {
                 prop_assert!(sum <= end.as_secs() * (1.0 + 1e-6), "{} for {sum}", end.as_secs());
@@ -104,8 +103,8 @@ mod tests {
 
     #[test]
     fn a_request_alone_is_within_the_base_latency() {
-        let cost = Cost::new(Nanos(90_000), 2000);
-        let model = Model { channels: 4, read: cost, write: cost, bandwidth: None };
+        let cost = LinearServiceTime::new(Nanos(90_000), 2000);
+        let model = SsdModel { channels: 4, read: cost, write: cost, bandwidth: None };
         let profile = model.profile(&[Bytes(4096), Bytes(65536)]);
         assert_eq!(profile.base_latency(Op::Read), Seconds(90e-6 + 65536.0 * 2e-9));
         assert_eq!(profile.queue_limits().map(|limits| limits.read_requests_max), Some(8));

@@ -1,93 +1,97 @@
-//! One client: what it sent that was not looked at, what it asked for that is not done, and what it did not take yet.
+//! One client: input that was not processed yet, commands that the device works on, and output that the client did not
+//! accept yet.
 
-use super::store::Store;
-use super::talk::{self, Command, Export, PAYLOAD_MAX, Phase, Step};
+use super::command::{PAYLOAD_MAX, VolumeCommand, write_simple_reply};
+use super::config::ExportedVolume;
+use super::handshake::{NegotiationPhase, NegotiationStep, negotiate, write_greeting};
+use super::sparse_volume::SparseVolume;
 use model::Op;
 use rustix::event::epoll::EventFlags;
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use units::Bytes;
-use wire::nbd::protocol::{
-    CMD_DISC, CMD_FLUSH, CMD_READ, CMD_TRIM, CMD_WRITE, CMD_WRITE_ZEROES, EINVAL, ENOSPC, REQUEST_HEADER_LEN,
-};
+use wire::nbd::protocol::{CMD_DISC, CMD_FLUSH, CMD_READ, CMD_WRITE, REQUEST_HEADER_LEN};
 
-/// Bytes held for a client: data to be written, data to be read, replies that it does not take. Beyond, it is not
-/// listened to. The largest command always fits.
-const HELD_MAX: u64 = 2 * PAYLOAD_MAX as u64;
-/// Commands of a client that are not done.
+/// Bytes buffered for a client: data to be written, data to be read, and replies that it does not accept. A client that
+/// has more is not read from. The largest command always fits.
+const BUFFERED_MAX: u64 = 2 * PAYLOAD_MAX as u64;
+/// The largest number of commands of one client that the device works on.
 const OUTSTANDING_MAX: usize = 4096;
-/// What has been sent is forgotten when it is as long as this.
+/// The length of sent output from which on it is removed from the buffer, though unsent output follows it.
 const SENT_MAX: usize = 256 << 10;
 
-/// A command that the device works on.
+/// A command that the device works on, with the data to be written.
 #[derive(Debug)]
-struct Pending {
-    command: Command,
+struct PendingCommand {
+    command: VolumeCommand,
     data: Vec<u8>,
 }
 
-/// Work for the device.
+/// A request for the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Task {
-    /// Under which the connection knows it.
+pub(super) struct DeviceTask {
+    /// The number by which the connection knows the command.
     pub(super) number: u64,
     pub(super) op: Op,
-    /// What counts: nothing for commands that carry no data over the device's link.
+    /// Bytes that pass the device's link; none for commands without data.
     pub(super) size: Bytes,
 }
 
-/// Why a connection is over.
+/// Why a connection ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum End {
-    /// As it should be.
-    Done,
-    /// The client's fault or the network's.
+pub(super) enum ConnectionEnd {
+    /// The client ended it in order.
+    Finished,
+    /// The client broke the protocol, or the network failed.
     Broken(String),
 }
 
-impl End {
+impl ConnectionEnd {
     fn broken(reason: impl Into<String>) -> Self {
         Self::Broken(reason.into())
     }
 }
 
+/// A client's connection with its buffers and its commands at the device.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct ClientConnection {
     pub(super) stream: TcpStream,
-    /// What epoll watches for.
+    /// The events that epoll is told to watch for.
     pub(super) interest: EventFlags,
-    phase: Phase,
+    phase: NegotiationPhase,
     input: Vec<u8>,
-    /// Of `input`, how much was used.
+    /// How many bytes of `input` were processed.
     used: usize,
     out: Vec<u8>,
-    /// Of `out`, how much was sent.
+    /// How many bytes of `out` were sent.
     sent: usize,
-    pending: HashMap<u64, Pending>,
-    next: u64,
-    /// Bytes of data in `pending`, whichever way they go.
-    held: u64,
-    /// Nothing more will come.
-    ended: bool,
+    pending: HashMap<u64, PendingCommand>,
+    /// The number of the command that was submitted last.
+    last_number: u64,
+    /// Bytes of data of `pending`, in either direction.
+    pending_bytes: u64,
+    /// Whether the client will send nothing more.
+    client_closed: bool,
 }
 
-impl Connection {
+impl ClientConnection {
+    /// A connection that has just been accepted; the greeting is in its output.
     pub(super) fn new(stream: TcpStream) -> Self {
         let mut out = Vec::new();
-        talk::greet(&mut out);
+        write_greeting(&mut out);
         Self {
             stream,
             interest: EventFlags::empty(),
-            phase: Phase::Flags,
+            phase: NegotiationPhase::ClientFlags,
             input: Vec::new(),
             used: 0,
             out,
             sent: 0,
             pending: HashMap::new(),
-            next: 0,
-            held: 0,
-            ended: false,
+            last_number: 0,
+            pending_bytes: 0,
+            client_closed: false,
         }
     }
 
@@ -96,147 +100,158 @@ impl Connection {
     }
 
     fn is_full(&self) -> bool {
-        self.held + self.unsent() as u64 > HELD_MAX || self.pending.len() >= OUTSTANDING_MAX
+        self.pending_bytes + self.unsent() as u64 > BUFFERED_MAX || self.pending.len() >= OUTSTANDING_MAX
     }
 
-    /// What to wait for.
-    pub(super) fn wanted(&self) -> EventFlags {
+    /// The events that let the connection go on.
+    pub(super) fn wanted_events(&self) -> EventFlags {
         let mut wanted = EventFlags::empty();
-        wanted.set(EventFlags::IN, !self.ended && !self.is_full());
+        wanted.set(EventFlags::IN, !self.client_closed && !self.is_full());
         wanted.set(EventFlags::OUT, self.unsent() > 0);
         wanted
     }
 
-    /// Whether all was said and done.
-    pub(super) fn is_over(&self) -> bool {
-        self.ended && self.pending.is_empty() && self.unsent() == 0
+    /// Whether the client sends nothing more and all its commands are answered.
+    pub(super) fn is_finished(&self) -> bool {
+        self.client_closed && self.pending.is_empty() && self.unsent() == 0
     }
 
-    /// Takes once what has come, at most the length of `scratch`.
-    pub(super) fn receive(&mut self, scratch: &mut [u8]) -> Result<(), End> {
+    /// Reads once from the socket, at most as much as fits into `scratch`.
+    pub(super) fn receive(&mut self, scratch: &mut [u8]) -> Result<(), ConnectionEnd> {
         match self.stream.read(scratch) {
-            Ok(0) => self.ended = true,
+            Ok(0) => self.client_closed = true,
             Ok(read) => self.input.extend_from_slice(&scratch[..read]),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            Err(error) => return Err(End::broken(error.to_string())),
+            Err(error) => return Err(ConnectionEnd::broken(error.to_string())),
         }
         Ok(())
     }
 
-    /// Understands what has come and sends what there is to say, as far as both go.
-    pub(super) fn go_on(&mut self, exports: &[Export], give: &mut dyn FnMut(Task)) -> Result<(), End> {
+    /// Processes input and sends output, as far as both are possible now. `submit` hands commands to the device.
+    pub(super) fn advance(
+        &mut self,
+        exports: &[ExportedVolume],
+        submit: &mut dyn FnMut(DeviceTask),
+    ) -> Result<(), ConnectionEnd> {
         loop {
-            self.understand(exports, give)?;
+            self.process_input(exports, submit)?;
             let was_full = self.is_full();
             self.send()?;
-            // What was not looked at for lack of room would otherwise wait for an event that need not come.
+            // Input that was left because the buffers were full would otherwise wait for an event that need not come.
             if !was_full || self.is_full() {
                 return Ok(());
             }
         }
     }
 
-    /// Understands what has come, until it is all or enough: answers what can be answered at once, and gives the
-    /// device the rest.
-    fn understand(&mut self, exports: &[Export], give: &mut dyn FnMut(Task)) -> Result<(), End> {
-        let understood = loop {
-            if self.is_full() {
-                break Ok(());
-            }
-            let step = match self.phase {
-                Phase::Commands(export) => self.command(&exports[export], give),
-                _ => self.handshake(exports),
+    /// Processes the messages in the input until none is complete or the buffers are full: answers what can be answered
+    /// at once, and submits the rest to the device.
+    fn process_input(
+        &mut self,
+        exports: &[ExportedVolume],
+        submit: &mut dyn FnMut(DeviceTask),
+    ) -> Result<(), ConnectionEnd> {
+        let mut progress = Ok(true);
+        while progress == Ok(true) && !self.is_full() {
+            progress = match self.phase {
+                NegotiationPhase::Commands(export) => self.next_command(&exports[export], submit),
+                _ => self.next_negotiation(exports),
             };
-            match step {
-                Ok(true) => {}
-                Ok(false) => break Ok(()),
-                Err(end) => break Err(end),
-            }
-        };
+        }
         self.input.drain(..self.used);
         self.used = 0;
-        if self.ended && !self.input.is_empty() && !self.is_full() {
-            return understood.and(Err(End::broken("it hung up in the middle of a message")));
+        progress?;
+        if self.client_closed && !self.input.is_empty() && !self.is_full() {
+            return Err(ConnectionEnd::broken("it hung up in the middle of a message"));
         }
-        understood
+        Ok(())
     }
 
-    fn handshake(&mut self, exports: &[Export]) -> Result<bool, End> {
+    /// Processes the next message of the handshake. Whether there was one.
+    fn next_negotiation(&mut self, exports: &[ExportedVolume]) -> Result<bool, ConnectionEnd> {
         let input = &self.input[self.used..];
-        match talk::handshake(self.phase, input, exports, &mut self.out).map_err(End::Broken)? {
-            Step::More => Ok(false),
-            Step::Used(used, next) => {
+        match negotiate(self.phase, input, exports, &mut self.out).map_err(ConnectionEnd::Broken)? {
+            NegotiationStep::NeedMore => Ok(false),
+            NegotiationStep::Used(used, next) => {
                 self.used += used;
                 self.phase = next;
                 Ok(true)
             }
-            Step::Bye => Err(End::Done),
+            NegotiationStep::Abort => Err(ConnectionEnd::Finished),
         }
     }
 
-    /// The next command, if all of it is there.
-    fn command(&mut self, export: &Export, give: &mut dyn FnMut(Task)) -> Result<bool, End> {
+    /// Processes the next command. Whether all of it was there.
+    fn next_command(
+        &mut self,
+        export: &ExportedVolume,
+        submit: &mut dyn FnMut(DeviceTask),
+    ) -> Result<bool, ConnectionEnd> {
         let input = &self.input[self.used..];
-        let Some(command) = talk::command(input).map_err(End::Broken)? else { return Ok(false) };
-        let carries = if command.kind == CMD_WRITE { command.len } else { 0 };
-        if carries > PAYLOAD_MAX {
-            return Err(End::broken(format!("a write of {carries} bytes, the limit is {PAYLOAD_MAX}")));
+        let Some(command) = VolumeCommand::read(input).map_err(ConnectionEnd::Broken)? else {
+            return Ok(false);
+        };
+        let data_len = if command.kind == CMD_WRITE { command.len } else { 0 };
+        if data_len > PAYLOAD_MAX {
+            return Err(ConnectionEnd::broken(format!(
+                "a write of {data_len} bytes, the limit is {PAYLOAD_MAX}"
+            )));
         }
-        let end = REQUEST_HEADER_LEN + usize::try_from(carries).expect("payloads fit in memory");
+        let end = REQUEST_HEADER_LEN + usize::try_from(data_len).expect("payloads fit in memory");
         let Some(data) = input.get(REQUEST_HEADER_LEN..end) else { return Ok(false) };
         self.used += end;
         if command.kind == CMD_DISC {
-            // What was asked before is still answered.
-            self.ended = true;
+            // Earlier commands are still answered; whatever follows is ignored.
+            self.client_closed = true;
             self.used = self.input.len();
             return Ok(false);
         }
-        match refusal(&command, export.size) {
-            Some(error) => talk::simple(&mut self.out, error, command.cookie),
-            // What was answered is in memory: there is nothing to wait for.
-            None if command.kind == CMD_FLUSH => talk::simple(&mut self.out, 0, command.cookie),
+        match command.error_on_volume(export.size) {
+            Some(error) => write_simple_reply(&mut self.out, error, command.cookie),
+            // Writes that were answered are in memory, so a flush has nothing to wait for.
+            None if command.kind == CMD_FLUSH => write_simple_reply(&mut self.out, 0, command.cookie),
             None => {
-                let pending = Pending { command, data: data.to_vec() };
-                give(self.take(pending));
+                let pending = PendingCommand { command, data: data.to_vec() };
+                submit(self.add_pending(pending));
             }
         }
         Ok(true)
     }
 
-    fn take(&mut self, pending: Pending) -> Task {
+    fn add_pending(&mut self, pending: PendingCommand) -> DeviceTask {
         let command = pending.command;
         let op = if command.kind == CMD_READ { Op::Read } else { Op::Write };
-        self.next += 1;
-        self.held += u64::from(moves(&command));
-        self.pending.insert(self.next, pending);
-        Task { number: self.next, op, size: Bytes(moves(&command).into()) }
+        self.last_number += 1;
+        self.pending_bytes += u64::from(command.payload_len());
+        self.pending.insert(self.last_number, pending);
+        DeviceTask { number: self.last_number, op, size: Bytes(command.payload_len().into()) }
     }
 
-    /// The device is done with a task.
-    pub(super) fn finish(&mut self, number: u64, stores: &mut [Store]) {
-        let (Some(Pending { command, data }), Phase::Commands(export)) =
+    /// Executes a command that the device has completed, and appends its reply to the output.
+    pub(super) fn complete(&mut self, number: u64, volumes: &mut [SparseVolume]) {
+        let (Some(PendingCommand { command, data }), NegotiationPhase::Commands(export)) =
             (self.pending.remove(&number), self.phase)
         else {
             return;
         };
-        self.held -= u64::from(moves(&command));
-        talk::simple(&mut self.out, 0, command.cookie);
-        let store = &mut stores[export];
+        self.pending_bytes -= u64::from(command.payload_len());
+        write_simple_reply(&mut self.out, 0, command.cookie);
+        let volume = &mut volumes[export];
         match command.kind {
-            CMD_READ => store.read(command.offset, command.len.into(), &mut self.out),
-            CMD_WRITE => store.write(command.offset, &data),
-            _ => store.zero(command.offset, command.len.into()),
+            CMD_READ => volume.read(command.offset, command.len.into(), &mut self.out),
+            CMD_WRITE => volume.write(command.offset, &data),
+            _ => volume.zero(command.offset, command.len.into()),
         }
     }
 
-    /// Sends what the client takes.
-    pub(super) fn send(&mut self) -> Result<(), End> {
+    /// Sends as much output as the socket accepts.
+    pub(super) fn send(&mut self) -> Result<(), ConnectionEnd> {
         while self.unsent() > 0 {
             match self.stream.write(&self.out[self.sent..]) {
                 Ok(sent) => self.sent += sent,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(End::broken(error.to_string())),
+                Err(error) => return Err(ConnectionEnd::broken(error.to_string())),
             }
         }
         if self.unsent() == 0 || self.sent > SENT_MAX {
@@ -244,22 +259,5 @@ impl Connection {
             self.sent = 0;
         }
         Ok(())
-    }
-}
-
-/// Bytes that a command moves to or from the device.
-fn moves(command: &Command) -> u32 {
-    if matches!(command.kind, CMD_READ | CMD_WRITE) { command.len } else { 0 }
-}
-
-/// The error with which a command is answered at once.
-fn refusal(command: &Command, size: u64) -> Option<u32> {
-    let inside = command.offset.checked_add(command.len.into()).is_some_and(|end| end <= size);
-    match command.kind {
-        CMD_READ if !inside || command.len > PAYLOAD_MAX => Some(EINVAL),
-        CMD_WRITE | CMD_WRITE_ZEROES if !inside => Some(ENOSPC),
-        CMD_TRIM if !inside => Some(EINVAL),
-        CMD_READ | CMD_WRITE | CMD_WRITE_ZEROES | CMD_TRIM | CMD_FLUSH => None,
-        _ => Some(EINVAL),
     }
 }

@@ -4,9 +4,9 @@ use super::client_codec::{ClientCodec, Decoded, IoRequest, ReplyStatus};
 use super::reply_framer::ReplyFramer;
 use model::Op;
 use std::borrow::Cow;
-use wire::Limits;
-use wire::memcached::Connection;
-use wire::memcached::client::{self, Confirm};
+use wire::ParserLimits;
+use wire::memcached::MemcachedParser;
+use wire::memcached::client::{self, Confirmation};
 
 /// What follows the value in the reply to a `get` that found its key.
 const AFTER_VALUE: &[u8] = b"\r\nEND\r\n";
@@ -14,7 +14,7 @@ const AFTER_VALUE: &[u8] = b"\r\nEND\r\n";
 /// Gets and sets values whose keys begin with a prefix of the workload's own.
 #[derive(Debug)]
 pub(crate) struct MemcachedCodec {
-    framer: ReplyFramer<Connection>,
+    framer: ReplyFramer<MemcachedParser>,
     key_prefix: String,
     /// The key of the current request, kept to reuse its memory.
     key: Vec<u8>,
@@ -22,8 +22,8 @@ pub(crate) struct MemcachedCodec {
 
 impl MemcachedCodec {
     pub(crate) fn new(key_prefix: String) -> Self {
-        let limits = Limits { outstanding: 1 << 16, ..Limits::MEMCACHED };
-        Self { framer: ReplyFramer::new(Connection::new(limits)), key_prefix, key: Vec::new() }
+        let limits = ParserLimits { in_flight: 1 << 16, ..ParserLimits::MEMCACHED };
+        Self { framer: ReplyFramer::new(MemcachedParser::new(limits)), key_prefix, key: Vec::new() }
     }
 }
 
@@ -46,7 +46,7 @@ impl ClientCodec for MemcachedCodec {
         write_key(&mut self.key, &self.key_prefix, request.size, request.address);
         match request.op {
             Op::Read => client::get(out, &[&self.key]),
-            Op::Write => client::set(out, &self.key, 0, 0, payload, Confirm::Reply),
+            Op::Write => client::set(out, &self.key, 0, 0, payload, Confirmation::Reply),
         }
         self.framer.register_request(&out[start..])
     }

@@ -4,22 +4,22 @@ use super::client_codec::{ClientCodec, Decoded, IN_FLIGHT_MAX, IoRequest, ReplyS
 use super::reply_framer::ReplyFramer;
 use model::Op;
 use std::borrow::Cow;
-use wire::nbd::{Connection, Framing, client};
-use wire::{Limits, Wire as _};
+use wire::nbd::{Framing, NbdParser, client};
+use wire::{ParserLimits, ProtocolParser as _};
 
-const LIMITS: Limits = Limits { outstanding: 1 << 16, ..Limits::NBD };
+const LIMITS: ParserLimits = ParserLimits { in_flight: 1 << 16, ..ParserLimits::NBD };
 // The engine stops encoding before `wire` refuses a request.
-const _: () = assert!(IN_FLIGHT_MAX < LIMITS.outstanding);
+const _: () = assert!(IN_FLIGHT_MAX < LIMITS.in_flight);
 
 /// A connection in the transmission phase.
 #[derive(Debug)]
-pub(crate) struct NbdCodec(ReplyFramer<Connection>);
+pub(crate) struct NbdCodec(ReplyFramer<NbdParser>);
 
 impl NbdCodec {
     /// Continues after a handshake that granted this framing.
     pub(crate) fn new(framing: Framing) -> Self {
-        let connection = Connection::transmitting(LIMITS, framing);
-        debug_assert_eq!(connection.outstanding(), 0);
+        let connection = NbdParser::after_handshake(LIMITS, framing);
+        debug_assert_eq!(connection.in_flight(), 0);
         Self(ReplyFramer::new(connection))
     }
 }

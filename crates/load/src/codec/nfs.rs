@@ -5,9 +5,9 @@ use super::client_codec::{ClientCodec, Decoded, IoRequest, ReplyStatus};
 use super::reply_framer::ReplyFramer;
 use model::Op;
 use std::borrow::Cow;
-use wire::Limits;
-use wire::rpc::client::{Auth, Calls, Stable};
-use wire::rpc::{Connection, decode};
+use wire::ParserLimits;
+use wire::rpc::client::{CallEncoder, Credentials, StableHow};
+use wire::rpc::{RpcParser, decode};
 
 /// The name of this machine in credentials.
 pub(crate) const AUTH_MACHINE: &str = "tailwright";
@@ -15,7 +15,7 @@ pub(crate) const AUTH_MACHINE: &str = "tailwright";
 /// Reads and writes one file, as one user.
 #[derive(Debug)]
 pub(crate) struct NfsCodec {
-    framer: ReplyFramer<Connection>,
+    framer: ReplyFramer<RpcParser>,
     file_handle: Vec<u8>,
     uid: u32,
     gid: u32,
@@ -23,8 +23,8 @@ pub(crate) struct NfsCodec {
 
 impl NfsCodec {
     pub(crate) fn new(file_handle: Vec<u8>, uid: u32, gid: u32) -> Self {
-        let limits = Limits { outstanding: 1 << 16, ..Limits::RPC };
-        Self { framer: ReplyFramer::new(Connection::new(limits)), file_handle, uid, gid }
+        let limits = ParserLimits { in_flight: 1 << 16, ..ParserLimits::RPC };
+        Self { framer: ReplyFramer::new(RpcParser::new(limits)), file_handle, uid, gid }
     }
 }
 
@@ -37,11 +37,11 @@ impl ClientCodec for NfsCodec {
         payload: &[u8],
     ) -> Result<(), String> {
         let (start, xid) = (out.len(), u32::try_from(id & u64::from(u32::MAX)).expect("32 bits"));
-        let auth = Auth::Unix { machine: AUTH_MACHINE, uid: self.uid, gid: self.gid };
-        let mut calls = Calls::new(out, auth);
+        let auth = Credentials::Unix { machine: AUTH_MACHINE, uid: self.uid, gid: self.gid };
+        let mut calls = CallEncoder::new(out, auth);
         match request.op {
             Op::Read => calls.read(xid, &self.file_handle, request.address, request.size),
-            Op::Write => calls.write(xid, &self.file_handle, request.address, Stable::File, payload),
+            Op::Write => calls.write(xid, &self.file_handle, request.address, StableHow::FileSync, payload),
         }
         self.framer.register_request(&out[start..])
     }
@@ -51,7 +51,7 @@ impl ClientCodec for NfsCodec {
     }
 
     fn interpret<'a>(&self, request: IoRequest, reply: &'a [u8], _payload_start: usize) -> ReplyStatus<'a> {
-        let body = match decode::body(reply) {
+        let body = match decode::record_body(reply) {
             Ok(body) => body,
             Err(malformed) => return ReplyStatus::Failed(malformed.to_string()),
         };

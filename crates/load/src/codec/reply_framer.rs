@@ -4,12 +4,12 @@
 //! before it can interpret it.
 
 use super::client_codec::Decoded;
-use wire::{Reply, Step, Wire};
+use wire::{ParseStep, ProtocolParser, ReplyHead};
 
 /// A reply of which at least the first head was read.
 #[derive(Debug, Clone, Copy)]
 struct PartialReply {
-    reply: Reply,
+    reply: ReplyHead,
     /// The length of the first part's head.
     head_len: usize,
     /// The length of all parts whose heads were read. Their payloads may not have arrived.
@@ -25,7 +25,7 @@ pub(crate) struct ReplyFramer<W> {
     partial: Option<PartialReply>,
 }
 
-impl<W: Wire> ReplyFramer<W> {
+impl<W: ProtocolParser> ReplyFramer<W> {
     pub(crate) fn new(wire: W) -> Self {
         Self { wire, partial: None }
     }
@@ -33,8 +33,8 @@ impl<W: Wire> ReplyFramer<W> {
     /// Registers a request that is sent: `bytes` are the whole request. Replies can only be framed if their requests
     /// were registered.
     pub(crate) fn register_request(&mut self, bytes: &[u8]) -> Result<(), String> {
-        match self.wire.request(bytes).map_err(|malformed| malformed.to_string())? {
-            Step::Message { .. } => Ok(()),
+        match self.wire.next_request(bytes).map_err(|error| error.to_string())? {
+            ParseStep::Message { .. } => Ok(()),
             _ => Err("the generator made a request that it cannot read itself".to_owned()),
         }
     }
@@ -51,11 +51,11 @@ impl<W: Wire> ReplyFramer<W> {
                 Some(partial) => partial.end,
                 None => 0,
             };
-            let step = self.wire.reply(&input[end..]).map_err(|malformed| malformed.to_string())?;
+            let step = self.wire.next_reply(&input[end..]).map_err(|error| error.to_string())?;
             let (extent, reply) = match step {
-                Step::NeedMore { at_least } => return Ok(Decoded::NeedMore(end + at_least)),
-                Step::Message { message, extent } => (extent, Some(message)),
-                Step::Continued { extent } => (extent, None),
+                ParseStep::NeedMore { at_least } => return Ok(Decoded::NeedMore(end + at_least)),
+                ParseStep::Message { message, extent } => (extent, Some(message)),
+                ParseStep::Continued { extent } => (extent, None),
             };
             let len = usize::try_from(extent.len.0).expect("lengths have limits");
             match (&mut self.partial, reply) {
@@ -74,7 +74,7 @@ impl<W: Wire> ReplyFramer<W> {
 }
 
 fn completed(complete: &PartialReply) -> Decoded {
-    if !complete.reply.asked {
+    if !complete.reply.is_solicited {
         return Decoded::Skip(complete.end);
     }
     let id = u32::try_from(complete.reply.id & u64::from(u32::MAX)).expect("32 bits");

@@ -7,7 +7,7 @@ use super::workload_state::{WorkloadState, io_request};
 use crate::codec::{ClientCodec, Decoded, IN_FLIGHT_MAX, ReplyStatus};
 use crate::content::WriteEnd;
 use crate::setup::ReadyConnection;
-use model::Outcome;
+use model::RequestOutcome;
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -261,15 +261,15 @@ fn finish(
     let (outcome, write_end) = match status {
         ReplyStatus::Done(data) => {
             workload.end_read(&record, data);
-            (Outcome::Done(now), WriteEnd::Stored)
+            (RequestOutcome::Done(now), WriteEnd::Stored)
         }
         ReplyStatus::KeyMissing => {
             workload.counters.misses += 1;
-            (Outcome::Done(now), WriteEnd::Stored)
+            (RequestOutcome::Done(now), WriteEnd::Stored)
         }
         ReplyStatus::Failed(why) => {
             workload.count_failure(|| why.clone());
-            (Outcome::Failed(now), WriteEnd::Uncertain)
+            (RequestOutcome::Failed(now), WriteEnd::Uncertain)
         }
     };
     workload.end_write(&record, write_end, now);

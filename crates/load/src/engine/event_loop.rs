@@ -15,7 +15,7 @@ use crate::progress::ProgressGauges;
 use crate::report::{DataComparison, WorkloadCounters};
 use crate::setup::ReadyConnection;
 use crate::workload::LoadWorkload;
-use model::{Observation, Outcome};
+use model::{Observation, RequestOutcome};
 use rustix::event::epoll::EventFlags;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -292,7 +292,7 @@ impl<'a> LoadEngine<'a> {
         let orphaned = connection.close(workload, &self.context.log, now);
         for request in &orphaned.uncertain {
             workload.count_failure(|| format!("its connection was lost: {why}"));
-            self.context.log.finish(*request, Outcome::Failed(now), self.context.gauges);
+            self.context.log.finish(*request, RequestOutcome::Failed(now), self.context.gauges);
         }
         for request in orphaned.unsent.into_iter().chain(queue) {
             self.assign(index, request);

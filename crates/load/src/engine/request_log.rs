@@ -1,7 +1,7 @@
 //! Every request of a run, from the moment when the generator handles it.
 
 use crate::progress::ProgressGauges;
-use model::{Observation, Outcome};
+use model::{Observation, RequestOutcome};
 use std::sync::atomic::Ordering;
 use units::Nanos;
 
@@ -46,14 +46,14 @@ impl RequestLog {
     }
 
     /// Ends a request and counts it as answered or failed.
-    pub(super) fn finish(&mut self, request: RequestIndex, outcome: Outcome, gauges: &ProgressGauges) {
+    pub(super) fn finish(&mut self, request: RequestIndex, outcome: RequestOutcome, gauges: &ProgressGauges) {
         let gauge = match outcome {
-            Outcome::Done(_) => &gauges.answered,
-            Outcome::Failed(_) | Outcome::Lost => &gauges.failed,
+            RequestOutcome::Done(_) => &gauges.answered,
+            RequestOutcome::Failed(_) | RequestOutcome::Lost => &gauges.failed,
         };
         gauge.fetch_add(1, Ordering::Relaxed);
         let record = self.get_mut(request);
-        debug_assert_eq!(record.observation.outcome, Outcome::Lost, "a request ends once");
+        debug_assert_eq!(record.observation.outcome, RequestOutcome::Lost, "a request ends once");
         record.observation.outcome = outcome;
         self.unfinished -= 1;
     }
@@ -78,9 +78,9 @@ impl RequestLog {
 
 fn since_warm_up(observation: Observation, warm_up: Nanos) -> Observation {
     let outcome = match observation.outcome {
-        Outcome::Done(at) => Outcome::Done(at - warm_up),
-        Outcome::Failed(at) => Outcome::Failed(at - warm_up),
-        Outcome::Lost => Outcome::Lost,
+        RequestOutcome::Done(at) => RequestOutcome::Done(at - warm_up),
+        RequestOutcome::Failed(at) => RequestOutcome::Failed(at - warm_up),
+        RequestOutcome::Lost => RequestOutcome::Lost,
     };
     let (intended, sent) = (observation.intended - warm_up, observation.sent - warm_up);
     Observation { intended, sent, outcome, ..observation }

@@ -10,7 +10,7 @@ use crate::report::{DataComparison, WorkloadCounters};
 use crate::validate::checked_size;
 use crate::workload::{LoadWorkload, OfferedLoad};
 use arrivals::split_seed;
-use model::{Observation, Op, Outcome, Request};
+use model::{Observation, Op, Request, RequestOutcome};
 use std::collections::VecDeque;
 use std::ops::Range;
 use units::{Bytes, Nanos};
@@ -118,7 +118,7 @@ impl WorkloadState {
             }
         };
         self.taken += 1;
-        let (workload, outcome) = (self.index, Outcome::Lost);
+        let (workload, outcome) = (self.index, RequestOutcome::Lost);
         let sent = now.max(intended);
         let observation = Observation { workload, op, size, intended, sent, outcome };
         RequestRecord { observation, address, content_version: 0 }

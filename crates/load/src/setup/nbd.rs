@@ -6,7 +6,7 @@ use crate::address_space::AddressSpace;
 use crate::codec::NbdCodec;
 use model::OperationError;
 use std::net::{SocketAddr, TcpStream};
-use wire::nbd::client::{Ask, Export, Handshake, Progress};
+use wire::nbd::client::{ClientHandshake, ExportOption, GrantedExport, HandshakeStep};
 use wire::nbd::protocol::{FLAG_CAN_MULTI_CONN, FLAG_READ_ONLY, STRING_LEN_MAX};
 
 pub(super) fn connect(
@@ -31,17 +31,17 @@ pub(super) fn connect(
     Ok(ReadyConnection { stream, codec: Box::new(NbdCodec::new(export.framing)), space })
 }
 
-fn negotiate(stream: &mut TcpStream, export_name: &str) -> Result<Export, String> {
-    let mut handshake = Handshake::new(export_name.as_bytes(), Ask::Go);
+fn negotiate(stream: &mut TcpStream, export_name: &str) -> Result<GrantedExport, String> {
+    let mut handshake = ClientHandshake::new(export_name.as_bytes(), ExportOption::Go);
     let (mut input, mut out) = (Vec::new(), Vec::new());
     loop {
-        let progress = handshake.next(&input, &mut out).map_err(|error| error.to_string())?;
+        let progress = handshake.advance(&input, &mut out).map_err(|error| error.to_string())?;
         dialer::send(stream, &std::mem::take(&mut out))?;
         match progress {
-            Progress::Used(used) => drop(input.drain(..used)),
-            Progress::NeedMore { .. } => dialer::receive(stream, &mut input)?,
-            Progress::Done { used, export } if used == input.len() => return Ok(export),
-            Progress::Done { .. } => return Err("the server speaks before it is asked".to_owned()),
+            HandshakeStep::Used(used) => drop(input.drain(..used)),
+            HandshakeStep::NeedMore { .. } => dialer::receive(stream, &mut input)?,
+            HandshakeStep::Done { used, export } if used == input.len() => return Ok(export),
+            HandshakeStep::Done { .. } => return Err("the server speaks before it is asked".to_owned()),
         }
     }
 }

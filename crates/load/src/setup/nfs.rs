@@ -8,9 +8,9 @@ use model::OperationError;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::unix::fs::MetadataExt as _;
 use units::Bytes;
-use wire::Limits;
-use wire::rpc::client::{Auth, Calls};
-use wire::rpc::{Connection, MOUNT, NFS, decode};
+use wire::ParserLimits;
+use wire::rpc::client::{CallEncoder, Credentials};
+use wire::rpc::{MOUNT, NFS, RpcParser, decode};
 
 const PORTMAPPER_PORT: u16 = 111;
 /// The status `NFS3ERR_NOENT`: there is no such file.
@@ -36,7 +36,7 @@ impl RpcUser {
 /// A blocking connection to one RPC program, with one call outstanding at a time.
 struct RpcClient {
     stream: TcpStream,
-    framer: ReplyFramer<Connection>,
+    framer: ReplyFramer<RpcParser>,
     user: RpcUser,
     last_xid: u32,
 }
@@ -44,15 +44,15 @@ struct RpcClient {
 impl RpcClient {
     fn connect(dialer: &Dialer, server: SocketAddr, user: RpcUser) -> Result<Self, OperationError> {
         let stream = dialer.dial(server)?;
-        Ok(Self { stream, framer: ReplyFramer::new(Connection::new(Limits::RPC)), user, last_xid: 0 })
+        Ok(Self { stream, framer: ReplyFramer::new(RpcParser::new(ParserLimits::RPC)), user, last_xid: 0 })
     }
 
     /// Makes one call, which `encode` writes with the given xid, and returns the body of the reply.
-    fn call(&mut self, encode: impl FnOnce(&mut Calls<'_>, u32)) -> Result<Vec<u8>, String> {
+    fn call(&mut self, encode: impl FnOnce(&mut CallEncoder<'_>, u32)) -> Result<Vec<u8>, String> {
         self.last_xid += 1;
         let mut out = Vec::new();
-        let auth = Auth::Unix { machine: AUTH_MACHINE, uid: self.user.uid, gid: self.user.gid };
-        encode(&mut Calls::new(&mut out, auth), self.last_xid);
+        let auth = Credentials::Unix { machine: AUTH_MACHINE, uid: self.user.uid, gid: self.user.gid };
+        encode(&mut CallEncoder::new(&mut out, auth), self.last_xid);
         self.framer.register_request(&out)?;
         dialer::send(&mut self.stream, &out)?;
         let mut input = Vec::new();
@@ -61,7 +61,8 @@ impl RpcClient {
                 Decoded::NeedMore(_) => dialer::receive(&mut self.stream, &mut input)?,
                 Decoded::Skip(len) => drop(input.drain(..len)),
                 Decoded::Reply { len, .. } => {
-                    let body = decode::body(&input[..len]).map_err(|malformed| malformed.to_string())?;
+                    let body =
+                        decode::record_body(&input[..len]).map_err(|malformed| malformed.to_string())?;
                     return Ok(body.into_owned());
                 }
             }
@@ -140,7 +141,7 @@ fn look_up(client: &mut RpcClient, root: &[u8], name: &str) -> Result<Option<(Ve
     let body = client.call(|calls, xid| calls.lookup(xid, root, name.as_bytes()))?;
     let file = match decode::lookup(&body) {
         Ok(file) => file,
-        Err(decode::Failure::Status(NFS3ERR_NOENT)) => return Ok(None),
+        Err(decode::CallError::Status(NFS3ERR_NOENT)) => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
     // Attributes are optional in the reply to a lookup.

@@ -66,7 +66,7 @@ pub fn volume(server: SocketAddr) -> LoadTarget {
     LoadTarget::Nbd { server, export: String::new() }
 }
 
-/// No warm-up, so long, and a drain that is long enough for a busy machine.
+/// Options without a warm-up, and with a drain that is long enough for a busy machine.
 pub fn options(duration_ms: u64) -> LoadOptions {
     let drain = Nanos(20_000 * MS);
     LoadOptions { warm_up: Nanos::ZERO, duration: Nanos(duration_ms * MS), drain, ..LoadOptions::default() }

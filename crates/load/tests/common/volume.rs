@@ -11,27 +11,27 @@ use wire::nbd::protocol::{
     REP_ACK, REP_INFO, REQUEST_HEADER_LEN, SIMPLE_REPLY_MAGIC,
 };
 
-/// What a volume does beside what it should.
+/// The delays and faults of a volume. Requests are counted from 0 over all connections.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Manners {
-    /// Each request takes so long.
-    pub service: Duration,
-    /// This request, counted from 0 over all connections, takes so long instead.
-    pub stall: Option<(u64, Duration)>,
-    /// Before the first request of each connection is read, so long passes.
-    pub deaf: Duration,
-    /// The first read from this one on is answered with one bit changed in this byte.
-    pub corrupt: Option<(u64, usize)>,
-    /// The connection that brings a multiple of this one is closed instead of answered.
-    pub hang_up: Option<u64>,
-    /// This one is answered with an error.
-    pub refuse: Option<u64>,
-    /// From this one on nothing is answered.
-    pub silent: Option<u64>,
+pub struct Faults {
+    /// The service time of each request.
+    pub service_time: Duration,
+    /// A request that has this service time instead.
+    pub stalled: Option<(u64, Duration)>,
+    /// How long the server waits before it reads the first request of a connection.
+    pub first_read_delay: Duration,
+    /// The first read from this request on is answered with one bit changed in this byte.
+    pub corrupted: Option<(u64, usize)>,
+    /// Each time that this many requests arrived, the connection of the last one is closed instead of answered.
+    pub closes_every: Option<u64>,
+    /// The request that is answered with an error.
+    pub refused: Option<u64>,
+    /// The request from which on nothing is answered.
+    pub silent_from: Option<u64>,
 }
 
 struct Shared {
-    manners: Manners,
+    faults: Faults,
     data: Mutex<Vec<u8>>,
     count: AtomicU64,
     corrupted: AtomicBool,
@@ -39,7 +39,7 @@ struct Shared {
     open: Mutex<Vec<TcpStream>>,
 }
 
-/// A server that ends with this value.
+/// A server that is stopped when this value is dropped.
 pub struct Volume {
     pub address: SocketAddr,
     shared: Arc<Shared>,
@@ -47,11 +47,11 @@ pub struct Volume {
 }
 
 impl Volume {
-    pub fn start(size: usize, manners: Manners) -> Self {
+    pub fn start(size: usize, faults: Faults) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared {
-            manners,
+            faults,
             data: Mutex::new(vec![0; size]),
             count: AtomicU64::new(0),
             corrupted: AtomicBool::new(false),
@@ -75,7 +75,7 @@ impl Volume {
         Self { address, shared, thread: Some(thread) }
     }
 
-    /// Requests that came.
+    /// The number of requests that arrived.
     pub fn count(&self) -> u64 {
         self.shared.count.load(Ordering::SeqCst)
     }
@@ -94,13 +94,13 @@ impl Drop for Volume {
 
 fn serve(mut stream: &TcpStream, shared: &Shared) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    shake(stream, shared.data.lock().unwrap().len() as u64)?;
-    let manners = shared.manners;
-    wait_until(Instant::now() + manners.deaf);
+    negotiate(stream, shared.data.lock().unwrap().len() as u64)?;
+    let faults = shared.faults;
+    occupy_until(Instant::now() + faults.first_read_delay);
     loop {
         let mut head = [0; REQUEST_HEADER_LEN];
         stream.read_exact(&mut head)?;
-        let came = Instant::now();
+        let arrived = Instant::now();
         let word = |at: usize| u32::from_be_bytes(head[at..at + 4].try_into().unwrap());
         let (kind, len) = (u16::from_be_bytes([head[6], head[7]]), word(24) as usize);
         let offset = usize::try_from(u64::from(word(16)) << 32 | u64::from(word(20))).unwrap();
@@ -109,15 +109,15 @@ fn serve(mut stream: &TcpStream, shared: &Shared) -> io::Result<()> {
             stream.read_exact(&mut data)?;
         }
         let count = shared.count.fetch_add(1, Ordering::SeqCst);
-        if manners.hang_up.is_some_and(|every| count % every == every - 1) {
+        if faults.closes_every.is_some_and(|every| count % every == every - 1) {
             return Ok(());
         }
-        if manners.silent.is_some_and(|from| count >= from) {
+        if faults.silent_from.is_some_and(|from| count >= from) {
             continue;
         }
-        let stall = manners.stall.filter(|(which, _)| *which == count);
-        wait_until(came + stall.map_or(manners.service, |(_, long)| long));
-        let refused = manners.refuse == Some(count);
+        let stall = faults.stalled.filter(|(which, _)| *which == count);
+        occupy_until(arrived + stall.map_or(faults.service_time, |(_, long)| long));
+        let refused = faults.refused == Some(count);
         let mut reply =
             [&SIMPLE_REPLY_MAGIC.to_be_bytes()[..], &u32::from(refused).to_be_bytes(), &head[8..16]].concat();
         let mut stored = shared.data.lock().unwrap();
@@ -129,7 +129,7 @@ fn serve(mut stream: &TcpStream, shared: &Shared) -> io::Result<()> {
         }
         drop(stored);
         if kind == CMD_READ
-            && let Some((_, byte)) = manners.corrupt.filter(|(from, _)| count >= *from)
+            && let Some((_, byte)) = faults.corrupted.filter(|(from, _)| count >= *from)
             && !shared.corrupted.swap(true, Ordering::SeqCst)
         {
             reply[16 + byte] ^= 1;
@@ -138,8 +138,9 @@ fn serve(mut stream: &TcpStream, shared: &Shared) -> io::Result<()> {
     }
 }
 
-/// Exactly as long as told: sleeping is too coarse for what takes microseconds.
-fn wait_until(instant: Instant) {
+/// Takes its time until `instant`, as a busy server does. A sleep alone is too coarse for service times of microseconds, so
+/// that the last millisecond is spun.
+fn occupy_until(instant: Instant) {
     let left = instant.saturating_duration_since(Instant::now());
     std::thread::sleep(left.saturating_sub(Duration::from_millis(1)));
     while Instant::now() < instant {
@@ -147,8 +148,8 @@ fn wait_until(instant: Instant) {
     }
 }
 
-/// Grants whatever export is asked for by OPT_GO, which comes first.
-fn shake(mut stream: &TcpStream, size: u64) -> io::Result<()> {
+/// The handshake: expects OPT_GO as the first option, and grants whatever export it asks for.
+fn negotiate(mut stream: &TcpStream, size: u64) -> io::Result<()> {
     stream.write_all(b"NBDMAGICIHAVEOPT\x00\x03")?;
     let mut head = [0; 20];
     stream.read_exact(&mut head)?;

@@ -1,53 +1,56 @@
-//! Axes: what is asked for ([`Axis`]) and what was decided for the data at hand ([`Resolved`]).
+//! Axes: what the caller asks for ([`Axis`]), and what was decided for the data ([`ResolvedAxis`]).
 //!
-//! A value axis ends on nice ticks ([`Ends::Nice`]); a horizontal axis of a curve ends with the data
-//! ([`Ends::Tight`]). Zero is included when the data come near it, always for bars and areas.
+//! A value axis ends on nice ticks ([`AxisEnds::Nice`]); a horizontal axis of a curve ends with the data
+//! ([`AxisEnds::Tight`]). Zero is included when the data come near it, always for bars and areas.
 
 pub(crate) mod ticks;
 
 use crate::unit::{Unit, significant};
 use ticks::{LinearTicks, ceil_log10, floor_log10, log_minor, log_ticks};
 
-/// Absolute values that can be placed; beyond, arithmetic on ranges would overflow or underflow.
-const PLACEABLE: std::ops::RangeInclusive<f64> = 1e-250..=1e250;
+/// The absolute values that an axis accepts; beyond them, arithmetic on ranges would overflow or underflow.
+const ACCEPTED: std::ops::RangeInclusive<f64> = 1e-250..=1e250;
 
 /// How values become positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scale {
+pub(crate) enum AxisScale {
     Linear,
     Log,
 }
 
-/// A label, a unit, a scale and, optionally, pinned ends.
+/// An axis as the caller asks for it: a label, a unit, a scale and, optionally, pinned ends.
 #[derive(Debug, Clone)]
 pub struct Axis {
     pub(crate) label: String,
     pub(crate) unit: Unit,
-    pub(crate) scale: Scale,
+    pub(crate) scale: AxisScale,
     min: Option<f64>,
     max: Option<f64>,
     zero: bool,
 }
 
 impl Axis {
-    /// Equal distances are equal differences.
+    /// Creates a linear axis: equal distances are equal differences.
     pub fn linear(label: impl Into<String>, unit: Unit) -> Self {
-        Self { label: label.into(), unit, scale: Scale::Linear, min: None, max: None, zero: false }
+        Self { label: label.into(), unit, scale: AxisScale::Linear, min: None, max: None, zero: false }
     }
 
-    /// Equal distances are equal ratios. Values at or below zero are left out, and a note says how many.
+    /// Creates a logarithmic axis: equal distances are equal ratios. Values at or below zero are left out, and a note
+    /// says how many.
     pub fn log(label: impl Into<String>, unit: Unit) -> Self {
-        Self { scale: Scale::Log, ..Self::linear(label, unit) }
+        Self { scale: AxisScale::Log, ..Self::linear(label, unit) }
     }
 
-    /// Pins the lower end; data below are clipped. Ignored when it cannot be placed (zero on a log axis).
+    /// Pins the lower end; data below it are clipped. A value that the axis does not accept is ignored (zero on a log
+    /// axis).
     #[must_use]
     pub fn min(mut self, value: f64) -> Self {
         self.min = Some(value).filter(|&v| self.accepts(v));
         self
     }
 
-    /// Pins the upper end; data above are clipped. Ignored when it cannot be placed (zero on a log axis).
+    /// Pins the upper end; data above it are clipped. A value that the axis does not accept is ignored (zero on a log
+    /// axis).
     #[must_use]
     pub fn max(mut self, value: f64) -> Self {
         self.max = Some(value).filter(|&v| self.accepts(v));
@@ -61,11 +64,11 @@ impl Axis {
         self
     }
 
-    /// Whether `value` can be placed.
+    /// Whether `value` has a position on the axis.
     pub(crate) fn accepts(&self, value: f64) -> bool {
         match self.scale {
-            Scale::Linear => value.abs() <= *PLACEABLE.end(),
-            Scale::Log => PLACEABLE.contains(&value),
+            AxisScale::Linear => value.abs() <= *ACCEPTED.end(),
+            AxisScale::Log => ACCEPTED.contains(&value),
         }
     }
 
@@ -73,60 +76,60 @@ impl Axis {
         self.min.is_some() || self.max.is_some()
     }
 
-    /// Decides range and ticks for `values` (those that it accepts). `None` when there is nothing to place.
+    /// Decides range and ticks for those of `values` that the axis accepts, with about `count` ticks; `None` if there
+    /// are none.
     pub(crate) fn resolve(
         &self,
         values: impl Iterator<Item = f64>,
-        ends: Ends,
+        ends: AxisEnds,
         count: usize,
-    ) -> Option<Resolved> {
+    ) -> Option<ResolvedAxis> {
         let (lo, hi) = values.filter(|&v| self.accepts(v)).fold(None, |range: Option<(f64, f64)>, v| {
             Some(range.map_or((v, v), |(lo, hi)| (lo.min(v), hi.max(v))))
         })?;
-        let (lo, hi) = self.open_up(lo, hi);
+        let (lo, hi) = self.widen(lo, hi);
         Some(match self.scale {
-            Scale::Linear => self.resolve_linear(lo, hi, ends, count),
-            Scale::Log => self.resolve_log(lo, hi, ends, count),
+            AxisScale::Linear => self.resolve_linear(lo, hi, ends, count),
+            AxisScale::Log => self.resolve_log(lo, hi, ends, count),
         })
     }
 
     /// Applies zero and the pins, and gives an empty range some width.
-    fn open_up(&self, lo: f64, hi: f64) -> (f64, f64) {
-        let flush = |v: f64| if v.abs() < *PLACEABLE.start() { 0.0 } else { v };
+    fn widen(&self, lo: f64, hi: f64) -> (f64, f64) {
         let near_zero = lo > 0.0 && lo < 0.4 * hi;
-        let linear = self.scale == Scale::Linear;
+        let linear = self.scale == AxisScale::Linear;
         let lo_auto = if linear && lo > 0.0 && (self.zero || near_zero) { 0.0 } else { lo };
         let hi_auto = if linear && self.zero { hi.max(0.0) } else { hi };
-        let (lo, hi) = (flush(self.min.unwrap_or(lo_auto)), flush(self.max.unwrap_or(hi_auto)));
+        let (lo, hi) =
+            (flush_to_zero(self.min.unwrap_or(lo_auto)), flush_to_zero(self.max.unwrap_or(hi_auto)));
         let wide = hi > lo && (hi - lo) > 1e-9 * lo.abs().max(hi.abs());
         match self.scale {
             _ if wide => (lo, hi),
-            Scale::Linear if lo == 0.0 => (0.0, 1.0),
-            Scale::Linear => (lo - 0.5 * lo.abs(), lo + 0.5 * lo.abs()),
-            Scale::Log => (lo / 3.0, lo * 3.0),
+            AxisScale::Linear if lo == 0.0 => (0.0, 1.0),
+            AxisScale::Linear => (lo - 0.5 * lo.abs(), lo + 0.5 * lo.abs()),
+            AxisScale::Log => (lo / 3.0, lo * 3.0),
         }
     }
 
-    fn resolve_linear(&self, lo: f64, hi: f64, ends: Ends, count: usize) -> Resolved {
-        let mut shown = self.unit.shown(lo.abs().max(hi.abs()));
-        let power = power_beyond_digits(lo.abs().max(hi.abs()) / shown.size);
-        shown.size *= 10f64.powi(power);
-        let nice = LinearTicks::over(lo / shown.size, hi / shown.size, count);
-        let extend =
-            |pinned: bool, nice: f64, tight: f64| if pinned || ends == Ends::Tight { tight } else { nice };
-        let lo = extend(self.min.is_some(), nice.below * shown.size, lo);
-        let hi = extend(self.max.is_some(), nice.above * shown.size, hi);
+    fn resolve_linear(&self, lo: f64, hi: f64, ends: AxisEnds, count: usize) -> ResolvedAxis {
+        let mut prefix = self.unit.prefix(lo.abs().max(hi.abs()));
+        let power = power_beyond_digits(lo.abs().max(hi.abs()) / prefix.size);
+        prefix.size *= 10f64.powi(power);
+        let nice = LinearTicks::new(lo / prefix.size, hi / prefix.size, count);
+        let extend = ends == AxisEnds::Nice;
+        let lo = if extend && self.min.is_none() { nice.below * prefix.size } else { lo };
+        let hi = if extend && self.max.is_none() { nice.above * prefix.size } else { hi };
         let on_ticks = self.unit.suffix_on_ticks() || self.label.is_empty();
-        let suffix = if on_ticks { shown.suffix.as_str() } else { "" };
+        let suffix = if on_ticks { prefix.suffix.as_str() } else { "" };
         let label = |tick: f64| match tick {
             0.0 if self.unit == Unit::Plain => "0".to_owned(),
             tick => format!("{tick:.*}{suffix}", nice.decimals),
         };
-        let ticks = nice.within(lo / shown.size, hi / shown.size);
-        let ticks = ticks.into_iter().map(|t| Tick { value: t * shown.size, label: label(t) }).collect();
+        let ticks = nice.within(lo / prefix.size, hi / prefix.size);
+        let ticks = ticks.into_iter().map(|t| Tick { value: t * prefix.size, label: label(t) }).collect();
         let factor = if power == 0 { String::new() } else { format!("×10{} ", superscript(power)) };
-        let in_title = format!("{factor}{}", if on_ticks { "" } else { &shown.suffix });
-        Resolved {
+        let in_title = format!("{factor}{}", if on_ticks { "" } else { &prefix.suffix });
+        ResolvedAxis {
             scale: self.scale,
             lo,
             hi,
@@ -136,21 +139,21 @@ impl Axis {
         }
     }
 
-    fn resolve_log(&self, lo: f64, hi: f64, ends: Ends, count: usize) -> Resolved {
+    fn resolve_log(&self, lo: f64, hi: f64, ends: AxisEnds, count: usize) -> ResolvedAxis {
         let (lo, hi) = match ends {
-            Ends::Tight => (lo, hi),
-            Ends::Nice => (
+            AxisEnds::Tight => (lo, hi),
+            AxisEnds::Nice => (
                 self.min.unwrap_or_else(|| nice_log(lo, hi).0),
                 self.max.unwrap_or_else(|| nice_log(lo, hi).1),
             ),
         };
         let mut values = log_ticks(lo, hi, count);
         if values.len() < 2 {
-            values = LinearTicks::over(lo, hi, count).within(lo, hi);
+            values = LinearTicks::new(lo, hi, count).within(lo, hi);
             values.retain(|&t| t > 0.0);
         }
         let ticks = values.into_iter().map(|value| Tick { value, label: self.log_label(value) }).collect();
-        Resolved {
+        ResolvedAxis {
             scale: self.scale,
             lo,
             hi,
@@ -160,6 +163,7 @@ impl Axis {
         }
     }
 
+    /// The label of a tick of a log axis.
     fn log_label(&self, value: f64) -> String {
         let exponent = floor_log10(value);
         let is_power = (value / 10f64.powi(exponent) - 1.0).abs() < 1e-6;
@@ -170,12 +174,12 @@ impl Axis {
 
 /// Whether an axis ends on ticks or with the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ends {
+pub(crate) enum AxisEnds {
     Nice,
     Tight,
 }
 
-/// A labelled position.
+/// A position on an axis that has a label.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tick {
     pub(crate) value: f64,
@@ -184,35 +188,36 @@ pub(crate) struct Tick {
 
 /// An axis with its range and ticks decided.
 #[derive(Debug, Clone)]
-pub(crate) struct Resolved {
-    scale: Scale,
+pub(crate) struct ResolvedAxis {
+    scale: AxisScale,
     pub(crate) lo: f64,
     pub(crate) hi: f64,
     pub(crate) ticks: Vec<Tick>,
     pub(crate) minor: Vec<f64>,
-    /// The label with the unit that bare tick labels are in.
+    /// The label of the axis, with the unit of tick labels that have none themselves.
     pub(crate) title: String,
 }
 
-impl Resolved {
-    /// Position of an acceptable value: 0 at the lower end, 1 at the upper, outside beyond them.
-    pub(crate) fn at(&self, value: f64) -> f64 {
+impl ResolvedAxis {
+    /// The position of an accepted value: 0 is the lower end and 1 the upper one; values beyond them are outside.
+    pub(crate) fn fraction(&self, value: f64) -> f64 {
         match self.scale {
-            Scale::Linear => (value - self.lo) / (self.hi - self.lo),
-            // Not the logarithm of ratios: those overflow before the values do.
-            Scale::Log => (value.ln() - self.lo.ln()) / (self.hi.ln() - self.lo.ln()),
+            AxisScale::Linear => (value - self.lo) / (self.hi - self.lo),
+            // The logarithm of a ratio would not do: ratios overflow before the values do.
+            AxisScale::Log => (value.ln() - self.lo.ln()) / (self.hi.ln() - self.lo.ln()),
         }
     }
 
     /// Where bars and areas start: zero, or the nearest end.
     pub(crate) fn baseline(&self) -> f64 {
         match self.scale {
-            Scale::Linear => 0f64.clamp(self.lo, self.hi),
-            Scale::Log => self.lo,
+            AxisScale::Linear => 0f64.clamp(self.lo, self.hi),
+            AxisScale::Log => self.lo,
         }
     }
 }
 
+/// The label of an axis with its unit.
 fn titled(label: &str, unit: &str) -> String {
     match (label, unit) {
         (label, "") => label.to_owned(),
@@ -229,7 +234,7 @@ fn power_beyond_digits(largest: f64) -> i32 {
     floor_log10(largest).div_euclid(3) * 3
 }
 
-/// Ends of a log axis: powers of ten, or 1, 2, 5 times them for ranges below a decade and a half.
+/// The ends of a log axis: powers of ten, or 1, 2, 5 times them for ranges below a decade and a half.
 fn nice_log(lo: f64, hi: f64) -> (f64, f64) {
     let (below, above) = (10f64.powi(floor_log10(lo)), 10f64.powi(ceil_log10(hi)));
     if (hi / lo).log10() > 1.5 {
@@ -241,15 +246,23 @@ fn nice_log(lo: f64, hi: f64) -> (f64, f64) {
     if low < high { (low, high) } else { (low / 2.0, high * 2.0) }
 }
 
+/// Rounds values to zero that are too small for an axis.
+fn flush_to_zero(value: f64) -> f64 {
+    if value.abs() < *ACCEPTED.start() { 0.0 } else { value }
+}
+
 fn superscript(power: i32) -> String {
-    let digit = |c: char| match c {
+    significant(f64::from(power)).chars().map(superscript_digit).collect()
+}
+
+fn superscript_digit(digit: char) -> char {
+    match digit {
         '-' => '⁻',
         '1' => '¹',
         '2' => '²',
         '3' => '³',
         c => c.to_digit(10).and_then(|d| char::from_u32(0x2070 + d)).unwrap_or(c),
-    };
-    significant(f64::from(power)).chars().map(digit).collect()
+    }
 }
 
 #[cfg(test)]
@@ -258,7 +271,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn labels(axis: &Axis, values: &[f64]) -> (Vec<String>, String) {
-        let resolved = axis.resolve(values.iter().copied(), Ends::Nice, 5).unwrap();
+        let resolved = axis.resolve(values.iter().copied(), AxisEnds::Nice, 5).unwrap();
         (resolved.ticks.into_iter().map(|t| t.label).collect(), resolved.title)
     }
 
@@ -283,17 +296,18 @@ mod tests {
         for values in
             [vec![5.0], vec![0.0], vec![-3.0, -3.0], vec![-1.0, 1.0], vec![1e-240, 1e240], vec![1e249]]
         {
-            let axis = Axis::linear("x", Unit::Plain).resolve(values.iter().copied(), Ends::Nice, 5).unwrap();
+            let axis =
+                Axis::linear("x", Unit::Plain).resolve(values.iter().copied(), AxisEnds::Nice, 5).unwrap();
             assert!(axis.lo < axis.hi && axis.ticks.len() >= 2, "{values:?} {axis:?}");
         }
         assert!(
             Axis::linear("x", Unit::Plain)
-                .resolve([f64::NAN, f64::INFINITY].into_iter(), Ends::Nice, 5)
+                .resolve([f64::NAN, f64::INFINITY].into_iter(), AxisEnds::Nice, 5)
                 .is_none()
         );
-        assert!(Axis::log("x", Unit::Plain).resolve([0.0, -1.0].into_iter(), Ends::Nice, 5).is_none());
+        assert!(Axis::log("x", Unit::Plain).resolve([0.0, -1.0].into_iter(), AxisEnds::Nice, 5).is_none());
         let pinned = Axis::log("x", Unit::Plain).min(0.0).max(5.0);
-        let axis = pinned.resolve([10.0, 20.0].into_iter(), Ends::Nice, 5).unwrap();
+        let axis = pinned.resolve([10.0, 20.0].into_iter(), AxisEnds::Nice, 5).unwrap();
         assert!(axis.lo < axis.hi);
     }
 
@@ -303,14 +317,14 @@ mod tests {
             values in proptest::collection::vec(proptest::num::f64::ANY, 1..8), log: bool, tight: bool, count in 2usize..9,
         ) {
             let axis = if log { Axis::log("x", Unit::Seconds) } else { Axis::linear("x", Unit::Seconds) };
-            let ends = if tight { Ends::Tight } else { Ends::Nice };
+            let ends = if tight { AxisEnds::Tight } else { AxisEnds::Nice };
             if let Some(resolved) = axis.resolve(values.iter().copied(), ends, count) {
                 for &value in values.iter().filter(|&&v| axis.accepts(v)) {
-                    let at = resolved.at(value);
+                    let at = resolved.fraction(value);
                     prop_assert!((-1e-6..=1.0 + 1e-6).contains(&at), "{value} at {at} on {resolved:?}");
                 }
                 for tick in &resolved.ticks {
-                    prop_assert!((-1e-4..=1.0 + 1e-4).contains(&resolved.at(tick.value)), "{resolved:?}");
+                    prop_assert!((-1e-4..=1.0 + 1e-4).contains(&resolved.fraction(tick.value)), "{resolved:?}");
                 }
             }
         }

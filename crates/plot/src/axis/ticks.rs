@@ -1,29 +1,29 @@
 //! Nice numbers for axes: multiples of 1, 2 or 5 times a power of ten, and powers of ten.
 
-/// Evenly spaced nice ticks.
+/// Evenly spaced ticks at nice numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LinearTicks {
-    /// Distance between ticks.
+    /// The distance between two ticks.
     pub(crate) step: f64,
-    /// Decimals that every tick needs.
+    /// The number of decimals that every tick needs.
     pub(crate) decimals: usize,
-    /// First multiple of the step at or below the range.
+    /// The last multiple of the step at or below the beginning of the range.
     pub(crate) below: f64,
-    /// First multiple of the step at or above the range.
+    /// The first multiple of the step at or above the end of the range.
     pub(crate) above: f64,
 }
 
 impl LinearTicks {
-    /// About `count` steps over `lo < hi`, at most `count + 1`.
-    pub(crate) fn over(lo: f64, hi: f64, count: usize) -> Self {
+    /// Divides the range `lo < hi` into about `count` steps, at most `count + 1`.
+    pub(crate) fn new(lo: f64, hi: f64, count: usize) -> Self {
         assert!(lo < hi && (hi - lo).is_finite(), "a range has a positive finite length");
         let raw = (hi - lo) / count.max(1) as f64;
         let (mantissa, exponent) = nice_at_least(raw);
         let step = scaled(mantissa, exponent);
-        // A hair inward, so that 0.30000000000000004 / 0.1 is three steps.
-        let hair = 1e-9;
-        let below = (lo / step + hair).floor();
-        let above = (hi / step - hair).ceil();
+        // A small tolerance inward, so that 0.30000000000000004 / 0.1 is three steps.
+        let tolerance = 1e-9;
+        let below = (lo / step + tolerance).floor();
+        let above = (hi / step - tolerance).ceil();
         let decimals = usize::try_from(-exponent).unwrap_or(0);
         Self {
             step,
@@ -61,13 +61,13 @@ fn nice_at_least(raw: f64) -> (f64, i32) {
 }
 
 /// ⌊log10 value⌋ of a positive value.
-#[allow(clippy::cast_possible_truncation)] // Between −324 and 308.
+#[allow(clippy::cast_possible_truncation, reason = "between −324 and 308")]
 pub(crate) fn floor_log10(value: f64) -> i32 {
     (value.log10() + 1e-12).floor() as i32
 }
 
 /// ⌈log10 value⌉ of a positive value.
-#[allow(clippy::cast_possible_truncation)] // Between −323 and 309.
+#[allow(clippy::cast_possible_truncation, reason = "between −323 and 309")]
 pub(crate) fn ceil_log10(value: f64) -> i32 {
     (value.log10() - 1e-12).ceil() as i32
 }
@@ -77,36 +77,35 @@ fn scaled(mantissa: f64, exponent: i32) -> f64 {
     multiple(1.0, mantissa, exponent)
 }
 
+/// k·m·10^e, rounded once when e is negative.
 fn multiple(k: f64, mantissa: f64, exponent: i32) -> f64 {
     if exponent < 0 { k * mantissa / 10f64.powi(-exponent) } else { k * mantissa * 10f64.powi(exponent) }
 }
 
-/// Labelled ticks of a log axis over positive `lo < hi`: powers of ten, thinned to `count`;
-/// with 2 and 5 times them when there are few. May hold fewer than two when the range is narrow.
+/// The labelled ticks of a log axis over positive `lo < hi`: powers of ten, thinned to `count`,
+/// and 2 and 5 times them if there are few. There may be fewer than two if the range is narrow.
 pub(crate) fn log_ticks(lo: f64, hi: f64, count: usize) -> Vec<f64> {
     let (first, last) = (floor_log10(lo), ceil_log10(hi));
     let decades = usize::try_from(last - first).unwrap_or(0);
     let stride = decades.div_ceil(count.max(1)).max(1);
-    let mantissas: &[f64] = match () {
-        () if decades * 3 <= count => &[1.0, 2.0, 5.0],
-        () => &[1.0],
-    };
+    let mantissas: &[f64] = if decades * 3 <= count { &[1.0, 2.0, 5.0] } else { &[1.0] };
     let powers = (first..=last).filter(|e| e.rem_euclid(i32::try_from(stride).unwrap_or(i32::MAX)) == 0);
     let all = powers.flat_map(|e| mantissas.iter().map(move |&m| scaled(m, e)));
-    all.filter(|&t| inside(t, lo, hi)).collect()
+    all.filter(|&t| is_inside(t, lo, hi)).collect()
 }
 
-/// Unlabelled 2..9 times powers of ten, when the decades are few enough for them to be told apart.
+/// The unlabelled ticks of a log axis, 2 to 9 times powers of ten, if there are few enough decades to distinguish
+/// them.
 pub(crate) fn log_minor(lo: f64, hi: f64) -> Vec<f64> {
     let (first, last) = (floor_log10(lo), ceil_log10(hi));
     if last - first > 6 {
         return Vec::new();
     }
     let all = (first..=last).flat_map(|e| (2..10).map(move |m| scaled(f64::from(m), e)));
-    all.filter(|&t| inside(t, lo, hi)).collect()
+    all.filter(|&t| is_inside(t, lo, hi)).collect()
 }
 
-fn inside(tick: f64, lo: f64, hi: f64) -> bool {
+fn is_inside(tick: f64, lo: f64, hi: f64) -> bool {
     tick >= lo * (1.0 - 1e-9) && tick <= hi * (1.0 + 1e-9)
 }
 
@@ -116,7 +115,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn linear(lo: f64, hi: f64, count: usize) -> Vec<f64> {
-        let ticks = LinearTicks::over(lo, hi, count);
+        let ticks = LinearTicks::new(lo, hi, count);
         ticks.within(ticks.below, ticks.above)
     }
 
@@ -138,7 +137,7 @@ mod tests {
             lo in -1e9f64..1e9, length in 1e-6f64..1e9, count in 1usize..12,
         ) {
             prop_assume!(length > lo.abs() * 1e-9);
-            let ticks = LinearTicks::over(lo, lo + length, count);
+            let ticks = LinearTicks::new(lo, lo + length, count);
             let slack = ticks.step * 1e-5;
             prop_assert!(ticks.below <= lo + slack && ticks.above >= lo + length - slack);
             let all = linear(lo, lo + length, count);
@@ -153,7 +152,7 @@ mod tests {
             let hi = lo * 10f64.powf(decades);
             let ticks = log_ticks(lo, hi, count);
             prop_assert!(ticks.len() <= count + 2);
-            prop_assert!(ticks.iter().all(|&t| inside(t, lo, hi)));
+            prop_assert!(ticks.iter().all(|&t| is_inside(t, lo, hi)));
             prop_assert!(ticks.windows(2).all(|w| w[0] < w[1]));
         }
     }

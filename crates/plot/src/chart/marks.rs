@@ -1,181 +1,188 @@
-//! Lines, areas and marks of a series, and its key in the legend.
+//! Draws the lines, areas and marks of a series, and chooses its sample in the legend.
 
-use super::Chart;
-use super::frame::Frame;
-use crate::decimate::{self, Place};
-use crate::page::figure::{self, Key};
-use crate::series::{Join, Point, Series};
+use super::definition::Chart;
+use super::frame::PlotFrame;
+use crate::decimate;
+use crate::figure::{self, LegendKey, PixelPosition};
+use crate::series::{DataPoint, Join, Series};
 use crate::xml::{Xml, px};
 
-/// Lines of up to this many points show every point.
+/// The largest number of points of a line that are all marked.
 const MARKED_MAX: usize = 40;
-/// From this many unjoined marks on, they are small and see-through.
+/// The number of unjoined marks beyond which they are small and translucent.
 const CROWDED_MIN: usize = 200;
-/// A restless line has about this many marks.
+/// The approximate number of marks of a jagged line.
 const SPARSE_MARKS: usize = 9;
-/// A series has at most this many tooltips.
+/// The largest number of tooltips of a series.
 const TOOLTIPS_MAX: usize = 120;
 
-/// How a series is drawn in a given frame.
+/// How a series is drawn in a frame.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct SeriesStyle {
     slot: usize,
-    /// Much longer than it is wide: dashes would read as noise, so a thin line with a few marks is drawn.
-    restless: bool,
-    /// Few enough points for each to be marked.
+    /// Whether the line is much longer than the distance between its ends: dashes would look like noise, so it is thin
+    /// and has a few marks.
+    jagged: bool,
+    /// Whether every point is marked.
     marked: bool,
 }
 
-impl Look {
-    pub(crate) fn of(chart: &Chart, frame: &Frame, series: &Series, index: usize) -> Self {
-        let places: Vec<Place> = drawn(chart, series).map(|p| frame.place(p.x, p.y)).collect();
+impl SeriesStyle {
+    pub(super) fn choose(chart: &Chart, frame: &PlotFrame, series: &Series, index: usize) -> Self {
+        let positions: Vec<PixelPosition> =
+            drawable(chart, series).map(|p| frame.position(p.x, p.y)).collect();
         let unjoined = series.join == Join::None;
         Self {
             slot: series.slot.unwrap_or(index),
-            restless: !unjoined && is_restless(&places),
-            marked: unjoined || (places.len() <= MARKED_MAX && series.join == Join::Straight),
+            jagged: !unjoined && is_jagged(&positions),
+            marked: unjoined || (positions.len() <= MARKED_MAX && series.join == Join::Straight),
         }
     }
 
-    /// The key of the series in a legend.
-    pub(crate) fn key(self, series: &Series) -> Key {
-        let Self { slot, restless, marked } = self;
+    /// The sample of the series in a legend.
+    pub(super) fn legend_key(self, series: &Series) -> LegendKey {
+        let Self { slot, jagged, marked } = self;
         match (series.join, series.filled) {
-            (Join::None, _) => Key::Mark(slot),
-            (_, true) => Key::Area(slot),
-            _ => Key::Line { slot, dashed: !restless, marked: marked || restless },
+            (Join::None, _) => LegendKey::Mark(slot),
+            (_, true) => LegendKey::PixelBox(slot),
+            _ => LegendKey::Line { slot, dashed: !jagged, marked: marked || jagged },
         }
     }
 }
 
-fn drawn<'a>(chart: &'a Chart, series: &'a Series) -> impl Iterator<Item = &'a Point> {
-    series.points.iter().filter(|p| chart.draws(p))
+/// The points of a series that the axes accept.
+fn drawable<'a>(chart: &'a Chart, series: &'a Series) -> impl Iterator<Item = &'a DataPoint> {
+    series.points.iter().filter(|p| chart.can_draw(p))
 }
 
-fn is_restless(places: &[Place]) -> bool {
-    let (Some(first), Some(last)) = (places.first(), places.last()) else { return false };
-    let length: f64 = places.windows(2).map(|w| (w[1].0 - w[0].0).hypot(w[1].1 - w[0].1)).sum();
-    places.len() > MARKED_MAX && length > 4.0 * (last.0 - first.0).hypot(last.1 - first.1).max(200.0)
+fn is_jagged(positions: &[PixelPosition]) -> bool {
+    let (Some(first), Some(last)) = (positions.first(), positions.last()) else { return false };
+    let length: f64 = positions.windows(2).map(|w| (w[1].0 - w[0].0).hypot(w[1].1 - w[0].1)).sum();
+    positions.len() > MARKED_MAX && length > 4.0 * (last.0 - first.0).hypot(last.1 - first.1).max(200.0)
 }
 
-/// Draws a series. Points that cannot be placed interrupt lines.
-pub(crate) fn write(xml: &mut Xml, chart: &Chart, frame: &Frame, series: &Series, look: Look) {
-    let runs: Vec<Vec<Point>> = match series.join {
-        Join::None => vec![drawn(chart, series).copied().collect()],
+/// Draws a series. Points that the axes do not accept interrupt lines.
+pub(super) fn write(xml: &mut Xml, chart: &Chart, frame: &PlotFrame, series: &Series, style: SeriesStyle) {
+    let runs: Vec<Vec<DataPoint>> = match series.join {
+        Join::None => vec![drawable(chart, series).copied().collect()],
         _ => {
-            let runs = series.points.chunk_by(|a, b| chart.draws(a) == chart.draws(b));
-            runs.filter(|run| chart.draws(&run[0])).map(<[Point]>::to_vec).collect()
+            let runs = series.points.chunk_by(|a, b| chart.can_draw(a) == chart.can_draw(b));
+            runs.filter(|run| chart.can_draw(&run[0])).map(<[DataPoint]>::to_vec).collect()
         }
     };
     let crowded = series.join == Join::None && runs.iter().all(|r| r.len() > CROWDED_MIN);
     let size = if crowded { 0.6 } else { 1.0 };
-    let class = format!("{}{}", figure::slot_class(look.slot), if crowded { " crowded" } else { "" });
-    let mut marks = Marks { look, size, budget: TOOLTIPS_MAX };
-    xml.within("g", &[("class", class.into())], |xml| {
+    let class = format!("{}{}", figure::slot_class(style.slot), if crowded { " crowded" } else { "" });
+    let mut marks = MarkStyle { style, size, tooltips_left: TOOLTIPS_MAX };
+    xml.element("g", &[("class", class.into())], |xml| {
         for run in runs {
-            let drawn = Drawn::new(frame, series, &run);
-            drawn.write_joined(xml, look);
-            drawn.write_marks(xml, chart, series, &mut marks);
+            let run = ThinnedRun::new(frame, series, &run);
+            run.write_joined(xml, style);
+            run.write_marks(xml, chart, series, &mut marks);
         }
     });
 }
 
-/// How the marks of a series look.
-struct Marks {
-    look: Look,
-    /// Relative to the usual.
+/// How the marks of a series are drawn, and how many tooltips they may still have.
+struct MarkStyle {
+    style: SeriesStyle,
+    /// The size relative to the usual one.
     size: f64,
-    /// Tooltips left to give.
-    budget: usize,
+    tooltips_left: usize,
 }
 
-/// A run of points, thinned to the resolution of the drawing.
-struct Drawn {
-    points: Vec<Point>,
-    upper: Vec<Place>,
-    lower: Vec<Place>,
+/// Consecutive points, thinned to the resolution of the drawing, with the upper and lower edge of their area.
+struct ThinnedRun {
+    points: Vec<DataPoint>,
+    upper: Vec<PixelPosition>,
+    lower: Vec<PixelPosition>,
     join: Join,
     filled: bool,
 }
 
-impl Drawn {
-    fn new(frame: &Frame, series: &Series, run: &[Point]) -> Self {
-        let places: Vec<Place> = run.iter().map(|p| frame.place(p.x, p.y)).collect();
+impl ThinnedRun {
+    fn new(frame: &PlotFrame, series: &Series, run: &[DataPoint]) -> Self {
+        let positions: Vec<PixelPosition> = run.iter().map(|p| frame.position(p.x, p.y)).collect();
         let kept = match series.join {
-            Join::None => decimate::marks(&places),
-            _ => decimate::line(&places),
+            Join::None => decimate::mark_indices(&positions),
+            _ => decimate::line_indices(&positions),
         };
-        let points: Vec<Point> = kept.into_iter().map(|i| run[i]).collect();
-        let base =
-            |p: &Point| p.base.filter(|b| b.is_finite()).unwrap_or(frame.y.baseline()).max(lowest(frame));
-        let upper = points.iter().map(|p| frame.place(p.x, p.y)).collect();
-        let lower = points.iter().map(|p| frame.place(p.x, base(p))).collect();
+        let points: Vec<DataPoint> = kept.into_iter().map(|i| run[i]).collect();
+        let upper = points.iter().map(|p| frame.position(p.x, p.y)).collect();
+        let lower = points.iter().map(|p| frame.position(p.x, base_of(p, frame))).collect();
         Self { points, upper, lower, join: series.join, filled: series.filled }
     }
 
-    fn write_joined(&self, xml: &mut Xml, look: Look) {
+    fn write_joined(&self, xml: &mut Xml, style: SeriesStyle) {
         if self.join == Join::None || self.upper.len() < 2 {
             return;
         }
         if self.filled {
-            let below: Vec<Place> = path_places(&self.lower, self.join).into_iter().rev().collect();
-            let around = [path_places(&self.upper, self.join), below].concat();
+            let below: Vec<PixelPosition> =
+                joined_corners(&self.lower, self.join).into_iter().rev().collect();
+            let around = [joined_corners(&self.upper, self.join), below].concat();
             let d = format!("M{}Z", path(&around));
             xml.shape("path", &[("class", "area".into()), ("d", d.into())], "");
         }
-        let d = format!("M{}", path(&path_places(&self.upper, self.join)));
-        let dash = if self.filled || look.restless { "" } else { figure::dash(look.slot) };
-        let class = if look.restless || self.filled { "line thin" } else { "line" };
+        let d = format!("M{}", path(&joined_corners(&self.upper, self.join)));
+        let dash = if self.filled || style.jagged { "" } else { figure::dash(style.slot) };
+        let class = if style.jagged || self.filled { "line thin" } else { "line" };
         let attributes = [("class", class.into()), ("d", d.into()), ("stroke-dasharray", dash.into())];
         xml.shape("path", &attributes[..if dash.is_empty() { 2 } else { 3 }], "");
     }
 
-    fn write_marks(&self, xml: &mut Xml, chart: &Chart, series: &Series, marks: &mut Marks) {
+    fn write_marks(&self, xml: &mut Xml, chart: &Chart, series: &Series, marks: &mut MarkStyle) {
         let lonely = self.points.len() == 1 && self.join != Join::None;
-        let sparse = marks.look.restless && !self.filled && chart.series.len() > 1;
+        let sparse = marks.style.jagged && !self.filled && chart.series.len() > 1;
         let mark_every = self.points.len().div_ceil(SPARSE_MARKS);
-        let tip_every = self.points.len().div_ceil(marks.budget.max(1));
-        for (i, (point, &place)) in self.points.iter().zip(&self.upper).enumerate() {
-            let has_tooltip = i % tip_every == 0 && marks.budget > 0;
+        let tip_every = self.points.len().div_ceil(marks.tooltips_left.max(1));
+        for (i, (point, &position)) in self.points.iter().zip(&self.upper).enumerate() {
+            let has_tooltip = i % tip_every == 0 && marks.tooltips_left > 0;
             let tooltip = if has_tooltip { tooltip(chart, series, point) } else { String::new() };
-            marks.budget -= usize::from(has_tooltip);
-            if marks.look.marked || lonely || (sparse && i % mark_every == mark_every / 2) {
-                figure::sized_mark(xml, marks.look.slot, place, marks.size, &tooltip);
+            marks.tooltips_left -= usize::from(has_tooltip);
+            if marks.style.marked || lonely || (sparse && i % mark_every == mark_every / 2) {
+                figure::sized_mark(xml, marks.style.slot, position, marks.size, &tooltip);
             } else if has_tooltip {
-                let at = [("cx", place.0.into()), ("cy", place.1.into()), ("r", 6.0.into())];
-                let [x, y, r] = at;
-                xml.shape("circle", &[("class", "hit".into()), x, y, r], &tooltip);
+                let attributes = [
+                    ("class", "hit".into()),
+                    ("cx", position.0.into()),
+                    ("cy", position.1.into()),
+                    ("r", 6.0.into()),
+                ];
+                xml.shape("circle", &attributes, &tooltip);
             }
         }
     }
 }
 
-fn lowest(frame: &Frame) -> f64 {
-    frame.y.lo
+/// Where the area below a point ends, on the y axis.
+fn base_of(point: &DataPoint, frame: &PlotFrame) -> f64 {
+    point.base.filter(|base| base.is_finite()).unwrap_or(frame.y.baseline()).max(frame.y.lo)
 }
 
-fn tooltip(chart: &Chart, series: &Series, point: &Point) -> String {
+fn tooltip(chart: &Chart, series: &Series, point: &DataPoint) -> String {
     let name = if series.name.is_empty() { String::new() } else { format!("{}: ", series.name) };
     let base = point.base.map_or(String::new(), |b| format!("{} – ", chart.y.unit.format(b)));
     format!("{name}{}, {base}{}", chart.x.unit.format(point.x), chart.y.unit.format(point.y))
 }
 
 /// The corners of the joined line.
-fn path_places(places: &[Place], join: Join) -> Vec<Place> {
-    let mut corners: Vec<Place> = Vec::new();
-    for &place in places {
+fn joined_corners(positions: &[PixelPosition], join: Join) -> Vec<PixelPosition> {
+    let mut corners: Vec<PixelPosition> = Vec::new();
+    for &position in positions {
         if let (Join::Step, Some(&before)) = (join, corners.last())
-            && before.0 != place.0
-            && before.1 != place.1
+            && before.0 != position.0
+            && before.1 != position.1
         {
-            corners.push((place.0, before.1));
+            corners.push((position.0, before.1));
         }
-        corners.push(place);
+        corners.push(position);
     }
     corners
 }
 
-fn path(places: &[Place]) -> String {
-    let text: Vec<String> = places.iter().map(|&(x, y)| format!("{} {}", px(x), px(y))).collect();
+/// The coordinates of a path through these positions.
+fn path(positions: &[PixelPosition]) -> String {
+    let text: Vec<String> = positions.iter().map(|&(x, y)| format!("{} {}", px(x), px(y))).collect();
     text.join("L")
 }

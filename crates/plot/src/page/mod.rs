@@ -1,35 +1,36 @@
-//! The page: a title, a lead, sections of blocks, all in one file.
+//! A report page: a title, a lead sentence and sections of blocks, as one HTML document.
 
-pub(crate) mod figure;
 mod style;
 
 use crate::bars::Bars;
 use crate::bullets::Bullets;
 use crate::chart::Chart;
 use crate::dots::Dots;
+use crate::figure;
 use crate::status::Status;
 use crate::table::Table;
 use crate::xml::Xml;
 
-/// Width of the page's column and the gap between charts beside each other, in pixels.
+/// The width of the page's text column in pixels.
 const COLUMN_PX: f64 = 960.0;
+/// The gap between charts beside each other in pixels.
 const GAP_PX: f64 = 28.0;
 
-/// A figure that answers the reader's first question: a value in large type over a label.
+/// A number that answers the reader's first question: a value in large type over a label.
 #[derive(Debug, Clone)]
-pub struct Fact {
+pub struct KeyFigure {
     value: String,
     label: String,
     status: Option<Status>,
 }
 
-impl Fact {
-    /// A value and what it is: `("6", "servers used")`.
+impl KeyFigure {
+    /// Creates a key figure from a value and its meaning: `("6", "servers used")`.
     pub fn new(value: impl Into<String>, label: impl Into<String>) -> Self {
         Self { value: value.into(), label: label.into(), status: None }
     }
 
-    /// Says whether it is as wanted.
+    /// Shows by colour and mark whether the value is as wanted.
     #[must_use]
     pub fn status(mut self, status: Status) -> Self {
         self.status = Some(status);
@@ -43,66 +44,66 @@ impl Fact {
 pub enum Block {
     /// A paragraph of text.
     Paragraph(String),
-    /// Text in a fixed-width font, line breaks kept: a derivation, a configuration.
+    /// Text in a fixed-width font with its line breaks, such as a derivation or a configuration.
     Preformatted(String),
-    /// Large figures in a row.
-    Facts(Vec<Fact>),
-    /// A table.
+    /// Numbers in large type beside each other.
+    KeyFigures(Vec<KeyFigure>),
+    /// A table of text and numbers.
     Table(Table),
     /// A chart of two numeric axes.
     Chart(Chart),
-    /// Horizontal bars.
+    /// A chart of horizontal bars.
     Bars(Bars),
-    /// Values against targets.
+    /// A chart of values against their targets.
     Bullets(Bullets),
-    /// Several values per row against a target.
+    /// A chart of several values in each row against one target.
     Dots(Dots),
-    /// Small multiples: blocks in rows of `columns`.
+    /// Small multiples: blocks beside each other, in rows of `columns`.
     Grid {
-        /// Blocks per row, at least one.
+        /// The number of blocks in a row, at least one.
         columns: usize,
         /// The blocks in reading order.
         blocks: Vec<Block>,
     },
-    /// Blocks behind a summary line that opens them.
+    /// Blocks that are hidden until the reader opens the summary line above them.
     Fold {
-        /// What is inside.
+        /// The summary line, which says what the blocks show.
         summary: String,
-        /// The blocks.
+        /// The hidden blocks in reading order.
         blocks: Vec<Block>,
     },
 }
 
 impl Block {
-    /// A paragraph.
+    /// Creates a paragraph of text.
     pub fn paragraph(text: impl Into<String>) -> Self {
         Self::Paragraph(text.into())
     }
 
-    /// Small multiples in rows of `columns` (1 to 4).
+    /// Creates small multiples in rows of `columns` (1 to 4).
     pub fn grid(columns: usize, blocks: impl IntoIterator<Item = Self>) -> Self {
         Self::Grid { columns, blocks: blocks.into_iter().collect() }
     }
 
-    /// Blocks behind a summary line.
+    /// Creates blocks that are hidden behind a summary line.
     pub fn fold(summary: impl Into<String>, blocks: impl IntoIterator<Item = Self>) -> Self {
         Self::Fold { summary: summary.into(), blocks: blocks.into_iter().collect() }
     }
 
-    /// The block as an HTML fragment, `width` pixels wide when there is room. It needs the page's styles.
+    /// Writes the block as an HTML fragment, `width` pixels wide if there is room. It needs the page's styles.
     fn write(&self, xml: &mut Xml, width: f64) {
         match self {
-            Self::Paragraph(text) => xml.text("p", &[], text),
-            Self::Preformatted(text) => xml.text("pre", &[], text),
-            Self::Facts(facts) => write_facts(xml, facts),
+            Self::Paragraph(text) => xml.text_element("p", &[], text),
+            Self::Preformatted(text) => xml.text_element("pre", &[], text),
+            Self::KeyFigures(key_figures) => write_key_figures(xml, key_figures),
             Self::Table(table) => table.write(xml),
             Self::Chart(chart) => chart.write(xml, width),
             Self::Bars(bars) => bars.write(xml, width),
             Self::Bullets(bullets) => bullets.write(xml, width),
             Self::Dots(dots) => dots.write(xml, width),
             Self::Grid { columns, blocks } => write_grid(xml, (*columns).clamp(1, 4), blocks, width),
-            Self::Fold { summary, blocks } => xml.within("details", &[], |xml| {
-                xml.text("summary", &[], summary);
+            Self::Fold { summary, blocks } => xml.element("details", &[], |xml| {
+                xml.text_element("summary", &[], summary);
                 blocks.iter().for_each(|block| block.write(xml, width));
             }),
         }
@@ -120,19 +121,19 @@ macro_rules! block_from {
 }
 block_from!(Table, Chart, Bars, Bullets, Dots);
 
-impl From<Vec<Fact>> for Block {
-    fn from(facts: Vec<Fact>) -> Self {
-        Self::Facts(facts)
+impl From<Vec<KeyFigure>> for Block {
+    fn from(key_figures: Vec<KeyFigure>) -> Self {
+        Self::KeyFigures(key_figures)
     }
 }
 
-fn write_facts(xml: &mut Xml, facts: &[Fact]) {
-    xml.within("dl", &[("class", "facts".into())], |xml| {
-        for fact in facts {
-            xml.within("div", &[("class", fact.status.map_or("", Status::class).into())], |xml| {
-                xml.text("dt", &[], &fact.label);
+fn write_key_figures(xml: &mut Xml, key_figures: &[KeyFigure]) {
+    xml.element("dl", &[("class", "facts".into())], |xml| {
+        for fact in key_figures {
+            xml.element("div", &[("class", fact.status.map_or("", Status::class).into())], |xml| {
+                xml.text_element("dt", &[], &fact.label);
                 let mark = fact.status.map_or(String::new(), |s| format!("{} ", s.mark()));
-                xml.text("dd", &[], &format!("{mark}{}", fact.value));
+                xml.text_element("dd", &[], &format!("{mark}{}", fact.value));
             });
         }
     });
@@ -141,20 +142,21 @@ fn write_facts(xml: &mut Xml, facts: &[Fact]) {
 fn write_grid(xml: &mut Xml, columns: usize, blocks: &[Block], width: f64) {
     let cell = ((width - GAP_PX * (columns - 1) as f64) / columns as f64).floor();
     let class = format!("grid-of grid-{columns}");
-    xml.within("div", &[("class", class.into())], |xml| {
+    xml.element("div", &[("class", class.into())], |xml| {
         for block in blocks {
-            xml.within("div", &[], |xml| block.write(xml, cell));
+            xml.element("div", &[], |xml| block.write(xml, cell));
         }
     });
 }
 
+/// A part of a page under a heading.
 #[derive(Debug, Clone)]
 struct Section {
     heading: String,
     blocks: Vec<Block>,
 }
 
-/// A report page.
+/// A report page, to be written as one HTML document.
 #[derive(Debug, Clone)]
 pub struct Page {
     title: String,
@@ -164,68 +166,68 @@ pub struct Page {
 }
 
 impl Page {
-    /// A page with a title, without content.
+    /// Creates a page with a title and without content.
     pub fn new(title: impl Into<String>) -> Self {
         Self { title: title.into(), lead: String::new(), sections: Vec::new(), footer: String::new() }
     }
 
-    /// The sentence under the title: the answer.
+    /// Sets the sentence under the title, which states the answer.
     #[must_use]
     pub fn lead(mut self, text: impl Into<String>) -> Self {
         self.lead = text.into();
         self
     }
 
-    /// Appends a section. An empty heading is left out.
+    /// Appends a section; an empty heading is left out.
     #[must_use]
     pub fn section(mut self, heading: impl Into<String>, blocks: impl IntoIterator<Item = Block>) -> Self {
         self.sections.push(Section { heading: heading.into(), blocks: blocks.into_iter().collect() });
         self
     }
 
-    /// The small print: what made the page, from which input, with which seed.
+    /// Sets the small print: what made the page, from which input, with which seed.
     #[must_use]
     pub fn footer(mut self, text: impl Into<String>) -> Self {
         self.footer = text.into();
         self
     }
 
-    /// The whole document.
+    /// Writes the whole document.
     pub fn to_html(&self) -> String {
         let mut xml = Xml::default();
-        xml.raw("<!DOCTYPE html>\n");
-        xml.within("html", &[("lang", "en".into())], |xml| {
-            xml.within("head", &[], |xml| {
-                xml.raw(style::HEAD);
-                xml.text("title", &[], &self.title);
-                xml.within("style", &[], |xml| xml.raw(style::CSS));
+        xml.markup("<!DOCTYPE html>\n");
+        xml.element("html", &[("lang", "en".into())], |xml| {
+            xml.element("head", &[], |xml| {
+                xml.markup(style::HEAD);
+                xml.text_element("title", &[], &self.title);
+                xml.element("style", &[], |xml| xml.markup(style::CSS));
             });
-            xml.within("body", &[], |xml| {
-                xml.raw(figure::TEXTURES);
-                xml.within("main", &[], |xml| self.write_main(xml));
-                xml.within("script", &[], |xml| xml.raw(style::SORT_JS));
+            xml.element("body", &[], |xml| {
+                xml.markup(figure::TEXTURES);
+                xml.element("main", &[], |xml| self.write_main(xml));
+                xml.element("script", &[], |xml| xml.markup(style::SORT_JS));
             });
         });
         xml.into_string()
     }
 
     fn write_main(&self, xml: &mut Xml) {
-        xml.within("header", &[], |xml| {
-            xml.text("h1", &[], &self.title);
+        xml.element("header", &[], |xml| {
+            xml.text_element("h1", &[], &self.title);
             if !self.lead.is_empty() {
-                xml.text("p", &[("class", "lead".into())], &self.lead);
+                xml.text_element("p", &[("class", "lead".into())], &self.lead);
             }
         });
         for section in &self.sections {
-            xml.within("section", &[], |xml| {
+            xml.element("section", &[], |xml| {
                 if !section.heading.is_empty() {
-                    xml.text("h2", &[], &section.heading);
+                    xml.text_element("h2", &[], &section.heading);
                 }
                 section.blocks.iter().for_each(|block| block.write(xml, COLUMN_PX));
             });
         }
         if !self.footer.is_empty() {
-            xml.text("footer", &[], &self.footer);
+            xml.text_element("footer", &[], &self.footer);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Colours and type. Both themes are CSS variables; a test holds every colour to a contrast of 3 to 1 (graphics) or
-//! 4.5 to 1 (text) against its background, as WCAG 2.2 asks (1.4.3, 1.4.11).
+//! The colours and fonts of pages. Both themes are CSS variables; a test checks that every colour has a contrast of 3
+//! to 1 (graphics) or 4.5 to 1 (text) against its background, as WCAG 2.2 requires (1.4.3, 1.4.11).
 
-/// Nothing is loaded from anywhere: the policy makes the browser hold the page to it.
+/// The head of every page. Its content security policy makes the browser refuse to load anything.
 pub(crate) const HEAD: &str = r#"<meta charset="utf-8"/>
 <meta name="viewport" content="width=device-width, initial-scale=1"/>
 <meta name="color-scheme" content="light dark"/>
@@ -90,7 +90,8 @@ th[aria-sort=descending]::after{content:" ↓"}
 .over{--c:var(--bad)}
 "#;
 
-/// Sorts a table by the column whose heading is clicked. Free of `<` and `&`, so that the page is XML too.
+/// A script that sorts a table by the column whose heading is clicked. It contains neither `<` nor `&`, so that the page
+/// is also XML.
 pub(crate) const SORT_JS: &str = r#"
 document.querySelectorAll("table").forEach(function(table){
   var body = table.tBodies[0];

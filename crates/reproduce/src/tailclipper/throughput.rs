@@ -1,84 +1,86 @@
 //! Figure 10: throughput at 600 requests/s.
 
-use super::grid::{Grid, throughput};
-use super::said::{FAIR, LIMITED, ROUND_ROBIN, Said, judged};
-use super::{COSTS, SETTING};
-use crate::claim::{Claim, Expected, change};
+use super::comparison_claims::{ComparisonClaim, FAIR, LIMITED, ROUND_ROBIN, compare};
+use super::scenario_runs::{ScenarioRuns, throughput};
+use super::setting::{COSTS_UNKNOWN, SETTING};
+use crate::claim::{Claim, Expected, format_change};
 use crate::context::{Context, FigureError};
-use crate::figure::{Axis, Figure, Line, Plot, Quantity};
+use crate::figure::{AxisQuantity, FigureAxis, FigurePlot, FigureSeries, ReproducedFigure};
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/tailclipper-fig-10.toml");
 
-pub(crate) fn run(context: &Context) -> Result<Figure, FigureError> {
-    let grid = Grid::play(context, "tailclipper-fig-10.toml", SCENARIO)?;
-    let laws = grid.values("law");
-    let line = |scheduler: &str| {
-        let points = laws.iter().enumerate().filter_map(|(index, law)| {
-            let found = grid.estimate(&[("law", law), ("scheduler", scheduler)], throughput)?;
-            Some((index as f64 + 1.0, found.value))
-        });
-        Line::new(scheduler, points)
-    };
-    let plot = Plot {
-        title: "Throughput at 600 requests/s".to_owned(),
-        x: Axis::linear(&laws.join(", "), Quantity::Number),
-        y: Axis::linear("completions", Quantity::PerSecond),
-        lines: grid.values("scheduler").into_iter().map(line).collect(),
-    };
-    let mut claims = judged(&grid, &SAID);
-    claims.extend(laws.iter().flat_map(|law| highest(&grid, law)));
-    Ok(Figure {
+pub(crate) fn run(context: &Context) -> Result<ReproducedFigure, FigureError> {
+    let runs = ScenarioRuns::run_scenario(context, "tailclipper-fig-10.toml", SCENARIO)?;
+    let mut claims = compare(&runs, &CLAIMS);
+    for law in runs.values("law") {
+        claims.extend(highest_claim(&runs, law, ROUND_ROBIN, "Shinjuku"));
+        claims.extend(highest_claim(&runs, law, FAIR, "CFS"));
+    }
+    Ok(ReproducedFigure {
         reading: format!("{SETTING} 60 s of arrivals from an empty system."),
-        plots: vec![plot],
+        plots: vec![plot(&runs)],
         claims,
     })
 }
 
-const SAID: [Said; 4] = [
-    Said {
-        said: "exponential: throughput +29 % against Shinjuku",
+/// The throughput of each scheduler over the number of the law, from 1.
+fn plot(runs: &ScenarioRuns) -> FigurePlot {
+    let laws = runs.values("law");
+    let mut lines = Vec::new();
+    for scheduler in runs.values("scheduler") {
+        let mut points = Vec::new();
+        for (index, law) in laws.iter().enumerate() {
+            let found = runs.estimate(&[("law", law), ("scheduler", scheduler)], throughput);
+            points.extend(found.map(|found| (index as f64 + 1.0, found.value)));
+        }
+        lines.push(FigureSeries::new(scheduler, points));
+    }
+    FigurePlot::new(
+        "Throughput at 600 requests/s",
+        FigureAxis::linear(&laws.join(", "), AxisQuantity::Number),
+        FigureAxis::linear("completions", AxisQuantity::PerSecond),
+        lines,
+    )
+}
+
+const CLAIMS: [ComparisonClaim; 4] = [
+    ComparisonClaim {
+        statement: "exponential: throughput +29 % against Shinjuku",
         expected: Expected::About { value: 0.29, within: 0.05 },
-        at: &[("law", "exponential")],
+        choices: &[("law", "exponential")],
         pair: ROUND_ROBIN,
         measure: throughput,
-        open: Some(COSTS),
+        open: Some(COSTS_UNKNOWN),
     },
-    Said {
-        said: "exponential: 2.2 × the throughput of CFS",
+    ComparisonClaim {
+        statement: "exponential: 2.2 × the throughput of CFS",
         expected: Expected::About { value: 1.2, within: 0.05 },
-        at: &[("law", "exponential")],
+        choices: &[("law", "exponential")],
         pair: FAIR,
         measure: throughput,
-        open: Some(COSTS),
+        open: Some(COSTS_UNKNOWN),
     },
-    Said {
-        said: "(ours) exponential: the cap without age has the same throughput, to 1 %",
+    ComparisonClaim {
+        statement: "(ours) exponential: the cap without age has the same throughput, to 1 %",
         expected: Expected::AtMost(0.01),
-        at: &[("law", "exponential")],
+        choices: &[("law", "exponential")],
         pair: LIMITED,
         measure: throughput,
         open: None,
     },
-    Said {
-        said: "(ours) log-normal: the cap without age has the same throughput, to 1 %",
+    ComparisonClaim {
+        statement: "(ours) log-normal: the cap without age has the same throughput, to 1 %",
         expected: Expected::AtMost(0.01),
-        at: &[("law", "log-normal")],
+        choices: &[("law", "log-normal")],
         pair: LIMITED,
         measure: throughput,
         open: None,
     },
 ];
 
-/// That ORF has the highest throughput.
-fn highest(grid: &Grid, law: &str) -> Vec<Claim> {
-    let against = |pair: [&str; 2], name| {
-        let found = grid.change(&[("law", law)], "scheduler", pair, throughput)?;
-        Some(Claim::new(
-            &format!("{law}: throughput highest, against {name}"),
-            Expected::Positive,
-            found,
-            change,
-        ))
-    };
-    [against(ROUND_ROBIN, "Shinjuku"), against(FAIR, "CFS")].into_iter().flatten().collect()
+/// The claim that ORF has a higher throughput than another scheduler.
+fn highest_claim(runs: &ScenarioRuns, law: &str, pair: [&str; 2], name: &str) -> Option<Claim> {
+    let change = runs.change(&[("law", law)], "scheduler", pair, throughput)?;
+    let statement = format!("{law}: throughput highest, against {name}");
+    Some(Claim::new(&statement, Expected::Positive, change, format_change))
 }

@@ -1,69 +1,77 @@
-//! Figure 2: one worker that takes 50 µs, Poisson arrivals, from 50 % to 95 %.
+//! Figure 2: one worker that takes 50 µs, Poisson arrivals, utilisations from 50 % to 95 %.
 
-use super::exact::Exact;
-use super::{SERVICE, at, chosen, ratio};
-use crate::claim::{Claim, Expected, seconds, time, times};
-use crate::context::{Context, FigureError, embedded};
-use crate::figure::{Axis, Figure, Line, Plot, Quantity};
+use super::mdc_distribution::MdcDistribution;
+use super::runs::{SERVICE, find_run, percentile_ratio, response_percentile};
+use crate::claim::{Claim, Expected, format_factor, format_time, to_seconds};
+use crate::context::{Context, FigureError, embedded_scenario};
+use crate::figure::{AxisQuantity, FigureAxis, FigurePlot, FigureSeries, ReproducedFigure};
 use scenario::ScenarioRun;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/tales-fig-2.toml");
 
-pub(super) fn run(context: &Context) -> Result<Figure, FigureError> {
-    let runs = context.play(&embedded("tales-fig-2.toml", SCENARIO)?)?;
+pub(super) fn run(context: &Context) -> Result<ReproducedFigure, FigureError> {
+    let runs = context.run_variants(&embedded_scenario("tales-fig-2.toml", SCENARIO)?)?;
     let loads: Vec<f64> = runs.iter().filter_map(|run| run.choice("load").parse().ok()).collect();
-    let exact: Vec<Exact> = loads.iter().map(|load| Exact::new(1, *load)).collect();
-    let name =
-        |run: &ScenarioRun, load: f64| Line::ccdf(format!("{:.0} %", 100.0 * load), &run.report.response());
-    let lines = runs.iter().zip(&loads).map(|(run, load)| name(run, *load)).collect();
-    Ok(Figure {
+    let exact: Vec<MdcDistribution> = loads.iter().map(|load| MdcDistribution::new(1, *load)).collect();
+    let mut lines = Vec::new();
+    for (run, load) in runs.iter().zip(&loads) {
+        lines.push(FigureSeries::ccdf(format!("{:.0} %", 100.0 * load), &run.report.response()));
+    }
+    Ok(ReproducedFigure {
         reading:
             "One worker, first come, first served, Poisson arrivals. \"10x\" is read as 9.5 to 10.5. The \
                   simulation is held against the exact distribution of M/D/1."
                 .to_owned(),
-        plots: vec![Plot::tails("Latency by utilisation", lines), growth(&runs, &loads, &exact)],
+        plots: vec![FigurePlot::tails("Latency by utilisation", lines), growth(&runs, &loads, &exact)],
         claims: claims(&runs, &exact),
     })
 }
 
 /// The 99th percentile over the utilisation.
-fn growth(runs: &[ScenarioRun], loads: &[f64], exact: &[Exact]) -> Plot {
-    let p99 = |run: &ScenarioRun| Some(run.report.estimate(at(99.0))?.value / 1e9);
-    let simulated = runs.iter().zip(loads).filter_map(|(run, load)| Some((*load, p99(run)?)));
-    let known = exact.iter().zip(loads).map(|(exact, load)| (*load, exact.quantile(0.99)));
-    Plot {
-        title: "99th percentile by utilisation".to_owned(),
-        x: Axis::linear("utilisation", Quantity::Share),
-        y: Axis::linear("p99", Quantity::Seconds),
-        lines: vec![Line::new("simulated", simulated), Line::new("exact, M/D/1", known)],
+fn growth(runs: &[ScenarioRun], loads: &[f64], exact: &[MdcDistribution]) -> FigurePlot {
+    let (mut simulated, mut known) = (Vec::new(), Vec::new());
+    for ((run, &load), exact) in runs.iter().zip(loads).zip(exact) {
+        let p99 = run.report.estimate(response_percentile(99.0));
+        simulated.extend(p99.map(|p99| (load, p99.value / 1e9)));
+        known.push((load, exact.quantile(0.99)));
     }
+    FigurePlot::new(
+        "99th percentile by utilisation",
+        FigureAxis::linear("utilisation", AxisQuantity::Share),
+        FigureAxis::linear("p99", AxisQuantity::Seconds),
+        vec![FigureSeries::new("simulated", simulated), FigureSeries::new("exact, M/D/1", known)],
+    )
 }
 
-fn claims(runs: &[ScenarioRun], exact: &[Exact]) -> Vec<Claim> {
+fn claims(runs: &[ScenarioRun], exact: &[MdcDistribution]) -> Vec<Claim> {
     let tenfold = Expected::About { value: 10.0, within: 0.05 };
     let mut claims = Vec::new();
-    if let (Some(half), Some(most)) = (chosen(runs, "load", "0.5"), chosen(runs, "load", "0.95")) {
-        let said = "from 50 % to 95 % the p99 grows 10x";
-        claims.extend(ratio(most, half, 99.0).map(|found| Claim::new(said, tenfold, found, times)));
+    if let (Some(half), Some(most)) = (find_run(runs, "load", "0.5"), find_run(runs, "load", "0.95")) {
+        let statement = "from 50 % to 95 % the p99 grows 10x";
+        claims.extend(
+            percentile_ratio(most, half, 99.0)
+                .map(|found| Claim::new(statement, tenfold, found, format_factor)),
+        );
     }
     if let (Some(half), Some(most)) = (exact.first(), exact.last()) {
         let (half, most) = (half.quantile(0.99), most.quantile(0.99));
-        let said = "the same by the exact distribution of M/D/1";
-        let claim = Claim::exact(said, tenfold, most / half, times);
+        let statement = "the same by the exact distribution of M/D/1";
+        let claim = Claim::exact(statement, tenfold, most / half, format_factor);
         claims.push(claim.remark(&format!(
             "{} and {}; of waiting alone {}",
-            time(half),
-            time(most),
-            times((most - SERVICE) / (half - SERVICE))
+            format_time(half),
+            format_time(most),
+            format_factor((most - SERVICE) / (half - SERVICE))
         )));
     }
     for (run, exact) in runs.iter().zip(exact) {
         let formula = exact.quantile(0.99);
-        // The bucket of a histogram.
+        // The simulation has the accuracy of a bucket of the histogram.
         let expected = Expected::About { value: formula, within: 0.002 };
-        let said = format!("p99 at {} by the exact distribution: {}", run.choice("load"), time(formula));
-        let found = run.report.estimate(at(99.0)).map(seconds);
-        claims.extend(found.map(|found| Claim::new(&said, expected, found, time)));
+        let statement =
+            format!("p99 at {} by the exact distribution: {}", run.choice("load"), format_time(formula));
+        let found = run.report.estimate(response_percentile(99.0)).map(to_seconds);
+        claims.extend(found.map(|found| Claim::new(&statement, expected, found, format_time)));
     }
     claims
 }

@@ -1,11 +1,14 @@
 //! Figure 3.6: a workload of high priority floods the disk.
 
-use super::meister::Analysis;
-use super::play::{POLICIES, play, ratio, set_slo, shown, slo, tail, worst};
-use super::{C, D};
+use super::policy_run::{
+    ExpectedWorkloads, POLICIES, format_slo_ratio, run_policy, set_slo, slo, slo_line, slo_ratio, tail_plot,
+    tail_points, worst_slo_ratio,
+};
+use super::priority_meister::PriorityMeisterAnalysis;
+use super::traces::{TRACE_C, TRACE_D};
 use crate::claim::{Claim, Expected};
-use crate::context::{Context, FigureError, embedded};
-use crate::figure::{Axis, Figure, Line, Plot, Quantity};
+use crate::context::{Context, FigureError, embedded_scenario};
+use crate::figure::{FigureSeries, ReproducedFigure};
 use model::Slo;
 use scenario::server::WorkloadOutcome;
 
@@ -14,38 +17,47 @@ const NAMES: [&str; 2] = ["D", "C"];
 /// Percentiles at which all policies keep the SLOs while D behaves.
 const PERCENTS: [f64; 3] = [95.0, 99.0, 99.9];
 
-/// What a policy does while D behaves, and when it does not.
-struct Found {
+/// Both workloads under a policy, while D behaves and when it does not.
+struct FloodResult {
     policy: &'static str,
     behaved: Vec<WorkloadOutcome>,
     misbehaved: Vec<WorkloadOutcome>,
 }
 
-pub(crate) fn run(context: &Context) -> Result<Figure, FigureError> {
-    let mut document = embedded("thesis-fig-3-6.toml", SCENARIO)?;
-    for (name, trace) in NAMES.iter().zip([D, C]) {
+pub(crate) fn run(context: &Context) -> Result<ReproducedFigure, FigureError> {
+    let mut document = embedded_scenario("thesis-fig-3-6.toml", SCENARIO)?;
+    for (name, trace) in NAMES.iter().zip([TRACE_D, TRACE_C]) {
         let path = context.file(trace)?.display().to_string();
         document.set(&format!("workload.{name}.trace"), &format!("{path:?}"))?;
     }
-    let analysis = Analysis::of(&document.case()?);
+    let analysis = PriorityMeisterAnalysis::new(&document.case()?);
     let slos = [1.1 * analysis.bound(0, &[]), 1.1 * analysis.bound(1, &[0])].map(|bound| slo(99.9, bound));
-    NAMES.iter().zip(slos).try_for_each(|(name, slo)| set_slo(&mut document, name, slo))?;
+    for (name, slo) in NAMES.iter().zip(slos) {
+        set_slo(&mut document, name, slo)?;
+    }
     let mut flooded = document.clone();
     flooded.set("workload.D.load", "1.1")?;
-    let mut found = Vec::new();
-    for (index, (policy, discipline)) in POLICIES.iter().enumerate() {
+    let expected = ExpectedWorkloads { analysis, slos: slos.to_vec() };
+    let mut results = Vec::new();
+    for (index, (policy, discipline)) in POLICIES.into_iter().enumerate() {
         (context.progress)(index, POLICIES.len());
-        let play = |document| play(context, document, *discipline, (&analysis, &slos));
-        found.push(Found { policy, behaved: play(&document)?, misbehaved: play(&flooded)? });
+        let behaved = run_policy(context, &document, discipline, &expected)?;
+        let misbehaved = run_policy(context, &flooded, discipline, &expected)?;
+        results.push(FloodResult { policy, behaved, misbehaved });
     }
-    Ok(Figure {
-        reading: reading(&slos),
-        plots: vec![
-            plot("behaves", &found, slos[1], |found| &found.behaved),
-            plot("misbehaves", &found, slos[1], |found| &found.misbehaved),
-        ],
-        claims: found.iter().flat_map(|found| claims(found, &slos)).collect(),
-    })
+    let (mut behaved, mut misbehaved, mut claims) = (Vec::new(), Vec::new(), Vec::new());
+    for result in &results {
+        behaved.push(FigureSeries::new(result.policy, tail_points(&result.behaved[1])));
+        misbehaved.push(FigureSeries::new(result.policy, tail_points(&result.misbehaved[1])));
+        claims.extend(result.claims(&slos));
+    }
+    behaved.push(slo_line(slos[1]));
+    misbehaved.push(slo_line(slos[1]));
+    let plots = vec![
+        tail_plot("Workload C while D behaves".to_owned(), behaved),
+        tail_plot("Workload C while D misbehaves".to_owned(), misbehaved),
+    ];
+    Ok(ReproducedFigure { reading: reading(&slos), plots, claims })
 }
 
 fn reading(slos: &[Slo; 2]) -> String {
@@ -58,34 +70,21 @@ fn reading(slos: &[Slo; 2]) -> String {
     )
 }
 
-fn plot(what: &str, found: &[Found], slo: Slo, of: impl Fn(&Found) -> &Vec<WorkloadOutcome>) -> Plot {
-    let mut lines: Vec<Line> = found.iter().map(|at| Line::new(at.policy, tail(&of(at)[1]))).collect();
-    lines.push(Line::new("SLO", [(slo.latency.0, 1.0), (slo.latency.0, 1e-4)]));
-    Plot {
-        title: format!("Workload C while D {what}"),
-        x: Axis::log("latency", Quantity::Seconds),
-        y: Axis::log("share of requests that take longer", Quantity::Share),
-        lines,
+impl FloodResult {
+    fn claims(&self, slos: &[Slo; 2]) -> [Claim; 2] {
+        let policy = self.policy;
+        let keeps = format!("{policy} keeps both SLOs while D behaves");
+        let worst = worst_slo_ratio(&self.behaved, slos, &PERCENTS);
+        let normal = Claim::exact(&keeps, Expected::AtMost(1.0), worst, format_slo_ratio).remark(
+            "the SLOs of the thesis are set so that all policies keep them; these are what the analysis admits",
+        );
+        let (statement, expected) = match policy {
+            "PriorityMeister" => {
+                ("PriorityMeister isolates C when D misbehaves".to_owned(), Expected::AtMost(1.0))
+            }
+            _ => (format!("{policy} does not isolate C when D misbehaves"), Expected::AtLeast(1.0)),
+        };
+        let harm = slo_ratio(&self.misbehaved[1], 99.9, slos[1]);
+        [normal, Claim::exact(&statement, expected, harm, format_slo_ratio)]
     }
-}
-
-fn claims(found: &Found, slos: &[Slo; 2]) -> Vec<Claim> {
-    let policy = found.policy;
-    let normal = Claim::exact(
-        &format!("{policy} keeps both SLOs while D behaves"),
-        Expected::AtMost(1.0),
-        worst(&found.behaved, slos, &PERCENTS),
-        shown,
-    )
-    .remark(
-        "the SLOs of the thesis are set so that all policies keep them; these are what the analysis admits",
-    );
-    let harm = ratio(&found.misbehaved[1], 99.9, slos[1]);
-    let flooded = if policy == "PriorityMeister" {
-        Claim::exact("PriorityMeister isolates C when D misbehaves", Expected::AtMost(1.0), harm, shown)
-    } else {
-        let said = format!("{policy} does not isolate C when D misbehaves");
-        Claim::exact(&said, Expected::AtLeast(1.0), harm, shown)
-    };
-    vec![normal, flooded]
 }

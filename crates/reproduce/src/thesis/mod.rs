@@ -8,36 +8,31 @@
 //! Only the second half of each run is measured (§3.3.1).
 
 mod burstiness;
-mod meister;
 mod misbehaving;
-mod play;
 mod policies;
+mod policy_run;
+mod priority_meister;
+mod traces;
 
-use crate::{Experiment, Paper};
+use crate::experiment::{Paper, PaperExperiment};
 
-pub(crate) const EXPERIMENTS: &[Experiment] = &[
-    Experiment {
+pub(crate) const EXPERIMENTS: &[PaperExperiment] = &[
+    PaperExperiment {
         name: "thesis-fig-3-3",
         paper: Paper::Thesis,
         title: "SLOs kept by policy: three workloads and a copy on one disk (figures 3.3 and 3.4)",
         run: policies::run,
     },
-    Experiment {
+    PaperExperiment {
         name: "thesis-fig-3-5",
         paper: Paper::Thesis,
         title: "What bursts do under feedback and under priority (figure 3.5)",
         run: burstiness::run,
     },
-    Experiment {
+    PaperExperiment {
         name: "thesis-fig-3-6",
         paper: Paper::Thesis,
         title: "A workload of high priority that floods the disk (figure 3.6)",
         run: misbehaving::run,
     },
 ];
-
-/// Workloads of Table 3.1: A (1.3), B (14), C (2.2), D (23).
-const A: &str = "traces/trace0039.csv.gz";
-const B: &str = "traces/trace0023.csv.gz";
-const C: &str = "traces/trace0042.csv.gz";
-const D: &str = "traces/trace0011.csv.gz";

@@ -1,11 +1,14 @@
 //! Figures 3.3 and 3.4: three workloads and a copy under five policies.
 
-use super::meister::Analysis;
-use super::play::{POLICIES, play, set_slo, shown, slo, tail, worst};
-use super::{A, B, C};
-use crate::claim::{Claim, Expected};
-use crate::context::{Context, FigureError, embedded};
-use crate::figure::{Axis, Figure, Line, Plot, Quantity};
+use super::policy_run::{
+    ExpectedWorkloads, POLICIES, format_slo_ratio, percentile, run_policy, set_slo, slo, slo_line, tail_plot,
+    tail_points, worst_slo_ratio,
+};
+use super::priority_meister::PriorityMeisterAnalysis;
+use super::traces::{TRACE_A, TRACE_B, TRACE_C};
+use crate::claim::{Claim, Expected, format_time};
+use crate::context::{Context, FigureError, embedded_scenario};
+use crate::figure::{FigureSeries, ReproducedFigure};
 use model::Slo;
 use scenario::server::WorkloadOutcome;
 
@@ -17,41 +20,45 @@ const EDF: &str = "; on a single resource EDF keeps all deadlines, but for a req
     does, and the analysis says that PriorityMeister's does: it can only miss SLOs that the analysis does not admit";
 const NAMES: [&str; 3] = ["A", "B", "C"];
 
-pub(crate) fn run(context: &Context) -> Result<Figure, FigureError> {
-    let mut document = embedded("thesis-fig-3-3.toml", SCENARIO)?;
-    for (name, trace) in NAMES.iter().zip([A, B, C]) {
+pub(crate) fn run(context: &Context) -> Result<ReproducedFigure, FigureError> {
+    let mut document = embedded_scenario("thesis-fig-3-3.toml", SCENARIO)?;
+    for (name, trace) in NAMES.iter().zip([TRACE_A, TRACE_B, TRACE_C]) {
         let path = context.file(trace)?.display().to_string();
         document.set(&format!("workload.{name}.trace"), &format!("{path:?}"))?;
     }
-    let analysis = Analysis::of(&document.case()?);
+    let analysis = PriorityMeisterAnalysis::new(&document.case()?);
     let slos = slos(&analysis);
-    NAMES.iter().zip(slos).try_for_each(|(name, slo)| set_slo(&mut document, name, slo))?;
-    let mut found = Vec::new();
-    for (index, (name, discipline)) in POLICIES.iter().enumerate() {
-        (context.progress)(index, POLICIES.len());
-        found.push((*name, play(context, &document, *discipline, (&analysis, &slos))?));
+    for (name, slo) in NAMES.iter().zip(slos) {
+        set_slo(&mut document, name, slo)?;
     }
-    let admitted = analysis.policy(&slos).1;
-    Ok(Figure {
-        reading: reading(&slos, admitted),
-        plots: NAMES
-            .iter()
-            .zip(slos)
-            .enumerate()
-            .map(|(at, (name, slo))| plot(name, slo, at, &found))
-            .collect(),
-        claims: found.iter().flat_map(|(name, outcomes)| claims(name, outcomes, &slos)).collect(),
-    })
+    let (_, admits_all) = analysis.policy(&slos);
+    let expected = ExpectedWorkloads { analysis, slos: slos.to_vec() };
+    let mut series: [Vec<FigureSeries>; 3] = Default::default();
+    let mut claims = Vec::new();
+    for (index, (policy, discipline)) in POLICIES.into_iter().enumerate() {
+        (context.progress)(index, POLICIES.len());
+        let outcomes = run_policy(context, &document, discipline, &expected)?;
+        for (series, outcome) in series.iter_mut().zip(&outcomes) {
+            series.push(FigureSeries::new(policy, tail_points(outcome)));
+        }
+        claims.push(slo_claim(policy, &outcomes, &slos));
+    }
+    let mut plots = Vec::new();
+    for ((name, slo), mut series) in NAMES.into_iter().zip(slos).zip(series) {
+        series.push(slo_line(slo));
+        plots.push(tail_plot(format!("Workload {name}"), series));
+    }
+    Ok(ReproducedFigure { reading: reading(&slos, admits_all), plots, claims })
 }
 
-/// C is last and its SLO a tenth above its bound there; A and B ask for a tenth more latency than C.
-fn slos(analysis: &Analysis) -> [Slo; 3] {
+/// C has the lowest priority, and its SLO is 1.1 times its bound there; those of A and B are 1.1 times that of C.
+fn slos(analysis: &PriorityMeisterAnalysis) -> [Slo; 3] {
     let tightest = 1.1 * analysis.bound(2, &[0, 1]);
     [1.1 * tightest, 1.1 * tightest, tightest].map(|seconds| slo(99.9, seconds))
 }
 
-fn reading(slos: &[Slo; 3], admitted: bool) -> String {
-    let verdict = if admitted { "admits all three" } else { "does not admit all three" };
+fn reading(slos: &[Slo; 3], admits_all: bool) -> String {
+    let verdict = if admits_all { "admits all three" } else { "does not admit all three" };
     format!(
         "The traces of the thesis are not public. A, B and C are traces whose gaps vary as Table 3.1 says (C² 1.35, \
          14.7 and 1.86 for 1.3, 14 and 2.2), with their rates scaled to its loads of 5, 5 and 55 % of a 7200 rpm disk, \
@@ -64,36 +71,26 @@ fn reading(slos: &[Slo; 3], admitted: bool) -> String {
     )
 }
 
-fn plot(name: &str, slo: Slo, at: usize, found: &[(&str, Vec<WorkloadOutcome>)]) -> Plot {
-    let mut lines: Vec<Line> =
-        found.iter().map(|(policy, outcomes)| Line::new(*policy, tail(&outcomes[at]))).collect();
-    lines.push(Line::new("SLO", [(slo.latency.0, 1.0), (slo.latency.0, 1e-4)]));
-    Plot {
-        title: format!("Workload {name}"),
-        x: Axis::log("latency", Quantity::Seconds),
-        y: Axis::log("share of requests that take longer", Quantity::Share),
-        lines,
-    }
-}
-
-fn claims(policy: &str, outcomes: &[WorkloadOutcome], slos: &[Slo; 3]) -> Vec<Claim> {
-    let found = worst(&outcomes[..3], slos, &PERCENTS);
-    let meister = policy == "PriorityMeister";
-    let claim = if meister {
-        Claim::exact("PriorityMeister keeps all SLOs at all percentiles", Expected::AtMost(1.0), found, shown)
-    } else {
-        let said = format!("{policy} misses the SLO of some workload at some percentile");
-        Claim::exact(&said, Expected::AtLeast(1.0), found, shown)
+/// The claim that a policy keeps or misses SLOs.
+fn slo_claim(policy: &str, outcomes: &[WorkloadOutcome], slos: &[Slo; 3]) -> Claim {
+    let (statement, expected) = match policy {
+        "PriorityMeister" => {
+            ("PriorityMeister keeps all SLOs at all percentiles".to_owned(), Expected::AtMost(1.0))
+        }
+        _ => (format!("{policy} misses the SLO of some workload at some percentile"), Expected::AtLeast(1.0)),
     };
+    let worst = worst_slo_ratio(&outcomes[..3], slos, &PERCENTS);
     let why = if policy == "EDF" { EDF } else { "" };
-    vec![claim.remark(&format!("{}{why}", detail(outcomes)))]
+    let remark = format!("{}{why}", tail_remark(outcomes));
+    Claim::exact(&statement, expected, worst, format_slo_ratio).remark(&remark)
 }
 
-/// The 99.9th percentiles, and what the copy gets.
-fn detail(outcomes: &[WorkloadOutcome]) -> String {
-    let of = |outcome: &WorkloadOutcome| {
-        format!("{} {}", outcome.name, crate::claim::time(super::play::percentile(outcome, 99.9)))
-    };
-    let all: Vec<String> = outcomes[..3].iter().map(of).collect();
-    format!("99.9th percentiles: {}; the copy {:.0} requests/s", all.join(", "), outcomes[3].per_second)
+/// The 99.9th percentiles of the workloads, and what the copy gets.
+fn tail_remark(outcomes: &[WorkloadOutcome]) -> String {
+    let mut tails = Vec::new();
+    for outcome in &outcomes[..3] {
+        tails.push(format!("{} {}", outcome.name, format_time(percentile(outcome, 99.9))));
+    }
+    let copy = outcomes[3].per_second;
+    format!("99.9th percentiles: {}; the copy {copy:.0} requests/s", tails.join(", "))
 }

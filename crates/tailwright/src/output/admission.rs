@@ -3,7 +3,7 @@
 use crate::output::json::pretty;
 use crate::terminal::{Align, Table};
 use model::Stage;
-use plan::admission::Guaranteed;
+use plan::admission::AdmissionGuarantee;
 use serde::Serialize;
 use workflow::admission::{AdmissionAnswer, AdmissionDecision, AdmissionEvent, AdmissionOutcome};
 use workflow::prediction::{PredictionProblem, describe_refusal, server_name};
@@ -83,7 +83,7 @@ fn present(admission: &AdmissionOutcome) -> String {
 }
 
 /// One number, or one per stage where they differ.
-fn priority(guaranteed: &Guaranteed) -> String {
+fn priority(guaranteed: &AdmissionGuarantee) -> String {
     let priorities: Vec<u32> = guaranteed.priority.iter().map(|(_, p)| *p).collect();
     match priorities[..] {
         [a, b, c] if a == b && b == c => a.to_string(),
@@ -153,7 +153,7 @@ pub(crate) fn json(problem: &PredictionProblem, admission: &AdmissionOutcome) ->
     })
 }
 
-fn entry<'a>(problem: &PredictionProblem, model: &'a str, guaranteed: &'a Guaranteed) -> Entry<'a> {
+fn entry<'a>(problem: &PredictionProblem, model: &'a str, guaranteed: &'a AdmissionGuarantee) -> Entry<'a> {
     Entry {
         name: &guaranteed.name,
         server: server_name(problem, guaranteed.server),

@@ -1,7 +1,9 @@
 //! Experiments with real requests in words and tables: what was decided before anything is played, and what came of it.
 
 use super::verified::{table, verdict, verdict_row};
-use lab::experiment::{Beside, Planned, PlannedCase, Played, PolicyName, Row, Settings};
+use lab::experiment::{
+    CasePlan, CaseRun, CopyThroughput, ExperimentPlan, PolicyName, RunSettings, WorkloadResult,
+};
 use verify::Verdict;
 use workflow::text::{plural, time};
 
@@ -12,19 +14,19 @@ pub(crate) struct Done {
     /// How requests were served.
     pub(crate) policy: PolicyName,
     /// By tenant.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<WorkloadResult>,
     /// What the copy got.
-    pub(crate) beside: Option<Beside>,
+    pub(crate) beside: Option<CopyThroughput>,
     /// What was observed.
-    pub(crate) played: Played,
+    pub(crate) played: CaseRun,
 }
 
 /// An experiment that was played, or a part of it.
 pub(crate) struct View<'a> {
     /// What was decided before.
-    pub(crate) planned: &'a Planned,
+    pub(crate) planned: &'a ExperimentPlan,
     /// How it was played.
-    pub(crate) settings: Settings,
+    pub(crate) settings: RunSettings,
     /// In the order in which they were played.
     pub(crate) done: &'a [Done],
 }
@@ -61,7 +63,7 @@ impl View<'_> {
         let mut all: Vec<Kept> = Vec::new();
         for done in self.done {
             let case = &self.planned.cases[done.case];
-            let rows = done.rows.iter().enumerate().filter(|(at, _)| case.counts(*at));
+            let rows = done.rows.iter().enumerate().filter(|(at, _)| case.promises(*at));
             let verdicts: Vec<Verdict> = rows.map(|(_, row)| row.verdict).collect();
             let at = all.iter().position(|kept| kept.policy == done.policy).unwrap_or(all.len());
             if at == all.len() {
@@ -78,7 +80,7 @@ impl View<'_> {
     /// Whether nobody is refused or misbehaves.
     fn counts_all(&self) -> bool {
         let mut played = self.done.iter().map(|done| &self.planned.cases[done.case]);
-        played.all(|case| (0..case.slos.len()).all(|tenant| case.counts(tenant)))
+        played.all(|case| (0..case.slos.len()).all(|tenant| case.promises(tenant)))
     }
 
     /// Who meets which SLOs, as sentences.
@@ -108,13 +110,13 @@ impl View<'_> {
 }
 
 /// What a case is called; the experiment's name where it is the only one.
-pub(crate) fn case_name<'a>(planned: &Planned, case: &'a PlannedCase) -> &'a str {
+pub(crate) fn case_name<'a>(planned: &ExperimentPlan, case: &'a CasePlan) -> &'a str {
     if case.case.name.is_empty() { planned.experiment.name } else { case.case.name }
 }
 
 /// Whether the analysis says that all SLOs are met.
-pub(crate) fn admits(case: &PlannedCase) -> &'static str {
-    if case.policy.1 { "the analysis admits all" } else { "the analysis does not admit all" }
+pub(crate) fn admits(case: &CasePlan) -> &'static str {
+    if case.admits_all { "the analysis admits all" } else { "the analysis does not admit all" }
 }
 
 /// Names of the columns of [`plan_rows`], the first of words.
@@ -122,14 +124,17 @@ pub(crate) const PLAN: [&str; 8] =
     ["workload", "load", "requests/s", "time scale", "SLO", "bound", "priority", "limits"];
 
 /// What was decided for each tenant.
-pub(crate) fn plan_rows(case: &PlannedCase) -> Vec<Vec<String>> {
-    let tenants = case.case.tenants.iter().zip(&case.sent).zip(&case.policy.0.workloads);
-    let row = |((tenant, sent), decided): ((&lab::experiment::Tenant, &lab::experiment::Demand), _)| {
+pub(crate) fn plan_rows(case: &CasePlan) -> Vec<Vec<String>> {
+    let tenants = case.case.tenants.iter().zip(&case.sent).zip(&case.policy.workloads);
+    let row = |((tenant, sent), decided): (
+        (&lab::experiment::ExperimentTenant, &lab::experiment::ScaledTrace),
+        _,
+    )| {
         let decided: &model::PolicyWorkload = decided;
         vec![
             tenant.name.to_owned(),
             format!("{:.0}%", tenant.load * 100.0),
-            format!("{:.1}", sent.requests.len() as f64 / sent.period.as_secs()),
+            format!("{:.1}", sent.trace.items().len() as f64 / sent.trace.period().as_secs()),
             format!("{:.4}", sent.time_scale),
             decided.slo.to_string(),
             decided.bound_s.map_or_else(|| "refused".to_owned(), time),
@@ -141,7 +146,7 @@ pub(crate) fn plan_rows(case: &PlannedCase) -> Vec<Vec<String>> {
 }
 
 /// What was decided before anything is played.
-pub(crate) fn plan_text(planned: &Planned) -> String {
+pub(crate) fn plan_text(planned: &ExperimentPlan) -> String {
     let mut text = format!("{}\n{}\n", planned.experiment.title, planned.setting());
     for case in &planned.cases {
         let rows = table(&PLAN, 1, plan_rows(case));
@@ -181,7 +186,7 @@ pub(crate) fn advice(view: &View) -> Vec<&'static str> {
 }
 
 /// A play in a line, for those who wait.
-pub(crate) fn line(planned: &Planned, done: &Done) -> String {
+pub(crate) fn line(planned: &ExperimentPlan, done: &Done) -> String {
     let each = done.rows.iter().map(|row| {
         let measured = row.measured_s.map_or_else(|| "no answer".to_owned(), time);
         format!("{} {measured} ({})", row.finding.name, verdict(&row.finding))

@@ -2,14 +2,14 @@
 
 use crate::output::json::pretty;
 use crate::terminal::{Align, Table};
-use reproduce::{Claim, Experiment, Figure, Paper, Verdict};
+use reproduce::{Agreement, Claim, Paper, PaperExperiment, ReproducedFigure};
 use serde::Serialize;
 use std::path::PathBuf;
 
 /// An experiment that was run, or what it needs and did not find.
 pub(crate) struct Done {
-    pub(crate) experiment: Experiment,
-    pub(crate) outcome: Result<Figure, PathBuf>,
+    pub(crate) experiment: PaperExperiment,
+    pub(crate) outcome: Result<ReproducedFigure, PathBuf>,
 }
 
 /// Everything that was run.
@@ -24,22 +24,22 @@ impl View<'_> {
         self.done.iter().filter_map(|done| done.outcome.as_ref().ok()).flat_map(|figure| &figure.claims)
     }
 
-    fn count(&self, verdict: Verdict) -> usize {
-        self.claims().filter(|claim| claim.verdict == verdict).count()
+    fn count(&self, verdict: Agreement) -> usize {
+        self.claims().filter(|claim| claim.agreement == verdict).count()
     }
 }
 
 /// A verdict in a word.
-pub(crate) fn word(verdict: Verdict) -> &'static str {
+pub(crate) fn word(verdict: Agreement) -> &'static str {
     match verdict {
-        Verdict::Agree => "agree",
-        Verdict::Differ => "differ",
-        Verdict::Underspecified => "underspecified",
+        Agreement::Agree => "agree",
+        Agreement::Differ => "differ",
+        Agreement::Underspecified => "underspecified",
     }
 }
 
 /// What there is.
-pub(crate) fn list(experiments: &[Experiment]) -> String {
+pub(crate) fn list(experiments: &[PaperExperiment]) -> String {
     let mut table = Table::new(&[("name", Align::Left), ("paper", Align::Left), ("what", Align::Left)]);
     for one in experiments {
         table.row(vec![one.name.to_owned(), one.paper.title().to_owned(), one.title.to_owned()]);
@@ -54,9 +54,9 @@ pub(crate) fn lead(view: &View) -> String {
     format!(
         "{} claims: {} agree, {} differ, {} are underspecified; seed {}{quick}; ± are 95 % confidence intervals.",
         view.claims().count(),
-        count(Verdict::Agree),
-        count(Verdict::Differ),
-        count(Verdict::Underspecified),
+        count(Agreement::Agree),
+        count(Agreement::Differ),
+        count(Agreement::Underspecified),
         view.seed
     )
 }
@@ -78,9 +78,9 @@ pub(crate) fn text(view: &View) -> String {
                     Table::new(&[("  ", Align::Left), ("the paper", Align::Left), ("here", Align::Left)]);
                 for claim in &figure.claims {
                     table.row(vec![
-                        format!("  {}", word(claim.verdict)),
-                        claim.said.clone(),
-                        claim.ours.clone(),
+                        format!("  {}", word(claim.agreement)),
+                        claim.statement.clone(),
+                        claim.found_text.clone(),
                     ]);
                 }
                 text.push_str(&table.render());
@@ -109,7 +109,7 @@ struct One<'a> {
     /// What it needs and did not find.
     missing: Option<&'a PathBuf>,
     #[serde(flatten)]
-    figure: Option<&'a Figure>,
+    figure: Option<&'a ReproducedFigure>,
 }
 
 /// Everything.
@@ -117,9 +117,9 @@ pub(crate) fn json(view: &View) -> String {
     pretty(&Document {
         seed: view.seed,
         quick: view.quick,
-        agree: view.count(Verdict::Agree),
-        differ: view.count(Verdict::Differ),
-        underspecified: view.count(Verdict::Underspecified),
+        agree: view.count(Agreement::Agree),
+        differ: view.count(Agreement::Differ),
+        underspecified: view.count(Agreement::Underspecified),
         experiments: view.done.iter().map(entry).collect(),
     })
 }

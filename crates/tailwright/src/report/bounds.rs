@@ -1,7 +1,7 @@
 //! What models say of the workloads of one server, as a page.
 
 use crate::output::bounds::{BoundsView, latency};
-use plot::{Axis, Block, Cell, Column, Dots, Fact, Page, Status, Table, Unit};
+use plot::{Axis, Block, Cell, Column, Dots, KeyFigure, Page, Status, Table, Unit};
 use workflow::text::plural;
 
 /// The page.
@@ -27,7 +27,8 @@ fn facts(view: &BoundsView) -> Block {
     let fact = |&model: &workflow::prediction::ModelName| {
         let kept = view.kept(model);
         let status = if kept == count { Status::Good } else { Status::Bad };
-        Fact::new(format!("{kept} of {count}"), format!("within their SLO, {}", model.name())).status(status)
+        KeyFigure::new(format!("{kept} of {count}"), format!("within their SLO, {}", model.name()))
+            .status(status)
     };
     view.models.iter().map(fact).collect::<Vec<_>>().into()
 }

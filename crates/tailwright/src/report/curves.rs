@@ -51,7 +51,7 @@ fn grid(view: &View, workloads: &[usize], stage: Stage) -> Block {
 fn chart(view: &View, workload: usize, stage: Stage) -> Chart {
     let server = &view.planned.placement.servers[view.place(workload).server];
     let limit = server.limits_of(workload)[stage];
-    let on = &view.planned.instance.workloads[workload].on[server.class];
+    let on = &view.planned.instance.workloads[workload].on_class[server.class];
     Chart::new(
         format!("{} ({})", view.name(workload), time(view.slo(workload))),
         Axis::log("rate", Unit::Percent),
@@ -69,8 +69,9 @@ fn points(curve: &ArrivalCurve, limit: RateLimit) -> Vec<(f64, f64)> {
     let (low, high) = ((limit.rate / SPREAD).max(curve.sustained_rate()), (limit.rate * SPREAD).min(1.0));
     let ratio = high / low;
     let even = (0..=STEPS).map(|i| low * ratio.powf(f64::from(i) / f64::from(STEPS)));
-    let slope =
-        |pair: &[calculus::Vertex]| (pair[1].work - pair[0].work) / (pair[1].duration - pair[0].duration);
+    let slope = |pair: &[calculus::CurveVertex]| {
+        (pair[1].work - pair[0].work) / (pair[1].duration - pair[0].duration)
+    };
     let corners = curve.vertices().windows(2).map(slope).filter(|rate| (low..=high).contains(rate));
     let mut rates: Vec<f64> = even.chain(corners).collect();
     rates.sort_by(f64::total_cmp);

@@ -7,8 +7,8 @@ use super::latency::{self, Seen};
 use super::table;
 use crate::output::experiment::{Done, PLAN, View, admits, case_name, plan_rows};
 use crate::output::verified::{VERDICTS, verdict_row};
-use lab::experiment::{Bottleneck, PolicyName, Source};
-use plot::{Block, Cell, Column, Dots, Fact, Page, Series, Status, Table};
+use lab::experiment::{Bottleneck, PolicyName, TenantSource};
+use plot::{Block, Cell, Column, Dots, KeyFigure, Page, Series, Status, Table};
 use units::Nanos;
 use workflow::text::{plural, time};
 
@@ -41,7 +41,7 @@ pub(crate) fn html(view: &View) -> String {
 
 fn how(view: &View) -> String {
     let shortest =
-        view.done.iter().map(|done| done.played.ran.observed_duration).min().unwrap_or(Nanos::ZERO);
+        view.done.iter().map(|done| done.played.report.observed_duration).min().unwrap_or(Nanos::ZERO);
     format!(
         "Real requests on one machine, {} observed for each policy after {} of warm-up; {}.",
         time(shortest.as_secs()),
@@ -51,7 +51,7 @@ fn how(view: &View) -> String {
 }
 
 fn footer(view: &View) -> String {
-    let requests = view.done.iter().map(|done| done.played.ran.observations.requests.len()).sum();
+    let requests = view.done.iter().map(|done| done.played.report.observations.requests.len()).sum();
     format!(
         "tailwright {} · {} · seed {} · {}",
         env!("CARGO_PKG_VERSION"),
@@ -70,10 +70,10 @@ fn facts(view: &View) -> Block {
             () => Status::Warn,
         };
         let open = if kept.open() == 0 { String::new() } else { format!(", {} open", kept.open()) };
-        Fact::new(format!("{} of {}", kept.met, kept.all), format!("{}{open}", kept.policy.name()))
+        KeyFigure::new(format!("{} of {}", kept.met, kept.all), format!("{}{open}", kept.policy.name()))
             .status(status)
     };
-    view.kept().iter().map(fact).collect::<Vec<Fact>>().into()
+    view.kept().iter().map(fact).collect::<Vec<KeyFigure>>().into()
 }
 
 /// A case, with what was observed of each tenant under each policy.
@@ -89,7 +89,7 @@ impl<'a> Part<'a> {
     fn new(view: &'a View<'a>, number: usize) -> Self {
         let done: Vec<&Done> = view.done.iter().filter(|done| done.case == number).collect();
         let each = |done: &&Done| {
-            (0..done.rows.len()).map(|at| latency::seen(&done.played.ran.observations, at)).collect()
+            (0..done.rows.len()).map(|at| latency::seen(&done.played.report.observations, at)).collect()
         };
         Self { view, number, seen: done.iter().map(each).collect(), done }
     }
@@ -156,7 +156,7 @@ impl<'a> Part<'a> {
 
     /// With a star where nothing is promised.
     fn name(&self, tenant: usize) -> String {
-        let star = if self.view.planned.cases[self.number].counts(tenant) { "" } else { "*" };
+        let star = if self.view.planned.cases[self.number].promises(tenant) { "" } else { "*" };
         format!("{}{star}", self.tenant(tenant))
     }
 
@@ -266,7 +266,7 @@ fn played(view: &View) -> Vec<Block> {
     let hosts = format!("Each workload has a host of its own (a network namespace) and {place}");
     let mut blocks = vec![Block::paragraph(hosts)];
     let tenants = || planned.cases.iter().flat_map(|case| case.case.tenants);
-    if tenants().any(|tenant| matches!(tenant.source, Source::Trace(_))) {
+    if tenants().any(|tenant| matches!(tenant.source, TenantSource::Trace(_))) {
         blocks.push(Block::paragraph(
             "The traces of the thesis are not public; in their place are public traces of the same burstiness. Their \
              times are multiplied by the time scale, so that their work is the load of the paper on this device; sizes, \
@@ -285,7 +285,7 @@ fn played(view: &View) -> Vec<Block> {
             )));
         }
     }
-    if planned.cases.iter().any(|case| !case.policy.1) {
+    if planned.cases.iter().any(|case| !case.admits_all) {
         blocks.push(Block::paragraph(
             "* Workloads that the analysis refuses are served last; nothing is promised to them, and their SLOs are not counted.",
         ));
@@ -293,7 +293,7 @@ fn played(view: &View) -> Vec<Block> {
     if let Some(copy) = planned.experiment.copy {
         blocks.push(Block::paragraph(format!(
             "Beside them, a copy without an SLO keeps {} reads of {} outstanding.",
-            copy.outstanding, copy.size
+            copy.in_flight, copy.size
         )));
     }
     blocks

@@ -15,8 +15,8 @@ pub(crate) mod varied;
 pub(crate) mod verified;
 
 use model::Stage;
-use plot::{Axis, Bars, Block, Bullets, Cell, Column, Fact, Order, Page, Status, Table, Unit};
-use workflow::cluster::PlanningProblem;
+use plot::{Axis, Bars, Block, Bullets, Cell, Column, KeyFigure, Page, RowOrder, Status, Table, Unit};
+use workflow::cluster::ClusterProblem;
 use workflow::planning::{MethodComparison, PlanRun, PlannedCluster, WorkloadPlace, summarise};
 use workflow::text::{percent, plural};
 
@@ -99,15 +99,15 @@ fn facts(view: &View) -> Block {
     let (all, admitted) = (planned.instance.workloads.len(), planned.admitted());
     let admitted_status = if admitted == all { Status::Good } else { Status::Bad };
     let mut facts = vec![
-        Fact::new(planned.placement.servers.len().to_string(), "servers used"),
-        Fact::new(planned.lower_bound.servers.to_string(), "servers needed at least"),
-        Fact::new(format!("{admitted} of {all}"), "workloads admitted").status(admitted_status),
+        KeyFigure::new(planned.placement.servers.len().to_string(), "servers used"),
+        KeyFigure::new(planned.lower_bound.servers.to_string(), "servers needed at least"),
+        KeyFigure::new(format!("{admitted} of {all}"), "workloads admitted").status(admitted_status),
     ];
     if let Some(&workload) = view.tightest.first() {
         let label = format!("tightest bound / SLO ({})", view.name(workload));
-        facts.push(Fact::new(percent(view.used(workload)), label));
+        facts.push(KeyFigure::new(percent(view.used(workload)), label));
     }
-    facts.push(Fact::new(planned.recipe.method.name(), "policy"));
+    facts.push(KeyFigure::new(planned.recipe.method.name(), "policy"));
     facts.into()
 }
 
@@ -131,7 +131,7 @@ fn bounds(view: &View) -> Bullets {
         Axis::linear("latency", Unit::Seconds),
         ("bound", "SLO"),
     )
-    .order(Order::TightestFirst);
+    .order(RowOrder::TightestFirst);
     view.tightest
         .iter()
         .fold(chart, |chart, &w| chart.row(view.name(w), view.place(w).guarantee.total, view.slo(w)))
@@ -186,7 +186,7 @@ fn how_to_read(planned: &PlannedCluster) -> Vec<Block> {
     ]
 }
 
-fn footer(problem: &PlanningProblem, planned: &PlannedCluster) -> String {
+fn footer(problem: &ClusterProblem, planned: &PlannedCluster) -> String {
     let file = problem.origin.file_name().unwrap_or_default().to_string_lossy();
     format!(
         "tailwright {} · {file} · policy {} · safety margin {}",

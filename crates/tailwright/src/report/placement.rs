@@ -11,7 +11,7 @@ use workflow::text::time;
 pub(crate) fn html(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
     let file = problem.origin.file_name().unwrap_or_default().to_string_lossy();
     let mut page = Page::new(answer(problem, placed)).lead(format!(
-        "ModelPlacement by {}: {}.",
+        "Placed by {}: {}.",
         placed.model.name(),
         placed.model.assumption()
     ));

@@ -2,7 +2,7 @@
 
 use crate::output::reproduced::{Done, View, lead, missing, word};
 use plot::{Axis, Block, Cell, Chart, Column, Page, Series, Status, Table, Unit};
-use reproduce::{Claim, Figure, Paper, Plot, Quantity, Verdict};
+use reproduce::{Agreement, AxisQuantity, Claim, FigurePlot, Paper, ReproducedFigure};
 
 /// The page.
 pub(crate) fn html(view: &View) -> String {
@@ -31,29 +31,29 @@ fn blocks(done: &Done) -> Vec<Block> {
     blocks
 }
 
-fn chart(plot: &Plot) -> Chart {
+fn chart(plot: &FigurePlot) -> Chart {
     let chart = Chart::new(plot.title.clone(), axis(&plot.x), axis(&plot.y));
     chart.all(plot.lines.iter().map(|line| Series::line(line.name.clone(), line.points.iter().copied())))
 }
 
-fn axis(axis: &reproduce::Axis) -> Axis {
+fn axis(axis: &reproduce::FigureAxis) -> Axis {
     let unit = match axis.quantity {
-        Quantity::Seconds => Unit::Seconds,
-        Quantity::PerSecond => Unit::PerSec,
-        Quantity::Share => Unit::Percent,
-        Quantity::Number => Unit::Plain,
+        AxisQuantity::Seconds => Unit::Seconds,
+        AxisQuantity::PerSecond => Unit::PerSec,
+        AxisQuantity::Share => Unit::Percent,
+        AxisQuantity::Number => Unit::Plain,
     };
     if axis.log { Axis::log(axis.label.clone(), unit) } else { Axis::linear(axis.label.clone(), unit) }
 }
 
-fn claims(figure: &Figure) -> Table {
+fn claims(figure: &ReproducedFigure) -> Table {
     let columns = ["verdict", "the paper", "here", "remark"].map(Column::text);
     let mut table = Table::new(columns);
     for claim in &figure.claims {
         table.push([
             status(claim),
-            claim.said.clone().into(),
-            claim.ours.clone().into(),
+            claim.statement.clone().into(),
+            claim.found_text.clone().into(),
             claim.remark.clone().into(),
         ]);
     }
@@ -61,10 +61,10 @@ fn claims(figure: &Figure) -> Table {
 }
 
 fn status(claim: &Claim) -> Cell {
-    let status = match claim.verdict {
-        Verdict::Agree => Status::Good,
-        Verdict::Differ => Status::Bad,
-        Verdict::Underspecified => Status::Warn,
+    let status = match claim.agreement {
+        Agreement::Agree => Status::Good,
+        Agreement::Differ => Status::Bad,
+        Agreement::Underspecified => Status::Warn,
     };
-    Cell::text(word(claim.verdict)).status(status)
+    Cell::text(word(claim.agreement)).status(status)
 }

@@ -3,7 +3,7 @@
 use super::{latency, table};
 use crate::output::verified::{self, stage_rows, violations};
 use model::Observations;
-use plot::{Axis, Bars, Block, Bullets, Cell, Fact, Order, Page, Series, Status, Unit};
+use plot::{Axis, Bars, Block, Bullets, Cell, KeyFigure, Page, RowOrder, Series, Status, Unit};
 use verify::{Finding, Findings, Verdict};
 use workflow::text::{percent, plural};
 
@@ -60,15 +60,17 @@ fn facts(findings: &Findings) -> Block {
         verify::OverallVerdict::SomeNotMet => Status::Bad,
         verify::OverallVerdict::TooFew | verify::OverallVerdict::Spoiled => Status::Warn,
     };
-    let mut facts = vec![Fact::new(format!("{met} of {all}"), "SLOs met").status(answer)];
+    let mut facts = vec![KeyFigure::new(format!("{met} of {all}"), "SLOs met").status(answer)];
     if findings.workloads.iter().any(|found| !found.limits.is_empty()) {
-        facts.push(Fact::new(over.len().to_string(), "workloads over limits").status(bad(!over.is_empty())));
+        facts.push(
+            KeyFigure::new(over.len().to_string(), "workloads over limits").status(bad(!over.is_empty())),
+        );
     }
     let bounds = || findings.workloads.iter().filter_map(|found| found.bound);
     if bounds().next().is_some() {
         let within: u64 = bounds().map(|bound| bound.beyond_within_limits).sum();
         facts.push(
-            Fact::new(within.to_string(), "beyond a bound while within limits").status(bad(within > 0)),
+            KeyFigure::new(within.to_string(), "beyond a bound while within limits").status(bad(within > 0)),
         );
     }
     facts.into()
@@ -143,7 +145,7 @@ fn guarantees(findings: &Findings) -> Option<Bullets> {
         Axis::log("latency", Unit::Seconds),
         ("longest", "bound"),
     )
-    .order(Order::TightestFirst)
+    .order(RowOrder::TightestFirst)
     .note("A bound is for traffic within its limits. It does not count the one request of lower priority that is in service already.");
     (!rows.is_empty()).then(|| {
         rows.into_iter().fold(chart, |chart, (name, longest, bound)| chart.row(name, longest, bound))

@@ -5,9 +5,11 @@ use crate::output::json;
 use crate::terminal::{self, Align, Table};
 use crate::verb::proxy::read_hosts;
 use clap::Args;
-use enforce::command::{Elsewhere, Programs, Run, may_configure_networks};
-use enforce::deployment::{Deployment, Host};
-use enforce::network::{self, Ability, Options, Report, Store, Wanted, WantedHost};
+use enforce::command::{CommandRunner, Programs, UnreachableHost, may_configure_networks};
+use enforce::deployment::{Deployment, DeploymentHost};
+use enforce::network::{
+    self, ApplyOptions, ApplyReport, DesiredHost, DesiredNetwork, KernelFeature, StateStore,
+};
 use enforce::storage;
 use model::{OperationError, Policy};
 use serde::Serialize;
@@ -65,7 +67,7 @@ pub(crate) struct ApplyArgs {
     #[arg(long)]
     replace: bool,
     /// Where it is remembered what was found and made.
-    #[arg(long, value_name = "FOLDER", default_value = Store::DEFAULT)]
+    #[arg(long, value_name = "FOLDER", default_value = StateStore::DEFAULT)]
     state: PathBuf,
     /// Try what this kernel and its programs can do.
     #[arg(long, conflicts_with_all = ["policy", "hosts", "host", "dry_run", "remove", "replace"])]
@@ -89,7 +91,7 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<Answer, OperationError> {
         return Err(OperationError::machine("this process may not configure networks")
             .hint("run as root; --dry-run shows what would be run"));
     }
-    let store = Store::new(&args.state);
+    let store = StateStore::new(&args.state);
     let _lock = if args.dry_run { None } else { Some(store.lock()?) };
     let mut reports = Vec::new();
     for (host, here) in chosen {
@@ -120,27 +122,30 @@ fn tell_proxy(
 ) -> Result<String, OperationError> {
     let path = storage::control_path(&args.state, server);
     if !args.dry_run {
-        storage::apply(&path, policy, hosts.to_owned())?;
+        storage::send_policy(&path, policy, hosts.to_owned())?;
     }
     let what = if policy.is_some() { "the policy" } else { "no policy" };
     Ok(format!("# proxy before {server} at {}: {what}", path.display()))
 }
 
 /// Of all hosts; nothing when devices are given back.
-fn wanted(policy: Option<&Policy>, deployment: &Deployment) -> Result<Wanted, OperationError> {
+fn wanted(policy: Option<&Policy>, deployment: &Deployment) -> Result<DesiredNetwork, OperationError> {
     let Some(policy) = policy else {
-        let nothing = |host: &Host| WantedHost { host: host.clone(), devices: Vec::new() };
-        return Ok(Wanted { hosts: deployment.hosts.iter().map(nothing).collect(), warnings: Vec::new() });
+        let nothing = |host: &DeploymentHost| DesiredHost { host: host.clone(), devices: Vec::new() };
+        return Ok(DesiredNetwork {
+            hosts: deployment.hosts.iter().map(nothing).collect(),
+            warnings: Vec::new(),
+        });
     };
-    Ok(network::wanted(policy, deployment)?)
+    Ok(network::desired_network(policy, deployment)?)
 }
 
 /// The hosts to act on, and whether each is on this machine. A dry run shows them all.
 fn chosen<'a>(
     args: &ApplyArgs,
-    wanted: &'a Wanted,
+    wanted: &'a DesiredNetwork,
     path: &Path,
-) -> Result<Vec<(&'a WantedHost, bool)>, OperationError> {
+) -> Result<Vec<(&'a DesiredHost, bool)>, OperationError> {
     let names = || wanted.hosts.iter().map(|wanted| wanted.host.name.as_str()).collect::<Vec<_>>().join(", ");
     if let Some(name) = &args.host {
         let host = wanted.hosts.iter().find(|wanted| wanted.host.name == *name).ok_or_else(|| {
@@ -150,7 +155,7 @@ fn chosen<'a>(
         return Ok(vec![(host, true)]);
     }
     let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let here = |wanted: &WantedHost| network::is_here(&wanted.host, hostname.trim());
+    let here = |wanted: &DesiredHost| network::is_local(&wanted.host, hostname.trim());
     let all = wanted.hosts.iter().map(|wanted| (wanted, here(wanted)));
     let chosen: Vec<_> = all.filter(|(_, here)| *here || args.dry_run).collect();
     if chosen.is_empty() {
@@ -164,17 +169,22 @@ fn chosen<'a>(
     Ok(chosen)
 }
 
-fn on_host(args: &ApplyArgs, host: &WantedHost, here: bool, store: &Store) -> Result<Report, OperationError> {
-    let (mut programs, mut elsewhere) = (Programs, Elsewhere);
-    let run: &mut dyn Run = if here { &mut programs } else { &mut elsewhere };
-    let options = Options { dry_run: args.dry_run, replace: args.replace };
+fn on_host(
+    args: &ApplyArgs,
+    host: &DesiredHost,
+    here: bool,
+    store: &StateStore,
+) -> Result<ApplyReport, OperationError> {
+    let (mut programs, mut elsewhere) = (Programs, UnreachableHost);
+    let run: &mut dyn CommandRunner = if here { &mut programs } else { &mut elsewhere };
+    let options = ApplyOptions { dry_run: args.dry_run, replace: args.replace };
     let act = if args.remove { network::remove } else { network::apply };
     let report = act(run, host, store, options)?;
     report.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
     Ok(report)
 }
 
-fn print_report(args: &ApplyArgs, report: &Report) {
+fn print_report(args: &ApplyArgs, report: &ApplyReport) {
     let host = &report.host;
     let text = match (report.commands.len(), args.dry_run) {
         (0, _) => format!("# {host}: nothing to do\n"),
@@ -198,7 +208,7 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn of(report: &'a Report, args: &ApplyArgs) -> Self {
+    fn of(report: &'a ApplyReport, args: &ApplyArgs) -> Self {
         Self {
             host: &report.host,
             changed: !args.dry_run && !report.commands.is_empty(),
@@ -218,7 +228,7 @@ struct AbilityView<'a> {
 }
 
 fn probe(as_json: bool) -> Result<Answer, OperationError> {
-    let abilities = network::probe(&mut Programs)?;
+    let abilities = network::probe_kernel(&mut Programs)?;
     terminal::print(&if as_json { probe_json(&abilities) } else { probe_text(&abilities) });
     match abilities.iter().find(|ability| ability.needed && ability.lack.is_some()) {
         Some(ability) => {
@@ -230,15 +240,15 @@ fn probe(as_json: bool) -> Result<Answer, OperationError> {
     }
 }
 
-fn probe_json(abilities: &[Ability]) -> String {
-    let view = |ability: &Ability| {
-        let Ability { name, purpose, needed, lack } = ability.clone();
+fn probe_json(abilities: &[KernelFeature]) -> String {
+    let view = |ability: &KernelFeature| {
+        let KernelFeature { name, purpose, needed, lack } = ability.clone();
         serde_json::json!(AbilityView { name, works: lack.is_none(), needed, purpose, lack: lack.as_deref() })
     };
     json::pretty(&abilities.iter().map(view).collect::<Vec<_>>())
 }
 
-fn probe_text(abilities: &[Ability]) -> String {
+fn probe_text(abilities: &[KernelFeature]) -> String {
     let mut table = Table::new(&[("ability", Align::Left), ("here", Align::Left), ("for", Align::Left)]);
     for ability in abilities {
         let here = match (&ability.lack, ability.needed) {

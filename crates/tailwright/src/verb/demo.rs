@@ -9,7 +9,7 @@ use crate::report;
 use crate::terminal::{self, TerminalObserver};
 use clap::Args;
 use model::OperationError;
-use plan::Method;
+use plan::LimitMethod;
 use std::path::{Path, PathBuf};
 use workflow::cluster::{ClusterDescription, ClusterSource};
 use workflow::demo::{CLUSTER_FILE, PLAN_FILE, REPORT_FILE, write_demo};
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Answer, OperationError> {
     write_demo(dir, args.seed, args.workloads, &TerminalObserver)?;
     let question = PlanningQuestion {
         source: &ClusterSource::new(ClusterDescription::File(dir.join(CLUSTER_FILE))),
-        recipe: &PlanningRecipe::of(Method::Exact),
+        recipe: &PlanningRecipe::of(LimitMethod::Exact),
         keep: None,
         compare: true,
     };

@@ -5,8 +5,8 @@ use crate::output::json;
 use crate::terminal::{self, Align, Table};
 use clap::Args;
 use enforce::deployment::Deployment;
-use enforce::network::Store;
-use enforce::storage::{self, Options, Proxy, Remote, Report, Snapshot};
+use enforce::network::StateStore;
+use enforce::storage::{self, Proxy, ProxyHandle, ProxyOptions, ProxyReport, ProxySnapshot};
 use model::{OperationError, Policy};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ pub(crate) struct ProxyArgs {
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
     /// The folder in which `apply` looks for it.
-    #[arg(long, value_name = "FOLDER", default_value = Store::DEFAULT)]
+    #[arg(long, value_name = "FOLDER", default_value = StateStore::DEFAULT)]
     state: PathBuf,
     /// Before sleeping, look for requests so long, while that mostly finds some: shorter latency for CPU time; 0s: never.
     #[arg(long, value_name = "TIME", default_value = "50us")]
@@ -85,7 +85,7 @@ const RECORDED: usize = 1_000_000;
 pub(crate) fn run(args: &ProxyArgs) -> Result<Answer, OperationError> {
     let control = args.control.clone().unwrap_or_else(|| storage::control_path(&args.state, &args.server));
     if args.status {
-        let snapshot = storage::status(&control)?;
+        let snapshot = storage::query_status(&control)?;
         terminal::print(&if args.json { json::pretty(&snapshot) } else { text(&snapshot) });
         return Ok(Answer::Yes);
     }
@@ -93,12 +93,12 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<Answer, OperationError> {
     let files = Files { hosts, policy: args.policy.as_deref() };
     let (policy, deployment) = files.read()?;
     let proxy = Proxy::bind(options(args, policy, deployment, hosts)?)?;
-    let _socket = storage::listen(&control, proxy.remote())?;
+    let _socket = storage::listen_for_control(&control, proxy.handle())?;
     for address in proxy.addresses() {
         eprintln!("proxy: listening on {address}");
     }
     let own = (hosts.to_owned(), args.policy.clone());
-    obey_signals(proxy.remote(), own)?;
+    obey_signals(proxy.handle(), own)?;
     if let Some(priority) = args.realtime {
         machine::realtime::fifo(priority)
             .map_err(|error| OperationError::machine(error).hint("run as root"))?;
@@ -134,7 +134,7 @@ fn options(
     policy: Option<Policy>,
     deployment: Deployment,
     hosts: &Path,
-) -> Result<Options, OperationError> {
+) -> Result<ProxyOptions, OperationError> {
     let found = deployment.servers.iter().find(|server| server.name == args.server);
     let Some(storage) = found.and_then(|server| server.storage.as_ref()) else {
         let named = deployment.servers.iter().filter(|server| server.storage.is_some());
@@ -151,15 +151,18 @@ fn options(
     let text = read_text(&path, "device profile")?;
     let profile = StorageProfile::from_json(&text)
         .map_err(|error| OperationError::input(format_args!("{}: {error}", path.display())))?;
-    let mut options = Options::new(&args.server, deployment, policy, profile);
+    let mut options = ProxyOptions::new(&args.server, deployment, policy, profile);
     options.connections_max = args.connections;
-    (options.spin, options.drain) = (args.spin, args.drain);
+    (options.busy_poll_max, options.drain) = (args.spin, args.drain);
     options.record = if args.record.is_some() { RECORDED } else { 0 };
     Ok(options)
 }
 
 /// A thread that waits for signals; it ends with the process.
-fn obey_signals(remote: Remote, (hosts, policy): (PathBuf, Option<PathBuf>)) -> Result<(), OperationError> {
+fn obey_signals(
+    remote: ProxyHandle,
+    (hosts, policy): (PathBuf, Option<PathBuf>),
+) -> Result<(), OperationError> {
     let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])
         .map_err(|error| OperationError::machine(format_args!("signals cannot be caught: {error}")))?;
     std::thread::spawn(move || {
@@ -184,7 +187,7 @@ fn obey_signals(remote: Remote, (hosts, policy): (PathBuf, Option<PathBuf>)) -> 
     Ok(())
 }
 
-fn record(args: &ProxyArgs, report: &Report) -> Result<(), OperationError> {
+fn record(args: &ProxyArgs, report: &ProxyReport) -> Result<(), OperationError> {
     let Some(path) = &args.record else { return Ok(()) };
     ::trace::observations::write(path, &report.observations).map_err(OperationError::machine)?;
     if report.left_out > 0 {
@@ -193,7 +196,7 @@ fn record(args: &ProxyArgs, report: &Report) -> Result<(), OperationError> {
     Ok(())
 }
 
-fn text(snapshot: &Snapshot) -> String {
+fn text(snapshot: &ProxySnapshot) -> String {
     let headings = ["workload", "requests", "bytes", "other", "waited", "longest", "at server"];
     let aligned: Vec<_> = headings
         .iter()
@@ -213,7 +216,7 @@ fn text(snapshot: &Snapshot) -> String {
             mean(seen.served_s),
         ]);
     }
-    let Snapshot { connections, cut, waiting, outstanding, changes, .. } = snapshot;
+    let ProxySnapshot { connections, cut, waiting, outstanding, changes, .. } = snapshot;
     format!(
         "{}\n{connections} connections ({cut} were cut off), {waiting} requests wait, {outstanding} are at the server; the policy was changed {changes} times\n",
         table.render()

@@ -6,7 +6,7 @@ use crate::report;
 use crate::terminal;
 use clap::Args;
 use model::OperationError;
-use reproduce::{Context, Experiment, all};
+use reproduce::{Context, PaperExperiment, all};
 use std::path::PathBuf;
 use workflow::files::write_result;
 
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<Answer, OperationError> {
     Ok(if done.iter().all(|one| one.outcome.is_ok()) { Answer::Yes } else { Answer::No })
 }
 
-fn chosen(names: &[String]) -> Result<Vec<Experiment>, OperationError> {
+fn chosen(names: &[String]) -> Result<Vec<PaperExperiment>, OperationError> {
     let all = all();
     if let Some(unknown) =
         names.iter().find(|name| !all.iter().any(|one| one.name.starts_with(name.as_str())))
@@ -74,12 +74,13 @@ fn chosen(names: &[String]) -> Result<Vec<Experiment>, OperationError> {
         return Err(OperationError::input(format_args!("nothing is named '{unknown}' or begins with it"))
             .hint("`tailwright reproduce --list` says what there is"));
     }
-    let wanted =
-        |one: &Experiment| names.is_empty() || names.iter().any(|name| one.name.starts_with(name.as_str()));
+    let wanted = |one: &PaperExperiment| {
+        names.is_empty() || names.iter().any(|name| one.name.starts_with(name.as_str()))
+    };
     Ok(all.into_iter().filter(wanted).collect())
 }
 
-fn play(experiment: &Experiment, args: &ReproduceArgs) -> Result<reproduced::Done, OperationError> {
+fn play(experiment: &PaperExperiment, args: &ReproduceArgs) -> Result<reproduced::Done, OperationError> {
     let bar = terminal::progress(1, experiment.name, "variants");
     let progress = |at: usize, count: usize| {
         bar.set_length(count as u64);

@@ -7,7 +7,7 @@ use crate::terminal::{self, TerminalObserver};
 use crate::verb::simulate::SimulateArgs;
 use model::{OperationError, Policy};
 use serde::Serialize;
-use workflow::cluster::PlanningProblem;
+use workflow::cluster::ClusterProblem;
 use workflow::planning::read_policy;
 use workflow::simulation::{PolicySimulation, observe_policy, simulate_policy};
 
@@ -28,7 +28,7 @@ struct ServerDocument<'a> {
 /// Simulates a policy.
 pub(super) fn run(args: &SimulateArgs) -> Result<Answer, OperationError> {
     let policy = read_policy(&args.scenario)?;
-    let problem = PlanningProblem::read(&args.inputs.source(&policy)?, &TerminalObserver)?;
+    let problem = ClusterProblem::read(&args.inputs.source(&policy)?, &TerminalObserver)?;
     let simulation = simulate_policy(&policy, &problem, args.seed, &TerminalObserver)?;
     if let Some(path) = &args.output {
         let observations = observe_policy(&policy, &problem, args.seed)?;

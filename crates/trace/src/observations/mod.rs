@@ -23,10 +23,10 @@ pub use write::write;
 mod tests {
     use super::*;
     use crate::TraceErrorKind;
-    use model::{Observation, Observations, Op, Outcome};
+    use model::{Observation, Observations, Op, RequestOutcome};
     use units::{Bytes, Nanos};
 
-    fn observation(workload: u32, intended: u64, outcome: Outcome) -> Observation {
+    fn observation(workload: u32, intended: u64, outcome: RequestOutcome) -> Observation {
         Observation {
             workload,
             op: if workload == 0 { Op::Read } else { Op::Write },
@@ -42,37 +42,34 @@ mod tests {
             workloads: vec!["web".to_owned(), "mail".to_owned()],
             stages: vec!["storage".to_owned(), "network".to_owned()],
             requests: vec![
-                observation(0, 5, Outcome::Done(Nanos(10))),
-                observation(1, 5, Outcome::Lost),
-                observation(0, 7, Outcome::Failed(Nanos(9))),
+                observation(0, 5, RequestOutcome::Done(Nanos(10))),
+                observation(1, 5, RequestOutcome::Lost),
+                observation(0, 7, RequestOutcome::Failed(Nanos(9))),
             ],
             stage_times: (1..=6).map(Nanos).collect(),
         }
     }
 
-    fn file(name: &str) -> std::path::PathBuf {
-        std::env::temp_dir().join(format!("observations-{name}-{}.parquet", std::process::id()))
-    }
-
     #[test]
-    fn come_back_as_they_were() {
-        let path = file("round");
+    fn observations_survive_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("observations.parquet");
         for observations in [three_observations(), Observations::default()] {
             write(&path, &observations).unwrap();
             assert_eq!(read(&path).unwrap(), observations);
         }
-        std::fs::remove_file(path).unwrap();
     }
 
     #[test]
-    fn faults_say_which_row() {
-        let path = file("faults");
+    fn errors_say_which_row() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("observations.parquet");
         let mut unsorted = three_observations();
         unsorted.requests.swap(0, 2);
         write(&path, &unsorted).unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("record 2"));
         let mut early = three_observations();
-        early.requests[0].outcome = Outcome::Done(Nanos(1));
+        early.requests[0].outcome = RequestOutcome::Done(Nanos(1));
         write(&path, &early).unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("record 1"));
         std::fs::write(&path, b"PAR1 not at all PAR1").unwrap();
@@ -83,7 +80,8 @@ mod tests {
 
     #[test]
     fn damage_is_an_error() {
-        let path = file("damage");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("observations.parquet");
         write(&path, &three_observations()).unwrap();
         let bytes = std::fs::read(&path).unwrap();
         for at in 0..bytes.len() {
@@ -93,6 +91,5 @@ mod tests {
             // Either it is noticed or it changes a value: never a panic.
             drop(read(&path));
         }
-        std::fs::remove_file(path).unwrap();
     }
 }

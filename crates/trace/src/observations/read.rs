@@ -5,7 +5,7 @@ use crate::columns::decode::{
 };
 use crate::error::{TraceError, TraceErrorKind, TracePosition, excerpt};
 use crate::operation;
-use model::{Observation, Observations, Outcome};
+use model::{Observation, Observations, RequestOutcome};
 use parquet::basic::Type as PhysicalType;
 use parquet::data_type::{ByteArrayType, DataType, Int64Type};
 use parquet::errors::ParquetError;
@@ -203,9 +203,9 @@ impl ObservationCollector {
         let sent = sent.map(Nanos).filter(|sent| *sent >= intended);
         let end = end.map(Nanos).filter(|end| *end >= intended);
         let outcome = match row.outcome.as_deref()? {
-            "done" => Outcome::Done(end?),
-            "failed" => Outcome::Failed(end?),
-            "lost" => Outcome::Lost,
+            "done" => RequestOutcome::Done(end?),
+            "failed" => RequestOutcome::Failed(end?),
+            "lost" => RequestOutcome::Lost,
             _ => return None,
         };
         let op = operation::from_name(row.op.as_deref()?.as_bytes())?;

@@ -7,7 +7,7 @@ use crate::columns::encode::{
 use crate::error::{TraceError, TraceErrorKind, TracePosition};
 use crate::operation;
 use crate::partial_file::PartialFile;
-use model::{Observation, Observations, Outcome};
+use model::{Observation, Observations, RequestOutcome};
 use parquet::basic::Repetition;
 use parquet::errors::ParquetError;
 use parquet::schema::types::Type;
@@ -80,17 +80,17 @@ fn workload_name<'a>(observations: &'a Observations, row: &Observation) -> &'a s
     &observations.workloads[row.workload as usize]
 }
 
-fn outcome_name(outcome: Outcome) -> &'static str {
+fn outcome_name(outcome: RequestOutcome) -> &'static str {
     match outcome {
-        Outcome::Done(_) => "done",
-        Outcome::Failed(_) => "failed",
-        Outcome::Lost => "lost",
+        RequestOutcome::Done(_) => "done",
+        RequestOutcome::Failed(_) => "failed",
+        RequestOutcome::Lost => "lost",
     }
 }
 
-fn end_ns(outcome: Outcome) -> Option<u64> {
+fn end_ns(outcome: RequestOutcome) -> Option<u64> {
     match outcome {
-        Outcome::Done(end) | Outcome::Failed(end) => Some(end.0),
-        Outcome::Lost => None,
+        RequestOutcome::Done(end) | RequestOutcome::Failed(end) => Some(end.0),
+        RequestOutcome::Lost => None,
     }
 }

@@ -7,7 +7,7 @@
 //! needed here, and the summary at the end is skipped.
 
 use super::lines::unreadable_line;
-use super::source::{RequestSource, SourceError};
+use super::source::{SourceError, TraceSource};
 use crate::error::TracePosition;
 use crate::format::SECTOR_BYTES;
 use crate::input::BufferedInput;
@@ -158,7 +158,7 @@ impl BlkparseSource {
     }
 }
 
-impl RequestSource for BlkparseSource {
+impl TraceSource for BlkparseSource {
     fn next(&mut self) -> Result<Option<Request>, SourceError> {
         loop {
             if let Some(request) = self.pop_ready() {

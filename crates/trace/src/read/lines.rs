@@ -1,6 +1,6 @@
 //! Text formats with one request per line.
 
-use super::source::{RequestSource, SourceError};
+use super::source::{SourceError, TraceSource};
 use crate::error::{TraceErrorKind, TracePosition};
 use crate::input::{BufferedInput, LINE_BYTES_MAX, ReadLineError, damage};
 use model::Request;
@@ -37,7 +37,7 @@ impl<P: LineParser> LineSource<P> {
     }
 }
 
-impl<P: LineParser> RequestSource for LineSource<P> {
+impl<P: LineParser> TraceSource for LineSource<P> {
     fn next(&mut self) -> Result<Option<Request>, SourceError> {
         loop {
             let line = match self.input.line() {

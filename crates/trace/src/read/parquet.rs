@@ -3,7 +3,7 @@
 //!
 //! Rows are decoded in batches, one row group after the other, so memory is a few pages whatever the file's size.
 
-use super::source::{RequestSource, SourceError};
+use super::source::{SourceError, TraceSource};
 use crate::columns::decode::{
     BoundsCheckedInput, ColumnValues, catch_damage, find_flat_column, is_unsigned, malformed_columns,
     open_untrusted, row_count,
@@ -88,7 +88,7 @@ impl<R: ChunkReader + 'static> ParquetSource<R> {
     }
 }
 
-impl<R: ChunkReader + 'static> RequestSource for ParquetSource<R> {
+impl<R: ChunkReader + 'static> TraceSource for ParquetSource<R> {
     fn next(&mut self) -> Result<Option<Request>, SourceError> {
         if self.next_row == self.rows.len() {
             match self.decode_batch() {

@@ -12,7 +12,7 @@ pub(super) struct SourceError {
 }
 
 impl SourceError {
-    /// Reading cannot continue.
+    /// An error after which reading cannot continue.
     pub(super) fn fatal(position: TracePosition, kind: TraceErrorKind) -> Self {
         Self { position, kind, is_recoverable: false }
     }
@@ -25,7 +25,7 @@ impl SourceError {
 }
 
 /// A stream of requests, in the order of the file and with times since the file's own origin.
-pub(super) trait RequestSource: Send {
+pub(super) trait TraceSource: Send {
     /// The next request, `None` at the end.
     fn next(&mut self) -> Result<Option<Request>, SourceError>;
 

@@ -5,7 +5,7 @@
 //! The version is the high byte of `ver`; `len` is bytes, `lbn` blocks of 512 bytes, `ts` and `rt`
 //! microseconds. Commands that are neither read nor write are ignored.
 
-use super::source::{RequestSource, SourceError};
+use super::source::{SourceError, TraceSource};
 use crate::error::{TraceErrorKind, TracePosition};
 use crate::format::SECTOR_BYTES;
 use crate::input::{BufferedInput, damage};
@@ -117,7 +117,7 @@ impl VscsiSource {
     }
 }
 
-impl RequestSource for VscsiSource {
+impl TraceSource for VscsiSource {
     fn next(&mut self) -> Result<Option<Request>, SourceError> {
         let version = self.version()?;
         while let Some(command) = self.next_record(version)? {

@@ -1,23 +1,25 @@
 //! The binary protocol: headers of 24 bytes, then extras, key and value.
 
-use super::Parsed;
-use super::expect::{Expect, Head, Kind};
-use crate::read::{Stop, at_most, exactly, first, u16_at, u32_at};
-use crate::{Answer, Class, Limits, Malformed};
+use super::command::MemcachedCommand;
+use super::expected_reply::{ExpectedReply, MemcachedReply, ReplyKind};
+use crate::fields::{HeadError, check_at_most, check_equal, first_bytes, u16_at, u32_at};
+use crate::{ParserLimits, ProtocolError, ReplyExpectation, RequestClass};
 use units::Bytes;
 
-pub(super) const REQUEST: u8 = 0x80;
-const REPLY: u8 = 0x81;
-const HEADER: usize = 24;
+/// The first byte of a request, by which a connection is known to be binary.
+pub(super) const REQUEST_MAGIC: u8 = 0x80;
+const REPLY_MAGIC: u8 = 0x81;
+const HEADER_LEN: usize = 24;
 
 const QUIT: u8 = 0x07;
 const STAT: u8 = 0x10;
 
-/// Not found, exists, not stored, not a number, and "go on" of an authentication: answers, not failures.
-const ANSWERS: [u16; 6] = [0, 1, 2, 5, 6, 0x21];
+/// The statuses that are answers and no failures: success, not found, exists, not stored, not a number, and "continue"
+/// of an authentication.
+const SUCCESSFUL_STATUSES: [u16; 6] = [0, 1, 2, 5, 6, 0x21];
 
-/// The form of an opcode that is always answered; servers answer quiet ones under it.
-fn loud(opcode: u8) -> u8 {
+/// The opcode of the same command that is always answered. Servers reply to quiet commands with it.
+fn loud_opcode(opcode: u8) -> u8 {
     match opcode {
         // GETQ
         0x09 => 0x00,
@@ -31,52 +33,73 @@ fn loud(opcode: u8) -> u8 {
     }
 }
 
-struct Header<'a> {
-    bytes: &'a [u8; HEADER],
+struct BinaryHeader<'a> {
+    bytes: &'a [u8; HEADER_LEN],
+    /// The length of everything behind the header.
     body: u64,
     extras_and_key: u64,
 }
 
-fn header<'a>(
-    buffer: &'a [u8],
-    magic: u8,
-    expected: &'static str,
-    limits: &Limits,
-) -> Result<Header<'a>, Stop> {
-    exactly("memcached binary magic", expected, magic.into(), first::<1>(buffer)?[0].into())?;
-    let bytes = first::<HEADER>(buffer)?;
-    let body = u64::from(u32_at(bytes, 8));
-    let extras_and_key = u64::from(bytes[4]) + u64::from(u16_at(bytes, 2));
-    if extras_and_key > body {
-        let field = "extras and key of a memcached binary message";
-        return Err(Malformed::Short { field, needed: extras_and_key, left: body }.into());
+impl<'a> BinaryHeader<'a> {
+    fn read(
+        buffer: &'a [u8],
+        magic: u8,
+        expected: &'static str,
+        limits: &ParserLimits,
+    ) -> Result<Self, HeadError> {
+        let found = first_bytes::<1>(buffer)?[0];
+        check_equal("memcached binary magic", expected, magic.into(), found.into())?;
+        let bytes = first_bytes::<HEADER_LEN>(buffer)?;
+        let body = u64::from(u32_at(bytes, 8));
+        let extras_and_key = u64::from(bytes[4]) + u64::from(u16_at(bytes, 2));
+        if extras_and_key > body {
+            let field = "extras and key of a memcached binary message";
+            return Err(ProtocolError::TooShort { field, needed: extras_and_key, left: body }.into());
+        }
+        check_at_most("memcached value in bytes", limits.message.0, body - extras_and_key)?;
+        Ok(Self { bytes, body, extras_and_key })
     }
-    at_most("memcached value in bytes", limits.message.0, body - extras_and_key)?;
-    Ok(Header { bytes, body, extras_and_key })
+
+    fn opcode(&self) -> u8 {
+        self.bytes[1]
+    }
+
+    fn status(&self) -> u16 {
+        u16_at(self.bytes, 6)
+    }
+
+    fn opaque(&self) -> u32 {
+        u32_at(self.bytes, 12)
+    }
+
+    /// The length of the whole message in bytes.
+    fn message_len(&self) -> u64 {
+        HEADER_LEN as u64 + self.body
+    }
 }
 
-pub(super) fn request(buffer: &[u8], limits: &Limits) -> Result<Parsed, Stop> {
-    let header = header(buffer, REQUEST, "0x80 (request)", limits)?;
-    let opcode = header.bytes[1];
-    let class = match loud(opcode) {
+pub(super) fn request(buffer: &[u8], limits: &ParserLimits) -> Result<MemcachedCommand, HeadError> {
+    let header = BinaryHeader::read(buffer, REQUEST_MAGIC, "0x80 (request)", limits)?;
+    let opcode = loud_opcode(header.opcode());
+    let class = match opcode {
         // GET, GETK, GAT, GATK
-        0x00 | 0x0c | 0x1d | 0x23 => Class::Read(Bytes(0)),
+        0x00 | 0x0c | 0x1d | 0x23 => RequestClass::Read(Bytes(0)),
         // SET, ADD, REPLACE, APPEND, PREPEND
-        0x01..=0x03 | 0x0e | 0x0f => Class::Write(Bytes(header.body - header.extras_and_key)),
-        _ => Class::Control,
+        0x01..=0x03 | 0x0e | 0x0f => RequestClass::Write(Bytes(header.body - header.extras_and_key)),
+        _ => RequestClass::Control,
     };
     // A server may hang up before it answers QUIT.
-    let quiet = loud(opcode) != opcode || opcode == QUIT;
-    let answer = if quiet { Answer::Sometimes } else { Answer::Always };
-    let expect = Expect::Binary { opcode: loud(opcode), opaque: u32_at(header.bytes, 12), quiet };
-    Ok(Parsed { class, answer, expect, head: HEADER, len: HEADER as u64 + header.body })
+    let quiet = opcode != header.opcode() || opcode == QUIT;
+    let reply = if quiet { ReplyExpectation::Sometimes } else { ReplyExpectation::Always };
+    let expected = ExpectedReply::Binary { opcode, opaque: header.opaque(), quiet };
+    Ok(MemcachedCommand { class, reply, expected, head: HEADER_LEN, len: header.message_len() })
 }
 
-pub(super) fn reply(buffer: &[u8], limits: &Limits) -> Result<Head, Stop> {
-    let header = header(buffer, REPLY, "0x81 (reply)", limits)?;
-    let (opcode, status) = (header.bytes[1], u16_at(header.bytes, 6));
-    // Statistics come one a reply, and end with an empty one.
-    let more = opcode == STAT && status == 0 && header.body > 0;
-    let kind = Kind::Binary { opcode: loud(opcode), opaque: u32_at(header.bytes, 12), more };
-    Ok(Head { kind, error: !ANSWERS.contains(&status), head: HEADER, len: HEADER as u64 + header.body })
+pub(super) fn reply(buffer: &[u8], limits: &ParserLimits) -> Result<MemcachedReply, HeadError> {
+    let header = BinaryHeader::read(buffer, REPLY_MAGIC, "0x81 (reply)", limits)?;
+    // Statistics come one per message, and end with an empty one.
+    let more = header.opcode() == STAT && header.status() == 0 && header.body > 0;
+    let kind = ReplyKind::Binary { opcode: loud_opcode(header.opcode()), opaque: header.opaque(), more };
+    let is_error = !SUCCESSFUL_STATUSES.contains(&header.status());
+    Ok(MemcachedReply { kind, is_error, head: HEADER_LEN, len: header.message_len() })
 }

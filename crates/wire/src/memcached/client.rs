@@ -1,16 +1,16 @@
-//! Requests as a generator of load sends them: text `get` and `set`, meta `mg`, `ms` and `mn`. What replies carry
-//! stands between their [`crate::Extent`]'s head and its last two bytes.
+//! Encodes the requests that a load generator sends: text `get` and `set`, meta `mg`, `ms` and `mn`. The value in a
+//! reply stands between the head of its [`crate::Extent`] and the last two bytes.
 
 /// Whether the server is to answer a `set`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Confirm {
-    /// With `STORED`.
+pub enum Confirmation {
+    /// The server answers with `STORED`.
     Reply,
-    /// Not at all.
+    /// The server does not answer.
     NoReply,
 }
 
-/// Appends `get` of one or more keys.
+/// Appends a `get` of one or more keys.
 pub fn get(out: &mut Vec<u8>, keys: &[&[u8]]) {
     assert!(!keys.is_empty(), "get has at least one key");
     out.extend(b"get");
@@ -20,24 +20,24 @@ pub fn get(out: &mut Vec<u8>, keys: &[&[u8]]) {
     out.extend(b"\r\n");
 }
 
-/// Appends `set` of `value`, which expires after `expiry_s` seconds (at most 30 days; zero: never).
-pub fn set(out: &mut Vec<u8>, key: &[u8], flags: u32, expiry_s: u32, value: &[u8], confirm: Confirm) {
+/// Appends a `set` of `value`, which expires after `expiry_s` seconds: at most 30 days, or never if zero.
+pub fn set(out: &mut Vec<u8>, key: &[u8], flags: u32, expiry_s: u32, value: &[u8], confirm: Confirmation) {
     out.extend(b"set");
     put_key(out, key);
-    let noreply = if confirm == Confirm::NoReply { " noreply" } else { "" };
+    let noreply = if confirm == Confirmation::NoReply { " noreply" } else { "" };
     out.extend(format!(" {flags} {expiry_s} {}{noreply}\r\n", value.len()).as_bytes());
     out.extend(value);
     out.extend(b"\r\n");
 }
 
-/// Appends `mg`; `flags` such as `v`, `q`, `O123`.
+/// Appends a meta get (`mg`) with flags such as `v`, `q` and `O123`.
 pub fn meta_get(out: &mut Vec<u8>, key: &[u8], flags: &[&str]) {
     out.extend(b"mg");
     put_key(out, key);
     put_flags(out, flags);
 }
 
-/// Appends `ms` of `value`; `flags` such as `T60`, `q`, `O123`.
+/// Appends a meta set (`ms`) of `value` with flags such as `T60`, `q` and `O123`.
 pub fn meta_set(out: &mut Vec<u8>, key: &[u8], value: &[u8], flags: &[&str]) {
     out.extend(b"ms");
     put_key(out, key);
@@ -47,7 +47,7 @@ pub fn meta_set(out: &mut Vec<u8>, key: &[u8], value: &[u8], flags: &[&str]) {
     out.extend(b"\r\n");
 }
 
-/// Appends `mn`, whose reply says that all before it is done.
+/// Appends a meta no-op (`mn`), whose reply says that every request before it is done.
 pub fn noop(out: &mut Vec<u8>) {
     out.extend(b"mn\r\n");
 }

@@ -1,120 +1,127 @@
-//! Text and meta commands.
+//! Requests of text and meta commands.
 
-use super::expect::{Expect, Item, Meta};
-use super::{Parsed, number, words};
-use crate::read::{Hash, at_most};
-use crate::{Answer, Class, Limits, Malformed};
+use super::command::MemcachedCommand;
+use super::expected_reply::{ExpectedReply, ListItem, MetaCommand};
+use super::line::{number, words};
+use crate::fields::check_at_most;
+use crate::hash::Fnv1a;
+use crate::{ParserLimits, ProtocolError, ReplyExpectation, RequestClass};
 use units::Bytes;
 
-const KEY_MAX: u64 = 250;
-const FIELD_KEY: &str = "memcached key in bytes";
-const FIELD_LENGTH: &str = "length of a memcached value";
+const KEY_LEN_MAX: u64 = 250;
+const KEY_FIELD: &str = "memcached key in bytes";
+const LENGTH_FIELD: &str = "length of a memcached value";
 
-/// The request in `line`, which has its end.
-pub(super) fn request(line: &[u8], limits: &Limits) -> Result<Parsed, Malformed> {
+/// Reads the request that begins with this line; the line includes its end.
+pub(super) fn request(line: &[u8], limits: &ParserLimits) -> Result<MemcachedCommand, ProtocolError> {
     let mut rest = words(line);
-    let control = |expect| Parsed {
-        class: Class::Control,
-        answer: Answer::Always,
-        expect,
-        head: line.len(),
-        len: line.len() as u64,
-    };
-    let read = |expect| Parsed { class: Class::Read(Bytes(0)), ..control(expect) };
-    let silent = |parsed| if has_noreply(line) { Parsed { answer: Answer::Never, ..parsed } } else { parsed };
     let command = rest.next().unwrap_or(b"");
     if !command.iter().all(u8::is_ascii_graphic) {
-        // TLS, for one: its reply would be waited for without end.
-        return Err(Malformed::Line { field: "memcached command", expected: "a word" });
+        // This may be TLS, whose reply would be waited for without end.
+        return Err(ProtocolError::Line { field: "memcached command", expected: "a word" });
     }
     Ok(match command {
-        b"get" | b"gets" | b"gat" | b"gats" => read(Expect::Values),
-        b"set" | b"add" | b"replace" | b"append" | b"prepend" => stored(line, rest, 0, limits)?,
-        b"cas" => stored(line, rest, 1, limits)?,
-        b"mg" => meta(Meta::Get, rest, read(Expect::Line)),
+        b"get" | b"gets" | b"gat" | b"gats" => read(line, ExpectedReply::Values),
+        b"set" | b"add" | b"replace" | b"append" | b"prepend" => storage(line, rest, 0, limits)?,
+        b"cas" => storage(line, rest, 1, limits)?,
+        b"mg" => meta(MetaCommand::Get, rest, read(line, ExpectedReply::Line)),
         b"ms" => {
-            key(rest.next())?;
-            let parsed = with_data(line, number(rest.next(), FIELD_LENGTH)?, limits)?;
-            flagged(Meta::Set, rest, parsed)
+            check_key(rest.next())?;
+            let command = with_data(line, number(rest.next(), LENGTH_FIELD)?, limits)?;
+            with_meta_flags(MetaCommand::Set, rest, command)
         }
-        b"md" => meta(Meta::Delete, rest, control(Expect::Line)),
-        b"ma" => meta(Meta::Arithmetic, rest, control(Expect::Line)),
-        b"mn" => flagged(Meta::Noop, [].into_iter(), control(Expect::Line)),
-        b"me" => flagged(Meta::Debug, [].into_iter(), control(Expect::Line)),
-        b"stats" => control(Expect::Lines(Item::Stat)),
+        b"md" => meta(MetaCommand::Delete, rest, control(line, ExpectedReply::Line)),
+        b"ma" => meta(MetaCommand::Arithmetic, rest, control(line, ExpectedReply::Line)),
+        b"mn" => with_meta_flags(MetaCommand::Noop, [].into_iter(), control(line, ExpectedReply::Line)),
+        b"me" => with_meta_flags(MetaCommand::Debug, [].into_iter(), control(line, ExpectedReply::Line)),
+        b"stats" => control(line, ExpectedReply::List(ListItem::Stat)),
         b"delete" | b"incr" | b"decr" | b"touch" | b"verbosity" | b"flush_all" | b"cache_memlimit" => {
-            silent(control(Expect::Line))
+            let never = line.trim_ascii_end().ends_with(b" noreply");
+            let reply = if never { ReplyExpectation::Never } else { ReplyExpectation::Always };
+            MemcachedCommand { reply, ..control(line, ExpectedReply::Line) }
         }
-        b"lru_crawler" => control(match rest.next() {
-            Some(b"metadump") => Expect::Lines(Item::Key),
-            Some(b"mgdump") => Expect::Lines(Item::Mg),
-            _ => Expect::Line,
-        }),
-        b"quit" => Parsed { answer: Answer::Never, ..control(Expect::Line) },
+        b"lru_crawler" => match rest.next() {
+            Some(b"metadump") => control(line, ExpectedReply::List(ListItem::Key)),
+            Some(b"mgdump") => control(line, ExpectedReply::List(ListItem::Mg)),
+            _ => control(line, ExpectedReply::Line),
+        },
+        b"quit" => MemcachedCommand { reply: ReplyExpectation::Never, ..control(line, ExpectedReply::Line) },
         b"watch" => {
-            return Err(Malformed::Refused {
-                what: "memcached's watch",
-                remedy: "connect without the proxy",
-            });
+            let (what, remedy) = ("memcached's watch", "connect without the proxy");
+            return Err(ProtocolError::Unsupported { what, remedy });
         }
-        _ => control(Expect::Line),
+        _ => control(line, ExpectedReply::Line),
     })
 }
 
-fn has_noreply(line: &[u8]) -> bool {
-    line.trim_ascii_end().ends_with(b" noreply")
+/// A command that is this line alone, and neither reads nor writes.
+fn control(line: &[u8], expected: ExpectedReply) -> MemcachedCommand {
+    let (class, reply) = (RequestClass::Control, ReplyExpectation::Always);
+    MemcachedCommand { class, reply, expected, head: line.len(), len: line.len() as u64 }
 }
 
-fn key(word: Option<&[u8]>) -> Result<(), Malformed> {
-    let word = word.ok_or(Malformed::Line { field: "memcached storage command", expected: "a key" })?;
-    at_most(FIELD_KEY, KEY_MAX, word.len() as u64).map(|_| ())
+/// A command that is this line alone and reads. How much it reads, only the reply shows.
+fn read(line: &[u8], expected: ExpectedReply) -> MemcachedCommand {
+    MemcachedCommand { class: RequestClass::Read(Bytes(0)), ..control(line, expected) }
 }
 
-/// A command with `<key> <flags> <exptime> <bytes>`, further words, and data.
-fn stored<'a>(
+fn check_key(word: Option<&[u8]>) -> Result<(), ProtocolError> {
+    let (field, expected) = ("memcached storage command", "a key");
+    let word = word.ok_or(ProtocolError::Line { field, expected })?;
+    check_at_most(KEY_FIELD, KEY_LEN_MAX, word.len() as u64)?;
+    Ok(())
+}
+
+/// A command with `<key> <flags> <exptime> <bytes>`, so many further words, perhaps `noreply`, and data.
+fn storage<'a>(
     line: &[u8],
     mut rest: impl Iterator<Item = &'a [u8]>,
-    further: usize,
-    limits: &Limits,
-) -> Result<Parsed, Malformed> {
-    key(rest.next())?;
-    let mut parsed = with_data(line, number(rest.nth(2), FIELD_LENGTH)?, limits)?;
-    if rest.nth(further) == Some(b"noreply") {
-        parsed.answer = Answer::Never;
+    further_words: usize,
+    limits: &ParserLimits,
+) -> Result<MemcachedCommand, ProtocolError> {
+    check_key(rest.next())?;
+    let mut command = with_data(line, number(rest.nth(2), LENGTH_FIELD)?, limits)?;
+    if rest.nth(further_words) == Some(b"noreply") {
+        command.reply = ReplyExpectation::Never;
     }
-    Ok(parsed)
+    Ok(command)
 }
 
-/// `line` is followed by `bytes` of data and an end of line.
-fn with_data(line: &[u8], bytes: u64, limits: &Limits) -> Result<Parsed, Malformed> {
-    let bytes = at_most("memcached value in bytes", limits.message.0, bytes)?;
-    Ok(Parsed {
-        class: Class::Write(Bytes(bytes)),
-        answer: Answer::Always,
-        expect: Expect::Line,
-        head: line.len(),
-        len: line.len() as u64 + bytes + 2,
-    })
+/// A command whose line is followed by so many bytes of data and an end of line.
+fn with_data(line: &[u8], bytes: u64, limits: &ParserLimits) -> Result<MemcachedCommand, ProtocolError> {
+    let bytes = check_at_most("memcached value in bytes", limits.message.0, bytes)?;
+    let len = line.len() as u64 + bytes + 2;
+    let class = RequestClass::Write(Bytes(bytes));
+    Ok(MemcachedCommand { class, len, ..control(line, ExpectedReply::Line) })
 }
 
-/// A meta command: `rest` begins with the key.
-fn meta<'a>(command: Meta, mut rest: impl Iterator<Item = &'a [u8]>, parsed: Parsed) -> Parsed {
+/// A meta command whose further words begin with the key.
+fn meta<'a>(
+    name: MetaCommand,
+    mut rest: impl Iterator<Item = &'a [u8]>,
+    command: MemcachedCommand,
+) -> MemcachedCommand {
     rest.next();
-    flagged(command, rest, parsed)
+    with_meta_flags(name, rest, command)
 }
 
-fn flagged<'a>(command: Meta, flags: impl Iterator<Item = &'a [u8]>, mut parsed: Parsed) -> Parsed {
+/// The same command with the reply that a meta command with these flags has.
+fn with_meta_flags<'a>(
+    name: MetaCommand,
+    flags: impl Iterator<Item = &'a [u8]>,
+    mut command: MemcachedCommand,
+) -> MemcachedCommand {
     let (mut quiet, mut opaque) = (false, None);
     for flag in flags {
         match flag {
             [b'q', ..] => quiet = true,
-            [b'O', token @ ..] => opaque = Some(Hash::of(token)),
+            [b'O', token @ ..] => opaque = Some(Fnv1a::hash_of(token)),
             _ => {}
         }
     }
     if quiet {
-        parsed.answer = Answer::Sometimes;
+        command.reply = ReplyExpectation::Sometimes;
     }
-    parsed.expect = Expect::Meta { command, quiet, opaque };
-    parsed
+    command.expected = ExpectedReply::Meta { command: name, quiet, opaque };
+    command
 }

@@ -1,61 +1,51 @@
-//! NBD, fixed newstyle and newstyle handshake, with simple replies, structured replies and extended headers.
+//! NBD: the fixed newstyle and newstyle handshakes, then simple replies, structured replies or extended headers.
 //!
-//! The handshake is watched, not taken part in: which replies and which headers the transmission phase uses is
-//! known from the options that the server acknowledged. Options and their replies have ids of their own, counted
+//! The parser observes the handshake and takes no part in it: the options that the server acknowledged say which
+//! headers and replies the transmission phase uses. Options and their replies have identifiers of their own, counted
 //! from zero.
 //!
-//! Refused: the oldstyle handshake, and TLS, once a server agrees to it. A server that has none says no to
-//! STARTTLS, and the connection goes on.
+//! The oldstyle handshake is refused, and so is TLS once a server agrees to it. A server without TLS declines STARTTLS,
+//! and the connection continues.
 
 pub mod client;
+mod framing;
 mod handshake;
 pub mod protocol;
 mod transmission;
 
-use crate::read::settle;
-use crate::{Limits, Malformed, Reply, Request, Step, Wire};
-use handshake::Handshake;
-use std::collections::HashMap;
-use transmission::Asked;
+pub use framing::Framing;
 
-/// How messages of the transmission phase look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Framing {
-    /// Requests of 28 bytes, simple replies of 16 bytes and the data read.
-    #[default]
-    Simple,
-    /// As simple, but what is read comes in chunks of 20 bytes and data.
-    Structured,
-    /// Requests and chunks of 32 bytes, with lengths of 64 bits.
-    Extended,
-}
+use crate::fields::into_parse_step;
+use crate::{ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyHead, RequestHead};
+use handshake::ObservedHandshake;
+use transmission::Transmission;
 
-/// One TCP connection to an NBD server.
+/// The parser of one TCP connection to an NBD server.
 #[derive(Debug)]
-pub struct Connection {
-    limits: Limits,
-    handshake: Handshake,
-    framing: Framing,
-    asked: HashMap<u64, Asked>,
+pub struct NbdParser {
+    limits: ParserLimits,
+    handshake: ObservedHandshake,
+    transmission: Transmission,
 }
 
-impl Connection {
-    /// A connection on which nothing has been said; [`Limits::NBD`] are sensible limits.
-    pub fn new(limits: Limits) -> Self {
-        Self { limits, handshake: Handshake::default(), framing: Framing::Simple, asked: HashMap::new() }
+impl NbdParser {
+    /// A parser for a connection that begins; [`ParserLimits::NBD`] are sensible limits.
+    pub fn new(limits: ParserLimits) -> Self {
+        let handshake = ObservedHandshake::default();
+        Self { limits, handshake, transmission: Transmission::new(limits, Framing::Simple) }
     }
 
-    /// A connection that is past its handshake, as a generator of load has it after [`client::Handshake`].
-    pub fn transmitting(limits: Limits, framing: Framing) -> Self {
-        let mut connection = Self::new(limits);
-        connection.handshake.finish();
-        connection.framing = framing;
-        connection
+    /// A parser for a connection after its handshake, such as that of a load generator after
+    /// [`client::ClientHandshake`].
+    pub fn after_handshake(limits: ParserLimits, framing: Framing) -> Self {
+        let mut handshake = ObservedHandshake::default();
+        handshake.finish();
+        Self { limits, handshake, transmission: Transmission::new(limits, framing) }
     }
 
-    /// How messages look, as far as it was negotiated yet.
+    /// The form of messages as far as it has been negotiated.
     pub fn framing(&self) -> Framing {
-        self.framing
+        self.transmission.framing
     }
 
     /// Whether the server has granted an export.
@@ -64,28 +54,28 @@ impl Connection {
     }
 }
 
-impl Wire for Connection {
-    fn request(&mut self, buffer: &[u8]) -> Result<Step<Request>, Malformed> {
-        settle(if self.handshake.client_is_done() {
-            self.command(buffer)
+impl ProtocolParser for NbdParser {
+    fn next_request(&mut self, buffer: &[u8]) -> Result<ParseStep<RequestHead>, ProtocolError> {
+        into_parse_step(if self.handshake.client_is_done() {
+            self.transmission.request(buffer)
         } else {
             self.handshake.request(buffer, &self.limits)
         })
     }
 
-    fn reply(&mut self, buffer: &[u8]) -> Result<Step<Reply>, Malformed> {
-        settle(if self.handshake.server_is_done() {
-            self.chunk(buffer)
+    fn next_reply(&mut self, buffer: &[u8]) -> Result<ParseStep<ReplyHead>, ProtocolError> {
+        into_parse_step(if self.handshake.server_is_done() {
+            self.transmission.reply(buffer)
         } else {
-            self.handshake.reply(buffer, &mut self.framing)
+            self.handshake.reply(buffer, &mut self.transmission.framing)
         })
     }
 
-    fn name(&self) -> Option<&[u8]> {
-        self.handshake.name()
+    fn export_name(&self) -> Option<&[u8]> {
+        self.handshake.export_name()
     }
 
-    fn outstanding(&self) -> usize {
-        self.asked.len() + self.handshake.options()
+    fn in_flight(&self) -> usize {
+        self.transmission.in_flight() + self.handshake.pending_options()
     }
 }

@@ -1,69 +1,104 @@
-//! Commands and their replies.
+//! The transmission phase: requests, and replies that carry the cookie of their request.
 
+use super::Framing;
 use super::protocol::{
     CMD_CACHE, CMD_DISC, CMD_FLAG_PAYLOAD_LEN, CMD_READ, CMD_WRITE, CMD_WRITE_ZEROES, EXTENDED_REPLY_MAGIC,
-    EXTENDED_REQUEST_MAGIC, REPLY_FLAG_DONE, REPLY_TYPE_ERROR_BIT, REPLY_TYPE_OFFSET_DATA, REQUEST_MAGIC,
-    SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC,
+    EXTENDED_REQUEST_MAGIC, REPLY_FLAG_DONE, REPLY_TYPE_ERROR_BIT, REPLY_TYPE_OFFSET_DATA,
+    REQUEST_HEADER_LEN, REQUEST_MAGIC, SIMPLE_REPLY_HEADER_LEN, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC,
 };
-use super::{Connection, Framing};
-use crate::read::{Stop, at_most, exactly, first, u16_at, u32_at, u64_at};
-use crate::{Answer, Class, Extent, Malformed, Position, Reply, Request, Step};
+use crate::fields::{HeadError, check_at_most, check_equal, first_bytes, u16_at, u32_at, u64_at};
+use crate::{
+    Extent, ParseStep, ParserLimits, Position, ProtocolError, ReplyExpectation, ReplyHead, RequestClass,
+    RequestHead,
+};
+use std::collections::HashMap;
 use units::Bytes;
 
-/// A command that waits for its reply.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
-    /// Bytes that a simple reply carries unless it is an error; `None` unless the command reads.
-    reads: Option<u64>,
+/// Length of the header of a chunk in a structured reply: magic, flags, type, cookie, length.
+const STRUCTURED_REPLY_HEADER_LEN: usize = 20;
+/// Length of a header with 64-bit lengths, of a request and of a chunk.
+const EXTENDED_HEADER_LEN: usize = 32;
+/// Length of the offset in front of the data of a chunk.
+const CHUNK_OFFSET_LEN: usize = 8;
+
+/// Both directions of a connection in its transmission phase.
+#[derive(Debug)]
+pub(super) struct Transmission {
+    /// The form of messages.
+    pub(super) framing: Framing,
+    limits: ParserLimits,
+    /// The requests without a complete reply, by cookie.
+    pending: HashMap<u64, PendingRequest>,
 }
 
-struct Command {
+/// A request that waits for its reply.
+#[derive(Debug, Clone, Copy)]
+struct PendingRequest {
+    /// The bytes that a simple reply carries unless it is an error; `None` for requests that do not read.
+    read_len: Option<u64>,
+}
+
+/// The header of a request, whichever form it has.
+struct RequestHeader {
     flags: u16,
     kind: u16,
     cookie: u64,
     offset: u64,
     len: u64,
-    head: usize,
+    /// The length of the header itself in bytes.
+    header_len: usize,
 }
 
-impl Connection {
-    pub(super) fn command(&mut self, buffer: &[u8]) -> Result<Step<Request>, Stop> {
-        let command = Command::read(buffer, self.framing)?;
-        let payload = command.payload(self.framing)?;
-        at_most("NBD payload in bytes", self.limits.message.0, payload)?;
-        let reads = (command.kind == CMD_READ).then_some(command.len);
-        at_most("NBD READ in bytes", self.limits.message.0, reads.unwrap_or(0))?;
-        let answer = if command.kind == CMD_DISC { Answer::Never } else { Answer::Always };
-        if answer == Answer::Always {
-            self.remember(command.cookie, Asked { reads })?;
-        }
-        let extent = Extent { head: command.head, len: Bytes(command.head as u64 + payload), last: true };
-        Ok(Step::Message { message: command.request(answer), extent })
+impl Transmission {
+    pub(super) fn new(limits: ParserLimits, framing: Framing) -> Self {
+        Self { framing, limits, pending: HashMap::new() }
     }
 
-    fn remember(&mut self, cookie: u64, asked: Asked) -> Result<(), Malformed> {
-        let most = self.limits.outstanding as u64;
-        at_most("outstanding NBD commands", most, self.asked.len() as u64 + 1)?;
-        match self.asked.insert(cookie, asked) {
+    pub(super) fn in_flight(&self) -> usize {
+        self.pending.len()
+    }
+
+    pub(super) fn request(&mut self, buffer: &[u8]) -> Result<ParseStep<RequestHead>, HeadError> {
+        let header = RequestHeader::read(buffer, self.framing)?;
+        let payload = header.payload_len(self.framing)?;
+        check_at_most("NBD payload in bytes", self.limits.message.0, payload)?;
+        let read_len = (header.kind == CMD_READ).then_some(header.len);
+        check_at_most("NBD READ in bytes", self.limits.message.0, read_len.unwrap_or(0))?;
+        let reply = if header.kind == CMD_DISC { ReplyExpectation::Never } else { ReplyExpectation::Always };
+        if reply == ReplyExpectation::Always {
+            self.remember(header.cookie, PendingRequest { read_len })?;
+        }
+        let len = Bytes(header.header_len as u64 + payload);
+        let extent = Extent { head: header.header_len, len, last: true };
+        Ok(ParseStep::Message { message: header.request_head(reply), extent })
+    }
+
+    fn remember(&mut self, cookie: u64, request: PendingRequest) -> Result<(), ProtocolError> {
+        let max = self.limits.in_flight as u64;
+        check_at_most("outstanding NBD commands", max, self.pending.len() as u64 + 1)?;
+        match self.pending.insert(cookie, request) {
             None => Ok(()),
             Some(_) => {
                 let (field, expected) = ("NBD cookie", "one that is not outstanding");
-                Err(Malformed::Value { field, expected, found: cookie })
+                Err(ProtocolError::Value { field, expected, found: cookie })
             }
         }
     }
 
-    pub(super) fn chunk(&mut self, buffer: &[u8]) -> Result<Step<Reply>, Stop> {
-        let magic = u32::from_be_bytes(*first::<4>(buffer)?);
+    /// Reads a simple reply, or one chunk of a structured or extended reply.
+    pub(super) fn reply(&mut self, buffer: &[u8]) -> Result<ParseStep<ReplyHead>, HeadError> {
+        let magic = u32::from_be_bytes(*first_bytes::<4>(buffer)?);
         match (magic, self.framing) {
-            (SIMPLE_REPLY_MAGIC, Framing::Simple | Framing::Structured) => self.simple(first::<16>(buffer)?),
+            (SIMPLE_REPLY_MAGIC, Framing::Simple | Framing::Structured) => {
+                self.simple_reply(first_bytes::<SIMPLE_REPLY_HEADER_LEN>(buffer)?)
+            }
             (STRUCTURED_REPLY_MAGIC, Framing::Structured) => {
-                let head = first::<20>(buffer)?;
-                self.structured(buffer, head, u32_at(head, 16).into())
+                let header = first_bytes::<STRUCTURED_REPLY_HEADER_LEN>(buffer)?;
+                self.chunk(buffer, header, u32_at(header, 16).into())
             }
             (EXTENDED_REPLY_MAGIC, Framing::Extended) => {
-                let head = first::<32>(buffer)?;
-                self.structured(buffer, head, u64_at(head, 24))
+                let header = first_bytes::<EXTENDED_HEADER_LEN>(buffer)?;
+                self.chunk(buffer, header, u64_at(header, 24))
             }
             _ => {
                 let expected = match self.framing {
@@ -71,107 +106,108 @@ impl Connection {
                     Framing::Structured => "0x67446698 (simple) or 0x668e33ef (structured)",
                     Framing::Extended => "0x6e8a278c (extended)",
                 };
-                Err(Malformed::Value { field: "NBD reply magic", expected, found: magic.into() }.into())
+                Err(ProtocolError::Value { field: "NBD reply magic", expected, found: magic.into() }.into())
             }
         }
     }
 
-    fn asked(&self, cookie: u64) -> Result<Asked, Malformed> {
-        let unasked = Malformed::Unasked { field: "reply to NBD cookie", id: cookie };
-        self.asked.get(&cookie).copied().ok_or(unasked)
+    fn pending_request(&self, cookie: u64) -> Result<PendingRequest, ProtocolError> {
+        let unsolicited = ProtocolError::Unsolicited { field: "reply to NBD cookie", id: cookie };
+        self.pending.get(&cookie).copied().ok_or(unsolicited)
     }
 
-    fn simple(&mut self, head: &[u8; 16]) -> Result<Step<Reply>, Stop> {
-        let (error, id) = (u32_at(head, 4), u64_at(head, 8));
-        let payload = match self.asked(id)?.reads {
+    fn simple_reply(
+        &mut self,
+        header: &[u8; SIMPLE_REPLY_HEADER_LEN],
+    ) -> Result<ParseStep<ReplyHead>, HeadError> {
+        let (error, id) = (u32_at(header, 4), u64_at(header, 8));
+        let payload = match self.pending_request(id)?.read_len {
             Some(bytes) if error == 0 => bytes,
             _ => 0,
         };
         if payload > 0 && self.framing == Framing::Structured {
             let (field, expected) = ("NBD reply magic", "0x668e33ef (structured) for data");
-            return Err(Malformed::Value { field, expected, found: SIMPLE_REPLY_MAGIC.into() }.into());
+            return Err(ProtocolError::Value { field, expected, found: SIMPLE_REPLY_MAGIC.into() }.into());
         }
-        self.asked.remove(&id);
-        let extent = Extent { head: 16, len: Bytes(16 + payload), last: true };
-        Ok(Step::Message { message: Reply { id, error: error != 0, asked: true }, extent })
+        self.pending.remove(&id);
+        let head = header.len();
+        let extent = Extent { head, len: Bytes(head as u64 + payload), last: true };
+        let message = ReplyHead { id, is_error: error != 0, is_solicited: true };
+        Ok(ParseStep::Message { message, extent })
     }
 
-    /// `head` is that of a structured or extended chunk: both begin with magic, flags, type and cookie.
-    fn structured(&mut self, buffer: &[u8], head: &[u8], len: u64) -> Result<Step<Reply>, Stop> {
-        let (flags, kind, id) = (u16_at(head, 4), u16_at(head, 6), u64_at(head, 8));
-        self.asked(id)?;
-        // Data stands behind its offset.
-        at_most("NBD chunk in bytes", self.limits.message.0 + 8, len)?;
-        let mut looked_at = head.len();
+    /// Reads a chunk of `len` bytes behind its header. Headers of structured and extended chunks both begin with magic,
+    /// flags, type and cookie.
+    fn chunk(&mut self, buffer: &[u8], header: &[u8], len: u64) -> Result<ParseStep<ReplyHead>, HeadError> {
+        let (flags, kind, id) = (u16_at(header, 4), u16_at(header, 6), u64_at(header, 8));
+        self.pending_request(id)?;
+        let max = self.limits.message.0 + CHUNK_OFFSET_LEN as u64;
+        check_at_most("NBD chunk in bytes", max, len)?;
+        let mut head = header.len();
         if kind == REPLY_TYPE_OFFSET_DATA {
-            if len < 8 {
+            let needed = CHUNK_OFFSET_LEN as u64;
+            if len < needed {
                 let field = "offset of an NBD data chunk";
-                return Err(Malformed::Short { field, needed: 8, left: len }.into());
+                return Err(ProtocolError::TooShort { field, needed, left: len }.into());
             }
-            looked_at += 8;
-            if buffer.len() < looked_at {
-                return Err(Stop::More(looked_at));
+            head += CHUNK_OFFSET_LEN;
+            if buffer.len() < head {
+                return Err(HeadError::NeedMore(head));
             }
         }
         let last = flags & REPLY_FLAG_DONE != 0;
         if last {
-            self.asked.remove(&id);
+            self.pending.remove(&id);
         }
-        let extent = Extent { head: looked_at, len: Bytes(head.len() as u64 + len), last };
-        Ok(Step::Message {
-            message: Reply { id, error: kind & REPLY_TYPE_ERROR_BIT != 0, asked: true },
-            extent,
-        })
+        let extent = Extent { head, len: Bytes(header.len() as u64 + len), last };
+        let message = ReplyHead { id, is_error: kind & REPLY_TYPE_ERROR_BIT != 0, is_solicited: true };
+        Ok(ParseStep::Message { message, extent })
     }
 }
 
-impl Command {
-    fn read(buffer: &[u8], framing: Framing) -> Result<Self, Stop> {
-        let magic = u32::from_be_bytes(*first::<4>(buffer)?);
-        let (head, len): (&[u8], _) = if framing == Framing::Extended {
-            exactly(
-                "NBD request magic",
-                "0x21e41c71 (extended)",
-                EXTENDED_REQUEST_MAGIC.into(),
-                magic.into(),
-            )?;
-            let head = first::<32>(buffer)?;
-            (head, u64_at(head, 24))
+impl RequestHeader {
+    fn read(buffer: &[u8], framing: Framing) -> Result<Self, HeadError> {
+        let magic = u32::from_be_bytes(*first_bytes::<4>(buffer)?).into();
+        let (header, len): (&[u8], _) = if framing == Framing::Extended {
+            check_equal("NBD request magic", "0x21e41c71 (extended)", EXTENDED_REQUEST_MAGIC.into(), magic)?;
+            let header = first_bytes::<EXTENDED_HEADER_LEN>(buffer)?;
+            (header, u64_at(header, 24))
         } else {
-            exactly("NBD request magic", "0x25609513", REQUEST_MAGIC.into(), magic.into())?;
-            let head = first::<28>(buffer)?;
-            (head, u32_at(head, 24).into())
+            check_equal("NBD request magic", "0x25609513", REQUEST_MAGIC.into(), magic)?;
+            let header = first_bytes::<REQUEST_HEADER_LEN>(buffer)?;
+            (header, u32_at(header, 24).into())
         };
         Ok(Self {
-            flags: u16_at(head, 4),
-            kind: u16_at(head, 6),
-            cookie: u64_at(head, 8),
-            offset: u64_at(head, 16),
+            flags: u16_at(header, 4),
+            kind: u16_at(header, 6),
+            cookie: u64_at(header, 8),
+            offset: u64_at(header, 16),
             len,
-            head: head.len(),
+            header_len: header.len(),
         })
     }
 
-    /// Bytes behind the head.
-    fn payload(&self, framing: Framing) -> Result<u64, Malformed> {
-        let announced = framing == Framing::Extended && self.flags & CMD_FLAG_PAYLOAD_LEN != 0;
+    /// The number of bytes behind the header.
+    fn payload_len(&self, framing: Framing) -> Result<u64, ProtocolError> {
+        let is_announced = framing == Framing::Extended && self.flags & CMD_FLAG_PAYLOAD_LEN != 0;
         match self.kind {
-            CMD_WRITE if framing == Framing::Extended && !announced => {
+            CMD_WRITE if framing == Framing::Extended && !is_announced => {
                 let (field, expected) = ("flags of an extended NBD WRITE", "the payload flag");
-                Err(Malformed::Value { field, expected, found: self.flags.into() })
+                Err(ProtocolError::Value { field, expected, found: self.flags.into() })
             }
             CMD_WRITE => Ok(self.len),
-            _ => Ok(if announced { self.len } else { 0 }),
+            _ => Ok(if is_announced { self.len } else { 0 }),
         }
     }
 
-    fn request(&self, answer: Answer) -> Request {
+    fn request_head(&self, reply: ReplyExpectation) -> RequestHead {
         let class = match self.kind {
-            CMD_READ | CMD_CACHE => Class::Read(Bytes(self.len)),
-            CMD_WRITE | CMD_WRITE_ZEROES => Class::Write(Bytes(self.len)),
-            _ => Class::Control,
+            CMD_READ | CMD_CACHE => RequestClass::Read(Bytes(self.len)),
+            CMD_WRITE | CMD_WRITE_ZEROES => RequestClass::Write(Bytes(self.len)),
+            _ => RequestClass::Control,
         };
-        let position = (class != Class::Control).then_some(Position { object: 0, offset: self.offset });
-        Request { id: self.cookie, class, position, answer, repeated: false }
+        let has_position = class != RequestClass::Control;
+        let position = has_position.then_some(Position { object: 0, offset: self.offset });
+        RequestHead { id: self.cookie, class, position, reply, is_retransmission: false }
     }
 }

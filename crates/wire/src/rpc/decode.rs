@@ -1,268 +1,272 @@
-//! The results of the calls in `client`, from complete records.
+//! Decodes the results of the calls in `client` from complete records.
 //!
-//! A generator finds replies with [`super::Connection`], waits for their last byte, takes the record marks away
-//! with [`body`] and reads what it needs. Attributes other than the size are passed over.
+//! A load generator finds replies with [`super::RpcParser`], waits for their last byte, removes the record marks with
+//! [`record_body`] and reads what it needs. Attributes other than the size are skipped.
 
-use super::call::AUTH_MAX;
-use crate::Malformed;
-use crate::read::{at_most, exactly, index, u32_at};
+use super::protocol::AUTH_LEN_MAX;
+use super::record::LAST_FRAGMENT;
+use crate::ProtocolError;
+use crate::fields::{check_at_most, check_equal, to_index, u32_at};
 use std::borrow::Cow;
 
-const HANDLE_MAX: u32 = 64;
-/// `fattr3`: 84 bytes, the size after five words.
-const ATTRIBUTES: u32 = 84;
-const SIZE_AT: u32 = 20;
+const HANDLE_LEN_MAX: u32 = 64;
+/// Length of the attributes of a file, `fattr3`, in bytes.
+const ATTRIBUTES_LEN: u32 = 84;
+/// Where the file's size stands in its attributes, in bytes.
+const SIZE_OFFSET: u32 = 20;
+/// Length of the attributes of a file before a change, `wcc_attr`, in bytes.
+const ATTRIBUTES_BEFORE_LEN: u32 = 24;
 
 /// Why a call has no results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
-    /// The call was denied or not accepted: the state that the server gave.
-    Call(u32),
-    /// An `nfsstat3` or `mountstat3` other than zero.
+pub enum CallError {
+    /// The server denied or did not accept the call, and gave this state.
+    Rejected(u32),
+    /// The procedure failed with this `nfsstat3` or `mountstat3`.
     Status(u32),
-    /// The results cannot be read.
-    Malformed(Malformed),
+    /// The results break the protocol.
+    Protocol(ProtocolError),
 }
 
-impl From<Malformed> for Failure {
-    fn from(bad: Malformed) -> Self {
-        Self::Malformed(bad)
+impl From<ProtocolError> for CallError {
+    fn from(error: ProtocolError) -> Self {
+        Self::Protocol(error)
     }
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for CallError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Call(state) => write!(f, "the server did not accept the call (state {state})"),
+            Self::Rejected(state) => write!(f, "the server did not accept the call (state {state})"),
             Self::Status(status) => write!(f, "the server answered with status {status}"),
-            Self::Malformed(bad) => bad.fmt(f),
+            Self::Protocol(error) => error.fmt(f),
         }
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for CallError {}
 
-/// What stands in a complete record, without its marks: borrowed if it is one fragment.
+/// The content of a complete record without its marks, borrowed if the record is one fragment.
 ///
 /// # Errors
-/// [`Malformed::Short`] if the bytes are no complete record.
-pub fn body(mut record: &[u8]) -> Result<Cow<'_, [u8]>, Malformed> {
+/// [`ProtocolError::TooShort`] if the bytes are no complete record.
+pub fn record_body(mut record: &[u8]) -> Result<Cow<'_, [u8]>, ProtocolError> {
     let mut joined = Vec::new();
     loop {
-        let mut rest = Xdr(record);
+        let mut rest = XdrReader(record);
         let mark = rest.u32("record mark")?;
-        let fragment = rest.take("fragment", mark & !(1 << 31))?;
-        match (mark >> 31, joined.is_empty()) {
-            (1, true) => return Ok(Cow::Borrowed(fragment)),
-            (last, _) => {
-                joined.extend_from_slice(fragment);
-                record = rest.0;
-                if last == 1 {
-                    return Ok(Cow::Owned(joined));
-                }
-            }
+        let is_last = mark & LAST_FRAGMENT != 0;
+        let fragment = rest.take("fragment", mark & !LAST_FRAGMENT)?;
+        if is_last && joined.is_empty() {
+            return Ok(Cow::Borrowed(fragment));
         }
+        joined.extend_from_slice(fragment);
+        if is_last {
+            return Ok(Cow::Owned(joined));
+        }
+        record = rest.0;
     }
 }
 
-/// A file that the server named.
+/// A file or directory as the server names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
-    /// Its handle; empty if the server gave none (it may in a reply to CREATE).
+pub struct NfsFile {
+    /// The file handle; empty if the server gave none, as it may in a reply to CREATE.
     pub handle: Vec<u8>,
-    /// Its length in bytes, if the server told.
+    /// The length of the file in bytes, if the server said it.
     pub size: Option<u64>,
 }
 
-/// What a READ brought.
+/// The results of READ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Data<'a> {
-    /// The bytes.
+pub struct ReadResult<'a> {
+    /// The bytes that were read.
     pub data: &'a [u8],
-    /// The file ends behind them.
-    pub end: bool,
+    /// Whether the file ends behind these bytes.
+    pub is_end_of_file: bool,
 }
 
-/// What a WRITE or COMMIT did.
+/// The results of WRITE or COMMIT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Written {
-    /// Bytes that were written; zero after COMMIT.
+pub struct WriteResult {
+    /// The number of bytes that were written; zero after COMMIT.
     pub count: u32,
-    /// As [`super::client::Stable`]; zero after COMMIT.
+    /// How stable the data are, a number of [`super::client::StableHow`]; zero after COMMIT.
     pub stable: u32,
-    /// Changes when the server forgot unstable data.
+    /// A number that changes when the server has lost unstable data.
     pub verifier: u64,
 }
 
-/// Results of NULL: none.
+/// Checks that the server accepted a NULL, which has no results.
 ///
 /// # Errors
-/// [`Failure`].
-pub fn null(body: &[u8]) -> Result<(), Failure> {
-    accepted(body).map(|_| ())
+/// [`CallError`] when the call failed or its results break the protocol.
+pub fn null(body: &[u8]) -> Result<(), CallError> {
+    accepted_results(body).map(|_| ())
 }
 
-/// Results of GETPORT: zero if nobody listens.
+/// The port in the results of GETPORT; zero if the program does not listen.
 ///
 /// # Errors
-/// [`Failure`].
-pub fn getport(body: &[u8]) -> Result<u32, Failure> {
-    Ok(accepted(body)?.u32("port")?)
+/// [`CallError`] when the call failed or its results break the protocol.
+pub fn getport(body: &[u8]) -> Result<u32, CallError> {
+    Ok(accepted_results(body)?.u32("port")?)
 }
 
-/// Results of MNT: the handle of the export's root.
+/// The handle of the export's root in the results of MNT.
 ///
 /// # Errors
-/// [`Failure`].
-pub fn mount(body: &[u8]) -> Result<Vec<u8>, Failure> {
-    Ok(done(body)?.opaque("file handle", HANDLE_MAX)?.to_vec())
+/// [`CallError`] when the call failed or its results break the protocol.
+pub fn mount(body: &[u8]) -> Result<Vec<u8>, CallError> {
+    Ok(successful_results(body)?.opaque("file handle", HANDLE_LEN_MAX)?.to_vec())
 }
 
-/// Results of LOOKUP.
+/// The file in the results of LOOKUP.
 ///
 /// # Errors
-/// [`Failure`].
-pub fn lookup(body: &[u8]) -> Result<File, Failure> {
-    let mut results = done(body)?;
-    let handle = results.opaque("file handle", HANDLE_MAX)?.to_vec();
-    Ok(File { handle, size: results.attributes()? })
+/// [`CallError`] when the call failed or its results break the protocol.
+pub fn lookup(body: &[u8]) -> Result<NfsFile, CallError> {
+    let mut results = successful_results(body)?;
+    let handle = results.opaque("file handle", HANDLE_LEN_MAX)?.to_vec();
+    Ok(NfsFile { handle, size: results.optional_size()? })
 }
 
-/// Results of GETATTR: the size in bytes.
+/// The size in bytes in the results of GETATTR.
 ///
 /// # Errors
-/// [`Failure`].
-pub fn getattr(body: &[u8]) -> Result<u64, Failure> {
-    Ok(done(body)?.size()?)
+/// [`CallError`] when the call failed or its results break the protocol.
+pub fn getattr(body: &[u8]) -> Result<u64, CallError> {
+    Ok(successful_results(body)?.size_in_attributes()?)
 }
 
-/// Results of CREATE.
+/// The file in the results of CREATE.
 ///
 /// # Errors
-/// [`Failure`].
-pub fn create(body: &[u8]) -> Result<File, Failure> {
-    let mut results = done(body)?;
+/// [`CallError`] when the call failed or its results break the protocol.
+pub fn create(body: &[u8]) -> Result<NfsFile, CallError> {
+    let mut results = successful_results(body)?;
     let handle = match results.flag("handle follows")? {
-        true => results.opaque("file handle", HANDLE_MAX)?.to_vec(),
+        true => results.opaque("file handle", HANDLE_LEN_MAX)?.to_vec(),
         false => Vec::new(),
     };
-    Ok(File { handle, size: results.attributes()? })
+    Ok(NfsFile { handle, size: results.optional_size()? })
 }
 
-/// Results of READ.
+/// The data in the results of READ, which borrow from the body.
 ///
 /// # Errors
-/// [`Failure`].
-pub fn read(body: &[u8]) -> Result<Data<'_>, Failure> {
-    let mut results = done(body)?;
-    results.attributes()?;
+/// [`CallError`] when the call failed or its results break the protocol.
+pub fn read(body: &[u8]) -> Result<ReadResult<'_>, CallError> {
+    let mut results = successful_results(body)?;
+    results.optional_size()?;
     let count = results.u32("READ count")?;
-    let end = results.flag("READ end of file")?;
+    let is_end_of_file = results.flag("READ end of file")?;
     let data = results.opaque("READ data", u32::MAX)?;
-    exactly("READ count", "the length of the data", data.len() as u64, count.into())?;
-    Ok(Data { data, end })
+    check_equal("READ count", "the length of the data", data.len() as u64, count.into())?;
+    Ok(ReadResult { data, is_end_of_file })
 }
 
-/// Results of WRITE.
+/// What the results of WRITE say.
 ///
 /// # Errors
-/// [`Failure`].
-pub fn write(body: &[u8]) -> Result<Written, Failure> {
-    let mut results = done(body)?;
-    results.changes()?;
+/// [`CallError`] when the call failed or its results break the protocol.
+pub fn write(body: &[u8]) -> Result<WriteResult, CallError> {
+    let mut results = successful_results(body)?;
+    results.skip_changes()?;
     let (count, stable) = (results.u32("WRITE count")?, results.u32("WRITE stable")?);
-    Ok(Written { count, stable, verifier: results.u64("WRITE verifier")? })
+    Ok(WriteResult { count, stable, verifier: results.u64("WRITE verifier")? })
 }
 
-/// Results of COMMIT.
+/// What the results of COMMIT say.
 ///
 /// # Errors
-/// [`Failure`].
-pub fn commit(body: &[u8]) -> Result<Written, Failure> {
-    let mut results = done(body)?;
-    results.changes()?;
-    Ok(Written { count: 0, stable: 0, verifier: results.u64("COMMIT verifier")? })
+/// [`CallError`] when the call failed or its results break the protocol.
+pub fn commit(body: &[u8]) -> Result<WriteResult, CallError> {
+    let mut results = successful_results(body)?;
+    results.skip_changes()?;
+    Ok(WriteResult { count: 0, stable: 0, verifier: results.u64("COMMIT verifier")? })
 }
 
-/// Behind an accepted reply's header.
-fn accepted(body: &[u8]) -> Result<Xdr<'_>, Failure> {
-    let mut xdr = Xdr(body);
+/// The results behind the header of a reply that accepts the call.
+fn accepted_results(body: &[u8]) -> Result<XdrReader<'_>, CallError> {
+    let mut xdr = XdrReader(body);
     xdr.u32("RPC xid")?;
-    exactly("RPC message type", "1 (reply)", 1, xdr.u32("RPC message type")?.into())?;
+    check_equal("RPC message type", "1 (reply)", 1, xdr.u32("RPC message type")?.into())?;
     let state = xdr.u32("RPC reply state")?;
     if state != 0 {
-        return Err(Failure::Call(state));
+        return Err(CallError::Rejected(state));
     }
     xdr.u32("RPC verifier")?;
-    xdr.opaque("RPC verifier", AUTH_MAX)?;
+    xdr.opaque("RPC verifier", AUTH_LEN_MAX)?;
     match xdr.u32("RPC accept state")? {
         0 => Ok(xdr),
-        state => Err(Failure::Call(state)),
+        state => Err(CallError::Rejected(state)),
     }
 }
 
-/// Behind a status of success.
-fn done(body: &[u8]) -> Result<Xdr<'_>, Failure> {
-    let mut xdr = accepted(body)?;
+/// The results behind a status of success.
+fn successful_results(body: &[u8]) -> Result<XdrReader<'_>, CallError> {
+    let mut xdr = accepted_results(body)?;
     match xdr.u32("status")? {
         0 => Ok(xdr),
-        status => Err(Failure::Status(status)),
+        status => Err(CallError::Status(status)),
     }
 }
 
-struct Xdr<'a>(&'a [u8]);
+/// Reads XDR from front to back.
+struct XdrReader<'a>(&'a [u8]);
 
-impl<'a> Xdr<'a> {
-    fn take(&mut self, field: &'static str, count: u32) -> Result<&'a [u8], Malformed> {
+impl<'a> XdrReader<'a> {
+    fn take(&mut self, field: &'static str, count: u32) -> Result<&'a [u8], ProtocolError> {
         let left = self.0.len() as u64;
-        let short = Malformed::Short { field, needed: count.into(), left };
-        let (taken, rest) = self.0.split_at_checked(index(count)).ok_or(short)?;
+        let short = ProtocolError::TooShort { field, needed: count.into(), left };
+        let (taken, rest) = self.0.split_at_checked(to_index(count)).ok_or(short)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    fn u32(&mut self, field: &'static str) -> Result<u32, Malformed> {
+    fn u32(&mut self, field: &'static str) -> Result<u32, ProtocolError> {
         Ok(u32_at(self.take(field, 4)?, 0))
     }
 
-    fn u64(&mut self, field: &'static str) -> Result<u64, Malformed> {
+    fn u64(&mut self, field: &'static str) -> Result<u64, ProtocolError> {
         Ok(u64::from(self.u32(field)?) << 32 | u64::from(self.u32(field)?))
     }
 
-    fn flag(&mut self, field: &'static str) -> Result<bool, Malformed> {
+    fn flag(&mut self, field: &'static str) -> Result<bool, ProtocolError> {
         match self.u32(field)? {
             0 => Ok(false),
             1 => Ok(true),
-            found => Err(Malformed::Value { field, expected: "0 or 1", found: found.into() }),
+            found => Err(ProtocolError::Value { field, expected: "0 or 1", found: found.into() }),
         }
     }
 
-    fn opaque(&mut self, field: &'static str, max: u32) -> Result<&'a [u8], Malformed> {
+    fn opaque(&mut self, field: &'static str, max: u32) -> Result<&'a [u8], ProtocolError> {
         let count = self.u32(field)?;
-        at_most(field, max.into(), count.into())?;
+        check_at_most(field, max.into(), count.into())?;
         let data = self.take(field, count)?;
         self.take(field, count.wrapping_neg() % 4)?;
         Ok(data)
     }
 
-    /// `fattr3`: only the size.
-    fn size(&mut self) -> Result<u64, Malformed> {
-        self.take("attributes", SIZE_AT)?;
+    /// The size in the attributes of a file, `fattr3`.
+    fn size_in_attributes(&mut self) -> Result<u64, ProtocolError> {
+        self.take("attributes", SIZE_OFFSET)?;
         let size = self.u64("attributes")?;
-        self.take("attributes", ATTRIBUTES - SIZE_AT - 8)?;
+        self.take("attributes", ATTRIBUTES_LEN - SIZE_OFFSET - 8)?;
         Ok(size)
     }
 
-    /// `post_op_attr`.
-    fn attributes(&mut self) -> Result<Option<u64>, Malformed> {
-        if self.flag("attributes follow")? { self.size().map(Some) } else { Ok(None) }
+    /// The size in attributes that may be left out, `post_op_attr`.
+    fn optional_size(&mut self) -> Result<Option<u64>, ProtocolError> {
+        if self.flag("attributes follow")? { self.size_in_attributes().map(Some) } else { Ok(None) }
     }
 
-    /// `wcc_data`.
-    fn changes(&mut self) -> Result<(), Malformed> {
+    /// Skips the attributes before and after a change, `wcc_data`.
+    fn skip_changes(&mut self) -> Result<(), ProtocolError> {
         if self.flag("attributes before follow")? {
-            self.take("attributes before", 24)?;
+            self.take("attributes before", ATTRIBUTES_BEFORE_LEN)?;
         }
-        self.attributes().map(|_| ())
+        self.optional_size().map(|_| ())
     }
 }

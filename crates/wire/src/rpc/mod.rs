@@ -1,14 +1,15 @@
-//! SunRPC over TCP (RFC 5531) with the programs that NFS needs: NFSv2 to v4 reads and writes are recognised,
+//! SunRPC over TCP (RFC 5531) with the programs that NFS needs. Reads and writes of NFSv2 to NFSv4 are recognised;
 //! everything else, MOUNT and portmap or rpcbind of any version included, is control.
 //!
-//! Replies are matched by xid. A reply whose xid is not outstanding is passed as not asked for: servers answer
+//! Replies are matched by xid. A reply whose xid is not in flight is reported as unsolicited, because servers answer
 //! retransmissions twice. An NFS status other than zero is an error.
 //!
-//! Not covered: UDP, which has no record marks.
+//! UDP, which has no record marks, is not covered.
 //!
-//! Only heads are read, by code of its own; `client` encodes the few procedures that a generator of load needs, and
+//! Only heads are read, by code of its own; `client` encodes the few procedures that a load generator needs, and
 //! `decode` reads their results.
 
+mod access;
 mod call;
 pub mod client;
 mod compound;
@@ -18,125 +19,150 @@ mod record;
 
 pub use protocol::{MOUNT, NFS};
 
-use crate::read::{Stop, at_most, first, settle};
-use crate::{Answer, Extent, Limits, Malformed, Reply, Request, Step, Wire};
-use record::{MARK, Record, Seen};
+use crate::fields::{HeadError, check_at_most, first_bytes, into_parse_step};
+use crate::{
+    Extent, ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyExpectation, ReplyHead, RequestHead,
+};
+use record::{MARK_LEN, RecordReader, RecordSize};
 use std::collections::HashMap;
 use units::Bytes;
 
-/// One TCP connection to a portmapper, a mount daemon or an NFS server.
+/// The parser of one TCP connection to a portmapper, a mount daemon or an NFS server.
 #[derive(Debug)]
-pub struct Connection {
-    limits: Limits,
-    asked: HashMap<u32, Asked>,
-    path: Option<Vec<u8>>,
-    /// A record of which further fragments follow.
-    request: Option<Seen>,
-    reply: Option<Seen>,
+pub struct RpcParser {
+    limits: ParserLimits,
+    /// The calls without a reply, by xid.
+    pending: HashMap<u32, PendingCall>,
+    /// The path of the last MOUNT call.
+    mount_path: Option<Vec<u8>>,
+    /// The size so far of a request of which further fragments follow.
+    open_request: Option<RecordSize>,
+    /// The size so far of a reply of which further fragments follow.
+    open_reply: Option<RecordSize>,
 }
 
+/// A call that waits for its reply.
 #[derive(Debug, Clone, Copy)]
-struct Asked {
+struct PendingCall {
+    /// Whether its results begin with a status word, which is zero for success.
     has_status: bool,
 }
 
-impl Connection {
-    /// A connection on which nothing has been said; [`Limits::RPC`] are sensible limits.
-    pub fn new(limits: Limits) -> Self {
-        Self { limits, asked: HashMap::new(), path: None, request: None, reply: None }
+/// What the head of a message from the server says, besides its xid.
+enum ServerMessage {
+    /// A call of the server to its client.
+    Call,
+    /// The reply to a call of the client.
+    Reply { is_error: bool },
+}
+
+impl RpcParser {
+    /// A parser for a connection that begins; [`ParserLimits::RPC`] are sensible limits.
+    pub fn new(limits: ParserLimits) -> Self {
+        Self { limits, pending: HashMap::new(), mount_path: None, open_request: None, open_reply: None }
     }
 
-    fn call(&mut self, buffer: &[u8]) -> Result<Step<Request>, Stop> {
-        if let Some(seen) = &mut self.request {
-            let extent = fragment(seen, buffer, &self.limits)?;
-            if extent.last {
-                self.request = None;
-            }
-            return Ok(Step::Continued { extent });
+    fn request(&mut self, buffer: &[u8]) -> Result<ParseStep<RequestHead>, HeadError> {
+        if self.open_request.is_some() {
+            let extent = next_fragment(&mut self.open_request, buffer, &self.limits)?;
+            return Ok(ParseStep::Continued { extent });
         }
-        let mut record = Record::open(buffer, &self.limits)?;
+        let mut record = RecordReader::open(buffer, &self.limits)?;
         let call = call::read(&mut record)?;
-        let (extent, seen) = (record.extent(), record.seen());
-        let repeated = self.asked.contains_key(&call.xid);
-        if !call.is_reply && !repeated {
-            let most = self.limits.outstanding as u64;
-            at_most("outstanding RPC calls", most, self.asked.len() as u64 + 1)?;
-            self.asked.insert(call.xid, Asked { has_status: call.has_status });
+        let (extent, size) = (record.extent(), record.size());
+        let is_known = self.pending.contains_key(&call.xid);
+        if !call.is_reply && !is_known {
+            let max = self.limits.in_flight as u64;
+            check_at_most("outstanding RPC calls", max, self.pending.len() as u64 + 1)?;
+            self.pending.insert(call.xid, PendingCall { has_status: call.has_status });
         }
-        self.request = (!extent.last).then_some(seen);
-        self.path = call.path.or(self.path.take());
-        let answer = if call.is_reply { Answer::Never } else { Answer::Always };
-        let (class, position) = (call.work.class, call.work.position);
-        let repeated = repeated && !call.is_reply;
-        let message = Request { id: call.xid.into(), class, position, answer, repeated };
-        Ok(Step::Message { message, extent })
+        self.open_request = (!extent.last).then_some(size);
+        self.mount_path = call.mount_path.or(self.mount_path.take());
+        let message = RequestHead {
+            id: call.xid.into(),
+            class: call.access.class,
+            position: call.access.position,
+            reply: if call.is_reply { ReplyExpectation::Never } else { ReplyExpectation::Always },
+            is_retransmission: is_known && !call.is_reply,
+        };
+        Ok(ParseStep::Message { message, extent })
     }
 
-    fn answer(&mut self, buffer: &[u8]) -> Result<Step<Reply>, Stop> {
-        if let Some(seen) = &mut self.reply {
-            let extent = fragment(seen, buffer, &self.limits)?;
-            if extent.last {
-                self.reply = None;
-            }
-            return Ok(Step::Continued { extent });
+    fn reply(&mut self, buffer: &[u8]) -> Result<ParseStep<ReplyHead>, HeadError> {
+        if self.open_reply.is_some() {
+            let extent = next_fragment(&mut self.open_reply, buffer, &self.limits)?;
+            return Ok(ParseStep::Continued { extent });
         }
-        let mut record = Record::open(buffer, &self.limits)?;
+        let mut record = RecordReader::open(buffer, &self.limits)?;
         let xid = record.u32("RPC xid")?;
-        let asked = self.asked.get(&xid).copied();
-        let (is_call, error) = failed(&mut record, asked)?;
-        let (extent, seen) = (record.extent(), record.seen());
-        if !is_call {
-            self.asked.remove(&xid);
+        let pending = self.pending.get(&xid).copied();
+        let (is_error, is_solicited) = match server_message(&mut record, pending)? {
+            ServerMessage::Call => (false, false),
+            ServerMessage::Reply { is_error } => (is_error, pending.is_some()),
+        };
+        if is_solicited {
+            self.pending.remove(&xid);
         }
-        self.reply = (!extent.last).then_some(seen);
-        let message = Reply { id: xid.into(), error, asked: asked.is_some() && !is_call };
-        Ok(Step::Message { message, extent })
+        let extent = record.extent();
+        self.open_reply = (!extent.last).then_some(record.size());
+        Ok(ParseStep::Message { message: ReplyHead { id: xid.into(), is_error, is_solicited }, extent })
     }
 }
 
-/// The next fragment of a record whose head has been read.
-fn fragment(seen: &mut Seen, buffer: &[u8], limits: &Limits) -> Result<Extent, Stop> {
-    let mark = u32::from_be_bytes(*first::<MARK>(buffer)?);
-    let (len, last) = seen.fragment(mark, limits)?;
-    Ok(Extent { head: MARK, len: Bytes(MARK as u64 + u64::from(len)), last })
+/// Reads the mark of the next fragment of an open record, and closes the record with its last fragment.
+fn next_fragment(
+    open_record: &mut Option<RecordSize>,
+    buffer: &[u8],
+    limits: &ParserLimits,
+) -> Result<Extent, HeadError> {
+    let mark = u32::from_be_bytes(*first_bytes::<MARK_LEN>(buffer)?);
+    let size = open_record.as_mut().expect("the caller has an open record");
+    let (len, last) = size.add_fragment(mark, limits)?;
+    if last {
+        *open_record = None;
+    }
+    Ok(Extent { head: MARK_LEN, len: Bytes(MARK_LEN as u64 + u64::from(len)), last })
 }
 
-/// Behind the xid: whether the message is a call (of the server, to its client), and whether it reports a failure.
-fn failed(record: &mut Record<'_>, asked: Option<Asked>) -> Result<(bool, bool), Stop> {
+/// Reads a message from the server behind its xid.
+fn server_message(
+    record: &mut RecordReader<'_>,
+    pending: Option<PendingCall>,
+) -> Result<ServerMessage, HeadError> {
     let (field, expected) = ("RPC message type", "1 (reply), or 0 (call) to the client");
     match record.u32(field)? {
         protocol::REPLY => {}
-        protocol::CALL => return Ok((true, false)),
-        found => return Err(Malformed::Value { field, expected, found: found.into() }.into()),
+        protocol::CALL => return Ok(ServerMessage::Call),
+        found => return Err(ProtocolError::Value { field, expected, found: found.into() }.into()),
     }
     let (field, expected) = ("RPC reply state", "0 (accepted) or 1 (denied)");
     match record.u32(field)? {
         0 => {}
-        1 => return Ok((false, true)),
-        found => return Err(Malformed::Value { field, expected, found: found.into() }.into()),
+        1 => return Ok(ServerMessage::Reply { is_error: true }),
+        found => return Err(ProtocolError::Value { field, expected, found: found.into() }.into()),
     }
-    call::auth(record, "RPC verifier")?;
+    call::skip_auth(record, "RPC verifier")?;
     if record.u32("RPC accept state")? != 0 {
-        return Ok((false, true));
+        return Ok(ServerMessage::Reply { is_error: true });
     }
-    let has_status = asked.is_some_and(|asked| asked.has_status);
-    Ok((false, has_status && record.u32("NFS status")? != 0))
+    let has_status = pending.is_some_and(|call| call.has_status);
+    Ok(ServerMessage::Reply { is_error: has_status && record.u32("NFS status")? != 0 })
 }
 
-impl Wire for Connection {
-    fn request(&mut self, buffer: &[u8]) -> Result<Step<Request>, Malformed> {
-        settle(self.call(buffer))
+impl ProtocolParser for RpcParser {
+    fn next_request(&mut self, buffer: &[u8]) -> Result<ParseStep<RequestHead>, ProtocolError> {
+        into_parse_step(self.request(buffer))
     }
 
-    fn reply(&mut self, buffer: &[u8]) -> Result<Step<Reply>, Malformed> {
-        settle(self.answer(buffer))
+    fn next_reply(&mut self, buffer: &[u8]) -> Result<ParseStep<ReplyHead>, ProtocolError> {
+        into_parse_step(self.reply(buffer))
     }
 
-    fn name(&self) -> Option<&[u8]> {
-        self.path.as_deref()
+    fn export_name(&self) -> Option<&[u8]> {
+        self.mount_path.as_deref()
     }
 
-    fn outstanding(&self) -> usize {
-        self.asked.len()
+    fn in_flight(&self) -> usize {
+        self.pending.len()
     }
 }

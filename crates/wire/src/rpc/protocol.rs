@@ -1,9 +1,11 @@
-//! Numbers of RFC 5531 (RPC), RFC 1833 (portmap), RFC 1813 (NFSv3, MOUNT), RFC 1094 (NFSv2), RFC 7530 (NFSv4.0) and
-//! RFC 8881 (NFSv4.1: only what stands before a read or write).
+//! The numbers of RFC 5531 (RPC), RFC 1833 (portmap), RFC 1813 (NFSv3, MOUNT), RFC 1094 (NFSv2), RFC 7530 (NFSv4.0)
+//! and RFC 8881 (NFSv4.1: only operations that come before a read or write), under their names there.
 
 pub(super) const CALL: u32 = 0;
 pub(super) const REPLY: u32 = 1;
 pub(super) const RPC_VERSION: u32 = 2;
+/// The longest body of credentials and verifiers, RFC 5531, section 8.2.
+pub(super) const AUTH_LEN_MAX: u32 = 400;
 pub(super) const FLAVOR_NONE: u32 = 0;
 pub(super) const FLAVOR_UNIX: u32 = 1;
 pub(super) const FLAVOR_GSS: u32 = 6;
@@ -12,9 +14,9 @@ pub(super) const PORTMAP: u32 = 100_000;
 pub(super) const GETPORT: u32 = 3;
 pub(super) const TCP: u32 = 6;
 
-/// RPC program of NFS.
+/// The RPC program number of NFS.
 pub const NFS: u32 = 100_003;
-/// RPC program of MOUNT.
+/// The RPC program number of MOUNT.
 pub const MOUNT: u32 = 100_005;
 pub(super) const MNT: u32 = 1;
 

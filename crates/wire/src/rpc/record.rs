@@ -1,93 +1,103 @@
-//! Record marking (RFC 5531, section 11): a record is a row of fragments, each behind four bytes that hold its
-//! length and whether it is the last. [`Record`] reads XDR across fragments without joining them.
+//! Record marking (RFC 5531, section 11): a record is a sequence of fragments, each behind a mark of four bytes that
+//! holds its length and whether it is the last. [`RecordReader`] reads XDR across fragments without joining them.
 //!
-//! Ordinary clients send a record as one fragment. Heads that are spread over many are read again from the start
-//! whenever bytes arrive; [`crate::Limits::head`] bounds that work.
+//! Ordinary clients send a record as one fragment. A head that is spread over many is read again from its start
+//! whenever bytes arrive; [`crate::ParserLimits::head`] bounds that work.
 
-use crate::read::{Hash, Stop, at_most, index, u32_at};
-use crate::{Extent, Limits, Malformed};
+use crate::fields::{HeadError, check_at_most, to_index, u32_at};
+use crate::hash::Fnv1a;
+use crate::{Extent, ParserLimits, ProtocolError};
 use units::Bytes;
 
-const LAST: u32 = 1 << 31;
-/// Bytes of a record mark.
-pub(super) const MARK: usize = 4;
+/// The bit of a record mark that says that the fragment is the last; the others are its length.
+pub(super) const LAST_FRAGMENT: u32 = 1 << 31;
+/// Length of a record mark in bytes.
+pub(super) const MARK_LEN: usize = 4;
 
 /// The name under which a head that is too long is reported.
-pub(super) const HEAD: &str = "RPC head in bytes";
+pub(super) const HEAD_FIELD: &str = "RPC head in bytes";
 
-/// What has been seen of a record: its bytes without marks, its fragments.
+/// The size of a record as far as its marks have been read.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Seen {
+pub(super) struct RecordSize {
+    /// The bytes of its fragments, without marks.
     bytes: u64,
     fragments: u32,
 }
 
-impl Seen {
-    /// Counts the fragment that `mark` announces; gives its length and whether it is the last.
-    pub(super) fn fragment(&mut self, mark: u32, limits: &Limits) -> Result<(u32, bool), Malformed> {
-        let (len, last) = (mark & !LAST, mark & LAST != 0);
-        self.bytes = at_most("RPC record in bytes", limits.message.0, self.bytes + u64::from(len))?;
+impl RecordSize {
+    /// Adds the fragment behind this mark; returns its length and whether it is the last.
+    pub(super) fn add_fragment(
+        &mut self,
+        mark: u32,
+        limits: &ParserLimits,
+    ) -> Result<(u32, bool), ProtocolError> {
+        let (len, last) = (mark & !LAST_FRAGMENT, mark & LAST_FRAGMENT != 0);
+        self.bytes = check_at_most("RPC record in bytes", limits.message.0, self.bytes + u64::from(len))?;
         self.fragments += 1;
-        at_most("fragments of an RPC record", limits.fragments.into(), self.fragments.into())?;
+        check_at_most("fragments of an RPC record", limits.fragments.into(), self.fragments.into())?;
         Ok((len, last))
     }
 }
 
-/// The record at the start of a buffer, read front to back.
-pub(super) struct Record<'a> {
+/// Reads the record at the start of a buffer, front to back.
+pub(super) struct RecordReader<'a> {
     buffer: &'a [u8],
-    limits: &'a Limits,
-    /// The next byte.
-    at: usize,
+    limits: &'a ParserLimits,
+    /// The offset of the next byte to read.
+    offset: usize,
     /// Where the present fragment ends; the buffer may end before it.
-    end: usize,
-    last: bool,
-    seen: Seen,
+    fragment_end: usize,
+    /// Whether the present fragment is the last.
+    is_last: bool,
+    size: RecordSize,
 }
 
-impl<'a> Record<'a> {
-    pub(super) fn open(buffer: &'a [u8], limits: &'a Limits) -> Result<Self, Stop> {
-        let mut record = Self { buffer, limits, at: 0, end: 0, last: false, seen: Seen::default() };
-        record.mark()?;
+impl<'a> RecordReader<'a> {
+    /// Begins with the first fragment, once its mark is in the buffer.
+    pub(super) fn open(buffer: &'a [u8], limits: &'a ParserLimits) -> Result<Self, HeadError> {
+        let size = RecordSize::default();
+        let mut record = Self { buffer, limits, offset: 0, fragment_end: 0, is_last: false, size };
+        record.read_mark()?;
         Ok(record)
     }
 
-    /// The bytes up to `until` must be there and may be looked at.
-    fn need(&self, until: usize) -> Result<(), Stop> {
-        if until > self.limits.head {
-            at_most(HEAD, self.limits.head as u64, until as u64)?;
+    /// Checks that the bytes up to `end` may be read and are in the buffer.
+    fn require(&self, end: usize) -> Result<(), HeadError> {
+        if end > self.limits.head {
+            check_at_most(HEAD_FIELD, self.limits.head as u64, end as u64)?;
         }
-        if until > self.buffer.len() { Err(Stop::More(until)) } else { Ok(()) }
+        if end > self.buffer.len() { Err(HeadError::NeedMore(end)) } else { Ok(()) }
     }
 
-    fn mark(&mut self) -> Result<(), Stop> {
-        self.need(self.at + MARK)?;
-        let (len, last) = self.seen.fragment(u32_at(self.buffer, self.at), self.limits)?;
-        self.at += MARK;
-        self.end = self.at + index(len);
-        self.last = last;
+    fn read_mark(&mut self) -> Result<(), HeadError> {
+        self.require(self.offset + MARK_LEN)?;
+        let (len, last) = self.size.add_fragment(u32_at(self.buffer, self.offset), self.limits)?;
+        self.offset += MARK_LEN;
+        self.fragment_end = self.offset + to_index(len);
+        self.is_last = last;
         Ok(())
     }
 
-    fn byte(&mut self, field: &'static str) -> Result<u8, Stop> {
-        while self.at == self.end {
-            if self.last {
-                return Err(Malformed::Short { field, needed: 1, left: 0 }.into());
+    fn byte(&mut self, field: &'static str) -> Result<u8, HeadError> {
+        while self.offset == self.fragment_end {
+            if self.is_last {
+                return Err(ProtocolError::TooShort { field, needed: 1, left: 0 }.into());
             }
-            self.mark()?;
+            self.read_mark()?;
         }
-        self.need(self.at + 1)?;
-        self.at += 1;
-        Ok(self.buffer[self.at - 1])
+        self.require(self.offset + 1)?;
+        self.offset += 1;
+        Ok(self.buffer[self.offset - 1])
     }
 
-    pub(super) fn u32(&mut self, field: &'static str) -> Result<u32, Stop> {
-        if self.end - self.at >= 4 {
-            self.need(self.at + 4)?;
-            self.at += 4;
-            return Ok(u32_at(self.buffer, self.at - 4));
+    pub(super) fn u32(&mut self, field: &'static str) -> Result<u32, HeadError> {
+        if self.fragment_end - self.offset >= 4 {
+            self.require(self.offset + 4)?;
+            self.offset += 4;
+            return Ok(u32_at(self.buffer, self.offset - 4));
         }
-        self.enough(field, 4)?;
+        self.check_left(field, 4)?;
         let mut value = 0;
         for _ in 0..4 {
             value = value << 8 | u32::from(self.byte(field)?);
@@ -95,87 +105,96 @@ impl<'a> Record<'a> {
         Ok(value)
     }
 
-    pub(super) fn u64(&mut self, field: &'static str) -> Result<u64, Stop> {
+    pub(super) fn u64(&mut self, field: &'static str) -> Result<u64, HeadError> {
         Ok(u64::from(self.u32(field)?) << 32 | u64::from(self.u32(field)?))
     }
 
-    /// A last fragment must hold `needed` more bytes.
-    fn enough(&self, field: &'static str, needed: u64) -> Result<(), Malformed> {
-        let left = (self.end - self.at) as u64;
-        if self.last && left < needed { Err(Malformed::Short { field, needed, left }) } else { Ok(()) }
-    }
-
-    /// Passes over bytes.
-    pub(super) fn skip(&mut self, field: &'static str, count: u32) -> Result<(), Stop> {
-        self.each(field, count, |_| ())
-    }
-
-    fn each(&mut self, field: &'static str, count: u32, mut look: impl FnMut(u8)) -> Result<(), Stop> {
-        self.enough(field, count.into())?;
-        let count = index(count);
-        if self.end - self.at >= count {
-            self.need(self.at + count)?;
-            self.buffer[self.at..self.at + count].iter().for_each(|&byte| look(byte));
-            self.at += count;
-            return Ok(());
-        }
-        for _ in 0..count {
-            look(self.byte(field)?);
+    /// Checks that a last fragment holds `needed` more bytes.
+    fn check_left(&self, field: &'static str, needed: u64) -> Result<(), ProtocolError> {
+        let left = self.left_in_fragment();
+        if self.is_last && left < needed {
+            return Err(ProtocolError::TooShort { field, needed, left });
         }
         Ok(())
     }
 
-    /// Variable-length opaque data of at most `max` bytes with its padding; `look` sees the data.
-    fn opaque(&mut self, field: &'static str, max: u32, look: impl FnMut(u8)) -> Result<(), Stop> {
+    /// Skips so many bytes, which may lie in several fragments.
+    pub(super) fn skip(&mut self, field: &'static str, count: u32) -> Result<(), HeadError> {
+        self.for_each_byte(field, count, |_| ())
+    }
+
+    fn for_each_byte(
+        &mut self,
+        field: &'static str,
+        count: u32,
+        mut visit: impl FnMut(u8),
+    ) -> Result<(), HeadError> {
+        self.check_left(field, count.into())?;
+        let count = to_index(count);
+        if self.fragment_end - self.offset >= count {
+            self.require(self.offset + count)?;
+            self.buffer[self.offset..self.offset + count].iter().for_each(|&byte| visit(byte));
+            self.offset += count;
+            return Ok(());
+        }
+        for _ in 0..count {
+            visit(self.byte(field)?);
+        }
+        Ok(())
+    }
+
+    /// Reads variable-length opaque data of at most `max` bytes with its padding; `visit` gets the data alone.
+    fn opaque(&mut self, field: &'static str, max: u32, visit: impl FnMut(u8)) -> Result<(), HeadError> {
         let count = self.u32(field)?;
-        at_most(field, max.into(), count.into())?;
-        self.each(field, count, look)?;
+        check_at_most(field, max.into(), count.into())?;
+        self.for_each_byte(field, count, visit)?;
         self.skip(field, count.wrapping_neg() % 4)
     }
 
-    pub(super) fn skip_opaque(&mut self, field: &'static str, max: u32) -> Result<(), Stop> {
+    pub(super) fn skip_opaque(&mut self, field: &'static str, max: u32) -> Result<(), HeadError> {
         self.opaque(field, max, |_| ())
     }
 
-    pub(super) fn hash_opaque(&mut self, field: &'static str, max: u32) -> Result<u64, Stop> {
-        let mut hash = Hash::new();
+    /// The hash of variable-length opaque data.
+    pub(super) fn hash_opaque(&mut self, field: &'static str, max: u32) -> Result<u64, HeadError> {
+        let mut hash = Fnv1a::new();
         self.opaque(field, max, |byte| hash = hash.with(byte))?;
         Ok(hash.value())
     }
 
-    /// A fixed-length handle.
-    pub(super) fn hash_fixed(&mut self, field: &'static str, count: u32) -> Result<u64, Stop> {
-        let mut hash = Hash::new();
-        self.each(field, count, |byte| hash = hash.with(byte))?;
+    /// The hash of opaque data of fixed length.
+    pub(super) fn hash_fixed(&mut self, field: &'static str, count: u32) -> Result<u64, HeadError> {
+        let mut hash = Fnv1a::new();
+        self.for_each_byte(field, count, |byte| hash = hash.with(byte))?;
         Ok(hash.value())
     }
 
-    pub(super) fn copy_opaque(&mut self, field: &'static str, max: u32) -> Result<Vec<u8>, Stop> {
+    pub(super) fn copy_opaque(&mut self, field: &'static str, max: u32) -> Result<Vec<u8>, HeadError> {
         let mut copy = Vec::new();
         self.opaque(field, max, |byte| copy.push(byte))?;
         Ok(copy)
     }
 
-    /// The length of opaque data that must fit into the record, which is not read.
-    pub(super) fn payload(&mut self, field: &'static str) -> Result<u32, Stop> {
+    /// Reads the length of opaque data, which must fit into the record and are not read.
+    pub(super) fn payload_len(&mut self, field: &'static str) -> Result<u32, HeadError> {
         let count = self.u32(field)?;
-        at_most(field, self.limits.message.0, count.into())?;
-        self.enough(field, count.into())?;
+        check_at_most(field, self.limits.message.0, count.into())?;
+        self.check_left(field, count.into())?;
         Ok(count)
     }
 
-    /// Bytes of the present fragment that have not been read.
+    /// The number of bytes of the present fragment that have not been read.
     pub(super) fn left_in_fragment(&self) -> u64 {
-        (self.end - self.at) as u64
+        (self.fragment_end - self.offset) as u64
     }
 
-    /// The fragments that were read from, to the end of the last of them.
+    /// The fragments that have been read from, up to the end of the last of them.
     pub(super) fn extent(&self) -> Extent {
-        Extent { head: self.at, len: Bytes(self.end as u64), last: self.last }
+        Extent { head: self.offset, len: Bytes(self.fragment_end as u64), last: self.is_last }
     }
 
-    /// What further fragments of the record are counted on.
-    pub(super) fn seen(&self) -> Seen {
-        self.seen
+    /// The size of the record so far, to which further fragments are added.
+    pub(super) fn size(&self) -> RecordSize {
+        self.size
     }
 }

@@ -2,10 +2,12 @@
 
 #![allow(dead_code, unreachable_pub)]
 
-use tailwright_wire::memcached::Connection as Memcached;
-use tailwright_wire::nbd::Connection as Nbd;
-use tailwright_wire::rpc::Connection as Rpc;
-use tailwright_wire::{Extent, Limits, Malformed, Reply, Request, Step, Wire};
+use tailwright_wire::memcached::MemcachedParser;
+use tailwright_wire::nbd::NbdParser;
+use tailwright_wire::rpc::RpcParser;
+use tailwright_wire::{
+    Extent, ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyHead, RequestHead,
+};
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,8 +19,8 @@ pub enum Side {
 /// What was recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    Request(Request, Extent),
-    Reply(Reply, Extent),
+    Request(RequestHead, Extent),
+    Reply(ReplyHead, Extent),
     Continued(Side, Extent),
 }
 
@@ -33,8 +35,8 @@ struct Flow {
 
 /// One connection.
 pub struct Watch {
-    pub wire: Box<dyn Wire>,
-    limits: Limits,
+    pub wire: Box<dyn ProtocolParser>,
+    limits: ParserLimits,
     flows: [Flow; 2],
     pub events: Vec<Event>,
     /// Bytes that have been passed on.
@@ -42,24 +44,24 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub fn new(wire: impl Wire + 'static, limits: Limits) -> Self {
+    pub fn new(wire: impl ProtocolParser + 'static, limits: ParserLimits) -> Self {
         Self { wire: Box::new(wire), limits, flows: Default::default(), events: Vec::new(), passed: 0 }
     }
 
     pub fn rpc() -> Self {
-        Self::new(Rpc::new(Limits::RPC), Limits::RPC)
+        Self::new(RpcParser::new(ParserLimits::RPC), ParserLimits::RPC)
     }
 
     pub fn nbd() -> Self {
-        Self::new(Nbd::new(Limits::NBD), Limits::NBD)
+        Self::new(NbdParser::new(ParserLimits::NBD), ParserLimits::NBD)
     }
 
     pub fn memcached() -> Self {
-        Self::new(Memcached::new(Limits::MEMCACHED), Limits::MEMCACHED)
+        Self::new(MemcachedParser::new(ParserLimits::MEMCACHED), ParserLimits::MEMCACHED)
     }
 
     /// The next bytes of one side. Checks what every answer of a parser promises.
-    pub fn feed(&mut self, side: Side, bytes: &[u8]) -> Result<(), Malformed> {
+    pub fn feed(&mut self, side: Side, bytes: &[u8]) -> Result<(), ProtocolError> {
         let flow = &mut self.flows[side as usize];
         let ahead = flow.ahead.min(bytes.len() as u64);
         flow.ahead -= ahead;
@@ -74,13 +76,13 @@ impl Watch {
     }
 
     /// Whether there was a frame.
-    fn step(&mut self, side: Side) -> Result<bool, Malformed> {
+    fn step(&mut self, side: Side) -> Result<bool, ProtocolError> {
         let flow = &mut self.flows[side as usize];
         let event = match side {
-            Side::Client => self.wire.request(&flow.buffer)?.event(side, Event::Request),
-            Side::Server => self.wire.reply(&flow.buffer)?.event(side, Event::Reply),
+            Side::Client => self.wire.next_request(&flow.buffer)?.event(side, Event::Request),
+            Side::Server => self.wire.next_reply(&flow.buffer)?.event(side, Event::Reply),
         };
-        assert!(self.wire.outstanding() <= self.limits.outstanding + 16, "memory is bounded");
+        assert!(self.wire.in_flight() <= self.limits.in_flight + 16, "memory is bounded");
         let (event, extent) = match event {
             Ok(found) => found,
             Err(at_least) => {
@@ -106,13 +108,13 @@ impl Watch {
         self.flows.iter().all(|flow| flow.buffer.is_empty() && flow.ahead == 0)
     }
 
-    pub fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<RequestHead> {
         let request =
             |event: &Event| if let Event::Request(request, _) = event { Some(*request) } else { None };
         self.events.iter().filter_map(request).collect()
     }
 
-    pub fn replies(&self) -> Vec<(Reply, Extent)> {
+    pub fn replies(&self) -> Vec<(ReplyHead, Extent)> {
         let reply = |event: &Event| {
             if let Event::Reply(reply, extent) = event { Some((*reply, *extent)) } else { None }
         };
@@ -124,12 +126,12 @@ trait Eventful<T> {
     fn event(self, side: Side, make: impl Fn(T, Extent) -> Event) -> Result<(Event, Extent), usize>;
 }
 
-impl<T> Eventful<T> for Step<T> {
+impl<T> Eventful<T> for ParseStep<T> {
     fn event(self, side: Side, make: impl Fn(T, Extent) -> Event) -> Result<(Event, Extent), usize> {
         match self {
-            Step::NeedMore { at_least } => Err(at_least),
-            Step::Message { message, extent } => Ok((make(message, extent), extent)),
-            Step::Continued { extent } => Ok((Event::Continued(side, extent), extent)),
+            ParseStep::NeedMore { at_least } => Err(at_least),
+            ParseStep::Message { message, extent } => Ok((make(message, extent), extent)),
+            ParseStep::Continued { extent } => Ok((Event::Continued(side, extent), extent)),
         }
     }
 }
@@ -138,7 +140,7 @@ impl<T> Eventful<T> for Step<T> {
 pub type Talk = Vec<(Side, Vec<u8>)>;
 
 /// Passes a conversation in pieces whose lengths `pieces` gives, again and again.
-pub fn pass(watch: &mut Watch, talk: &Talk, pieces: &[usize]) -> Result<(), Malformed> {
+pub fn pass(watch: &mut Watch, talk: &Talk, pieces: &[usize]) -> Result<(), ProtocolError> {
     let mut lengths = pieces.iter().copied().cycle();
     for (side, said) in talk {
         let mut rest = &said[..];

@@ -1,7 +1,7 @@
 //! What a run says about each workload.
 
 use ::load::{LoadReport, WorkloadCounters};
-use model::{Observation, Outcome};
+use model::{Observation, RequestOutcome};
 use serde::Serialize;
 use units::{Nanos, Percentile};
 
@@ -61,7 +61,7 @@ fn summarise<'a>(
         report.observations.requests.iter().filter(|request| request.workload == index).collect();
     let mut latencies: Vec<Nanos> = requests.iter().filter_map(|request| request.latency()).collect();
     latencies.sort_unstable();
-    let done = requests.iter().filter(|request| matches!(request.outcome, Outcome::Done(_)));
+    let done = requests.iter().filter(|request| matches!(request.outcome, RequestOutcome::Done(_)));
     let bytes = done.map(|request| request.size.0 as f64).sum::<f64>();
     let seconds = report.observed_duration.as_secs().max(1e-9);
     let lag = verify::summarize_lags(report.generator_lags(index), p99());
@@ -74,8 +74,11 @@ fn summarise<'a>(
         p99_s: percentile(&latencies, 99.0),
         p999_s: percentile(&latencies, 99.9),
         max_s: latencies.last().map(|last| last.as_secs()),
-        failed: requests.iter().filter(|request| matches!(request.outcome, Outcome::Failed(_))).count(),
-        lost: requests.iter().filter(|request| request.outcome == Outcome::Lost).count(),
+        failed: requests
+            .iter()
+            .filter(|request| matches!(request.outcome, RequestOutcome::Failed(_)))
+            .count(),
+        lost: requests.iter().filter(|request| request.outcome == RequestOutcome::Lost).count(),
         lag_p99_s: lag.map(|lag| lag.at_percentile.as_secs()),
         lag_max_s: lag.map(|lag| lag.max.as_secs()),
         disconnects: counters.disconnects,

@@ -3,7 +3,7 @@
 use super::problem::{PredictionProblem, WorkloadTraffic};
 use crate::observer::ProgressObserver;
 use crate::parallel::in_parallel;
-use ::plan::admission::{Applicant, Host};
+use ::plan::admission::{Applicant, IdenticalServers};
 use std::sync::Arc;
 
 /// Some workloads of a problem as a procedure sees them, sketched in parallel.
@@ -36,10 +36,10 @@ fn shared_group(problem: &PredictionProblem, group: usize) -> Option<u32> {
 }
 
 /// The servers of a problem.
-pub(crate) fn admission_host(problem: &PredictionProblem) -> Host {
-    Host {
-        servers: problem.count,
+pub(crate) fn admission_host(problem: &PredictionProblem) -> IdenticalServers {
+    IdenticalServers {
+        count: problem.count,
         base_latency: problem.base_latency(),
-        slo_factor: ::plan::Instance::SLO_FACTOR,
+        slo_factor: ::plan::PlanningProblem::SLO_FACTOR,
     }
 }

@@ -1,9 +1,12 @@
 //! Admission procedures by the names that users give them, with the parameters of the published ones.
 
 use super::problem::WorkloadTraffic;
-use ::plan::admission::{ByModel, Demand, Levels, Procedure, QJump, Silo, SiloPlus, Trial, priority_meister};
+use ::plan::admission::{
+    AdmissionProcedure, ByModel, QJump, QJumpLevels, Silo, SiloPlus, StageCurves, TrialBandwidth,
+    priority_meister,
+};
 use model::LatencyModel;
-use predict::{Passage, Probabilistic, PublishedSnc, Replayed, WorstCase, WorstCaseSketch};
+use predict::{Probabilistic, PublishedSnc, Replayed, Reshaping, WorstCase, WorstCaseSketch};
 use units::ByteRate;
 
 /// Bytes of a packet, and of the burst that Silo allows (thesis §4.3.1).
@@ -41,7 +44,7 @@ pub(crate) trait ProcedureVisitor {
     /// What comes of a visit.
     type Output;
     /// Visits the procedure; `sketch` is what the procedure keeps of a workload.
-    fn visit<P: Procedure<Sketch: Send> + Clone>(
+    fn visit<P: AdmissionProcedure<Sketch: Send> + Clone>(
         self,
         procedure: P,
         sketch: impl Fn(&WorkloadTraffic) -> P::Sketch + Sync,
@@ -101,7 +104,8 @@ impl ProcedureName {
     pub(crate) fn visit<V: ProcedureVisitor>(self, bandwidth: ByteRate, visitor: V) -> V::Output {
         let (packet, buffer) = (PACKET / bandwidth.bytes_per_sec(), BUFFER / bandwidth.bytes_per_sec());
         // Callers have checked that it can be counted.
-        let demand = |tenant: &WorkloadTraffic| Demand::of(&tenant.traffic).expect("countable traffic");
+        let demand =
+            |tenant: &WorkloadTraffic| StageCurves::from_trace(&tenant.traffic).expect("countable traffic");
         let qjump = |levels| QJump { packet, levels };
         match self {
             Self::WorstCase => by_slo(&WorstCase::default(), visitor),
@@ -109,7 +113,7 @@ impl ProcedureName {
             Self::Replayed => by_slo(&Replayed::default(), visitor),
             Self::PublishedSnc => by_slo(&PublishedSnc::default(), visitor),
             Self::PriorityMeister => {
-                let model = WorstCase { passage: Passage::Reshaped };
+                let model = WorstCase { reshaping: Reshaping::EveryStage };
                 let sketch = |tenant: &WorkloadTraffic| model.sketch(&tenant.traffic);
                 visitor.visit(
                     ByModel::searched(&model, &|_, server| priority_meister(server, WorstCaseSketch::curve)),
@@ -117,12 +121,12 @@ impl ProcedureName {
                 )
             }
             Self::Silo => {
-                let trial = |t: &WorkloadTraffic| Trial::choose(&t.traffic, t.spec.slo, packet);
+                let trial = |t: &WorkloadTraffic| TrialBandwidth::choose(&t.traffic, t.spec.slo, packet);
                 visitor.visit(Silo { burst: packet, buffer }, trial)
             }
             Self::SiloPlus => visitor.visit(SiloPlus { burst: packet, buffer }, demand),
-            Self::QJump => visitor.visit(qjump(Levels::Equation), demand),
-            Self::QJumpPlus => visitor.visit(qjump(Levels::Fixed(QJUMP_LEVELS.to_vec())), demand),
+            Self::QJump => visitor.visit(qjump(QJumpLevels::Equation), demand),
+            Self::QJumpPlus => visitor.visit(qjump(QJumpLevels::Fixed(QJUMP_LEVELS.to_vec())), demand),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What a simulation writes as if it had been observed: every request of one run.
 
 use super::policy::server_case;
-use crate::cluster::PlanningProblem;
-use model::{Observation, Observations, Op, OperationError, Outcome, Policy, PolicyServer, Stage};
+use crate::cluster::ClusterProblem;
+use model::{Observation, Observations, Op, OperationError, Policy, PolicyServer, RequestOutcome, Stage};
 use scenario::SimulationCase;
 use scenario::server::WorkloadRequests;
 use sim::engine::{LoggedRequest, SimulationEngine};
@@ -16,7 +16,7 @@ use units::{Bytes, Nanos};
 /// When the cluster is not the one of the policy, or a trace cannot be simulated.
 pub fn observe_policy(
     policy: &Policy,
-    problem: &PlanningProblem,
+    problem: &ClusterProblem,
     seed: u64,
 ) -> Result<Observations, OperationError> {
     let mut all = Observations {
@@ -38,7 +38,7 @@ pub fn observe_policy(
 fn observe_server(
     policy: &Policy,
     server: &PolicyServer,
-    problem: &PlanningProblem,
+    problem: &ClusterProblem,
     seed: u64,
     all: &mut Observations,
     times: &mut Vec<[Nanos; 3]>,
@@ -83,7 +83,7 @@ struct ReplayedWorkload {
 
 impl ReplayedWorkload {
     /// Reads the trace of a workload of the case, and gives it a number.
-    fn read(name: &str, problem: &PlanningProblem, all: &mut Observations) -> Result<Self, OperationError> {
+    fn read(name: &str, problem: &ClusterProblem, all: &mut Observations) -> Result<Self, OperationError> {
         let spec = problem.cluster.workloads.iter().find(|spec| spec.name == name);
         let spec = spec.expect("the case was made of these workloads");
         // As the case reads them.
@@ -106,7 +106,7 @@ impl ReplayedWorkload {
             size,
             intended: request.arrival,
             sent: request.arrival,
-            outcome: request.done.map_or(Outcome::Lost, Outcome::Done),
+            outcome: request.done.map_or(RequestOutcome::Lost, RequestOutcome::Done),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Every server of a policy, simulated under its priorities and limits.
 
-use crate::cluster::PlanningProblem;
+use crate::cluster::ClusterProblem;
 use crate::observer::ProgressObserver;
 use model::{OperationError, Policy, PolicyServer, PolicyWorkload};
 use scenario::server::{
@@ -52,7 +52,7 @@ pub fn are_slos_met(outcomes: &[WorkloadOutcome]) -> bool {
 /// When the cluster is not the one of the policy, or a trace cannot be simulated.
 pub fn simulate_policy(
     policy: &Policy,
-    problem: &PlanningProblem,
+    problem: &ClusterProblem,
     seed: u64,
     observer: &dyn ProgressObserver,
 ) -> Result<PolicySimulation, OperationError> {
@@ -71,7 +71,7 @@ pub fn simulate_policy(
 pub(super) fn server_case(
     policy: &Policy,
     server: &PolicyServer,
-    problem: &PlanningProblem,
+    problem: &ClusterProblem,
 ) -> Result<SimulationCase, OperationError> {
     let classes = &problem.cluster.servers;
     let class = classes.iter().position(|class| class.class == server.class).ok_or_else(|| {
@@ -94,7 +94,7 @@ pub(super) fn server_case(
 
 fn workload(
     member: &PolicyWorkload,
-    problem: &PlanningProblem,
+    problem: &ClusterProblem,
     storage: &StorageServer,
 ) -> Result<SimulatedWorkload, OperationError> {
     let spec = problem.cluster.workloads.iter().find(|spec| spec.name == member.name);

@@ -80,7 +80,7 @@ fn number_of(names: &mut Vec<String>, name: String) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Observation, Op, Outcome};
+    use model::{Observation, Op, RequestOutcome};
     use units::{Bytes, Nanos};
 
     fn some(workloads: &[&str], at: &[(u32, u64)]) -> Observations {
@@ -90,7 +90,7 @@ mod tests {
             size: Bytes(1),
             intended: Nanos(*at),
             sent: Nanos(*at),
-            outcome: Outcome::Done(Nanos(at + 1)),
+            outcome: RequestOutcome::Done(Nanos(at + 1)),
         };
         Observations {
             workloads: workloads.iter().map(|name| (*name).to_owned()).collect(),

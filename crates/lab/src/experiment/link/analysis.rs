@@ -1,206 +1,233 @@
 //! Bounds, priorities and limits where servers share the link on which answers leave.
 //!
 //! Bounds are of percentiles, as SLOs are, by the probabilistic model of chapter 4; worst cases are 1.4 to 2.4 times as
-//! long in figure 3.7. What a disk of one's own does to requests is known exactly: a
-//! request begins when the one before it is done. So what comes to the link is known, too, and limits and bounds are of that.
-//! Where there is a disk, it and the link each may be late for half of the requests that may be late.
+//! long in figure 3.7. What a tenant's own disk does to its requests is known exactly, because a request begins when the
+//! one before it is complete. So the arrivals at the link are known, too, and limits and bounds are for those. Where
+//! there is a disk, it and the link may each be late for half of the requests that may be late.
 //!
-//! Two ways to priorities: figure 3.7 searches for them (§3.2); figure 4.1 takes the order of SLOs and admits tenants one
-//! after the other while everybody's bound is within its SLO (§4.2). Whoever is refused goes last, without a promise.
+//! Priorities come about in two ways: figure 3.7 searches for them (§3.2); figure 4.1 takes the order of SLOs and admits
+//! tenants one after the other while all bounds are within their SLOs (§4.2). Tenants that are refused have the lowest
+//! priority and no promise.
 //!
-//! HTB serves packets, not answers: a packet that has begun, what it lets pass at once, and the way there and back through
-//! kernel and server are [`BASE`].
+//! HTB schedules packets, not answers: a packet that has begun, what HTB lets pass at once, and the way there and back
+//! through kernel and server are [`BASE`].
 
-use super::super::analysis::{PROTECTED, SERVER};
-use super::super::data::{Experiment, Tenant};
-use super::super::demand::{Demand, nanos_up};
-use super::{disk, on_link};
+use super::super::definition::{ExperimentTenant, LabExperiment, PROTECTING_POLICY, SERVER};
+use super::super::scaled_trace::{ScaledTrace, ceil_nanos};
+use super::work::{link_time, tenant_disk};
 use calculus::ArrivalCurve;
 use confidence::nearest_rank;
-use enforce::deployment::LEVELS;
+use enforce::deployment::PRIORITY_LEVELS;
 use model::{
     CircularTrace, Job, LatencyModel as _, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload,
-    RateLimit, Request, ServerMember, Slo, Stage, StageLimit,
+    ServerMember, Slo, Stage, StageLimit,
 };
-use predict::{Passage, Probabilistic, ProbabilisticSketch, WorstCase};
+use predict::{Probabilistic, ProbabilisticSketch, Reshaping, WorstCase};
 use units::{Nanos, Percentile};
 
-/// What limits admit beyond the traces.
+/// How much more than the traces limits admit, as a share.
 const TOLERANCE: f64 = 0.05;
 /// What a request takes beyond queues and its own answer, seconds: 0.5 ms that HTB sends at once, 0.12 ms for a packet of
-/// another, and the machine.
+/// another tenant, and the machine.
 const BASE: f64 = 0.001;
+/// The bandwidth of the link in bytes per second.
+const LINK_BYTES_PER_S: f64 = LabExperiment::LINK_BITS_PER_S / 8.0;
 
-/// Tenants as the analysis sees them.
-pub(super) struct Analysis {
+/// Tenants that share the link, as the analysis sees them.
+pub(super) struct LinkAnalysis {
     names: Vec<&'static str>,
-    /// Latencies at the disk, seconds, ascending; none without a disk.
-    at_disk: Vec<Vec<f64>>,
+    /// Latencies at the tenant's disk in seconds, ascending; empty without a disk.
+    disk_latencies: Vec<Vec<f64>>,
     model: Probabilistic,
     sketches: Vec<ProbabilisticSketch>,
-    /// In seconds of the link.
+    /// Arrival curves in seconds of link time.
     curves: Vec<ArrivalCurve>,
 }
 
-/// When the requests of a round are done at the disk, and how long that took, seconds; they go on at once without one.
-fn through_disk(tenant: &Tenant, demand: &Demand) -> (Vec<Nanos>, Vec<f64>) {
-    let Some(disk) = disk(tenant, demand) else {
-        return (demand.requests.iter().map(|request| request.arrival).collect(), Vec::new());
+/// When the requests of a period leave the tenant's disk, and their latencies there in seconds. Without a disk they leave
+/// when they arrive, and there are no latencies.
+fn through_disk(tenant: &ExperimentTenant, sent: &ScaledTrace) -> (Vec<Nanos>, Vec<f64>) {
+    let requests = sent.trace.items();
+    let Some(disk) = tenant_disk(tenant, sent) else {
+        return (requests.iter().map(|request| request.arrival).collect(), Vec::new());
     };
-    // The second round finds what the first left.
-    let two = demand.until(Nanos(2 * demand.period.0));
-    let mut free = Nanos::ZERO;
-    let mut done = |request: &Request| {
-        free = free.max(request.arrival) + disk.service(request.op, request.size);
-        (free, (free - request.arrival).as_secs())
-    };
-    let all: Vec<(Nanos, f64)> = two.iter().map(&mut done).collect();
-    all[two.len() / 2..].iter().copied().unzip()
-}
-
-/// What comes to the link, as a circle.
-fn traffic(demand: &Demand, done: &[Nanos]) -> CircularTrace<Job> {
-    let job = |(request, done): (&Request, &Nanos)| {
-        let work = |stage| match stage {
-            Stage::NetworkOut => nanos_up(on_link(request) * 1e9),
-            // Requests have some hundred bytes, on links that nobody shares.
-            Stage::NetworkIn | Stage::Storage => Nanos::ZERO,
-        };
-        Job { arrival: Nanos(done.0 % demand.period.0), work: PerStage::from_fn(work) }
-    };
-    let mut jobs: Vec<Job> = demand.requests.iter().zip(done).map(job).collect();
-    jobs.sort_by_key(|job| job.arrival);
-    CircularTrace::from_first_arrival(jobs, demand.period).expect("a circle is traffic")
-}
-
-impl Analysis {
-    pub(super) fn new(tenants: &[Tenant], sent: &[Demand]) -> Self {
-        let model = Probabilistic::default();
-        let names = tenants.iter().map(|tenant| tenant.name).collect();
-        let mut found = Self { names, at_disk: Vec::new(), model, sketches: Vec::new(), curves: Vec::new() };
-        for (tenant, demand) in tenants.iter().zip(sent) {
-            let (done, mut latencies) = through_disk(tenant, demand);
-            latencies.sort_by(f64::total_cmp);
-            let traffic = traffic(demand, &done);
-            let worst = WorstCase { passage: Passage::Reshaped }.sketch(&traffic);
-            found.at_disk.push(latencies);
-            found.sketches.push(found.model.sketch(&traffic));
-            found.curves.push(worst.curve(Stage::NetworkOut).clone());
+    // Only the second period counts: it finds the backlog that the first one left.
+    let both_periods = sent.trace.until(Nanos(2 * sent.trace.period().0));
+    let first_counted = both_periods.len() / 2;
+    let (mut departures, mut latencies) = (Vec::new(), Vec::new());
+    let mut free_at = Nanos::ZERO;
+    for (index, request) in both_periods.iter().enumerate() {
+        free_at = free_at.max(request.arrival) + disk.service_time(request.op, request.size);
+        if index >= first_counted {
+            departures.push(free_at);
+            latencies.push((free_at - request.arrival).as_secs());
         }
-        found
     }
+    (departures, latencies)
+}
 
-    /// What the link adds for each of these at its percentile, the first being served first; none where there is no bound.
-    fn link(&self, members: &[(usize, Percentile)]) -> Option<Vec<f64>> {
-        let member = |(rank, &(at, percentile)): (u32, &(usize, Percentile))| ServerMember {
-            sketch: &self.sketches[at],
-            priority: PerStage::from_fn(|_| rank),
-            group: at,
-            percentile,
+/// The answers that a tenant sends over the link, by when they leave its server.
+fn link_jobs(sent: &ScaledTrace, departures: &[Nanos]) -> CircularTrace<Job> {
+    let mut jobs = Vec::with_capacity(departures.len());
+    for (request, departure) in sent.trace.items().iter().zip(departures) {
+        // Requests have some hundred bytes, on links that nobody shares: they cost nothing.
+        let mut work = PerStage::from_fn(|_| Nanos::ZERO);
+        work[Stage::NetworkOut] = ceil_nanos(link_time(request) * 1e9);
+        jobs.push(Job { arrival: Nanos(departure.0 % sent.trace.period().0), work });
+    }
+    jobs.sort_by_key(|job| job.arrival);
+    CircularTrace::from_first_arrival(jobs, sent.trace.period()).expect("sorted arrivals within a period")
+}
+
+impl LinkAnalysis {
+    /// An analysis of tenants that send these requests.
+    pub(super) fn new(tenants: &[ExperimentTenant], sent: &[ScaledTrace]) -> Self {
+        let mut analysis = Self {
+            names: tenants.iter().map(|tenant| tenant.name).collect(),
+            disk_latencies: Vec::new(),
+            model: Probabilistic::default(),
+            sketches: Vec::new(),
+            curves: Vec::new(),
         };
-        let ranked: Vec<_> = (0..).zip(members).map(member).collect();
-        self.model.predict(&ranked).into_iter().map(|found| Some(found.ok()?.bound)).collect()
+        for (tenant, sent) in tenants.iter().zip(sent) {
+            let (departures, mut latencies) = through_disk(tenant, sent);
+            latencies.sort_by(f64::total_cmp);
+            let jobs = link_jobs(sent, &departures);
+            let worst_case = WorstCase { reshaping: Reshaping::EveryStage }.sketch(&jobs);
+            analysis.disk_latencies.push(latencies);
+            analysis.sketches.push(analysis.model.sketch(&jobs));
+            analysis.curves.push(worst_case.curve(Stage::NetworkOut).clone());
+        }
+        analysis
     }
 
-    /// At disk and link, seconds, with these above it.
-    fn delays(&self, at: usize, percentile: Percentile, above: &[usize]) -> (f64, f64) {
-        let disk = &self.at_disk[at];
-        let late = (100.0 - percentile.percent()) / if disk.is_empty() { 1.0 } else { 2.0 };
-        let each = Percentile::new(100.0 - late).expect("above the percentile");
-        let at_disk = if disk.is_empty() { 0.0 } else { disk[nearest_rank(each.percent(), disk.len()) - 1] };
-        let members: Vec<_> = above.iter().chain([&at]).map(|&member| (member, each)).collect();
-        let link = self.link(&members).and_then(|found| found.last().copied());
-        (at_disk, link.unwrap_or(f64::INFINITY))
+    /// What the link adds to the latency of each of these tenants at its percentile, seconds; the first has the highest
+    /// priority. `None` when a tenant has no bound.
+    fn link_delays(&self, ranked: &[(usize, Percentile)]) -> Option<Vec<f64>> {
+        let mut members = Vec::new();
+        for (priority, &(tenant, percentile)) in (0..).zip(ranked) {
+            members.push(ServerMember {
+                sketch: &self.sketches[tenant],
+                priority: PerStage::from_fn(|_| priority),
+                group: tenant,
+                percentile,
+            });
+        }
+        self.model.predict(&members).into_iter().map(|prediction| Some(prediction.ok()?.bound)).collect()
     }
 
-    /// Latency that this percentile of a tenant's requests keeps with these above it on the link, seconds.
-    pub(super) fn bound(&self, at: usize, percentile: Percentile, above: &[usize]) -> f64 {
-        let (disk, link) = self.delays(at, percentile, above);
+    /// The delays of a tenant at its disk and at the link below these others, seconds. Together they keep the percentile.
+    fn delays(&self, tenant: usize, percentile: Percentile, above: &[usize]) -> (f64, f64) {
+        let disk = &self.disk_latencies[tenant];
+        let parts = if disk.is_empty() { 1.0 } else { 2.0 };
+        let late = (100.0 - percentile.percent()) / parts;
+        let part_percentile = Percentile::new(100.0 - late).expect("not below the percentile");
+        let at_disk = match disk.len() {
+            0 => 0.0,
+            len => disk[nearest_rank(part_percentile.percent(), len) - 1],
+        };
+        let ranked: Vec<_> = above.iter().chain([&tenant]).map(|&member| (member, part_percentile)).collect();
+        let at_link = self.link_delays(&ranked).and_then(|delays| delays.last().copied());
+        (at_disk, at_link.unwrap_or(f64::INFINITY))
+    }
+
+    /// The latency that this percentile of a tenant's requests keeps when these others have higher priorities on the
+    /// link, seconds.
+    pub(super) fn bound(&self, tenant: usize, percentile: Percentile, above: &[usize]) -> f64 {
+        let (disk, link) = self.delays(tenant, percentile, above);
         BASE + disk + link
     }
 
-    /// Priorities by search, and whether all SLOs are kept.
-    pub(super) fn prioritised(&self, slos: &[Slo]) -> (Policy, bool) {
+    /// The protecting policy with priorities by search, and whether it keeps all SLOs.
+    pub(super) fn policy_by_search(&self, slos: &[Slo]) -> (Policy, bool) {
         let budgets: Vec<f64> = slos.iter().map(|slo| slo.latency.0 - BASE).collect();
-        let mut oracle = |at: usize, above: &PerStage<Vec<usize>>| {
-            let (disk, link) = self.delays(at, slos[at].percentile, &above[Stage::NetworkOut]);
-            PerStage::from_fn(|stage| match stage {
-                Stage::NetworkIn => 0.0,
-                Stage::Storage => disk,
-                Stage::NetworkOut => link,
-            })
+        let mut delays = |tenant: usize, above: &PerStage<Vec<usize>>| {
+            let (disk, link) = self.delays(tenant, slos[tenant].percentile, &above[Stage::NetworkOut]);
+            let mut delays = PerStage::from_fn(|_| 0.0);
+            delays[Stage::Storage] = disk;
+            delays[Stage::NetworkOut] = link;
+            delays
         };
-        let found = plan::prioritise(&budgets, &mut oracle);
-        let priority = |at: usize| found.priorities[at][Stage::NetworkOut];
-        let promised = |at: usize| Some((priority(at), Some(found.latencies[at] + BASE)));
-        (self.policy(PROTECTED, slos, promised, true), found.missed.is_none())
+        let plan = plan::prioritise(&budgets, &mut delays);
+        let mut placements = Vec::new();
+        for (tenant, latency) in plan.latencies.iter().enumerate() {
+            let priority = plan.priorities[tenant][Stage::NetworkOut];
+            placements.push(Some(self.limited_placement(tenant, priority, latency + BASE)));
+        }
+        (self.policy(PROTECTING_POLICY, slos, placements), plan.missed.is_none())
     }
 
-    /// Priority by SLO among those who are admitted, in the order in which they come; and whether all are.
-    pub(super) fn admitted(&self, slos: &[Slo]) -> (Policy, bool) {
-        assert!(self.at_disk.iter().all(Vec::is_empty), "here all the time goes to the link");
-        let bounds = |members: &[usize]| {
-            let ranked: Vec<_> = members.iter().map(|&at| (at, slos[at].percentile)).collect();
-            Some(self.link(&ranked)?.into_iter().map(|bound| bound + BASE).collect::<Vec<f64>>())
-        };
-        // Of the last that was found to fit.
-        let (mut accepted, mut promised): (Vec<usize>, Vec<f64>) = (Vec::new(), Vec::new());
-        for at in 0..slos.len() {
-            let mut members = accepted.clone();
-            members.insert(members.partition_point(|&other| slos[other].latency.0 <= slos[at].latency.0), at);
-            let kept = |found: &Vec<f64>| {
-                found.iter().zip(&members).all(|(bound, &member)| *bound <= slos[member].latency.0)
-            };
+    /// The protecting policy with priorities by SLO among the tenants that are admitted in their order, and whether all
+    /// are.
+    pub(super) fn policy_by_admission(&self, slos: &[Slo]) -> (Policy, bool) {
+        assert!(self.disk_latencies.iter().all(Vec::is_empty), "here all of the latency is the link's");
+        let (mut admitted, mut bounds): (Vec<usize>, Vec<f64>) = (Vec::new(), Vec::new());
+        for tenant in 0..slos.len() {
+            let mut candidates = admitted.clone();
+            let rank = candidates.partition_point(|&other| slos[other].latency.0 <= slos[tenant].latency.0);
+            candidates.insert(rank, tenant);
             // HTB has a level for each and one for those who are refused.
-            if let Some(found) = bounds(&members).filter(kept).filter(|_| members.len() <= LEVELS) {
-                (accepted, promised) = (members, found);
+            let Some(candidate_bounds) = self.kept_bounds(&candidates, slos) else { continue };
+            if candidates.len() <= PRIORITY_LEVELS {
+                (admitted, bounds) = (candidates, candidate_bounds);
             }
         }
-        let place = |at: usize| {
-            let rank = accepted.iter().position(|&other| other == at)?;
-            Some((u32::try_from(rank).expect("few tenants"), Some(promised[rank])))
-        };
-        (self.policy(PROTECTED, slos, place, true), accepted.len() == slos.len())
+        let mut placements: Vec<Option<PolicyPlacement>> = slos.iter().map(|_| None).collect();
+        for ((priority, &tenant), &bound) in (0..).zip(&admitted).zip(&bounds) {
+            placements[tenant] = Some(self.limited_placement(tenant, priority, bound));
+        }
+        (self.policy(PROTECTING_POLICY, slos, placements), admitted.len() == slos.len())
     }
 
-    /// Strict priority by SLO for all, without limits.
+    /// The bounds of tenants in order of priority, seconds, if all are within their SLOs.
+    fn kept_bounds(&self, tenants: &[usize], slos: &[Slo]) -> Option<Vec<f64>> {
+        let ranked: Vec<_> = tenants.iter().map(|&tenant| (tenant, slos[tenant].percentile)).collect();
+        let bounds: Vec<f64> = self.link_delays(&ranked)?.into_iter().map(|delay| delay + BASE).collect();
+        let are_kept = bounds.iter().zip(tenants).all(|(bound, &tenant)| *bound <= slos[tenant].latency.0);
+        are_kept.then_some(bounds)
+    }
+
+    /// The policy of strict priority by SLO for all tenants, without limits.
     pub(super) fn by_slo(&self, slos: &[Slo]) -> Policy {
-        let tighter = |at: usize| slos.iter().filter(|slo| slo.latency.0 < slos[at].latency.0).count();
-        let place = |at| Some((u32::try_from(tighter(at)).expect("few tenants"), None));
-        self.policy("by-slo", slos, place, false)
+        let mut placements = Vec::new();
+        for slo in slos {
+            let tighter = slos.iter().filter(|other| other.latency.0 < slo.latency.0).count();
+            let priority = u32::try_from(tighter).expect("few tenants");
+            placements.push(Some(placement(priority, None)));
+        }
+        self.policy("by-slo", slos, placements)
     }
 
-    /// By priority on the link and bound; nothing is promised to tenants without.
-    fn policy(
-        &self,
-        name: &str,
-        slos: &[Slo],
-        place: impl Fn(usize) -> Option<(u32, Option<f64>)>,
-        limited: bool,
-    ) -> Policy {
-        let workload = |at: usize| {
-            let Some((priority, bound_s)) = place(at) else {
-                let why = "with it, an SLO would not be kept for sure";
-                return PolicyWorkload::refused(self.names[at], slos[at], why);
-            };
-            let limits = if limited { self.limits(at) } else { Vec::new() };
-            let priority = PerStage::from_fn(|_| priority);
-            let placement = PolicyPlacement { server: SERVER.to_owned(), priority, bound_s, limits };
-            PolicyWorkload::admitted(self.names[at], slos[at], placement)
-        };
+    /// A policy with these placements by tenant; a tenant without one is refused.
+    fn policy(&self, name: &str, slos: &[Slo], placements: Vec<Option<PolicyPlacement>>) -> Policy {
+        let mut workloads = Vec::new();
+        for ((&tenant, &slo), placement) in self.names.iter().zip(slos).zip(placements) {
+            workloads.push(match placement {
+                Some(placement) => PolicyWorkload::admitted(tenant, slo, placement),
+                None => PolicyWorkload::refused(tenant, slo, "with it, an SLO would not be kept for sure"),
+            });
+        }
         let server = PolicyServer {
             name: SERVER.into(),
             class: SERVER.into(),
-            network_bytes_per_s: Experiment::LINK_BITS_PER_S / 8.0,
+            network_bytes_per_s: LINK_BYTES_PER_S,
             storage_profile: "none".into(),
         };
-        Policy::new(name, vec![server], (0..slos.len()).map(workload).collect())
+        Policy::new(name, vec![server], workloads)
     }
 
-    fn limits(&self, at: usize) -> Vec<StageLimit> {
-        let stage = Stage::NetworkOut;
-        let bytes = Experiment::LINK_BITS_PER_S / 8.0;
-        let limit = |limit: RateLimit| StageLimit::new(stage, limit, bytes);
-        plan::limiters(&self.curves[at], TOLERANCE).into_iter().map(limit).collect()
+    /// The placement of an admitted tenant with its limits.
+    fn limited_placement(&self, tenant: usize, priority: u32, bound_s: f64) -> PolicyPlacement {
+        let limits = plan::limiters(&self.curves[tenant], TOLERANCE).into_iter();
+        PolicyPlacement {
+            limits: limits.map(|limit| StageLimit::new(Stage::NetworkOut, limit, LINK_BYTES_PER_S)).collect(),
+            ..placement(priority, Some(bound_s))
+        }
     }
+}
+
+/// A placement without limits.
+fn placement(priority: u32, bound_s: Option<f64>) -> PolicyPlacement {
+    let priority = PerStage::from_fn(|_| priority);
+    PolicyPlacement { server: SERVER.into(), priority, bound_s, limits: Vec::new() }
 }

@@ -1,8 +1,10 @@
 //! Bounds against a fluid link with strict priority, simulated here without the analysis.
 
-use super::*;
-use crate::experiment::{Planned, find};
+use super::work::{link_time, tenant_disk};
+use crate::experiment::{CasePlan, ExperimentPlan, ExperimentTenant, ScaledTrace, find_experiment};
+use model::Op;
 use std::path::Path;
+use units::{Bytes, Nanos};
 
 /// An arrival and its work, seconds.
 type Arrival = (f64, f64);
@@ -33,20 +35,21 @@ fn latencies(above: &[Arrival], own: &[Arrival]) -> Vec<f64> {
 }
 
 /// Latencies over disk and link under the protected policy, by tenant; empty for those without a promise.
-fn simulated(case: &PlannedCase, seconds: u64) -> Vec<Vec<f64>> {
+fn simulated(case: &CasePlan, seconds: u64) -> Vec<Vec<f64>> {
     let end = Nanos(seconds * 1_000_000_000);
-    let passed = |(tenant, demand): (&Tenant, &Demand)| {
-        let requests = demand.until(end);
-        let service = disk(tenant, demand).map_or(0.0, |disk| disk.service(Op::Read, Bytes(1)).as_secs());
+    let passed = |(tenant, sent): (&ExperimentTenant, &ScaledTrace)| {
+        let requests = sent.trace.until(end);
+        let service =
+            tenant_disk(tenant, sent).map_or(0.0, |disk| disk.service_time(Op::Read, Bytes(1)).as_secs());
         let at_disk: Vec<Arrival> =
             requests.iter().map(|request| (request.arrival.as_secs(), service)).collect();
         let stored = latencies(&[], &at_disk);
         let at_link =
-            requests.iter().zip(&stored).map(|(r, after)| (r.arrival.as_secs() + after, on_link(r)));
+            requests.iter().zip(&stored).map(|(r, after)| (r.arrival.as_secs() + after, link_time(r)));
         (at_link.collect::<Vec<_>>(), stored)
     };
     let passed: Vec<_> = case.case.tenants.iter().zip(&case.sent).map(passed).collect();
-    let workloads = &case.policy.0.workloads;
+    let workloads = &case.policy.workloads;
     let of = |(at, (own, stored)): (usize, &(Vec<Arrival>, Vec<f64>))| {
         let Some(level) = workloads[at].priority else { return Vec::new() };
         let others =
@@ -65,8 +68,8 @@ fn the_judge_by_hand() {
 }
 
 /// The share of requests that exceed their bound is what the SLO allows, for all who are admitted.
-fn keeps_its_bounds(case: &PlannedCase, seconds: u64) {
-    for (workload, found) in case.policy.0.workloads.iter().zip(simulated(case, seconds)) {
+fn keeps_its_bounds(case: &CasePlan, seconds: u64) {
+    for (workload, found) in case.policy.workloads.iter().zip(simulated(case, seconds)) {
         let Some(bound) = workload.bound_s else { continue };
         let beyond = found.iter().filter(|latency| **latency > bound).count() as f64;
         assert!(beyond <= 0.01 * found.len() as f64, "{}: {beyond} of {}", workload.name, found.len());
@@ -77,17 +80,18 @@ fn keeps_its_bounds(case: &PlannedCase, seconds: u64) {
 #[test]
 fn figure_3_7_keeps_its_bounds() {
     // All its workloads are synthetic.
-    let planned = Planned::of(find("fig-3.7").unwrap(), Path::new("/nonexistent")).expect("no trace is read");
+    let experiment = find_experiment("fig-3.7").unwrap();
+    let planned = ExperimentPlan::new(experiment, Path::new("/nonexistent")).expect("no trace is read");
     for case in &planned.cases {
-        assert!(case.policy.1, "{:?}", case.policy.0);
+        assert!(case.admits_all, "{:?}", case.policy);
         keeps_its_bounds(case, 600);
     }
     let slos: Vec<f64> = planned.cases[1].slos.iter().map(|slo| slo.latency.0).collect();
     assert!(slos.iter().all(|slo| *slo >= slos[3]), "K has the lowest: {slos:?}");
     // Each asks for its share of the link.
     let case = &planned.cases[0];
-    for (tenant, demand) in case.case.tenants.iter().zip(&case.sent) {
-        let busy: f64 = demand.requests.iter().map(on_link).sum::<f64>() / demand.period.as_secs();
+    for (tenant, sent) in case.case.tenants.iter().zip(&case.sent) {
+        let busy: f64 = sent.trace.items().iter().map(link_time).sum::<f64>() / sent.trace.period().as_secs();
         assert!((busy / tenant.load - 1.0).abs() < 1e-6, "{busy}");
     }
 }
@@ -95,8 +99,8 @@ fn figure_3_7_keeps_its_bounds() {
 #[test]
 fn whoever_is_admitted_behind_one_link_keeps_its_slo() {
     let Some(traces) = testkit::shared("traces") else { return };
-    let planned = Planned::of(find("fig-4.1").unwrap(), &traces).unwrap();
-    let workloads = &planned.cases[0].policy.0.workloads;
+    let planned = ExperimentPlan::new(find_experiment("fig-4.1").unwrap(), &traces).unwrap();
+    let workloads = &planned.cases[0].policy.workloads;
     assert!((1..8).contains(&workloads.iter().filter(|workload| workload.admitted).count()));
     keeps_its_bounds(&planned.cases[0], 600);
 }

@@ -34,12 +34,12 @@ pub(super) fn blocks(view: &View) -> Vec<Block> {
     ];
     for done in view.done {
         let name = case_name(view.planned, &view.planned.cases[done.case]);
-        let warnings = done.played.ran.warnings.iter();
+        let warnings = done.played.report.warnings.iter();
         blocks.extend(
             warnings.map(|said| Block::paragraph(format!("{name}, {}: {said}.", done.policy.name()))),
         );
-        if done.played.ran.observed_duration < view.settings.duration {
-            let seconds = time(done.played.ran.observed_duration.as_secs());
+        if done.played.report.observed_duration < view.settings.duration {
+            let seconds = time(done.played.report.observed_duration.as_secs());
             let text = format!("{name}, {}: stopped when {seconds} had been observed.", done.policy.name());
             blocks.push(Block::paragraph(text));
         }
@@ -51,7 +51,7 @@ pub(super) fn blocks(view: &View) -> Vec<Block> {
 fn row(view: &View, done: &Done) -> Vec<String> {
     let lags = || done.rows.iter().filter_map(|row| Some((row.finding.lag?, row.slo_s)));
     let worst = |of: &dyn Fn((verify::LagFinding, f64)) -> f64| lags().map(of).fold(0.0, f64::max);
-    let ran = &done.played.ran;
+    let ran = &done.played.report;
     let unanswered = ran.observations.requests.iter().filter(|request| request.latency().is_none()).count();
     vec![
         case_name(view.planned, &view.planned.cases[done.case]).to_owned(),

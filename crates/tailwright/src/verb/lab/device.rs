@@ -3,8 +3,8 @@
 use crate::exit::Answer;
 use crate::terminal;
 use clap::Args;
-use lab::device::{CHANNELS_MAX, Cost, Model};
-use lab::nbd::{Config, Export, Server};
+use lab::device::{CHANNELS_MAX, LinearServiceTime, SsdModel};
+use lab::nbd::{ExportedVolume, NbdServer, NbdServerConfig};
 use model::OperationError;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -31,20 +31,20 @@ pub(crate) struct DeviceArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10809")]
     listen: SocketAddr,
     /// Requests served at once.
-    #[arg(long, value_name = "N", default_value_t = Model::LAB.channels, value_parser = clap::value_parser!(u32).range(1..=i64::from(CHANNELS_MAX)))]
+    #[arg(long, value_name = "N", default_value_t = SsdModel::LAB.channels, value_parser = clap::value_parser!(u32).range(1..=i64::from(CHANNELS_MAX)))]
     channels: u32,
     /// Time of a channel for a read.
-    #[arg(long, value_name = "BASE+SLOPE", default_value_t = Model::LAB.read)]
-    read: Cost,
+    #[arg(long, value_name = "BASE+SLOPE", default_value_t = SsdModel::LAB.read)]
+    read: LinearServiceTime,
     /// Time of a channel for a write.
-    #[arg(long, value_name = "BASE+SLOPE", default_value_t = Model::LAB.write)]
-    write: Cost,
+    #[arg(long, value_name = "BASE+SLOPE", default_value_t = SsdModel::LAB.write)]
+    write: LinearServiceTime,
     /// Most that all channels transfer together.
     #[arg(long, value_name = "RATE")]
     bandwidth: Option<ByteRate>,
     /// A volume; the first is the default of clients that name none.
     #[arg(long, value_name = "NAME=SIZE", value_parser = export, default_value = "ssd=1GiB")]
-    export: Vec<Export>,
+    export: Vec<ExportedVolume>,
     /// How long before a completion to stop sleeping: nearer to the model, and a busy CPU.
     #[arg(long, value_name = "TIME", default_value = "0us")]
     spin: Nanos,
@@ -56,18 +56,18 @@ pub(crate) struct DeviceArgs {
     profile_sizes: Vec<Bytes>,
 }
 
-fn export(text: &str) -> Result<Export, String> {
+fn export(text: &str) -> Result<ExportedVolume, String> {
     let (name, size) = text.split_once('=').ok_or("expected NAME=SIZE, such as tank=1GiB")?;
     let size = size.parse::<Bytes>().map_err(|error| error.to_string())?.0;
     if name.len() > 4096 || size > 1 << 62 {
         return Err("names have at most 4096 bytes and volumes 2^62".to_owned());
     }
-    Ok(Export { name: name.to_owned(), size })
+    Ok(ExportedVolume { name: name.to_owned(), size })
 }
 
 pub(crate) fn run(args: &DeviceArgs) -> Result<Answer, OperationError> {
     let DeviceArgs { channels, read, write, bandwidth, .. } = *args;
-    let model = Model { channels, read, write, bandwidth };
+    let model = SsdModel { channels, read, write, bandwidth };
     if let Some(path) = &args.profile {
         if args.profile_sizes.iter().any(|size| size.0 == 0) {
             return Err(OperationError::input("--profile-sizes: requests of 0 bytes have no bandwidth"));
@@ -90,11 +90,12 @@ pub(crate) fn run(args: &DeviceArgs) -> Result<Answer, OperationError> {
         OperationError::machine(format_args!("cannot listen on {}: {error}", args.listen))
             .hint("--listen 127.0.0.1:0 takes any free port")
     })?;
-    let config = Config { model, exports: exports.clone(), spin: args.spin };
-    let served = Server::start(listener, config, Box::new(|line| eprintln!("{line}"))).and_then(|server| {
-        terminal::print(&format!("emulated SSD ({model}) at nbd://{}\n", server.address()));
-        server.wait()
-    });
+    let config = NbdServerConfig { model, exports: exports.clone(), spin: args.spin };
+    let served =
+        NbdServer::start(listener, config, Box::new(|line| eprintln!("{line}"))).and_then(|server| {
+            terminal::print(&format!("emulated SSD ({model}) at nbd://{}\n", server.address()));
+            server.wait()
+        });
     served.map_err(|error| OperationError::machine(format_args!("the emulated SSD stopped: {error}")))?;
     Ok(Answer::Yes)
 }

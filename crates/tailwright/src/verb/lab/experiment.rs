@@ -7,8 +7,8 @@ use crate::report;
 use crate::terminal::{self, Align, Table};
 use clap::Args;
 use lab::experiment::{
-    Alone, EXPERIMENTS, Experiment, Planned, Played, PolicyName, Row, Settings, Source, find,
-    is_protected_met, rows, run as play,
+    CaseRun, EXPERIMENTS, ExperimentLock, ExperimentPlan, LabExperiment, PolicyName, RunSettings,
+    TenantSource, WorkloadResult, are_promises_kept, find_experiment, run_case, workload_results,
 };
 use model::OperationError;
 use std::path::PathBuf;
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, OperationError> {
     };
     let experiment = known(name)?;
     let policies = chosen(args, experiment)?;
-    let mut planned = Planned::of(experiment, &traces(args, experiment)?)?;
+    let mut planned = ExperimentPlan::new(experiment, &traces(args, experiment)?)?;
     planned.cases.retain(|case| args.case.is_empty() || args.case.iter().any(|name| name == case.case.name));
     if args.plan {
         terminal::print(&experiment::plan_text(&planned));
@@ -96,9 +96,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, OperationError> {
         // Not after many minutes.
         check_writable(path, "report")?;
     }
-    let alone = Alone::new()?;
+    let alone = ExperimentLock::acquire()?;
     eprint!("{}", experiment::plan_text(&planned));
-    let settings = Settings {
+    let settings = RunSettings {
         warm_up: args.warm_up,
         duration: args.duration.unwrap_or(experiment.duration()),
         seed: args.seed,
@@ -110,18 +110,18 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, OperationError> {
 }
 
 fn answer(args: &RunArgs, view: &View) -> Result<Answer, OperationError> {
-    let rows: Vec<&Row> = view.done.iter().flat_map(|done| &done.rows).collect();
+    let rows: Vec<&WorkloadResult> = view.done.iter().flat_map(|done| &done.rows).collect();
     terminal::print(&if args.json { json::pretty(&rows) } else { experiment::text(view) });
     if let Some(path) = &args.report {
         write_result(path, &report::experiment::html(view), "report")?;
         eprintln!("the report is {}", path.display());
     }
     experiment::advice(view).iter().for_each(|advice| eprintln!("hint: {advice}"));
-    Ok(if is_protected_met(rows) { Answer::Yes } else { Answer::No })
+    Ok(if are_promises_kept(rows) { Answer::Yes } else { Answer::No })
 }
 
-fn known(name: &str) -> Result<&'static Experiment, OperationError> {
-    find(name).ok_or_else(|| {
+fn known(name: &str) -> Result<&'static LabExperiment, OperationError> {
+    find_experiment(name).ok_or_else(|| {
         let names: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.name).collect();
         OperationError::input(format_args!("there is no experiment '{name}'"))
             .hint(format_args!("there are {}", names.join(", ")))
@@ -129,18 +129,20 @@ fn known(name: &str) -> Result<&'static Experiment, OperationError> {
 }
 
 /// Where the traces are; nowhere if none is needed.
-fn traces(args: &RunArgs, experiment: &Experiment) -> Result<PathBuf, OperationError> {
+fn traces(args: &RunArgs, experiment: &LabExperiment) -> Result<PathBuf, OperationError> {
     let mut tenants = experiment.cases.iter().flat_map(|case| case.tenants);
     match &args.data {
         Some(data) => Ok(data.join("traces")),
-        None if tenants.all(|tenant| matches!(tenant.source, Source::Synthetic { .. })) => Ok(PathBuf::new()),
+        None if tenants.all(|tenant| matches!(tenant.source, TenantSource::Synthetic { .. })) => {
+            Ok(PathBuf::new())
+        }
         None => Err(OperationError::input("the traces are missing")
             .hint("--data FOLDER: FOLDER/traces has them; fig-3.5 needs none")),
     }
 }
 
 /// The policies that were asked for, after a look at the cases.
-fn chosen(args: &RunArgs, experiment: &Experiment) -> Result<Vec<PolicyName>, OperationError> {
+fn chosen(args: &RunArgs, experiment: &LabExperiment) -> Result<Vec<PolicyName>, OperationError> {
     let has_case = |name: &&String| experiment.cases.iter().any(|case| case.name == name.as_str());
     if let Some(unknown) = args.case.iter().find(|name| !has_case(name)) {
         let names: Vec<&str> = experiment.cases.iter().map(|case| case.name).collect();
@@ -167,8 +169,8 @@ fn list() {
 
 /// All cases under all policies, or what was played until somebody stopped it.
 fn play_all(
-    settings: &Settings,
-    planned: &Planned,
+    settings: &RunSettings,
+    planned: &ExperimentPlan,
     policies: &[PolicyName],
 ) -> Result<Vec<Done>, OperationError> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -191,11 +193,11 @@ fn play_all(
             bar.set_position(number * each + (progress.elapsed.0 / 1_000_000).min(each));
         };
         let planned_case = &planned.cases[case];
-        let played: Played = play(planned, planned_case, policy, settings, &mut tick, &stop)?;
-        let (rows, beside) = rows(planned, planned_case, policy, &played);
+        let played: CaseRun = run_case(planned, planned_case, policy, settings, &mut tick, &stop)?;
+        let (rows, beside) = workload_results(planned, planned_case, policy, &played);
         let done = Done { case, policy, rows, beside, played };
         bar.suspend(|| {
-            done.played.ran.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+            done.played.report.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
             eprintln!("{} of {count}: {}", number + 1, experiment::line(planned, &done));
         });
         found.push(done);

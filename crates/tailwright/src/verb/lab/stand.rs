@@ -5,10 +5,12 @@ use crate::output::json;
 use crate::terminal::{self, Align, Table};
 use clap::{Args, ValueEnum};
 use enforce::command::Programs;
-use lab::device::Model;
-use lab::nbd::Export;
-use lab::servers::{Http, Memcached, Nbd, Nfs, Service, Ssd};
-use lab::stand::{self, Folder, State, Wanted};
+use lab::device::SsdModel;
+use lab::nbd::ExportedVolume;
+use lab::persistent_lab::{
+    LabFolder, LabSpecification, LabState, RecordedHost, RecordedServer, bring_up, read_state, take_down,
+};
+use lab::servers::{EmulatedSsdServer, HttpServer, LabService, MemcachedServer, NbdkitServer, NfsServer};
 use model::OperationError;
 use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -80,7 +82,7 @@ pub(crate) struct DownArgs {
 #[derive(Debug, Args)]
 struct Common {
     /// Where it is remembered what is up, and where logs are.
-    #[arg(long, value_name = "FOLDER", default_value = Folder::DEFAULT)]
+    #[arg(long, value_name = "FOLDER", default_value = LabFolder::DEFAULT)]
     state: PathBuf,
     /// Names of namespaces are this, `-` and the host; a second lab needs another, and a --state of its own.
     #[arg(long, value_name = "NAME", default_value = "tw", value_parser = prefix)]
@@ -96,29 +98,33 @@ fn prefix(text: &str) -> Result<String, String> {
     if fits { Ok(text.to_owned()) } else { Err("expected up to 20 letters and digits".to_owned()) }
 }
 
-fn service(name: Name, behind_proxy: bool) -> Result<Service, OperationError> {
+fn service(name: Name, behind_proxy: bool) -> Result<LabService, OperationError> {
     let ip: IpAddr = if behind_proxy { Ipv4Addr::LOCALHOST.into() } else { Ipv4Addr::UNSPECIFIED.into() };
     let address = |port| SocketAddr::new(ip, port);
     Ok(match name {
-        Name::Memcached => {
-            Service::Memcached(Memcached { address: address(11211), memory: Bytes(256 << 20), threads: 1 })
+        Name::Memcached => LabService::Memcached(MemcachedServer {
+            address: address(11211),
+            memory: Bytes(256 << 20),
+            threads: 1,
+        }),
+        Name::Nbd => LabService::Nbd(NbdkitServer { address: address(10810), size: Bytes(1 << 30) }),
+        Name::Nfs => {
+            LabService::Nfs(NfsServer { bind: ip, port: 2049, mount_port: 20048, memory: Bytes(1 << 30) })
         }
-        Name::Nbd => Service::Nbd(Nbd { address: address(10810), size: Bytes(1 << 30) }),
-        Name::Nfs => Service::Nfs(Nfs { bind: ip, port: 2049, mount_port: 20048, memory: Bytes(1 << 30) }),
         Name::Http => {
             let file = |name: &str, size| (name.to_owned(), Bytes(size));
             let files = vec![file("1k", 1 << 10), file("64k", 64 << 10), file("1m", 1 << 20)];
-            Service::Http(Http { address: address(80), files })
+            LabService::Http(HttpServer { address: address(80), files })
         }
         Name::Ssd => {
             let program = std::env::current_exe().map_err(|error| {
                 OperationError::machine(format_args!("this program cannot find itself: {error}"))
             })?;
-            let exports = vec![Export { name: "ssd".to_owned(), size: 1 << 30 }];
-            Service::Ssd(Ssd {
+            let exports = vec![ExportedVolume { name: "ssd".to_owned(), size: 1 << 30 }];
+            LabService::Ssd(EmulatedSsdServer {
                 program,
                 address: address(10809),
-                model: Model::LAB,
+                model: SsdModel::LAB,
                 exports,
                 spin: Nanos::ZERO,
             })
@@ -130,9 +136,9 @@ pub(crate) fn up(args: &UpArgs) -> Result<Answer, OperationError> {
     let names = if args.names.is_empty() { Name::value_variants() } else { &args.names };
     let services: Result<_, _> = names.iter().map(|&name| service(name, args.behind_proxy)).collect();
     let clients = (1..=args.clients).map(|number| format!("client-{number}")).collect();
-    let wanted = Wanted { prefix: args.common.prefix.clone(), clients, services: services? };
-    let folder = Folder::open(&args.common.state)?;
-    let (state, changed) = stand::up(&mut Programs, &folder, &wanted)?;
+    let wanted = LabSpecification { prefix: args.common.prefix.clone(), clients, services: services? };
+    let folder = LabFolder::open(&args.common.state)?;
+    let (state, changed) = bring_up(&mut Programs, &folder, &wanted)?;
     let summary = match changed.as_slice() {
         [] => "nothing to do".to_owned(),
         names => format!("new: {}", names.join(", ")),
@@ -143,18 +149,18 @@ pub(crate) fn up(args: &UpArgs) -> Result<Answer, OperationError> {
 }
 
 pub(crate) fn status(args: &StatusArgs) -> Result<Answer, OperationError> {
-    let Some(state) = stand::read(&args.common.state)? else {
+    let Some(state) = read_state(&args.common.state)? else {
         terminal::print(if args.common.json { "null\n" } else { "nothing is up\n" });
         return Ok(Answer::No);
     };
     print(&state, args.common.json);
-    let all_run = state.servers.iter().all(stand::Server::is_running);
+    let all_run = state.servers.iter().all(RecordedServer::is_running);
     Ok(if all_run { Answer::Yes } else { Answer::No })
 }
 
 pub(crate) fn down(args: &DownArgs) -> Result<Answer, OperationError> {
-    let folder = Folder::open(&args.common.state)?;
-    let removed = stand::down(&mut Programs, &folder, &args.common.prefix)?;
+    let folder = LabFolder::open(&args.common.state)?;
+    let removed = take_down(&mut Programs, &folder, &args.common.prefix)?;
     if args.common.json {
         terminal::print(&json::pretty(&removed));
     } else {
@@ -168,18 +174,18 @@ pub(crate) fn down(args: &DownArgs) -> Result<Answer, OperationError> {
 
 #[derive(Serialize)]
 struct View<'a> {
-    hosts: &'a [stand::Host],
+    hosts: &'a [RecordedHost],
     servers: Vec<ServerView<'a>>,
 }
 
 #[derive(Serialize)]
 struct ServerView<'a> {
     #[serde(flatten)]
-    server: &'a stand::Server,
+    server: &'a RecordedServer,
     running: bool,
 }
 
-fn print(state: &State, as_json: bool) {
+fn print(state: &LabState, as_json: bool) {
     let servers = state.servers.iter();
     if as_json {
         let servers = servers.map(|server| ServerView { server, running: server.is_running() }).collect();

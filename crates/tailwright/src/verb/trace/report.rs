@@ -2,7 +2,7 @@
 
 use super::info::{Found, byte_rate, number, percent, quantities, request_rate};
 use model::OperationError;
-use plot::{Axis, Block, Chart, Column, Fact, Page, Reference, Series, Table, Unit};
+use plot::{Axis, Block, Chart, Column, KeyFigure, Page, Reference, Series, Table, Unit};
 use std::path::Path;
 use trace::stats::TraceStatistics;
 use units::Seconds;
@@ -37,12 +37,12 @@ fn page(found: &Found) -> Page {
 fn facts(stats: &TraceStatistics) -> Block {
     let second = stats.binned_counts.last();
     vec![
-        Fact::new(request_rate(stats), "requests"),
-        Fact::new(byte_rate(stats.bytes_per_sec), "data"),
-        Fact::new(percent(Some(stats.read_share)), "of requests are reads"),
-        Fact::new(number(stats.interarrival_scv), "squared variation of gaps"),
-        Fact::new(number(second.and_then(|at| at.peak_to_mean)), "busiest second over mean"),
-        Fact::new(stats.hurst.map_or("-".to_owned(), |h| format!("{:.2}", h.h)), "Hurst parameter"),
+        KeyFigure::new(request_rate(stats), "requests"),
+        KeyFigure::new(byte_rate(stats.bytes_per_sec), "data"),
+        KeyFigure::new(percent(Some(stats.read_share)), "of requests are reads"),
+        KeyFigure::new(number(stats.interarrival_scv), "squared variation of gaps"),
+        KeyFigure::new(number(second.and_then(|at| at.peak_to_mean)), "busiest second over mean"),
+        KeyFigure::new(stats.hurst.map_or("-".to_owned(), |h| format!("{:.2}", h.h)), "Hurst parameter"),
     ]
     .into()
 }

@@ -1,7 +1,7 @@
 //! memcached's three dialects.
 
 use super::{Choice, Chunk, Script, words};
-use tailwright_wire::{Answer, Class};
+use tailwright_wire::{ReplyExpectation, RequestClass};
 use units::Bytes;
 
 /// Text and meta commands or binary ones, as `choices[0]` says.
@@ -22,7 +22,7 @@ pub fn memcached(choices: &[Choice]) -> Script {
             text(what, &data, id, extra)
         };
         script.request(said, id, class, None, answer);
-        quiet = answer == Answer::Sometimes || (quiet && answer == Answer::Never);
+        quiet = answer == ReplyExpectation::Sometimes || (quiet && answer == ReplyExpectation::Never);
         late.extend(replies.into_iter().map(|reply| (id, reply)));
         // Replies come in order: either they have caught up, or they all wait.
         if what >= 128 {
@@ -33,59 +33,79 @@ pub fn memcached(choices: &[Choice]) -> Script {
     script
 }
 
-type Exchange = (Class, Answer, Vec<u8>, Vec<Chunk>);
+type Exchange = (RequestClass, ReplyExpectation, Vec<u8>, Vec<Chunk>);
 
 fn text(what: u8, data: &[u8], id: u64, extra: u8) -> Exchange {
-    let (len, read) = (data.len(), Class::Read(Bytes(0)));
+    let (len, read) = (data.len(), RequestClass::Read(Bytes(0)));
     let line = |text: &str| (text.as_bytes().to_vec(), text.starts_with("SERVER_ERROR"), true);
     let with = |head: &str, last| ([head.as_bytes(), data, b"\r\n"].concat(), false, last);
     let hit = extra.is_multiple_of(2);
-    let written = Class::Write(Bytes(len as u64));
+    let written = RequestClass::Write(Bytes(len as u64));
     match what % 12 {
         0 => {
             let value = with(&format!("VALUE key 0 {len}\r\n"), false);
             let mut replies = vec![value; usize::from(extra % 3)];
             replies.push(line("END\r\n"));
-            (read, Answer::Always, b"get key key\r\n".to_vec(), replies)
+            (read, ReplyExpectation::Always, b"get key key\r\n".to_vec(), replies)
         }
-        1 => (read, Answer::Always, b"gets key \n".to_vec(), vec![line("SERVER_ERROR out of memory\r\n")]),
+        1 => (
+            read,
+            ReplyExpectation::Always,
+            b"gets key \n".to_vec(),
+            vec![line("SERVER_ERROR out of memory\r\n")],
+        ),
         2 => (
             written,
-            Answer::Always,
+            ReplyExpectation::Always,
             with(&format!("set key 0 0 {len}\r\n"), true).0,
             vec![line("STORED\r\n")],
         ),
-        3 => (written, Answer::Never, with(&format!("cas key 0 0 {len} 99 noreply\r\n"), true).0, vec![]),
-        4 => (Class::Control, Answer::Never, b"delete key noreply\r\n".to_vec(), vec![]),
-        5 => (Class::Control, Answer::Always, b"incr key 1\r\n".to_vec(), vec![line("NOT_FOUND\r\n")]),
+        3 => (
+            written,
+            ReplyExpectation::Never,
+            with(&format!("cas key 0 0 {len} 99 noreply\r\n"), true).0,
+            vec![],
+        ),
+        4 => (RequestClass::Control, ReplyExpectation::Never, b"delete key noreply\r\n".to_vec(), vec![]),
+        5 => (
+            RequestClass::Control,
+            ReplyExpectation::Always,
+            b"incr key 1\r\n".to_vec(),
+            vec![line("NOT_FOUND\r\n")],
+        ),
         6 => (
-            Class::Control,
-            Answer::Always,
+            RequestClass::Control,
+            ReplyExpectation::Always,
             b"stats\r\n".to_vec(),
             vec![(b"STAT a 1\r\n".to_vec(), false, false), line("END\r\n")],
         ),
         7 => {
             let said = format!("mg key v q O{id}\r\n").into_bytes();
             let replies = if hit { vec![with(&format!("VA {len} O{id}\r\n"), true)] } else { vec![] };
-            (read, Answer::Sometimes, said, replies)
+            (read, ReplyExpectation::Sometimes, said, replies)
         }
         8 => {
             let said = with(&format!("ms key {len} q O{id}\r\n"), true).0;
             (
                 written,
-                Answer::Sometimes,
+                ReplyExpectation::Sometimes,
                 said,
                 if hit { vec![line(&format!("NS O{id}\r\n"))] } else { vec![] },
             )
         }
-        9 => (Class::Control, Answer::Always, b"mn\r\n".to_vec(), vec![line("MN\r\n")]),
+        9 => (RequestClass::Control, ReplyExpectation::Always, b"mn\r\n".to_vec(), vec![line("MN\r\n")]),
         10 => (
             read,
-            Answer::Always,
+            ReplyExpectation::Always,
             b"mg key v\r\n".to_vec(),
             vec![if hit { with(&format!("VA {len}\r\n"), true) } else { line("EN\r\n") }],
         ),
-        _ => (written, Answer::Always, with(&format!("ms key {len} T9\r\n"), true).0, vec![line("HD\r\n")]),
+        _ => (
+            written,
+            ReplyExpectation::Always,
+            with(&format!("ms key {len} T9\r\n"), true).0,
+            vec![line("HD\r\n")],
+        ),
     }
 }
 
@@ -100,43 +120,48 @@ fn binary(what: u8, data: &[u8], opaque: u32) -> Exchange {
         [&out, key, data].concat()
     };
     let hit = opaque.is_multiple_of(2);
-    let written = Class::Write(Bytes(data.len() as u64));
+    let written = RequestClass::Write(Bytes(data.len() as u64));
     match what % 6 {
         0 => (
-            Class::Read(Bytes(0)),
-            Answer::Always,
+            RequestClass::Read(Bytes(0)),
+            ReplyExpectation::Always,
             message(0x80, 0, 0, 0, b"key", b""),
             vec![(message(0x81, 0, 0, 4, b"", data), false, true)],
         ),
         1 => (
             written,
-            Answer::Always,
+            ReplyExpectation::Always,
             message(0x80, 1, 0, 8, b"key", data),
             vec![(message(0x81, 1, 0x82, 0, b"", b"no memory"), true, true)],
         ),
         2 => (
-            Class::Control,
-            Answer::Always,
+            RequestClass::Control,
+            ReplyExpectation::Always,
             message(0x80, 0x0a, 0, 0, b"", b""),
             vec![(message(0x81, 0x0a, 0, 0, b"", b""), false, true)],
         ),
         3 => {
             let item = (message(0x81, 0x10, 0, 0, b"name", b"value"), false, false);
             (
-                Class::Control,
-                Answer::Always,
+                RequestClass::Control,
+                ReplyExpectation::Always,
                 message(0x80, 0x10, 0, 0, b"", b""),
                 vec![item, (message(0x81, 0x10, 0, 0, b"", b""), false, true)],
             )
         }
         4 => {
             let replies = vec![(message(0x81, 0x04, 1, 0, b"", b"Not found"), false, true)];
-            (Class::Control, Answer::Always, message(0x80, 0x04, 0, 0, b"key", b""), replies)
+            (RequestClass::Control, ReplyExpectation::Always, message(0x80, 0x04, 0, 0, b"key", b""), replies)
         }
         _ => {
             let replies =
                 if hit { vec![(message(0x81, 0x09, 0, 4, b"", data), false, true)] } else { vec![] };
-            (Class::Read(Bytes(0)), Answer::Sometimes, message(0x80, 0x09, 0, 0, b"key", b""), replies)
+            (
+                RequestClass::Read(Bytes(0)),
+                ReplyExpectation::Sometimes,
+                message(0x80, 0x09, 0, 0, b"key", b""),
+                replies,
+            )
         }
     }
 }

@@ -13,12 +13,12 @@ pub use rpc::rpc;
 
 use super::common::{Event, Side, Talk};
 use proptest::prelude::*;
-use tailwright_wire::{Answer, Class};
+use tailwright_wire::{ReplyExpectation, RequestClass};
 
 /// What is to be recognised: one entry a message, fragments added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    Request { id: u64, class: Class, offset: Option<u64>, answer: Answer, len: u64 },
+    Request { id: u64, class: RequestClass, offset: Option<u64>, answer: ReplyExpectation, len: u64 },
     Reply { id: u64, error: bool, asked: bool, last: bool, len: u64 },
 }
 
@@ -33,7 +33,7 @@ pub fn found(events: &[Event]) -> Vec<Found> {
                     id: request.id,
                     class: request.class,
                     offset: request.position.map(|position| position.offset),
-                    answer: request.answer,
+                    answer: request.reply,
                     len: extent.len.0,
                 },
             )),
@@ -41,8 +41,8 @@ pub fn found(events: &[Event]) -> Vec<Found> {
                 Side::Server,
                 Found::Reply {
                     id: reply.id,
-                    error: reply.error,
-                    asked: reply.asked,
+                    error: reply.is_error,
+                    asked: reply.is_solicited,
                     last: extent.last,
                     len: extent.len.0,
                 },
@@ -68,7 +68,14 @@ pub struct Script {
 }
 
 impl Script {
-    fn request(&mut self, bytes: Vec<u8>, id: u64, class: Class, offset: Option<u64>, answer: Answer) {
+    fn request(
+        &mut self,
+        bytes: Vec<u8>,
+        id: u64,
+        class: RequestClass,
+        offset: Option<u64>,
+        answer: ReplyExpectation,
+    ) {
         let len = bytes.len() as u64;
         self.found.push(Found::Request { id, class, offset, answer, len });
         self.talk.push((Side::Client, bytes));

@@ -2,7 +2,7 @@
 
 use super::{Choice, Chunk, Script, words};
 use tailwright_wire::nbd::client;
-use tailwright_wire::{Answer, Class};
+use tailwright_wire::{ReplyExpectation, RequestClass};
 use units::Bytes;
 
 /// A handshake (how it goes is `choices[0]`) and commands.
@@ -36,7 +36,7 @@ fn option(script: &mut Script, id: u64, option: u32, data: &[u8], replies: &[(u3
     let mut out = b"IHAVEOPT".to_vec();
     out.extend(words(&[option, u32::try_from(data.len()).unwrap()]));
     out.extend(data);
-    script.request(out, id, Class::Control, None, Answer::Always);
+    script.request(out, id, RequestClass::Control, None, ReplyExpectation::Always);
     for &(kind, data) in replies {
         let mut out = 0x0003_e889_0455_65a9_u64.to_be_bytes().to_vec();
         out.extend(words(&[option, kind, u32::try_from(data.len()).unwrap()]));
@@ -51,7 +51,13 @@ fn handshake(script: &mut Script, how: u8) -> u8 {
     let mut greeting = b"NBDMAGICIHAVEOPT".to_vec();
     greeting.extend(if no_zeroes { [0, 3] } else { [0, 1] });
     script.reply(greeting, u64::MAX, false, true);
-    script.request(words(&[1 + u32::from(no_zeroes) * 2]), 0, Class::Control, None, Answer::Never);
+    script.request(
+        words(&[1 + u32::from(no_zeroes) * 2]),
+        0,
+        RequestClass::Control,
+        None,
+        ReplyExpectation::Never,
+    );
     option(script, 0, 5, &[], &[(0x8000_0001, b"no")]);
     let framing = how % 3;
     match framing {
@@ -68,7 +74,7 @@ fn handshake(script: &mut Script, how: u8) -> u8 {
         let mut name = b"IHAVEOPT".to_vec();
         name.extend(words(&[1, 4]));
         name.extend(b"disk");
-        script.request(name, 3, Class::Control, None, Answer::Always);
+        script.request(name, 3, RequestClass::Control, None, ReplyExpectation::Always);
         script.reply(vec![0; if no_zeroes { 10 } else { 134 }], 3, false, true);
     }
     framing
@@ -78,11 +84,11 @@ fn handshake(script: &mut Script, how: u8) -> u8 {
 fn command(script: &mut Script, framing: u8, what: u8, cookie: u64, size: u16, extra: u8) -> bool {
     let offset = u64::from(extra) << 30;
     let (class, kind) = match what % 5 {
-        0 => (Class::Read(Bytes(size.into())), 0u16),
-        1 => (Class::Write(Bytes(size.into())), 1),
-        2 => (Class::Control, 3),
-        3 => (Class::Control, 4),
-        _ => (Class::Write(Bytes(size.into())), 6),
+        0 => (RequestClass::Read(Bytes(size.into())), 0u16),
+        1 => (RequestClass::Write(Bytes(size.into())), 1),
+        2 => (RequestClass::Control, 3),
+        3 => (RequestClass::Control, 4),
+        _ => (RequestClass::Write(Bytes(size.into())), 6),
     };
     let data = vec![extra; if kind == 1 { size.into() } else { 0 }];
     let mut out = Vec::new();
@@ -101,8 +107,8 @@ fn command(script: &mut Script, framing: u8, what: u8, cookie: u64, size: u16, e
             out[6..8].copy_from_slice(&kind.to_be_bytes());
         }
     }
-    let at = (class != Class::Control).then_some(offset);
-    script.request(out, cookie, class, at, Answer::Always);
+    let at = (class != RequestClass::Control).then_some(offset);
+    script.request(out, cookie, class, at, ReplyExpectation::Always);
     kind == 0
 }
 

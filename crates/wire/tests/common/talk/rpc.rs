@@ -1,8 +1,8 @@
-//! Calls of SunRPC programs.
+//! CallEncoder of SunRPC programs.
 
 use super::{Choice, Script, words};
-use tailwright_wire::rpc::client::{Auth, Calls, Stable};
-use tailwright_wire::{Answer, Class};
+use tailwright_wire::rpc::client::{CallEncoder, Credentials, StableHow};
+use tailwright_wire::{ReplyExpectation, RequestClass};
 use units::Bytes;
 
 /// The record's body in fragments of `cut` bytes (zero: in one), an empty one among them.
@@ -23,15 +23,15 @@ fn fragments(body: &[u8], cut: u8) -> Vec<u8> {
     out
 }
 
-/// Calls of every kind, answered one behind the other or all at the end in reverse.
+/// CallEncoder of every kind, answered one behind the other or all at the end in reverse.
 pub fn rpc(choices: &[Choice]) -> Script {
     let mut script = Script::default();
     let mut late = Vec::new();
     for (xid, &(what, size, cut)) in (7u32..).zip(choices) {
         let (offset, data) = (u64::from(size) << 20, vec![cut; usize::from(size)]);
         let (class, body) = call(what, xid, offset, &data);
-        let at = (class != Class::Control).then_some(offset);
-        script.request(fragments(&body, cut), xid.into(), class, at, Answer::Always);
+        let at = (class != RequestClass::Control).then_some(offset);
+        script.request(fragments(&body, cut), xid.into(), class, at, ReplyExpectation::Always);
         let bad = cut.is_multiple_of(5);
         // Accepted, no verifier, status or the like; then whatever it is.
         let mut answer = words(&[xid, 1, 0, 0, 0, 0, u32::from(bad) * 70]);
@@ -46,44 +46,49 @@ pub fn rpc(choices: &[Choice]) -> Script {
     script
 }
 
-fn call(what: u8, xid: u32, offset: u64, data: &[u8]) -> (Class, Vec<u8>) {
+fn call(what: u8, xid: u32, offset: u64, data: &[u8]) -> (RequestClass, Vec<u8>) {
     let mut out = Vec::new();
-    let auth =
-        if what.is_multiple_of(2) { Auth::None } else { Auth::Unix { machine: "client", uid: 7, gid: 8 } };
-    let mut calls = Calls::new(&mut out, auth);
+    let auth = if what.is_multiple_of(2) {
+        Credentials::None
+    } else {
+        Credentials::Unix { machine: "client", uid: 7, gid: 8 }
+    };
+    let mut calls = CallEncoder::new(&mut out, auth);
     let bytes = Bytes(data.len() as u64);
     let count = u32::try_from(data.len()).unwrap();
     let class = match what % 9 {
         0 => {
             calls.null(xid);
-            Class::Control
+            RequestClass::Control
         }
         1 => {
             calls.read(xid, b"some handle", offset, count);
-            Class::Read(bytes)
+            RequestClass::Read(bytes)
         }
         2 => {
-            calls.write(xid, b"some handle", offset, Stable::Unstable, data);
-            Class::Write(bytes)
+            calls.write(xid, b"some handle", offset, StableHow::Unstable, data);
+            RequestClass::Write(bytes)
         }
         3 => {
             calls.lookup(xid, b"directory", b"a name");
-            Class::Control
+            RequestClass::Control
         }
         4 => {
             calls.mount(xid, b"/export");
-            Class::Control
+            RequestClass::Control
         }
         5 => {
             calls.create(xid, b"directory", b"new", 0o600, Some(4));
-            Class::Control
+            RequestClass::Control
         }
         6 => {
             calls.getport(xid, 100_003, 3);
-            Class::Control
+            RequestClass::Control
         }
-        7 => return (Class::Read(bytes), compound(xid, &[&read4(offset, count)])),
-        _ => return (Class::Write(bytes), compound(xid, &[&write4(offset, data), &words(&[9, 1, 0])])),
+        7 => return (RequestClass::Read(bytes), compound(xid, &[&read4(offset, count)])),
+        _ => {
+            return (RequestClass::Write(bytes), compound(xid, &[&write4(offset, data), &words(&[9, 1, 0])]));
+        }
     };
     out.drain(..4);
     (class, out)

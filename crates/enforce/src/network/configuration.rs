@@ -1,0 +1,61 @@
+//! The configuration of a host in the words of tc and nftables. It is pure data, and part of the state file.
+
+use super::desired::DesiredHost;
+use super::filters::{self, U32Filter};
+use super::htb::{ClassNumbers, HtbClass, HtbTree};
+use super::observed::ObservedDevice;
+use crate::deployment::PacketFilters;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The configuration of a host; the default is that of a host that we do not configure.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) struct HostConfiguration {
+    /// The devices that are shaped, with their names.
+    pub(super) devices: BTreeMap<String, DeviceConfiguration>,
+    /// The script for nft; empty where the host needs no table.
+    pub(super) nft: String,
+}
+
+/// The configuration of a device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct DeviceConfiguration {
+    pub(super) classes: BTreeMap<u16, HtbClass>,
+    pub(super) filters: Vec<U32Filter>,
+    /// The largest frame in bytes. The kernel is told not to build larger packets for the device to cut up, or the tree
+    /// would serve 64 kB at once.
+    pub(super) packet_bytes: u64,
+}
+
+impl HostConfiguration {
+    /// The configuration that does what is desired of a host, with warnings where tc cannot express it. Traffic classes
+    /// keep the numbers that they have in `numbers`, by device.
+    pub(super) fn new(
+        desired: &DesiredHost,
+        observed: &BTreeMap<String, ObservedDevice>,
+        numbers: &mut BTreeMap<String, ClassNumbers>,
+    ) -> (Self, Vec<String>) {
+        let by_nft = desired.host.filters == PacketFilters::Nft && !desired.host.switch;
+        let (mut configuration, mut rules, mut warnings) = (Self::default(), String::new(), Vec::new());
+        for device in &desired.devices {
+            let packet_bytes = observed[&device.name].frame_bytes_max();
+            let numbers = numbers.entry(device.name.clone()).or_default();
+            let tree = HtbTree::new(device, packet_bytes, numbers);
+            warnings.extend(tree.warnings.iter().map(|warning| format!("{} {warning}", desired.host.name)));
+            let mut filters = filters::control_filters();
+            if by_nft {
+                rules += &filters::nft_rules(&device.name, &device.classes, &tree.leaves);
+            } else {
+                filters.extend(filters::class_filters(&device.classes, &tree.leaves));
+            }
+            configuration.devices.insert(
+                device.name.clone(),
+                DeviceConfiguration { classes: tree.classes, filters, packet_bytes },
+            );
+        }
+        if !rules.is_empty() {
+            configuration.nft = filters::nft_script(&rules);
+        }
+        (configuration, warnings)
+    }
+}

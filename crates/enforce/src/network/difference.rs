@@ -1,0 +1,182 @@
+//! The difference between the observed state of a host and its configuration: the least that must be run, in an order
+//! that loses no packet.
+//!
+//! New classes and filters come first, then rules of nftables change in one transaction, and only then is deleted what
+//! nothing refers to any more, when it has sent the packets that wait in it. Classes change in place. What is lost:
+//! packets that wait in a device's queue when it is taken over for the first time or restored.
+
+use super::configuration::{DeviceConfiguration, HostConfiguration};
+use super::filters::{self, FilterReplacement};
+use super::htb::{DEFAULT, HANDLE, class_name};
+use super::namespace::HostNamespace;
+use super::observed::{ObservedDevice, ObservedHost};
+use super::state::{AppliedConfiguration, OriginalDevice};
+use crate::command::SystemCommand;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A step of a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ChangeStep {
+    /// Run a program.
+    Run(SystemCommand),
+    /// Wait until these classes of the device have sent the packets that they hold.
+    Drain {
+        /// The name of the device.
+        device: String,
+        /// The numbers of the classes.
+        classes: Vec<u16>,
+    },
+}
+
+impl fmt::Display for ChangeStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Run(command) => write!(f, "{command}"),
+            Self::Drain { device, classes } => {
+                let names: Vec<String> = classes.iter().map(|number| class_name(*number)).collect();
+                write!(f, "# until {} on {device} are empty, for 2 s at most", names.join(", "))
+            }
+        }
+    }
+}
+
+/// The steps from the observed state to the configuration `target`.
+///
+/// `applied` tells what an earlier run configured and how that prints, so that what is as it should be is left alone.
+/// `original` tells what devices were like that `target` does not name any more.
+pub(super) fn steps_between(
+    namespace: &HostNamespace,
+    observed: &ObservedHost,
+    applied: &AppliedConfiguration,
+    target: &HostConfiguration,
+    original: &BTreeMap<String, OriginalDevice>,
+) -> Vec<ChangeStep> {
+    let mut steps = Vec::new();
+    let (mut before, mut after, mut obsolete) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, device) in &target.devices {
+        let change = DeviceChange::new(name, &observed.devices[name], applied, device);
+        steps.extend(change.gso.map(|arguments| ChangeStep::Run(namespace.ip(&arguments))));
+        before.extend(change.before);
+        after.extend(change.after);
+        obsolete.extend((!change.obsolete.is_empty()).then_some((name, change.obsolete)));
+    }
+    steps.extend(batch(namespace, &before));
+    steps.extend(nft_step(namespace, observed, applied, target));
+    steps.extend(batch(namespace, &after));
+    for (device, classes) in obsolete {
+        let mut lines = Vec::new();
+        for class in &classes {
+            lines.push(format!("class del dev {device} classid {}", class_name(*class)));
+        }
+        steps.push(ChangeStep::Drain { device: device.clone(), classes });
+        steps.extend(batch(namespace, &lines));
+    }
+    for (name, original) in original.iter().filter(|(name, _)| !target.devices.contains_key(*name)) {
+        if let Some(observed) = observed.devices.get(name) {
+            steps.extend(restore(namespace, name, observed, original));
+        }
+    }
+    steps
+}
+
+fn batch(namespace: &HostNamespace, lines: &[String]) -> Option<ChangeStep> {
+    (!lines.is_empty()).then(|| ChangeStep::Run(namespace.tc_batch(lines)))
+}
+
+/// The step that changes our table of nftables, unless it is as it should be.
+fn nft_step(
+    namespace: &HostNamespace,
+    observed: &ObservedHost,
+    applied: &AppliedConfiguration,
+    target: &HostConfiguration,
+) -> Option<ChangeStep> {
+    let is_present = !observed.nft.is_empty();
+    let is_as_applied = observed.nft == applied.nft && applied.target.nft == target.nft;
+    if (target.nft.is_empty() && !is_present) || (is_present && is_as_applied) {
+        return None;
+    }
+    let script = if target.nft.is_empty() { filters::nft_script("") } else { target.nft.clone() };
+    Some(ChangeStep::Run(namespace.nft("-f -").reading(script)))
+}
+
+/// The change of a device.
+#[derive(Debug, Default)]
+struct DeviceChange {
+    /// The arguments for ip, where the size of packets changes.
+    gso: Option<String>,
+    /// The lines for tc before nftables leads packets to other classes.
+    before: Vec<String>,
+    /// The lines for tc afterwards.
+    after: Vec<String>,
+    /// The classes to delete in the end, children before parents.
+    obsolete: Vec<u16>,
+}
+
+impl DeviceChange {
+    fn new(
+        name: &str,
+        observed: &ObservedDevice,
+        applied: &AppliedConfiguration,
+        target: &DeviceConfiguration,
+    ) -> Self {
+        let mut change = Self::default();
+        if (observed.gso_max_size, observed.gso_max_segs) != (target.packet_bytes, 1) {
+            change.gso = Some(gso_arguments(name, target.packet_bytes, 1));
+        }
+        let is_ours = observed.is_ours();
+        if !is_ours {
+            change
+                .before
+                .push(format!("qdisc replace dev {name} root handle {HANDLE} htb default {DEFAULT}"));
+        }
+        let configured = applied.target.devices.get(name).filter(|_| is_ours);
+        let printed = applied.classes.get(name);
+        for (number, class) in &target.classes {
+            // A class is left alone if we configured it so and it still prints as it did then.
+            let is_same = configured.is_some_and(|device| device.classes.get(number) == Some(class))
+                && observed
+                    .classes
+                    .get(number)
+                    .is_some_and(|now| printed.and_then(|classes| classes.get(number)) == Some(now));
+            if !is_same {
+                change.before.push(class.line(name, *number));
+            }
+        }
+        let has_same_filters = configured.is_some_and(|device| device.filters == target.filters)
+            && applied.filters.get(name) == Some(&observed.filters);
+        if !has_same_filters {
+            let present = observed.filter_preferences();
+            let replacement = FilterReplacement::new(name, &target.filters, &present);
+            change.before.extend(replacement.add);
+            change.after = replacement.delete;
+        }
+        // In a chain every class has a larger number than its parent.
+        let numbers = observed.classes.keys().rev();
+        change.obsolete = numbers.filter(|number| !target.classes.contains_key(number)).copied().collect();
+        change
+    }
+}
+
+fn gso_arguments(device: &str, size: u64, segments: u64) -> String {
+    format!("link set dev {device} gso_max_size {size} gso_max_segs {segments}")
+}
+
+/// The steps that make a device what it was before the first change.
+fn restore(
+    namespace: &HostNamespace,
+    name: &str,
+    observed: &ObservedDevice,
+    original: &OriginalDevice,
+) -> Vec<ChangeStep> {
+    let mut steps = Vec::new();
+    if observed.is_ours() {
+        // The kernel puts its own queueing discipline in the place of a root that is deleted.
+        steps.push(ChangeStep::Run(namespace.tc(&format!("qdisc del dev {name} root"))));
+    }
+    if (observed.gso_max_size, observed.gso_max_segs) != (original.gso_max_size, original.gso_max_segs) {
+        let arguments = gso_arguments(name, original.gso_max_size, original.gso_max_segs);
+        steps.push(ChangeStep::Run(namespace.ip(&arguments)));
+    }
+    steps
+}

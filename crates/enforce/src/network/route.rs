@@ -1,0 +1,203 @@
+//! From an admitted workload to the traffic classes that its requests and replies need on the devices of hosts.
+//!
+//! Requests are limited on every device that they leave clients by, replies on the device that they leave the server
+//! by. Devices cannot share a token bucket, so a workload with clients on several devices divides its limits by the
+//! shares that the deployment gives.
+
+use super::desired::{FrameBucket, TrafficClass};
+use super::levels::PriorityLevels;
+use super::packet_match::PacketMatch;
+use crate::address::AddressPrefix;
+use crate::deployment::{Deployment, DeploymentClient, DeploymentServer};
+use model::{OperationError, PolicyWorkload, Stage};
+use std::collections::BTreeMap;
+
+/// The names of a host and of one of its devices.
+pub(super) type HostDevice<'a> = (&'a str, &'a str);
+
+/// An admitted workload, the server that it is placed on, and the clients that its requests come from.
+pub(super) struct Route<'a> {
+    workload: &'a PolicyWorkload,
+    server: &'a DeploymentServer,
+    clients: Vec<&'a DeploymentClient>,
+}
+
+impl<'a> Route<'a> {
+    /// Finds server and clients of a workload.
+    ///
+    /// # Errors
+    /// When the deployment does not name them, or their addresses are of different versions of IP.
+    pub(super) fn new(
+        workload: &'a PolicyWorkload,
+        deployment: &'a Deployment,
+    ) -> Result<Self, OperationError> {
+        let name = &workload.name;
+        let at = workload.server.as_deref().unwrap_or_default();
+        let server = deployment.servers.iter().find(|server| server.name == at).ok_or_else(|| {
+            OperationError::input(format_args!(
+                "the policy places {name} on '{at}', which is no [[server]] of the hosts file"
+            ))
+            .hint("add it, with its host and addresses")
+        })?;
+        let clients: Vec<&DeploymentClient> =
+            deployment.clients.iter().filter(|client| client.workload == *name).collect();
+        if clients.is_empty() {
+            let message = format!("{name} is admitted, but the hosts file has no [[client]] of it");
+            return Err(OperationError::input(message).hint(
+                "add where its requests come from: without limits on them nobody on its server has a guarantee",
+            ));
+        }
+        let route = Self { workload, server, clients };
+        match route.clients.iter().find(|client| route.matches(client, Stage::NetworkIn).is_empty()) {
+            Some(client) => Err(OperationError::input(format_args!(
+                "{name} on {} and server {at} have no addresses of the same version of IP",
+                client.host
+            ))
+            .hint("give both an IPv4 or both an IPv6 address")),
+            None => Ok(route),
+        }
+    }
+
+    /// The traffic classes of the workload: one on each device that its clients send by, and one for the replies on
+    /// the server's device.
+    ///
+    /// # Errors
+    /// When clients are on several devices and the deployment does not divide the limits among them.
+    pub(super) fn classes(
+        &self,
+        levels: &PriorityLevels,
+        deployment: &'a Deployment,
+    ) -> Result<Vec<(HostDevice<'a>, TrafficClass)>, OperationError> {
+        let mut classes = Vec::new();
+        for (device, clients) in self.clients_by_device(deployment) {
+            let share = self.share(&clients)?;
+            let matches = clients.iter().flat_map(|client| self.matches(client, Stage::NetworkIn)).collect();
+            classes.push((device, self.class(Stage::NetworkIn, share, matches, levels, deployment)));
+        }
+        let (host, device) = deployment
+            .device(&self.server.host, self.server.device.as_deref())
+            .expect("a deployment is checked");
+        let mut matches: Vec<PacketMatch> =
+            self.clients.iter().flat_map(|client| self.matches(client, Stage::NetworkOut)).collect();
+        matches.sort();
+        matches.dedup();
+        let replies = self.class(Stage::NetworkOut, 1.0, matches, levels, deployment);
+        classes.push(((host.name.as_str(), device), replies));
+        Ok(classes)
+    }
+
+    fn clients_by_device(
+        &self,
+        deployment: &'a Deployment,
+    ) -> BTreeMap<HostDevice<'a>, Vec<&'a DeploymentClient>> {
+        let mut devices: BTreeMap<HostDevice<'_>, Vec<&DeploymentClient>> = BTreeMap::new();
+        for &client in &self.clients {
+            let (host, device) =
+                deployment.device(&client.host, client.device.as_deref()).expect("a deployment is checked");
+            devices.entry((&host.name, device)).or_default().push(client);
+        }
+        devices
+    }
+
+    /// The part of the workload's limits that the device of these clients gets, above 0 to 1.
+    fn share(&self, clients: &[&DeploymentClient]) -> Result<f64, OperationError> {
+        let name = &self.workload.name;
+        let total: f64 = self.clients.iter().filter_map(|client| client.share).sum();
+        // The tolerance lets shares such as three times 1/3 pass.
+        if total > 1.0 + 1e-9 {
+            return Err(OperationError::input(format_args!("the shares of {name} add up to {total}"))
+                .hint("together they may be 1 at most"));
+        }
+        let has_all_clients = clients.len() == self.clients.len();
+        if has_all_clients && clients.iter().all(|client| client.share.is_none()) {
+            return Ok(1.0);
+        }
+        let shares: Option<f64> = clients.iter().map(|client| client.share).sum();
+        shares.ok_or_else(|| {
+            OperationError::input(format_args!(
+                "{name} has clients on several devices, which cannot share its token buckets"
+            ))
+            .hint("give each of its [[client]] entries a share; they may add up to 1")
+        })
+    }
+
+    fn class(
+        &self,
+        stage: Stage,
+        share: f64,
+        matches: Vec<PacketMatch>,
+        levels: &PriorityLevels,
+        deployment: &Deployment,
+    ) -> TrafficClass {
+        let mut buckets = Vec::new();
+        for limit in self.workload.limits.iter().filter(|limit| limit.stage == stage) {
+            buckets.push(FrameBucket {
+                rate_bytes_per_s: share * limit.rate_per_s,
+                burst_bytes: share * limit.burst_work,
+            });
+        }
+        let level = levels.level(self.workload, stage);
+        let mark = Some(deployment.dscp[level]);
+        TrafficClass { name: format!("{} {stage}", self.workload.name), level, buckets, matches, mark }
+    }
+
+    /// Every combination of addresses of the same version of IP and of ports.
+    fn matches(&self, client: &DeploymentClient, stage: Stage) -> Vec<PacketMatch> {
+        let server_ports =
+            if client.server_port.is_empty() { &self.server.port } else { &client.server_port };
+        let mut matches = Vec::new();
+        for &server in &self.server.address {
+            let mut client_addresses = vec![None];
+            if !client.address.is_empty() {
+                let same_version = client.address.iter().filter(|it| it.is_ipv6() == server.is_ipv6());
+                client_addresses = same_version.map(|address| Some(*address)).collect();
+            }
+            for address in client_addresses {
+                for (port, server_port) in port_pairs(&client.port, server_ports) {
+                    let ends = [(address, port), (Some(server), server_port)];
+                    matches.push(self.packet_match(client, stage, ends));
+                }
+            }
+        }
+        matches
+    }
+
+    /// The match for packets between the two ends, client and server, in the direction of the stage.
+    fn packet_match(
+        &self,
+        client: &DeploymentClient,
+        stage: Stage,
+        ends: [(Option<AddressPrefix>, Option<u16>); 2],
+    ) -> PacketMatch {
+        let [client_end, server_end] = ends;
+        let is_request = stage == Stage::NetworkIn;
+        let (from, to) = if is_request { (client_end, server_end) } else { (server_end, client_end) };
+        // Only the client's host knows the control group of the process that sends.
+        let cgroup = client.cgroup.as_ref().filter(|_| is_request);
+        PacketMatch {
+            ipv6: server_end.0.is_some_and(AddressPrefix::is_ipv6),
+            from: from.0,
+            to: to.0,
+            protocol: (from.1.or(to.1)).map(|_| self.server.protocol),
+            from_port: from.1,
+            to_port: to.1,
+            dscp: client.dscp,
+            cgroup: cgroup.map(|path| path.trim_matches('/').to_owned()),
+        }
+    }
+}
+
+/// All combinations of two lists of ports; an empty list stands for any port.
+fn port_pairs(clients: &[u16], servers: &[u16]) -> Vec<(Option<u16>, Option<u16>)> {
+    let mut pairs = Vec::new();
+    for client in ports_or_any(clients) {
+        for server in ports_or_any(servers) {
+            pairs.push((client, server));
+        }
+    }
+    pairs
+}
+
+fn ports_or_any(ports: &[u16]) -> Vec<Option<u16>> {
+    if ports.is_empty() { vec![None] } else { ports.iter().copied().map(Some).collect() }
+}

@@ -1,0 +1,127 @@
+//! From a policy and a deployment to the desired state of every device: traffic classes with a level of priority,
+//! token buckets and matches.
+//!
+//! Limits at network-in are kept where requests leave the clients, those at network-out where replies leave the
+//! server: traffic is held back where it comes from, before it shares a link (thesis §2.2.2: each end host
+//! prioritises and limits what it sends, and switches go by the marks). Traffic that belongs to no workload goes last,
+//! unlimited.
+//!
+//! Not covered: clients that the deployment does not name. Their packets have no mark and go last at switches, but no
+//! limit holds them.
+
+use super::desired::{DesiredDevice, DesiredHost, DesiredNetwork, TrafficClass};
+use super::levels::PriorityLevels;
+use super::packet_match::PacketMatch;
+use super::route::{HostDevice, Route};
+use crate::deployment::{Deployment, DeploymentHost, PRIORITY_LEVELS, PacketFilters};
+use model::{OperationError, Policy};
+use std::collections::BTreeMap;
+
+type ClassesByDevice<'a> = BTreeMap<HostDevice<'a>, Vec<TrafficClass>>;
+
+/// What `policy` means for the hosts of `deployment`.
+///
+/// # Errors
+/// When policy and deployment contradict each other, or traffic of two workloads cannot be told apart.
+pub fn desired_network(policy: &Policy, deployment: &Deployment) -> Result<DesiredNetwork, OperationError> {
+    let levels = PriorityLevels::new(policy);
+    let mut warnings = levels.warnings(policy);
+    let mut classes = ClassesByDevice::new();
+    for workload in policy.workloads.iter().filter(|workload| workload.admitted) {
+        let route = Route::new(workload, deployment)?;
+        for (device, class) in route.classes(&levels, deployment)? {
+            classes.entry(device).or_default().push(class);
+        }
+    }
+    let hosts: Vec<DesiredHost> =
+        deployment.hosts.iter().map(|host| desired_host(host, &classes, deployment)).collect();
+    for host in &hosts {
+        check_distinguishable(host)?;
+        warnings.extend(host_warnings(host));
+    }
+    Ok(DesiredNetwork { hosts, warnings })
+}
+
+fn desired_host(
+    host: &DeploymentHost,
+    classes: &ClassesByDevice<'_>,
+    deployment: &Deployment,
+) -> DesiredHost {
+    let mut devices = Vec::new();
+    for (name, rate) in &host.device {
+        let classes = if host.switch {
+            (0..PRIORITY_LEVELS).map(|level| switch_class(level, deployment.dscp[level])).collect()
+        } else if let Some(classes) = classes.get(&(host.name.as_str(), name.as_str())) {
+            classes.clone()
+        } else {
+            continue;
+        };
+        devices.push(DesiredDevice { name: name.clone(), link_bytes_per_s: rate.bytes_per_sec(), classes });
+    }
+    DesiredHost { host: host.clone(), devices }
+}
+
+/// The packets of one level at a switch, which knows them by the mark that their sender set.
+fn switch_class(level: usize, dscp: u8) -> TrafficClass {
+    let matches = [false, true].map(|ipv6| PacketMatch { dscp: Some(dscp), ..PacketMatch::any(ipv6) });
+    TrafficClass {
+        name: format!("level {level}"),
+        level,
+        buckets: Vec::new(),
+        matches: matches.to_vec(),
+        mark: None,
+    }
+}
+
+/// Refuses a host on which packets of two classes fit the same match, or whose filters cannot express a match.
+fn check_distinguishable(host: &DesiredHost) -> Result<(), OperationError> {
+    for device in &host.devices {
+        let place = format!("{} {}", host.host.name, device.name);
+        let mut owners: BTreeMap<&PacketMatch, &str> = BTreeMap::new();
+        for class in &device.classes {
+            for packets in &class.matches {
+                if let Some(other) = owners.insert(packets, &class.name).filter(|other| *other != class.name)
+                {
+                    return Err(OperationError::input(format_args!(
+                        "{place}: traffic of {other} and of {} looks the same: {}",
+                        class.name,
+                        packets.nft_expression()
+                    ))
+                    .hint("tell them apart by address, port, server_port, dscp or (for requests) cgroup"));
+                }
+                if host.host.filters == PacketFilters::Tc && packets.u32_expression().is_none() {
+                    return Err(OperationError::input(format_args!(
+                        "{place}: filters = \"tc\" cannot tell the cgroup of {}",
+                        class.name
+                    ))
+                    .hint("use filters = \"nft\", or an address or port"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn host_warnings(host: &DesiredHost) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if host.host.filters == PacketFilters::Tc && !host.host.switch && !host.devices.is_empty() {
+        warnings
+            .push(format!("{}: filters = \"tc\" sets no DSCP marks: switches serve it last", host.host.name));
+    }
+    for device in &host.devices {
+        let total: f64 = device.classes.iter().filter_map(sustained_rate).sum();
+        // The tolerance is for sums of rounded rates.
+        if total > device.link_bytes_per_s * (1.0 + 1e-9) {
+            warnings.push(format!(
+                "{} {}: limits add up to {total:.0} bytes/s, the link has {:.0}",
+                host.host.name, device.name, device.link_bytes_per_s
+            ));
+        }
+    }
+    warnings
+}
+
+/// The rate in bytes per second that a class has in the long run; `None` when nothing limits it.
+fn sustained_rate(class: &TrafficClass) -> Option<f64> {
+    class.buckets.iter().map(|bucket| bucket.rate_bytes_per_s).min_by(f64::total_cmp)
+}

@@ -1,0 +1,121 @@
+//! Control of a running proxy by other threads of its process: a channel of commands, and a descriptor that wakes the
+//! proxy up to handle them between two events.
+
+use super::statistics::ProxySnapshot;
+use crate::deployment::Deployment;
+use model::{OperationError, Policy};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
+
+/// How long a reply may take. The proxy handles a command between two events, and reading a policy of a hundred
+/// thousand workloads takes seconds.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A command to a proxy, with the channel for its reply.
+pub(super) enum ControlCommand {
+    /// Replaces the policy (`None` guarantees nothing to anybody), and the deployment if there is one.
+    Configure(Option<Box<Policy>>, Option<Box<Deployment>>, Sender<Result<(), OperationError>>),
+    /// Asks for the counters.
+    Status(Sender<ProxySnapshot>),
+    /// Asks to answer what is in flight, to take nothing more, and to end.
+    Drain,
+    /// Asks to end at once.
+    Stop,
+}
+
+/// The handle that controls a proxy from other threads.
+#[derive(Debug, Clone)]
+pub struct ProxyHandle {
+    commands: Sender<ControlCommand>,
+    waker: Arc<OwnedFd>,
+}
+
+/// The proxy's end of the channel.
+#[derive(Debug)]
+pub(super) struct CommandReceiver {
+    commands: Receiver<ControlCommand>,
+    waker: Arc<OwnedFd>,
+}
+
+/// The error of a command to a proxy that does not run any more.
+pub(super) fn proxy_ended() -> OperationError {
+    OperationError::machine("the proxy has ended").hint("start it again: tailwright proxy --help")
+}
+
+/// A handle, and the receiver of its commands.
+///
+/// # Errors
+/// When the process may open no more files.
+pub(super) fn channel() -> Result<(ProxyHandle, CommandReceiver), OperationError> {
+    let waker = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(|error| {
+        OperationError::machine(format_args!("eventfd: {error}")).hint("raise the limit of open files")
+    })?;
+    let waker = Arc::new(waker);
+    let (sender, receiver) = mpsc::channel();
+    let handle = ProxyHandle { commands: sender, waker: waker.clone() };
+    Ok((handle, CommandReceiver { commands: receiver, waker }))
+}
+
+impl CommandReceiver {
+    /// The descriptor that becomes readable when there are commands.
+    pub(super) fn waker(&self) -> BorrowedFd<'_> {
+        self.waker.as_fd()
+    }
+
+    /// The oldest command that was not handled yet.
+    pub(super) fn next_command(&self) -> Option<ControlCommand> {
+        self.commands.try_recv().ok()
+    }
+
+    /// Makes the waker unreadable. It is called before commands are taken, so that one which arrives later wakes again.
+    pub(super) fn reset_waker(&self) {
+        let _ = rustix::io::read(&*self.waker, &mut [0u8; 8]);
+    }
+}
+
+impl ProxyHandle {
+    fn send(&self, command: ControlCommand) -> Result<(), OperationError> {
+        self.commands.send(command).map_err(|_| proxy_ended())?;
+        // It fails only when the counter is full, and a full counter wakes the proxy as well.
+        let _ = rustix::io::write(&*self.waker, &1u64.to_ne_bytes());
+        Ok(())
+    }
+
+    /// Replaces the policy for all workloads at once; without a policy nobody is guaranteed anything. No request that
+    /// waits is lost. Without a deployment the present one stays.
+    ///
+    /// # Errors
+    /// When the policy or the deployment is wrong; then nothing has changed. When the proxy has ended.
+    pub fn configure(
+        &self,
+        policy: Option<Policy>,
+        deployment: Option<Deployment>,
+    ) -> Result<(), OperationError> {
+        let (sender, reply) = mpsc::channel();
+        self.send(ControlCommand::Configure(policy.map(Box::new), deployment.map(Box::new), sender))?;
+        reply.recv_timeout(REPLY_TIMEOUT).map_err(|_| proxy_ended())?
+    }
+
+    /// The counters of the proxy now.
+    ///
+    /// # Errors
+    /// When the proxy has ended.
+    pub fn status(&self) -> Result<ProxySnapshot, OperationError> {
+        let (sender, reply) = mpsc::channel();
+        self.send(ControlCommand::Status(sender))?;
+        reply.recv_timeout(REPLY_TIMEOUT).map_err(|_| proxy_ended())
+    }
+
+    /// Ends the proxy when the requests in flight are answered; it takes no more. A second call ends it at once.
+    pub fn drain(&self) {
+        let _ = self.send(ControlCommand::Drain);
+    }
+
+    /// Ends the proxy at once; clients see their connections close.
+    pub fn stop(&self) {
+        let _ = self.send(ControlCommand::Stop);
+    }
+}

@@ -1,0 +1,77 @@
+//! What an epoll event is about, in the 64 bits that the kernel keeps with a watched descriptor and hands back.
+//!
+//! ```text
+//! bit  63        62           61 … 30        29 … 0
+//!      listener  server side  serial number  slot of the session, or number of the listener
+//! ```
+//! The waker has all bits set, which no listener has: there are fewer than 2³⁰ of them.
+//!
+//! Events come in batches, and handling one may close a session that a later one of the same batch is about. Its slot
+//! may then have a new session, which the serial number tells from the old one. Serial numbers start anew after 2³²
+//! connections, far more than one batch opens.
+
+/// The token of the descriptor that wakes the engine up for commands.
+pub(super) const WAKER: u64 = u64::MAX;
+
+const LISTENER_BIT: u64 = 1 << 63;
+const SERVER_BIT: u64 = 1 << 62;
+const SERIAL_SHIFT: u32 = 30;
+const SLOT_MASK: u64 = (1 << SERIAL_SHIFT) - 1;
+
+/// What an event is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EventSource {
+    Waker,
+    /// The listener with this number.
+    Listener(usize),
+    /// A socket of the session with this slot and serial number.
+    Session {
+        slot: usize,
+        serial: u32,
+        is_server_side: bool,
+    },
+}
+
+impl EventSource {
+    pub(super) fn from_token(token: u64) -> Self {
+        let index = (token & SLOT_MASK) as usize;
+        if token == WAKER {
+            Self::Waker
+        } else if token & LISTENER_BIT != 0 {
+            Self::Listener(index)
+        } else {
+            // Bits 61 to 30; the cast cuts off the bits of listener and side.
+            #[allow(clippy::cast_possible_truncation, reason = "32 bits are wanted")]
+            let serial = (token >> SERIAL_SHIFT) as u32;
+            Self::Session { slot: index, serial, is_server_side: token & SERVER_BIT != 0 }
+        }
+    }
+}
+
+/// The token of the listener with this number.
+pub(super) fn listener_token(number: usize) -> u64 {
+    LISTENER_BIT | number as u64
+}
+
+/// The tokens of a session's sockets: of its client side and of its server side.
+pub(super) fn session_tokens(slot: usize, serial: u32) -> [u64; 2] {
+    let client_side = slot as u64 | u64::from(serial) << SERIAL_SHIFT;
+    [client_side, client_side | SERVER_BIT]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_say_what_they_were_made_for() {
+        assert_eq!(EventSource::from_token(WAKER), EventSource::Waker);
+        assert_eq!(EventSource::from_token(listener_token(3)), EventSource::Listener(3));
+        for (slot, serial) in [(0, 0), (7, 1), ((1 << 30) - 1, u32::MAX)] {
+            for (token, is_server_side) in session_tokens(slot, serial).into_iter().zip([false, true]) {
+                let session = EventSource::Session { slot, serial, is_server_side };
+                assert_eq!(EventSource::from_token(token), session);
+            }
+        }
+    }
+}

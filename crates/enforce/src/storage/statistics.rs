@@ -1,0 +1,160 @@
+//! What a proxy counts for people who ask, and the requests that it records for those who judge.
+
+use super::flows::{WorkloadNames, data_flow};
+use super::request::ProxyRequest;
+use model::{Observation, Observations, Op, RequestOutcome};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use units::Nanos;
+use wire::RequestClass;
+
+/// The name that stands for all clients that no entry of the deployment names.
+pub const UNKNOWN_WORKLOAD: &str = "(unknown)";
+
+/// The requests of a workload that a proxy has finished since it began. Times are in seconds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadTraffic {
+    /// The name of the workload, or [`UNKNOWN_WORKLOAD`].
+    pub workload: String,
+    /// The number of reads and writes.
+    pub requests: u64,
+    /// The number of bytes that they read and wrote.
+    pub bytes: u64,
+    /// The number of control requests: metadata, handshakes and others.
+    pub control: u64,
+    /// The sum of the times that reads and writes waited in the proxy.
+    pub waited_s: f64,
+    /// The longest of these times.
+    pub waited_max_s: f64,
+    /// The sum of the times from sending reads and writes to the server to its replies.
+    pub served_s: f64,
+}
+
+/// The counters of a proxy at an instant.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProxySnapshot {
+    /// The workloads that have had requests, in the order of their flows.
+    pub workloads: Vec<WorkloadTraffic>,
+    /// The number of client connections that are open.
+    pub connections: u64,
+    /// How many connections were cut off because somebody broke the protocol, hung up in the middle or stood still.
+    pub cut: u64,
+    /// The number of requests that wait in the queue.
+    pub waiting: u64,
+    /// The number of requests outstanding at the server's device.
+    pub outstanding: u64,
+    /// The bytes of requests that wait or are being received.
+    #[serde(rename = "held_bytes")]
+    pub buffered_bytes: u64,
+    /// How many requests stopped counting as outstanding before their reply came.
+    pub released: u64,
+    /// How many times the policy was changed.
+    pub changes: u64,
+}
+
+/// The counters that sessions and engine advance, and the record of requests.
+#[derive(Debug)]
+pub(super) struct ProxyStatistics {
+    traffic: BTreeMap<u32, WorkloadTraffic>,
+    pub(super) connections: u64,
+    pub(super) cut: u64,
+    pub(super) released: u64,
+    pub(super) changes: u64,
+    record: ObservationRecord,
+}
+
+/// The requests that were recorded, with their flows.
+#[derive(Debug, Default)]
+struct ObservationRecord {
+    most: usize,
+    observations: Vec<(u32, Observation)>,
+    left_out: u64,
+}
+
+impl ProxyStatistics {
+    /// Counters of zero, and a record of at most `record` requests.
+    pub(super) fn new(record: usize) -> Self {
+        Self {
+            traffic: BTreeMap::new(),
+            connections: 0,
+            cut: 0,
+            released: 0,
+            changes: 0,
+            record: ObservationRecord { most: record, ..ObservationRecord::default() },
+        }
+    }
+
+    /// Counts a request that was answered at `now`, or that has no reply and was forwarded.
+    pub(super) fn observe(&mut self, request: &ProxyRequest, now: u64) {
+        let flow = data_flow(request.flow);
+        let traffic = self.traffic.entry(flow).or_default();
+        let op = match request.class {
+            RequestClass::Control => {
+                traffic.control += 1;
+                return;
+            }
+            RequestClass::Read(_) => Op::Read,
+            RequestClass::Write(_) => Op::Write,
+        };
+        let (intended, sent, end) = (Nanos(request.arrived), Nanos(request.sent), Nanos(now));
+        let waited_s = (sent - intended).as_secs();
+        traffic.requests += 1;
+        traffic.bytes += request.size().0;
+        traffic.waited_s += waited_s;
+        traffic.waited_max_s = traffic.waited_max_s.max(waited_s);
+        traffic.served_s += (end - sent).as_secs();
+        // The position of the workload among those observed is known in the end.
+        let outcome = RequestOutcome::Done(end);
+        let observation = Observation { workload: 0, op, size: request.size(), intended, sent, outcome };
+        self.record.add(flow, observation);
+    }
+
+    /// The traffic of all workloads, with their names.
+    pub(super) fn traffic(&self, names: &WorkloadNames) -> Vec<WorkloadTraffic> {
+        let mut workloads = Vec::new();
+        for (flow, traffic) in &self.traffic {
+            workloads.push(WorkloadTraffic { workload: workload_name(names, *flow), ..traffic.clone() });
+        }
+        workloads
+    }
+
+    /// Takes the recorded requests, with the stages `proxy` and `server`, and the number of those that were left out.
+    pub(super) fn take_observations(&mut self, names: &WorkloadNames) -> (Observations, u64) {
+        let ObservationRecord { observations: mut recorded, left_out, .. } = std::mem::take(&mut self.record);
+        recorded.sort_by_key(|(_, observation)| observation.intended);
+        let mut observations =
+            Observations { stages: vec!["proxy".into(), "server".into()], ..Observations::default() };
+        // The positions of workloads, in the order of their first requests.
+        let mut positions = BTreeMap::new();
+        for (flow, observation) in recorded {
+            let workload = *positions.entry(flow).or_insert_with(|| {
+                observations.workloads.push(workload_name(names, flow));
+                u32::try_from(observations.workloads.len() - 1).expect("fewer workloads than 2³¹")
+            });
+            let RequestOutcome::Done(end) = observation.outcome else {
+                unreachable!("it was recorded as done")
+            };
+            let stage_times = [observation.sent - observation.intended, end - observation.sent];
+            observations.stage_times.extend(stage_times);
+            observations.requests.push(Observation { workload, ..observation });
+        }
+        (observations, left_out)
+    }
+}
+
+impl ObservationRecord {
+    fn add(&mut self, flow: u32, observation: Observation) {
+        if self.most == 0 {
+            return;
+        }
+        if self.observations.len() < self.most {
+            self.observations.push((flow, observation));
+        } else {
+            self.left_out += 1;
+        }
+    }
+}
+
+fn workload_name(names: &WorkloadNames, flow: u32) -> String {
+    names.name(flow).unwrap_or(UNKNOWN_WORKLOAD).to_owned()
+}

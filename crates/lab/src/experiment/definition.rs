@@ -1,0 +1,182 @@
+//! What an experiment is: workloads with SLOs, what they share, and the policies that are compared.
+
+use crate::device::{LinearServiceTime, SsdModel};
+use units::{Bytes, Nanos};
+
+/// The host that has the servers, and the name of the server in policies.
+pub(super) const SERVER: &str = "store";
+/// The name of the protecting policy in policies and output.
+pub(super) const PROTECTING_POLICY: &str = "tailwright";
+
+/// A way to share the bottleneck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PolicyName {
+    /// First come, first served, without holding anything back.
+    None,
+    /// Equal shares of device time (thesis §3.3.1, ps).
+    Proportional,
+    /// Earliest deadline first, deadlines being SLOs.
+    Edf,
+    /// Strict priority, the tightest SLO first.
+    BySlo,
+    /// Shares of device time that follow measured latencies, as in Cake.
+    Feedback,
+    /// Priorities and several limits for each workload, by analysis (PriorityMeister): the policy that is to protect
+    /// the SLOs.
+    Tailwright,
+}
+
+impl PolicyName {
+    /// All policies, the protecting one last.
+    pub const ALL: [Self; 6] =
+        [Self::None, Self::Proportional, Self::Feedback, Self::Edf, Self::BySlo, Self::Tailwright];
+
+    /// The name in commands and output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Proportional => "proportional",
+            Self::Edf => "edf",
+            Self::BySlo => "by-slo",
+            Self::Feedback => "feedback",
+            Self::Tailwright => PROTECTING_POLICY,
+        }
+    }
+}
+
+/// Where the requests of a tenant come from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum TenantSource {
+    /// A file of the public traces.
+    Trace(&'static str),
+    /// Reads of one size with hyperexponential gaps.
+    Synthetic {
+        /// Squared coefficient of variation of the gaps; at least 1.
+        c2: f64,
+        /// The size of each read.
+        size: Bytes,
+    },
+}
+
+/// The server that answers a tenant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum TenantServer {
+    /// The emulated SSD that all tenants share, behind a proxy.
+    Ssd,
+    /// An emulated disk with one channel for this tenant alone.
+    Disk {
+        /// The share of time during which the tenant keeps it busy.
+        busy: f64,
+    },
+    /// A volume in memory (nbdkit) for this tenant alone.
+    Memory,
+    /// One memcached for all tenants; every request is a lookup.
+    Cache,
+}
+
+/// What all tenants of an experiment share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bottleneck {
+    /// The emulated SSD behind the proxy.
+    Device,
+    /// The link on which all answers leave the server's host.
+    Link,
+}
+
+/// A workload with an SLO, called tenant as in the papers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ExperimentTenant {
+    /// The name that the paper gives it.
+    pub name: &'static str,
+    /// Where its requests come from.
+    pub source: TenantSource,
+    /// The server that answers it.
+    pub server: TenantServer,
+    /// The share of the bottleneck that it needs, as the plan assumes.
+    pub load: f64,
+    /// The percentile of its SLO, 0 to 100.
+    pub percentile: f64,
+}
+
+/// A workload without an SLO that copies a volume as fast as it may: it always has the same number of reads in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BackgroundCopy {
+    /// How many reads are in flight.
+    pub in_flight: u32,
+    /// The size of each read; they are sequential.
+    pub size: Bytes,
+}
+
+/// How the SLOs of a case are set; mostly from bounds of the analysis, see [`crate::experiment`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SloRule {
+    /// The last tenant, which needs most of the device, has the tightest SLO, as the text to figure 3.3 says: 1.1 times
+    /// its bound at the lowest priority. Each other tenant has 1.1 times that SLO, or 1.1 times its own bound if that
+    /// is more.
+    LastTightest,
+    /// Each tenant has 1.1 times its bound where priority is by the bound that each has alone: what can be promised to
+    /// all at once.
+    OwnBound,
+    /// Each tenant has 1.1 times its bound at a priority below those of the tenants before it.
+    InOrder,
+    /// The SLOs are those of the first case.
+    AsFirstCase,
+    /// The tenants ask for these latencies, in seconds. They arrive one after the other, and each is admitted if the
+    /// analysis says that all SLOs are kept with it.
+    Requested(&'static [f64]),
+}
+
+/// A variant of an experiment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ExperimentCase {
+    /// What distinguishes it from other cases; empty where there is one case only.
+    pub name: &'static str,
+    /// The workloads with SLOs.
+    pub tenants: &'static [ExperimentTenant],
+    /// How their SLOs are set.
+    pub slos: SloRule,
+    /// The index of a tenant that sends another load than was planned, and that load as a share of the bottleneck. What
+    /// was promised to it is void.
+    pub misbehaves: Option<(usize, f64)>,
+}
+
+/// An experiment of a paper.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LabExperiment {
+    /// The name in commands and output.
+    pub name: &'static str,
+    /// What it shows, in a line.
+    pub title: &'static str,
+    /// What the paper claims.
+    pub claim: &'static str,
+    /// What the tenants share.
+    pub bottleneck: Bottleneck,
+    /// The cases in the order in which they are played.
+    pub cases: &'static [ExperimentCase],
+    /// The workload without an SLO beside the tenants.
+    pub copy: Option<BackgroundCopy>,
+    /// The policies that are compared, the protecting one last.
+    pub policies: &'static [PolicyName],
+}
+
+impl LabExperiment {
+    /// How long to observe each run by default. On a device thousands of requests arrive in a second; on a link only some
+    /// dozens of each workload do, and bursts make them late together.
+    pub fn duration(&self) -> Nanos {
+        match self.bottleneck {
+            Bottleneck::Device => Nanos(180_000_000_000),
+            Bottleneck::Link => Nanos(300_000_000_000),
+        }
+    }
+
+    /// The emulated SSD: four channels; 4 KiB are read in 1.02 ms and written in 1.53 ms, so that it serves 3900 reads per
+    /// second.
+    pub const DEVICE: SsdModel = SsdModel {
+        channels: 4,
+        read: LinearServiceTime::new(Nanos(1_000_000), 5000),
+        write: LinearServiceTime::new(Nanos(1_500_000), 8000),
+        bandwidth: None,
+    };
+    /// The bandwidth of a host's link where links are the bottleneck; little enough that shaping costs little CPU time.
+    pub const LINK_BITS_PER_S: f64 = 100e6;
+}

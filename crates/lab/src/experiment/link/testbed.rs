@@ -1,0 +1,230 @@
+//! The hosts, servers and queues of an experiment on a link.
+
+use super::super::case_plan::CasePlan;
+use super::super::definition::{LabExperiment, SERVER, TenantServer};
+use super::super::namespace_thread::{join, spawn_in};
+use super::work::tenant_disk;
+use crate::device::SsdModel;
+use crate::nbd::{ExportedVolume, NbdServer, NbdServerConfig};
+use crate::servers::{
+    LabService, MemcachedServer, NbdkitServer, ServerEnvironment, ServerLifetime, ServerProcess,
+};
+use enforce::command::{CommandRunner, Programs};
+use enforce::deployment::Deployment;
+use enforce::network::{
+    ApplyOptions, DesiredDevice, DesiredHost, StateStore, apply, desired_network, remove,
+};
+use load::LoadTarget;
+use machine::virtual_network::{DEVICE, VirtualNetwork};
+use model::{OperationError, Policy};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use tempfile::TempDir;
+use units::{Bytes, Nanos};
+
+/// What the names of an experiment's namespaces begin with. Those that an earlier experiment left are removed first.
+const PREFIX: &str = "twlink";
+/// The real-time priority of servers, above that of the load generator.
+const SERVER_PRIORITY: u32 = 12;
+const CACHE_PORT: u16 = 11211;
+/// The port of the first tenant's volume; the other tenants' ports follow it.
+const VOLUME_PORT: u16 = 10809;
+const VOLUME_SIZE: u64 = 64 << 20;
+const CACHE_SIZE: Bytes = Bytes(512 << 20);
+/// How many distinct values of each size are looked up.
+const KEYS: u32 = 2;
+/// How long before a completion a disk stops sleeping and polls.
+const SPIN: Nanos = Nanos(20_000);
+/// Kernel settings of every host. Reno fills queues as cubic does, and every namespace may choose it. A window that is
+/// forgotten in every pause would make the experiment measure TCP.
+const KERNEL_SETTINGS: [(&str, &str); 2] = [
+    ("/proc/sys/net/ipv4/tcp_congestion_control", "reno"),
+    ("/proc/sys/net/ipv4/tcp_slow_start_after_idle", "0"),
+];
+
+/// The machine as the experiment needs it; everything is removed when this is dropped.
+pub(in super::super) struct LinkTestbed {
+    lab: VirtualNetwork,
+    /// The folder for logs of servers and for what the enforcer remembers of the queues. It is removed after the lab.
+    folder: TempDir,
+    hosts: Vec<DesiredHost>,
+    disks: Vec<NbdServer>,
+    servers: Vec<ServerProcess>,
+}
+
+impl LinkTestbed {
+    /// Makes hosts, starts servers, and sets up the queues of a policy, or one queue for all tenants.
+    pub(in super::super) fn new(
+        case: &CasePlan,
+        policy: Option<&Policy>,
+        realtime: bool,
+    ) -> Result<Self, OperationError> {
+        let tenants = case.case.tenants.iter().map(|tenant| tenant.name);
+        let hosts: Vec<&str> = tenants.chain([SERVER]).collect();
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().map_err(|error| {
+            OperationError::machine(format_args!("no temporary folder: {error}"))
+                .hint("see the variable TMPDIR")
+        })?;
+        let lab = VirtualNetwork::create(|line, input| Programs.run_line(line, input), PREFIX, &hosts)?;
+        let mut testbed = Self { lab, folder, hosts: Vec::new(), disks: Vec::new(), servers: Vec::new() };
+        for host in &testbed.lab.hosts {
+            join(spawn_in(&host.netns, None, change_kernel_settings))??;
+        }
+        testbed.start_servers(case, realtime.then_some(SERVER_PRIORITY))?;
+        testbed.hosts = testbed.shaped_hosts(policy)?;
+        for host in &testbed.hosts {
+            apply(&mut Programs, host, &StateStore::new(testbed.folder.path()), ApplyOptions::default())?;
+        }
+        Ok(testbed)
+    }
+
+    fn start_servers(&mut self, case: &CasePlan, priority: Option<u32>) -> Result<(), OperationError> {
+        let any = IpAddr::from(Ipv4Addr::UNSPECIFIED);
+        if case.case.tenants.iter().any(|tenant| tenant.server == TenantServer::Cache) {
+            let address = SocketAddr::new(any, CACHE_PORT);
+            let server = MemcachedServer { address, memory: CACHE_SIZE, threads: 1 };
+            self.start_service("cache", &LabService::Memcached(server), priority)?;
+        }
+        for (index, (tenant, sent)) in case.case.tenants.iter().zip(&case.sent).enumerate() {
+            if let Some(model) = tenant_disk(tenant, sent) {
+                self.start_disk(tenant.name, model, volume_port(index), priority)?;
+            } else if tenant.server == TenantServer::Memory {
+                let address = SocketAddr::new(any, volume_port(index));
+                let server = NbdkitServer { address, size: Bytes(VOLUME_SIZE) };
+                self.start_service(tenant.name, &LabService::Nbd(server), priority)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn start_disk(
+        &mut self,
+        tenant: &str,
+        model: SsdModel,
+        port: u16,
+        priority: Option<u32>,
+    ) -> Result<(), OperationError> {
+        let exports = vec![ExportedVolume { name: tenant.to_owned(), size: VOLUME_SIZE }];
+        let config = NbdServerConfig { model, exports, spin: SPIN };
+        let started = join(spawn_in(self.netns(SERVER), priority, move || {
+            let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))?;
+            // The thread of the disk inherits namespace and priority of this one.
+            NbdServer::start(listener, config, Box::new(|_| {}))
+        }))?;
+        self.disks.push(started.map_err(|error| {
+            OperationError::machine(format_args!("an emulated disk: {error}")).hint("see `ulimit -n`")
+        })?);
+        Ok(())
+    }
+
+    fn start_service(
+        &mut self,
+        name: &str,
+        service: &LabService,
+        realtime: Option<u32>,
+    ) -> Result<(), OperationError> {
+        service.check_programs()?;
+        let environment = ServerEnvironment {
+            netns: Some(self.netns(SERVER).to_owned()),
+            folder: self.folder.path().join("servers"),
+            realtime,
+            lifetime: ServerLifetime::WithStarter,
+        };
+        self.servers.push(ServerProcess::start(name, service, &environment)?);
+        Ok(())
+    }
+
+    /// The queues of all hosts. Also hosts that the policy does not name are shaped, so that what is compared differs in
+    /// nothing else.
+    fn shaped_hosts(&self, policy: Option<&Policy>) -> Result<Vec<DesiredHost>, OperationError> {
+        let deployment = self.deployment()?;
+        let mut hosts = match policy {
+            Some(policy) => desired_network(policy, &deployment)?.hosts,
+            None => {
+                let hosts = deployment.hosts.iter();
+                hosts.map(|host| DesiredHost { host: host.clone(), devices: Vec::new() }).collect()
+            }
+        };
+        for host in hosts.iter_mut().filter(|host| host.devices.is_empty()) {
+            host.devices.push(DesiredDevice {
+                name: DEVICE.to_owned(),
+                link_bytes_per_s: LabExperiment::LINK_BITS_PER_S / 8.0,
+                classes: Vec::new(),
+            });
+        }
+        Ok(hosts)
+    }
+
+    fn deployment(&self) -> Result<Deployment, OperationError> {
+        let mut text = String::new();
+        for host in &self.lab.hosts {
+            text += &format!(
+                "[[host]]\nname = \"{}\"\nnetns = \"{}\"\ndevice.{DEVICE} = \"{}Mbps\"\n",
+                host.name,
+                host.netns,
+                LabExperiment::LINK_BITS_PER_S / 1e6
+            );
+        }
+        let server = self.ip(SERVER);
+        text += &format!("[[server]]\nname = \"{SERVER}\"\nhost = \"{SERVER}\"\naddress = [\"{server}\"]\n");
+        for host in self.lab.hosts.iter().filter(|host| host.name != SERVER) {
+            text += &format!(
+                "[[client]]\nworkload = \"{name}\"\nhost = \"{name}\"\naddress = [\"{}\"]\n",
+                host.ipv4,
+                name = host.name
+            );
+        }
+        Deployment::parse(&text)
+    }
+
+    /// The server to which the tenant with this index sends its requests.
+    pub(in super::super) fn target(&self, case: &CasePlan, index: usize) -> LoadTarget {
+        let tenant = &case.case.tenants[index];
+        match tenant.server {
+            TenantServer::Cache => {
+                LoadTarget::Memcached { server: SocketAddr::new(self.ip(SERVER), CACHE_PORT), keys: KEYS }
+            }
+            // nbdkit has one volume and grants it under any name.
+            TenantServer::Disk { .. } | TenantServer::Memory | TenantServer::Ssd => LoadTarget::Nbd {
+                server: SocketAddr::new(self.ip(SERVER), volume_port(index)),
+                export: tenant.name.to_owned(),
+            },
+        }
+    }
+
+    /// The network namespace of a host.
+    pub(in super::super) fn netns(&self, host: &str) -> &str {
+        &self.lab.host(host).expect("hosts are asked for by their names").netns
+    }
+
+    fn ip(&self, host: &str) -> IpAddr {
+        self.lab.host(host).expect("hosts are asked for by their names").ipv4.into()
+    }
+}
+
+fn volume_port(tenant: usize) -> u16 {
+    VOLUME_PORT + u16::try_from(tenant).expect("few tenants")
+}
+
+/// Changes the settings of the namespace that the calling thread is in.
+fn change_kernel_settings() -> Result<(), OperationError> {
+    for (file, value) in KERNEL_SETTINGS {
+        std::fs::write(file, value).map_err(|error| {
+            OperationError::machine(format_args!("{file} cannot be '{value}': {error}"))
+                .hint("run as root, with /proc/sys writable")
+        })?;
+    }
+    Ok(())
+}
+
+impl Drop for LinkTestbed {
+    fn drop(&mut self) {
+        self.servers.clear();
+        self.disks.clear();
+        // Queues that cannot be removed vanish with the namespaces; namespaces, with the next experiment.
+        for host in &self.hosts {
+            let _ =
+                remove(&mut Programs, host, &StateStore::new(self.folder.path()), ApplyOptions::default());
+        }
+        let _ = self.lab.remove(|line, input| Programs.run_line(line, input));
+    }
+}

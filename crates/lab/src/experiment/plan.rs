@@ -1,0 +1,166 @@
+//! Everything that is decided before anything runs: requests on this device, SLOs and policies, all from traces.
+
+use super::case_plan::CasePlan;
+use super::definition::{Bottleneck, ExperimentCase, LabExperiment, SloRule};
+use super::device_analysis::{DeviceAnalysis, blocking};
+use super::requests::{TenantRequests, distinct_sizes, load_all};
+use super::scaled_trace::{ScaledTrace, ceil_nanos};
+use super::{link, slo_assignment};
+use crate::device::SsdModel;
+use model::{LatencyModel as _, Op, OperationError, Request, Slo, Stage};
+use predict::{Reshaping, WorstCase};
+use std::path::Path;
+use units::{Bytes, Nanos};
+use workload::device::StorageProfile;
+
+/// How many requests may be outstanding for each channel of the device: enough to keep it busy while an answer is on its
+/// way.
+const OUTSTANDING_PER_CHANNEL: u32 = 2;
+
+/// An experiment, ready to run.
+#[derive(Debug, Clone)]
+pub struct ExperimentPlan {
+    /// The experiment that is planned.
+    pub experiment: LabExperiment,
+    /// The profile of the device.
+    pub profile: StorageProfile,
+    /// The largest number of requests outstanding at the device.
+    pub outstanding: u32,
+    /// The largest request of any workload.
+    pub largest: Bytes,
+    /// The cases in the order of the experiment.
+    pub cases: Vec<CasePlan>,
+}
+
+impl ExperimentPlan {
+    /// Reads the traces in this folder, scales them, sets SLOs, and makes the policies.
+    ///
+    /// # Errors
+    /// When a trace cannot be read.
+    pub fn new(experiment: &LabExperiment, traces: &Path) -> Result<Self, OperationError> {
+        let requests = load_all(experiment, traces)?;
+        let device = DeviceSetting::new(&distinct_sizes(experiment, &requests));
+        let mut cases: Vec<CasePlan> = Vec::new();
+        for (case, requests) in experiment.cases.iter().zip(requests) {
+            cases.push(match experiment.bottleneck {
+                Bottleneck::Device => device.plan_case(case, requests, cases.first())?,
+                Bottleneck::Link => link::plan_case(case, requests)?,
+            });
+        }
+        let DeviceSetting { profile, outstanding, largest, .. } = device;
+        Ok(Self { experiment: *experiment, profile, outstanding, largest, cases })
+    }
+
+    /// A description of the bottleneck.
+    pub fn setting(&self) -> String {
+        match self.experiment.bottleneck {
+            Bottleneck::Device => {
+                format!(
+                    "emulated SSD: {}; at most {} requests at it",
+                    LabExperiment::DEVICE,
+                    self.outstanding
+                )
+            }
+            Bottleneck::Link => format!(
+                "the link on which answers leave: {} Mbit/s; a bound counts 1 ms beside queues",
+                LabExperiment::LINK_BITS_PER_S / 1e6
+            ),
+        }
+    }
+}
+
+/// The device and what the analysis needs to know of it.
+#[derive(Debug, Clone)]
+struct DeviceSetting {
+    profile: StorageProfile,
+    outstanding: u32,
+    largest: Bytes,
+    /// What every request takes beyond queueing behind higher priorities, seconds.
+    base: f64,
+}
+
+impl DeviceSetting {
+    /// The setting for requests of these sizes, which ascend.
+    fn new(sizes: &[Bytes]) -> Self {
+        let model = LabExperiment::DEVICE;
+        let profile = model.profile(sizes);
+        let outstanding = OUTSTANDING_PER_CHANNEL * model.channels;
+        let largest = *sizes.last().expect("there are requests");
+        let base = base_latency(&model, &profile, largest, outstanding);
+        Self { profile, outstanding, largest, base }
+    }
+
+    fn plan_case(
+        &self,
+        case: &ExperimentCase,
+        requests: TenantRequests,
+        first: Option<&CasePlan>,
+    ) -> Result<CasePlan, OperationError> {
+        let analysis = self.analysis(case, &requests)?;
+        let slos = self.slos(case, &analysis, first);
+        let (policy, admits_all) = analysis.protecting_policy(&slos);
+        let by_slo = analysis.by_slo(&slos);
+        Ok(CasePlan { case: *case, sent: self.scaled(case, requests)?, slos, policy, admits_all, by_slo })
+    }
+
+    /// The analysis of the tenants with the loads that are planned, whatever they send.
+    fn analysis(
+        &self,
+        case: &ExperimentCase,
+        requests: &[Vec<Request>],
+    ) -> Result<DeviceAnalysis, OperationError> {
+        let (mut names, mut curves) = (Vec::new(), Vec::new());
+        for (tenant, requests) in case.tenants.iter().zip(requests) {
+            let planned = ScaledTrace::with_device_load(requests.clone(), &self.profile, tenant.load)?;
+            let worst_case = WorstCase { reshaping: Reshaping::EveryStage };
+            let sketch = worst_case.sketch(&planned.storage_jobs(&self.profile));
+            names.push(tenant.name.to_owned());
+            curves.push(sketch.curve(Stage::Storage).clone());
+        }
+        Ok(DeviceAnalysis::new(names, curves, self.base))
+    }
+
+    fn slos(&self, case: &ExperimentCase, analysis: &DeviceAnalysis, first: Option<&CasePlan>) -> Vec<Slo> {
+        let bound = |tenant: usize, above: &[usize]| analysis.bound(tenant, above);
+        match case.slos {
+            SloRule::LastTightest => slo_assignment::last_tightest(case.tenants, bound),
+            SloRule::OwnBound => slo_assignment::own_bound(case.tenants, bound),
+            SloRule::InOrder => slo_assignment::in_order(case.tenants, bound),
+            SloRule::Requested(seconds) => slo_assignment::requested(case.tenants, seconds),
+            SloRule::AsFirstCase => first.expect("the first case has a rule of its own").slos.clone(),
+        }
+    }
+
+    /// The requests that the tenants send.
+    fn scaled(
+        &self,
+        case: &ExperimentCase,
+        requests: TenantRequests,
+    ) -> Result<Vec<ScaledTrace>, OperationError> {
+        let mut sent = Vec::new();
+        for (index, requests) in requests.into_iter().enumerate() {
+            let load = match case.misbehaves {
+                Some((tenant, load)) if tenant == index => load,
+                _ => case.tenants[index].load,
+            };
+            sent.push(ScaledTrace::with_device_load(requests, &self.profile, load)?);
+        }
+        Ok(sent)
+    }
+}
+
+/// What every request takes at most beyond queueing behind higher priorities, seconds: the longest requests of any
+/// workload, as many as the device may hold, and its own service in one channel.
+fn base_latency(model: &SsdModel, profile: &StorageProfile, largest: Bytes, outstanding: u32) -> f64 {
+    let (mut longest_work, mut own_latency) = (Nanos::ZERO, Nanos::ZERO);
+    let mut work_model = profile.work_model();
+    for op in [Op::Read, Op::Write] {
+        let request = Request { arrival: Nanos::ZERO, size: largest, op, offset: None, response: None };
+        longest_work = longest_work.max(ceil_nanos(work_model.work(&request).base_units()));
+        own_latency = own_latency.max(model.idle_latency(op, largest));
+    }
+    blocking(outstanding, longest_work) + own_latency.as_secs()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! What the run of a case shows of each workload, against its SLO.
+
+use super::case_plan::CasePlan;
+use super::definition::PolicyName;
+use super::plan::ExperimentPlan;
+use super::run::CaseRun;
+use model::{Observation, Slo};
+use serde::Serialize;
+use units::Percentile;
+use verify::{Finding, Verdict, judge, summarize_lags};
+
+/// The confidence of each verdict.
+const CONFIDENCE: f64 = 0.95;
+
+/// A workload under a policy: what it was promised and what was measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WorkloadResult {
+    /// The name of the workload; behind the name of the case and `/` where there are several cases.
+    pub name: String,
+    /// The name of the policy.
+    pub policy: &'static str,
+    /// The latency of the SLO, seconds.
+    pub slo_s: f64,
+    /// The percentile of the SLO, 0 to 100.
+    pub percentile: f64,
+    /// The latency that was measured at that percentile, seconds; `None` when that request was not answered.
+    pub measured_s: Option<f64>,
+    /// The lower end of the confidence interval of the true percentile, seconds.
+    pub ci_low_s: Option<f64>,
+    /// The upper end of the confidence interval, seconds; `None` when there are too few requests for one.
+    pub ci_high_s: Option<f64>,
+    /// What may be concluded about the SLO.
+    pub verdict: Verdict,
+    /// Whether the policy promises the SLO. It does not to a workload that is not admitted or that sends more than was
+    /// planned.
+    #[serde(skip)]
+    pub is_promised: bool,
+    /// The finding in full, under the name of the tenant.
+    #[serde(skip)]
+    pub finding: Finding,
+}
+
+/// What the copy got.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CopyThroughput {
+    /// Requests per second that were answered.
+    pub per_s: f64,
+}
+
+/// The results of the tenants of a case, and the throughput of the copy if there is one.
+pub fn workload_results(
+    plan: &ExperimentPlan,
+    case: &CasePlan,
+    policy: PolicyName,
+    run: &CaseRun,
+) -> (Vec<WorkloadResult>, Option<CopyThroughput>) {
+    let mut results = Vec::new();
+    for (tenant, &slo) in case.slos.iter().enumerate() {
+        results.push(workload_result(case, tenant, slo, policy, run));
+    }
+    let copy = plan.experiment.copy.map(|_| {
+        let answered = observations_of(run, case.slos.len()).filter(|request| request.latency().is_some());
+        let seconds = run.report.observed_duration.as_secs().max(1e-9);
+        CopyThroughput { per_s: answered.count() as f64 / seconds }
+    });
+    (results, copy)
+}
+
+fn workload_result(
+    case: &CasePlan,
+    tenant: usize,
+    slo: Slo,
+    policy: PolicyName,
+    run: &CaseRun,
+) -> WorkloadResult {
+    let name = case.case.tenants[tenant].name;
+    let latencies = observations_of(run, tenant).map(Observation::latency);
+    let index = u32::try_from(tenant).expect("few workloads");
+    let finding =
+        Finding::from_judgement(name, Some(policy.name().to_owned()), &judge(latencies, slo, CONFIDENCE))
+            .with_lag(summarize_lags(run.report.generator_lags(index), slo.percentile));
+    WorkloadResult {
+        name: match case.case.name {
+            "" => name.to_owned(),
+            case => format!("{case}/{name}"),
+        },
+        policy: policy.name(),
+        slo_s: finding.slo_s,
+        percentile: Percentile::percent(slo.percentile),
+        measured_s: finding.measured_s,
+        ci_low_s: finding.ci_low_s,
+        ci_high_s: finding.ci_high_s,
+        verdict: finding.verdict,
+        is_promised: policy == PolicyName::Tailwright && case.promises(tenant),
+        finding,
+    }
+}
+
+/// The requests of the workload with this index.
+fn observations_of(run: &CaseRun, workload: usize) -> impl Iterator<Item = &Observation> {
+    let requests = run.report.observations.requests.iter();
+    requests.filter(move |request| request.workload as usize == workload)
+}
+
+/// Whether all SLOs are met that the protecting policy promises. It is false when there are none, as when that policy was
+/// not run.
+pub fn are_promises_kept<'a>(results: impl IntoIterator<Item = &'a WorkloadResult>) -> bool {
+    let mut promised = results.into_iter().filter(|result| result.is_promised).peekable();
+    promised.peek().is_some() && promised.all(|result| result.verdict == Verdict::Met)
+}

@@ -1,0 +1,166 @@
+//! Running one case under one policy, with real requests.
+
+use super::case_plan::CasePlan;
+use super::definition::{Bottleneck, PolicyName};
+use super::device_testbed::DeviceTestbed;
+use super::link::LinkTestbed;
+use super::plan::ExperimentPlan;
+use discipline::serve::{FeedbackClass, FeedbackParameters, Kind};
+use enforce::command::may_configure_networks;
+use enforce::storage::BaselineDiscipline;
+use load::{ClientHost, LoadOptions, LoadProgress, LoadReport, LoadTarget, LoadWorkload, OfferedLoad};
+use model::{Op, OperationError, Slo};
+use std::sync::atomic::AtomicBool;
+use units::Nanos;
+
+/// The name of the copy's workload.
+const COPY: &str = "L";
+/// The real-time priority of the load generator.
+const GENERATOR_PRIORITY: u32 = 10;
+/// A deadline that never comes, in nanoseconds: 36 years.
+const NEVER_NS: u64 = 1 << 60;
+/// How often feedback adapts its shares: a tenth of Cake's 10 s, because the device serves more than ten times as many
+/// requests as a disk.
+const FEEDBACK_INTERVAL_NS: u64 = 1_000_000_000;
+/// A limit of outstanding requests that holds nothing back.
+const UNBOUNDED: u32 = 1024;
+
+/// How a case is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunSettings {
+    /// The time at the beginning that is not observed. The thesis observes the second half of each run only, so that
+    /// feedback has converged.
+    pub warm_up: Nanos,
+    /// The time that is observed.
+    pub duration: Nanos,
+    /// The seed of the places on the device that requests read and write.
+    pub seed: u64,
+    /// Whether device, proxy and load generator run under SCHED_FIFO.
+    pub realtime: bool,
+}
+
+/// What was observed in the run of a case.
+#[derive(Debug)]
+pub struct CaseRun {
+    /// The observations of all workloads: the tenants in their order, then the copy.
+    pub report: LoadReport,
+}
+
+/// Sets up hosts, servers and the policy, sends the requests, and removes everything.
+///
+/// # Errors
+/// Without root, or when the machine lacks something.
+pub fn run_case(
+    plan: &ExperimentPlan,
+    case: &CasePlan,
+    policy: PolicyName,
+    settings: &RunSettings,
+    progress: &mut dyn FnMut(LoadProgress),
+    stop: &AtomicBool,
+) -> Result<CaseRun, OperationError> {
+    if !may_configure_networks() {
+        return Err(
+            OperationError::machine("this process may not make network namespaces").hint("run as root")
+        );
+    }
+    let end = settings.warm_up + settings.duration;
+    let options = LoadOptions {
+        warm_up: settings.warm_up,
+        duration: settings.duration,
+        seed: settings.seed,
+        realtime: settings.realtime.then_some(GENERATOR_PRIORITY),
+        ..LoadOptions::default()
+    };
+    if plan.experiment.bottleneck == Bottleneck::Link {
+        let policy = match policy {
+            PolicyName::BySlo => Some(&case.by_slo),
+            PolicyName::Tailwright => Some(&case.policy),
+            _ => None,
+        };
+        let testbed = LinkTestbed::new(case, policy, settings.realtime)?;
+        let workloads = link_workloads(case, &testbed, end);
+        return Ok(CaseRun { report: load::run(workloads, &options, progress, stop)? });
+    }
+    let names = workload_names(plan, case);
+    let mut testbed = DeviceTestbed::new(&names, settings.realtime)?;
+    let enforced = if policy == PolicyName::Tailwright { &case.policy } else { &case.by_slo };
+    let baseline = baseline(&case.slos, policy, plan.outstanding);
+    testbed.start_proxy(plan, enforced.clone(), baseline, settings.realtime)?;
+    let workloads = device_workloads(plan, case, names, &testbed, end);
+    let report = load::run(workloads, &options, progress, stop)?;
+    testbed.stop_proxy()?;
+    Ok(CaseRun { report })
+}
+
+/// The names of a case's workloads, the copy last.
+fn workload_names(plan: &ExperimentPlan, case: &CasePlan) -> Vec<String> {
+    let tenants = case.case.tenants.iter().map(|tenant| tenant.name.to_owned());
+    tenants.chain(plan.experiment.copy.map(|_| COPY.to_owned())).collect()
+}
+
+/// The discipline of a policy that has neither priorities nor limits; `None` for the policies that have.
+fn baseline(slos: &[Slo], policy: PolicyName, outstanding: u32) -> Option<BaselineDiscipline> {
+    let workloads = u32::try_from(slos.len()).expect("few workloads");
+    let slos_ns: Vec<u64> = slos
+        .iter()
+        .map(|slo| Nanos::from_secs(slo.latency.0).map_or(NEVER_NS, |latency| latency.0))
+        .collect();
+    // Each has one entry more than there are SLOs: that of the copy.
+    let kind = match policy {
+        PolicyName::BySlo | PolicyName::Tailwright => return None,
+        PolicyName::None => Kind::Fifo,
+        PolicyName::Proportional => Kind::Proportional { weights: vec![1; slos.len() + 1] },
+        PolicyName::Edf => Kind::Deadline { allowed: [slos_ns, vec![NEVER_NS]].concat() },
+        PolicyName::Feedback => {
+            let slos = slos_ns.into_iter().map(Some).chain([None]);
+            let classes = slos.map(|slo| FeedbackClass { weight: 1, slo }).collect();
+            Kind::Feedback(FeedbackParameters::of(classes, FEEDBACK_INTERVAL_NS))
+        }
+    };
+    let outstanding = if policy == PolicyName::None { UNBOUNDED } else { outstanding };
+    Some(BaselineDiscipline { kind, outstanding, workloads })
+}
+
+/// Workloads of the shared device, with one connection each, until `end`.
+fn device_workloads(
+    plan: &ExperimentPlan,
+    case: &CasePlan,
+    names: Vec<String>,
+    testbed: &DeviceTestbed,
+    end: Nanos,
+) -> Vec<LoadWorkload> {
+    let tenants = case.sent.iter().map(|sent| OfferedLoad::Open(sent.trace.until(end)));
+    let copy = plan.experiment.copy.map(|copy| OfferedLoad::Closed {
+        in_flight: copy.in_flight,
+        op: Op::Read,
+        size: copy.size,
+        sequential: true,
+    });
+    let mut workloads = Vec::new();
+    for (name, offered) in names.into_iter().zip(tenants.chain(copy)) {
+        workloads.push(LoadWorkload {
+            target: LoadTarget::Nbd { server: testbed.address(), export: name.clone() },
+            client: ClientHost { netns: Some(testbed.netns(&name).to_owned()), bind: None },
+            connections: 1,
+            name,
+            offered,
+        });
+    }
+    workloads
+}
+
+/// Workloads of servers behind one link, until `end`. Each has one connection, so that its answers come in one order and
+/// tenants, not connections, share the link.
+fn link_workloads(case: &CasePlan, testbed: &LinkTestbed, end: Nanos) -> Vec<LoadWorkload> {
+    let mut workloads = Vec::new();
+    for (index, (tenant, sent)) in case.case.tenants.iter().zip(&case.sent).enumerate() {
+        workloads.push(LoadWorkload {
+            target: testbed.target(case, index),
+            client: ClientHost { netns: Some(testbed.netns(tenant.name).to_owned()), bind: None },
+            connections: 1,
+            name: tenant.name.to_owned(),
+            offered: OfferedLoad::Open(sent.trace.until(end)),
+        });
+    }
+    workloads
+}

@@ -1,0 +1,168 @@
+//! The frame of charts with one row for each name: names on the left, a value axis, numbers on the right.
+
+use crate::axis::ResolvedAxis;
+use crate::figure;
+use crate::text_width;
+use crate::xml::Xml;
+
+/// The largest number of rows that are all visible.
+const ALL_VISIBLE_MAX: usize = 64;
+/// How many rows are visible if there are more; the others are behind a summary line.
+const VISIBLE_ROWS: usize = 40;
+/// The height in pixels beyond which a drawing repeats the axis labels above.
+const AXIS_TWICE_PX: f64 = 700.0;
+const TOP_PX: f64 = 20.0;
+
+/// How many of `rows` are visible at first.
+pub(crate) fn visible_rows(rows: usize) -> usize {
+    if rows <= ALL_VISIBLE_MAX { rows } else { VISIBLE_ROWS }
+}
+
+/// The number of ticks to aim for on a value axis in a drawing of this width.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
+pub(crate) fn tick_count(width: f64) -> usize {
+    ((width / 110.0) as usize).clamp(3, 8)
+}
+
+/// What the frame has to have room for.
+#[derive(Debug)]
+pub(crate) struct RowFrameNeeds<'a> {
+    pub(crate) names: Vec<&'a str>,
+    /// The width of the widest number on the right.
+    pub(crate) number_px: f64,
+    pub(crate) row_px: f64,
+    /// The title of the numbers, which may be empty.
+    pub(crate) number_title: &'a str,
+    pub(crate) width: f64,
+}
+
+/// A drawing with rows and a horizontal axis. All lengths are pixels.
+#[derive(Debug)]
+pub(crate) struct RowFrame {
+    pub(crate) axis: ResolvedAxis,
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+    pub(crate) left: f64,
+    pub(crate) right: f64,
+    row_px: f64,
+    bottom: f64,
+    number_title: String,
+}
+
+impl RowFrame {
+    pub(crate) fn new(axis: ResolvedAxis, needs: &RowFrameNeeds<'_>) -> Self {
+        let widest = needs.names.iter().map(|n| text_width::width(n)).fold(0.0, f64::max);
+        let bottom = TOP_PX + needs.row_px * needs.names.len() as f64 + 2.0;
+        let last_tick = axis.ticks.last().map_or(0.0, |t| text_width::width(&t.label) / 2.0);
+        Self {
+            left: widest.min(needs.width * 0.3) + 12.0,
+            right: needs.width
+                - (needs.number_px.max(text_width::width(needs.number_title).min(needs.width * 0.25)) + 14.0)
+                    .max(last_tick),
+            width: needs.width,
+            height: bottom + if axis.title.is_empty() { 24.0 } else { 42.0 },
+            row_px: needs.row_px,
+            number_title: text_width::fit(needs.number_title, needs.width * 0.25),
+            bottom,
+            axis,
+        }
+    }
+
+    /// The horizontal position of a value, limited to the plot.
+    pub(crate) fn x_px(&self, value: f64) -> f64 {
+        self.left + self.axis.fraction(value).clamp(0.0, 1.0) * (self.right - self.left)
+    }
+
+    /// The vertical position of the upper end of a row.
+    pub(crate) fn top_of(&self, row: usize) -> f64 {
+        TOP_PX + row as f64 * self.row_px
+    }
+
+    pub(crate) fn write_grid(&self, xml: &mut Xml) {
+        for &minor in &self.axis.minor {
+            self.write_vertical(xml, "minor", self.x_px(minor));
+        }
+        for tick in &self.axis.ticks {
+            self.write_vertical(xml, "grid", self.x_px(tick.value));
+        }
+    }
+
+    /// Writes the name of a row, shortened if there is too little room.
+    pub(crate) fn write_name(&self, xml: &mut Xml, row: usize, name: &str) {
+        let y = self.top_of(row) + self.row_px / 2.0 + 4.0;
+        figure::shortened_text(xml, "name end", (self.left - 8.0, y), name, self.left - 12.0);
+    }
+
+    /// Writes the number of a row, right of the plot.
+    pub(crate) fn write_number(&self, xml: &mut Xml, class: &str, row: usize, number: &str) {
+        let y = self.top_of(row) + self.row_px / 2.0 + 4.0;
+        xml.text_element(
+            "text",
+            &[("class", class.into()), ("x", self.width.into()), ("y", y.into())],
+            number,
+        );
+    }
+
+    pub(crate) fn write_axis(&self, xml: &mut Xml) {
+        let at = [("class", "end".into()), ("x", self.width.into()), ("y", 11.0.into())];
+        xml.text_element("text", &at, &self.number_title);
+        self.write_vertical(xml, "axis", self.x_px(self.axis.baseline()));
+        self.write_labels(xml, self.bottom + 16.0);
+        if self.bottom > AXIS_TWICE_PX {
+            self.write_labels(xml, TOP_PX - 8.0);
+        }
+        if !self.axis.title.is_empty() {
+            let middle = (self.left + self.right) / 2.0;
+            let at = [("class", "title mid".into()), ("x", middle.into()), ("y", (self.height - 6.0).into())];
+            xml.text_element("text", &at, &text_width::fit(&self.axis.title, self.width));
+        }
+    }
+
+    /// Writes a limit with its name across all rows.
+    pub(crate) fn write_limit(&self, xml: &mut Xml, value: f64, name: &str) {
+        let x = self.x_px(value);
+        self.write_vertical(xml, "limit", x);
+        if self.bottom > AXIS_TWICE_PX {
+            return;
+        }
+        let short = text_width::fit(name, self.width / 2.0);
+        let free_to = self.width - text_width::width(&self.number_title) - 10.0;
+        let start = (x - text_width::width(&short) / 2.0).min(free_to - text_width::width(&short)).max(0.0);
+        xml.text_element(
+            "text",
+            &[("class", "limit-name".into()), ("x", start.into()), ("y", 11.0.into())],
+            &short,
+        );
+    }
+
+    fn write_labels(&self, xml: &mut Xml, y: f64) {
+        let mut free_from = f64::NEG_INFINITY;
+        for tick in &self.axis.ticks {
+            let (x, half) = (self.x_px(tick.value), text_width::width(&tick.label) / 2.0);
+            if x - half >= free_from {
+                free_from = x + half + 6.0;
+                xml.text_element(
+                    "text",
+                    &[("class", "mid".into()), ("x", x.into()), ("y", y.into())],
+                    &tick.label,
+                );
+            }
+        }
+    }
+
+    fn write_vertical(&self, xml: &mut Xml, class: &str, x: f64) {
+        figure::line(xml, class, (x, TOP_PX - 4.0), (x, self.bottom));
+    }
+}
+
+/// Writes the tick that stands for a target.
+pub(crate) fn write_target(xml: &mut Xml, x: f64, y: f64, tooltip: &str) {
+    let attributes = [
+        ("class", "bar-target".into()),
+        ("x", (x - 1.25).into()),
+        ("y", (y - 7.0).into()),
+        ("width", 2.5.into()),
+        ("height", 14.0.into()),
+    ];
+    xml.shape("rect", &attributes, tooltip);
+}

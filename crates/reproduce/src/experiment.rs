@@ -1,0 +1,56 @@
+//! What an experiment is: a figure of a paper, and the function that draws it again.
+
+use crate::context::{Context, FigureError};
+use crate::figure::ReproducedFigure;
+use serde::Serialize;
+
+/// The papers, and what else claims are compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Paper {
+    /// Li, Sharma, Ports, Gribble: Tales of the Tail, SoCC '14.
+    Tales,
+    /// Gandhi, Suresh: Leveraging Queueing Theory and OS Profiling, Middleware '19.
+    Variability,
+    /// Ng et al.: TailClipper, SoCC '24.
+    TailClipper,
+    /// Zhu: Meeting tail latency SLOs in shared networked storage, CMU 2017.
+    Thesis,
+    /// No paper: what a real device did.
+    Measured,
+}
+
+impl Paper {
+    /// A short title, as a heading over its experiments.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Tales => "Tales of the Tail",
+            Self::Variability => "Queueing theory and OS profiling",
+            Self::TailClipper => "TailClipper",
+            Self::Thesis => "Meeting tail latency SLOs in shared networked storage",
+            Self::Measured => "Against a measured disk",
+        }
+    }
+}
+
+/// A figure, or the numbers of a section, that can be drawn again.
+#[derive(Debug, Clone, Copy)]
+pub struct PaperExperiment {
+    /// The name in commands, such as `tales-fig-1`: also the beginning of the names of its scenario files.
+    pub name: &'static str,
+    /// The paper that the claims come from.
+    pub paper: Paper,
+    /// What the figure shows, in a line.
+    pub title: &'static str,
+    pub(crate) run: fn(&Context) -> Result<ReproducedFigure, FigureError>,
+}
+
+impl PaperExperiment {
+    /// Runs the simulations and compares what they give with the claims.
+    ///
+    /// # Errors
+    /// When data that the experiment needs is not there, or a scenario cannot be run.
+    pub fn run(&self, context: &Context) -> Result<ReproducedFigure, FigureError> {
+        (self.run)(context)
+    }
+}

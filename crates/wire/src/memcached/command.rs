@@ -1,0 +1,16 @@
+//! What the head of a request says, whatever the dialect.
+
+use super::expected_reply::ExpectedReply;
+use crate::{ReplyExpectation, RequestClass};
+
+/// A request of which the head has been read.
+pub(super) struct MemcachedCommand {
+    pub(super) class: RequestClass,
+    pub(super) reply: ReplyExpectation,
+    /// The form of the reply, unless there is none.
+    pub(super) expected: ExpectedReply,
+    /// The length in bytes of what has been read.
+    pub(super) head: usize,
+    /// The length of the whole request in bytes.
+    pub(super) len: u64,
+}

@@ -1,0 +1,166 @@
+//! Which replies can answer which requests.
+
+/// The opcode of the binary protocol's no-op.
+const BINARY_NOOP: u8 = 0x0a;
+
+/// What a request in flight is to be answered with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ExpectedReply {
+    /// Any number of values, then `END`.
+    Values,
+    /// One line of text.
+    Line,
+    /// Any number of lines of one kind, then their end.
+    List(ListItem),
+    /// One reply to a meta command.
+    Meta {
+        command: MetaCommand,
+        quiet: bool,
+        /// A hash of the opaque value that the reply repeats, if the request has one.
+        opaque: Option<u64>,
+    },
+    /// A binary reply with this opcode (that of the loud form) and opaque value.
+    Binary { opcode: u8, opaque: u32, quiet: bool },
+}
+
+/// The lines in front of the end of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ListItem {
+    /// A line of `stats`, which begins with `STAT`, `ITEM` or `PREFIX`.
+    Stat,
+    /// A line of `lru_crawler metadump`, which begins with `key=`.
+    Key,
+    /// A line of `lru_crawler mgdump`, which begins with `mg`. The list ends with `EN`.
+    Mg,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MetaCommand {
+    Get,
+    Set,
+    Delete,
+    Arithmetic,
+    Noop,
+    Debug,
+}
+
+/// The two letters that a reply to a meta command begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MetaCode {
+    Va,
+    Hd,
+    En,
+    Ns,
+    Ex,
+    Nf,
+    Mn,
+    Me,
+}
+
+/// What the head of a reply says, whatever the dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MemcachedReply {
+    pub(super) kind: ReplyKind,
+    pub(super) is_error: bool,
+    /// The length in bytes of what has been read.
+    pub(super) head: usize,
+    /// The length of the whole reply, or part of a reply, in bytes.
+    pub(super) len: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReplyKind {
+    /// The line `VALUE` and its data.
+    Value,
+    /// The line `END`, behind values or a list.
+    End,
+    ListItem(ListItem),
+    /// One of the lines `ERROR`, `CLIENT_ERROR` and `SERVER_ERROR`.
+    Error,
+    /// A meta reply with a hash of its opaque value, if it has one.
+    Meta(MetaCode, Option<u64>),
+    /// Any line of text that is none of the others.
+    OtherLine,
+    Binary {
+        opcode: u8,
+        opaque: u32,
+        /// Whether further messages of the same reply follow.
+        more: bool,
+    },
+}
+
+impl ExpectedReply {
+    /// Whether a reply of this kind is part of the answer and, if so, whether it completes it.
+    pub(super) fn is_completed_by(&self, reply: ReplyKind) -> Option<bool> {
+        match (*self, reply) {
+            (
+                Self::Binary { opcode, opaque, .. },
+                ReplyKind::Binary { opcode: reply_opcode, opaque: reply_opaque, more },
+            ) => (opcode == reply_opcode && opaque == reply_opaque).then_some(!more),
+            (Self::Binary { .. }, _) | (_, ReplyKind::Binary { .. }) => None,
+            (_, ReplyKind::Error) => self.may_fail().then_some(true),
+            (Self::Values, ReplyKind::Value) => Some(false),
+            (Self::Values | Self::List(ListItem::Stat | ListItem::Key), ReplyKind::End) => Some(true),
+            (Self::List(ListItem::Mg), ReplyKind::Meta(MetaCode::En, _)) => Some(true),
+            (Self::List(item), ReplyKind::ListItem(reply_item)) if item == reply_item => Some(false),
+            // A list is answered by one line after `stats reset`, or when the crawler is busy.
+            (Self::List(_) | Self::Line, ReplyKind::OtherLine) => Some(true),
+            (Self::Meta { command, quiet, opaque }, ReplyKind::Meta(code, reply_opaque)) => {
+                // The reply to a miss may leave flags out.
+                let is_same = reply_opaque == opaque || (reply_opaque.is_none() && code == MetaCode::En);
+                (is_same && command.may_reply(code, quiet)).then_some(true)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the request can be answered with an error line, which a no-op cannot.
+    pub(super) fn may_fail(&self) -> bool {
+        !matches!(self, Self::Meta { command: MetaCommand::Noop, .. })
+    }
+
+    /// Whether the request is a no-op: its reply is unmistakable, and comes when every request before it is done.
+    pub(super) fn is_barrier(&self) -> bool {
+        matches!(
+            self,
+            Self::Meta { command: MetaCommand::Noop, .. } | Self::Binary { opcode: BINARY_NOOP, .. }
+        )
+    }
+
+    /// Whether the request is quiet about the usual result. A reply that is given to such a request could be that of
+    /// a later one.
+    pub(super) fn is_quiet(&self) -> bool {
+        matches!(self, Self::Meta { quiet: true, .. } | Self::Binary { quiet: true, .. })
+    }
+
+    /// The expected replies in words, for error messages.
+    pub(super) fn describe(&self) -> &'static str {
+        match self {
+            Self::Values => "VALUE, END or an error, for get",
+            Self::Line => "one line, for a text command",
+            Self::List(ListItem::Stat) => "STAT lines and END, for stats",
+            Self::List(_) => "items and their end, for lru_crawler",
+            Self::Meta { .. } => "a meta code of the first request not answered, with its opaque value",
+            Self::Binary { .. } => "opcode and opaque value of the first request not answered",
+        }
+    }
+}
+
+impl MetaCommand {
+    /// Whether a reply to this command can have this code. Quiet commands are silent about the usual result.
+    fn may_reply(self, code: MetaCode, quiet: bool) -> bool {
+        match (self, code) {
+            (Self::Get, MetaCode::Va | MetaCode::Hd)
+            | (Self::Noop, MetaCode::Mn)
+            | (Self::Debug, MetaCode::Me | MetaCode::En) => true,
+            (Self::Set | Self::Arithmetic, MetaCode::Ns | MetaCode::Ex) | (Self::Delete, MetaCode::Ex) => {
+                true
+            }
+            (Self::Set | Self::Delete | Self::Arithmetic, MetaCode::Nf) => true,
+            (Self::Get, MetaCode::En) => !quiet,
+            (Self::Set | Self::Delete | Self::Arithmetic, MetaCode::Hd) => !quiet,
+            (Self::Arithmetic, MetaCode::Va) => !quiet,
+            _ => false,
+        }
+    }
+}
