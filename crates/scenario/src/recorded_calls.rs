@@ -14,7 +14,7 @@
 //! for its calls is no worker here. Calls whose caller does not wait are left out.
 
 use crate::file::{Scenario, StationSpec};
-use callgraph::{Counts, Errors, Kind, Node, Outliving, Trace};
+use callgraph::{BadRecords, Outliving, RuleCounts, SpanKind, Trace, TraceNode};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use sim::engine::{DELAY_ONLY, NetworkStep, RequestDraft, SKIP};
@@ -47,10 +47,10 @@ struct RecordedRequest {
 impl RecordedCalls {
     /// Reads a file of spans. Also returns the names of the services, by whose positions steps name their stations.
     pub(crate) fn read(path: &Path) -> Result<(Self, Vec<String>), String> {
-        let mut counts = Counts::default();
+        let mut counts = RuleCounts::default();
         let mut traces = Vec::new();
         let add_trace = |spans| traces.push(Trace::new(spans, Outliving::Clipped, &mut counts));
-        callgraph::traces(path, None, Errors::Fatal, add_trace).map_err(|error| error.to_string())?;
+        callgraph::traces(path, None, BadRecords::Fatal, add_trace).map_err(|error| error.to_string())?;
         let nodes = traces.iter().flat_map(Trace::nodes);
         let mut names: Vec<String> = nodes.map(|node| node.span.service.to_string()).collect();
         names.sort_unstable();
@@ -127,7 +127,7 @@ impl RecordedRequest {
 /// Turns the spans of one trace into steps.
 #[derive(Default)]
 struct Unfolding<'a> {
-    nodes: &'a [Node],
+    nodes: &'a [TraceNode],
     services: &'a [String],
     shape: CallShape,
     demands: Vec<Nanos>,
@@ -152,10 +152,10 @@ impl Unfolding<'_> {
     }
 
     /// Adds a step of so much time and delay at the station of a node, and returns its index.
-    fn add_step(&mut self, node: &Node, after: Vec<usize>, time: Nanos, delay: Nanos) -> usize {
+    fn add_step(&mut self, node: &TraceNode, after: Vec<usize>, time: Nanos, delay: Nanos) -> usize {
         let station = self.services.binary_search_by(|name| name.as_str().cmp(&node.span.service));
         self.shape.push((station.expect("all services are listed"), after));
-        let is_network = node.span.kind == Kind::Client;
+        let is_network = node.span.kind == SpanKind::Client;
         let (demand, delay) = match (time, delay) {
             (Nanos::ZERO, Nanos::ZERO) => (SKIP, Nanos::ZERO),
             (Nanos::ZERO, delay) => (DELAY_ONLY, delay),
@@ -170,7 +170,7 @@ impl Unfolding<'_> {
 
 /// The calls that a span waits for, in groups that overlap: from the start of the first to the last end, within the
 /// span.
-fn call_groups(nodes: &[Node], index: usize) -> Vec<(Nanos, Nanos, Vec<usize>)> {
+fn call_groups(nodes: &[TraceNode], index: usize) -> Vec<(Nanos, Nanos, Vec<usize>)> {
     let node = &nodes[index];
     let mut groups: Vec<(Nanos, Nanos, Vec<usize>)> = Vec::new();
     for &child in node.children.iter().filter(|child| nodes[**child].is_waited_for) {

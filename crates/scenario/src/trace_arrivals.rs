@@ -21,12 +21,12 @@ pub fn read_trace_arrivals(path: &Path) -> Result<Vec<Nanos>, OperationError> {
 pub fn trace_arrivals(
     path: &Path,
 ) -> Result<impl Iterator<Item = Result<Nanos, OperationError>> + use<>, OperationError> {
-    let reader = trace::open(path, &OpenOptions::default()).map_err(unreadable)?;
-    Ok(reader.map(|request| request.map(|request| request.arrival).map_err(unreadable)))
+    let reader = trace::open(path, &OpenOptions::default()).map_err(|error| unreadable(&error))?;
+    Ok(reader.map(|request| request.map(|request| request.arrival).map_err(|error| unreadable(&error))))
 }
 
-fn unreadable(error: TraceError) -> OperationError {
-    OperationError::input(&error).hint(error.hint())
+fn unreadable(error: &TraceError) -> OperationError {
+    OperationError::input(error).hint(error.hint())
 }
 
 /// The error about a trace without requests.

@@ -240,7 +240,7 @@ fn a_replayed_request_alone_takes_as_long_as_it_did() {
 fn recorded_requests_alone_have_their_recorded_latencies() {
     let Some(path) = testkit::shared("data/microservices/media_load25.spans.csv.gz") else { return };
     let mut recorded = Vec::new();
-    callgraph::traces(&path, None, callgraph::Errors::Fatal, |spans| {
+    callgraph::traces(&path, None, callgraph::BadRecords::Fatal, |spans| {
         let entry = spans.iter().find(|span| span.parent.is_none()).unwrap();
         recorded.push(entry.duration.0);
     })

@@ -1,13 +1,13 @@
-//! What was found odd, and what became of it.
+//! Irregularities of traces, and how often the rules about them applied.
 
 use serde::{Deserialize, Serialize};
 
 /// How often each rule applied. Nothing that is counted here is silently lost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Traces, or fragments of them.
+pub struct RuleCounts {
+    /// Traces that were read, or fragments of them.
     pub traces: u64,
-    /// Spans in them.
+    /// Spans in these traces.
     pub spans: u64,
     /// Records that could not be read, in lenient reading.
     pub unreadable: u64,
@@ -15,13 +15,14 @@ pub struct Counts {
     pub without_entry: u64,
     /// Spans whose parent is not in the trace: further roots.
     pub missing_parents: u64,
-    /// Spans in a circle of parents: cut at the one that starts first.
-    pub circles: u64,
+    /// Cycles of parents: cut at the span that starts first.
+    #[serde(rename = "circles")]
+    pub cycles: u64,
     /// Second spans of one id and kind: left out.
     pub duplicates: u64,
     /// Children that start before a parent of another service: moved to its start with all that is below.
     pub skewed: u64,
-    /// Children that start before their parent of the same service: what is outside does not count for the parent.
+    /// Children that start before their parent of the same service: their time outside does not count for the parent.
     pub early: u64,
     /// Children that end after their parent.
     pub outliving: u64,
