@@ -1,13 +1,14 @@
-//! Concave arrival curves and their other face, the r-b tradeoff curve.
+//! Concave arrival curves and their Legendre conjugates, the r-b tradeoff curves.
 
+use crate::rounding::round_up;
 use std::fmt;
 
-/// The most work that may arrive within a duration.
+/// A point of an arrival curve: the most work that may arrive within a duration.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Vertex {
-    /// Seconds, ≥ 0.
+pub struct CurveVertex {
+    /// The duration in seconds, not negative.
     pub duration: f64,
-    /// Seconds of the stage's full capacity, ≥ 0.
+    /// The work in seconds of the stage's full capacity, not negative.
     pub work: f64,
 }
 
@@ -19,15 +20,15 @@ pub struct Vertex {
 /// `α(d) = min_r (b(r) + r·d)`. Every vertex is therefore one linear constraint on feasible ⟨r, b⟩.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArrivalCurve {
-    vertices: Vec<Vertex>,
-    /// Slope after the last vertex; no lower rate is feasible. Every segment is steeper.
+    vertices: Vec<CurveVertex>,
+    /// The slope after the last vertex. No lower rate is feasible, and every segment is steeper.
     sustained_rate: f64,
 }
 
-/// Vertices that do not make a concave non-decreasing curve.
+/// Why vertices make no concave, non-decreasing curve.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CurveError {
-    /// Position of the first offending vertex.
+    /// The index of the first offending vertex.
     pub index: usize,
     rule: &'static str,
 }
@@ -40,33 +41,36 @@ impl fmt::Display for CurveError {
 
 impl std::error::Error for CurveError {}
 
-/// Relative slack for concavity: vertices converted from integers carry rounding of this order.
+/// The relative slack for concavity: vertices converted from integers carry rounding of this order.
 const SLOPE_TOLERANCE: f64 = 1e-9;
 
 impl ArrivalCurve {
-    /// Checks and takes the vertices: finite, durations strictly increasing from 0, work
-    /// non-decreasing, slopes non-increasing.
+    /// A curve through these vertices, which are finite, with durations strictly increasing from 0, work
+    /// non-decreasing, and slopes non-increasing.
     ///
     /// `sustained_rate` (fraction of capacity, ≥ 0) is the least rate that a limit may have; 0 leaves
     /// the choice to the curve alone.
-    pub fn new(vertices: Vec<Vertex>, sustained_rate: f64) -> Result<Self, CurveError> {
+    ///
+    /// # Errors
+    /// When the vertices break one of these rules.
+    pub fn new(vertices: Vec<CurveVertex>, sustained_rate: f64) -> Result<Self, CurveError> {
         check(&vertices)?;
         Ok(Self { vertices, sustained_rate: 0.0 }.with_sustained_rate(sustained_rate))
     }
 
-    /// Vertices that are a curve by construction, up to rounding.
-    pub(crate) fn of_parts(vertices: Vec<Vertex>, sustained_rate: f64) -> Self {
+    /// A curve of vertices that are one by construction, up to rounding.
+    pub(crate) fn from_parts(vertices: Vec<CurveVertex>, sustained_rate: f64) -> Self {
         debug_assert!(vertices.first().is_some_and(|v| v.duration == 0.0), "begins at duration 0");
         Self { vertices, sustained_rate }
     }
 
-    /// A workload that sends nothing.
+    /// The curve of a workload that sends nothing.
     pub fn zero() -> Self {
-        Self { vertices: vec![Vertex { duration: 0.0, work: 0.0 }], sustained_rate: 0.0 }
+        Self { vertices: vec![CurveVertex { duration: 0.0, work: 0.0 }], sustained_rate: 0.0 }
     }
 
-    /// Vertices by increasing duration; the first is at duration 0.
-    pub fn vertices(&self) -> &[Vertex] {
+    /// The vertices by increasing duration; the first is at duration 0.
+    pub fn vertices(&self) -> &[CurveVertex] {
         &self.vertices
     }
 
@@ -87,12 +91,12 @@ impl ArrivalCurve {
         self
     }
 
-    /// α(d): the most work within `duration` seconds.
+    /// The most work within `duration` seconds, α(d).
     pub fn work_within(&self, duration: f64) -> f64 {
         self.interpolate(self.vertices.partition_point(|v| v.duration <= duration), duration)
     }
 
-    /// α at `duration`, where `next` is the first vertex beyond it.
+    /// The value α at `duration`, where `next` is the index of the first vertex beyond it.
     fn interpolate(&self, next: usize, duration: f64) -> f64 {
         match (next.checked_sub(1).map(|i| self.vertices[i]), self.vertices.get(next)) {
             (Some(a), Some(b)) => {
@@ -104,7 +108,7 @@ impl ArrivalCurve {
         }
     }
 
-    /// b(r): the smallest bucket, in seconds of capacity, that delays nothing at `rate`; infinite below
+    /// The smallest bucket b(r), in seconds of capacity, that delays nothing at `rate`; infinite below
     /// the sustained rate.
     pub fn burst(&self, rate: f64) -> f64 {
         if rate < self.sustained_rate {
@@ -116,20 +120,21 @@ impl ArrivalCurve {
     /// The least rate at which a bucket of `burst` seconds delays nothing; infinite when even a burst
     /// within no time at all exceeds the bucket.
     pub fn rate_for_burst(&self, burst: f64) -> f64 {
-        self.rate_over(|v| if v.work <= burst { 0.0 } else { (v.work - burst) / v.duration })
+        self.largest_rate(|v| if v.work <= burst { 0.0 } else { (v.work - burst) / v.duration })
     }
 
     /// The least constant rate that delays nothing by more than `delay` seconds: the effective bandwidth
     /// (thesis §5.3.1), `max_k work_k / (duration_k + delay)`.
     pub fn rate_for_delay(&self, delay: f64) -> f64 {
-        self.rate_over(|v| if v.work == 0.0 { 0.0 } else { v.work / (v.duration + delay) })
+        self.largest_rate(|v| if v.work == 0.0 { 0.0 } else { v.work / (v.duration + delay) })
     }
 
-    fn rate_over(&self, rate: impl Fn(&Vertex) -> f64) -> f64 {
+    /// The largest rate that a vertex asks for, at least the sustained rate.
+    fn largest_rate(&self, rate: impl Fn(&CurveVertex) -> f64) -> f64 {
         self.vertices.iter().map(rate).fold(self.sustained_rate, f64::max)
     }
 
-    /// Rates at which α touches the line through duration `d`: (right slope, left slope). A limit that
+    /// The rates at which α touches the line through duration `d`: (right slope, left slope). A limit that
     /// minimises `b + r·d` has its rate between them.
     pub fn slopes_at(&self, duration: f64) -> (f64, f64) {
         let next = self.vertices.partition_point(|v| v.duration <= duration);
@@ -143,7 +148,7 @@ impl ArrivalCurve {
         (right.max(self.sustained_rate), left.max(self.sustained_rate))
     }
 
-    /// Slope of the segment that ends at vertex `index`; 0 past the end.
+    /// The slope of the segment that ends at vertex `index`; 0 past the end.
     fn slope_into(&self, index: usize) -> f64 {
         match (index.checked_sub(1), self.vertices.get(index)) {
             (Some(before), Some(v)) => {
@@ -154,78 +159,73 @@ impl ArrivalCurve {
         }
     }
 
-    /// The curve for whoever may use no burst above `burst` seconds: the sustained rate rises to what
+    /// The curve for a workload that may use no burst above `burst` seconds: the sustained rate rises to what
     /// keeps the burst within it (infinite when no rate does).
     pub fn within_burst(&self, burst: f64) -> Self {
         self.clone().with_sustained_rate(self.rate_for_burst(burst))
     }
 
-    /// Every amount of work multiplied by `factor` (a safety margin, a slower device).
+    /// The curve with every amount of work multiplied by `factor` (a safety margin, a slower device).
     pub fn scaled(&self, factor: f64) -> Self {
         assert!(factor.is_finite() && factor >= 0.0, "factors are finite and not negative");
-        let scale = |v: &Vertex| Vertex { duration: v.duration, work: v.work * factor };
+        let scale = |v: &CurveVertex| CurveVertex { duration: v.duration, work: v.work * factor };
         Self {
             vertices: self.vertices.iter().map(scale).collect(),
             sustained_rate: self.sustained_rate * factor,
         }
     }
 
-    /// α(d + jitter): the curve after a passage whose longest and shortest times differ by `jitter` seconds
+    /// The curve α(d + jitter) after a passage whose longest and shortest times differ by `jitter` seconds
     /// (finite, ≥ 0), whatever work means before and after it.
     pub fn delayed(&self, jitter: f64) -> Self {
         assert!(jitter.is_finite() && jitter >= 0.0, "a jitter is finite and not negative");
-        let mut vertices = vec![Vertex { duration: 0.0, work: crate::round_up(self.work_within(jitter)) }];
+        let mut vertices = vec![CurveVertex { duration: 0.0, work: round_up(self.work_within(jitter)) }];
         for v in self.vertices.iter().filter(|v| v.duration > jitter) {
             let (last, duration) = (vertices[vertices.len() - 1], v.duration - jitter);
             if duration > last.duration {
-                vertices.push(Vertex { duration, work: v.work.max(last.work) });
+                vertices.push(CurveVertex { duration, work: v.work.max(last.work) });
             }
         }
         Self { vertices, sustained_rate: self.sustained_rate }
     }
 
     /// The least of token buckets `(rate, burst)` that hold at once, at least one (thesis §3.2.3).
-    pub fn of_limits(limits: &[(f64, f64)]) -> Self {
-        let bucket = |&(rate, burst): &(f64, f64)| {
+    pub fn from_limits(limits: &[(f64, f64)]) -> Self {
+        let buckets = limits.iter().map(|&(rate, burst)| {
             assert!(rate >= 0.0 && burst >= 0.0 && burst.is_finite(), "limits are not negative");
-            Self { vertices: vec![Vertex { duration: 0.0, work: burst }], sustained_rate: rate }
-        };
-        limits.iter().map(bucket).reduce(|a, b| a.minimum(&b)).expect("at least one limit")
+            Self { vertices: vec![CurveVertex { duration: 0.0, work: burst }], sustained_rate: rate }
+        });
+        buckets.reduce(|a, b| a.minimum(&b)).expect("at least one limit")
     }
 
     /// The token buckets `(rate, burst)` of which the curve is the least, by falling rate, rounded up.
     pub fn limits(&self) -> Vec<(f64, f64)> {
-        let through = |v: &Vertex, rate: f64| {
-            let drained = rate * v.duration;
-            (v.work - drained + 8.0 * f64::EPSILON * (v.work + drained)).max(0.0)
-        };
-        let line = |pair: &[Vertex]| {
+        let mut limits = Vec::with_capacity(self.vertices.len());
+        for pair in self.vertices.windows(2) {
             let rate = (pair[1].work - pair[0].work) / (pair[1].duration - pair[0].duration);
-            (rate, through(&pair[0], rate).max(through(&pair[1], rate)))
-        };
-        let mut limits: Vec<(f64, f64)> = self.vertices.windows(2).map(line).collect();
-        limits.push((
-            self.sustained_rate,
-            through(&self.vertices[self.vertices.len() - 1], self.sustained_rate),
-        ));
+            let burst = burst_through(pair[0], rate).max(burst_through(pair[1], rate));
+            limits.push((rate, burst.max(0.0)));
+        }
+        let last = self.vertices[self.vertices.len() - 1];
+        limits.push((self.sustained_rate, burst_through(last, self.sustained_rate).max(0.0)));
         limits
     }
 
-    /// What may arrive at once, and nothing after it.
+    /// The curve of what may arrive at once, with nothing after it.
     pub(crate) fn burst_only(&self) -> Self {
-        Self::of_parts(vec![self.vertices[0]], 0.0)
+        Self::from_parts(vec![self.vertices[0]], 0.0)
     }
 
-    /// The smaller of two curves everywhere: what satisfies both.
+    /// The smaller of two curves everywhere: the curve of traffic that satisfies both.
     pub fn minimum(&self, other: &Self) -> Self {
         let mut durations: Vec<f64> =
             self.vertices.iter().chain(&other.vertices).map(|v| v.duration).collect();
         durations.sort_unstable_by(f64::total_cmp);
         durations.dedup();
-        let mut vertices: Vec<Vertex> = Vec::with_capacity(durations.len() + 2);
+        let mut vertices: Vec<CurveVertex> = Vec::with_capacity(durations.len() + 2);
         let mut push = |duration: f64| {
             let work = self.work_within(duration).min(other.work_within(duration));
-            vertices.push(Vertex { duration, work });
+            vertices.push(CurveVertex { duration, work });
         };
         for (i, &start) in durations.iter().enumerate() {
             push(start);
@@ -240,7 +240,7 @@ impl ArrivalCurve {
         Self { vertices, sustained_rate: self.sustained_rate.min(other.sustained_rate) }
     }
 
-    /// The curve of several workloads together: the sum, vertex by vertex of the union.
+    /// The curve of several workloads together: their sum, with a vertex wherever one of them has one.
     pub fn sum<'a>(curves: impl IntoIterator<Item = &'a Self>) -> Self {
         let curves: Vec<&Self> = curves.into_iter().collect();
         if let [only] = curves[..] {
@@ -255,11 +255,11 @@ impl ArrivalCurve {
             curve.add_to(&durations, &mut work);
         }
         let vertices =
-            durations.into_iter().zip(work).map(|(duration, work)| Vertex { duration, work }).collect();
+            durations.into_iter().zip(work).map(|(duration, work)| CurveVertex { duration, work }).collect();
         Self { vertices, sustained_rate: curves.iter().map(|c| c.sustained_rate).sum() }
     }
 
-    /// Adds α at each of the ascending `durations`, in one pass.
+    /// Adds α at each of the ascending `durations` to `work`, in one pass.
     fn add_to(&self, durations: &[f64], work: &mut [f64]) {
         let mut next = 0;
         for (&duration, work) in durations.iter().zip(work) {
@@ -271,7 +271,14 @@ impl ArrivalCurve {
     }
 }
 
-fn check(vertices: &[Vertex]) -> Result<(), CurveError> {
+/// The burst of the line of this rate through a vertex, rounded up by what the operations may have lost.
+pub(crate) fn burst_through(vertex: CurveVertex, rate: f64) -> f64 {
+    let drained = rate * vertex.duration;
+    vertex.work - drained + 8.0 * f64::EPSILON * (vertex.work + drained)
+}
+
+/// Whether vertices make a concave, non-decreasing curve that begins at duration 0.
+fn check(vertices: &[CurveVertex]) -> Result<(), CurveError> {
     let broken = |index, rule| Err(CurveError { index, rule });
     match vertices.first() {
         Some(first) if first.duration == 0.0 => {}
@@ -304,7 +311,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn curve(points: &[(f64, f64)]) -> ArrivalCurve {
-        let vertices = points.iter().map(|&(duration, work)| Vertex { duration, work }).collect();
+        let vertices = points.iter().map(|&(duration, work)| CurveVertex { duration, work }).collect();
         ArrivalCurve::new(vertices, 0.0).unwrap()
     }
 
@@ -313,11 +320,13 @@ mod tests {
         (0.0..0.1f64, prop::collection::vec((1e-4..1.0f64, 0.01..1.0f64), 0..12)).prop_map(
             |(start, mut steps)| {
                 steps.sort_by(|a, b| b.1.total_cmp(&a.1));
-                let mut vertices = vec![Vertex { duration: 0.0, work: start }];
+                let mut vertices = vec![CurveVertex { duration: 0.0, work: start }];
                 for (length, slope) in steps {
                     let last = vertices[vertices.len() - 1];
-                    vertices
-                        .push(Vertex { duration: last.duration + length, work: last.work + length * slope });
+                    vertices.push(CurveVertex {
+                        duration: last.duration + length,
+                        work: last.work + length * slope,
+                    });
                 }
                 ArrivalCurve::new(vertices, 0.0).unwrap()
             },
@@ -346,7 +355,7 @@ mod tests {
             &[(0.0, 0.0), (1.0, 0.1), (2.0, 0.9)],
             &[(0.0, f64::NAN)],
         ] {
-            let vertices = points.iter().map(|&(duration, work)| Vertex { duration, work }).collect();
+            let vertices = points.iter().map(|&(duration, work)| CurveVertex { duration, work }).collect();
             assert!(ArrivalCurve::new(vertices, 0.0).is_err(), "{points:?}");
         }
     }

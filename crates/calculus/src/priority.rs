@@ -6,16 +6,16 @@
 //! traffic had at its source adds nothing to the end-to-end worst case (Le Boudec and Thiran, *Network
 //! Calculus*, §1.5.3), so per-stage delays add up without burst growth along the path.
 
-use crate::ArrivalCurve;
+use crate::{ArrivalCurve, round_up};
 
 /// What one stage contributes to a bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StageTerm {
-    /// Σ b over workloads of the same or higher priority, seconds of capacity.
+    /// The sum of bursts over workloads of the same or higher priority, seconds of capacity.
     pub burst_at_or_above: f64,
-    /// Σ r over workloads of strictly higher priority, fraction of capacity.
+    /// The sum of rates over workloads of strictly higher priority, fraction of capacity.
     pub rate_above: f64,
-    /// The stage's delay, seconds.
+    /// The bound on the stage's delay, seconds.
     pub delay: f64,
 }
 
@@ -24,13 +24,8 @@ pub struct StageTerm {
 pub struct PathBound {
     /// One term per stage, in path order.
     pub terms: Vec<StageTerm>,
-    /// Σ delay, seconds; infinite when a stage is overloaded by higher priorities.
+    /// The sum of the delays, seconds; infinite when a stage is overloaded by higher priorities.
     pub total: f64,
-}
-
-/// Moves a computed value outward by more than the rounding of the few operations behind it.
-pub fn round_up(value: f64) -> f64 {
-    value * (1.0 + 8.0 * f64::EPSILON)
 }
 
 /// Eq. 5.1: `Σ_{p_j ≥ p} b_j / (1 − Σ_{p_j > p} r_j)`. Maps the paper's sums to the two arguments.
@@ -67,7 +62,7 @@ pub fn path_bound(stages: impl IntoIterator<Item = (f64, f64)>) -> PathBound {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Vertex;
+    use crate::CurveVertex;
 
     #[test]
     fn worked_example_of_two_priorities() {
@@ -81,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_bucket_below_the_curve_delays_its_own_workload() {
-        let vertices = [(0.0, 0.2), (1.0, 0.5)].map(|(duration, work)| Vertex { duration, work });
+        let vertices = [(0.0, 0.2), (1.0, 0.5)].map(|(duration, work)| CurveVertex { duration, work });
         let curve = ArrivalCurve::new(vertices.to_vec(), 0.0).unwrap();
         assert_eq!(shaping_delay(&curve, 0.3, 0.2), 0.0);
         assert!((shaping_delay(&curve, 0.4, 0.0) - 0.5).abs() < 1e-12);

@@ -16,53 +16,63 @@
 //! Not covered: non-preemptive service (one job of a lower priority more per busy period), and what happens
 //! before and after this queue.
 
-use crate::{ArrivalCurve, Vertex};
+use crate::arrival::{ArrivalCurve, CurveVertex, burst_through};
 
 /// Durations share a bucket when they agree in exponent and in this many bits of the mantissa.
 const MANTISSA_BITS: u32 = 5;
-/// From 2⁻³² s, below a nanosecond, ...
+/// The biased exponent of the shortest durations that have a bucket of their own: 2⁻³² s, below a nanosecond.
 const EXPONENT_MIN: u64 = 1023 - 32;
-/// ... to 2³² s, beyond a century.
+/// The number of octaves that have buckets: up to 2³² s, beyond a century.
 const OCTAVES: u64 = 64;
-/// Newton steps; each ends on another segment, and real curves need about ten.
+/// The number of Newton steps after which a search ends; each ends on another segment, and real curves need about ten.
 const STEPS_MAX: usize = 10_000;
 
-/// Levels of a strict-priority queue of capacity 1, from the highest down. Work is seconds of capacity.
+/// The priority levels of a strict-priority queue of capacity 1, from the highest down. Work is seconds of capacity.
 #[derive(Debug, Clone)]
 pub struct PriorityQueue {
-    /// Where tangents change: their (burst, rate) added to those of everything before.
-    buckets: Vec<Vec<Turn>>,
-    /// Fenwick tree over the sums of the buckets.
-    sums: Vec<Line>,
-    /// Sum of the first lines of all curves.
-    first: Line,
-    /// Sum of the last lines.
-    last: Line,
+    /// Where the tangent of the sum of all curves changes, by bucket of the duration.
+    buckets: Vec<Vec<TangentChange>>,
+    /// A Fenwick tree over the sums of the buckets' changes.
+    sums: Vec<TangentLine>,
+    /// The sum of the first tangents of all curves.
+    first: TangentLine,
+    /// The sum of the last tangents of all curves.
+    last: TangentLine,
     /// Work that comes on top of the curves, once.
     extra: f64,
-    /// Terms added so far, and the sums of their magnitudes: what rounding is bounded by.
+    /// The number of terms added so far; with the sums of their magnitudes it bounds what rounding may have lost.
     terms: f64,
-    magnitude: Line,
+    magnitude: TangentLine,
 }
 
-/// burst + rate·t.
+/// The line `burst + rate·t`, a token bucket.
 #[derive(Debug, Clone, Copy, Default)]
-struct Line {
+struct TangentLine {
     burst: f64,
     rate: f64,
 }
 
-/// From `at` on the tangent is another one.
+/// A duration from which on the tangent is another one, and by how much it differs from the one before.
 #[derive(Debug, Clone, Copy)]
-struct Turn {
-    at: f64,
-    change: Line,
+struct TangentChange {
+    duration: f64,
+    change: TangentLine,
 }
 
-/// The end of a busy period, and the rate of the queue's own work there.
-type Busy = (f64, f64);
+/// The end of a busy period.
+#[derive(Debug, Clone, Copy)]
+struct BusyPeriodEnd {
+    /// The time since the beginning of the period, seconds.
+    time: f64,
+    /// The rate of the queue's own work at that time.
+    rate: f64,
+}
 
-impl Line {
+impl BusyPeriodEnd {
+    const NEVER: Self = Self { time: f64::INFINITY, rate: 0.0 };
+}
+
+impl TangentLine {
     fn add(&mut self, other: Self) {
         self.burst += other.burst;
         self.rate += other.rate;
@@ -76,50 +86,50 @@ impl Default for PriorityQueue {
 }
 
 impl PriorityQueue {
-    /// Nobody yet.
+    /// A queue without levels.
     pub fn new() -> Self {
         let count = usize::try_from(OCTAVES << MANTISSA_BITS).expect("a small constant");
         Self {
             buckets: vec![Vec::new(); count],
-            sums: vec![Line::default(); count + 1],
-            first: Line::default(),
-            last: Line::default(),
+            sums: vec![TangentLine::default(); count + 1],
+            first: TangentLine::default(),
+            last: TangentLine::default(),
             extra: 0.0,
             terms: 0.0,
-            magnitude: Line::default(),
+            magnitude: TangentLine::default(),
         }
     }
 
-    /// Adds a curve to what is above all levels to come. Work beyond the curve, once, is `extra` seconds.
+    /// Adds a curve to the levels above all that are still to come, and `extra` seconds of work beyond it, once.
     pub fn add(&mut self, curve: &ArrivalCurve, extra: f64) {
         self.extra += extra;
-        let mut before = Line::default();
-        for (index, (at, line)) in tangents(curve).into_iter().enumerate() {
-            let change = Line { burst: line.burst - before.burst, rate: line.rate - before.rate };
+        let mut before = TangentLine::default();
+        for (index, (duration, line)) in tangents(curve).into_iter().enumerate() {
+            let change = TangentLine { burst: line.burst - before.burst, rate: line.rate - before.rate };
             before = line;
             self.terms += 1.0;
-            self.magnitude.add(Line { burst: change.burst.abs(), rate: change.rate.abs() });
+            self.magnitude.add(TangentLine { burst: change.burst.abs(), rate: change.rate.abs() });
             if index == 0 {
                 self.first.add(change);
             } else {
-                self.insert(Turn { at, change });
+                self.insert(TangentChange { duration, change });
             }
         }
         self.last.add(before);
     }
 
-    fn insert(&mut self, turn: Turn) {
-        let bucket = bucket_of(turn.at);
-        self.buckets[bucket].push(turn);
+    fn insert(&mut self, change: TangentChange) {
+        let bucket = bucket_of(change.duration);
+        self.buckets[bucket].push(change);
         let mut node = bucket + 1;
         while node < self.sums.len() {
-            self.sums[node].add(turn.change);
+            self.sums[node].add(change.change);
             node += node & node.wrapping_neg();
         }
     }
 
-    /// The tangent of the sum at `x`, outward.
-    fn tangent(&self, x: f64) -> Line {
+    /// The tangent of the sum of all curves at `x`, rounded outward.
+    fn tangent(&self, x: f64) -> TangentLine {
         let mut sum = self.first;
         let bucket = bucket_of(x);
         let mut node = bucket;
@@ -127,12 +137,14 @@ impl PriorityQueue {
             sum.add(self.sums[node]);
             node &= node - 1;
         }
-        self.buckets[bucket].iter().filter(|turn| turn.at <= x).for_each(|turn| sum.add(turn.change));
-        self.outward(sum, x)
+        for change in self.buckets[bucket].iter().filter(|change| change.duration <= x) {
+            sum.add(change.change);
+        }
+        self.rounded_outward(sum, x)
     }
 
     /// Raises the burst by what rounding may have lost at `x`.
-    fn outward(&self, mut sum: Line, x: f64) -> Line {
+    fn rounded_outward(&self, mut sum: TangentLine, x: f64) -> TangentLine {
         let slack = (self.terms + 16.0) * f64::EPSILON;
         sum.burst = (sum.burst + slack * (self.magnitude.burst + x * self.magnitude.rate)).max(0.0);
         sum.rate = sum.rate.max(0.0);
@@ -141,23 +153,24 @@ impl PriorityQueue {
 
     /// The end of the longest busy period that this queue makes of its own work and `work` more, and the rate
     /// of its own work there; infinite when its sustained rates leave nothing. `from` is such an end for as much
-    /// work or more.
-    fn busy(&self, work: f64, from: Busy) -> Busy {
-        let clear = |line: Line| (line.burst + work + self.extra) / (1.0 - line.rate);
+    /// work or more, from which the search begins.
+    fn busy_period_end(&self, work: f64, from: BusyPeriodEnd) -> BusyPeriodEnd {
         if self.last.rate >= 1.0 {
-            return (f64::INFINITY, self.last.rate);
+            return BusyPeriodEnd { time: f64::INFINITY, rate: self.last.rate };
         }
-        let sustained = (clear(self.outward(self.last, 0.0)), self.last.rate);
-        let (mut x, mut rate) = if from.0 < sustained.0 { from } else { sustained };
+        let clear_time = |line: TangentLine| (line.burst + work + self.extra) / (1.0 - line.rate);
+        let sustained =
+            BusyPeriodEnd { time: clear_time(self.rounded_outward(self.last, 0.0)), rate: self.last.rate };
+        let mut end = if from.time < sustained.time { from } else { sustained };
         for _ in 0..STEPS_MAX {
-            let line = self.tangent(x);
-            let next = clear(line);
-            if line.rate >= 1.0 || next >= x {
+            let line = self.tangent(end.time);
+            let time = clear_time(line);
+            if line.rate >= 1.0 || time >= end.time {
                 break;
             }
-            (x, rate) = (next, line.rate);
+            end = BusyPeriodEnd { time, rate: line.rate };
         }
-        (x * (1.0 + 8.0 * f64::EPSILON), rate)
+        BusyPeriodEnd { time: end.time * (1.0 + 8.0 * f64::EPSILON), rate: end.rate }
     }
 
     /// The longest delay of the next level when all its traffic together has this curve, and `extra` seconds of
@@ -168,43 +181,44 @@ impl PriorityQueue {
         }
         let (level, slope) = (within_capacity(level), level.sustained_rate());
         let vertices = level.vertices();
-        let right = |i: usize| vertices.get(i + 1).map_or(slope, |next| slope_between(vertices[i], *next));
-        let busy = |i: usize, from: Busy| self.busy(extra + vertices[i].work, from);
+        let slope_after =
+            |i: usize| vertices.get(i + 1).map_or(slope, |next| slope_between(vertices[i], *next));
         // The delay is concave in u: it rises while both slopes together exceed the capacity.
         let (mut low, mut high) = (0, vertices.len() - 1);
-        let mut from = (f64::INFINITY, 0.0);
+        let mut from = BusyPeriodEnd::NEVER;
         while low < high {
             let middle = low.midpoint(high);
-            let end = busy(middle, from);
-            if end.1 + right(middle) > 1.0 {
+            let end = self.busy_period_end(extra + vertices[middle].work, from);
+            if end.rate + slope_after(middle) > 1.0 {
                 low = middle + 1;
             } else {
                 (high, from) = (middle, end);
             }
         }
         // Where slopes tie up to rounding, a neighbour may be the higher one.
-        let (mut longest, mut from) = (0.0f64, (f64::INFINITY, 0.0));
+        let (mut longest, mut from) = (0.0f64, BusyPeriodEnd::NEVER);
         for i in (low.saturating_sub(1)..=(low + 1).min(vertices.len() - 1)).rev() {
-            from = busy(i, from);
-            longest = longest.max(from.0 - vertices[i].duration + 8.0 * f64::EPSILON * from.0);
+            from = self.busy_period_end(extra + vertices[i].work, from);
+            longest = longest.max(from.time - vertices[i].duration + 8.0 * f64::EPSILON * from.time);
         }
         longest
     }
 
-    /// Σ of the sustained rates of all levels so far.
+    /// The sum of the sustained rates of all levels so far, fraction of capacity.
     pub fn sustained_rate(&self) -> f64 {
         self.last.rate
     }
 }
 
-/// Longer durations than the last bucket holds share it, as do shorter ones the first.
+/// The bucket of a duration. Durations beyond the last bucket share it, and those below the first share that one.
 fn bucket_of(duration: f64) -> usize {
     let key = duration.max(0.0).to_bits() >> (52 - MANTISSA_BITS);
     let key = key.saturating_sub(EXPONENT_MIN << MANTISSA_BITS).min((OCTAVES << MANTISSA_BITS) - 1);
     usize::try_from(key).expect("at most the number of buckets")
 }
 
-fn slope_between(a: Vertex, b: Vertex) -> f64 {
+/// The slope of the segment between two vertices.
+fn slope_between(a: CurveVertex, b: CurveVertex) -> f64 {
     (b.work - a.work) / (b.duration - a.duration)
 }
 
@@ -216,30 +230,27 @@ fn within_capacity(curve: &ArrivalCurve) -> ArrivalCurve {
         return curve.clone();
     }
     let end = vertices[steep];
-    let mut kept = vec![Vertex { duration: 0.0, work: (end.work - end.duration).max(0.0) }];
+    let mut kept = vec![CurveVertex { duration: 0.0, work: (end.work - end.duration).max(0.0) }];
     kept.extend_from_slice(&vertices[steep..]);
-    ArrivalCurve::of_parts(kept, curve.sustained_rate())
+    ArrivalCurve::from_parts(kept, curve.sustained_rate())
 }
 
-/// Lines of which the curve is the minimum, each with where it begins to be the least, none below the curve.
-fn tangents(curve: &ArrivalCurve) -> Vec<(f64, Line)> {
+/// The lines of which the curve is the minimum, each with the duration at which it begins to be the least; none is below
+/// the curve.
+fn tangents(curve: &ArrivalCurve) -> Vec<(f64, TangentLine)> {
     let curve = within_capacity(curve);
     let vertices = curve.vertices();
-    let through = |v: Vertex, rate: f64| {
-        let drained = rate * v.duration;
-        v.work - drained + 8.0 * f64::EPSILON * (v.work + drained)
-    };
-    let mut lines: Vec<(f64, Line)> = Vec::with_capacity(vertices.len());
+    let mut lines: Vec<(f64, TangentLine)> = Vec::with_capacity(vertices.len());
     for pair in vertices.windows(2) {
         let rate = slope_between(pair[0], pair[1]);
         lines.push((
             pair[0].duration,
-            Line { burst: through(pair[0], rate).max(through(pair[1], rate)), rate },
+            TangentLine { burst: burst_through(pair[0], rate).max(burst_through(pair[1], rate)), rate },
         ));
     }
     let end = vertices[vertices.len() - 1];
     let rate = curve.sustained_rate();
-    lines.push((end.duration, Line { burst: through(end, rate), rate }));
+    lines.push((end.duration, TangentLine { burst: burst_through(end, rate), rate }));
     lines
 }
 
@@ -250,7 +261,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn curve(points: &[(f64, f64)], rate: f64) -> ArrivalCurve {
-        let vertices = points.iter().map(|&(duration, work)| Vertex { duration, work }).collect();
+        let vertices = points.iter().map(|&(duration, work)| CurveVertex { duration, work }).collect();
         ArrivalCurve::new(vertices, rate).unwrap()
     }
 

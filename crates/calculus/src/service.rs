@@ -7,19 +7,19 @@
 //! Not covered: curves with several jumps. Where an exact result would have them (convolution), a curve below
 //! it is given, and said.
 
-use crate::{ArrivalCurve, Vertex};
+use crate::{ArrivalCurve, CurveVertex};
 
-/// Convex but for one jump: 0 up to and at `delay`, then `jump` and pieces of rising rate.
+/// A service curve that is convex but for one jump: 0 up to and at `delay`, then `jump` and pieces of rising rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServiceCurve {
     delay: f64,
     jump: f64,
     pieces: Vec<Piece>,
-    /// After all pieces; above their rates.
+    /// The rate after all pieces, which is above their rates.
     rate: f64,
 }
 
-/// A segment.
+/// A segment of a service curve.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Piece {
     length: f64,
@@ -32,7 +32,7 @@ fn slack(magnitude: f64) -> f64 {
 }
 
 impl ServiceCurve {
-    /// `rate·(t − latency)⁺`; both finite and not negative. A rate of 0 serves nothing.
+    /// The rate-latency curve `rate·(t − latency)⁺`; both are finite and not negative. A rate of 0 serves nothing.
     pub fn rate_latency(rate: f64, latency: f64) -> Self {
         assert!(
             rate.is_finite() && rate >= 0.0 && latency.is_finite() && latency >= 0.0,
@@ -44,33 +44,35 @@ impl ServiceCurve {
     /// The largest of several rate-latency curves `(rate, latency)`, at least one.
     pub fn largest(curves: &[(f64, f64)]) -> Self {
         assert!(!curves.is_empty(), "at least one curve");
-        let value = |t: f64| curves.iter().map(|&(r, l)| r * (t - l)).fold(0.0, f64::max);
-        let cross = |a: &(f64, f64), b: &(f64, f64)| (a.0 * a.1 - b.0 * b.1) / (a.0 - b.0);
-        let mut at: Vec<f64> = curves.iter().map(|c| c.1).collect();
-        at.extend(curves.iter().flat_map(|a| curves.iter().map(move |b| cross(a, b))));
-        at.retain(|t| t.is_finite() && *t >= 0.0);
-        at.sort_unstable_by(f64::total_cmp);
-        at.dedup();
-        let rate = curves.iter().map(|c| c.0).fold(0.0, f64::max);
-        Self::of_points(&at.iter().map(|&t| (t, value(t))).collect::<Vec<_>>(), rate)
+        let mut times: Vec<f64> = curves.iter().map(|c| c.1).collect();
+        for a in curves {
+            // Where two of the lines cross; not a number for a line and itself.
+            times.extend(curves.iter().map(|b| (a.0 * a.1 - b.0 * b.1) / (a.0 - b.0)));
+        }
+        times.retain(|t| t.is_finite() && *t >= 0.0);
+        times.sort_unstable_by(f64::total_cmp);
+        times.dedup();
+        let largest_at = |t: f64| curves.iter().map(|&(r, l)| r * (t - l)).fold(0.0, f64::max);
+        let points: Vec<(f64, f64)> = times.into_iter().map(|t| (t, largest_at(t))).collect();
+        Self::through_points(&points, curves.iter().map(|c| c.0).fold(0.0, f64::max))
     }
 
-    /// No service at all.
+    /// The curve of no service at all.
     pub fn none() -> Self {
         Self { delay: f64::INFINITY, jump: 0.0, pieces: Vec::new(), rate: 0.0 }
     }
 
-    /// Through these points of a convex curve that is 0 until the first positive one's segment.
-    fn of_points(points: &[(f64, f64)], rate: f64) -> Self {
+    /// The convex curve through these points, which is 0 until the segment of the first positive one.
+    fn through_points(points: &[(f64, f64)], rate: f64) -> Self {
         let start = points.iter().rposition(|p| p.1 <= 0.0).unwrap_or(0);
         let pieces = points[start..]
             .windows(2)
             .map(|p| Piece { length: p[1].0 - p[0].0, rate: (p[1].1 - p[0].1) / (p[1].0 - p[0].0) });
-        Self { delay: points[start].0, jump: 0.0, pieces: pieces.collect(), rate }.tidied()
+        Self { delay: points[start].0, jump: 0.0, pieces: pieces.collect(), rate }.simplified()
     }
 
-    /// Joins pieces of the same rate with what follows.
-    fn tidied(mut self) -> Self {
+    /// The same curve without pieces that have no length or belong to the delay or to the final rate.
+    fn simplified(mut self) -> Self {
         self.pieces.retain(|piece| piece.length > 0.0);
         while self.pieces.last().is_some_and(|piece| piece.rate >= self.rate) {
             self.pieces.pop();
@@ -87,7 +89,7 @@ impl ServiceCurve {
         self.rate
     }
 
-    /// How long there may be no service at all.
+    /// How long there may be no service at all, seconds.
     pub fn latency(&self) -> f64 {
         self.delay
     }
@@ -97,12 +99,12 @@ impl ServiceCurve {
         self.delay.is_infinite()
     }
 
-    /// Served at once after the latency; 0 for convex curves.
+    /// The work that is served at once after the latency; 0 for convex curves.
     pub fn jump(&self) -> f64 {
         self.jump
     }
 
-    /// Corners after the jump, by time.
+    /// The corners after the jump as (time, work), by time.
     fn corners(&self) -> impl Iterator<Item = (f64, f64)> {
         let mut at = (self.delay, self.jump);
         std::iter::once(at).chain(self.pieces.iter().map(move |piece| {
@@ -111,14 +113,14 @@ impl ServiceCurve {
         }))
     }
 
-    /// Lines of which a convex curve is the largest beside 0, as (rate, latency).
+    /// The lines of which a convex curve is the largest beside 0, as (rate, latency).
     pub fn lines(&self) -> Vec<(f64, f64)> {
         let rates = self.pieces.iter().map(|piece| piece.rate).chain([self.rate]);
-        let line = |((t, work), rate): ((f64, f64), f64)| (rate, t - work / rate);
-        self.corners().zip(rates).filter(|(_, rate)| *rate > 0.0).map(line).collect()
+        let corners = self.corners().zip(rates).filter(|(_, rate)| *rate > 0.0);
+        corners.map(|((time, work), rate)| (rate, time - work / rate)).collect()
     }
 
-    /// β(t).
+    /// The least work that is served within a duration, β(t).
     pub fn work_within(&self, duration: f64) -> f64 {
         if duration <= self.delay {
             return 0.0;
@@ -132,7 +134,7 @@ impl ServiceCurve {
         work + self.rate * rest
     }
 
-    /// When more than `work` is served for sure (`beyond`), or at least `work`; infinite if never.
+    /// The time after which more than `work` is served for sure (`beyond`), or at least `work`; infinite if never.
     fn time_for(&self, work: f64, beyond: bool) -> f64 {
         if self.is_none() {
             return f64::INFINITY;
@@ -159,7 +161,7 @@ impl ServiceCurve {
     /// multiplexing): `[β − α]⁺`. Needs a strict service curve without jump (Le Boudec and Thiran, §6.2).
     pub fn minus(&self, arrivals: &ArrivalCurve) -> Self {
         assert!(self.jump == 0.0, "leftover service is taken from a convex curve");
-        self.less(arrivals, 0.0)
+        self.leftover_after(arrivals, 0.0)
     }
 
     /// Leftover service beside traffic of curve α in the same FIFO queue: `[β(t) − α(t − θ)]⁺` for t > θ ≥ 0
@@ -167,11 +169,11 @@ impl ServiceCurve {
     /// difference falls before it rises, the least value later is taken.
     pub fn minus_fifo(&self, arrivals: &ArrivalCurve, theta: f64) -> Self {
         assert!(self.jump == 0.0 && theta >= 0.0, "FIFO leftovers are taken from a convex curve");
-        if theta.is_infinite() { Self::none() } else { self.less(arrivals, theta) }
+        if theta.is_infinite() { Self::none() } else { self.leftover_after(arrivals, theta) }
     }
 
-    /// `[β(t) − α(t − θ)]⁺` after θ.
-    fn less(&self, arrivals: &ArrivalCurve, theta: f64) -> Self {
+    /// The leftover `[β(t) − α(t − θ)]⁺` after θ.
+    fn leftover_after(&self, arrivals: &ArrivalCurve, theta: f64) -> Self {
         let rate = self.rate - arrivals.sustained_rate();
         let rate = rate - slack(self.rate + arrivals.sustained_rate());
         if self.is_none() || rate <= 0.0 {
@@ -181,19 +183,19 @@ impl ServiceCurve {
         times.extend(arrivals.vertices().iter().map(|v| v.duration + theta));
         times.sort_unstable_by(f64::total_cmp);
         times.dedup();
-        let at = |&t: &f64| {
+        let mut points = Vec::with_capacity(times.len() + 1);
+        for t in times {
             let (served, taken) = (self.work_within(t), arrivals.work_within(t - theta));
-            (t, served - taken - slack(served + taken))
-        };
-        let mut points: Vec<(f64, f64)> = times.iter().map(at).collect();
+            points.push((t, served - taken - slack(served + taken)));
+        }
         // Far enough to be positive and rising at the final rate.
         let end = points[points.len() - 1];
         points.push((end.0 + 1.0 + (-end.1).max(0.0) / rate, end.1 + rate + (-end.1).max(0.0)));
-        Self::of_difference(&points, rate)
+        Self::from_difference(&points, rate)
     }
 
     /// The positive and non-decreasing part of a convex function through these points.
-    fn of_difference(points: &[(f64, f64)], rate: f64) -> Self {
+    fn from_difference(points: &[(f64, f64)], rate: f64) -> Self {
         let least = (0..points.len()).min_by(|&a, &b| points[a].1.total_cmp(&points[b].1)).unwrap_or(0);
         let (jump, mut from) = (points[least].1.max(0.0), least);
         let mut start = points[0].0;
@@ -212,10 +214,10 @@ impl ServiceCurve {
             length: p[1].0 - p[0].0,
             rate: ((p[1].1 - p[0].1) / (p[1].0 - p[0].0)).max(0.0),
         });
-        Self { delay: start, jump, pieces: pieces.collect(), rate }.tidied()
+        Self { delay: start, jump, pieces: pieces.collect(), rate }.simplified()
     }
 
-    /// β₁ ⊗ β₂, the service of one system after another: pieces in order of rate. Exact without jumps; with
+    /// The convolution β₁ ⊗ β₂, the service of one system after another: pieces in order of rate. Exact without jumps; with
     /// jumps the smaller one stands for both, which is below the exact curve.
     pub fn convolve(&self, other: &Self) -> Self {
         if self.is_none() || other.is_none() {
@@ -226,11 +228,11 @@ impl ServiceCurve {
         pieces.retain(|piece| piece.rate < rate);
         pieces.sort_by(|a, b| a.rate.total_cmp(&b.rate));
         let delay = crate::round_up(self.delay + other.delay);
-        Self { delay, jump: self.jump.min(other.jump), pieces, rate }.tidied()
+        Self { delay, jump: self.jump.min(other.jump), pieces, rate }.simplified()
     }
 }
 
-/// h(α, β): the longest horizontal distance from α to β, which bounds the delay of first-come-first-served
+/// The horizontal deviation h(α, β), the longest horizontal distance from α to β, which bounds the delay of first-come-first-served
 /// traffic (Le Boudec and Thiran, Theorem 1.4.2). Rounded up; infinite on overload.
 pub fn horizontal_deviation(arrivals: &ArrivalCurve, service: &ServiceCurve) -> f64 {
     if service.is_none() || arrivals.sustained_rate() > service.rate {
@@ -240,14 +242,16 @@ pub fn horizontal_deviation(arrivals: &ArrivalCurve, service: &ServiceCurve) -> 
     let mut durations: Vec<f64> = vertices.iter().map(|v| v.duration).collect();
     durations.extend(service.corners().filter_map(|(_, work)| first_reaching(arrivals, work)));
     let end = vertices[vertices.len() - 1];
-    let distance = |&u: &f64| {
+    let mut longest = 0.0f64;
+    for u in durations {
         let grows = u < end.duration || arrivals.sustained_rate() > 0.0;
-        let (work, flat) = (arrivals.work_within(u), !grows);
-        let time = service.time_for(work, !flat);
+        let work = arrivals.work_within(u);
+        let time = service.time_for(work, grows);
         // Without traffic nothing waits.
-        if work == 0.0 && flat { 0.0 } else { time - u + slack(time + u) }
-    };
-    durations.iter().map(distance).fold(0.0, f64::max)
+        let distance = if work == 0.0 && !grows { 0.0 } else { time - u + slack(time + u) };
+        longest = longest.max(distance);
+    }
+    longest
 }
 
 /// The duration at which the curve reaches `work`, when it does so above duration 0.
@@ -265,23 +269,23 @@ fn first_reaching(arrivals: &ArrivalCurve, work: f64) -> Option<f64> {
     (slope > 0.0).then(|| a.duration + (work - a.work) / slope)
 }
 
-/// v(α, β): the largest vertical distance, which bounds the backlog. Rounded up; infinite on overload.
+/// The vertical deviation v(α, β), the largest vertical distance, which bounds the backlog. Rounded up; infinite on overload.
 pub fn vertical_deviation(arrivals: &ArrivalCurve, service: &ServiceCurve) -> f64 {
     if service.is_none() || arrivals.sustained_rate() > service.rate {
         let never = arrivals.sustained_rate() == 0.0;
         return if never { arrivals.vertices()[arrivals.vertices().len() - 1].work } else { f64::INFINITY };
     }
     let durations = arrivals.vertices().iter().map(|v| v.duration).chain(service.corners().map(|c| c.0));
-    let distance = |u: f64| {
-        let (come, gone) = (arrivals.work_within(u), service.work_within(u));
-        come - gone + slack(come + gone)
-    };
-    durations.map(distance).fold(0.0, f64::max)
+    let distances = durations.map(|u| {
+        let (arrived, served) = (arrivals.work_within(u), service.work_within(u));
+        arrived - served + slack(arrived + served)
+    });
+    distances.fold(0.0, f64::max)
 }
 
-/// α ⊘ β: the curve of what leaves (Le Boudec and Thiran, Theorem 1.4.3); a jump of β is not used, which is
-/// above the exact curve. `None` on overload.
-pub fn output(arrivals: &ArrivalCurve, service: &ServiceCurve) -> Option<ArrivalCurve> {
+/// The arrival curve α ⊘ β of what leaves (Le Boudec and Thiran, Theorem 1.4.3). A jump of β is not used, which gives a
+/// curve above the exact one. `None` on overload.
+pub fn output_curve(arrivals: &ArrivalCurve, service: &ServiceCurve) -> Option<ArrivalCurve> {
     if service.is_none() || arrivals.sustained_rate() > service.rate {
         return None;
     }
@@ -291,8 +295,8 @@ pub fn output(arrivals: &ArrivalCurve, service: &ServiceCurve) -> Option<Arrival
         Some(b) => (b.work - vertices[i].work) / (b.duration - vertices[i].duration),
         None => late.sustained_rate(),
     };
-    // Both walk on while the arrivals are steeper than the service; what the service has walked then comes
-    // back as slopes of the output.
+    // Both curves are followed while the arrivals are steeper than the service; the segments of the service that were
+    // passed on the way then come back as slopes of the output.
     let (mut at, mut lead, mut height) = (0, 0.0, vertices[0].work);
     let mut behind: Vec<Piece> = Vec::new();
     for piece in service.pieces.iter().copied().chain([Piece { length: f64::INFINITY, rate: service.rate }]) {
@@ -314,17 +318,18 @@ pub fn output(arrivals: &ArrivalCurve, service: &ServiceCurve) -> Option<Arrival
     behind.extend(ahead);
     behind.retain(|piece| piece.length > 0.0 && piece.rate > late.sustained_rate());
     behind.sort_by(|a, b| b.rate.total_cmp(&a.rate));
-    Some(of_pieces(height, &behind, late.sustained_rate()))
+    Some(from_pieces(height, &behind, late.sustained_rate()))
 }
 
-fn of_pieces(start: f64, pieces: &[Piece], rate: f64) -> ArrivalCurve {
-    let mut vertices = vec![Vertex { duration: 0.0, work: start + slack(start) }];
+/// The arrival curve that begins with a burst of `start` and goes on with these pieces, rounded up.
+fn from_pieces(start: f64, pieces: &[Piece], rate: f64) -> ArrivalCurve {
+    let mut vertices = vec![CurveVertex { duration: 0.0, work: start + slack(start) }];
     for piece in pieces {
         let last = vertices[vertices.len() - 1];
         let work = last.work + piece.length * piece.rate;
-        vertices.push(Vertex { duration: last.duration + piece.length, work: work + slack(work) });
+        vertices.push(CurveVertex { duration: last.duration + piece.length, work: work + slack(work) });
     }
-    ArrivalCurve::of_parts(vertices, rate)
+    ArrivalCurve::from_parts(vertices, rate)
 }
 
 #[cfg(test)]

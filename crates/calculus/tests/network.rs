@@ -2,22 +2,22 @@
 
 use proptest::prelude::*;
 use tailwright_calculus::network::{
-    Flow, FlowBound, Hop, Network, NetworkError, linear_program, multiplexing_once, separated_flow,
-    total_flow,
+    FeedForwardError, FeedForwardNetwork, FlowBound, Hop, NetworkFlow, linear_program, multiplexing_once,
+    separated_flow, total_flow,
 };
 use tailwright_calculus::{ArrivalCurve, ServiceCurve};
 
-fn flow(burst: f64, rate: f64, path: &[(usize, u32)]) -> Flow {
+fn flow(burst: f64, rate: f64, path: &[(usize, u32)]) -> NetworkFlow {
     let path = path.iter().map(|&(server, priority)| Hop { server, priority }).collect();
-    Flow { arrival: ArrivalCurve::of_limits(&[(rate, burst)]), path }
+    NetworkFlow { arrival: ArrivalCurve::from_limits(&[(rate, burst)]), path }
 }
 
 fn servers(rates: &[(f64, f64)]) -> Vec<ServiceCurve> {
     rates.iter().map(|&(rate, latency)| ServiceCurve::rate_latency(rate, latency)).collect()
 }
 
-fn network(rates: &[(f64, f64)], flows: Vec<Flow>) -> Network {
-    Network::new(servers(rates), flows).unwrap()
+fn network(rates: &[(f64, f64)], flows: Vec<NetworkFlow>) -> FeedForwardNetwork {
+    FeedForwardNetwork::new(servers(rates), flows).unwrap()
 }
 
 fn close(a: f64, b: f64) -> bool {
@@ -25,7 +25,7 @@ fn close(a: f64, b: f64) -> bool {
 }
 
 /// Delay of flow `f` under each analysis: total flow, separated flow, multiplexing once, linear program.
-fn all(network: &Network, f: usize) -> [f64; 4] {
+fn all(network: &FeedForwardNetwork, f: usize) -> [f64; 4] {
     let of = |bounds: Vec<FlowBound>| bounds[f].delay;
     [
         of(total_flow(network)),
@@ -92,13 +92,19 @@ fn overload_is_infinite_and_spreads_downstream_only() {
 
 #[test]
 fn what_is_no_feed_forward_network() {
-    let build = |flows| Network::new(servers(&[(1.0, 0.0); 3]), flows).map(|_| ()).unwrap_err();
-    assert_eq!(build(vec![flow(1.0, 0.1, &[])]), NetworkError::NoPath(0));
-    assert_eq!(build(vec![flow(1.0, 0.1, &[(3, 0)])]), NetworkError::UnknownServer { flow: 0, server: 3 });
-    assert_eq!(build(vec![flow(1.0, 0.1, &[(1, 0), (1, 0)])]), NetworkError::Revisit { flow: 0, server: 1 });
+    let build = |flows| FeedForwardNetwork::new(servers(&[(1.0, 0.0); 3]), flows).map(|_| ()).unwrap_err();
+    assert_eq!(build(vec![flow(1.0, 0.1, &[])]), FeedForwardError::NoPath(0));
+    assert_eq!(
+        build(vec![flow(1.0, 0.1, &[(3, 0)])]),
+        FeedForwardError::UnknownServer { flow: 0, server: 3 }
+    );
+    assert_eq!(
+        build(vec![flow(1.0, 0.1, &[(1, 0), (1, 0)])]),
+        FeedForwardError::Revisit { flow: 0, server: 1 }
+    );
     let ring = [[(0, 0), (1, 0)], [(1, 0), (2, 0)], [(2, 0), (0, 0)]];
     let ring = ring.iter().map(|path| flow(1.0, 0.1, path)).collect();
-    let NetworkError::Cycle(mut circle) = build(ring) else { panic!("a ring is a cycle") };
+    let FeedForwardError::Cycle(mut circle) = build(ring) else { panic!("a ring is a cycle") };
     circle.sort_unstable();
     assert_eq!(circle, [0, 1, 2]);
 }
@@ -209,12 +215,12 @@ fn the_linear_program_is_what_the_worst_starts_reach() {
 }
 
 /// Flows on stretches of a tandem of three, each with a priority of its own.
-fn any_tandem() -> impl Strategy<Value = Network> {
+fn any_tandem() -> impl Strategy<Value = FeedForwardNetwork> {
     let limits = prop::collection::vec((0.01..0.25f64, 0.05..2.0f64), 1..4);
     let flows = prop::collection::vec((limits, 0usize..3, 0usize..3), 1..5);
     (flows, prop::collection::vec((1.0..2.0f64, 0.0..0.5f64), 3)).prop_map(|(flows, rates)| {
-        let flows = (0u32..).zip(flows).map(|(priority, (limits, a, b))| Flow {
-            arrival: ArrivalCurve::of_limits(&limits),
+        let flows = (0u32..).zip(flows).map(|(priority, (limits, a, b))| NetworkFlow {
+            arrival: ArrivalCurve::from_limits(&limits),
             path: (a.min(b)..=a.max(b)).map(|server| Hop { server, priority }).collect(),
         });
         network(&rates, flows.collect())
@@ -237,10 +243,10 @@ proptest! {
     #[test]
     fn more_traffic_never_lowers_a_bound(hops in any_tandem(), priority in 0u32..4) {
         let last = hops.flows().len() - 1;
-        let fewer = Network::new(hops.servers().to_vec(), hops.flows()[..last].to_vec()).unwrap();
+        let fewer = FeedForwardNetwork::new(hops.servers().to_vec(), hops.flows()[..last].to_vec()).unwrap();
         let mut raised = hops.flows().to_vec();
         raised[last].path.iter_mut().for_each(|hop| hop.priority = priority);
-        let more = Network::new(hops.servers().to_vec(), raised).unwrap();
+        let more = FeedForwardNetwork::new(hops.servers().to_vec(), raised).unwrap();
         for f in 0..last {
             let ([total, _, _, program], [total_more, _, _, program_more]) = (all(&fewer, f), all(&more, f));
             prop_assert!(total <= total_more * (1.0 + 1e-9), "{} {}", total, total_more);

@@ -1,27 +1,27 @@
 //! Stochastic bounds against closed forms, enumeration and random search.
 
 use calculus::snc::{
-    ArrivalProcess, DependentSum, Envelope, Grid, LatencyQuery, MarkovArrivals, MarkovState, PoissonBatches,
-    Prefactor, RateTable, ServiceProcess, Sizes, Source, SquareMatrix, Step, TabulatedQueue, TokenBucket,
-    aggregate_by_clique, aggregate_in_groups, independent_groups,
+    ArrivalProcess, DependentSum, LatencyQuery, MarkovArrivals, MarkovState, MgfEnvelope, PoissonBatches,
+    Prefactor, RandomSource, RateTable, ServiceProcess, SizeLaw, SquareMatrix, TabulatedQueue, ThetaGrid,
+    TimeStep, TokenBucket, aggregate_by_clique, aggregate_in_groups, independent_groups,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
 use tailwright_calculus as calculus;
 
-fn step() -> Step {
-    Step::new(1e-4).expect("positive")
+fn step() -> TimeStep {
+    TimeStep::new(1e-4).expect("positive")
 }
 
-fn poisson(per_second: f64, sizes: Sizes) -> Arc<dyn Envelope> {
+fn poisson(per_second: f64, sizes: SizeLaw) -> Arc<dyn MgfEnvelope> {
     Arc::new(PoissonBatches { per_second, sizes })
 }
 
-fn source(group: usize, envelope: Arc<dyn Envelope>) -> ArrivalProcess {
-    ArrivalProcess::source(&format!("A{group}"), Source(group), envelope)
+fn source(group: usize, envelope: Arc<dyn MgfEnvelope>) -> ArrivalProcess {
+    ArrivalProcess::source(&format!("A{group}"), RandomSource(group), envelope)
 }
 
-fn alone(envelope: Arc<dyn Envelope>, exceeded: f64) -> Option<f64> {
+fn alone(envelope: Arc<dyn MgfEnvelope>, exceeded: f64) -> Option<f64> {
     let service = ServiceProcess::constant("S", 1.0);
     let query = LatencyQuery { arrivals: source(0, envelope), service, exceeded, step: step() };
     Some(query.solve()?.latency)
@@ -30,7 +30,7 @@ fn alone(envelope: Arc<dyn Envelope>, exceeded: f64) -> Option<f64> {
 #[test]
 fn m_m_1_never_below_the_exact_quantile_and_with_its_decay() {
     for load in [0.1, 0.5, 0.9] {
-        let envelope = || poisson(load * 100.0, Sizes::Exponential(0.01));
+        let envelope = || poisson(load * 100.0, SizeLaw::Exponential(0.01));
         for exceeded in [0.1, 1e-2, 1e-3, 1e-6] {
             let exact = -f64::ln(exceeded) / (100.0 * (1.0 - load));
             assert!(alone(envelope(), exceeded).unwrap() >= exact, "{load} {exceeded}");
@@ -62,7 +62,7 @@ fn m_d_1_never_below_the_exact_tail_and_with_its_decay() {
     for load in [0.2, 0.4, 0.6] {
         let size = 0.01;
         for exceeded in [0.1, 1e-2, 1e-3] {
-            let bound = alone(poisson(load / size, Sizes::Constant(size)), exceeded).unwrap();
+            let bound = alone(poisson(load / size, SizeLaw::Constant(size)), exceeded).unwrap();
             // Sojourn is wait and one service.
             let tail = 1.0 - m_d_1_wait(load, bound / size - 1.0);
             assert!(tail <= exceeded && tail > -1e-6, "{load} {exceeded} {bound} {tail}");
@@ -73,7 +73,7 @@ fn m_d_1_never_below_the_exact_tail_and_with_its_decay() {
             let middle = 0.5 * (low + high);
             if load / size * (middle * size).exp_m1() < middle { low = middle } else { high = middle }
         }
-        let at = |exceeded| alone(poisson(load / size, Sizes::Constant(size)), exceeded).unwrap();
+        let at = |exceeded| alone(poisson(load / size, SizeLaw::Constant(size)), exceeded).unwrap();
         let slope = (at(1e-290) - at(1e-200)) / (90.0 * 10_f64.ln());
         assert!((slope * low - 1.0).abs() < 0.01, "{load}: {slope} {low}");
     }
@@ -105,7 +105,7 @@ fn without_the_prefactor_a_start_in_the_busy_state_exceeds_the_bound() {
         [MarkovState { per_step: 0.5, mean_work: 0.4 }, MarkovState { per_step: 0.0, mean_work: 0.0 }];
     let stay = [0.9, 0.9];
     let growth = [1.0 + 0.5 * 0.4 / 0.6, 1.0];
-    let at = |prefactor| two_states(stay, states, prefactor).at(1.0).unwrap();
+    let at = |prefactor| two_states(stay, states, prefactor).bound_at(1.0).unwrap();
     let (dropped, kept) = (at(Prefactor::Dropped), at(Prefactor::Kept));
     let exact = enumerate(stay, growth, 0, 6);
     assert!(exact > (dropped.rate * 3.0 + dropped.burst).exp() * 1.1);
@@ -127,7 +127,7 @@ proptest! {
     ) {
         let states = [0, 1].map(|i| MarkovState { per_step: per_step[i], mean_work: mean[i] });
         let growth = [0, 1].map(|i| 1.0 + per_step[i] * mean[i] / (1.0 - mean[i]));
-        let bound = two_states(stay, states, Prefactor::Kept).at(1.0).unwrap();
+        let bound = two_states(stay, states, Prefactor::Kept).bound_at(1.0).unwrap();
         let exact = enumerate(stay, growth, start, steps);
         let limit = (bound.rate * 0.5 * f64::from(steps) + bound.burst).exp();
         prop_assert!(exact <= limit * (1.0 + 1e-9), "{} {}", exact, limit);
@@ -153,10 +153,10 @@ fn chains_that_are_none_are_refused() {
 fn a_silent_chain_and_an_absorbing_state_have_bounds() {
     let silent = MarkovState { per_step: 0.0, mean_work: 0.0 };
     let busy = MarkovState { per_step: 0.5, mean_work: 0.1 };
-    assert!(two_states([0.5, 0.5], [silent; 2], Prefactor::Kept).at(1e3).unwrap().rate.abs() < 1e-9);
+    assert!(two_states([0.5, 0.5], [silent; 2], Prefactor::Kept).bound_at(1e3).unwrap().rate.abs() < 1e-9);
     // The chain ends in the silent state or in the busy one; ρ is that of the busy one.
     for stay in [[0.5, 1.0], [1.0, 0.5], [1.0, 1.0]] {
-        let bound = two_states(stay, [busy, silent], Prefactor::Dropped).at(2.0).unwrap();
+        let bound = two_states(stay, [busy, silent], Prefactor::Dropped).bound_at(2.0).unwrap();
         let growth: f64 = 1.0 + 0.5 * 0.2 / 0.8;
         let expected = if stay[0] == 1.0 { growth.ln() } else { (0.5 * growth).ln().max(0.0) };
         assert!((bound.rate - expected).abs() < 1e-4, "{stay:?} {} {expected}", bound.rate);
@@ -183,14 +183,14 @@ fn a_token_bucket_approaches_the_deterministic_bound() {
 
 #[test]
 fn overload_nan_and_ends_of_domains_are_no_bound() {
-    assert_eq!(alone(poisson(100.0, Sizes::Exponential(0.01)), 0.01), None);
-    assert_eq!(alone(poisson(150.0, Sizes::Constant(0.01)), 0.01), None);
-    assert_eq!(alone(poisson(f64::NAN, Sizes::Constant(0.01)), 0.01), None);
-    assert_eq!(alone(poisson(1.0, Sizes::Exponential(f64::INFINITY)), 0.01), None);
+    assert_eq!(alone(poisson(100.0, SizeLaw::Exponential(0.01)), 0.01), None);
+    assert_eq!(alone(poisson(150.0, SizeLaw::Constant(0.01)), 0.01), None);
+    assert_eq!(alone(poisson(f64::NAN, SizeLaw::Constant(0.01)), 0.01), None);
+    assert_eq!(alone(poisson(1.0, SizeLaw::Exponential(f64::INFINITY)), 0.01), None);
     for exceeded in [0.0, 1.0, -0.1, f64::NAN] {
-        assert_eq!(alone(poisson(1.0, Sizes::Constant(0.01)), exceeded), None);
+        assert_eq!(alone(poisson(1.0, SizeLaw::Constant(0.01)), exceeded), None);
     }
-    let table = RateTable::new(Grid::LATENCIES, poisson(50.0, Sizes::Exponential(0.01)).as_ref());
+    let table = RateTable::new(ThetaGrid::LATENCIES, poisson(50.0, SizeLaw::Exponential(0.01)).as_ref());
     let mut twice = table.clone();
     twice.add(&table);
     let service = ServiceProcess::constant("S", 1.0);
@@ -200,7 +200,7 @@ fn overload_nan_and_ends_of_domains_are_no_bound() {
         assert_eq!(full.latency(0.01), None);
         assert_eq!(TabulatedQueue { others: Some(&twice), ..full }.latency(0.01), None);
     }
-    let unknown = RateTable::unbounded(Grid::LATENCIES);
+    let unknown = RateTable::unbounded(ThetaGrid::LATENCIES);
     let behind = TabulatedQueue {
         own: &table,
         others: Some(&unknown),
@@ -213,7 +213,7 @@ fn overload_nan_and_ends_of_domains_are_no_bound() {
 
 #[test]
 fn a_derivation_names_the_expression_its_theta_and_its_parts() {
-    let [a, b, c] = [0, 1, 1].map(|group| source(group, poisson(20.0, Sizes::Exponential(0.01))));
+    let [a, b, c] = [0, 1, 1].map(|group| source(group, poisson(20.0, SizeLaw::Exponential(0.01))));
     let service = ServiceProcess::constant("S", 1.0).leftover(&aggregate_in_groups(&[b, c]));
     let query = LatencyQuery { arrivals: a, service, exceeded: 0.01, step: step() };
     let solved = query.solve().unwrap();
@@ -222,7 +222,7 @@ fn a_derivation_names_the_expression_its_theta_and_its_parts() {
     assert!(text.contains("Hölder weights 0.5000, 0.5000"), "{text}");
     assert_eq!(solved.parts.len(), 6);
     // By symmetry of the two the sum is one of them at 2θ, twice.
-    let rate = |theta| poisson(20.0, Sizes::Exponential(0.01)).at(theta).unwrap().rate;
+    let rate = |theta| poisson(20.0, SizeLaw::Exponential(0.01)).bound_at(theta).unwrap().rate;
     let sum = solved.parts.iter().find(|part| part.expression == "(A1 ⊕* A1)").unwrap();
     assert!((sum.bound.rate - 2.0 * rate(2.0 * solved.theta)).abs() < 1e-3 * sum.bound.rate);
 }
@@ -231,7 +231,7 @@ fn a_derivation_names_the_expression_its_theta_and_its_parts() {
 fn the_optimised_weights_beat_ten_thousand_random_ones() {
     let sizes = [0.002, 0.01, 0.03, 0.005];
     let parts: Vec<_> =
-        sizes.iter().map(|&mean| source(0, poisson(0.1 / mean, Sizes::Exponential(mean)))).collect();
+        sizes.iter().map(|&mean| source(0, poisson(0.1 / mean, SizeLaw::Exponential(mean)))).collect();
     let service = ServiceProcess::constant("S", 1.0).leftover(&aggregate_in_groups(&parts[1..]));
     let query = LatencyQuery { arrivals: parts[0].clone(), service, exceeded: 1e-3, step: step() };
     assert_eq!(query.blocks(), [2, 3]);
@@ -265,13 +265,13 @@ fn mixes() -> impl Strategy<Value = Vec<(usize, f64, f64)>> {
 
 fn processes(mix: &[(usize, f64, f64)], dependent: bool) -> Vec<ArrivalProcess> {
     let one = |(k, &(group, load, mean)): (usize, &(usize, f64, f64))| {
-        source(if dependent { group } else { 10 + k }, poisson(load / mean, Sizes::Exponential(mean)))
+        source(if dependent { group } else { 10 + k }, poisson(load / mean, SizeLaw::Exponential(mean)))
     };
     mix.iter().enumerate().map(one).collect()
 }
 
 fn behind(others: &ArrivalProcess, exceeded: f64) -> f64 {
-    let arrivals = source(99, poisson(10.0, Sizes::Exponential(0.005)));
+    let arrivals = source(99, poisson(10.0, SizeLaw::Exponential(0.005)));
     let service = ServiceProcess::constant("S", 1.0).leftover(others);
     LatencyQuery { arrivals, service, exceeded, step: step() }.solve().expect("stable").latency
 }
@@ -281,7 +281,7 @@ proptest! {
     fn aggregation_takes_one_dependent_operation_less_than_the_largest_clique(
         groups in prop::collection::vec(0_usize..6, 1..20),
     ) {
-        let parts: Vec<_> = groups.iter().map(|&g| source(g, poisson(1.0, Sizes::Constant(0.01)))).collect();
+        let parts: Vec<_> = groups.iter().map(|&g| source(g, poisson(1.0, SizeLaw::Constant(0.01)))).collect();
         let largest = (0..6).map(|g| groups.iter().filter(|&&other| other == g).count()).max().unwrap();
         prop_assert_eq!(aggregate_in_groups(&parts).dependent_operations(), largest - 1);
         let set = independent_groups(&parts);
@@ -294,13 +294,13 @@ proptest! {
     fn dependent_sums_of_tables_are_bounds_and_near_the_best_weights(
         loads in prop::array::uniform3(0.01..0.5), means in prop::array::uniform3(0.001..0.05), reach in 0.05..0.3,
     ) {
-        let envelopes = [0, 1, 2].map(|i| poisson(loads[i] / means[i], Sizes::Exponential(means[i])));
-        let tables = envelopes.each_ref().map(|e| RateTable::new(Grid::LATENCIES, e.as_ref()));
+        let envelopes = [0, 1, 2].map(|i| poisson(loads[i] / means[i], SizeLaw::Exponential(means[i])));
+        let tables = envelopes.each_ref().map(|e| RateTable::new(ThetaGrid::LATENCIES, e.as_ref()));
         let parts: Vec<&RateTable> = tables.iter().collect();
         let theta = reach / means.iter().sum::<f64>();
         let found = DependentSum(&parts).growth_at(theta);
         let total = |w: [f64; 3]| -> Option<f64> {
-            (0..3).map(|i| envelopes[i].at(theta / w[i]).map(|b| theta * b.rate)).sum()
+            (0..3).map(|i| envelopes[i].bound_at(theta / w[i]).map(|b| theta * b.rate)).sum()
         };
         let mut best = f64::INFINITY;
         for i in 1..60 {
@@ -318,10 +318,10 @@ proptest! {
 
     #[test]
     fn a_table_is_above_its_process_and_close(load in 0.01..0.9, mean in 0.001..0.05, part in 0.001..0.7) {
-        let envelope = poisson(load / mean, Sizes::Exponential(mean));
-        let table = RateTable::new(Grid::LATENCIES, envelope.as_ref());
+        let envelope = poisson(load / mean, SizeLaw::Exponential(mean));
+        let table = RateTable::new(ThetaGrid::LATENCIES, envelope.as_ref());
         let (theta, end) = (part / mean, 1.0 / mean);
-        let (exact, chord) = (envelope.at(theta).unwrap().rate, table.growth_at(theta) / theta);
+        let (exact, chord) = (envelope.bound_at(theta).unwrap().rate, table.growth_at(theta) / theta);
         prop_assert!(chord >= exact * (1.0 - 1e-12));
         prop_assert!(chord <= exact * (1.0 + 1e-2), "{} {}", chord, exact);
         prop_assert!(table.growth_at(end * 1.001).is_infinite());
@@ -348,13 +348,13 @@ proptest! {
     fn tables_give_what_expressions_give(mix in mixes(), own in 0_usize..5) {
         let exceeded = 1e-3;
         let parts = processes(&mix, true);
-        let arrivals = source(own, poisson(10.0, Sizes::Exponential(0.005)));
+        let arrivals = source(own, poisson(10.0, SizeLaw::Exponential(0.005)));
         let service = ServiceProcess::constant("S", 1.0);
         let others = aggregate_in_groups(&parts);
         let query = LatencyQuery { arrivals, service: service.leftover(&others), exceeded, step: step() };
         let exact = query.solve().unwrap().latency;
         let table = |load: f64, mean: f64| {
-            RateTable::new(Grid::LATENCIES, poisson(load / mean, Sizes::Exponential(mean)).as_ref())
+            RateTable::new(ThetaGrid::LATENCIES, poisson(load / mean, SizeLaw::Exponential(mean)).as_ref())
         };
         let group = |members: &Vec<usize>| {
             let mut tables = members.iter().map(|&m| table(mix[m].1, mix[m].2));

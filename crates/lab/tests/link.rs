@@ -5,14 +5,14 @@ use enforce::network::probe_kernel;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use tailwright_lab::experiment::{
-    Bottleneck, ExperimentCase, ExperimentPlan, ExperimentTenant, LabExperiment, PolicyName, RequestSource,
-    RunSettings, SloRule, TenantServer, WorkloadResult, run_case, workload_results,
+    Bottleneck, ExperimentCase, ExperimentPlan, ExperimentTenant, LabExperiment, PolicyName, RunSettings,
+    SloRule, TenantServer, TenantSource, WorkloadResult, run_case, workload_results,
 };
 use tailwright_lab::servers::may_be_realtime;
 use units::{Bytes, Nanos};
 
 const fn tenant(name: &'static str, c2: f64, size: u64, load: f64) -> ExperimentTenant {
-    let source = RequestSource::Synthetic { c2, size: Bytes(size) };
+    let source = TenantSource::Synthetic { c2, size: Bytes(size) };
     ExperimentTenant { name, source, server: TenantServer::Cache, load, percentile: 99.0 }
 }
 

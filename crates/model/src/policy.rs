@@ -151,7 +151,7 @@ pub struct PolicyServer {
 /// A policy file has the SLO three times, as text and as the two numbers in it; the text is the one that
 /// counts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(from = "WorkloadDocument", into = "WorkloadDocument")]
+#[serde(from = "PolicyWorkloadDocument", into = "PolicyWorkloadDocument")]
 pub struct PolicyWorkload {
     /// The workload's name, unique in the policy.
     pub name: String,
@@ -223,7 +223,7 @@ impl PolicyWorkload {
 /// A workload of a policy as it is written, with its SLO in three forms.
 #[derive(Serialize, Deserialize)]
 #[serde(expecting = "struct PolicyWorkload")]
-struct WorkloadDocument {
+struct PolicyWorkloadDocument {
     name: String,
     admitted: bool,
     server: Option<String>,
@@ -241,7 +241,7 @@ struct WorkloadDocument {
     refusal: Option<String>,
 }
 
-impl From<PolicyWorkload> for WorkloadDocument {
+impl From<PolicyWorkload> for PolicyWorkloadDocument {
     fn from(workload: PolicyWorkload) -> Self {
         let slo = workload.slo;
         Self {
@@ -260,8 +260,8 @@ impl From<PolicyWorkload> for WorkloadDocument {
     }
 }
 
-impl From<WorkloadDocument> for PolicyWorkload {
-    fn from(document: WorkloadDocument) -> Self {
+impl From<PolicyWorkloadDocument> for PolicyWorkload {
+    fn from(document: PolicyWorkloadDocument) -> Self {
         Self {
             name: document.name,
             admitted: document.admitted,
@@ -279,7 +279,7 @@ impl From<WorkloadDocument> for PolicyWorkload {
 /// A token bucket at one stage.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StageLimit {
-    /// Where it applies.
+    /// The stage at which the bucket applies.
     pub stage: Stage,
     /// The bucket, relative to the stage's capacity.
     #[serde(flatten)]

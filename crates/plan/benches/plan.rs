@@ -10,8 +10,8 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tailwright_plan::{
-    Class, Effort, Fleet, Instance, Method, Normalisation, OnClass, Order, Placement, Workload, lower_bound,
-    place, place_first_fit,
+    Fleet, LimitMethod, Normalisation, Placement, PlacementOrder, PlanningClass, PlanningProblem,
+    PlanningWorkload, SearchEffort, WorkloadOnClass, lower_bound, place, place_first_fit,
 };
 use units::Seconds;
 use workload::burst::EnvelopeReduction;
@@ -23,8 +23,13 @@ const SLOS: [f64; 5] = [0.1, 0.15, 0.25, 0.5, 1.0];
 /// The published procedure reduces curves to this many segments and cuts them at this burst (seconds).
 const SEGMENTS: usize = 12;
 const CUT_S: f64 = 30.0;
-const BASELINES: [Method; 5] =
-    [Method::EffectiveBest, Method::EffectiveEven, Method::Knee, Method::Average(1.5), Method::Average(2.0)];
+const BASELINES: [LimitMethod; 5] = [
+    LimitMethod::EffectiveBest,
+    LimitMethod::EffectiveEven,
+    LimitMethod::Knee,
+    LimitMethod::Average(1.5),
+    LimitMethod::Average(2.0),
+];
 
 /// A trace's footprint and the SLO that the published set gives it.
 struct Source {
@@ -73,10 +78,11 @@ fn read(folder: &Path) -> Vec<Source> {
 }
 
 /// How curves reach a method: exact and sustained for ours, reduced and as long as the trace for the LP.
-fn describe(source: &Source, method: Method) -> OnClass {
+fn describe(source: &Source, method: LimitMethod) -> WorkloadOnClass {
     let network = "125MB/s".parse().expect("a rate");
-    let normalisation = Normalisation { network, safety_margin: 1.0, sustained: method == Method::Exact };
-    if method != Method::Relaxed {
+    let normalisation =
+        Normalisation { network, safety_margin: 1.0, sustained: method == LimitMethod::Exact };
+    if method != LimitMethod::Relaxed {
         return normalisation.apply(&source.footprint);
     }
     let segments = NonZeroUsize::new(SEGMENTS).expect("positive");
@@ -88,38 +94,39 @@ fn describe(source: &Source, method: Method) -> OnClass {
     })
 }
 
-fn instance(workloads: Vec<(String, Slo, OnClass)>, servers: usize) -> Instance {
-    let workload = |(name, slo, on)| Workload { name, slo, on: vec![on] };
-    let class = Class { name: "ssd".into(), count: servers, base_latency: 0.0 };
+fn problem(workloads: Vec<(String, Slo, WorkloadOnClass)>, servers: usize) -> PlanningProblem {
+    let workload = |(name, slo, on)| PlanningWorkload { name, slo, on_class: vec![on] };
+    let class = PlanningClass { name: "ssd".into(), count: servers, base_latency: 0.0 };
     let workloads = workloads.into_iter().map(workload).collect();
-    Instance::new(vec![class], workloads, Instance::MAX_RATE, Instance::SLO_FACTOR).expect("names are unique")
+    PlanningProblem::new(vec![class], workloads, PlanningProblem::MAX_RATE, PlanningProblem::SLO_FACTOR)
+        .expect("names are unique")
 }
 
-fn original(sources: &[Source], method: Method) -> Instance {
-    instance(sources.iter().map(|s| (s.name.clone(), s.slo, describe(s, method))).collect(), 62)
+fn original(sources: &[Source], method: LimitMethod) -> PlanningProblem {
+    problem(sources.iter().map(|s| (s.name.clone(), s.slo, describe(s, method))).collect(), 62)
 }
 
 /// `(source, SLO)` pairs drawn at random among those that meet their SLO alone.
 fn draw(sources: &[Source], count: usize, seed: u64) -> Vec<(usize, Slo)> {
     let mut random = StdRng::seed_from_u64(seed);
     let mut drawn = Vec::new();
-    let exact: Vec<OnClass> = sources.iter().map(|s| describe(s, Method::Exact)).collect();
+    let exact: Vec<WorkloadOnClass> = sources.iter().map(|s| describe(s, LimitMethod::Exact)).collect();
     while drawn.len() < count {
         let source = random.random_range(0..sources.len());
         let mut slo = sources[source].slo;
         slo.latency = Seconds(SLOS[random.random_range(0..SLOS.len())]);
-        let alone = instance(vec![("alone".into(), slo, exact[source].clone())], 1);
-        if Method::Exact.fit(&alone, 0, vec![0]).is_ok() {
+        let alone = problem(vec![("alone".into(), slo, exact[source].clone())], 1);
+        if LimitMethod::Exact.fit(&alone, 0, vec![0]).is_ok() {
             drawn.push((source, slo));
         }
     }
     drawn
 }
 
-fn drawn_instance(sources: &[Source], drawn: &[(usize, Slo)], method: Method) -> Instance {
-    let on: Vec<OnClass> = sources.iter().map(|s| describe(s, method)).collect();
+fn drawn_instance(sources: &[Source], drawn: &[(usize, Slo)], method: LimitMethod) -> PlanningProblem {
+    let on: Vec<WorkloadOnClass> = sources.iter().map(|s| describe(s, method)).collect();
     let workload = |(i, &(source, slo)): (usize, &(usize, Slo))| (format!("w{i}"), slo, on[source].clone());
-    instance(drawn.iter().enumerate().map(workload).collect(), drawn.len())
+    problem(drawn.iter().enumerate().map(workload).collect(), drawn.len())
 }
 
 fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
@@ -133,9 +140,9 @@ fn ms(time: Duration) -> String {
 }
 
 /// Servers, with what could not be placed.
-fn servers(instance: &Instance, placement: &Placement) -> String {
+fn servers(problem: &PlanningProblem, placement: &Placement) -> String {
     for server in &placement.servers {
-        server.verify(instance).expect("every plan keeps its promises");
+        server.verify(problem).expect("every plan keeps its promises");
     }
     match placement.refused.len() {
         0 => placement.servers.len().to_string(),
@@ -143,9 +150,9 @@ fn servers(instance: &Instance, placement: &Placement) -> String {
     }
 }
 
-fn plan(instance: &Instance, method: Method, order: Order) -> Placement {
-    let goal = lower_bound(instance, method).servers;
-    place(instance, method, order, Effort::for_workloads(instance.workloads.len()), goal, &mut |_| true)
+fn plan(problem: &PlanningProblem, method: LimitMethod, order: PlacementOrder) -> Placement {
+    let goal = lower_bound(problem, method).servers;
+    place(problem, method, order, SearchEffort::for_workloads(problem.workloads.len()), goal, &mut |_| true)
 }
 
 fn published_set(sources: &[Source]) {
@@ -157,22 +164,34 @@ fn published_set(sources: &[Source]) {
         "method", "servers", "lower bound", "CPU", "published", "published CPU"
     );
     let rows = [
-        ("tailwright, best order", Method::Exact, Order::Best, "–", "–"),
-        ("tailwright, first fit in the given order", Method::Exact, Order::Given, "–", "–"),
-        ("workload-compactor (LP), best order", Method::Relaxed, Order::Best, "–", "–"),
-        ("workload-compactor (LP), first fit", Method::Relaxed, Order::Given, "6", "1.24 s"),
-        ("workload-compactor (LP), fast-first-fit", Method::Relaxed, Order::GivenFast, "7", "0.38 s"),
-        ("effective bandwidth, best split", Method::EffectiveBest, Order::Given, "12", "0.50 s"),
-        ("effective bandwidth, even split", Method::EffectiveEven, Order::Given, "–", "–"),
-        ("knee of the curve", Method::Knee, Order::Given, "10", "0.11 s"),
-        ("1.5 × average rate", Method::Average(1.5), Order::Given, "–", "–"),
-        ("2 × average rate", Method::Average(2.0), Order::Given, "–", "–"),
+        ("tailwright, best order", LimitMethod::Exact, PlacementOrder::Best, "–", "–"),
+        ("tailwright, first fit in the given order", LimitMethod::Exact, PlacementOrder::Given, "–", "–"),
+        ("workload-compactor (LP), best order", LimitMethod::Relaxed, PlacementOrder::Best, "–", "–"),
+        ("workload-compactor (LP), first fit", LimitMethod::Relaxed, PlacementOrder::Given, "6", "1.24 s"),
+        (
+            "workload-compactor (LP), fast-first-fit",
+            LimitMethod::Relaxed,
+            PlacementOrder::GivenFast,
+            "7",
+            "0.38 s",
+        ),
+        (
+            "effective bandwidth, best split",
+            LimitMethod::EffectiveBest,
+            PlacementOrder::Given,
+            "12",
+            "0.50 s",
+        ),
+        ("effective bandwidth, even split", LimitMethod::EffectiveEven, PlacementOrder::Given, "–", "–"),
+        ("knee of the curve", LimitMethod::Knee, PlacementOrder::Given, "10", "0.11 s"),
+        ("1.5 × average rate", LimitMethod::Average(1.5), PlacementOrder::Given, "–", "–"),
+        ("2 × average rate", LimitMethod::Average(2.0), PlacementOrder::Given, "–", "–"),
     ];
     for (name, method, order, published, cpu) in rows {
-        let instance = original(sources, method);
-        let (placement, time) = timed(|| plan(&instance, method, order));
-        let bound = lower_bound(&instance, method).fractional;
-        let used = servers(&instance, &placement);
+        let problem = original(sources, method);
+        let (placement, time) = timed(|| plan(&problem, method, order));
+        let bound = lower_bound(&problem, method).fractional;
+        let used = servers(&problem, &placement);
         println!("{name:42} {used:>8} {bound:>12.2} {:>10} {published:>10} {cpu:>14}", ms(time));
     }
     println!();
@@ -186,17 +205,17 @@ fn one_decision(sources: &[Source]) {
         let describe = |(i, source): (usize, &Source)| {
             let mut slo = source.slo;
             slo.latency = Seconds(SLOS[i % SLOS.len()] * 20.0);
-            (format!("w{i}"), slo, describe(source, Method::Relaxed))
+            (format!("w{i}"), slo, describe(source, LimitMethod::Relaxed))
         };
-        let instance = instance(sources.iter().cycle().take(count).enumerate().map(describe).collect(), 1);
-        let time = |method: Method, repeats: u32| {
+        let problem = problem(sources.iter().cycle().take(count).enumerate().map(describe).collect(), 1);
+        let time = |method: LimitMethod, repeats: u32| {
             let members: Vec<usize> = (0..count).collect();
-            let fit = || (0..repeats).all(|_| method.fit(&instance, 0, members.clone()).is_ok());
+            let fit = || (0..repeats).all(|_| method.fit(&problem, 0, members.clone()).is_ok());
             let (fits, time) = timed(fit);
             assert!(fits, "the SLOs are loose");
             time / repeats
         };
-        let (ours, theirs) = (time(Method::Exact, 200), time(Method::Relaxed, 10));
+        let (ours, theirs) = (time(LimitMethod::Exact, 200), time(LimitMethod::Relaxed, 10));
         let ratio = theirs.as_secs_f64() / ours.as_secs_f64();
         println!(
             "{count:>4} {:>9.0} us {:>9.0} us {ratio:>7.1}x",
@@ -214,17 +233,17 @@ fn growth(sources: &[Source], counts: &[usize]) {
         "n", "first fit", "time", "per workload", "best", "time", "per workload", "lower bound 5.5 / 5.7"
     );
     for &count in counts {
-        let instance = drawn_instance(sources, &draw(sources, count, 1), Method::Exact);
-        let (first, first_time) = timed(|| plan(&instance, Method::Exact, Order::Given));
-        let (best, best_time) = timed(|| plan(&instance, Method::Exact, Order::Best));
+        let problem = drawn_instance(sources, &draw(sources, count, 1), LimitMethod::Exact);
+        let (first, first_time) = timed(|| plan(&problem, LimitMethod::Exact, PlacementOrder::Given));
+        let (best, best_time) = timed(|| plan(&problem, LimitMethod::Exact, PlacementOrder::Best));
         let each = |time: Duration| format!("{:.0} us", time.as_secs_f64() * 1e6 / count as f64);
-        let bounds = [Method::Exact, Method::Relaxed].map(|m| lower_bound(&instance, m).servers);
+        let bounds = [LimitMethod::Exact, LimitMethod::Relaxed].map(|m| lower_bound(&problem, m).servers);
         println!(
             "{count:>6} {:>10} {:>12} {:>14} {:>10} {:>12} {:>14} {:>22}",
-            servers(&instance, &first),
+            servers(&problem, &first),
             ms(first_time),
             each(first_time),
-            servers(&instance, &best),
+            servers(&problem, &best),
             ms(best_time),
             each(best_time),
             format!("{} / {}", bounds[0], bounds[1])
@@ -240,20 +259,20 @@ fn random_draws(sources: &[Source]) {
     println!(
         "{SETS} random sets of {COUNT} workloads: servers by method (tailwright places best, the others first fit)"
     );
-    let methods = [Method::Exact, Method::Relaxed].into_iter().chain(BASELINES);
+    let methods = [LimitMethod::Exact, LimitMethod::Relaxed].into_iter().chain(BASELINES);
     let mut ours = 0;
     for method in methods {
-        let order = if method == Method::Exact { Order::Best } else { Order::Given };
+        let order = if method == LimitMethod::Exact { PlacementOrder::Best } else { PlacementOrder::Given };
         let mut counts = Vec::new();
         let mut refused = 0;
         for seed in 0..SETS {
-            let instance = drawn_instance(sources, &draw(sources, COUNT, 100 + seed), method);
-            let placement = plan(&instance, method, order);
+            let problem = drawn_instance(sources, &draw(sources, COUNT, 100 + seed), method);
+            let placement = plan(&problem, method, order);
             counts.push(placement.servers.len());
             refused += placement.refused.len();
         }
         let needed = counts.iter().sum::<usize>() + refused;
-        if method == Method::Exact {
+        if method == LimitMethod::Exact {
             ours = needed;
         }
         let ratio = needed as f64 / ours as f64;
@@ -271,9 +290,9 @@ fn arrivals_and_departures(sources: &[Source]) {
     println!("every refused workload a server of its own");
     let drawn = draw(sources, COUNT, 7);
     let mut ours = 0;
-    for method in [Method::Exact, Method::Relaxed].into_iter().chain(BASELINES) {
-        let instance = drawn_instance(sources, &drawn, method);
-        let mut fleet = Fleet::new(&instance, method);
+    for method in [LimitMethod::Exact, LimitMethod::Relaxed].into_iter().chain(BASELINES) {
+        let problem = drawn_instance(sources, &drawn, method);
+        let mut fleet = Fleet::new(&problem, method);
         let mut random = StdRng::seed_from_u64(11);
         let (mut present, mut most, mut refused) = (Vec::new(), 0, 0);
         for workload in 0..COUNT {
@@ -289,18 +308,18 @@ fn arrivals_and_departures(sources: &[Source]) {
             most = most.max(fleet.servers_in_use());
         }
         let servers = fleet.into_servers();
-        assert!(servers.iter().all(|s| s.verify(&instance).is_ok()), "every promise holds in the end");
+        assert!(servers.iter().all(|s| s.verify(&problem).is_ok()), "every promise holds in the end");
         let storage: f64 =
             servers.iter().map(|s| s.reserved_rate()[Stage::Storage]).sum::<f64>() / servers.len() as f64;
-        ours = if method == Method::Exact { most + refused } else { ours };
+        ours = if method == LimitMethod::Exact { most + refused } else { ours };
         let ratio = (most + refused) as f64 / ours as f64;
         println!(
             "{:26} {most:>4}, {refused:>3} refused  {ratio:.2} x tailwright; mean storage rate reserved {storage:.2}",
             method.name()
         );
     }
-    let first = drawn_instance(sources, &drawn, Method::Exact);
+    let first = drawn_instance(sources, &drawn, LimitMethod::Exact);
     let order: Vec<usize> = (0..COUNT).collect();
-    let arrivals_only = place_first_fit(&first, Method::Exact, &order, false).servers.len();
+    let arrivals_only = place_first_fit(&first, LimitMethod::Exact, &order, false).servers.len();
     println!("(all {COUNT} at once, tailwright first fit: {arrivals_only})");
 }

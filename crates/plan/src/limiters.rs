@@ -8,7 +8,7 @@
 //! tolerance allows, and the next one is the steepest that begins there. A limiter that begins earlier never
 //! reaches further, so no choice needs fewer.
 
-use calculus::{ArrivalCurve, Vertex};
+use calculus::{ArrivalCurve, CurveVertex};
 use model::RateLimit;
 
 /// The fewest limiters that never delay traffic of this curve and together admit, within any duration, at most
@@ -32,31 +32,36 @@ pub fn limiters(curve: &ArrivalCurve, tolerance: f64) -> Vec<RateLimit> {
 }
 
 /// A limiter of this rate through a point, raised to be nowhere below the curve.
-fn through(curve: &ArrivalCurve, point: Vertex, rate: f64) -> RateLimit {
+fn through(curve: &ArrivalCurve, point: CurveVertex, rate: f64) -> RateLimit {
     let burst = (point.work - rate * point.duration).max(curve.burst(rate));
     RateLimit { rate, burst: calculus::round_up(burst) }
 }
 
 /// The shortest duration from which up to `until` the limiter admits little enough, as a point at the top of
 /// the tolerance; `None` when that is duration 0.
-fn holds_from(curve: &ArrivalCurve, limit: RateLimit, until: f64, tolerance: f64) -> Option<Vertex> {
-    let top = |v: &Vertex| (1.0 + tolerance) * v.work;
-    let excess = |v: &Vertex| limit.burst + limit.rate * v.duration - top(v);
-    // Rounding of the limiter itself is no excess.
-    let over = |v: &Vertex| excess(v) > 1e-12 * top(v).max(limit.burst);
+fn holds_from(curve: &ArrivalCurve, limit: RateLimit, until: f64, tolerance: f64) -> Option<CurveVertex> {
     let vertices = curve.vertices();
     let before = vertices.partition_point(|v| v.duration < until);
-    let last = vertices[..before].iter().rposition(over)?;
-    let next = Vertex { duration: until, work: curve.work_within(until) };
-    let next = vertices[last + 1..before].first().copied().unwrap_or(next);
-    let (above, below) = (excess(&vertices[last]), excess(&next).min(0.0));
+    let last = vertices[..before].iter().rposition(|v| {
+        // Rounding of the limiter itself is no excess.
+        excess(limit, v, tolerance) > 1e-12 * ((1.0 + tolerance) * v.work).max(limit.burst)
+    })?;
+    let end = CurveVertex { duration: until, work: curve.work_within(until) };
+    let next = vertices[last + 1..before].first().copied().unwrap_or(end);
+    let (above, below) =
+        (excess(limit, &vertices[last], tolerance), excess(limit, &next, tolerance).min(0.0));
     let share = above / (above - below);
     let duration = vertices[last].duration + share * (next.duration - vertices[last].duration);
-    Some(Vertex { duration, work: (1.0 + tolerance) * curve.work_within(duration) })
+    Some(CurveVertex { duration, work: (1.0 + tolerance) * curve.work_within(duration) })
+}
+
+/// The work that a limiter admits beyond the tolerance at a vertex of the curve; negative where it admits less.
+fn excess(limit: RateLimit, vertex: &CurveVertex, tolerance: f64) -> f64 {
+    limit.burst + limit.rate * vertex.duration - (1.0 + tolerance) * vertex.work
 }
 
 /// The steepest line through a point on or above the curve that is nowhere below the curve before it.
-fn steepest(curve: &ArrivalCurve, point: Vertex) -> f64 {
+fn steepest(curve: &ArrivalCurve, point: CurveVertex) -> f64 {
     let before = curve.vertices().iter().take_while(|v| v.duration < point.duration);
     before.map(|v| (point.work - v.work) / (point.duration - v.duration)).fold(f64::INFINITY, f64::min)
 }
@@ -68,10 +73,10 @@ mod tests {
 
     fn curve(start: f64, mut steps: Vec<(f64, f64)>, rate: f64) -> ArrivalCurve {
         steps.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let mut vertices = vec![Vertex { duration: 0.0, work: start }];
+        let mut vertices = vec![CurveVertex { duration: 0.0, work: start }];
         for (length, slope) in steps {
             let last = vertices[vertices.len() - 1];
-            vertices.push(Vertex { duration: last.duration + length, work: last.work + length * slope });
+            vertices.push(CurveVertex { duration: last.duration + length, work: last.work + length * slope });
         }
         ArrivalCurve::new(vertices, 0.0).unwrap().with_sustained_rate(rate)
     }

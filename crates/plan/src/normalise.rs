@@ -1,7 +1,7 @@
-//! From what a trace asks (bytes, device time) to fractions of what a server can do.
+//! Normalisation: what a trace asks for (bytes, device time) becomes fractions of what a class of server can do.
 
-use crate::instance::OnClass;
-use calculus::{ArrivalCurve, Vertex};
+use crate::problem::WorkloadOnClass;
+use calculus::{ArrivalCurve, CurveVertex};
 use model::{PerStage, Stage};
 use units::ByteRate;
 use workload::Footprint;
@@ -10,9 +10,9 @@ use workload::burst::{BurstCurve, BurstEnvelope};
 /// How a footprint becomes curves on a class of server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Normalisation {
-    /// Link bandwidth in each direction.
+    /// The link bandwidth in each direction.
     pub network: ByteRate,
-    /// Factor on all work for behaviour beyond the trace; 1 takes the trace as it is.
+    /// A factor on all work for behaviour beyond the trace; 1 takes the trace as it is.
     pub safety_margin: f64,
     /// Whether limits must sustain the trace's mean rate for ever (traffic goes on after the trace
     /// ends), or only for as long as the trace lasts, as the thesis has it.
@@ -20,8 +20,7 @@ pub struct Normalisation {
 }
 
 impl Normalisation {
-    /// Units of work per second of the stage's capacity: milli-bytes per second, or picoseconds of
-    /// device time per second.
+    /// The stage's capacity in units of work per second: thousandths of a byte, or picoseconds of device time.
     fn capacity(&self, stage: Stage) -> f64 {
         self.base_units_per_s(stage) * units::MILLI as f64
     }
@@ -35,35 +34,36 @@ impl Normalisation {
     }
 
     /// The workload as it looks on a server of this class.
-    pub fn apply(&self, footprint: &Footprint) -> OnClass {
+    pub fn apply(&self, footprint: &Footprint) -> WorkloadOnClass {
         self.apply_reduced(footprint, |_, envelope| envelope.clone())
     }
 
-    /// As [`Normalisation::apply`], with each envelope passed through `reduce` first.
+    /// Does the same as [`Normalisation::apply`] with each envelope passed through `reduce` first.
     pub fn apply_reduced(
         &self,
         footprint: &Footprint,
         reduce: impl Fn(Stage, &BurstEnvelope) -> BurstEnvelope,
-    ) -> OnClass {
+    ) -> WorkloadOnClass {
         let mean_rate = PerStage::from_fn(|stage| self.mean_rate(footprint.curve(stage), stage));
         let curves = PerStage::from_fn(|stage| {
             let envelope = reduce(stage, footprint.curve(stage).envelope());
             let least = if self.sustained { mean_rate[stage] } else { 0.0 };
             self.curve(&envelope, stage).with_sustained_rate(least)
         });
-        OnClass { curves, mean_rate }
+        WorkloadOnClass { curves, mean_rate }
     }
 
+    /// An envelope as fractions of the stage's capacity.
     fn curve(&self, envelope: &BurstEnvelope, stage: Stage) -> ArrivalCurve {
         let scale = self.safety_margin / self.capacity(stage);
         let vertices = envelope
             .vertices()
             .iter()
-            .map(|v| Vertex { duration: v.duration.as_secs(), work: v.work.0 as f64 * scale });
+            .map(|v| CurveVertex { duration: v.duration.as_secs(), work: v.work.0 as f64 * scale });
         ArrivalCurve::new(vertices.collect(), 0.0).expect("an envelope is concave and starts at duration 0")
     }
 
-    /// Work over the time from the first to the last arrival; the whole work in a single instant counts
+    /// The work over the time from the first to the last arrival. Work that all arrives in one instant counts
     /// as spread over one second, there being nothing to tell how often it comes back.
     fn mean_rate(&self, curve: &BurstCurve, stage: Stage) -> f64 {
         let span = (curve.last() - curve.first()).as_secs();

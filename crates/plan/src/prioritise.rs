@@ -1,14 +1,14 @@
 //! Priorities for one server by PriorityMeister (thesis §3.2.2), lowest first.
 //!
-//! The latency of a workload at a stage is taken to depend on *who* is above it there, not on their order. So
-//! whoever can meet its SLO at the lowest place may have it: taking it away from the rest only helps them, and
-//! if any order works, one with this workload last does, too (move it there; everybody who was below it gains).
+//! The latency of a workload at a stage is taken to depend on *which* workloads are above it there, not on their order. So
+//! a workload that can meet its SLO at the lowest place may have it: taking it away from the rest only helps them, and
+//! if any order works, one with this workload last does, too (move it there; all that were below it gain).
 //! Hence orders that are the same at all stages are found whenever there is one (Audsley's argument).
 //!
-//! Where nobody can be last at all stages, the workload that would miss its SLO by least becomes last at the one
-//! stage where its latency is smallest, and may stand higher at the others ([`Rule::SmallestLatency`]). This is a
+//! Where no workload can be last at all stages, the one that would miss its SLO by least becomes last at the one
+//! stage where its latency is smallest, and may be higher at the others ([`PriorityRule::SmallestLatency`]). This is a
 //! heuristic: on small hard instances it misses about a third of what orders per stage could do. Another
-//! rule looks ahead ([`Rule::MostRoom`]): of all (workload, stage) it takes the one that would leave most of its
+//! rule looks ahead ([`PriorityRule::MostRoom`]): of all (workload, stage) it takes the one that would leave most of its
 //! SLO if the workload were last there and first wherever it is still open. [`prioritise`] asks for the second
 //! when the first fails. Both are polynomial: every round of at most 4n questions places a workload at a stage
 //! at least, so there are at most 3n rounds.
@@ -18,9 +18,10 @@
 
 use model::{PerStage, Stage};
 
-/// The latency of a workload at each stage, seconds, when these others are above it there.
+/// What the search asks about latencies.
 pub trait LatencyOracle {
-    /// `above[stage]` lists workloads in ascending order, without `workload` itself. Infinite on overload.
+    /// The latency of a workload at each stage, seconds, when the workloads `above[stage]` have higher priorities there;
+    /// infinite on overload. Each list is ascending and does not contain `workload` itself.
     fn latency(&mut self, workload: usize, above: &PerStage<Vec<usize>>) -> PerStage<f64>;
 }
 
@@ -33,55 +34,55 @@ impl<F: FnMut(usize, &PerStage<Vec<usize>>) -> PerStage<f64>> LatencyOracle for 
 /// An order at every stage, and what it achieves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prioritisation {
-    /// By workload; 0 is served first. No two workloads share a priority at a stage.
+    /// The priority of each workload at each stage; 0 is served first. No two workloads share a priority at a stage.
     pub priorities: Vec<PerStage<u32>>,
-    /// By workload, over all stages, seconds.
+    /// The latency of each workload over all stages, seconds.
     pub latencies: Vec<f64>,
     /// The workload that misses its SLO by most and by how many seconds (infinite on overload); `None` when
     /// all are met.
     pub missed: Option<(usize, f64)>,
-    /// Questions that the oracle was asked.
+    /// The number of questions that the oracle was asked.
     pub questions: usize,
 }
 
-/// What becomes last where nobody can be last at all stages.
+/// Which workload becomes last at which stage, where none can be last at all stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
+pub enum PriorityRule {
     /// The workload with the smallest violation, where its latency is smallest: the thesis.
     SmallestLatency,
     /// The workload and stage that could still leave most of the workload's SLO.
     MostRoom,
 }
 
-/// Who still has no place, and the places given.
-struct Search<'a, O> {
+/// A search in progress: which workloads still have no place, and the places that are given.
+struct PrioritySearch<'a, O> {
     oracle: &'a mut O,
     slos: &'a [f64],
-    /// By stage, ascending.
+    /// The workloads without a place at each stage, ascending.
     open: PerStage<Vec<usize>>,
     priorities: Vec<PerStage<u32>>,
-    /// By stage and workload: who was open when it took its place, without itself.
+    /// The other workloads that had no place when each workload took its own, by workload and stage.
     above: Vec<PerStage<Vec<usize>>>,
     questions: usize,
 }
 
-/// Places workloads with these SLOs (seconds) from the lowest priority up; by the better of both rules.
+/// Gives priorities to workloads with these SLOs (seconds), from the lowest priority up, by the better of both rules.
 pub fn prioritise(slos: &[f64], oracle: &mut impl LatencyOracle) -> Prioritisation {
-    let first = prioritise_by(Rule::SmallestLatency, slos, oracle);
+    let first = prioritise_by(PriorityRule::SmallestLatency, slos, oracle);
     let Some((_, missed)) = first.missed else { return first };
-    let second = prioritise_by(Rule::MostRoom, slos, oracle);
+    let second = prioritise_by(PriorityRule::MostRoom, slos, oracle);
     let questions = first.questions + second.questions;
     let better = second.missed.is_none_or(|(_, other)| other < missed);
     Prioritisation { questions, ..if better { second } else { first } }
 }
 
-/// As [`prioritise`], by one rule.
-pub fn prioritise_by(rule: Rule, slos: &[f64], oracle: &mut impl LatencyOracle) -> Prioritisation {
-    let everybody: Vec<usize> = (0..slos.len()).collect();
-    let mut search = Search {
+/// Does the same as [`prioritise`] by one rule alone.
+pub fn prioritise_by(rule: PriorityRule, slos: &[f64], oracle: &mut impl LatencyOracle) -> Prioritisation {
+    let all: Vec<usize> = (0..slos.len()).collect();
+    let mut search = PrioritySearch {
         oracle,
         slos,
-        open: PerStage::from_fn(|_| everybody.clone()),
+        open: PerStage::from_fn(|_| all.clone()),
         priorities: vec![PerStage::default(); slos.len()],
         above: vec![PerStage::from_fn(|_| Vec::new()); slos.len()],
         questions: 0,
@@ -91,8 +92,10 @@ pub fn prioritise_by(rule: Rule, slos: &[f64], oracle: &mut impl LatencyOracle) 
             Stage::ALL.into_iter().for_each(|stage| search.place(workload, stage));
         } else {
             let (workload, stage) = match rule {
-                Rule::SmallestLatency => (workload, search.easiest(workload, &latency)),
-                Rule::MostRoom => search.most_room(),
+                PriorityRule::SmallestLatency => {
+                    (workload, search.stage_of_smallest_latency(workload, &latency))
+                }
+                PriorityRule::MostRoom => search.most_room(),
             };
             search.place(workload, stage);
         }
@@ -100,18 +103,20 @@ pub fn prioritise_by(rule: Rule, slos: &[f64], oracle: &mut impl LatencyOracle) 
     search.finish()
 }
 
+/// The sum over the stages, rounded up.
 fn total(latency: &PerStage<f64>) -> f64 {
     calculus::round_up(latency.iter().map(|(_, latency)| latency).sum())
 }
 
-impl<O: LatencyOracle> Search<'_, O> {
+impl<O: LatencyOracle> PrioritySearch<'_, O> {
     /// The open workload that misses its SLO by least (or meets it best) when last wherever it is open;
-    /// the first one that meets it is good enough.
+    /// the first one that meets it is good enough. `None` when no workload is open.
     fn least_violation(&mut self) -> Option<(usize, PerStage<f64>)> {
-        let is_open = |w: &usize| Stage::ALL.iter().any(|&stage| self.open[stage].contains(w));
-        let open: Vec<usize> = (0..self.slos.len()).filter(is_open).collect();
         let mut least: Option<(usize, PerStage<f64>, f64)> = None;
-        for workload in open {
+        for workload in 0..self.slos.len() {
+            if !Stage::ALL.iter().any(|&stage| self.open[stage].contains(&workload)) {
+                continue;
+            }
             let latency = self.ask(workload);
             let violation = violation(total(&latency), self.slos[workload]);
             if least.as_ref().is_none_or(|(_, _, best)| violation < *best) {
@@ -124,13 +129,14 @@ impl<O: LatencyOracle> Search<'_, O> {
         least.map(|(workload, latency, _)| (workload, latency))
     }
 
+    /// The latency of a workload if it were last wherever it is open.
     fn ask(&mut self, workload: usize) -> PerStage<f64> {
         let above = PerStage::from_fn(|stage| self.above(workload, stage));
         self.questions += 1;
         self.oracle.latency(workload, &above)
     }
 
-    /// All that are open beside it, or were when it took its place.
+    /// All other workloads that are open, or were when it took its place.
     fn above(&self, workload: usize, stage: Stage) -> Vec<usize> {
         if self.open[stage].contains(&workload) {
             self.open[stage].iter().copied().filter(|&w| w != workload).collect()
@@ -139,8 +145,8 @@ impl<O: LatencyOracle> Search<'_, O> {
         }
     }
 
-    /// Where it is open and its latency is smallest.
-    fn easiest(&self, workload: usize, latency: &PerStage<f64>) -> Stage {
+    /// The stage where it is open and its latency is smallest.
+    fn stage_of_smallest_latency(&self, workload: usize, latency: &PerStage<f64>) -> Stage {
         let open = Stage::ALL.into_iter().filter(|&stage| self.open[stage].contains(&workload));
         open.min_by(|&a, &b| latency[a].total_cmp(&latency[b])).expect("it is open somewhere")
     }
@@ -162,11 +168,11 @@ impl<O: LatencyOracle> Search<'_, O> {
                 }
             }
         }
-        let (_, workload, stage) = best.expect("somebody is open somewhere");
+        let (_, workload, stage) = best.expect("a workload is open somewhere");
         (workload, stage)
     }
 
-    /// Last of those that are open there; nothing where it has a place.
+    /// Makes the workload the last of those that are open at a stage. Does nothing where it has a place.
     fn place(&mut self, workload: usize, stage: Stage) {
         let above = self.above(workload, stage);
         if let Ok(position) = self.open[stage].binary_search(&workload) {
@@ -189,7 +195,7 @@ impl<O: LatencyOracle> Search<'_, O> {
     }
 }
 
-/// Seconds above the SLO; what is not a number counts as infinite.
+/// How far a latency is above the SLO, seconds; what is not a number counts as infinite.
 fn violation(latency: f64, slo: f64) -> f64 {
     if latency.is_nan() { f64::INFINITY } else { latency - slo }
 }

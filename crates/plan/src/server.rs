@@ -1,68 +1,73 @@
-//! One server: who is on it, in which priority order, and what that guarantees.
+//! One server of a plan: its workloads, in which priority order, and what its limits guarantee.
+//!
+//! Guarantees are computed from the limits alone, never from what a search believed while it chose them.
 
-use crate::instance::Instance;
-use crate::limits::Blocked;
+use crate::limits::FitRefusal;
+use crate::problem::PlanningProblem;
 use calculus::{PathBound, path_bound, round_up, shaping_delay};
 use model::{PerStage, RateLimit, Stage};
 
-/// The limits of one workload.
-pub type Limits = PerStage<RateLimit>;
+/// The limits of one workload at each stage.
+pub type WorkloadLimits = PerStage<RateLimit>;
 
 /// Workloads that share a priority because they share an SLO.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Level {
-    /// What queueing may take, seconds.
+pub struct PriorityLevel {
+    /// What queueing may take of the members' SLO, seconds.
     pub budget: f64,
-    /// Workload indices into the instance.
+    /// The indices of the level's workloads in the problem.
     pub members: Vec<usize>,
 }
 
 /// The latency that a workload is promised, with its derivation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Guarantee {
-    /// Index into the instance.
+    /// The index of the workload in the problem.
     pub workload: usize,
-    /// 0 is served first.
+    /// The workload's priority on its server; 0 is served first.
     pub priority: usize,
-    /// Waiting behind the same and higher priorities (Eq. 5.5).
+    /// The bound on waiting behind the same and higher priorities (Eq. 5.5).
     pub queueing: PathBound,
-    /// Waiting in its own limiters, where they are below its r-b curve, seconds.
+    /// How long the workload's own limiters may delay it, where they are below its r-b curve, seconds.
     pub shaping: PerStage<f64>,
-    /// The idle storage stack, seconds.
+    /// The latency of the idle storage stack, seconds.
     pub base: f64,
-    /// Everything together, seconds.
+    /// The sum of queueing, shaping and base latency, rounded up, seconds.
     pub total: f64,
 }
 
-/// A server in use.
+/// A server that has workloads, with their limits.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Server {
-    /// Index into the instance's classes.
+pub struct PlannedServer {
+    /// The index of the server's class in the problem.
     pub class: usize,
-    /// Workload indices, in the order in which they were placed.
+    /// The indices of its workloads, in the order in which they were placed.
     pub members: Vec<usize>,
-    /// Limits of each member, in the same order.
-    pub limits: Vec<Limits>,
+    /// The limits of each member, in the same order.
+    pub limits: Vec<WorkloadLimits>,
 }
 
 /// Groups workloads into priorities: the tighter the SLO, the higher (thesis §5.2.1). Level 0 is served
 /// first; workloads with equal SLOs share a level.
-pub fn levels(instance: &Instance, class: usize, members: &[usize]) -> Vec<Level> {
-    let mut sorted: Vec<(f64, usize)> = members.iter().map(|&w| (instance.budget(w, class), w)).collect();
+pub fn priority_levels(problem: &PlanningProblem, class: usize, members: &[usize]) -> Vec<PriorityLevel> {
+    let mut sorted: Vec<(f64, usize)> = members.iter().map(|&w| (problem.budget(w, class), w)).collect();
     // Stable, so equal SLOs keep the order of placement.
     sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut levels: Vec<Level> = Vec::new();
+    let mut levels: Vec<PriorityLevel> = Vec::new();
     for (budget, workload) in sorted {
         match levels.last_mut() {
             Some(level) if level.budget == budget => level.members.push(workload),
-            _ => levels.push(Level { budget, members: vec![workload] }),
+            _ => levels.push(PriorityLevel { budget, members: vec![workload] }),
         }
     }
     levels
 }
 
-/// Eq. 5.5 for every level, from the limits alone; `limits` maps a workload index to its limits.
-pub fn level_bounds<'a>(levels: &[Level], limits: impl Fn(usize) -> &'a Limits) -> Vec<PathBound> {
+/// The bound of Eq. 5.5 for every level, from the limits alone; `limits` maps a workload's index to its limits.
+pub fn level_bounds<'a>(
+    levels: &[PriorityLevel],
+    limits: impl Fn(usize) -> &'a WorkloadLimits,
+) -> Vec<PathBound> {
     let mut rates_above = PerStage::from_fn(|_| 0.0);
     let mut bursts = PerStage::from_fn(|_| 0.0);
     let mut bounds = Vec::with_capacity(levels.len());
@@ -80,32 +85,35 @@ pub fn level_bounds<'a>(levels: &[Level], limits: impl Fn(usize) -> &'a Limits) 
     bounds
 }
 
-impl Server {
-    /// The members by priority.
-    pub fn levels(&self, instance: &Instance) -> Vec<Level> {
-        levels(instance, self.class, &self.members)
+impl PlannedServer {
+    /// The members grouped by priority, as [`priority_levels`] does.
+    pub fn priority_levels(&self, problem: &PlanningProblem) -> Vec<PriorityLevel> {
+        priority_levels(problem, self.class, &self.members)
     }
 
     /// The limits of a member.
-    pub fn limits_of(&self, workload: usize) -> &Limits {
+    ///
+    /// # Panics
+    /// When the workload is not on this server.
+    pub fn limits_of(&self, workload: usize) -> &WorkloadLimits {
         let position = self.members.iter().position(|&m| m == workload);
         &self.limits[position.expect("asked for a workload that is on this server")]
     }
 
-    /// Levels with their queueing bounds, recomputed from the limits.
-    pub fn bounds(&self, instance: &Instance) -> Vec<(Level, PathBound)> {
-        let levels = self.levels(instance);
+    /// The priority levels with their queueing bounds, recomputed from the limits.
+    pub fn bounds(&self, problem: &PlanningProblem) -> Vec<(PriorityLevel, PathBound)> {
+        let levels = self.priority_levels(problem);
         let bounds = level_bounds(&levels, |w| self.limits_of(w));
         levels.into_iter().zip(bounds).collect()
     }
 
-    /// What every member is promised, by priority.
-    pub fn guarantees(&self, instance: &Instance) -> Vec<Guarantee> {
-        let base = instance.classes[self.class].base_latency;
+    /// What every member is guaranteed, in order of priority.
+    pub fn guarantees(&self, problem: &PlanningProblem) -> Vec<Guarantee> {
+        let base = problem.classes[self.class].base_latency;
         let mut guarantees = Vec::with_capacity(self.members.len());
-        for (priority, (level, queueing)) in self.bounds(instance).into_iter().enumerate() {
+        for (priority, (level, queueing)) in self.bounds(problem).into_iter().enumerate() {
             for &workload in &level.members {
-                let shaping = shaping(instance, self.class, workload, self.limits_of(workload));
+                let shaping = shaping(problem, self.class, workload, self.limits_of(workload));
                 let total = round_up(queueing.total + base + shaping.iter().map(|(_, d)| d).sum::<f64>());
                 guarantees.push(Guarantee {
                     workload,
@@ -120,47 +128,56 @@ impl Server {
         guarantees
     }
 
-    /// Σ r at each stage, fraction of capacity.
+    /// The sum of the members' rates at each stage, fraction of capacity.
     pub fn reserved_rate(&self) -> PerStage<f64> {
         PerStage::from_fn(|stage| self.limits.iter().map(|l| l[stage].rate).sum())
     }
 
     /// Checks everything that is promised, from scratch: every workload's traffic passes its limiters in
     /// the time counted for it, no stage is overloaded (Eq. 5.4), every bound is within its SLO (Eq. 5.5).
-    /// Says what fails, the worst first.
-    pub fn verify(&self, instance: &Instance) -> Result<(), Blocked> {
+    ///
+    /// # Errors
+    /// When something fails: an overloaded stage, or the SLO that is exceeded by the largest factor.
+    pub fn verify(&self, problem: &PlanningProblem) -> Result<(), FitRefusal> {
         for (stage, rate) in self.reserved_rate().iter() {
-            let ratio = rate / instance.max_rate;
+            let ratio = rate / problem.max_rate;
             if ratio > ROUNDING {
-                return Err(Blocked::Capacity { stage, ratio });
+                return Err(FitRefusal::Capacity { stage, ratio });
             }
         }
-        let mut worst = (ROUNDING, None);
-        for guarantee in self.guarantees(instance) {
-            let slo = instance.workloads[guarantee.workload].slo.latency.0;
-            let ratio = guarantee.total / (slo * instance.slo_factor);
-            if ratio > worst.0 {
-                worst = (ratio, Some(Blocked::Latency { slo, ratio, stage: guarantee.slowest_stage() }));
+        let (mut worst_ratio, mut worst) = (ROUNDING, None);
+        for guarantee in self.guarantees(problem) {
+            let slo = problem.workloads[guarantee.workload].slo.latency.0;
+            let ratio = guarantee.total / (slo * problem.slo_factor);
+            if ratio > worst_ratio {
+                worst_ratio = ratio;
+                worst = Some(FitRefusal::Latency { slo, ratio, stage: guarantee.slowest_stage() });
             }
         }
-        worst.1.map_or(Ok(()), Err)
+        worst.map_or(Ok(()), Err)
     }
 }
 
 impl Guarantee {
     /// The stage that contributes most to the bound; ties go to the earlier stage on the path.
     fn slowest_stage(&self) -> Stage {
-        let delay = |stage: &Stage| self.queueing.terms[*stage as usize].delay + self.shaping[*stage];
-        let slowest = Stage::ALL.into_iter().rev().max_by(|a, b| delay(a).total_cmp(&delay(b)));
+        let delays =
+            PerStage::from_fn(|stage| self.queueing.terms[stage as usize].delay + self.shaping[stage]);
+        let slowest = Stage::ALL.into_iter().rev().max_by(|&a, &b| delays[a].total_cmp(&delays[b]));
         slowest.expect("there are stages")
     }
 }
 
-/// Comparisons of sums allow for their rounding.
+/// A ratio may exceed 1 by this factor before it counts as a failure: sums are rounded.
 const ROUNDING: f64 = 1.0 + 1e-12;
 
 /// How long each limiter may hold the workload's own traffic.
-fn shaping(instance: &Instance, class: usize, workload: usize, limits: &Limits) -> PerStage<f64> {
-    let curves = &instance.workloads[workload].on[class].curves;
+fn shaping(
+    problem: &PlanningProblem,
+    class: usize,
+    workload: usize,
+    limits: &WorkloadLimits,
+) -> PerStage<f64> {
+    let curves = &problem.workloads[workload].on_class[class].curves;
     PerStage::from_fn(|stage| shaping_delay(&curves[stage], limits[stage].rate, limits[stage].burst))
 }

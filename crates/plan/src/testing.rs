@@ -1,12 +1,12 @@
-//! Random instances for tests.
+//! Random planning problems for tests.
 
-use crate::instance::{Class, Instance, OnClass, Workload};
-use calculus::{ArrivalCurve, Vertex};
+use crate::problem::{PlanningClass, PlanningProblem, PlanningWorkload, WorkloadOnClass};
+use calculus::{ArrivalCurve, CurveVertex};
 use model::{PerStage, Slo};
 use proptest::prelude::*;
 use units::{Percentile, Seconds};
 
-/// Latencies in seconds.
+/// The latencies of random SLOs, seconds.
 pub(crate) const SLOS: [f64; 4] = [0.1, 0.25, 0.5, 1.0];
 
 /// A random concave curve: burst at once, then falling slopes.
@@ -14,10 +14,11 @@ pub(crate) fn any_curve() -> impl Strategy<Value = ArrivalCurve> {
     (0.0..0.02f64, prop::collection::vec((-3.0..1.0f64, 0.002..0.4f64), 1..7)).prop_map(
         |(start, mut steps)| {
             steps.sort_by(|a, b| b.1.total_cmp(&a.1));
-            let mut vertices = vec![Vertex { duration: 0.0, work: start }];
+            let mut vertices = vec![CurveVertex { duration: 0.0, work: start }];
             for (log_length, slope) in steps {
                 let (last, length) = (vertices[vertices.len() - 1], 10f64.powf(log_length));
-                vertices.push(Vertex { duration: last.duration + length, work: last.work + length * slope });
+                vertices
+                    .push(CurveVertex { duration: last.duration + length, work: last.work + length * slope });
             }
             ArrivalCurve::new(vertices, 0.0).unwrap()
         },
@@ -30,15 +31,15 @@ pub(crate) fn any_workload() -> impl Strategy<Value = (usize, [ArrivalCurve; 3])
 }
 
 /// One class of as many servers as there are workloads.
-pub(crate) fn instance(workloads: Vec<(usize, [ArrivalCurve; 3])>) -> Instance {
+pub(crate) fn problem(workloads: Vec<(usize, [ArrivalCurve; 3])>) -> PlanningProblem {
     let count = workloads.len();
     let workloads = workloads
         .into_iter()
         .enumerate()
-        .map(|(i, (slo, curves))| Workload {
+        .map(|(i, (slo, curves))| PlanningWorkload {
             name: format!("w{i}"),
             slo: Slo::new(Percentile::new(99.9).unwrap(), Seconds(SLOS[slo])).unwrap(),
-            on: vec![OnClass {
+            on_class: vec![WorkloadOnClass {
                 curves: PerStage::from_fn(|s| curves[s as usize].clone()),
                 mean_rate: PerStage::from_fn(|s| {
                     let last = curves[s as usize].vertices().last().unwrap();
@@ -47,6 +48,7 @@ pub(crate) fn instance(workloads: Vec<(usize, [ArrivalCurve; 3])>) -> Instance {
             }],
         })
         .collect();
-    let class = Class { name: "c".into(), count, base_latency: 0.0 };
-    Instance::new(vec![class], workloads, Instance::MAX_RATE, Instance::SLO_FACTOR).unwrap()
+    let class = PlanningClass { name: "c".into(), count, base_latency: 0.0 };
+    PlanningProblem::new(vec![class], workloads, PlanningProblem::MAX_RATE, PlanningProblem::SLO_FACTOR)
+        .unwrap()
 }

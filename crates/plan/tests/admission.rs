@@ -7,11 +7,13 @@ extern crate predict as tailwright_predict;
 mod support;
 
 use model::{CircularTrace, Job, LatencyModel, PerStage, Slo};
-use predict::{Passage, Probabilistic, PublishedSnc, Replayed, WorstCase, WorstCaseSketch};
+use predict::{Probabilistic, PublishedSnc, Replayed, Reshaping, WorstCase, WorstCaseSketch};
 use sim::{Alignment, PreemptionMode, ReplayStream, ReplaySystem, ReplayTrace};
 use std::sync::Arc;
 use support::Through;
-use tailwright_plan::admission::{Applicant, ByModel, Desk, Host, Procedure, priority_meister};
+use tailwright_plan::admission::{
+    AdmissionController, AdmissionProcedure, Applicant, ByModel, IdenticalServers, priority_meister,
+};
 use units::{Percentile, Seconds};
 
 const SLOS: [f64; 3] = [0.05, 0.1, 0.2];
@@ -44,18 +46,18 @@ fn applicants<M: LatencyModel>(model: &M, traffic: &[CircularTrace<Job>]) -> Vec
 
 type Places = Vec<(String, usize, PerStage<u32>)>;
 
-fn places<P: Procedure>(desk: &Desk<P>) -> Places {
-    desk.placements().map(|(name, server, priority)| (name.to_owned(), server, priority)).collect()
+fn places<P: AdmissionProcedure>(controller: &AdmissionController<P>) -> Places {
+    controller.placements().map(|(name, server, priority)| (name.to_owned(), server, priority)).collect()
 }
 
 /// Everybody arrives at two servers, one by one, and each who came leaves again before the next; then all stay.
-fn laws<P: Procedure + Clone>(procedure: &P, applicants: &[Applicant<P::Sketch>]) -> Places {
-    let host = Host { servers: 2, ..Host::LINK };
-    let mut desk = Desk::new(procedure.clone(), host);
+fn laws<P: AdmissionProcedure + Clone>(procedure: &P, applicants: &[Applicant<P::Sketch>]) -> Places {
+    let host = IdenticalServers { count: 2, ..IdenticalServers::LINK };
+    let mut controller = AdmissionController::new(procedure.clone(), host);
     for one in applicants {
-        let before = places(&desk);
-        let quick = desk.clone().admit(vec![one.clone()]);
-        let place = desk.arrive(vec![one.clone()]);
+        let before = places(&controller);
+        let quick = controller.clone().admit(vec![one.clone()]);
+        let place = controller.arrive(vec![one.clone()]);
         assert_eq!(
             place.as_ref().ok(),
             quick.as_ref(),
@@ -63,15 +65,15 @@ fn laws<P: Procedure + Clone>(procedure: &P, applicants: &[Applicant<P::Sketch>]
             procedure.name()
         );
         let Ok(_) = place else { continue };
-        desk.depart(&one.name).expect("it came");
-        assert_eq!(places(&desk), before, "{}", procedure.name());
-        assert_eq!(desk.arrive(vec![one.clone()]), place);
+        controller.depart(&one.name).expect("it came");
+        assert_eq!(places(&controller), before, "{}", procedure.name());
+        assert_eq!(controller.arrive(vec![one.clone()]), place);
     }
-    for given in desk.guarantees() {
+    for given in controller.guarantees() {
         let latency = given.latency.expect("it was admitted");
         assert!(latency > 0.0 && latency <= given.slo.latency.0, "{given:?}");
     }
-    places(&desk)
+    places(&controller)
 }
 
 fn by_slo<M: LatencyModel>(model: &M, traffic: &[CircularTrace<Job>]) -> Places {
@@ -93,7 +95,7 @@ fn every_model_decides_by_the_same_laws() {
 #[test]
 fn who_was_admitted_by_the_worst_case_is_never_late() {
     let Some(traffic) = traffic() else { return };
-    let reshaped = WorstCase { passage: Passage::Reshaped };
+    let reshaped = WorstCase { reshaping: Reshaping::EveryStage };
     laws(
         &ByModel::searched(&reshaped, &|_, server| priority_meister(server, WorstCaseSketch::curve)),
         &applicants(&reshaped, &traffic),

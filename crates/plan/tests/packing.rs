@@ -3,35 +3,46 @@
 use model::{PerStage, Slo, UndefinedLatency};
 use proptest::prelude::*;
 use std::sync::Arc;
-use tailwright_plan::admission::{Applicant, Host, Priority, Procedure, ServerView};
-use tailwright_plan::packing::{Effort, Packing, pack};
+use tailwright_plan::SearchEffort;
+use tailwright_plan::admission::{AdmissionProcedure, Applicant, IdenticalServers, Priority, SharedServer};
+use tailwright_plan::packing::{Packing, PackingProblem, pack};
 
 /// Everybody's latency is the load of the server.
 #[derive(Clone)]
 struct Load;
 
-impl Procedure for Load {
+impl AdmissionProcedure for Load {
     type Sketch = f64;
 
     fn name(&self) -> &'static str {
         "load"
     }
 
-    fn priorities(&self, server: &ServerView<'_, f64>) -> Vec<Priority> {
+    fn priorities(&self, server: &SharedServer<'_, f64>) -> Vec<Priority> {
         vec![PerStage::from_fn(|_| 0); server.members.len()]
     }
 
-    fn latencies(&self, server: &ServerView<'_, f64>, _: &[Priority]) -> Vec<Result<f64, UndefinedLatency>> {
+    fn latencies(
+        &self,
+        server: &SharedServer<'_, f64>,
+        _: &[Priority],
+    ) -> Vec<Result<f64, UndefinedLatency>> {
         let load = server.members.iter().map(|member| *member.sketch).sum();
         vec![Ok(load); server.members.len()]
     }
 }
 
 fn packed(loads: &[f64], slos: &[f64], servers: usize) -> Packing {
-    packed_with(loads, slos, servers, Effort::Squeeze)
+    packed_with(loads, slos, servers, 1, SearchEffort::Exhaustive)
 }
 
-fn packed_with(loads: &[f64], slos: &[f64], servers: usize, effort: Effort) -> Packing {
+fn packed_with(
+    loads: &[f64],
+    slos: &[f64],
+    servers: usize,
+    servers_min: usize,
+    effort: SearchEffort,
+) -> Packing {
     let slo = |latency: f64| format!("99% < {latency}s").parse::<Slo>().expect("an SLO");
     let applicant = |(i, &load): (usize, &f64)| Applicant {
         name: format!("w{i}"),
@@ -41,8 +52,9 @@ fn packed_with(loads: &[f64], slos: &[f64], servers: usize, effort: Effort) -> P
     };
     let applicants: Vec<_> = loads.iter().enumerate().map(applicant).collect();
     let by_stage: Vec<_> = loads.iter().map(|&load| PerStage::from_fn(|_| load)).collect();
-    let host = Host { servers, base_latency: 0.0, slo_factor: 1.0 };
-    pack(&Load, host, &applicants, &by_stage, effort, &mut |_| {})
+    let servers = IdenticalServers { count: servers, base_latency: 0.0, slo_factor: 1.0 };
+    let problem = PackingProblem { servers, applicants: &applicants, loads: &by_stage, servers_min };
+    pack(&Load, &problem, effort, &mut |_| {})
 }
 
 /// The least number of servers of capacity 1, by trying everything.
@@ -69,11 +81,11 @@ fn an_even_spread_is_found_with_few_questions() {
 fn an_even_spread_over_more_servers_is_given_when_asked_for() {
     let loads = vec![0.25; 12];
     for at_least in 1..12 {
-        let packing = packed_with(&loads, &[1.0], 20, Effort::Spread { at_least });
+        let packing = packed_with(&loads, &[1.0], 20, at_least, SearchEffort::FirstFound);
         assert_eq!(packing.servers.len(), at_least.max(3));
     }
     assert_eq!(
-        packed_with(&loads, &[1.0], 5, Effort::Spread { at_least: 6 }).servers.len(),
+        packed_with(&loads, &[1.0], 5, 6, SearchEffort::FirstFound).servers.len(),
         3,
         "first fit on all"
     );

@@ -7,7 +7,8 @@ use rand::{RngExt as _, SeedableRng as _};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use tailwright_plan::{
-    Class, Effort, Guarantee, Instance, Method, Normalisation, Order, Server, Workload, place,
+    Guarantee, LimitMethod, Normalisation, PlacementOrder, PlannedServer, PlanningClass, PlanningProblem,
+    PlanningWorkload, SearchEffort, place,
 };
 use units::{MILLI, Seconds};
 use workload::FootprintBuilder;
@@ -107,15 +108,15 @@ fn queues_serve_by_priority() {
 #[test]
 fn no_replay_of_the_planned_traces_exceeds_a_bound() {
     let Some(folder) = testkit::shared("traces") else { return };
-    let (instance, jobs) = read(&folder);
-    let method = Method::Exact;
-    let effort = Effort::for_workloads(instance.workloads.len());
-    let plan = place(&instance, method, Order::Best, effort, 1, &mut |_| true);
+    let (problem, jobs) = read(&folder);
+    let method = LimitMethod::Exact;
+    let effort = SearchEffort::for_workloads(problem.workloads.len());
+    let plan = place(&problem, method, PlacementOrder::Best, effort, 1, &mut |_| true);
     assert!(plan.refused.is_empty());
     let mut random = StdRng::seed_from_u64(5);
     let mut closest = 0.0f64;
     for server in &plan.servers {
-        let guarantees = server.guarantees(&instance);
+        let guarantees = server.guarantees(&problem);
         let streams: Vec<Stream> = guarantees
             .iter()
             .map(|g| Stream { workload: g.workload, priority: g.priority, jobs: jobs[g.workload].clone() })
@@ -123,7 +124,7 @@ fn no_replay_of_the_planned_traces_exceeds_a_bound() {
         let mut shifts = vec![aligned(&streams, server)];
         shifts.extend((0..3).map(|_| streams.iter().map(|_| random.random_range(0.0..300.0)).collect()));
         for shifts in shifts {
-            closest = closest.max(worst_ratio(&instance, &guarantees, &replay(&streams, &shifts)));
+            closest = closest.max(worst_ratio(&problem, &guarantees, &replay(&streams, &shifts)));
         }
     }
     // A judge that never comes near would judge nothing.
@@ -132,16 +133,16 @@ fn no_replay_of_the_planned_traces_exceeds_a_bound() {
 }
 
 /// Shifts that let all worst bursts end at one moment.
-fn aligned(streams: &[Stream], server: &Server) -> Vec<f64> {
+fn aligned(streams: &[Stream], server: &PlannedServer) -> Vec<f64> {
     let end = |s: &Stream| worst_burst_end(&s.jobs, server.limits_of(s.workload)[Stage::Storage].rate);
     streams.iter().map(|s| 700.0 - end(s)).collect()
 }
 
 /// Longest response ÷ bound over the workloads; none may exceed 1.
-fn worst_ratio(instance: &Instance, guarantees: &[Guarantee], longest: &[f64]) -> f64 {
+fn worst_ratio(problem: &PlanningProblem, guarantees: &[Guarantee], longest: &[f64]) -> f64 {
     let mut worst = 0.0f64;
     for (guarantee, longest) in guarantees.iter().zip(longest) {
-        let name = &instance.workloads[guarantee.workload].name;
+        let name = &problem.workloads[guarantee.workload].name;
         assert!(*longest <= guarantee.total, "{name}: {longest} s above its bound of {} s", guarantee.total);
         worst = worst.max(longest / guarantee.total);
     }
@@ -149,7 +150,7 @@ fn worst_ratio(instance: &Instance, guarantees: &[Guarantee], longest: &[f64]) -
 }
 
 /// The published set of workloads and their jobs, work counted by its own few lines.
-fn read(folder: &std::path::Path) -> (Instance, Vec<Vec<Job>>) {
+fn read(folder: &std::path::Path) -> (PlanningProblem, Vec<Vec<Job>>) {
     let text = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     let profile = StorageProfile::from_json(&text("ssd-profile.json")).unwrap();
     let network = "125MB/s".parse().unwrap();
@@ -164,13 +165,17 @@ fn read(folder: &std::path::Path) -> (Instance, Vec<Vec<Job>>) {
         let mut footprint = FootprintBuilder::new(NetworkModel::default(), &profile);
         requests.iter().for_each(|r| footprint.push(r).unwrap());
         let slo = Slo::new(fields[3].parse().unwrap(), Seconds(fields[4].parse().unwrap())).unwrap();
-        let on = vec![normalisation.apply(&footprint.finish().unwrap())];
-        workloads.push(Workload { name: fields[1].to_owned(), slo, on });
+        let on_class = vec![normalisation.apply(&footprint.finish().unwrap())];
+        workloads.push(PlanningWorkload { name: fields[1].to_owned(), slo, on_class });
         let mut storage = profile.work_model();
         jobs.push(requests.iter().map(|r| job(r, storage.work(r).0)).collect());
     }
-    let class = Class { name: "ssd".into(), count: 62, base_latency: 0.0 };
-    (Instance::new(vec![class], workloads, Instance::MAX_RATE, Instance::SLO_FACTOR).unwrap(), jobs)
+    let class = PlanningClass { name: "ssd".into(), count: 62, base_latency: 0.0 };
+    (
+        PlanningProblem::new(vec![class], workloads, PlanningProblem::MAX_RATE, PlanningProblem::SLO_FACTOR)
+            .unwrap(),
+        jobs,
+    )
 }
 
 fn job(request: &Request, storage_ps: u64) -> Job {

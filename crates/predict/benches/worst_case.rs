@@ -7,7 +7,8 @@
 mod support;
 
 use calculus::network::{
-    Flow, FlowBound, Hop, Network, linear_program, multiplexing_once, separated_flow, total_flow,
+    FeedForwardNetwork, FlowBound, Hop, NetworkFlow, linear_program, multiplexing_once, separated_flow,
+    total_flow,
 };
 use calculus::{ArrivalCurve, ServiceCurve};
 use model::{CircularTrace, Job, LatencyModel as _, PerStage, ServerMember};
@@ -16,7 +17,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use sim::{Alignment, Percentiles, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace};
 use std::time::Instant;
 use support::{Real, Through};
-use tailwright_predict::{Passage, WorstCase, WorstCaseSketch};
+use tailwright_predict::{Reshaping, WorstCase, WorstCaseSketch};
 use units::Nanos;
 
 fn main() {
@@ -109,7 +110,7 @@ fn ratios(real: &[Real]) {
                 bounds.into_iter().zip(&longest).map(ratio).collect::<Vec<f64>>()
             };
             ratios.extend(ratio(WorstCase::default()));
-            reshaped.extend(ratio(WorstCase { passage: Passage::Reshaped }));
+            reshaped.extend(ratio(WorstCase { reshaping: Reshaping::EveryStage }));
         }
         ratios.sort_by(f64::total_cmp);
         reshaped.sort_by(f64::total_cmp);
@@ -147,7 +148,7 @@ fn first_eight(real: &[Real]) {
     };
     line("replayed", replayed(real, &chosen, &priorities));
     line("full curves", bounds(WorstCase::default(), &sketches));
-    line("full curves, re-shaped", bounds(WorstCase { passage: Passage::Reshaped }, &sketches));
+    line("full curves, re-shaped", bounds(WorstCase { reshaping: Reshaping::EveryStage }, &sketches));
     let in_order: Vec<u32> = (0..8).collect();
     let bounds_in_order = WorstCase::default().predict(&members(real, &sketches, &chosen, &in_order));
     let bounds_in_order = bounds_in_order.into_iter().map(|b| b.map_or(f64::INFINITY, |b| b.bound)).collect();
@@ -160,23 +161,23 @@ fn first_eight(real: &[Real]) {
     for rate in [0.02, 0.05, 0.1] {
         let one = |c: &ArrivalCurve| {
             let rate = c.sustained_rate().max(rate);
-            ArrivalCurve::of_limits(&[(rate, c.burst(rate))])
+            ArrivalCurve::from_limits(&[(rate, c.burst(rate))])
         };
         let one: Vec<_> = sketches.iter().map(|s| s.map_curves(one)).collect();
         line(
             &format!("one limiter each, rate {rate}, re-shaped"),
-            bounds(WorstCase { passage: Passage::Reshaped }, &one),
+            bounds(WorstCase { reshaping: Reshaping::EveryStage }, &one),
         );
     }
     for k in [1.0, 1.5, 2.0, 3.0] {
         let one = |c: &ArrivalCurve| {
             let rate = c.sustained_rate() * k;
-            ArrivalCurve::of_limits(&[(rate, c.burst(rate))])
+            ArrivalCurve::from_limits(&[(rate, c.burst(rate))])
         };
         let one: Vec<_> = sketches.iter().map(|s| s.map_curves(one)).collect();
         line(
             &format!("one limiter each, {k} × mean rate, re-shaped"),
-            bounds(WorstCase { passage: Passage::Reshaped }, &one),
+            bounds(WorstCase { reshaping: Reshaping::EveryStage }, &one),
         );
     }
 }
@@ -202,7 +203,7 @@ fn hop_by_hop(real: &[Real], sketches: &[WorstCaseSketch], priorities: &[u32]) -
 
 fn limited(curve: &ArrivalCurve, tolerance: f64) -> ArrivalCurve {
     let limits: Vec<_> = plan::limiters(curve, tolerance).iter().map(|l| (l.rate, l.burst)).collect();
-    ArrivalCurve::of_limits(&limits)
+    ArrivalCurve::from_limits(&limits)
 }
 
 /// The four analyses on three stages, each as fast as the slowest for every job, and the model.
@@ -219,14 +220,14 @@ fn analyses(real: &[Real]) {
         let chosen: Vec<usize> = (0..n).collect();
         let priorities = by_slo(real, &chosen);
         let curves: Vec<_> = chosen.iter().map(|&i| limited(sketches[i].path_curve(), 0.05)).collect();
-        let flow = |(curve, &priority): (&ArrivalCurve, &u32)| Flow {
+        let flow = |(curve, &priority): (&ArrivalCurve, &u32)| NetworkFlow {
             arrival: curve.clone(),
             path: (0..3).map(|server| Hop { server, priority }).collect(),
         };
         let stage = ServiceCurve::rate_latency(1.0, 0.0);
         let flows = curves.iter().zip(&priorities).map(flow).collect();
-        let network = Network::new(vec![stage; 3], flows).expect("a line");
-        let timed = |analysis: fn(&Network) -> Vec<FlowBound>| {
+        let network = FeedForwardNetwork::new(vec![stage; 3], flows).expect("a line");
+        let timed = |analysis: fn(&FeedForwardNetwork) -> Vec<FlowBound>| {
             let start = Instant::now();
             let bounds: Vec<f64> = analysis(&network).iter().map(|b| b.delay).collect();
             (bounds, start.elapsed().as_secs_f64())

@@ -3,8 +3,13 @@
 //! Each model here implements [`model::LatencyModel`]: it turns the circular trace of a workload into a sketch, once,
 //! and predicts the latency of every member of a server from the members' sketches.
 //!
+//! - [`WorstCase`] assumes nothing of how bursts meet (deterministic network calculus); a bound.
+//! - [`Probabilistic`] assumes independent workloads that behave as their traces; a bound.
+//! - [`Replayed`] assumes the same and replays the traces at random shifts; an estimate with confidence.
+//! - [`PublishedSnc`] is the published procedure of SNC-Meister, to compare with; not safe on real traffic.
+//!
 //! Not covered: which workloads to put together (the search in `plan`), and the latency of the idle storage stack,
-//! which is added by whoever knows the device.
+//! which the caller adds: it knows the device.
 
 mod probabilistic;
 mod published;
@@ -12,9 +17,9 @@ mod replayed;
 mod worst_case;
 
 pub use probabilistic::{
-    Lateness, Probabilistic, ProbabilisticDerivation, ProbabilisticRefusal, ProbabilisticSketch,
+    LatenessSum, Probabilistic, ProbabilisticDerivation, ProbabilisticRefusal, ProbabilisticSketch,
     ProbabilisticTerm,
 };
-pub use published::{PublishedSketch, PublishedSnc, PublishedStage, Split, markov_arrivals};
-pub use replayed::{Correlated, Replayed, Verdict};
-pub use worst_case::{Leg, Passage, WorstCase, WorstCaseSketch};
+pub use published::{EpsilonSplit, PublishedSketch, PublishedSnc, PublishedStage, markov_arrivals};
+pub use replayed::{BudgetCheck, CorrelatedLatency, Replayed};
+pub use worst_case::{Reshaping, WorstCase, WorstCaseSketch, WorstCaseTerm};

@@ -1,18 +1,18 @@
 //! The stochastic predictor as published (thesis chapter 4 and Appendix A), for figures to be comparable.
 //!
 //! Each stage on the path is a queue with a share of what may be exceeded; a workload's arrivals at a stage
-//! are the published fit of a Markov-modulated process ([`workload::mmpp`]) with σ = 0; everybody of the
-//! same or higher priority goes first, also within a priority; dependent groups are merged by the
+//! are the published fit of a Markov-modulated process ([`workload::mmpp`]) with σ = 0; all others of the
+//! same or higher priority go first, also within a priority; dependent groups are merged by the
 //! aggregation algorithm of A.4, with Hölder's weights optimised.
 //!
 //! **Its bounds are exceeded by real traffic**: windows of a second hide shorter bursts, exponential sizes
 //! hide batches, σ = 0 forgets the state that an interval starts in, and arrivals at later stages are taken
-//! as they were at the first. The fit also depends on where windows are cut, by tens of percent. It stands
+//! as they were at the first. The fit also depends on where windows are cut, by tens of percent. It is
 //! here to be compared with; nothing should be promised by it.
 
 use calculus::snc::{
-    DependentSum, Grid, MarkovArrivals, MarkovState, Prefactor, RateTable, ServiceProcess, SquareMatrix,
-    Step, TabulatedQueue, sum,
+    DependentSum, MarkovArrivals, MarkovState, Prefactor, RateTable, ServiceProcess, SquareMatrix,
+    TabulatedQueue, ThetaGrid, TimeStep, independent_sum,
 };
 use model::{CircularTrace, Job, LatencyModel, PerStage, Prediction, ServerMember, Stage, UndefinedLatency};
 use units::Nanos;
@@ -21,41 +21,47 @@ use workload::mmpp::{FitOptions, FittedProcess, Fitter};
 /// The published procedure and where it is in doubt.
 #[derive(Debug, Clone)]
 pub struct PublishedSnc {
-    /// How what may be exceeded is divided among the stages.
-    pub split: Split,
+    /// How the probability ε that may be exceeded is divided among the stages.
+    pub split: EpsilonSplit,
     /// Whether a network stage is two links in sequence, the client's and the server's, of equal rate; else
     /// the server's alone.
     pub client_link: bool,
-    /// Of the Markov-modulated process.
+    /// The options of the fit of the Markov-modulated process.
     pub fit: FitOptions,
-    /// Where ρ(θ) is tabulated.
-    pub grid: Grid,
+    /// The grid on which ρ(θ) is tabulated.
+    pub grid: ThetaGrid,
 }
 
 /// How ε is divided among the stages that have work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Split {
-    /// Equally, as the union bound asks.
+pub enum EpsilonSplit {
+    /// Every stage gets the same part, as the union bound asks.
     Equal,
-    /// ε over the number of stages counted so far: ε, ε/2, …, more than ε in all.
+    /// Every stage gets ε over the number of stages counted so far: ε, ε/2, …, more than ε in all.
     Published,
 }
 
 impl Default for PublishedSnc {
     fn default() -> Self {
-        Self { split: Split::Equal, client_link: false, fit: FitOptions::PUBLISHED, grid: Grid::LATENCIES }
+        Self {
+            split: EpsilonSplit::Equal,
+            client_link: false,
+            fit: FitOptions::PUBLISHED,
+            grid: ThetaGrid::LATENCIES,
+        }
     }
 }
 
-/// A workload's ρ(θ) by stage; `None` where it has no work.
+/// What the published procedure keeps of a workload.
 #[derive(Debug, Clone)]
 pub struct PublishedSketch {
+    /// The table of ρ(θ) at each stage; `None` where the workload has no work.
     rates: PerStage<Option<RateTable>>,
     utilisation: PerStage<f64>,
 }
 
 impl PublishedSketch {
-    /// Bytes that it occupies beside its own fields.
+    /// The memory that the sketch occupies beside its own fields, bytes.
     pub fn heap_bytes(&self) -> usize {
         let tables = self.rates.iter().filter_map(|(_, table)| table.as_ref());
         tables.map(|table| table.grid().points * size_of::<f64>()).sum()
@@ -63,7 +69,8 @@ impl PublishedSketch {
 }
 
 impl PublishedSnc {
-    /// A sketch with windows counted from `silence` before the first request: where they are cut matters.
+    /// The sketch of a workload with windows counted from `silence` before its first request, because it matters where
+    /// they are cut.
     pub fn sketch_after(&self, traffic: &CircularTrace<Job>, silence: Nanos) -> PublishedSketch {
         let utilisation = traffic.utilisation();
         let rates = PerStage::from_fn(|stage| {
@@ -93,10 +100,12 @@ impl PublishedSnc {
         fitter.finish()
     }
 
-    fn step(&self) -> Step {
-        Step::new(self.fit.step.as_secs()).expect("checked by the fitter")
+    /// The step of discrete time, which is that of the fit.
+    fn step(&self) -> TimeStep {
+        TimeStep::new(self.fit.step.as_secs()).expect("checked by the fitter")
     }
 
+    /// The service of a stage before any traffic is taken from it.
     fn service(&self, stage: Stage) -> ServiceProcess {
         let server = ServiceProcess::constant(stage.name(), 1.0);
         match stage {
@@ -107,16 +116,16 @@ impl PublishedSnc {
         }
     }
 
-    /// What `member` may exceed at each stage.
-    fn exceeded(&self, member: &ServerMember<'_, PublishedSketch>) -> PerStage<f64> {
+    /// The probability that a member's requests may exceed the bound of each stage.
+    fn epsilon_by_stage(&self, member: &ServerMember<'_, PublishedSketch>) -> PerStage<f64> {
         let epsilon = 1.0 - member.percentile.fraction();
         let stages = member.sketch.rates.iter().filter(|(_, table)| table.is_some()).count();
         let mut counted = 0;
         PerStage::from_fn(|stage| {
             counted += usize::from(member.sketch.rates[stage].is_some());
             match self.split {
-                Split::Equal => epsilon / stages as f64,
-                Split::Published => epsilon / counted.max(1) as f64,
+                EpsilonSplit::Equal => epsilon / stages as f64,
+                EpsilonSplit::Published => epsilon / counted.max(1) as f64,
             }
         })
     }
@@ -125,43 +134,51 @@ impl PublishedSnc {
 /// One stage of a published bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PublishedStage {
-    /// The stage.
+    /// The stage that the term is of.
     pub stage: Stage,
     /// The share of ε that it may use.
     pub exceeded: f64,
     /// The exponent that gives the least latency, per second of work.
     pub theta: f64,
-    /// Seconds.
+    /// The latency at the stage, seconds.
     pub latency: f64,
 }
 
 impl PublishedSnc {
-    /// How a member's bound comes about: its stages, whose latencies add up to it.
+    /// The stages of a member's bound; their latencies add up to it.
+    ///
+    /// # Errors
+    /// When the member has no bound.
     pub fn stages(
         &self,
         members: &[ServerMember<'_, PublishedSketch>],
         member: usize,
     ) -> Result<Vec<PublishedStage>, UndefinedLatency> {
-        let exceeded = self.exceeded(&members[member]);
-        let has_work = |stage: &Stage| members[member].sketch.rates[*stage].is_some();
-        let of = |stage: Stage| {
+        let exceeded = self.epsilon_by_stage(&members[member]);
+        let mut stages = Vec::new();
+        for stage in Stage::ALL {
+            if members[member].sketch.rates[stage].is_none() {
+                continue;
+            }
             let queue = StageQueue::new(members, stage);
             let (latency, theta) =
                 queue.latency(member, &self.service(stage), exceeded[stage], self.step())?;
-            Ok(PublishedStage { stage, exceeded: exceeded[stage], theta, latency })
-        };
-        Stage::ALL.into_iter().filter(has_work).map(of).collect()
+            stages.push(PublishedStage { stage, exceeded: exceeded[stage], theta, latency });
+        }
+        Ok(stages)
     }
 }
 
-/// As the published procedure reads a fit: σ = 0. `None` if a state sends more than a request per step.
+/// The arrivals of a fit as the published procedure reads it, with σ = 0. `None` if a state sends more than a request per
+/// step.
 pub fn markov_arrivals(fitted: &FittedProcess) -> Option<MarkovArrivals> {
     let step = fitted.step.as_secs();
-    let state =
-        |s: &workload::mmpp::FittedState| MarkovState { per_step: s.rate * step, mean_work: s.mean_work };
     let transitions = SquareMatrix::from_fn(fitted.states.len(), |i, j| fitted.states[i].next[j]);
-    let states = fitted.states.iter().map(state).collect();
-    MarkovArrivals::new(states, transitions, step, Prefactor::Dropped).ok()
+    let states = fitted
+        .states
+        .iter()
+        .map(|state| MarkovState { per_step: state.rate * step, mean_work: state.mean_work });
+    MarkovArrivals::new(states.collect(), transitions, step, Prefactor::Dropped).ok()
 }
 
 impl LatencyModel for PublishedSnc {
@@ -185,7 +202,7 @@ impl LatencyModel for PublishedSnc {
             let queue = StageQueue::new(members, stage);
             for (position, total) in totals.iter_mut().enumerate() {
                 let Ok(sum) = *total else { continue };
-                let exceeded = self.exceeded(&members[position])[stage];
+                let exceeded = self.epsilon_by_stage(&members[position])[stage];
                 let latency = queue.latency(position, &service, exceeded, self.step());
                 *total = latency.map(|(delay, _)| sum + delay);
             }
@@ -198,10 +215,11 @@ impl LatencyModel for PublishedSnc {
 struct StageQueue<'a> {
     members: &'a [ServerMember<'a, PublishedSketch>],
     stage: Stage,
-    /// Positions by priority.
+    /// The members with work here, by priority.
     order: Vec<usize>,
-    /// By position in `order`: the sum of everybody up to the end of the member's priority, itself included.
-    ahead: Vec<usize>,
+    /// The index of the sum over all members up to the end of each member's priority, itself included.
+    sum_index: Vec<usize>,
+    /// One running sum per priority.
     sums: Vec<RateTable>,
 }
 
@@ -210,12 +228,12 @@ impl<'a> StageQueue<'a> {
         let mut order: Vec<usize> =
             (0..members.len()).filter(|&m| members[m].sketch.rates[stage].is_some()).collect();
         order.sort_by_key(|&m| (members[m].priority[stage], m));
-        let mut queue = Self { members, stage, order, ahead: vec![0; members.len()], sums: Vec::new() };
+        let mut queue = Self { members, stage, order, sum_index: vec![0; members.len()], sums: Vec::new() };
         queue.add_up();
         queue
     }
 
-    /// One running sum per priority.
+    /// Computes the running sums.
     fn add_up(&mut self) {
         let mut total: Option<RateTable> = None;
         for (k, &m) in self.order.iter().enumerate() {
@@ -224,7 +242,7 @@ impl<'a> StageQueue<'a> {
                 Some(sum) => sum.add(table),
                 None => total = Some(table.clone()),
             }
-            self.ahead[m] = self.sums.len();
+            self.sum_index[m] = self.sums.len();
             let next = self.order.get(k + 1).map(|&n| self.members[n].priority[self.stage]);
             if next != Some(self.members[m].priority[self.stage]) {
                 self.sums.extend(total.clone());
@@ -232,6 +250,7 @@ impl<'a> StageQueue<'a> {
         }
     }
 
+    /// The table of a member that has work here.
     fn table(&self, member: usize) -> &'a RateTable {
         self.members[member].sketch.rates[self.stage].as_ref().expect("ordered members have work here")
     }
@@ -242,12 +261,13 @@ impl<'a> StageQueue<'a> {
         member: usize,
         service: &ServiceProcess,
         exceeded: f64,
-        step: Step,
+        step: TimeStep,
     ) -> Result<(f64, f64), UndefinedLatency> {
         let Some(own) = self.members[member].sketch.rates[self.stage].as_ref() else { return Ok((0.0, 0.0)) };
         let priority = self.members[member].priority[self.stage];
-        let urgent = |&&m: &&usize| self.members[m].priority[self.stage] <= priority;
-        let ahead: Vec<usize> = self.order.iter().take_while(urgent).copied().collect();
+        let members = self.order.iter().copied();
+        let ahead: Vec<usize> =
+            members.take_while(|&m| self.members[m].priority[self.stage] <= priority).collect();
         let utilisation: f64 = ahead.iter().map(|&m| self.members[m].sketch.utilisation[self.stage]).sum();
         if utilisation >= 1.0 {
             return Err(UndefinedLatency::Overload { stage: self.stage, utilisation });
@@ -260,32 +280,32 @@ impl<'a> StageQueue<'a> {
         queue.latency(exceeded).ok_or(UndefinedLatency::NoBound)
     }
 
-    /// What the others ask together, by the aggregation algorithm of A.4.
+    /// The table of all the others together, by the aggregation algorithm of A.4.
     fn merged(&self, member: usize, others: &[usize]) -> Option<RateTable> {
         let groups = self.independent_groups(others);
         match groups.as_slice() {
             [] => None,
-            [_] => Some(self.sums[self.ahead[member]].without(self.table(member))),
+            [_] => Some(self.sums[self.sum_index[member]].without(self.table(member))),
             many => {
-                let one = |group: &Vec<usize>| sum(group.iter().map(|&m| self.table(m)));
-                let sums: Vec<RateTable> = many.iter().filter_map(one).collect();
+                let groups = many.iter().map(|group| group.iter().map(|&m| self.table(m)));
+                let sums: Vec<RateTable> = groups.filter_map(independent_sum).collect();
                 DependentSum(&sums.iter().collect::<Vec<_>>()).table()
             }
         }
     }
 
-    /// Positions, each in the first group without a member of its own dependency group.
+    /// The members, each in the first set that has no member of its dependency group.
     fn independent_groups(&self, others: &[usize]) -> Vec<Vec<usize>> {
         // The k-th member of a dependency group that is met goes into the k-th set.
         let mut met = std::collections::BTreeMap::<usize, usize>::new();
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for &m in others {
-            let place = met.entry(self.members[m].group).or_default();
-            match groups.get_mut(*place) {
+            let next = met.entry(self.members[m].group).or_default();
+            match groups.get_mut(*next) {
                 Some(group) => group.push(m),
                 None => groups.push(vec![m]),
             }
-            *place += 1;
+            *next += 1;
         }
         groups
     }

@@ -23,13 +23,15 @@ use model::{
 use sim::{Alignment, LatencyTarget, PreemptionMode, ReplayStream, ReplaySystem, ReplayTrace, UnsteadyError};
 use units::{Nanos, Percentile};
 
-/// Replay at random shifts.
+/// The replaying model: traces at random shifts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Replayed {
+    /// How many alignments are replayed.
     alignments: usize,
     seed: u64,
-    /// Order statistics of the alignments' percentiles, from 1.
+    /// The rank, from 1, of the bound among the alignments' percentiles.
     bound_rank: usize,
+    /// The rank, from 1, of the lower end of the estimate's confidence interval.
     low_rank: usize,
 }
 
@@ -42,39 +44,42 @@ impl Default for Replayed {
 
 /// Whether latencies stay within budgets.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Verdict {
+pub enum BudgetCheck {
     /// Every member's bound is within its budget.
     Fits,
-    /// This member's bound exceeds its budget.
+    /// A member's bound exceeds its budget.
     Exceeds {
-        /// The first for which it was certain; others' may, too.
+        /// The index of the first member for which this was certain; others' bounds may exceed theirs, too.
         member: usize,
         /// How many alignments it took to know, those with the longest queues first.
         alignments: usize,
     },
-    /// This member has no bound.
+    /// A member has no bound.
     Undefined {
-        /// The first such.
+        /// The index of the first such member.
         member: usize,
-        /// Why.
+        /// The reason why it has none.
         why: UndefinedLatency,
     },
 }
 
 /// A member's latency when members are not independent, seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Correlated {
-    /// All traces begin at the same moment.
+pub struct CorrelatedLatency {
+    /// The latency when all traces begin at the same moment, as they were recorded.
     pub recorded: f64,
-    /// The worst burst of every member ends at the same moment: a correlated day.
+    /// The latency when the worst bursts of all members end at the same moment, as on a correlated day.
     pub bursts_together: f64,
 }
 
 type Members<'a, 'b> = &'a [ServerMember<'b, Option<ReplayTrace>>];
 
 impl Replayed {
-    /// Replays `alignments` alignments for bounds that hold for the share `coverage` of all alignments with
-    /// confidence `confidence`; says how many would do if they are too few.
+    /// A model that replays `alignments` alignments for bounds that hold for the share `coverage` of all alignments with
+    /// confidence `confidence`.
+    ///
+    /// # Errors
+    /// When there are too few alignments for that; the error says how many would do.
     ///
     /// # Panics
     /// Unless coverage and confidence are strictly between 0 and 1.
@@ -85,35 +90,37 @@ impl Replayed {
     }
 
     /// Whether each member's bound is within its budget, in seconds: the answer that
-    /// [`predict`](Model::predict) would give, as early as it is certain.
+    /// [`predict`](LatencyModel::predict) would give, as early as it is certain.
     ///
     /// # Panics
     /// When there is not one budget per member.
-    pub fn fits(&self, members: Members<'_, '_>, budgets: &[f64]) -> Verdict {
+    pub fn check_budgets(&self, members: Members<'_, '_>, budgets: &[f64]) -> BudgetCheck {
         assert_eq!(members.len(), budgets.len(), "one budget per member");
-        let (fates, system) = resolve(members);
-        if let Some((member, why)) = fates.iter().enumerate().find_map(|(i, fate)| Some((i, (*fate)?))) {
-            return Verdict::Undefined { member, why };
+        let (undefined, system) = steady_system(members);
+        for (member, undefined) in undefined.into_iter().enumerate() {
+            if let Some(why) = undefined {
+                return BudgetCheck::Undefined { member, why };
+            }
         }
-        let Some((system, _)) = system else { return Verdict::Fits };
-        let target = |(member, budget): (&ServerMember<'_, _>, &f64)| LatencyTarget {
+        let Some((system, _)) = system else { return BudgetCheck::Fits };
+        let targets = members.iter().zip(budgets).map(|(member, budget)| LatencyTarget {
             percentile: member.percentile,
-            budget: whole(*budget),
-        };
-        let targets: Vec<LatencyTarget> = members.iter().zip(budgets).map(target).collect();
+            budget: nanos_within(*budget),
+        });
+        let targets: Vec<LatencyTarget> = targets.collect();
         let spare = self.alignments - self.bound_rank;
-        let mut alignments: Vec<_> = self.family().collect();
+        let mut alignments: Vec<_> = self.random_alignments().collect();
         sim::sort_worst_first(&system, &mut alignments);
         match sim::first_target_miss(&system, PreemptionMode::Preemptive, &alignments, &targets, spare) {
-            None => Verdict::Fits,
-            Some(excess) => Verdict::Exceeds { member: excess.stream, alignments: excess.alignments },
+            None => BudgetCheck::Fits,
+            Some(miss) => BudgetCheck::Exceeds { member: miss.stream, alignments: miss.alignments },
         }
     }
 
-    /// The latencies of two alignments that are not random.
-    pub fn correlated(&self, members: Members<'_, '_>) -> Vec<Result<Correlated, UndefinedLatency>> {
+    /// The latencies of two alignments that are not random, or why a member has none.
+    pub fn correlated(&self, members: Members<'_, '_>) -> Vec<Result<CorrelatedLatency, UndefinedLatency>> {
         let alignments = [Alignment::Recorded, Alignment::BurstsTogether];
-        self.over(members, &alignments, |values| Correlated {
+        percentiles_by_member(members, &alignments, |values| CorrelatedLatency {
             recorded: values[0].as_secs(),
             bursts_together: values[1].as_secs(),
         })
@@ -122,41 +129,16 @@ impl Replayed {
     /// The percentile of each member in each of the random alignments, in their order: what the bound and the
     /// estimate are order statistics of.
     pub fn samples(&self, members: Members<'_, '_>) -> Vec<Result<Vec<Nanos>, UndefinedLatency>> {
-        self.over(members, &self.family().collect::<Vec<_>>(), <[Nanos]>::to_vec)
+        percentiles_by_member(members, &self.random_alignments().collect::<Vec<_>>(), <[Nanos]>::to_vec)
     }
 
-    fn family(&self) -> impl Iterator<Item = Alignment> {
+    fn random_alignments(&self) -> impl Iterator<Item = Alignment> {
         Alignment::random(self.seed, self.alignments)
-    }
-
-    /// What `summary` makes of a member's percentiles in the order of the alignments.
-    fn over<T>(
-        &self,
-        members: Members<'_, '_>,
-        alignments: &[Alignment],
-        summary: impl Fn(&[Nanos]) -> T,
-    ) -> Vec<Result<T, UndefinedLatency>> {
-        let (fates, system) = resolve(members);
-        let Some((system, percentiles)) = system else {
-            return fates.into_iter().map(|fate| Err(fate.expect("no member is well"))).collect();
-        };
-        let runs = sim::alignment_percentiles(&system, PreemptionMode::Preemptive, alignments, &percentiles);
-        let mut stream = 0..;
-        let answer = |fate: Option<UndefinedLatency>| match fate {
-            Some(why) => Err(why),
-            None => {
-                let stream = stream.next().expect("endless");
-                let value =
-                    |run: &(Vec<Option<Nanos>>, _)| run.0[stream].expect("a window is a whole period");
-                Ok(summary(&runs.iter().map(value).collect::<Vec<_>>()))
-            }
-        };
-        fates.into_iter().map(answer).collect()
     }
 }
 
 impl LatencyModel for Replayed {
-    /// `None` for a period or work beyond 36 years.
+    /// The trace with what the simulator derives of it; `None` for a period or work beyond 36 years.
     type Sketch = Option<ReplayTrace>;
 
     fn name(&self) -> &'static str {
@@ -168,89 +150,121 @@ impl LatencyModel for Replayed {
     }
 
     fn all_within(&self, members: Members<'_, '_>, limits: &[f64]) -> bool {
-        self.fits(members, limits) == Verdict::Fits
+        self.check_budgets(members, limits) == BudgetCheck::Fits
     }
 
     fn predict(&self, members: Members<'_, '_>) -> Vec<Result<Prediction, UndefinedLatency>> {
-        self.over(members, &self.family().collect::<Vec<_>>(), |values| {
+        percentiles_by_member(members, &self.random_alignments().collect::<Vec<_>>(), |values| {
             let mut sorted = values.to_vec();
             sorted.sort_unstable();
-            let rank = |rank: usize| sorted[rank - 1].as_secs();
+            let ranked = |rank: usize| sorted[rank - 1].as_secs();
             let estimate =
-                LatencyEstimate { low: rank(self.low_rank), latency: rank(sorted.len().div_ceil(2)) };
-            Prediction { bound: rank(self.bound_rank), estimate: Some(estimate) }
+                LatencyEstimate { low: ranked(self.low_rank), latency: ranked(sorted.len().div_ceil(2)) };
+            Prediction { bound: ranked(self.bound_rank), estimate: Some(estimate) }
         })
     }
 }
 
-/// The system of those members that have a latency, and their percentiles.
-type Steady<'a> = (ReplaySystem<'a>, Vec<Percentile>);
+/// What `summary` makes of a member's percentiles in the order of the alignments, for each member that has a latency.
+fn percentiles_by_member<T>(
+    members: Members<'_, '_>,
+    alignments: &[Alignment],
+    summary: impl Fn(&[Nanos]) -> T,
+) -> Vec<Result<T, UndefinedLatency>> {
+    let (undefined, system) = steady_system(members);
+    let Some((system, percentiles)) = system else {
+        let undefined = undefined.into_iter();
+        return undefined.map(|why| Err(why.expect("no member has a latency"))).collect();
+    };
+    let runs = sim::alignment_percentiles(&system, PreemptionMode::Preemptive, alignments, &percentiles);
+    let mut summaries = Vec::with_capacity(members.len());
+    let mut stream = 0;
+    for undefined in undefined {
+        if let Some(why) = undefined {
+            summaries.push(Err(why));
+            continue;
+        }
+        let values = runs.iter().map(|run| run.0[stream].expect("a window is a whole period"));
+        summaries.push(Ok(summary(&values.collect::<Vec<_>>())));
+        stream += 1;
+    }
+    summaries
+}
+
+/// The system of those members that have a latency, and the percentiles that they ask for.
+type SteadySystem<'a> = (ReplaySystem<'a>, Vec<Percentile>);
 
 /// Why members have no latency, and the system of the others; `None` when there are no others.
-fn resolve<'a>(members: Members<'_, 'a>) -> (Vec<Option<UndefinedLatency>>, Option<Steady<'a>>) {
-    let mut fates = fates(members);
-    let well = || members.iter().zip(&fates).filter(|(_, fate)| fate.is_none()).map(|(member, _)| member);
-    let stream = |m: &ServerMember<'a, Option<ReplayTrace>>| {
-        Some(ReplayStream { trace: m.sketch.as_ref()?, priority: m.priority, group: m.group })
-    };
-    match ReplaySystem::new(well().filter_map(stream).collect()) {
-        Ok(system) => {
-            let percentiles = well().map(|m| m.percentile).collect();
-            (fates, Some((system, percentiles)))
+fn steady_system<'a>(members: Members<'_, 'a>) -> (Vec<Option<UndefinedLatency>>, Option<SteadySystem<'a>>) {
+    let mut undefined = undefined_latencies(members);
+    let (mut streams, mut percentiles) = (Vec::new(), Vec::new());
+    for (member, undefined) in members.iter().zip(&undefined) {
+        if let (None, Some(trace)) = (undefined, member.sketch.as_ref()) {
+            streams.push(ReplayStream { trace, priority: member.priority, group: member.group });
+            percentiles.push(member.percentile);
         }
-        Err(UnsteadyError::Empty) => (fates, None),
+    }
+    match ReplaySystem::new(streams) {
+        Ok(system) => (undefined, Some((system, percentiles))),
+        Err(UnsteadyError::Empty) => (undefined, None),
         // Summed in another order, a utilisation just below 1 may round up to it.
         Err(UnsteadyError::Overload { stage, utilisation }) => {
             let overload = UndefinedLatency::Overload { stage, utilisation };
-            fates.iter_mut().for_each(|fate| *fate = fate.or(Some(overload)));
-            (fates, None)
+            undefined.iter_mut().for_each(|why| *why = why.or(Some(overload)));
+            (undefined, None)
         }
     }
 }
 
-/// Why a member has no latency, if it has none: overload by the same and higher priorities, or a member without
-/// a steady state whose work may come before its own.
-fn fates(members: Members<'_, '_>) -> Vec<Option<UndefinedLatency>> {
-    let load = |m: &ServerMember<'_, Option<ReplayTrace>>| match m.sketch {
-        Some(trace) => trace.utilisation(),
-        None => PerStage::from_fn(|_| f64::NAN),
-    };
-    let loads: Vec<_> = members.iter().map(load).collect();
-    let mut fates: Vec<Option<UndefinedLatency>> =
-        (0..members.len()).map(|i| overload(members, &loads, i)).collect();
-    // Whoever may wait for an unsteady member is unsteady, and so on.
-    while let Some(next) = (0..members.len()).find(|i| {
-        fates[*i].is_none()
-            && (0..members.len()).any(|j| fates[j].is_some() && before(members, &loads, j, *i))
-    }) {
-        fates[next] = Some(UndefinedLatency::NoBound);
+/// Why members have no latency: overload by the same and higher priorities, or a member without a steady state whose work
+/// may come before their own. `None` for members that have one.
+fn undefined_latencies(members: Members<'_, '_>) -> Vec<Option<UndefinedLatency>> {
+    let mut loads = Vec::with_capacity(members.len());
+    for member in members {
+        loads.push(match member.sketch {
+            Some(trace) => trace.utilisation(),
+            None => PerStage::from_fn(|_| f64::NAN),
+        });
     }
-    fates
+    let mut undefined: Vec<Option<UndefinedLatency>> =
+        (0..members.len()).map(|i| overload(members, &loads, i)).collect();
+    // A member that may wait for an unsteady one is unsteady, and so on.
+    while let Some(next) = (0..members.len()).find(|&i| {
+        undefined[i].is_none()
+            && (0..members.len()).any(|j| undefined[j].is_some() && may_precede(members, &loads, j, i))
+    }) {
+        undefined[next] = Some(UndefinedLatency::NoBound);
+    }
+    undefined
 }
 
-/// Whether work of `a` may come before work of `b` somewhere.
-fn before(members: Members<'_, '_>, loads: &[PerStage<f64>], a: usize, b: usize) -> bool {
-    let there = |i: usize, stage: Stage| loads[i][stage] > 0.0 || loads[i][stage].is_nan();
+/// Whether work of the member `a` may come before work of the member `b` at some stage.
+fn may_precede(members: Members<'_, '_>, loads: &[PerStage<f64>], a: usize, b: usize) -> bool {
+    let has_work = |member: usize, stage: Stage| loads[member][stage] > 0.0 || loads[member][stage].is_nan();
     Stage::ALL.into_iter().any(|stage| {
-        there(a, stage) && there(b, stage) && members[a].priority[stage] <= members[b].priority[stage]
+        has_work(a, stage) && has_work(b, stage) && members[a].priority[stage] <= members[b].priority[stage]
     })
 }
 
+/// The first stage that a member and those of the same or higher priority overload; no bound for a member without a
+/// trace that can be replayed.
 fn overload(members: Members<'_, '_>, loads: &[PerStage<f64>], i: usize) -> Option<UndefinedLatency> {
     if members[i].sketch.is_none() {
         return Some(UndefinedLatency::NoBound);
     }
-    Stage::ALL.into_iter().filter(|stage| loads[i][*stage] > 0.0).find_map(|stage| {
-        let first = |j: &usize| members[*j].priority[stage] <= members[i].priority[stage];
-        let known = |j: usize| if members[j].sketch.is_some() { loads[j][stage] } else { 0.0 };
-        let utilisation: f64 = (0..members.len()).filter(first).map(known).sum();
-        (utilisation >= 1.0).then_some(UndefinedLatency::Overload { stage, utilisation })
-    })
+    for stage in Stage::ALL.into_iter().filter(|stage| loads[i][*stage] > 0.0) {
+        let first = (0..members.len()).filter(|&j| members[j].priority[stage] <= members[i].priority[stage]);
+        let known = first.map(|j| if members[j].sketch.is_some() { loads[j][stage] } else { 0.0 });
+        let utilisation: f64 = known.sum();
+        if utilisation >= 1.0 {
+            return Some(UndefinedLatency::Overload { stage, utilisation });
+        }
+    }
+    None
 }
 
-/// The longest latency in whole nanoseconds within a budget; NaN and negative budgets allow none.
-fn whole(budget: f64) -> Nanos {
-    // `as` saturates.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+/// The longest latency in whole nanoseconds within a budget of seconds; NaN and negative budgets allow none.
+fn nanos_within(budget: f64) -> Nanos {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
     Nanos((budget * 1e9).floor() as u64)
 }

@@ -1,6 +1,6 @@
 //! The worst case: the latency that no relative shift of the workloads exceeds (deterministic network
-//! calculus). It holds for every request, so the percentile that is asked for does not matter, nor does who
-//! may burst together: everybody may.
+//! calculus). It holds for every request, so the percentile that is asked for does not matter, nor do the
+//! groups: all workloads may burst together.
 //!
 //! **Curves.** Traffic repeats for ever, so the most work within d is `⌊d/T⌋·W + α(d mod T)` with α over two
 //! rounds: bursts across the seam count, and the concave hull ends in a line whose slope is the utilisation.
@@ -29,53 +29,55 @@
 //! pass at once. Where some jobs of a level could overtake others in that way, runs of several stages give it no
 //! bound, and single stages do.
 //!
-//! [`Passage::Reshaped`] assumes instead that limiters hold each workload to its own curves again before every
+//! [`Reshaping::EveryStage`] assumes instead that limiters hold each workload to its own curves again before every
 //! stage: then delays of stages add up without growth (thesis Eq. 5.5).
 
-use calculus::{ArrivalCurve, PriorityQueue, Vertex, round_up};
+use calculus::{ArrivalCurve, CurveVertex, PriorityQueue, round_up};
 use model::{CircularTrace, Job, LatencyModel, PerStage, Prediction, ServerMember, Stage, UndefinedLatency};
 use units::{Nanos, Work};
 use workload::burst::{BurstCurve, BurstError, StageArrival};
 
-/// What happens to traffic between stages.
+/// Whether limiters hold traffic to its curves again between stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Passage {
-    /// A job goes on as soon as a stage is done with it; bursts grow along the path.
+pub enum Reshaping {
+    /// A job goes on as soon as a stage is done with it, so that bursts grow along the path.
     #[default]
-    Direct,
+    None,
     /// Limiters before every stage hold each workload to the curves that it had at its source.
-    Reshaped,
+    EveryStage,
 }
 
-/// The worst-case model.
+/// The worst-case model: deterministic network calculus with full curves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorstCase {
-    /// How traffic goes from stage to stage.
-    pub passage: Passage,
+    /// Whether there are limiters before every stage.
+    pub reshaping: Reshaping,
 }
 
-/// Stages in a run, first and last by position.
-type Run = (usize, usize);
-const RUNS: [Run; 6] = [(0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (0, 2)];
+/// The first and last stage of a run of stages that are taken together, as positions on the path.
+type StageRun = (usize, usize);
+/// All runs of the three stages.
+const RUNS: [StageRun; 6] = [(0, 0), (1, 1), (2, 2), (0, 1), (1, 2), (0, 2)];
 
 /// What the worst-case model keeps of a workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorstCaseSketch {
+    /// The workload as each run of stages sees it, in the order of [`RUNS`].
     runs: [RunSketch; RUNS.len()],
-    /// Work per second, rounded up; infinite when it cannot be counted.
+    /// The work per second of each stage, rounded up; infinite when it cannot be counted.
     utilisation: PerStage<f64>,
     /// The shortest time from arrival to stage 0, 1, 2, seconds.
     least_before: [f64; 3],
-    /// Whether some jobs, all jobs have no work at a stage.
-    idle: PerStage<(bool, bool)>,
+    /// Whether some jobs, and whether all jobs, have no work at a stage.
+    without_work: PerStage<(bool, bool)>,
 }
 
 /// A workload as one run of stages sees it.
 #[derive(Debug, Clone, PartialEq)]
 struct RunSketch {
-    /// Of the largest work over the stages of the run, as seconds.
+    /// The arrival curve of each job's largest work over the stages of the run, in seconds.
     curve: ArrivalCurve,
-    /// What a level adds on top at the turning points of the run, by the first stage of each.
+    /// The work that a level adds on top at the turning points of the run, by the first stage of each, seconds.
     overhang: [f64; 2],
 }
 
@@ -91,7 +93,7 @@ impl WorstCaseSketch {
         &self.runs[RUNS.len() - 1].curve
     }
 
-    /// Bytes that it occupies beside its own fields.
+    /// The memory that the sketch occupies beside its own fields, bytes.
     pub fn heap_bytes(&self) -> usize {
         self.runs.iter().map(|run| size_of_val(run.curve.vertices())).sum()
     }
@@ -105,33 +107,34 @@ impl WorstCaseSketch {
     }
 }
 
-/// One part of a bound: a run of stages taken together.
+/// What one run of stages, taken together, contributes to a worst-case bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Leg {
-    /// First and last stage of the run.
+pub struct WorstCaseTerm {
+    /// The first and last stage of the run.
     pub stages: (Stage, Stage),
-    /// By how much the times may differ that the member's jobs take to the run, seconds: what bursts grow by.
+    /// The difference between the longest and the shortest time that the member's jobs take to the run, by which bursts
+    /// grow, seconds.
     pub jitter: f64,
-    /// Seconds; infinite when there is no bound.
+    /// The delay in the run, seconds; infinite when there is no bound.
     pub delay: f64,
 }
 
 impl WorstCase {
-    /// How each member's bound comes about: legs in path order, whose delays add up to it.
-    pub fn legs(&self, members: &[ServerMember<'_, WorstCaseSketch>]) -> Vec<Vec<Leg>> {
-        self.bounds(members).into_iter().map(|(_, legs)| legs).collect()
+    /// The terms of each member's bound in path order; their delays add up to it.
+    pub fn terms(&self, members: &[ServerMember<'_, WorstCaseSketch>]) -> Vec<Vec<WorstCaseTerm>> {
+        self.bounds(members).into_iter().map(|(_, terms)| terms).collect()
     }
 
-    fn bounds(&self, members: &[ServerMember<'_, WorstCaseSketch>]) -> Vec<Bound> {
-        match self.passage {
-            Passage::Direct => direct(members),
-            Passage::Reshaped => reshaped(members),
+    fn bounds(&self, members: &[ServerMember<'_, WorstCaseSketch>]) -> Vec<DerivedBound> {
+        match self.reshaping {
+            Reshaping::None => direct_bounds(members),
+            Reshaping::EveryStage => reshaped_bounds(members),
         }
     }
 }
 
-/// Seconds, and where they come from.
-type Bound = (f64, Vec<Leg>);
+/// A bound in seconds, and the terms that add up to it.
+type DerivedBound = (f64, Vec<WorstCaseTerm>);
 
 impl LatencyModel for WorstCase {
     type Sketch = WorstCaseSketch;
@@ -141,19 +144,19 @@ impl LatencyModel for WorstCase {
     }
 
     fn sketch(&self, traffic: &CircularTrace<Job>) -> WorstCaseSketch {
-        let seconds = |work: Nanos| round_up(work.as_secs());
-        let before = |job: &Job, stage: usize| {
-            Stage::ALL[..stage].iter().fold(0u64, |sum, &s| sum.saturating_add(job.work[s].0))
-        };
-        let least = |stage| traffic.items().iter().map(|job| before(job, stage)).min().unwrap_or(0);
+        let jobs = traffic.items();
         WorstCaseSketch {
             runs: RUNS.map(|run| run_sketch(traffic, run)),
             utilisation: PerStage::from_fn(|stage| utilisation(traffic, stage)),
-            idle: PerStage::from_fn(|stage| {
-                let idle = |job: &Job| job.work[stage] == Nanos::ZERO;
-                (traffic.items().iter().any(idle), traffic.items().iter().all(idle))
+            without_work: PerStage::from_fn(|stage| {
+                let has_none = |job: &Job| job.work[stage] == Nanos::ZERO;
+                (jobs.iter().any(has_none), jobs.iter().all(has_none))
             }),
-            least_before: [0, 1, 2].map(|stage| seconds(Nanos(least(stage))) * (1.0 - 32.0 * f64::EPSILON)),
+            least_before: [0, 1, 2].map(|stage| {
+                let least = jobs.iter().map(|job| work_before(job, stage)).min().unwrap_or(0);
+                // Rounded down: what is subtracted from a bound must not be too large.
+                seconds_up(least) * (1.0 - 32.0 * f64::EPSILON)
+            }),
         }
     }
 
@@ -161,82 +164,101 @@ impl LatencyModel for WorstCase {
         &self,
         members: &[ServerMember<'_, WorstCaseSketch>],
     ) -> Vec<Result<Prediction, UndefinedLatency>> {
-        let bounds = self.bounds(members).into_iter().map(|(bound, _)| bound);
-        let overloads = overloads(members);
-        let answer = |(bound, overload): (f64, Option<UndefinedLatency>)| match overload {
-            Some(overload) => Err(overload),
-            None if bound.is_finite() => Ok(Prediction { bound, estimate: None }),
-            None => Err(UndefinedLatency::NoBound),
-        };
-        bounds.zip(overloads).map(answer).collect()
+        let mut predictions = Vec::with_capacity(members.len());
+        for ((bound, _), overload) in self.bounds(members).into_iter().zip(overloads(members)) {
+            predictions.push(match overload {
+                Some(overload) => Err(overload),
+                None if bound.is_finite() => Ok(Prediction { bound, estimate: None }),
+                None => Err(UndefinedLatency::NoBound),
+            });
+        }
+        predictions
     }
 }
 
-/// Work per second of a stage; infinite when the sum is beyond counting.
+/// Nanoseconds as seconds, rounded up.
+fn seconds_up(ns: u64) -> f64 {
+    round_up(Nanos(ns).as_secs())
+}
+
+/// The work of a job at all stages before this position, nanoseconds.
+fn work_before(job: &Job, stage: usize) -> u64 {
+    Stage::ALL[..stage].iter().fold(0u64, |sum, &s| sum.saturating_add(job.work[s].0))
+}
+
+/// The largest work of a job over the stages from one position to another, nanoseconds.
+fn largest_work(job: &Job, first: usize, last: usize) -> u64 {
+    Stage::ALL[first..=last].iter().map(|&stage| job.work[stage].0).max().unwrap_or(0)
+}
+
+/// The work per second of a stage; infinite when the sum is beyond counting.
 fn utilisation(traffic: &CircularTrace<Job>, stage: Stage) -> f64 {
     let sum = traffic.items().iter().try_fold(0u64, |sum, job| sum.checked_add(job.work[stage].0));
     sum.map_or(f64::INFINITY, |sum| round_up(sum as f64 / traffic.period().0 as f64))
 }
 
-fn run_sketch(traffic: &CircularTrace<Job>, (first, last): Run) -> RunSketch {
-    let works = |job: &Job, from: usize| -> u64 {
-        Stage::ALL[from..=last].iter().map(|&stage| job.work[stage].0).max().unwrap_or(0)
-    };
-    let overhang = |k: usize| {
-        let shared = |job: &Job| job.work[Stage::ALL[k]].0.min(works(job, k + 1));
-        traffic.items().iter().map(shared).max().unwrap_or(0)
-    };
-    let seconds = |ns: u64| round_up(Nanos(ns).as_secs());
-    RunSketch {
-        // Beyond counting: the utilisation is infinite, so nobody gets a bound from this curve.
-        curve: circular(traffic, |job| works(job, first)).unwrap_or_else(|_| ArrivalCurve::zero()),
-        overhang: [0, 1].map(|k| if (first..last).contains(&k) { seconds(overhang(k)) } else { 0.0 }),
-    }
+/// A workload as one run of stages sees it.
+fn run_sketch(traffic: &CircularTrace<Job>, (first, last): StageRun) -> RunSketch {
+    // Where the work is beyond counting, the utilisation is infinite, so no member gets a bound from this curve.
+    let curve = circular_curve(traffic, |job| largest_work(job, first, last))
+        .unwrap_or_else(|_| ArrivalCurve::zero());
+    let overhang = [0, 1].map(|k| {
+        if !(first..last).contains(&k) {
+            return 0.0;
+        }
+        let shared =
+            traffic.items().iter().map(|job| job.work[Stage::ALL[k]].0.min(largest_work(job, k + 1, last)));
+        seconds_up(shared.max().unwrap_or(0))
+    });
+    RunSketch { curve, overhang }
 }
 
 /// The arrival curve of a circular trace, in seconds of `work` (nanoseconds by job).
-fn circular(traffic: &CircularTrace<Job>, work: impl Fn(&Job) -> u64) -> Result<ArrivalCurve, BurstError> {
-    let arrival = |job: &Job| StageArrival { at: job.arrival, work: Work(work(job)) };
-    let once = BurstCurve::from_arrivals(&traffic.items().iter().map(arrival).collect::<Vec<_>>())?;
+fn circular_curve(
+    traffic: &CircularTrace<Job>,
+    work: impl Fn(&Job) -> u64,
+) -> Result<ArrivalCurve, BurstError> {
+    let arrivals = traffic.items().iter().map(|job| StageArrival { at: job.arrival, work: Work(work(job)) });
+    let once = BurstCurve::from_arrivals(&arrivals.collect::<Vec<_>>())?;
     let twice = once.merge(&once.shifted(traffic.period())?)?;
-    let vertex = |v: &workload::burst::EnvelopeVertex| Vertex {
-        duration: v.duration.as_secs(),
-        work: round_up(Nanos(v.work.0).as_secs()),
-    };
-    let vertices = twice.envelope().vertices().iter().map(vertex).collect();
-    let rate = round_up(once.total().0 as f64 / traffic.period().0 as f64);
-    let curve = ArrivalCurve::new(vertices, 0.0).expect("an envelope is concave and starts at duration 0");
-    Ok(curve.with_sustained_rate(rate))
+    let vertices = twice
+        .envelope()
+        .vertices()
+        .iter()
+        .map(|v| CurveVertex { duration: v.duration.as_secs(), work: seconds_up(v.work.0) });
+    let curve = ArrivalCurve::new(vertices.collect(), 0.0);
+    let curve = curve.expect("an envelope is concave and starts at duration 0");
+    Ok(curve.with_sustained_rate(round_up(once.total().0 as f64 / traffic.period().0 as f64)))
 }
 
-/// Members by level at a stage, highest first.
+/// The members by priority level at a stage, the highest level first.
 fn levels(members: &[ServerMember<'_, WorstCaseSketch>], stage: Stage) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..members.len()).collect();
     order.sort_by_key(|&m| members[m].priority[stage]);
-    let same = |a: &usize, b: &usize| members[*a].priority[stage] == members[*b].priority[stage];
-    order.chunk_by(same).map(<[usize]>::to_vec).collect()
+    let levels = order.chunk_by(|&a, &b| members[a].priority[stage] == members[b].priority[stage]);
+    levels.map(<[usize]>::to_vec).collect()
 }
 
-/// The first stage where a member's level and those above ask for more than there is.
+/// The first stage where each member's level and those above ask for more than there is.
 fn overloads(members: &[ServerMember<'_, WorstCaseSketch>]) -> Vec<Option<UndefinedLatency>> {
-    let mut answer = vec![None; members.len()];
+    let mut overloads = vec![None; members.len()];
     for stage in Stage::ALL {
         let mut utilisation = 0.0;
         for level in levels(members, stage) {
             utilisation += level.iter().map(|&m| members[m].sketch.utilisation[stage]).sum::<f64>();
             if utilisation > 1.0 {
-                level.iter().for_each(|&m| {
-                    answer[m].get_or_insert(UndefinedLatency::Overload { stage, utilisation });
-                });
+                for &m in &level {
+                    overloads[m].get_or_insert(UndefinedLatency::Overload { stage, utilisation });
+                }
             }
         }
     }
-    answer
+    overloads
 }
 
 /// The delay of every member in a run of stages, when each member's jobs took up to `jitter` longer than their
 /// shortest time to arrive.
-fn run_delays(members: &[ServerMember<'_, WorstCaseSketch>], run: Run, jitter: &[f64]) -> Vec<f64> {
+fn run_delays(members: &[ServerMember<'_, WorstCaseSketch>], run: StageRun, jitter: &[f64]) -> Vec<f64> {
     let index = RUNS.iter().position(|r| *r == run).expect("all runs are listed");
     let mut queue = PriorityQueue::new();
     let mut delays = vec![f64::INFINITY; members.len()];
@@ -245,50 +267,57 @@ fn run_delays(members: &[ServerMember<'_, WorstCaseSketch>], run: Run, jitter: &
         if level.iter().any(|&m| !jitter[m].is_finite()) {
             break;
         }
-        let of = |m: &usize| &members[*m].sketch.runs[index];
-        let curves = level.iter().map(|m| of(m).curve.delayed(jitter[*m]));
-        let curve = ArrivalCurve::sum(&curves.collect::<Vec<_>>());
-        let largest = |k: usize| level.iter().map(|m| of(m).overhang[k]).fold(0.0, f64::max);
-        overhang = round_up(overhang + largest(0) + largest(1));
+        let (mut curves, mut largest) = (Vec::with_capacity(level.len()), [0.0f64; 2]);
+        for &m in &level {
+            let sketch = &members[m].sketch.runs[index];
+            curves.push(sketch.curve.delayed(jitter[m]));
+            largest = std::array::from_fn(|k| largest[k].max(sketch.overhang[k]));
+        }
+        let curve = ArrivalCurve::sum(&curves);
+        overhang = round_up(overhang + largest[0] + largest[1]);
         let delay =
-            if overtakes(members, &level, run) { f64::INFINITY } else { queue.delay(&curve, overhang) };
+            if may_overtake(members, &level, run) { f64::INFINITY } else { queue.delay(&curve, overhang) };
         level.iter().for_each(|&m| delays[m] = delay);
         queue.add(&curve, 0.0);
     }
     delays
 }
 
-/// Whether jobs of the level may overtake each other before the last stage of a run, some having no work.
-fn overtakes(members: &[ServerMember<'_, WorstCaseSketch>], level: &[usize], (first, last): Run) -> bool {
+/// Whether jobs of the level may overtake each other before the last stage of a run, because some have no work there.
+fn may_overtake(
+    members: &[ServerMember<'_, WorstCaseSketch>],
+    level: &[usize],
+    (first, last): StageRun,
+) -> bool {
     Stage::ALL[first..last].iter().any(|&stage| {
-        let idle = |m: &usize| members[*m].sketch.idle[stage];
-        level.iter().any(|m| idle(m).0) && !level.iter().all(|m| idle(m).1)
+        let mut without_work = level.iter().map(|&m| members[m].sketch.without_work[stage]);
+        without_work.clone().any(|(some, _)| some) && !without_work.all(|(_, all)| all)
     })
 }
 
-/// Whether members stand in the same order at all stages of a run.
-fn same_order(members: &[ServerMember<'_, WorstCaseSketch>], (first, last): Run) -> bool {
-    let of_first = levels(members, Stage::ALL[first]);
-    Stage::ALL[first + 1..=last].iter().all(|&stage| levels(members, stage) == of_first)
+/// Whether the priority levels are the same at all stages of a run.
+fn has_same_levels(members: &[ServerMember<'_, WorstCaseSketch>], (first, last): StageRun) -> bool {
+    let levels_at_first = levels(members, Stage::ALL[first]);
+    Stage::ALL[first + 1..=last].iter().all(|&stage| levels(members, stage) == levels_at_first)
 }
 
 /// The least bound over all divisions of the path into runs.
-fn direct(members: &[ServerMember<'_, WorstCaseSketch>]) -> Vec<Bound> {
-    let mut best: Vec<Vec<Bound>> = vec![vec![(0.0, Vec::new()); members.len()]];
+fn direct_bounds(members: &[ServerMember<'_, WorstCaseSketch>]) -> Vec<DerivedBound> {
+    // The best bounds up to each stage, the beginning of the path first.
+    let mut best: Vec<Vec<DerivedBound>> = vec![vec![(0.0, Vec::new()); members.len()]];
     for last in 0..Stage::ALL.len() {
-        let mut until: Vec<Bound> = vec![(f64::INFINITY, Vec::new()); members.len()];
+        let mut until: Vec<DerivedBound> = vec![(f64::INFINITY, Vec::new()); members.len()];
         for (first, before) in best.iter().enumerate() {
-            if !same_order(members, (first, last)) {
+            if !has_same_levels(members, (first, last)) {
                 continue;
             }
-            let late = |(before, member): (&Bound, &ServerMember<'_, WorstCaseSketch>)| {
-                (before.0 - member.sketch.least_before[first]).max(0.0)
-            };
-            let jitter: Vec<f64> = before.iter().zip(members).map(late).collect();
+            let both = before.iter().zip(members);
+            let jitter: Vec<f64> =
+                both.map(|(bound, m)| (bound.0 - m.sketch.least_before[first]).max(0.0)).collect();
             let delays = run_delays(members, (first, last), &jitter);
             for (member, until) in until.iter_mut().enumerate() {
-                let leg = leg((first, last), jitter[member], delays[member]);
-                improve(until, &before[member], leg);
+                let term = term((first, last), jitter[member], delays[member]);
+                improve(until, &before[member], term);
             }
         }
         best.push(until);
@@ -296,26 +325,25 @@ fn direct(members: &[ServerMember<'_, WorstCaseSketch>]) -> Vec<Bound> {
     best.swap_remove(Stage::ALL.len())
 }
 
-fn leg((first, last): Run, jitter: f64, delay: f64) -> Leg {
-    Leg { stages: (Stage::ALL[first], Stage::ALL[last]), jitter, delay }
+fn term((first, last): StageRun, jitter: f64, delay: f64) -> WorstCaseTerm {
+    WorstCaseTerm { stages: (Stage::ALL[first], Stage::ALL[last]), jitter, delay }
 }
 
-/// Takes the bound before and this leg if that is less, or the first there is.
-fn improve(bound: &mut Bound, before: &Bound, leg: Leg) {
-    let total = round_up(before.0 + leg.delay);
+/// Replaces the bound by the one before with this term on top, if that is less or there is none yet.
+fn improve(bound: &mut DerivedBound, before: &DerivedBound, term: WorstCaseTerm) {
+    let total = round_up(before.0 + term.delay);
     if total < bound.0 || bound.1.is_empty() {
-        *bound = (total, [&before.1[..], &[leg]].concat());
+        *bound = (total, [&before.1[..], &[term]].concat());
     }
 }
 
-/// Eq. 5.5 with full curves: delays of stages add up.
-fn reshaped(members: &[ServerMember<'_, WorstCaseSketch>]) -> Vec<Bound> {
-    let none = vec![0.0; members.len()];
-    let stages = [0, 1, 2].map(|stage| run_delays(members, (stage, stage), &none));
-    let bound = |m: usize| {
-        let legs: Vec<Leg> =
-            (0..stages.len()).map(|stage| leg((stage, stage), 0.0, stages[stage][m])).collect();
-        (round_up(legs.iter().map(|leg| leg.delay).sum()), legs)
-    };
-    (0..members.len()).map(bound).collect()
+/// The bounds of Eq. 5.5 with full curves: delays of stages add up.
+fn reshaped_bounds(members: &[ServerMember<'_, WorstCaseSketch>]) -> Vec<DerivedBound> {
+    let no_jitter = vec![0.0; members.len()];
+    let delays = [0, 1, 2].map(|stage| run_delays(members, (stage, stage), &no_jitter));
+    let bounds = (0..members.len()).map(|member| {
+        let terms = [0, 1, 2].map(|stage| term((stage, stage), 0.0, delays[stage][member]));
+        (round_up(terms.iter().map(|term| term.delay).sum()), terms.to_vec())
+    });
+    bounds.collect()
 }

@@ -2,11 +2,14 @@
 
 mod support;
 
-use calculus::snc::{ArrivalProcess, Flow, Network, Order, RateTable, ServiceProcess, Source, Step};
+use calculus::snc::{
+    ArrivalProcess, OperatorOrder, RandomSource, RateTable, ServiceProcess, TimeStep, TwoColumnFlow,
+    TwoColumnNetwork,
+};
 use model::{CircularTrace, Job, LatencyModel, PerStage, ServerMember, Stage, UndefinedLatency};
 use std::sync::Arc;
 use support::{Real, Through};
-use tailwright_predict::{PublishedSketch, PublishedSnc, Replayed, Split, markov_arrivals};
+use tailwright_predict::{EpsilonSplit, PublishedSketch, PublishedSnc, Replayed, markov_arrivals};
 use units::{Nanos, Percentile};
 
 fn percentile(percent: f64) -> Percentile {
@@ -14,7 +17,7 @@ fn percentile(percent: f64) -> Percentile {
 }
 
 /// As the reference figures: two links in each direction.
-fn two_links(split: Split) -> PublishedSnc {
+fn two_links(split: EpsilonSplit) -> PublishedSnc {
     PublishedSnc { client_link: true, split, ..PublishedSnc::default() }
 }
 
@@ -45,7 +48,7 @@ fn near(value: f64, reference: f64, tolerance: f64) {
 #[test]
 fn the_reference_figures_of_eight_workloads() {
     let Some(real) = support::published(Through::Link) else { return };
-    let model = two_links(Split::Equal);
+    let model = two_links(EpsilonSplit::Equal);
     let sketches: Vec<_> = real[..8].iter().map(|r| model.sketch_after(&r.traffic, r.silence)).collect();
     let sketches: Vec<&PublishedSketch> = sketches.iter().collect();
     // Two figures in three digits, and tables that are coarser by some tenths of a percent.
@@ -54,7 +57,7 @@ fn the_reference_figures_of_eight_workloads() {
     }
     near(worst_ms(&model, &members(&sketches[..2], 0, 99.9)), 15.3, 0.06);
     // ε + ε/2 in place of ε/2 + ε/2.
-    let loose = worst_ms(&two_links(Split::Published), &members(&sketches, 0, 99.9));
+    let loose = worst_ms(&two_links(EpsilonSplit::Published), &members(&sketches, 0, 99.9));
     near(worst_ms(&model, &members(&sketches, 0, 99.9)) / loose, 1.025, 0.01);
 }
 
@@ -63,7 +66,7 @@ fn the_reference_figures_of_eight_workloads() {
 #[test]
 fn the_reference_figures_of_dependent_copies() {
     let Some(real) = support::published(Through::Link) else { return };
-    let model = two_links(Split::Equal);
+    let model = two_links(EpsilonSplit::Equal);
     for (silence, tolerance) in [(real[2].silence, 0.02), (Nanos(100_000_000), 0.02)] {
         let sketch = model.sketch_after(&real[2].traffic, silence);
         let at = |dependent| worst_ms(&model, &members(&[&sketch; 4], dependent, 99.9));
@@ -79,7 +82,7 @@ fn the_reference_figures_of_dependent_copies() {
 #[test]
 fn the_fit_hangs_on_where_windows_are_cut() {
     let Some(real) = support::published(Through::Link) else { return };
-    let model = two_links(Split::Equal);
+    let model = two_links(EpsilonSplit::Equal);
     let at = |ms: u64| {
         let sketch = model.sketch_after(&real[2].traffic, Nanos(ms * 1_000_000));
         worst_ms(&model, &members(&[&sketch; 4], 0, 99.9))
@@ -88,18 +91,18 @@ fn the_fit_hangs_on_where_windows_are_cut() {
 }
 
 /// Eq. A.5 over expressions of the untabulated chains.
-fn by_expressions(model: &PublishedSnc, real: &[Real], order: Order) -> f64 {
+fn by_expressions(model: &PublishedSnc, real: &[Real], order: OperatorOrder) -> f64 {
     let stage = |stage: Stage| {
         let flow = |(k, r): (usize, &Real)| {
             let fitted = model.fitted(&r.traffic, stage, r.silence).expect("requests");
             let chain = Arc::new(markov_arrivals(&fitted).expect("fewer than one request per step"));
-            let arrivals = ArrivalProcess::source(&r.name, Source(k), chain);
-            Flow { arrivals, priority: u32::try_from(k).expect("few"), from: 0, to: 0 }
+            let arrivals = ArrivalProcess::source(&r.name, RandomSource(k), chain);
+            TwoColumnFlow { arrivals, priority: u32::try_from(k).expect("few"), from: 0, to: 0 }
         };
         let link = |name| vec![ServiceProcess::constant(name, 1.0)];
         let flows = real.iter().enumerate().map(flow).collect();
-        let network = Network::new(link("S"), link("V"), flows).expect("one path");
-        let step = Step::new(1e-5).expect("positive");
+        let network = TwoColumnNetwork::new(link("S"), link("V"), flows).expect("one path");
+        let step = TimeStep::new(1e-5).expect("positive");
         let bounds = network.latency(real.len() - 1, order, 5e-4, step).expect("stable");
         bounds.iter().map(|bound| bound.latency * 1e3).sum::<f64>()
     };
@@ -109,12 +112,13 @@ fn by_expressions(model: &PublishedSnc, real: &[Real], order: Order) -> f64 {
 #[test]
 fn tables_agree_with_expressions_and_orders_of_operators_with_the_reference() {
     let Some(real) = support::published(Through::Link) else { return };
-    let model = two_links(Split::Equal);
+    let model = two_links(EpsilonSplit::Equal);
     let sketches: Vec<_> = real[..2].iter().map(|r| model.sketch_after(&r.traffic, r.silence)).collect();
     let tabulated =
         model.predict(&members(&sketches.iter().collect::<Vec<_>>(), 0, 99.9))[1].expect("stable");
-    let [hops, convolved, first] = [Order::HopByHop, Order::Convolution, Order::AggregateFirst]
-        .map(|order| by_expressions(&model, &real[..2], order));
+    let [hops, convolved, first] =
+        [OperatorOrder::HopByHop, OperatorOrder::Convolution, OperatorOrder::AggregateFirst]
+            .map(|order| by_expressions(&model, &real[..2], order));
     near(tabulated.bound * 1e3, first, 0.01);
     assert!(tabulated.bound * 1e3 >= first * 0.9999);
     // Below the reference by a few percent: its weights were sampled, and its windows are not known.

@@ -6,7 +6,7 @@ use model::{CircularTrace, Job, LatencyModel, PerStage, ServerMember, Stage, Und
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use support::{Through, published};
-use tailwright_predict::{Replayed, Verdict};
+use tailwright_predict::{BudgetCheck, Replayed};
 use units::{Nanos, Percentile};
 
 fn percentile(percent: f64) -> Percentile {
@@ -37,17 +37,17 @@ fn alone_the_latency_is_the_work() {
         let prediction = model.predict(&members)[0].unwrap();
         let estimate = prediction.estimate.unwrap();
         assert_eq!((prediction.bound, estimate.latency, estimate.low), (expected, expected, expected));
-        assert_eq!(model.fits(&members, &[expected]), Verdict::Fits);
-        let exceeds = Verdict::Exceeds { member: 0, alignments: 1 };
+        assert_eq!(model.check_budgets(&members, &[expected]), BudgetCheck::Fits);
+        let exceeds = BudgetCheck::Exceeds { member: 0, alignments: 1 };
         for budget in [expected - 1e-9, 0.0, -1.0, f64::NAN] {
-            assert_eq!(model.fits(&members, &[budget]), exceeds, "{budget}");
+            assert_eq!(model.check_budgets(&members, &[budget]), exceeds, "{budget}");
         }
-        assert_eq!(model.fits(&members, &[f64::INFINITY]), Verdict::Fits);
+        assert_eq!(model.check_budgets(&members, &[f64::INFINITY]), BudgetCheck::Fits);
         let correlated = model.correlated(&members)[0].unwrap();
         assert_eq!((correlated.recorded, correlated.bursts_together), (expected, expected));
     }
     assert!(model.predict(&[]).is_empty());
-    assert_eq!(model.fits(&[], &[]), Verdict::Fits);
+    assert_eq!(model.check_budgets(&[], &[]), BudgetCheck::Fits);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn overload_concerns_whoever_waits_for_it() {
     };
     assert!((utilisation - 1.1).abs() < 1e-12);
     let why = predictions[1].unwrap_err();
-    assert_eq!(model.fits(&members, &[1.0, 1.0]), Verdict::Undefined { member: 1, why });
+    assert_eq!(model.check_budgets(&members, &[1.0, 1.0]), BudgetCheck::Undefined { member: 1, why });
     assert_eq!(model.correlated(&members)[1], Err(why));
     // Behind it on one link: what comes from the overloaded storage is not known.
     let members = [member(&light, [0, 0, 1], 0, 100.0), member(&heavy, [1, 1, 0], 1, 100.0)];
@@ -111,7 +111,7 @@ fn a_load_that_rounds_to_one_is_an_overload_for_somebody() {
                 |p: &&Result<_, UndefinedLatency>| matches!(p, Err(UndefinedLatency::Overload { .. }));
             let predictions = model.predict(&list);
             assert!(predictions.iter().filter(overloads).count() >= 1, "{predictions:?}");
-            assert!(matches!(model.fits(&list, &[f64::INFINITY; 4]), Verdict::Undefined { .. }));
+            assert!(matches!(model.check_budgets(&list, &[f64::INFINITY; 4]), BudgetCheck::Undefined { .. }));
         }
     }
 }
@@ -157,13 +157,13 @@ proptest! {
         }
         let exact: Vec<f64> = predictions.iter().map(|p| p.map_or(1.0, |p| p.bound)).collect();
         let budgets: Vec<f64> = exact.iter().map(|bound| bound * factor).collect();
-        match model.fits(&list, &budgets) {
-            Verdict::Fits => {
+        match model.check_budgets(&list, &budgets) {
+            BudgetCheck::Fits => {
                 let within = |(p, budget): (&Result<_, _>, &f64)| p.is_ok_and(|p: model::Prediction| p.bound <= *budget);
                 prop_assert!(predictions.iter().zip(&budgets).all(within));
             }
-            Verdict::Exceeds { member, .. } => prop_assert!(predictions[member].unwrap().bound > budgets[member]),
-            Verdict::Undefined { member, why } => prop_assert_eq!(predictions[member], Err(why)),
+            BudgetCheck::Exceeds { member, .. } => prop_assert!(predictions[member].unwrap().bound > budgets[member]),
+            BudgetCheck::Undefined { member, why } => prop_assert_eq!(predictions[member], Err(why)),
         }
     }
 

@@ -13,7 +13,7 @@ use sim::{
 };
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use tailwright_predict::{Passage, WorstCase, WorstCaseSketch};
+use tailwright_predict::{Reshaping, WorstCase, WorstCaseSketch};
 use units::{Nanos, Percentile};
 
 /// A job on its way: arrival at the current stage, then stream, and job.
@@ -144,7 +144,7 @@ fn overload_is_no_bound() {
 #[test]
 fn reshaping_adds_stage_delays() {
     let [a, b] = [traffic(&[(0, [2, 3, 4])], LONG), traffic(&[(0, [5, 1, 1])], LONG)];
-    let model = WorstCase { passage: Passage::Reshaped };
+    let model = WorstCase { reshaping: Reshaping::EveryStage };
     let sketches = [model.sketch(&a), model.sketch(&b)];
     let both = model.predict(&members(&sketches, &[same(0), same(1)]));
     assert!(close(&both[0], 9.0) && close(&both[1], 7.0 + 4.0 + 5.0));
@@ -154,18 +154,18 @@ fn reshaping_adds_stage_delays() {
 fn legs_add_up_to_the_bound() {
     let [a, b] = [traffic(&[(0, [2, 3, 4])], LONG), traffic(&[(0, [5, 1, 1]), (3, [1, 9, 1])], LONG)];
     let storage_first = PerStage::from_fn(|stage| u32::from(stage != Stage::Storage) * 2);
-    for (passage, priority) in
-        [(Passage::Direct, same(2)), (Passage::Direct, storage_first), (Passage::Reshaped, same(0))]
+    for (reshaping, priority) in
+        [(Reshaping::None, same(2)), (Reshaping::None, storage_first), (Reshaping::EveryStage, same(0))]
     {
-        let model = WorstCase { passage };
+        let model = WorstCase { reshaping };
         let sketches = [model.sketch(&a), model.sketch(&b)];
         let both = members(&sketches, &[same(1), priority]);
-        for (legs, bound) in model.legs(&both).into_iter().zip(model.predict(&both)) {
-            let total: f64 = legs.iter().map(|leg| leg.delay).sum();
-            assert!((total - bound.unwrap().bound).abs() < 1e-12 * (1.0 + total), "{legs:?}");
-            assert_eq!(legs[0].stages.0, Stage::NetworkIn);
-            assert_eq!(legs[legs.len() - 1].stages.1, Stage::NetworkOut);
-            assert!(legs.windows(2).all(|pair| pair[0].stages.1 < pair[1].stages.0));
+        for (terms, bound) in model.terms(&both).into_iter().zip(model.predict(&both)) {
+            let total: f64 = terms.iter().map(|leg| leg.delay).sum();
+            assert!((total - bound.unwrap().bound).abs() < 1e-12 * (1.0 + total), "{terms:?}");
+            assert_eq!(terms[0].stages.0, Stage::NetworkIn);
+            assert_eq!(terms[terms.len() - 1].stages.1, Stage::NetworkOut);
+            assert!(terms.windows(2).all(|pair| pair[0].stages.1 < pair[1].stages.0));
         }
     }
 }

@@ -20,9 +20,9 @@ pub struct ReproducedFigure {
 pub struct FigurePlot {
     /// What the plot shows, in a line.
     pub title: String,
-    /// The horizontal axis.
+    /// What is counted horizontally.
     pub x: FigureAxis,
-    /// The vertical axis.
+    /// What is counted vertically.
     pub y: FigureAxis,
     /// The series in the order of the legend.
     pub lines: Vec<FigureSeries>,
@@ -45,7 +45,7 @@ pub struct FigureAxis {
 pub enum AxisQuantity {
     /// A time in seconds.
     Seconds,
-    /// Events per second.
+    /// A rate of events per second.
     PerSecond,
     /// A share from 0 to 1, shown in percent.
     Share,

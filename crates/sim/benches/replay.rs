@@ -8,7 +8,7 @@ mod published;
 use model::{CircularTrace, LatencyModel as _, PerStage, ServerMember, Stage};
 use published::{Real, Through};
 use std::time::Instant;
-use tailwright_predict::{Replayed, Verdict};
+use tailwright_predict::{BudgetCheck, Replayed};
 use tailwright_sim::{
     Alignment, Percentiles, PreemptionMode, Replay, ReplayOutcome, ReplayStream, ReplaySystem, ReplayTrace,
     alignment_percentiles,
@@ -184,10 +184,10 @@ fn decide(model: &Replayed, all: &[Sketched<'_>], real: &[Real], members: &[usiz
     for factor in [1.0, 0.8, 0.7, 0.5] {
         let budgets: Vec<f64> = members.iter().map(|i| real[*i].slo.latency.0 * factor).collect();
         let begin = Instant::now();
-        let verdict = model.fits(all, &budgets);
+        let verdict = model.check_budgets(all, &budgets);
         let elapsed = begin.elapsed().as_secs_f64();
         let verdict = match verdict {
-            Verdict::Exceeds { member, alignments } => {
+            BudgetCheck::Exceeds { member, alignments } => {
                 format!("{} exceeds, known after {alignments} alignments", real[members[member]].name)
             }
             other => format!("{other:?}"),

@@ -3,16 +3,16 @@
 use model::{Blame, OperationError};
 use std::process::ExitCode;
 
-/// What a verb that did its work has to say.
+/// How a verb that did its work answers the question that it was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum VerbAnswer {
     /// Done, or: yes (exit 0).
     Yes,
     /// The question was answered with no: not admitted, not met (exit 1).
     No,
 }
 
-impl Answer {
+impl VerbAnswer {
     pub(crate) fn exit_code(self) -> ExitCode {
         match self {
             Self::Yes => ExitCode::SUCCESS,

@@ -3,13 +3,14 @@
 
 mod arguments;
 mod exit;
+mod interrupt;
 mod output;
 mod report;
 mod terminal;
 mod verb;
 
 use clap::{Parser, Subcommand};
-use exit::Answer;
+use exit::VerbAnswer;
 use model::OperationError;
 use std::process::ExitCode;
 
@@ -45,7 +46,7 @@ enum Verb {
     Trace(verb::trace::TraceArgs),
 }
 
-fn run(cli: Cli) -> Result<Answer, OperationError> {
+fn run(cli: Cli) -> Result<VerbAnswer, OperationError> {
     match cli.verb {
         Verb::Plan(args) => verb::plan::run(&args),
         Verb::Admit(args) => verb::admit::run(&args),

@@ -4,23 +4,21 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use workflow::{Notice, ProgressObserver, TaskProgress};
 
-/// How a column is set.
+/// On which side the cells of a column line up: words on the left, numbers on the right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Align {
-    /// Names and words.
     Left,
-    /// Numbers.
     Right,
 }
 
 /// A table whose columns line up.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct TextTable {
     aligns: Vec<Align>,
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     /// Headings and how their columns are set.
     pub(crate) fn new(columns: &[(&str, Align)]) -> Self {
         Self {
@@ -122,7 +120,7 @@ mod tests {
 
     #[test]
     fn columns_line_up_and_lines_have_no_trailing_space() {
-        let mut table = Table::new(&[("name", Align::Left), ("value", Align::Right)]);
+        let mut table = TextTable::new(&[("name", Align::Left), ("value", Align::Right)]);
         table.row(vec!["a".into(), "1".into()]);
         table.row(vec!["longer".into(), "12345678".into()]);
         assert_eq!(table.render(), "name       value\na              1\nlonger  12345678\n");

@@ -58,7 +58,7 @@ fn naive(format: TraceFormat, content: &[u8]) -> u64 {
                 (number(fields[0]).map(|t| t.wrapping_mul(100)), number(fields[5]), op("Read", fields[3]))
             }
             TraceFormat::Spc => {
-                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
                 let arrival = (fields[4].parse::<f64>().unwrap() * 1e9) as u64;
                 (Ok(arrival), number(fields[2]), op("R", fields[3]))
             }
@@ -90,7 +90,8 @@ fn print_row(what: &str, seconds: f64, beside: Option<f64>) {
 fn main() {
     let requests = requests();
     let expected: u64 = requests.iter().map(|request| request.size.0).sum();
-    let path = std::env::temp_dir().join(format!("tailwright-bench-{}", std::process::id()));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace");
     let options = OpenOptions::default();
     println!("{REQUESTS} requests                       requests/s  faster than String splitting");
     for format in [TraceFormat::ArrivalHex, TraceFormat::Csv, TraceFormat::Msr, TraceFormat::Spc] {
@@ -114,12 +115,10 @@ fn main() {
         let content = std::fs::read(&compressed).unwrap();
         let read = || total_bytes(read_bytes(content.clone(), Path::new("bench"), &options).unwrap());
         print_row(&format!("read arrival-hex.{ending}"), time(read).0, None);
-        std::fs::remove_file(&compressed).unwrap();
     }
     for format in [TraceFormat::Csv, TraceFormat::Parquet] {
         print_row(&format!("write {format}"), time(|| write(&path, format, &requests)).0, None);
     }
-    std::fs::remove_file(&path).unwrap();
     let stream = || requests.iter().copied().map(Ok::<Request, ()>);
     print_row("statistics", time(|| stats::collect(stream()).unwrap().unwrap().count).0, None);
     let parts = || (0..8).map(|part| stream().skip(part).step_by(8)).collect::<Vec<_>>();

@@ -17,7 +17,8 @@
 //!     duration: Nanos(60_000_000_000),
 //!     seed: 1,
 //! };
-//! let path = std::env::temp_dir().join(format!("doc-{}.parquet", std::process::id()));
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("trace.parquet");
 //! let mut writer = TraceWriter::create(&path, TraceFormat::Parquet)?;
 //! for request in synthetic.requests()? {
 //!     writer.write(&request)?;
@@ -26,13 +27,12 @@
 //! let stats = stats::collect(open(&path, &OpenOptions::default())?)?.expect("not empty");
 //! assert_eq!(stats.count, count);
 //! assert!(stats.interarrival_scv.expect("many requests") > 1.0, "burstier than Poisson");
-//! # std::fs::remove_file(&path)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! The module [`observations`] reads and writes requests together with their outcomes, in files of their own.
 //!
-//! This crate knows nothing of SLOs, burst curves or policies, and prints nothing.
+//! This crate knows nothing about SLOs, burst curves or policies, and prints nothing.
 
 mod columns;
 mod error;

@@ -73,15 +73,13 @@ fn statistics_of_a_real_trace_equal_their_definitions() {
 
 #[test]
 fn real_traces_survive_the_native_format() {
-    let folder = std::env::temp_dir().join(format!("tailwright-real-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     for path in shared_traces().into_iter().step_by(10) {
         let read = |path| trace::open(path, &OpenOptions::default()).expect("opens");
-        let copy = folder.join("copy.parquet");
+        let copy = folder.path().join("copy.parquet");
         let mut writer = TraceWriter::create(&copy, TraceFormat::Parquet).expect("creates");
         read(&path).for_each(|request| writer.write(&request.expect("reads")).expect("writes"));
         writer.finish().expect("finishes");
         assert!(read(&path).map(Result::unwrap).eq(read(&copy).map(Result::unwrap)), "{}", path.display());
     }
-    std::fs::remove_dir_all(&folder).expect("removes");
 }

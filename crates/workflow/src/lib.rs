@@ -6,8 +6,10 @@
 //! noticed, hands over a [`ProgressObserver`]. The command line is one caller; a service can be another.
 
 pub mod admission;
+mod call_graph;
 pub mod cluster;
 pub mod demo;
+pub mod enforcement;
 pub mod files;
 pub mod footprints;
 pub mod ideal;
@@ -16,8 +18,11 @@ mod observer;
 mod parallel;
 pub mod planning;
 pub mod prediction;
+pub mod profiling;
 pub mod simulation;
 pub mod text;
+pub mod trace_files;
 pub mod verification;
 
+pub use call_graph::read_call_graph;
 pub use observer::{Notice, ProgressObserver, Silent, TaskProgress};

@@ -4,29 +4,31 @@
 //! (Le Boudec and Thiran, §1.4: no bit is later than that), and the deconvolution by what all others leave
 //! to it.
 
-use super::{FlowBound, HopTerm, Network};
-use crate::{ArrivalCurve, ServiceCurve, horizontal_deviation, output, round_up};
+use super::{FeedForwardNetwork, FlowBound, HopTerm};
+use crate::{ArrivalCurve, ServiceCurve, horizontal_deviation, output_curve, round_up};
 
 /// What is known of every flow at every hop of its path.
-pub(super) struct Hops {
-    /// Curve with which the flow arrives; `None` when nothing bounds it.
+pub(super) struct HopCurves {
+    /// The curve with which each flow arrives at each hop of its path; `None` when nothing bounds it.
     pub(super) arrival: Vec<Vec<Option<ArrivalCurve>>>,
-    /// Total-flow terms.
+    /// The terms of the total-flow analysis, by flow and in the order of the servers.
     total: Vec<Vec<HopTerm>>,
 }
 
-/// Flows of one priority at a server.
-struct Level<'a> {
+/// The flows of one priority at a server.
+struct ServerLevel<'a> {
     server: usize,
+    /// The flows of the level, as (flow, position in its path).
     users: &'a [(usize, usize)],
-    /// All traffic above.
+    /// The curve of all traffic of higher priorities; `None` when nothing bounds it.
     above: Option<ArrivalCurve>,
-    /// All traffic of the level.
+    /// The curve of all traffic of the level; `None` when nothing bounds it.
     all: Option<ArrivalCurve>,
 }
 
-pub(super) fn propagate(network: &Network) -> Hops {
-    let mut hops = Hops {
+/// Takes all flows through all servers, in the order in which servers feed each other.
+pub(super) fn propagate(network: &FeedForwardNetwork) -> HopCurves {
+    let mut hops = HopCurves {
         arrival: network.flows.iter().map(|f| vec![Some(f.arrival.clone())]).collect(),
         total: vec![Vec::new(); network.flows.len()],
     };
@@ -35,17 +37,17 @@ pub(super) fn propagate(network: &Network) -> Hops {
         let mut above = Some(ArrivalCurve::zero());
         for level in users.chunk_by(|a, b| network.priority(*a) == network.priority(*b)) {
             let all = sum_of(level.iter().map(|&(f, h)| hops.arrival[f][h].as_ref()));
-            let level = Level { server, users: level, above: above.clone(), all: all.clone() };
-            hops.pass(network, &level);
+            let level = ServerLevel { server, users: level, above: above.clone(), all: all.clone() };
+            hops.pass_level(network, &level);
             above = sum_of([above.as_ref(), all.as_ref()]);
         }
     }
     hops
 }
 
-impl Hops {
+impl HopCurves {
     /// Takes a level through its server. A server comes after those that feed it, so arrivals are known.
-    fn pass(&mut self, network: &Network, level: &Level<'_>) {
+    fn pass_level(&mut self, network: &FeedForwardNetwork, level: &ServerLevel<'_>) {
         let leftover = minus(&network.servers[level.server], level.above.as_ref());
         let delay = level.all.as_ref().map_or(f64::INFINITY, |all| horizontal_deviation(all, &leftover));
         let leaving: Vec<_> =
@@ -61,111 +63,134 @@ impl Hops {
         }
     }
 
+    /// The curve with which a flow leaves the server, when no work of its level waits longer than `delay`.
     fn leaving(
         &self,
-        network: &Network,
-        level: &Level<'_>,
+        network: &FeedForwardNetwork,
+        level: &ServerLevel<'_>,
         user: (usize, usize),
         delay: f64,
     ) -> Option<ArrivalCurve> {
         let arrival = self.arrival[user.0][user.1].as_ref()?;
         let late = delay.is_finite().then(|| arrival.delayed(delay));
-        let blind = output(arrival, &self.blind_leftover(network, level, user));
+        let blind = output_curve(arrival, &self.blind_leftover(network, level, user));
         match (late, blind) {
             (Some(a), Some(b)) => Some(a.minimum(&b)),
             (a, b) => a.or(b),
         }
     }
 
-    /// Others of the level, all of them first.
-    fn blind_leftover(&self, network: &Network, level: &Level<'_>, user: (usize, usize)) -> ServiceCurve {
+    /// The service that is left when all other flows of the level are served first.
+    fn blind_leftover(
+        &self,
+        network: &FeedForwardNetwork,
+        level: &ServerLevel<'_>,
+        user: (usize, usize),
+    ) -> ServiceCurve {
         let before = sum_of([level.above.as_ref(), self.others(level, user).as_ref()]);
         minus(&network.servers[level.server], before.as_ref())
     }
 
-    fn others(&self, level: &Level<'_>, user: (usize, usize)) -> Option<ArrivalCurve> {
+    /// The curve of all other flows of the level.
+    fn others(&self, level: &ServerLevel<'_>, user: (usize, usize)) -> Option<ArrivalCurve> {
         sum_of(level.users.iter().filter(|u| **u != user).map(|&(f, h)| self.arrival[f][h].as_ref()))
     }
 }
 
-/// `None` when one of them is unbounded.
+/// The curve of all these flows together; `None` when one of them is unbounded.
 fn sum_of<'a>(curves: impl IntoIterator<Item = Option<&'a ArrivalCurve>>) -> Option<ArrivalCurve> {
     let curves: Option<Vec<&ArrivalCurve>> = curves.into_iter().collect();
     let curves = curves?;
     Some(if curves.is_empty() { ArrivalCurve::zero() } else { ArrivalCurve::sum(curves) })
 }
 
+/// The service that is left beside arrivals, which is none when nothing bounds them.
 fn minus(service: &ServiceCurve, arrivals: Option<&ArrivalCurve>) -> ServiceCurve {
     arrivals.map_or_else(ServiceCurve::none, |arrivals| service.minus(arrivals))
 }
 
-/// Total-flow analysis of every flow.
-pub fn total_flow(network: &Network) -> Vec<FlowBound> {
-    let bound = |hops: Vec<HopTerm>| {
+/// The bounds of all flows by total-flow analysis.
+pub fn total_flow(network: &FeedForwardNetwork) -> Vec<FlowBound> {
+    let mut bounds = Vec::with_capacity(network.flows.len());
+    for (mut hops, flow) in propagate(network).total.into_iter().zip(&network.flows) {
+        hops.sort_by_key(|term| flow.path.iter().position(|hop| hop.server == term.server));
         let delay = hops.iter().filter_map(|hop| hop.delay).sum::<f64>();
-        FlowBound { hops, delay: round_up(delay) }
-    };
-    let mut terms = propagate(network).total;
-    for (terms, flow) in terms.iter_mut().zip(&network.flows) {
-        let position = |term: &HopTerm| flow.path.iter().position(|hop| hop.server == term.server);
-        terms.sort_by_key(position);
+        bounds.push(FlowBound { hops, delay: round_up(delay) });
     }
-    terms.into_iter().map(bound).collect()
+    bounds
 }
 
-/// How the others of a level are taken from what the level has.
+/// How the service of a level is divided between a flow and the others of its level.
 #[derive(Debug, Clone, Copy)]
-enum Others {
-    /// All before the flow.
+enum Multiplexing {
+    /// All others are served before the flow.
     Blind,
-    /// FIFO with θ at which a burst of the others is served.
+    /// First in, first out, with θ where a burst of the others is served.
     FifoBurst,
-    /// FIFO with θ at the delay bound of the level.
+    /// First in, first out, with θ at the delay bound of the level.
     FifoDelay,
 }
 
-/// Separated-flow analysis of every flow: the best of blind leftovers and of two FIFO leftovers.
-pub fn separated_flow(network: &Network) -> Vec<FlowBound> {
+/// The bounds of all flows by separated-flow analysis: the best of blind leftovers and of two FIFO leftovers.
+pub fn separated_flow(network: &FeedForwardNetwork) -> Vec<FlowBound> {
     let hops = propagate(network);
-    let flow = |f: usize| {
-        let ways = [Others::Blind, Others::FifoBurst, Others::FifoDelay];
-        let bounds = ways.map(|others| separated(network, &hops, f, others));
-        bounds.into_iter().min_by(|a, b| a.delay.total_cmp(&b.delay)).expect("three ways")
-    };
-    (0..network.flows.len()).map(flow).collect()
+    let mut bounds = Vec::with_capacity(network.flows.len());
+    for flow in 0..network.flows.len() {
+        let forms = [Multiplexing::Blind, Multiplexing::FifoBurst, Multiplexing::FifoDelay];
+        let candidates = forms.map(|multiplexing| separated(network, &hops, flow, multiplexing));
+        let best = candidates.into_iter().min_by(|a, b| a.delay.total_cmp(&b.delay));
+        bounds.push(best.expect("three candidates"));
+    }
+    bounds
 }
 
-fn separated(network: &Network, hops: &Hops, flow: usize, others: Others) -> FlowBound {
-    let arrival = &network.flows[flow].arrival;
+/// The bound of one flow: its curve against the convolution of what each hop leaves to it.
+fn separated(
+    network: &FeedForwardNetwork,
+    hops: &HopCurves,
+    flow: usize,
+    multiplexing: Multiplexing,
+) -> FlowBound {
+    let path = &network.flows[flow].path;
     let leftovers: Vec<ServiceCurve> =
-        (0..network.flows[flow].path.len()).map(|hop| leftover(network, hops, (flow, hop), others)).collect();
-    let path = leftovers.iter().cloned().reduce(|a, b| a.convolve(&b)).expect("paths have hops");
-    let term = |(hop, leftover): (usize, ServiceCurve)| HopTerm {
-        server: network.flows[flow].path[hop].server,
-        arrival: hops.arrival[flow][hop].clone(),
-        leftover,
-        delay: None,
-    };
-    let delay = horizontal_deviation(arrival, &path);
-    FlowBound { hops: leftovers.into_iter().enumerate().map(term).collect(), delay }
+        (0..path.len()).map(|hop| leftover(network, hops, (flow, hop), multiplexing)).collect();
+    let service = leftovers.iter().cloned().reduce(|a, b| a.convolve(&b)).expect("paths have hops");
+    let delay = horizontal_deviation(&network.flows[flow].arrival, &service);
+    let mut terms = Vec::with_capacity(path.len());
+    for (hop, leftover) in leftovers.into_iter().enumerate() {
+        let arrival = hops.arrival[flow][hop].clone();
+        terms.push(HopTerm { server: path[hop].server, arrival, leftover, delay: None });
+    }
+    FlowBound { hops: terms, delay }
 }
 
-fn leftover(network: &Network, hops: &Hops, user: (usize, usize), others: Others) -> ServiceCurve {
+/// The service that a flow's own server leaves to it.
+fn leftover(
+    network: &FeedForwardNetwork,
+    hops: &HopCurves,
+    user: (usize, usize),
+    multiplexing: Multiplexing,
+) -> ServiceCurve {
     let server = network.flows[user.0].path[user.1].server;
-    let users = network.users(server);
-    let (own, at) = (network.priority(user), |u: &&(usize, usize)| network.priority(**u));
-    let arrivals = |u: &(usize, usize)| hops.arrival[u.0][u.1].as_ref();
-    let above = sum_of(users.iter().filter(|u| at(u) < own).map(arrivals));
-    let Some(beside) = sum_of(users.iter().filter(|u| at(u) == own && **u != user).map(arrivals)) else {
-        return ServiceCurve::none();
-    };
+    let own = network.priority(user);
+    let (mut above, mut beside) = (Vec::new(), Vec::new());
+    for other in network.users(server) {
+        let arrival = hops.arrival[other.0][other.1].as_ref();
+        if network.priority(other) < own {
+            above.push(arrival);
+        } else if network.priority(other) == own && other != user {
+            beside.push(arrival);
+        }
+    }
+    let above = sum_of(above);
+    let Some(beside) = sum_of(beside) else { return ServiceCurve::none() };
     let left = minus(&network.servers[server], above.as_ref());
-    let theta = match others {
-        Others::Blind => {
+    let theta = match multiplexing {
+        Multiplexing::Blind => {
             return minus(&network.servers[server], sum_of([above.as_ref(), Some(&beside)]).as_ref());
         }
-        Others::FifoBurst => horizontal_deviation(&beside.burst_only(), &left),
-        Others::FifoDelay => match arrivals(&user) {
+        Multiplexing::FifoBurst => horizontal_deviation(&beside.burst_only(), &left),
+        Multiplexing::FifoDelay => match hops.arrival[user.0][user.1].as_ref() {
             Some(arrival) => horizontal_deviation(&ArrivalCurve::sum([arrival, &beside]), &left),
             None => f64::INFINITY,
         },

@@ -24,51 +24,60 @@
 //! scaled; the result is raised by a multiple of that.
 
 use super::hops::propagate;
-use super::tandem::{Tandem, of, terms};
-use super::{FlowBound, Network};
+use super::tandem::{CrossFlow, Tandem, hop_terms, tandem_of};
+use super::{FeedForwardNetwork, FlowBound};
 use crate::{ArrivalCurve, ServiceCurve};
 use good_lp::{
     Expression, ProblemVariables, ResolutionError, Solution, SolverModel, Variable, constraint, microlp,
     variable,
 };
 
-/// Relative to the result and to the scale of time.
+/// What the simplex method may miss, relative to the result and to the scale of time.
 const TOLERANCE: f64 = 1e-7;
 
-/// Bounds of every flow by one linear program each.
-pub fn linear_program(network: &Network) -> Vec<FlowBound> {
+/// The bounds of all flows by one linear program each.
+pub fn linear_program(network: &FeedForwardNetwork) -> Vec<FlowBound> {
     let hops = propagate(network);
-    let flow = |f: usize| {
-        let delay = of(network, &hops, f).map_or(f64::INFINITY, |tandem| longest(&tandem));
-        FlowBound { hops: terms(network, f, &ServiceCurve::none(), &hops), delay }
-    };
-    (0..network.flows.len()).map(flow).collect()
+    let mut bounds = Vec::with_capacity(network.flows.len());
+    for flow in 0..network.flows.len() {
+        let tandem = tandem_of(network, &hops, flow);
+        let delay = tandem.map_or(f64::INFINITY, |tandem| longest_delay(&tandem));
+        let hops = hop_terms(network, flow, &ServiceCurve::none(), &hops);
+        bounds.push(FlowBound { hops, delay });
+    }
+    bounds
 }
 
-/// Flow j's lines and its work at each server of its stretch.
-struct Work {
+/// The lines of a flow's curves and the variables for its work at each server of its stretch.
+struct FlowVariables {
+    /// The lines of the curve at each server of the stretch, as (rate, burst).
     limits: Vec<Vec<(f64, f64)>>,
+    /// The position of the stretch's first server on the path.
     first: usize,
+    /// The work s that each server of the stretch does in its period.
     served: Vec<Variable>,
 }
 
-struct Program {
+/// The linear program of a tandem before its constraints.
+struct TandemProgram {
     variables: ProblemVariables,
+    /// The lengths τ of the servers' periods.
     lengths: Vec<Variable>,
-    work: Vec<Work>,
+    /// The flow under analysis first, then the cross flows.
+    flows: Vec<FlowVariables>,
+    /// The time u from the first period's beginning to the arrival of the last bit.
     last_bit: Variable,
 }
 
 /// The longest delay of the flow on its tandem, seconds.
-fn longest(tandem: &Tandem) -> f64 {
-    if overloaded(tandem) {
+fn longest_delay(tandem: &Tandem) -> f64 {
+    if is_overloaded(tandem) {
         return f64::INFINITY;
     }
-    let largest = |curve: &ArrivalCurve| curve.limits().iter().map(|l| l.1).fold(0.0, f64::max);
-    let bursts =
-        tandem.cross.iter().map(|c| largest(&c.arrivals[0])).fold(largest(&tandem.arrivals[0]), f64::max);
+    let cross_bursts = tandem.cross.iter().map(|cross| largest_burst(&cross.arrivals[0]));
+    let bursts = cross_bursts.fold(largest_burst(&tandem.arrivals[0]), f64::max);
     let scale = if bursts > 0.0 { bursts } else { 1.0 };
-    let program = Program::of(tandem, scale);
+    let program = TandemProgram::new(tandem, scale);
     let delay = match program.solve(tandem, scale) {
         Ok(delay) => delay,
         Err(_) => return f64::INFINITY,
@@ -76,49 +85,57 @@ fn longest(tandem: &Tandem) -> f64 {
     (delay * (1.0 + TOLERANCE) + TOLERANCE) * scale
 }
 
-/// Whether some server cannot sustain the flow and those before it.
-fn overloaded(tandem: &Tandem) -> bool {
+/// The largest burst of the lines of a curve.
+fn largest_burst(curve: &ArrivalCurve) -> f64 {
+    curve.limits().iter().map(|limit| limit.1).fold(0.0, f64::max)
+}
+
+/// Whether some server cannot sustain the flow and those that are served before it.
+fn is_overloaded(tandem: &Tandem) -> bool {
     let own = tandem.arrivals[0].sustained_rate();
     tandem.servers.iter().enumerate().any(|(i, server)| {
-        let here = |c: &&super::Cross| (c.stretch.0..=c.stretch.1).contains(&i);
+        let here = |c: &&CrossFlow| (c.stretch.0..=c.stretch.1).contains(&i);
         let cross: f64 = tandem.cross.iter().filter(here).map(|c| c.arrivals[0].sustained_rate()).sum();
         server.is_none() || cross + own > server.rate() || cross >= server.rate()
     })
 }
 
-impl Program {
-    /// Work and time in units of `scale` seconds (capacities are work per second, so rates stay).
-    fn of(tandem: &Tandem, scale: f64) -> Self {
+impl TandemProgram {
+    /// The variables, with work and time in units of `scale` seconds (capacities are work per second, so rates stay).
+    fn new(tandem: &Tandem, scale: f64) -> Self {
         let mut variables = ProblemVariables::new();
         let n = tandem.servers.len();
         let lengths = variables.add_vector(variable().min(0.0), n);
         let last_bit = variables.add(variable().min(0.0));
         let own = (&tandem.arrivals, (0, n - 1));
-        let flows = std::iter::once(own).chain(tandem.cross.iter().map(|c| (&c.arrivals, c.stretch)));
-        let scaled = |curve: &ArrivalCurve| curve.limits().iter().map(|&(r, b)| (r, b / scale)).collect();
-        let work = flows
-            .map(|(arrivals, (first, last))| Work {
-                limits: arrivals.iter().map(scaled).collect(),
-                first,
-                served: variables.add_vector(variable().min(0.0), last - first + 1),
-            })
-            .collect();
-        Self { variables, lengths, work, last_bit }
+        let cross = tandem.cross.iter().map(|cross| (&cross.arrivals, cross.stretch));
+        let mut flows = Vec::with_capacity(1 + tandem.cross.len());
+        for (arrivals, (first, last)) in std::iter::once(own).chain(cross) {
+            let mut limits = Vec::with_capacity(arrivals.len());
+            for curve in arrivals {
+                limits.push(curve.limits().iter().map(|&(rate, burst)| (rate, burst / scale)).collect());
+            }
+            let served = variables.add_vector(variable().min(0.0), last - first + 1);
+            flows.push(FlowVariables { limits, first, served });
+        }
+        Self { variables, lengths, flows, last_bit }
     }
 
+    /// The longest delay in units of `scale` seconds.
     fn solve(self, tandem: &Tandem, scale: f64) -> Result<f64, ResolutionError> {
-        let Self { variables, lengths, work, last_bit } = self;
+        let Self { variables, lengths, flows, last_bit } = self;
         let objective = lengths.iter().sum::<Expression>() - last_bit;
         let mut model = variables.maximise(objective).using(microlp);
         for (i, server) in tandem.servers.iter().enumerate() {
-            let here = |w: &Work| i.checked_sub(w.first).and_then(|k| w.served.get(k)).copied();
-            let done: Expression = work.iter().filter_map(here).sum();
+            let served_here =
+                flows.iter().filter_map(|flow| flow.served.get(i.checked_sub(flow.first)?).copied());
+            let done: Expression = served_here.sum();
             for (rate, latency) in server.lines() {
                 model
                     .add_constraint(constraint!(done.clone() - rate * lengths[i] >= -rate * latency / scale));
             }
         }
-        for (w, from) in work.iter().flat_map(|w| (0..w.served.len()).map(move |from| (w, from))) {
+        for (w, from) in flows.iter().flat_map(|w| (0..w.served.len()).map(move |from| (w, from))) {
             for upto in from + 1..=w.served.len() {
                 let done: Expression = w.served[from..upto].iter().sum();
                 let time: Expression = lengths[w.first + from..w.first + upto].iter().sum();
@@ -127,8 +144,8 @@ impl Program {
                 }
             }
         }
-        for &(rate, burst) in &work[0].limits[0] {
-            let done: Expression = work[0].served.iter().sum();
+        for &(rate, burst) in &flows[0].limits[0] {
+            let done: Expression = flows[0].served.iter().sum();
             model.add_constraint(constraint!(done - rate * last_bit <= burst));
         }
         let solution = model.solve()?;

@@ -2,12 +2,12 @@ use super::*;
 use proptest::prelude::*;
 
 fn bucket(burst: f64, rate: f64) -> ArrivalCurve {
-    ArrivalCurve::of_limits(&[(rate, burst)])
+    ArrivalCurve::from_limits(&[(rate, burst)])
 }
 
 pub(crate) fn any_arrivals() -> impl Strategy<Value = ArrivalCurve> {
     prop::collection::vec((0.05..2.0f64, 0.01..2.0f64), 1..5)
-        .prop_map(|limits| ArrivalCurve::of_limits(&limits))
+        .prop_map(|limits| ArrivalCurve::from_limits(&limits))
 }
 
 fn any_service() -> impl Strategy<Value = ServiceCurve> {
@@ -28,7 +28,7 @@ fn token_bucket_through_rate_latency() {
     let (alpha, beta) = (bucket(2.0, 0.5), ServiceCurve::rate_latency(1.0, 3.0));
     assert!(close(horizontal_deviation(&alpha, &beta), 5.0));
     assert!(close(vertical_deviation(&alpha, &beta), 3.5));
-    let out = output(&alpha, &beta).unwrap();
+    let out = output_curve(&alpha, &beta).unwrap();
     assert!(close(out.work_within(0.0), 3.5) && close(out.work_within(4.0), 5.5));
     // Two hops: the burst is paid once.
     let hops = beta.convolve(&ServiceCurve::rate_latency(2.0, 1.0));
@@ -55,7 +55,7 @@ fn overload_and_silence() {
     let beta = ServiceCurve::rate_latency(1.0, 1.0);
     assert_eq!(horizontal_deviation(&bucket(1.0, 1.5), &beta), f64::INFINITY);
     assert_eq!(vertical_deviation(&bucket(1.0, 1.5), &beta), f64::INFINITY);
-    assert!(output(&bucket(1.0, 1.5), &beta).is_none());
+    assert!(output_curve(&bucket(1.0, 1.5), &beta).is_none());
     assert!(beta.minus(&bucket(0.0, 1.0)).is_none());
     assert!(ServiceCurve::rate_latency(0.0, 1.0).is_none());
     assert!(beta.convolve(&ServiceCurve::none()).is_none());
@@ -135,7 +135,7 @@ proptest! {
 
     #[test]
     fn output_is_the_deconvolution(alpha in any_arrivals(), beta in any_service()) {
-        let Some(out) = output(&alpha, &beta) else {
+        let Some(out) = output_curve(&alpha, &beta) else {
             prop_assert!(alpha.sustained_rate() > beta.rate());
             return Ok(());
         };
@@ -149,7 +149,7 @@ proptest! {
 
     #[test]
     fn the_minimum_of_limits_is_the_minimum(limits in prop::collection::vec((0.05..2.0f64, 0.01..2.0f64), 1..6)) {
-        let curve = ArrivalCurve::of_limits(&limits);
+        let curve = ArrivalCurve::from_limits(&limits);
         for t in grid() {
             let expected = limits.iter().map(|&(r, b)| b + r * t).fold(f64::INFINITY, f64::min);
             prop_assert!(close(curve.work_within(t), expected));

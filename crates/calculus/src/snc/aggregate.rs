@@ -3,20 +3,20 @@
 //! The published algorithm puts dependent processes into different groups, adds within a group as
 //! independent and across groups as dependent. It needs the least number of dependent operations, one less
 //! than the largest clique (Theorem 6), but that number is not what a bound costs: Hölder's inequality
-//! across groups charges every process, also those that depend on nobody. [`aggregate_by_clique`] applies
+//! across groups charges every process, also those that depend on no other. [`aggregate_by_clique`] applies
 //! it within each clique and adds the cliques as independent. Its bound is never above the published one:
 //! give each member of a clique the weight of its group, and what is missing to 1 only lowers θ.
 
 use super::expression::ArrivalProcess;
 
-/// Steps 1 and 2 of A.4: positions in `processes`, each in the first group that nobody depends on it in.
+/// The groups of steps 1 and 2 of A.4: each process, by its index, is in the first group of which it depends on no member.
 pub fn independent_groups(processes: &[ArrivalProcess]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (position, process) in processes.iter().enumerate() {
-        let welcome = |group: &&mut Vec<usize>| {
+        let is_independent = |group: &&mut Vec<usize>| {
             group.iter().all(|&other| process.is_independent_of(processes[other].sources()))
         };
-        match groups.iter_mut().find(welcome) {
+        match groups.iter_mut().find(is_independent) {
             Some(group) => group.push(position),
             None => groups.push(vec![position]),
         }
@@ -24,12 +24,12 @@ pub fn independent_groups(processes: &[ArrivalProcess]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// The aggregation algorithm of A.4: independent within groups, dependent across them.
+/// The sum by the aggregation algorithm of A.4: independent within groups, dependent across them.
 pub fn aggregate_in_groups(processes: &[ArrivalProcess]) -> ArrivalProcess {
     sum_of_sums(processes, &independent_groups(processes))
 }
 
-/// Dependent within cliques, independent across them.
+/// The sum that is dependent within cliques and independent across them.
 pub fn aggregate_by_clique(processes: &[ArrivalProcess]) -> ArrivalProcess {
     let mut cliques: Vec<Vec<usize>> = Vec::new();
     for (position, process) in processes.iter().enumerate() {
@@ -44,9 +44,12 @@ pub fn aggregate_by_clique(processes: &[ArrivalProcess]) -> ArrivalProcess {
     sum_of_sums(processes, &cliques)
 }
 
+/// The sum of the groups' sums.
 fn sum_of_sums(processes: &[ArrivalProcess], groups: &[Vec<usize>]) -> ArrivalProcess {
-    let one = |group: &Vec<usize>| {
-        ArrivalProcess::sum(group.iter().map(|&position| processes[position].clone()).collect())
-    };
-    ArrivalProcess::sum(groups.iter().map(one).collect())
+    let mut sums = Vec::with_capacity(groups.len());
+    for group in groups {
+        let members = group.iter().map(|&position| processes[position].clone());
+        sums.push(ArrivalProcess::sum(members.collect()));
+    }
+    ArrivalProcess::sum(sums)
 }

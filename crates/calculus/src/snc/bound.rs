@@ -2,46 +2,46 @@
 
 use std::fmt;
 
-/// ρ(θ) and σ(θ) of thesis Definitions 9 and 11 at one θ.
+/// The bound ρ(θ), σ(θ) on a moment generating function at one θ (thesis Definitions 9 and 11).
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Bound {
-    /// ρ, as a fraction of capacity; negative for services.
+pub struct MgfBound {
+    /// The rate ρ, as a fraction of capacity; negative for services.
     pub rate: f64,
-    /// σ, seconds of capacity.
+    /// The burst σ, seconds of capacity.
     pub burst: f64,
 }
 
-impl Bound {
-    /// Both sums.
+impl MgfBound {
+    /// The bound of two independent processes together.
     pub(super) fn plus(self, other: Self) -> Self {
         Self { rate: self.rate + other.rate, burst: self.burst + other.burst }
     }
 
-    /// `None` where the numbers do not bound anything.
+    /// The bound itself, or `None` where its numbers do not bound anything.
     pub(super) fn finite(self) -> Option<Self> {
         (self.rate.is_finite() && self.burst.is_finite()).then_some(self)
     }
 }
 
 /// Arrivals with a bounded moment generating function (thesis Definition 9).
-pub trait Envelope: fmt::Debug + Send + Sync {
+pub trait MgfEnvelope: fmt::Debug + Send + Sync {
     /// The bound at `theta` (per second of capacity, positive). `None` outside the domain. θρ(θ) and
     /// θσ(θ) are convex in θ, which the optimisation of Hölder's weights relies on for its quality, not
     /// for its soundness.
-    fn at(&self, theta: f64) -> Option<Bound>;
+    fn bound_at(&self, theta: f64) -> Option<MgfBound>;
 }
 
 /// The law of the sizes of independent requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Sizes {
-    /// All the same, seconds of capacity.
+pub enum SizeLaw {
+    /// All requests have this size, seconds of capacity.
     Constant(f64),
-    /// Exponential with this mean, seconds of capacity.
+    /// Sizes are exponential with this mean, seconds of capacity.
     Exponential(f64),
 }
 
-impl Sizes {
-    /// E e^{θX} − 1, exact near 0; `None` where it is infinite.
+impl SizeLaw {
+    /// The value of E e^{θX} − 1, exact near 0; `None` where it is infinite.
     pub fn mgf_minus_one(self, theta: f64) -> Option<f64> {
         match self {
             Self::Constant(size) => Some((theta * size).exp_m1()).filter(|v| v.is_finite()),
@@ -54,46 +54,46 @@ impl Sizes {
 /// In continuous time, exact: ρ(θ) = λ(E e^{θX} − 1)/θ and σ = 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PoissonBatches {
-    /// Requests per second.
+    /// The mean number of requests per second.
     pub per_second: f64,
-    /// Their work.
-    pub sizes: Sizes,
+    /// The law of their sizes.
+    pub sizes: SizeLaw,
 }
 
-impl Envelope for PoissonBatches {
-    fn at(&self, theta: f64) -> Option<Bound> {
+impl MgfEnvelope for PoissonBatches {
+    fn bound_at(&self, theta: f64) -> Option<MgfBound> {
         let growth = self.per_second * self.sizes.mgf_minus_one(theta)?;
-        Bound { rate: growth / theta, burst: 0.0 }.finite()
+        MgfBound { rate: growth / theta, burst: 0.0 }.finite()
     }
 }
 
 /// One request of fixed size per period, whatever the phase: never more than 1 + (n−m)/period requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Periodic {
-    /// Seconds.
+    /// The time between two requests, seconds.
     pub period: f64,
-    /// Seconds of capacity.
+    /// The size of each request, seconds of capacity.
     pub work: f64,
 }
 
-impl Envelope for Periodic {
-    fn at(&self, _theta: f64) -> Option<Bound> {
-        Bound { rate: self.work / self.period, burst: self.work }.finite()
+impl MgfEnvelope for Periodic {
+    fn bound_at(&self, _theta: f64) -> Option<MgfBound> {
+        MgfBound { rate: self.work / self.period, burst: self.work }.finite()
     }
 }
 
 /// Anything that passes a token bucket; the bound is deterministic.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TokenBucket {
-    /// Fraction of capacity.
+    /// The rate of the bucket, fraction of capacity.
     pub rate: f64,
-    /// Seconds of capacity.
+    /// The size of the bucket, seconds of capacity.
     pub burst: f64,
 }
 
-impl Envelope for TokenBucket {
-    fn at(&self, _theta: f64) -> Option<Bound> {
-        Bound { rate: self.rate, burst: self.burst }.finite()
+impl MgfEnvelope for TokenBucket {
+    fn bound_at(&self, _theta: f64) -> Option<MgfBound> {
+        MgfBound { rate: self.rate, burst: self.burst }.finite()
     }
 }
 
@@ -103,19 +103,19 @@ mod tests {
 
     #[test]
     fn domains_end_where_the_moments_do() {
-        let poisson = PoissonBatches { per_second: 100.0, sizes: Sizes::Exponential(0.01) };
-        assert!(poisson.at(99.9).is_some());
-        assert_eq!(poisson.at(100.0), None);
-        assert_eq!(poisson.at(f64::NAN), None);
-        let fixed = PoissonBatches { sizes: Sizes::Constant(0.01), ..poisson };
-        assert!(fixed.at(1e4).is_some());
-        assert_eq!(fixed.at(1e6), None);
-        assert_eq!(Periodic { period: 0.0, work: 1.0 }.at(1.0), None);
+        let poisson = PoissonBatches { per_second: 100.0, sizes: SizeLaw::Exponential(0.01) };
+        assert!(poisson.bound_at(99.9).is_some());
+        assert_eq!(poisson.bound_at(100.0), None);
+        assert_eq!(poisson.bound_at(f64::NAN), None);
+        let fixed = PoissonBatches { sizes: SizeLaw::Constant(0.01), ..poisson };
+        assert!(fixed.bound_at(1e4).is_some());
+        assert_eq!(fixed.bound_at(1e6), None);
+        assert_eq!(Periodic { period: 0.0, work: 1.0 }.bound_at(1.0), None);
     }
 
     #[test]
     fn a_small_theta_gives_the_mean() {
-        let poisson = PoissonBatches { per_second: 30.0, sizes: Sizes::Exponential(0.01) };
-        assert!((poisson.at(1e-9).unwrap().rate - 0.3).abs() < 1e-9);
+        let poisson = PoissonBatches { per_second: 30.0, sizes: SizeLaw::Exponential(0.01) };
+        assert!((poisson.bound_at(1e-9).unwrap().rate - 0.3).abs() < 1e-9);
     }
 }

@@ -6,62 +6,62 @@
 //! operations that merge k processes reach exactly the weights of one Hölder inequality over k factors,
 //! which is what a sum keeps.
 
-use super::bound::{Bound, Envelope};
+use super::bound::{MgfBound, MgfEnvelope};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// Names an independent source of randomness. Workloads that may burst together share one.
+/// The number of an independent source of randomness. Workloads that may burst together share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Source(pub usize);
+pub struct RandomSource(pub usize);
 
 /// The step of discrete time, seconds. Output, convolution and latency sum over the steps of an interval:
 /// the bound grows by ln(1/step)/θ.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Step(f64);
+pub struct TimeStep(f64);
 
-impl Step {
-    /// `None` unless positive and finite.
+impl TimeStep {
+    /// A step of this many seconds; `None` unless they are positive and finite.
     pub fn new(seconds: f64) -> Option<Self> {
         (seconds > 0.0 && seconds.is_finite()).then_some(Self(seconds))
     }
 
-    /// Seconds.
+    /// The length of the step in seconds.
     pub fn seconds(self) -> f64 {
         self.0
     }
 
-    /// −ln(1 − e^{−θ·gap·step})/θ: the sum over all earlier steps, as a burst. `None` unless `gap` > 0.
-    pub(super) fn union(self, theta: f64, gap: f64) -> Option<f64> {
+    /// The burst −ln(1 − e^{−θ·gap·step})/θ that stands for the sum over all earlier steps. `None` unless `gap` > 0.
+    pub(super) fn union_burst(self, theta: f64, gap: f64) -> Option<f64> {
         (gap > 0.0).then(|| -(-(-theta * gap * self.0).exp_m1()).ln() / theta)
     }
 }
 
-/// Work that arrives: sources and what operators make of them. Cheap to clone.
+/// Work that arrives, as an expression of sources and operators. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct ArrivalProcess(Arc<Arrivals>);
+pub struct ArrivalProcess(Arc<ArrivalExpression>);
 
-/// The work that a queue, or several in sequence, can do for somebody. Cheap to clone.
+/// The work that a queue, or several in sequence, can do for some traffic, as an expression. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct ServiceProcess(Arc<Service>);
+pub struct ServiceProcess(Arc<ServiceExpression>);
 
 #[derive(Debug)]
-struct Arrivals {
+struct ArrivalExpression {
     form: ArrivalForm,
-    sources: BTreeSet<Source>,
+    sources: BTreeSet<RandomSource>,
 }
 
 #[derive(Debug)]
 enum ArrivalForm {
-    Source { name: String, envelope: Arc<dyn Envelope> },
+    Source { name: String, envelope: Arc<dyn MgfEnvelope> },
     Sum { parts: Vec<ArrivalProcess>, dependent: bool },
     Output { arrivals: ArrivalProcess, service: ServiceProcess, dependent: bool },
 }
 
 #[derive(Debug)]
-struct Service {
+struct ServiceExpression {
     form: ServiceForm,
-    sources: BTreeSet<Source>,
+    sources: BTreeSet<RandomSource>,
 }
 
 #[derive(Debug)]
@@ -72,8 +72,8 @@ enum ServiceForm {
 }
 
 impl ArrivalProcess {
-    /// A workload. Two workloads are dependent exactly when they have a source in common.
-    pub fn source(name: &str, source: Source, envelope: Arc<dyn Envelope>) -> Self {
+    /// The process of a workload. Two workloads are dependent exactly when they have a source in common.
+    pub fn source(name: &str, source: RandomSource, envelope: Arc<dyn MgfEnvelope>) -> Self {
         Self::new(ArrivalForm::Source { name: name.to_owned(), envelope }, BTreeSet::from([source]))
     }
 
@@ -83,7 +83,7 @@ impl ArrivalProcess {
         if parts.len() == 1 {
             return parts.remove(0);
         }
-        let sources: BTreeSet<Source> = parts.iter().flat_map(Self::sources).copied().collect();
+        let sources: BTreeSet<RandomSource> = parts.iter().flat_map(Self::sources).copied().collect();
         let dependent = sources.len() < parts.iter().map(|part| part.sources().len()).sum();
         Self::new(ArrivalForm::Sum { parts, dependent }, sources)
     }
@@ -97,25 +97,25 @@ impl ArrivalProcess {
         Self::new(form, sources)
     }
 
-    /// What its randomness comes from.
-    pub fn sources(&self) -> &BTreeSet<Source> {
+    /// The independent sources of its randomness.
+    pub fn sources(&self) -> &BTreeSet<RandomSource> {
         &self.0.sources
     }
 
-    /// Whether it shares no source with these.
-    pub fn is_independent_of(&self, sources: &BTreeSet<Source>) -> bool {
+    /// Whether it has none of these sources.
+    pub fn is_independent_of(&self, sources: &BTreeSet<RandomSource>) -> bool {
         self.sources().is_disjoint(sources)
     }
 
-    /// The number of dependent-case binary operations in the expression.
+    /// The number of binary operations in the expression that take their dependent form.
     pub fn dependent_operations(&self) -> usize {
         let mut blocks = Vec::new();
         self.blocks(&mut blocks);
         blocks.iter().map(|factors| factors - 1).sum()
     }
 
-    fn new(form: ArrivalForm, sources: BTreeSet<Source>) -> Self {
-        Self(Arc::new(Arrivals { form, sources }))
+    fn new(form: ArrivalForm, sources: BTreeSet<RandomSource>) -> Self {
+        Self(Arc::new(ArrivalExpression { form, sources }))
     }
 
     /// The number of factors of each Hölder inequality, in the order of evaluation.
@@ -134,27 +134,27 @@ impl ArrivalProcess {
         }
     }
 
-    /// ρ(θ), σ(θ) under the weights that `at` holds.
-    pub(super) fn bound(&self, theta: f64, at: &mut Point<'_>) -> Option<Bound> {
+    /// The bound ρ(θ), σ(θ) under the weights that `point` holds.
+    pub(super) fn bound(&self, theta: f64, point: &mut EvaluationPoint<'_>) -> Option<MgfBound> {
         let bound = match &self.0.form {
-            ArrivalForm::Source { envelope, .. } => envelope.at(theta)?,
+            ArrivalForm::Source { envelope, .. } => envelope.bound_at(theta)?,
             ArrivalForm::Sum { parts, dependent } => {
-                let weights = at.take(*dependent, parts.len());
-                let mut total = Bound { rate: 0.0, burst: 0.0 };
+                let weights = point.take(*dependent, parts.len());
+                let mut total = MgfBound { rate: 0.0, burst: 0.0 };
                 for (k, part) in parts.iter().enumerate() {
-                    total = total.plus(part.bound(theta / weight(weights, k), at)?);
+                    total = total.plus(part.bound(theta / weight(weights, k), point)?);
                 }
                 total
             }
             ArrivalForm::Output { arrivals, service, dependent } => {
-                let weights = at.take(*dependent, 2);
-                let a = arrivals.bound(theta / weight(weights, 0), at)?;
-                let s = service.bound(theta / weight(weights, 1), at)?;
-                let union = at.step.union(theta, -s.rate - a.rate)?;
-                Bound { rate: a.rate, burst: a.burst + s.burst + union }
+                let weights = point.take(*dependent, 2);
+                let a = arrivals.bound(theta / weight(weights, 0), point)?;
+                let s = service.bound(theta / weight(weights, 1), point)?;
+                let union = point.step.union_burst(theta, -s.rate - a.rate)?;
+                MgfBound { rate: a.rate, burst: a.burst + s.burst + union }
             }
         };
-        at.note(self, theta, bound);
+        point.record(self, theta, bound);
         bound.finite()
     }
 }
@@ -186,15 +186,16 @@ impl ServiceProcess {
         Self::new(form, sources)
     }
 
-    /// What its randomness comes from.
-    pub fn sources(&self) -> &BTreeSet<Source> {
+    /// The independent sources of its randomness.
+    pub fn sources(&self) -> &BTreeSet<RandomSource> {
         &self.0.sources
     }
 
-    fn new(form: ServiceForm, sources: BTreeSet<Source>) -> Self {
-        Self(Arc::new(Service { form, sources }))
+    fn new(form: ServiceForm, sources: BTreeSet<RandomSource>) -> Self {
+        Self(Arc::new(ServiceExpression { form, sources }))
     }
 
+    /// The number of factors of each Hölder inequality, in the order of evaluation.
     pub(super) fn blocks(&self, blocks: &mut Vec<usize>) {
         let (dependent, inner): (_, [&dyn Blocks; 2]) = match &self.0.form {
             ServiceForm::Constant { .. } => return,
@@ -205,36 +206,39 @@ impl ServiceProcess {
         inner.iter().for_each(|operand| operand.collect(blocks));
     }
 
-    pub(super) fn bound(&self, theta: f64, at: &mut Point<'_>) -> Option<Bound> {
+    /// The bound ρ(θ), σ(θ) under the weights that `point` holds; ρ is negative.
+    pub(super) fn bound(&self, theta: f64, point: &mut EvaluationPoint<'_>) -> Option<MgfBound> {
         let bound = match &self.0.form {
-            ServiceForm::Constant { rate, .. } => Bound { rate: -rate, burst: 0.0 },
+            ServiceForm::Constant { rate, .. } => MgfBound { rate: -rate, burst: 0.0 },
             ServiceForm::Leftover { service, arrivals, dependent } => {
-                let weights = at.take(*dependent, 2);
-                let s = service.bound(theta / weight(weights, 0), at)?;
-                s.plus(arrivals.bound(theta / weight(weights, 1), at)?)
+                let weights = point.take(*dependent, 2);
+                let s = service.bound(theta / weight(weights, 0), point)?;
+                s.plus(arrivals.bound(theta / weight(weights, 1), point)?)
             }
             ServiceForm::Convolution { first, second, dependent } => {
-                let weights = at.take(*dependent, 2);
-                let s = first.bound(theta / weight(weights, 0), at)?;
-                let t = second.bound(theta / weight(weights, 1), at)?;
-                convolved(theta, at.step, s, t)?
+                let weights = point.take(*dependent, 2);
+                let s = first.bound(theta / weight(weights, 0), point)?;
+                let t = second.bound(theta / weight(weights, 1), point)?;
+                convolved(theta, point.step, s, t)?
             }
         };
-        at.note(self, theta, bound);
+        point.record(self, theta, bound);
         bound.finite()
     }
 }
 
-/// The part of the rate by which two queues must differ.
+/// The part of the rate by which two queues must differ for their convolution.
 const CONVOLUTION_GAP: f64 = 0.01;
 
-fn convolved(theta: f64, step: Step, s: Bound, t: Bound) -> Option<Bound> {
+/// The bound of two queues in sequence (Theorem 5), whose rates are made to differ where they do not.
+fn convolved(theta: f64, step: TimeStep, s: MgfBound, t: MgfBound) -> Option<MgfBound> {
     let (slower, difference) = (s.rate.max(t.rate), (s.rate - t.rate).abs());
     let gap = difference.max(CONVOLUTION_GAP * slower.abs());
-    let burst = s.burst + t.burst + step.union(theta, gap)?;
-    Some(Bound { rate: slower + (gap - difference), burst })
+    let burst = s.burst + t.burst + step.union_burst(theta, gap)?;
+    Some(MgfBound { rate: slower + (gap - difference), burst })
 }
 
+/// An operand that may have blocks of Hölder weights of its own.
 trait Blocks {
     fn collect(&self, blocks: &mut Vec<usize>);
 }
@@ -251,16 +255,17 @@ impl Blocks for ServiceProcess {
     }
 }
 
-/// Where an expression is evaluated.
-pub(super) struct Point<'a> {
-    pub(super) step: Step,
-    /// Blocks of Hölder weights in the order of evaluation.
+/// The parameters at which an expression is evaluated.
+pub(super) struct EvaluationPoint<'a> {
+    pub(super) step: TimeStep,
+    /// The blocks of Hölder weights that have not been used yet, in the order of evaluation.
     pub(super) weights: &'a [f64],
-    /// Records what each process came to.
-    pub(super) notes: Option<&'a mut dyn FnMut(String, f64, Bound)>,
+    /// Is told the expression, θ and bound of each process, if anybody asks.
+    pub(super) record: Option<&'a mut dyn FnMut(String, f64, MgfBound)>,
 }
 
-impl<'a> Point<'a> {
+impl<'a> EvaluationPoint<'a> {
+    /// The next block of weights, for an operation that takes its dependent form.
     pub(super) fn take(&mut self, dependent: bool, factors: usize) -> Option<&'a [f64]> {
         dependent.then(|| {
             let (block, rest) = self.weights.split_at(factors);
@@ -269,13 +274,15 @@ impl<'a> Point<'a> {
         })
     }
 
-    fn note(&mut self, process: &dyn fmt::Display, theta: f64, bound: Bound) {
-        if let Some(notes) = &mut self.notes {
-            notes(process.to_string(), theta, bound);
+    /// Reports the bound of a process to the caller, if one asked for it.
+    fn record(&mut self, process: &dyn fmt::Display, theta: f64, bound: MgfBound) {
+        if let Some(record) = &mut self.record {
+            record(process.to_string(), theta, bound);
         }
     }
 }
 
+/// The Hölder weight of a factor; 1 for an independent operation.
 pub(super) fn weight(weights: Option<&[f64]>, factor: usize) -> f64 {
     weights.map_or(1.0, |w| w[factor])
 }
@@ -316,6 +323,7 @@ impl fmt::Display for ServiceProcess {
     }
 }
 
+/// The mark of a dependent operation.
 pub(super) fn star(dependent: bool) -> &'static str {
     if dependent { "*" } else { "" }
 }

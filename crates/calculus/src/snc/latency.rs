@@ -7,62 +7,66 @@
 //! objective has a kink, or a convolution in it, they may stop short of it; what they return is a bound all
 //! the same.
 
-use super::bound::Bound;
-use super::expression::{ArrivalProcess, Point, ServiceProcess, Step, star, weight};
+use super::bound::MgfBound;
+use super::expression::{ArrivalProcess, EvaluationPoint, ServiceProcess, TimeStep, star, weight};
 use super::minimise::minimise_log;
 use crate::round_up;
 use std::fmt;
 
-/// What latency of `arrivals` at `service` is exceeded with probability at most `exceeded`.
+/// The question which latency of `arrivals` at `service` is exceeded with probability at most `exceeded`.
 #[derive(Debug, Clone)]
 pub struct LatencyQuery {
-    /// Whose latency.
+    /// The traffic whose latency is asked for.
     pub arrivals: ArrivalProcess,
-    /// What the queue, or all queues in sequence, leave for them.
+    /// The service that the queue, or all queues in sequence, leave for it.
     pub service: ServiceProcess,
-    /// ε, 1 − percentile, in (0, 1).
+    /// The probability ε, 1 − percentile, in (0, 1).
     pub exceeded: f64,
-    /// Of discrete time.
-    pub step: Step,
+    /// The step of discrete time.
+    pub step: TimeStep,
 }
 
-/// A latency with its derivation.
+/// A bound on a latency, with its derivation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LatencyBound {
-    /// Seconds, rounded up.
+    /// The latency in seconds, rounded up.
     pub latency: f64,
-    /// The minimiser.
+    /// The θ that gives the least bound, per second of capacity.
     pub theta: f64,
-    /// Hölder weights, one block per dependent operation, in the order of evaluation.
+    /// The Hölder weights, one block per dependent operation, in the order of evaluation.
     pub weights: Vec<Vec<f64>>,
-    /// Every process in the expression, operands before results.
-    pub parts: Vec<Part>,
+    /// All processes in the expression, operands before results.
+    pub parts: Vec<ExpressionPart>,
     expression: String,
 }
 
-/// A process of the expression at the minimum.
+/// One process of the expression at the parameters of the least bound.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
+pub struct ExpressionPart {
     /// Its expression; dependent operations carry an asterisk.
     pub expression: String,
-    /// Where it is evaluated: the minimiser divided by the weights around it.
+    /// The θ at which it is evaluated: that of the bound, divided by the weights around it.
     pub theta: f64,
-    /// There.
-    pub bound: Bound,
+    /// The bound of its moment generating function at this θ.
+    pub bound: MgfBound,
 }
 
-/// θ is searched here, per second of capacity: latencies from nanoseconds to weeks.
+/// The interval in which θ is searched, per second of capacity: latencies from nanoseconds to weeks.
 const THETA: [f64; 2] = [1e-6, 1e10];
-/// Points of the first scan: eight in a decade.
+/// The number of points of the first scan: eight in a decade.
 const SCAN: usize = 129;
-/// Half width of a line search, in logarithms, and its first scan.
-const LINE: (f64, usize) = (3.0, 7);
-/// Sweeps over all lines, and the part of the latency that must be gained for another.
-const SWEEPS: (usize, f64) = (60, 1e-6);
+/// The half width of a line search, in logarithms.
+const LINE_WIDTH: f64 = 3.0;
+/// The number of points of a line search's first scan.
+const LINE_SCAN: usize = 7;
+/// The largest number of sweeps over all lines.
+const SWEEPS: usize = 60;
+/// The part of the latency that a sweep must gain for another to follow.
+const SWEEP_GAIN: f64 = 1e-6;
 
-/// Free parameters and the bound that they give.
+/// The free parameters of a query and the bound that they give.
 #[derive(Debug, Clone)]
-struct Choice {
+struct ParameterChoice {
     theta: f64,
     weights: Vec<f64>,
     latency: f64,
@@ -79,11 +83,11 @@ impl LatencyQuery {
         let weights: Vec<f64> = blocks.iter().flat_map(|&k| vec![1.0 / k as f64; k]).collect();
         let (theta, latency) =
             minimise_log(THETA[0], THETA[1], SCAN, |theta| self.latency_at(theta, &weights))?;
-        let mut best = Choice { theta, weights, latency };
-        for _ in 0..if blocks.is_empty() { 0 } else { SWEEPS.0 } {
+        let mut best = ParameterChoice { theta, weights, latency };
+        for _ in 0..if blocks.is_empty() { 0 } else { SWEEPS } {
             let before = best.latency;
             self.sweep(&mut best, &blocks);
-            if before - best.latency <= SWEEPS.1 * before {
+            if before - best.latency <= SWEEP_GAIN * before {
                 break;
             }
         }
@@ -93,29 +97,30 @@ impl LatencyQuery {
     /// The bound at chosen parameters: weights as blocks that are each positive with sum at most 1. `None`
     /// outside the domain.
     pub fn latency_at(&self, theta: f64, weights: &[f64]) -> Option<f64> {
-        self.evaluate(theta, &mut Point { step: self.step, weights, notes: None })
+        self.evaluate(theta, &mut EvaluationPoint { step: self.step, weights, record: None })
     }
 
     /// The number of factors of each Hölder inequality, in the order of evaluation: the lengths of the
     /// blocks of weights.
     pub fn blocks(&self) -> Vec<usize> {
         let mut blocks = Vec::new();
-        blocks.extend(self.dependent().then_some(2));
+        blocks.extend(self.is_dependent().then_some(2));
         self.arrivals.blocks(&mut blocks);
         self.service.blocks(&mut blocks);
         blocks
     }
 
-    fn dependent(&self) -> bool {
+    /// Whether arrivals and service share a source.
+    fn is_dependent(&self) -> bool {
         !self.arrivals.is_independent_of(self.service.sources())
     }
 
-    /// Theorem 1 at one θ.
-    fn evaluate(&self, theta: f64, at: &mut Point<'_>) -> Option<f64> {
-        let weights = at.take(self.dependent(), 2);
-        let a = self.arrivals.bound(theta / weight(weights, 0), at)?;
-        let s = self.service.bound(theta / weight(weights, 1), at)?;
-        let union = at.step.union(theta, -s.rate - a.rate)?;
+    /// The latency of Theorem 1 at one θ, seconds.
+    fn evaluate(&self, theta: f64, point: &mut EvaluationPoint<'_>) -> Option<f64> {
+        let weights = point.take(self.is_dependent(), 2);
+        let a = self.arrivals.bound(theta / weight(weights, 0), point)?;
+        let s = self.service.bound(theta / weight(weights, 1), point)?;
+        let union = point.step.union_burst(theta, -s.rate - a.rate)?;
         let seconds = (union - self.exceeded.ln() / theta + a.burst + s.burst) / -s.rate;
         (seconds.is_finite() && s.rate < 0.0).then(|| round_up(seconds.max(0.0)))
     }
@@ -123,7 +128,7 @@ impl LatencyQuery {
     /// One line search over θ and two per weight: at the same θ, and with θ such that the others' arguments
     /// θ/w stay where they are. The latter matter where a domain ends: an argument can reach its end without
     /// another leaving its own.
-    fn sweep(&self, best: &mut Choice, blocks: &[usize]) {
+    fn sweep(&self, best: &mut ParameterChoice, blocks: &[usize]) {
         self.search_line(best, |choice, t| choice.theta *= t);
         let mut begin = 0;
         for &factors in blocks {
@@ -143,35 +148,36 @@ impl LatencyQuery {
     }
 
     /// Replaces `best` by the best of `change(best, t)` over t around 1, if that is better.
-    fn search_line(&self, best: &mut Choice, change: impl Fn(&mut Choice, f64)) {
+    fn search_line(&self, best: &mut ParameterChoice, change: impl Fn(&mut ParameterChoice, f64)) {
         let moved = |t: f64| {
             let mut choice = best.clone();
             change(&mut choice, t);
             choice
         };
-        let (low, high) = ((-LINE.0).exp(), LINE.0.exp());
+        let (low, high) = ((-LINE_WIDTH).exp(), LINE_WIDTH.exp());
         let value = |t: f64| {
             let choice = moved(t);
             self.latency_at(choice.theta, &choice.weights)
         };
-        let Some((t, latency)) = minimise_log(low, high, LINE.1, value) else { return };
+        let Some((t, latency)) = minimise_log(low, high, LINE_SCAN, value) else { return };
         if latency < best.latency {
-            *best = Choice { latency, ..moved(t) };
+            *best = ParameterChoice { latency, ..moved(t) };
         }
     }
 
+    /// The bound at these parameters with its derivation.
     fn derive(&self, theta: f64, flat: &[f64]) -> LatencyBound {
         let mut parts = Vec::new();
-        let mut notes = |expression, theta, bound| parts.push(Part { expression, theta, bound });
-        let mut point = Point { step: self.step, weights: flat, notes: Some(&mut notes) };
+        let mut record = |expression, theta, bound| parts.push(ExpressionPart { expression, theta, bound });
+        let mut point = EvaluationPoint { step: self.step, weights: flat, record: Some(&mut record) };
         let latency = self.evaluate(theta, &mut point).expect("the search ends inside the domain");
         let mut rest = flat;
-        let mut take = |factors: usize| {
+        let mut weights = Vec::new();
+        for factors in self.blocks() {
             let (block, others) = rest.split_at(factors);
+            weights.push(block.to_vec());
             rest = others;
-            block.to_vec()
-        };
-        let weights = self.blocks().into_iter().map(&mut take).collect();
+        }
         LatencyBound { latency, theta, weights, parts, expression: self.to_string() }
     }
 }
@@ -187,7 +193,7 @@ impl fmt::Display for LatencyQuery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (arrivals, service) = (&self.arrivals, &self.service);
         let percentile = 100.0 * (1.0 - self.exceeded);
-        write!(f, "latency{}({arrivals}, {service}, {percentile:.4}%)", star(self.dependent()))
+        write!(f, "latency{}({arrivals}, {service}, {percentile:.4}%)", star(self.is_dependent()))
     }
 }
 
@@ -199,7 +205,7 @@ impl fmt::Display for LatencyBound {
             let listed: Vec<String> = block.iter().map(|w| format!("{w:.4}")).collect();
             writeln!(f, "  Hölder weights {}", listed.join(", "))?;
         }
-        for Part { expression, theta, bound } in &self.parts {
+        for ExpressionPart { expression, theta, bound } in &self.parts {
             writeln!(f, "  {expression}: ρ({theta:.4}) = {:.6}, σ = {:.6} s", bound.rate, bound.burst)?;
         }
         Ok(())

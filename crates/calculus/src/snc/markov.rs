@@ -8,11 +8,11 @@
 //! σ = 0 drops what a start in a busy state adds. The eigenvector gives the σ that is safe for every n
 //! and every start; [`Prefactor`] chooses.
 
-use super::bound::{Bound, Envelope};
+use super::bound::{MgfBound, MgfEnvelope};
 use super::spectral::{SquareMatrix, growth_above_one};
 use std::fmt;
 
-/// What a state sends.
+/// A state of the chain and what it sends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MarkovState {
     /// The probability of a request in a step.
@@ -24,9 +24,9 @@ pub struct MarkovState {
 /// Whether σ(θ) accounts for where the chain starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prefactor {
-    /// σ = 0, as published. Not a bound for short intervals.
+    /// The published σ = 0, which is not a bound for short intervals.
     Dropped,
-    /// σ = ln(max h/min h)/θ with h the Perron vector: a bound for every interval and every start.
+    /// The value σ = ln(max h/min h)/θ with h the Perron vector: a bound for every interval and every start.
     Kept,
 }
 
@@ -40,17 +40,17 @@ pub struct MarkovArrivals {
     theta_end: f64,
 }
 
-/// Numbers that are not a Markov chain.
+/// Why numbers make no Markov chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MarkovError {
-    /// No state, or not one row and column for each.
+    /// There is no state, or not one row and column for each.
     Shape,
-    /// A probability outside [0, 1], or a row (counted from 0) that does not sum to 1.
+    /// This row (counted from 0) has a probability outside [0, 1], or does not sum to 1.
     Row(usize),
-    /// A state whose request probability is outside [0, 1] or whose work is negative or not finite.
+    /// This state's request probability is outside [0, 1], or its work is negative or not finite.
     State(usize),
     /// The step is not positive.
-    Step,
+    TimeStep,
 }
 
 impl fmt::Display for MarkovError {
@@ -61,7 +61,7 @@ impl fmt::Display for MarkovError {
             }
             Self::Row(row) => write!(f, "row {row} of the transition matrix is not a distribution"),
             Self::State(state) => write!(f, "state {state} sends impossible requests: shorten the step"),
-            Self::Step => f.write_str("the step must be positive"),
+            Self::TimeStep => f.write_str("the step must be positive"),
         }
     }
 }
@@ -69,7 +69,10 @@ impl fmt::Display for MarkovError {
 impl std::error::Error for MarkovError {}
 
 impl MarkovArrivals {
-    /// `step` in seconds; row i of `transitions` is where state i goes next.
+    /// A chain with a step in seconds, where row i of `transitions` says where state i goes next.
+    ///
+    /// # Errors
+    /// When the numbers are not those of a Markov chain.
     pub fn new(
         states: Vec<MarkovState>,
         transitions: SquareMatrix,
@@ -80,17 +83,12 @@ impl MarkovArrivals {
             return Err(MarkovError::Shape);
         }
         if !(step > 0.0 && step.is_finite()) {
-            return Err(MarkovError::Step);
+            return Err(MarkovError::TimeStep);
         }
-        let probability = |p: f64| (0.0..=1.0).contains(&p);
-        let distribution =
-            |row: &[f64]| row.iter().all(|&p| probability(p)) && (row.iter().sum::<f64>() - 1.0).abs() < 1e-9;
-        if let Some(row) = (0..states.len()).find(|&row| !distribution(transitions.row(row))) {
+        if let Some(row) = (0..states.len()).find(|&row| !is_distribution(transitions.row(row))) {
             return Err(MarkovError::Row(row));
         }
-        let possible =
-            |s: &MarkovState| probability(s.per_step) && (0.0..f64::INFINITY).contains(&s.mean_work);
-        if let Some(state) = states.iter().position(|s| !possible(s)) {
+        if let Some(state) = states.iter().position(|state| !state.is_possible()) {
             return Err(MarkovError::State(state));
         }
         let sends = states.iter().filter(|s| s.per_step > 0.0);
@@ -98,17 +96,18 @@ impl MarkovArrivals {
         Ok(Self { states, transitions, step, prefactor, theta_end })
     }
 
-    /// The states.
+    /// The states of the chain.
     pub fn states(&self) -> &[MarkovState] {
         &self.states
     }
 
-    /// Where the moment generating function ends, per second of capacity; infinite if nothing is sent.
+    /// The θ at which the moment generating function becomes infinite, per second of capacity; infinite if nothing is
+    /// sent.
     pub fn theta_end(&self) -> f64 {
         self.theta_end
     }
 
-    /// E(θ)Q − I; `None` outside the domain.
+    /// The matrix E(θ)Q − I; `None` outside the domain.
     pub fn excess(&self, theta: f64) -> Option<SquareMatrix> {
         if !(theta > 0.0 && theta < self.theta_end) {
             return None;
@@ -116,31 +115,44 @@ impl MarkovArrivals {
         let growth: Vec<f64> = self.states.iter().map(|state| state.mgf_minus_one(theta)).collect();
         Some(SquareMatrix::from_fn(self.states.len(), |i, j| {
             let q = self.transitions.at(i, j);
-            if i == j { growth[i] * q - self.leaving(i) } else { q + growth[i] * q }
+            if i == j { growth[i] * q - self.leaving_probability(i) } else { q + growth[i] * q }
         }))
     }
 
-    /// 1 − Q_ii, from the other entries.
-    fn leaving(&self, state: usize) -> f64 {
+    /// The probability 1 − Q_ii of leaving a state, from the other entries.
+    fn leaving_probability(&self, state: usize) -> f64 {
         let row = self.transitions.row(state);
         row.iter().enumerate().filter(|&(j, _)| j != state).map(|(_, q)| q).sum()
     }
 }
 
+fn is_probability(p: f64) -> bool {
+    (0.0..=1.0).contains(&p)
+}
+
+fn is_distribution(row: &[f64]) -> bool {
+    row.iter().all(|&p| is_probability(p)) && (row.iter().sum::<f64>() - 1.0).abs() < 1e-9
+}
+
 impl MarkovState {
+    fn is_possible(&self) -> bool {
+        is_probability(self.per_step) && (0.0..f64::INFINITY).contains(&self.mean_work)
+    }
+
+    /// The moment generating function of what the state sends in a step, minus one.
     fn mgf_minus_one(&self, theta: f64) -> f64 {
         let x = theta * self.mean_work;
         if self.per_step == 0.0 { 0.0 } else { self.per_step * x / (1.0 - x) }
     }
 }
 
-impl Envelope for MarkovArrivals {
-    fn at(&self, theta: f64) -> Option<Bound> {
+impl MgfEnvelope for MarkovArrivals {
+    fn bound_at(&self, theta: f64) -> Option<MgfBound> {
         let (growth, spread) = growth_above_one(&self.excess(theta)?)?;
         let burst = match self.prefactor {
             Prefactor::Dropped => 0.0,
             Prefactor::Kept => spread / theta,
         };
-        Bound { rate: growth.ln_1p() / (theta * self.step), burst }.finite()
+        MgfBound { rate: growth.ln_1p() / (theta * self.step), burst }.finite()
     }
 }

@@ -4,10 +4,10 @@
 //! flat, or be `None`, NaN or infinite outside an unknown domain. Every probe of a bound's free parameter
 //! is a valid bound, so a result that is not quite the minimum is still right.
 
-/// Golden section: the larger part of an interval is cut at this fraction.
+/// The fraction at which golden section cuts the larger part of an interval.
 const CUT: f64 = 0.381_966_011_250_105;
 
-/// The argument and value of the smallest finite value found.
+/// The argument and value of the smallest finite value that was found.
 pub(super) type Minimum = Option<(f64, f64)>;
 
 /// Scans `points` (at least 2) evenly spaced arguments of [`low`, `high`], then narrows around the best.
@@ -32,7 +32,7 @@ pub(super) fn minimise(
     (least < f64::INFINITY).then(|| narrow(bracket, least, value))
 }
 
-/// As [`minimise`], over the logarithm of positive arguments.
+/// Does the same as [`minimise`] over the logarithm of positive arguments.
 pub(super) fn minimise_log(
     low: f64,
     high: f64,

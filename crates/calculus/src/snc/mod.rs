@@ -12,8 +12,8 @@
 //! step: the step of discrete time is a parameter of the evaluation. A θ outside the domain of a bound,
 //! an unstable queue and NaN are `None`, never a number.
 //!
-//! Not covered: where the parameters of a process come from (traces), schedulers better than "everybody
-//! else of the same priority goes first", and bounds that use the correlation over time (martingales).
+//! Not covered: where the parameters of a process come from (traces), schedulers better than "all others
+//! of the same priority go first", and bounds that use the correlation over time (martingales).
 
 mod aggregate;
 mod bound;
@@ -27,11 +27,11 @@ mod spectral;
 mod table;
 
 pub use aggregate::{aggregate_by_clique, aggregate_in_groups, independent_groups};
-pub use bound::{Bound, Envelope, Periodic, PoissonBatches, Sizes, TokenBucket};
-pub use expression::{ArrivalProcess, ServiceProcess, Source, Step};
-pub use latency::{LatencyBound, LatencyQuery, Part};
+pub use bound::{MgfBound, MgfEnvelope, Periodic, PoissonBatches, SizeLaw, TokenBucket};
+pub use expression::{ArrivalProcess, RandomSource, ServiceProcess, TimeStep};
+pub use latency::{ExpressionPart, LatencyBound, LatencyQuery};
 pub use markov::{MarkovArrivals, MarkovError, MarkovState, Prefactor};
-pub use network::{Flow, Network, NetworkError, Order};
+pub use network::{OperatorOrder, TwoColumnError, TwoColumnFlow, TwoColumnNetwork};
 pub use queue::TabulatedQueue;
 pub use spectral::{SquareMatrix, growth_above_one};
-pub use table::{DependentSum, Grid, RateTable, sum};
+pub use table::{DependentSum, RateTable, ThetaGrid, independent_sum};

@@ -5,81 +5,92 @@
 //! thesis's own (A.4, Theorem 7, Eq. A.5), which subtracts the traffic that shares the whole path after the
 //! convolution and aggregates traffic before its output, so that independent workloads stay independent.
 //! Priorities are relaxed where aggregation needs it (Lemma 1): the output of a set of flows is taken behind
-//! everybody of at least the priority of the last of them.
+//! all flows of at least the priority of the last of them.
 
 use super::aggregate::aggregate_in_groups;
-use super::expression::{ArrivalProcess, ServiceProcess, Step};
+use super::expression::{ArrivalProcess, ServiceProcess, TimeStep};
 use super::latency::{LatencyBound, LatencyQuery};
 use std::fmt;
 
 /// A workload and its path.
 #[derive(Debug, Clone)]
-pub struct Flow {
-    /// Its work at every queue.
+pub struct TwoColumnFlow {
+    /// The work that it brings to each of its queues.
     pub arrivals: ArrivalProcess,
-    /// 0 is served first; of equal priorities, each is analysed as if the other went first.
+    /// The priority at both queues; 0 is served first. Of equal priorities, each is analysed as if the other went first.
     pub priority: u32,
-    /// The queue S.
+    /// The index of its queue S.
     pub from: usize,
-    /// The queue V.
+    /// The index of its queue V.
     pub to: usize,
 }
 
 /// Queues and the workloads through them.
 #[derive(Debug, Clone)]
-pub struct Network {
+pub struct TwoColumnNetwork {
     first: Vec<ServiceProcess>,
     second: Vec<ServiceProcess>,
-    flows: Vec<Flow>,
+    flows: Vec<TwoColumnFlow>,
 }
 
 /// A flow (counted from 0) whose path names a queue that is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NetworkError(pub usize);
+pub struct TwoColumnError(pub usize);
 
-impl fmt::Display for NetworkError {
+impl fmt::Display for TwoColumnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "flow {} passes a queue that does not exist", self.0)
     }
 }
 
-impl std::error::Error for NetworkError {}
+impl std::error::Error for TwoColumnError {}
 
 /// The order in which operators are applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// Approach 1: a latency per hop, each at half of what may be exceeded.
+pub enum OperatorOrder {
+    /// Approach 1 takes a latency per hop, each at half of what may be exceeded.
     HopByHop,
-    /// Approach 2: leftover at each hop, then convolution.
+    /// Approach 2 takes the leftover at each hop, and convolves them.
     Convolution,
-    /// Approach 3 and Eq. A.5: convolution before what shares the path, aggregation before output.
+    /// Approach 3 (Eq. A.5) convolves before it subtracts what shares the path, and aggregates before output.
     AggregateFirst,
 }
 
-impl Network {
-    /// Queues S, queues V, and flows between them.
+impl TwoColumnNetwork {
+    /// A network of queues S, queues V, and flows between them.
+    ///
+    /// # Errors
+    /// When a flow names a queue that does not exist.
     pub fn new(
         first: Vec<ServiceProcess>,
         second: Vec<ServiceProcess>,
-        flows: Vec<Flow>,
-    ) -> Result<Self, NetworkError> {
+        flows: Vec<TwoColumnFlow>,
+    ) -> Result<Self, TwoColumnError> {
         match flows.iter().position(|flow| flow.from >= first.len() || flow.to >= second.len()) {
-            Some(lost) => Err(NetworkError(lost)),
+            Some(lost) => Err(TwoColumnError(lost)),
             None => Ok(Self { first, second, flows }),
         }
     }
 
     /// The latency that `flow` exceeds with probability at most `exceeded`: one bound, or one per hop, to
     /// be added. `None` when there is no bound.
-    pub fn latency(&self, flow: usize, order: Order, exceeded: f64, step: Step) -> Option<Vec<LatencyBound>> {
+    pub fn latency(
+        &self,
+        flow: usize,
+        order: OperatorOrder,
+        exceeded: f64,
+        step: TimeStep,
+    ) -> Option<Vec<LatencyBound>> {
         let queries = match order {
-            Order::AggregateFirst => vec![(self.flows[flow].arrivals.clone(), self.aggregate_first(flow))],
-            Order::Convolution => {
-                let [near, far] = self.hops(flow);
+            OperatorOrder::AggregateFirst => {
+                vec![(self.flows[flow].arrivals.clone(), self.aggregate_first(flow))]
+            }
+            OperatorOrder::Convolution => {
+                let [near, far] = self.leftover_by_hop(flow);
                 vec![(self.flows[flow].arrivals.clone(), near.convolve(&far))]
             }
-            Order::HopByHop => {
-                let [near, far] = self.hops(flow);
+            OperatorOrder::HopByHop => {
+                let [near, far] = self.leftover_by_hop(flow);
                 let arrivals = &self.flows[flow].arrivals;
                 let departures = arrivals.output(&near);
                 vec![(arrivals.clone(), near), (departures, far)]
@@ -90,9 +101,9 @@ impl Network {
         queries.into_iter().map(solve).collect()
     }
 
-    /// Eq. A.5.
+    /// The service that Eq. A.5 leaves for the flow.
     fn aggregate_first(&self, flow: usize) -> ServiceProcess {
-        let Flow { from, to, .. } = self.flows[flow];
+        let TwoColumnFlow { from, to, .. } = self.flows[flow];
         let shared = self.urgent(flow, |other| other.from == from && other.to == to);
         let leaving = self.urgent(flow, |other| other.from == from && other.to != to);
         let near = after(&self.first[from], &self.merged(&leaving));
@@ -101,8 +112,8 @@ impl Network {
     }
 
     /// The service left for the flow at each of its queues.
-    fn hops(&self, flow: usize) -> [ServiceProcess; 2] {
-        let Flow { from, to, .. } = self.flows[flow];
+    fn leftover_by_hop(&self, flow: usize) -> [ServiceProcess; 2] {
+        let TwoColumnFlow { from, to, .. } = self.flows[flow];
         let near = after(&self.first[from], &self.merged(&self.urgent(flow, |other| other.from == from)));
         let along = self.urgent(flow, |other| other.from == from && other.to == to);
         let departures = self.departures(from, &along);
@@ -110,9 +121,9 @@ impl Network {
         [near, far]
     }
 
-    /// Steps 3 and 4: what other queues send to the flow's second queue.
+    /// The traffic that other queues send to the flow's second queue, of steps 3 and 4.
     fn crossing(&self, flow: usize) -> Option<ArrivalProcess> {
-        let Flow { from, to, .. } = self.flows[flow];
+        let TwoColumnFlow { from, to, .. } = self.flows[flow];
         let outputs: Vec<ArrivalProcess> = (0..self.first.len())
             .filter(|&queue| queue != from)
             .filter_map(|queue| {
@@ -122,26 +133,29 @@ impl Network {
         (!outputs.is_empty()).then(|| aggregate_in_groups(&outputs))
     }
 
-    /// Lemma 1: what leaves `queue` of the flows `members`, behind everybody as urgent as the last of them.
+    /// The traffic that leaves `queue` of the flows `members`, behind all flows as urgent as the last of them (Lemma 1).
     fn departures(&self, queue: usize, members: &[usize]) -> Option<ArrivalProcess> {
         let last = members.iter().map(|&member| self.flows[member].priority).max()?;
-        let others = |&k: &usize| {
-            let flow = &self.flows[k];
-            flow.from == queue && flow.priority <= last && !members.contains(&k)
-        };
-        let ahead: Vec<usize> = (0..self.flows.len()).filter(others).collect();
+        let flows = self.flows.iter().enumerate();
+        let ahead: Vec<usize> = flows
+            .filter(|(_, flow)| flow.from == queue && flow.priority <= last)
+            .map(|(index, _)| index)
+            .filter(|index| !members.contains(index))
+            .collect();
         Some(self.merged(members)?.output(&after(&self.first[queue], &self.merged(&ahead))))
     }
 
     /// Other flows of at least the priority of `flow` that `on_path` accepts.
-    fn urgent(&self, flow: usize, on_path: impl Fn(&Flow) -> bool) -> Vec<usize> {
-        let urgent = |&k: &usize| {
-            let other = &self.flows[k];
-            k != flow && other.priority <= self.flows[flow].priority && on_path(other)
-        };
-        (0..self.flows.len()).filter(urgent).collect()
+    fn urgent(&self, flow: usize, on_path: impl Fn(&TwoColumnFlow) -> bool) -> Vec<usize> {
+        let priority = self.flows[flow].priority;
+        let others = self.flows.iter().enumerate();
+        others
+            .filter(|&(index, other)| index != flow && other.priority <= priority && on_path(other))
+            .map(|(index, _)| index)
+            .collect()
     }
 
+    /// The arrivals of these flows together; `None` when there are none.
     fn merged(&self, flows: &[usize]) -> Option<ArrivalProcess> {
         let processes: Vec<_> = flows.iter().map(|&k| self.flows[k].arrivals.clone()).collect();
         (!processes.is_empty()).then(|| aggregate_in_groups(&processes))

@@ -14,7 +14,7 @@ pub struct SquareMatrix {
 }
 
 impl SquareMatrix {
-    /// `entry(row, column)` everywhere.
+    /// The matrix of the entries `entry(row, column)`.
     pub fn from_fn(size: usize, mut entry: impl FnMut(usize, usize) -> f64) -> Self {
         Self { size, entries: (0..size * size).map(|k| entry(k / size, k % size)).collect() }
     }
@@ -24,12 +24,12 @@ impl SquareMatrix {
         self.size
     }
 
-    /// One entry.
+    /// The entry in a row and a column.
     pub fn at(&self, row: usize, column: usize) -> f64 {
         self.entries[row * self.size + column]
     }
 
-    /// One row.
+    /// The entries of a row.
     pub fn row(&self, row: usize) -> &[f64] {
         &self.entries[row * self.size..][..self.size]
     }
@@ -38,8 +38,8 @@ impl SquareMatrix {
 /// Off-diagonal entries are raised to this part of the largest, to make a reducible matrix irreducible.
 const TRIFLE: f64 = 1e-13;
 
-/// For M = I + `excess` with M ≥ 0: an upper bound on the spectral radius of M, minus one, and ln(max x/min x)
-/// of the positive vector x that proves it. `None` for an empty matrix or one with entries that are not
+/// An upper bound on the spectral radius of M = I + `excess` ≥ 0, minus one, and ln(max x/min x) of the positive vector x
+/// that proves it. `None` for an empty matrix or one with entries that are not
 /// finite. Taking M − I keeps the digits of chains whose radius is hardly above one.
 pub fn growth_above_one(excess: &SquareMatrix) -> Option<(f64, f64)> {
     let size = excess.size;
@@ -64,22 +64,25 @@ pub fn growth_above_one(excess: &SquareMatrix) -> Option<(f64, f64)> {
     best
 }
 
-/// Least and most of (Kx)_i/x_i.
+/// The least and the largest of (Kx)_i/x_i.
 fn quotients(excess: &SquareMatrix, vector: &[f64]) -> (f64, f64) {
-    let quotient = |i: usize| {
+    let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
+    for (i, x) in vector.iter().enumerate() {
         let product: f64 = excess.row(i).iter().zip(vector).map(|(a, x)| a * x).sum();
-        product / vector[i]
-    };
-    (0..excess.size).map(quotient).fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), q| (a.min(q), b.max(q)))
+        least = least.min(product / x);
+        most = most.max(product / x);
+    }
+    (least, most)
 }
 
+/// The logarithm of the largest over the least entry.
 fn spread(vector: &[f64]) -> f64 {
     let most = vector.iter().copied().fold(0.0, f64::max);
     let least = vector.iter().copied().fold(f64::INFINITY, f64::min);
     (most / least).ln()
 }
 
-/// y > 0 with (shift·I − K')y = x, scaled to a largest entry of 1, where K' is K with off-diagonal entries of
+/// The vector y > 0 with (shift·I − K')y = x, scaled to a largest entry of 1, where K' is K with off-diagonal entries of
 /// at least `floor`; `None` when rounding spoils it. The matrix is an M-matrix up to the perturbation, which
 /// the shift makes room for.
 fn solve_shifted(excess: &SquareMatrix, shift: f64, floor: f64, right: &[f64]) -> Option<Vec<f64>> {

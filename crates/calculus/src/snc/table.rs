@@ -8,22 +8,22 @@
 //! optimum is where the Legendre value u_i f_i'(u_i) − f_i(u_i) of all u_i = θ/w_i is the same; that value
 //! is searched in one dimension ([`DependentSum`]).
 
-use super::bound::{Bound, Envelope};
+use super::bound::{MgfBound, MgfEnvelope};
 use crate::round_up;
 
-/// A grid of θ, geometric: what tables that are added have in common.
+/// A geometric grid of θ, which tables that are added have in common.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Grid {
+pub struct ThetaGrid {
     /// The smallest θ, per second of capacity.
     pub low: f64,
-    /// Points per decade.
+    /// The number of points per decade.
     pub per_decade: usize,
-    /// Points.
+    /// The number of points.
     pub points: usize,
 }
 
-impl Grid {
-    /// Latencies from 10 µs to 100 s, 64 points in a decade.
+impl ThetaGrid {
+    /// A grid for latencies from 10 µs to 100 s, with 64 points in a decade.
     pub const LATENCIES: Self = Self { low: 0.05, per_decade: 64, points: 8 * 64 + 1 };
 
     /// The θ of a point.
@@ -32,48 +32,45 @@ impl Grid {
     }
 }
 
-/// f(θ) = θρ(θ) on a grid; infinite beyond the domain.
+/// The growth f(θ) = θρ(θ) on a grid; infinite beyond the domain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RateTable {
-    grid: Grid,
+    grid: ThetaGrid,
     growth: Vec<f64>,
 }
 
 impl RateTable {
-    /// No traffic.
-    pub fn zero(grid: Grid) -> Self {
+    /// The table of no traffic at all.
+    pub fn zero(grid: ThetaGrid) -> Self {
         Self { grid, growth: vec![0.0; grid.points] }
     }
 
-    /// Tabulates a process. Its σ is not kept: it must be 0.
+    /// The table of a process. Its σ is not kept: it must be 0.
     ///
     /// # Panics
-    /// If the process has a σ.
-    pub fn new(grid: Grid, envelope: &dyn Envelope) -> Self {
-        let mut ended = false;
-        let mut growth = |point| {
+    /// When the process has a σ.
+    pub fn new(grid: ThetaGrid, envelope: &dyn MgfEnvelope) -> Self {
+        let mut growth = vec![f64::INFINITY; grid.points];
+        for (point, growth) in growth.iter_mut().enumerate() {
             let theta = grid.theta(point);
-            let bound = if ended { None } else { envelope.at(theta) };
-            ended |= bound.is_none();
-            bound.map_or(f64::INFINITY, |Bound { rate, burst }| {
-                assert!(burst == 0.0, "a table has no place for σ");
-                theta * rate
-            })
-        };
-        Self { grid, growth: (0..grid.points).map(&mut growth).collect() }
+            let Some(MgfBound { rate, burst }) = envelope.bound_at(theta) else { break };
+            assert!(burst == 0.0, "a table has no place for σ");
+            *growth = theta * rate;
+        }
+        Self { grid, growth }
     }
 
-    /// Traffic of which nothing is known: no θ is in its domain.
-    pub fn unbounded(grid: Grid) -> Self {
+    /// The table of traffic of which nothing is known: no θ is in its domain.
+    pub fn unbounded(grid: ThetaGrid) -> Self {
         Self { grid, growth: vec![f64::INFINITY; grid.points] }
     }
 
-    /// The grid.
-    pub fn grid(&self) -> Grid {
+    /// The grid of θ.
+    pub fn grid(&self) -> ThetaGrid {
         self.grid
     }
 
-    /// f at a grid point; infinite beyond the domain.
+    /// The growth f at a grid point; infinite beyond the domain.
     pub fn growth(&self, point: usize) -> f64 {
         self.growth[point]
     }
@@ -88,13 +85,14 @@ impl RateTable {
     #[must_use]
     pub fn without(&self, part: &Self) -> Self {
         assert!(self.grid == part.grid, "tables of one grid");
-        let rest = |(sum, part): (&f64, &f64)| {
-            if sum.is_finite() { round_up((sum - part).max(0.0)) } else { f64::INFINITY }
-        };
-        Self { grid: self.grid, growth: self.growth.iter().zip(&part.growth).map(rest).collect() }
+        let growth =
+            self.growth.iter().zip(&part.growth).map(|(sum, part)| {
+                if sum.is_finite() { round_up((sum - part).max(0.0)) } else { f64::INFINITY }
+            });
+        Self { grid: self.grid, growth: growth.collect() }
     }
 
-    /// f(θ) by the chord, an upper bound; infinite beyond the domain and beyond the grid.
+    /// The growth f(θ) by the chord, an upper bound; infinite beyond the domain and beyond the grid.
     pub fn growth_at(&self, theta: f64) -> f64 {
         let place = (theta / self.grid.low).log10() * self.grid.per_decade as f64;
         if place.is_nan() {
@@ -104,7 +102,11 @@ impl RateTable {
             // From the origin to the first point.
             return self.growth[0] * theta / self.grid.low;
         }
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "not negative; `as` saturates"
+        )]
         let below = (place as usize).min(self.grid.points);
         let end = (below + 1).min(self.grid.points);
         if below >= end {
@@ -122,7 +124,8 @@ impl RateTable {
         }
     }
 
-    /// u f'(u) − f(u) on the chord that begins at a point: it grows with u. Infinite at the end of the domain.
+    /// The Legendre value u f'(u) − f(u) on the chord that begins at a point. It grows with u, and is infinite at the end
+    /// of the domain.
     fn legendre(&self, point: usize) -> f64 {
         let ratio = 10_f64.powf(1.0 / self.grid.per_decade as f64);
         match self.growth.get(point + 1) {
@@ -132,14 +135,14 @@ impl RateTable {
     }
 }
 
-impl Envelope for RateTable {
-    fn at(&self, theta: f64) -> Option<Bound> {
-        Bound { rate: self.growth_at(theta) / theta, burst: 0.0 }.finite()
+impl MgfEnvelope for RateTable {
+    fn bound_at(&self, theta: f64) -> Option<MgfBound> {
+        MgfBound { rate: self.growth_at(theta) / theta, burst: 0.0 }.finite()
     }
 }
 
-/// f of the sum of independent processes; `None` of none.
-pub fn sum<'a>(mut tables: impl Iterator<Item = &'a RateTable>) -> Option<RateTable> {
+/// The table of the sum of independent processes; `None` of none.
+pub fn independent_sum<'a>(mut tables: impl Iterator<Item = &'a RateTable>) -> Option<RateTable> {
     let mut total = tables.next()?.clone();
     tables.for_each(|table| total.add(table));
     Some(total)
@@ -150,29 +153,29 @@ pub fn sum<'a>(mut tables: impl Iterator<Item = &'a RateTable>) -> Option<RateTa
 pub struct DependentSum<'a>(pub &'a [&'a RateTable]);
 
 impl DependentSum<'_> {
-    /// The sum on the grid, to be used like one process; `None` of none.
+    /// The table of the sum, to be used like one process; `None` of none.
     pub fn table(&self) -> Option<RateTable> {
         let grid = self.0.first()?.grid;
-        let mut walk = Walk::new(self.0);
+        let mut walk = WeightWalk::new(self.0);
         let growth = |point| walk.growth_at(grid.theta(point));
         Some(RateTable { grid, growth: (0..grid.points).map(growth).collect() })
     }
 
-    /// min Σ w_i f_i(θ/w_i) up to the resolution of the grid, from above; infinite beyond the domain.
+    /// The least Σ w_i f_i(θ/w_i), up to the resolution of the grid and from above; infinite beyond the domain.
     pub fn growth_at(&self, theta: f64) -> f64 {
-        if self.0.is_empty() { 0.0 } else { Walk::new(self.0).growth_at(theta) }
+        if self.0.is_empty() { 0.0 } else { WeightWalk::new(self.0).growth_at(theta) }
     }
 }
 
 /// Moves the u_i up together, always the one whose Legendre value stays least, as far as θ asks for.
-struct Walk<'a> {
+struct WeightWalk<'a> {
     tables: &'a [&'a RateTable],
-    /// Where the u_i are, and the Legendre values of the chords that begin there.
+    /// The point of each u_i, and the Legendre value of the chord that begins there.
     at: Vec<(usize, f64)>,
     thetas: Vec<f64>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> WeightWalk<'a> {
     fn new(tables: &'a [&'a RateTable]) -> Self {
         let grid = tables[0].grid;
         assert!(tables.iter().all(|table| table.grid == grid), "tables of one grid");
@@ -180,15 +183,12 @@ impl<'a> Walk<'a> {
         Self { tables, at: tables.iter().map(|table| (0, table.legendre(0))).collect(), thetas }
     }
 
-    /// For θ that do not decrease.
+    /// The least sum at θ. Successive θ must not decrease.
     fn growth_at(&mut self, theta: f64) -> f64 {
         if let [one] = self.tables {
             return one.growth_at(theta);
         }
-        // θ/u summed: 1 when the weights are used up.
-        let used =
-            |at: &[(usize, f64)], thetas: &[f64]| at.iter().map(|&(k, _)| theta / thetas[k]).sum::<f64>();
-        while used(&self.at, &self.thetas) > 1.0 {
+        while self.used_weight(theta) > 1.0 {
             let next = (0..self.at.len()).min_by(|&a, &b| self.at[a].1.total_cmp(&self.at[b].1));
             let next = next.expect("at least two");
             let (point, level) = self.at[next];
@@ -198,11 +198,16 @@ impl<'a> Walk<'a> {
             self.at[next] = (point + 1, self.tables[next].legendre(point + 1));
         }
         // What is left of the weights goes to all in proportion.
-        let total = used(&self.at, &self.thetas);
-        let share = |(table, &(point, _)): (&&RateTable, &(usize, f64))| {
+        let total = self.used_weight(theta);
+        let shares = self.tables.iter().zip(&self.at).map(|(table, &(point, _))| {
             let weight = theta / self.thetas[point] / total;
             weight * table.growth_at(theta / weight)
-        };
-        self.tables.iter().zip(&self.at).map(share).sum()
+        });
+        shares.sum()
+    }
+
+    /// The sum of the weights θ/u_i, which is 1 when they are used up.
+    fn used_weight(&self, theta: f64) -> f64 {
+        self.at.iter().map(|&(point, _)| theta / self.thetas[point]).sum()
     }
 }

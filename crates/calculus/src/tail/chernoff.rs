@@ -1,13 +1,13 @@
 //! Chernoff's bound on a lattice.
 
-use super::Atom;
+use super::atom::LawAtom;
 
-/// Relative error that repeated squaring may leave in a sum of exponentials.
+/// The relative error that repeated squaring may leave in a sum of exponentials.
 const SQUARING: f64 = 1e-7;
 
-/// `ln E e^{θX}` for every θ, without overflow, rounded up. Where an exponent is twice another one, its
-/// exponentials are squares, which is much of the time.
-pub(super) fn log_mgf(law: &[Atom], thetas: &[f64]) -> Vec<f64> {
+/// The logarithm of the moment generating function, `ln E e^{θX}`, for every θ, without overflow, rounded up. Where an
+/// exponent is twice another one, its exponentials are squares, which saves much of the time.
+pub(super) fn log_mgf(law: &[LawAtom], thetas: &[f64]) -> Vec<f64> {
     let Some(top) = law.last() else { return vec![0.0; thetas.len()] };
     let half: Vec<Option<usize>> =
         thetas.iter().map(|theta| thetas.iter().position(|other| *other * 2.0 == *theta)).collect();
@@ -27,7 +27,7 @@ pub(super) fn log_mgf(law: &[Atom], thetas: &[f64]) -> Vec<f64> {
     sums.iter().zip(thetas).map(|(sum, theta): (&f64, _)| theta * top.work + sum.ln() + SQUARING).collect()
 }
 
-/// `P(X ≥ m·step) ≤ min(1, min_θ exp(Λ(θ) − θ·m·step))` for every m; zero above `max`. Λ − θy is convex in θ
+/// Chernoff's bound `P(X ≥ m·step) ≤ min(1, min_θ exp(Λ(θ) − θ·m·step))` for every m; zero above `max`. Λ − θy is convex in θ
 /// and its minimum moves up with y, so one pass over both suffices.
 pub(super) fn tail(thetas: &[f64], log_mgf: &[f64], step: f64, max: f64, tail: &mut [f64]) {
     let mut best = 0;

@@ -2,66 +2,72 @@
 
 use super::chernoff;
 use super::convolve::Lattice;
-use super::{Grid, Source, Sums};
+use super::{LawSums, TailGrid, WindowLaws};
 
-/// Lattice points per window.
+/// The number of lattice cells per window.
 const CELLS: usize = 128;
-/// Sources that are convolved exactly.
+/// The number of streams that are convolved exactly.
 const EXACT: usize = 16;
-/// Widths of cells, in steps of the grid; the first cell may have any.
+/// The widths that cells of the partition may have, in steps of the grid; the first cell may have any.
 const WIDTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 
-/// Independent sources that compete with a request.
+/// The independent streams that a request competes with, its cross traffic.
 #[derive(Debug)]
-pub struct Rivals<'a> {
+pub struct CrossTraffic<'a> {
     /// The grid of all tables.
-    pub grid: &'a Grid,
-    /// The sources that count until the request arrives, and their sums.
-    pub same: (&'a [&'a Source], &'a Sums),
-    /// The sources that count until it is done, and their sums.
-    pub higher: (&'a [&'a Source], &'a Sums),
+    pub grid: &'a TailGrid,
+    /// The streams that count until the request arrives, and their sums.
+    pub same: (&'a [&'a WindowLaws], &'a LawSums),
+    /// The streams that count until the request is done, and their sums.
+    pub higher: (&'a [&'a WindowLaws], &'a LawSums),
 }
 
-/// Bounds on the tails of the rivals' work for one latency d.
+/// Bounds on the tails of the work of [`CrossTraffic`] for one latency d.
 #[derive(Debug)]
-pub struct Tails {
+pub struct WorkTails {
     windows: Vec<f64>,
-    /// Lattice points per second, by window.
-    points: Vec<f64>,
+    /// The lattice points per second of each window.
+    points_per_s: Vec<f64>,
     latency: f64,
-    /// For each window CELLS + 1 probabilities, at steps of (window + latency)/CELLS.
+    /// The tails, CELLS + 1 probabilities for each window, at steps of (window + latency)/CELLS.
     tails: Vec<f64>,
+    /// The mean rate of all streams.
     rate: f64,
-    /// Work above the rate that can ever be there, seconds.
+    /// The most work that can ever be there beyond the rate, seconds.
     burst: f64,
 }
 
-/// How each window's tail is bounded.
+/// How the tail of each window is bounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effort {
-    /// By Chernoff alone: a tenth of the time.
+pub enum TailMethod {
+    /// Chernoff's bound alone, in a tenth of the time.
     Moments,
-    /// By convolution of those that matter, too.
+    /// Convolution of the streams that matter most, and Chernoff's bound for the others.
     Convolution,
 }
 
-impl Tails {
-    /// For requests that are to be done after `latency` seconds (positive).
-    pub fn new(rivals: &Rivals<'_>, latency: f64, effort: Effort) -> Self {
-        let (same, higher) = (rivals.same.1, rivals.higher.1);
+impl WorkTails {
+    /// The tails for requests that have to be done after `latency` seconds (positive).
+    pub fn new(traffic: &CrossTraffic<'_>, latency: f64, method: TailMethod) -> Self {
+        let (same, higher) = (traffic.same.1, traffic.higher.1);
         let mut tails = Self {
-            windows: rivals.grid.windows().to_vec(),
-            points: rivals.grid.windows().iter().map(|window| CELLS as f64 / (window + latency)).collect(),
+            windows: traffic.grid.windows().to_vec(),
+            points_per_s: traffic
+                .grid
+                .windows()
+                .iter()
+                .map(|window| CELLS as f64 / (window + latency))
+                .collect(),
             latency,
             tails: Vec::new(),
             rate: same.rate + higher.rate,
             burst: same.burst + higher.burst + higher.rate * latency,
         };
-        let mut work = Work::new(rivals);
+        let mut builder = TailBuilder::new(traffic);
         let mut tail = vec![0.0; CELLS + 1];
         for (index, &window) in tails.windows.iter().enumerate() {
-            let Some(longer) = rivals.grid.window_from(window + latency) else { break };
-            work.window(index, longer, (window + latency) / CELLS as f64, effort, &mut tail);
+            let Some(longer) = traffic.grid.window_from(window + latency) else { break };
+            builder.window_tail(index, longer, (window + latency) / CELLS as f64, method, &mut tail);
             tails.tails.extend_from_slice(&tail);
         }
         tails
@@ -81,14 +87,16 @@ impl Tails {
         let mut cost = vec![0.0; end + 1];
         for from in (1..end).rev() {
             let y = spare * self.windows[from - 1] + room;
-            let to = |width: usize| (from + width).min(end);
-            let through = |width: usize| self.tail(to(width) - 1, y) + cost[to(width)];
-            cost[from] = WIDTHS.map(through).into_iter().fold(1.0, f64::min);
+            let costs = WIDTHS.map(|width| {
+                let to = (from + width).min(end);
+                self.tail(to - 1, y) + cost[to]
+            });
+            cost[from] = costs.into_iter().fold(1.0, f64::min);
         }
         (1..=end).map(|to| self.tail(to - 1, room) + cost[to]).fold(1.0, f64::min)
     }
 
-    /// The number of the first window from which on the work cannot suffice, counting from 1.
+    /// The number of the first window from which on the work cannot suffice, counting from 1; `None` when there is none.
     fn horizon(&self, spare: f64, room: f64) -> Option<usize> {
         if room <= 0.0 || spare <= self.rate {
             return None;
@@ -98,32 +106,34 @@ impl Tails {
         (end <= self.tails.len() / (CELLS + 1)).then_some(end)
     }
 
-    /// P(work ≥ y) in the window with this index.
+    /// The bound on P(work ≥ y) in the window with this index.
     fn tail(&self, window: usize, y: f64) -> f64 {
-        let position = y * self.points[window];
-        // Not negative, and at most CELLS up to rounding.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let position = y * self.points_per_s[window];
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and CELLS")]
         let point = (position as usize).min(CELLS);
         self.tails[window * (CELLS + 1) + point]
     }
 }
 
-/// What is needed to bound one window after another.
-struct Work<'a> {
-    same: (&'a [&'a Source], &'a Sums),
-    higher: (&'a [&'a Source], &'a Sums),
+/// Bounds one window after another, with the tables that this takes.
+struct TailBuilder<'a> {
+    same: (&'a [&'a WindowLaws], &'a LawSums),
+    higher: (&'a [&'a WindowLaws], &'a LawSums),
     thetas: &'a [f64],
+    /// The sum of Λ over all streams that are not convolved, by exponent.
     log_mgf: Vec<f64>,
+    /// The tail of the streams that are not convolved.
     rest: Vec<f64>,
+    /// The tail of all streams with the convolution.
     convolved: Vec<f64>,
 }
 
-impl<'a> Work<'a> {
-    fn new(rivals: &Rivals<'a>) -> Self {
-        let thetas = rivals.grid.thetas();
+impl<'a> TailBuilder<'a> {
+    fn new(traffic: &CrossTraffic<'a>) -> Self {
+        let thetas = traffic.grid.thetas();
         Self {
-            same: rivals.same,
-            higher: rivals.higher,
+            same: traffic.same,
+            higher: traffic.higher,
             thetas,
             log_mgf: vec![0.0; thetas.len()],
             rest: vec![0.0; CELLS + 1],
@@ -131,15 +141,15 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The tail of the work in the window `index`, for those above in the window `longer`.
-    fn window(&mut self, index: usize, longer: usize, step: f64, effort: Effort, tail: &mut [f64]) {
+    /// The tail of the work in the window `index`, and for the classes above in the window `longer`.
+    fn window_tail(&mut self, index: usize, longer: usize, step: f64, method: TailMethod, tail: &mut [f64]) {
         let count = self.thetas.len();
-        let part = |sums: &'a Sums, window: usize| &sums.log_mgf[window * count..(window + 1) * count];
-        let (same, higher) = (part(self.same.1, index), part(self.higher.1, longer));
+        let same = &self.same.1.log_mgf[index * count..(index + 1) * count];
+        let higher = &self.higher.1.log_mgf[longer * count..(longer + 1) * count];
         self.log_mgf.iter_mut().zip(same.iter().zip(higher)).for_each(|(sum, (a, b))| *sum = a + b);
         let max = self.same.1.max[index] + self.higher.1.max[longer];
         chernoff::tail(self.thetas, &self.log_mgf, step, max, tail);
-        if effort == Effort::Convolution {
+        if method == TailMethod::Convolution {
             self.convolve(index, longer, step, max);
             tail.iter_mut().zip(&self.convolved).enumerate().for_each(|(m, (tail, exact))| {
                 if m as f64 * step <= max {
@@ -149,15 +159,16 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Convolves those that add most to Chernoff's exponent; the others stay in it.
+    /// Convolves the streams that add most to Chernoff's exponent; the others stay in it.
     fn convolve(&mut self, index: usize, longer: usize, step: f64, max: f64) {
         let count = self.thetas.len();
-        let at = self.exponent_for(step * CELLS as f64 * 0.5);
-        let with = |window: usize| {
-            move |source: &&'a Source| (*source, window, f64::from(source.log_mgf(window, count)[at]))
-        };
-        let all = self.same.0.iter().map(with(index)).chain(self.higher.0.iter().map(with(longer)));
-        let mut chosen: Vec<(&Source, usize, f64)> = all.filter(|(source, ..)| source.has_law()).collect();
+        let exponent = self.best_exponent(step * CELLS as f64 * 0.5);
+        let mut chosen: Vec<(&WindowLaws, usize, f64)> = Vec::new();
+        for (streams, window) in [(self.same.0, index), (self.higher.0, longer)] {
+            for stream in streams.iter().filter(|stream| stream.has_law()) {
+                chosen.push((stream, window, f64::from(stream.log_mgf(window, count)[exponent])));
+            }
+        }
         let total = self.same.0.len() + self.higher.0.len();
         if chosen.len() > EXACT {
             chosen.select_nth_unstable_by(EXACT - 1, |a, b| b.2.total_cmp(&a.2));
@@ -165,11 +176,11 @@ impl<'a> Work<'a> {
         }
         let mut lattice = Lattice::new(CELLS, step);
         let mut max_rest = max;
-        for &(source, window, _) in &chosen {
-            lattice.add(source.atoms(window));
-            let table = source.log_mgf(window, count);
+        for &(stream, window, _) in &chosen {
+            lattice.add(stream.atoms(window));
+            let table = stream.log_mgf(window, count);
             self.log_mgf.iter_mut().zip(table).for_each(|(sum, term)| *sum -= f64::from(*term));
-            max_rest -= f64::from(source.max(window));
+            max_rest -= f64::from(stream.max(window));
         }
         let rest = (chosen.len() < total).then(|| {
             chernoff::tail(self.thetas, &self.log_mgf, step, max_rest + 1e-9 * max, &mut self.rest);
@@ -178,8 +189,8 @@ impl<'a> Work<'a> {
         lattice.tail_with(rest, &mut self.convolved);
     }
 
-    /// The exponent that is best at y.
-    fn exponent_for(&self, y: f64) -> usize {
+    /// The index of the exponent that gives the least Chernoff bound at y.
+    fn best_exponent(&self, y: f64) -> usize {
         let value = |index: usize| self.log_mgf[index] - self.thetas[index] * y;
         (0..self.thetas.len()).min_by(|a, b| value(*a).total_cmp(&value(*b))).unwrap_or(0)
     }

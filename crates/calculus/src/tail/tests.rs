@@ -2,19 +2,19 @@ use super::chernoff;
 use super::*;
 use proptest::prelude::*;
 
-fn grid() -> Grid {
+fn grid() -> TailGrid {
     let points =
         |from: i32, to: i32, per: i32| (from..=to).map(|i| (f64::from(i) / f64::from(per)).exp2()).collect();
-    Grid::new(points(-40, 40, 4), points(-10, 30, 2))
+    TailGrid::new(points(-40, 40, 4), points(-10, 30, 2))
 }
 
 /// Windows in which the work is `burst·X + rate·τ`.
-fn source(grid: &Grid, law: &[(f64, f64)], rate: f64) -> Source {
-    let at = |window: &f64| -> Vec<Atom> {
-        law.iter().map(|&(work, probability)| Atom { work: work + rate * window, probability }).collect()
+fn source(grid: &TailGrid, law: &[(f64, f64)], rate: f64) -> WindowLaws {
+    let at = |window: &f64| -> Vec<LawAtom> {
+        law.iter().map(|&(work, probability)| LawAtom { work: work + rate * window, probability }).collect()
     };
     let laws: Vec<_> = grid.windows().iter().map(|window| (at(window), at(window))).collect();
-    Source::new(grid, &laws, rate, law.iter().map(|atom| atom.0).fold(0.0, f64::max))
+    WindowLaws::new(grid, &laws, rate, law.iter().map(|atom| atom.0).fold(0.0, f64::max))
 }
 
 /// Bursts and their probabilities, ascending.
@@ -26,9 +26,9 @@ fn any_law() -> impl Strategy<Value = Vec<(f64, f64)>> {
     })
 }
 
-fn tails(grid: &Grid, sources: &[&Source], latency: f64, effort: Effort) -> Tails {
-    let (all, none) = (Sums::of(grid, sources.iter().copied()), Sums::none(grid));
-    Tails::new(&Rivals { grid, same: (sources, &all), higher: (&[], &none) }, latency, effort)
+fn tails(grid: &TailGrid, sources: &[&WindowLaws], latency: f64, effort: TailMethod) -> WorkTails {
+    let (all, none) = (LawSums::over(grid, sources.iter().copied()), LawSums::none(grid));
+    WorkTails::new(&CrossTraffic { grid, same: (sources, &all), higher: (&[], &none) }, latency, effort)
 }
 
 /// P(ΣX > room) by enumeration.
@@ -43,11 +43,11 @@ proptest! {
     #[test]
     fn independent_bursts_are_bounded(laws in prop::collection::vec(any_law(), 1..5), room in 0.05..3.0f64, rate in prop::sample::select(vec![0.0, 0.5])) {
         let grid = grid();
-        let sources: Vec<Source> = laws.iter().map(|law| source(&grid, law, rate / laws.len() as f64)).collect();
-        let sources: Vec<&Source> = sources.iter().collect();
+        let sources: Vec<WindowLaws> = laws.iter().map(|law| source(&grid, law, rate / laws.len() as f64)).collect();
+        let sources: Vec<&WindowLaws> = sources.iter().collect();
         // The work beyond the bursts is served as it comes, so the event is that of the bursts alone.
         let [moments, convolved] =
-            [Effort::Moments, Effort::Convolution].map(|e| tails(&grid, &sources, room, e).exceedance(1.0, room));
+            [TailMethod::Moments, TailMethod::Convolution].map(|e| tails(&grid, &sources, room, e).exceedance(1.0, room));
         prop_assert!(convolved >= exact(&laws, room) - 1e-6);
         prop_assert!(convolved <= moments);
         if rate == 0.0 {
@@ -61,8 +61,8 @@ proptest! {
     fn the_lattice_is_exact_but_for_rounding_up(laws in prop::collection::vec(any_law(), 1..4), room in 0.05..3.0f64) {
         let step = 4.0 / 128.0;
         let mut lattice = convolve::Lattice::new(128, step);
-        let grid = Grid::new(vec![1.0], vec![1.0]);
-        let sources: Vec<Source> = laws.iter().map(|law| source(&grid, law, 0.0)).collect();
+        let grid = TailGrid::new(vec![1.0], vec![1.0]);
+        let sources: Vec<WindowLaws> = laws.iter().map(|law| source(&grid, law, 0.0)).collect();
         sources.iter().for_each(|source| lattice.add(source.atoms(0)));
         let mut tail = vec![0.0; 129];
         lattice.tail_with(None, &mut tail);
@@ -74,17 +74,17 @@ proptest! {
     #[test]
     fn dependence_is_between_independence_and_hoelder(laws in prop::collection::vec(any_law(), 2..4), theta in 0..30usize) {
         let grid = grid();
-        let sources: Vec<Source> = laws.iter().map(|law| source(&grid, law, 0.0)).collect();
-        let sources: Vec<&Source> = sources.iter().collect();
-        let together = Source::dependent(&grid, &sources);
-        let at = |source: &Source| f64::from(source.log_mgf(0, grid.thetas().len())[theta]);
+        let sources: Vec<WindowLaws> = laws.iter().map(|law| source(&grid, law, 0.0)).collect();
+        let sources: Vec<&WindowLaws> = sources.iter().collect();
+        let together = WindowLaws::dependent(&grid, &sources);
+        let at = |source: &WindowLaws| f64::from(source.log_mgf(0, grid.thetas().len())[theta]);
         let independent: f64 = sources.iter().map(|source| at(source)).sum();
         let slack = 1e-5 * (1.0 + independent.abs());
         prop_assert!(at(&together) >= independent - slack);
         // Hölder with equal weights: the mean of Λ(n·θ).
         let n = laws.len() as f64;
-        let as_atoms = |law: &Vec<(f64, f64)>| -> Vec<Atom> {
-            law.iter().map(|&(work, probability)| Atom { work, probability }).collect()
+        let as_atoms = |law: &Vec<(f64, f64)>| -> Vec<LawAtom> {
+            law.iter().map(|&(work, probability)| LawAtom { work, probability }).collect()
         };
         let hoelder: f64 =
             laws.iter().map(|law| chernoff::log_mgf(&as_atoms(law), &[n * grid.thetas()[theta]])[0] / n).sum();
@@ -98,23 +98,23 @@ fn a_bucket_waits_for_its_burst() {
     let bucket = source(&grid, &[(0.25, 1.0)], 0.1);
     // Alone on the queue: the burst is served after a quarter of a second, whatever came before.
     let exceeds =
-        |latency: f64| tails(&grid, &[&bucket], latency, Effort::Convolution).exceedance(1.0, latency);
+        |latency: f64| tails(&grid, &[&bucket], latency, TailMethod::Convolution).exceedance(1.0, latency);
     assert!(exceeds(0.2) > 0.999 && exceeds(0.27) < 1e-9);
     // More than the queue can do is never bounded, nor is it with no room at all.
-    let tails = tails(&grid, &[&bucket], 10.0, Effort::Convolution);
+    let tails = tails(&grid, &[&bucket], 10.0, TailMethod::Convolution);
     assert!(tails.exceedance(0.1, 10.0) >= 1.0 && tails.exceedance(1.0, 0.0) >= 1.0);
 }
 
 #[test]
 fn no_rivals_never_delay() {
     let grid = grid();
-    let tails = tails(&grid, &[], 1.0, Effort::Moments);
+    let tails = tails(&grid, &[], 1.0, TailMethod::Moments);
     assert!(tails.exceedance(0.0, 0.0) <= 0.0 && tails.exceedance(0.5, -0.1) >= 1.0);
 }
 
 #[test]
 fn squares_agree_with_exponentials() {
-    let law = [(0.0, 0.7), (0.3, 0.2), (5.0, 0.1)].map(|(work, probability)| Atom { work, probability });
+    let law = [(0.0, 0.7), (0.3, 0.2), (5.0, 0.1)].map(|(work, probability)| LawAtom { work, probability });
     let thetas = grid().thetas().to_vec();
     for (theta, found) in thetas.iter().zip(chernoff::log_mgf(&law, &thetas)) {
         let direct = theta * 5.0

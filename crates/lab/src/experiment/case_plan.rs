@@ -13,7 +13,7 @@ pub struct CasePlan {
     pub slos: Vec<Slo>,
     /// The requests that are sent, by tenant.
     pub sent: Vec<ScaledTrace>,
-    /// The protecting policy.
+    /// The protecting policy, with its limits and the bounds that it promises.
     pub policy: Policy,
     /// Whether the analysis says that the protecting policy keeps all SLOs.
     pub admits_all: bool,

@@ -1,8 +1,8 @@
 //! The experiments, after figures of the thesis.
 
 use super::definition::{
-    BackgroundCopy, Bottleneck, ExperimentCase, ExperimentTenant, LabExperiment, PolicyName, RequestSource,
-    SloRule, TenantServer,
+    BackgroundCopy, Bottleneck, ExperimentCase, ExperimentTenant, LabExperiment, PolicyName, SloRule,
+    TenantServer, TenantSource,
 };
 use units::Bytes;
 
@@ -18,7 +18,7 @@ const D: ExperimentTenant = traced("D", "trace0011.csv.gz", 0.10);
 const fn traced(name: &'static str, trace: &'static str, load: f64) -> ExperimentTenant {
     ExperimentTenant {
         name,
-        source: RequestSource::Trace(trace),
+        source: TenantSource::Trace(trace),
         server: TenantServer::Ssd,
         load,
         percentile: 99.0,
@@ -27,14 +27,14 @@ const fn traced(name: &'static str, trace: &'static str, load: f64) -> Experimen
 
 /// The workload of figure 3.5: reads at a quarter of the device, with gaps of this squared coefficient of variation.
 const fn synthetic(c2: f64) -> ExperimentTenant {
-    let source = RequestSource::Synthetic { c2, size: Bytes(4096) };
+    let source = TenantSource::Synthetic { c2, size: Bytes(4096) };
     ExperimentTenant { name: "W", source, server: TenantServer::Ssd, load: 0.25, percentile: 99.0 }
 }
 
 /// A tenant of figure 3.7, by Table 3.1, which has loads of storage and of the network. A read of 16 KiB takes 1.4 ms of
 /// the link: a minute has thousands of each workload, with luck enough for the 99th percentile, never for the 99.9th.
 const fn networked(name: &'static str, c2: f64, load: f64, server: TenantServer) -> ExperimentTenant {
-    let source = RequestSource::Synthetic { c2, size: Bytes(16 << 10) };
+    let source = TenantSource::Synthetic { c2, size: Bytes(16 << 10) };
     ExperimentTenant { name, source, server, load, percentile: 99.0 }
 }
 
@@ -49,7 +49,7 @@ const K: ExperimentTenant = networked("K", 3.6, 0.35, TenantServer::Memory);
 const fn cached(name: &'static str, trace: &'static str) -> ExperimentTenant {
     ExperimentTenant {
         name,
-        source: RequestSource::Trace(trace),
+        source: TenantSource::Trace(trace),
         server: TenantServer::Cache,
         load: 0.1,
         percentile: 99.0,

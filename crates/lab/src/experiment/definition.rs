@@ -46,7 +46,7 @@ impl PolicyName {
 
 /// Where the requests of a tenant come from.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum RequestSource {
+pub enum TenantSource {
     /// A file of the public traces.
     Trace(&'static str),
     /// Reads of one size with hyperexponential gaps.
@@ -89,7 +89,7 @@ pub struct ExperimentTenant {
     /// The name that the paper gives it.
     pub name: &'static str,
     /// Where its requests come from.
-    pub source: RequestSource,
+    pub source: TenantSource,
     /// The server that answers it.
     pub server: TenantServer,
     /// The share of the bottleneck that it needs, as the plan assumes.

@@ -35,8 +35,8 @@ mod slo_assignment;
 pub use case_plan::CasePlan;
 pub use catalog::{EXPERIMENTS, find_experiment};
 pub use definition::{
-    BackgroundCopy, Bottleneck, ExperimentCase, ExperimentTenant, LabExperiment, PolicyName, RequestSource,
-    SloRule, TenantServer,
+    BackgroundCopy, Bottleneck, ExperimentCase, ExperimentTenant, LabExperiment, PolicyName, SloRule,
+    TenantServer, TenantSource,
 };
 pub use experiment_lock::ExperimentLock;
 pub use plan::ExperimentPlan;

@@ -1,4 +1,4 @@
-//! From traces to requests on this device, SLOs and policies: everything that is decided before anything runs.
+//! Everything that is decided before anything runs: requests on this device, SLOs and policies, all from traces.
 
 use super::case_plan::CasePlan;
 use super::definition::{Bottleneck, ExperimentCase, LabExperiment, SloRule};
@@ -8,7 +8,7 @@ use super::scaled_trace::{ScaledTrace, ceil_nanos};
 use super::{link, slo_assignment};
 use crate::device::SsdModel;
 use model::{LatencyModel as _, Op, OperationError, Request, Slo, Stage};
-use predict::{Passage, WorstCase};
+use predict::{Reshaping, WorstCase};
 use std::path::Path;
 use units::{Bytes, Nanos};
 use workload::device::StorageProfile;
@@ -112,7 +112,7 @@ impl DeviceSetting {
         let (mut names, mut curves) = (Vec::new(), Vec::new());
         for (tenant, requests) in case.tenants.iter().zip(requests) {
             let planned = ScaledTrace::with_device_load(requests.clone(), &self.profile, tenant.load)?;
-            let worst_case = WorstCase { passage: Passage::Reshaped };
+            let worst_case = WorstCase { reshaping: Reshaping::EveryStage };
             let sketch = worst_case.sketch(&planned.storage_jobs(&self.profile));
             names.push(tenant.name.to_owned());
             curves.push(sketch.curve(Stage::Storage).clone());

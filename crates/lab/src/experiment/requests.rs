@@ -1,6 +1,6 @@
 //! The requests of tenants, read from the public traces or drawn.
 
-use super::definition::{LabExperiment, RequestSource};
+use super::definition::{LabExperiment, TenantSource};
 use arrivals::TimeDistribution;
 use model::{Op, OperationError, Request};
 use rand::SeedableRng as _;
@@ -27,9 +27,9 @@ pub(super) fn load_all(
         let mut requests = Vec::new();
         for (index, tenant) in case.tenants.iter().enumerate() {
             requests.push(match &tenant.source {
-                RequestSource::Trace(file) => read(&traces.join(file))?,
+                TenantSource::Trace(file) => read(&traces.join(file))?,
                 // Synthetic requests of several tenants differ.
-                RequestSource::Synthetic { c2, size } => draw(*c2, *size, index as u64 + 1),
+                TenantSource::Synthetic { c2, size } => draw(*c2, *size, index as u64 + 1),
             });
         }
         cases.push(requests);

@@ -53,7 +53,7 @@ impl ConnectionEnd {
     }
 }
 
-/// A client's connection.
+/// A client's connection with its buffers and its commands at the device.
 #[derive(Debug)]
 pub(super) struct ClientConnection {
     pub(super) stream: TcpStream,

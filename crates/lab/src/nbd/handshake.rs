@@ -1,7 +1,7 @@
 //! The server's side of the NBD handshake, as a function of the bytes that a client sent.
 //!
 //! Fixed newstyle only: the server greets, the client sends its flags and then options until one of them chooses an
-//! export. Numbers and their meaning are those of the protocol document.
+//! export. Numbers and their meaning are those of the NBD protocol document.
 
 use super::command::{PAYLOAD_MAX, array_at, u32_at, u64_at};
 use super::config::ExportedVolume;
@@ -28,7 +28,7 @@ const PREFERRED_BLOCK_SIZE: u32 = 4096;
 /// What a client is expected to send next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NegotiationPhase {
-    /// The client's flags.
+    /// The client's handshake flags.
     ClientFlags,
     /// Options, until one of them chooses an export.
     Options {

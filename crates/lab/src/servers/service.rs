@@ -71,7 +71,7 @@ pub struct EmulatedSsdServer {
 /// A server that a lab can start.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LabService {
-    /// The cache memcached.
+    /// The cache server memcached.
     Memcached(MemcachedServer),
     /// The program nbdkit with its memory plugin.
     Nbd(NbdkitServer),

@@ -18,15 +18,15 @@
 // The name that the shared support knows the crate by.
 extern crate predict as tailwright_predict;
 
-mod offices;
 mod outcome;
+mod procedures;
 mod speed;
 #[path = "../support/mod.rs"]
 mod support;
 mod world;
 
-use offices::{link_offices, models, worst_cases};
 use outcome::compare;
+use procedures::{link_offices, models, worst_cases};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
@@ -118,7 +118,7 @@ fn storage(seed: u64, orders: usize, percent: f64) {
             |trace| Arrival { copy: trace, trace, slo: slo(percent, random.random_range(0.15..0.5)) };
         traces.into_iter().take(WORKLOADS).map(&mut arrival).collect()
     };
-    let mut offices = worst_cases(&world.first);
-    offices.extend(models(&world, number_after("--replays").unwrap_or(orders)));
-    compare(&world, &offices, orders, seed, orders, draw);
+    let mut procedures = worst_cases(&world.first);
+    procedures.extend(models(&world, number_after("--replays").unwrap_or(orders)));
+    compare(&world, &procedures, orders, seed, orders, draw);
 }

@@ -1,6 +1,6 @@
 //! What became of orders of arrival, beside the offline optimum.
 
-use crate::offices::Office;
+use crate::procedures::Decider;
 use crate::support::{quantile, sorted};
 use crate::world::{Arrival, World, met};
 use sim::Alignment;
@@ -68,24 +68,26 @@ pub(crate) fn print_rows(rows: &[Row]) {
     rows.iter().filter(|row| !row.runs.is_empty()).for_each(Row::print);
 }
 
-/// Runs offices over orders, printing as it goes.
+/// Runs the deciders over orders of arrival and prints results on the way.
 pub(crate) fn compare(
     world: &World,
-    offices: &[Box<dyn Office>],
+    procedures: &[Box<dyn Decider>],
     orders: usize,
     seed: u64,
     optima: usize,
     draw: impl Fn(u64) -> Vec<Arrival>,
 ) {
-    let mut rows: Vec<Row> = offices.iter().map(|o| Row { name: o.name(), runs: Vec::new() }).collect();
+    let mut rows: Vec<Row> = procedures.iter().map(|o| Row { name: o.name(), runs: Vec::new() }).collect();
     rows.push(Row { name: "OPT (on unseen)".into(), runs: Vec::new() });
     let every = orders.div_ceil(4);
     for order in 0..orders {
         let order_seed = seed.wrapping_mul(1_000_003) + order as u64;
         let arrivals = draw(order_seed);
-        for (office, row) in offices.iter().zip(&mut rows).filter(|(office, _)| order < office.orders()) {
+        for (procedure, row) in
+            procedures.iter().zip(&mut rows).filter(|(procedure, _)| order < procedure.orders())
+        {
             let start = Instant::now();
-            let admitted = office.decide(&arrivals);
+            let admitted = procedure.decide(&arrivals);
             let time = start.elapsed() / u32::try_from(arrivals.len()).expect("few arrivals");
             row.runs.push(run(world, &arrivals, &admitted, order, order_seed, time));
         }

@@ -1,7 +1,7 @@
 //! How long one decision takes.
 
 use crate::SLOS;
-use crate::offices::replayed;
+use crate::procedures::replayed;
 use crate::support::{self, Through};
 use model::{CircularTrace, Job, LatencyModel, PerStage, ServerMember};
 use predict::{Probabilistic, PublishedSnc, WorstCase};

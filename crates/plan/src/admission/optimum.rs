@@ -1,23 +1,27 @@
 //! The offline optimum of thesis §4.4.2: the largest n such that the first n workloads meet their SLOs.
 //!
-//! Whether they do hardly ever comes back once it is lost, but it may (a burst ahead of a slower stage can
+//! Once a prefix fails, longer ones hardly ever hold again, but they may (a burst ahead of a slower stage can
 //! be broken up by another workload), so bisection alone is not exact. The search doubles the step while
 //! the prefix holds, bisects, and then looks at the next few prefixes above what it found; each that
 //! holds starts that look again. What it returns holds; a longer one that holds would have to follow at
 //! least as many that do not.
 
-/// The result of the search.
+/// The longest admissible sequence of arrivals that a search found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Prefix {
-    /// The largest n found.
+pub struct AdmissiblePrefix {
+    /// The largest n that was found.
     pub length: usize,
-    /// How many prefixes were judged.
+    /// The number of prefixes that were judged.
     pub judged: usize,
 }
 
-/// The largest n ≤ `total` for which `holds(n)`; nobody (0) always holds. Looks `look_ahead` prefixes beyond
+/// The largest n ≤ `total` for which `holds(n)`; no workload at all (0) always holds. Looks `look_ahead` prefixes beyond
 /// the last that holds, so `total` makes the search exact.
-pub fn largest_prefix(total: usize, look_ahead: usize, mut holds: impl FnMut(usize) -> bool) -> Prefix {
+pub fn largest_prefix(
+    total: usize,
+    look_ahead: usize,
+    mut holds: impl FnMut(usize) -> bool,
+) -> AdmissiblePrefix {
     let mut judged = 0;
     let mut holds = |n: usize| {
         judged += 1;
@@ -28,7 +32,7 @@ pub fn largest_prefix(total: usize, look_ahead: usize, mut holds: impl FnMut(usi
         low += step;
         step *= 2;
     }
-    // Holds at `low`; does not at `high`, or there is nobody beyond.
+    // It holds at `low` and does not at `high`, unless `high` is beyond the last workload.
     let mut high = (low + step).min(total + 1);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
@@ -41,7 +45,7 @@ pub fn largest_prefix(total: usize, look_ahead: usize, mut holds: impl FnMut(usi
         }
         next += 1;
     }
-    Prefix { length: low, judged }
+    AdmissiblePrefix { length: low, judged }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! PriorityMeister as admission (thesis §3.2.2 with the latencies of limiters at every stage): the search of
 //! [`crate::prioritise`] asks for the delay behind others at each stage.
 
-use super::applicant::{Priority, ServerView};
+use super::applicant::{Priority, SharedServer};
 use crate::prioritise;
 use calculus::{ArrivalCurve, PriorityQueue};
 use model::{PerStage, Stage};
@@ -10,34 +10,35 @@ use model::{PerStage, Stage};
 /// every stage; where there are none, those that miss by least. For [`super::ByModel::searched`]; `curve` gives the
 /// arrival curve of a sketch's workload at a stage, in seconds of the stage's capacity.
 pub fn priority_meister<S>(
-    server: &ServerView<'_, S>,
+    server: &SharedServer<'_, S>,
     curve: impl Fn(&S, Stage) -> &ArrivalCurve,
 ) -> Vec<Priority> {
     let budgets: Vec<f64> = (0..server.members.len()).map(|i| server.budget(i)).collect();
-    let mut behind = |workload: usize, above: &PerStage<Vec<usize>>| {
+    let mut delay_behind = |workload: usize, above: &PerStage<Vec<usize>>| {
         PerStage::from_fn(|stage| {
-            let curve_of = |member: usize| curve(&server.members[member].sketch, stage);
             let mut queue = PriorityQueue::new();
-            above[stage].iter().for_each(|&other| queue.add(curve_of(other), 0.0));
-            queue.delay(curve_of(workload), 0.0)
+            for &other in &above[stage] {
+                queue.add(curve(&server.members[other].sketch, stage), 0.0);
+            }
+            queue.delay(curve(&server.members[workload].sketch, stage), 0.0)
         })
     };
-    prioritise(&budgets, &mut behind).priorities
+    prioritise(&budgets, &mut delay_behind).priorities
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Applicant, ByModel, Desk, Host};
+    use super::super::{AdmissionController, Applicant, ByModel, IdenticalServers};
     use super::*;
     use model::{CircularTrace, Job, LatencyModel as _, Slo};
-    use predict::{Passage, WorstCase, WorstCaseSketch};
+    use predict::{Reshaping, WorstCase, WorstCaseSketch};
     use std::sync::Arc;
     use units::{Nanos, Percentile, Seconds};
 
     #[test]
     fn each_may_be_first_at_one_stage() {
         // 50 ms of work on each link. Whoever comes second on both takes 200 ms, one that is first once 150 ms.
-        let model = WorstCase { passage: Passage::Reshaped };
+        let model = WorstCase { reshaping: Reshaping::EveryStage };
         let work = |stage| Nanos(if stage == Stage::Storage { 0 } else { 50_000_000 });
         let job = Job { arrival: Nanos::ZERO, work: PerStage::from_fn(work) };
         let sketch = Arc::new(
@@ -51,17 +52,19 @@ mod tests {
             sketch: Arc::clone(&sketch),
         };
         let both = vec![applicant("a", 0.16), applicant("b", 0.17)];
-        let refusal = Desk::new(ByModel::by_slo(&model), Host::LINK).arrive(both.clone()).unwrap_err();
+        let refusal = AdmissionController::new(ByModel::by_slo(&model), IdenticalServers::LINK)
+            .arrive(both.clone())
+            .unwrap_err();
         assert_eq!(refusal.closest().unwrap().1.workload, "b");
-        let mut desk = Desk::new(
+        let mut controller = AdmissionController::new(
             ByModel::searched(&model, &|_, server| priority_meister(server, WorstCaseSketch::curve)),
-            Host::LINK,
+            IdenticalServers::LINK,
         );
-        assert_eq!(desk.arrive(both), Ok(0));
-        for given in desk.guarantees() {
+        assert_eq!(controller.arrive(both), Ok(0));
+        for given in controller.guarantees() {
             assert!((given.latency.unwrap() - 0.15).abs() < 0.001, "{given:?}");
             assert_eq!(given.priority[Stage::NetworkIn] + given.priority[Stage::NetworkOut], 1);
         }
-        assert!(desk.arrive(vec![applicant("c", 0.16)]).is_err());
+        assert!(controller.arrive(vec![applicant("c", 0.16)]).is_err());
     }
 }

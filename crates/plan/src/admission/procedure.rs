@@ -1,28 +1,30 @@
-use super::applicant::{Priority, ServerView};
+//! What an admission controller decides by.
+
+use super::applicant::{Priority, SharedServer};
 use model::UndefinedLatency;
 
 /// A rule that says which workloads may share a server.
-pub trait Procedure {
-    /// What it keeps of a workload.
+pub trait AdmissionProcedure {
+    /// What the procedure keeps of a workload.
     type Sketch;
 
-    /// The name under which users choose it.
+    /// The name under which users choose the procedure.
     fn name(&self) -> &'static str;
 
     /// The priorities that it would give the members, in their order; the best that it finds when no
     /// priorities keep every SLO. A function of the members and their order alone.
-    fn priorities(&self, server: &ServerView<'_, Self::Sketch>) -> Vec<Priority>;
+    fn priorities(&self, server: &SharedServer<'_, Self::Sketch>) -> Vec<Priority>;
 
     /// The latency of each member at its SLO's percentile, base latency included, seconds.
     fn latencies(
         &self,
-        server: &ServerView<'_, Self::Sketch>,
+        server: &SharedServer<'_, Self::Sketch>,
         priorities: &[Priority],
     ) -> Vec<Result<f64, UndefinedLatency>>;
 
     /// Whether every latency is within its SLO. Must agree with [`Self::latencies`] up to what these are rounded
     /// by, but may stop early.
-    fn fits(&self, server: &ServerView<'_, Self::Sketch>, priorities: &[Priority]) -> bool {
+    fn fits(&self, server: &SharedServer<'_, Self::Sketch>, priorities: &[Priority]) -> bool {
         let latencies = self.latencies(server, priorities);
         latencies.iter().enumerate().all(|(i, latency)| latency.is_ok_and(|l| server.keeps(i, l)))
     }

@@ -1,50 +1,50 @@
-//! Why a workload may not come.
+//! Why a workload is not admitted.
 
-use super::applicant::ServerView;
+use super::applicant::SharedServer;
 use model::{Slo, UndefinedLatency};
 use std::fmt;
 
-/// Why an arrival was refused. Nothing has changed on the desk.
+/// Why an arrival was refused. The controller has not changed.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Refusal {
-    /// A workload of this name is present, or is named twice in the arrival.
+pub enum AdmissionRefusal {
+    /// A workload of this name is admitted already, or is named twice in the arrival.
     NameInUse(String),
-    /// Nobody was to be admitted.
+    /// The arrival names no workload.
     Nobody,
-    /// Who would break its SLO, by server; empty when there are no servers.
+    /// The SLO that would be missed most on each server; empty when there are no servers.
     NoRoom(Vec<Breach>),
 }
 
 /// The workload that would miss its SLO most on a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Breach {
-    /// Its name.
+    /// The name of the workload.
     pub workload: String,
-    /// What it was promised or asks for.
+    /// The latency that it was promised or asks for.
     pub slo: Slo,
-    /// Whether it is of the arrival itself; otherwise it was accepted before.
+    /// Whether it belongs to the arrival itself; otherwise it was accepted before.
     pub newcomer: bool,
-    /// What it would see.
-    pub cause: Cause,
-    /// How many others would miss their SLO.
+    /// The latency that it would see.
+    pub cause: BreachCause,
+    /// How many other workloads of the server would miss their SLOs.
     pub others: usize,
 }
 
 /// What a workload that misses its SLO would see.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Cause {
+pub enum BreachCause {
     /// A latency above what its SLO allows.
     Latency {
-        /// Predicted, base latency included, seconds.
+        /// The predicted latency, base latency included, seconds.
         predicted: f64,
-        /// Allowed, seconds.
+        /// The longest latency that the SLO allows, seconds.
         allowed: f64,
     },
     /// No latency can be given.
     Undefined(UndefinedLatency),
 }
 
-impl Refusal {
+impl AdmissionRefusal {
     /// The server that came closest, and what breaks there. Ties go to the first server.
     pub fn closest(&self) -> Option<(usize, &Breach)> {
         let Self::NoRoom(breaches) = self else { return None };
@@ -53,48 +53,49 @@ impl Refusal {
 }
 
 impl Breach {
-    /// Predicted ÷ allowed latency; larger than any ratio where no latency can be given.
+    /// The ratio of predicted to allowed latency; larger than any ratio where no latency can be given.
     pub fn severity(&self) -> f64 {
         match self.cause {
-            Cause::Latency { predicted, allowed } => predicted / allowed,
-            Cause::Undefined(_) => f64::INFINITY,
+            BreachCause::Latency { predicted, allowed } => predicted / allowed,
+            BreachCause::Undefined(_) => f64::INFINITY,
         }
     }
 
     /// The worst breach on a server whose last `newcomers` members would be new; `None` when there is
-    /// none. No latency is worse than any; of equals the latest arrival is named.
+    /// none. An undefined latency is worse than any other; of equally bad ones the latest arrival is named.
     pub(super) fn worst<S>(
-        server: &ServerView<'_, S>,
+        server: &SharedServer<'_, S>,
         latencies: &[Result<f64, UndefinedLatency>],
         newcomers: usize,
     ) -> Option<Self> {
         assert_eq!(latencies.len(), server.members.len(), "one latency per member");
-        let cause = |i: usize| match latencies[i] {
-            Ok(latency) if server.keeps(i, latency) => None,
-            Ok(predicted) if predicted.is_finite() && predicted >= 0.0 => {
-                Some(Cause::Latency { predicted, allowed: server.allowed(i) })
-            }
-            Ok(_) => Some(Cause::Undefined(UndefinedLatency::NoBound)),
-            Err(undefined) => Some(Cause::Undefined(undefined)),
-        };
-        let breach = |i: usize| {
+        let mut breaches = Vec::new();
+        for (i, latency) in latencies.iter().enumerate() {
+            let cause = match *latency {
+                Ok(latency) if server.keeps(i, latency) => continue,
+                Ok(predicted) if predicted.is_finite() && predicted >= 0.0 => {
+                    BreachCause::Latency { predicted, allowed: server.allowed(i) }
+                }
+                Ok(_) => BreachCause::Undefined(UndefinedLatency::NoBound),
+                Err(undefined) => BreachCause::Undefined(undefined),
+            };
             let member = server.members[i];
-            Some(Self {
+            let newcomer = i + newcomers >= server.members.len();
+            breaches.push(Self {
                 workload: member.name.clone(),
                 slo: member.slo,
-                newcomer: i + newcomers >= server.members.len(),
-                cause: cause(i)?,
+                newcomer,
+                cause,
                 others: 0,
-            })
-        };
-        let breaches: Vec<Self> = (0..latencies.len()).filter_map(breach).collect();
+            });
+        }
         let others = breaches.len().saturating_sub(1);
         let worst = breaches.into_iter().max_by(|a, b| a.severity().total_cmp(&b.severity()))?;
         Some(Self { others, ..worst })
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for AdmissionRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self, self.closest()) {
             (Self::NameInUse(name), _) => write!(f, "'{name}' is in use; names must be unique"),
@@ -113,14 +114,14 @@ impl fmt::Display for Breach {
         let standing = if self.newcomer { "newcomer" } else { "accepted before" };
         write!(f, "{} ({standing}, {}) ", self.workload, self.slo)?;
         match self.cause {
-            Cause::Latency { predicted, allowed } => write!(
+            BreachCause::Latency { predicted, allowed } => write!(
                 f,
                 "would see {:.3} ms, {:.3} ms or {:.1}% above what it may",
                 predicted * 1e3,
                 (predicted - allowed) * 1e3,
                 (predicted / allowed - 1.0) * 100.0
             ),
-            Cause::Undefined(undefined) => write!(f, "would have no guarantee: {undefined}"),
+            BreachCause::Undefined(undefined) => write!(f, "would have no guarantee: {undefined}"),
         }?;
         match self.others {
             0 => Ok(()),

@@ -1,19 +1,19 @@
 //! What each constraint adds to the Newton system: its multiplier ÷ slack times the outer product of its
 //! gradient, its curvature times its multiplier, and μ ÷ slack times its gradient on the right side.
 
-use super::blocks::System;
+use super::blocks::NewtonSystem;
 use super::constraint::{LatencySlack, positive_part};
-use super::{Lines, STAGES};
+use super::{CurveLines, STAGES};
 
-/// Walks the constraints in the solver's order.
-pub(super) struct Rows<'a> {
+/// Walks the slacks and multipliers of all constraints in the solver's order.
+pub(super) struct ConstraintRows<'a> {
     pub(super) mu: f64,
     pub(super) slacks: &'a [f64],
     pub(super) multipliers: &'a [f64],
 }
 
-impl Rows<'_> {
-    /// (μ ÷ slack, multiplier ÷ slack, multiplier) of the next constraint.
+impl ConstraintRows<'_> {
+    /// The next constraint as (μ ÷ slack, multiplier ÷ slack, multiplier).
     pub(super) fn next(&mut self) -> (f64, f64, f64) {
         let (slack, multiplier) = (self.slacks[0], self.multipliers[0]);
         (self.slacks, self.multipliers) = (&self.slacks[1..], &self.multipliers[1..]);
@@ -21,6 +21,7 @@ impl Rows<'_> {
         (self.mu * inverse, multiplier * inverse, multiplier)
     }
 
+    /// The slacks and multipliers of the next `count` constraints.
     fn take(&mut self, count: usize) -> (&[f64], &[f64]) {
         let (slacks, rest) = self.slacks.split_at(count);
         let (multipliers, others) = self.multipliers.split_at(count);
@@ -29,8 +30,14 @@ impl Rows<'_> {
     }
 }
 
-/// The lines of one level's curve, and its least rate, act on differences of neighbouring levels.
-pub(super) fn add_lines(system: &mut System, rows: &mut Rows, level: usize, s: usize, lines: &Lines) {
+/// Adds the lines of one level's curve and its least rate, which act on differences of neighbouring levels.
+pub(super) fn add_lines(
+    system: &mut NewtonSystem,
+    rows: &mut ConstraintRows,
+    level: usize,
+    s: usize,
+    lines: &CurveLines,
+) {
     let (mut gr, mut rr, _) = rows.next();
     let (mut gb, mut rb, mut bb) = (0.0, 0.0, 0.0);
     let mu = rows.mu;
@@ -60,10 +67,10 @@ pub(super) fn add_lines(system: &mut System, rows: &mut Rows, level: usize, s: u
     }
 }
 
-/// A latency constraint acts on the bursts of `level`, the rates of the level above it, and t.
+/// Adds a latency constraint, which acts on the bursts of `level`, the rates of the level above it, and t.
 pub(super) fn add_latency(
-    system: &mut System,
-    rows: &mut Rows,
+    system: &mut NewtonSystem,
+    rows: &mut ConstraintRows,
     level: usize,
     c: &LatencySlack,
     convexify: bool,

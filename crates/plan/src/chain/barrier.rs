@@ -1,55 +1,58 @@
 //! Primal-dual barrier method on a [`Chain`]: every iterate strictly satisfies every constraint.
 
-use super::assemble::{Rows, add_latency, add_lines};
-use super::blocks::{System, WIDTH};
+use super::assemble::{ConstraintRows, add_latency, add_lines};
+use super::blocks::{NewtonSystem, WIDTH};
 use super::constraint::{latency_slacks, rate_cap};
 use super::prices::Prices;
-use super::{Chain, LatencyModel, Point, STAGES};
+use super::{Chain, ChainPoint, LatencyConstraint, STAGES};
 use model::Stage;
 
-/// Newton steps before giving up on more precision; typical runs take 10 to 20.
+/// The number of Newton steps before giving up on more precision; typical runs take 10 to 20.
 const MAX_STEPS: usize = 80;
 /// The linearised bound may overshoot far from the optimum: a refusal waits until it is this close to `t`.
 const LOCAL: f64 = 0.05;
-/// Share of the way to the boundary of a latency constraint that a step may go.
+/// The share of the way to the boundary of a latency constraint that a step may go.
 const TO_BOUNDARY_CURVED: f64 = 0.9;
-/// Share of the way to the boundary that a step may go.
+/// The share of the way to any other boundary that a step may go.
 const TO_BOUNDARY: f64 = 0.99;
 
-/// When to stop.
+/// When the solver may stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Precision {
-    /// Once `t ≥ 1` is certain, or `t < 1` holds and is within half a percent of its optimum.
+    /// The solver stops as soon as `t ≥ 1` is certain, or `t < 1` holds and is within half a percent of its optimum.
     Decide,
-    /// When the objective is within this fraction of its optimum (of the linearised problem).
+    /// The solver stops as soon as the objective is within this fraction of its optimum (of the linearised problem).
     Within(f64),
 }
 
-/// What the solver found.
+/// What comes of minimising `t` over a chain.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Outcome {
+pub(crate) enum ChainSolution {
     /// Even the least rates exceed the capacity of this stage.
     Overloaded(Stage),
     /// The best point found and what rates and bursts cost there.
-    Solved { point: Point, prices: Prices },
+    Solved { point: ChainPoint, prices: Prices },
 }
 
 /// Minimises `t` over the chain.
-pub(crate) fn minimise(chain: &Chain, precision: Precision) -> Outcome {
-    let even = |_, _| 1.0 / (chain.budgets.len() + 1) as f64;
-    let point = match start(chain, even) {
-        Ok(point) => point,
-        Err(stage) => return Outcome::Overloaded(stage),
-    };
-    Solver::new(chain, point).run(precision)
+pub(crate) fn minimise(chain: &Chain, precision: Precision) -> ChainSolution {
+    let even_share = 1.0 / (chain.budgets.len() + 1) as f64;
+    match feasible_point(chain, |_, _| even_share) {
+        Ok(point) => BarrierSolver::new(chain, point).run(precision),
+        Err(stage) => ChainSolution::Overloaded(stage),
+    }
 }
 
 /// A strictly feasible point: each level gets its `share(level, stage)` of the spare rate (positive, adding
 /// up to less than 1 over the levels) and a burst a little above its curve.
-fn start(chain: &Chain, share: impl Fn(usize, Stage) -> f64) -> Result<Point, Stage> {
+///
+/// # Errors
+/// The stage that cannot carry the least rates.
+fn feasible_point(chain: &Chain, share: impl Fn(usize, Stage) -> f64) -> Result<ChainPoint, Stage> {
     let levels = chain.budgets.len();
-    let mut point = Point { t: 1.0, rates: vec![[0.0; STAGES]; levels], bursts: vec![[0.0; STAGES]; levels] };
-    let shared = chain.model != LatencyModel::Exact;
+    let mut point =
+        ChainPoint { t: 1.0, rates: vec![[0.0; STAGES]; levels], bursts: vec![[0.0; STAGES]; levels] };
+    let shared = chain.constraint != LatencyConstraint::Exact;
     for stage in Stage::ALL {
         let s = stage as usize;
         let least: f64 = chain.curves.iter().map(|c| c[stage].least_rate).sum();
@@ -70,7 +73,7 @@ fn start(chain: &Chain, share: impl Fn(usize, Stage) -> f64) -> Result<Point, St
 }
 
 /// Moves `t` above every constraint that it relaxes, by half again.
-fn raise_t(chain: &Chain, point: &mut Point) {
+fn raise_t(chain: &Chain, point: &mut ChainPoint) {
     let mut needed: f64 = 0.0;
     for level in 0..chain.budgets.len() {
         latency_slacks(chain, point, level, |c| needed = needed.max(point.t - c.slack / c.by_t));
@@ -84,36 +87,45 @@ fn raise_t(chain: &Chain, point: &mut Point) {
     point.t = 1.5 * needed + 1e-6;
 }
 
-struct Solver<'a> {
+/// The state of the primal-dual method between two steps.
+struct BarrierSolver<'a> {
     chain: &'a Chain,
-    point: Point,
-    /// Barrier parameter: the aim of every slack · multiplier.
+    point: ChainPoint,
+    /// The barrier parameter μ: what every slack · multiplier should become.
     mu: f64,
-    /// By constraint, in the order of [`slacks`].
+    /// The slack of every constraint, in the order of [`slacks`].
     slacks: Vec<f64>,
     multipliers: Vec<f64>,
-    /// Change of each slack along the step, to first order.
-    changes: Vec<f64>,
-    system: System,
+    /// The change of each slack along the step, to first order.
+    slack_changes: Vec<f64>,
+    system: NewtonSystem,
 }
 
-impl<'a> Solver<'a> {
-    fn new(chain: &'a Chain, point: Point) -> Self {
+impl<'a> BarrierSolver<'a> {
+    fn new(chain: &'a Chain, point: ChainPoint) -> Self {
         let mut values = Vec::new();
         slacks(chain, &point, &mut values);
         let mu = point.t / values.len() as f64;
         let multipliers = values.iter().map(|s| mu / s).collect();
-        Self { chain, point, mu, slacks: values, multipliers, changes: Vec::new(), system: System::default() }
+        Self {
+            chain,
+            point,
+            mu,
+            slacks: values,
+            multipliers,
+            slack_changes: Vec::new(),
+            system: NewtonSystem::default(),
+        }
     }
 
-    fn run(mut self, precision: Precision) -> Outcome {
-        let mut prices = Prices::at(self.chain, &self.point, &self.multipliers);
+    fn run(mut self, precision: Precision) -> ChainSolution {
+        let mut prices = Prices::from_multipliers(self.chain, &self.point, &self.multipliers);
         for _ in 0..MAX_STEPS {
             if self.step().is_none() {
                 break;
             }
-            prices = Prices::at(self.chain, &self.point, &self.multipliers);
-            let (t, least) = (self.point.t, prices.least(self.chain));
+            prices = Prices::from_multipliers(self.chain, &self.point, &self.multipliers);
+            let (t, least) = (self.point.t, prices.least_objective(self.chain));
             let done = match precision {
                 Precision::Decide if t < 1.0 => t - least < 5e-3 * t,
                 Precision::Decide => (least > 1.0 && t - least < LOCAL * t) || t - least < 1e-4,
@@ -123,7 +135,7 @@ impl<'a> Solver<'a> {
                 break;
             }
         }
-        Outcome::Solved { point: self.point, prices }
+        ChainSolution::Solved { point: self.point, prices }
     }
 
     /// One damped primal-dual Newton step; `None` when rounding leaves no progress.
@@ -134,28 +146,28 @@ impl<'a> Solver<'a> {
             self.assemble(true);
             self.system.solve()?;
         }
-        self.directional();
-        let (primal, growth) = longest_step(&self.slacks, &self.changes);
+        self.compute_slack_changes();
+        let (primal, growth) = longest_step(&self.slacks, &self.slack_changes);
         let mu = self.mu;
-        let rows = self.slacks.iter().zip(&self.multipliers).zip(&self.changes);
+        let rows = self.slacks.iter().zip(&self.multipliers).zip(&self.slack_changes);
         let dual_changes: Vec<f64> = rows.map(|((s, y), change)| (mu - y * change) / s - y).collect();
         let (dual, _) = longest_step(&self.multipliers, &dual_changes);
-        self.search(primal, mu * growth - self.system.rhs_corner)?;
+        self.line_search(primal, mu * growth - self.system.rhs_corner)?;
         for (y, change) in self.multipliers.iter_mut().zip(dual_changes) {
             *y += dual * change;
         }
-        self.aim();
+        self.choose_mu();
         Some(())
     }
 
     /// Moves along the step as far as the barrier function falls; `falling` is its slope along the step.
-    fn search(&mut self, longest: f64, falling: f64) -> Option<()> {
+    fn line_search(&mut self, longest: f64, falling: f64) -> Option<()> {
         let before = self.merit(&self.point, &self.slacks)?;
         let mut length = longest;
         let mut trial = Vec::with_capacity(self.slacks.len());
         for _ in 0..30 {
             let mut candidate = self.moved(length);
-            self.lift(&mut candidate);
+            self.raise_t_for_curvature(&mut candidate);
             slacks(self.chain, &candidate, &mut trial);
             let after = self.merit(&candidate, &trial);
             // Near the optimum the decrease drowns in rounding: accept what does not grow visibly.
@@ -171,8 +183,8 @@ impl<'a> Solver<'a> {
 
     /// Raises `t` where the curvature of Eq. 5.5 ate more slack than a step may: t is free, so a long
     /// step need not be cut short for it.
-    fn lift(&self, candidate: &mut Point) {
-        if self.chain.model != LatencyModel::Exact {
+    fn raise_t_for_curvature(&self, candidate: &mut ChainPoint) {
+        if self.chain.constraint != LatencyConstraint::Exact {
             return;
         }
         let mut raise: f64 = 0.0;
@@ -188,20 +200,21 @@ impl<'a> Solver<'a> {
 
     /// Chooses the next barrier parameter from how evenly the products slack · multiplier are spread
     /// (the rule of LOQO).
-    fn aim(&mut self) {
-        let products = || self.slacks.iter().zip(&self.multipliers).map(|(s, y)| s * y);
-        let mean = products().sum::<f64>() / self.slacks.len() as f64;
-        let evenness = products().fold(f64::INFINITY, f64::min) / mean;
+    fn choose_mu(&mut self) {
+        let products = self.slacks.iter().zip(&self.multipliers).map(|(s, y)| s * y);
+        let mean = products.clone().sum::<f64>() / self.slacks.len() as f64;
+        let evenness = products.fold(f64::INFINITY, f64::min) / mean;
         let spread = (0.05 * (1.0 - evenness) / evenness).min(2.0);
         self.mu = (0.1 * spread.powi(3)).clamp(1e-3, 0.8) * mean;
     }
 
-    /// `t − μ Σ log slack`, or `None` outside the strictly feasible set.
-    fn merit(&self, point: &Point, slacks: &[f64]) -> Option<f64> {
+    /// The barrier function `t − μ Σ log slack`, or `None` outside the strictly feasible set.
+    fn merit(&self, point: &ChainPoint, slacks: &[f64]) -> Option<f64> {
         log_sum(slacks).map(|sum| point.t - self.mu * sum)
     }
 
-    fn moved(&self, length: f64) -> Point {
+    /// The point that lies this far along the step.
+    fn moved(&self, length: f64) -> ChainPoint {
         let mut point = self.point.clone();
         point.t += length * self.system.rhs_corner;
         for (level, step) in self.system.rhs.iter().enumerate() {
@@ -213,9 +226,9 @@ impl<'a> Solver<'a> {
         point
     }
 
-    /// First-order change of every slack along the step, in the order of [`slacks`].
-    fn directional(&mut self) {
-        self.changes.clear();
+    /// Computes the change of every slack along the step, to first order and in the order of [`slacks`].
+    fn compute_slack_changes(&mut self) {
+        self.slack_changes.clear();
         let (step, dt) = (&self.system.rhs, self.system.rhs_corner);
         let (mut before, none) = (&[0.0; WIDTH], [0.0; WIDTH]);
         for (level, curves) in self.chain.curves.iter().enumerate() {
@@ -223,27 +236,28 @@ impl<'a> Solver<'a> {
             for stage in Stage::ALL {
                 let s = stage as usize;
                 let (rate, burst) = (here[s] - before[s], here[STAGES + s] - before[STAGES + s]);
-                self.changes.push(rate);
-                self.changes.extend(curves[stage].durations.iter().map(|d| burst + d * rate));
+                self.slack_changes.push(rate);
+                self.slack_changes.extend(curves[stage].durations.iter().map(|d| burst + d * rate));
             }
             let above = if level == 0 { &none } else { before };
             latency_slacks(self.chain, &self.point, level, |c| {
-                let by_stage = |s: usize| c.by_burst[s] * here[STAGES + s] + c.by_rate[s] * above[s];
-                self.changes.push(c.by_t * dt + (0..STAGES).map(by_stage).sum::<f64>());
+                let by_stage =
+                    (0..STAGES).map(|s| c.by_burst[s] * here[STAGES + s] + c.by_rate[s] * above[s]);
+                self.slack_changes.push(c.by_t * dt + by_stage.sum::<f64>());
             });
             before = here;
         }
         for (s, total) in before.iter().take(STAGES).enumerate() {
-            self.changes.push(rate_cap(self.chain, &self.point, s).1 * dt - total);
+            self.slack_changes.push(rate_cap(self.chain, &self.point, s).1 * dt - total);
         }
     }
 
-    /// The Newton system: curvature weighted by multiplier ÷ slack, the gradient of the barrier function.
+    /// Assembles the Newton system: curvature weighted by multiplier ÷ slack, the gradient of the barrier function.
     fn assemble(&mut self, convexify: bool) {
         let levels = self.chain.budgets.len();
         self.system.clear(levels);
         self.system.rhs_corner = -1.0;
-        let mut rows = Rows { mu: self.mu, slacks: &self.slacks, multipliers: &self.multipliers };
+        let mut rows = ConstraintRows { mu: self.mu, slacks: &self.slacks, multipliers: &self.multipliers };
         for level in 0..levels {
             for stage in Stage::ALL {
                 add_lines(
@@ -271,7 +285,7 @@ impl<'a> Solver<'a> {
     }
 }
 
-/// The longest step (at most 1) that keeps every value positive, shortened a little, and Σ change ÷ value.
+/// The longest step (at most 1) that keeps every value positive, shortened a little; and Σ change ÷ value.
 fn longest_step(values: &[f64], changes: &[f64]) -> (f64, f64) {
     // Independent lanes: a single running maximum would wait for itself.
     let (mut loss, mut sum) = ([0.0f64; 4], [0.0f64; 4]);
@@ -286,9 +300,9 @@ fn longest_step(values: &[f64], changes: &[f64]) -> (f64, f64) {
     ((TO_BOUNDARY / loss).min(1.0), sum.iter().sum())
 }
 
-/// Every slack at a point: per level the least rate and the lines of each stage, then its latency
+/// Computes every slack at a point: for each level the least rate and the lines of each stage, then its latency
 /// constraints; last the capacities.
-fn slacks(chain: &Chain, point: &Point, values: &mut Vec<f64>) {
+fn slacks(chain: &Chain, point: &ChainPoint, values: &mut Vec<f64>) {
     values.clear();
     for (level, curves) in chain.curves.iter().enumerate() {
         for stage in Stage::ALL {
@@ -299,7 +313,8 @@ fn slacks(chain: &Chain, point: &Point, values: &mut Vec<f64>) {
             values.extend(lines.durations.iter().zip(&lines.work).map(|(d, w)| burst + d * rate - w));
         }
         // Beyond full utilisation a delay turns negative and must not count as slack.
-        let overloaded = chain.model == LatencyModel::Exact && point.rates[level].iter().any(|r| *r >= 1.0);
+        let overloaded =
+            chain.constraint == LatencyConstraint::Exact && point.rates[level].iter().any(|r| *r >= 1.0);
         latency_slacks(chain, point, level, |c| values.push(if overloaded { -1.0 } else { c.slack }));
     }
     for s in 0..STAGES {
@@ -307,7 +322,7 @@ fn slacks(chain: &Chain, point: &Point, values: &mut Vec<f64>) {
     }
 }
 
-/// Σ log of positive numbers with few calls to `ln`; `None` when one is not positive.
+/// The sum of the logarithms of positive numbers with few calls to `ln`; `None` when one is not positive.
 fn log_sum(values: &[f64]) -> Option<f64> {
     let (mut sum, mut product) = (0.0, 1.0f64);
     for chunk in values.chunks(8) {
@@ -327,8 +342,8 @@ fn log_sum(values: &[f64]) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::limits::chain_of;
-    use crate::server::levels;
-    use crate::testing::{any_workload, instance};
+    use crate::server::priority_levels;
+    use crate::testing::{any_workload, problem};
     use proptest::prelude::*;
 
     proptest! {
@@ -339,16 +354,16 @@ mod tests {
             workloads in prop::collection::vec(any_workload(), 2..9),
             weights in prop::collection::vec(prop::collection::vec(0.02..1.0f64, 12), 4)
         ) {
-            let instance = instance(workloads);
-            let members: Vec<usize> = (0..instance.workloads.len()).collect();
-            let chain = chain_of(&instance, 0, &levels(&instance, 0, &members), LatencyModel::Exact);
+            let problem = problem(workloads);
+            let members: Vec<usize> = (0..problem.workloads.len()).collect();
+            let chain = chain_of(&problem, 0, &priority_levels(&problem, 0, &members), LatencyConstraint::Exact);
             let count = chain.budgets.len();
-            let Outcome::Solved { point: even, .. } = minimise(&chain, Precision::Within(1e-5)) else { return Ok(()) };
+            let ChainSolution::Solved { point: even, .. } = minimise(&chain, Precision::Within(1e-5)) else { return Ok(()) };
             for weights in weights {
                 let weight = |level: usize, stage: Stage| weights[level * STAGES + stage as usize];
                 let total = |stage| (0..count).map(|level| weight(level, stage)).sum::<f64>() + 0.1;
-                let point = start(&chain, |level, stage| weight(level, stage) / total(stage)).expect("as above");
-                let Outcome::Solved { point, .. } = Solver::new(&chain, point).run(Precision::Within(1e-5)) else {
+                let point = feasible_point(&chain, |level, stage| weight(level, stage) / total(stage)).expect("as above");
+                let ChainSolution::Solved { point, .. } = BarrierSolver::new(&chain, point).run(Precision::Within(1e-5)) else {
                     unreachable!("a start exists")
                 };
                 prop_assert!(even.t <= point.t * 1.02, "even start {}, other start {}", even.t, point.t);

@@ -2,25 +2,30 @@
 
 use super::STAGES;
 
-/// Variables of one level: rates, then bursts.
+/// The number of variables of one level: rates, then bursts.
 pub(super) const WIDTH: usize = 2 * STAGES;
-pub(super) type Vector = [f64; WIDTH];
-pub(super) type Block = [[f64; WIDTH]; WIDTH];
+/// The entries of one level in a vector of the system.
+pub(super) type NewtonVector = [f64; WIDTH];
+/// The entries of one pair of levels in the matrix of the system.
+pub(super) type NewtonBlock = [[f64; WIDTH]; WIDTH];
 
-/// `[[H, border], [borderᵀ, corner]]`, with H block-tridiagonal.
+/// The system `[[H, border], [borderᵀ, corner]] · x = [rhs, rhs_corner]`, with H block-tridiagonal: a block for each
+/// level, and the objective `t` as the bordering variable.
 #[derive(Debug, Clone, Default)]
-pub(super) struct System {
-    pub(super) diagonal: Vec<Block>,
+pub(super) struct NewtonSystem {
+    pub(super) diagonal: Vec<NewtonBlock>,
     /// `lower[p]` couples level p (rows) with level p − 1 (columns); `lower[0]` is unused.
-    pub(super) lower: Vec<Block>,
-    pub(super) border: Vec<Vector>,
+    pub(super) lower: Vec<NewtonBlock>,
+    pub(super) border: Vec<NewtonVector>,
     pub(super) corner: f64,
-    /// Negative gradient, by level and for the bordering variable.
-    pub(super) rhs: Vec<Vector>,
+    /// The negative gradient by level; after [`Self::solve`], the solution.
+    pub(super) rhs: Vec<NewtonVector>,
+    /// The negative gradient of the bordering variable; after [`Self::solve`], its solution.
     pub(super) rhs_corner: f64,
 }
 
-impl System {
+impl NewtonSystem {
+    /// Sets all entries to zero, for this many levels.
     pub(super) fn clear(&mut self, levels: usize) {
         for blocks in [&mut self.diagonal, &mut self.lower] {
             blocks.clear();
@@ -55,9 +60,6 @@ impl System {
             forward(&self.diagonal[p], &mut self.rhs[p]);
             forward(&self.diagonal[p], &mut self.border[p]);
         }
-        let dot = |a: &[Vector], b: &[Vector]| -> f64 {
-            a.iter().zip(b).flat_map(|(x, y)| x.iter().zip(y)).map(|(x, y)| x * y).sum()
-        };
         let schur = self.corner - dot(&self.border, &self.border);
         if schur <= 0.0 || !schur.is_finite() {
             return None;
@@ -67,6 +69,7 @@ impl System {
         Some(())
     }
 
+    /// Turns the forward-substituted right side into the solution, from the last level to the first.
     fn substitute_back(&mut self) {
         for p in (0..self.diagonal.len()).rev() {
             let mut x = self.rhs[p];
@@ -87,8 +90,12 @@ impl System {
     }
 }
 
-/// In-place lower Cholesky factor.
-fn cholesky(a: &mut Block) -> Option<()> {
+fn dot(a: &[NewtonVector], b: &[NewtonVector]) -> f64 {
+    a.iter().zip(b).flat_map(|(x, y)| x.iter().zip(y)).map(|(x, y)| x * y).sum()
+}
+
+/// Replaces the matrix by its lower Cholesky factor; `None` when it is numerically not positive definite.
+fn cholesky(a: &mut NewtonBlock) -> Option<()> {
     for i in 0..WIDTH {
         for j in 0..=i {
             let sum = a[i][j] - (0..j).map(|k| a[i][k] * a[j][k]).sum::<f64>();
@@ -105,8 +112,8 @@ fn cholesky(a: &mut Block) -> Option<()> {
     Some(())
 }
 
-/// x ← L⁻¹ x.
-fn forward(l: &Block, x: &mut Vector) {
+/// Forward substitution: x ← L⁻¹ x.
+fn forward(l: &NewtonBlock, x: &mut NewtonVector) {
     for i in 0..WIDTH {
         for k in 0..i {
             x[i] -= l[i][k] * x[k];
@@ -115,8 +122,8 @@ fn forward(l: &Block, x: &mut Vector) {
     }
 }
 
-/// x ← L⁻ᵀ x.
-fn backward(l: &Block, x: &mut Vector) {
+/// Backward substitution: x ← L⁻ᵀ x.
+fn backward(l: &NewtonBlock, x: &mut NewtonVector) {
     for i in (0..WIDTH).rev() {
         for k in i + 1..WIDTH {
             x[i] -= l[k][i] * x[k];
@@ -125,8 +132,8 @@ fn backward(l: &Block, x: &mut Vector) {
     }
 }
 
-/// a ← a − m mᵀ.
-fn subtract_outer(a: &mut Block, m: &Block) {
+/// Subtracts an outer product: a ← a − m mᵀ, lower triangle only.
+fn subtract_outer(a: &mut NewtonBlock, m: &NewtonBlock) {
     for i in 0..WIDTH {
         for j in 0..=i {
             let sum: f64 = (0..WIDTH).map(|k| m[i][k] * m[j][k]).sum();
@@ -135,8 +142,8 @@ fn subtract_outer(a: &mut Block, m: &Block) {
     }
 }
 
-/// x ← x − m y.
-fn subtract_product(x: &mut Vector, m: &Block, y: &Vector) {
+/// Subtracts a product: x ← x − m y.
+fn subtract_product(x: &mut NewtonVector, m: &NewtonBlock, y: &NewtonVector) {
     for (x, row) in x.iter_mut().zip(m) {
         *x -= row.iter().zip(y).map(|(m, y)| m * y).sum::<f64>();
     }
@@ -173,7 +180,7 @@ mod tests {
         fn agrees_with_dense_elimination(levels in 1usize..5, seed in prop::collection::vec(-1.0..1.0f64, 400)) {
             let mut values = seed.into_iter().cycle();
             let mut next = || values.next().unwrap();
-            let mut system = System::default();
+            let mut system = NewtonSystem::default();
             system.clear(levels);
             let n = levels * WIDTH + 1;
             let mut matrix = vec![vec![0.0; n]; n];

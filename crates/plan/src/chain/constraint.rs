@@ -1,54 +1,77 @@
 //! The constraints of a [`Chain`], each as slack, gradient and curvature.
 
-use super::{Chain, LatencyModel, Point, STAGES};
+use super::{Chain, ChainPoint, LatencyConstraint, STAGES};
 
-/// Linearisation of a level's latency constraint: slack `h = t·∂t − …` and its derivatives with respect
-/// to the level's cumulative bursts and the cumulative rates above it.
+/// A level's latency constraint at a point: its slack `h = t·∂t − …`, and the derivatives of the slack with respect to
+/// the level's cumulative bursts and the cumulative rates above it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LatencySlack {
     pub(super) slack: f64,
     pub(super) by_t: f64,
     pub(super) by_burst: [f64; STAGES],
     pub(super) by_rate: [f64; STAGES],
-    /// −∇²h per stage: (rate·rate, rate·burst); burst·burst is zero.
+    /// The curvature −∇²h at each stage: (rate·rate, rate·burst); burst·burst is zero.
     pub(super) curvature: [(f64, f64); STAGES],
 }
 
 /// Calls `visit` with each latency constraint of `level` at `point`.
 pub(super) fn latency_slacks(
     chain: &Chain,
-    point: &Point,
+    point: &ChainPoint,
     level: usize,
     mut visit: impl FnMut(LatencySlack),
 ) {
-    let budget = chain.budgets[level];
-    let (bursts, rates) = (point.bursts[level], point.rates_above(level));
-    let linear = |by_burst: [f64; STAGES], by_rate: [f64; STAGES]| {
-        let used: f64 = (0..STAGES).map(|s| by_burst[s] * bursts[s] + by_rate[s] * rates[s]).sum();
-        LatencySlack {
-            slack: point.t * budget - used,
-            by_t: budget,
-            by_burst: by_burst.map(|v| -v),
-            by_rate: by_rate.map(|v| -v),
-            curvature: [(0.0, 0.0); STAGES],
+    match chain.constraint {
+        LatencyConstraint::Exact => {
+            visit(exact(point.t, chain.budgets[level], point.bursts[level], point.rates_above(level)));
         }
-    };
-    let unit = |stage: usize, value: f64| std::array::from_fn(|s| if s == stage { value } else { 0.0 });
-    match chain.model {
-        LatencyModel::Exact => visit(exact(point.t, budget, bursts, rates)),
-        // With nothing above, all three stage rates are zero and the constraints coincide.
-        LatencyModel::Relaxed if level == 0 => visit(linear([1.0; STAGES], [0.0; STAGES])),
-        LatencyModel::Relaxed => (0..STAGES).for_each(|s| visit(linear([1.0; STAGES], unit(s, budget)))),
-        LatencyModel::Outer => {
-            visit(linear([1.0; STAGES], [0.0; STAGES]));
+        LatencyConstraint::Relaxed => {
+            // With nothing above, all three stage rates are zero and the constraints coincide.
+            if level == 0 {
+                visit(linear(chain, point, level, [1.0; STAGES], [0.0; STAGES]));
+            } else {
+                for s in 0..STAGES {
+                    visit(linear(chain, point, level, [1.0; STAGES], only_at(s, chain.budgets[level])));
+                }
+            }
+        }
+        LatencyConstraint::Outer => {
+            visit(linear(chain, point, level, [1.0; STAGES], [0.0; STAGES]));
             if level > 0 {
-                (0..STAGES).for_each(|s| visit(linear(unit(s, 1.0), unit(s, budget))));
+                for s in 0..STAGES {
+                    visit(linear(chain, point, level, only_at(s, 1.0), only_at(s, chain.budgets[level])));
+                }
             }
         }
     }
 }
 
-/// Eq. 5.5: `h = t·SLO − Σ C/X`, X = 1 − R.
+/// A vector over the stages that is zero but at one of them.
+fn only_at(stage: usize, value: f64) -> [f64; STAGES] {
+    std::array::from_fn(|s| if s == stage { value } else { 0.0 })
+}
+
+/// The linear constraint `h = t·SLO − Σ (by_burst · C + by_rate · R)`.
+fn linear(
+    chain: &Chain,
+    point: &ChainPoint,
+    level: usize,
+    by_burst: [f64; STAGES],
+    by_rate: [f64; STAGES],
+) -> LatencySlack {
+    let budget = chain.budgets[level];
+    let (bursts, rates) = (point.bursts[level], point.rates_above(level));
+    let used: f64 = (0..STAGES).map(|s| by_burst[s] * bursts[s] + by_rate[s] * rates[s]).sum();
+    LatencySlack {
+        slack: point.t * budget - used,
+        by_t: budget,
+        by_burst: by_burst.map(|v| -v),
+        by_rate: by_rate.map(|v| -v),
+        curvature: [(0.0, 0.0); STAGES],
+    }
+}
+
+/// The constraint of Eq. 5.5: `h = t·SLO − Σ C/X`, X = 1 − R.
 fn exact(t: f64, budget: f64, bursts: [f64; STAGES], rates: [f64; STAGES]) -> LatencySlack {
     let mut result = LatencySlack {
         slack: t * budget,
@@ -79,11 +102,14 @@ pub(super) fn positive_part(a: f64, c: f64) -> (f64, f64, f64) {
     (scale * eigenvalue * eigenvalue, scale * eigenvalue * c, scale * c * c)
 }
 
-/// Σ r ≤ max: `(slack, ∂t)` at a stage. The linear models share servers, so their limit grows with t.
-pub(super) fn rate_cap(chain: &Chain, point: &Point, stage: usize) -> (f64, f64) {
+/// The constraint Σ r ≤ max at a stage: its slack and the slack's derivative with respect to t. The linear constraints
+/// share servers, so their limit grows with t.
+pub(super) fn rate_cap(chain: &Chain, point: &ChainPoint, stage: usize) -> (f64, f64) {
     let total = point.rates[point.rates.len() - 1][stage];
-    match chain.model {
-        LatencyModel::Exact => (chain.max_rate - total, 0.0),
-        LatencyModel::Relaxed | LatencyModel::Outer => (point.t * chain.max_rate - total, chain.max_rate),
+    match chain.constraint {
+        LatencyConstraint::Exact => (chain.max_rate - total, 0.0),
+        LatencyConstraint::Relaxed | LatencyConstraint::Outer => {
+            (point.t * chain.max_rate - total, chain.max_rate)
+        }
     }
 }

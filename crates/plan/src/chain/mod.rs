@@ -13,7 +13,7 @@
 //! system is positive definite and with its positive part elsewhere. Every iterate strictly satisfies every
 //! constraint, so an answer is always valid; a refusal says that no limits were found. Tests hold it against
 //! a grid over all rates and against other starts: one in tens of thousands ends in an optimum that is better by
-//! up to 1 %. The two linear [`LatencyModel`]s are convex and are solved to optimality.
+//! up to 1 %. The two linear [`LatencyConstraint`]s are convex and are solved to optimality.
 
 mod assemble;
 mod barrier;
@@ -24,16 +24,16 @@ mod prices;
 use calculus::ArrivalCurve;
 use model::{PerStage, Stage};
 
-pub(crate) use barrier::{Outcome, Precision, minimise};
+pub(crate) use barrier::{ChainSolution, Precision, minimise};
 pub(crate) use prices::Prices;
 
-/// Stages on the path of a request.
+/// The number of stages on the path of a request.
 pub(crate) const STAGES: usize = Stage::ALL.len();
 
 /// How the latency of a level is tied to rates and bursts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LatencyModel {
-    /// Eq. 5.5 as it stands; the objective is the largest bound ÷ budget over the levels.
+pub(crate) enum LatencyConstraint {
+    /// Eq. 5.5 as it stands. The objective is the largest bound ÷ budget over the levels.
     Exact,
     /// Eq. 5.7: one R_p for all stages. The objective is the fraction of a server that is used.
     Relaxed,
@@ -44,14 +44,15 @@ pub(crate) enum LatencyModel {
 
 /// The lines `b ≥ work − rate·duration` of a level's r-b curve at one stage.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Lines {
+pub(crate) struct CurveLines {
     pub(crate) durations: Vec<f64>,
     pub(crate) work: Vec<f64>,
+    /// The rate that the level sustains for ever.
     pub(crate) least_rate: f64,
 }
 
-impl Lines {
-    pub(crate) fn of(curve: &ArrivalCurve) -> Self {
+impl CurveLines {
+    pub(crate) fn from_curve(curve: &ArrivalCurve) -> Self {
         Self {
             durations: curve.vertices().iter().map(|v| v.duration).collect(),
             work: curve.vertices().iter().map(|v| v.work).collect(),
@@ -59,7 +60,7 @@ impl Lines {
         }
     }
 
-    /// α(d), rising at the least rate after the last vertex.
+    /// The arrival curve α(d), which rises at the least rate after the last vertex.
     fn work_within(&self, duration: f64) -> f64 {
         let next = self.durations.partition_point(|d| *d <= duration);
         let last = next - 1;
@@ -71,35 +72,35 @@ impl Lines {
         work + slope * (duration - start)
     }
 
-    /// b(r) without the sustained-rate rule.
+    /// The r-b curve b(r), without the rule that a rate below the least one needs an infinite burst.
     fn burst(&self, rate: f64) -> f64 {
         self.durations.iter().zip(&self.work).map(|(d, w)| w - rate * d).fold(0.0, f64::max)
     }
 }
 
-/// One server's optimisation problem.
+/// The optimisation problem of one server.
 #[derive(Debug, Clone)]
 pub(crate) struct Chain {
-    /// Latency budget of each level in seconds, ascending: level 0 has the highest priority.
+    /// The latency budget of each level in seconds, ascending: level 0 has the highest priority.
     pub(crate) budgets: Vec<f64>,
-    /// The level's r-b curve at each stage.
-    pub(crate) curves: Vec<PerStage<Lines>>,
-    /// Σ r stays below this at every stage.
+    /// The r-b curve of each level at each stage.
+    pub(crate) curves: Vec<PerStage<CurveLines>>,
+    /// The sum of rates stays below this at every stage, fraction of capacity.
     pub(crate) max_rate: f64,
-    pub(crate) model: LatencyModel,
+    pub(crate) constraint: LatencyConstraint,
 }
 
-/// A point: cumulative rates and bursts by level and stage, and the objective `t`.
+/// A point of a [`Chain`]: cumulative rates and bursts by level and stage, and the objective `t`.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Point {
+pub(crate) struct ChainPoint {
     pub(crate) t: f64,
-    /// Σ r of this and higher levels.
+    /// The sum of the rates of each level and those above it, R_p.
     pub(crate) rates: Vec<[f64; STAGES]>,
-    /// Σ b of this and higher levels.
+    /// The sum of the bursts of each level and those above it, C_p.
     pub(crate) bursts: Vec<[f64; STAGES]>,
 }
 
-impl Point {
+impl ChainPoint {
     /// The level's own rate at a stage.
     pub(crate) fn level_rate(&self, level: usize, stage: usize) -> f64 {
         self.rates[level][stage] - if level == 0 { 0.0 } else { self.rates[level - 1][stage] }
@@ -110,7 +111,7 @@ impl Point {
         self.bursts[level][stage] - if level == 0 { 0.0 } else { self.bursts[level - 1][stage] }
     }
 
-    /// Σ r of strictly higher levels.
+    /// The sum of the rates of the levels above this one.
     fn rates_above(&self, level: usize) -> [f64; STAGES] {
         if level == 0 { [0.0; STAGES] } else { self.rates[level - 1] }
     }

@@ -1,7 +1,7 @@
 //! What rate and burst cost at a solution: the multipliers of a [`Chain`].
 
 use super::constraint::{latency_slacks, rate_cap};
-use super::{Chain, Point, STAGES};
+use super::{Chain, ChainPoint, STAGES};
 use calculus::ArrivalCurve;
 use model::{PerStage, Stage};
 
@@ -12,19 +12,19 @@ use model::{PerStage, Stage};
 /// `min rate·r + burst·b = burst · α(rate / burst)`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Prices {
-    /// Budgets of the levels, ascending.
+    /// The budgets of the levels, ascending.
     budgets: Vec<f64>,
     /// `burst[l]`: what the SLOs of level l and below charge for burst; the last entry is zero.
     burst: Vec<[f64; STAGES]>,
     /// `rate[l]`: what the SLOs of level l and below, and the capacity, charge for rate above level l.
     rate: Vec<[f64; STAGES]>,
-    /// What budgets and capacity pay for, whoever is there; zero in the homogeneous linear models.
+    /// What budgets and capacity pay for whichever workloads are there; zero in the homogeneous linear models.
     offset: f64,
 }
 
 impl Prices {
-    /// From the multipliers of all constraints, in the solver's order.
-    pub(super) fn at(chain: &Chain, point: &Point, multipliers: &[f64]) -> Self {
+    /// The prices at a point, from the multipliers of all constraints in the solver's order.
+    pub(super) fn from_multipliers(chain: &Chain, point: &ChainPoint, multipliers: &[f64]) -> Self {
         let levels = chain.budgets.len();
         let mut burst = vec![[0.0; STAGES]; levels + 1];
         let mut rate = vec![[0.0; STAGES]; levels + 1];
@@ -65,9 +65,9 @@ impl Prices {
         Self { budgets: chain.budgets.clone(), burst, rate, offset: offset / norm }
     }
 
-    /// No point of the (linearised) chain has a lower objective.
-    pub(super) fn least(&self, chain: &Chain) -> f64 {
-        let mut least = self.floor();
+    /// A lower bound on the objective: no point of the (linearised) chain is below it.
+    pub(super) fn least_objective(&self, chain: &Chain) -> f64 {
+        let mut least = self.least_without_members();
         for (level, curves) in chain.curves.iter().enumerate() {
             for (stage, lines) in curves.iter() {
                 let (burst, rate) = (self.burst[level][stage as usize], self.rate[level + 1][stage as usize]);
@@ -81,8 +81,8 @@ impl Prices {
         least
     }
 
-    /// Nothing below this can be reached, whoever is there, before anybody's cost is added.
-    pub(crate) fn floor(&self) -> f64 {
+    /// A lower bound on the objective before the cost of any workload is added.
+    pub(crate) fn least_without_members(&self) -> f64 {
         -self.offset
     }
 
@@ -91,15 +91,16 @@ impl Prices {
         let level = self.budgets.partition_point(|&b| b < budget);
         // Its burst delays its own level; its rate only the levels below.
         let below = if self.budgets.get(level) == Some(&budget) { level + 1 } else { level };
-        let at = |stage: Stage| {
+        let cost_by_stage = Stage::ALL.map(|stage| {
             let (burst, rate) = (self.burst[level][stage as usize], self.rate[below][stage as usize]);
             let curve = &curves[stage];
             if burst > 0.0 { burst * curve.work_within(rate / burst) } else { rate * curve.sustained_rate() }
-        };
-        Stage::ALL.map(at).iter().sum()
+        });
+        cost_by_stage.iter().sum()
     }
 }
 
+/// Removes and gives the last of the values.
 fn take_last(values: &mut &[f64]) -> f64 {
     let (last, rest) = values.split_last().expect("one multiplier per constraint");
     *values = rest;

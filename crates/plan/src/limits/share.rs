@@ -1,4 +1,4 @@
-//! Dividing the rate of a level among its workloads.
+//! Dividing the rate of a priority level among its workloads.
 
 use calculus::ArrivalCurve;
 
@@ -11,9 +11,9 @@ pub(super) fn share_rate(curves: &[&ArrivalCurve], total: f64) -> Vec<f64> {
     let mut durations: Vec<f64> = curves.iter().flat_map(|c| c.vertices()).map(|v| v.duration).collect();
     durations.sort_unstable_by(f64::total_cmp);
     durations.dedup();
-    let needed = |d: f64| curves.iter().map(|c| c.slopes_at(d).0).sum::<f64>();
-    // Needed rate falls with duration: the shortest duration that is affordable leaves least burst.
-    let affordable = durations.partition_point(|&d| needed(d) > total);
+    // The rate that is needed falls with the duration: the shortest duration that is affordable leaves least burst.
+    let affordable =
+        durations.partition_point(|&d| curves.iter().map(|c| c.slopes_at(d).0).sum::<f64>() > total);
     let Some(&duration) = durations.get(affordable) else {
         return curves.iter().map(|c| c.sustained_rate()).collect();
     };
@@ -31,11 +31,13 @@ pub(super) fn share_rate(curves: &[&ArrivalCurve], total: f64) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use calculus::Vertex;
+    use calculus::CurveVertex;
 
     fn bucket(rate: f64, burst: f64, span: f64) -> ArrivalCurve {
-        let vertices =
-            vec![Vertex { duration: 0.0, work: burst }, Vertex { duration: span, work: burst + rate * span }];
+        let vertices = vec![
+            CurveVertex { duration: 0.0, work: burst },
+            CurveVertex { duration: span, work: burst + rate * span },
+        ];
         ArrivalCurve::new(vertices, 0.0).unwrap()
     }
 

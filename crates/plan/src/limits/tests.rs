@@ -1,29 +1,30 @@
 //! The chain solver against a general LP solver, brute force and its own promises.
 
 use super::*;
-use crate::chain::{LatencyModel, Outcome, Precision, minimise};
+use crate::chain::{ChainSolution, LatencyConstraint, Precision, minimise};
 use crate::limits::exact::chain_of;
-use crate::server::levels;
-use crate::testing::{any_workload, instance};
+use crate::server::priority_levels;
+use crate::testing::{any_workload, problem};
 use good_lp::{Expression, Solution, SolverModel, constraint, microlp, variable, variables};
+use model::Stage;
 use proptest::prelude::*;
 
 /// The least `t` of the relaxed or outer model by a general LP solver, workload by workload.
-fn least_t_by_lp(instance: &Instance, model: LatencyModel) -> f64 {
-    let members: Vec<usize> = (0..instance.workloads.len()).collect();
-    let levels = levels(instance, 0, &members);
+fn least_t_by_lp(problem: &PlanningProblem, model: LatencyConstraint) -> f64 {
+    let members: Vec<usize> = (0..problem.workloads.len()).collect();
+    let levels = priority_levels(problem, 0, &members);
     variables! { vars: t >= 0.0; }
     let buckets: Vec<Vec<_>> = members
         .iter()
         .map(|_| Stage::ALL.map(|_| (vars.add(variable().min(0.0)), vars.add(variable().min(0.0)))).to_vec())
         .collect();
-    let mut problem = vars.minimise(t).using(microlp);
+    let mut program = vars.minimise(t).using(microlp);
     for &w in &members {
         for stage in Stage::ALL {
             let (r, b) = buckets[w][stage as usize];
-            problem.add_constraint(constraint!(r >= instance.relevant(w, 0)[stage].sustained_rate()));
-            for v in instance.relevant(w, 0)[stage].vertices() {
-                problem.add_constraint(constraint!(b + v.duration * r >= v.work));
+            program.add_constraint(constraint!(r >= problem.relevant_curves(w, 0)[stage].sustained_rate()));
+            for v in problem.relevant_curves(w, 0)[stage].vertices() {
+                program.add_constraint(constraint!(b + v.duration * r >= v.work));
             }
         }
     }
@@ -34,44 +35,44 @@ fn least_t_by_lp(instance: &Instance, model: LatencyModel) -> f64 {
         let mut here = above.clone();
         here.extend(&level.members);
         let all: Expression = (0..3).map(|s| burst_of(&here, s)).sum();
-        problem.add_constraint(constraint!(all.clone() <= level.budget * t));
+        program.add_constraint(constraint!(all.clone() <= level.budget * t));
         for s in 0..3 {
-            let bursts = if model == LatencyModel::Relaxed { all.clone() } else { burst_of(&here, s) };
-            problem
+            let bursts = if model == LatencyConstraint::Relaxed { all.clone() } else { burst_of(&here, s) };
+            program
                 .add_constraint(constraint!(bursts + level.budget * rate_of(&above, s) <= level.budget * t));
         }
         above = here;
     }
     for s in 0..3 {
-        problem.add_constraint(constraint!(rate_of(&above, s) <= instance.max_rate * t));
+        program.add_constraint(constraint!(rate_of(&above, s) <= problem.max_rate * t));
     }
-    problem.solve().unwrap().value(t)
+    program.solve().unwrap().value(t)
 }
 
-fn least_t(instance: &Instance, model: LatencyModel) -> f64 {
-    let members: Vec<usize> = (0..instance.workloads.len()).collect();
-    let chain = chain_of(instance, 0, &levels(instance, 0, &members), model);
+fn least_t(problem: &PlanningProblem, model: LatencyConstraint) -> f64 {
+    let members: Vec<usize> = (0..problem.workloads.len()).collect();
+    let chain = chain_of(problem, 0, &priority_levels(problem, 0, &members), model);
     match minimise(&chain, Precision::Within(1e-7)) {
-        Outcome::Solved { point, .. } => point.t,
-        Outcome::Overloaded(_) => f64::INFINITY,
+        ChainSolution::Solved { point, .. } => point.t,
+        ChainSolution::Overloaded(_) => f64::INFINITY,
     }
 }
 
 /// Least largest bound ÷ budget of two levels, over a grid of the upper level's rates: the lower level
-/// takes the rest of each stage, as it lowers its own burst and nobody waits for its rate.
-fn least_ratio_by_grid(instance: &Instance, steps: usize) -> f64 {
-    let curves = |w: usize, s: Stage| &instance.workloads[w].on[0].curves[s];
+/// takes the rest of each stage, as it lowers its own burst and no level waits for its rate.
+fn least_ratio_by_grid(problem: &PlanningProblem, steps: usize) -> f64 {
+    let curves = |w: usize, s: Stage| &problem.workloads[w].on_class[0].curves[s];
     let terms = |s: Stage| -> Vec<(f64, f64)> {
         (0..=steps)
             .map(|i| {
-                let rate = instance.max_rate * i as f64 / steps as f64;
+                let rate = problem.max_rate * i as f64 / steps as f64;
                 let upper = curves(0, s).burst(rate);
-                (upper, (upper + curves(1, s).burst(instance.max_rate - rate)) / (1.0 - rate))
+                (upper, (upper + curves(1, s).burst(problem.max_rate - rate)) / (1.0 - rate))
             })
             .collect()
     };
     let [a, b, c] = Stage::ALL.map(terms);
-    let (slo0, slo1) = (instance.budget(0, 0), instance.budget(1, 0));
+    let (slo0, slo1) = (problem.budget(0, 0), problem.budget(1, 0));
     let mut best = f64::INFINITY;
     for x in &a {
         for y in &b {
@@ -88,12 +89,12 @@ proptest! {
 
     #[test]
     fn linear_models_agree_with_a_general_solver(workloads in prop::collection::vec(any_workload(), 1..7)) {
-        let instance = instance(workloads);
+        let problem = problem(workloads);
         // A batch above the budget rules a workload out before any program is solved.
-        let hopeless = |w| instance.relevant(w, 0).iter().any(|(_, c)| !c.sustained_rate().is_finite());
-        prop_assume!(!(0..instance.workloads.len()).any(hopeless));
-        for model in [LatencyModel::Relaxed, LatencyModel::Outer] {
-            let (ours, theirs) = (least_t(&instance, model), least_t_by_lp(&instance, model));
+        let hopeless = |w| problem.relevant_curves(w, 0).iter().any(|(_, c)| !c.sustained_rate().is_finite());
+        prop_assume!(!(0..problem.workloads.len()).any(hopeless));
+        for model in [LatencyConstraint::Relaxed, LatencyConstraint::Outer] {
+            let (ours, theirs) = (least_t(&problem, model), least_t_by_lp(&problem, model));
             prop_assert!((ours / theirs - 1.0).abs() < 1e-5, "{model:?}: {ours} {theirs}");
         }
     }
@@ -102,27 +103,27 @@ proptest! {
     fn two_levels_are_as_good_as_a_grid_search(a in any_workload(), b in any_workload()) {
         let (mut a, mut b) = (a, b);
         (a.0, b.0) = (0, 2);
-        let instance = instance(vec![a, b]);
-        let (ours, grid) = (least_t(&instance, LatencyModel::Exact), least_ratio_by_grid(&instance, 60));
+        let problem = problem(vec![a, b]);
+        let (ours, grid) = (least_t(&problem, LatencyConstraint::Exact), least_ratio_by_grid(&problem, 60));
         prop_assert!(ours <= grid * (1.0 + 1e-5), "ours {ours}, grid {grid}");
     }
 
     #[test]
     fn decisions_agree_with_the_precise_optimum(workloads in prop::collection::vec(any_workload(), 1..9)) {
-        let instance = instance(workloads);
-        let members: Vec<usize> = (0..instance.workloads.len()).collect();
-        let t = |instance: &Instance, precision| {
-            let chain = chain_of(instance, 0, &levels(instance, 0, &members), LatencyModel::Exact);
+        let problem = problem(workloads);
+        let members: Vec<usize> = (0..problem.workloads.len()).collect();
+        let t = |problem: &PlanningProblem, precision| {
+            let chain = chain_of(problem, 0, &priority_levels(problem, 0, &members), LatencyConstraint::Exact);
             match minimise(&chain, precision) {
-                Outcome::Solved { point, .. } => point.t,
-                Outcome::Overloaded(_) => f64::INFINITY,
+                ChainSolution::Solved { point, .. } => point.t,
+                ChainSolution::Overloaded(_) => f64::INFINITY,
             }
         };
-        let load = t(&instance, Precision::Within(1e-5));
+        let load = t(&problem, Precision::Within(1e-5));
         prop_assume!(load.is_finite());
         // As drawn, and scaled to either side of the limit.
         for factor in [1.0, 0.97 / load, 1.0 / load, 1.05 / load] {
-            let scaled = members.iter().fold(instance.clone(), |i, &w| i.with_load(w, factor));
+            let scaled = members.iter().fold(problem.clone(), |i, &w| i.with_load(w, factor));
             let (decided, precise) = (t(&scaled, Precision::Decide), t(&scaled, Precision::Within(1e-5)));
             let close = (precise - 1.0).abs() < 2e-3;
             prop_assert!(close || (decided < 1.0) == (precise < 1.0), "{decided} {precise}");
@@ -133,19 +134,19 @@ proptest! {
     fn what_fits_verifies_and_the_exact_method_accepts_whatever_the_linear_program_accepts(
         workloads in prop::collection::vec(any_workload(), 1..7)
     ) {
-        let instance = instance(workloads);
-        let members: Vec<usize> = (0..instance.workloads.len()).collect();
+        let problem = problem(workloads);
+        let members: Vec<usize> = (0..problem.workloads.len()).collect();
         let mut accepted = Vec::new();
-        for method in [Method::Exact, Method::Relaxed, Method::EffectiveEven, Method::EffectiveBest, Method::Knee, Method::Average(1.5)] {
-            if let Ok(server) = method.fit(&instance, 0, members.clone()) {
-                prop_assert_eq!(server.verify(&instance), Ok(()));
+        for method in [LimitMethod::Exact, LimitMethod::Relaxed, LimitMethod::EffectiveEven, LimitMethod::EffectiveBest, LimitMethod::Knee, LimitMethod::Average(1.5)] {
+            if let Ok(server) = method.fit(&problem, 0, members.clone()) {
+                prop_assert_eq!(server.verify(&problem), Ok(()));
                 accepted.push(method);
             }
         }
-        prop_assert!(!accepted.contains(&Method::Relaxed) || accepted.contains(&Method::Exact));
+        prop_assert!(!accepted.contains(&LimitMethod::Relaxed) || accepted.contains(&LimitMethod::Exact));
         // The outer model admits every server that the exact one admits.
-        if accepted.contains(&Method::Exact) {
-            prop_assert!(least_t(&instance, LatencyModel::Outer) <= 1.0 + 1e-6);
+        if accepted.contains(&LimitMethod::Exact) {
+            prop_assert!(least_t(&problem, LatencyConstraint::Outer) <= 1.0 + 1e-6);
         }
     }
 }

@@ -1,40 +1,25 @@
-//! Deciding who shares a server.
+//! Placement: which workloads share a server when each is guaranteed its latency by rate limits?
+//!
+//! It takes a [`PlanningProblem`](crate::PlanningProblem) (arrival curves of all workloads on every class of server)
+//! and a [`LimitMethod`](crate::LimitMethod), and gives servers whose limits have been verified, with a
+//! [`PlacementRefusal`] for each workload that found no server. Nothing is assumed of how bursts meet, so the guarantee
+//! holds for every request; limits have to be enforced for it. Use it when all workloads are known and the promise
+//! must not depend on a model: `tailwright plan`. Workloads may still come and go later ([`Fleet`]): a server's limits
+//! are then chosen again, but no workload moves. [`place`] searches for few servers; [`place_first_fit`] is the published
+//! rule to compare with (thesis §5.2.3).
+//!
+//! Where a stated assumption about the traffic is enough and no limits are wanted, [`crate::packing`] needs fewer
+//! servers. Where workloads have to be answered as they arrive, see [`crate::admission`].
 
+mod first_fit;
 mod fleet;
+mod result;
 mod search;
-mod slot;
+mod server;
 #[cfg(test)]
 mod tests;
 
-use crate::instance::Instance;
-use crate::limits::{Blocked, Method};
-use crate::server::Server;
-
+pub use first_fit::place_first_fit;
 pub use fleet::Fleet;
-pub use search::{Effort, Order, Progress, place};
-
-/// A workload that found no place.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Refusal {
-    /// Index into the instance.
-    pub workload: usize,
-    /// Why it does not fit on an empty server; `None` when it would, but no server is left.
-    pub alone: Option<Blocked>,
-}
-
-/// Everybody's place.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Placement {
-    /// Servers in use, in the order in which they were opened.
-    pub servers: Vec<Server>,
-    /// Workloads without a guarantee, in the order in which they were tried.
-    pub refused: Vec<Refusal>,
-}
-
-/// First fit over `order`, as in thesis §5.2.3. With `fast`, servers where the workload's own rates would
-/// exceed a stage's capacity beside the rates in force are skipped (fast-first-fit).
-pub fn place_first_fit(instance: &Instance, method: Method, order: &[usize], fast: bool) -> Placement {
-    let mut fleet = Fleet::new(instance, method).skipping_full(fast);
-    let refused = order.iter().filter_map(|&w| fleet.arrive(w).err()).collect();
-    Placement { servers: fleet.into_servers(), refused }
-}
+pub use result::{Placement, PlacementRefusal};
+pub use search::{PlacementOrder, SearchProgress, place};

@@ -1,48 +1,49 @@
 //! Placement against exhaustive search, and the laws that it keeps.
 
 use super::*;
-use crate::advice::{Change, advise};
-use crate::instance::{Class, Workload};
+use crate::advice::{SuggestedChange, advise};
 use crate::lower_bound::lower_bound;
+use crate::problem::{PlanningClass, PlanningProblem, PlanningWorkload};
 use crate::server::level_bounds;
-use crate::testing::{any_workload, instance};
-use crate::{Level, levels};
+use crate::testing::{any_workload, problem};
+use crate::{FitRefusal, LimitMethod, SearchEffort};
+use crate::{PriorityLevel, priority_levels};
 use model::RateLimit;
 use proptest::prelude::*;
 
-const METHODS: [Method; 6] = [
-    Method::Exact,
-    Method::Relaxed,
-    Method::EffectiveEven,
-    Method::EffectiveBest,
-    Method::Knee,
-    Method::Average(1.5),
+const METHODS: [LimitMethod; 6] = [
+    LimitMethod::Exact,
+    LimitMethod::Relaxed,
+    LimitMethod::EffectiveEven,
+    LimitMethod::EffectiveBest,
+    LimitMethod::Knee,
+    LimitMethod::Average(1.5),
 ];
 
-fn given(instance: &Instance) -> Vec<usize> {
-    (0..instance.workloads.len()).collect()
+fn given(problem: &PlanningProblem) -> Vec<usize> {
+    (0..problem.workloads.len()).collect()
 }
 
 /// Everybody is placed once or refused once, and every server holds.
-fn check_placement(instance: &Instance, placement: &Placement) -> Result<(), TestCaseError> {
+fn check_placement(problem: &PlanningProblem, placement: &Placement) -> Result<(), TestCaseError> {
     let placed = placement.servers.iter().flat_map(|s| s.members.iter().copied());
     let mut all: Vec<usize> = placed.chain(placement.refused.iter().map(|r| r.workload)).collect();
     all.sort_unstable();
-    prop_assert_eq!(all, given(instance));
+    prop_assert_eq!(all, given(problem));
     for server in &placement.servers {
-        prop_assert_eq!(server.verify(instance), Ok(()));
+        prop_assert_eq!(server.verify(problem), Ok(()));
     }
-    for (class, spec) in instance.classes.iter().enumerate() {
+    for (class, spec) in problem.classes.iter().enumerate() {
         prop_assert!(placement.servers.iter().filter(|s| s.class == class).count() <= spec.count);
     }
     Ok(())
 }
 
 /// The fewest servers over all partitions of the workloads; `None` when somebody fits nowhere.
-fn fewest_servers(instance: &Instance, method: Method) -> Option<usize> {
+fn fewest_servers(problem: &PlanningProblem, method: LimitMethod) -> Option<usize> {
     fn extend(
-        instance: &Instance,
-        method: Method,
+        problem: &PlanningProblem,
+        method: LimitMethod,
         next: usize,
         groups: &mut Vec<Vec<usize>>,
         best: &mut Option<usize>,
@@ -50,22 +51,22 @@ fn fewest_servers(instance: &Instance, method: Method) -> Option<usize> {
         if best.is_some_and(|b| groups.len() >= b) {
             return;
         }
-        if next == instance.workloads.len() {
-            let fits = groups.iter().all(|g| method.fit(instance, 0, g.clone()).is_ok());
+        if next == problem.workloads.len() {
+            let fits = groups.iter().all(|g| method.fit(problem, 0, g.clone()).is_ok());
             *best = if fits { Some(groups.len()) } else { *best };
             return;
         }
         for group in 0..groups.len() {
             groups[group].push(next);
-            extend(instance, method, next + 1, groups, best);
+            extend(problem, method, next + 1, groups, best);
             groups[group].pop();
         }
         groups.push(vec![next]);
-        extend(instance, method, next + 1, groups, best);
+        extend(problem, method, next + 1, groups, best);
         groups.pop();
     }
     let mut best = None;
-    extend(instance, method, 0, &mut Vec::new(), &mut best);
+    extend(problem, method, 0, &mut Vec::new(), &mut best);
     best
 }
 
@@ -74,14 +75,14 @@ proptest! {
 
     #[test]
     fn the_lower_bound_and_the_search_enclose_the_optimum(workloads in prop::collection::vec(any_workload(), 1..6)) {
-        let instance = instance(workloads);
+        let problem = problem(workloads);
         for method in METHODS {
-            let placement = place(&instance, method, Order::Best, Effort::for_workloads(6), lower_bound(&instance, method).servers, &mut |_| true);
-            check_placement(&instance, &placement)?;
-            let admitted = instance.subset(&placement.servers.iter().flat_map(|s| s.members.clone()).collect::<Vec<_>>());
+            let placement = place(&problem, method, PlacementOrder::Best, SearchEffort::for_workloads(6), lower_bound(&problem, method).servers, &mut |_| true);
+            check_placement(&problem, &placement)?;
+            let admitted = problem.subset(&placement.servers.iter().flat_map(|s| s.members.clone()).collect::<Vec<_>>());
             prop_assert!(placement.refused.iter().all(|r| r.alone.is_some()), "servers are plenty");
             let fewest = fewest_servers(&admitted, method).expect("who was admitted fits");
-            prop_assert!(lower_bound(&instance, method).servers <= fewest, "{method:?}: bound above {fewest}");
+            prop_assert!(lower_bound(&problem, method).servers <= fewest, "{method:?}: bound above {fewest}");
             // The search is a heuristic; on five workloads it finds the optimum.
             prop_assert_eq!(placement.servers.len(), fewest, "{:?}", method);
         }
@@ -91,10 +92,10 @@ proptest! {
     fn arrivals_and_departures_keep_every_promise(
         workloads in prop::collection::vec(any_workload(), 4..10), leaving in prop::collection::vec(any::<bool>(), 10)
     ) {
-        let instance = instance(workloads);
-        for (method, fast) in [(Method::Exact, false), (Method::Relaxed, true), (Method::Knee, false)] {
-            let mut fleet = Fleet::new(&instance, method).skipping_full(fast);
-            let admitted: Vec<usize> = given(&instance).into_iter().filter(|&w| fleet.arrive(w).is_ok()).collect();
+        let problem = problem(workloads);
+        for (method, fast) in [(LimitMethod::Exact, false), (LimitMethod::Relaxed, true), (LimitMethod::Knee, false)] {
+            let mut fleet = Fleet::new(&problem, method).skipping_full(fast);
+            let admitted: Vec<usize> = given(&problem).into_iter().filter(|&w| fleet.arrive(w).is_ok()).collect();
             let (gone, stay): (Vec<usize>, Vec<usize>) = admitted.iter().partition(|&&w| leaving[w]);
             for &w in &gone {
                 prop_assert!(fleet.depart(w).is_some());
@@ -107,7 +108,7 @@ proptest! {
                 prop_assert!(fleet.arrive(w).is_ok(), "who was admitted once finds a place again");
             }
             for server in fleet.into_servers() {
-                prop_assert_eq!(server.verify(&instance), Ok(()));
+                prop_assert_eq!(server.verify(&problem), Ok(()));
             }
         }
     }
@@ -116,14 +117,14 @@ proptest! {
     fn one_more_workload_never_lowers_a_bound_while_limits_stay(
         workloads in prop::collection::vec(any_workload(), 2..8), rates in prop::collection::vec(0.0..0.12f64, 24)
     ) {
-        let instance = instance(workloads);
-        let all = given(&instance);
+        let problem = problem(workloads);
+        let all = given(&problem);
         let limits: Vec<_> = all.iter().map(|&w| model::PerStage::from_fn(|stage| {
             let rate = rates[3 * w + stage as usize];
-            RateLimit { rate, burst: instance.workloads[w].on[0].curves[stage].burst(rate) }
+            RateLimit { rate, burst: problem.workloads[w].on_class[0].curves[stage].burst(rate) }
         })).collect();
         let bound_of = |members: &[usize], of: usize| {
-            let levels: Vec<Level> = levels(&instance, 0, members);
+            let levels: Vec<PriorityLevel> = priority_levels(&problem, 0, members);
             let bounds = level_bounds(&levels, |w| &limits[w]);
             let level = levels.iter().position(|l| l.members.contains(&of)).unwrap();
             bounds[level].total
@@ -136,39 +137,39 @@ proptest! {
 
     #[test]
     fn predictions_rule_out_only_what_would_fail(workloads in prop::collection::vec(any_workload(), 2..9)) {
-        let instance = instance(workloads);
-        let (last, first) = (instance.workloads.len() - 1, given(&instance));
-        let Ok(mut slot) = slot::Slot::of(&instance, Method::Exact, 0, first[..last].to_vec()) else { return Ok(()) };
-        let change = slot::Change { joins: last, leave: &[] };
-        if slot.is_hopeless(&instance, change) {
-            prop_assert!(!slot.try_change(&instance, Method::Exact, change));
+        let problem = problem(workloads);
+        let (last, first) = (problem.workloads.len() - 1, given(&problem));
+        let Ok(mut slot) = server::PlacementServer::new(&problem, LimitMethod::Exact, 0, first[..last].to_vec()) else { return Ok(()) };
+        let change = server::MembershipChange { joins: last, leave: &[] };
+        if slot.is_hopeless(&problem, change) {
+            prop_assert!(!slot.try_change(&problem, LimitMethod::Exact, change));
         }
     }
 
     #[test]
     fn advice_is_enough_and_not_much_more(workloads in prop::collection::vec(any_workload(), 3..9)) {
-        let mut instance = instance(workloads);
-        instance.classes[0].count = 1;
-        let placement = place_first_fit(&instance, Method::Exact, &given(&instance), false);
+        let mut problem = problem(workloads);
+        problem.classes[0].count = 1;
+        let placement = place_first_fit(&problem, LimitMethod::Exact, &given(&problem), false);
         for refusal in &placement.refused {
-            let fits = |changed: &Instance, server: Option<usize>| {
+            let fits = |changed: &PlanningProblem, server: Option<usize>| {
                 let mut members = server.map_or(vec![], |s| placement.servers[s].members.clone());
                 members.push(refusal.workload);
-                Method::Exact.fit(changed, 0, members).is_ok()
+                LimitMethod::Exact.fit(changed, 0, members).is_ok()
             };
-            for change in advise(&instance, Method::Exact, &placement, refusal) {
+            for change in advise(&problem, LimitMethod::Exact, &placement, refusal) {
                 match change {
-                    Change::OneMoreServer { class } => {
+                    SuggestedChange::OneMoreServer { class } => {
                         prop_assert_eq!(class, "c");
-                        prop_assert!(fits(&instance, None));
+                        prop_assert!(fits(&problem, None));
                     }
-                    Change::Latency { slo, server } => {
-                        prop_assert!(fits(&instance.with_slo(refusal.workload, slo), server));
-                        prop_assert!(slo > instance.workloads[refusal.workload].slo.latency.0);
+                    SuggestedChange::Latency { slo, server } => {
+                        prop_assert!(fits(&problem.with_slo(refusal.workload, slo), server));
+                        prop_assert!(slo > problem.workloads[refusal.workload].slo.latency.0);
                     }
-                    Change::Load { factor, server } => {
-                        prop_assert!(fits(&instance.with_load(refusal.workload, factor), server));
-                        prop_assert!(factor > 0.99 || !fits(&instance.with_load(refusal.workload, factor + 0.01), server));
+                    SuggestedChange::Load { factor, server } => {
+                        prop_assert!(fits(&problem.with_load(refusal.workload, factor), server));
+                        prop_assert!(factor > 0.99 || !fits(&problem.with_load(refusal.workload, factor + 0.01), server));
                     }
                 }
             }
@@ -180,50 +181,60 @@ proptest! {
 fn classes_are_used_in_order_and_only_as_far_as_they_go() {
     // The second class is twice as fast; its servers come after the first class is used up.
     let steady = calculus::ArrivalCurve::new(
-        vec![calculus::Vertex { duration: 0.0, work: 0.2 }, calculus::Vertex { duration: 10.0, work: 1.0 }],
+        vec![
+            calculus::CurveVertex { duration: 0.0, work: 0.2 },
+            calculus::CurveVertex { duration: 10.0, work: 1.0 },
+        ],
         0.0,
     )
     .unwrap();
     let workloads = vec![(3, [steady.clone(), steady.clone(), steady]); 5];
-    let mut two = instance(workloads);
-    let fast = |w: &Workload| {
+    let mut two = problem(workloads);
+    let fast = |w: &PlanningWorkload| {
         let mut w = w.clone();
-        let mut on = w.on[0].clone();
+        let mut on = w.on_class[0].clone();
         on.curves = on.curves.map(|c| c.scaled(0.5));
-        w.on.push(on);
+        w.on_class.push(on);
         w
     };
     let classes = vec![
-        Class { name: "slow".into(), count: 1, base_latency: 0.0 },
-        Class { name: "fast".into(), count: 1, base_latency: 0.0 },
+        PlanningClass { name: "slow".into(), count: 1, base_latency: 0.0 },
+        PlanningClass { name: "fast".into(), count: 1, base_latency: 0.0 },
     ];
-    two = Instance::new(classes, two.workloads.iter().map(fast).collect(), 0.999, 0.999).unwrap();
-    let placement = place_first_fit(&two, Method::Exact, &given(&two), false);
+    two = PlanningProblem::new(classes, two.workloads.iter().map(fast).collect(), 0.999, 0.999).unwrap();
+    let placement = place_first_fit(&two, LimitMethod::Exact, &given(&two), false);
     let members: Vec<(usize, usize)> = placement.servers.iter().map(|s| (s.class, s.members.len())).collect();
     // 0.6 s of bursts each on the slow server: one; 0.3 s on the fast one: three.
     assert_eq!(members, [(0, 1), (1, 3)]);
-    assert_eq!(placement.refused, [Refusal { workload: 4, alone: None }]);
-    assert_eq!(lower_bound(&two, Method::Exact).servers, 2);
+    assert_eq!(placement.refused, [PlacementRefusal { workload: 4, alone: None }]);
+    assert_eq!(lower_bound(&two, LimitMethod::Exact).servers, 2);
 }
 
 #[test]
 fn a_base_latency_above_the_slo_is_said() {
-    let mut slow = instance(vec![(0, std::array::from_fn(|_| calculus::ArrivalCurve::zero()))]);
+    let mut slow = problem(vec![(0, std::array::from_fn(|_| calculus::ArrivalCurve::zero()))]);
     slow.classes[0].base_latency = 0.2;
-    let placement = place_first_fit(&slow, Method::Exact, &[0], false);
-    assert_eq!(placement.refused[0].alone, Some(Blocked::BaseLatency { slo: 0.1, base: 0.2 }));
+    let placement = place_first_fit(&slow, LimitMethod::Exact, &[0], false);
+    assert_eq!(placement.refused[0].alone, Some(FitRefusal::BaseLatency { slo: 0.1, base: 0.2 }));
 }
 
 #[test]
 fn the_search_stops_when_told() {
     let burst =
-        calculus::ArrivalCurve::new(vec![calculus::Vertex { duration: 0.0, work: 0.1 }], 0.0).unwrap();
-    let full = instance(vec![(3, std::array::from_fn(|_| burst.clone())); 8]);
+        calculus::ArrivalCurve::new(vec![calculus::CurveVertex { duration: 0.0, work: 0.1 }], 0.0).unwrap();
+    let full = problem(vec![(3, std::array::from_fn(|_| burst.clone())); 8]);
     let mut calls = 0;
-    let placement = place(&full, Method::Exact, Order::Best, Effort(1000), 1, &mut |_| {
-        calls += 1;
-        false
-    });
+    let placement = place(
+        &full,
+        LimitMethod::Exact,
+        PlacementOrder::Best,
+        SearchEffort::Evaluations(1000),
+        1,
+        &mut |_| {
+            calls += 1;
+            false
+        },
+    );
     assert!(calls <= 1);
     assert_eq!(placement.servers.iter().map(|s| s.members.len()).sum::<usize>(), 8);
 }

@@ -12,7 +12,7 @@ struct Load {
 }
 
 fn load(limits: [(f64, f64); 3], slo: f64) -> Load {
-    Load { curves: PerStage::from_fn(|stage| ArrivalCurve::of_limits(&[limits[stage as usize]])), slo }
+    Load { curves: PerStage::from_fn(|stage| ArrivalCurve::from_limits(&[limits[stage as usize]])), slo }
 }
 
 /// Eq. 5.1; infinite where the stage cannot sustain all of them.
@@ -185,7 +185,7 @@ fn orders_per_stage_are_mostly_found() {
         if any_orders_work(&loads) {
             possible += 1;
             found += i32::from(prioritise(&slos(&loads), &mut oracle(&loads)).missed.is_none());
-            let rule = Rule::SmallestLatency;
+            let rule = PriorityRule::SmallestLatency;
             published += i32::from(prioritise_by(rule, &slos(&loads), &mut oracle(&loads)).missed.is_none());
             uniform += i32::from(any_uniform_order_works(&loads));
         }

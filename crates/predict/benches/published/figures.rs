@@ -2,7 +2,7 @@
 
 use super::support::Real;
 use super::{members, percentile, worst_ms};
-use tailwright_predict::{PublishedSketch, PublishedSnc, Split};
+use tailwright_predict::{EpsilonSplit, PublishedSketch, PublishedSnc};
 use units::Nanos;
 
 pub(super) fn print(real: &[Real]) {
@@ -12,7 +12,7 @@ pub(super) fn print(real: &[Real]) {
     print_row("reference", &[19.7, 22.7, 25.7, 15.3, 18.05, 38.46, 60.15, 71.88]);
     for (windows, from_first) in [("windows from origin", false), ("from first request", true)] {
         for client_link in [true, false] {
-            for split in [Split::Equal, Split::Published] {
+            for split in [EpsilonSplit::Equal, EpsilonSplit::Published] {
                 let model = PublishedSnc { split, client_link, ..PublishedSnc::default() };
                 let silence = |r: &Real| if from_first { Nanos::ZERO } else { r.silence };
                 let row = row(&model, real, silence);

@@ -2,7 +2,7 @@
 
 use super::support::Real;
 use super::{members, percentile, worst_ms};
-use calculus::snc::{Envelope, MarkovArrivals};
+use calculus::snc::{MarkovArrivals, MgfEnvelope};
 use model::{CircularTrace, Job, LatencyModel, Stage};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use std::time::Instant;
@@ -108,7 +108,8 @@ impl Naive<'_> {
     }
 
     fn evaluate(&self, member: usize, stage: usize, theta: f64, weights: &[f64]) -> Option<f64> {
-        let rate = |k: usize, w: f64| Some(self.chains[k % self.chains.len()][stage].at(theta / w)?.rate);
+        let rate =
+            |k: usize, w: f64| Some(self.chains[k % self.chains.len()][stage].bound_at(theta / w)?.rate);
         let own = rate(member, weights[0])?;
         let mut left = -1.0;
         for k in 0..member {

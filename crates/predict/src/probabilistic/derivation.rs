@@ -1,71 +1,77 @@
 //! How a probabilistic bound comes about, to be printed.
 
-use super::field::Groups;
-use super::sketch::{SHARES, Sketch};
-use super::{Probabilistic, worst_case};
-use calculus::tail::Effort;
+use super::bound::{Probabilistic, worst_case};
+use super::cross_traffic::DependentGroups;
+use super::sketch::{ProbabilisticSketch, SHARES};
+use calculus::tail::TailMethod;
 use model::{ServerMember, UndefinedLatency};
 
-/// What shows a bound.
+/// What proves a bound.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Derivation {
+pub enum ProbabilisticDerivation {
     /// Few enough requests are late.
-    FewAreLate(Lateness),
-    /// No alignment exceeds it, seconds: the worst case is smaller.
+    FewAreLate(LatenessSum),
+    /// No alignment exceeds this latency in seconds: the worst case is smaller.
     WorstCase(f64),
 }
 
-/// The sum that shows a bound: requests are late with probability Σ `probability · late`.
+/// The sum that proves a bound: requests are late with probability Σ `probability · late`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Lateness {
-    /// The bound, seconds.
+pub struct LatenessSum {
+    /// The bound in seconds.
     pub latency: f64,
     /// The share of the queue that the request's own stream is given.
     pub share: f64,
     /// The share of requests that may be late.
     pub allowed: f64,
-    /// By falling own work.
-    pub terms: Vec<Term>,
+    /// The terms of the sum, by falling own work.
+    pub terms: Vec<ProbabilisticTerm>,
 }
 
-/// Requests that find about as much of their own stream.
+/// The requests that find about as much work of their own stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Term {
-    /// Share of the requests.
+pub struct ProbabilisticTerm {
+    /// The share of these requests among all of the workload.
     pub probability: f64,
-    /// Work of their own stream that they find, at its share of the queue, and their own, seconds.
+    /// The work of their own stream that they find, at its share of the queue, and their own, seconds.
     pub own: f64,
-    /// What the latency leaves for everybody else, seconds; negative when nothing does.
+    /// The time that the latency leaves for all other traffic, seconds; negative when it leaves none.
     pub room: f64,
-    /// How likely the others are to exceed the room, at most.
+    /// A bound on the probability that the other traffic exceeds the room.
     pub late: f64,
 }
 
 impl Probabilistic {
-    /// The derivation of the bound that `predict` gives member `tagged`.
+    /// The derivation of the bound that `predict` gives the member with the index `tagged`.
+    ///
+    /// # Errors
+    /// When the member has no bound.
     pub fn derivation(
         &self,
-        members: &[ServerMember<'_, Sketch>],
+        members: &[ServerMember<'_, ProbabilisticSketch>],
         tagged: usize,
-    ) -> Result<Derivation, UndefinedLatency> {
-        let (shown, worst) = (self.bound(members, tagged, &mut Groups::new()), worst_case(members)[tagged]);
-        let shown = match (shown, worst) {
-            (Ok(shown), Ok(worst)) if worst < shown.latency => return Ok(Derivation::WorstCase(worst)),
-            (Err(_), Ok(worst)) => return Ok(Derivation::WorstCase(worst)),
-            (shown, _) => shown?,
+    ) -> Result<ProbabilisticDerivation, UndefinedLatency> {
+        let worst = worst_case(members)[tagged];
+        let proven = match (self.bound(members, tagged, &mut DependentGroups::new()), worst) {
+            (Ok(proven), Ok(worst)) if worst < proven.latency => {
+                return Ok(ProbabilisticDerivation::WorstCase(worst));
+            }
+            (Err(_), Ok(worst)) => return Ok(ProbabilisticDerivation::WorstCase(worst)),
+            (proven, _) => proven?,
         };
-        let tails = shown.field.tails(shown.latency, Effort::Convolution);
-        let law = members[tagged].sketch.own[shown.share].as_ref().expect("the share shows the bound");
-        let term = |atom: &calculus::tail::Atom| {
-            let room = shown.latency - atom.work;
-            let late = if room < 0.0 { 1.0 } else { tails.exceedance(1.0 - SHARES[shown.share], room) };
-            Term { probability: atom.probability, own: atom.work, room, late }
-        };
-        Ok(Derivation::FewAreLate(Lateness {
-            latency: shown.latency,
-            share: SHARES[shown.share],
+        let tails = proven.cross_traffic.tails(proven.latency, TailMethod::Convolution);
+        let law = members[tagged].sketch.own[proven.share].as_ref().expect("the share proves the bound");
+        let mut terms = Vec::with_capacity(law.len());
+        for atom in law.iter().rev() {
+            let room = proven.latency - atom.work;
+            let late = if room < 0.0 { 1.0 } else { tails.exceedance(1.0 - SHARES[proven.share], room) };
+            terms.push(ProbabilisticTerm { probability: atom.probability, own: atom.work, room, late });
+        }
+        Ok(ProbabilisticDerivation::FewAreLate(LatenessSum {
+            latency: proven.latency,
+            share: SHARES[proven.share],
             allowed: 1.0 - members[tagged].percentile.fraction(),
-            terms: law.iter().rev().map(term).collect(),
+            terms,
         }))
     }
 }

@@ -1,60 +1,64 @@
+//! What the probabilistic model keeps of a workload.
+
 use crate::{WorstCase, WorstCaseSketch};
-use calculus::tail::{Atom, Grid, Source};
+use calculus::tail::{LawAtom, TailGrid, WindowLaws};
 use model::{CircularTrace, Job, LatencyModel as _, PerStage, Stage};
 use units::Nanos;
 use workload::windows::{CircularWork, WorkDistribution};
 
-/// Shares of the queue that a request's own stream may be given.
+/// The shares of the queue that a request's own stream may be given.
 pub(super) const SHARES: [f64; 10] = [1.0, 0.95, 0.85, 0.7, 0.5, 0.3, 0.15, 0.06, 0.02, 0.005];
-/// The share that is most often the best one in large queues.
+/// The index of the share that is most often the best one in large queues.
 pub(super) const FIRST_SHARE: usize = 5;
-/// Atoms that are kept of a law.
+/// The number of atoms that are kept of a law.
 const ATOMS: usize = 32;
 
 /// What [`Probabilistic`](super::Probabilistic) keeps of a workload.
 #[derive(Debug)]
-pub struct Sketch {
-    /// What others meet of it.
-    pub(super) source: Source,
-    /// For each share, what its requests find of their own stream; `None` where the share is too small.
-    pub(super) own: Vec<Option<Vec<Atom>>>,
+pub struct ProbabilisticSketch {
+    /// The laws of its work as other workloads meet it.
+    pub(super) laws: WindowLaws,
+    /// The law of what its requests find of their own stream, for each share; `None` where the share is too small.
+    pub(super) own: Vec<Option<Vec<LawAtom>>>,
     pub(super) utilisation: PerStage<f64>,
-    pub(super) passes: PerStage<Passes>,
+    pub(super) with_work: PerStage<RequestsWithWork>,
     pub(super) worst: WorstCaseSketch,
 }
 
 /// Which requests have work at a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Passes {
+pub(super) enum RequestsWithWork {
     All,
     None,
     Some,
 }
 
-impl Sketch {
-    pub(super) fn new(grid: &Grid, safety: f64, traffic: &CircularTrace<Job>) -> Self {
-        let scaled = CircularTrace::from_first_arrival(scaled(traffic, safety), traffic.period())
-            .expect("only work has changed");
+impl ProbabilisticSketch {
+    pub(super) fn new(grid: &TailGrid, safety: f64, traffic: &CircularTrace<Job>) -> Self {
+        let scaled = with_scaled_work(traffic, safety);
         let stream = CircularWork::new(scaled.items(), traffic.period());
-        let law = |window: &f64| {
+        let mut laws = Vec::with_capacity(grid.windows().len());
+        for window in grid.windows() {
             let law = stream.work_in_window(nanos_up(window * 1e9));
-            (atoms(&law), atoms(&law.reduced(ATOMS)))
-        };
-        let laws: Vec<_> = grid.windows().iter().map(law).collect();
-        let own = |share| stream.backlog_at_arrivals(share).map(|law| atoms(&law.reduced(ATOMS)));
+            laws.push((atoms(&law), atoms(&law.reduced(ATOMS))));
+        }
+        let own_laws = SHARES.iter().map(|share| {
+            let law = stream.backlog_at_arrivals(*share)?;
+            Some(atoms(&law.reduced(ATOMS)))
+        });
         Self {
-            source: Source::new(grid, &laws, stream.rate(), stream.burst()),
-            own: SHARES.iter().map(|share| own(*share)).collect(),
+            laws: WindowLaws::new(grid, &laws, stream.rate(), stream.burst()),
+            own: own_laws.collect(),
             utilisation: traffic.utilisation().map(|utilisation| utilisation * safety),
-            passes: PerStage::from_fn(|stage| passes(traffic, stage)),
+            with_work: PerStage::from_fn(|stage| requests_with_work(traffic, stage)),
             worst: WorstCase::default().sketch(&scaled),
         }
     }
 
-    /// Memory that it occupies.
+    /// The memory that the sketch occupies, bytes.
     pub fn bytes(&self) -> usize {
         let own: usize = self.own.iter().flatten().map(|law| size_of_val(&law[..])).sum();
-        size_of::<Self>() + self.source.bytes() + own + self.worst.heap_bytes()
+        size_of::<Self>() + self.laws.bytes() + own + self.worst.heap_bytes()
     }
 
     /// The least work of their own stream, seconds, that at most the share `allowed` of its requests exceeds
@@ -62,38 +66,44 @@ impl Sketch {
     pub(super) fn own_quantile(&self, allowed: f64) -> f64 {
         let Some(law) = &self.own[0] else { return 0.0 };
         let mut above = 0.0;
-        let late = law.iter().rev().find(|atom| {
+        for atom in law.iter().rev() {
             above += atom.probability;
-            above > allowed
-        });
-        late.map_or(0.0, |atom| atom.work)
+            if above > allowed {
+                return atom.work;
+            }
+        }
+        0.0
     }
 
     /// Whether its requests keep their order at every stage, whatever waits there.
     pub(super) fn keeps_order(&self) -> bool {
-        self.passes.iter().all(|(_, passes)| *passes != Passes::Some)
+        self.with_work.iter().all(|(_, requests)| *requests != RequestsWithWork::Some)
     }
 }
 
-fn passes(traffic: &CircularTrace<Job>, stage: Stage) -> Passes {
+fn requests_with_work(traffic: &CircularTrace<Job>, stage: Stage) -> RequestsWithWork {
     match traffic.items().iter().filter(|job| job.work[stage] > Nanos::ZERO).count() {
-        0 => Passes::None,
-        all if all == traffic.items().len() => Passes::All,
-        _ => Passes::Some,
+        0 => RequestsWithWork::None,
+        all if all == traffic.items().len() => RequestsWithWork::All,
+        _ => RequestsWithWork::Some,
     }
 }
 
-fn scaled(traffic: &CircularTrace<Job>, factor: f64) -> Vec<Job> {
-    let scale = |work: &Nanos| nanos_up(work.0 as f64 * factor);
-    traffic.items().iter().map(|job| Job { work: job.work.map(scale), ..*job }).collect()
+/// The trace with all work multiplied by a factor, rounded up.
+fn with_scaled_work(traffic: &CircularTrace<Job>, factor: f64) -> CircularTrace<Job> {
+    let mut jobs = traffic.items().to_vec();
+    for job in &mut jobs {
+        job.work = job.work.map(|work| nanos_up(work.0 as f64 * factor));
+    }
+    CircularTrace::from_first_arrival(jobs, traffic.period()).expect("only work has changed")
 }
 
-fn atoms(law: &WorkDistribution) -> Vec<Atom> {
-    law.atoms().iter().map(|atom| Atom { work: atom.work, probability: atom.probability }).collect()
+fn atoms(law: &WorkDistribution) -> Vec<LawAtom> {
+    law.atoms().iter().map(|atom| LawAtom { work: atom.work, probability: atom.probability }).collect()
 }
 
 /// The next whole nanosecond; saturates.
 fn nanos_up(ns: f64) -> Nanos {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
     Nanos(ns.ceil() as u64)
 }

@@ -2,7 +2,7 @@
 //! token buckets that never delay it.
 //!
 //! Limits are the fewest that admit at most 5 % more than the traces within any duration; bounds count these 5 %.
-//! They add up over the stages, as where limiters hold a workload to its curve before each (`Passage::Reshaped`).
+//! They add up over the stages, as where limiters hold a workload to its curve before each (`Reshaping::EveryStage`).
 //! A request in service is not interrupted, which the thesis leaves out: every stage also counts the longest request of
 //! any workload.
 
@@ -11,9 +11,9 @@ use model::{
     LatencyModel as _, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, Slo, Stage,
     StageLimit,
 };
-use predict::{Passage, WorstCase};
-use scenario::Case;
-use scenario::server::Demand;
+use predict::{Reshaping, WorstCase};
+use scenario::SimulationCase;
+use scenario::server::WorkloadRequests;
 
 /// How much more than the traces limits admit, as a share.
 const TOLERANCE: f64 = 0.05;
@@ -36,7 +36,7 @@ impl PriorityMeisterAnalysis {
     ///
     /// # Panics
     /// When the case has no storage server.
-    pub(crate) fn new(case: &Case) -> Self {
+    pub(crate) fn new(case: &SimulationCase) -> Self {
         let server = case.server.as_ref().expect("a storage server");
         let mut analysis = Self {
             names: Vec::new(),
@@ -45,17 +45,17 @@ impl PriorityMeisterAnalysis {
             base: server.base_latency().as_secs(),
             network_bytes_per_s: server.network().bytes_per_sec(),
         };
-        for tenant in &case.tenants {
-            match &tenant.demand {
-                Demand::Recorded { trace, .. } => {
+        for workload in &case.workloads {
+            match &workload.requests {
+                WorkloadRequests::Recorded { trace, .. } => {
                     for job in trace.items() {
                         analysis.count_blocking(&job.work);
                     }
-                    let sketch = WorstCase { passage: Passage::Reshaped }.sketch(trace);
-                    analysis.names.push(tenant.name.clone());
+                    let sketch = WorstCase { reshaping: Reshaping::EveryStage }.sketch(trace);
+                    analysis.names.push(workload.name.clone());
                     analysis.curves.push(PerStage::from_fn(|stage| sketch.curve(stage).clone()));
                 }
-                Demand::Clients { work, .. } => analysis.count_blocking(work),
+                WorkloadRequests::Clients { work, .. } => analysis.count_blocking(work),
             }
         }
         analysis

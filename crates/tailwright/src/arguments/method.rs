@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use model::OperationError;
-use plan::Method;
+use plan::LimitMethod;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 use units::Nanos;
@@ -17,13 +17,13 @@ pub(crate) enum OrderChoice {
     Best,
 }
 
-/// How to plan.
+/// How to plan, and how hard to search.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct MethodArgs {
     /// How limits are chosen: tailwright, or a published method to compare with (workload-compactor,
     /// effective-bandwidth, effective-bandwidth-even, knee, average-1.5, average-K).
     #[arg(long, value_name = "NAME", default_value = "tailwright", value_parser = parse_method)]
-    policy: Method,
+    policy: LimitMethod,
     /// Order of placement (default: best for tailwright, given for the others).
     #[arg(long, value_enum)]
     order: Option<OrderChoice>,

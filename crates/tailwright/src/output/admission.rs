@@ -1,15 +1,15 @@
-//! Decisions on arrivals and departures: as a table, as JSON, as a policy.
+//! Decisions on arrivals and departures, as tables and as JSON.
 
 use crate::output::json::pretty;
-use crate::terminal::{Align, Table};
+use crate::terminal::{Align, TextTable};
 use model::Stage;
-use plan::admission::Guaranteed;
+use plan::admission::AdmissionGuarantee;
 use serde::Serialize;
 use workflow::admission::{AdmissionAnswer, AdmissionDecision, AdmissionEvent, AdmissionOutcome};
 use workflow::prediction::{PredictionProblem, describe_refusal, server_name};
 use workflow::text::{percent, plural, time};
 
-/// What people read: every decision, then who is there.
+/// The tables for people: every decision, then who is there.
 pub(crate) fn text(problem: &PredictionProblem, admission: &AdmissionOutcome) -> String {
     let refused = admission.refused(problem).len();
     let mut text = format!(
@@ -34,7 +34,7 @@ fn servers(problem: &PredictionProblem) -> String {
 }
 
 fn decisions(problem: &PredictionProblem, admission: &AdmissionOutcome) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("event", Align::Left),
         ("decision", Align::Left),
         ("in", Align::Right),
@@ -60,7 +60,7 @@ fn decisions(problem: &PredictionProblem, admission: &AdmissionOutcome) -> Strin
 }
 
 fn present(admission: &AdmissionOutcome) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("workload", Align::Left),
         ("server", Align::Right),
         ("prio", Align::Right),
@@ -83,7 +83,7 @@ fn present(admission: &AdmissionOutcome) -> String {
 }
 
 /// One number, or one per stage where they differ.
-fn priority(guaranteed: &Guaranteed) -> String {
+fn priority(guaranteed: &AdmissionGuarantee) -> String {
     let priorities: Vec<u32> = guaranteed.priority.iter().map(|(_, p)| *p).collect();
     match priorities[..] {
         [a, b, c] if a == b && b == c => a.to_string(),
@@ -92,25 +92,25 @@ fn priority(guaranteed: &Guaranteed) -> String {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct AdmissionDocument<'a> {
     model: &'a str,
     servers: usize,
     link_only: bool,
     admitted: Vec<&'a str>,
-    refused: Vec<Refused<'a>>,
-    workloads: Vec<Entry<'a>>,
-    decisions: Vec<Decided<'a>>,
+    refused: Vec<RefusedDocument<'a>>,
+    workloads: Vec<AdmittedDocument<'a>>,
+    decisions: Vec<DecisionDocument<'a>>,
     sketching_s: f64,
 }
 
 #[derive(Serialize)]
-struct Refused<'a> {
+struct RefusedDocument<'a> {
     name: &'a str,
     reason: String,
 }
 
 #[derive(Serialize)]
-struct Entry<'a> {
+struct AdmittedDocument<'a> {
     name: &'a str,
     server: String,
     model: &'a str,
@@ -122,7 +122,7 @@ struct Entry<'a> {
 }
 
 #[derive(Serialize)]
-struct Decided<'a> {
+struct DecisionDocument<'a> {
     event: &'static str,
     names: Vec<&'a str>,
     accepted: bool,
@@ -133,19 +133,19 @@ struct Decided<'a> {
     elapsed_s: f64,
 }
 
-/// What machines read.
+/// One object: who is where, and every decision.
 pub(crate) fn json(problem: &PredictionProblem, admission: &AdmissionOutcome) -> String {
     let model = admission.procedure.name();
     let name = |tenant: usize| problem.workloads[tenant].spec.name.as_str();
     let refused = admission.refused(problem);
-    pretty(&Document {
+    pretty(&AdmissionDocument {
         model,
         servers: problem.count,
         link_only: problem.profile.is_none(),
         admitted: admission.guarantees.iter().map(|g| g.name.as_str()).collect(),
         refused: refused
             .iter()
-            .map(|(t, r)| Refused { name: name(*t), reason: describe_refusal(problem, r) })
+            .map(|(t, r)| RefusedDocument { name: name(*t), reason: describe_refusal(problem, r) })
             .collect(),
         workloads: admission.guarantees.iter().map(|g| entry(problem, model, g)).collect(),
         decisions: admission.decisions.iter().map(|d| decided(problem, d)).collect(),
@@ -153,8 +153,12 @@ pub(crate) fn json(problem: &PredictionProblem, admission: &AdmissionOutcome) ->
     })
 }
 
-fn entry<'a>(problem: &PredictionProblem, model: &'a str, guaranteed: &'a Guaranteed) -> Entry<'a> {
-    Entry {
+fn entry<'a>(
+    problem: &PredictionProblem,
+    model: &'a str,
+    guaranteed: &'a AdmissionGuarantee,
+) -> AdmittedDocument<'a> {
+    AdmittedDocument {
         name: &guaranteed.name,
         server: server_name(problem, guaranteed.server),
         model,
@@ -166,7 +170,7 @@ fn entry<'a>(problem: &PredictionProblem, model: &'a str, guaranteed: &'a Guaran
     }
 }
 
-fn decided<'a>(problem: &'a PredictionProblem, decision: &AdmissionDecision) -> Decided<'a> {
+fn decided<'a>(problem: &'a PredictionProblem, decision: &AdmissionDecision) -> DecisionDocument<'a> {
     let (event, who) = match &decision.event {
         AdmissionEvent::Arrive(who) => ("arrive", &who[..]),
         AdmissionEvent::Depart(who) => ("depart", std::slice::from_ref(who)),
@@ -180,7 +184,7 @@ fn decided<'a>(problem: &'a PredictionProblem, decision: &AdmissionDecision) -> 
         AdmissionAnswer::Absent => Some("it was not there".to_owned()),
         _ => None,
     };
-    Decided {
+    DecisionDocument {
         event,
         names: who.iter().map(|&w| problem.workloads[w].spec.name.as_str()).collect(),
         accepted: reason.is_none(),

@@ -1,24 +1,24 @@
 //! What models say of the workloads of one server: as a table and as JSON.
 
 use crate::output::json::pretty;
-use crate::terminal::{Align, Table};
+use crate::terminal::{Align, TextTable};
 use model::Stage;
 use serde::Serialize;
 use workflow::prediction::{ModelName, WorkloadBound};
-use workflow::prediction::{PredictionProblem, WorkloadTraffic};
+use workflow::prediction::{PredictionProblem, TracedWorkload};
 use workflow::text::{by_stage, plural, time};
 
 /// Bounds with what they are about.
 pub(crate) struct BoundsView<'a> {
     pub(crate) problem: &'a PredictionProblem,
     pub(crate) models: &'a [ModelName],
-    /// By model, then workload.
+    /// The bounds by model, then workload.
     pub(crate) bounds: &'a [WorkloadBound],
 }
 
 impl BoundsView<'_> {
     /// Workloads by priority, each with its bound by model.
-    pub(crate) fn rows(&self) -> Vec<(&WorkloadTraffic, Vec<&WorkloadBound>)> {
+    pub(crate) fn rows(&self) -> Vec<(&TracedWorkload, Vec<&WorkloadBound>)> {
         let Some(first) = self.models.first() else { return Vec::new() };
         let mut leaders: Vec<&WorkloadBound> = self.bounds.iter().filter(|b| b.model == *first).collect();
         leaders.sort_by_key(|bound| (bound.priority, bound.workload));
@@ -53,7 +53,7 @@ impl BoundsView<'_> {
         format!("{} {verb} {}; mean load {}.", plural(count, "workload"), self.place(), self.load())
     }
 
-    /// What is shared.
+    /// The link or server that is shared, in words.
     fn place(&self) -> String {
         match &self.problem.profile {
             None => format!("a network link of {} in each direction", self.problem.network),
@@ -86,7 +86,7 @@ pub(crate) fn text(view: &BoundsView) -> String {
         vec![("workload", Align::Left), ("prio", Align::Right), ("SLO", Align::Left), ("at", Align::Left)];
     columns.extend(view.models.iter().map(|model| (model.name(), Align::Right)));
     columns.push(("SLO kept by", Align::Left));
-    let mut table = Table::new(&columns);
+    let mut table = TextTable::new(&columns);
     for (tenant, bounds) in view.rows() {
         let slo = tenant.spec.slo;
         let mut cells = vec![
@@ -124,16 +124,16 @@ fn why_none(view: &BoundsView) -> Option<String> {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct BoundsDocument<'a> {
     class: &'a str,
     link_only: bool,
     network_bytes_per_s: f64,
     safety_margin: f64,
-    workloads: Vec<Entry<'a>>,
+    workloads: Vec<BoundDocument<'a>>,
 }
 
 #[derive(Serialize)]
-struct Entry<'a> {
+struct BoundDocument<'a> {
     name: &'a str,
     model: ModelName,
     percentile: f64,
@@ -157,7 +157,7 @@ pub(crate) fn json(view: &BoundsView) -> String {
         let tenant = &view.problem.workloads[bound.workload];
         let prediction = bound.latency.ok();
         let estimate = prediction.and_then(|p| p.estimate);
-        Entry {
+        BoundDocument {
             name: &view.problem.workloads[bound.workload].spec.name,
             model: bound.model,
             percentile: bound.percentile.percent(),
@@ -171,7 +171,7 @@ pub(crate) fn json(view: &BoundsView) -> String {
             reason: bound.latency.err().map(|why| why.to_string()),
         }
     };
-    pretty(&Document {
+    pretty(&BoundsDocument {
         class: &view.problem.class,
         link_only: view.problem.profile.is_none(),
         network_bytes_per_s: view.problem.network.bytes_per_sec(),

@@ -1,12 +1,12 @@
 //! A plan beside those of other methods, as a table.
 
-use crate::terminal::{Align, Table};
+use crate::terminal::{Align, TextTable};
 use workflow::planning::MethodComparison;
 use workflow::text::time;
 
 /// The table for people, a row per method.
 pub(crate) fn table(rows: &[MethodComparison], workloads: usize) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("policy", Align::Left),
         ("servers", Align::Right),
         ("admitted", Align::Right),

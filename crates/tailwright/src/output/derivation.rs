@@ -1,6 +1,6 @@
 //! The derivation of one bound for people.
 
-use crate::terminal::{Align, Table};
+use crate::terminal::{Align, TextTable};
 use workflow::planning::{GuaranteeDerivation, ServerNeighbour, StageDelay};
 use workflow::text::{percent, time};
 
@@ -14,7 +14,7 @@ fn fine(fraction: f64) -> String {
     format!("{:.4}%", fraction * 100.0)
 }
 
-/// The whole derivation.
+/// The derivation for people: priority, company, terms and limits.
 pub(crate) fn text(e: &GuaranteeDerivation) -> String {
     let mut text = format!(
         "{} on {} is promised {} < {}; its SLO is {}, so {} ({}) are to spare.\n\n",
@@ -56,7 +56,7 @@ fn company(e: &GuaranteeDerivation) -> String {
     for (burst, rate) in [("in ms", "in rate"), ("storage ms", "storage rate"), ("out ms", "out rate")] {
         columns.extend([(burst, Align::Right), (rate, Align::Right)]);
     }
-    let mut table = Table::new(&columns);
+    let mut table = TextTable::new(&columns);
     for n in e.company.iter().filter(|n| n.priority <= e.priority) {
         let mut row = vec![n.name.clone(), n.priority.to_string(), n.slo.to_string()];
         for stage in 0..3 {
@@ -77,7 +77,7 @@ fn company(e: &GuaranteeDerivation) -> String {
 
 /// Term by term to the bound.
 fn terms(e: &GuaranteeDerivation) -> String {
-    let mut table = Table::new(&[("term", Align::Left), ("", Align::Right), ("ms", Align::Right)]);
+    let mut table = TextTable::new(&[("term", Align::Left), ("", Align::Right), ("ms", Align::Right)]);
     for step in &e.stages {
         let quotient = format!("{} / (1 - {:.6})", ms(step.burst_at_or_above), step.rate_above);
         table.row(vec![format!("waiting at {}", step.stage), quotient, ms(step.delay_s)]);
@@ -108,7 +108,7 @@ fn limits(e: &GuaranteeDerivation) -> String {
         ("burst ms", Align::Right),
         ("r-b curve: rate -> ms", Align::Left),
     ]);
-    let mut table = Table::new(&columns);
+    let mut table = TextTable::new(&columns);
     for step in &e.stages {
         let mut row =
             vec![format!("  {}", step.stage), fine(step.mean_rate), fine(step.rate), ms(step.burst)];

@@ -8,32 +8,32 @@ use verify::Verdict;
 use workflow::text::{plural, time};
 
 /// A case under a policy.
-pub(crate) struct Done {
+pub(crate) struct PlayedCase {
     /// Index among the planned cases.
     pub(crate) case: usize,
     /// How requests were served.
     pub(crate) policy: PolicyName,
-    /// By tenant.
+    /// What was found for each tenant.
     pub(crate) rows: Vec<WorkloadResult>,
     /// What the copy got.
     pub(crate) beside: Option<CopyThroughput>,
-    /// What was observed.
+    /// What was played and observed.
     pub(crate) played: CaseRun,
 }
 
 /// An experiment that was played, or a part of it.
-pub(crate) struct View<'a> {
+pub(crate) struct ExperimentView<'a> {
     /// What was decided before.
     pub(crate) planned: &'a ExperimentPlan,
     /// How it was played.
     pub(crate) settings: RunSettings,
-    /// In the order in which they were played.
-    pub(crate) done: &'a [Done],
+    /// The cases that were played, in that order.
+    pub(crate) done: &'a [PlayedCase],
 }
 
 /// SLOs that a policy meets, over all cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct SlosMet {
     pub(crate) policy: PolicyName,
     pub(crate) met: usize,
     pub(crate) not_met: usize,
@@ -41,7 +41,7 @@ pub(crate) struct Kept {
     pub(crate) all: usize,
 }
 
-impl Kept {
+impl SlosMet {
     pub(crate) fn is_all_met(&self) -> bool {
         self.met == self.all
     }
@@ -57,17 +57,17 @@ impl Kept {
     }
 }
 
-impl View<'_> {
-    /// By policy, in the order in which they were played, of the SLOs that count.
-    pub(crate) fn kept(&self) -> Vec<Kept> {
-        let mut all: Vec<Kept> = Vec::new();
+impl ExperimentView<'_> {
+    /// The SLOs that count and are met, by policy in the order in which they were played.
+    pub(crate) fn kept(&self) -> Vec<SlosMet> {
+        let mut all: Vec<SlosMet> = Vec::new();
         for done in self.done {
             let case = &self.planned.cases[done.case];
             let rows = done.rows.iter().enumerate().filter(|(at, _)| case.promises(*at));
             let verdicts: Vec<Verdict> = rows.map(|(_, row)| row.verdict).collect();
             let at = all.iter().position(|kept| kept.policy == done.policy).unwrap_or(all.len());
             if at == all.len() {
-                all.push(Kept { policy: done.policy, met: 0, not_met: 0, all: 0 });
+                all.push(SlosMet { policy: done.policy, met: 0, not_met: 0, all: 0 });
             }
             let count = |verdict| verdicts.iter().filter(|found| **found == verdict).count();
             all[at].met += count(Verdict::Met);
@@ -87,7 +87,7 @@ impl View<'_> {
     pub(crate) fn lead(&self) -> String {
         let mut kept = self.kept();
         kept.sort_by_key(|kept| std::cmp::Reverse((kept.met, kept.policy == PolicyName::Tailwright)));
-        let (all, rest): (Vec<Kept>, Vec<Kept>) = kept.iter().partition(|kept| kept.is_all_met());
+        let (all, rest): (Vec<SlosMet>, Vec<SlosMet>) = kept.iter().partition(|kept| kept.is_all_met());
         let slos = kept.first().map_or(0, |kept| kept.all);
         let names: Vec<&str> = all.iter().map(|kept| kept.policy.name()).collect();
         let who = match names.as_slice() {
@@ -100,7 +100,7 @@ impl View<'_> {
             1 => format!("the SLO{whose}"),
             _ => format!("all {}{whose}", plural(slos, "SLO")),
         };
-        let counts: Vec<String> = rest.iter().map(Kept::words).collect();
+        let counts: Vec<String> = rest.iter().map(SlosMet::words).collect();
         match (counts.is_empty(), names.is_empty()) {
             (true, _) => format!("{who} {what}."),
             (false, true) => format!("{who} {what}: {}.", counts.join(", ")),
@@ -156,7 +156,7 @@ pub(crate) fn plan_text(planned: &ExperimentPlan) -> String {
 }
 
 /// Verdicts, and what they come from.
-pub(crate) fn text(view: &View) -> String {
+pub(crate) fn text(view: &ExperimentView) -> String {
     const HEADINGS: [&str; 8] =
         ["policy", "workload", "verdict", "SLO", "measured", "interval", "requests", "it takes"];
     let rows = view.done.iter().flat_map(|done| &done.rows).map(|row| {
@@ -172,7 +172,7 @@ pub(crate) fn text(view: &View) -> String {
 }
 
 /// What helps where verdicts are open.
-pub(crate) fn advice(view: &View) -> Vec<&'static str> {
+pub(crate) fn advice(view: &ExperimentView) -> Vec<&'static str> {
     let open = || view.done.iter().flat_map(|done| &done.rows).map(|row| &row.finding);
     let is_short = |found: &verify::Finding| found.verdict == Verdict::TooFew && !found.is_spoiled();
     let mut advice = Vec::new();
@@ -186,7 +186,7 @@ pub(crate) fn advice(view: &View) -> Vec<&'static str> {
 }
 
 /// A play in a line, for those who wait.
-pub(crate) fn line(planned: &ExperimentPlan, done: &Done) -> String {
+pub(crate) fn line(planned: &ExperimentPlan, done: &PlayedCase) -> String {
     let each = done.rows.iter().map(|row| {
         let measured = row.measured_s.map_or_else(|| "no answer".to_owned(), time);
         format!("{} {measured} ({})", row.finding.name, verdict(&row.finding))

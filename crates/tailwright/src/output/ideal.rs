@@ -1,8 +1,8 @@
 //! The ideal latencies of a stream, by discipline: as JSON and as a table.
 
+use crate::output::figure::{interval, plain};
 use crate::output::json::pretty;
-use crate::output::simulated::{interval, plain};
-use crate::terminal::{Align, Table};
+use crate::terminal::{Align, TextTable};
 use serde::Serialize;
 use workflow::ideal::IdealOutcome;
 use workflow::simulation::{LatencyFigures, PERCENTILES};
@@ -16,7 +16,7 @@ pub(crate) struct IdealView {
     pub(crate) workers: usize,
     pub(crate) utilisation: f64,
     pub(crate) seed: u64,
-    /// At least one.
+    /// The latencies by discipline, at least one.
     pub(crate) outcomes: Vec<IdealOutcome>,
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn text(view: &IdealView) -> String {
     let align = |(index, heading): (usize, &&'static str)| {
         (*heading, if index == 0 { Align::Left } else { Align::Right })
     };
-    let mut table = Table::new(&headings.iter().enumerate().map(align).collect::<Vec<_>>());
+    let mut table = TextTable::new(&headings.iter().enumerate().map(align).collect::<Vec<_>>());
     rows.into_iter().for_each(|row| table.row(row));
     format!("{}\n\n{}", lead(view), table.render())
 }

@@ -1,7 +1,7 @@
 //! What a run of load says: a row per workload, as a table or JSON.
 
 use crate::output::json::pretty;
-use crate::terminal::{Align, Table};
+use crate::terminal::{Align, TextTable};
 use load::{DataComparison, LoadReport};
 use serde::Serialize;
 use workflow::load::{WorkloadLoadSummary, summarise_load};
@@ -28,7 +28,7 @@ struct ComparisonDocument<'a> {
 /// The table for people, a row per workload.
 pub(crate) fn text(ran: &LoadReport) -> String {
     let right = |name| (name, Align::Right);
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("workload", Align::Left),
         right("requests"),
         right("per second"),

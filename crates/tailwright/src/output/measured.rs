@@ -1,7 +1,7 @@
 //! What a simulation measured besides latencies: by class, and how evenly requests are treated.
 
-use crate::output::simulated::{interval, plain};
-use crate::terminal::{Align, Table};
+use crate::output::figure::{interval, plain};
+use crate::terminal::{Align, TextTable};
 use workflow::simulation::{ClassFigures, VariantFigures};
 use workflow::text::time;
 
@@ -26,7 +26,7 @@ pub(crate) fn class_table(view: &VariantFigures) -> String {
     }
     let align =
         |heading: &&'static str| (*heading, if *heading == "class" { Align::Left } else { Align::Right });
-    let mut table = Table::new(&headings.iter().map(align).collect::<Vec<_>>());
+    let mut table = TextTable::new(&headings.iter().map(align).collect::<Vec<_>>());
     rows.into_iter().for_each(|row| table.row(row));
     format!("\n{}", table.render())
 }

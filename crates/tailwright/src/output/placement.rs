@@ -1,7 +1,7 @@
 //! A placement by a model: what everybody sees, and what a correlated day would do to it.
 
 use crate::output::json::pretty;
-use crate::terminal::{Align, Table};
+use crate::terminal::{Align, TextTable};
 use model::{PerStage, Policy};
 use serde::Serialize;
 use workflow::prediction::PredictionProblem;
@@ -10,7 +10,7 @@ use workflow::prediction::{
 };
 use workflow::text::{by_stage, percent, plural, time};
 
-/// What people read.
+/// The table for people, server by server, and what the promise rests on.
 pub(crate) fn text(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
     let mut text = format!(
         "{}; placed by {} in {}.\n\n",
@@ -33,7 +33,7 @@ pub(crate) fn text(problem: &PredictionProblem, placed: &ModelPlacement) -> Stri
     text
 }
 
-/// The answer in a sentence.
+/// Says in a sentence who fits where.
 pub(crate) fn answer(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
     let (all, refused) = (problem.workloads.len(), placed.packing.refused.len());
     format!(
@@ -47,29 +47,45 @@ pub(crate) fn answer(problem: &PredictionProblem, placed: &ModelPlacement) -> St
 /// What the promise rests on, and what happens without it.
 pub(crate) fn risks(problem: &PredictionProblem, placed: &ModelPlacement) -> Vec<String> {
     let forecasts: Vec<&WorkloadForecast> = placed.servers.iter().flatten().collect();
-    let slo = |f: &WorkloadForecast| problem.workloads[f.bound.workload].spec.slo.latency.0;
-    let summary = |latency: &dyn Fn(&WorkloadForecast) -> f64| {
-        let within = forecasts.iter().filter(|f| latency(f) <= slo(f)).count();
-        let ratio = |f: &WorkloadForecast| latency(f) / slo(f);
-        let worst = forecasts.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b)));
-        let worst = worst.map_or_else(String::new, |f| {
-            let name = &problem.workloads[f.bound.workload].spec.name;
-            let latency = if latency(f).is_finite() { time(latency(f)) } else { "no bound".to_owned() };
-            format!("; the worst is {name} with {latency}, {} of its SLO", percent(ratio(f)))
-        });
-        format!("{within} of {} within their SLO{worst}", forecasts.len())
-    };
     let model = placed.model;
-    let together = |f: &WorkloadForecast| f.bursts_together.unwrap_or(f64::INFINITY);
+    let by_model = within_slo(problem, &forecasts, |forecast| forecast.bound.seconds());
+    let together =
+        within_slo(problem, &forecasts, |forecast| forecast.bursts_together.unwrap_or(f64::INFINITY));
+    let worst_case = within_slo(problem, &forecasts, |forecast| forecast.worst_case.seconds());
     vec![
-        format!("{}: {} ({})", model.name(), summary(&|f| f.bound.seconds()), model.assumption()),
-        format!("bursts together: {} (a correlated day: all worst bursts end at once)", summary(&together)),
-        format!("worst case: {} (whatever the burst curves allow)", summary(&|f| f.worst_case.seconds())),
+        format!("{}: {by_model} ({})", model.name(), model.assumption()),
+        format!("bursts together: {together} (a correlated day: all worst bursts end at once)"),
+        format!("worst case: {worst_case} (whatever the burst curves allow)"),
     ]
 }
 
+/// How many forecasts are within their SLO by one of their latencies, and which is the worst.
+fn within_slo(
+    problem: &PredictionProblem,
+    forecasts: &[&WorkloadForecast],
+    latency: impl Fn(&WorkloadForecast) -> f64,
+) -> String {
+    let mut within = 0;
+    let mut worst: Option<(f64, &WorkloadForecast)> = None;
+    for &forecast in forecasts {
+        let slo = problem.workloads[forecast.bound.workload].spec.slo.latency.0;
+        let (seconds, used) = (latency(forecast), latency(forecast) / slo);
+        within += usize::from(seconds <= slo);
+        if worst.is_none_or(|(most, _)| used.total_cmp(&most).is_ge()) {
+            worst = Some((used, forecast));
+        }
+    }
+    let worst = worst.map_or_else(String::new, |(used, forecast)| {
+        let name = &problem.workloads[forecast.bound.workload].spec.name;
+        let seconds = latency(forecast);
+        let latency = if seconds.is_finite() { time(seconds) } else { "no bound".to_owned() };
+        format!("; the worst is {name} with {latency}, {} of its SLO", percent(used))
+    });
+    format!("{within} of {} within their SLO{worst}", forecasts.len())
+}
+
 fn table(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("  workload", Align::Left),
         ("prio", Align::Right),
         ("SLO", Align::Left),
@@ -120,20 +136,20 @@ fn load(problem: &PredictionProblem, forecasts: &[WorkloadForecast]) -> String {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct PlacementDocument<'a> {
     servers_used: usize,
     servers_lower_bound: usize,
     workloads_admitted: usize,
     model: &'a str,
     assumption: &'a str,
     elapsed_s: f64,
-    forecasts: Vec<Entry<'a>>,
+    forecasts: Vec<ForecastDocument<'a>>,
     #[serde(flatten)]
     policy: Policy,
 }
 
 #[derive(Serialize)]
-struct Entry<'a> {
+struct ForecastDocument<'a> {
     name: &'a str,
     server: String,
     bound_s: Option<f64>,
@@ -147,7 +163,7 @@ struct Entry<'a> {
 pub(crate) fn json(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
     let servers = placed.servers.iter().enumerate();
     let forecasts = servers.flat_map(|(number, all)| all.iter().map(move |forecast| (number, forecast)));
-    pretty(&Document {
+    pretty(&PlacementDocument {
         servers_used: placed.packing.servers.len(),
         servers_lower_bound: placed.packing.lower_bound,
         workloads_admitted: problem.workloads.len() - placed.packing.refused.len(),
@@ -159,8 +175,12 @@ pub(crate) fn json(problem: &PredictionProblem, placed: &ModelPlacement) -> Stri
     })
 }
 
-fn entry<'a>(problem: &'a PredictionProblem, server: usize, forecast: &WorkloadForecast) -> Entry<'a> {
-    Entry {
+fn entry<'a>(
+    problem: &'a PredictionProblem,
+    server: usize,
+    forecast: &WorkloadForecast,
+) -> ForecastDocument<'a> {
+    ForecastDocument {
         name: &problem.workloads[forecast.bound.workload].spec.name,
         server: server_name(problem, server),
         bound_s: forecast.bound.latency.ok().map(|p| p.bound),

@@ -1,14 +1,14 @@
 //! The derivation of a prediction for people.
 
-use crate::terminal::{Align, Table};
+use crate::terminal::{Align, TextTable};
 use model::Stage;
 use workflow::prediction::PredictionDerivation;
 use workflow::text::{percent, time};
 
-/// Of more workloads that come first, so many are listed.
+/// How many of the workloads that come first are listed.
 const SHOWN_MAX: usize = 12;
 
-/// The whole derivation.
+/// The derivation for people: whose work may come first, then step by step.
 pub(crate) fn text(d: &PredictionDerivation) -> String {
     let mut text = match d.bound_s {
         Some(bound) => format!(
@@ -41,7 +41,7 @@ fn ahead(d: &PredictionDerivation) -> String {
     }
     let mut columns = vec![("served before or with it", Align::Left), ("prio", Align::Right)];
     columns.extend(Stage::ALL.map(|stage| (stage.name(), Align::Right)));
-    let mut table = Table::new(&columns);
+    let mut table = TextTable::new(&columns);
     for other in d.ahead.iter().take(SHOWN_MAX) {
         let mut cells = vec![other.name.clone(), other.priority.to_string()];
         cells.extend(other.load.map(percent));
@@ -59,7 +59,7 @@ fn ahead(d: &PredictionDerivation) -> String {
 }
 
 fn steps(d: &PredictionDerivation) -> String {
-    let mut table = Table::new(&[("step", Align::Left), ("how", Align::Left), ("ms", Align::Right)]);
+    let mut table = TextTable::new(&[("step", Align::Left), ("how", Align::Left), ("ms", Align::Right)]);
     let ms = |seconds: f64| format!("{:.4}", seconds * 1e3);
     for step in &d.steps {
         table.row(vec![step.what.clone(), step.how.clone(), step.seconds.map_or_else(String::new, ms)]);

@@ -1,25 +1,25 @@
 //! Claims of the papers beside what was found, as a table and as JSON.
 
 use crate::output::json::pretty;
-use crate::terminal::{Align, Table};
+use crate::terminal::{Align, TextTable};
 use reproduce::{Agreement, Claim, Paper, PaperExperiment, ReproducedFigure};
 use serde::Serialize;
 use std::path::PathBuf;
 
 /// An experiment that was run, or what it needs and did not find.
-pub(crate) struct Done {
+pub(crate) struct ReproducedExperiment {
     pub(crate) experiment: PaperExperiment,
     pub(crate) outcome: Result<ReproducedFigure, PathBuf>,
 }
 
 /// Everything that was run.
-pub(crate) struct View<'a> {
-    pub(crate) done: &'a [Done],
+pub(crate) struct ReproductionView<'a> {
+    pub(crate) done: &'a [ReproducedExperiment],
     pub(crate) seed: u64,
     pub(crate) quick: bool,
 }
 
-impl View<'_> {
+impl ReproductionView<'_> {
     fn claims(&self) -> impl Iterator<Item = &Claim> {
         self.done.iter().filter_map(|done| done.outcome.as_ref().ok()).flat_map(|figure| &figure.claims)
     }
@@ -38,9 +38,9 @@ pub(crate) fn word(verdict: Agreement) -> &'static str {
     }
 }
 
-/// What there is.
+/// The table of the experiments that there are.
 pub(crate) fn list(experiments: &[PaperExperiment]) -> String {
-    let mut table = Table::new(&[("name", Align::Left), ("paper", Align::Left), ("what", Align::Left)]);
+    let mut table = TextTable::new(&[("name", Align::Left), ("paper", Align::Left), ("what", Align::Left)]);
     for one in experiments {
         table.row(vec![one.name.to_owned(), one.paper.title().to_owned(), one.title.to_owned()]);
     }
@@ -48,7 +48,7 @@ pub(crate) fn list(experiments: &[PaperExperiment]) -> String {
 }
 
 /// A sentence: how many claims came out how.
-pub(crate) fn lead(view: &View) -> String {
+pub(crate) fn lead(view: &ReproductionView) -> String {
     let count = |verdict| view.count(verdict);
     let quick = if view.quick { ", a twentieth of the requests" } else { "" };
     format!(
@@ -67,7 +67,7 @@ pub(crate) fn missing(path: &std::path::Path) -> String {
 }
 
 /// The table for people.
-pub(crate) fn text(view: &View) -> String {
+pub(crate) fn text(view: &ReproductionView) -> String {
     let mut text = String::new();
     for done in view.done {
         text.push_str(&format!("{}: {}\n", done.experiment.name, done.experiment.title));
@@ -75,7 +75,7 @@ pub(crate) fn text(view: &View) -> String {
             Err(path) => text.push_str(&format!("  {}\n", missing(path))),
             Ok(figure) => {
                 let mut table =
-                    Table::new(&[("  ", Align::Left), ("the paper", Align::Left), ("here", Align::Left)]);
+                    TextTable::new(&[("  ", Align::Left), ("the paper", Align::Left), ("here", Align::Left)]);
                 for claim in &figure.claims {
                     table.row(vec![
                         format!("  {}", word(claim.agreement)),
@@ -92,17 +92,17 @@ pub(crate) fn text(view: &View) -> String {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct ReproductionDocument<'a> {
     seed: u64,
     quick: bool,
     agree: usize,
     differ: usize,
     underspecified: usize,
-    experiments: Vec<One<'a>>,
+    experiments: Vec<ExperimentDocument<'a>>,
 }
 
 #[derive(Serialize)]
-struct One<'a> {
+struct ExperimentDocument<'a> {
     name: &'a str,
     paper: Paper,
     title: &'a str,
@@ -112,9 +112,9 @@ struct One<'a> {
     figure: Option<&'a ReproducedFigure>,
 }
 
-/// Everything.
-pub(crate) fn json(view: &View) -> String {
-    pretty(&Document {
+/// One object: all experiments with their figures and claims.
+pub(crate) fn json(view: &ReproductionView) -> String {
+    pretty(&ReproductionDocument {
         seed: view.seed,
         quick: view.quick,
         agree: view.count(Agreement::Agree),
@@ -124,8 +124,8 @@ pub(crate) fn json(view: &View) -> String {
     })
 }
 
-fn entry(done: &Done) -> One<'_> {
-    One {
+fn entry(done: &ReproducedExperiment) -> ExperimentDocument<'_> {
+    ExperimentDocument {
         name: done.experiment.name,
         paper: done.experiment.paper,
         title: done.experiment.title,

@@ -1,16 +1,16 @@
 //! What a simulation found: figures with intervals, as JSON with fixed field names and as a table.
 
+use crate::output::figure::{interval, plain};
 use crate::output::json::pretty;
 use crate::output::measured::{class_table, evenness};
 use crate::output::workloads;
-use crate::terminal::{Align, Table};
+use crate::terminal::{Align, TextTable};
 use serde::Serialize;
 use sim::engine::SimulationPlan;
 use workflow::simulation::{
     ClassFigures, LatencyFigures, PERCENTILES, RequestEvenness, SimulatedFigure, StationOccupancy,
     VariantFigures, intervals,
 };
-use workflow::text::time;
 
 /// Everything about one experiment.
 #[derive(Serialize)]
@@ -28,9 +28,9 @@ pub(crate) struct VariantDocument<'a> {
     tiers: Vec<StationDocument<'a>>,
     /// Empty where there is but one.
     classes: Vec<ClassFigures<'a>>,
-    /// Of a storage server.
+    /// What the workloads of a storage server saw.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    workloads: Vec<workloads::WorkloadDocument>,
+    workloads: Vec<workloads::WorkloadOutcomeDocument>,
 }
 
 #[derive(Serialize)]
@@ -47,7 +47,7 @@ pub(crate) fn json(view: &VariantFigures) -> String {
     pretty(&document(view))
 }
 
-/// What [`json`] prints.
+/// The object that [`json`] prints.
 pub(crate) fn document<'a>(view: &VariantFigures<'a>) -> VariantDocument<'a> {
     let (mut end_to_end, evenness) = (view.end_to_end(), view.evenness());
     end_to_end.ci.extend(intervals(&evenness.named()));
@@ -117,32 +117,12 @@ fn row(name: &str, at: &StationOccupancy, figures: &LatencyFigures) -> Vec<Strin
     cells
 }
 
-/// A number with one decimal, or a dash.
-pub(crate) fn plain(value: Option<f64>, unit: &str) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}{unit}"))
-}
-
-/// A time with its interval.
-pub(crate) fn interval(figure: SimulatedFigure) -> String {
-    match figure {
-        None => "-".to_owned(),
-        // Equal values differ by the rounding of their mean.
-        Some(estimate) if estimate.half_width <= 1e-12 * estimate.value.abs() => {
-            format!("{} ± 0s", time(estimate.value))
-        }
-        Some(estimate) if estimate.half_width.is_finite() => {
-            format!("{} ± {}", time(estimate.value), time(estimate.half_width))
-        }
-        Some(estimate) => time(estimate.value),
-    }
-}
-
 /// The table for people.
 pub(crate) fn text(view: &VariantFigures) -> String {
     let (headings, rows) = rows(view);
     let align =
         |heading: &&'static str| (*heading, if *heading == "tier" { Align::Left } else { Align::Right });
-    let mut table = Table::new(&headings.iter().map(align).collect::<Vec<_>>());
+    let mut table = TextTable::new(&headings.iter().map(align).collect::<Vec<_>>());
     rows.into_iter().for_each(|row| table.row(row));
     if !view.workloads.is_empty() {
         let workloads = workloads::text(&view.workloads);

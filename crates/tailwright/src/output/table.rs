@@ -1,11 +1,11 @@
 //! A plan as an aligned table, server by server.
 
-use crate::terminal::{Align, Table};
+use crate::terminal::{Align, TextTable};
 use model::{PerStage, Stage};
 use workflow::planning::{PlannedCluster, WorkloadPlace, describe_refusal};
 use workflow::text::{by_stage, percent, plural, time};
 
-/// Of more workloads, servers are shown as one line each.
+/// Beyond this number of workloads, servers are shown as one line each.
 pub(crate) const DETAILED_MAX: usize = 60;
 
 /// The tables of a plan; one row per workload when `detailed`, otherwise one per server.
@@ -15,7 +15,7 @@ pub(crate) fn plan(planned: &PlannedCluster, detailed: bool) -> String {
 
 /// All workloads in one table, so that columns line up over servers, cut into servers.
 fn workloads(planned: &PlannedCluster) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("  workload", Align::Left),
         ("prio", Align::Right),
         ("SLO", Align::Left),
@@ -84,7 +84,7 @@ fn load(planned: &PlannedCluster, number: usize) -> String {
 }
 
 fn servers(planned: &PlannedCluster) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         ("server", Align::Left),
         ("workloads", Align::Right),
         ("tightest", Align::Left),

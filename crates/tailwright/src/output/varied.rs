@@ -1,9 +1,10 @@
 //! A scenario that varies something: a row per variant, as JSON and as a table.
 
+use crate::output::figure::{interval, plain};
 use crate::output::json::pretty;
-use crate::output::simulated::{VariantDocument, document, interval, plain, window};
+use crate::output::simulated::{VariantDocument, document, window};
 use crate::output::workloads;
-use crate::terminal::{Align, Table};
+use crate::terminal::{Align, TextTable};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use workflow::simulation::{SimulatedFigure, SimulatedVariant, change};
@@ -91,7 +92,7 @@ pub(crate) fn rows(view: &VariedView) -> (Vec<String>, Vec<Vec<String>>) {
 pub(crate) fn workload_rows(view: &VariedView) -> Vec<Vec<String>> {
     let of_variant = |played: &SimulatedVariant| {
         let choices: Vec<String> = played.run.choices.iter().map(|choice| choice.value.clone()).collect();
-        let outcomes = played.run.workloads();
+        let outcomes = played.run.workload_outcomes();
         outcomes.iter().map(|outcome| [choices.clone(), workloads::row(outcome)].concat()).collect::<Vec<_>>()
     };
     view.variants.iter().flat_map(of_variant).collect()
@@ -137,7 +138,7 @@ pub(crate) fn text(view: &VariedView) -> String {
     };
     let columns: Vec<(String, Align)> = headings.iter().enumerate().map(align).collect();
     let columns: Vec<(&str, Align)> = columns.iter().map(|(name, align)| (name.as_str(), *align)).collect();
-    let mut table = Table::new(&columns);
+    let mut table = TextTable::new(&columns);
     rows.into_iter().for_each(|row| table.row(row));
     let mut text = format!("{}\n\n{}", lead(view), table.render());
     let of_workloads = workload_rows(view);

@@ -1,7 +1,7 @@
 //! Findings about observations as tables for people and as JSON.
 
 use super::json::pretty;
-use crate::terminal::{Align, Table};
+use crate::terminal::{Align, TextTable};
 use model::Stage;
 use plot::Unit;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use verify::{Finding, Findings, LimitFinding, OverallVerdict, Verdict};
 use workflow::text::{percent, plural, time};
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct FindingsDocument<'a> {
     policy: Option<&'a str>,
     /// `all_met`, `not_met`, `spoiled` or `too_few`.
     answer: &'static str,
@@ -25,7 +25,7 @@ pub(crate) fn json(policy: Option<&str>, findings: &Findings) -> String {
         OverallVerdict::Spoiled => "spoiled",
         OverallVerdict::TooFew => "too_few",
     };
-    pretty(&Document { policy, answer, findings })
+    pretty(&FindingsDocument { policy, answer, findings })
 }
 
 /// Everything that people want to know, the answer first.
@@ -137,30 +137,29 @@ fn about(value: f64) -> f64 {
 
 /// How latencies compare with what is guaranteed; nothing where nothing is.
 pub(crate) fn guarantee_words(findings: &Findings) -> Vec<String> {
-    let bounds = || findings.workloads.iter().filter_map(|found| Some((found, found.bound?)));
-    let sum = |kept: Option<bool>, of: fn(&verify::BoundFinding) -> u64| -> u64 {
-        bounds().filter(|(found, _)| found.kept_limits == kept).map(|(_, bound)| of(&bound)).sum()
-    };
-    let count = |kept| bounds().filter(|(found, _)| found.kept_limits == kept).count();
     let mut lines = Vec::new();
     for (kept, who) in [
         (Some(true), "whose traffic kept to their limits"),
         (Some(false), "whose traffic did not keep to their limits"),
         (None, "whose traffic could not be judged at all limits"),
     ] {
-        if count(kept) > 0 {
-            let (beyond, within) = (sum(kept, |at| at.beyond), sum(kept, |at| at.beyond_within_limits));
-            let of_them = if kept == Some(false) && beyond > 0 {
-                format!(" ({within} of them while within)")
-            } else {
-                String::new()
-            };
-            lines.push(format!(
-                "{}{of_them} beyond the bounds of {} {who}",
-                plural(usize::try_from(beyond).unwrap_or(usize::MAX), "request"),
-                plural(count(kept), "workload"),
-            ));
+        let found = findings.workloads.iter().filter(|found| found.kept_limits == kept);
+        let bounds: Vec<_> = found.filter_map(|found| found.bound).collect();
+        if bounds.is_empty() {
+            continue;
         }
+        let beyond: u64 = bounds.iter().map(|bound| bound.beyond).sum();
+        let within: u64 = bounds.iter().map(|bound| bound.beyond_within_limits).sum();
+        let of_them = if kept == Some(false) && beyond > 0 {
+            format!(" ({within} of them while within)")
+        } else {
+            String::new()
+        };
+        lines.push(format!(
+            "{}{of_them} beyond the bounds of {} {who}",
+            plural(usize::try_from(beyond).unwrap_or(usize::MAX), "request"),
+            plural(bounds.len(), "workload"),
+        ));
     }
     lines
 }
@@ -314,7 +313,7 @@ pub(crate) fn stage_rows(findings: &Findings) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-/// Of more workloads, the table of stages would hide the rest.
+/// Beyond this number of workloads, the table of stages would hide the rest.
 const STAGED_MAX: usize = 10;
 
 fn stages(findings: &Findings) -> String {
@@ -329,7 +328,7 @@ fn stages(findings: &Findings) -> String {
 pub(crate) fn table(headings: &[&str], words: usize, rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let align = |(at, heading)| (heading, if at < words { Align::Left } else { Align::Right });
     let columns: Vec<_> = headings.iter().copied().enumerate().map(align).collect();
-    let mut table = Table::new(&columns);
+    let mut table = TextTable::new(&columns);
     rows.into_iter().for_each(|row| table.row(row));
     table.render()
 }

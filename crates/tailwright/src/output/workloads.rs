@@ -1,13 +1,13 @@
 //! What the workloads of a storage server saw, and whether their SLOs were kept: table, JSON, lines of a page.
 
-use crate::terminal::{Align, Table};
-use scenario::server::{Kept, Outcome};
+use crate::terminal::{Align, TextTable};
+use scenario::server::{SloVerdict, WorkloadOutcome};
 use serde::Serialize;
 use workflow::text::{percent, time};
 
 /// A workload in JSON.
 #[derive(Debug, Serialize)]
-pub(crate) struct WorkloadDocument {
+pub(crate) struct WorkloadOutcomeDocument {
     name: String,
     slo_s: Option<f64>,
     percentile: f64,
@@ -21,49 +21,49 @@ pub(crate) struct WorkloadDocument {
     throughput_per_s: f64,
 }
 
-/// For JSON.
-pub(crate) fn documents(outcomes: &[Outcome]) -> Vec<WorkloadDocument> {
+/// The workloads as JSON documents.
+pub(crate) fn documents(outcomes: &[WorkloadOutcome]) -> Vec<WorkloadOutcomeDocument> {
     outcomes.iter().map(document).collect()
 }
 
-fn document(outcome: &Outcome) -> WorkloadDocument {
+fn document(outcome: &WorkloadOutcome) -> WorkloadOutcomeDocument {
     let seconds = |ns: Option<f64>| ns.map(|ns| ns / 1e9);
-    WorkloadDocument {
+    WorkloadOutcomeDocument {
         name: outcome.name.clone(),
         slo_s: outcome.slo.map(|slo| slo.latency.0),
         percentile: outcome.percentile.percent(),
         measured_s: seconds(outcome.measured_ns),
         ci_low_s: seconds(outcome.low_ns),
         ci_high_s: seconds(outcome.high_ns),
-        verdict: outcome.kept.map(name),
+        verdict: outcome.verdict.map(name),
         requests: outcome.requests,
         over_slo: outcome.over,
         throughput_per_s: outcome.per_second,
     }
 }
 
-fn name(kept: Kept) -> &'static str {
+fn name(kept: SloVerdict) -> &'static str {
     match kept {
-        Kept::Met => "met",
-        Kept::Missed => "missed",
-        Kept::TooFew { .. } => "too-few",
+        SloVerdict::Met => "met",
+        SloVerdict::Missed => "missed",
+        SloVerdict::TooFew { .. } => "too-few",
     }
 }
 
-/// Headings of [`row`].
+/// The headings of the cells of [`row`].
 pub(crate) const HEADINGS: [&str; 7] =
     ["workload", "SLO", "measured", "interval", "over SLO", "requests", "verdict"];
 
 /// Cells of a workload.
-pub(crate) fn row(outcome: &Outcome) -> Vec<String> {
+pub(crate) fn row(outcome: &WorkloadOutcome) -> Vec<String> {
     let at = |ns: Option<f64>, unknown: &str| ns.map_or_else(|| unknown.to_owned(), |ns| time(ns / 1e9));
     let interval = match (outcome.low_ns, outcome.high_ns) {
         (None, None) => "-".to_owned(),
         (low, high) => format!("{} to {}", at(low, "?"), at(high, "?")),
     };
-    let verdict = match outcome.kept {
+    let verdict = match outcome.verdict {
         None => String::new(),
-        Some(Kept::TooFew { needed }) => format!("too few requests: {needed} are needed"),
+        Some(SloVerdict::TooFew { needed }) => format!("too few requests: {needed} are needed"),
         Some(kept) => name(kept).to_owned(),
     };
     vec![
@@ -84,12 +84,12 @@ pub(crate) fn table(before: &[&str], rows: Vec<Vec<String>>) -> String {
     let align = |heading: &&str| if left(heading) { Align::Left } else { Align::Right };
     let headings: Vec<&str> = before.iter().copied().chain(HEADINGS).collect();
     let columns: Vec<(&str, Align)> = headings.iter().map(|heading| (*heading, align(heading))).collect();
-    let mut table = Table::new(&columns);
+    let mut table = TextTable::new(&columns);
     rows.into_iter().for_each(|row| table.row(row));
     table.render()
 }
 
 /// The table of one run, or nothing where there are no workloads.
-pub(crate) fn text(outcomes: &[Outcome]) -> String {
+pub(crate) fn text(outcomes: &[WorkloadOutcome]) -> String {
     if outcomes.is_empty() { String::new() } else { table(&[], outcomes.iter().map(row).collect()) }
 }

@@ -4,7 +4,7 @@ use crate::output::bounds::{BoundsView, latency};
 use plot::{Axis, Block, Cell, Column, Dots, KeyFigure, Page, Status, Table, Unit};
 use workflow::text::plural;
 
-/// The page.
+/// The page about workloads that share a server.
 pub(crate) fn html(view: &BoundsView) -> String {
     let count = view.problem.workloads.len();
     let file = view.problem.origin.file_name().unwrap_or_default().to_string_lossy();
@@ -33,7 +33,7 @@ fn facts(view: &BoundsView) -> Block {
     view.models.iter().map(fact).collect::<Vec<_>>().into()
 }
 
-/// By workload the bound of each model and the SLO.
+/// The bound of each model beside the SLO, by workload.
 pub(crate) fn dots(view: &BoundsView) -> Dots {
     let names = view.models.iter().map(|model| model.name());
     let chart = Dots::new("Latency by model, by priority", Axis::log("latency", Unit::Seconds), names, "SLO")

@@ -1,6 +1,6 @@
 //! r-b curves with the chosen point, as small multiples.
 
-use super::View;
+use super::plan_view::PlanView;
 use calculus::ArrivalCurve;
 use model::{RateLimit, Stage};
 use plot::{Axis, Block, Chart, Marker, Series, Unit};
@@ -13,7 +13,7 @@ const COLUMNS: usize = 3;
 /// How far around the chosen rate a curve is drawn, as a factor.
 const SPREAD: f64 = 20.0;
 
-pub(super) fn blocks(view: &View) -> Vec<Block> {
+pub(super) fn blocks(view: &PlanView) -> Vec<Block> {
     let drawn = &view.tightest[..view.tightest.len().min(DRAWN_MAX)];
     let open = &drawn[..drawn.len().min(OPEN)];
     let mut blocks = vec![
@@ -44,14 +44,14 @@ pub(super) fn blocks(view: &View) -> Vec<Block> {
     blocks
 }
 
-fn grid(view: &View, workloads: &[usize], stage: Stage) -> Block {
+fn grid(view: &PlanView, workloads: &[usize], stage: Stage) -> Block {
     Block::grid(COLUMNS, workloads.iter().map(|&w| chart(view, w, stage).into()))
 }
 
-fn chart(view: &View, workload: usize, stage: Stage) -> Chart {
+fn chart(view: &PlanView, workload: usize, stage: Stage) -> Chart {
     let server = &view.planned.placement.servers[view.place(workload).server];
     let limit = server.limits_of(workload)[stage];
-    let on = &view.planned.instance.workloads[workload].on[server.class];
+    let on = &view.planned.instance.workloads[workload].on_class[server.class];
     Chart::new(
         format!("{} ({})", view.name(workload), time(view.slo(workload))),
         Axis::log("rate", Unit::Percent),
@@ -69,8 +69,9 @@ fn points(curve: &ArrivalCurve, limit: RateLimit) -> Vec<(f64, f64)> {
     let (low, high) = ((limit.rate / SPREAD).max(curve.sustained_rate()), (limit.rate * SPREAD).min(1.0));
     let ratio = high / low;
     let even = (0..=STEPS).map(|i| low * ratio.powf(f64::from(i) / f64::from(STEPS)));
-    let slope =
-        |pair: &[calculus::Vertex]| (pair[1].work - pair[0].work) / (pair[1].duration - pair[0].duration);
+    let slope = |pair: &[calculus::CurveVertex]| {
+        (pair[1].work - pair[0].work) / (pair[1].duration - pair[0].duration)
+    };
     let corners = curve.vertices().windows(2).map(slope).filter(|rate| (low..=high).contains(rate));
     let mut rates: Vec<f64> = even.chain(corners).collect();
     rates.sort_by(f64::total_cmp);

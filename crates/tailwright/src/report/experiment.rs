@@ -3,23 +3,23 @@
 
 mod quality;
 
-use super::latency::{self, Seen};
-use super::table;
-use crate::output::experiment::{Done, PLAN, View, admits, case_name, plan_rows};
+use super::latency::{self, ObservedLatencies};
+use super::table::table;
+use crate::output::experiment::{ExperimentView, PLAN, PlayedCase, admits, case_name, plan_rows};
 use crate::output::verified::{VERDICTS, verdict_row};
-use lab::experiment::{Bottleneck, PolicyName, RequestSource};
+use lab::experiment::{Bottleneck, PolicyName, TenantSource};
 use plot::{Block, Cell, Column, Dots, KeyFigure, Page, Series, Status, Table};
 use units::Nanos;
 use workflow::text::{plural, time};
 
-/// Of latencies beside each other, in the order in which they are drawn.
+/// The percentiles that are drawn beside each other, in that order.
 const PERCENTILES: [f64; 3] = [50.0, 99.0, 99.9];
 
 const NAMES: &str =
     "What the paper calls PriorityMeister is the policy tailwright here, and Cake is feedback.";
 
-/// The page.
-pub(crate) fn html(view: &View) -> String {
+/// The page about an experiment.
+pub(crate) fn html(view: &ExperimentView) -> String {
     let experiment = &view.planned.experiment;
     let claim = Table::new(["the paper", "here"].map(Column::text))
         .row([Cell::from(experiment.claim), Cell::from(view.lead())]);
@@ -27,7 +27,7 @@ pub(crate) fn html(view: &View) -> String {
         .lead(format!("{} {}", view.lead(), how(view)))
         .section("SLOs met, by policy", [facts(view), claim.into(), Block::paragraph(NAMES)]);
     for number in 0..view.planned.cases.len() {
-        let part = Part::new(view, number);
+        let part = CaseSection::new(view, number);
         if !part.done.is_empty() {
             page = page.section(part.heading(), part.blocks());
         }
@@ -39,7 +39,7 @@ pub(crate) fn html(view: &View) -> String {
         .to_html()
 }
 
-fn how(view: &View) -> String {
+fn how(view: &ExperimentView) -> String {
     let shortest =
         view.done.iter().map(|done| done.played.report.observed_duration).min().unwrap_or(Nanos::ZERO);
     format!(
@@ -50,7 +50,7 @@ fn how(view: &View) -> String {
     )
 }
 
-fn footer(view: &View) -> String {
+fn footer(view: &ExperimentView) -> String {
     let requests = view.done.iter().map(|done| done.played.report.observations.requests.len()).sum();
     format!(
         "tailwright {} · {} · seed {} · {}",
@@ -62,8 +62,8 @@ fn footer(view: &View) -> String {
 }
 
 /// SLOs that each policy meets.
-fn facts(view: &View) -> Block {
-    let fact = |kept: &crate::output::experiment::Kept| {
+fn facts(view: &ExperimentView) -> Block {
+    let fact = |kept: &crate::output::experiment::SlosMet| {
         let status = match () {
             () if kept.is_all_met() => Status::Good,
             () if kept.not_met > 0 => Status::Bad,
@@ -77,19 +77,21 @@ fn facts(view: &View) -> Block {
 }
 
 /// A case, with what was observed of each tenant under each policy.
-struct Part<'a> {
-    view: &'a View<'a>,
+struct CaseSection<'a> {
+    view: &'a ExperimentView<'a>,
     number: usize,
-    done: Vec<&'a Done>,
-    /// By policy and tenant.
-    seen: Vec<Vec<Seen>>,
+    done: Vec<&'a PlayedCase>,
+    /// The observed latencies by policy and tenant.
+    seen: Vec<Vec<ObservedLatencies>>,
 }
 
-impl<'a> Part<'a> {
-    fn new(view: &'a View<'a>, number: usize) -> Self {
-        let done: Vec<&Done> = view.done.iter().filter(|done| done.case == number).collect();
-        let each = |done: &&Done| {
-            (0..done.rows.len()).map(|at| latency::seen(&done.played.report.observations, at)).collect()
+impl<'a> CaseSection<'a> {
+    fn new(view: &'a ExperimentView<'a>, number: usize) -> Self {
+        let done: Vec<&PlayedCase> = view.done.iter().filter(|done| done.case == number).collect();
+        let each = |done: &&PlayedCase| {
+            (0..done.rows.len())
+                .map(|at| latency::observed_latencies(&done.played.report.observations, at))
+                .collect()
         };
         Self { view, number, seen: done.iter().map(each).collect(), done }
     }
@@ -125,8 +127,9 @@ impl<'a> Part<'a> {
     /// Policies by workload, the longer side downwards.
     fn verdicts(&self) -> Table {
         let policies = || self.done.iter().map(|done| done.policy.name());
-        let copy =
-            |done: &Done| Cell::from(done.beside.map_or_else(String::new, |at| format!("{:.0}", at.per_s)));
+        let copy = |done: &PlayedCase| {
+            Cell::from(done.beside.map_or_else(String::new, |at| format!("{:.0}", at.per_s)))
+        };
         let has_copy = self.done.iter().any(|done| done.beside.is_some());
         let copy_heading = has_copy.then(|| Column::number("copy, requests/s"));
         if self.tenants().len() > self.done.len() {
@@ -154,13 +157,13 @@ impl<'a> Part<'a> {
         table
     }
 
-    /// With a star where nothing is promised.
+    /// The name of a tenant, with a star where nothing is promised.
     fn name(&self, tenant: usize) -> String {
         let star = if self.view.planned.cases[self.number].promises(tenant) { "" } else { "*" };
         format!("{}{star}", self.tenant(tenant))
     }
 
-    fn verdict(&self, done: &Done, tenant: usize) -> Cell {
+    fn verdict(&self, done: &PlayedCase, tenant: usize) -> Cell {
         let found = &done.rows[tenant].finding;
         let row = verdict_row(found);
         let end = if found.is_spoiled() { &row[1] } else { &row[4] };
@@ -186,7 +189,7 @@ impl<'a> Part<'a> {
     }
 
     fn distribution(&self, tenant: usize) -> Block {
-        let line = |(done, seen): (&&Done, &Vec<Seen>)| {
+        let line = |(done, seen): (&&PlayedCase, &Vec<ObservedLatencies>)| {
             let points = verify::exceedance(seen[tenant].iter().map(|(_, latency)| *latency));
             Series::steps(done.policy.name(), points).styled_as(slot(done.policy))
         };
@@ -195,27 +198,31 @@ impl<'a> Part<'a> {
         latency::distribution(title, &self.done[0].rows[tenant].finding, lines).into()
     }
 
-    /// Under the policy that protects least and the one that protects, on one scale.
+    /// Latencies under the policy that protects least and the one that protects, on one scale.
     fn over_time(&self, tenant: usize) -> Vec<Block> {
         let protected = self.done.iter().position(|done| done.policy == PolicyName::Tailwright);
         let other = (0..self.done.len()).find(|at| Some(*at) != protected);
         let both: Vec<usize> = other.into_iter().chain(protected).collect();
-        let latencies = both.iter().flat_map(|&at| &self.seen[at][tenant]);
-        let answered = || latencies.clone().filter_map(|(_, latency)| *latency).map(Nanos::as_secs);
         let slo = self.done[0].rows[tenant].slo_s;
-        let (low, high) = (answered().fold(slo, f64::min), answered().fold(slo, f64::max));
-        let axis = || latency::axis().min(low).max(high * 1.1);
-        let chart = |&at: &usize| {
+        let (mut low, mut high) = (slo, slo);
+        for (_, latency) in both.iter().flat_map(|&at| &self.seen[at][tenant]) {
+            if let Some(latency) = latency.map(Nanos::as_secs) {
+                (low, high) = (low.min(latency), high.max(latency));
+            }
+        }
+        let mut charts = Vec::new();
+        for at in both {
             let title = format!("{} over time: {}", self.name(tenant), self.done[at].policy.name());
             let found = &self.done[at].rows[tenant].finding;
-            latency::over_time(title, axis(), found, &self.seen[at][tenant]).into()
-        };
-        both.iter().map(chart).collect()
+            let axis = latency::axis().min(low).max(high * 1.1);
+            charts.push(latency::over_time(title, axis, found, &self.seen[at][tenant]).into());
+        }
+        charts
     }
 
     fn details(&self) -> Vec<Block> {
         let all = || self.tenants().flat_map(|at| self.done.iter().map(move |done| (at, *done)));
-        let name = |at: usize, done: &Done| format!("{} {}", self.name(at), done.policy.name());
+        let name = |at: usize, done: &PlayedCase| format!("{} {}", self.name(at), done.policy.name());
         let rows = all().map(|(at, done)| {
             let mut row = verdict_row(&done.rows[at].finding);
             row[0] = name(at, done);
@@ -238,8 +245,8 @@ fn slot(policy: PolicyName) -> usize {
     }
 }
 
-/// At [`PERCENTILES`]; none where that request got no answer. Requests without one took for ever.
-fn percentiles(seen: &Seen) -> Vec<Option<f64>> {
+/// The latencies at [`PERCENTILES`]; none where that request got no answer. Requests without one took for ever.
+fn percentiles(seen: &ObservedLatencies) -> Vec<Option<f64>> {
     let mut sorted: Vec<Option<Nanos>> = seen.iter().map(|(_, latency)| *latency).collect();
     sorted.sort_unstable_by_key(|latency| latency.unwrap_or(Nanos(u64::MAX)));
     let at = |percent: f64| match sorted.len() {
@@ -249,7 +256,7 @@ fn percentiles(seen: &Seen) -> Vec<Option<f64>> {
     PERCENTILES.map(at).to_vec()
 }
 
-fn played(view: &View) -> Vec<Block> {
+fn played(view: &ExperimentView) -> Vec<Block> {
     let planned = view.planned;
     let place = match planned.experiment.bottleneck {
         Bottleneck::Device => format!(
@@ -266,7 +273,7 @@ fn played(view: &View) -> Vec<Block> {
     let hosts = format!("Each workload has a host of its own (a network namespace) and {place}");
     let mut blocks = vec![Block::paragraph(hosts)];
     let tenants = || planned.cases.iter().flat_map(|case| case.case.tenants);
-    if tenants().any(|tenant| matches!(tenant.source, RequestSource::Trace(_))) {
+    if tenants().any(|tenant| matches!(tenant.source, TenantSource::Trace(_))) {
         blocks.push(Block::paragraph(
             "The traces of the thesis are not public; in their place are public traces of the same burstiness. Their \
              times are multiplied by the time scale, so that their work is the load of the paper on this device; sizes, \
@@ -299,7 +306,7 @@ fn played(view: &View) -> Vec<Block> {
     blocks
 }
 
-fn how_to_read(view: &View) -> Vec<Block> {
+fn how_to_read(view: &ExperimentView) -> Vec<Block> {
     let beside = if view.planned.experiment.copy.is_some() { " and the copy" } else { "" };
     vec![
         Block::paragraph(format!(

@@ -10,11 +10,11 @@ const INTERVALS_MAX: u64 = 120;
 /// Fewer requests have no 99th percentile worth drawing.
 const REQUESTS_PER_INTERVAL: u64 = 50;
 
-/// Requests: when they were meant to be sent, and how long they took, if they were answered.
-pub(super) type Seen = Vec<(Nanos, Option<Nanos>)>;
+/// When the requests of a workload were meant to be sent, and how long they took if they were answered.
+pub(super) type ObservedLatencies = Vec<(Nanos, Option<Nanos>)>;
 
-/// The requests of a workload.
-pub(super) fn seen(observations: &Observations, workload: usize) -> Seen {
+/// The requests of a workload with their latencies.
+pub(super) fn observed_latencies(observations: &Observations, workload: usize) -> ObservedLatencies {
     let of_it = |at: &&Observation| at.workload as usize == workload;
     observations.requests.iter().filter(of_it).map(|at| (at.intended, at.latency())).collect()
 }
@@ -46,9 +46,14 @@ pub(super) fn intervals<'a>(rows: impl IntoIterator<Item = (String, &'a Finding)
 }
 
 /// Latencies of a workload by when requests were meant to be sent.
-pub(super) fn over_time(title: String, latency: Axis, found: &Finding, seen: &Seen) -> Chart {
-    let intervals = (seen.len() as u64 / REQUESTS_PER_INTERVAL).clamp(1, INTERVALS_MAX);
-    let timeline = verify::timeline(seen, intervals);
+pub(super) fn over_time(
+    title: String,
+    latency: Axis,
+    found: &Finding,
+    latencies: &ObservedLatencies,
+) -> Chart {
+    let intervals = (latencies.len() as u64 / REQUESTS_PER_INTERVAL).clamp(1, INTERVALS_MAX);
+    let timeline = verify::timeline(latencies, intervals);
     let line = |of: fn(&TimelineInterval) -> Option<f64>| {
         timeline.iter().filter_map(|at| Some((at.at_s, of(at)?))).collect::<Vec<_>>()
     };

@@ -7,7 +7,7 @@ use workflow::prediction::PredictionProblem;
 use workflow::prediction::{ModelPlacement, WorkloadForecast, by_priority, describe_refusal, server_name};
 use workflow::text::time;
 
-/// The page.
+/// The page about a placement.
 pub(crate) fn html(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
     let file = problem.origin.file_name().unwrap_or_default().to_string_lossy();
     let mut page = Page::new(answer(problem, placed)).lead(format!(

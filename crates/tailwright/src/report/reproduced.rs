@@ -1,11 +1,11 @@
 //! The papers' figures as one page: drawn, with their claims and verdicts.
 
-use crate::output::reproduced::{Done, View, lead, missing, word};
+use crate::output::reproduced::{ReproducedExperiment, ReproductionView, lead, missing, word};
 use plot::{Axis, Block, Cell, Chart, Column, Page, Series, Status, Table, Unit};
 use reproduce::{Agreement, AxisQuantity, Claim, FigurePlot, Paper, ReproducedFigure};
 
-/// The page.
-pub(crate) fn html(view: &View) -> String {
+/// The page with all figures.
+pub(crate) fn html(view: &ReproductionView) -> String {
     let mut page = Page::new("The papers' figures, simulated").lead(lead(view));
     for done in view.done {
         page = page
@@ -14,7 +14,7 @@ pub(crate) fn html(view: &View) -> String {
     page.footer(format!("tailwright {}", env!("CARGO_PKG_VERSION"))).to_html()
 }
 
-fn blocks(done: &Done) -> Vec<Block> {
+fn blocks(done: &ReproducedExperiment) -> Vec<Block> {
     let figure = match &done.outcome {
         Err(path) => return vec![Block::paragraph(missing(path))],
         Ok(figure) => figure,

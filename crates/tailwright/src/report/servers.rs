@@ -1,11 +1,11 @@
 //! How full the servers are.
 
-use super::View;
+use super::plan_view::PlanView;
 use model::Stage;
 use plot::{Bars, Block, Cell, Column, Table, Unit};
 use workflow::text::percent;
 
-pub(super) fn blocks(view: &View) -> Vec<Block> {
+pub(super) fn blocks(view: &PlanView) -> Vec<Block> {
     vec![load(view).into(), burst(view).into(), Block::fold("Servers as a table", [table(view).into()])]
 }
 
@@ -13,7 +13,7 @@ fn stage_names() -> [&'static str; 3] {
     Stage::ALL.map(Stage::name)
 }
 
-fn load(view: &View) -> Bars {
+fn load(view: &PlanView) -> Bars {
     let chart = Bars::grouped("Mean load by stage", ("mean load", Unit::Percent), stage_names())
         .limit(1.0, "capacity")
         .note("Mean work of all workloads of a server, as a fraction of what the stage can do.");
@@ -26,7 +26,7 @@ fn load(view: &View) -> Bars {
 }
 
 /// The bursts that meet at a stage: what the slack in the SLOs is spent on.
-fn burst(view: &View) -> Bars {
+fn burst(view: &PlanView) -> Bars {
     let chart = Bars::grouped("Bursts that may meet, by stage", ("sum of bursts", Unit::Seconds), stage_names())
         .note("Sum of the burst limits of all workloads of a server: how long the stage needs for all at once. This, with the SLOs, decides who fits together.");
     view.planned.placement.servers.iter().zip(&view.planned.names).fold(chart, |chart, (server, name)| {
@@ -35,7 +35,7 @@ fn burst(view: &View) -> Bars {
     })
 }
 
-fn table(view: &View) -> Table {
+fn table(view: &PlanView) -> Table {
     let mut columns =
         vec![Column::name("server"), Column::number("workloads"), Column::number("worst bound / SLO")];
     for what in ["load", "reserved"] {

@@ -1,13 +1,13 @@
 //! The numbers behind the charts.
 
-use super::View;
+use super::plan_view::PlanView;
 use plot::{Block, Cell, Column, Status, Table, Unit};
 use std::ops::Range;
 use workflow::planning::{MethodComparison, PlannedCluster, describe_refusal};
 use workflow::text::{percent, plural};
 
 /// Limits of all workloads, those of a server together, by priority.
-pub(super) fn limits(view: &View) -> Table {
+pub(super) fn limits(view: &PlanView) -> Table {
     let mut columns = vec![
         Column::name("workload"),
         Column::name("server"),
@@ -26,7 +26,7 @@ pub(super) fn limits(view: &View) -> Table {
     table
 }
 
-fn row(view: &View, workload: usize) -> Vec<Cell> {
+fn row(view: &PlanView, workload: usize) -> Vec<Cell> {
     let place = view.place(workload);
     let slo = view.planned.instance.workloads[workload].slo;
     let slack = 1.0 - view.used(workload);

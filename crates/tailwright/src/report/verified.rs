@@ -1,15 +1,18 @@
 //! Findings about observations as a page: verdicts first, then what they come from.
 
-use super::{latency, table};
+use super::latency;
+use super::table::table;
 use crate::output::verified::{self, stage_rows, violations};
 use model::Observations;
 use plot::{Axis, Bars, Block, Bullets, Cell, KeyFigure, Page, RowOrder, Series, Status, Unit};
-use verify::{Finding, Findings, Verdict};
+use std::collections::BTreeSet;
+use verify::{Finding, Findings, OverallVerdict, Verdict};
 use workflow::text::{percent, plural};
 
-/// Of more workloads, the charts of those that come later stand behind a fold.
+/// Beyond this number of workloads, the charts of the others stand behind a fold.
 const CHARTS_OPEN: usize = 8;
-/// The page.
+
+/// The page about findings.
 pub(crate) fn html(policy: Option<&str>, observations: &Observations, findings: &Findings) -> String {
     let mut ordered: Vec<&Finding> = findings.workloads.iter().collect();
     ordered.sort_by_key(|found| urgency(found));
@@ -50,30 +53,33 @@ fn urgency(found: &Finding) -> u8 {
 }
 
 fn facts(findings: &Findings) -> Block {
-    let admitted = || findings.workloads.iter().filter(|found| found.admitted);
-    let met = admitted().filter(|found| found.verdict == Verdict::Met).count();
-    let (all, over) = (admitted().count(), violations(findings).map(|(found, ..)| &found.name));
-    let over: std::collections::BTreeSet<_> = over.collect();
-    let bad = |is_bad| if is_bad { Status::Bad } else { Status::Good };
+    let admitted: Vec<&Finding> = findings.workloads.iter().filter(|found| found.admitted).collect();
+    let met = admitted.iter().filter(|found| found.verdict == Verdict::Met).count();
     let answer = match findings.overall() {
-        verify::OverallVerdict::AllMet => Status::Good,
-        verify::OverallVerdict::SomeNotMet => Status::Bad,
-        verify::OverallVerdict::TooFew | verify::OverallVerdict::Spoiled => Status::Warn,
+        OverallVerdict::AllMet => Status::Good,
+        OverallVerdict::SomeNotMet => Status::Bad,
+        OverallVerdict::TooFew | OverallVerdict::Spoiled => Status::Warn,
     };
-    let mut facts = vec![KeyFigure::new(format!("{met} of {all}"), "SLOs met").status(answer)];
+    let mut facts = vec![KeyFigure::new(format!("{met} of {}", admitted.len()), "SLOs met").status(answer)];
     if findings.workloads.iter().any(|found| !found.limits.is_empty()) {
+        let over: BTreeSet<_> = violations(findings).map(|(found, ..)| &found.name).collect();
         facts.push(
-            KeyFigure::new(over.len().to_string(), "workloads over limits").status(bad(!over.is_empty())),
+            KeyFigure::new(over.len().to_string(), "workloads over limits").status(bad_if(!over.is_empty())),
         );
     }
-    let bounds = || findings.workloads.iter().filter_map(|found| found.bound);
-    if bounds().next().is_some() {
-        let within: u64 = bounds().map(|bound| bound.beyond_within_limits).sum();
+    let bounds: Vec<_> = findings.workloads.iter().filter_map(|found| found.bound).collect();
+    if !bounds.is_empty() {
+        let within: u64 = bounds.iter().map(|bound| bound.beyond_within_limits).sum();
         facts.push(
-            KeyFigure::new(within.to_string(), "beyond a bound while within limits").status(bad(within > 0)),
+            KeyFigure::new(within.to_string(), "beyond a bound while within limits")
+                .status(bad_if(within > 0)),
         );
     }
     facts.into()
+}
+
+fn bad_if(is_bad: bool) -> Status {
+    if is_bad { Status::Bad } else { Status::Good }
 }
 
 fn verdicts(ordered: &[&Finding]) -> Vec<Block> {
@@ -105,10 +111,10 @@ fn folded(ordered: &[&Finding], blocks: impl Fn(&Finding) -> Vec<Block>) -> Vec<
     parts
 }
 
-/// Over time, and as a distribution.
+/// The latencies of a workload over time, and their distribution.
 fn charts(found: &Finding, observations: &Observations) -> Vec<Block> {
     let number = observations.workloads.iter().position(|name| *name == found.name);
-    let seen = number.map_or_else(Vec::new, |number| latency::seen(observations, number));
+    let seen = number.map_or_else(Vec::new, |number| latency::observed_latencies(observations, number));
     let title = |what: &str| format!("{}: {what}", found.name);
     let time = latency::over_time(title("latency over time"), latency::axis(), found, &seen);
     let line = Series::steps("observed", verify::exceedance(seen.iter().map(|(_, latency)| *latency)));

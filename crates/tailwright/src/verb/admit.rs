@@ -1,7 +1,7 @@
 //! `tailwright admit`: who may come, decided one after the other.
 
 use crate::arguments::{PredictionArgs, ProcedureChoice};
-use crate::exit::Answer;
+use crate::exit::VerbAnswer;
 use crate::output::{admission, json};
 use crate::terminal::{self, TerminalObserver};
 use clap::Args;
@@ -55,7 +55,7 @@ pub(crate) struct AdmitArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &AdmitArgs) -> Result<Answer, OperationError> {
+pub(crate) fn run(args: &AdmitArgs) -> Result<VerbAnswer, OperationError> {
     let question = AdmissionQuestion {
         source: args.prediction.source()?,
         procedure: args.model.into(),
@@ -68,5 +68,5 @@ pub(crate) fn run(args: &AdmitArgs) -> Result<Answer, OperationError> {
     let text =
         if args.json { admission::json(&problem, &outcome) } else { admission::text(&problem, &outcome) };
     terminal::print(&text);
-    Ok(if outcome.refused(&problem).is_empty() { Answer::Yes } else { Answer::No })
+    Ok(if outcome.refused(&problem).is_empty() { VerbAnswer::Yes } else { VerbAnswer::No })
 }

@@ -1,19 +1,15 @@
 //! `tailwright apply`: a policy made real on the hosts of a deployment, and taken back.
 
-use crate::exit::Answer;
+use crate::exit::VerbAnswer;
 use crate::output::json;
-use crate::terminal::{self, Align, Table};
-use crate::verb::proxy::read_hosts;
+use crate::terminal::{self, Align, TerminalObserver, TextTable};
 use clap::Args;
-use enforce::command::{CommandRunner, Programs, UnreachableHost, may_configure_networks};
-use enforce::deployment::{Deployment, DeploymentHost};
-use enforce::network::{
-    self, ApplyOptions, ApplyReport, DesiredHost, DesiredNetwork, KernelFeature, StateStore,
-};
-use enforce::storage;
-use model::{OperationError, Policy};
+use enforce::command::Programs;
+use enforce::network::{self, ApplyReport, KernelFeature, StateStore};
+use model::OperationError;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use workflow::enforcement::{ApplySettings, HostsFile, apply_policy};
 use workflow::planning::read_policy;
 
 const HELP: &str = "\
@@ -72,116 +68,35 @@ pub(crate) struct ApplyArgs {
     /// Try what this kernel and its programs can do.
     #[arg(long, conflicts_with_all = ["policy", "hosts", "host", "dry_run", "remove", "replace"])]
     probe: bool,
-    /// Print JSON.
-    #[arg(long)]
+    #[arg(long, help = "Print JSON")]
     json: bool,
 }
 
-pub(crate) fn run(args: &ApplyArgs) -> Result<Answer, OperationError> {
+pub(crate) fn run(args: &ApplyArgs) -> Result<VerbAnswer, OperationError> {
     if args.probe {
         return probe(args.json);
     }
-    let path = args.hosts.as_deref().expect("clap asks for it");
-    let (deployment, text) = read_hosts(path)?;
+    let hosts = HostsFile::read(args.hosts.as_deref().expect("clap asks for it"))?;
     let policy = args.policy.as_deref().map(read_policy).transpose()?;
-    let wanted = wanted(policy.as_ref(), &deployment)?;
-    wanted.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-    let chosen = chosen(args, &wanted, path)?;
-    if !args.dry_run && !may_configure_networks() {
-        return Err(OperationError::machine("this process may not configure networks")
-            .hint("run as root; --dry-run shows what would be run"));
-    }
-    let store = StateStore::new(&args.state);
-    let _lock = if args.dry_run { None } else { Some(store.lock()?) };
+    let settings = ApplySettings {
+        host: args.host.clone(),
+        dry_run: args.dry_run,
+        remove: args.remove,
+        replace: args.replace,
+        state: args.state.clone(),
+    };
     let mut reports = Vec::new();
-    for (host, here) in chosen {
-        let mut report = on_host(args, host, here, &store)?;
-        let servers = deployment.servers.iter().filter(|server| server.host == host.host.name);
-        for server in servers.filter(|server| here && server.storage.is_some()) {
-            report.commands.push(tell_proxy(args, &server.name, policy.as_ref(), &text)?);
-        }
+    apply_policy(policy.as_ref(), &hosts, &settings, &TerminalObserver, &mut |report| {
         if !args.json {
             print_report(args, &report);
         }
         reports.push(report);
-    }
+    })?;
     if args.json {
-        terminal::print(&json::pretty(
-            &reports.iter().map(|report| View::of(report, args)).collect::<Vec<_>>(),
-        ));
+        let hosts: Vec<_> = reports.iter().map(|report| HostDocument::new(report, args)).collect();
+        terminal::print(&json::pretty(&hosts));
     }
-    Ok(Answer::Yes)
-}
-
-/// Gives the proxy before a server the policy, or takes it away; what was done, in words.
-fn tell_proxy(
-    args: &ApplyArgs,
-    server: &str,
-    policy: Option<&Policy>,
-    hosts: &str,
-) -> Result<String, OperationError> {
-    let path = storage::control_path(&args.state, server);
-    if !args.dry_run {
-        storage::send_policy(&path, policy, hosts.to_owned())?;
-    }
-    let what = if policy.is_some() { "the policy" } else { "no policy" };
-    Ok(format!("# proxy before {server} at {}: {what}", path.display()))
-}
-
-/// Of all hosts; nothing when devices are given back.
-fn wanted(policy: Option<&Policy>, deployment: &Deployment) -> Result<DesiredNetwork, OperationError> {
-    let Some(policy) = policy else {
-        let nothing = |host: &DeploymentHost| DesiredHost { host: host.clone(), devices: Vec::new() };
-        return Ok(DesiredNetwork {
-            hosts: deployment.hosts.iter().map(nothing).collect(),
-            warnings: Vec::new(),
-        });
-    };
-    Ok(network::desired_network(policy, deployment)?)
-}
-
-/// The hosts to act on, and whether each is on this machine. A dry run shows them all.
-fn chosen<'a>(
-    args: &ApplyArgs,
-    wanted: &'a DesiredNetwork,
-    path: &Path,
-) -> Result<Vec<(&'a DesiredHost, bool)>, OperationError> {
-    let names = || wanted.hosts.iter().map(|wanted| wanted.host.name.as_str()).collect::<Vec<_>>().join(", ");
-    if let Some(name) = &args.host {
-        let host = wanted.hosts.iter().find(|wanted| wanted.host.name == *name).ok_or_else(|| {
-            OperationError::input(format_args!("{}: there is no host '{name}'", path.display()))
-                .hint(format_args!("the hosts are {}", names()))
-        })?;
-        return Ok(vec![(host, true)]);
-    }
-    let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let here = |wanted: &DesiredHost| network::is_local(&wanted.host, hostname.trim());
-    let all = wanted.hosts.iter().map(|wanted| (wanted, here(wanted)));
-    let chosen: Vec<_> = all.filter(|(_, here)| *here || args.dry_run).collect();
-    if chosen.is_empty() {
-        return Err(OperationError::input(format_args!(
-            "none of {} is this machine, {}",
-            names(),
-            hostname.trim()
-        ))
-        .hint("--host NAME says which of them it is"));
-    }
-    Ok(chosen)
-}
-
-fn on_host(
-    args: &ApplyArgs,
-    host: &DesiredHost,
-    here: bool,
-    store: &StateStore,
-) -> Result<ApplyReport, OperationError> {
-    let (mut programs, mut elsewhere) = (Programs, UnreachableHost);
-    let run: &mut dyn CommandRunner = if here { &mut programs } else { &mut elsewhere };
-    let options = ApplyOptions { dry_run: args.dry_run, replace: args.replace };
-    let act = if args.remove { network::remove } else { network::apply };
-    let report = act(run, host, store, options)?;
-    report.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-    Ok(report)
+    Ok(VerbAnswer::Yes)
 }
 
 fn print_report(args: &ApplyArgs, report: &ApplyReport) {
@@ -197,9 +112,9 @@ fn print_report(args: &ApplyArgs, report: &ApplyReport) {
     terminal::print(&text);
 }
 
-/// A host in JSON.
+/// What was done on a host, in JSON.
 #[derive(Serialize)]
-struct View<'a> {
+struct HostDocument<'a> {
     host: &'a str,
     /// Whether anything was changed.
     changed: bool,
@@ -207,8 +122,8 @@ struct View<'a> {
     warnings: &'a [String],
 }
 
-impl<'a> View<'a> {
-    fn of(report: &'a ApplyReport, args: &ApplyArgs) -> Self {
+impl<'a> HostDocument<'a> {
+    fn new(report: &'a ApplyReport, args: &ApplyArgs) -> Self {
         Self {
             host: &report.host,
             changed: !args.dry_run && !report.commands.is_empty(),
@@ -227,7 +142,7 @@ struct AbilityView<'a> {
     lack: Option<&'a str>,
 }
 
-fn probe(as_json: bool) -> Result<Answer, OperationError> {
+fn probe(as_json: bool) -> Result<VerbAnswer, OperationError> {
     let abilities = network::probe_kernel(&mut Programs)?;
     terminal::print(&if as_json { probe_json(&abilities) } else { probe_text(&abilities) });
     match abilities.iter().find(|ability| ability.needed && ability.lack.is_some()) {
@@ -236,7 +151,7 @@ fn probe(as_json: bool) -> Result<Answer, OperationError> {
             Err(OperationError::machine(format_args!("{} does not work here: {lack}", ability.name))
                 .hint("install iproute2 and nftables; a host with filters = \"tc\" needs no nft"))
         }
-        None => Ok(Answer::Yes),
+        None => Ok(VerbAnswer::Yes),
     }
 }
 
@@ -249,7 +164,7 @@ fn probe_json(abilities: &[KernelFeature]) -> String {
 }
 
 fn probe_text(abilities: &[KernelFeature]) -> String {
-    let mut table = Table::new(&[("ability", Align::Left), ("here", Align::Left), ("for", Align::Left)]);
+    let mut table = TextTable::new(&[("ability", Align::Left), ("here", Align::Left), ("for", Align::Left)]);
     for ability in abilities {
         let here = match (&ability.lack, ability.needed) {
             (None, _) => "yes".to_owned(),

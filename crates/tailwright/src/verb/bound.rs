@@ -1,7 +1,7 @@
 //! `tailwright bound`: the tail latency of every workload on a shared server, by model.
 
 use crate::arguments::{ModelChoice, PredictionArgs};
-use crate::exit::Answer;
+use crate::exit::VerbAnswer;
 use crate::output::bounds;
 use crate::report;
 use crate::terminal::{self, TerminalObserver};
@@ -52,7 +52,7 @@ pub(crate) struct BoundArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &BoundArgs) -> Result<Answer, OperationError> {
+pub(crate) fn run(args: &BoundArgs) -> Result<VerbAnswer, OperationError> {
     let problem = PredictionProblem::read(&args.prediction.source()?, &TerminalObserver)?;
     let mut models: Vec<ModelName> = args.model.iter().map(|&choice| choice.into()).collect();
     if models.is_empty() {
@@ -65,5 +65,5 @@ pub(crate) fn run(args: &BoundArgs) -> Result<Answer, OperationError> {
         write_result(path, &report::bounds::html(&view), "report")?;
     }
     terminal::print(&if args.json { bounds::json(&view) } else { bounds::text(&view) });
-    Ok(Answer::Yes)
+    Ok(VerbAnswer::Yes)
 }

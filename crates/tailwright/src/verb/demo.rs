@@ -3,13 +3,13 @@
 //! Everything written is decided by the seed and the number of workloads, except the times in plan.json.
 
 use super::plan::answer;
-use crate::exit::Answer;
+use crate::exit::VerbAnswer;
 use crate::output::{json, planned};
 use crate::report;
 use crate::terminal::{self, TerminalObserver};
 use clap::Args;
 use model::OperationError;
-use plan::Method;
+use plan::LimitMethod;
 use std::path::{Path, PathBuf};
 use workflow::cluster::{ClusterDescription, ClusterSource};
 use workflow::demo::{CLUSTER_FILE, PLAN_FILE, REPORT_FILE, write_demo};
@@ -34,18 +34,18 @@ pub(crate) struct DemoArgs {
     dir: PathBuf,
 }
 
-pub(crate) fn run(args: &DemoArgs) -> Result<Answer, OperationError> {
+pub(crate) fn run(args: &DemoArgs) -> Result<VerbAnswer, OperationError> {
     let dir = &args.dir;
     write_demo(dir, args.seed, args.workloads, &TerminalObserver)?;
     let question = PlanningQuestion {
         source: &ClusterSource::new(ClusterDescription::File(dir.join(CLUSTER_FILE))),
-        recipe: &PlanningRecipe::of(Method::Exact),
+        recipe: &PlanningRecipe::of(LimitMethod::Exact),
         keep: None,
         compare: true,
     };
     let run = plan_cluster(&question, &TerminalObserver)?;
     write_result(&dir.join(PLAN_FILE), &json::plan(&run), "plan")?;
-    write_result(&dir.join(REPORT_FILE), &report::html(&run), "report")?;
+    write_result(&dir.join(REPORT_FILE), &report::planned::html(&run), "report")?;
     terminal::print(&planned::text(&run, false));
     terminal::print(&next_steps(dir, &run));
     Ok(answer(&run))

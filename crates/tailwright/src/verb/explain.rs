@@ -1,7 +1,7 @@
 //! `tailwright explain`: the derivation of one workload's bound, term by term.
 
 use crate::arguments::{ClusterArgs, MayLack, MethodArgs, ModelChoice, prediction_source};
-use crate::exit::Answer;
+use crate::exit::VerbAnswer;
 use crate::output::{derivation, json, predicted};
 use crate::terminal::{self, TerminalObserver};
 use clap::Args;
@@ -27,8 +27,7 @@ Exit codes: 0 explained; 1 the workload is not admitted (why is printed); 2 bad 
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct ExplainArgs {
-    /// Which workload.
-    #[arg(value_name = "WORKLOAD")]
+    #[arg(value_name = "WORKLOAD", help = "Which workload")]
     workload: String,
     #[command(flatten)]
     cluster: ClusterArgs,
@@ -54,7 +53,7 @@ pub(crate) struct ExplainArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &ExplainArgs) -> Result<Answer, OperationError> {
+pub(crate) fn run(args: &ExplainArgs) -> Result<VerbAnswer, OperationError> {
     if let Some(model) = args.model {
         return args.explain_prediction(model);
     }
@@ -67,17 +66,17 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Answer, OperationError> {
     match explain(&args.workload, &source, &recipe, policy.as_ref(), &TerminalObserver)? {
         GuaranteeExplanation::Admitted(found) => {
             terminal::print(&if args.json { json::pretty(&found) } else { derivation::text(&found) });
-            Ok(Answer::Yes)
+            Ok(VerbAnswer::Yes)
         }
         GuaranteeExplanation::Refused { workload, why } => {
             terminal::print(&format!("{workload} is not admitted: {why}\n"));
-            Ok(Answer::No)
+            Ok(VerbAnswer::No)
         }
     }
 }
 
 impl ExplainArgs {
-    fn explain_prediction(&self, model: ModelChoice) -> Result<Answer, OperationError> {
+    fn explain_prediction(&self, model: ModelChoice) -> Result<VerbAnswer, OperationError> {
         let source = prediction_source(&self.cluster, self.groups.as_deref(), self.link_only)?;
         let problem = PredictionProblem::read(&source, &TerminalObserver)?;
         let names: Vec<&str> = problem.workloads.iter().map(|workload| workload.spec.name.as_str()).collect();
@@ -85,6 +84,6 @@ impl ExplainArgs {
         let derivation =
             prediction::derive(&problem, workload, model.into(), self.percentile, &TerminalObserver);
         terminal::print(&if self.json { json::pretty(&derivation) } else { predicted::text(&derivation) });
-        Ok(Answer::Yes)
+        Ok(VerbAnswer::Yes)
     }
 }

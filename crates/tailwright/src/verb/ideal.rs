@@ -1,6 +1,6 @@
 //! `tailwright ideal`: the latencies that queueing alone causes, for a stream, a service time and a number of workers.
 
-use crate::exit::Answer;
+use crate::exit::VerbAnswer;
 use crate::output::ideal;
 use crate::report::simulated as page;
 use crate::terminal;
@@ -70,7 +70,7 @@ pub(crate) struct IdealArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &IdealArgs) -> Result<Answer, OperationError> {
+pub(crate) fn run(args: &IdealArgs) -> Result<VerbAnswer, OperationError> {
     let answer = ideal_latency(&args.settings()?)?;
     let view = ideal::IdealView {
         name: answer.name,
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &IdealArgs) -> Result<Answer, OperationError> {
         write_result(path, &html(&view), "report")?;
     }
     terminal::print(&if args.json { ideal::json(&view) } else { ideal::text(&view) });
-    Ok(Answer::Yes)
+    Ok(VerbAnswer::Yes)
 }
 
 impl IdealArgs {

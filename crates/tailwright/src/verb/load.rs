@@ -1,9 +1,9 @@
 //! `tailwright load`: requests of traces and random processes against real servers.
 
-use crate::exit::Answer;
+use crate::exit::VerbAnswer;
+use crate::interrupt::stop_on_interrupt;
 use crate::output::loaded;
 use crate::terminal::{self, TerminalObserver};
-use crate::verb::profile::stop_on_interrupt;
 use clap::Args;
 use indicatif::ProgressBar;
 use load::{LoadPhase, LoadProgress, LoadReport};
@@ -62,12 +62,11 @@ pub(crate) struct LoadArgs {
     /// Replace a value of the file: duration=60s, workload.mail.speed=2, 'workload.*.connections=8'.
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
-    /// Print JSON.
-    #[arg(long)]
+    #[arg(long, help = "Print JSON")]
     json: bool,
 }
 
-pub(crate) fn run(args: &LoadArgs) -> Result<Answer, OperationError> {
+pub(crate) fn run(args: &LoadArgs) -> Result<VerbAnswer, OperationError> {
     if let Some(folder) = &args.hdr {
         std::fs::create_dir_all(folder).map_err(|error| {
             OperationError::machine(format_args!("cannot write {}: {error}", folder.display()))
@@ -84,7 +83,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Answer, OperationError> {
         write_interval_logs(folder, &ran, end)?;
     }
     terminal::print(&if args.json { loaded::json(&ran, seed) } else { loaded::text(&ran) });
-    Ok(if ran.comparison.mismatches == 0 { Answer::Yes } else { Answer::No })
+    Ok(if ran.comparison.mismatches == 0 { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
 /// Runs what a load file says, with progress and warnings on stderr; returns what happened, and the seed.

@@ -1,7 +1,7 @@
 //! `tailwright plan`: where every workload goes, with which limits, and what it is then guaranteed.
 
 use crate::arguments::{ClusterArgs, MayLack, MethodArgs, ModelChoice, prediction_source};
-use crate::exit::Answer;
+use crate::exit::VerbAnswer;
 use crate::output::{json, placement, planned};
 use crate::report;
 use crate::terminal::{self, TerminalObserver};
@@ -77,7 +77,7 @@ pub(crate) struct PlanArgs {
     all: bool,
 }
 
-pub(crate) fn run(args: &PlanArgs) -> Result<Answer, OperationError> {
+pub(crate) fn run(args: &PlanArgs) -> Result<VerbAnswer, OperationError> {
     if let Some(model) = args.model {
         return args.place_by_model(model);
     }
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Answer, OperationError> {
         write_result(path, &json::plan(&run), "policy")?;
     }
     if let Some(path) = &args.report {
-        write_result(path, &report::html(&run), "report")?;
+        write_result(path, &report::planned::html(&run), "report")?;
     }
     if args.json {
         terminal::print(&json::plan(&run));
@@ -103,12 +103,12 @@ pub(crate) fn run(args: &PlanArgs) -> Result<Answer, OperationError> {
 }
 
 /// How a run with this plan ends.
-pub(crate) fn answer(run: &PlanRun) -> Answer {
-    if run.planned.placement.refused.is_empty() { Answer::Yes } else { Answer::No }
+pub(crate) fn answer(run: &PlanRun) -> VerbAnswer {
+    if run.planned.placement.refused.is_empty() { VerbAnswer::Yes } else { VerbAnswer::No }
 }
 
 impl PlanArgs {
-    fn place_by_model(&self, model: ModelChoice) -> Result<Answer, OperationError> {
+    fn place_by_model(&self, model: ModelChoice) -> Result<VerbAnswer, OperationError> {
         let source = prediction_source(&self.cluster, self.groups.as_deref(), false)?;
         let problem = PredictionProblem::read(&source, &TerminalObserver)?;
         let placed = place(&problem, model.into(), &TerminalObserver);
@@ -122,7 +122,7 @@ impl PlanArgs {
             if self.json { placement::json(&problem, &placed) } else { placement::text(&problem, &placed) };
         terminal::print(&text);
         let is_kept = placed.packing.refused.is_empty() && placed.is_kept(&problem);
-        Ok(if is_kept { Answer::Yes } else { Answer::No })
+        Ok(if is_kept { VerbAnswer::Yes } else { VerbAnswer::No })
     }
 
     fn next_steps(&self, run: &PlanRun) -> String {

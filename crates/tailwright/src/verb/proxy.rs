@@ -1,19 +1,16 @@
 //! `tailwright proxy`: the storage enforcer before a server, in the foreground.
 
-use crate::exit::Answer;
+use crate::exit::VerbAnswer;
 use crate::output::json;
-use crate::terminal::{self, Align, Table};
+use crate::terminal::{self, Align, TextTable};
 use clap::Args;
-use enforce::deployment::Deployment;
 use enforce::network::StateStore;
-use enforce::storage::{self, Proxy, ProxyHandle, ProxyOptions, ProxyReport, ProxySnapshot};
-use model::{OperationError, Policy};
+use enforce::storage::{self, Proxy, ProxyHandle, ProxyReport, ProxySnapshot};
+use model::OperationError;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use units::{Bytes, Nanos, Seconds};
-use workflow::files::read_text;
-use workflow::planning::read_policy;
-use workload::device::StorageProfile;
+use workflow::enforcement::{ProxyFiles, ProxySettings, proxy_options};
 
 const HELP: &str = "\
 Examples:
@@ -74,107 +71,58 @@ pub(crate) struct ProxyArgs {
     /// Ask a running proxy what it has seen.
     #[arg(long)]
     status: bool,
-    /// Print JSON.
-    #[arg(long)]
+    #[arg(long, help = "Print JSON")]
     json: bool,
 }
 
-/// Requests that `--record` keeps.
-const RECORDED: usize = 1_000_000;
+/// Requests that `--record` keeps at most.
+const RECORDED_MAX: usize = 1_000_000;
 
-pub(crate) fn run(args: &ProxyArgs) -> Result<Answer, OperationError> {
+pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
     let control = args.control.clone().unwrap_or_else(|| storage::control_path(&args.state, &args.server));
     if args.status {
         let snapshot = storage::query_status(&control)?;
         terminal::print(&if args.json { json::pretty(&snapshot) } else { text(&snapshot) });
-        return Ok(Answer::Yes);
+        return Ok(VerbAnswer::Yes);
     }
-    let hosts = args.hosts.as_deref().expect("clap asks for it");
-    let files = Files { hosts, policy: args.policy.as_deref() };
-    let (policy, deployment) = files.read()?;
-    let proxy = Proxy::bind(options(args, policy, deployment, hosts)?)?;
+    let files =
+        ProxyFiles { hosts: args.hosts.clone().expect("clap asks for it"), policy: args.policy.clone() };
+    let settings = ProxySettings {
+        server: args.server.clone(),
+        connections_max: args.connections,
+        spin: args.spin,
+        drain: args.drain,
+        recorded_max: if args.record.is_some() { RECORDED_MAX } else { 0 },
+    };
+    let proxy = Proxy::bind(proxy_options(&files, &settings)?)?;
     let _socket = storage::listen_for_control(&control, proxy.handle())?;
     for address in proxy.addresses() {
         eprintln!("proxy: listening on {address}");
     }
-    let own = (hosts.to_owned(), args.policy.clone());
-    obey_signals(proxy.handle(), own)?;
+    handle_signals(proxy.handle(), files)?;
     if let Some(priority) = args.realtime {
         machine::realtime::fifo(priority)
             .map_err(|error| OperationError::machine(error).hint("run as root"))?;
     }
     let report = proxy.run()?;
-    record(args, &report)?;
+    write_record(args, &report)?;
     terminal::print(&if args.json { json::pretty(&report.snapshot) } else { text(&report.snapshot) });
-    Ok(Answer::Yes)
+    Ok(VerbAnswer::Yes)
 }
 
-/// What is read again on SIGHUP.
-struct Files<'a> {
-    hosts: &'a Path,
-    policy: Option<&'a Path>,
-}
-
-impl Files<'_> {
-    fn read(&self) -> Result<(Option<Policy>, Deployment), OperationError> {
-        let policy = self.policy.map(read_policy).transpose()?;
-        Ok((policy, read_hosts(self.hosts)?.0))
-    }
-}
-
-/// A hosts file, and its text.
-pub(super) fn read_hosts(path: &Path) -> Result<(Deployment, String), OperationError> {
-    let text = read_text(path, "hosts file")?;
-    let deployment = Deployment::parse(&text).map_err(|error| error.about(path.display()))?;
-    Ok((deployment, text))
-}
-
-fn options(
-    args: &ProxyArgs,
-    policy: Option<Policy>,
-    deployment: Deployment,
-    hosts: &Path,
-) -> Result<ProxyOptions, OperationError> {
-    let found = deployment.servers.iter().find(|server| server.name == args.server);
-    let Some(storage) = found.and_then(|server| server.storage.as_ref()) else {
-        let named = deployment.servers.iter().filter(|server| server.storage.is_some());
-        let named = named.map(|server| server.name.as_str()).collect::<Vec<_>>().join(", ");
-        return Err(OperationError::input(format_args!(
-            "{}: there is no server '{}' with storage",
-            hosts.display(),
-            args.server
-        ))
-        .hint(format_args!("servers with [server.storage]: {named}")));
-    };
-    // As in other files that name files: relative to where it stands.
-    let path = hosts.parent().unwrap_or(Path::new("")).join(&storage.profile);
-    let text = read_text(&path, "device profile")?;
-    let profile = StorageProfile::from_json(&text)
-        .map_err(|error| OperationError::input(format_args!("{}: {error}", path.display())))?;
-    let mut options = ProxyOptions::new(&args.server, deployment, policy, profile);
-    options.connections_max = args.connections;
-    (options.busy_poll_max, options.drain) = (args.spin, args.drain);
-    options.record = if args.record.is_some() { RECORDED } else { 0 };
-    Ok(options)
-}
-
-/// A thread that waits for signals; it ends with the process.
-fn obey_signals(
-    remote: ProxyHandle,
-    (hosts, policy): (PathBuf, Option<PathBuf>),
-) -> Result<(), OperationError> {
+/// Starts a thread that waits for signals; it ends with the process.
+fn handle_signals(proxy: ProxyHandle, files: ProxyFiles) -> Result<(), OperationError> {
     let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])
         .map_err(|error| OperationError::machine(format_args!("signals cannot be caught: {error}")))?;
     std::thread::spawn(move || {
         for signal in signals.forever() {
             if signal != SIGHUP {
                 // The second one finds it draining, and ends it.
-                remote.drain();
+                proxy.drain();
                 continue;
             }
-            let files = Files { hosts: &hosts, policy: policy.as_deref() };
             let changed =
-                files.read().and_then(|(policy, deployment)| remote.configure(policy, Some(deployment)));
+                files.read().and_then(|(policy, deployment)| proxy.configure(policy, Some(deployment)));
             match changed {
                 Ok(()) => eprintln!("proxy: policy and hosts file were read again"),
                 Err(error) => {
@@ -187,7 +135,7 @@ fn obey_signals(
     Ok(())
 }
 
-fn record(args: &ProxyArgs, report: &ProxyReport) -> Result<(), OperationError> {
+fn write_record(args: &ProxyArgs, report: &ProxyReport) -> Result<(), OperationError> {
     let Some(path) = &args.record else { return Ok(()) };
     ::trace::observations::write(path, &report.observations).map_err(OperationError::machine)?;
     if report.left_out > 0 {
@@ -203,7 +151,7 @@ fn text(snapshot: &ProxySnapshot) -> String {
         .enumerate()
         .map(|(index, heading)| (*heading, if index == 0 { Align::Left } else { Align::Right }))
         .collect();
-    let mut table = Table::new(&aligned);
+    let mut table = TextTable::new(&aligned);
     for seen in &snapshot.workloads {
         let mean = |sum: f64| Seconds(sum / (seen.requests.max(1) as f64)).to_string();
         table.row(vec![

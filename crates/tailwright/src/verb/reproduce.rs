@@ -1,6 +1,6 @@
 //! `tailwright reproduce`: the papers' figures drawn again, with a verdict for each claim.
 
-use crate::exit::Answer;
+use crate::exit::VerbAnswer;
 use crate::output::reproduced;
 use crate::report;
 use crate::terminal;
@@ -51,19 +51,19 @@ pub(crate) struct ReproduceArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &ReproduceArgs) -> Result<Answer, OperationError> {
+pub(crate) fn run(args: &ReproduceArgs) -> Result<VerbAnswer, OperationError> {
     let experiments = chosen(&args.names)?;
     if args.list {
         terminal::print(&reproduced::list(&experiments));
-        return Ok(Answer::Yes);
+        return Ok(VerbAnswer::Yes);
     }
     let done = experiments.iter().map(|experiment| play(experiment, args)).collect::<Result<Vec<_>, _>>()?;
-    let view = reproduced::View { done: &done, seed: args.seed, quick: args.quick };
+    let view = reproduced::ReproductionView { done: &done, seed: args.seed, quick: args.quick };
     if let Some(path) = &args.report {
         write_result(path, &report::reproduced::html(&view), "report")?;
     }
     terminal::print(&if args.json { reproduced::json(&view) } else { reproduced::text(&view) });
-    Ok(if done.iter().all(|one| one.outcome.is_ok()) { Answer::Yes } else { Answer::No })
+    Ok(if done.iter().all(|one| one.outcome.is_ok()) { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
 fn chosen(names: &[String]) -> Result<Vec<PaperExperiment>, OperationError> {
@@ -80,7 +80,10 @@ fn chosen(names: &[String]) -> Result<Vec<PaperExperiment>, OperationError> {
     Ok(all.into_iter().filter(wanted).collect())
 }
 
-fn play(experiment: &PaperExperiment, args: &ReproduceArgs) -> Result<reproduced::Done, OperationError> {
+fn play(
+    experiment: &PaperExperiment,
+    args: &ReproduceArgs,
+) -> Result<reproduced::ReproducedExperiment, OperationError> {
     let bar = terminal::progress(1, experiment.name, "variants");
     let progress = |at: usize, count: usize| {
         bar.set_length(count as u64);
@@ -91,9 +94,9 @@ fn play(experiment: &PaperExperiment, args: &ReproduceArgs) -> Result<reproduced
     let outcome = experiment.run(&context);
     bar.finish_and_clear();
     match outcome {
-        Ok(figure) => Ok(reproduced::Done { experiment: *experiment, outcome: Ok(figure) }),
+        Ok(figure) => Ok(reproduced::ReproducedExperiment { experiment: *experiment, outcome: Ok(figure) }),
         Err(reproduce::FigureError::Missing(path)) => {
-            Ok(reproduced::Done { experiment: *experiment, outcome: Err(path) })
+            Ok(reproduced::ReproducedExperiment { experiment: *experiment, outcome: Err(path) })
         }
         Err(reproduce::FigureError::Operation(error)) => Err(error),
     }

@@ -1,7 +1,7 @@
 //! `tailwright simulate`: stations, chains and graphs of a scenario file, with confidence.
 
 use crate::arguments::PolicyInputArgs;
-use crate::exit::Answer;
+use crate::exit::VerbAnswer;
 use crate::output::{simulated, varied};
 use crate::report;
 use crate::terminal::{self, TerminalObserver};
@@ -53,15 +53,15 @@ requests, unstable, or less precise than the scenario asks for; 2 bad input.";
 pub(crate) struct SimulateArgs {
     /// Stations, steps and entries; a storage server with workloads; or a policy that `plan` wrote (.json).
     #[arg(value_name = "SCENARIO.toml|POLICY.json")]
-    pub(super) scenario: PathBuf,
+    scenario: PathBuf,
     #[command(flatten)]
-    pub(super) inputs: PolicyInputArgs,
+    inputs: PolicyInputArgs,
     /// For a policy: write every request of one more run, all traces from their beginning, as observations.
     #[arg(short, long, value_name = "OBSERVATIONS.parquet")]
-    pub(super) output: Option<PathBuf>,
+    output: Option<PathBuf>,
     /// Of everything that is random.
     #[arg(long, default_value_t = 1)]
-    pub(super) seed: u64,
+    seed: u64,
     /// Scale all arrivals so that the busiest station is utilised to this degree, such as 0.8.
     #[arg(long, value_name = "SHARE")]
     load: Option<f64>,
@@ -73,10 +73,10 @@ pub(crate) struct SimulateArgs {
     report: Option<PathBuf>,
     /// Print the figures as JSON.
     #[arg(long)]
-    pub(super) json: bool,
+    json: bool,
 }
 
-pub(crate) fn run(args: &SimulateArgs) -> Result<Answer, OperationError> {
+pub(crate) fn run(args: &SimulateArgs) -> Result<VerbAnswer, OperationError> {
     if args.scenario.extension().is_some_and(|ending| ending == "json") {
         if args.load.is_some() || !args.set.is_empty() || args.report.is_some() {
             return Err(OperationError::input(
@@ -84,7 +84,13 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<Answer, OperationError> {
             )
             .hint("a scenario with policy = \"policy.json\" under [server] takes them"));
         }
-        return simulate_policy::run(args);
+        return simulate_policy::run(
+            &args.scenario,
+            &args.inputs,
+            args.output.as_deref(),
+            args.seed,
+            args.json,
+        );
     }
     if args.output.is_some() {
         return Err(OperationError::input("-o writes the requests of a policy, not of a scenario"));
@@ -102,7 +108,7 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<Answer, OperationError> {
     }
     terminal::print(&text);
     let is_as_wanted = simulated.iter().all(|variant| variant.is_as_wanted(args.seed));
-    Ok(if is_as_wanted { Answer::Yes } else { Answer::No })
+    Ok(if is_as_wanted { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
 /// The page and the text of a scenario that varies nothing.

@@ -1,56 +1,63 @@
 //! `tailwright simulate POLICY.json`: every server of a policy, under its priorities and limits.
 
-use crate::exit::Answer;
+use crate::arguments::PolicyInputArgs;
+use crate::exit::VerbAnswer;
 use crate::output::json::pretty;
 use crate::output::workloads;
 use crate::terminal::{self, TerminalObserver};
-use crate::verb::simulate::SimulateArgs;
 use model::{OperationError, Policy};
 use serde::Serialize;
-use workflow::cluster::PlanningProblem;
+use std::path::Path;
+use workflow::cluster::ClusterProblem;
 use workflow::planning::read_policy;
 use workflow::simulation::{PolicySimulation, observe_policy, simulate_policy};
 
 #[derive(Serialize)]
-struct PolicyDocument<'a> {
+struct PolicySimulationDocument<'a> {
     policy: &'a str,
     seed: u64,
     replications: usize,
-    servers: Vec<ServerDocument<'a>>,
+    servers: Vec<SimulatedServerDocument<'a>>,
 }
 
 #[derive(Serialize)]
-struct ServerDocument<'a> {
+struct SimulatedServerDocument<'a> {
     name: &'a str,
-    workloads: Vec<workloads::WorkloadDocument>,
+    workloads: Vec<workloads::WorkloadOutcomeDocument>,
 }
 
-/// Simulates a policy.
-pub(super) fn run(args: &SimulateArgs) -> Result<Answer, OperationError> {
-    let policy = read_policy(&args.scenario)?;
-    let problem = PlanningProblem::read(&args.inputs.source(&policy)?, &TerminalObserver)?;
-    let simulation = simulate_policy(&policy, &problem, args.seed, &TerminalObserver)?;
-    if let Some(path) = &args.output {
-        let observations = observe_policy(&policy, &problem, args.seed)?;
+/// Simulates every server of a policy and prints what its workloads saw.
+pub(super) fn run(
+    policy: &Path,
+    inputs: &PolicyInputArgs,
+    output: Option<&Path>,
+    seed: u64,
+    as_json: bool,
+) -> Result<VerbAnswer, OperationError> {
+    let policy = read_policy(policy)?;
+    let problem = ClusterProblem::read(&inputs.source(&policy)?, &TerminalObserver)?;
+    let simulation = simulate_policy(&policy, &problem, seed, &TerminalObserver)?;
+    if let Some(path) = output {
+        let observations = observe_policy(&policy, &problem, seed)?;
         ::trace::observations::write(path, &observations).map_err(|error| {
             OperationError::machine(&error)
                 .hint("check that the folder exists, its permissions and the space left")
         })?;
     }
-    terminal::print(&if args.json {
-        json(&policy, &simulation, args.seed)
+    terminal::print(&if as_json {
+        json(&policy, &simulation, seed)
     } else {
-        text(&policy, &simulation, args.seed)
+        text(&policy, &simulation, seed)
     });
-    Ok(if simulation.is_met() { Answer::Yes } else { Answer::No })
+    Ok(if simulation.is_met() { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
 fn json(policy: &Policy, simulation: &PolicySimulation, seed: u64) -> String {
-    let servers = simulation.servers.iter().map(|server| ServerDocument {
+    let servers = simulation.servers.iter().map(|server| SimulatedServerDocument {
         name: &server.name,
         workloads: workloads::documents(&server.outcomes),
     });
-    pretty(&PolicyDocument {
+    pretty(&PolicySimulationDocument {
         policy: &policy.policy_name,
         seed,
         replications: simulation.replications,

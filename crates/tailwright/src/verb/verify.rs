@@ -1,7 +1,7 @@
 //! `tailwright verify`: observations against what was promised.
 
 use crate::arguments::JudgementArgs;
-use crate::exit::Answer;
+use crate::exit::VerbAnswer;
 use crate::output::verified;
 use crate::report;
 use crate::terminal::{self, TerminalObserver};
@@ -55,7 +55,7 @@ pub(crate) struct VerifyArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &VerifyArgs) -> Result<Answer, OperationError> {
+pub(crate) fn run(args: &VerifyArgs) -> Result<VerbAnswer, OperationError> {
     let (policy, paths) = sort_files(&args.files)?;
     let policy = policy.map(read_policy).transpose()?;
     let observations = match &args.load {
@@ -97,10 +97,10 @@ fn page(policy: Option<&Policy>, observations: &Observations, findings: &Finding
 }
 
 /// How a run with these findings ends.
-fn answer(findings: &Findings) -> Result<Answer, OperationError> {
+fn answer(findings: &Findings) -> Result<VerbAnswer, OperationError> {
     match findings.overall() {
-        verify::OverallVerdict::AllMet => Ok(Answer::Yes),
-        verify::OverallVerdict::SomeNotMet | verify::OverallVerdict::TooFew => Ok(Answer::No),
+        verify::OverallVerdict::AllMet => Ok(VerbAnswer::Yes),
+        verify::OverallVerdict::SomeNotMet | verify::OverallVerdict::TooFew => Ok(VerbAnswer::No),
         verify::OverallVerdict::Spoiled => Err(OperationError::machine(
             "requests were sent so late that the run says nothing about an SLO: the lag of the generator is \
             more than a tenth of it",

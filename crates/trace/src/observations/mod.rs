@@ -50,23 +50,20 @@ mod tests {
         }
     }
 
-    fn file(name: &str) -> std::path::PathBuf {
-        std::env::temp_dir().join(format!("observations-{name}-{}.parquet", std::process::id()))
-    }
-
     #[test]
-    fn come_back_as_they_were() {
-        let path = file("round");
+    fn observations_survive_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("observations.parquet");
         for observations in [three_observations(), Observations::default()] {
             write(&path, &observations).unwrap();
             assert_eq!(read(&path).unwrap(), observations);
         }
-        std::fs::remove_file(path).unwrap();
     }
 
     #[test]
-    fn faults_say_which_row() {
-        let path = file("faults");
+    fn errors_say_which_row() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("observations.parquet");
         let mut unsorted = three_observations();
         unsorted.requests.swap(0, 2);
         write(&path, &unsorted).unwrap();
@@ -83,7 +80,8 @@ mod tests {
 
     #[test]
     fn damage_is_an_error() {
-        let path = file("damage");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("observations.parquet");
         write(&path, &three_observations()).unwrap();
         let bytes = std::fs::read(&path).unwrap();
         for at in 0..bytes.len() {
@@ -93,6 +91,5 @@ mod tests {
             // Either it is noticed or it changes a value: never a panic.
             drop(read(&path));
         }
-        std::fs::remove_file(path).unwrap();
     }
 }

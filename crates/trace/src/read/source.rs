@@ -12,7 +12,7 @@ pub(super) struct SourceError {
 }
 
 impl SourceError {
-    /// Reading cannot continue.
+    /// An error after which reading cannot continue.
     pub(super) fn fatal(position: TracePosition, kind: TraceErrorKind) -> Self {
         Self { position, kind, is_recoverable: false }
     }

@@ -44,7 +44,7 @@ impl TimelineCounter {
         *bytes = bytes.saturating_add(size);
     }
 
-    /// Joins neighbouring bins.
+    /// Joins each two neighbouring bins to one of twice the length.
     fn double_length(&mut self) {
         self.bins = self
             .bins

@@ -36,7 +36,7 @@ pub(super) fn write_footer(format: TraceFormat, last: Nanos, out: &mut Vec<u8>) 
     }
 }
 
-/// Appends one request.
+/// Appends the line of one request.
 pub(super) fn write_line(
     format: TraceFormat,
     request: &Request,

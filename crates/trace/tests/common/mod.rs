@@ -1,12 +1,12 @@
-//! What several tests need: arbitrary sorted requests, and folders that clean up.
+//! What several tests need: arbitrary sorted requests, temporary folders, and whole traces written and read.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use model::{Op, Request};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use tailwright_trace::{OpenOptions, TraceError, TraceFormat, TraceWriter};
+use tempfile::TempDir;
 use units::{Bytes, Nanos};
 
 /// Sorted requests with ties, gaps, and present and absent optional values.
@@ -28,36 +28,25 @@ pub(crate) fn requests(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec
     })
 }
 
-/// A folder of this test's own, removed at the end.
-pub(crate) struct Folder(PathBuf);
+/// A temporary folder, which is removed with all its files when it is dropped.
+pub(crate) struct Folder(TempDir);
 
 impl Folder {
     pub(crate) fn new() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tailwright-trace-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).expect("a temporary folder");
-        Self(path)
+        Self(TempDir::new().expect("a temporary folder"))
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.0.path().join(name)
     }
 
-    /// Names of the files in it, hidden ones too.
+    /// The names of all files in the folder, including hidden ones, in order.
     pub(crate) fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.0).expect("readable");
+        let entries = std::fs::read_dir(self.0.path()).expect("readable");
         let mut names: Vec<String> =
             entries.map(|e| e.expect("readable").file_name().to_string_lossy().into_owned()).collect();
         names.sort();
         names
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

@@ -3,10 +3,12 @@
 use super::events::{AdmissionEvent, everybody_arrives, read_events};
 use crate::observer::ProgressObserver;
 use crate::prediction::{
-    PredictionProblem, PredictionSource, ProcedureName, ProcedureVisitor, WorkloadHome, WorkloadTraffic,
+    PredictionProblem, PredictionSource, ProcedureName, ProcedureVisitor, TracedWorkload, WorkloadHome,
     admission_host, applicants, describe_refusal, policy_of_homes,
 };
-use ::plan::admission::{Demand, Desk, Guaranteed, Procedure, Refusal};
+use ::plan::admission::{
+    AdmissionController, AdmissionGuarantee, AdmissionProcedure, AdmissionRefusal, StageCurves,
+};
 use model::{OperationError, Policy};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -39,7 +41,7 @@ pub enum AdmissionAnswer {
     /// All who arrive go to the server of this number.
     Accepted(usize),
     /// None of those who arrive gets a place.
-    Refused(Refusal),
+    Refused(AdmissionRefusal),
     /// The workload has left its server.
     Departed,
     /// The workload was not there to depart.
@@ -54,16 +56,16 @@ pub struct AdmissionOutcome {
     /// The decisions, in the order of the events.
     pub decisions: Vec<AdmissionDecision>,
     /// What those who are there now may rely on, by server and order of arrival.
-    pub guarantees: Vec<Guaranteed>,
+    pub guarantees: Vec<AdmissionGuarantee>,
     /// Wall time of making sketches of the traces.
     pub sketching: Duration,
 }
 
 impl AdmissionOutcome {
     /// Workloads that are not there and were refused when they last asked, with the reason.
-    pub fn refused<'a>(&'a self, problem: &PredictionProblem) -> Vec<(usize, &'a Refusal)> {
+    pub fn refused<'a>(&'a self, problem: &PredictionProblem) -> Vec<(usize, &'a AdmissionRefusal)> {
         let mut refused = Vec::new();
-        for (workload, WorkloadTraffic { spec, .. }) in problem.workloads.iter().enumerate() {
+        for (workload, TracedWorkload { spec, .. }) in problem.workloads.iter().enumerate() {
             // Who is there and asked again is refused only the second place.
             if self.guarantees.iter().any(|guaranteed| guaranteed.name == spec.name) {
                 continue;
@@ -120,7 +122,7 @@ fn check_links(problem: &PredictionProblem, procedure: ProcedureName) -> Result<
             .hint("add --link-only, or choose another --model"));
     }
     for workload in &problem.workloads {
-        if let Err(error) = Demand::of(&workload.traffic) {
+        if let Err(error) = StageCurves::from_trace(&workload.traffic) {
             let name = &workload.spec.name;
             return Err(OperationError::input(format_args!("workload '{name}': {error}")));
         }
@@ -148,16 +150,16 @@ struct DecideEvents<'a> {
 impl ProcedureVisitor for DecideEvents<'_> {
     type Output = AdmissionOutcome;
 
-    fn visit<P: Procedure<Sketch: Send> + Clone>(
+    fn visit<P: AdmissionProcedure<Sketch: Send> + Clone>(
         self,
         procedure: P,
-        sketch: impl Fn(&WorkloadTraffic) -> P::Sketch + Sync,
+        sketch: impl Fn(&TracedWorkload) -> P::Sketch + Sync,
     ) -> AdmissionOutcome {
         let Self { problem, events, name, observer } = self;
         let start = Instant::now();
         let applicants = applicants(problem, 0..problem.workloads.len(), observer, sketch);
         let sketching = start.elapsed();
-        let mut desk = Desk::new(procedure, admission_host(problem));
+        let mut desk = AdmissionController::new(procedure, admission_host(problem));
         let task = observer.begin("deciding", events.len() as u64, "events");
         let mut decisions = Vec::new();
         for event in events {

@@ -9,7 +9,7 @@ use std::path::Path;
 pub enum AdmissionEvent {
     /// These workloads ask for a place, all together.
     Arrive(Vec<usize>),
-    /// This workload leaves.
+    /// This workload leaves the cluster.
     Depart(usize),
 }
 

@@ -22,18 +22,14 @@ fn parse(text: &str) -> Result<Vec<Vec<String>>, String> {
     if text.trim_start().starts_with(['[', '{']) {
         return json(text);
     }
-    let lines = || text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
-    let cells = |line: &str| -> Vec<String> {
-        let parts = line.split([',', ' ', '\t', ';']).map(|cell| cell.trim().trim_matches('"'));
-        parts.filter(|cell| !cell.is_empty()).map(str::to_owned).collect()
-    };
-    let header: Vec<String> = lines().next().map(cells).unwrap_or_default();
-    let column = |name: &str| header.iter().position(|cell| cell.eq_ignore_ascii_case(name));
-    let (Some(workload), Some(group)) = (column("workload"), column("group")) else {
-        return Ok(lines().map(cells).collect());
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    let Some(first) = lines.next() else { return Ok(Vec::new()) };
+    let header = cells(first);
+    let (Some(workload), Some(group)) = (column(&header, "workload"), column(&header, "group")) else {
+        return Ok(std::iter::once(header).chain(lines.map(cells)).collect());
     };
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for line in lines().skip(1) {
+    for line in lines {
         let mut cells = cells(line);
         if cells.len() != header.len() {
             return Err(format!("expected {} cells as in the header, found '{line}'", header.len()));
@@ -43,15 +39,26 @@ fn parse(text: &str) -> Result<Vec<Vec<String>>, String> {
     Ok(groups.into_values().collect())
 }
 
-fn json(text: &str) -> Result<Vec<Vec<String>>, String> {
-    let wrong = |error: &dyn std::fmt::Display| format!("expected groups as JSON arrays of names: {error}");
-    if text.trim_start().starts_with('[') {
-        return serde_json::from_str(text).map_err(|error| wrong(&error));
-    }
-    let named: BTreeMap<String, Vec<String>> = serde_json::from_str(text).map_err(|error| wrong(&error))?;
-    Ok(named.into_values().collect())
+/// The cells of a line, without quotes and spaces around them.
+fn cells(line: &str) -> Vec<String> {
+    let parts = line.split([',', ' ', '\t', ';']).map(|cell| cell.trim().trim_matches('"'));
+    parts.filter(|cell| !cell.is_empty()).map(str::to_owned).collect()
 }
 
+fn column(header: &[String], name: &str) -> Option<usize> {
+    header.iter().position(|cell| cell.eq_ignore_ascii_case(name))
+}
+
+fn json(text: &str) -> Result<Vec<Vec<String>>, String> {
+    let groups = if text.trim_start().starts_with('[') {
+        serde_json::from_str(text)
+    } else {
+        serde_json::from_str(text).map(|named: BTreeMap<String, Vec<String>>| named.into_values().collect())
+    };
+    groups.map_err(|error| format!("expected groups as JSON arrays of names: {error}"))
+}
+
+/// The group of each name, numbered by their first names.
 fn number(groups: &[Vec<String>], names: &[&str]) -> Result<Vec<usize>, String> {
     let mut group_of: Vec<Option<usize>> = vec![None; names.len()];
     for (group, members) in groups.iter().enumerate() {
@@ -67,17 +74,16 @@ fn number(groups: &[Vec<String>], names: &[&str]) -> Result<Vec<usize>, String> 
     }
     let mut numbers = BTreeMap::new();
     let mut next = 0;
-    let mut fresh = || {
-        next += 1;
-        next - 1
-    };
-    Ok(group_of
-        .into_iter()
-        .map(|group| match group {
-            Some(group) => *numbers.entry(group).or_insert_with(&mut fresh),
-            None => fresh(),
-        })
-        .collect())
+    let mut numbered = Vec::new();
+    for group in group_of {
+        let number = match group {
+            Some(group) => *numbers.entry(group).or_insert(next),
+            None => next,
+        };
+        next += usize::from(number == next);
+        numbered.push(number);
+    }
+    Ok(numbered)
 }
 
 #[cfg(test)]

@@ -12,5 +12,5 @@ pub(crate) use device::warn_of_percentile;
 pub use device::{base_latency, read_profile};
 pub(crate) use groups::read_groups;
 pub use name::find_workload;
-pub use problem::PlanningProblem;
+pub use problem::ClusterProblem;
 pub use source::{ClusterDescription, ClusterSource, SloTableSource};

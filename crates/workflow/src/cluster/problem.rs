@@ -10,7 +10,7 @@ use workload::device::StorageProfile;
 
 /// A cluster whose files are found and whose device profiles are read.
 #[derive(Debug, Clone)]
-pub struct PlanningProblem {
+pub struct ClusterProblem {
     /// Servers and workloads, with paths as they can be opened.
     pub cluster: Cluster,
     /// The storage of each server class.
@@ -23,7 +23,7 @@ pub struct PlanningProblem {
     pub origin: PathBuf,
 }
 
-impl PlanningProblem {
+impl ClusterProblem {
     /// Reads everything except the traces.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Reading traces into footprints, in parallel, reusing what is known.
 
 use super::cache::{CachedFootprint, FootprintCache, key};
-use crate::cluster::PlanningProblem;
+use crate::cluster::ClusterProblem;
 use crate::observer::{Notice, ProgressObserver};
 use crate::parallel::in_parallel;
 use model::OperationError;
@@ -17,7 +17,7 @@ use workload::{Footprint, FootprintBuilder};
 pub struct Footprints {
     /// One per trace and kind of device.
     known: Vec<Footprint>,
-    /// By class, then workload: index into `known`.
+    /// Indices into `known`, by class and then workload.
     index: Vec<Vec<usize>>,
     /// Wall time that reading took.
     pub elapsed: Duration,
@@ -48,7 +48,7 @@ struct FoundFootprint {
 ///
 /// When a trace cannot be read or its bursts cannot be counted.
 pub fn characterise(
-    problem: &PlanningProblem,
+    problem: &ClusterProblem,
     observer: &dyn ProgressObserver,
 ) -> Result<Footprints, OperationError> {
     let start = Instant::now();
@@ -62,7 +62,7 @@ pub fn characterise(
 }
 
 /// Each trace once per work model: workloads and classes may share.
-fn jobs(problem: &PlanningProblem) -> (Vec<FootprintJob<'_>>, Vec<Vec<usize>>) {
+fn jobs(problem: &ClusterProblem) -> (Vec<FootprintJob<'_>>, Vec<Vec<usize>>) {
     let mut jobs = Vec::new();
     let mut numbers = BTreeMap::new();
     let mut index = Vec::new();
@@ -82,7 +82,7 @@ fn jobs(problem: &PlanningProblem) -> (Vec<FootprintJob<'_>>, Vec<Vec<usize>>) {
 impl FootprintJob<'_> {
     fn run(
         &self,
-        problem: &PlanningProblem,
+        problem: &ClusterProblem,
         cache: &FootprintCache,
         observer: &dyn ProgressObserver,
     ) -> Result<FoundFootprint, OperationError> {
@@ -104,7 +104,7 @@ impl FootprintJob<'_> {
 
     fn read(
         &self,
-        problem: &PlanningProblem,
+        problem: &ClusterProblem,
         network: NetworkModel,
     ) -> Result<CachedFootprint, OperationError> {
         let wrong = |error: trace::TraceError| OperationError::input(&error).hint(error.hint());

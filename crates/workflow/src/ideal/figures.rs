@@ -11,7 +11,7 @@ use units::Percentile;
 pub struct IdealOutcome {
     /// Who is served next.
     pub order: ServiceOrder,
-    /// All latencies.
+    /// The latencies of all requests.
     pub latencies: Histogram,
     /// Mean, percentiles and what else is reported.
     pub figures: LatencyFigures,

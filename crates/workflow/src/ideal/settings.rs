@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// A stream of requests and what serves it.
 #[derive(Debug, Clone)]
 pub struct IdealSettings {
-    /// When requests arrive.
+    /// The arrivals of requests, measured or random.
     pub stream: IdealStream,
     /// Service time of a request.
     pub service: TimeDistribution,
@@ -23,7 +23,7 @@ pub struct IdealSettings {
     pub seed: u64,
 }
 
-/// When requests arrive.
+/// The arrivals of requests, measured or random.
 #[derive(Debug, Clone)]
 pub enum IdealStream {
     /// Requests arrive as in this trace.

@@ -3,16 +3,21 @@
 use super::recipe::PlanningRecipe;
 use super::search::plan;
 use super::solution::PlannedCluster;
-use crate::cluster::PlanningProblem;
+use crate::cluster::ClusterProblem;
 use crate::footprints::Footprints;
 use crate::observer::ProgressObserver;
 use model::OperationError;
-use plan::Method;
+use plan::LimitMethod;
 use serde::Serialize;
 
 /// The published methods that a plan is compared with.
-const BASELINES: [Method; 5] =
-    [Method::Relaxed, Method::EffectiveBest, Method::EffectiveEven, Method::Knee, Method::Average(1.5)];
+const BASELINES: [LimitMethod; 5] = [
+    LimitMethod::Relaxed,
+    LimitMethod::EffectiveBest,
+    LimitMethod::EffectiveEven,
+    LimitMethod::Knee,
+    LimitMethod::Average(1.5),
+];
 
 /// What one method makes of a problem.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -44,7 +49,7 @@ impl MethodComparison {
 ///
 /// When the problem cannot be planned.
 pub fn compare(
-    problem: &PlanningProblem,
+    problem: &ClusterProblem,
     footprints: &Footprints,
     planned: &PlannedCluster,
     observer: &dyn ProgressObserver,

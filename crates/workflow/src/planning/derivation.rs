@@ -116,7 +116,7 @@ fn neighbour(planned: &PlannedCluster, workload: usize, priority: usize, server:
 fn stage_delay(planned: &PlannedCluster, server: usize, guarantee: &Guarantee, stage: Stage) -> StageDelay {
     let server = &planned.placement.servers[server];
     let limit = server.limits_of(guarantee.workload)[stage];
-    let on = &planned.instance.workloads[guarantee.workload].on[server.class];
+    let on = &planned.instance.workloads[guarantee.workload].on_class[server.class];
     let term = guarantee.queueing.terms[stage as usize];
     let rates = AROUND.map(|factor| factor * limit.rate).into_iter();
     let curve = rates.map(|rate| (rate, on.curves[stage].burst(rate)));

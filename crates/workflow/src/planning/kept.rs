@@ -1,20 +1,23 @@
 //! The placement of a policy as the start of another plan, and what that plan changes.
 
 use model::{OperationError, PerStage, Policy, PolicyWorkload, RateLimit, Stage};
-use plan::{Instance, Server};
+use plan::{PlannedServer, PlanningProblem};
 
 /// A server of a policy with those of its workloads that are still there.
 pub(super) struct KeptServer {
     /// The name that it has in the policy.
     pub(super) name: String,
     /// The server with limits as they are in the policy.
-    pub(super) server: Server,
+    pub(super) server: PlannedServer,
     /// Whether all its workloads are still there.
     pub(super) is_whole: bool,
 }
 
 /// The servers of a policy, as servers of the cluster that is planned.
-pub(super) fn kept_servers(policy: &Policy, instance: &Instance) -> Result<Vec<KeptServer>, OperationError> {
+pub(super) fn kept_servers(
+    policy: &Policy,
+    instance: &PlanningProblem,
+) -> Result<Vec<KeptServer>, OperationError> {
     let mut servers = Vec::new();
     for server in &policy.servers {
         let class = instance.classes.iter().position(|class| class.name == server.class);
@@ -25,7 +28,7 @@ pub(super) fn kept_servers(policy: &Policy, instance: &Instance) -> Result<Vec<K
             ))
             .hint("plan without the old policy, or add the class to the cluster")
         })?;
-        let mut kept = Server { class, members: Vec::new(), limits: Vec::new() };
+        let mut kept = PlannedServer { class, members: Vec::new(), limits: Vec::new() };
         let mut is_whole = true;
         for workload in members(policy, &server.name) {
             if let Some(index) = instance.workloads.iter().position(|known| known.name == workload.name) {
@@ -63,8 +66,8 @@ fn limits_of(workload: &PolicyWorkload) -> Result<PerStage<RateLimit>, Operation
 /// that are empty now.
 pub(super) fn changed_servers(
     policy: &Policy,
-    instance: &Instance,
-    servers: &[Server],
+    instance: &PlanningProblem,
+    servers: &[PlannedServer],
     names: &[String],
 ) -> Vec<String> {
     let mut changed: Vec<String> = Vec::new();
@@ -79,7 +82,7 @@ pub(super) fn changed_servers(
 }
 
 /// Whether a server has the members and limits that the policy has for its name.
-fn is_unchanged(policy: &Policy, instance: &Instance, server: &Server, name: &str) -> bool {
+fn is_unchanged(policy: &Policy, instance: &PlanningProblem, server: &PlannedServer, name: &str) -> bool {
     let mut before = members(policy, name);
     members(policy, name).count() == server.members.len()
         && before.all(|old| {

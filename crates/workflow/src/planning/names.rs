@@ -1,6 +1,6 @@
 //! Names of servers in use, `<class>-<n>`.
 
-use plan::{Instance, Server};
+use plan::{PlannedServer, PlanningProblem};
 use std::collections::BTreeMap;
 
 /// Names of servers by their number in a fleet.
@@ -16,9 +16,9 @@ impl ServerNames {
     /// Names for all servers: those given, and the first free `<class>-<n>` for the others.
     pub(super) fn complete(
         mut self,
-        instance: &Instance,
+        instance: &PlanningProblem,
         numbers: &[usize],
-        servers: &[Server],
+        servers: &[PlannedServer],
     ) -> Vec<String> {
         let mut taken: Vec<String> = self.0.values().cloned().collect();
         let mut names = Vec::new();
@@ -39,7 +39,7 @@ fn free_name(class: &str, taken: &[String]) -> String {
 }
 
 /// `<class>-<n>`, counted by class in the order of the servers.
-pub(super) fn fresh_names(instance: &Instance, servers: &[Server]) -> Vec<String> {
+pub(super) fn fresh_names(instance: &PlanningProblem, servers: &[PlannedServer]) -> Vec<String> {
     let mut used = vec![0; instance.classes.len()];
     let mut names = Vec::new();
     for server in servers {

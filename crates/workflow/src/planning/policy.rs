@@ -2,7 +2,7 @@
 
 use super::solution::{PlannedCluster, WorkloadPlace};
 use super::wording::describe_refusal;
-use crate::cluster::PlanningProblem;
+use crate::cluster::ClusterProblem;
 use crate::files::read_text;
 use model::{OperationError, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, StageLimit};
 use std::path::Path;
@@ -21,7 +21,7 @@ pub fn read_policy(path: &Path) -> Result<Policy, OperationError> {
 }
 
 /// The plan as the document that enforcing and simulating take.
-pub fn policy_of(problem: &PlanningProblem, planned: &PlannedCluster) -> Policy {
+pub fn policy_of(problem: &ClusterProblem, planned: &PlannedCluster) -> Policy {
     let mut servers = Vec::new();
     for (server, name) in planned.placement.servers.iter().zip(&planned.names) {
         let class = &problem.cluster.servers[server.class];
@@ -41,7 +41,7 @@ pub fn policy_of(problem: &PlanningProblem, planned: &PlannedCluster) -> Policy 
 }
 
 fn admitted(
-    problem: &PlanningProblem,
+    problem: &ClusterProblem,
     planned: &PlannedCluster,
     workload: usize,
     place: &WorkloadPlace,

@@ -1,7 +1,7 @@
 //! The choices beside the problem that decide a plan: which method, in which order, with how much effort.
 
 use model::{OperationError, Policy};
-use plan::{Effort, Method, Order};
+use plan::{LimitMethod, PlacementOrder, SearchEffort};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const PUBLISHED_BURST_MAX_S: f64 = 30.0;
 const METHODS: &str = "tailwright, workload-compactor, effective-bandwidth, effective-bandwidth-even, \
                         knee, average-K (K times the mean rate, such as average-1.5)";
 
-/// In which order workloads are placed.
+/// The order in which workloads are placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placing {
     /// First fit in the order of arrival.
@@ -27,7 +27,7 @@ pub enum Placing {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RecipeSettings {
     /// How limits are chosen.
-    pub method: Method,
+    pub method: LimitMethod,
     /// The order of placement; by default the one that the method is meant with.
     pub placing: Option<Placing>,
     /// Skip servers that look full at the rates in force.
@@ -68,15 +68,21 @@ impl std::error::Error for RecipeError {}
 /// # Errors
 ///
 /// When there is no such method; the message has the names that there are.
-pub fn parse_method(text: &str) -> Result<Method, String> {
-    let fixed = [Method::Exact, Method::Relaxed, Method::EffectiveBest, Method::EffectiveEven, Method::Knee];
+pub fn parse_method(text: &str) -> Result<LimitMethod, String> {
+    let fixed = [
+        LimitMethod::Exact,
+        LimitMethod::Relaxed,
+        LimitMethod::EffectiveBest,
+        LimitMethod::EffectiveEven,
+        LimitMethod::Knee,
+    ];
     if let Some(method) = fixed.into_iter().find(|method| method.name() == text) {
         return Ok(method);
     }
     let factor = text.strip_prefix("average-").and_then(|k| k.parse::<f64>().ok());
     factor
         .filter(|k| k.is_finite() && *k > 0.0)
-        .map(Method::Average)
+        .map(LimitMethod::Average)
         .ok_or_else(|| format!("there is no policy '{text}': expected one of {METHODS}"))
 }
 
@@ -84,27 +90,27 @@ pub fn parse_method(text: &str) -> Result<Method, String> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlanningRecipe {
     /// How limits are chosen.
-    pub method: Method,
-    /// In which order workloads are placed.
-    pub order: Order,
+    pub method: LimitMethod,
+    /// The order in which workloads are placed.
+    pub order: PlacementOrder,
     /// Limits sustain the mean rate for ever; the published methods do so only for the length of the trace.
     pub sustained: bool,
     /// Segments of the reduced curves, and the burst in seconds of capacity where they are cut.
     pub reduction: Option<(NonZeroUsize, f64)>,
     /// How long the search goes on; `None` for what suits the number of workloads.
-    pub effort: Option<Effort>,
+    pub effort: Option<SearchEffort>,
     /// When the search ends with the best so far.
     pub time_budget: Option<Duration>,
 }
 
 impl PlanningRecipe {
     /// A method as it is meant: tailwright searches, the others place first fit as published.
-    pub fn of(method: Method) -> Self {
-        let published = method == Method::Relaxed;
+    pub fn of(method: LimitMethod) -> Self {
+        let published = method == LimitMethod::Relaxed;
         Self {
             method,
-            order: if method == Method::Exact { Order::Best } else { Order::Given },
-            sustained: method == Method::Exact,
+            order: if method == LimitMethod::Exact { PlacementOrder::Best } else { PlacementOrder::Given },
+            sustained: method == LimitMethod::Exact,
             reduction: published.then_some((PUBLISHED_SEGMENTS, PUBLISHED_BURST_MAX_S)),
             effort: None,
             time_budget: None,
@@ -118,24 +124,24 @@ impl PlanningRecipe {
     /// When settings do not go together.
     pub fn with(settings: &RecipeSettings) -> Result<Self, RecipeError> {
         let mut recipe = Self::of(settings.method);
-        recipe.effort = settings.effort.map(Effort);
+        recipe.effort = settings.effort.map(SearchEffort::Evaluations);
         recipe.time_budget = settings.time_budget;
         match settings.placing {
-            Some(Placing::FirstFit) => recipe.order = Order::Given,
-            Some(Placing::FewestServers) => recipe.order = Order::Best,
+            Some(Placing::FirstFit) => recipe.order = PlacementOrder::Given,
+            Some(Placing::FewestServers) => recipe.order = PlacementOrder::Best,
             None => {}
         }
         if settings.skip_full {
-            if settings.method == Method::Exact {
+            if settings.method == LimitMethod::Exact {
                 return Err(RecipeError::SkipFullWithSearchedLimits);
             }
-            if recipe.order == Order::Best {
+            if recipe.order == PlacementOrder::Best {
                 return Err(RecipeError::SkipFullWithFewestServers);
             }
-            recipe.order = Order::GivenFast;
+            recipe.order = PlacementOrder::GivenFast;
         }
         if let Some(segments) = settings.segments {
-            if settings.method != Method::Relaxed {
+            if settings.method != LimitMethod::Relaxed {
                 return Err(RecipeError::SegmentsWithExactCurves);
             }
             recipe.reduction = Some((segments, PUBLISHED_BURST_MAX_S));

@@ -6,7 +6,7 @@ use super::recipe::PlanningRecipe;
 use super::search::plan;
 use super::solution::PlannedCluster;
 use super::wording::describe_refusal;
-use crate::cluster::{ClusterSource, PlanningProblem, find_workload};
+use crate::cluster::{ClusterProblem, ClusterSource, find_workload};
 use crate::footprints::characterise;
 use crate::observer::{Notice, ProgressObserver};
 use model::{OperationError, Policy};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 pub struct PlanningQuestion<'a> {
     /// Where servers and workloads come from.
     pub source: &'a ClusterSource,
-    /// How to plan.
+    /// The choices that decide the plan.
     pub recipe: &'a PlanningRecipe,
     /// A policy whose workloads stay where they are.
     pub keep: Option<&'a Policy>,
@@ -29,7 +29,7 @@ pub struct PlanningQuestion<'a> {
 #[derive(Debug)]
 pub struct PlanRun {
     /// The cluster that was planned.
-    pub problem: PlanningProblem,
+    pub problem: ClusterProblem,
     /// The plan for it.
     pub planned: PlannedCluster,
     /// Wall time from reading the cluster to the plan.
@@ -50,7 +50,7 @@ pub fn plan_cluster(
     observer: &dyn ProgressObserver,
 ) -> Result<PlanRun, OperationError> {
     let start = Instant::now();
-    let problem = PlanningProblem::read(question.source, observer)?;
+    let problem = ClusterProblem::read(question.source, observer)?;
     let footprints = characterise(&problem, observer)?;
     let planned = plan(&problem, &footprints, question.recipe, question.keep, observer)?;
     let elapsed = start.elapsed();
@@ -85,7 +85,7 @@ pub fn explain(
     keep: Option<&Policy>,
     observer: &dyn ProgressObserver,
 ) -> Result<GuaranteeExplanation, OperationError> {
-    let problem = PlanningProblem::read(source, observer)?;
+    let problem = ClusterProblem::read(source, observer)?;
     let names: Vec<&str> = problem.cluster.workloads.iter().map(|spec| spec.name.as_str()).collect();
     let workload = find_workload(workload, &names)?;
     let footprints = characterise(&problem, observer)?;

@@ -1,14 +1,17 @@
-//! From a cluster, its footprints and a choice of method to a plan.
+//! The search for a plan, from a cluster, its footprints and a choice of method.
 
 use super::kept::{KeptServer, changed_servers, kept_servers};
 use super::names::{ServerNames, fresh_names};
 use super::recipe::PlanningRecipe;
 use super::solution::PlannedCluster;
-use crate::cluster::{PlanningProblem, base_latency};
+use crate::cluster::{ClusterProblem, base_latency};
 use crate::footprints::Footprints;
 use crate::observer::ProgressObserver;
 use model::{OperationError, Policy};
-use plan::{Class, Effort, Fleet, Instance, Normalisation, OnClass, Order, Placement, Server, Workload};
+use plan::{
+    Fleet, Normalisation, Placement, PlacementOrder, PlannedServer, PlanningClass, PlanningProblem,
+    PlanningWorkload, SearchEffort, WorkloadOnClass,
+};
 use std::time::{Duration, Instant};
 use workload::Footprint;
 use workload::burst::EnvelopeReduction;
@@ -27,7 +30,7 @@ const ADVISED_MAX: usize = 20;
 ///
 /// When the search has made a plan that breaks its own promise.
 pub fn plan(
-    problem: &PlanningProblem,
+    problem: &ClusterProblem,
     footprints: &Footprints,
     recipe: &PlanningRecipe,
     keep: Option<&Policy>,
@@ -61,35 +64,35 @@ pub fn plan(
 
 /// The problem in numbers, normalised by what each class of server can do.
 fn instance(
-    problem: &PlanningProblem,
+    problem: &ClusterProblem,
     footprints: &Footprints,
     recipe: &PlanningRecipe,
-) -> Result<Instance, OperationError> {
+) -> Result<PlanningProblem, OperationError> {
     let mut classes = Vec::new();
     for (server, profile) in problem.cluster.servers.iter().zip(&problem.profiles) {
         let base_latency = base_latency(profile);
-        classes.push(Class { name: server.class.clone(), count: server.count, base_latency });
+        classes.push(PlanningClass { name: server.class.clone(), count: server.count, base_latency });
     }
     let mut workloads = Vec::new();
     for (number, spec) in problem.cluster.workloads.iter().enumerate() {
-        let mut on = Vec::new();
+        let mut on_class = Vec::new();
         for (class, server) in problem.cluster.servers.iter().enumerate() {
             let normalisation = Normalisation {
                 network: server.network,
                 safety_margin: problem.cluster.safety_margin,
                 sustained: recipe.sustained,
             };
-            on.push(curves(&normalisation, footprints.get(class, number), recipe));
+            on_class.push(curves(&normalisation, footprints.get(class, number), recipe));
         }
-        workloads.push(Workload { name: spec.name.clone(), slo: spec.slo, on });
+        workloads.push(PlanningWorkload { name: spec.name.clone(), slo: spec.slo, on_class });
     }
-    Instance::new(classes, workloads, Instance::MAX_RATE, Instance::SLO_FACTOR)
+    PlanningProblem::new(classes, workloads, PlanningProblem::MAX_RATE, PlanningProblem::SLO_FACTOR)
         .map_err(|error| OperationError::input(format_args!("{}: {error}", problem.origin.display())))
 }
 
 /// Curves reduced within what each stage can do, where the recipe says so: rates up to its capacity, bursts
 /// up to the cut.
-fn curves(normalisation: &Normalisation, footprint: &Footprint, recipe: &PlanningRecipe) -> OnClass {
+fn curves(normalisation: &Normalisation, footprint: &Footprint, recipe: &PlanningRecipe) -> WorkloadOnClass {
     let Some((segments, burst_max_s)) = recipe.reduction else { return normalisation.apply(footprint) };
     normalisation.apply_reduced(footprint, |stage, envelope| {
         let capacity = normalisation.base_units_per_s(stage) / normalisation.safety_margin;
@@ -100,15 +103,15 @@ fn curves(normalisation: &Normalisation, footprint: &Footprint, recipe: &Plannin
 }
 
 fn search(
-    instance: &Instance,
+    instance: &PlanningProblem,
     recipe: &PlanningRecipe,
     goal: usize,
     observer: &dyn ProgressObserver,
 ) -> Placement {
     let start = Instant::now();
-    let effort = recipe.effort.unwrap_or_else(|| Effort::for_workloads(instance.workloads.len()));
-    let task = observer.begin("packing", effort.0, "trials");
-    let mut watch = |progress: plan::Progress| {
+    let effort = recipe.effort.unwrap_or_else(|| SearchEffort::for_workloads(instance.workloads.len()));
+    let task = observer.begin("packing", effort.evaluations_max(), "trials");
+    let mut watch = |progress: plan::SearchProgress| {
         task.update(progress.spent, progress.allowed);
         task.rename(&format!("packing, now {}", progress.servers));
         recipe.time_budget.is_none_or(|budget| start.elapsed() < budget)
@@ -118,8 +121,12 @@ fn search(
 
 /// Leaves the workloads of a policy where they are, removes those that are not there any more, and places
 /// new ones first fit. Returns the placement with the names of its servers.
-fn extend(instance: &Instance, recipe: &PlanningRecipe, kept: Vec<KeptServer>) -> (Placement, Vec<String>) {
-    let fast = recipe.order == Order::GivenFast;
+fn extend(
+    instance: &PlanningProblem,
+    recipe: &PlanningRecipe,
+    kept: Vec<KeptServer>,
+) -> (Placement, Vec<String>) {
+    let fast = recipe.order == PlacementOrder::GivenFast;
     let mut fleet = Fleet::new(instance, recipe.method).skipping_full(fast);
     let mut names = ServerNames::default();
     let mut is_placed = vec![false; instance.workloads.len()];
@@ -127,7 +134,7 @@ fn extend(instance: &Instance, recipe: &PlanningRecipe, kept: Vec<KeptServer>) -
         let members = server.members.clone();
         // Who stays gets new limits when somebody left.
         let (number, displaced) =
-            if is_whole { fleet.adopt(server) } else { fleet.settle(server.class, &members) };
+            if is_whole { fleet.adopt(server) } else { fleet.open_with(server.class, &members) };
         for member in members {
             is_placed[member] = !displaced.contains(&member);
         }
@@ -137,7 +144,8 @@ fn extend(instance: &Instance, recipe: &PlanningRecipe, kept: Vec<KeptServer>) -
     }
     let arriving = (0..instance.workloads.len()).filter(|&workload| !is_placed[workload]);
     let refused = arriving.filter_map(|workload| fleet.arrive(workload).err()).collect();
-    let (numbers, servers): (Vec<usize>, Vec<Server>) = fleet.into_numbered_servers().into_iter().unzip();
+    let (numbers, servers): (Vec<usize>, Vec<PlannedServer>) =
+        fleet.into_numbered_servers().into_iter().unzip();
     let names = names.complete(instance, &numbers, &servers);
     (Placement { servers, refused }, names)
 }

@@ -2,7 +2,7 @@
 
 use super::recipe::PlanningRecipe;
 use model::PerStage;
-use plan::{Change, Guarantee, Instance, LowerBound, Placement, Server};
+use plan::{Guarantee, LowerBound, Placement, PlannedServer, PlanningProblem, SuggestedChange};
 use std::time::Duration;
 
 /// A plan for a cluster, and what it took.
@@ -11,13 +11,13 @@ pub struct PlannedCluster {
     /// How it was planned.
     pub recipe: PlanningRecipe,
     /// The problem in numbers.
-    pub instance: Instance,
+    pub instance: PlanningProblem,
     /// Servers in use with their workloads and limits, and who was refused.
     pub placement: Placement,
     /// Names of the servers in use, in the order of the placement.
     pub names: Vec<String>,
     /// What would admit each refused workload; empty for those beyond the first few.
-    pub advice: Vec<Vec<Change>>,
+    pub advice: Vec<Vec<SuggestedChange>>,
     /// How many servers are needed at least.
     pub lower_bound: LowerBound,
     /// Servers whose limits are not those of the policy that was kept; `None` without one.
@@ -61,10 +61,10 @@ impl PlannedCluster {
     }
 
     /// Mean load of a server by stage, fraction of capacity.
-    pub fn mean_load(&self, server: &Server) -> PerStage<f64> {
+    pub fn mean_load(&self, server: &PlannedServer) -> PerStage<f64> {
         PerStage::from_fn(|stage| {
             let members = server.members.iter().map(|&workload| &self.instance.workloads[workload]);
-            members.map(|workload| workload.on[server.class].mean_rate[stage]).sum()
+            members.map(|workload| workload.on_class[server.class].mean_rate[stage]).sum()
         })
     }
 }

@@ -3,7 +3,7 @@
 
 use super::solution::PlannedCluster;
 use crate::text::{percent, plural, time};
-use plan::{Blocked, Change, Refusal};
+use plan::{FitRefusal, PlacementRefusal, SuggestedChange};
 
 /// Says in one sentence who fits where.
 pub fn summarise(planned: &PlannedCluster) -> String {
@@ -38,7 +38,7 @@ pub fn describe_refusal(planned: &PlannedCluster, number: usize) -> String {
 }
 
 /// Says why a workload has no place.
-fn reason(planned: &PlannedCluster, refusal: &Refusal) -> String {
+fn reason(planned: &PlannedCluster, refusal: &PlacementRefusal) -> String {
     match &refusal.alone {
         None => match planned.instance.server_count() {
             1 => "it would fit on an empty server, but the only one is in use and has no room for it"
@@ -53,18 +53,18 @@ fn reason(planned: &PlannedCluster, refusal: &Refusal) -> String {
     }
 }
 
-fn blocking(blocked: &Blocked) -> String {
+fn blocking(blocked: &FitRefusal) -> String {
     match blocked {
-        Blocked::Capacity { stage, ratio } => {
+        FitRefusal::Capacity { stage, ratio } => {
             format!("its SLO takes a rate of {} of what {stage} can do", percent(*ratio))
         }
-        Blocked::Latency { slo, ratio, stage } => format!(
+        FitRefusal::Latency { slo, ratio, stage } => format!(
             "its bound would be {}, above its SLO of {}; most of it is {stage}",
             time(slo * ratio),
             time(*slo)
         ),
-        Blocked::NoLimits => "no limits satisfy the linear program".to_owned(),
-        Blocked::BaseLatency { slo, base } => format!(
+        FitRefusal::NoLimits => "no limits satisfy the linear program".to_owned(),
+        FitRefusal::BaseLatency { slo, base } => format!(
             "the idle storage takes up to {}, which leaves nothing of its SLO of {}",
             time(*base),
             time(*slo)
@@ -77,14 +77,14 @@ fn server_phrase(planned: &PlannedCluster, server: Option<usize>) -> String {
 }
 
 /// Says what would admit a workload, completing "it would be admitted with …".
-fn describe_change(planned: &PlannedCluster, refusal: &Refusal, change: &Change) -> String {
+fn describe_change(planned: &PlannedCluster, refusal: &PlacementRefusal, change: &SuggestedChange) -> String {
     match change {
-        Change::OneMoreServer { class } => format!("one more server of class '{class}'"),
-        Change::Latency { slo, server } => {
+        SuggestedChange::OneMoreServer { class } => format!("one more server of class '{class}'"),
+        SuggestedChange::Latency { slo, server } => {
             let percentile = planned.instance.workloads[refusal.workload].slo.percentile;
             format!("an SLO of {percentile} < {} ({})", time(*slo), server_phrase(planned, *server))
         }
-        Change::Load { factor, server } => {
+        SuggestedChange::Load { factor, server } => {
             format!("{} of its load ({})", percent(*factor), server_phrase(planned, *server))
         }
     }
@@ -94,31 +94,32 @@ fn describe_change(planned: &PlannedCluster, refusal: &Refusal, change: &Change)
 mod tests {
     use super::*;
     use crate::planning::recipe::PlanningRecipe;
-    use calculus::{ArrivalCurve, Vertex};
+    use calculus::{ArrivalCurve, CurveVertex};
     use model::{PerStage, Slo, Stage};
-    use plan::{Class, Instance, LowerBound, Method, OnClass, Workload};
+    use plan::{LimitMethod, LowerBound, PlanningClass, PlanningProblem, PlanningWorkload, WorkloadOnClass};
 
     /// Two workloads, each of which needs a server of its own, and one server.
     fn one_of_two() -> PlannedCluster {
-        let curve = ArrivalCurve::new(vec![Vertex { duration: 0.0, work: 0.05 }], 0.0).unwrap();
-        let workload = |name: &str| Workload {
+        let curve = ArrivalCurve::new(vec![CurveVertex { duration: 0.0, work: 0.05 }], 0.0).unwrap();
+        let workload = |name: &str| PlanningWorkload {
             name: name.into(),
             slo: "99.9% < 200ms".parse::<Slo>().unwrap(),
-            on: vec![OnClass {
+            on_class: vec![WorkloadOnClass {
                 curves: PerStage::from_fn(|_| curve.clone()),
                 mean_rate: PerStage::from_fn(|_| 0.0),
             }],
         };
-        let class = Class { name: "ssd".into(), count: 1, base_latency: 0.0 };
-        let instance = Instance::new(vec![class], vec![workload("a"), workload("b")], 0.999, 0.999).unwrap();
-        let placement = plan::place_first_fit(&instance, Method::Exact, &[0, 1], false);
+        let class = PlanningClass { name: "ssd".into(), count: 1, base_latency: 0.0 };
+        let instance =
+            PlanningProblem::new(vec![class], vec![workload("a"), workload("b")], 0.999, 0.999).unwrap();
+        let placement = plan::place_first_fit(&instance, LimitMethod::Exact, &[0, 1], false);
         let advice = vec![
-            Change::OneMoreServer { class: "ssd".into() },
-            Change::Latency { slo: 0.301, server: Some(0) },
-            Change::Load { factor: 0.332, server: None },
+            SuggestedChange::OneMoreServer { class: "ssd".into() },
+            SuggestedChange::Latency { slo: 0.301, server: Some(0) },
+            SuggestedChange::Load { factor: 0.332, server: None },
         ];
         PlannedCluster {
-            recipe: PlanningRecipe::of(Method::Exact),
+            recipe: PlanningRecipe::of(LimitMethod::Exact),
             instance,
             placement,
             names: vec!["ssd-1".into()],
@@ -145,15 +146,15 @@ mod tests {
     fn every_reason_has_its_numbers() {
         for (blocked, text) in [
             (
-                Blocked::Capacity { stage: Stage::Storage, ratio: 1.25 },
+                FitRefusal::Capacity { stage: Stage::Storage, ratio: 1.25 },
                 "its SLO takes a rate of 125.0% of what storage can do",
             ),
             (
-                Blocked::Latency { slo: 0.1, ratio: 1.5, stage: Stage::NetworkOut },
+                FitRefusal::Latency { slo: 0.1, ratio: 1.5, stage: Stage::NetworkOut },
                 "its bound would be 150ms, above its SLO of 100ms; most of it is network-out",
             ),
             (
-                Blocked::BaseLatency { slo: 0.001, base: 0.002 },
+                FitRefusal::BaseLatency { slo: 0.001, base: 0.002 },
                 "the idle storage takes up to 2ms, which leaves nothing of its SLO of 1ms",
             ),
         ] {

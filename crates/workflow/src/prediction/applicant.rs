@@ -1,9 +1,9 @@
 //! Workloads and servers as an admission procedure sees them.
 
-use super::problem::{PredictionProblem, WorkloadTraffic};
+use super::problem::{PredictionProblem, TracedWorkload};
 use crate::observer::ProgressObserver;
 use crate::parallel::in_parallel;
-use ::plan::admission::{Applicant, Host};
+use ::plan::admission::{Applicant, IdenticalServers};
 use std::sync::Arc;
 
 /// Some workloads of a problem as a procedure sees them, sketched in parallel.
@@ -11,9 +11,9 @@ pub(crate) fn applicants<S: Send>(
     problem: &PredictionProblem,
     workloads: impl IntoIterator<Item = usize>,
     observer: &dyn ProgressObserver,
-    sketch: impl Fn(&WorkloadTraffic) -> S + Sync,
+    sketch: impl Fn(&TracedWorkload) -> S + Sync,
 ) -> Vec<Applicant<S>> {
-    let workloads: Vec<&WorkloadTraffic> =
+    let workloads: Vec<&TracedWorkload> =
         workloads.into_iter().map(|workload| &problem.workloads[workload]).collect();
     let sketches = in_parallel(observer, "sketching", &workloads, |workload| Ok(sketch(workload)));
     let sketches = sketches.expect("no sketch fails");
@@ -36,10 +36,10 @@ fn shared_group(problem: &PredictionProblem, group: usize) -> Option<u32> {
 }
 
 /// The servers of a problem.
-pub(crate) fn admission_host(problem: &PredictionProblem) -> Host {
-    Host {
-        servers: problem.count,
+pub(crate) fn admission_host(problem: &PredictionProblem) -> IdenticalServers {
+    IdenticalServers {
+        count: problem.count,
         base_latency: problem.base_latency(),
-        slo_factor: ::plan::Instance::SLO_FACTOR,
+        slo_factor: ::plan::PlanningProblem::SLO_FACTOR,
     }
 }

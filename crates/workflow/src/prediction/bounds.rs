@@ -4,9 +4,9 @@ use super::applicant::applicants;
 use super::model_name::{ModelName, ModelVisitor};
 use super::problem::PredictionProblem;
 use crate::observer::ProgressObserver;
-use ::plan::admission::{Applicant, ServerView, by_slo};
+use ::plan::admission::{Applicant, SharedServer, by_slo};
 use model::{LatencyModel, Prediction, ServerMember, Stage, UndefinedLatency};
-use predict::{Correlated, Replayed};
+use predict::{CorrelatedLatency, Replayed};
 use units::Percentile;
 
 /// What one model says of one workload.
@@ -32,7 +32,7 @@ impl WorkloadBound {
 }
 
 /// Workloads that share one server, with priorities by SLO.
-pub(super) struct SharedServer<'a> {
+pub(super) struct ServerCompany<'a> {
     pub(super) problem: &'a PredictionProblem,
     /// Indices into the workloads of the problem.
     pub(super) members: &'a [usize],
@@ -41,7 +41,7 @@ pub(super) struct SharedServer<'a> {
     pub(super) observer: &'a dyn ProgressObserver,
 }
 
-impl SharedServer<'_> {
+impl ServerCompany<'_> {
     /// Hands the members with the model's sketches to `ask`.
     pub(super) fn with_members<M: LatencyModel, T>(
         &self,
@@ -52,7 +52,7 @@ impl SharedServer<'_> {
         let applicants =
             applicants(self.problem, members, self.observer, |workload| model.sketch(&workload.traffic));
         let applicants: Vec<&Applicant<M::Sketch>> = applicants.iter().collect();
-        let view = ServerView { members: &applicants, base_latency: 0.0, slo_factor: 1.0 };
+        let view = SharedServer { members: &applicants, base_latency: 0.0, slo_factor: 1.0 };
         let (priorities, groups) = (by_slo(&view), view.groups());
         let mut members = Vec::new();
         for (number, applicant) in applicants.iter().enumerate() {
@@ -78,14 +78,14 @@ pub fn predict_bounds(
 ) -> Vec<WorkloadBound> {
     let mut bounds = Vec::new();
     for &name in models {
-        let server = SharedServer { problem, members, percentile, observer };
+        let server = ServerCompany { problem, members, percentile, observer };
         bounds.extend(name.visit(PredictMembers { server, name }));
     }
     bounds
 }
 
 struct PredictMembers<'a> {
-    server: SharedServer<'a>,
+    server: ServerCompany<'a>,
     name: ModelName,
 }
 
@@ -117,13 +117,13 @@ pub(super) fn predict_correlated(
     problem: &PredictionProblem,
     members: &[usize],
     observer: &dyn ProgressObserver,
-) -> Vec<Option<Correlated>> {
+) -> Vec<Option<CorrelatedLatency>> {
     let base = problem.base_latency();
     let model = Replayed::default();
-    let server = SharedServer { problem, members, percentile: None, observer };
+    let server = ServerCompany { problem, members, percentile: None, observer };
     let latencies = server.with_members(&model, |members| model.correlated(members));
     let later = latencies.into_iter().map(|latency| {
-        latency.ok().map(|Correlated { recorded, bursts_together }| Correlated {
+        latency.ok().map(|CorrelatedLatency { recorded, bursts_together }| CorrelatedLatency {
             recorded: recorded + base,
             bursts_together: bursts_together + base,
         })

@@ -1,6 +1,6 @@
 //! How one prediction comes about, as steps whose figures add up.
 
-use super::bounds::{SharedServer, WorkloadBound, predict_bounds};
+use super::bounds::{ServerCompany, WorkloadBound, predict_bounds};
 use super::model_name::ModelName;
 use super::problem::PredictionProblem;
 use crate::observer::ProgressObserver;
@@ -77,7 +77,7 @@ pub fn derive(
 ) -> PredictionDerivation {
     let everybody: Vec<usize> = (0..problem.workloads.len()).collect();
     let all = predict_bounds(problem, &everybody, &[model], percentile, observer);
-    let server = SharedServer { problem, members: &everybody, percentile, observer };
+    let server = ServerCompany { problem, members: &everybody, percentile, observer };
     let (mut steps, method) = match model {
         ModelName::WorstCase => {
             let model = WorstCase::default();
@@ -147,11 +147,11 @@ fn worst_case(
     members: &[ServerMember<'_, <WorstCase as LatencyModel>::Sketch>],
     workload: usize,
 ) -> Vec<PredictionStep> {
-    let legs = model.legs(members).swap_remove(workload);
+    let terms = model.terms(members).swap_remove(workload);
     let mut steps = Vec::new();
-    for leg in legs {
-        let how = format!("arrivals bunched by up to {}", time(leg.jitter));
-        steps.push(PredictionStep::new(stage_range(leg.stages), how, Some(leg.delay)));
+    for term in terms {
+        let how = format!("arrivals bunched by up to {}", time(term.jitter));
+        steps.push(PredictionStep::new(stage_range(term.stages), how, Some(term.delay)));
     }
     steps
 }
@@ -247,7 +247,11 @@ fn replayed(
     values.sort_unstable();
     let mut steps = Vec::new();
     for (what, share) in QUARTILES {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // A share of a small number.
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of a small number"
+        )]
         let rank = (share * (values.len() - 1) as f64).round() as usize;
         let how = format!("of {} alignments", values.len());
         steps.push(PredictionStep::new(what, how, Some(values[rank].as_secs())));

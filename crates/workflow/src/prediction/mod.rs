@@ -17,7 +17,7 @@ pub use derivation::{PredictionDerivation, PredictionStep, ServedBefore, derive}
 pub use home::{WorkloadHome, policy_of_homes, server_name};
 pub use model_name::ModelName;
 pub use placement::{ModelPlacement, WorkloadForecast, by_priority, place, placement_policy};
-pub use problem::{PredictionProblem, PredictionSource, WorkloadTraffic};
+pub use problem::{PredictionProblem, PredictionSource, TracedWorkload};
 pub use procedure_name::ProcedureName;
 pub(crate) use procedure_name::ProcedureVisitor;
 pub use refusal::describe_refusal;

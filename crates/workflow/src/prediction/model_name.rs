@@ -23,7 +23,7 @@ pub enum ModelName {
 pub(crate) trait ModelVisitor {
     /// What comes of a visit.
     type Output;
-    /// Visits the model.
+    /// Visits the model of the name.
     fn visit<M: LatencyModel>(self, model: &M) -> Self::Output;
 }
 

@@ -4,12 +4,13 @@ use super::applicant::{admission_host, applicants};
 use super::bounds::{WorkloadBound, predict_bounds, predict_correlated};
 use super::home::{WorkloadHome, policy_of_homes};
 use super::model_name::ModelName;
-use super::problem::{PredictionProblem, WorkloadTraffic};
+use super::problem::{PredictionProblem, TracedWorkload};
 use super::procedure_name::ProcedureVisitor;
 use super::refusal::describe_refusal;
 use crate::observer::ProgressObserver;
-use ::plan::admission::{ByModel, Procedure};
-use ::plan::packing::{Effort, Packing, pack};
+use ::plan::SearchEffort;
+use ::plan::admission::{AdmissionProcedure, ByModel};
+use ::plan::packing::{Packing, PackingProblem, pack};
 use model::{LatencyModel as _, PerStage, Policy};
 use predict::Replayed;
 use std::time::{Duration, Instant};
@@ -59,7 +60,7 @@ pub fn place(
 ) -> ModelPlacement {
     let start = Instant::now();
     if model != ModelName::Replayed {
-        let everybody = PackEverybody { problem, effort: Effort::Squeeze, observer };
+        let everybody = PackEverybody { problem, servers_min: 1, effort: SearchEffort::Exhaustive, observer };
         let packing = model.as_procedure().visit(problem.network, everybody);
         return forecast(problem, model, packing, start, observer);
     }
@@ -84,7 +85,8 @@ fn search_by_replay(
 ) -> Packing {
     let few = Replayed::new(SEARCHED_ALIGNMENTS, SEARCHED_COVERAGE, 0.95, SEARCH_SEED);
     let few = few.expect("enough alignments for this coverage");
-    let everybody = PackEverybody { problem, effort: Effort::Spread { at_least }, observer };
+    let everybody =
+        PackEverybody { problem, servers_min: at_least, effort: SearchEffort::FirstFound, observer };
     everybody.visit(ByModel::by_slo(&few), |workload| few.sketch(&workload.traffic))
 }
 
@@ -96,25 +98,32 @@ const SEARCH_SEED: u64 = 2;
 
 struct PackEverybody<'a> {
     problem: &'a PredictionProblem,
-    effort: Effort,
+    servers_min: usize,
+    effort: SearchEffort,
     observer: &'a dyn ProgressObserver,
 }
 
 impl ProcedureVisitor for PackEverybody<'_> {
     type Output = Packing;
 
-    fn visit<P: Procedure<Sketch: Send> + Clone>(
+    fn visit<P: AdmissionProcedure<Sketch: Send> + Clone>(
         self,
         procedure: P,
-        sketch: impl Fn(&WorkloadTraffic) -> P::Sketch + Sync,
+        sketch: impl Fn(&TracedWorkload) -> P::Sketch + Sync,
     ) -> Packing {
-        let Self { problem, effort, observer } = self;
+        let Self { problem, servers_min, effort, observer } = self;
         let applicants = applicants(problem, 0..problem.workloads.len(), observer, sketch);
         let loads: Vec<_> = problem.workloads.iter().map(|workload| workload.traffic.utilisation()).collect();
         let total = problem.count as u64;
         let task = observer.begin("packing", total, "servers tried");
         let mut watch = |servers: usize| task.update(servers as u64, total);
-        pack(&procedure, admission_host(problem), &applicants, &loads, effort, &mut watch)
+        let packing_problem = PackingProblem {
+            servers: admission_host(problem),
+            applicants: &applicants,
+            loads: &loads,
+            servers_min,
+        };
+        pack(&procedure, &packing_problem, effort, &mut watch)
     }
 }
 

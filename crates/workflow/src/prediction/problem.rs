@@ -25,7 +25,7 @@ pub struct PredictionSource {
 
 /// A workload and its requests.
 #[derive(Debug)]
-pub struct WorkloadTraffic {
+pub struct TracedWorkload {
     /// Name, trace and SLO of the workload.
     pub spec: WorkloadSpec,
     /// Workloads of the same group may burst together.
@@ -48,7 +48,7 @@ pub struct PredictionProblem {
     /// Factor on all work, at least 1.
     pub safety_margin: f64,
     /// Everybody who asks for a place, in the order of the input.
-    pub workloads: Vec<WorkloadTraffic>,
+    pub workloads: Vec<TracedWorkload>,
     /// The file that says what is asked, for reports.
     pub origin: PathBuf,
 }
@@ -88,7 +88,7 @@ impl PredictionProblem {
                 let trace = spec.trace.display();
                 observer.notice(Notice::Warning(format!("{trace}: {skipped} requests skipped")));
             }
-            workloads.push(WorkloadTraffic { spec, group, traffic });
+            workloads.push(TracedWorkload { spec, group, traffic });
         }
         Ok(Self {
             class: class.class,

@@ -1,9 +1,12 @@
 //! Admission procedures by the names that users give them, with the parameters of the published ones.
 
-use super::problem::WorkloadTraffic;
-use ::plan::admission::{ByModel, Demand, Levels, Procedure, QJump, Silo, SiloPlus, Trial, priority_meister};
+use super::problem::TracedWorkload;
+use ::plan::admission::{
+    AdmissionProcedure, ByModel, QJump, QJumpLevels, Silo, SiloPlus, StageCurves, TrialBandwidth,
+    priority_meister,
+};
 use model::LatencyModel;
-use predict::{Passage, Probabilistic, PublishedSnc, Replayed, WorstCase, WorstCaseSketch};
+use predict::{Probabilistic, PublishedSnc, Replayed, Reshaping, WorstCase, WorstCaseSketch};
 use units::ByteRate;
 
 /// Bytes of a packet, and of the burst that Silo allows (thesis §4.3.1).
@@ -41,10 +44,10 @@ pub(crate) trait ProcedureVisitor {
     /// What comes of a visit.
     type Output;
     /// Visits the procedure; `sketch` is what the procedure keeps of a workload.
-    fn visit<P: Procedure<Sketch: Send> + Clone>(
+    fn visit<P: AdmissionProcedure<Sketch: Send> + Clone>(
         self,
         procedure: P,
-        sketch: impl Fn(&WorkloadTraffic) -> P::Sketch + Sync,
+        sketch: impl Fn(&TracedWorkload) -> P::Sketch + Sync,
     ) -> Self::Output;
 }
 
@@ -100,33 +103,35 @@ impl ProcedureName {
     /// Hands the procedure of this name, for links of this bandwidth, to the visitor.
     pub(crate) fn visit<V: ProcedureVisitor>(self, bandwidth: ByteRate, visitor: V) -> V::Output {
         let (packet, buffer) = (PACKET / bandwidth.bytes_per_sec(), BUFFER / bandwidth.bytes_per_sec());
-        // Callers have checked that it can be counted.
-        let demand = |tenant: &WorkloadTraffic| Demand::of(&tenant.traffic).expect("countable traffic");
-        let qjump = |levels| QJump { packet, levels };
         match self {
             Self::WorstCase => by_slo(&WorstCase::default(), visitor),
             Self::Probabilistic => by_slo(&Probabilistic::default(), visitor),
             Self::Replayed => by_slo(&Replayed::default(), visitor),
             Self::PublishedSnc => by_slo(&PublishedSnc::default(), visitor),
             Self::PriorityMeister => {
-                let model = WorstCase { passage: Passage::Reshaped };
-                let sketch = |tenant: &WorkloadTraffic| model.sketch(&tenant.traffic);
-                visitor.visit(
-                    ByModel::searched(&model, &|_, server| priority_meister(server, WorstCaseSketch::curve)),
-                    sketch,
-                )
+                let model = WorstCase { reshaping: Reshaping::EveryStage };
+                let procedure =
+                    ByModel::searched(&model, &|_, server| priority_meister(server, WorstCaseSketch::curve));
+                visitor.visit(procedure, |workload| model.sketch(&workload.traffic))
             }
-            Self::Silo => {
-                let trial = |t: &WorkloadTraffic| Trial::choose(&t.traffic, t.spec.slo, packet);
-                visitor.visit(Silo { burst: packet, buffer }, trial)
+            Self::Silo => visitor.visit(Silo { burst: packet, buffer }, |workload| {
+                TrialBandwidth::choose(&workload.traffic, workload.spec.slo, packet)
+            }),
+            Self::SiloPlus => visitor.visit(SiloPlus { burst: packet, buffer }, countable_curves),
+            Self::QJump => visitor.visit(QJump { packet, levels: QJumpLevels::Equation }, countable_curves),
+            Self::QJumpPlus => {
+                let levels = QJumpLevels::Fixed(QJUMP_LEVELS.to_vec());
+                visitor.visit(QJump { packet, levels }, countable_curves)
             }
-            Self::SiloPlus => visitor.visit(SiloPlus { burst: packet, buffer }, demand),
-            Self::QJump => visitor.visit(qjump(Levels::Equation), demand),
-            Self::QJumpPlus => visitor.visit(qjump(Levels::Fixed(QJUMP_LEVELS.to_vec())), demand),
         }
     }
 }
 
+/// What the rules for links keep of a workload. Callers have checked that it can be counted.
+fn countable_curves(workload: &TracedWorkload) -> StageCurves {
+    StageCurves::from_trace(&workload.traffic).expect("countable traffic")
+}
+
 fn by_slo<M: LatencyModel, V: ProcedureVisitor>(model: &M, visitor: V) -> V::Output {
-    visitor.visit(ByModel::by_slo(model), |tenant| model.sketch(&tenant.traffic))
+    visitor.visit(ByModel::by_slo(model), |workload| model.sketch(&workload.traffic))
 }

@@ -2,10 +2,10 @@
 
 use super::problem::PredictionProblem;
 use crate::text::{percent, time};
-use ::plan::admission::{Breach, Cause, Refusal};
+use ::plan::admission::{AdmissionRefusal, Breach, BreachCause};
 
 /// Says why an arrival was refused.
-pub fn describe_refusal(problem: &PredictionProblem, refusal: &Refusal) -> String {
+pub fn describe_refusal(problem: &PredictionProblem, refusal: &AdmissionRefusal) -> String {
     let Some((server, breach)) = refusal.closest() else { return refusal.to_string() };
     let breach = describe_breach(breach);
     if problem.count == 1 { breach } else { format!("closest on {}-{}: {breach}", problem.class, server + 1) }
@@ -15,13 +15,13 @@ fn describe_breach(breach: &Breach) -> String {
     let name = &breach.workload;
     let who = if breach.newcomer { name.clone() } else { format!("{name} (there before)") };
     let mut text = match breach.cause {
-        Cause::Latency { predicted, allowed } => format!(
+        BreachCause::Latency { predicted, allowed } => format!(
             "{who} would see {}, {} above its {}",
             time(predicted),
             percent(predicted / allowed - 1.0),
             breach.slo
         ),
-        Cause::Undefined(undefined) => format!("{who} would have no guarantee: {undefined}"),
+        BreachCause::Undefined(undefined) => format!("{who} would have no guarantee: {undefined}"),
     };
     match breach.others {
         0 => {}

@@ -16,10 +16,10 @@ pub type SimulatedFigure = Option<Estimate>;
 pub struct LatencyFigures {
     /// How many requests were measured.
     pub requests: u64,
-    /// Mean latency, seconds.
+    /// Mean of the latency, seconds.
     #[serde(serialize_with = "serialize_value")]
     pub mean_s: SimulatedFigure,
-    /// Median latency, seconds.
+    /// Median of the latency, seconds.
     #[serde(serialize_with = "serialize_value")]
     pub p50_s: SimulatedFigure,
     /// 90th percentile of the latency, seconds.

@@ -1,10 +1,10 @@
 //! What a simulation writes as if it had been observed: every request of one run.
 
 use super::policy::server_case;
-use crate::cluster::PlanningProblem;
+use crate::cluster::ClusterProblem;
 use model::{Observation, Observations, Op, OperationError, Policy, PolicyServer, RequestOutcome, Stage};
-use scenario::Case;
-use scenario::server::Demand;
+use scenario::SimulationCase;
+use scenario::server::WorkloadRequests;
 use sim::engine::{LoggedRequest, SimulationEngine};
 use units::{Bytes, Nanos};
 
@@ -16,7 +16,7 @@ use units::{Bytes, Nanos};
 /// When the cluster is not the one of the policy, or a trace cannot be simulated.
 pub fn observe_policy(
     policy: &Policy,
-    problem: &PlanningProblem,
+    problem: &ClusterProblem,
     seed: u64,
 ) -> Result<Observations, OperationError> {
     let mut all = Observations {
@@ -38,7 +38,7 @@ pub fn observe_policy(
 fn observe_server(
     policy: &Policy,
     server: &PolicyServer,
-    problem: &PlanningProblem,
+    problem: &ClusterProblem,
     seed: u64,
     all: &mut Observations,
     times: &mut Vec<[Nanos; 3]>,
@@ -46,8 +46,8 @@ fn observe_server(
     let mut case = server_case(policy, server, problem)?;
     start_together(&mut case);
     let mut members = Vec::new();
-    for tenant in &case.tenants {
-        members.push(ReplayedWorkload::read(&tenant.name, problem, all)?);
+    for workload in &case.workloads {
+        members.push(ReplayedWorkload::read(&workload.name, problem, all)?);
     }
     let engine =
         SimulationEngine::new(&case.network, case.entries(seed), seed).map_err(OperationError::input)?;
@@ -60,9 +60,9 @@ fn observe_server(
 }
 
 /// Lets everybody's trace start at once, and everything be measured.
-fn start_together(case: &mut Case) {
-    for tenant in &mut case.tenants {
-        if let Demand::Recorded { begin, .. } = &mut tenant.demand {
+fn start_together(case: &mut SimulationCase) {
+    for workload in &mut case.workloads {
+        if let WorkloadRequests::Recorded { begin, .. } = &mut workload.requests {
             *begin = Some(Nanos::ZERO);
         }
     }
@@ -83,7 +83,7 @@ struct ReplayedWorkload {
 
 impl ReplayedWorkload {
     /// Reads the trace of a workload of the case, and gives it a number.
-    fn read(name: &str, problem: &PlanningProblem, all: &mut Observations) -> Result<Self, OperationError> {
+    fn read(name: &str, problem: &ClusterProblem, all: &mut Observations) -> Result<Self, OperationError> {
         let spec = problem.cluster.workloads.iter().find(|spec| spec.name == name);
         let spec = spec.expect("the case was made of these workloads");
         // As the case reads them.

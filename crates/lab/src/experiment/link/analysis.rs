@@ -22,7 +22,7 @@ use model::{
     CircularTrace, Job, LatencyModel as _, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload,
     ServerMember, Slo, Stage, StageLimit,
 };
-use predict::{Passage, Probabilistic, ProbabilisticSketch, WorstCase};
+use predict::{Probabilistic, ProbabilisticSketch, Reshaping, WorstCase};
 use units::{Nanos, Percentile};
 
 /// How much more than the traces limits admit, as a share.
@@ -93,7 +93,7 @@ impl LinkAnalysis {
             let (departures, mut latencies) = through_disk(tenant, sent);
             latencies.sort_by(f64::total_cmp);
             let jobs = link_jobs(sent, &departures);
-            let worst_case = WorstCase { passage: Passage::Reshaped }.sketch(&jobs);
+            let worst_case = WorstCase { reshaping: Reshaping::EveryStage }.sketch(&jobs);
             analysis.disk_latencies.push(latencies);
             analysis.sketches.push(analysis.model.sketch(&jobs));
             analysis.curves.push(worst_case.curve(Stage::NetworkOut).clone());

@@ -63,7 +63,7 @@ proptest! {
             .map(|requests| ScaledTrace::with_device_load(requests, &profile(), load).unwrap());
         let curve = |sent: &ScaledTrace| {
             let jobs = sent.storage_jobs(&profile());
-            WorstCase { passage: Passage::Reshaped }.sketch(&jobs).curve(Stage::Storage).clone()
+            WorstCase { reshaping: Reshaping::EveryStage }.sketch(&jobs).curve(Stage::Storage).clone()
         };
         let names = vec!["a".to_owned(), "b".to_owned()];
         let analysis = DeviceAnalysis::new(names, sent.iter().map(curve).collect(), base);

@@ -1,7 +1,7 @@
 //! What could have spoiled the runs, and whether it did.
 
-use super::super::table;
-use crate::output::experiment::{Done, View, case_name};
+use super::super::table::table;
+use crate::output::experiment::{ExperimentView, PlayedCase, case_name};
 use plot::Block;
 use workflow::text::{percent, time};
 
@@ -16,7 +16,7 @@ const HEADINGS: [&str; 8] = [
     "no answer",
 ];
 
-pub(super) fn blocks(view: &View) -> Vec<Block> {
+pub(super) fn blocks(view: &ExperimentView) -> Vec<Block> {
     let rows = view.done.iter().map(|done| row(view, done)).collect();
     let mut blocks = vec![
         Block::paragraph(
@@ -48,7 +48,7 @@ pub(super) fn blocks(view: &View) -> Vec<Block> {
 }
 
 /// The worst of all workloads.
-fn row(view: &View, done: &Done) -> Vec<String> {
+fn row(view: &ExperimentView, done: &PlayedCase) -> Vec<String> {
     let lags = || done.rows.iter().filter_map(|row| Some((row.finding.lag?, row.slo_s)));
     let worst = |of: &dyn Fn((verify::LagFinding, f64)) -> f64| lags().map(of).fold(0.0, f64::max);
     let ran = &done.played.report;

@@ -1,6 +1,6 @@
 //! `tailwright lab device`: an emulated SSD as an NBD server.
 
-use crate::exit::Answer;
+use crate::exit::VerbAnswer;
 use crate::terminal;
 use clap::Args;
 use lab::device::{CHANNELS_MAX, LinearServiceTime, SsdModel};
@@ -65,7 +65,7 @@ fn export(text: &str) -> Result<ExportedVolume, String> {
     Ok(ExportedVolume { name: name.to_owned(), size })
 }
 
-pub(crate) fn run(args: &DeviceArgs) -> Result<Answer, OperationError> {
+pub(crate) fn run(args: &DeviceArgs) -> Result<VerbAnswer, OperationError> {
     let DeviceArgs { channels, read, write, bandwidth, .. } = *args;
     let model = SsdModel { channels, read, write, bandwidth };
     if let Some(path) = &args.profile {
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &DeviceArgs) -> Result<Answer, OperationError> {
         write_whole(path, model.profile(&args.profile_sizes).to_json().as_bytes()).map_err(|error| {
             OperationError::machine(format_args!("cannot write {}: {error}", path.display()))
         })?;
-        return Ok(Answer::Yes);
+        return Ok(VerbAnswer::Yes);
     }
     let exports = &args.export;
     if let Some(twice) =
@@ -97,5 +97,5 @@ pub(crate) fn run(args: &DeviceArgs) -> Result<Answer, OperationError> {
             server.wait()
         });
     served.map_err(|error| OperationError::machine(format_args!("the emulated SSD stopped: {error}")))?;
-    Ok(Answer::Yes)
+    Ok(VerbAnswer::Yes)
 }

@@ -1,14 +1,14 @@
 //! `tailwright lab run`: experiments of the papers on this machine.
 
-use crate::exit::Answer;
-use crate::output::experiment::{self, Done, View};
+use crate::exit::VerbAnswer;
+use crate::output::experiment::{self, ExperimentView, PlayedCase};
 use crate::output::json;
 use crate::report;
-use crate::terminal::{self, Align, Table};
+use crate::terminal::{self, Align, TextTable};
 use clap::Args;
 use lab::experiment::{
-    CaseRun, EXPERIMENTS, ExperimentLock, ExperimentPlan, LabExperiment, PolicyName, RequestSource,
-    RunSettings, WorkloadResult, are_promises_kept, find_experiment, run_case, workload_results,
+    CaseRun, EXPERIMENTS, ExperimentLock, ExperimentPlan, LabExperiment, PolicyName, RunSettings,
+    TenantSource, WorkloadResult, are_promises_kept, find_experiment, run_case, workload_results,
 };
 use model::OperationError;
 use std::path::PathBuf;
@@ -69,8 +69,7 @@ pub(crate) struct RunArgs {
     /// Write a page with charts for a browser.
     #[arg(long, value_name = "PAGE.html")]
     report: Option<PathBuf>,
-    /// Print JSON.
-    #[arg(long)]
+    #[arg(long, help = "Print JSON")]
     json: bool,
 }
 
@@ -79,10 +78,10 @@ fn policy(text: &str) -> Result<PolicyName, String> {
     found.ok_or_else(|| format!("expected one of {}", PolicyName::ALL.map(PolicyName::name).join(", ")))
 }
 
-pub(crate) fn run(args: &RunArgs) -> Result<Answer, OperationError> {
+pub(crate) fn run(args: &RunArgs) -> Result<VerbAnswer, OperationError> {
     let Some(name) = &args.name else {
         list();
-        return Ok(Answer::Yes);
+        return Ok(VerbAnswer::Yes);
     };
     let experiment = known(name)?;
     let policies = chosen(args, experiment)?;
@@ -90,7 +89,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, OperationError> {
     planned.cases.retain(|case| args.case.is_empty() || args.case.iter().any(|name| name == case.case.name));
     if args.plan {
         terminal::print(&experiment::plan_text(&planned));
-        return Ok(Answer::Yes);
+        return Ok(VerbAnswer::Yes);
     }
     if let Some(path) = &args.report {
         // Not after many minutes.
@@ -106,10 +105,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, OperationError> {
     };
     let done = play_all(&settings, &planned, &policies)?;
     drop(alone);
-    answer(args, &View { planned: &planned, settings, done: &done })
+    answer(args, &ExperimentView { planned: &planned, settings, done: &done })
 }
 
-fn answer(args: &RunArgs, view: &View) -> Result<Answer, OperationError> {
+fn answer(args: &RunArgs, view: &ExperimentView) -> Result<VerbAnswer, OperationError> {
     let rows: Vec<&WorkloadResult> = view.done.iter().flat_map(|done| &done.rows).collect();
     terminal::print(&if args.json { json::pretty(&rows) } else { experiment::text(view) });
     if let Some(path) = &args.report {
@@ -117,7 +116,7 @@ fn answer(args: &RunArgs, view: &View) -> Result<Answer, OperationError> {
         eprintln!("the report is {}", path.display());
     }
     experiment::advice(view).iter().for_each(|advice| eprintln!("hint: {advice}"));
-    Ok(if are_promises_kept(rows) { Answer::Yes } else { Answer::No })
+    Ok(if are_promises_kept(rows) { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
 fn known(name: &str) -> Result<&'static LabExperiment, OperationError> {
@@ -133,7 +132,7 @@ fn traces(args: &RunArgs, experiment: &LabExperiment) -> Result<PathBuf, Operati
     let mut tenants = experiment.cases.iter().flat_map(|case| case.tenants);
     match &args.data {
         Some(data) => Ok(data.join("traces")),
-        None if tenants.all(|tenant| matches!(tenant.source, RequestSource::Synthetic { .. })) => {
+        None if tenants.all(|tenant| matches!(tenant.source, TenantSource::Synthetic { .. })) => {
             Ok(PathBuf::new())
         }
         None => Err(OperationError::input("the traces are missing")
@@ -159,8 +158,11 @@ fn chosen(args: &RunArgs, experiment: &LabExperiment) -> Result<Vec<PolicyName>,
 }
 
 fn list() {
-    let mut table =
-        Table::new(&[("experiment", Align::Left), ("shows", Align::Left), ("the paper says", Align::Left)]);
+    let mut table = TextTable::new(&[
+        ("experiment", Align::Left),
+        ("shows", Align::Left),
+        ("the paper says", Align::Left),
+    ]);
     for experiment in EXPERIMENTS {
         table.row(vec![experiment.name.into(), experiment.title.into(), experiment.claim.into()]);
     }
@@ -172,7 +174,7 @@ fn play_all(
     settings: &RunSettings,
     planned: &ExperimentPlan,
     policies: &[PolicyName],
-) -> Result<Vec<Done>, OperationError> {
+) -> Result<Vec<PlayedCase>, OperationError> {
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())
         .map_err(|error| OperationError::machine(format_args!("Ctrl-C cannot be caught: {error}")))?;
@@ -195,7 +197,7 @@ fn play_all(
         let planned_case = &planned.cases[case];
         let played: CaseRun = run_case(planned, planned_case, policy, settings, &mut tick, &stop)?;
         let (rows, beside) = workload_results(planned, planned_case, policy, &played);
-        let done = Done { case, policy, rows, beside, played };
+        let done = PlayedCase { case, policy, rows, beside, played };
         bar.suspend(|| {
             done.played.report.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
             eprintln!("{} of {count}: {}", number + 1, experiment::line(planned, &done));

@@ -4,7 +4,7 @@ mod device;
 mod experiment;
 mod stand;
 
-use crate::exit::Answer;
+use crate::exit::VerbAnswer;
 use clap::{Args, Subcommand};
 use model::OperationError;
 
@@ -24,7 +24,7 @@ enum What {
     Run(experiment::RunArgs),
 }
 
-pub(crate) fn run(args: &LabArgs) -> Result<Answer, OperationError> {
+pub(crate) fn run(args: &LabArgs) -> Result<VerbAnswer, OperationError> {
     match &args.what {
         What::Up(args) => stand::up(args),
         What::Status(args) => stand::status(args),

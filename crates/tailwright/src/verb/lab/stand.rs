@@ -1,8 +1,8 @@
 //! `tailwright lab up`, `status` and `down`: hosts, a switch and real servers as namespaces of this machine.
 
-use crate::exit::Answer;
+use crate::exit::VerbAnswer;
 use crate::output::json;
-use crate::terminal::{self, Align, Table};
+use crate::terminal::{self, Align, TextTable};
 use clap::{Args, ValueEnum};
 use enforce::command::Programs;
 use lab::device::SsdModel;
@@ -38,7 +38,7 @@ Namespaces whose names begin with `tw-` and everything that runs in them are rem
 Exit codes: 0 nothing is left; 3 without root.";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Name {
+enum LabServerName {
     Memcached,
     Nbd,
     Nfs,
@@ -50,25 +50,22 @@ enum Name {
 #[derive(Debug, Args)]
 #[command(after_help = UP_HELP)]
 pub(crate) struct UpArgs {
-    /// Servers [default: all].
-    #[arg(value_name = "NAME")]
-    names: Vec<Name>,
-    /// Hosts client-1, client-2, …
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=200))]
+    #[arg(value_name = "NAME", help = "Servers [default: all]")]
+    names: Vec<LabServerName>,
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=200), help = "Hosts client-1, client-2, …")]
     clients: u8,
     /// Servers listen on 127.0.0.1 of their host only.
     #[arg(long)]
     behind_proxy: bool,
     #[command(flatten)]
-    common: Common,
+    common: LabStateArgs,
 }
 
-/// What is up
 #[derive(Debug, Args)]
-#[command(after_help = STATUS_HELP)]
+#[command(about = "What is up", after_help = STATUS_HELP)]
 pub(crate) struct StatusArgs {
     #[command(flatten)]
-    common: Common,
+    common: LabStateArgs,
 }
 
 /// Remove the lab and everything in it
@@ -76,19 +73,18 @@ pub(crate) struct StatusArgs {
 #[command(after_help = DOWN_HELP)]
 pub(crate) struct DownArgs {
     #[command(flatten)]
-    common: Common,
+    common: LabStateArgs,
 }
 
 #[derive(Debug, Args)]
-struct Common {
+struct LabStateArgs {
     /// Where it is remembered what is up, and where logs are.
     #[arg(long, value_name = "FOLDER", default_value = LabFolder::DEFAULT)]
     state: PathBuf,
     /// Names of namespaces are this, `-` and the host; a second lab needs another, and a --state of its own.
     #[arg(long, value_name = "NAME", default_value = "tw", value_parser = prefix)]
     prefix: String,
-    /// Print JSON.
-    #[arg(long)]
+    #[arg(long, help = "Print JSON")]
     json: bool,
 }
 
@@ -98,25 +94,25 @@ fn prefix(text: &str) -> Result<String, String> {
     if fits { Ok(text.to_owned()) } else { Err("expected up to 20 letters and digits".to_owned()) }
 }
 
-fn service(name: Name, behind_proxy: bool) -> Result<LabService, OperationError> {
+fn service(name: LabServerName, behind_proxy: bool) -> Result<LabService, OperationError> {
     let ip: IpAddr = if behind_proxy { Ipv4Addr::LOCALHOST.into() } else { Ipv4Addr::UNSPECIFIED.into() };
     let address = |port| SocketAddr::new(ip, port);
     Ok(match name {
-        Name::Memcached => LabService::Memcached(MemcachedServer {
+        LabServerName::Memcached => LabService::Memcached(MemcachedServer {
             address: address(11211),
             memory: Bytes(256 << 20),
             threads: 1,
         }),
-        Name::Nbd => LabService::Nbd(NbdkitServer { address: address(10810), size: Bytes(1 << 30) }),
-        Name::Nfs => {
+        LabServerName::Nbd => LabService::Nbd(NbdkitServer { address: address(10810), size: Bytes(1 << 30) }),
+        LabServerName::Nfs => {
             LabService::Nfs(NfsServer { bind: ip, port: 2049, mount_port: 20048, memory: Bytes(1 << 30) })
         }
-        Name::Http => {
+        LabServerName::Http => {
             let file = |name: &str, size| (name.to_owned(), Bytes(size));
             let files = vec![file("1k", 1 << 10), file("64k", 64 << 10), file("1m", 1 << 20)];
             LabService::Http(HttpServer { address: address(80), files })
         }
-        Name::Ssd => {
+        LabServerName::Ssd => {
             let program = std::env::current_exe().map_err(|error| {
                 OperationError::machine(format_args!("this program cannot find itself: {error}"))
             })?;
@@ -132,8 +128,8 @@ fn service(name: Name, behind_proxy: bool) -> Result<LabService, OperationError>
     })
 }
 
-pub(crate) fn up(args: &UpArgs) -> Result<Answer, OperationError> {
-    let names = if args.names.is_empty() { Name::value_variants() } else { &args.names };
+pub(crate) fn up(args: &UpArgs) -> Result<VerbAnswer, OperationError> {
+    let names = if args.names.is_empty() { LabServerName::value_variants() } else { &args.names };
     let services: Result<_, _> = names.iter().map(|&name| service(name, args.behind_proxy)).collect();
     let clients = (1..=args.clients).map(|number| format!("client-{number}")).collect();
     let wanted = LabSpecification { prefix: args.common.prefix.clone(), clients, services: services? };
@@ -145,20 +141,20 @@ pub(crate) fn up(args: &UpArgs) -> Result<Answer, OperationError> {
     };
     eprintln!("{summary}");
     print(&state, args.common.json);
-    Ok(Answer::Yes)
+    Ok(VerbAnswer::Yes)
 }
 
-pub(crate) fn status(args: &StatusArgs) -> Result<Answer, OperationError> {
+pub(crate) fn status(args: &StatusArgs) -> Result<VerbAnswer, OperationError> {
     let Some(state) = read_state(&args.common.state)? else {
         terminal::print(if args.common.json { "null\n" } else { "nothing is up\n" });
-        return Ok(Answer::No);
+        return Ok(VerbAnswer::No);
     };
     print(&state, args.common.json);
     let all_run = state.servers.iter().all(RecordedServer::is_running);
-    Ok(if all_run { Answer::Yes } else { Answer::No })
+    Ok(if all_run { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
-pub(crate) fn down(args: &DownArgs) -> Result<Answer, OperationError> {
+pub(crate) fn down(args: &DownArgs) -> Result<VerbAnswer, OperationError> {
     let folder = LabFolder::open(&args.common.state)?;
     let removed = take_down(&mut Programs, &folder, &args.common.prefix)?;
     if args.common.json {
@@ -169,17 +165,17 @@ pub(crate) fn down(args: &DownArgs) -> Result<Answer, OperationError> {
             names => terminal::print(&format!("removed: {}\n", names.join(", "))),
         }
     }
-    Ok(Answer::Yes)
+    Ok(VerbAnswer::Yes)
 }
 
 #[derive(Serialize)]
-struct View<'a> {
+struct LabDocument<'a> {
     hosts: &'a [RecordedHost],
-    servers: Vec<ServerView<'a>>,
+    servers: Vec<LabServerDocument<'a>>,
 }
 
 #[derive(Serialize)]
-struct ServerView<'a> {
+struct LabServerDocument<'a> {
     #[serde(flatten)]
     server: &'a RecordedServer,
     running: bool,
@@ -188,16 +184,18 @@ struct ServerView<'a> {
 fn print(state: &LabState, as_json: bool) {
     let servers = state.servers.iter();
     if as_json {
-        let servers = servers.map(|server| ServerView { server, running: server.is_running() }).collect();
-        return terminal::print(&json::pretty(&View { hosts: &state.hosts, servers }));
+        let servers =
+            servers.map(|server| LabServerDocument { server, running: server.is_running() }).collect();
+        return terminal::print(&json::pretty(&LabDocument { hosts: &state.hosts, servers }));
     }
     let mut table =
-        Table::new(&[("host", Align::Left), ("namespace", Align::Left), ("address", Align::Left)]);
+        TextTable::new(&[("host", Align::Left), ("namespace", Align::Left), ("address", Align::Left)]);
     for host in &state.hosts {
         table.row(vec![host.name.clone(), host.netns.clone(), host.ipv4.to_string()]);
     }
     terminal::print(&(table.render() + "\n"));
-    let mut table = Table::new(&[("server", Align::Left), ("", Align::Left), ("clients use", Align::Left)]);
+    let mut table =
+        TextTable::new(&[("server", Align::Left), ("", Align::Left), ("clients use", Align::Left)]);
     for server in servers {
         let state = if server.is_running() { "running" } else { "ENDED" };
         table.row(vec![server.name.clone(), state.to_owned(), server.uri.clone()]);

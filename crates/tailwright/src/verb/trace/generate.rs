@@ -1,10 +1,10 @@
-//! `tailwright trace generate`.
+//! `tailwright trace generate`: synthetic traces of several processes.
 
-use super::OutputArgs;
-use crate::exit::Answer;
-use model::OperationError;
-use trace::generate::{GenerateError, MmppState, RateProcess, SizeMix, Synthetic};
+use super::arguments::TraceOutputArgs;
+use crate::terminal::TerminalObserver;
+use trace::generate::{MmppState, RateProcess, SizeMix, Synthetic};
 use units::{Bytes, Nanos};
+use workflow::trace_files::{TraceFileError, generate_trace, on_off_process, wrong_parameter};
 
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
@@ -21,19 +21,19 @@ pub(super) struct GenerateArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum ProcessArgs {
-    /// Equal gaps
+    #[command(about = "Equal gaps")]
     Constant {
         #[command(flatten)]
-        rate: RateArgs,
+        rate: ProcessRateArgs,
         #[command(flatten)]
-        common: CommonArgs,
+        common: SyntheticTraceArgs,
     },
     /// Exponential gaps: no burstiness beyond chance
     Poisson {
         #[command(flatten)]
-        rate: RateArgs,
+        rate: ProcessRateArgs,
         #[command(flatten)]
-        common: CommonArgs,
+        common: SyntheticTraceArgs,
     },
     /// Markov-modulated Poisson: random stays in states with a rate each
     Mmpp {
@@ -41,14 +41,13 @@ enum ProcessArgs {
         #[arg(long = "state", value_name = "RATE:STAY", value_parser = parse_state, required = true)]
         states: Vec<MmppState>,
         #[command(flatten)]
-        common: CommonArgs,
+        common: SyntheticTraceArgs,
     },
     /// Superposed on-off sources with heavy-tailed periods: bursts at all scales
     OnOff {
         #[command(flatten)]
-        rate: RateArgs,
-        /// Independent sources
-        #[arg(long, default_value_t = 20)]
+        rate: ProcessRateArgs,
+        #[arg(long, default_value_t = 20, help = "Independent sources")]
         sources: u32,
         /// Mean time that a source is on
         #[arg(long, value_name = "TIME", default_value = "100ms")]
@@ -60,12 +59,12 @@ enum ProcessArgs {
         #[arg(long, default_value_t = 1.4)]
         shape: f64,
         #[command(flatten)]
-        common: CommonArgs,
+        common: SyntheticTraceArgs,
     },
     /// b-model: self-similar bursts from uneven halving
     BModel {
         #[command(flatten)]
-        rate: RateArgs,
+        rate: ProcessRateArgs,
         /// Share of the busier half, 0.5 (smooth) to below 1
         #[arg(long, default_value_t = 0.7)]
         bias: f64,
@@ -76,19 +75,19 @@ enum ProcessArgs {
         #[arg(long, default_value_t = 20)]
         levels: u32,
         #[command(flatten)]
-        common: CommonArgs,
+        common: SyntheticTraceArgs,
     },
 }
 
 #[derive(Debug, Clone, clap::Args)]
-struct RateArgs {
+struct ProcessRateArgs {
     /// Mean arrival rate, such as 500/s
     #[arg(long, value_parser = parse_rate)]
     rate: f64,
 }
 
 #[derive(Debug, Clone, clap::Args)]
-struct CommonArgs {
+struct SyntheticTraceArgs {
     /// Length of the trace
     #[arg(long, value_name = "TIME")]
     duration: Nanos,
@@ -104,23 +103,24 @@ struct CommonArgs {
     /// Let the rate swing by this share around its mean, once per --period
     #[arg(long, value_name = "0..1")]
     diurnal: Option<f64>,
-    /// Cycle of --diurnal
-    #[arg(long, value_name = "TIME", default_value = "24h")]
+    #[arg(long, value_name = "TIME", default_value = "24h", help = "Cycle of --diurnal")]
     period: Nanos,
     #[command(flatten)]
-    output: OutputArgs,
+    output: TraceOutputArgs,
 }
 
-pub(super) fn run(args: &GenerateArgs) -> Result<Answer, OperationError> {
+pub(super) fn run(args: &GenerateArgs) -> Result<(), TraceFileError> {
     let (process, common) = process(&args.process);
-    let of = Box::new(process.clone());
     let process = match common.diurnal {
-        Some(amplitude) => {
-            RateProcess::Diurnal { of, period_s: common.period.as_secs(), amplitude, phase: 0.0 }
-        }
+        Some(amplitude) => RateProcess::Diurnal {
+            of: Box::new(process),
+            period_s: common.period.as_secs(),
+            amplitude,
+            phase: 0.0,
+        },
         None => process,
     };
-    let sizes = SizeMix::new(common.sizes.clone()).map_err(|error| wrong(&error))?;
+    let sizes = SizeMix::new(common.sizes.clone()).map_err(|error| wrong_parameter(&error))?;
     let synthetic = Synthetic {
         process,
         sizes,
@@ -128,35 +128,23 @@ pub(super) fn run(args: &GenerateArgs) -> Result<Answer, OperationError> {
         duration: common.duration,
         seed: common.seed,
     };
-    let requests = synthetic.requests().map_err(|error| wrong(&error))?;
-    let expected = synthetic.process.mean_rate() * common.duration.as_secs();
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let bar = crate::terminal::progress(expected as u64, "generating", "requests");
-    common.output.write(bar.wrap_iter(requests).map(Ok))?;
-    bar.finish_and_clear();
-    eprintln!("seed {}", common.seed);
-    Ok(Answer::Yes)
+    generate_trace(&synthetic, &common.output.output(), &TerminalObserver)
 }
 
-fn process(args: &ProcessArgs) -> (RateProcess, &CommonArgs) {
+/// The process that the arguments describe, before it swings with the day.
+fn process(args: &ProcessArgs) -> (RateProcess, &SyntheticTraceArgs) {
     match args {
         ProcessArgs::Constant { rate, common } => (RateProcess::Constant { rate: rate.rate }, common),
         ProcessArgs::Poisson { rate, common } => (RateProcess::Poisson { rate: rate.rate }, common),
         ProcessArgs::Mmpp { states, common } => (RateProcess::Mmpp { states: states.clone() }, common),
         ProcessArgs::OnOff { rate, sources, on, off, shape, common } => {
-            let (on_s, off_s) = (on.as_secs(), off.as_secs());
-            let rate_on = rate.rate * (on_s + off_s) / (on_s * f64::from(*sources));
-            (RateProcess::OnOff { sources: *sources, rate_on, on_s, off_s, shape: *shape }, common)
+            (on_off_process(rate.rate, *sources, *on, *off, *shape), common)
         }
         ProcessArgs::BModel { rate, bias, interval, levels, common } => {
             let interval_s = interval.unwrap_or(common.duration).as_secs();
             (RateProcess::BModel { rate: rate.rate, bias: *bias, interval_s, levels: *levels }, common)
         }
     }
-}
-
-fn wrong(error: &GenerateError) -> OperationError {
-    OperationError::input(error).hint("see tailwright trace generate --help for ranges and examples")
 }
 
 /// `500/s`, `30/min`, or plain requests per second.

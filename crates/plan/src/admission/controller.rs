@@ -1,0 +1,241 @@
+//! The admission controller: servers that workloads join and leave.
+
+use super::applicant::{Applicant, Priority, SharedServer};
+use super::procedure::AdmissionProcedure;
+use super::refusal::{AdmissionRefusal, Breach};
+use crate::problem::PlanningProblem;
+use model::{Slo, UndefinedLatency};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The servers of a controller, all alike.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct IdenticalServers {
+    /// How many servers there are.
+    pub count: usize,
+    /// The latency of a request on an idle one, seconds (thesis §2.3.2); it is added to every prediction.
+    pub base_latency: f64,
+    /// Latencies stay below this fraction of the SLO: [`PlanningProblem::SLO_FACTOR`] unless there is a reason.
+    pub slo_factor: f64,
+}
+
+impl IdenticalServers {
+    /// One server without base latency.
+    pub const LINK: Self = Self { count: 1, base_latency: 0.0, slo_factor: PlanningProblem::SLO_FACTOR };
+}
+
+/// Accepts and refuses workloads as they come and go. Decisions depend on nothing but their order.
+#[derive(Debug)]
+pub struct AdmissionController<P: AdmissionProcedure> {
+    procedure: P,
+    identical: IdenticalServers,
+    servers: Vec<AdmissionServer<P::Sketch>>,
+    /// The number of each admitted workload's server, by the workload's name.
+    server_by_name: BTreeMap<String, usize>,
+}
+
+// A derived implementation would ask for sketches that can be cloned, which are shared instead.
+impl<P: AdmissionProcedure + Clone> Clone for AdmissionController<P> {
+    fn clone(&self) -> Self {
+        Self {
+            procedure: self.procedure.clone(),
+            identical: self.identical,
+            servers: self.servers.clone(),
+            server_by_name: self.server_by_name.clone(),
+        }
+    }
+}
+
+/// A server of a controller: workloads in order of arrival and their priorities.
+#[derive(Debug)]
+struct AdmissionServer<S> {
+    members: Vec<Applicant<S>>,
+    priorities: Vec<Priority>,
+}
+
+impl<S> Clone for AdmissionServer<S> {
+    fn clone(&self) -> Self {
+        Self { members: self.members.clone(), priorities: self.priorities.clone() }
+    }
+}
+
+/// What an admitted workload is guaranteed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AdmissionGuarantee {
+    /// The name of the workload.
+    pub name: String,
+    /// The number of its server.
+    pub server: usize,
+    /// Its priority on that server.
+    pub priority: Priority,
+    /// The latency that it asked for.
+    pub slo: Slo,
+    /// The predicted latency at the SLO's percentile with all present members of the server, base latency included,
+    /// seconds; within the SLO unless the model takes the departure of others for more load.
+    pub latency: Result<f64, UndefinedLatency>,
+    /// The name of the procedure that decided.
+    pub procedure: &'static str,
+}
+
+impl<P: AdmissionProcedure> AdmissionController<P> {
+    /// A controller that has not admitted any workload yet.
+    pub fn new(procedure: P, identical: IdenticalServers) -> Self {
+        let mut servers = Vec::with_capacity(identical.count);
+        for _ in 0..identical.count {
+            servers.push(AdmissionServer { members: Vec::new(), priorities: Vec::new() });
+        }
+        Self { procedure, identical, servers, server_by_name: BTreeMap::new() }
+    }
+
+    /// Takes all of these workloads to the first server where they and its members meet their SLOs, and gives the
+    /// server's number.
+    ///
+    /// # Errors
+    /// When no server takes all of them. Nothing has changed then.
+    pub fn arrive(&mut self, newcomers: Vec<Applicant<P::Sketch>>) -> Result<usize, AdmissionRefusal> {
+        self.check_names(&newcomers)?;
+        let mut breaches = Vec::new();
+        for number in 0..self.servers.len() {
+            match self.try_server(number, &newcomers) {
+                Ok(priorities) => {
+                    self.add(number, newcomers, priorities);
+                    return Ok(number);
+                }
+                Err(breach) => breaches.push(breach),
+            }
+        }
+        Err(AdmissionRefusal::NoRoom(breaches))
+    }
+
+    /// Does the same as [`Self::arrive`] without the reason of a refusal, which may cost more than the decision. A name
+    /// in use is refused like any other.
+    pub fn admit(&mut self, newcomers: Vec<Applicant<P::Sketch>>) -> Option<usize> {
+        self.check_names(&newcomers).ok()?;
+        for number in 0..self.servers.len() {
+            if let Some(priorities) = self.fitting_priorities(number, &newcomers) {
+                self.add(number, newcomers, priorities);
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// Removes a workload; `None` when there is none of this name. The others keep their server. Their priorities become
+    /// those that they would have without it, if these keep every SLO, and stay as before otherwise.
+    pub fn depart(&mut self, name: &str) -> Option<Applicant<P::Sketch>> {
+        let number = self.server_by_name.remove(name)?;
+        let server = &mut self.servers[number];
+        let position = server.members.iter().position(|m| m.name == name).expect("names agree with servers");
+        let departed = server.members.remove(position);
+        server.priorities.remove(position);
+        let members = server.members.iter().collect::<Vec<_>>();
+        let shared = self.identical.shared_by(&members);
+        let priorities = self.procedure.priorities(&shared);
+        if priorities != server.priorities && self.procedure.fits(&shared, &priorities) {
+            server.priorities = priorities;
+        }
+        Some(departed)
+    }
+
+    /// What every admitted workload is guaranteed now, by server and order of arrival.
+    pub fn guarantees(&self) -> Vec<AdmissionGuarantee> {
+        let servers = self.servers.iter().enumerate();
+        servers.flat_map(|(number, server)| self.guarantees_on(number, server)).collect()
+    }
+
+    /// The name, server and priority of every admitted workload, by server and order of arrival.
+    pub fn placements(&self) -> impl Iterator<Item = (&str, usize, Priority)> {
+        self.servers.iter().enumerate().flat_map(|(number, server)| {
+            let members = server.members.iter().zip(&server.priorities);
+            members.map(move |(member, &priority)| (member.name.as_str(), number, priority))
+        })
+    }
+
+    /// The procedure by which it decides.
+    pub fn procedure(&self) -> &P {
+        &self.procedure
+    }
+
+    /// The number of admitted workloads.
+    pub fn len(&self) -> usize {
+        self.server_by_name.len()
+    }
+
+    /// Whether no workload is admitted.
+    pub fn is_empty(&self) -> bool {
+        self.server_by_name.is_empty()
+    }
+
+    /// Refuses arrivals without workloads, and names that are in use or occur twice.
+    fn check_names(&self, newcomers: &[Applicant<P::Sketch>]) -> Result<(), AdmissionRefusal> {
+        let mut seen = BTreeSet::new();
+        for newcomer in newcomers {
+            let name = newcomer.name.as_str();
+            if self.server_by_name.contains_key(name) || !seen.insert(name) {
+                return Err(AdmissionRefusal::NameInUse(name.to_owned()));
+            }
+        }
+        if newcomers.is_empty() { Err(AdmissionRefusal::Nobody) } else { Ok(()) }
+    }
+
+    /// Adds newcomers to a server whose members, the newcomers last, have these priorities from now on.
+    fn add(&mut self, number: usize, newcomers: Vec<Applicant<P::Sketch>>, priorities: Vec<Priority>) {
+        self.server_by_name.extend(newcomers.iter().map(|n| (n.name.clone(), number)));
+        self.servers[number].priorities = priorities;
+        self.servers[number].members.extend(newcomers);
+    }
+
+    /// The priorities under which the newcomers certainly fit on a server.
+    fn fitting_priorities(&self, number: usize, newcomers: &[Applicant<P::Sketch>]) -> Option<Vec<Priority>> {
+        let members: Vec<_> = self.servers[number].members.iter().chain(newcomers).collect();
+        let shared = self.identical.shared_by(&members);
+        let priorities = self.procedure.priorities(&shared);
+        self.procedure.fits(&shared, &priorities).then_some(priorities)
+    }
+
+    /// The priorities under which the newcomers fit on a server.
+    ///
+    /// # Errors
+    /// When they do not fit: the SLO that would be missed most.
+    fn try_server(&self, number: usize, newcomers: &[Applicant<P::Sketch>]) -> Result<Vec<Priority>, Breach> {
+        let members: Vec<_> = self.servers[number].members.iter().chain(newcomers).collect();
+        let shared = self.identical.shared_by(&members);
+        let priorities = self.procedure.priorities(&shared);
+        assert_eq!(priorities.len(), members.len(), "one priority per member");
+        if self.procedure.fits(&shared, &priorities) {
+            return Ok(priorities);
+        }
+        let latencies = self.procedure.latencies(&shared, &priorities);
+        // The full prediction is what counts, should the quick answer be more careful.
+        Breach::worst(&shared, &latencies, newcomers.len()).map_or(Ok(priorities), Err)
+    }
+
+    fn guarantees_on(&self, number: usize, server: &AdmissionServer<P::Sketch>) -> Vec<AdmissionGuarantee> {
+        let members: Vec<_> = server.members.iter().collect();
+        let shared = self.identical.shared_by(&members);
+        let fits = self.procedure.fits(&shared, &server.priorities);
+        let latencies = self.procedure.latencies(&shared, &server.priorities);
+        let mut guarantees = Vec::with_capacity(members.len());
+        for (i, mut latency) in latencies.into_iter().enumerate() {
+            if fits {
+                // Latencies may be rounded up; what fits is within its SLO.
+                latency = latency.map(|latency| latency.min(shared.allowed(i)));
+            }
+            guarantees.push(AdmissionGuarantee {
+                name: members[i].name.clone(),
+                server: number,
+                priority: server.priorities[i],
+                slo: members[i].slo,
+                latency,
+                procedure: self.procedure.name(),
+            });
+        }
+        guarantees
+    }
+}
+
+impl IdenticalServers {
+    /// One of these servers with its members, as a procedure sees it.
+    fn shared_by<'a, S>(&self, members: &'a [&'a Applicant<S>]) -> SharedServer<'a, S> {
+        SharedServer { members, base_latency: self.base_latency, slo_factor: self.slo_factor }
+    }
+}

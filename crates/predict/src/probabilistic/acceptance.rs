@@ -1,0 +1,178 @@
+//! Whether all members keep their latency budgets, without computing their latencies.
+
+use super::bound::{Probabilistic, worst_case};
+use super::cross_traffic::{DependentGroups, MemberCrossTraffic};
+use super::latencies::{ROUNDING, rung_below, share_within};
+use super::sketch::{FIRST_SHARE, ProbabilisticSketch, SHARES};
+use calculus::tail::{TailMethod, WorkTails};
+use model::{ServerMember, Stage, UndefinedLatency};
+use std::collections::BTreeMap;
+
+/// The number of rooms for which a level's tail is tabulated.
+const ROOMS: usize = 32;
+
+/// Why a set of members is not accepted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ProbabilisticRefusal {
+    /// The member with this index may exceed its budget.
+    Exceeded(usize),
+    /// The member with this index has no bound.
+    Undefined(usize, UndefinedLatency),
+}
+
+impl Probabilistic {
+    /// Accepts members whose bounds are all at most their budgets, seconds. The answer is that of
+    /// [`predict`](model::LatencyModel::predict) up to the rounding of latencies, but members of a priority are first
+    /// tried together, each counted once more than it must be, by moments and then by convolution; only those that fail
+    /// this test are examined alone.
+    ///
+    /// # Errors
+    /// The first member, by priority and then in their order, whose budget may be exceeded.
+    ///
+    /// # Panics
+    /// When there is not one budget per member.
+    pub fn accepts(
+        &self,
+        members: &[ServerMember<'_, ProbabilisticSketch>],
+        budgets: &[f64],
+    ) -> Result<(), ProbabilisticRefusal> {
+        assert_eq!(members.len(), budgets.len(), "one budget per member");
+        // A bound is a rung, so a budget is as good as the last rung below it.
+        let budgets = &budgets.iter().map(|budget| rung_below(*budget)).collect::<Vec<_>>();
+        let mut levels: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for (index, member) in members.iter().enumerate() {
+            levels.entry(member.priority[Stage::NetworkIn]).or_default().push(index);
+        }
+        let mut groups = DependentGroups::new();
+        // Only members that are not accepted otherwise need the worst case.
+        let mut worst: Option<Vec<Result<f64, UndefinedLatency>>> = None;
+        let mut keeps_at_worst = |index: usize| {
+            let worst = worst.get_or_insert_with(|| worst_case(members));
+            worst[index].is_ok_and(|worst| worst <= budgets[index])
+        };
+        for level in levels.into_values() {
+            self.accepts_level(members, budgets, level, &mut groups, &mut keeps_at_worst)?;
+        }
+        Ok(())
+    }
+
+    /// Accepts the members of one priority level, given by their indices.
+    fn accepts_level(
+        &self,
+        members: &[ServerMember<'_, ProbabilisticSketch>],
+        budgets: &[f64],
+        level: Vec<usize>,
+        groups: &mut DependentGroups,
+        keeps_at_worst: &mut dyn FnMut(usize) -> bool,
+    ) -> Result<(), ProbabilisticRefusal> {
+        let mut left = level;
+        if left.len() > 1
+            && let Ok(cross_traffic) = MemberCrossTraffic::new(&self.grid, members, left[0], true, groups)
+        {
+            for method in [TailMethod::Moments, TailMethod::Convolution] {
+                left = uncertain_together(&cross_traffic, members, budgets, &left, method);
+            }
+        }
+        for index in left {
+            if let Err(refusal) = self.accepts_one(members, budgets[index], index, groups)
+                && !keeps_at_worst(index)
+            {
+                return Err(refusal);
+            }
+        }
+        Ok(())
+    }
+
+    /// Accepts one member, given by its index.
+    fn accepts_one(
+        &self,
+        members: &[ServerMember<'_, ProbabilisticSketch>],
+        budget: f64,
+        index: usize,
+        groups: &mut DependentGroups,
+    ) -> Result<(), ProbabilisticRefusal> {
+        let own = &members[index];
+        let cross_traffic = MemberCrossTraffic::new(&self.grid, members, index, false, groups);
+        let cross_traffic =
+            cross_traffic.map_err(|undefined| ProbabilisticRefusal::Undefined(index, undefined))?;
+        if !own.sketch.keeps_order() {
+            return Err(ProbabilisticRefusal::Undefined(index, UndefinedLatency::NoBound));
+        }
+        let fits = |method| {
+            let tails = cross_traffic.tails(budget, method);
+            let exceedance = |share: usize, room| tails.exceedance(1.0 - SHARES[share], room);
+            share_within(own.sketch, budget, allowed(own), FIRST_SHARE, exceedance).is_some()
+        };
+        if budget > 0.0 && (fits(TailMethod::Moments) || fits(TailMethod::Convolution)) {
+            Ok(())
+        } else {
+            Err(ProbabilisticRefusal::Exceeded(index))
+        }
+    }
+}
+
+/// The share of a member's requests that may be late.
+fn allowed(member: &ServerMember<'_, ProbabilisticSketch>) -> f64 {
+    1.0 - member.percentile.fraction() + ROUNDING
+}
+
+/// The members of a level that are not certain to keep their budgets if each competes with the whole level.
+fn uncertain_together(
+    cross_traffic: &MemberCrossTraffic<'_>,
+    members: &[ServerMember<'_, ProbabilisticSketch>],
+    budgets: &[f64],
+    level: &[usize],
+    method: TailMethod,
+) -> Vec<usize> {
+    let is_independent =
+        |index: usize| members.iter().filter(|m| m.group == members[index].group).count() == 1;
+    let mut failed = Vec::new();
+    let mut table: Option<(f64, ExceedanceTable)> = None;
+    for &index in level {
+        let budget = budgets[index];
+        if !(budget > 0.0 && is_independent(index) && members[index].sketch.keeps_order()) {
+            failed.push(index);
+            continue;
+        }
+        if table.as_ref().is_none_or(|(latency, _)| *latency != budget) {
+            table = Some((budget, ExceedanceTable::new(cross_traffic.tails(budget, method))));
+        }
+        let (_, table) = table.as_mut().expect("made above");
+        if !table.accepts(&members[index]) {
+            failed.push(index);
+        }
+    }
+    failed
+}
+
+/// The exceedances of a level by share and room, computed where they are needed.
+struct ExceedanceTable {
+    tails: WorkTails,
+    /// The exceedance for each share and room; not a number where it has not been needed yet.
+    known: Vec<[f64; ROOMS + 1]>,
+}
+
+impl ExceedanceTable {
+    fn new(tails: WorkTails) -> Self {
+        Self { tails, known: vec![[f64::NAN; ROOMS + 1]; SHARES.len()] }
+    }
+
+    /// Whether a member of the level certainly keeps the latency of the table.
+    fn accepts(&mut self, member: &ServerMember<'_, ProbabilisticSketch>) -> bool {
+        let latency = self.tails.latency();
+        let exceedance = |share: usize, room: f64| {
+            #[allow(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "rounded down, not negative"
+            )]
+            let room = ((room / latency * ROOMS as f64) as usize).min(ROOMS);
+            let known = &mut self.known[share][room];
+            if known.is_nan() {
+                *known = self.tails.exceedance(1.0 - SHARES[share], latency * room as f64 / ROOMS as f64);
+            }
+            *known
+        };
+        share_within(member.sketch, latency, allowed(member), FIRST_SHARE, exceedance).is_some()
+    }
+}

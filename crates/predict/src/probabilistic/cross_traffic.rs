@@ -1,0 +1,169 @@
+//! The cross traffic of a member: the streams of other members that may delay its requests.
+
+use super::sketch::{ProbabilisticSketch, RequestsWithWork};
+use calculus::tail::{CrossTraffic, LawSums, TailGrid, TailMethod, WindowLaws, WorkTails};
+use model::{PerStage, ServerMember, Stage, UndefinedLatency};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::rc::Rc;
+
+/// Dependent groups as one stream each, by group and by how many of its members count, which are those of the
+/// highest priorities.
+pub(super) type DependentGroups = BTreeMap<(usize, usize), Rc<WindowLaws>>;
+
+/// The laws of a workload's stream, or of a stream that stands for several.
+enum SharedLaws<'a> {
+    Borrowed(&'a WindowLaws),
+    Made(Rc<WindowLaws>),
+}
+
+impl Deref for SharedLaws<'_> {
+    type Target = WindowLaws;
+    fn deref(&self) -> &WindowLaws {
+        match self {
+            Self::Borrowed(laws) => laws,
+            Self::Made(laws) => laws,
+        }
+    }
+}
+
+/// The independent streams that a priority level, or a member of it, competes with.
+pub(super) struct MemberCrossTraffic<'a> {
+    grid: &'a TailGrid,
+    /// The streams that count until a request arrives.
+    same: Vec<SharedLaws<'a>>,
+    /// The streams that count until a request is done.
+    higher: Vec<SharedLaws<'a>>,
+    /// The sums of `same` and of `higher`.
+    sums: [LawSums; 2],
+}
+
+/// The members that a tagged one competes with: those that are served in turn with it, and those before it.
+struct CompetingMembers {
+    /// The index of each member and whether it counts until the tagged request is done, by dependent group.
+    by_group: BTreeMap<usize, Vec<(usize, bool)>>,
+    utilisation: PerStage<f64>,
+}
+
+impl<'a> MemberCrossTraffic<'a> {
+    /// What the member with the index `tagged` competes with, or with `whole_level` a request of any member of its
+    /// priority, each counted once more than it has to be.
+    ///
+    /// # Errors
+    /// When priorities differ by stage, or a stage is overloaded.
+    pub(super) fn new(
+        grid: &'a TailGrid,
+        members: &[ServerMember<'a, ProbabilisticSketch>],
+        tagged: usize,
+        whole_level: bool,
+        groups: &mut DependentGroups,
+    ) -> Result<Self, UndefinedLatency> {
+        let competing = CompetingMembers::new(members, tagged, whole_level)?;
+        check_load(members, tagged, whole_level, &competing.utilisation)?;
+        let sums = [LawSums::none(grid), LawSums::none(grid)];
+        let mut cross_traffic = Self { grid, same: Vec::new(), higher: Vec::new(), sums };
+        let own_group = (!whole_level).then_some(members[tagged].group);
+        for (group, competitors) in competing.by_group {
+            if own_group == Some(group) {
+                for (index, until_done) in competitors {
+                    let worst = members[index].sketch.laws.at_its_worst(grid);
+                    cross_traffic.push(SharedLaws::Made(Rc::new(worst)), until_done);
+                }
+            } else if let [(index, until_done)] = competitors[..] {
+                cross_traffic.push(SharedLaws::Borrowed(&members[index].sketch.laws), until_done);
+            } else {
+                let laws = groups.entry((group, competitors.len())).or_insert_with(|| {
+                    let streams: Vec<&WindowLaws> =
+                        competitors.iter().map(|(index, _)| &members[*index].sketch.laws).collect();
+                    Rc::new(WindowLaws::dependent(grid, &streams))
+                });
+                let until_done = competitors.iter().any(|(_, until_done)| *until_done);
+                cross_traffic.push(SharedLaws::Made(laws.clone()), until_done);
+            }
+        }
+        Ok(cross_traffic)
+    }
+
+    fn push(&mut self, laws: SharedLaws<'a>, until_done: bool) {
+        self.sums[usize::from(until_done)].add(&laws);
+        if until_done { self.higher.push(laws) } else { self.same.push(laws) }
+    }
+
+    /// The tails of the work of all these streams for a latency.
+    pub(super) fn tails(&self, latency: f64, method: TailMethod) -> WorkTails {
+        let same: Vec<&WindowLaws> = self.same.iter().map(Deref::deref).collect();
+        let higher: Vec<&WindowLaws> = self.higher.iter().map(Deref::deref).collect();
+        let traffic =
+            CrossTraffic { grid: self.grid, same: (&same, &self.sums[0]), higher: (&higher, &self.sums[1]) };
+        WorkTails::new(&traffic, latency, method)
+    }
+}
+
+impl CompetingMembers {
+    fn new(
+        members: &[ServerMember<'_, ProbabilisticSketch>],
+        tagged: usize,
+        whole_level: bool,
+    ) -> Result<Self, UndefinedLatency> {
+        let mut level = Vec::new();
+        let mut competitors = Vec::new();
+        for (index, member) in members.iter().enumerate() {
+            match service_order(member, &members[tagged]).ok_or(UndefinedLatency::NoBound)? {
+                Ordering::Greater => {}
+                Ordering::Less => competitors.push((index, true)),
+                Ordering::Equal => {
+                    level.push(member.sketch);
+                    if whole_level || index != tagged {
+                        competitors.push((index, false));
+                    }
+                }
+            }
+        }
+        let may_overtake = can_overtake(&level);
+        let mut competing = Self { by_group: BTreeMap::new(), utilisation: PerStage::default() };
+        for (index, higher) in competitors {
+            let used = &members[index].sketch.utilisation;
+            competing.utilisation = PerStage::from_fn(|stage| competing.utilisation[stage] + used[stage]);
+            let of_group = competing.by_group.entry(members[index].group).or_default();
+            of_group.push((index, higher || may_overtake));
+        }
+        Ok(competing)
+    }
+}
+
+/// Whether `member` is served before, with or after `own`; `None` if that depends on the stage.
+fn service_order(
+    member: &ServerMember<'_, ProbabilisticSketch>,
+    own: &ServerMember<'_, ProbabilisticSketch>,
+) -> Option<Ordering> {
+    let orders = Stage::ALL.map(|stage| member.priority[stage].cmp(&own.priority[stage]));
+    orders.iter().all(|order| *order == orders[0]).then_some(orders[0])
+}
+
+/// Whether requests of a level may overtake each other: those without work at a stage pass it at once.
+fn can_overtake(level: &[&ProbabilisticSketch]) -> bool {
+    Stage::ALL.iter().any(|stage| {
+        let mut requests = level.iter().map(|sketch| sketch.with_work[*stage]);
+        requests.clone().any(|requests| requests == RequestsWithWork::Some)
+            || (requests.clone().any(|requests| requests == RequestsWithWork::All)
+                && requests.any(|requests| requests == RequestsWithWork::None))
+    })
+}
+
+/// Whether every stage can carry the competing members and, unless it is one of them, the tagged member.
+fn check_load(
+    members: &[ServerMember<'_, ProbabilisticSketch>],
+    tagged: usize,
+    whole_level: bool,
+    competing: &PerStage<f64>,
+) -> Result<(), UndefinedLatency> {
+    let own = &members[tagged].sketch.utilisation;
+    for stage in Stage::ALL {
+        let utilisation = competing[stage] + if whole_level { 0.0 } else { own[stage] };
+        if utilisation >= 1.0 {
+            return Err(UndefinedLatency::Overload { stage, utilisation });
+        }
+    }
+    Ok(())
+}

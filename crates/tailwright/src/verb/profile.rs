@@ -1,0 +1,171 @@
+//! `tailwright profile`: measures a file or block device and writes its device profile.
+
+use crate::exit::VerbAnswer;
+use crate::interrupt::stop_on_interrupt;
+use crate::output::{profiled, profiled_disk};
+use crate::terminal::{self, TerminalObserver};
+use clap::Args;
+use indicatif::ProgressBar;
+use model::OperationError;
+use profile::{MeasurementSettings, ProfileProgress, TargetAccess};
+use std::path::PathBuf;
+use units::{Bytes, Percentile, Seconds};
+use workflow::profiling::{DeviceMeasurement, ProfilingSettings, measure_device, write_profile};
+
+/// Measure a file or block device: bandwidth by request size, and base latency
+///
+/// Reads and writes at random offsets with direct I/O, past the page cache, over request sizes and numbers
+/// of outstanding requests, several times each. Without --create or --write, TARGET is only read.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  \
+    tailwright profile /srv/data --create 4GiB -o storage.json    measure the storage below /srv/data\n  \
+    tailwright profile /dev/nvme0n1                               reads only; nothing is written\n  \
+    tailwright profile /dev/sdb --spindle-rpm 7200                a magnetic disk: seeks and transfer\n  \
+    tailwright profile big.img --sizes 4KiB,64KiB --parallelism 1,8 --seconds-per-cell 5s --json\n\n\
+    A profile needs both reads and writes: -o asks for --create, --write or --writes-like-reads.\n\
+    Ctrl-C ends the measurement and prints what was measured until then.")]
+pub(crate) struct ProfileArgs {
+    /// A file or block device; with --create, a directory or the path of a new file.
+    target: PathBuf,
+    /// Make a new file of this size, measure it, and leave nothing behind.
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["write", "read_only"])]
+    create: Option<Bytes>,
+    /// Measure writes, too: overwrites TARGET with random data.
+    #[arg(long)]
+    write: bool,
+    /// With --write, allow TARGET to be a block device and destroy everything on it.
+    #[arg(long, requires = "write")]
+    destroy_device_data: bool,
+    /// Measure reads and write nothing (this is the default).
+    #[arg(long, conflicts_with = "write")]
+    read_only: bool,
+    /// In the profile, count writes like reads: only for workloads that do not write.
+    #[arg(long, conflicts_with_all = ["write", "create"])]
+    writes_like_reads: bool,
+    /// Request sizes [default: every power of two from the target's block size to 1MiB].
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',')]
+    sizes: Vec<Bytes>,
+    /// Numbers of outstanding requests; 1 is always measured.
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = MeasurementSettings::default().parallelism)]
+    parallelism: Vec<usize>,
+    /// Time for each operation, size and parallelism, all repeats together.
+    #[arg(long, value_name = "TIME", default_value_t = MeasurementSettings::default().per_cell, value_parser = seconds)]
+    seconds_per_cell: Seconds,
+    /// How often each cell is measured; six or more give a 95 % interval.
+    #[arg(long, value_name = "N", default_value_t = MeasurementSettings::default().repeats)]
+    repeats: usize,
+    /// TARGET is a magnetic disk of this speed: measure seeks and sequential transfer instead of a table.
+    #[arg(long, value_name = "RPM", value_parser = spindle, conflicts_with_all = ["sizes", "parallelism", "repeats", "percentile"])]
+    spindle_rpm: Option<f64>,
+    /// Percentile of the base latency.
+    #[arg(long, value_name = "P", default_value_t = MeasurementSettings::default().percentile)]
+    percentile: Percentile,
+    /// Of offsets, contents and the order of measuring.
+    #[arg(long, default_value_t = MeasurementSettings::default().seed)]
+    seed: u64,
+    /// Name in the profile [default: the output file's name].
+    #[arg(long)]
+    name: Option<String>,
+    /// Where to write the profile.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print every cell and repeat as JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Reads a number of seconds, such as `2` or `0.5`, or a time with its unit.
+fn seconds(text: &str) -> Result<Seconds, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && number > 0.0 => Ok(Seconds(number)),
+        _ => text.parse::<Seconds>().map_err(|error| error.to_string()),
+    }
+}
+
+/// Reads revolutions per minute.
+fn spindle(text: &str) -> Result<f64, String> {
+    let rpm = text.parse().ok().filter(|rpm: &f64| rpm.is_finite() && *rpm > 0.0);
+    rpm.ok_or_else(|| "expected revolutions per minute such as 7200".to_owned())
+}
+
+pub(crate) fn run(args: &ProfileArgs) -> Result<VerbAnswer, OperationError> {
+    let settings = args.settings();
+    let stop = stop_on_interrupt()?;
+    let mut bars = ProfileBars::default();
+    let measured = measure_device(&settings, &stop, &mut |step| bars.show(step), &TerminalObserver);
+    drop(bars);
+    let device = measured?;
+    let target = &device.target;
+    terminal::print(&match &device.result {
+        DeviceMeasurement::Table { plan, measurement } if args.json => {
+            profiled::json(target, plan, measurement)
+        }
+        DeviceMeasurement::Table { measurement, .. } => profiled::text(measurement),
+        DeviceMeasurement::Disk { measurement, disk, .. } if args.json => {
+            profiled_disk::json(target, measurement, disk.parameters())
+        }
+        DeviceMeasurement::Disk { measurement, disk, .. } => {
+            profiled_disk::text(measurement, disk.parameters())
+        }
+    });
+    write_profile(&settings, &device, &TerminalObserver)?;
+    Ok(VerbAnswer::Yes)
+}
+
+impl ProfileArgs {
+    fn settings(&self) -> ProfilingSettings {
+        let access = match self.create {
+            Some(size) => TargetAccess::Create(size),
+            None if self.write => TargetAccess::Overwrite { block_devices: self.destroy_device_data },
+            None => TargetAccess::ReadOnly,
+        };
+        let measurement = MeasurementSettings {
+            sizes: self.sizes.clone(),
+            parallelism: self.parallelism.clone(),
+            per_cell: self.seconds_per_cell,
+            repeats: self.repeats,
+            percentile: self.percentile,
+            seed: self.seed,
+        };
+        ProfilingSettings {
+            target: self.target.clone(),
+            access,
+            measurement,
+            spindle_rpm: self.spindle_rpm,
+            output: self.output.clone(),
+            name: self.name.clone(),
+            writes_like_reads: self.writes_like_reads,
+        }
+    }
+}
+
+/// One progress bar at a time: filling, then measuring.
+#[derive(Default)]
+struct ProfileBars {
+    fill: Option<ProgressBar>,
+    measure: Option<ProgressBar>,
+}
+
+impl ProfileBars {
+    fn show(&mut self, step: ProfileProgress) {
+        let (slot, done, total, what, unit) = match step {
+            ProfileProgress::Fill { done, total } => (&mut self.fill, done, total, "filling", "MiB"),
+            ProfileProgress::Measure { done, total } => {
+                (&mut self.measure, done, total, "measuring", "repeats")
+            }
+        };
+        let bar = slot.get_or_insert_with(|| terminal::progress(total, what, unit));
+        bar.set_position(done);
+        if done == total {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Drop for ProfileBars {
+    fn drop(&mut self) {
+        for bar in [&self.fill, &self.measure].into_iter().flatten() {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Synthetic traces, drawn from random processes.
+
+use super::error::TraceFileError;
+use super::output::TraceOutput;
+use crate::observer::{Notice, ProgressObserver};
+use model::OperationError;
+use trace::generate::{GenerateError, RateProcess, Synthetic};
+use units::Nanos;
+
+/// On-off sources that together have a mean rate of requests per second.
+pub fn on_off_process(rate: f64, sources: u32, on: Nanos, off: Nanos, shape: f64) -> RateProcess {
+    let (on_s, off_s) = (on.as_secs(), off.as_secs());
+    let rate_on = rate * (on_s + off_s) / (on_s * f64::from(sources));
+    RateProcess::OnOff { sources, rate_on, on_s, off_s, shape }
+}
+
+/// Writes a synthetic trace.
+///
+/// # Errors
+///
+/// When a parameter is out of range, or the trace cannot be written.
+pub fn generate_trace(
+    synthetic: &Synthetic,
+    output: &TraceOutput,
+    observer: &dyn ProgressObserver,
+) -> Result<(), TraceFileError> {
+    let requests = synthetic.requests().map_err(|error| wrong_parameter(&error))?;
+    let expected = synthetic.process.mean_rate() * synthetic.duration.as_secs();
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "about how many requests, for the progress"
+    )]
+    let task = observer.begin("generating", expected as u64, "requests");
+    let requests = requests.map(|request| {
+        task.advance();
+        Ok(request)
+    });
+    output.write(requests, observer)?;
+    drop(task);
+    observer.notice(Notice::Done(format!("seed {}", synthetic.seed)));
+    Ok(())
+}
+
+/// A parameter out of range as an error with a remedy.
+pub fn wrong_parameter(error: &GenerateError) -> OperationError {
+    OperationError::input(error).hint("see tailwright trace generate --help for ranges and examples")
+}

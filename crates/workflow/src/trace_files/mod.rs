@@ -1,0 +1,14 @@
+//! Traces in, one trace or a summary out.
+
+mod error;
+mod generate;
+mod inspect;
+mod output;
+mod reader;
+mod rewrite;
+
+pub use error::TraceFileError;
+pub use generate::{generate_trace, on_off_process, wrong_parameter};
+pub use inspect::{InspectedTrace, inspect_trace};
+pub use output::TraceOutput;
+pub use rewrite::{TraceWindow, convert_trace, merge_traces, slice_trace};

@@ -1,0 +1,41 @@
+//! Where a trace goes.
+
+use super::error::TraceFileError;
+use crate::observer::{Notice, ProgressObserver};
+use model::{OperationError, Request};
+use std::path::PathBuf;
+use trace::{TraceError, TraceFormat, TraceWriter};
+
+/// A trace file that is to be written.
+#[derive(Debug, Clone)]
+pub struct TraceOutput {
+    /// The file; `-` is the standard output.
+    pub path: PathBuf,
+    /// The format, instead of the one that the file name says.
+    pub format: Option<TraceFormat>,
+}
+
+impl TraceOutput {
+    fn resolve_format(&self) -> Result<TraceFormat, OperationError> {
+        let name = self.path.to_string_lossy();
+        self.format.or_else(|| TraceFormat::from_file_name(&name)).ok_or_else(|| {
+            OperationError::input(format!("{name}: the name does not say which format to write"))
+                .hint(format!("add --as FORMAT, one of {}", TraceFormat::names()))
+        })
+    }
+
+    /// Writes all of `requests`, and tells the observer how many they were.
+    pub(super) fn write(
+        &self,
+        requests: impl Iterator<Item = Result<Request, TraceError>>,
+        observer: &dyn ProgressObserver,
+    ) -> Result<(), TraceFileError> {
+        let mut writer = TraceWriter::create(&self.path, self.resolve_format()?)?;
+        for request in requests {
+            writer.write(&request?)?;
+        }
+        let count = writer.finish()?;
+        observer.notice(Notice::Done(format!("wrote {count} requests to {}", self.path.display())));
+        Ok(())
+    }
+}
