@@ -1,6 +1,8 @@
 //! Disciplines as text: `fifo`, `round-robin(slice=50us)`, `orf(c=8, slice=50us)`.
 
-use ::discipline::serve::{Choice, Count, Entrance, FairParameters, Kind, LimitedParameters};
+use ::discipline::serve::{
+    DisciplineSpec, FairSchedulerParameters, LimitScope, LimitedSharingParameters, PoolEntrance, QueueChoice,
+};
 use std::str::FromStr;
 use units::Nanos;
 
@@ -11,27 +13,30 @@ const EXPECTED: &str = "expected a discipline: fifo, lifo, random-request, rando
     fair(latency=6ms, granularity=750us, wakeup=1ms, credit=0us)";
 
 /// A discipline with its parameters; an error says what was expected.
-pub(crate) fn parse_discipline(text: &str) -> Result<Kind, String> {
+pub(crate) fn parse_discipline(text: &str) -> Result<DisciplineSpec, String> {
     let mut call = DisciplineText::read(text)?;
     let kind = match call.name {
-        "fifo" => Kind::Fifo,
-        "lifo" => Kind::Lifo,
-        "random-request" => Kind::RandomOrder,
-        "random-worker" => Kind::Split(Choice::Random),
-        "shortest-queue" => Kind::Split(Choice::Shortest),
-        "two-choices" => Kind::Split(Choice::TwoChoices),
-        "oldest-first" => Kind::OldestFirst,
-        "oldest-first-preemptive" => Kind::PreemptiveOldestFirst,
-        "priority" => Kind::Priority { levels: call.key("levels")? },
-        "priority-preemptive" => Kind::PreemptivePriority { levels: call.key("levels")? },
-        "edf" => Kind::Deadline { allowed: call.times()? },
-        "edf-preemptive" => Kind::PreemptiveDeadline { allowed: call.times()? },
-        "proportional" => Kind::Proportional { weights: call.list()? },
-        "sharing" => Kind::Sharing { limit: call.optional("c")? },
-        "round-robin" => Kind::Limited(LimitedParameters::round_robin(call.time("slice")?)),
-        "limited" => Kind::Limited(LimitedParameters::without_age(call.key("c")?, call.time("slice")?)),
-        "orf" => Kind::Limited(oldest_first(&mut call)?),
-        "fair" => Kind::Fair(FairParameters {
+        "fifo" => DisciplineSpec::Fifo,
+        "lifo" => DisciplineSpec::Lifo,
+        "random-request" => DisciplineSpec::RandomOrder,
+        "random-worker" => DisciplineSpec::Split(QueueChoice::Random),
+        "shortest-queue" => DisciplineSpec::Split(QueueChoice::Shortest),
+        "two-choices" => DisciplineSpec::Split(QueueChoice::TwoChoices),
+        "oldest-first" => DisciplineSpec::OldestFirst,
+        "oldest-first-preemptive" => DisciplineSpec::PreemptiveOldestFirst,
+        "priority" => DisciplineSpec::Priority { levels: call.key("levels")? },
+        "priority-preemptive" => DisciplineSpec::PreemptivePriority { levels: call.key("levels")? },
+        "edf" => DisciplineSpec::Deadline { allowed: call.times()? },
+        "edf-preemptive" => DisciplineSpec::PreemptiveDeadline { allowed: call.times()? },
+        "proportional" => DisciplineSpec::Proportional { weights: call.list()? },
+        "sharing" => DisciplineSpec::Sharing { limit: call.optional("c")? },
+        "round-robin" => DisciplineSpec::Limited(LimitedSharingParameters::round_robin(call.time("slice")?)),
+        "limited" => DisciplineSpec::Limited(LimitedSharingParameters::without_age(
+            call.key("c")?,
+            call.time("slice")?,
+        )),
+        "orf" => DisciplineSpec::Limited(oldest_first(&mut call)?),
+        "fair" => DisciplineSpec::Fair(FairSchedulerParameters {
             latency: call.time("latency")?,
             min_granularity: call.time("granularity")?,
             wakeup_granularity: call.optional::<Nanos>("wakeup")?.map(|time| time.0),
@@ -45,12 +50,13 @@ pub(crate) fn parse_discipline(text: &str) -> Result<Kind, String> {
 }
 
 /// The parameters of TailClipper's discipline. The paper leaves open what c counts and where an old arrival goes.
-fn oldest_first(call: &mut DisciplineText) -> Result<LimitedParameters, String> {
-    let usual = LimitedParameters::oldest_first(call.key("c")?, call.time("slice")?);
-    let count = call.word("count", &[("pool", Count::Pool), ("queue", Count::Queue)])?;
-    let entrances = [("back", Entrance::Back), ("front", Entrance::Front), ("preempt", Entrance::Preempt)];
+fn oldest_first(call: &mut DisciplineText) -> Result<LimitedSharingParameters, String> {
+    let usual = LimitedSharingParameters::oldest_first(call.key("c")?, call.time("slice")?);
+    let count = call.word("count", &[("pool", LimitScope::Pool), ("queue", LimitScope::Queue)])?;
+    let entrances =
+        [("back", PoolEntrance::Back), ("front", PoolEntrance::Front), ("preempt", PoolEntrance::Preempt)];
     let entrance = call.word("entrance", &entrances)?;
-    Ok(LimitedParameters {
+    Ok(LimitedSharingParameters {
         count: count.unwrap_or(usual.count),
         entrance: entrance.unwrap_or(usual.entrance),
         ..usual
@@ -144,23 +150,24 @@ mod tests {
 
     #[test]
     fn parameters_arrive() {
-        assert_eq!(parse_discipline("fifo"), Ok(Kind::Fifo));
-        let orf = LimitedParameters::oldest_first(8, 50_000);
-        assert_eq!(parse_discipline(" orf(slice=50us, c = 8) "), Ok(Kind::Limited(orf)));
-        let letter = LimitedParameters { count: Count::Queue, entrance: Entrance::Front, ..orf };
+        assert_eq!(parse_discipline("fifo"), Ok(DisciplineSpec::Fifo));
+        let orf = LimitedSharingParameters::oldest_first(8, 50_000);
+        assert_eq!(parse_discipline(" orf(slice=50us, c = 8) "), Ok(DisciplineSpec::Limited(orf)));
+        let letter =
+            LimitedSharingParameters { count: LimitScope::Queue, entrance: PoolEntrance::Front, ..orf };
         assert_eq!(
             parse_discipline("orf(c=8, slice=50us, count=queue, entrance=front)"),
-            Ok(Kind::Limited(letter))
+            Ok(DisciplineSpec::Limited(letter))
         );
         assert_eq!(
             parse_discipline("orf(c=8, slice=50us, count=pool, entrance=back)"),
-            Ok(Kind::Limited(orf))
+            Ok(DisciplineSpec::Limited(orf))
         );
         assert_eq!(
             parse_discipline("edf(1ms, 2ms)"),
-            Ok(Kind::Deadline { allowed: vec![1_000_000, 2_000_000] })
+            Ok(DisciplineSpec::Deadline { allowed: vec![1_000_000, 2_000_000] })
         );
-        assert_eq!(parse_discipline("sharing"), Ok(Kind::Sharing { limit: None }));
+        assert_eq!(parse_discipline("sharing"), Ok(DisciplineSpec::Sharing { limit: None }));
     }
 
     #[test]

@@ -168,7 +168,7 @@ mod tests {
         let all: Vec<_> = variants.iter().map(choices).collect();
         assert_eq!(all, [["0.5", "as it is"], ["0.5", "LIFO"], ["0.9", "as it is"], ["0.9", "LIFO"]]);
         let last = variants[3].document.case().unwrap();
-        assert_eq!(last.network.stations[0].discipline, ::discipline::serve::Kind::Lifo);
+        assert_eq!(last.network.stations[0].discipline, ::discipline::serve::DisciplineSpec::Lifo);
         assert!((last.busiest().1 - 0.9).abs() < 1e-12);
         assert_eq!(document("").unwrap().variants().unwrap().len(), 1);
     }

@@ -6,7 +6,7 @@ use crate::text_field::{Skew, TextField};
 use crate::times_source::TimesSource;
 use crate::vary::VarySpec;
 use arrivals::ArrivalPattern;
-use discipline::serve::Kind;
+use discipline::serve::DisciplineSpec;
 use serde::Deserialize;
 use sim::engine::{Interference, LatencyStatistic};
 use std::collections::BTreeMap;
@@ -86,7 +86,7 @@ pub(crate) enum ClassRef {
 pub(crate) struct CallGraphSpec {
     pub(crate) spans: PathBuf,
     pub(crate) workers: u32,
-    pub(crate) discipline: TextField<Kind>,
+    pub(crate) discipline: TextField<DisciplineSpec>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -95,7 +95,7 @@ pub(crate) struct StationSpec {
     pub(crate) name: String,
     pub(crate) copies: Option<u32>,
     pub(crate) workers: u32,
-    pub(crate) discipline: TextField<Kind>,
+    pub(crate) discipline: TextField<DisciplineSpec>,
     #[serde(default)]
     pub(crate) switch: Nanos,
     #[serde(default)]
@@ -105,7 +105,7 @@ pub(crate) struct StationSpec {
 
 impl StationSpec {
     /// A station without costs.
-    pub(crate) fn new(name: &str, workers: u32, discipline: TextField<Kind>) -> Self {
+    pub(crate) fn new(name: &str, workers: u32, discipline: TextField<DisciplineSpec>) -> Self {
         let (switch, dispatch) = (Nanos::ZERO, Nanos::ZERO);
         Self {
             name: name.to_owned(),

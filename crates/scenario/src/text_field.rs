@@ -1,7 +1,7 @@
 //! Fields of a scenario that are text with a grammar of its own.
 
 use crate::discipline_text::parse_discipline;
-use ::discipline::serve::Kind;
+use ::discipline::serve::DisciplineSpec;
 use arrivals::{ArrivalPattern, TimeDistribution};
 use serde::{Deserialize, Deserializer, de::Error};
 use sim::engine::LatencyStatistic;
@@ -24,7 +24,7 @@ impl<'de, T: ReadText> Deserialize<'de> for TextField<T> {
     }
 }
 
-impl ReadText for Kind {
+impl ReadText for DisciplineSpec {
     fn read(text: &str) -> Result<Self, String> {
         parse_discipline(text)
     }

@@ -8,7 +8,7 @@ mod forms;
 #[path = "../tests/engine/support.rs"]
 mod support;
 
-use discipline::serve::{Kind, LimitedParameters};
+use discipline::serve::{DisciplineSpec, LimitedSharingParameters};
 use forms::memoryless;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -60,18 +60,26 @@ fn closed_forms() {
 
 /// A model with its load per mean service time.
 fn models() -> Vec<(&'static str, QueueingNetwork, f64)> {
-    let chain = |kind: &Kind| {
+    let chain = |kind: &DisciplineSpec| {
         QueueingNetwork::chain(
             (0..3).map(|tier| NetworkStation::new(&format!("tier {tier}"), 3, kind.clone())).collect(),
         )
     };
     let slice = nanos(0.25 * SERVICE).0;
     vec![
-        ("M/M/1", single(1, Kind::Fifo), 0.8),
-        ("M/M/1-PS", single(1, Kind::Sharing { limit: None }), 0.8),
-        ("chain of 3 M/M/3", chain(&Kind::Fifo), 2.4),
-        ("… ORF, c = 6, slice of S/4", chain(&Kind::Limited(LimitedParameters::oldest_first(6, slice))), 2.4),
-        ("… round-robin, slice of S/4", chain(&Kind::Limited(LimitedParameters::round_robin(slice))), 2.4),
+        ("M/M/1", single(1, DisciplineSpec::Fifo), 0.8),
+        ("M/M/1-PS", single(1, DisciplineSpec::Sharing { limit: None }), 0.8),
+        ("chain of 3 M/M/3", chain(&DisciplineSpec::Fifo), 2.4),
+        (
+            "… ORF, c = 6, slice of S/4",
+            chain(&DisciplineSpec::Limited(LimitedSharingParameters::oldest_first(6, slice))),
+            2.4,
+        ),
+        (
+            "… round-robin, slice of S/4",
+            chain(&DisciplineSpec::Limited(LimitedSharingParameters::round_robin(slice))),
+            2.4,
+        ),
     ]
 }
 
@@ -150,11 +158,14 @@ fn waiting() {
     println!("{:26} {:>8} {:>8} {:>8} {:>8}", "discipline", counts[0], counts[1], counts[2], counts[3]);
     let slice = nanos(0.5 * SERVICE).0;
     let kinds = [
-        ("FIFO", Kind::Fifo),
-        ("oldest first", Kind::OldestFirst),
-        ("PS", Kind::Sharing { limit: None }),
-        ("ORF, c = 6, slice of S/2", Kind::Limited(LimitedParameters::oldest_first(6, slice))),
-        ("round-robin, slice of S/2", Kind::Limited(LimitedParameters::round_robin(slice))),
+        ("FIFO", DisciplineSpec::Fifo),
+        ("oldest first", DisciplineSpec::OldestFirst),
+        ("PS", DisciplineSpec::Sharing { limit: None }),
+        (
+            "ORF, c = 6, slice of S/2",
+            DisciplineSpec::Limited(LimitedSharingParameters::oldest_first(6, slice)),
+        ),
+        ("round-robin, slice of S/2", DisciplineSpec::Limited(LimitedSharingParameters::round_robin(slice))),
     ];
     for (name, kind) in kinds {
         let cost = counts.map(|count| {

@@ -2,8 +2,11 @@
 //! its own, because it counts for the whole process.
 
 use discipline::Limit;
-use discipline::enforce::{Bounds, FlowRules, Over, Rules};
-use discipline::serve::{Choice, FairParameters, FeedbackClass, FeedbackParameters, Kind, LimitedParameters};
+use discipline::enforce::{EnforcementRules, FlowRules, OutstandingBounds, OverLimit};
+use discipline::serve::{
+    DisciplineSpec, FairSchedulerParameters, FeedbackClass, FeedbackParameters, LimitedSharingParameters,
+    QueueChoice,
+};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tailwright_sim::engine::{
@@ -39,53 +42,57 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-fn rules(over: Over) -> Kind {
+fn rules(over: OverLimit) -> DisciplineSpec {
     let limits = vec![Limit { rate: 600_000_000, burst: 5000 }, Limit { rate: 500_000_000, burst: 20_000 }];
-    let flow = |class: u32| (class, FlowRules { level: class, limits: limits.clone(), over });
-    Kind::Enforced(Rules {
+    let flow = |class: u32| (class, FlowRules { level: class, limits: limits.clone(), over_limit: over });
+    DisciplineSpec::Enforced(EnforcementRules {
         flows: [flow(0), flow(1)].into(),
-        bounds: Bounds { items: 2, bytes: 100_000 },
-        beside: Bounds { items: 1, bytes: 100_000 },
+        bounds: OutstandingBounds { requests: 2, bytes: 100_000 },
+        lower_levels: OutstandingBounds { requests: 1, bytes: 100_000 },
         reserve: 1,
-        ..Rules::none()
+        ..EnforcementRules::none()
     })
 }
 
-fn kinds() -> Vec<Kind> {
-    let fair =
-        FairParameters { latency: 2000, min_granularity: 300, wakeup_granularity: Some(200), credit: 500 };
+fn kinds() -> Vec<DisciplineSpec> {
+    let fair = FairSchedulerParameters {
+        latency: 2000,
+        min_granularity: 300,
+        wakeup_granularity: Some(200),
+        credit: 500,
+    };
     let class = |slo| FeedbackClass { weight: 10, slo };
     vec![
-        Kind::Fifo,
-        Kind::Lifo,
-        Kind::RandomOrder,
-        Kind::OldestFirst,
-        Kind::PreemptiveOldestFirst,
-        Kind::Priority { levels: 3 },
-        Kind::PreemptivePriority { levels: 3 },
-        Kind::Deadline { allowed: vec![1000, 2000, 3000] },
-        Kind::PreemptiveDeadline { allowed: vec![1000, 2000, 3000] },
-        Kind::Proportional { weights: vec![1, 2, 3] },
-        Kind::Split(Choice::Random),
-        Kind::Split(Choice::Shortest),
-        Kind::Split(Choice::TwoChoices),
-        Kind::Limited(LimitedParameters::oldest_first(4, 400)),
-        Kind::Limited(LimitedParameters::round_robin(400)),
-        Kind::Fair(fair),
-        Kind::Sharing { limit: None },
-        Kind::Sharing { limit: Some(3) },
-        Kind::WeightedSharing { limit: None, weights: vec![1, 2, 3] },
-        Kind::Feedback(FeedbackParameters::of(
+        DisciplineSpec::Fifo,
+        DisciplineSpec::Lifo,
+        DisciplineSpec::RandomOrder,
+        DisciplineSpec::OldestFirst,
+        DisciplineSpec::PreemptiveOldestFirst,
+        DisciplineSpec::Priority { levels: 3 },
+        DisciplineSpec::PreemptivePriority { levels: 3 },
+        DisciplineSpec::Deadline { allowed: vec![1000, 2000, 3000] },
+        DisciplineSpec::PreemptiveDeadline { allowed: vec![1000, 2000, 3000] },
+        DisciplineSpec::Proportional { weights: vec![1, 2, 3] },
+        DisciplineSpec::Split(QueueChoice::Random),
+        DisciplineSpec::Split(QueueChoice::Shortest),
+        DisciplineSpec::Split(QueueChoice::TwoChoices),
+        DisciplineSpec::Limited(LimitedSharingParameters::oldest_first(4, 400)),
+        DisciplineSpec::Limited(LimitedSharingParameters::round_robin(400)),
+        DisciplineSpec::Fair(fair),
+        DisciplineSpec::Sharing { limit: None },
+        DisciplineSpec::Sharing { limit: Some(3) },
+        DisciplineSpec::WeightedSharing { limit: None, weights: vec![1, 2, 3] },
+        DisciplineSpec::Feedback(FeedbackParameters::new(
             vec![class(Some(3000)), class(Some(9000)), class(None)],
             50_000,
         )),
-        rules(Over::Demote),
-        rules(Over::Queue),
+        rules(OverLimit::Demote),
+        rules(OverLimit::Queue),
     ]
 }
 
 /// Allocations of a run: arrivals in bursts of 1 to 8 that repeat, so that what is the most comes early.
-fn allocations(kind: &Kind, requests: u64) -> u64 {
+fn allocations(kind: &DisciplineSpec, requests: u64) -> u64 {
     let station = |name: &str| NetworkStation::new(name, 2, kind.clone());
     let network =
         QueueingNetwork { classes: 3, ..QueueingNetwork::chain(vec![station("first"), station("second")]) };

@@ -2,8 +2,8 @@
 //! requests may be outstanding. Both are the code that the simulator runs.
 
 use super::flows::{UNKNOWN_FLOW, data_flow};
-use discipline::enforce::{Arrival, Dispatch, Enforcer, Rules};
-use discipline::serve::{Any, Built, Discipline, Item, Kind, Run};
+use discipline::enforce::{ArrivingRequest, DispatchedRequest, EnforcementRules, Enforcer};
+use discipline::serve::{AnyDiscipline, Assignment, BuiltDiscipline, Discipline, DisciplineSpec, QueueItem};
 use std::collections::VecDeque;
 
 /// A discipline to compare with. Its classes are the positions of workloads in the policy; unknown clients are one
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone)]
 pub struct BaselineDiscipline {
     /// The discipline: any that is not preemptive and does not share a worker without slices.
-    pub kind: Kind,
+    pub kind: DisciplineSpec,
     /// The most requests outstanding.
     pub outstanding: u32,
     /// The number of workloads that have a class; unknown clients get the class behind them.
@@ -21,7 +21,7 @@ pub struct BaselineDiscipline {
 /// What the queue needs back when a request is no longer outstanding.
 #[derive(Debug)]
 pub(super) enum DispatchTicket {
-    Enforcer(Dispatch),
+    Enforcer(DispatchedRequest),
     /// The worker of the baseline that serves the request.
     Worker(u32),
 }
@@ -36,10 +36,10 @@ pub(super) enum RequestQueue {
 /// The queue of a discipline to compare with.
 #[derive(Debug)]
 pub(super) struct BaselineQueue {
-    discipline: Any,
+    discipline: AnyDiscipline,
     workloads: u32,
     /// What the discipline has just begun to serve; empty between two calls.
-    begun: Vec<Run>,
+    begun: Vec<Assignment>,
     /// Requests that have a worker and were not taken yet.
     ready: VecDeque<(u32, DispatchTicket)>,
     outstanding: u32,
@@ -52,14 +52,14 @@ impl RequestQueue {
     /// Says which number of the rules is out of its range, or why a proxy cannot serve by the baseline.
     pub(super) fn new(
         now: u64,
-        rules: &Rules,
+        rules: &EnforcementRules,
         baseline: Option<&BaselineDiscipline>,
     ) -> Result<Self, String> {
         let Some(BaselineDiscipline { kind, outstanding, workloads }) = baseline else {
             return Ok(Self::Enforcer(Box::new(Enforcer::new(now, rules)?)));
         };
         kind.check()?;
-        let Built::Workers(discipline) = kind.build(*outstanding, 0) else {
+        let BuiltDiscipline::Workers(discipline) = kind.build(*outstanding, 0) else {
             return Err("a proxy serves requests whole: no sharing without slices".to_owned());
         };
         Ok(Self::Baseline(Box::new(BaselineQueue {
@@ -72,14 +72,14 @@ impl RequestQueue {
     }
 
     /// Replaces the rules; a baseline has none.
-    pub(super) fn reconfigure(&mut self, now: u64, rules: &Rules) -> Result<(), String> {
+    pub(super) fn reconfigure(&mut self, now: u64, rules: &EnforcementRules) -> Result<(), String> {
         match self {
             Self::Enforcer(enforcer) => enforcer.reconfigure(now, rules),
             Self::Baseline(_) => Ok(()),
         }
     }
 
-    pub(super) fn arrive(&mut self, now: u64, arrival: Arrival) {
+    pub(super) fn arrive(&mut self, now: u64, arrival: ArrivingRequest) {
         match self {
             Self::Enforcer(enforcer) => enforcer.arrive(now, arrival),
             Self::Baseline(baseline) => baseline.arrive(now, arrival),
@@ -90,7 +90,7 @@ impl RequestQueue {
     pub(super) fn next(&mut self, now: u64) -> Option<(u32, DispatchTicket)> {
         match self {
             Self::Enforcer(enforcer) => {
-                enforcer.next(now).map(|dispatch| (dispatch.id, DispatchTicket::Enforcer(dispatch)))
+                enforcer.dispatch_next(now).map(|dispatch| (dispatch.id, DispatchTicket::Enforcer(dispatch)))
             }
             Self::Baseline(baseline) => baseline.ready.pop_front(),
         }
@@ -105,7 +105,7 @@ impl RequestQueue {
     ) -> Option<(u32, DispatchTicket)> {
         match (self, ticket) {
             (Self::Enforcer(enforcer), DispatchTicket::Enforcer(dispatch)) => {
-                let next = enforcer.follow(now, dispatch, continues)?;
+                let next = enforcer.dispatch_continuation(now, dispatch, continues)?;
                 Some((next.id, DispatchTicket::Enforcer(next)))
             }
             _ => None,
@@ -115,7 +115,7 @@ impl RequestQueue {
     /// The request of this ticket is no longer outstanding.
     pub(super) fn done(&mut self, now: u64, ticket: DispatchTicket) {
         match (self, ticket) {
-            (Self::Enforcer(enforcer), DispatchTicket::Enforcer(dispatch)) => enforcer.done(dispatch),
+            (Self::Enforcer(enforcer), DispatchTicket::Enforcer(dispatch)) => enforcer.complete(dispatch),
             (Self::Baseline(baseline), DispatchTicket::Worker(worker)) => baseline.done(now, worker),
             _ => unreachable!("a ticket comes from this queue"),
         }
@@ -170,10 +170,10 @@ impl RequestQueue {
 }
 
 impl BaselineQueue {
-    fn arrive(&mut self, now: u64, arrival: Arrival) {
+    fn arrive(&mut self, now: u64, arrival: ArrivingRequest) {
         let flow = data_flow(arrival.flow);
         let class = if flow == UNKNOWN_FLOW { self.workloads } else { flow.min(self.workloads) };
-        let item = Item { id: arrival.id, class, age: now, size: arrival.cost };
+        let item = QueueItem { id: arrival.id, class, age: now, size: arrival.cost };
         self.discipline.arrive(now, item, &mut self.begun);
         self.collect_begun();
     }

@@ -14,7 +14,7 @@ use super::cost::control_request_ns;
 use super::flows::{CONTROL_FLOW, UNKNOWN_FLOW, WorkloadNames};
 use crate::deployment::{Deployment, OverLimitRule, ServerStorage};
 use discipline::Limit;
-use discipline::enforce::{BEST_EFFORT, Bounds, FlowRules, Over, Rules};
+use discipline::enforce::{BEST_EFFORT, EnforcementRules, FlowRules, OutstandingBounds, OverLimit};
 use model::{OperationError, Policy, PolicyWorkload, Stage};
 use std::collections::BTreeMap;
 use units::Bytes;
@@ -34,7 +34,7 @@ const DISK_BATCH: u32 = 8;
 /// What a proxy enforces.
 #[derive(Debug, Clone)]
 pub(super) struct ProxyRules {
-    pub(super) rules: Rules,
+    pub(super) rules: EnforcementRules,
     pub(super) clients: ClientTable,
     /// The most sequential writes that are dispatched together; 1 for none.
     pub(super) batch: u32,
@@ -87,9 +87,9 @@ impl ProxyRules {
         let reserve = match storage.reserve {
             _ if !has_guarantees => 0,
             Some(reserve) => reserve,
-            None => u32::from(bounds.items >= RESERVE_FROM),
+            None => u32::from(bounds.requests >= RESERVE_FROM),
         };
-        let rules = Rules { flows, bounds, reads, writes, beside, reserve };
+        let rules = EnforcementRules { flows, bounds, reads, writes, lower_levels: beside, reserve };
         rules.check().map_err(|error| {
             OperationError::input(error)
                 .hint("limits are the policy's, `outstanding` and `reserve` those of the hosts file")
@@ -140,15 +140,15 @@ fn data_rules(workload: &PolicyWorkload, over: OverLimitRule) -> Option<FlowRule
         limits.push(Limit { rate: seconds_to_ns(limit.rate_per_s), burst: seconds_to_ns(limit.burst_work) });
     }
     let over = match over {
-        OverLimitRule::Demote => Over::Demote,
-        OverLimitRule::Queue => Over::Queue,
+        OverLimitRule::Demote => OverLimit::Demote,
+        OverLimitRule::Queue => OverLimit::Queue,
     };
-    Some(FlowRules { level, limits, over })
+    Some(FlowRules { level, limits, over_limit: over })
 }
 
 fn control_rules(level: u32, cost: u64) -> FlowRules {
     let limits = vec![Limit { rate: CONTROL_RATE_NS, burst: CONTROL_BURST * cost }];
-    FlowRules { level, limits, over: Over::Demote }
+    FlowRules { level, limits, over_limit: OverLimit::Demote }
 }
 
 /// Seconds of device time in nanoseconds, rounded up, at least 1.
@@ -159,11 +159,11 @@ fn seconds_to_ns(seconds: f64) -> u64 {
 
 /// The bounds on what is outstanding: of all requests, of reads, of writes, and of requests beside a higher priority.
 /// Where the hosts file has no bound, that of the profile for reads or writes holds.
-fn outstanding_bounds(storage: &ServerStorage, profile: &StorageProfile) -> [Bounds; 4] {
+fn outstanding_bounds(storage: &ServerStorage, profile: &StorageProfile) -> [OutstandingBounds; 4] {
     let profile = ProfileBounds::new(profile.queue_limits());
     let outstanding_bytes = storage.outstanding_bytes.map(|bytes| bytes.0);
-    let all = Bounds {
-        items: storage.outstanding.unwrap_or(profile.items_max()),
+    let all = OutstandingBounds {
+        requests: storage.outstanding.unwrap_or(profile.items_max()),
         bytes: outstanding_bytes.unwrap_or(profile.bytes_max()),
     };
     // A bound on all requests that somebody has written down replaces the profile's bounds on reads and writes.
@@ -175,13 +175,21 @@ fn outstanding_bounds(storage: &ServerStorage, profile: &StorageProfile) -> [Bou
         all,
         bounds_or(storage.reads, storage.reads_bytes, read_items, read_bytes),
         bounds_or(storage.writes, storage.writes_bytes, write_items, write_bytes),
-        bounds_or(storage.beside, storage.beside_bytes, (all.items / 2).max(1), u64::MAX),
+        bounds_or(storage.beside, storage.beside_bytes, (all.requests / 2).max(1), u64::MAX),
     ]
 }
 
 /// The bounds of the hosts file, and these where it has none.
-fn bounds_or(items: Option<u32>, bytes: Option<Bytes>, default_items: u32, default_bytes: u64) -> Bounds {
-    Bounds { items: items.unwrap_or(default_items), bytes: bytes.map_or(default_bytes, |bytes| bytes.0) }
+fn bounds_or(
+    items: Option<u32>,
+    bytes: Option<Bytes>,
+    default_items: u32,
+    default_bytes: u64,
+) -> OutstandingBounds {
+    OutstandingBounds {
+        requests: items.unwrap_or(default_items),
+        bytes: bytes.map_or(default_bytes, |bytes| bytes.0),
+    }
 }
 
 /// The bounds of a device profile, for reads and for writes, where it has any.
@@ -225,7 +233,7 @@ mod tests {
         let front = "{ protocol = \"nbd\", listen = \"::1\", forward = \"::1\" }";
         let text = format!("profile = \"-\"\nfront = [{front}]\n{fields}");
         let storage: ServerStorage = toml::from_str(&text).expect("fields of a hosts file");
-        outstanding_bounds(&storage, profile).map(|bounds| (bounds.items, bounds.bytes))
+        outstanding_bounds(&storage, profile).map(|bounds| (bounds.requests, bounds.bytes))
     }
 
     #[test]

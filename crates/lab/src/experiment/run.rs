@@ -5,7 +5,7 @@ use super::definition::{Bottleneck, PolicyName};
 use super::device_testbed::DeviceTestbed;
 use super::link::LinkTestbed;
 use super::plan::ExperimentPlan;
-use discipline::serve::{FeedbackClass, FeedbackParameters, Kind};
+use discipline::serve::{DisciplineSpec, FeedbackClass, FeedbackParameters};
 use enforce::command::may_configure_networks;
 use enforce::storage::BaselineDiscipline;
 use load::{ClientHost, LoadOptions, LoadProgress, LoadReport, LoadTarget, LoadWorkload, OfferedLoad};
@@ -108,13 +108,13 @@ fn baseline(slos: &[Slo], policy: PolicyName, outstanding: u32) -> Option<Baseli
     // Each has one entry more than there are SLOs: that of the copy.
     let kind = match policy {
         PolicyName::BySlo | PolicyName::Tailwright => return None,
-        PolicyName::None => Kind::Fifo,
-        PolicyName::Proportional => Kind::Proportional { weights: vec![1; slos.len() + 1] },
-        PolicyName::Edf => Kind::Deadline { allowed: [slos_ns, vec![NEVER_NS]].concat() },
+        PolicyName::None => DisciplineSpec::Fifo,
+        PolicyName::Proportional => DisciplineSpec::Proportional { weights: vec![1; slos.len() + 1] },
+        PolicyName::Edf => DisciplineSpec::Deadline { allowed: [slos_ns, vec![NEVER_NS]].concat() },
         PolicyName::Feedback => {
             let slos = slos_ns.into_iter().map(Some).chain([None]);
             let classes = slos.map(|slo| FeedbackClass { weight: 1, slo }).collect();
-            Kind::Feedback(FeedbackParameters::of(classes, FEEDBACK_INTERVAL_NS))
+            DisciplineSpec::Feedback(FeedbackParameters::new(classes, FEEDBACK_INTERVAL_NS))
         }
     };
     let outstanding = if policy == PolicyName::None { UNBOUNDED } else { outstanding };

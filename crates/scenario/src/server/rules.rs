@@ -11,8 +11,8 @@ use super::storage_server::StorageServer;
 use super::workload::SimulatedWorkload;
 use crate::discipline_text::parse_discipline;
 use ::discipline::Limit;
-use ::discipline::enforce::{BEST_EFFORT, FlowRules, Over, Rules as Enforced};
-use ::discipline::serve::{FeedbackClass, FeedbackParameters, Kind};
+use ::discipline::enforce::{BEST_EFFORT, EnforcementRules as Enforced, FlowRules, OverLimit};
+use ::discipline::serve::{DisciplineSpec, FeedbackClass, FeedbackParameters};
 use ::model::{PerStage, Policy, PolicyWorkload, Stage};
 use std::collections::BTreeMap;
 use toml::Value;
@@ -38,7 +38,7 @@ pub enum StageRule {
     /// Shares that follow measured latencies, adjusted after every interval of so many nanoseconds.
     Feedback(u64),
     /// Any other discipline; the class of a request is the position of its workload.
-    Other(Kind),
+    Other(DisciplineSpec),
 }
 
 /// The interval of control by feedback, unless the scenario says otherwise.
@@ -49,7 +49,7 @@ const NEVER: u64 = 1 << 60;
 impl Default for ServerRules {
     /// All stages serve first come, first served.
     fn default() -> Self {
-        Self::Stages(Box::new(PerStage::from_fn(|_| StageRule::Other(Kind::Fifo))))
+        Self::Stages(Box::new(PerStage::from_fn(|_| StageRule::Other(DisciplineSpec::Fifo))))
     }
 }
 
@@ -68,7 +68,7 @@ impl ServerRules {
                 known.join(", ")
             ));
         }
-        let mut rules = PerStage::from_fn(|_| StageRule::Other(Kind::Fifo));
+        let mut rules = PerStage::from_fn(|_| StageRule::Other(DisciplineSpec::Fifo));
         for stage in Stage::ALL {
             if let Some(value) = table.get(stage.name()) {
                 let text =
@@ -84,12 +84,13 @@ impl ServerRules {
         &self,
         server: &StorageServer,
         workloads: &[SimulatedWorkload],
-    ) -> Result<[Kind; 3], String> {
+    ) -> Result<[DisciplineSpec; 3], String> {
         match self {
             Self::Stages(rules) => Ok(Stage::ALL.map(|stage| rules[stage].discipline(workloads))),
             Self::Policy(policy) => {
                 check_policy(policy, workloads)?;
-                Ok(Stage::ALL.map(|stage| Kind::Enforced(policy_rules(policy, stage, server, workloads))))
+                Ok(Stage::ALL
+                    .map(|stage| DisciplineSpec::Enforced(policy_rules(policy, stage, server, workloads))))
             }
         }
     }
@@ -99,7 +100,7 @@ impl StageRule {
     fn read(text: &str) -> Result<Self, String> {
         let interval = text.trim().strip_prefix("feedback(interval=").and_then(|rest| rest.strip_suffix(')'));
         match (text.trim(), interval) {
-            ("none", _) => Ok(Self::Other(Kind::Fifo)),
+            ("none", _) => Ok(Self::Other(DisciplineSpec::Fifo)),
             ("proportional", _) => Ok(Self::Proportional),
             ("edf", _) => Ok(Self::Deadline),
             ("by-slo", _) => Ok(Self::BySlo),
@@ -114,21 +115,21 @@ impl StageRule {
         }
     }
 
-    fn discipline(&self, workloads: &[SimulatedWorkload]) -> Kind {
+    fn discipline(&self, workloads: &[SimulatedWorkload]) -> DisciplineSpec {
         match self {
-            Self::Proportional => {
-                Kind::Proportional { weights: workloads.iter().map(|workload| workload.weight).collect() }
-            }
+            Self::Proportional => DisciplineSpec::Proportional {
+                weights: workloads.iter().map(|workload| workload.weight).collect(),
+            },
             Self::Deadline => {
                 let allowed = workloads.iter().map(|workload| slo_ns(workload).unwrap_or(NEVER));
-                Kind::Deadline { allowed: allowed.collect() }
+                DisciplineSpec::Deadline { allowed: allowed.collect() }
             }
-            Self::BySlo => Kind::Enforced(priorities_by_slo(workloads)),
+            Self::BySlo => DisciplineSpec::Enforced(priorities_by_slo(workloads)),
             Self::Feedback(interval) => {
                 let classes = workloads
                     .iter()
                     .map(|workload| FeedbackClass { weight: workload.weight, slo: slo_ns(workload) });
-                Kind::Feedback(FeedbackParameters::of(classes.collect(), *interval))
+                DisciplineSpec::Feedback(FeedbackParameters::new(classes.collect(), *interval))
             }
             Self::Other(kind) => kind.clone(),
         }
@@ -154,7 +155,7 @@ fn priorities_by_slo(workloads: &[SimulatedWorkload]) -> Enforced {
         if let Some(slo) = slo_ns(workload) {
             let level = slos.partition_point(|other| *other < slo);
             let level = u32::try_from(level).expect("fewer workloads than 2³²");
-            flows.insert(class, FlowRules { level, limits: Vec::new(), over: Over::Demote });
+            flows.insert(class, FlowRules { level, limits: Vec::new(), over_limit: OverLimit::Demote });
         }
     }
     Enforced { flows, ..Enforced::none() }
@@ -195,7 +196,7 @@ fn policy_rules(
     server: &StorageServer,
     workloads: &[SimulatedWorkload],
 ) -> Enforced {
-    let over = if stage == Stage::Storage { Over::Demote } else { Over::Queue };
+    let over = if stage == Stage::Storage { OverLimit::Demote } else { OverLimit::Queue };
     let mut flows = BTreeMap::new();
     for (class, workload) in (0u32..).zip(workloads).filter(|(_, workload)| !workload.best_effort) {
         let Some(placed) = policy_workload(policy, workload) else { continue };
@@ -204,7 +205,7 @@ fn policy_rules(
         let limits = placed.limits.iter().filter(|limit| limit.stage == stage);
         let limits = limits.map(|limit| service_limit(server, stage, limit.rate_per_s, limit.burst_work));
         let level = level.min(BEST_EFFORT - 1);
-        flows.insert(class, FlowRules { level, limits: limits.collect(), over });
+        flows.insert(class, FlowRules { level, limits: limits.collect(), over_limit: over });
     }
     Enforced { flows, ..Enforced::none() }
 }

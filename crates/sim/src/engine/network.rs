@@ -1,7 +1,7 @@
 //! What is simulated: stations, and the steps that a request takes through them.
 
 use super::error::InvalidSimulationError;
-use discipline::serve::Kind;
+use discipline::serve::DisciplineSpec;
 use units::Nanos;
 
 /// Workers that share a queueing discipline.
@@ -12,7 +12,7 @@ pub struct NetworkStation {
     /// Number of workers, at least 1.
     pub workers: u32,
     /// The discipline that decides which request is served.
-    pub discipline: Kind,
+    pub discipline: DisciplineSpec,
     /// The time that a worker loses when it takes up an item that it did not serve last.
     pub switch: Nanos,
     /// The time that the station's one dispatcher needs for each item that it puts on a worker, which waits for it.
@@ -24,7 +24,7 @@ pub struct NetworkStation {
 
 impl NetworkStation {
     /// A station without costs of switching or dispatching, and without interference.
-    pub fn new(name: &str, workers: u32, discipline: Kind) -> Self {
+    pub fn new(name: &str, workers: u32, discipline: DisciplineSpec) -> Self {
         let (switch, dispatch) = (Nanos::ZERO, Nanos::ZERO);
         Self { name: name.to_owned(), workers, discipline, switch, dispatch, interference: None }
     }
@@ -40,7 +40,7 @@ pub struct Interference {
     /// How long each interference takes.
     pub length: Nanos,
     /// Whether an item that it displaces goes back to the queue of a discipline that has one for that
-    /// ([`Kind::requeues`]); otherwise it waits on its worker.
+    /// ([`DisciplineSpec::requeues`]); otherwise it waits on its worker.
     pub requeue: bool,
 }
 
@@ -120,7 +120,12 @@ fn check_station(station: &NetworkStation, classes: usize) -> Result<(), Invalid
         return invalid("only round-robin, limited and orf have a queue for what other work displaces");
     }
     let costs = station.switch.0 > 0 || station.dispatch.0 > 0 || station.interference.is_some();
-    if costs && matches!(station.discipline, Kind::Sharing { .. } | Kind::WeightedSharing { .. }) {
+    if costs
+        && matches!(
+            station.discipline,
+            DisciplineSpec::Sharing { .. } | DisciplineSpec::WeightedSharing { .. }
+        )
+    {
         return invalid("ideal processor sharing has no switches, no dispatcher and no interference");
     }
     match station.discipline.classes() {

@@ -15,7 +15,7 @@ use super::station::{StationState, stations_at_rest};
 use super::timer_layout::{TimerLayout, TimerOwner};
 use super::timers::{NEVER, Timers};
 use super::window::MeasurementWindow;
-use discipline::serve::Item;
+use discipline::serve::QueueItem;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use units::Nanos;
@@ -245,7 +245,8 @@ impl<'a> SimulationEngine<'a> {
         let request = &self.requests.requests[slot as usize];
         let visit = &mut self.requests.visits[item as usize];
         visit.arrived = self.now;
-        let known = Item { id: item, class: request.class, age: request.global_arrival, size: visit.demand };
+        let known =
+            QueueItem { id: item, class: request.class, age: request.global_arrival, size: visit.demand };
         self.collector.arrive_at_station(self.now, station, visit.demand);
         self.stations[station].on_arrival(self.now, known, &mut self.requests.visits, &mut self.timers);
     }

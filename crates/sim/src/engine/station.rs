@@ -3,8 +3,8 @@
 use super::network::{Interference, NetworkStation, QueueingNetwork};
 use super::requests::StepVisit;
 use super::timers::{NEVER, Timers};
-use discipline::Sharing;
-use discipline::serve::{Built, Discipline as _, Item, Run};
+use discipline::ProcessorSharing;
+use discipline::serve::{Assignment, BuiltDiscipline, Discipline as _, QueueItem};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 
@@ -33,7 +33,7 @@ struct WorkerState {
 /// A station with its discipline, its workers and their timers.
 #[derive(Debug)]
 pub(crate) struct StationState {
-    discipline: Built,
+    discipline: BuiltDiscipline,
     workers: Vec<WorkerState>,
     /// The timer of its first worker.
     first_timer: usize,
@@ -43,7 +43,7 @@ pub(crate) struct StationState {
     dispatch: u64,
     dispatcher_free: u64,
     /// Assignments of the discipline that have not been carried out; empty between events.
-    runs: Vec<Run>,
+    runs: Vec<Assignment>,
     /// The time that workers spent on costs so far, nanoseconds.
     pub(crate) costs: u64,
 }
@@ -54,7 +54,7 @@ pub(crate) fn stations_at_rest(network: &QueueingNetwork, random: &mut StdRng) -
     let mut wake_timer = network.stations.iter().map(|station| station.workers as usize).sum();
     let mut states = Vec::new();
     for station in network.stations.iter().rev() {
-        let wakes = station.discipline.wakes();
+        let wakes = station.discipline.needs_wake_ups();
         let wake = wakes.then_some(wake_timer);
         states.push(StationState::at_rest(station, first_timer, wake, random.random()));
         first_timer += station.workers as usize;
@@ -90,15 +90,21 @@ impl StationState {
 
     /// An item arrives at the station.
     #[inline]
-    pub(crate) fn on_arrival(&mut self, now: u64, item: Item, visits: &mut [StepVisit], timers: &mut Timers) {
+    pub(crate) fn on_arrival(
+        &mut self,
+        now: u64,
+        item: QueueItem,
+        visits: &mut [StepVisit],
+        timers: &mut Timers,
+    ) {
         match &mut self.discipline {
-            Built::Workers(workers) => {
+            BuiltDiscipline::Workers(workers) => {
                 workers.arrive(now, item, &mut self.runs);
                 self.carry_out(now, visits, timers);
             }
-            Built::Shared(sharing) => {
+            BuiltDiscipline::Shared(sharing) => {
                 sharing.arrive(now, item);
-                timers.set(self.first_timer, sharing.next().unwrap_or(NEVER));
+                timers.set(self.first_timer, sharing.next_due().unwrap_or(NEVER));
             }
         }
     }
@@ -113,8 +119,10 @@ impl StationState {
         timers: &mut Timers,
     ) -> Option<u32> {
         let discipline = match &mut self.discipline {
-            Built::Workers(workers) => workers,
-            Built::Shared(sharing) => return on_sharing_timer(now, sharing, self.first_timer, timers),
+            BuiltDiscipline::Workers(workers) => workers,
+            BuiltDiscipline::Shared(sharing) => {
+                return on_sharing_timer(now, sharing, self.first_timer, timers);
+            }
         };
         let timer = self.first_timer + worker as usize;
         let state = &mut self.workers[worker as usize];
@@ -143,14 +151,14 @@ impl StationState {
             self.begin_service(now, run, visits, timers);
         }
         self.runs.clear();
-        if let (Some(timer), Built::Workers(workers)) = (self.wake_timer, &self.discipline) {
+        if let (Some(timer), BuiltDiscipline::Workers(workers)) = (self.wake_timer, &self.discipline) {
             timers.set(timer, workers.wake_at().unwrap_or(NEVER).max(now));
         }
     }
 
     /// Something may have become able to be served by time alone.
     pub(crate) fn on_wake(&mut self, now: u64, visits: &mut [StepVisit], timers: &mut Timers) {
-        if let Built::Workers(workers) = &mut self.discipline {
+        if let BuiltDiscipline::Workers(workers) = &mut self.discipline {
             workers.wake(now, &mut self.runs);
             self.carry_out(now, visits, timers);
         }
@@ -158,7 +166,7 @@ impl StationState {
 
     /// Puts an item on a worker, or begins another slice of the item that the worker has.
     #[inline]
-    fn begin_service(&mut self, now: u64, run: Run, visits: &mut [StepVisit], timers: &mut Timers) {
+    fn begin_service(&mut self, now: u64, run: Assignment, visits: &mut [StepVisit], timers: &mut Timers) {
         let worker = &mut self.workers[run.worker as usize];
         if worker.item != run.item {
             if worker.item != NO_ITEM {
@@ -214,8 +222,8 @@ impl StationState {
             timers.set(timer, NEVER);
         }
         state.reported_away = true;
-        if let Built::Workers(workers) = &mut self.discipline {
-            workers.leave(now, worker, &mut self.runs);
+        if let BuiltDiscipline::Workers(workers) = &mut self.discipline {
+            workers.take_worker(now, worker, &mut self.runs);
         }
         self.carry_out(now, visits, timers);
         true
@@ -233,8 +241,8 @@ impl StationState {
         if !std::mem::take(&mut self.workers[worker as usize].reported_away) {
             return false;
         }
-        if let Built::Workers(workers) = &mut self.discipline {
-            workers.back(now, worker, &mut self.runs);
+        if let BuiltDiscipline::Workers(workers) = &mut self.discipline {
+            workers.return_worker(now, worker, &mut self.runs);
         }
         self.carry_out(now, visits, timers);
         true
@@ -242,8 +250,13 @@ impl StationState {
 }
 
 /// The timer of a station that shares its capacity rings. Returns the item that is done.
-fn on_sharing_timer(now: u64, sharing: &mut Sharing, timer: usize, timers: &mut Timers) -> Option<u32> {
+fn on_sharing_timer(
+    now: u64,
+    sharing: &mut ProcessorSharing,
+    timer: usize,
+    timers: &mut Timers,
+) -> Option<u32> {
     let done = sharing.depart(now);
-    timers.set(timer, sharing.next().unwrap_or(NEVER));
+    timers.set(timer, sharing.next_due().unwrap_or(NEVER));
     done
 }

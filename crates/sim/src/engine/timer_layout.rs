@@ -40,7 +40,7 @@ impl TimerLayout {
             owners.extend(workers.map(|worker| TimerOwner::Worker { station, worker }));
         }
         for station in stations.clone().rev() {
-            if network.stations[station as usize].discipline.wakes() {
+            if network.stations[station as usize].discipline.needs_wake_ups() {
                 owners.push(TimerOwner::Wake { station });
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::forms::{all, memoryless};
 use crate::support::{SERVICE, entry, single};
-use discipline::serve::Kind;
+use discipline::serve::DisciplineSpec;
 use tailwright_sim::engine::{
     LatencyStatistic, MeasurementWindow, PrecisionGoal, ReplicationVerdict, SimulationPlan, replicate,
 };
@@ -28,7 +28,7 @@ fn every_form_is_within_its_interval() {
 
 #[test]
 fn a_percentile_is_run_until_it_is_precise_or_not() {
-    let network = single(1, Kind::Fifo);
+    let network = single(1, DisciplineSpec::Fifo);
     let of = LatencyStatistic::Percentile(Percentile::new(99.0).unwrap());
     let load = |seed| vec![entry(seed, 0.6, memoryless)];
     let plan = |relative, replications_max| {

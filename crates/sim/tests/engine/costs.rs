@@ -1,7 +1,7 @@
 //! Costs, delays and entries on schedules that can be computed by hand.
 
 use crate::support::single;
-use discipline::serve::{Kind, LimitedParameters};
+use discipline::serve::{DisciplineSpec, LimitedSharingParameters};
 use tailwright_sim::engine::{
     Interference, MeasurementWindow, Measures, NetworkStation, NetworkStep, QueueingNetwork, RequestDraft,
     RequestEntry, SKIP, SimulationEngine,
@@ -38,7 +38,7 @@ fn always() -> impl Iterator<Item = Nanos> {
 
 #[test]
 fn each_slice_pays_for_its_switch() {
-    let robin = Kind::Limited(LimitedParameters::round_robin(100));
+    let robin = DisciplineSpec::Limited(LimitedSharingParameters::round_robin(100));
     let mut network = single(1, robin);
     network.stations[0].switch = Nanos(25);
     // Two clients that always want 1000: slices of 100 in turn, each with a switch of 25 before it; the last slice
@@ -54,7 +54,7 @@ fn each_slice_pays_for_its_switch() {
 
 #[test]
 fn a_dispatcher_limits_what_many_workers_can_do() {
-    let mut network = single(16, Kind::Fifo);
+    let mut network = single(16, DisciplineSpec::Fifo);
     network.stations[0].dispatch = Nanos(50);
     let measures = run(&network, vec![RequestEntry::closed(64, always(), equal(200))], 4000);
     let per_s = measures.throughput_per_s().unwrap();
@@ -66,7 +66,7 @@ fn a_dispatcher_limits_what_many_workers_can_do() {
 
 #[test]
 fn other_work_stretches_service() {
-    let mut network = single(1, Kind::Fifo);
+    let mut network = single(1, DisciplineSpec::Fifo);
     let other = Interference { gap: Nanos(10_000), length: Nanos(2_000), requeue: false };
     network.stations[0].interference = Some(other);
     // A worker that always serves is stopped once in 10 µs of its own service: 1000 take 1200.
@@ -78,8 +78,8 @@ fn other_work_stretches_service() {
 #[test]
 fn delays_add_up_and_the_window_holds_back() {
     let mut network = QueueingNetwork::chain(vec![
-        NetworkStation::new("front", 1, Kind::Fifo),
-        NetworkStation::new("back", 1, Kind::Fifo),
+        NetworkStation::new("front", 1, DisciplineSpec::Fifo),
+        NetworkStation::new("back", 1, DisciplineSpec::Fifo),
     ]);
     network.steps[1].delay = Nanos(30);
     let entry =
@@ -90,10 +90,13 @@ fn delays_add_up_and_the_window_holds_back() {
 }
 
 /// A slow and a fast way into one station: the request that came first arrives there last.
-fn fan_in(last: Kind) -> QueueingNetwork {
+fn fan_in(last: DisciplineSpec) -> QueueingNetwork {
     let step = |station, after: &[usize]| NetworkStep { station, after: after.to_vec(), delay: Nanos::ZERO };
     QueueingNetwork {
-        stations: vec![NetworkStation::new("slow", 1, Kind::Fifo), NetworkStation::new("shared", 1, last)],
+        stations: vec![
+            NetworkStation::new("slow", 1, DisciplineSpec::Fifo),
+            NetworkStation::new("shared", 1, last),
+        ],
         steps: vec![step(0, &[]), step(1, &[0])],
         classes: 1,
     }
@@ -109,16 +112,16 @@ fn two_ways(skew_ns: i64) -> Vec<RequestEntry> {
 #[test]
 fn age_pays_where_paths_join_and_clocks_agree() {
     // Arrivals at the shared station: 70, 71, 72 and the old one at 100, which is second with age.
-    let by_age = run(&fan_in(Kind::OldestFirst), two_ways(0), 4);
+    let by_age = run(&fan_in(DisciplineSpec::OldestFirst), two_ways(0), 4);
     assert_eq!(responses(&by_age), [40, 119, 150, 158]);
     // Alone, the three would be complete at 110, 111, 112 and the old one at 140: by the measure of completion order,
     // age itself reorders: two are overtaken by the old one, and three are not where they would be.
     assert_eq!((by_age.overtaken, by_age.displaced), (2, 3));
-    let local = run(&fan_in(Kind::Fifo), two_ways(0), 4);
+    let local = run(&fan_in(DisciplineSpec::Fifo), two_ways(0), 4);
     assert_eq!(responses(&local), [40, 79, 118, 230]);
     assert_eq!((local.overtaken, local.displaced), (0, 0));
     // A clock that is 100 behind makes the others look older.
-    let skewed = run(&fan_in(Kind::OldestFirst), two_ways(-100), 4);
+    let skewed = run(&fan_in(DisciplineSpec::OldestFirst), two_ways(-100), 4);
     assert_eq!(responses(&skewed), responses(&local));
 }
 
@@ -131,7 +134,7 @@ fn the_example_of_the_paper_is_reordered_as_it_says() {
         draft.demands[0] = Nanos(if left == 11 { 100 } else { 10 });
         left -= 1;
     };
-    let measures = run(&single(2, Kind::Fifo), vec![RequestEntry::open(at(&[0; 11]), draw)], 11);
+    let measures = run(&single(2, DisciplineSpec::Fifo), vec![RequestEntry::open(at(&[0; 11]), draw)], 11);
     assert_eq!(responses(&measures), [10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 100]);
     assert_eq!(measures.longest_wait, Nanos(90));
     // The last short one is done with the long one, whose worker has the lower number.
@@ -139,7 +142,7 @@ fn the_example_of_the_paper_is_reordered_as_it_says() {
 }
 
 /// Two workers, each away for half of the time, for 1000 ns on end.
-fn disturbed(kind: Kind, requeue: bool) -> QueueingNetwork {
+fn disturbed(kind: DisciplineSpec, requeue: bool) -> QueueingNetwork {
     let mut network = single(2, kind);
     network.stations[0].interference = Some(Interference { gap: Nanos(1000), length: Nanos(1000), requeue });
     network
@@ -150,8 +153,8 @@ fn a_worker_that_is_away_gets_nothing_while_another_is_there() {
     // One short request at a time waits only when both are away, a quarter of the time: for the lesser of two times
     // that are even between 0 and 1000, 333.3 on average.
     let instants = (1..=40_000u64).map(|number| Nanos(10_007 * number));
-    let robin = Kind::Limited(LimitedParameters::round_robin(100));
-    for kind in [Kind::Fifo, Kind::PreemptiveOldestFirst, robin] {
+    let robin = DisciplineSpec::Limited(LimitedSharingParameters::round_robin(100));
+    for kind in [DisciplineSpec::Fifo, DisciplineSpec::PreemptiveOldestFirst, robin] {
         let measures = run(
             &disturbed(kind.clone(), false),
             vec![RequestEntry::open(instants.clone(), equal(1))],
@@ -168,7 +171,7 @@ fn a_worker_that_is_away_gets_nothing_while_another_is_there() {
 fn what_is_displaced_goes_on_elsewhere_if_it_is_queued_again() {
     // Alone, with a worker to go to as long as one of the two is there: three quarters of the time. Otherwise it waits
     // for its own worker, half of the time.
-    let robin = Kind::Limited(LimitedParameters::round_robin(1_000_000));
+    let robin = DisciplineSpec::Limited(LimitedSharingParameters::round_robin(1_000_000));
     for (requeue, share) in [(true, 0.75), (false, 0.5)] {
         let entries = vec![RequestEntry::closed(1, always(), equal(10_000))];
         let measures = run(&disturbed(robin.clone(), requeue), entries, 20_000);

@@ -1,8 +1,11 @@
 //! Queues with known response times; the benchmark prints the same list with more requests.
 
 use crate::support::{Law, SERVICE, entry, entry_of, exponential, nanos, single};
-use discipline::enforce::{FlowRules, Over, Rules};
-use discipline::serve::{Choice, Count, Entrance, FairParameters, Kind, LimitedParameters, Order};
+use discipline::enforce::{EnforcementRules, FlowRules, OverLimit};
+use discipline::serve::{
+    DisciplineSpec, FairSchedulerParameters, LimitScope, LimitedSharingParameters, PoolEntrance, PoolOrder,
+    QueueChoice,
+};
 use rand::RngExt as _;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -60,32 +63,39 @@ fn erlang_c(workers: u32, rate: f64) -> f64 {
     1.0 + waits / (c - rate)
 }
 
-fn fair() -> FairParameters {
+fn fair() -> FairSchedulerParameters {
     let [latency, min_granularity, wakeup, credit] =
         [2.0, 0.3, 0.2, 0.5].map(|times| nanos(times * SERVICE).0);
-    FairParameters { latency, min_granularity, wakeup_granularity: Some(wakeup), credit }
+    FairSchedulerParameters { latency, min_granularity, wakeup_granularity: Some(wakeup), credit }
 }
 
 /// All disciplines that do not look at sizes: with exponential service and one class the number in an M/M/1 is the
 /// same birth-death process under each.
-pub(crate) fn blind() -> Vec<(&'static str, Kind)> {
+pub(crate) fn blind() -> Vec<(&'static str, DisciplineSpec)> {
     let slice = nanos(0.4 * SERVICE).0;
-    let oldest = LimitedParameters::oldest_first(3, slice);
+    let oldest = LimitedSharingParameters::oldest_first(3, slice);
     vec![
-        ("FIFO", Kind::Fifo),
-        ("LIFO", Kind::Lifo),
-        ("random order", Kind::RandomOrder),
-        ("oldest first", Kind::OldestFirst),
-        ("oldest first, preemptive", Kind::PreemptiveOldestFirst),
-        ("round-robin", Kind::Limited(LimitedParameters::round_robin(slice))),
-        ("limited sharing", Kind::Limited(LimitedParameters::without_age(3, slice))),
-        ("ORF", Kind::Limited(oldest)),
-        ("ORF, to the letter", Kind::Limited(LimitedParameters { count: Count::Queue, ..oldest })),
+        ("FIFO", DisciplineSpec::Fifo),
+        ("LIFO", DisciplineSpec::Lifo),
+        ("random order", DisciplineSpec::RandomOrder),
+        ("oldest first", DisciplineSpec::OldestFirst),
+        ("oldest first, preemptive", DisciplineSpec::PreemptiveOldestFirst),
+        ("round-robin", DisciplineSpec::Limited(LimitedSharingParameters::round_robin(slice))),
+        ("limited sharing", DisciplineSpec::Limited(LimitedSharingParameters::without_age(3, slice))),
+        ("ORF", DisciplineSpec::Limited(oldest)),
+        (
+            "ORF, to the letter",
+            DisciplineSpec::Limited(LimitedSharingParameters { count: LimitScope::Queue, ..oldest }),
+        ),
         (
             "ORF, preemptive",
-            Kind::Limited(LimitedParameters { entrance: Entrance::Preempt, order: Order::Age, ..oldest }),
+            DisciplineSpec::Limited(LimitedSharingParameters {
+                entrance: PoolEntrance::Preempt,
+                order: PoolOrder::Age,
+                ..oldest
+            }),
         ),
-        ("fair sharing", Kind::Fair(fair())),
+        ("fair sharing", DisciplineSpec::Fair(fair())),
     ]
 }
 
@@ -94,16 +104,17 @@ fn one_server() -> Vec<Form> {
         .into_iter()
         .map(|(name, kind)| form(&format!("M/M/1 {name}"), single(1, kind), 0.8, memoryless, 5.0))
         .collect();
-    let shared = |limit| single(1, Kind::Sharing { limit });
-    let mut p99 = form("M/M/1 FIFO, p99", single(1, Kind::Fifo), 0.6, memoryless, 100f64.ln() / 0.4);
+    let shared = |limit| single(1, DisciplineSpec::Sharing { limit });
+    let mut p99 =
+        form("M/M/1 FIFO, p99", single(1, DisciplineSpec::Fifo), 0.6, memoryless, 100f64.ln() / 0.4);
     p99.figure = Box::new(|run| Some(run.response.percentile(Percentile::new(99.0)?)?.0 as f64 / SERVICE));
     forms.extend([
         p99,
-        form("M/D/1 FIFO", single(1, Kind::Fifo), 0.8, constant, pollaczek_khinchine(0.8, 1.0)),
-        form("M/G/1 FIFO", single(1, Kind::Fifo), 0.7, bimodal, pollaczek_khinchine(0.7, 3.25)),
+        form("M/D/1 FIFO", single(1, DisciplineSpec::Fifo), 0.8, constant, pollaczek_khinchine(0.8, 1.0)),
+        form("M/G/1 FIFO", single(1, DisciplineSpec::Fifo), 0.7, bimodal, pollaczek_khinchine(0.7, 3.25)),
         form(
             "M/G/1 random order",
-            single(1, Kind::RandomOrder),
+            single(1, DisciplineSpec::RandomOrder),
             0.7,
             bimodal,
             pollaczek_khinchine(0.7, 3.25),
@@ -119,21 +130,27 @@ fn one_server() -> Vec<Form> {
 fn several_servers() -> Vec<Form> {
     let erlang = erlang_c(3, 2.4);
     let mut forms: Vec<Form> = [
-        ("FIFO", Kind::Fifo),
+        ("FIFO", DisciplineSpec::Fifo),
         ("ORF", blind()[7].1.clone()),
-        ("fair sharing", Kind::Fair(fair())),
-        ("PS", Kind::Sharing { limit: None }),
+        ("fair sharing", DisciplineSpec::Fair(fair())),
+        ("PS", DisciplineSpec::Sharing { limit: None }),
     ]
     .into_iter()
     .map(|(name, kind)| form(&format!("M/M/3 {name}"), single(3, kind), 2.4, memoryless, erlang))
     .collect();
     // Three independent M/M/1.
-    forms.push(form("3 × M/M/1, random", single(3, Kind::Split(Choice::Random)), 2.4, memoryless, 5.0));
+    forms.push(form(
+        "3 × M/M/1, random",
+        single(3, DisciplineSpec::Split(QueueChoice::Random)),
+        2.4,
+        memoryless,
+        5.0,
+    ));
     forms
 }
 
 /// Two classes with equal chances: class 0 needs half, class 1 one and a half of the mean on average.
-fn two_classes(kind: Kind) -> QueueingNetwork {
+fn two_classes(kind: DisciplineSpec) -> QueueingNetwork {
     QueueingNetwork { classes: 2, ..single(1, kind) }
 }
 
@@ -160,12 +177,12 @@ fn cobham() -> Vec<Form> {
         (1.0 + rates[1] * 0.2 * (shares[0] - shares[1]) / divisor) / (rates[1] * 0.2),
     ];
     let kinds = [
-        ("Cobham", Kind::Priority { levels: 2 }, waiting),
+        ("Cobham", DisciplineSpec::Priority { levels: 2 }, waiting),
         ("Cobham, enforced", enforced(), waiting),
-        ("weighted PS", Kind::WeightedSharing { limit: None, weights: vec![3, 1] }, shared),
-        ("preemptive priority", Kind::PreemptivePriority { levels: 2 }, preemptive),
+        ("weighted PS", DisciplineSpec::WeightedSharing { limit: None, weights: vec![3, 1] }, shared),
+        ("preemptive priority", DisciplineSpec::PreemptivePriority { levels: 2 }, preemptive),
     ];
-    let by_class = |(name, kind, exact): (&str, Kind, [f64; 2])| {
+    let by_class = |(name, kind, exact): (&str, DisciplineSpec, [f64; 2])| {
         [0, 1].map(|class| Form {
             name: format!("{name}, class {class}"),
             network: two_classes(kind.clone()),
@@ -178,9 +195,12 @@ fn cobham() -> Vec<Form> {
 }
 
 /// Levels 0 and 1 for the two classes, no limits, no bounds.
-fn enforced() -> Kind {
-    let flow = |level| (level, FlowRules { level, limits: Vec::new(), over: Over::Demote });
-    Kind::Enforced(Rules { flows: [flow(0), flow(1)].into(), ..Rules::none() })
+fn enforced() -> DisciplineSpec {
+    let flow = |level| (level, FlowRules { level, limits: Vec::new(), over_limit: OverLimit::Demote });
+    DisciplineSpec::Enforced(EnforcementRules {
+        flows: [flow(0), flow(1)].into(),
+        ..EnforcementRules::none()
+    })
 }
 
 /// Class 0 as above beside a class 1 that always has somebody waiting: by Cobham, the wait for the residual of whoever
@@ -208,7 +228,7 @@ fn saturated() -> Form {
 }
 
 fn networks() -> Vec<Form> {
-    let station = |workers| NetworkStation::new("tier", workers, Kind::Fifo);
+    let station = |workers| NetworkStation::new("tier", workers, DisciplineSpec::Fifo);
     let tandem = QueueingNetwork::chain(vec![station(1), station(3), station(1)]);
     let jackson = form("Jackson, M/M/1 → M/M/3 → M/M/1", tandem, 0.8, memoryless, 10.0 + erlang_c(3, 0.8));
     let step = |station| NetworkStep { station, after: vec![], delay: Nanos::ZERO };
@@ -230,7 +250,7 @@ fn networks() -> Vec<Form> {
 
 /// A quarter goes to a slow station of its own, the others to a fast one; both then join at a third.
 fn branch() -> Form {
-    let station = || NetworkStation::new("tier", 1, Kind::Fifo);
+    let station = || NetworkStation::new("tier", 1, DisciplineSpec::Fifo);
     let step = |station, after: &[usize]| NetworkStep { station, after: after.to_vec(), delay: Nanos::ZERO };
     let network = QueueingNetwork {
         stations: vec![station(), station(), station()],
@@ -272,7 +292,7 @@ fn closed() -> Form {
     };
     Form {
         name: "closed loop of ten".into(),
-        network: single(1, Kind::Fifo),
+        network: single(1, DisciplineSpec::Fifo),
         load: Box::new(load),
         figure: Box::new(|run| Some(run.response.mean()? / SERVICE)),
         exact: f64::from(clients) / (1.0 - idle) - think,

@@ -3,8 +3,10 @@
 use crate::forms::{blind, memoryless};
 use crate::support::{SERVICE, entry, nanos, poisson, single};
 use discipline::Limit;
-use discipline::enforce::{Bounds, FlowRules, Over, Rules};
-use discipline::serve::{Choice, FeedbackClass, FeedbackParameters, Kind, LimitedParameters};
+use discipline::enforce::{EnforcementRules, FlowRules, OutstandingBounds, OverLimit};
+use discipline::serve::{
+    DisciplineSpec, FeedbackClass, FeedbackParameters, LimitedSharingParameters, QueueChoice,
+};
 use proptest::prelude::*;
 use tailwright_sim::engine::{
     EntryArrivals, Interference, LatencyStatistic, MeasurementWindow, Measures, NetworkStation, NetworkStep,
@@ -13,40 +15,47 @@ use tailwright_sim::engine::{
 };
 use units::Nanos;
 
-fn kinds() -> Vec<Kind> {
+fn kinds() -> Vec<DisciplineSpec> {
     let more = [
-        Kind::Sharing { limit: None },
-        Kind::Sharing { limit: Some(2) },
-        Kind::Split(Choice::TwoChoices),
-        Kind::Split(Choice::Shortest),
-        Kind::Proportional { weights: vec![3] },
-        Kind::Deadline { allowed: vec![40] },
-        Kind::WeightedSharing { limit: Some(3), weights: vec![2] },
-        Kind::Feedback(FeedbackParameters::of(vec![FeedbackClass { weight: 1, slo: Some(30) }], 50)),
-        enforced(Over::Demote),
-        enforced(Over::Queue),
-        Kind::PreemptiveDeadline { allowed: vec![40] },
+        DisciplineSpec::Sharing { limit: None },
+        DisciplineSpec::Sharing { limit: Some(2) },
+        DisciplineSpec::Split(QueueChoice::TwoChoices),
+        DisciplineSpec::Split(QueueChoice::Shortest),
+        DisciplineSpec::Proportional { weights: vec![3] },
+        DisciplineSpec::Deadline { allowed: vec![40] },
+        DisciplineSpec::WeightedSharing { limit: Some(3), weights: vec![2] },
+        DisciplineSpec::Feedback(FeedbackParameters::new(
+            vec![FeedbackClass { weight: 1, slo: Some(30) }],
+            50,
+        )),
+        enforced(OverLimit::Demote),
+        enforced(OverLimit::Queue),
+        DisciplineSpec::PreemptiveDeadline { allowed: vec![40] },
     ];
     blind().into_iter().map(|(_, kind)| kind).chain(more).collect()
 }
 
 /// A flow with two limits, at level 1, and bounds.
-fn enforced(over: Over) -> Kind {
+fn enforced(over: OverLimit) -> DisciplineSpec {
     let limits = vec![Limit { rate: 500_000_000, burst: 30 }, Limit { rate: 200_000_000, burst: 90 }];
-    let flows = [(0, FlowRules { level: 1, limits, over })].into();
-    Kind::Enforced(Rules { flows, bounds: Bounds { items: 3, bytes: 100 }, ..Rules::none() })
+    let flows = [(0, FlowRules { level: 1, limits, over_limit: over })].into();
+    DisciplineSpec::Enforced(EnforcementRules {
+        flows,
+        bounds: OutstandingBounds { requests: 3, bytes: 100 },
+        ..EnforcementRules::none()
+    })
 }
 
 /// A fork from tier 0 to tiers 1 and 2 that joins at tier 3, which steps may leave out, back to tier 0 at the end.
-fn diamond(workers: [u32; 4], kind: &Kind, switch: u64, delay: u64) -> QueueingNetwork {
-    let costs = !matches!(kind, Kind::Sharing { .. } | Kind::WeightedSharing { .. });
+fn diamond(workers: [u32; 4], kind: &DisciplineSpec, switch: u64, delay: u64) -> QueueingNetwork {
+    let costs = !matches!(kind, DisciplineSpec::Sharing { .. } | DisciplineSpec::WeightedSharing { .. });
     let station = |workers| {
         let mut station = NetworkStation::new("tier", workers, kind.clone());
         station.switch = Nanos(if costs { switch } else { 0 });
         station.interference = (costs && switch > 2).then_some(Interference {
             gap: Nanos(40),
             length: Nanos(3),
-            requeue: matches!(kind, Kind::Limited(_)),
+            requeue: matches!(kind, DisciplineSpec::Limited(_)),
         });
         station
     };
@@ -138,7 +147,7 @@ proptest! {
     fn a_chain_of_single_workers_keeps_the_order(
         drawn in proptest::collection::vec((0u64..12, [1u64..20, 1u64..20, 1u64..20, 1u64..2, 1u64..2]), 1..60),
     ) {
-        let station = || NetworkStation::new("tier", 1, Kind::Fifo);
+        let station = || NetworkStation::new("tier", 1, DisciplineSpec::Fifo);
         let network = QueueingNetwork::chain((0..5).map(|_| station()).collect());
         let measures = run(&network, load(&drawn, None, 0), drawn.len() as u64);
         // Lindley: D(i, k) = max(D(i, k − 1), D(i − 1, k)) + S.
@@ -159,8 +168,8 @@ proptest! {
 #[test]
 fn littles_law_holds_at_every_station() {
     let station = |workers, kind| NetworkStation::new("tier", workers, kind);
-    let robin = Kind::Limited(LimitedParameters::oldest_first(4, nanos(0.3 * SERVICE).0));
-    let network = QueueingNetwork::chain(vec![station(1, Kind::Fifo), station(2, robin)]);
+    let robin = DisciplineSpec::Limited(LimitedSharingParameters::oldest_first(4, nanos(0.3 * SERVICE).0));
+    let network = QueueingNetwork::chain(vec![station(1, DisciplineSpec::Fifo), station(2, robin)]);
     let run = SimulationEngine::new(&network, vec![entry(3, 0.8, memoryless)], 0)
         .unwrap()
         .run(MeasurementWindow::of_requests(100_000))
@@ -183,7 +192,8 @@ fn the_shortest_are_measured_apart() {
     };
     let load = vec![RequestEntry::open(poisson(4, 200.0), draw)];
     let window = MeasurementWindow { short_share: 0.02, ..MeasurementWindow::of_requests(50_000) };
-    let measures = SimulationEngine::new(&single(1, Kind::Fifo), load, 0).unwrap().run(window).unwrap();
+    let measures =
+        SimulationEngine::new(&single(1, DisciplineSpec::Fifo), load, 0).unwrap().run(window).unwrap();
     assert_eq!(measures.shortest.count(), 1000);
 }
 
@@ -198,7 +208,7 @@ proptest! {
         };
         let load = vec![RequestEntry::open(poisson(4, 5.0 * short as f64), draw)];
         let window = MeasurementWindow { short_share: 0.01, ..MeasurementWindow::of_requests(500) };
-        let measures = SimulationEngine::new(&single(1, Kind::Fifo), load, 0).unwrap().run(window).unwrap();
+        let measures = SimulationEngine::new(&single(1, DisciplineSpec::Fifo), load, 0).unwrap().run(window).unwrap();
         prop_assert_eq!(measures.shortest.count(), 10);
     }
 }
@@ -207,7 +217,9 @@ proptest! {
 fn overload_is_said_to_be_one() {
     let overload = |rate| {
         let plan = SimulationPlan { replications: 5, ..SimulationPlan::of_requests(20_000, 1) };
-        replicate(&single(1, Kind::Fifo), |seed| vec![entry(seed, rate, memoryless)], &plan).unwrap().verdict
+        replicate(&single(1, DisciplineSpec::Fifo), |seed| vec![entry(seed, rate, memoryless)], &plan)
+            .unwrap()
+            .verdict
     };
     let ReplicationVerdict::Unbounded { per_arrival: Some(share) } = overload(1.1) else {
         panic!("{:?}", overload(1.1))
@@ -220,7 +232,8 @@ fn overload_is_said_to_be_one() {
     );
     assert_eq!((overload(0.5), overload(0.9)), (ReplicationVerdict::Done, ReplicationVerdict::Done));
     // Costs count as well: 0.8 of demand, and half as much again for switching.
-    let mut network = single(1, Kind::Limited(LimitedParameters::round_robin(nanos(0.2 * SERVICE).0)));
+    let mut network =
+        single(1, DisciplineSpec::Limited(LimitedSharingParameters::round_robin(nanos(0.2 * SERVICE).0)));
     network.stations[0].switch = nanos(0.1 * SERVICE);
     let plan = SimulationPlan { replications: 5, ..SimulationPlan::of_requests(20_000, 1) };
     let report = replicate(&network, |seed| vec![entry(seed, 0.8, memoryless)], &plan).unwrap();
@@ -232,7 +245,7 @@ fn a_transient_overload_is_measured() {
     let load = |seed| vec![entry(seed, 2.0, memoryless)];
     let plan = SimulationPlan { replications: 5, ..SimulationPlan::of_requests(20_000, 1) };
     let window = MeasurementWindow { warm_up: 0, ..plan.window };
-    let network = single(1, Kind::Fifo);
+    let network = single(1, DisciplineSpec::Fifo);
     let steady = replicate(&network, load, &SimulationPlan { window, ..plan.clone() }).unwrap();
     let transient = replicate(&network, load, &SimulationPlan { window, transient: true, ..plan }).unwrap();
     assert!(matches!(steady.verdict, ReplicationVerdict::Unbounded { .. }));
@@ -253,7 +266,7 @@ fn a_transient_overload_is_measured() {
 #[test]
 fn a_run_that_outgrows_its_limit_ends() {
     let window = MeasurementWindow { inside_max: 500, ..MeasurementWindow::of_requests(u64::MAX / 2) };
-    let network = single(1, Kind::Lifo);
+    let network = single(1, DisciplineSpec::Lifo);
     let load = |seed| vec![entry(seed, 1.5, memoryless)];
     let failure = SimulationEngine::new(&network, load(1), 0).unwrap().run(window).unwrap_err();
     assert!(matches!(failure, SimulationError::Unbounded { inside: 501, .. }), "{failure}");
@@ -264,8 +277,11 @@ fn a_run_that_outgrows_its_limit_ends() {
 
 #[test]
 fn without_arrivals_nothing_is_measured() {
-    let measures =
-        run(&single(1, Kind::Fifo), vec![RequestEntry::open(std::iter::empty(), memoryless_draw)], 10);
+    let measures = run(
+        &single(1, DisciplineSpec::Fifo),
+        vec![RequestEntry::open(std::iter::empty(), memoryless_draw)],
+        10,
+    );
     assert_eq!((measures.arrivals, measures.response.count(), measures.response.mean()), (0, 0, None));
     assert_eq!(
         (measures.throughput_per_s(), measures.fairness(), measures.displaced_pct()),
@@ -289,7 +305,7 @@ fn what_cannot_be_simulated_is_refused() {
             .to_string(),
     };
     let one = || vec![RequestEntry::open([Nanos(5), Nanos(4)].into_iter(), memoryless_draw)];
-    let good = single(1, Kind::Fifo);
+    let good = single(1, DisciplineSpec::Fifo);
     assert_eq!(fault(&good, one()), "arrivals go back in time, from 5 ns to 4 ns");
     assert_eq!(fault(&good, vec![]), "at least one entry is needed");
     let none = RequestEntry { window: Some(0), ..one().remove(0) };
@@ -303,7 +319,10 @@ fn what_cannot_be_simulated_is_refused() {
     let class = |draft: &mut RequestDraft<'_>| draft.class = 1;
     let entry = RequestEntry::open(std::iter::once(Nanos(1)), class);
     assert_eq!(fault(&good, vec![entry]), "a request has class 1; there are 1, from 0");
-    assert_eq!(fault(&single(0, Kind::Fifo), one()), "station 'server': at least one worker is needed");
+    assert_eq!(
+        fault(&single(0, DisciplineSpec::Fifo), one()),
+        "station 'server': at least one worker is needed"
+    );
     let mut loops = good.clone();
     loops.steps[0].after = vec![0];
     assert_eq!(fault(&loops, one()), "step 0 cannot wait for step 0: only for earlier ones");
@@ -312,11 +331,11 @@ fn what_cannot_be_simulated_is_refused() {
     assert_eq!(fault(&nowhere, one()), "step 0: no station 3; there are 1");
     let none = QueueingNetwork { steps: vec![], ..good.clone() };
     assert_eq!(fault(&none, one()), "a network needs at least one step and one class");
-    let classes = QueueingNetwork { classes: 3, ..single(1, Kind::Priority { levels: 2 }) };
+    let classes = QueueingNetwork { classes: 3, ..single(1, DisciplineSpec::Priority { levels: 2 }) };
     assert_eq!(fault(&classes, one()), "station 'server': the discipline knows 2 classes; requests have 3");
-    let limit = single(1, Kind::Limited(LimitedParameters::oldest_first(0, 5)));
+    let limit = single(1, DisciplineSpec::Limited(LimitedSharingParameters::oldest_first(0, 5)));
     assert_eq!(fault(&limit, one()), "station 'server': the limit of processor sharing is at least 1");
-    let mut shared = single(1, Kind::Sharing { limit: None });
+    let mut shared = single(1, DisciplineSpec::Sharing { limit: None });
     shared.stations[0].switch = Nanos(1);
     let costs =
         "station 'server': ideal processor sharing has no switches, no dispatcher and no interference";

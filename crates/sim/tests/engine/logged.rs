@@ -1,7 +1,7 @@
 //! Single requests of a run against Lindley's equation and against the measures.
 
 use crate::support::{SERVICE, entry, exponential, single};
-use discipline::serve::Kind;
+use discipline::serve::DisciplineSpec;
 use tailwright_sim::engine::{
     Histogram, MeasurementWindow, NetworkStation, QueueingNetwork, SimulationEngine,
 };
@@ -9,7 +9,7 @@ use units::Nanos;
 
 #[test]
 fn passages_follow_lindley() {
-    let network = single(1, Kind::Fifo);
+    let network = single(1, DisciplineSpec::Fifo);
     let entries = || vec![entry(3, 0.8, |random| exponential(random, 1.0))];
     let window = MeasurementWindow { warm_up: 100, ..MeasurementWindow::of_requests(5000) };
     let (measures, passages) =
@@ -31,7 +31,7 @@ fn passages_follow_lindley() {
 
 #[test]
 fn a_window_of_time_has_the_requests_that_arrive_within_it() {
-    let station = |name| NetworkStation::new(name, 1, Kind::Fifo);
+    let station = |name| NetworkStation::new(name, 1, DisciplineSpec::Fifo);
     let network = QueueingNetwork::chain(vec![station("first"), station("second")]);
     let span = (Nanos(200_000_000), Nanos(900_000_000));
     let window = MeasurementWindow { span: Some(span), ..MeasurementWindow::of_requests(0) };

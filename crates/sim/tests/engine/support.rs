@@ -1,6 +1,6 @@
 //! Loads for tests.
 
-use discipline::serve::Kind;
+use discipline::serve::DisciplineSpec;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tailwright_sim::engine::{DrawRequest, NetworkStation, QueueingNetwork, RequestDraft, RequestEntry};
@@ -43,6 +43,6 @@ pub(crate) fn entry_of(seed: u64, rate: f64, draw: impl DrawRequest + 'static) -
     RequestEntry::open(poisson(seed, SERVICE / rate), draw)
 }
 
-pub(crate) fn single(workers: u32, discipline: Kind) -> QueueingNetwork {
+pub(crate) fn single(workers: u32, discipline: DisciplineSpec) -> QueueingNetwork {
     QueueingNetwork::chain(vec![NetworkStation::new("server", workers, discipline)])
 }

@@ -6,7 +6,7 @@ use super::super::request::{ProxyRequest, RequestState};
 use super::super::shared::SharedState;
 use super::ProxySession;
 use crate::deployment::FrontProtocol;
-use discipline::enforce::{Arrival, Operation};
+use discipline::enforce::{ArrivingRequest, DeviceOperation};
 use model::Op;
 use units::Bytes;
 use wire::RequestClass;
@@ -43,13 +43,13 @@ impl ProxySession {
         request.flow = if is_apart { self.flow | CONTROL_FLOW } else { self.flow };
         (request.arrived, request.state) = (now, RequestState::Queued);
         let (op, operation, size) = match request.class {
-            RequestClass::Write(size) => (Op::Write, Operation::Write, size),
-            RequestClass::Read(size) => (Op::Read, Operation::Read, size),
-            RequestClass::Control => (Op::Read, Operation::Read, Bytes(0)),
+            RequestClass::Write(size) => (Op::Write, DeviceOperation::Write, size),
+            RequestClass::Read(size) => (Op::Read, DeviceOperation::Read, size),
+            RequestClass::Control => (Op::Read, DeviceOperation::Read, Bytes(0)),
         };
         let (flow, offset) = (request.flow, request.position.map(|position| position.offset));
         let cost = shared.cost_ns(self.flow, op, size, offset);
-        shared.queue.arrive(now, Arrival { id: number, flow, operation, cost, bytes: size.0 });
+        shared.queue.arrive(now, ArrivingRequest { id: number, flow, operation, cost, bytes: size.0 });
         self.queued += 1;
     }
 
