@@ -1,13 +1,13 @@
-//! A set of small numbers that finds its least member at once.
+//! A set of small numbers that finds its least member in a few steps.
 
-/// Numbers per word.
-const WORD: usize = u64::BITS as usize;
+/// The number of bits in a word.
+const WORD_BITS: usize = u64::BITS as usize;
 
-/// A subset of `0..capacity`: a tree of words in which a bit says that the word below is not empty. Depth,
-/// and with it every operation, is ⌈log₆₄ capacity⌉.
+/// A subset of `0..capacity`, as a tree of words in which a bit says that the word below is not empty. The depth is
+/// ⌈log₆₄ capacity⌉, and so is the cost of every operation.
 #[derive(Debug, Clone)]
 pub(crate) struct BitSet {
-    /// From the leaves to a single root word.
+    /// The layers of the tree, from the leaves to the single word at the root.
     layers: Vec<Vec<u64>>,
 }
 
@@ -15,16 +15,16 @@ impl BitSet {
     /// The empty subset of `0..capacity`.
     pub(crate) fn new(capacity: usize) -> Self {
         let mut layers = Vec::new();
-        let mut words = capacity.div_ceil(WORD).max(1);
+        let mut words = capacity.div_ceil(WORD_BITS).max(1);
         layers.push(vec![0; words]);
         while words > 1 {
-            words = words.div_ceil(WORD);
+            words = words.div_ceil(WORD_BITS);
             layers.push(vec![0; words]);
         }
         Self { layers }
     }
 
-    /// All of `0..capacity`.
+    /// The whole of `0..capacity`.
     pub(crate) fn full(capacity: usize) -> Self {
         let mut set = Self::new(capacity);
         (0..capacity).for_each(|member| set.insert(member));
@@ -34,42 +34,42 @@ impl BitSet {
     /// Adds `member`, which must be below the capacity.
     #[inline]
     pub(crate) fn insert(&mut self, member: usize) {
-        let mut at = member;
+        let mut index = member;
         for layer in &mut self.layers {
-            layer[at / WORD] |= 1 << (at % WORD);
-            at /= WORD;
+            layer[index / WORD_BITS] |= 1 << (index % WORD_BITS);
+            index /= WORD_BITS;
         }
     }
 
-    /// Takes `member` out.
+    /// Removes `member` if it is there.
     #[inline]
     pub(crate) fn remove(&mut self, member: usize) {
-        let mut at = member;
+        let mut index = member;
         for layer in &mut self.layers {
-            let word = &mut layer[at / WORD];
-            *word &= !(1 << (at % WORD));
+            let word = &mut layer[index / WORD_BITS];
+            *word &= !(1 << (index % WORD_BITS));
             if *word != 0 {
                 break;
             }
-            at /= WORD;
+            index /= WORD_BITS;
         }
     }
 
-    /// The least member.
+    /// The least member, if there is any.
     #[inline]
     pub(crate) fn first(&self) -> Option<usize> {
-        let mut at = 0;
+        let mut index = 0;
         for layer in self.layers.iter().rev() {
-            let word = layer[at];
+            let word = layer[index];
             if word == 0 {
                 return None;
             }
-            at = at * WORD + word.trailing_zeros() as usize;
+            index = index * WORD_BITS + word.trailing_zeros() as usize;
         }
-        Some(at)
+        Some(index)
     }
 
-    /// Takes everything out.
+    /// Removes all members and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.layers.iter_mut().for_each(|layer| layer.fill(0));
     }

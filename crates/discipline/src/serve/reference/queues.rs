@@ -1,8 +1,9 @@
 //! Twins of fair sharing by worker and of shares under reactive control.
 
-use super::super::drive::{jobs, play};
+use super::super::test_driver::{jobs, play};
 use super::super::{
-    Discipline, FairParameters, FeedbackClass, FeedbackParameters, Item, Kind, Run, UNTIL_DONE,
+    Assignment, Discipline, DisciplineSpec, FairSchedulerParameters, FeedbackClass, FeedbackParameters,
+    QueueItem, UNTIL_DONE,
 };
 use super::build;
 use proptest::prelude::*;
@@ -13,13 +14,13 @@ struct Thread {
     runtime: u64,
     arrival: usize,
     id: u32,
-    /// Since when it runs.
+    /// Since when it assignments.
     since: Option<u64>,
 }
 
 /// Fair sharing by the words of its module: one list of everybody, searched for every question.
 struct FairTwin {
-    parameters: FairParameters,
+    parameters: FairSchedulerParameters,
     threads: Vec<Thread>,
     least: Vec<u64>,
     arrivals: usize,
@@ -50,19 +51,19 @@ impl FairTwin {
         (self.parameters.latency / self.on(worker).len() as u64).max(self.parameters.min_granularity)
     }
 
-    fn next(&mut self, now: u64, worker: usize, runs: &mut Vec<Run>) {
+    fn next(&mut self, now: u64, worker: usize, assignments: &mut Vec<Assignment>) {
         let next = self.on(worker).iter().map(|thread| (thread.runtime, thread.arrival, thread.id)).min();
         let Some((_, arrival, item)) = next else { return };
         self.threads.iter_mut().filter(|thread| thread.arrival == arrival).for_each(|t| t.since = Some(now));
         self.follow(now, worker);
         let alone = self.on(worker).len() == 1;
         let slice = if alone { UNTIL_DONE } else { self.slice(worker) };
-        runs.push(Run { worker: u32::try_from(worker).unwrap(), item, slice });
+        assignments.push(Assignment { worker: u32::try_from(worker).unwrap(), item, slice });
     }
 }
 
 impl Discipline for FairTwin {
-    fn arrive(&mut self, now: u64, item: Item, runs: &mut Vec<Run>) {
+    fn arrive(&mut self, now: u64, item: QueueItem, assignments: &mut Vec<Assignment>) {
         let worker = (0..self.least.len()).min_by_key(|worker| (self.on(*worker).len(), *worker)).unwrap();
         self.follow(now, worker);
         let runtime = self.least[worker].saturating_sub(self.parameters.credit);
@@ -77,16 +78,20 @@ impl Discipline for FairTwin {
         match running {
             Some(running) if !far(&running) => {
                 let slice = self.slice(worker).saturating_sub(now - running.since.unwrap());
-                runs.push(Run { worker: u32::try_from(worker).unwrap(), item: running.id, slice });
+                assignments.push(Assignment {
+                    worker: u32::try_from(worker).unwrap(),
+                    item: running.id,
+                    slice,
+                });
             }
             _ => {
                 self.stop(now, worker);
-                self.next(now, worker, runs);
+                self.next(now, worker, assignments);
             }
         }
     }
 
-    fn depart(&mut self, now: u64, worker: u32, runs: &mut Vec<Run>) {
+    fn depart(&mut self, now: u64, worker: u32, assignments: &mut Vec<Assignment>) {
         let worker = worker as usize;
         self.follow(now, worker);
         self.threads.retain(|thread| thread.worker != worker || thread.since.is_none());
@@ -100,12 +105,12 @@ impl Discipline for FairTwin {
                 (thread.worker, thread.runtime) = (worker, self.least[worker] + ahead);
             }
         }
-        self.next(now, worker, runs);
+        self.next(now, worker, assignments);
     }
 
-    fn expire(&mut self, now: u64, worker: u32, runs: &mut Vec<Run>) {
+    fn expire(&mut self, now: u64, worker: u32, assignments: &mut Vec<Assignment>) {
         self.stop(now, worker as usize);
-        self.next(now, worker as usize, runs);
+        self.next(now, worker as usize, assignments);
     }
 
     fn waiting(&self) -> usize {
@@ -115,7 +120,7 @@ impl Discipline for FairTwin {
 
 #[derive(Debug, Clone, Copy)]
 struct Tagged {
-    item: Item,
+    item: QueueItem,
     arrived: u64,
     came: u64,
     /// When it became the first of its class.
@@ -174,7 +179,7 @@ impl Control {
         self.interval = interval;
     }
 
-    fn serve(&mut self, runs: &mut Vec<Run>) {
+    fn serve(&mut self, assignments: &mut Vec<Assignment>) {
         loop {
             for at in 0..self.waiting.len() {
                 let Tagged { item, came, start, .. } = self.waiting[at];
@@ -192,26 +197,30 @@ impl Control {
             self.virtual_now = start;
             let taken = self.waiting.remove(at);
             self.on[worker] = Some(taken);
-            runs.push(Run { worker: u32::try_from(worker).unwrap(), item: taken.item.id, slice: UNTIL_DONE });
+            assignments.push(Assignment {
+                worker: u32::try_from(worker).unwrap(),
+                item: taken.item.id,
+                slice: UNTIL_DONE,
+            });
         }
     }
 }
 
 impl Discipline for Control {
-    fn arrive(&mut self, now: u64, item: Item, runs: &mut Vec<Run>) {
+    fn arrive(&mut self, now: u64, item: QueueItem, assignments: &mut Vec<Assignment>) {
         self.decide(now);
         self.waiting.push(Tagged { item, arrived: now, came: self.virtual_now, start: None });
-        self.serve(runs);
+        self.serve(assignments);
     }
 
-    fn depart(&mut self, now: u64, worker: u32, runs: &mut Vec<Run>) {
+    fn depart(&mut self, now: u64, worker: u32, assignments: &mut Vec<Assignment>) {
         self.decide(now);
         let done = self.on[worker as usize].take().unwrap();
         self.seen.push((now / self.parameters.interval, done.item.class, now - done.arrived));
-        self.serve(runs);
+        self.serve(assignments);
     }
 
-    fn expire(&mut self, _now: u64, _worker: u32, _runs: &mut Vec<Run>) {}
+    fn expire(&mut self, _now: u64, _worker: u32, _runs: &mut Vec<Assignment>) {}
 
     fn waiting(&self) -> usize {
         self.waiting.len()
@@ -224,8 +233,8 @@ proptest! {
         workers in 1u32..4, jobs in jobs(), latency in 2u64..40, min_granularity in 1u64..6,
         wakeup_granularity in prop::option::of(0u64..8), credit in 0u64..8,
     ) {
-        let parameters = FairParameters { latency, min_granularity, wakeup_granularity, credit };
-        let got = play(workers, &jobs, &mut build(&Kind::Fair(parameters), workers));
+        let parameters = FairSchedulerParameters { latency, min_granularity, wakeup_granularity, credit };
+        let got = play(workers, &jobs, &mut build(&DisciplineSpec::Fair(parameters), workers));
         let least = vec![0; workers as usize];
         let mut twin = FairTwin { parameters, threads: Vec::new(), least, arrivals: 0 };
         prop_assert_eq!(got, play(workers, &jobs, &mut twin));
@@ -239,9 +248,9 @@ proptest! {
         let class = |(weight, slo): (u32, Option<u64>)| FeedbackClass { weight, slo };
         let classes = classes.into_iter().map(class).collect();
         let parameters = FeedbackParameters {
-            percentile_milli, lower_percent, ..FeedbackParameters::of(classes, interval)
+            percentile_milli, lower_percent, ..FeedbackParameters::new(classes, interval)
         };
-        let got = play(workers, &jobs, &mut build(&Kind::Feedback(parameters.clone()), workers));
+        let got = play(workers, &jobs, &mut build(&DisciplineSpec::Feedback(parameters.clone()), workers));
         prop_assert_eq!(got, play(workers, &jobs, &mut Control::new(workers, parameters)));
     }
 }

@@ -1,53 +1,52 @@
 //! Reactive control of shares, as in Cake: weights follow the latencies that were measured.
 //!
-//! Classes share the workers in proportion to weights ([`super::Proportional`]). A class with an SLO has its latency
-//! measured here, from arrival to departure. At the end of every control interval its percentile is
-//! compared with the SLO: above an upper bound the weight rises in proportion, below a lower bound it falls. Classes
-//! without an SLO keep their weights.
+//! Classes share the workers in proportion to weights ([`super::ProportionalShare`]). The latency of a class with an SLO
+//! is measured here, from arrival to departure. At the end of every control interval its percentile is compared with the
+//! SLO: above an upper bound the weight rises in proportion, below a lower bound it falls. Classes without an SLO keep
+//! their weights.
 //!
-//! The thesis (§3.3.1) describes the controller in words: shares adjusted dynamically to meet latency SLOs, one
-//! weight for each of several workloads, the 99th percentile, and an upper bound on compliance that is
-//! higher than published. It gives no equations and no other numbers; this is how they are read:
+//! The thesis (§3.3.1) describes the controller in words: shares adjusted dynamically to meet latency SLOs, one weight
+//! for each of several workloads, the 99th percentile, and an upper bound on compliance that is higher than published. It
+//! gives no equations and no other numbers. This is how they are read:
 //!
-//! - A weight is multiplied by measured latency ÷ (SLO × bound) of the bound that was crossed, but at most
-//!   doubles or halves in an interval, and stays within a factor of 1000 of where it began. It is an integer
-//!   of thousandths.
-//! - Compliance is SLO ÷ measured latency. Its *upper* bound, above which a workload gives shares away, is the
-//!   *lower* bound on latency here.
-//! - An interval in which nothing of a class departs says nothing about it, and its weight stays.
-//! - The clock is that of arrivals and departures: an interval is closed by the first event at or after its end, and
-//!   that event belongs to the next. Empty intervals are skipped.
+//! - A weight is multiplied by measured latency ÷ (SLO × bound) of the bound that was crossed, but at most doubles or
+//!   halves in an interval, and stays within a factor of 1000 of where it began. It is an integer of thousandths.
+//! - Compliance is SLO ÷ measured latency. Its *upper* bound, above which a workload gives shares away, is the *lower*
+//!   bound on latency here.
+//! - An interval in which no item of a class departs says nothing about the class, and its weight stays.
+//! - The clock is that of arrivals and departures: an interval is closed by the first event at or after its end, and that
+//!   event belongs to the next interval. Empty intervals are skipped.
 //!
-//! Not covered: latency elsewhere on the path, shares of several resources.
+//! Latency elsewhere on the path and shares of several resources are not covered.
 
-use super::shares::Shares;
-use super::{Discipline, Item, Run, UNTIL_DONE};
-use crate::bits::BitSet;
+use super::start_time_fair_queue::StartTimeFairQueue;
+use super::{Assignment, Discipline, QueueItem, UNTIL_DONE};
+use crate::bit_set::BitSet;
 
-/// Parts of a weight of 1.
-const UNIT: u64 = 1000;
-/// How far a weight moves from where it began, up or down.
-const RANGE: u64 = 1000;
-/// So that a weight at the end of its range fits 32 bits.
+/// The parts of a weight of 1.
+const WEIGHT_UNIT: u64 = 1000;
+/// The factor by which a weight may rise or fall from where it began.
+const WEIGHT_RANGE: u64 = 1000;
+/// The largest initial weight, chosen so that a weight at the end of its range fits 32 bits.
 const WEIGHT_MAX: u32 = 4000;
 
-/// A class under [`Feedback`].
+/// A class under [`FeedbackScheduler`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeedbackClass {
-    /// Its weight, 1 to 4000; with an SLO, the one that it begins with.
+    /// The weight, 1 to 4000; with an SLO, the initial one.
     pub weight: u32,
-    /// Latency that the percentile shall not exceed, at least 1; `None`: the weight is fixed.
+    /// The latency that the percentile shall not exceed, at least 1; `None` means that the weight is fixed.
     pub slo: Option<u64>,
 }
 
-/// Parameters of [`Feedback`].
+/// Parameters of [`FeedbackScheduler`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedbackParameters {
-    /// By class.
+    /// The classes by number.
     pub classes: Vec<FeedbackClass>,
-    /// Length of a control interval, at least 1.
+    /// The length of a control interval, at least 1.
     pub interval: u64,
-    /// Which percentile is compared, in thousandths of a percent: 1 to 100,000.
+    /// The percentile that is compared, in thousandths of a percent: 1 to 100,000.
     pub percentile_milli: u32,
     /// A weight rises when latency exceeds this many percent of the SLO.
     pub upper_percent: u32,
@@ -57,14 +56,14 @@ pub struct FeedbackParameters {
 
 impl FeedbackParameters {
     /// The 99th percentile (the thesis, §3.3.1); weights rise above the SLO and fall below half of it (our choice).
-    pub fn of(classes: Vec<FeedbackClass>, interval: u64) -> Self {
+    pub fn new(classes: Vec<FeedbackClass>, interval: u64) -> Self {
         Self { classes, interval, percentile_milli: 99_000, upper_percent: 100, lower_percent: 50 }
     }
 
     /// Whether all values are within their ranges; what is wrong otherwise.
     pub fn check(&self) -> Result<(), String> {
         let weights = self.classes.iter().all(|class| (1..=WEIGHT_MAX).contains(&class.weight));
-        let fault = if !weights {
+        let error = if !weights {
             "the weight of a class under feedback is 1 to 4000"
         } else if self.classes.iter().any(|class| class.slo == Some(0)) {
             "an SLO is at least 1 ns"
@@ -77,7 +76,7 @@ impl FeedbackParameters {
         } else {
             return Ok(());
         };
-        Err(fault.to_owned())
+        Err(error.to_owned())
     }
 
     /// The weight that follows from a measured latency, in thousandths.
@@ -93,129 +92,131 @@ impl FeedbackParameters {
         } else {
             weight
         };
-        let initial = u64::from(class.weight) * UNIT;
+        let initial = u64::from(class.weight) * WEIGHT_UNIT;
         let changed = u64::try_from(changed).unwrap_or(u64::MAX);
-        changed.clamp(initial / RANGE, initial * RANGE)
+        changed.clamp(initial / WEIGHT_RANGE, initial * WEIGHT_RANGE)
     }
 }
 
-/// What a worker has: class and arrival.
-type OnWorker = (usize, u64);
+/// The class of an item, and when it arrived.
+type ClassAndArrival = (usize, u64);
 
-/// Shares under reactive control.
+/// Service in proportion to weights under reactive control.
 #[derive(Debug, Clone)]
-pub struct Feedback {
+pub struct FeedbackScheduler {
     parameters: FeedbackParameters,
-    /// In thousandths.
+    /// The weight of each class, in thousandths.
     weights: Vec<u64>,
-    /// Of the interval, by class.
+    /// The latencies that were measured in the interval, by class.
     latencies: Vec<Vec<u64>>,
-    /// End of the interval.
-    end: u64,
-    shares: Shares<(u32, OnWorker)>,
-    on: Vec<OnWorker>,
+    /// The end of the interval.
+    interval_end: u64,
+    queue: StartTimeFairQueue<(u32, ClassAndArrival)>,
+    /// What each worker serves.
+    in_service: Vec<ClassAndArrival>,
     idle: BitSet,
 }
 
-impl Feedback {
-    /// All of `workers` are idle; the first interval begins at 0.
+impl FeedbackScheduler {
+    /// A station with so many idle workers, whose first interval begins at 0.
     ///
     /// # Panics
     /// When there are no workers or a parameter is out of its range.
     pub fn new(workers: u32, parameters: FeedbackParameters) -> Self {
         assert!(workers > 0, "at least one worker");
-        parameters.check().unwrap_or_else(|fault| panic!("{fault}"));
+        parameters.check().unwrap_or_else(|error| panic!("{error}"));
         let weights: Vec<u64> =
-            parameters.classes.iter().map(|class| u64::from(class.weight) * UNIT).collect();
+            parameters.classes.iter().map(|class| u64::from(class.weight) * WEIGHT_UNIT).collect();
         Self {
             latencies: vec![Vec::new(); weights.len()],
-            end: parameters.interval,
-            shares: Shares::new(weights.iter().map(|weight| narrow(*weight)).collect()),
-            on: vec![(0, 0); workers as usize],
+            interval_end: parameters.interval,
+            queue: StartTimeFairQueue::new(weights.iter().map(|weight| queue_weight(*weight)).collect()),
+            in_service: vec![(0, 0); workers as usize],
             idle: BitSet::full(workers as usize),
             weights,
             parameters,
         }
     }
 
-    /// Weights by class, in thousandths.
+    /// The weight of each class, in thousandths.
     pub fn weights(&self) -> &[u64] {
         &self.weights
     }
 
     /// Closes the interval if it is over.
-    fn follow(&mut self, now: u64) {
-        if now < self.end {
+    fn close_interval(&mut self, now: u64) {
+        if now < self.interval_end {
             return;
         }
         for class in 0..self.weights.len() {
             if let Some(measured) = percentile(&mut self.latencies[class], self.parameters.percentile_milli) {
                 let rules = self.parameters.classes[class];
                 self.weights[class] = self.parameters.adjusted(rules, self.weights[class], measured);
-                self.shares.set_weight(class, narrow(self.weights[class]));
+                self.queue.set_weight(class, queue_weight(self.weights[class]));
                 self.latencies[class].clear();
             }
         }
-        let over = (now - self.end) / self.parameters.interval + 1;
-        self.end = self.end.saturating_add(over.saturating_mul(self.parameters.interval));
+        let intervals = (now - self.interval_end) / self.parameters.interval + 1;
+        self.interval_end =
+            self.interval_end.saturating_add(intervals.saturating_mul(self.parameters.interval));
     }
 
-    fn dispatch(&mut self, runs: &mut Vec<Run>) {
+    fn dispatch(&mut self, assignments: &mut Vec<Assignment>) {
         while let Some(worker) = self.idle.first()
-            && let Some((item, on)) = self.shares.pop()
+            && let Some((item, class_and_arrival)) = self.queue.pop()
         {
             self.idle.remove(worker);
-            self.on[worker] = on;
-            // Workers were counted by a u32.
-            #[allow(clippy::cast_possible_truncation)]
-            runs.push(Run { worker: worker as u32, item, slice: UNTIL_DONE });
+            self.in_service[worker] = class_and_arrival;
+            #[expect(clippy::cast_possible_truncation, reason = "workers were counted by a u32")]
+            assignments.push(Assignment { worker: worker as u32, item, slice: UNTIL_DONE });
         }
     }
 }
 
-/// Weights were checked to fit.
-fn narrow(weight: u64) -> u32 {
+/// A weight as the fair queue has it; weights were checked to fit.
+fn queue_weight(weight: u64) -> u32 {
     u32::try_from(weight).unwrap_or(u32::MAX)
 }
 
-/// The least value that so many thousandths of a percent do not exceed; `None` of nothing. Changes the order.
+/// The least value that at least so many thousandths of a percent of the values do not exceed; `None` without values. It
+/// changes the order of the values.
 fn percentile(values: &mut [u64], percentile_milli: u32) -> Option<u64> {
     let rank = (values.len() as u128 * u128::from(percentile_milli)).div_ceil(100_000);
     let position = usize::try_from(rank).unwrap_or(usize::MAX).checked_sub(1)?;
     Some(*values.select_nth_unstable(position).1)
 }
 
-impl Discipline for Feedback {
-    fn arrive(&mut self, now: u64, item: Item, runs: &mut Vec<Run>) {
-        self.follow(now);
+impl Discipline for FeedbackScheduler {
+    fn arrive(&mut self, now: u64, item: QueueItem, assignments: &mut Vec<Assignment>) {
+        self.close_interval(now);
         let class = item.class as usize;
-        self.shares.push(class, item.size, (item.id, (class, now)));
-        self.dispatch(runs);
+        self.queue.push(class, item.size, (item.id, (class, now)));
+        self.dispatch(assignments);
     }
 
-    fn depart(&mut self, now: u64, worker: u32, runs: &mut Vec<Run>) {
-        self.follow(now);
-        let (class, arrived) = self.on[worker as usize];
+    fn depart(&mut self, now: u64, worker: u32, assignments: &mut Vec<Assignment>) {
+        self.close_interval(now);
+        let (class, arrived) = self.in_service[worker as usize];
         if self.parameters.classes[class].slo.is_some() {
             self.latencies[class].push(now - arrived);
         }
         self.idle.insert(worker as usize);
-        self.dispatch(runs);
+        self.dispatch(assignments);
     }
 
-    fn expire(&mut self, _now: u64, _worker: u32, _runs: &mut Vec<Run>) {}
+    fn expire(&mut self, _now: u64, _worker: u32, _runs: &mut Vec<Assignment>) {}
 
-    fn leave(&mut self, _now: u64, worker: u32, _runs: &mut Vec<Run>) {
+    fn take_worker(&mut self, _now: u64, worker: u32, _runs: &mut Vec<Assignment>) {
         self.idle.remove(worker as usize);
     }
 
-    fn back(&mut self, _now: u64, worker: u32, runs: &mut Vec<Run>) {
+    fn return_worker(&mut self, _now: u64, worker: u32, assignments: &mut Vec<Assignment>) {
         self.idle.insert(worker as usize);
-        self.dispatch(runs);
+        self.dispatch(assignments);
     }
 
     fn waiting(&self) -> usize {
-        self.shares.len()
+        self.queue.len()
     }
 }
 
@@ -226,7 +227,7 @@ mod tests {
     #[test]
     fn weights_follow_the_ratio_within_their_limits() {
         let class = FeedbackClass { weight: 10, slo: Some(100) };
-        let parameters = FeedbackParameters::of(vec![class], 1000);
+        let parameters = FeedbackParameters::new(vec![class], 1000);
         for (weight, measured, expected) in [
             (10_000, 100, 10_000),
             (10_000, 150, 15_000),

@@ -1,51 +1,80 @@
-//! Processor sharing without slices: everybody in service gets the same share of c workers at every instant, and
-//! nobody more than one worker; with weights, shares in their proportion, and what a whole worker cannot take up goes
-//! to the others in proportion.
+//! Ideal processor sharing: at every instant all items in service get equal shares of c workers, and none more than one
+//! worker. With weights the shares are proportional to them; what an item could get beyond one worker goes to the others
+//! in proportion.
 //!
-//! Items of a class are due in the order of the class's *virtual time*, which runs at the share: with n in service
-//! and equal weights it advances by min(1, c/n) per unit of time, in steps of 2⁻³² units, rounded down, and an item
-//! is due at the first whole instant at which virtual time has advanced by its size. Every operation is logarithmic
-//! in n and linear in the number of classes with weights.
+//! Items of a class are due in the order of the class's *virtual time*, which runs at the share of one item. With n
+//! items in service and equal weights it advances by min(1, c/n) per unit of time, in steps of 2⁻³² units, rounded down,
+//! and an item is due at the first whole instant at which virtual time has advanced by its size. Every operation is
+//! logarithmic in n and linear in the number of classes with weights.
 //!
-//! With a limit only that many are in service; the others wait, first come, first served (limited processor
-//! sharing, the ideal of slices that are infinitely short).
+//! With a limit only that many items are in service, and the others wait, first come, first served. This is limited
+//! processor sharing, the ideal of slices that are infinitely short.
 
-use crate::serve::Item;
+use crate::serve::QueueItem;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-const FRACTION: u32 = 32;
+/// The fractional bits of virtual time.
+const FRACTION_BITS: u32 = 32;
 
-/// Items that have the same share.
+/// The items that have the same share.
 #[derive(Debug, Clone)]
-struct Class {
+struct SharingClass {
     weight: u32,
-    /// In units of 2⁻³². Stands still while nobody is in service.
+    /// The virtual time in units of 2⁻³², which stands still while no item of the class is in service.
     virtual_now: u128,
-    /// When each is due in virtual time, its order of arrival, and which it is.
+    /// For each item the virtual time at which it is due, its position among arrivals, and its name.
     in_service: BinaryHeap<Reverse<(u128, u64, u32)>>,
-    /// Workers for one item: the first divided by the second.
+    /// The share of one item in workers, as a fraction: numerator and denominator.
     share: (u128, u128),
 }
 
-/// Ideal processor sharing.
+impl SharingClass {
+    fn new(weight: u32) -> Self {
+        Self { weight, virtual_now: 0, in_service: BinaryHeap::new(), share: (1, 1) }
+    }
+
+    /// The weight of all items in service.
+    #[inline]
+    fn total_weight(&self) -> u128 {
+        u128::from(self.weight) * self.in_service.len() as u128
+    }
+
+    /// The time after which the first item is due, rounded up.
+    #[inline]
+    fn time_to_next_due(&self) -> Option<u128> {
+        let Reverse((due, _, _)) = self.in_service.peek()?;
+        let missing = due.saturating_sub(self.virtual_now);
+        let (share, among) = self.share;
+        Some((missing * among).div_ceil(share << FRACTION_BITS))
+    }
+
+    /// The first item if it is due: its position among arrivals and its name.
+    #[inline]
+    fn due(&self) -> Option<(u64, u32)> {
+        let Reverse((due, arrival, id)) = *self.in_service.peek()?;
+        (due <= self.virtual_now).then_some((arrival, id))
+    }
+}
+
+/// Ideal processor sharing of c workers, with or without weights.
 #[derive(Debug, Clone)]
-pub struct Sharing {
+pub struct ProcessorSharing {
     workers: u32,
     limit: usize,
-    /// One for all if there are no weights.
-    classes: Vec<Class>,
-    /// Heaviest first.
+    /// The classes by number, or one for all items if there are no weights.
+    classes: Vec<SharingClass>,
+    /// The numbers of the classes, the heaviest first.
     by_weight: Vec<usize>,
-    /// The instant of the virtual times.
+    /// The instant for which the virtual times hold.
     now: u64,
     in_service: usize,
-    waiting: VecDeque<Item>,
+    waiting: VecDeque<QueueItem>,
     arrivals: u64,
 }
 
-impl Sharing {
-    /// Nobody is here; equal shares. At most `limit` are in service at once; `None` for no limit.
+impl ProcessorSharing {
+    /// An empty station with equal shares. At most `limit` items are in service at once; `None` means no limit.
     ///
     /// # Panics
     /// When there are no workers or the limit is 0.
@@ -53,25 +82,19 @@ impl Sharing {
         Self::weighted(workers, limit, &[1])
     }
 
-    /// Nobody is here; shares in proportion to `weights[class]`, each at least 1.
+    /// An empty station with shares in proportion to `weights[class]`, each at least 1.
     ///
     /// # Panics
     /// When there are no workers, the limit is 0, or a weight is.
     pub fn weighted(workers: u32, limit: Option<u32>, weights: &[u32]) -> Self {
         assert!(workers > 0 && limit != Some(0), "workers and limit: at least 1");
         assert!(!weights.is_empty() && weights.iter().all(|weight| *weight > 0), "weights: at least 1");
-        let class = |weight: &u32| Class {
-            weight: *weight,
-            virtual_now: 0,
-            in_service: BinaryHeap::new(),
-            share: (1, 1),
-        };
         let mut by_weight: Vec<usize> = (0..weights.len()).collect();
         by_weight.sort_by_key(|class| Reverse(weights[*class]));
         Self {
             workers,
             limit: limit.map_or(usize::MAX, |limit| limit as usize),
-            classes: weights.iter().map(class).collect(),
+            classes: weights.iter().copied().map(SharingClass::new).collect(),
             by_weight,
             now: 0,
             in_service: 0,
@@ -80,75 +103,65 @@ impl Sharing {
         }
     }
 
-    /// An item arrives; its size is the work that it brings. Instants never decrease.
+    /// Adds an item, whose size is the work that it brings. Instants must not decrease from call to call.
     #[inline]
-    pub fn arrive(&mut self, now: u64, item: Item) {
+    pub fn arrive(&mut self, now: u64, item: QueueItem) {
         self.advance(now);
         if self.in_service < self.limit {
-            self.begin(item);
-            self.divide();
+            self.start(item);
+            self.update_shares();
         } else {
             self.waiting.push_back(item);
         }
     }
 
-    /// When the next item is due, if nobody arrives before.
+    /// The instant at which the next item is due if none arrives before.
     #[inline]
-    pub fn next(&self) -> Option<u64> {
-        let due = |class: &Class| {
-            let Reverse((due, _, _)) = class.in_service.peek()?;
-            let missing = due.saturating_sub(class.virtual_now);
-            let (share, among) = class.share;
-            Some((missing * among).div_ceil(share << FRACTION))
-        };
-        let time = self.classes.iter().filter_map(due).min()?;
+    pub fn next_due(&self) -> Option<u64> {
+        let time = self.classes.iter().filter_map(SharingClass::time_to_next_due).min()?;
         Some(self.now.saturating_add(u64::try_from(time).unwrap_or(u64::MAX)))
     }
 
-    /// The item that is due at `now`; of several of a class the one that is due first in virtual time, then the one
-    /// that arrived first; of several classes the one that arrived first.
+    /// Removes and returns an item that is due at `now`, if there is any. Of several of a class it is the one that is due
+    /// first in virtual time, then the one that arrived first; of several classes it is the one that arrived first.
     #[inline]
     pub fn depart(&mut self, now: u64) -> Option<u32> {
         self.advance(now);
-        let due = |class: &Class| {
-            let Reverse((due, arrival, id)) = *class.in_service.peek()?;
-            (due <= class.virtual_now).then_some((arrival, id))
-        };
-        let heads = (0..self.classes.len()).filter_map(|class| Some((due(&self.classes[class])?, class)));
-        let ((_, id), class) = heads.min()?;
+        let due = self.classes.iter().enumerate().filter_map(|(class, items)| Some((items.due()?, class)));
+        let ((_, id), class) = due.min()?;
         self.classes[class].in_service.pop();
         self.in_service -= 1;
         if let Some(next) = self.waiting.pop_front() {
-            self.begin(next);
+            self.start(next);
         }
-        self.divide();
+        self.update_shares();
         Some(id)
     }
 
     #[inline]
-    fn begin(&mut self, item: Item) {
+    fn start(&mut self, item: QueueItem) {
         // Without weights there is one class for all.
         let class = (item.class as usize).min(self.classes.len() - 1);
         let class = &mut self.classes[class];
-        let due = class.virtual_now + (u128::from(item.size) << FRACTION);
+        let due = class.virtual_now + (u128::from(item.size) << FRACTION_BITS);
         class.in_service.push(Reverse((due, self.arrivals, item.id)));
         self.in_service += 1;
         self.arrivals += 1;
     }
 
-    /// Shares of who is in service now: the heaviest first, a whole worker for each if its share is that much.
+    /// Sets the shares of the items in service: the heaviest classes first, a whole worker for each item whose share would
+    /// be that much, and the rest in proportion.
     #[inline]
-    fn divide(&mut self) {
+    fn update_shares(&mut self) {
         let mut workers = u128::from(self.workers);
-        let weight = |class: &Class| u128::from(class.weight) * class.in_service.len() as u128;
-        let mut weights: u128 = self.classes.iter().map(weight).sum();
-        for at in 0..self.by_weight.len() {
-            let class = &mut self.classes[self.by_weight[at]];
+        let mut weights: u128 = self.classes.iter().map(SharingClass::total_weight).sum();
+        for class in &self.by_weight {
+            let class = &mut self.classes[*class];
             let own = workers * u128::from(class.weight);
             if own >= weights {
                 class.share = (1, 1);
                 workers = workers.saturating_sub(class.in_service.len() as u128);
-                weights -= weight(class);
+                weights -= class.total_weight();
             } else {
                 class.share = (own, weights);
             }
@@ -157,7 +170,7 @@ impl Sharing {
 
     #[inline]
     fn advance(&mut self, now: u64) {
-        let time = u128::from(now - self.now) << FRACTION;
+        let time = u128::from(now - self.now) << FRACTION_BITS;
         for class in self.classes.iter_mut().filter(|class| !class.in_service.is_empty()) {
             let (share, among) = class.share;
             class.virtual_now += time * share / among;
@@ -170,19 +183,19 @@ impl Sharing {
 mod tests {
     use super::*;
 
-    fn item(id: u32, size: u64) -> Item {
-        Item { id, class: 0, age: 0, size }
+    fn item(id: u32, size: u64) -> QueueItem {
+        QueueItem { id, class: 0, age: 0, size }
     }
 
     #[test]
     fn two_share_one_worker_and_have_one_each_of_two() {
-        let mut one = Sharing::new(1, None);
+        let mut one = ProcessorSharing::new(1, None);
         one.arrive(0, item(0, 10));
         one.arrive(4, item(1, 3));
         // 6 and 3 left at 4, at half speed: the second is due at 10, then 3 are left of the first.
-        assert_eq!((one.next(), one.depart(9), one.depart(10)), (Some(10), None, Some(1)));
-        assert_eq!((one.next(), one.depart(13), one.next()), (Some(13), Some(0), None));
-        let mut two = Sharing::new(2, None);
+        assert_eq!((one.next_due(), one.depart(9), one.depart(10)), (Some(10), None, Some(1)));
+        assert_eq!((one.next_due(), one.depart(13), one.next_due()), (Some(13), Some(0), None));
+        let mut two = ProcessorSharing::new(2, None);
         two.arrive(0, item(0, 10));
         two.arrive(4, item(1, 3));
         assert_eq!((two.depart(7), two.depart(10)), (Some(1), Some(0)));
@@ -203,18 +216,18 @@ mod tests {
             let classes = u32::try_from(weights.len()).unwrap();
             let job = |(gap, size, class): &(u64, u64, u32)| {
                 now += gap * scale;
-                (now, Item { class: class % classes, ..item(0, *size * scale) })
+                (now, QueueItem { class: class % classes, ..item(0, *size * scale) })
             };
-            let arrivals: Vec<(u64, Item)> = gaps.iter().map(job).collect();
-            let mut sharing = Sharing::weighted(workers, limit, &weights);
+            let arrivals: Vec<(u64, QueueItem)> = gaps.iter().map(job).collect();
+            let mut sharing = ProcessorSharing::weighted(workers, limit, &weights);
             let mut ends = vec![0; arrivals.len()];
             let mut coming = arrivals.iter().zip(0u32..).peekable();
             loop {
                 let arrival = coming.peek().map_or(u64::MAX, |((at, _), _)| *at);
-                match sharing.next() {
+                match sharing.next_due() {
                     Some(due) if due <= arrival => ends[sharing.depart(due).unwrap() as usize] = due,
                     _ => match coming.next() {
-                        Some(((at, job), id)) => sharing.arrive(*at, Item { id, ..*job }),
+                        Some(((at, job), id)) => sharing.arrive(*at, QueueItem { id, ..*job }),
                         None => break,
                     },
                 }
@@ -227,7 +240,7 @@ mod tests {
         }
     }
 
-    /// Shares of those in service: in proportion to weights, and whoever would have more than a worker has one.
+    /// The shares of the items in service, in proportion to weights; one worker for items that would get more.
     fn shares(workers: f64, weights: &[f64]) -> Vec<f64> {
         let mut shares = vec![0.0; weights.len()];
         loop {
@@ -246,7 +259,7 @@ mod tests {
         }
     }
 
-    fn slow(arrivals: &[(u64, Item)], workers: f64, limit: usize, weights: &[u32]) -> Vec<f64> {
+    fn slow(arrivals: &[(u64, QueueItem)], workers: f64, limit: usize, weights: &[u32]) -> Vec<f64> {
         let mut ends = vec![0.0; arrivals.len()];
         let mut left: Vec<(usize, f64)> = Vec::new();
         let (mut now, mut coming) = (0.0, 0);

@@ -1,30 +1,30 @@
-//! Waiting lines: which item comes next when a worker becomes free.
+//! Waiting lines, which decide what item comes next when a worker becomes idle.
 
-use super::Item;
-use super::shares::Shares;
+use super::QueueItem;
+use super::start_time_fair_queue::StartTimeFairQueue;
 use crate::StrictPriority;
-use crate::random::SplitMix;
+use crate::split_mix::SplitMix64;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Items that wait, in the order of a discipline.
-pub trait Line {
-    /// Puts an item in.
-    fn push(&mut self, item: Item);
-    /// Takes the next one out.
+/// The items that wait, in the order of a discipline.
+pub trait WaitingLine {
+    /// Adds an item to the line.
+    fn push(&mut self, item: QueueItem);
+    /// Removes and returns the next item.
     fn pop(&mut self) -> Option<u32>;
-    /// Items inside.
+    /// The number of items in the line.
     fn len(&self) -> usize;
-    /// Whether nothing waits.
+    /// Whether the line has no items.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// First come, first served.
-impl Line for VecDeque<u32> {
+/// The order of arrival: first come, first served.
+impl WaitingLine for VecDeque<u32> {
     #[inline]
-    fn push(&mut self, item: Item) {
+    fn push(&mut self, item: QueueItem) {
         self.push_back(item.id);
     }
     #[inline]
@@ -36,12 +36,12 @@ impl Line for VecDeque<u32> {
     }
 }
 
-/// Last come, first served.
+/// A line in which the last that came is served first.
 #[derive(Debug, Clone, Default)]
 pub struct Lifo(Vec<u32>);
 
-impl Line for Lifo {
-    fn push(&mut self, item: Item) {
+impl WaitingLine for Lifo {
+    fn push(&mut self, item: QueueItem) {
         self.0.push(item.id);
     }
     fn pop(&mut self) -> Option<u32> {
@@ -52,22 +52,22 @@ impl Line for Lifo {
     }
 }
 
-/// Any of those that wait, with equal chances.
+/// A line from which any item is next, with equal chances.
 #[derive(Debug, Clone)]
 pub struct RandomOrder {
     items: Vec<u32>,
-    random: SplitMix,
+    random: SplitMix64,
 }
 
 impl RandomOrder {
-    /// The same seed gives the same order.
+    /// An empty line; the same seed gives the same order.
     pub fn new(seed: u64) -> Self {
-        Self { items: Vec::new(), random: SplitMix::new(seed) }
+        Self { items: Vec::new(), random: SplitMix64::new(seed) }
     }
 }
 
-impl Line for RandomOrder {
-    fn push(&mut self, item: Item) {
+impl WaitingLine for RandomOrder {
+    fn push(&mut self, item: QueueItem) {
         self.items.push(item.id);
     }
     fn pop(&mut self) -> Option<u32> {
@@ -83,8 +83,8 @@ impl Line for RandomOrder {
 }
 
 /// A level per class, level 0 first; first come, first served within a level.
-impl Line for StrictPriority<u32> {
-    fn push(&mut self, item: Item) {
+impl WaitingLine for StrictPriority<u32> {
+    fn push(&mut self, item: QueueItem) {
         StrictPriority::push(self, item.class as usize, item.id);
     }
     fn pop(&mut self) -> Option<u32> {
@@ -95,30 +95,30 @@ impl Line for StrictPriority<u32> {
     }
 }
 
-/// Items by a number, then by arrival.
+/// Items by a key, then by arrival.
 #[derive(Debug, Clone, Default)]
-struct Numbered {
+struct KeyedHeap {
     heap: BinaryHeap<Reverse<(u64, u64, u32)>>,
     arrivals: u64,
 }
 
-impl Numbered {
-    fn push(&mut self, number: u64, id: u32) {
-        self.heap.push(Reverse((number, self.arrivals, id)));
+impl KeyedHeap {
+    fn push(&mut self, key: u64, id: u32) {
+        self.heap.push(Reverse((key, self.arrivals, id)));
         self.arrivals += 1;
     }
 
     fn pop(&mut self) -> Option<(u64, u32)> {
-        self.heap.pop().map(|Reverse((number, _, id))| (number, id))
+        self.heap.pop().map(|Reverse((key, _, id))| (key, id))
     }
 }
 
-/// Oldest first by the time of entry into the whole system: global first come, first served.
+/// Oldest first by the time of entry into the whole system, which is global first come, first served.
 #[derive(Debug, Clone, Default)]
-pub struct ByAge(Numbered);
+pub struct OldestFirst(KeyedHeap);
 
-impl Line for ByAge {
-    fn push(&mut self, item: Item) {
+impl WaitingLine for OldestFirst {
+    fn push(&mut self, item: QueueItem) {
         self.0.push(item.age, item.id);
     }
     fn pop(&mut self) -> Option<u32> {
@@ -129,22 +129,22 @@ impl Line for ByAge {
     }
 }
 
-/// Earliest deadline first: a deadline is the time of entry plus what the class may take.
+/// Earliest deadline first, where a deadline is the time of entry into the system plus the time that the class is allowed.
 #[derive(Debug, Clone)]
-pub struct ByDeadline {
+pub struct EarliestDeadlineFirst {
     allowed: Vec<u64>,
-    line: Numbered,
+    line: KeyedHeap,
 }
 
-impl ByDeadline {
-    /// `allowed[class]` is the time from entry to deadline.
+impl EarliestDeadlineFirst {
+    /// An empty line; `allowed[class]` is the time from entry to deadline.
     pub fn new(allowed: Vec<u64>) -> Self {
-        Self { allowed, line: Numbered::default() }
+        Self { allowed, line: KeyedHeap::default() }
     }
 }
 
-impl Line for ByDeadline {
-    fn push(&mut self, item: Item) {
+impl WaitingLine for EarliestDeadlineFirst {
+    fn push(&mut self, item: QueueItem) {
         let deadline = item.age.saturating_add(self.allowed[item.class as usize]);
         self.line.push(deadline, item.id);
     }
@@ -156,25 +156,25 @@ impl Line for ByDeadline {
     }
 }
 
-/// Shares in proportion to weights, by start-time fair queueing. Looks at sizes.
+/// Service in proportion to weights by start-time fair queueing. It looks at sizes.
 ///
 /// Among classes that always have items waiting, the work served differs from the shares by less than the
 /// largest item of each.
 #[derive(Debug, Clone)]
-pub struct Proportional(Shares<u32>);
+pub struct ProportionalShare(StartTimeFairQueue<u32>);
 
-impl Proportional {
-    /// `weights[class]`, each at least 1.
+impl ProportionalShare {
+    /// An empty line; `weights[class]` are at least 1.
     ///
     /// # Panics
     /// When a weight is 0.
     pub fn new(weights: Vec<u32>) -> Self {
-        Self(Shares::new(weights))
+        Self(StartTimeFairQueue::new(weights))
     }
 }
 
-impl Line for Proportional {
-    fn push(&mut self, item: Item) {
+impl WaitingLine for ProportionalShare {
+    fn push(&mut self, item: QueueItem) {
         self.0.push(item.class as usize, item.size, item.id);
     }
     fn pop(&mut self) -> Option<u32> {

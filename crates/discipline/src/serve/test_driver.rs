@@ -1,6 +1,6 @@
 //! Runs a discipline on random work in tests, and slow obvious twins to compare with.
 
-use super::{Discipline, Item, Run, UNTIL_DONE};
+use super::{Assignment, Discipline, QueueItem, UNTIL_DONE};
 use proptest::prelude::*;
 
 /// What arrives: instant, class, age, work. Sorted by instant; the item's id is its index.
@@ -43,40 +43,44 @@ pub(crate) fn play_with(
 ) -> Vec<Vec<Option<u32>>> {
     let mut left: Vec<u64> = jobs.iter().map(|job| job.size).collect();
     let mut on: Vec<Option<(u32, u64)>> = vec![None; workers as usize];
-    let (mut history, mut runs) = (Vec::new(), Vec::new());
+    let (mut history, mut assignments) = (Vec::new(), Vec::new());
     let mut coming = jobs.iter().zip(0u32..).peekable();
     for now in 0.. {
         for worker in 0..workers {
             let Some((item, slice)) = on[worker as usize] else { continue };
             if left[item as usize] == 0 {
                 on[worker as usize] = None;
-                discipline.depart(now, worker, &mut runs);
+                discipline.depart(now, worker, &mut assignments);
             } else if slice == 0 {
                 on[worker as usize] = Some((item, UNTIL_DONE));
-                discipline.expire(now, worker, &mut runs);
+                discipline.expire(now, worker, &mut assignments);
             }
-            carry_out(&mut runs, &mut on);
+            carry_out(&mut assignments, &mut on);
         }
         if discipline.wake_at().is_some_and(|at| at <= now) {
-            discipline.wake(now, &mut runs);
-            carry_out(&mut runs, &mut on);
+            discipline.wake(now, &mut assignments);
+            carry_out(&mut assignments, &mut on);
         }
         for (worker, _, _) in other.iter().filter(|(_, from, length)| from + length == now) {
-            discipline.back(now, *worker, &mut runs);
-            carry_out(&mut runs, &mut on);
+            discipline.return_worker(now, *worker, &mut assignments);
+            carry_out(&mut assignments, &mut on);
         }
         for (worker, _, _) in other.iter().filter(|(_, from, _)| *from == now) {
             on[*worker as usize] = None;
-            discipline.leave(now, *worker, &mut runs);
-            carry_out(&mut runs, &mut on);
+            discipline.take_worker(now, *worker, &mut assignments);
+            carry_out(&mut assignments, &mut on);
         }
         let is_away = |(worker, from, length): &Other| {
             (*from..from + length).contains(&now) && on[*worker as usize].is_some()
         };
         assert!(!other.iter().any(is_away), "a worker is away and has an item at {now}");
         while let Some((job, id)) = coming.next_if(|(job, _)| job.at == now) {
-            discipline.arrive(now, Item { id, class: job.class, age: job.age, size: job.size }, &mut runs);
-            carry_out(&mut runs, &mut on);
+            discipline.arrive(
+                now,
+                QueueItem { id, class: job.class, age: job.age, size: job.size },
+                &mut assignments,
+            );
+            carry_out(&mut assignments, &mut on);
         }
         check(&on, &left, jobs, now, discipline.waiting());
         if coming.peek().is_none() && left.iter().all(|left| *left == 0) {
@@ -91,8 +95,8 @@ pub(crate) fn play_with(
     history
 }
 
-fn carry_out(runs: &mut Vec<Run>, on: &mut [Option<(u32, u64)>]) {
-    runs.drain(..).for_each(|run| on[run.worker as usize] = Some((run.item, run.slice)));
+fn carry_out(assignments: &mut Vec<Assignment>, on: &mut [Option<(u32, u64)>]) {
+    assignments.drain(..).for_each(|run| on[run.worker as usize] = Some((run.item, run.slice)));
 }
 
 /// Nobody on two workers, nothing served that is done, nothing lost.

@@ -1,66 +1,69 @@
-//! Token buckets, several at once: work passes when all of them hold enough, and takes from all of them.
+//! Several token buckets at once: work passes when all of them hold enough tokens, and takes tokens from all.
 //!
-//! Exact integers: a bucket holds thousand-millionths of a unit of work, so that a rate in units per second and a
-//! time in nanoseconds multiply without rounding. An item larger than a burst passes when that bucket is full and
-//! leaves a debt, so that the long-term rate holds for items of any size.
+//! The arithmetic is exact. A bucket counts billionths of a unit of work, so that a rate in units per second and a time
+//! in nanoseconds multiply without rounding. An item larger than a burst passes when that bucket is full and leaves a
+//! debt, so that the long-term rate holds for items of any size.
 //!
-//! Not covered: who waits for tokens and in which order.
+//! Who waits for tokens, and in which order, is decided elsewhere.
 
-/// Nanoseconds in a second: tokens are counted in units of work ÷ this.
-const SCALE: i128 = 1_000_000_000;
+/// Tokens per unit of work: as many as a second has nanoseconds.
+const TOKENS_PER_UNIT: i128 = 1_000_000_000;
 
-/// A limit: over any time t, at most `rate` · t + `burst` passes (and the largest item, if that is more than the
-/// burst).
+/// A token bucket ⟨rate, burst⟩: over any time t at most `rate` · t + `burst` passes, plus the part of the largest item
+/// that exceeds the burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// Work per second.
+    /// The work that may pass per second in the long run.
     pub rate: u64,
-    /// Work that may pass at once, at least 1.
+    /// The work that may pass at once, at least 1.
     pub burst: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Bucket {
+struct BucketLevel {
     limit: Limit,
-    /// Negative: a debt. At `filled`.
+    /// The tokens at the instant [`TokenBuckets::updated`]; negative after an item that is larger than the burst.
     tokens: i128,
 }
 
-impl Bucket {
-    /// What is missing until it is full.
-    fn used(&self) -> i128 {
-        i128::from(self.limit.burst) * SCALE - self.tokens
+impl BucketLevel {
+    fn full(limit: Limit) -> Self {
+        Self { limit, tokens: i128::from(limit.burst) * TOKENS_PER_UNIT }
+    }
+
+    /// The tokens that are missing until the bucket is full.
+    fn missing(&self) -> i128 {
+        i128::from(self.limit.burst) * TOKENS_PER_UNIT - self.tokens
     }
 }
 
-/// Buckets that are all taken from; none at all lets everything pass.
+/// The buckets of one flow, all of which its work takes tokens from. Without any bucket everything passes.
 #[derive(Debug, Clone)]
 pub struct TokenBuckets {
-    /// By rate, then burst.
-    buckets: Vec<Bucket>,
-    /// The instant of the levels.
-    filled: u64,
+    /// Sorted by rate, then by burst.
+    buckets: Vec<BucketLevel>,
+    /// The instant for which the levels hold.
+    updated: u64,
 }
 
 impl TokenBuckets {
-    /// Full buckets at `now`, nanoseconds.
+    /// Buckets that are full at `now`, in nanoseconds.
     ///
     /// # Panics
     /// When a burst is 0.
     pub fn new(now: u64, limits: &[Limit]) -> Self {
         assert!(limits.iter().all(|limit| limit.burst > 0), "a burst is at least 1");
-        let full = |limit: &Limit| Bucket { limit: *limit, tokens: i128::from(limit.burst) * SCALE };
-        let mut buckets: Vec<Bucket> = limits.iter().map(full).collect();
+        let mut buckets: Vec<BucketLevel> = limits.iter().copied().map(BucketLevel::full).collect();
         buckets.sort_unstable_by_key(|bucket| (bucket.limit.rate, bucket.limit.burst));
-        Self { buckets, filled: now }
+        Self { buckets, updated: now }
     }
 
-    /// The first instant, not before `now`, at which work of this size may pass if nothing else does; `None` if
-    /// never, because a rate is 0. Instants never decrease.
-    pub fn ready(&mut self, now: u64, size: u64) -> Option<u64> {
-        self.fill(now);
+    /// The first instant, not before `now`, at which work of this size may pass if nothing else does before. `None`
+    /// means never, because a rate is 0. Instants must not decrease from call to call.
+    pub fn ready_at(&mut self, now: u64, size: u64) -> Option<u64> {
+        self.refill(now);
         self.buckets.iter().try_fold(now, |ready, bucket| {
-            let missing = i128::from(size.min(bucket.limit.burst)) * SCALE - bucket.tokens;
+            let missing = i128::from(size.min(bucket.limit.burst)) * TOKENS_PER_UNIT - bucket.tokens;
             if missing <= 0 {
                 return Some(ready);
             }
@@ -71,49 +74,52 @@ impl TokenBuckets {
         })
     }
 
-    /// Work of this size passes at `now` if it may; whether it did.
+    /// Takes the tokens for work of this size if it may pass at `now`, and returns whether it did.
     pub fn take(&mut self, now: u64, size: u64) -> bool {
-        let passes = self.ready(now, size) == Some(now);
+        let passes = self.ready_at(now, size) == Some(now);
         if passes {
-            self.buckets.iter_mut().for_each(|bucket| bucket.tokens -= i128::from(size) * SCALE);
+            self.buckets.iter_mut().for_each(|bucket| bucket.tokens -= i128::from(size) * TOKENS_PER_UNIT);
         }
         passes
     }
 
-    /// From `now` on these limits hold instead. What has been used and not made up for is carried over, so that a
-    /// change hands out no burst that was used before: with as many limits as there were, from each to its
-    /// successor in the order of rates, as it is, even if it is a debt under a smaller burst; a change and its
-    /// reverse then change nothing. With another number of limits the correspondence is lost: a bucket lacks what
-    /// the fastest one lacked that was not faster (an upper bound of what it would lack had it been there before),
-    /// or else the slowest, and is empty at worst. Where there were no limits, buckets are full.
+    /// Replaces the limits at `now`. Missing tokens are carried over, so that a change grants no burst that was used
+    /// before.
+    ///
+    /// With as many limits as there were, each bucket lacks what its predecessor in the order of rates lacked, even if
+    /// that is a debt under a smaller burst. A change and its reverse then change nothing. With another number of limits
+    /// there is no such correspondence: a bucket lacks what the fastest of those lacked that were not faster (an upper
+    /// bound of what it would lack had it been there before), or else what the slowest lacked, and is empty at worst.
+    /// Where there were no limits, buckets are full.
     ///
     /// # Panics
     /// When a burst is 0.
-    pub fn change(&mut self, now: u64, limits: &[Limit]) {
-        self.fill(now);
+    pub fn change_limits(&mut self, now: u64, limits: &[Limit]) {
+        self.refill(now);
         let old = std::mem::replace(self, Self::new(now, limits));
-        let same = old.buckets.len() == self.buckets.len();
+        let same_count = old.buckets.len() == self.buckets.len();
         for (rank, bucket) in self.buckets.iter_mut().enumerate() {
-            let slower = old.buckets.partition_point(|other| other.limit.rate <= bucket.limit.rate);
-            let from = if same { rank } else { slower.saturating_sub(1) };
-            let used = old.buckets.get(from).map_or(0, Bucket::used);
-            bucket.tokens -= if same { used } else { used.min(bucket.tokens) };
+            let not_faster = old.buckets.partition_point(|other| other.limit.rate <= bucket.limit.rate);
+            let predecessor = if same_count { rank } else { not_faster.saturating_sub(1) };
+            let missing = old.buckets.get(predecessor).map_or(0, BucketLevel::missing);
+            bucket.tokens -= if same_count { missing } else { missing.min(bucket.tokens) };
         }
     }
 
-    /// Whether no bucket lacks anything at `now`.
+    /// Whether all buckets are full at `now`.
     pub fn is_full(&mut self, now: u64) -> bool {
-        self.fill(now);
-        self.buckets.iter().all(|bucket| bucket.used() == 0)
+        self.refill(now);
+        self.buckets.iter().all(|bucket| bucket.missing() == 0)
     }
 
-    fn fill(&mut self, now: u64) {
-        let time = i128::from(now - self.filled);
-        for Bucket { limit, tokens } in &mut self.buckets {
-            let full = i128::from(limit.burst) * SCALE;
+    /// Adds the tokens of the time up to `now`.
+    fn refill(&mut self, now: u64) {
+        let time = i128::from(now - self.updated);
+        for BucketLevel { limit, tokens } in &mut self.buckets {
+            let full = i128::from(limit.burst) * TOKENS_PER_UNIT;
             *tokens = (*tokens + time * i128::from(limit.rate)).min(full);
         }
-        self.filled = now;
+        self.updated = now;
     }
 }
 
@@ -123,7 +129,7 @@ mod tests {
 
     impl TokenBuckets {
         fn tokens_at(mut self, now: u64) -> i128 {
-            self.fill(now);
+            self.refill(now);
             self.buckets[0].tokens
         }
     }
@@ -134,17 +140,17 @@ mod tests {
         let mut buckets = TokenBuckets::new(0, &[Limit { rate: 10_000_000, burst: 3 }]);
         assert!(buckets.take(0, 3) && !buckets.take(0, 1));
         assert_eq!(
-            (buckets.ready(0, 1), buckets.ready(0, 2), buckets.ready(50, 1)),
+            (buckets.ready_at(0, 1), buckets.ready_at(0, 2), buckets.ready_at(50, 1)),
             (Some(100), Some(200), Some(100))
         );
         // Five pass when it is full, and two are owed.
-        assert_eq!(buckets.ready(50, 5), Some(300));
+        assert_eq!(buckets.ready_at(50, 5), Some(300));
         assert!(buckets.take(300, 5));
-        assert_eq!(buckets.ready(300, 1), Some(600));
-        assert_eq!(TokenBuckets::new(7, &[]).ready(7, u64::MAX), Some(7));
+        assert_eq!(buckets.ready_at(300, 1), Some(600));
+        assert_eq!(TokenBuckets::new(7, &[]).ready_at(7, u64::MAX), Some(7));
         let mut shut = TokenBuckets::new(0, &[Limit { rate: 0, burst: 1 }]);
         assert!(shut.take(0, 1));
-        assert_eq!(shut.ready(u64::MAX, 1), None);
+        assert_eq!(shut.ready_at(u64::MAX, 1), None);
     }
 
     #[test]
@@ -153,15 +159,15 @@ mod tests {
         let mut buckets = TokenBuckets::new(0, &[fast, slow]);
         assert!(buckets.take(0, 10) && buckets.take(100, 10));
         // Used now: 10 of the fast one, 19 of the slow one.
-        buckets.change(100, &[Limit { burst: 20, ..slow }, Limit { burst: 40, ..fast }]);
-        assert_eq!((buckets.ready(100, 1), buckets.ready(100, 2)), (Some(100), Some(200)));
+        buckets.change_limits(100, &[Limit { burst: 20, ..slow }, Limit { burst: 40, ..fast }]);
+        assert_eq!((buckets.ready_at(100, 1), buckets.ready_at(100, 2)), (Some(100), Some(200)));
         // One limit instead of two: empty at worst, and it knows more of the slower.
-        buckets.change(100, &[Limit { rate: 50_000_000, burst: 5 }]);
-        assert_eq!(buckets.ready(100, 1), Some(120));
-        buckets.change(100, &[]);
+        buckets.change_limits(100, &[Limit { rate: 50_000_000, burst: 5 }]);
+        assert_eq!(buckets.ready_at(100, 1), Some(120));
+        buckets.change_limits(100, &[]);
         assert!(buckets.is_full(100));
-        buckets.change(100, &[slow]);
-        assert_eq!(buckets.ready(100, 50), Some(100));
+        buckets.change_limits(100, &[slow]);
+        assert_eq!(buckets.ready_at(100, 50), Some(100));
     }
 
     proptest::proptest! {
@@ -176,9 +182,9 @@ mod tests {
                 now += gap;
                 if let Some((rate, burst)) = change {
                     let before = buckets.clone();
-                    buckets.change(now, &[Limit { rate: rate * 100_000_000, burst }]);
+                    buckets.change_limits(now, &[Limit { rate: rate * 100_000_000, burst }]);
                     let mut reversed = buckets.clone();
-                    reversed.change(now, &[before.buckets[0].limit]);
+                    reversed.change_limits(now, &[before.buckets[0].limit]);
                     proptest::prop_assert_eq!(reversed.buckets[0].tokens, before.clone().tokens_at(now));
                 }
                 if buckets.take(now, size) {
@@ -209,7 +215,7 @@ mod tests {
             let (mut now, mut passed) = (0, Vec::new());
             for (gap, size) in items {
                 now += gap;
-                let ready = buckets.ready(now, size).unwrap();
+                let ready = buckets.ready_at(now, size).unwrap();
                 if ready > now {
                     proptest::prop_assert!(!buckets.clone().take(ready - 1, size));
                 }

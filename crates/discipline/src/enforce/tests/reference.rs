@@ -1,13 +1,13 @@
 //! Everything recomputed in every nanosecond from lists that are searched from end to end.
 
-use super::{Arrival, Dispatch, Enforcer, Over, Rules, flow, limit};
-use crate::enforce::{BEST_EFFORT, Bounds, Operation};
+use super::{ArrivingRequest, DispatchedRequest, EnforcementRules, Enforcer, OverLimit, flow, limit};
+use crate::enforce::{BEST_EFFORT, DeviceOperation, OutstandingBounds};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
-    arrival: Arrival,
+    arrival: ArrivingRequest,
     came: u64,
     number: usize,
     /// Since when it is within the limits.
@@ -16,17 +16,17 @@ struct Waiting {
 
 /// The words of the module header, with a bucket's level in tenths, filled nanosecond by nanosecond.
 struct Twin {
-    rules: Rules,
+    rules: EnforcementRules,
     /// By flow.
     tokens: BTreeMap<u32, Vec<i64>>,
     waiting: Vec<Waiting>,
     /// Name, level, bytes, operation.
-    outstanding: Vec<(u32, u32, u64, Operation)>,
+    outstanding: Vec<(u32, u32, u64, DeviceOperation)>,
     arrivals: usize,
 }
 
 impl Twin {
-    fn new(rules: &Rules) -> Self {
+    fn new(rules: &EnforcementRules) -> Self {
         let full = |limits: &[crate::Limit]| limits.iter().map(|limit| 10 * int(limit.burst)).collect();
         let tokens = rules.flows.iter().map(|(name, rules)| (*name, full(&rules.limits))).collect();
         Self { rules: rules.clone(), tokens, waiting: vec![], outstanding: vec![], arrivals: 0 }
@@ -41,7 +41,7 @@ impl Twin {
         }
     }
 
-    fn arrive(&mut self, now: u64, arrival: Arrival) {
+    fn arrive(&mut self, now: u64, arrival: ArrivingRequest) {
         self.waiting.push(Waiting { arrival, came: now, number: self.arrivals, within: None });
         self.arrivals += 1;
         self.pass(now);
@@ -74,7 +74,7 @@ impl Twin {
                 _ if behind => {}
                 (None, _) => heads.push((BEST_EFFORT, item.came, item.number)),
                 (Some(rules), Some(since)) => heads.push((rules.level, since, item.number)),
-                (Some(rules), None) if rules.over == Over::Demote => {
+                (Some(rules), None) if rules.over_limit == OverLimit::Demote => {
                     heads.push((BEST_EFFORT, item.came, item.number));
                 }
                 (Some(_), None) => {}
@@ -82,25 +82,27 @@ impl Twin {
         }
         let (level, _, number) = heads.into_iter().min()?;
         let position = self.waiting.iter().position(|item| item.number == number).unwrap();
-        let Arrival { id, bytes, operation, .. } = self.waiting[position].arrival;
+        let ArrivingRequest { id, bytes, operation, .. } = self.waiting[position].arrival;
         let top = self.outstanding.iter().map(|(_, level, ..)| *level).min();
-        let fits = |load: Vec<u64>, bounds: Bounds| {
+        let fits = |load: Vec<u64>, bounds: OutstandingBounds| {
             let room = load.is_empty() || load.iter().sum::<u64>() + bytes <= bounds.bytes;
-            load.len() < bounds.items as usize && room
+            load.len() < bounds.requests as usize && room
         };
-        let of = |wanted: &dyn Fn(u32, Operation) -> bool| {
+        let of = |wanted: &dyn Fn(u32, DeviceOperation) -> bool| {
             let there = self.outstanding.iter().filter(|(_, level, _, operation)| wanted(*level, *operation));
             there.map(|(_, _, bytes, _)| *bytes).collect::<Vec<_>>()
         };
         let below = |top: u32| of(&|other, _| other > top);
-        let beside = top.is_none_or(|top| top >= level || fits(below(top), self.rules.beside));
-        let alike = if operation == Operation::Read { self.rules.reads } else { self.rules.writes };
+        let lower_levels = top.is_none_or(|top| top >= level || fits(below(top), self.rules.lower_levels));
+        let alike = if operation == DeviceOperation::Read { self.rules.reads } else { self.rules.writes };
         let loads = [(of(&|_, _| true), self.rules.bounds), (of(&|_, other| other == operation), alike)];
         // Best effort finds fewer places, but one of its operation in any case.
         let reserve = if level == BEST_EFFORT { self.rules.reserve as usize } else { 0 };
-        let left =
-            |load: &[u64], bounds: Bounds| load.is_empty() || load.len() + reserve < bounds.items as usize;
-        if !beside || !loads.into_iter().all(|(load, bounds)| left(&load, bounds) && fits(load, bounds)) {
+        let left = |load: &[u64], bounds: OutstandingBounds| {
+            load.is_empty() || load.len() + reserve < bounds.requests as usize
+        };
+        if !lower_levels || !loads.into_iter().all(|(load, bounds)| left(&load, bounds) && fits(load, bounds))
+        {
             return None;
         }
         self.waiting.remove(position);
@@ -122,27 +124,27 @@ fn int(value: u64) -> i64 {
     i64::try_from(value).unwrap()
 }
 
-pub(super) fn some_rules() -> impl Strategy<Value = Rules> {
-    let over = prop::sample::select(vec![Over::Demote, Over::Queue]);
+pub(super) fn some_rules() -> impl Strategy<Value = EnforcementRules> {
+    let over = prop::sample::select(vec![OverLimit::Demote, OverLimit::Queue]);
     let limits =
         prop::collection::vec((2u64..15, 1u64..25).prop_map(|(rate, burst)| limit(rate, burst)), 0..3);
     let rules = (0u32..3, over, limits).prop_map(|(level, over, limits)| flow(level * 7, over, &limits));
     let bounds = |least: u32| {
         let items = prop_oneof![2 => least..4u32, 1 => Just(u32::MAX)];
         let bytes = prop_oneof![1 => 1u64..20, 1 => Just(u64::MAX)];
-        (items, bytes).prop_map(|(items, bytes)| Bounds { items, bytes })
+        (items, bytes).prop_map(|(requests, bytes)| OutstandingBounds { requests, bytes })
     };
     let flows = prop::collection::btree_map(0u32..5, rules, 0..5);
     let of_device = (bounds(1), bounds(1), bounds(1), bounds(0), 0u32..3);
-    (flows, of_device).prop_map(|(flows, (bounds, reads, writes, beside, reserve))| {
-        let reserve = reserve.min(bounds.items - 1);
-        Rules { flows, bounds, reads, writes, beside, reserve }
+    (flows, of_device).prop_map(|(flows, (bounds, reads, writes, lower_levels, reserve))| {
+        let reserve = reserve.min(bounds.requests - 1);
+        EnforcementRules { flows, bounds, reads, writes, lower_levels, reserve }
     })
 }
 
 /// Every third is a write.
-pub(super) fn operation(id: u32) -> Operation {
-    if id % 3 == 2 { Operation::Write } else { Operation::Read }
+pub(super) fn operation(id: u32) -> DeviceOperation {
+    if id % 3 == 2 { DeviceOperation::Write } else { DeviceOperation::Read }
 }
 
 /// Gap, flow, cost, bytes, time at the device.
@@ -158,7 +160,7 @@ proptest! {
         rules in some_rules(), drawn in some_arrivals(), withdrawn in prop::collection::vec((0u64..60, 0u32..6), 0..4),
     ) {
         let (mut enforcer, mut twin) = (Enforcer::new(0, &rules).unwrap(), Twin::new(&rules));
-        let mut ends: Vec<(u64, Dispatch)> = Vec::new();
+        let mut ends: Vec<(u64, DispatchedRequest)> = Vec::new();
         let (mut next, mut at, mut expected_wake) = (0, drawn[0].0, None);
         for now in 0..4000u64 {
             if now > 0 {
@@ -170,13 +172,13 @@ proptest! {
             ends = still;
             for (_, dispatch) in over {
                 twin.done(dispatch.id);
-                enforcer.done(dispatch);
+                enforcer.complete(dispatch);
                 asked = true;
             }
             while next < drawn.len() && at == now {
                 let (_, flow, cost, bytes, _) = drawn[next];
                 let id = u32::try_from(next).unwrap();
-                let arrival = Arrival { id, flow, operation: operation(id), cost, bytes };
+                let arrival = ArrivingRequest { id, flow, operation: operation(id), cost, bytes };
                 enforcer.arrive(now, arrival);
                 twin.arrive(now, arrival);
                 asked = true;
@@ -191,7 +193,7 @@ proptest! {
             }
             loop {
                 let judge = twin.next(now);
-                let got = if asked { enforcer.next(now) } else { None };
+                let got = if asked { enforcer.dispatch_next(now) } else { None };
                 prop_assert_eq!(got.as_ref().map(|got| (got.id, got.level)), judge, "at {}", now);
                 let Some(dispatch) = got else { break };
                 ends.push((now + 1 + drawn[dispatch.id as usize].4, dispatch));

@@ -1,21 +1,21 @@
 //! Twins of what draws lots or shares in proportion.
 
-use super::super::drive::{jobs, play};
-use super::super::{Choice, Discipline, Item, Kind, Run, UNTIL_DONE};
+use super::super::test_driver::{jobs, play};
+use super::super::{Assignment, Discipline, DisciplineSpec, QueueChoice, QueueItem, UNTIL_DONE};
 use super::{SEED, build};
-use crate::random::SplitMix;
+use crate::split_mix::SplitMix64;
 use proptest::prelude::*;
 
 /// Those that wait in a list; lots are drawn with the generator of the discipline, and the last takes the place
 /// of the one that was drawn.
 struct Lots {
-    random: SplitMix,
+    random: SplitMix64,
     on: Vec<Option<u32>>,
     waiting: Vec<u32>,
 }
 
 impl Lots {
-    fn serve(&mut self, runs: &mut Vec<Run>) {
+    fn serve(&mut self, assignments: &mut Vec<Assignment>) {
         while let Some(worker) = self.on.iter().position(Option::is_none)
             && !self.waiting.is_empty()
         {
@@ -24,23 +24,23 @@ impl Lots {
             self.waiting[drawn] = *self.waiting.last().unwrap();
             self.waiting.pop();
             self.on[worker] = Some(item);
-            runs.push(Run { worker: u32::try_from(worker).unwrap(), item, slice: UNTIL_DONE });
+            assignments.push(Assignment { worker: u32::try_from(worker).unwrap(), item, slice: UNTIL_DONE });
         }
     }
 }
 
 impl Discipline for Lots {
-    fn arrive(&mut self, _now: u64, item: Item, runs: &mut Vec<Run>) {
+    fn arrive(&mut self, _now: u64, item: QueueItem, assignments: &mut Vec<Assignment>) {
         self.waiting.push(item.id);
-        self.serve(runs);
+        self.serve(assignments);
     }
 
-    fn depart(&mut self, _now: u64, worker: u32, runs: &mut Vec<Run>) {
+    fn depart(&mut self, _now: u64, worker: u32, assignments: &mut Vec<Assignment>) {
         self.on[worker as usize] = None;
-        self.serve(runs);
+        self.serve(assignments);
     }
 
-    fn expire(&mut self, _now: u64, _worker: u32, _runs: &mut Vec<Run>) {}
+    fn expire(&mut self, _now: u64, _worker: u32, _runs: &mut Vec<Assignment>) {}
 
     fn waiting(&self) -> usize {
         self.waiting.len()
@@ -49,8 +49,8 @@ impl Discipline for Lots {
 
 /// All items in one list in order of arrival, each with its worker; the first of a worker is in service.
 struct Queues {
-    choice: Choice,
-    random: SplitMix,
+    choice: QueueChoice,
+    random: SplitMix64,
     inside: Vec<(usize, u32)>,
     workers: usize,
 }
@@ -58,11 +58,11 @@ struct Queues {
 impl Queues {
     fn choose(&mut self) -> usize {
         let length = |worker: usize| self.inside.iter().filter(|(on, _)| *on == worker).count();
-        if self.choice == Choice::Shortest {
+        if self.choice == QueueChoice::Shortest {
             return (0..self.workers).rev().min_by_key(|worker| (length(*worker), *worker)).unwrap();
         }
         let first = self.random.below(self.workers);
-        if self.choice == Choice::Random || self.workers == 1 {
+        if self.choice == QueueChoice::Random || self.workers == 1 {
             return first;
         }
         let others: Vec<usize> = (0..self.workers).filter(|worker| *worker != first).collect();
@@ -73,24 +73,28 @@ impl Queues {
 }
 
 impl Discipline for Queues {
-    fn arrive(&mut self, _now: u64, item: Item, runs: &mut Vec<Run>) {
+    fn arrive(&mut self, _now: u64, item: QueueItem, assignments: &mut Vec<Assignment>) {
         let worker = self.choose();
         if self.inside.iter().all(|(on, _)| *on != worker) {
-            runs.push(Run { worker: u32::try_from(worker).unwrap(), item: item.id, slice: UNTIL_DONE });
+            assignments.push(Assignment {
+                worker: u32::try_from(worker).unwrap(),
+                item: item.id,
+                slice: UNTIL_DONE,
+            });
         }
         self.inside.push((worker, item.id));
     }
 
-    fn depart(&mut self, _now: u64, worker: u32, runs: &mut Vec<Run>) {
+    fn depart(&mut self, _now: u64, worker: u32, assignments: &mut Vec<Assignment>) {
         let of = |inside: &[(usize, u32)]| inside.iter().position(|(on, _)| *on == worker as usize);
         let done = of(&self.inside).unwrap();
         self.inside.remove(done);
         if let Some(next) = of(&self.inside) {
-            runs.push(Run { worker, item: self.inside[next].1, slice: UNTIL_DONE });
+            assignments.push(Assignment { worker, item: self.inside[next].1, slice: UNTIL_DONE });
         }
     }
 
-    fn expire(&mut self, _now: u64, _worker: u32, _runs: &mut Vec<Run>) {}
+    fn expire(&mut self, _now: u64, _worker: u32, _runs: &mut Vec<Assignment>) {}
 
     fn waiting(&self) -> usize {
         let busy = (0..self.workers).filter(|worker| self.inside.iter().any(|(on, _)| on == worker)).count();
@@ -114,34 +118,38 @@ impl Tags {
         Self { weights, ends: [0; 3], virtual_now: 0, arrivals: 0, on, waiting: Vec::new() }
     }
 
-    fn serve(&mut self, runs: &mut Vec<Run>) {
+    fn serve(&mut self, assignments: &mut Vec<Assignment>) {
         while let Some(worker) = self.on.iter().position(|on| !on)
             && let Some(next) = self.waiting.iter().copied().min()
         {
             self.waiting.retain(|other| *other != next);
             self.virtual_now = next.0;
             self.on[worker] = true;
-            runs.push(Run { worker: u32::try_from(worker).unwrap(), item: next.2, slice: UNTIL_DONE });
+            assignments.push(Assignment {
+                worker: u32::try_from(worker).unwrap(),
+                item: next.2,
+                slice: UNTIL_DONE,
+            });
         }
     }
 }
 
 impl Discipline for Tags {
-    fn arrive(&mut self, _now: u64, item: Item, runs: &mut Vec<Run>) {
+    fn arrive(&mut self, _now: u64, item: QueueItem, assignments: &mut Vec<Assignment>) {
         let class = item.class as usize;
         let start = self.virtual_now.max(self.ends[class]);
         self.ends[class] = start + (item.size << 16) / u64::from(self.weights[class]);
         self.waiting.push((start, self.arrivals, item.id));
         self.arrivals += 1;
-        self.serve(runs);
+        self.serve(assignments);
     }
 
-    fn depart(&mut self, _now: u64, worker: u32, runs: &mut Vec<Run>) {
+    fn depart(&mut self, _now: u64, worker: u32, assignments: &mut Vec<Assignment>) {
         self.on[worker as usize] = false;
-        self.serve(runs);
+        self.serve(assignments);
     }
 
-    fn expire(&mut self, _now: u64, _worker: u32, _runs: &mut Vec<Run>) {}
+    fn expire(&mut self, _now: u64, _worker: u32, _runs: &mut Vec<Assignment>) {}
 
     fn waiting(&self) -> usize {
         self.waiting.len()
@@ -151,16 +159,16 @@ impl Discipline for Tags {
 proptest! {
     #[test]
     fn random_order_agrees_with_a_list_that_draws_the_same_lots(workers in 1u32..4, jobs in jobs()) {
-        let got = play(workers, &jobs, &mut build(&Kind::RandomOrder, workers));
-        let random = SplitMix::new(SEED);
+        let got = play(workers, &jobs, &mut build(&DisciplineSpec::RandomOrder, workers));
+        let random = SplitMix64::new(SEED);
         prop_assert_eq!(got, play(workers, &jobs, &mut Lots { random, on: vec![None; workers as usize], waiting: vec![] }));
     }
 
     #[test]
     fn queues_of_their_own_agree_with_lists(workers in 1u32..5, jobs in jobs()) {
-        for choice in [Choice::Random, Choice::Shortest, Choice::TwoChoices] {
-            let got = play(workers, &jobs, &mut build(&Kind::Split(choice), workers));
-            let mut twin = Queues { choice, random: SplitMix::new(SEED), inside: vec![], workers: workers as usize };
+        for choice in [QueueChoice::Random, QueueChoice::Shortest, QueueChoice::TwoChoices] {
+            let got = play(workers, &jobs, &mut build(&DisciplineSpec::Split(choice), workers));
+            let mut twin = Queues { choice, random: SplitMix64::new(SEED), inside: vec![], workers: workers as usize };
             prop_assert_eq!(got, play(workers, &jobs, &mut twin), "{:?}", choice);
         }
     }
@@ -169,7 +177,7 @@ proptest! {
     fn shares_agree_with_tags_given_at_arrival(
         workers in 1u32..4, jobs in jobs(), weights in prop::array::uniform3(1u32..9),
     ) {
-        let kind = Kind::Proportional { weights: weights.to_vec() };
+        let kind = DisciplineSpec::Proportional { weights: weights.to_vec() };
         let got = play(workers, &jobs, &mut build(&kind, workers));
         prop_assert_eq!(got, play(workers, &jobs, &mut Tags::new(workers, weights)));
     }

@@ -1,19 +1,20 @@
-//! Strict priority, first come first served within a level.
+//! Strict priority, first come, first served within a level.
 //!
-//! Decides which of the waiting items is in service or comes next: the oldest of the lowest non-empty level.
-//! One queue per level and a bit per non-empty level, so that neither the number of levels nor the number of
-//! items decides the cost.
+//! Decides which of the waiting items is in service or comes next: the oldest of the lowest non-empty level. There is
+//! one queue per level and a bit per non-empty level, so that the cost hardly depends on how many levels and items
+//! there are.
 //!
-//! Preemptive use: leave the item in service in its queue and work on [`head_mut`](StrictPriority::head_mut);
-//! whatever arrives at a lower level is the head from then on, and the item that it displaced is still the
-//! oldest of its own. Non-preemptive use: [`pop`](StrictPriority::pop) the item when its service begins.
+//! For preemptive service, leave the item in service in its queue and count its service with
+//! [`head_mut`](StrictPriority::head_mut): whatever arrives at a lower level is the head from then on, and the item that
+//! it displaced is still the oldest of its own level. For non-preemptive service, [`pop`](StrictPriority::pop) the item
+//! when its service begins.
 //!
-//! Not covered: what a unit of service is, and starvation: a level waits as long as there is work below it.
+//! Starvation is not prevented: a level waits as long as there is work at a lower one.
 
-use crate::bits::BitSet;
+use crate::bit_set::BitSet;
 use std::collections::VecDeque;
 
-/// Items that wait, by level. Level 0 is served first.
+/// A queue of items by priority level. Level 0 is served first.
 #[derive(Debug, Clone)]
 pub struct StrictPriority<T> {
     levels: Vec<VecDeque<T>>,
@@ -24,7 +25,7 @@ pub struct StrictPriority<T> {
 }
 
 impl<T> StrictPriority<T> {
-    /// Nothing waits on any of `levels` levels.
+    /// An empty queue with so many levels.
     pub fn new(levels: usize) -> Self {
         Self {
             levels: std::iter::repeat_with(VecDeque::new).take(levels).collect(),
@@ -34,22 +35,22 @@ impl<T> StrictPriority<T> {
         }
     }
 
-    /// Number of levels.
+    /// The number of levels, empty ones included.
     pub fn levels(&self) -> usize {
         self.levels.len()
     }
 
-    /// Items waiting on all levels.
+    /// The number of items at all levels.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing waits.
+    /// Whether there is no item at any level.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Puts an item behind those of its level.
+    /// Adds an item behind those of its level.
     ///
     /// # Panics
     /// When there is no such level.
@@ -64,19 +65,19 @@ impl<T> StrictPriority<T> {
         self.len += 1;
     }
 
-    /// Level and item that should be in service.
+    /// The item that should be in service, with its level.
     #[inline]
     pub fn head(&self) -> Option<(usize, &T)> {
         Some((self.first, self.levels.get(self.first)?.front()?))
     }
 
-    /// The item that should be in service, to count what has been served.
+    /// The item that should be in service, so that its remaining work can be updated.
     #[inline]
     pub fn head_mut(&mut self) -> Option<&mut T> {
         self.levels.get_mut(self.first)?.front_mut()
     }
 
-    /// Takes the head out.
+    /// Removes and returns the head, with its level.
     #[inline]
     pub fn pop(&mut self) -> Option<(usize, T)> {
         let level = self.first;
@@ -90,7 +91,7 @@ impl<T> StrictPriority<T> {
         Some((level, item))
     }
 
-    /// Takes everything out; the memory stays.
+    /// Removes all items and keeps the memory.
     pub fn clear(&mut self) {
         self.levels.iter_mut().for_each(VecDeque::clear);
         self.occupied.clear();

@@ -1,11 +1,11 @@
-//! Repeatable choices for disciplines that draw lots.
+//! Repeatable random choices for disciplines that make some.
 
-/// SplitMix64 of Steele, Lea and Flood: one addition and two multiplications a number. Good enough to choose a queue
-/// or an item; not for statistics in many dimensions.
+/// The generator SplitMix64 of Steele, Lea and Flood, with one addition and two multiplications per number. It is good
+/// enough to choose a queue or an item, and not for statistics in many dimensions.
 #[derive(Debug, Clone)]
-pub(crate) struct SplitMix(u64);
+pub(crate) struct SplitMix64(u64);
 
-impl SplitMix {
+impl SplitMix64 {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -18,11 +18,10 @@ impl SplitMix {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`. The bias is below bound ÷ 2⁶⁴.
+    /// A random number below `bound`, with a bias below bound ÷ 2⁶⁴.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         let product = u128::from(self.next()) * bound as u128;
-        // The product's upper half is below `bound`.
-        #[allow(clippy::cast_possible_truncation)]
+        #[expect(clippy::cast_possible_truncation, reason = "the upper half of the product is below `bound`")]
         let chosen = (product >> 64) as usize;
         chosen
     }
