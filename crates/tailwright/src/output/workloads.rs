@@ -34,7 +34,7 @@ fn document(outcome: &WorkloadOutcome) -> WorkloadOutcomeDocument {
         measured_s: outcome.measured_ns.map(|ns| ns / 1e9),
         ci_low_s: outcome.low_ns.map(|ns| ns / 1e9),
         ci_high_s: outcome.high_ns.map(|ns| ns / 1e9),
-        verdict: outcome.kept.map(name),
+        verdict: outcome.verdict.map(name),
         requests: outcome.requests,
         over_slo: outcome.over,
         throughput_per_s: outcome.per_second,
