@@ -27,6 +27,22 @@ impl TextTable {
         }
     }
 
+    /// A table of rows; the first `words` columns are words, the others numbers.
+    pub(crate) fn of_rows(
+        headings: &[&str],
+        words: usize,
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) -> Self {
+        let mut aligns = vec![Align::Left; words.min(headings.len())];
+        aligns.resize(headings.len(), Align::Right);
+        let headings = headings.iter().map(|heading| (*heading).to_owned()).collect();
+        let mut table = Self { aligns, rows: vec![headings] };
+        for row in rows {
+            table.row(row);
+        }
+        table
+    }
+
     /// Appends a row; it has one cell per column.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
         assert_eq!(cells.len(), self.aligns.len(), "a row has one cell per column");

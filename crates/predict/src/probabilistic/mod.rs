@@ -30,7 +30,7 @@
 //! 3. *Its own group* may burst whenever it does: others of the group count with the most work that they
 //!    ever ask for in a window.
 //!
-//! 4. *No alignment at all* exceeds the worst case of the same circular traces ([`WorstCase`]); the smaller
+//! 4. *No alignment at all* exceeds the worst case of the same circular traces ([`crate::WorstCase`]); the smaller
 //!    of the two counts, for few members or high percentiles often that one.
 //!
 //! # Conditions

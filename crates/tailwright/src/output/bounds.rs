@@ -4,8 +4,7 @@ use crate::output::json::pretty;
 use crate::terminal::{Align, TextTable};
 use model::Stage;
 use serde::Serialize;
-use workflow::prediction::{ModelName, WorkloadBound};
-use workflow::prediction::{PredictionProblem, TracedWorkload};
+use workflow::prediction::{ModelName, PredictionProblem, TracedWorkload, WorkloadBound};
 use workflow::text::{by_stage, plural, time};
 
 /// Bounds with what they are about.
@@ -22,14 +21,18 @@ impl BoundsView<'_> {
         let Some(first) = self.models.first() else { return Vec::new() };
         let mut leaders: Vec<&WorkloadBound> = self.bounds.iter().filter(|b| b.model == *first).collect();
         leaders.sort_by_key(|bound| (bound.priority, bound.workload));
-        let of = |tenant: usize| self.bounds.iter().filter(|b| b.workload == tenant).collect();
-        leaders.into_iter().map(|b| (&self.problem.workloads[b.workload], of(b.workload))).collect()
+        let mut rows = Vec::new();
+        for WorkloadBound { workload, .. } in leaders {
+            let bounds = self.bounds.iter().filter(|bound| bound.workload == *workload);
+            rows.push((&self.problem.workloads[*workload], bounds.collect()));
+        }
+        rows
     }
 
     /// How many workloads a model keeps within their SLO.
     pub(crate) fn kept(&self, model: ModelName) -> usize {
-        let within = |b: &&WorkloadBound| b.model == model && b.seconds() <= self.slo(b);
-        self.bounds.iter().filter(within).count()
+        let bounds = self.bounds.iter().filter(|bound| bound.model == model);
+        bounds.filter(|bound| bound.seconds() <= self.slo(bound)).count()
     }
 
     fn slo(&self, bound: &WorkloadBound) -> f64 {
@@ -38,12 +41,14 @@ impl BoundsView<'_> {
 
     /// Mean load of the stages, in words.
     fn load(&self) -> String {
-        let sum = |stage: Stage| {
-            self.problem.workloads.iter().map(|tenant| tenant.traffic.utilisation()[stage]).sum::<f64>()
-        };
-        let stages =
-            Stage::ALL.into_iter().filter(|stage| *stage != Stage::Storage || self.problem.profile.is_some());
-        by_stage(stages.map(|stage| (stage, sum(stage))))
+        let mut loads = Vec::new();
+        for stage in Stage::ALL {
+            if stage != Stage::Storage || self.problem.profile.is_some() {
+                let workloads = self.problem.workloads.iter();
+                loads.push((stage, workloads.map(|at| at.traffic.utilisation()[stage]).sum()));
+            }
+        }
+        by_stage(loads.into_iter())
     }
 
     /// Who shares what, and how busy it is.
@@ -87,10 +92,10 @@ pub(crate) fn text(view: &BoundsView) -> String {
     columns.extend(view.models.iter().map(|model| (model.name(), Align::Right)));
     columns.push(("SLO kept by", Align::Left));
     let mut table = TextTable::new(&columns);
-    for (tenant, bounds) in view.rows() {
-        let slo = tenant.spec.slo;
+    for (workload, bounds) in view.rows() {
+        let slo = workload.spec.slo;
         let mut cells = vec![
-            tenant.spec.name.clone(),
+            workload.spec.name.clone(),
             bounds[0].priority.to_string(),
             slo.to_string(),
             bounds[0].percentile.to_string(),
@@ -153,29 +158,30 @@ struct BoundDocument<'a> {
 
 /// One entry per workload and model.
 pub(crate) fn json(view: &BoundsView) -> String {
-    let entry = |bound: &WorkloadBound| {
-        let tenant = &view.problem.workloads[bound.workload];
-        let prediction = bound.latency.ok();
-        let estimate = prediction.and_then(|p| p.estimate);
-        BoundDocument {
-            name: &view.problem.workloads[bound.workload].spec.name,
-            model: bound.model,
-            percentile: bound.percentile.percent(),
-            priority: bound.priority,
-            group: tenant.group,
-            bound_s: prediction.map(|p| p.bound),
-            estimate_s: estimate.map(|e| e.latency),
-            estimate_low_s: estimate.map(|e| e.low),
-            slo_s: view.slo(bound),
-            within_slo: bound.seconds() <= view.slo(bound),
-            reason: bound.latency.err().map(|why| why.to_string()),
-        }
-    };
     pretty(&BoundsDocument {
         class: &view.problem.class,
         link_only: view.problem.profile.is_none(),
         network_bytes_per_s: view.problem.network.bytes_per_sec(),
         safety_margin: view.problem.safety_margin,
-        workloads: view.bounds.iter().map(entry).collect(),
+        workloads: view.bounds.iter().map(|bound| bound_document(view, bound)).collect(),
     })
+}
+
+fn bound_document<'a>(view: &BoundsView<'a>, bound: &WorkloadBound) -> BoundDocument<'a> {
+    let workload = &view.problem.workloads[bound.workload];
+    let prediction = bound.latency.ok();
+    let estimate = prediction.and_then(|prediction| prediction.estimate);
+    BoundDocument {
+        name: &workload.spec.name,
+        model: bound.model,
+        percentile: bound.percentile.percent(),
+        priority: bound.priority,
+        group: workload.group,
+        bound_s: prediction.map(|prediction| prediction.bound),
+        estimate_s: estimate.map(|estimate| estimate.latency),
+        estimate_low_s: estimate.map(|estimate| estimate.low),
+        slo_s: view.slo(bound),
+        within_slo: bound.seconds() <= view.slo(bound),
+        reason: bound.latency.err().map(|why| why.to_string()),
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::output::figure::{interval, plain};
 use crate::output::json::pretty;
-use crate::terminal::{Align, TextTable};
+use crate::terminal::TextTable;
 use serde::Serialize;
 use workflow::ideal::IdealOutcome;
 use workflow::simulation::{LatencyFigures, PERCENTILES};
@@ -90,10 +90,6 @@ pub(crate) fn rows(view: &IdealView) -> (Vec<&'static str>, Vec<Vec<String>>) {
 /// The table for people.
 pub(crate) fn text(view: &IdealView) -> String {
     let (headings, rows) = rows(view);
-    let align = |(index, heading): (usize, &&'static str)| {
-        (*heading, if index == 0 { Align::Left } else { Align::Right })
-    };
-    let mut table = TextTable::new(&headings.iter().enumerate().map(align).collect::<Vec<_>>());
-    rows.into_iter().for_each(|row| table.row(row));
+    let table = TextTable::of_rows(&headings, 1, rows);
     format!("{}\n\n{}", lead(view), table.render())
 }

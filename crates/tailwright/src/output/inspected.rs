@@ -4,7 +4,7 @@ use crate::terminal::{Align, TextTable};
 use serde_json::{Value, json};
 use std::path::Path;
 use trace::stats::{self, TraceStatistics};
-use units::{ByteRate, Bytes, Seconds};
+use units::{ByteRate, Seconds};
 use workflow::trace_files::InspectedTrace;
 
 /// Shares of requests whose sizes are reported.
@@ -128,16 +128,15 @@ pub(crate) fn overview_row(trace: &InspectedTrace) -> Vec<String> {
 /// One object of all quantities.
 pub(crate) fn json(trace: &InspectedTrace) -> Value {
     let stats = &trace.stats;
-    let bytes = |Bytes(bytes): Bytes| bytes;
     let quantiles: serde_json::Map<String, Value> = SIZE_QUANTILES
         .iter()
-        .map(|(name, q)| ((*name).to_owned(), bytes(stats.sizes.quantile(*q)).into()))
+        .map(|(name, q)| ((*name).to_owned(), stats.sizes.quantile(*q).0.into()))
         .collect();
     let common: Vec<Value> = stats
         .sizes
         .most_common(COMMON_SIZES)
         .iter()
-        .map(|c| json!({ "size_bytes": bytes(c.size), "count": c.count }))
+        .map(|c| json!({ "size_bytes": c.size.0, "count": c.count }))
         .collect();
     let at = |at: &stats::BinnedCounts| {
         json!({ "scale_s": at.bin_length.as_secs(), "bins": at.bins, "peak_to_mean": at.peak_to_mean,

@@ -1,21 +1,22 @@
 //! What a simulation measured besides latencies: by class, and how evenly requests are treated.
 
 use crate::output::figure::{interval, plain};
-use crate::terminal::{Align, TextTable};
+use crate::terminal::TextTable;
 use workflow::simulation::{ClassFigures, VariantFigures};
 use workflow::text::time;
 
 /// Headings and rows by class.
 pub(crate) fn class_rows(view: &VariantFigures) -> (Vec<&'static str>, Vec<Vec<String>>) {
     let headings = vec!["class", "mean", "p50", "p90", "p99", "p99.9", "slowdown p99", "per second"];
-    let row = |class: &ClassFigures| {
-        let mut cells = vec![class.name.to_owned()];
-        cells.extend(class.figures.times().map(interval));
-        cells.push(plain(class.figures.slowdown_p99.map(|e| e.value), ""));
-        cells.push(plain(class.figures.throughput_per_s.map(|e| e.value), ""));
-        cells
-    };
-    (headings, view.classes().iter().map(row).collect())
+    (headings, view.classes().iter().map(class_row).collect())
+}
+
+fn class_row(class: &ClassFigures) -> Vec<String> {
+    let mut cells = vec![class.name.to_owned()];
+    cells.extend(class.figures.times().map(interval));
+    cells.push(plain(class.figures.slowdown_p99.map(|figure| figure.value), ""));
+    cells.push(plain(class.figures.throughput_per_s.map(|figure| figure.value), ""));
+    cells
 }
 
 /// The table of classes for people; nothing where there is but one.
@@ -24,11 +25,7 @@ pub(crate) fn class_table(view: &VariantFigures) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let align =
-        |heading: &&'static str| (*heading, if *heading == "class" { Align::Left } else { Align::Right });
-    let mut table = TextTable::new(&headings.iter().map(align).collect::<Vec<_>>());
-    rows.into_iter().for_each(|row| table.row(row));
-    format!("\n{}", table.render())
+    format!("\n{}", TextTable::of_rows(&headings, 1, rows).render())
 }
 
 /// A sentence about how evenly requests are treated; nothing of an unstable system.

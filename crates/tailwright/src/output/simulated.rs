@@ -4,7 +4,7 @@ use crate::output::figure::{interval, plain};
 use crate::output::json::pretty;
 use crate::output::measured::{class_table, evenness};
 use crate::output::workloads;
-use crate::terminal::{Align, TextTable};
+use crate::terminal::TextTable;
 use serde::Serialize;
 use sim::engine::SimulationPlan;
 use workflow::simulation::{
@@ -120,10 +120,7 @@ fn row(name: &str, at: &StationOccupancy, figures: &LatencyFigures) -> Vec<Strin
 /// The table for people.
 pub(crate) fn text(view: &VariantFigures) -> String {
     let (headings, rows) = rows(view);
-    let align =
-        |heading: &&'static str| (*heading, if *heading == "tier" { Align::Left } else { Align::Right });
-    let mut table = TextTable::new(&headings.iter().map(align).collect::<Vec<_>>());
-    rows.into_iter().for_each(|row| table.row(row));
+    let table = TextTable::of_rows(&headings, 1, rows);
     if !view.workloads.is_empty() {
         let workloads = workloads::text(&view.workloads);
         return format!("{}\n\n{}\n{workloads}\n{}\n", lead(view), table.render(), view.message());

@@ -1,7 +1,7 @@
 //! A plan as an aligned table, server by server.
 
 use crate::terminal::{Align, TextTable};
-use model::{PerStage, Stage};
+use model::Stage;
 use workflow::planning::{PlannedCluster, WorkloadPlace, describe_refusal};
 use workflow::text::{by_stage, percent, plural, time};
 
@@ -74,12 +74,11 @@ fn row(planned: &PlannedCluster, index: usize, place: &WorkloadPlace) -> Vec<Str
 fn load(planned: &PlannedCluster, number: usize) -> String {
     let server = &planned.placement.servers[number];
     let (mean, reserved) = (planned.mean_load(server), server.reserved_rate());
-    let of = |values: &PerStage<f64>| by_stage(values.iter().map(|(stage, value)| (stage, *value)));
     format!(
         "{}; mean load {}; reserved {}",
         plural(server.members.len(), "workload"),
-        of(&mean),
-        of(&reserved)
+        by_stage(mean.iter().map(|(stage, load)| (stage, *load))),
+        by_stage(reserved.iter().map(|(stage, rate)| (stage, *rate)))
     )
 }
 

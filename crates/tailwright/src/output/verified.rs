@@ -1,7 +1,7 @@
 //! Findings about observations as tables for people and as JSON.
 
 use super::json::pretty;
-use crate::terminal::{Align, TextTable};
+use crate::terminal::TextTable;
 use model::Stage;
 use plot::Unit;
 use serde::Serialize;
@@ -43,15 +43,15 @@ pub(crate) fn text(policy: Option<&str>, findings: &Findings) -> String {
 
 /// The answer in a sentence, without its full stop.
 pub(crate) fn lead(policy: Option<&str>, findings: &Findings) -> String {
-    let judged = || findings.workloads.iter().filter(|found| found.admitted);
-    let count = |verdict| judged().filter(|found| found.verdict == verdict && !found.is_spoiled()).count();
-    let (all, met) = (judged().count(), count(Verdict::Met));
-    let mut parts = vec![format!("{met} of {} met", plural(all, "SLO"))];
-    let spoiled = judged().filter(|found| found.is_spoiled()).count();
+    let judged: Vec<&Finding> = findings.workloads.iter().filter(|found| found.admitted).collect();
+    let (spoiled, sound): (Vec<&Finding>, Vec<&Finding>) =
+        judged.iter().copied().partition(|found| found.is_spoiled());
+    let count = |verdict| sound.iter().filter(|found| found.verdict == verdict).count();
+    let mut parts = vec![format!("{} of {} met", count(Verdict::Met), plural(judged.len(), "SLO"))];
     for (count, what) in [
         (count(Verdict::NotMet), "not met"),
         (count(Verdict::TooFew), "open for lack of requests"),
-        (spoiled, "spoiled by late sending"),
+        (spoiled.len(), "spoiled by late sending"),
     ] {
         if count > 0 {
             parts.push(format!("{count} {what}"));
@@ -77,24 +77,26 @@ pub(crate) const VERDICTS: [&str; 10] =
 
 /// A workload as a row.
 pub(crate) fn verdict_row(found: &Finding) -> Vec<String> {
-    let end = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), time);
     let measured = match found.measured_s {
         None if found.requests > 0 => "no answer".to_owned(),
         other => other.map_or_else(|| "–".to_owned(), time),
     };
-    let count = |number: u64| number.to_string();
     vec![
         found.name.clone(),
         if found.admitted { verdict(found).to_owned() } else { format!("({})", verdict(found)) },
         found.slo.to_string(),
         measured,
-        format!("{} to {}", end(found.ci_low_s), end(found.ci_high_s)),
-        count(found.requests),
-        count(found.over),
-        count(found.failed),
-        count(found.lost),
+        format!("{} to {}", interval_end(found.ci_low_s), interval_end(found.ci_high_s)),
+        found.requests.to_string(),
+        found.over.to_string(),
+        found.failed.to_string(),
+        found.lost.to_string(),
         needed(found),
     ]
+}
+
+fn interval_end(seconds: Option<f64>) -> String {
+    seconds.map_or_else(|| "?".to_owned(), time)
 }
 
 fn verdicts(findings: &Findings) -> String {
@@ -169,20 +171,24 @@ fn guarantees(findings: &Findings) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    let row = |found: &Finding| {
-        let bound = found.bound.filter(|bound| bound.beyond > 0)?;
-        let longest = found.max_s.map_or_else(|| "–".to_owned(), time);
-        let numbers = [bound.beyond, bound.beyond_within_limits].map(|number| number.to_string());
-        let kept = found.kept_limits.map_or("not known", |kept| if kept { "yes" } else { "no" });
-        Some(
-            [vec![found.name.clone(), kept.to_owned(), time(bound.bound_s), longest], numbers.into()]
-                .concat(),
-        )
-    };
     let headings = ["workload", "kept limits", "bound", "longest", "beyond", "within limits"];
-    let rows: Vec<_> = findings.workloads.iter().filter_map(row).collect();
+    let rows: Vec<_> = findings.workloads.iter().filter_map(guarantee_row).collect();
     let table = if rows.is_empty() { String::new() } else { table(&headings, 2, rows) };
     format!("{}.\n{table}", lines.join(".\n"))
+}
+
+/// A workload with requests beyond its bound as a row.
+fn guarantee_row(found: &Finding) -> Option<Vec<String>> {
+    let bound = found.bound.filter(|bound| bound.beyond > 0)?;
+    let kept = found.kept_limits.map_or("not known", |kept| if kept { "yes" } else { "no" });
+    Some(vec![
+        found.name.clone(),
+        kept.to_owned(),
+        time(bound.bound_s),
+        time_or_dash(found.max_s),
+        bound.beyond.to_string(),
+        bound.beyond_within_limits.to_string(),
+    ])
 }
 
 /// A limit's work in its unit.
@@ -197,18 +203,21 @@ pub(crate) fn work(stage: Stage, amount: f64) -> String {
 pub(crate) fn violations(
     findings: &Findings,
 ) -> impl Iterator<Item = (&Finding, &'static str, &LimitFinding)> {
-    let broken = |limit: &&LimitFinding| !limit.kept;
-    findings.workloads.iter().flat_map(move |found| {
-        let meant = found.limits.iter().filter(broken).map(move |limit| (found, "meant", limit));
-        let is_new = |limit: &&LimitFinding| {
-            found
-                .limits
-                .iter()
-                .all(|other| other.kept || other.stage != limit.stage || other.rate_per_s != limit.rate_per_s)
-        };
-        let sent = found.sent_limits.iter().filter(broken).filter(is_new);
-        meant.chain(sent.map(move |limit| (found, "sent", limit))).collect::<Vec<_>>()
-    })
+    let mut violations = Vec::new();
+    for found in &findings.workloads {
+        for limit in found.limits.iter().filter(|limit| !limit.kept) {
+            violations.push((found, "meant", limit));
+        }
+        for limit in found.sent_limits.iter().filter(|limit| !limit.kept) {
+            let is_known = found.limits.iter().any(|meant| {
+                !meant.kept && meant.stage == limit.stage && meant.rate_per_s == limit.rate_per_s
+            });
+            if !is_known {
+                violations.push((found, "sent", limit));
+            }
+        }
+    }
+    violations.into_iter()
 }
 
 /// Names of the columns of [`limit_row`].
@@ -217,7 +226,6 @@ pub(crate) const LIMITS: [&str; 9] =
 
 /// Traffic against a limit as a row.
 pub(crate) fn limit_row((found, traffic, limit): (&Finding, &str, &LimitFinding)) -> Vec<String> {
-    let of = |amount| work(limit.stage, amount);
     let rate = match limit.stage {
         Stage::Storage => percent(limit.rate_per_s),
         Stage::NetworkIn | Stage::NetworkOut => Unit::BytesPerSec.format(limit.rate_per_s),
@@ -227,8 +235,8 @@ pub(crate) fn limit_row((found, traffic, limit): (&Finding, &str, &LimitFinding)
         limit.stage.to_string(),
         traffic.to_owned(),
         rate,
-        of(limit.burst),
-        of(limit.needed_burst),
+        work(limit.stage, limit.burst),
+        work(limit.stage, limit.needed_burst),
         limit.first_over_s.map_or_else(|| "–".to_owned(), |at| Unit::Seconds.format(at)),
         limit.periods.len().to_string(),
         percent(limit.share_over),
@@ -256,15 +264,15 @@ fn limits(findings: &Findings) -> String {
 
 /// How late requests were sent, where they were.
 fn lag(findings: &Findings) -> String {
-    let late =
-        findings.workloads.iter().filter_map(|found| Some((found, found.lag.filter(|at| at.max_s > 0.0)?)));
-    let row = |(found, lag): (&Finding, verify::LagFinding)| {
-        let mut row = vec![found.name.clone()];
-        row.extend([lag.median_s, lag.at_percentile_s, lag.max_s].map(time));
-        row.push(percent(lag.at_percentile_s / found.slo_s));
-        row
-    };
-    let rows: Vec<_> = late.map(row).collect();
+    let mut rows = Vec::new();
+    for found in &findings.workloads {
+        if let Some(lag) = found.lag.filter(|lag| lag.max_s > 0.0) {
+            let mut row = vec![found.name.clone()];
+            row.extend([lag.median_s, lag.at_percentile_s, lag.max_s].map(time));
+            row.push(percent(lag.at_percentile_s / found.slo_s));
+            rows.push(row);
+        }
+    }
     if rows.is_empty() {
         return String::new();
     }
@@ -286,9 +294,8 @@ pub(crate) const UNJUDGED: [&str; 8] =
 
 /// A workload without an SLO as a row.
 pub(crate) fn unjudged_row(other: &verify::UnjudgedWorkload) -> Vec<String> {
-    let seconds = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), time);
     let mut row = vec![other.name.clone()];
-    row.extend([other.p50_s, other.p99_s, other.max_s].map(seconds));
+    row.extend([other.p50_s, other.p99_s, other.max_s].map(time_or_dash));
     row.push(other.requests.to_string());
     row.push(other.per_s.map_or_else(|| "–".to_owned(), |rate| Unit::Plain.format(rate)));
     row.extend([other.failed, other.lost].map(|number| number.to_string()));
@@ -316,6 +323,10 @@ pub(crate) fn stage_rows(findings: &Findings) -> Vec<Vec<String>> {
 /// Beyond this number of workloads, the table of stages would hide the rest.
 const STAGED_MAX: usize = 10;
 
+fn time_or_dash(seconds: Option<f64>) -> String {
+    seconds.map_or_else(|| "–".to_owned(), time)
+}
+
 fn stages(findings: &Findings) -> String {
     match stage_rows(findings) {
         rows if rows.is_empty() => String::new(),
@@ -326,9 +337,5 @@ fn stages(findings: &Findings) -> String {
 
 /// The first `words` columns are words, the others numbers.
 pub(crate) fn table(headings: &[&str], words: usize, rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let align = |(at, heading)| (heading, if at < words { Align::Left } else { Align::Right });
-    let columns: Vec<_> = headings.iter().copied().enumerate().map(align).collect();
-    let mut table = TextTable::new(&columns);
-    rows.into_iter().for_each(|row| table.row(row));
-    table.render()
+    TextTable::of_rows(headings, words, rows).render()
 }

@@ -27,14 +27,13 @@ pub(crate) fn documents(outcomes: &[WorkloadOutcome]) -> Vec<WorkloadOutcomeDocu
 }
 
 fn document(outcome: &WorkloadOutcome) -> WorkloadOutcomeDocument {
-    let seconds = |ns: Option<f64>| ns.map(|ns| ns / 1e9);
     WorkloadOutcomeDocument {
         name: outcome.name.clone(),
         slo_s: outcome.slo.map(|slo| slo.latency.0),
         percentile: outcome.percentile.percent(),
-        measured_s: seconds(outcome.measured_ns),
-        ci_low_s: seconds(outcome.low_ns),
-        ci_high_s: seconds(outcome.high_ns),
+        measured_s: outcome.measured_ns.map(|ns| ns / 1e9),
+        ci_low_s: outcome.low_ns.map(|ns| ns / 1e9),
+        ci_high_s: outcome.high_ns.map(|ns| ns / 1e9),
         verdict: outcome.verdict.map(name),
         requests: outcome.requests,
         over_slo: outcome.over,
@@ -56,10 +55,9 @@ pub(crate) const HEADINGS: [&str; 7] =
 
 /// Cells of a workload.
 pub(crate) fn row(outcome: &WorkloadOutcome) -> Vec<String> {
-    let at = |ns: Option<f64>, unknown: &str| ns.map_or_else(|| unknown.to_owned(), |ns| time(ns / 1e9));
     let interval = match (outcome.low_ns, outcome.high_ns) {
         (None, None) => "-".to_owned(),
-        (low, high) => format!("{} to {}", at(low, "?"), at(high, "?")),
+        (low, high) => format!("{} to {}", time_or(low, "?"), time_or(high, "?")),
     };
     let verdict = match outcome.verdict {
         None => String::new(),
@@ -69,7 +67,7 @@ pub(crate) fn row(outcome: &WorkloadOutcome) -> Vec<String> {
     vec![
         outcome.name.clone(),
         outcome.slo.map_or_else(|| "best effort".to_owned(), |slo| slo.to_string()),
-        format!("{} {}", outcome.percentile, at(outcome.measured_ns, "-")),
+        format!("{} {}", outcome.percentile, time_or(outcome.measured_ns, "-")),
         interval,
         outcome.over.map_or_else(|| "-".to_owned(), percent),
         outcome.requests.to_string(),
@@ -77,13 +75,17 @@ pub(crate) fn row(outcome: &WorkloadOutcome) -> Vec<String> {
     ]
 }
 
+fn time_or(ns: Option<f64>, unknown: &str) -> String {
+    ns.map_or_else(|| unknown.to_owned(), |ns| time(ns / 1e9))
+}
+
 /// A table with some columns before those of workloads.
 pub(crate) fn table(before: &[&str], rows: Vec<Vec<String>>) -> String {
-    let left =
-        |heading: &str| matches!(heading, "workload" | "verdict" | "interval") || before.contains(&heading);
-    let align = |heading: &&str| if left(heading) { Align::Left } else { Align::Right };
-    let headings: Vec<&str> = before.iter().copied().chain(HEADINGS).collect();
-    let columns: Vec<(&str, Align)> = headings.iter().map(|heading| (*heading, align(heading))).collect();
+    let mut columns: Vec<(&str, Align)> = before.iter().map(|heading| (*heading, Align::Left)).collect();
+    for heading in HEADINGS {
+        let is_words = matches!(heading, "workload" | "verdict" | "interval");
+        columns.push((heading, if is_words { Align::Left } else { Align::Right }));
+    }
     let mut table = TextTable::new(&columns);
     rows.into_iter().for_each(|row| table.row(row));
     table.render()

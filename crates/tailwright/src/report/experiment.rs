@@ -88,12 +88,13 @@ struct CaseSection<'a> {
 impl<'a> CaseSection<'a> {
     fn new(view: &'a ExperimentView<'a>, number: usize) -> Self {
         let done: Vec<&PlayedCase> = view.done.iter().filter(|done| done.case == number).collect();
-        let each = |done: &&PlayedCase| {
-            (0..done.rows.len())
-                .map(|at| latency::observed_latencies(&done.played.report.observations, at))
-                .collect()
-        };
-        Self { view, number, seen: done.iter().map(each).collect(), done }
+        let mut seen = Vec::new();
+        for done in &done {
+            let observations = &done.played.report.observations;
+            let tenants = 0..done.rows.len();
+            seen.push(tenants.map(|at| latency::observed_latencies(observations, at)).collect());
+        }
+        Self { view, number, seen, done }
     }
 
     fn tenants(&self) -> std::ops::Range<usize> {

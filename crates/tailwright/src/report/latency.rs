@@ -1,6 +1,6 @@
 //! Latencies and their SLOs as charts, for all pages that have some.
 
-use model::{Observation, Observations};
+use model::Observations;
 use plot::{Axis, Chart, Dots, Marker, Reference, Series, Status, Unit};
 use units::Nanos;
 use verify::{Finding, TimelineInterval, Verdict};
@@ -15,8 +15,8 @@ pub(super) type ObservedLatencies = Vec<(Nanos, Option<Nanos>)>;
 
 /// The requests of a workload with their latencies.
 pub(super) fn observed_latencies(observations: &Observations, workload: usize) -> ObservedLatencies {
-    let of_it = |at: &&Observation| at.workload as usize == workload;
-    observations.requests.iter().filter(of_it).map(|at| (at.intended, at.latency())).collect()
+    let requests = observations.requests.iter().filter(|at| at.workload as usize == workload);
+    requests.map(|at| (at.intended, at.latency())).collect()
 }
 
 pub(super) fn axis() -> Axis {

@@ -69,12 +69,14 @@ fn comparison(compared: &[MethodComparison], planned: &PlannedCluster) -> Vec<Bl
          servers than its bar shows.",
     );
     let all = planned.instance.workloads.len();
-    let name = |row: &MethodComparison| match row.workloads_admitted {
-        admitted if admitted == all => row.policy_name.clone(),
-        admitted => format!("{} ({admitted} of {all})", row.policy_name),
-    };
-    let row = |bars: Bars, row: &MethodComparison| bars.row(name(row), [row.servers_used as f64]);
-    vec![compared.iter().fold(bars, row).into(), tables::compared(compared, all).into()]
+    let bars = compared.iter().fold(bars, |bars, row| {
+        let name = match row.workloads_admitted {
+            admitted if admitted == all => row.policy_name.clone(),
+            admitted => format!("{} ({admitted} of {all})", row.policy_name),
+        };
+        bars.row(name, [row.servers_used as f64])
+    });
+    vec![bars.into(), tables::compared(compared, all).into()]
 }
 
 fn bounds(view: &PlanView) -> Bullets {

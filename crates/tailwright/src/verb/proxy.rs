@@ -2,7 +2,7 @@
 
 use crate::exit::VerbAnswer;
 use crate::output::json;
-use crate::terminal::{self, Align, TextTable};
+use crate::terminal::{self, TextTable};
 use clap::Args;
 use enforce::network::StateStore;
 use enforce::storage::{self, Proxy, ProxyHandle, ProxyReport, ProxySnapshot};
@@ -146,22 +146,17 @@ fn write_record(args: &ProxyArgs, report: &ProxyReport) -> Result<(), OperationE
 
 fn text(snapshot: &ProxySnapshot) -> String {
     let headings = ["workload", "requests", "bytes", "other", "waited", "longest", "at server"];
-    let aligned: Vec<_> = headings
-        .iter()
-        .enumerate()
-        .map(|(index, heading)| (*heading, if index == 0 { Align::Left } else { Align::Right }))
-        .collect();
-    let mut table = TextTable::new(&aligned);
+    let mut table = TextTable::of_rows(&headings, 1, []);
     for seen in &snapshot.workloads {
-        let mean = |sum: f64| Seconds(sum / (seen.requests.max(1) as f64)).to_string();
+        let requests = seen.requests.max(1) as f64;
         table.row(vec![
             seen.workload.clone(),
             seen.requests.to_string(),
             Bytes(seen.bytes).to_string(),
             seen.control.to_string(),
-            mean(seen.waited_s),
+            Seconds(seen.waited_s / requests).to_string(),
             Seconds(seen.waited_max_s).to_string(),
-            mean(seen.served_s),
+            Seconds(seen.served_s / requests).to_string(),
         ]);
     }
     let ProxySnapshot { connections, cut, waiting, outstanding, changes, .. } = snapshot;

@@ -164,8 +164,7 @@ impl DemoCluster {
 
     /// Writes the traces, on all cores.
     fn write_traces(&self, dir: &Path, observer: &dyn ProgressObserver) -> Result<(), OperationError> {
-        let write = |workload: &DemoWorkload| workload.write(dir);
-        in_parallel(observer, "generating", &self.workloads, write).map(drop)
+        in_parallel(observer, "generating", &self.workloads, |workload| workload.write(dir)).map(drop)
     }
 
     fn toml(&self) -> String {
@@ -224,31 +223,31 @@ impl DemoWorkload {
 
 /// Whether a demo, perhaps an earlier one with more workloads, gives a file this name.
 pub(super) fn is_demo_file(name: &str) -> bool {
-    let plain = |part: &str| part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-    let is_trace = || {
-        let inner = name.strip_prefix(TRACE_FOLDER)?.strip_prefix('/')?.strip_suffix(".csv.gz")?;
-        Some(plain(inner))
-    };
-    [CLUSTER_FILE, PROFILE_FILE, PLAN_FILE, REPORT_FILE].contains(&name) || is_trace() == Some(true)
+    if [CLUSTER_FILE, PROFILE_FILE, PLAN_FILE, REPORT_FILE].contains(&name) {
+        return true;
+    }
+    let trace = name.strip_prefix(TRACE_FOLDER).and_then(|name| name.strip_prefix('/'));
+    let Some(trace) = trace.and_then(|name| name.strip_suffix(".csv.gz")) else { return false };
+    trace.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
 /// An SSD that nobody measured.
 fn profile() -> StorageProfile {
-    let rate = |mb: f64| ByteRate::from_bytes_per_sec(mb * 1e6).expect("rates of the table are positive");
-    let row = |(kib, read, write): (u64, f64, f64)| BandwidthRow {
-        request: Bytes(kib << 10),
-        read: rate(read),
-        write: rate(write),
-    };
-    let rows = [
+    // KiB, and MB/s of reads and of writes.
+    let mut rows = Vec::new();
+    for (kib, read, write) in [
         (4, 60.0, 35.0),
         (8, 95.0, 60.0),
         (16, 140.0, 90.0),
         (64, 210.0, 140.0),
         (256, 260.0, 180.0),
         (1024, 280.0, 200.0),
-    ];
-    let table = SsdTable::new(rows.map(row).to_vec()).expect("the table ascends");
+    ] {
+        let [read, write] = [read, write]
+            .map(|mb: f64| ByteRate::from_bytes_per_sec(mb * 1e6).expect("rates of the table are positive"));
+        rows.push(BandwidthRow { request: Bytes(kib << 10), read, write });
+    }
+    let table = SsdTable::new(rows).expect("the table ascends");
     let percentile = "99.9".parse().expect("a percentile");
     StorageProfile::new("demo-ssd", DeviceModel::Ssd(table))
         .with_source(
