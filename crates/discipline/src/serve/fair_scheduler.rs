@@ -12,7 +12,7 @@ use super::{Assignment, Discipline, QueueItem, UNTIL_DONE};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Parameters of [`FairScheduler`].
+/// The times by which a [`FairScheduler`] slices, preempts and places arrivals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FairSchedulerParameters {
     /// The time in which every item of a queue has a turn, unless slices would be too short.

@@ -39,7 +39,7 @@ pub struct FeedbackClass {
     pub slo: Option<u64>,
 }
 
-/// Parameters of [`FeedbackScheduler`].
+/// The parameters by which a [`FeedbackScheduler`] adapts its shares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedbackParameters {
     /// The classes by number.

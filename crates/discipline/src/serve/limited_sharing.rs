@@ -53,7 +53,7 @@ pub enum PoolEntrance {
     Preempt,
 }
 
-/// Parameters of [`LimitedSharing`].
+/// The parameters of [`LimitedSharing`]: the limit, the slice and the orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitedSharingParameters {
     /// The limit c, at least 1.
