@@ -2,7 +2,7 @@
 //!
 //! A [`RateProcess`] is an arrival process that is given by its rate over time (Poisson, Markov-modulated, on-off,
 //! b-model, diurnal, and sums of them). An [`ArrivalPattern`] is a rate process, a renewal process with any
-//! [`TimeDistribution`] of its gaps, or batches at the instants of another pattern. A [`RequestSource`] joins a
+//! [`TimeDistribution`] of its gaps, or batches at the instants of another pattern. A [`TimedRequestSource`] joins a
 //! pattern with the distribution of service times; a [`TimedRequest`] is one request of it, or of a measured stream,
 //! whose utilisation [`scale`] changes. Patterns and distributions have a text form, such as `poisson(500/s)`,
 //! `renewal(lognormal(mean=1ms, c2=4))` or `batch(4, poisson(10/s))`.
@@ -36,5 +36,5 @@ pub use pattern::{ArrivalPattern, BatchSize};
 pub use rate_process::{MmppState, RateProcess};
 pub use sampler::Sampler;
 pub use seed::split_seed;
-pub use source::{RequestSource, TimedRequest};
+pub use source::{TimedRequest, TimedRequestSource};
 pub use text::ExpressionError;

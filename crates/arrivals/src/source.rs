@@ -16,14 +16,14 @@ pub struct TimedRequest {
 
 /// A random stream of requests with independent service times.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RequestSource {
+pub struct TimedRequestSource {
     /// The instants at which requests arrive.
     pub arrivals: ArrivalPattern,
     /// How long each request is served.
     pub service: TimeDistribution,
 }
 
-impl RequestSource {
+impl TimedRequestSource {
     /// The requests, without end; arrivals do not decrease.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use tailwright_arrivals::{
-    ArrivalPattern, DistributionFamily, RequestSource, TimeDistribution, TimedRequest, scale,
+    ArrivalPattern, DistributionFamily, TimeDistribution, TimedRequest, TimedRequestSource, scale,
 };
 use units::{Nanos, Seconds};
 
@@ -201,8 +201,11 @@ fn arrivals_keep_their_rate_and_reach_the_wanted_utilisation() {
         let arrival: ArrivalPattern = text.parse().unwrap();
         let arrivals = arrival.at_utilisation(0.7, 4, &service).unwrap();
         assert!((arrivals.mean_rate() - 0.7 * 4.0 / 50e-6).abs() < 1e-6, "{text}");
-        let demands: Vec<TimedRequest> =
-            RequestSource { arrivals, service: service.clone() }.requests(5).unwrap().take(DRAWS).collect();
+        let demands: Vec<TimedRequest> = TimedRequestSource { arrivals, service: service.clone() }
+            .requests(5)
+            .unwrap()
+            .take(DRAWS)
+            .collect();
         let utilisation = scale::utilisation(&demands, 4).unwrap();
         // Batches of geometric size have the largest variance: C² of the work of a batch is below 2.
         assert!(

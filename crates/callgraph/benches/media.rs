@@ -7,36 +7,38 @@ use std::fs::File;
 use std::io::Read as _;
 use std::process::Command;
 use std::time::Instant;
-use tailwright_callgraph::{Assembler, Builder, CallGraph, Errors, Format, Outliving, read};
+use tailwright_callgraph::{
+    BadRecords, CallGraph, CallGraphBuilder, Outliving, SpanFormat, TraceAssembler, read,
+};
 
 fn main() {
     let Some(path) = testkit::shared("data/microservices/media_load50.spans.csv.gz") else { return };
     let mut csv = Vec::new();
     GzDecoder::new(File::open(path).expect("it exists")).read_to_end(&mut csv).expect("gzip");
     println!("{:<10}{:>12}{:>12}{:>9}", "format", "spans/s", "MB/s", "ratio");
-    let base = speed(Format::Spans, &csv, None);
+    let base = speed(SpanFormat::Spans, &csv, None);
     let archive = testkit::shared("data/microservices/media_load50.jaeger.tar.xz").expect("beside the other");
     let tar = Command::new("tar").args(["-xJO", "--wildcards", "*.json", "-f"]).arg(archive).output();
     match tar {
-        Ok(tar) => drop(speed(Format::Jaeger, &tar.stdout, Some(base))),
+        Ok(tar) => drop(speed(SpanFormat::Jaeger, &tar.stdout, Some(base))),
         Err(error) => testkit::skip(&format!("tar cannot be run: {error}")),
     }
     for outliving in [Outliving::Clipped, Outliving::Asynchronous] {
         println!("\nchildren that end after their parents: {outliving:?}");
-        table(&graph(Format::Spans, &csv, outliving));
+        table(&graph(SpanFormat::Spans, &csv, outliving));
     }
 }
 
-fn graph(format: Format, bytes: &[u8], outliving: Outliving) -> CallGraph {
-    let (mut assembler, mut builder) = (Assembler::new(1000), Builder::new(outliving));
-    let unreadable = read("data", format, Errors::Fatal, bytes, |span| {
+fn graph(format: SpanFormat, bytes: &[u8], outliving: Outliving) -> CallGraph {
+    let (mut assembler, mut builder) = (TraceAssembler::new(1000), CallGraphBuilder::new(outliving));
+    let unreadable = read("data", format, BadRecords::Fatal, bytes, |span| {
         assembler.push(span).into_iter().for_each(|spans| drop(builder.push(spans)));
     });
     assembler.finish().for_each(|spans| drop(builder.push(spans)));
     builder.finish(unreadable.expect("published"))
 }
 
-fn speed(format: Format, bytes: &[u8], base: Option<f64>) -> f64 {
+fn speed(format: SpanFormat, bytes: &[u8], base: Option<f64>) -> f64 {
     let begin = Instant::now();
     let graph = graph(format, bytes, Outliving::Clipped);
     let seconds = begin.elapsed().as_secs_f64();

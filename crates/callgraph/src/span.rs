@@ -1,49 +1,49 @@
-//! A span as every format has it.
+//! A span, in the form that all formats are read into.
 
 use units::Nanos;
 
-/// What a span stands for; it decides how its time is counted.
+/// The role of a span in a call; it decides how its time is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub enum Kind {
-    /// Work of a service, or of a part of one. What says nothing of its kind is this.
+pub enum SpanKind {
+    /// Work of a service, or of a part of one; the kind of spans that do not give any.
     #[default]
     Internal,
     /// Work of a service for a caller.
     Server,
-    /// A caller's view of a call: what its callee does not cover is network and queue.
+    /// The caller's view of a call: the time that its callee does not cover is network and queue.
     Client,
-    /// Sends a message and does not wait.
+    /// Sending of a message without waiting for an answer.
     Producer,
-    /// Works for a message that nobody waits for.
+    /// Work for a message whose sender does not wait.
     Consumer,
 }
 
 /// An operation of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// Request that it belongs to.
+    /// The trace, and so the request, that it belongs to.
     pub trace: Box<str>,
-    /// Unique in the trace, but for a client and a server that share one.
+    /// The id, which is unique in the trace, except that a client and a server may share one.
     pub id: Box<str>,
-    /// Whose part it is; `None` for an entry.
+    /// The id of the span that it is a part of; `None` for an entry.
     pub parent: Option<Box<str>>,
-    /// Who works.
+    /// The service that works.
     pub service: Box<str>,
-    /// What on.
+    /// The operation of the service.
     pub operation: Box<str>,
-    /// What it stands for.
-    pub kind: Kind,
-    /// The parent does not wait for it (`FOLLOWS_FROM`).
+    /// The role of the span in a call.
+    pub kind: SpanKind,
+    /// Whether the parent does not wait for it (`FOLLOWS_FROM`).
     pub follows: bool,
-    /// Since the epoch of the file.
+    /// The start, since the epoch of the file.
     pub start: Nanos,
-    /// From start to end.
+    /// The time from start to end.
     pub duration: Nanos,
 }
 
 impl Span {
     /// Whether its parent goes on without it.
     pub fn is_asynchronous(&self) -> bool {
-        self.follows || matches!(self.kind, Kind::Producer | Kind::Consumer)
+        self.follows || matches!(self.kind, SpanKind::Producer | SpanKind::Consumer)
     }
 }

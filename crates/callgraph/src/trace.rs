@@ -1,20 +1,22 @@
 //! The spans of one trace as trees with consistent times.
 //!
-//! Rules, in this order; each is counted in [`Counts`]:
+//! Rules, in this order; each is counted in [`RuleCounts`]:
 //! 1. Of several spans with one id and kind the first stays. A client and another kind may share an id (Zipkin,
-//!    Alibaba): the client becomes the parent, and whatever names the id as its parent is below the other one.
-//! 2. A span without a parent is an entry; one whose parent is absent is a further root. Circles are cut at their
+//!    Alibaba): the client becomes the parent, and spans that name the id as their parent are below the other one.
+//! 2. A span without a parent is an entry; one whose parent is absent is a further root. Cycles are cut at their
 //!    earliest span.
 //! 3. A child that starts before its parent of another service is moved to the parent's start, with all below it:
 //!    under one clock it could not have started before it was called. A late end is no evidence of skew.
-//! 4. What of a child is outside its parent does not count for the parent, so that a child that outlives its parent
-//!    covers the parent to its end. [`Outliving::Asynchronous`] takes such a child for one that nobody waits for.
+//! 4. The time of a child outside its parent does not count for the parent, so that a child that outlives its parent
+//!    covers the parent to its end. [`Outliving::Asynchronous`] takes such a child for one that the parent does not wait
+//!    for.
 
-use crate::{Counts, Kind, Span};
-use std::collections::HashMap;
+use crate::rule_counts::RuleCounts;
+use crate::span::{Span, SpanKind};
+use std::collections::{HashMap, HashSet};
 use units::Nanos;
 
-/// What a child that ends after its parent means.
+/// What it means that a child ends after its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Outliving {
     /// The parent waited for it, and was reported before it: clipped to the parent.
@@ -26,12 +28,12 @@ pub enum Outliving {
 
 /// A span in its tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Node {
-    /// As read.
+pub struct TraceNode {
+    /// The span as it was read.
     pub span: Span,
     /// Index of the parent; `None` for a root.
     pub parent: Option<usize>,
-    /// Indices, by start, ties by end and then in the order of the file.
+    /// Indices of the children by start, ties by end and then in the order of the file.
     pub children: Vec<usize>,
     /// Start after the correction of skew.
     pub start: Nanos,
@@ -41,25 +43,25 @@ pub struct Node {
     pub is_waited_for: bool,
 }
 
-/// One request.
+/// The spans of one request as trees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
-    nodes: Vec<Node>,
+    nodes: Vec<TraceNode>,
     entry: Option<usize>,
 }
 
 impl Trace {
     /// Joins the spans of one trace.
-    pub fn new(spans: Vec<Span>, outliving: Outliving, counts: &mut Counts) -> Self {
+    pub fn new(spans: Vec<Span>, outliving: Outliving, counts: &mut RuleCounts) -> Self {
         counts.traces += 1;
         counts.spans += spans.len() as u64;
-        let mut nodes: Vec<Node> = spans.into_iter().map(node).collect();
-        join(&mut nodes, counts);
-        cut_circles(&mut nodes, counts);
-        link(&mut nodes);
+        let mut nodes: Vec<TraceNode> = spans.into_iter().map(TraceNode::new).collect();
+        set_parents(&mut nodes, counts);
+        cut_cycles(&mut nodes, counts);
+        set_children(&mut nodes);
         let order = top_down(&nodes);
         for &index in &order {
-            place(&mut nodes, index, outliving, counts);
+            set_times(&mut nodes, index, outliving, counts);
         }
         for index in 0..nodes.len() {
             let mut children = std::mem::take(&mut nodes[index].children);
@@ -74,7 +76,7 @@ impl Trace {
     }
 
     /// All spans, in the order of the file.
-    pub fn nodes(&self) -> &[Node] {
+    pub fn nodes(&self) -> &[TraceNode] {
         &self.nodes
     }
 
@@ -84,53 +86,58 @@ impl Trace {
     }
 }
 
-fn node(span: Span) -> Node {
-    let (start, end) = (span.start, Nanos(span.start.0.saturating_add(span.duration.0)));
-    Node { span, parent: None, children: Vec::new(), start, end, is_waited_for: true }
+impl TraceNode {
+    fn new(span: Span) -> Self {
+        let (start, end) = (span.start, Nanos(span.start.0.saturating_add(span.duration.0)));
+        Self { span, parent: None, children: Vec::new(), start, end, is_waited_for: true }
+    }
+
+    fn is_client(&self) -> bool {
+        self.span.kind == SpanKind::Client
+    }
 }
 
-/// Rules 1 and 2.
-fn join(nodes: &mut Vec<Node>, counts: &mut Counts) {
-    let mut seen: HashMap<(Box<str>, bool), ()> = HashMap::new();
+/// Removes duplicates and gives each span its parent, by rules 1 and 2.
+fn set_parents(nodes: &mut Vec<TraceNode>, counts: &mut RuleCounts) {
+    let mut seen: HashSet<(Box<str>, bool)> = HashSet::new();
     let before = nodes.len();
-    nodes.retain(|node| {
-        let client = node.span.kind == Kind::Client;
-        seen.insert((node.span.id.clone(), client), ()).is_none()
-    });
+    nodes.retain(|node| seen.insert((node.span.id.clone(), node.is_client())));
     counts.duplicates += (before - nodes.len()) as u64;
-    let ids = |client: bool| -> HashMap<Box<str>, usize> {
-        let of = nodes.iter().enumerate().filter(|(_, node)| (node.span.kind == Kind::Client) == client);
-        of.map(|(index, node)| (node.span.id.clone(), index)).collect()
-    };
-    let (clients, others) = (ids(true), ids(false));
+    let (mut clients, mut others) = (HashMap::new(), HashMap::new());
+    for (index, node) in nodes.iter().enumerate() {
+        let ids = if node.is_client() { &mut clients } else { &mut others };
+        ids.insert(node.span.id.clone(), index);
+    }
     for node in nodes {
-        let is_client = node.span.kind == Kind::Client;
-        let shared = (!is_client).then(|| clients.get(&node.span.id)).flatten();
+        let shared = (!node.is_client()).then(|| clients.get(&node.span.id)).flatten();
         let named = node.span.parent.as_ref().map(|id| others.get(id).or_else(|| clients.get(id)));
         counts.missing_parents += u64::from(shared.is_none() && named == Some(None));
         node.parent = shared.or(named.flatten()).copied();
     }
 }
 
-fn cut_circles(nodes: &mut [Node], counts: &mut Counts) {
-    // 0: not looked at, otherwise the walk that came by.
+/// Cuts cycles of parents at their earliest span.
+fn cut_cycles(nodes: &mut [TraceNode], counts: &mut RuleCounts) {
+    // The number of the walk towards the root that visited the span first, from 1; 0 before any has.
     let mut walk = vec![0usize; nodes.len()];
     for first in 0..nodes.len() {
-        let mut at = Some(first);
-        while let Some(index) = at.filter(|&index| walk[index] == 0) {
+        let mut next = Some(first);
+        while let Some(index) = next.filter(|&index| walk[index] == 0) {
             walk[index] = first + 1;
-            at = nodes[index].parent;
+            next = nodes[index].parent;
         }
-        let Some(index) = at.filter(|&index| walk[index] == first + 1) else { continue };
-        let circle =
+        // A walk that meets itself has gone around a cycle.
+        let Some(index) = next.filter(|&index| walk[index] == first + 1) else { continue };
+        let cycle =
             std::iter::successors(nodes[index].parent, |&i| (i != index).then_some(nodes[i].parent)?);
-        let earliest = circle.min_by_key(|&i| (nodes[i].start, i)).expect("a circle has a span");
+        let earliest = cycle.min_by_key(|&i| (nodes[i].start, i)).expect("a cycle has a span");
         nodes[earliest].parent = None;
-        counts.circles += 1;
+        counts.cycles += 1;
     }
 }
 
-fn link(nodes: &mut [Node]) {
+/// Gives each span its children, in the order of the file.
+fn set_children(nodes: &mut [TraceNode]) {
     for index in 0..nodes.len() {
         if let Some(parent) = nodes[index].parent {
             nodes[parent].children.push(index);
@@ -138,8 +145,8 @@ fn link(nodes: &mut [Node]) {
     }
 }
 
-/// Parents before children.
-fn top_down(nodes: &[Node]) -> Vec<usize> {
+/// The indices of all spans, parents before their children.
+fn top_down(nodes: &[TraceNode]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..nodes.len()).filter(|&index| nodes[index].parent.is_none()).collect();
     let mut next = 0;
     while let Some(&index) = order.get(next) {
@@ -149,8 +156,8 @@ fn top_down(nodes: &[Node]) -> Vec<usize> {
     order
 }
 
-/// Rules 3 and 4 for a span whose parent has its place.
-fn place(nodes: &mut [Node], index: usize, outliving: Outliving, counts: &mut Counts) {
+/// Applies rules 3 and 4 to a span whose parent has its final times.
+fn set_times(nodes: &mut [TraceNode], index: usize, outliving: Outliving, counts: &mut RuleCounts) {
     let Some(parent) = nodes[index].parent else { return };
     let (from, to, service) = (nodes[parent].start, nodes[parent].end, nodes[parent].span.service.clone());
     let child = &mut nodes[index];
@@ -169,11 +176,13 @@ fn place(nodes: &mut [Node], index: usize, outliving: Outliving, counts: &mut Co
     child.is_waited_for = !(asynchronous || outlives && outliving == Outliving::Asynchronous);
 }
 
-fn shift_down(nodes: &mut [Node], index: usize, shift: Nanos) {
+/// Moves a span and all below it to later times.
+fn shift_down(nodes: &mut [TraceNode], index: usize, shift: Nanos) {
     let mut below = vec![index];
-    while let Some(at) = below.pop() {
-        nodes[at].start = Nanos(nodes[at].start.0.saturating_add(shift.0));
-        nodes[at].end = Nanos(nodes[at].end.0.saturating_add(shift.0));
-        below.extend(&nodes[at].children);
+    while let Some(index) = below.pop() {
+        let node = &mut nodes[index];
+        node.start = Nanos(node.start.0.saturating_add(shift.0));
+        node.end = Nanos(node.end.0.saturating_add(shift.0));
+        below.extend(&node.children);
     }
 }

@@ -2,13 +2,14 @@
 
 use proptest::prelude::*;
 use tailwright_callgraph::{
-    Assembler, Builder, Counts, Errors, Format, Kind, Outliving, Span, Timeline, Trace, read,
+    BadRecords, CallGraphBuilder, Outliving, RuleCounts, Span, SpanFormat, SpanKind, Trace, TraceAssembler,
+    TraceTimeline, read,
 };
 use units::Nanos;
 
-fn spans(format: Format, text: &str) -> Vec<Span> {
+fn spans(format: SpanFormat, text: &str) -> Vec<Span> {
     let mut spans = Vec::new();
-    let left_out = read("file", format, Errors::Fatal, text.as_bytes(), |span| spans.push(span));
+    let left_out = read("file", format, BadRecords::Fatal, text.as_bytes(), |span| spans.push(span));
     assert_eq!(left_out.unwrap_or_else(|error| panic!("{error}")), 0);
     spans
 }
@@ -33,14 +34,14 @@ const SPANS: &str = "\u{feff}span_id,trace_id,parent_id,service,\"operation\",ki
 
 #[test]
 fn formats_agree() {
-    let csv = spans(Format::Spans, SPANS);
+    let csv = spans(SpanFormat::Spans, SPANS);
     assert_eq!(csv.len(), 2);
-    assert_eq!((csv[0].start, csv[0].duration, csv[0].kind), (Nanos(5000), Nanos(100_000), Kind::Server));
-    assert_eq!(spans(Format::Otlp, OTLP), csv);
-    let jaeger = spans(Format::Jaeger, &[JAEGER, JAEGER].join("\n"));
+    assert_eq!((csv[0].start, csv[0].duration, csv[0].kind), (Nanos(5000), Nanos(100_000), SpanKind::Server));
+    assert_eq!(spans(SpanFormat::Otlp, OTLP), csv);
+    let jaeger = spans(SpanFormat::Jaeger, &[JAEGER, JAEGER].join("\n"));
     assert_eq!(jaeger.len(), 4);
     assert!(jaeger[1].follows && jaeger[1].is_asynchronous());
-    let plain = |span: &Span| Span { follows: false, kind: Kind::Internal, ..span.clone() };
+    let plain = |span: &Span| Span { follows: false, kind: SpanKind::Internal, ..span.clone() };
     assert_eq!(jaeger[..2].iter().map(plain).collect::<Vec<_>>(), csv.iter().map(plain).collect::<Vec<_>>());
 }
 
@@ -54,9 +55,9 @@ const ALIBABA: &str = ",traceid,timestamp,rpcid,um,rpctype,dm,interface,rt\n\
 
 #[test]
 fn alibaba_rows_are_calls_seen_from_both_sides() {
-    let mut counts = Counts::default();
-    let trace = Trace::new(spans(Format::Alibaba, ALIBABA), Outliving::Clipped, &mut counts);
-    let times = Timeline::new(&trace);
+    let mut counts = RuleCounts::default();
+    let trace = Trace::new(spans(SpanFormat::Alibaba, ALIBABA), Outliving::Clipped, &mut counts);
+    let times = TraceTimeline::new(&trace);
     let of = |index: usize| {
         let node = &trace.nodes()[index];
         (&*node.span.service, node.parent, times.own[index].0 / 1_000_000)
@@ -72,7 +73,7 @@ fn alibaba_rows_are_calls_seen_from_both_sides() {
     assert_eq!((0..5).map(of).collect::<Vec<_>>(), expected);
     assert_eq!((counts.asynchronous, counts.outliving, counts.missing_parents), (1, 0, 0));
     let newer = ALIBABA.replace("rpcid", "rpc_id").replace(",-50", ",-50.0");
-    assert_eq!(spans(Format::Alibaba, &newer), spans(Format::Alibaba, ALIBABA));
+    assert_eq!(spans(SpanFormat::Alibaba, &newer), spans(SpanFormat::Alibaba, ALIBABA));
 }
 
 #[test]
@@ -84,27 +85,27 @@ fn errors_name_file_line_and_expectation() {
     let jaeger =
         |span: &str| format!("{{\"data\":\n[{{\"traceID\":\"t\",\"spans\":[{span}],\"processes\":{{}}}}]}}");
     for (format, text, line, part) in [
-        (Format::Spans, String::new(), 1, "a header"),
-        (Format::Spans, "trace_id,span\n".to_owned(), 1, "a column span_id"),
-        (Format::Spans, format!("{spans}t,s,,a,o,x,5\n"), 2, "a start in microseconds, found 'x'"),
-        (Format::Spans, format!("{spans}t,s,,a,o,1,-5\n"), 2, "a duration"),
+        (SpanFormat::Spans, String::new(), 1, "a header"),
+        (SpanFormat::Spans, "trace_id,span\n".to_owned(), 1, "a column span_id"),
+        (SpanFormat::Spans, format!("{spans}t,s,,a,o,x,5\n"), 2, "a start in microseconds, found 'x'"),
+        (SpanFormat::Spans, format!("{spans}t,s,,a,o,1,-5\n"), 2, "a duration"),
         (
-            Format::Spans,
+            SpanFormat::Spans,
             format!("{spans}t,s,,a,o,1,5\nt,s,,a\n"),
             3,
             "expected 7 fields as in the header, found 4",
         ),
-        (Format::Spans, format!("{spans},s,,a,o,1,5\n"), 2, "a trace_id"),
-        (Format::Spans, format!("{spans}t,s,,a,o,18446744073709551615,5\n"), 2, "a start"),
-        (Format::Alibaba, format!("{alibaba}t,1,0,a,rpc,b,i,NaN\n"), 2, "an rt"),
-        (Format::Jaeger, "[]".to_owned(), 1, "a list \"data\""),
-        (Format::Jaeger, "{}".to_owned(), 1, "a list \"data\""),
-        (Format::Jaeger, "{\"data\": [\n{\"spans\"".to_owned(), 2, "EOF"),
-        (Format::Jaeger, jaeger("{\"spanID\":\"s\"}"), 2, "serviceName"),
-        (Format::Jaeger, jaeger("{}"), 2, "spanID"),
-        (Format::Otlp, "{\"resourceSpans\":[{}]}".to_owned(), 1, "scopeSpans"),
+        (SpanFormat::Spans, format!("{spans},s,,a,o,1,5\n"), 2, "a trace_id"),
+        (SpanFormat::Spans, format!("{spans}t,s,,a,o,18446744073709551615,5\n"), 2, "a start"),
+        (SpanFormat::Alibaba, format!("{alibaba}t,1,0,a,rpc,b,i,NaN\n"), 2, "an rt"),
+        (SpanFormat::Jaeger, "[]".to_owned(), 1, "a list \"data\""),
+        (SpanFormat::Jaeger, "{}".to_owned(), 1, "a list \"data\""),
+        (SpanFormat::Jaeger, "{\"data\": [\n{\"spans\"".to_owned(), 2, "EOF"),
+        (SpanFormat::Jaeger, jaeger("{\"spanID\":\"s\"}"), 2, "serviceName"),
+        (SpanFormat::Jaeger, jaeger("{}"), 2, "spanID"),
+        (SpanFormat::Otlp, "{\"resourceSpans\":[{}]}".to_owned(), 1, "scopeSpans"),
     ] {
-        let error = read("some.file", format, Errors::Fatal, text.as_bytes(), |_| {}).expect_err(&text);
+        let error = read("some.file", format, BadRecords::Fatal, text.as_bytes(), |_| {}).expect_err(&text);
         let shown = error.to_string();
         assert!(shown.starts_with(&format!("some.file:{line}: ")) && shown.contains(part), "{text}: {shown}");
     }
@@ -115,10 +116,12 @@ fn lenient_reading_counts_and_goes_on() {
     let text =
         "trace_id,span_id,parent_id,service,operation,start_us,duration_us\nt,s,,a,o,x,5\nt\nt,s,,a,o,1,5\n";
     let mut found = 0;
-    let left_out = read("f", Format::Spans, Errors::Counted, text.as_bytes(), |_| found += 1).unwrap();
+    let left_out =
+        read("f", SpanFormat::Spans, BadRecords::Counted, text.as_bytes(), |_| found += 1).unwrap();
     assert_eq!((left_out, found), (2, 1));
     let json = JAEGER.replace("\"startTime\": 10", "\"startTime\": -10");
-    let left_out = read("f", Format::Jaeger, Errors::Counted, json.as_bytes(), |_| found += 1).unwrap();
+    let left_out =
+        read("f", SpanFormat::Jaeger, BadRecords::Counted, json.as_bytes(), |_| found += 1).unwrap();
     assert_eq!((left_out, found), (1, 2));
 }
 
@@ -130,13 +133,14 @@ fn interleaved_traces_come_apart_within_the_window() {
         parent: (id > 0).then(|| "0".into()),
         service: "a".into(),
         operation: "o".into(),
-        kind: Kind::Internal,
+        kind: SpanKind::Internal,
         follows: false,
         start: Nanos(id as u64),
         duration: Nanos(100),
     };
     let fragments = |open_max: usize| {
-        let (mut assembler, mut builder) = (Assembler::new(open_max), Builder::new(Outliving::Clipped));
+        let (mut assembler, mut builder) =
+            (TraceAssembler::new(open_max), CallGraphBuilder::new(Outliving::Clipped));
         for (trace, id) in (0..5).flat_map(|id| (0..10).map(move |trace| (trace, id))) {
             assembler.push(span(trace, id)).into_iter().for_each(|spans| drop(builder.push(spans)));
         }
@@ -152,14 +156,14 @@ fn interleaved_traces_come_apart_within_the_window() {
 proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200), cut in 0usize..600) {
-        for format in Format::ALL {
-            let _ = read("f", format, Errors::Counted, &*bytes, |_| {});
+        for format in SpanFormat::ALL {
+            let _ = read("f", format, BadRecords::Counted, &*bytes, |_| {});
         }
-        for (format, text) in [(Format::Jaeger, JAEGER), (Format::Otlp, OTLP), (Format::Spans, SPANS), (Format::Alibaba, ALIBABA)] {
+        for (format, text) in [(SpanFormat::Jaeger, JAEGER), (SpanFormat::Otlp, OTLP), (SpanFormat::Spans, SPANS), (SpanFormat::Alibaba, ALIBABA)] {
             let mut damaged = text.as_bytes().to_vec();
             damaged.truncate(cut);
             damaged.extend(&bytes[..bytes.len().min(5)]);
-            let _ = read("f", format, Errors::Counted, &*damaged, |_| {});
+            let _ = read("f", format, BadRecords::Counted, &*damaged, |_| {});
         }
     }
 }

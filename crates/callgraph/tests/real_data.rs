@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io::BufReader;
 use std::process::{Command, Stdio};
 use tailwright_callgraph::{
-    Assembler, Builder, CallGraph, Errors, Format, Outliving, Span, Timeline, Trace, read,
+    BadRecords, CallGraph, CallGraphBuilder, Outliving, Span, SpanFormat, Trace, TraceAssembler,
+    TraceTimeline, read,
 };
 
 const TRACES: [(u32, u64); 4] = [(25, 1000), (50, 1000), (75, 1500), (125, 1000)];
@@ -14,7 +15,7 @@ const TRACES: [(u32, u64); 4] = [(25, 1000), (50, 1000), (75, 1500), (125, 1000)
 fn csv(load: u32) -> Option<Vec<Vec<Span>>> {
     let path = testkit::shared(&format!("data/microservices/media_load{load}.spans.csv.gz"))?;
     let from = BufReader::new(GzDecoder::new(File::open(path).expect("it exists")));
-    Some(traces(Format::Spans, from))
+    Some(traces(SpanFormat::Spans, from))
 }
 
 /// The archive through `tar`.
@@ -26,20 +27,21 @@ fn jaeger() -> Option<Vec<Vec<Span>>> {
         testkit::skip("there is no tar to open the archive with");
         return None;
     };
-    let traces = traces(Format::Jaeger, BufReader::new(tar.stdout.take().expect("piped")));
+    let traces = traces(SpanFormat::Jaeger, BufReader::new(tar.stdout.take().expect("piped")));
     assert!(tar.wait().expect("it runs").success());
     Some(traces)
 }
 
-fn traces(format: Format, from: impl std::io::BufRead) -> Vec<Vec<Span>> {
-    let (mut assembler, mut traces) = (Assembler::new(64), Vec::new());
-    read("data", format, Errors::Fatal, from, |span| traces.extend(assembler.push(span))).expect("published");
+fn traces(format: SpanFormat, from: impl std::io::BufRead) -> Vec<Vec<Span>> {
+    let (mut assembler, mut traces) = (TraceAssembler::new(64), Vec::new());
+    read("data", format, BadRecords::Fatal, from, |span| traces.extend(assembler.push(span)))
+        .expect("published");
     traces.extend(assembler.finish());
     traces
 }
 
-fn graph(traces: &[Vec<Span>], mut look: impl FnMut(&Trace, &Timeline)) -> CallGraph {
-    let mut builder = Builder::new(Outliving::Clipped);
+fn graph(traces: &[Vec<Span>], mut look: impl FnMut(&Trace, &TraceTimeline)) -> CallGraph {
+    let mut builder = CallGraphBuilder::new(Outliving::Clipped);
     for spans in traces {
         let (trace, timeline) = builder.push(spans.clone());
         look(&trace, &timeline);
@@ -75,7 +77,7 @@ fn every_latency_is_accounted_for() {
         });
         let counts = graph.counts;
         assert_eq!((counts.traces, counts.spans, counts.without_entry), (expected, 27 * expected, 0));
-        assert_eq!((counts.missing_parents, counts.circles, counts.duplicates, counts.skewed), (0, 0, 0, 0));
+        assert_eq!((counts.missing_parents, counts.cycles, counts.duplicates, counts.skewed), (0, 0, 0, 0));
         let shares: f64 = graph.operations.iter().map(|operation| operation.critical_share).sum();
         assert!((shares - 1.0).abs() < 1e-9, "{shares}");
         let offered = graph.entry.rate_per_s / f64::from(load);

@@ -1,7 +1,7 @@
 //! What is made of one trace: rules for odd spans, and times against arithmetic instant by instant.
 
 use proptest::prelude::*;
-use tailwright_callgraph::{Builder, Counts, Kind, Outliving, Span, Timeline, Trace};
+use tailwright_callgraph::{CallGraphBuilder, Outliving, RuleCounts, Span, SpanKind, Trace, TraceTimeline};
 use units::Nanos;
 
 /// `id < parent @ service: start + duration`, in nanoseconds.
@@ -12,17 +12,17 @@ fn span(id: &str, parent: &str, service: &str, start: u64, duration: u64) -> Spa
         parent: (!parent.is_empty()).then(|| parent.into()),
         service: service.into(),
         operation: id.trim_end_matches(char::is_numeric).into(),
-        kind: Kind::Internal,
+        kind: SpanKind::Internal,
         follows: false,
         start: Nanos(start),
         duration: Nanos(duration),
     }
 }
 
-fn timed(spans: Vec<Span>, outliving: Outliving) -> (Trace, Timeline, Counts) {
-    let mut counts = Counts::default();
+fn timed(spans: Vec<Span>, outliving: Outliving) -> (Trace, TraceTimeline, RuleCounts) {
+    let mut counts = RuleCounts::default();
     let trace = Trace::new(spans, outliving, &mut counts);
-    let timeline = Timeline::new(&trace);
+    let timeline = TraceTimeline::new(&trace);
     (trace, timeline, counts)
 }
 
@@ -45,7 +45,7 @@ fn children_cover_their_parent_once() {
     // Back from 100: root, three, root, two (without its leaf), one up to the start of two, root.
     assert_eq!(ns(&times.critical), [40, 10, 30, 10, 10]);
     assert_eq!(trace.entry(), Some(0));
-    assert_eq!(counts, Counts { traces: 1, spans: 5, ..Counts::default() });
+    assert_eq!(counts, RuleCounts { traces: 1, spans: 5, ..RuleCounts::default() });
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_child_that_outlives_its_parent_is_clipped_or_asynchronous() {
     let (_, times, counts) = timed(spans(), Outliving::Asynchronous);
     assert_eq!((ns(&times.own), ns(&times.critical), counts.outliving), (vec![100, 500], vec![100, 0], 1));
     let mut sent = spans();
-    sent[1].kind = Kind::Producer;
+    sent[1].kind = SpanKind::Producer;
     let (_, times, counts) = timed(sent, Outliving::Clipped);
     assert_eq!((ns(&times.own), counts.asynchronous, counts.outliving), (vec![100, 500], 1, 0));
     let mut follows = spans();
@@ -82,7 +82,7 @@ fn a_skewed_clock_moves_a_child_and_all_below_it() {
 }
 
 #[test]
-fn fragments_duplicates_and_circles_are_counted() {
+fn fragments_duplicates_and_cycles_are_counted() {
     let spans = vec![
         span("lost", "gone", "a", 5, 10),
         span("below", "lost", "a", 6, 4),
@@ -92,34 +92,34 @@ fn fragments_duplicates_and_circles_are_counted() {
     assert_eq!((trace.entry(), ns(&times.own), ns(&times.critical)), (None, vec![6, 4], vec![0, 0]));
     assert_eq!((counts.without_entry, counts.missing_parents, counts.duplicates), (1, 1, 1));
 
-    let circle = vec![
+    let cycle = vec![
         span("x", "z", "a", 3, 9),
         span("y", "x", "a", 2, 9),
         span("z", "y", "a", 1, 9),
         span("self", "self", "a", 0, 1),
     ];
-    let (trace, times, counts) = timed(circle, Outliving::Clipped);
-    assert_eq!((counts.circles, counts.without_entry, trace.nodes()[2].parent), (2, 1, None));
+    let (trace, times, counts) = timed(cycle, Outliving::Clipped);
+    assert_eq!((counts.cycles, counts.without_entry, trace.nodes()[2].parent), (2, 1, None));
     assert_eq!(times.own.len(), 4);
 }
 
 #[test]
 fn a_shared_id_is_a_call_and_its_service() {
     let mut client = span("1", "0", "caller", 10, 60);
-    client.kind = Kind::Client;
+    client.kind = SpanKind::Client;
     let mut server = span("1", "0", "callee", 30, 20);
-    server.kind = Kind::Server;
+    server.kind = SpanKind::Server;
     let spans = vec![span("0", "", "caller", 0, 100), server, client, span("2", "1", "db", 35, 5)];
     let (trace, times, counts) = timed(spans, Outliving::Clipped);
     let parents: Vec<_> = trace.nodes().iter().map(|node| node.parent).collect();
     assert_eq!(parents, [None, Some(2), Some(0), Some(1)]);
     assert_eq!(ns(&times.own), [40, 15, 40, 5]);
-    assert_eq!(counts, Counts { traces: 1, spans: 4, ..Counts::default() });
+    assert_eq!(counts, RuleCounts { traces: 1, spans: 4, ..RuleCounts::default() });
 }
 
 #[test]
 fn patterns_are_groups_in_sequence_with_their_shares() {
-    let mut builder = Builder::new(Outliving::Clipped);
+    let mut builder = CallGraphBuilder::new(Outliving::Clipped);
     for index in 0..4u64 {
         let at = index * 1000;
         let mut spans = vec![
@@ -144,7 +144,7 @@ fn patterns_are_groups_in_sequence_with_their_shares() {
         .iter()
         .map(|pattern| {
             let names = |group: &Vec<_>| {
-                group.iter().map(|call: &tailwright_callgraph::model::Call| name(call.operation)).collect()
+                group.iter().map(|call: &tailwright_callgraph::OperationCall| name(call.operation)).collect()
             };
             (pattern.share, pattern.groups.iter().map(names).collect())
         })
@@ -166,13 +166,13 @@ fn patterns_are_groups_in_sequence_with_their_shares() {
 
 #[test]
 fn nothing_gives_an_empty_graph() {
-    let graph = Builder::new(Outliving::Clipped).finish(0);
+    let graph = CallGraphBuilder::new(Outliving::Clipped).finish(0);
     assert!(
         graph.operations.is_empty() && graph.entry.rate_per_s == 0.0 && graph.entry.latency.mean_s == 0.0
     );
 }
 
-/// Any parents, times, services and kinds, circles and strangers among them.
+/// Any parents, times, services and kinds, cycles and strangers among them.
 fn traces() -> impl Strategy<Value = Vec<Span>> {
     let one = (0usize..14, 0u64..60, 0u64..40, 0usize..3, 0usize..8);
     proptest::collection::vec(one, 1..12).prop_map(|list| {
@@ -180,8 +180,10 @@ fn traces() -> impl Strategy<Value = Vec<Span>> {
             |(index, (parent, start, duration, service, kind)): (usize, (usize, u64, u64, usize, usize))| {
                 let parent = if parent >= 12 { String::new() } else { parent.to_string() };
                 let mut span = span(&index.to_string(), &parent, ["a", "b", "c"][service], start, duration);
-                span.kind =
-                    [Kind::Internal, Kind::Client, Kind::Producer].get(kind).copied().unwrap_or_default();
+                span.kind = [SpanKind::Internal, SpanKind::Client, SpanKind::Producer]
+                    .get(kind)
+                    .copied()
+                    .unwrap_or_default();
                 span
             };
         list.into_iter().enumerate().map(make).collect()
@@ -249,7 +251,7 @@ proptest! {
             span.duration = Nanos(span.duration.0 * 100 + 13 * index as u64);
         }
         let graph = |spans: Vec<Span>| {
-            let mut builder = Builder::new(Outliving::Clipped);
+            let mut builder = CallGraphBuilder::new(Outliving::Clipped);
             builder.push(spans);
             builder.finish(0)
         };

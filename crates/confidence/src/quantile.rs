@@ -8,7 +8,7 @@
 use crate::binomial::{largest_within, smallest_reaching};
 use crate::{BLOCKS, TooFew, t_quantile};
 
-/// Positions in a sample, counted from 0, ascending.
+/// The ends of a confidence interval of a quantile, as positions in the ascending sample, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// The quantile is at least the value there, except with half of the probability that is left.

@@ -29,7 +29,7 @@ impl Estimate {
         Some(Self { value, half_width })
     }
 
-    /// Half-width ÷ value.
+    /// The half-width as a fraction of the estimate.
     pub fn relative(&self) -> f64 {
         (self.half_width / self.value).abs()
     }

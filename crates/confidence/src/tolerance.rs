@@ -44,6 +44,7 @@ pub fn binomial_sums(n: usize, p: f64) -> impl Iterator<Item = f64> {
 pub fn needed_for_tolerance(coverage: f64, confidence: f64) -> usize {
     check(coverage, confidence);
     let exact = (-confidence).ln_1p() / coverage.ln();
+    // Not negative, and small for every coverage that differs from 1 as a floating-point number.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let mut n = exact.floor().max(1.0) as usize;
     while 1.0 - coverage.powf(n as f64) < confidence {

@@ -1,19 +1,19 @@
-//! Queueing disciplines as pure state machines: what is served next. The clock is an argument, so that a
+//! Queueing disciplines as pure state machines that decide what is served next. The clock is an argument, so that a
 //! simulator and a live system run the same code.
 //!
-//! [`serve`] decides who is in service on c workers, one item each; [`enforce`] what is sent to a shared device, and
-//! when; [`Sharing`] divides workers without slices; [`StrictPriority`] is a waiting line of its own, which needs
-//! no clock at all; [`TokenBuckets`] limit what passes.
+//! [`serve`] assigns items to c workers, one item each. [`enforce`] decides what is sent to a shared device, and when.
+//! [`ProcessorSharing`] divides workers among items without slices. [`StrictPriority`] is a queue that needs no clock,
+//! and [`TokenBuckets`] limit how much passes.
 
-mod bits;
-mod buckets;
+mod bit_set;
 pub mod enforce;
-mod priority;
-mod random;
+mod processor_sharing;
 pub mod serve;
-mod sharing;
+mod split_mix;
+mod strict_priority;
+mod token_buckets;
 mod tournament;
 
-pub use buckets::{Limit, TokenBuckets};
-pub use priority::StrictPriority;
-pub use sharing::Sharing;
+pub use processor_sharing::ProcessorSharing;
+pub use strict_priority::StrictPriority;
+pub use token_buckets::{Limit, TokenBuckets};

@@ -1,25 +1,27 @@
-//! The least of a fixed number of keys, each of which may change at any time.
+//! The least of a fixed number of keys, any of which may change at any time.
 
-/// A knock-out tournament over places `0..count`, each with a key or none. A change costs ⌈log₂ count⌉ comparisons;
-/// nothing is allocated after the beginning. Of equal keys the one in the lowest place wins.
+/// A tournament tree over the places `0..count`, each of which has a key or none. A change costs ⌈log₂ count⌉
+/// comparisons, and nothing is allocated after construction. Of equal keys the one in the lowest place wins.
 #[derive(Debug, Clone)]
 pub(crate) struct Tournament<K> {
-    /// Node i has the winner of nodes 2i and 2i + 1; the second half are the places themselves.
+    /// Node i has the winner of nodes 2i and 2i + 1. The second half of the nodes are the places themselves.
     tree: Vec<Option<(K, u32)>>,
 }
 
 impl<K: Copy + Ord> Tournament<K> {
-    /// `count` places without keys.
+    /// A tree with so many places and no keys.
     pub(crate) fn new(count: usize) -> Self {
         Self { tree: vec![None; 2 * count.next_power_of_two()] }
     }
 
-    /// Gives a place a key, or takes it away.
+    /// Sets or removes the key of a place.
     #[inline]
     pub(crate) fn set(&mut self, place: usize, key: Option<K>) {
         let mut node = self.tree.len() / 2 + place;
-        // There are fewer places than flows or classes, which have numbers of 32 bits.
-        #[allow(clippy::cast_possible_truncation)]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "places are flows or classes, with numbers of 32 bits"
+        )]
         let mut best = key.map(|key| (key, place as u32));
         self.tree[node] = best;
         while node > 1 {
@@ -32,7 +34,7 @@ impl<K: Copy + Ord> Tournament<K> {
         }
     }
 
-    /// The least key and its place.
+    /// The least key and its place, if any place has a key.
     #[inline]
     pub(crate) fn first(&self) -> Option<(K, usize)> {
         self.tree[1].map(|(key, place)| (key, place as usize))

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use tailwright_enforce::command::Programs;
 use tailwright_enforce::network::{ApplyOptions, apply};
 use traffic::{
-    Calls, Latencies, Tenant, Testbed, answer, call, conformance, greedy, lacking, policy, pour, record,
+    Arrivals, Calls, Latencies, Tenant, Testbed, answer, call, conformance, greedy, lacking, policy, pour,
+    record, spans,
 };
 
 fn main() {
@@ -61,15 +62,16 @@ fn limits() {
     testbed.apply_all(&policy(&TENANTS), &hosts(&testbed, &names, "udp"));
     let stop = Arc::new(AtomicBool::new(false));
     let to = |port| SocketAddr::from((testbed.ipv4("server"), port));
+    let is_enough = |arrivals: &Arrivals, _: bool| spans(arrivals, Duration::from_secs(SECONDS));
     let recorders: Vec<_> =
-        (7001..=7004).map(|port| record(testbed.netns("server"), port, false, &stop)).collect();
+        (7001..=7004).map(|port| record(testbed.netns("server"), port, false, is_enough)).collect();
     let senders: Vec<_> =
         (7001..=7005).map(|port| greedy(testbed.netns("client"), to(port), &stop)).collect();
-    std::thread::sleep(Duration::from_secs(SECONDS));
+    let recorded: Vec<_> =
+        recorders.into_iter().map(|recorder| recorder.join().expect("a recorder ends")).collect();
     stop.store(true, Ordering::Relaxed);
     senders.into_iter().for_each(|sender| sender.join().expect("a sender ends"));
-    for (recorder, Tenant(name, _, pairs)) in recorders.into_iter().zip(&TENANTS) {
-        let arrivals = recorder.join().expect("a recorder ends");
+    for (arrivals, Tenant(name, _, pairs)) in recorded.into_iter().zip(&TENANTS) {
         for (index, (rate, burst)) in pairs.iter().enumerate() {
             let kept = conformance(&arrivals, *rate, *burst);
             // Only the slowest decides the long run.

@@ -93,7 +93,7 @@ fn limits(server: &Server) {
         let running = proxy::Running::start(options);
         let last = limits[limits.len() - 1];
         // Three seconds behind the burst; a request is a millisecond.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
         let count = ((last.1 + 3.0 * last.0) * 1000.0) as u64;
         drop(proxy::flood(running.address, "gold", count));
         let seen = running.drain().observations;

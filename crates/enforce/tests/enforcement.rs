@@ -27,14 +27,14 @@ fn start(server: &Server, fields: &str, promises: &[proxy::Promise<'_>]) -> Runn
     Running::start(options)
 }
 
-fn of<'a>(seen: &'a Observations, name: &str) -> Vec<&'a Observation> {
-    let workload = seen.workloads.iter().position(|other| other == name);
-    seen.requests.iter().filter(|request| Some(request.workload as usize) == workload).collect()
+fn requests_of<'a>(observations: &'a Observations, name: &str) -> Vec<&'a Observation> {
+    let workload = observations.workloads.iter().position(|other| other == name);
+    observations.requests.iter().filter(|request| Some(request.workload as usize) == workload).collect()
 }
 
-/// Device time that was let go, by instant.
-fn let_go(seen: &Observations, name: &str) -> Vec<(Nanos, f64)> {
-    let mut sent: Vec<Nanos> = of(seen, name).iter().map(|request| request.sent).collect();
+/// The device time that was dispatched: when, and how much.
+fn dispatched_work(observations: &Observations, name: &str) -> Vec<(Nanos, f64)> {
+    let mut sent: Vec<Nanos> = requests_of(observations, name).iter().map(|request| request.sent).collect();
     sent.sort_unstable();
     sent.into_iter().map(|at| (at, 0.001)).collect()
 }
@@ -43,7 +43,7 @@ fn nbdkit() -> Option<Server> {
     Server::nbdkit("memory 32M")
 }
 
-/// Several buckets at once, in queue mode: nothing is let go before all of them allow it, counted from the first
+/// Several buckets at once, in queue mode: nothing is dispatched before all of them allow it, counted from the first
 /// request; a machine that keeps the proxy waiting makes it later, never earlier. The benchmark measures how late.
 #[test]
 fn limits_hold_and_are_used_up() {
@@ -54,7 +54,7 @@ fn limits_hold_and_are_used_up() {
     flood(proxy.address, "gold", requests);
     let ProxyReport { observations, .. } = proxy.drain();
     let first = observations.requests[0].intended;
-    let work = let_go(&observations, "gold");
+    let work = dispatched_work(&observations, "gold");
     assert_eq!(work.len() as u64, requests);
     for (rate, burst) in limits {
         let mut sum = 0.0;
@@ -84,8 +84,8 @@ fn beyond_their_limits_requests_are_best_effort() {
         scope.spawn(|| flood(address, "gold", 200));
         scope.spawn(|| flood(address, "silver", 200));
     });
-    let ProxyReport { observations: seen, .. } = proxy.drain();
-    let (gold, silver) = (of(&seen, "gold"), of(&seen, "silver"));
+    let ProxyReport { observations, .. } = proxy.drain();
+    let (gold, silver) = (requests_of(&observations, "gold"), requests_of(&observations, "silver"));
     assert_eq!((gold.len(), silver.len()), (200, 200));
     // Gold's burst is 10 requests, and hardly one more comes in time. While silver waits, nothing else of gold goes,
     // but for one when silver has just used up what came in so far.
@@ -107,14 +107,14 @@ fn priority_is_strict() {
         scope.spawn(|| flood(address, "silver", 3000));
         scope.spawn(|| (0..50).for_each(|_| drop(flood(address, "gold", 10))));
     });
-    let ProxyReport { observations: seen, .. } = proxy.drain();
-    let (gold, silver) = (of(&seen, "gold"), of(&seen, "silver"));
+    let ProxyReport { observations, .. } = proxy.drain();
+    let (gold, silver) = (requests_of(&observations, "gold"), requests_of(&observations, "silver"));
     assert_eq!((gold.len(), silver.len()), (500, 3000));
     for request in &gold {
         let passed = silver.iter().filter(|other| other.sent > request.intended && other.sent < request.sent);
         assert_eq!(passed.count(), 0, "{request:?} was overtaken");
     }
-    at_most_outstanding(&seen, 1);
+    at_most_outstanding(&observations, 1);
 }
 
 /// Beside best effort alone the last place stays free; a workload of the policy takes it.
@@ -127,17 +127,18 @@ fn best_effort_leaves_the_reserve_free() {
         scope.spawn(|| flood(address, "stranger", 3000));
         scope.spawn(|| (0..50).for_each(|_| drop(flood(address, "gold", 10))));
     });
-    let ProxyReport { observations: seen, .. } = proxy.drain();
-    at_most_outstanding(&seen, 4);
-    let requests: Vec<Observation> = of(&seen, UNKNOWN_WORKLOAD).into_iter().cloned().collect();
-    assert_eq!((of(&seen, "gold").len(), requests.len()), (500, 3000));
-    at_most_outstanding(&Observations { requests, ..seen }, 3);
+    let ProxyReport { observations, .. } = proxy.drain();
+    at_most_outstanding(&observations, 4);
+    let requests: Vec<Observation> =
+        requests_of(&observations, UNKNOWN_WORKLOAD).into_iter().cloned().collect();
+    assert_eq!((requests_of(&observations, "gold").len(), requests.len()), (500, 3000));
+    at_most_outstanding(&Observations { requests, ..observations }, 3);
 }
 
 /// No more at the server at any instant.
-fn at_most_outstanding(seen: &Observations, most: i64) {
+fn at_most_outstanding(observations: &Observations, most: i64) {
     let mut changes: Vec<(Nanos, i64)> = Vec::new();
-    for request in &seen.requests {
+    for request in &observations.requests {
         let RequestOutcome::Done(end) = request.outcome else { panic!("all are answered") };
         changes.extend([(request.sent, 1), (end, -1)]);
     }
@@ -214,8 +215,8 @@ fn sequential_writes_go_together() {
         scope.spawn(|| sequential("gold"));
         scope.spawn(|| sequential("silver"));
     });
-    let ProxyReport { observations: seen, .. } = proxy.drain();
-    let mut by_sent: Vec<&Observation> = seen.requests.iter().collect();
+    let ProxyReport { observations, .. } = proxy.drain();
+    let mut by_sent: Vec<&Observation> = observations.requests.iter().collect();
     by_sent.sort_by_key(|request| request.sent);
     let batches: Vec<usize> = by_sent.chunk_by(|one, other| one.sent == other.sent).map(<[_]>::len).collect();
     assert_eq!(batches.iter().sum::<usize>(), 320);

@@ -6,11 +6,13 @@ mod traffic;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tailwright_enforce::command::{CommandRunner, Programs, SystemCommand};
 use tailwright_enforce::network::{ApplyOptions, apply, remove};
+use testkit::wait_until;
 use traffic::{
-    Calls, HEADERS, Tenant, Testbed, answer, call, conformance, greedy, lacking, policy, pour, record,
+    Arrivals, Calls, HEADERS, Tenant, Testbed, answer, call, conformance, greedy, lacking, policy, pour,
+    record, spans,
 };
 
 /// One at a time, or nothing where the machine cannot.
@@ -90,18 +92,20 @@ fn keep_to_token_buckets() -> Result<(), String> {
     let stop = Arc::new(AtomicBool::new(false));
     let server = testbed.ipv4("server");
     let ipv6 = testbed.network.host("server").expect("the network has it").ipv6;
+    // Long enough for the slowest bucket to be spent several times over.
+    let is_enough = |arrivals: &Arrivals, _: bool| spans(arrivals, Duration::from_millis(2500));
     // b speaks IPv6; the last is nobody's and fills what is left.
     let to =
         |port| if port == 7002 { SocketAddr::from((ipv6, port)) } else { SocketAddr::from((server, port)) };
     let recorders: Vec<_> =
-        (7001..=7003).map(|port| record(testbed.netns("server"), port, port == 7002, &stop)).collect();
+        (7001..=7003).map(|port| record(testbed.netns("server"), port, port == 7002, is_enough)).collect();
     let senders: Vec<_> =
         (7001..=7004).map(|port| greedy(testbed.netns("client"), to(port), &stop)).collect();
-    std::thread::sleep(Duration::from_millis(2500));
+    let recorded: Vec<_> =
+        recorders.into_iter().map(|recorder| recorder.join().expect("a recorder ends")).collect();
     stop.store(true, Ordering::Relaxed);
     senders.into_iter().for_each(|sender| sender.join().expect("a sender ends"));
-    for (recorder, Tenant(name, _, pairs)) in recorders.into_iter().zip(&NESTED) {
-        let mut arrivals = recorder.join().expect("a recorder ends");
+    for (mut arrivals, Tenant(name, _, pairs)) in recorded.into_iter().zip(&NESTED) {
         assert!(arrivals.len() > 500, "{name}: {} packets", arrivals.len());
         if *name == "b" {
             arrivals.iter_mut().for_each(|(_, bytes)| *bytes += 20);
@@ -165,10 +169,11 @@ fn policies_change_under_traffic_without_losing_a_packet() {
                 .replace("device.eth0", &format!("filters = \"{filters}\"\ndevice.eth0"))
         };
         testbed.apply_all(&policy(&NESTED[..2]), &with(&["a", "b"]));
-        let stop = Arc::new(AtomicBool::new(false));
-        let recorder = record(testbed.netns("server"), 7001, false, &stop);
+        // Until a while after the last packet, in case one comes twice.
+        let is_enough = |arrivals: &Arrivals, is_quiet: bool| arrivals.len() >= PACKETS && is_quiet;
+        let recorder = record(testbed.netns("server"), 7001, false, is_enough);
         let to = SocketAddr::from((testbed.ipv4("server"), 7001));
-        let sent = traffic::within(testbed.netns("client"), move || numbered(to, 800));
+        let sent = traffic::within(testbed.netns("client"), move || send_steadily(to, PACKETS));
         let buckets: [&[(f64, f64)]; 4] =
             [&[(2e6, 1e5)], &[(2e6, 1e5), (4e6, 2e4)], &[], &[(3e6, 1e5), (4e6, 5e4), (5e6, 2e4)]];
         let mut commands = 0;
@@ -183,19 +188,21 @@ fn policies_change_under_traffic_without_losing_a_packet() {
         }
         assert!(commands > 8, "the policy did change");
         let sent = sent.join().expect("the sender ends");
-        std::thread::sleep(Duration::from_millis(400));
-        stop.store(true, Ordering::Relaxed);
         let arrived = recorder.join().expect("a recorder ends").len();
         assert_eq!(arrived, sent, "{filters}: packets were lost");
     }
 }
 
+/// How many packets have to arrive while the policy changes.
+const PACKETS: usize = 800;
+
 /// Sends this many packets at a steady pace of 1000 a second, which every limit of the test lets through in time.
-fn numbered(to: SocketAddr, count: usize) -> usize {
+fn send_steadily(to: SocketAddr, count: usize) -> usize {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").expect("a port is free");
-    for _ in 0..count {
+    let start = Instant::now();
+    for number in 0..count {
         socket.send_to(&[0; traffic::PAYLOAD], to).expect("the queue has room");
-        std::thread::sleep(Duration::from_millis(1));
+        traffic::wait_for(start + Duration::from_millis(number as u64 + 1));
     }
     count
 }
@@ -213,16 +220,17 @@ fn go_by_the_marks() -> Result<(), String> {
     let hosts = hosts(&testbed, &["a"], "client", "80Mbps", Some(("server", "20Mbps")));
     testbed.apply_all(&policy(&tenants), &hosts);
     let stop = Arc::new(AtomicBool::new(false));
-    let recorder = record(testbed.netns("server"), 7001, false, &stop);
+    let is_enough = |arrivals: &Arrivals, _: bool| spans(arrivals, Duration::from_millis(2000));
+    let recorder = record(testbed.netns("server"), 7001, false, is_enough);
     let to = |port| SocketAddr::from((testbed.ipv4("server"), port));
     let senders = [
         greedy(testbed.netns("client"), to(7001), &stop),
         greedy(testbed.netns("stranger"), to(7002), &stop),
     ];
-    std::thread::sleep(Duration::from_millis(2000));
+    let arrivals = recorder.join().expect("a recorder ends");
     stop.store(true, Ordering::Relaxed);
     senders.into_iter().for_each(|sender| sender.join().expect("a sender ends"));
-    let kept = conformance(&recorder.join().expect("a recorder ends"), 1e6, 50e3);
+    let kept = conformance(&arrivals, 1e6, 50e3);
     if kept.steady < 0.97 {
         return Err(format!("{kept:?}"));
     }
@@ -250,7 +258,10 @@ fn small_replies_are_not_behind_a_bulk_transfer() {
         let server = answer(testbed.netns("server"), 7001, calls.reply_bytes);
         let bulk =
             pour(testbed.netns("server"), testbed.netns("client"), testbed.ipv4("client"), 9000, &stop);
-        std::thread::sleep(Duration::from_millis(400));
+        // A third of a second of the link: the bulk has filled its queue and found its pace.
+        wait_until(Duration::from_secs(60), "the bulk transfer fills the link", || {
+            testbed.sent_bytes("server", "eth0") > 4_000_000
+        });
         let to = SocketAddr::from((testbed.ipv4("server"), 7001));
         let latencies = call(testbed.netns("client"), to, calls).join().expect("the caller ends");
         stop.store(true, Ordering::Relaxed);

@@ -4,11 +4,12 @@
 //!
 //! The test runs itself again inside the namespace. It needs root for that.
 
+#[path = "../benches/soak/codec.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the soak uses the rest")]
+mod codec;
 mod proxy;
-#[path = "../benches/soak/talk.rs"]
-#[allow(dead_code, unreachable_pub)]
-mod talk;
 
+use codec::{BLOCK, ClientCodec};
 use proxy::{Running, policy, profile};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 use std::io::{Read, Write};
@@ -16,7 +17,6 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use tailwright_enforce::deployment::Deployment;
 use tailwright_enforce::storage::{ProxyOptions, ProxySnapshot};
-use talk::{BLOCK, Talk};
 use wire::rpc::client::{CallEncoder, Credentials};
 use wire::rpc::{MOUNT, decode};
 
@@ -178,9 +178,10 @@ fn from(address: &str, port: u16) -> TcpStream {
 fn own_client(address: &str, path: &str, owner: u32) -> (u64, u64) {
     const PIECES: usize = 20;
     let mut stream = from(address, 2049);
-    let mut talk = Talk::nfs(path, &mut from(address, 20048), &mut stream, owner).expect("it is mounted");
+    let mut codec =
+        ClientCodec::nfs(path, &mut from(address, 20048), &mut stream, owner).expect("it is mounted");
     let piece = |number: usize| vec![u8::try_from(number + 1).unwrap(); 4 * BLOCK];
-    let mut answers = |said: &[u8], talk: &mut Talk| {
+    let mut answers = |said: &[u8], codec: &mut ClientCodec| {
         let mut writer = stream.try_clone().unwrap();
         std::thread::scope(|scope| {
             scope.spawn(move || writer.write_all(said).unwrap());
@@ -189,8 +190,8 @@ fn own_client(address: &str, path: &str, owner: u32) -> (u64, u64) {
             while answers.len() < PIECES {
                 let read = stream.read(&mut bytes).unwrap();
                 assert!(read > 0, "it hung up");
-                talk.feed(&bytes[..read]);
-                answers.extend(std::iter::from_fn(|| talk.answer().unwrap()));
+                codec.feed(&bytes[..read]);
+                answers.extend(std::iter::from_fn(|| codec.answer().unwrap()));
             }
             answers.sort_by_key(|answer| answer.id);
             answers
@@ -198,14 +199,14 @@ fn own_client(address: &str, path: &str, owner: u32) -> (u64, u64) {
     };
     let mut said = Vec::new();
     for number in 0..PIECES {
-        talk.write(&mut said, 4 * number, &piece(number));
+        codec.write(&mut said, 4 * number, &piece(number));
     }
-    assert!(answers(&said, &mut talk).iter().all(|answer| !answer.error));
+    assert!(answers(&said, &mut codec).iter().all(|answer| !answer.error));
     said.clear();
     for number in 0..PIECES {
-        talk.read(&mut said, 4 * number, 4 * BLOCK);
+        codec.read(&mut said, 4 * number, 4 * BLOCK);
     }
-    for (number, answer) in answers(&said, &mut talk).iter().enumerate() {
+    for (number, answer) in answers(&said, &mut codec).iter().enumerate() {
         assert!(answer.data.as_deref() == Some(&piece(number)[..]), "piece {number}");
     }
     let whole: Vec<u8> = (0..PIECES).flat_map(piece).collect();

@@ -54,9 +54,8 @@ fn nbdcopy_writes_and_reads_an_image() {
     let Some(server) = Server::nbdkit("memory 32M") else { return };
     let Some(nbdcopy) = testkit::program("nbdcopy") else { return };
     let proxy = Running::plain("nbd", server.address);
-    let folder = std::env::temp_dir().join(format!("tailwright-proxy-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let (image, copy) = (folder.join("image"), folder.join("copy"));
+    let folder = tempfile::tempdir().unwrap();
+    let (image, copy) = (folder.path().join("image"), folder.path().join("copy"));
     let data = noise(32 << 20, 5);
     std::fs::write(&image, &data).unwrap();
     let uri = format!("nbd://{}", proxy.address);
@@ -67,7 +66,6 @@ fn nbdcopy_writes_and_reads_an_image() {
     run(&[image.as_ref(), uri.as_ref()]);
     run(&[uri.as_ref(), copy.as_ref()]);
     assert!(std::fs::read(&copy).unwrap() == data, "every byte is what was written");
-    std::fs::remove_dir_all(&folder).unwrap();
     let report = proxy.drain();
     assert_eq!((report.snapshot.cut, report.snapshot.buffered_bytes, report.snapshot.outstanding), (0, 0, 0));
     let seen = &report.snapshot.workloads[0];

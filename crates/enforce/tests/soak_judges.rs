@@ -5,26 +5,28 @@
 
 #[path = "../benches/soak/client.rs"]
 mod client;
+#[path = "../benches/soak/codec.rs"]
+mod codec;
+#[path = "../benches/soak/configurations.rs"]
+mod configurations;
 #[path = "../benches/soak/hostile.rs"]
 mod hostile;
 #[path = "../benches/soak/ledger.rs"]
 mod ledger;
 mod mini;
-#[path = "../benches/soak/orders.rs"]
-mod orders;
-#[path = "../benches/soak/talk.rs"]
-mod talk;
 #[path = "../benches/soak/world.rs"]
 mod world;
 
 use client::{Client, Plan};
+use codec::Protocol;
 use mini::Mini;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 use tailwright_enforce::storage::{Proxy, ProxyHandle};
-use talk::Protocol;
 use world::{Fronts, World};
 
 /// What goes on beside the clients.
@@ -48,8 +50,8 @@ fn run(wrong_read: u64, dropped_write: u64, trouble: Trouble) -> (u64, u64) {
         Fronts { nbd: nbd.address, memcached: memcached.address, nfs: nfs.address, mount: nfs.address };
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let anywhere = Fronts { nbd: any, memcached: any, nfs: any, mount: any };
-    let hosts = orders::hosts(anywhere, servers, "", &mut StdRng::seed_from_u64(1));
-    let proxy = Proxy::bind(orders::options(&hosts)).unwrap();
+    let hosts = configurations::hosts(anywhere, servers, "", &mut StdRng::seed_from_u64(1));
+    let proxy = Proxy::bind(configurations::options(&hosts)).unwrap();
     let at = proxy.addresses();
     let fronts = Fronts { nbd: at[0], memcached: at[1], nfs: at[2], mount: at[3] };
     let remote = proxy.handle();
@@ -72,12 +74,12 @@ fn run(wrong_read: u64, dropped_write: u64, trouble: Trouble) -> (u64, u64) {
             let world = &world;
             scope.spawn(move || Client::new(plan, world).run());
         }
+        let _stop = StopAtEnd(&world.stop);
         let tally = &world.tally;
-        let found = || tally.lost.load(SeqCst) + tally.corrupt.load(SeqCst) + tally.cut.load(SeqCst) > 0;
-        while !found() && tally.requests.load(SeqCst) < 2500 {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        world.stop.store(true, SeqCst);
+        testkit::wait_until(Duration::from_secs(300), "2500 requests or a loss", || {
+            let harmed = tally.lost.load(SeqCst) + tally.corrupt.load(SeqCst) + tally.cut.load(SeqCst);
+            harmed > 0 || tally.requests.load(SeqCst) >= 2500
+        });
     });
     remote.stop();
     serving.join().unwrap();
@@ -86,14 +88,23 @@ fn run(wrong_read: u64, dropped_write: u64, trouble: Trouble) -> (u64, u64) {
     (world.tally.lost.into_inner(), world.tally.corrupt.into_inner())
 }
 
+/// Stops all threads of a world when it is dropped, also by a panic.
+struct StopAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
 /// Another policy and other hosts as often as the proxy takes them.
 fn changes(world: &World, remote: &ProxyHandle, anywhere: Fronts) {
     let mut random = StdRng::seed_from_u64(2);
     while !world.stopped() {
-        let fields = orders::fields(&mut random);
-        let hosts = orders::hosts(anywhere, world.servers, &fields, &mut random);
-        let deployment = orders::options(&hosts).deployment;
-        remote.configure(Some(orders::policy(&mut random)), Some(deployment)).unwrap();
+        let fields = configurations::fields(&mut random);
+        let hosts = configurations::hosts(anywhere, world.servers, &fields, &mut random);
+        let deployment = configurations::options(&hosts).deployment;
+        remote.configure(Some(configurations::policy(&mut random)), Some(deployment)).unwrap();
         world::count(&world.tally.policies, 1);
     }
 }

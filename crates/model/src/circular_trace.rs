@@ -1,10 +1,13 @@
+//! Traces that repeat for ever. Predictions, simulations and experiments all go round a trace; its period, its order and
+//! where it begins are decided here and nowhere else.
+
 use crate::{Job, PerStage, Request};
 use std::fmt;
 use units::Nanos;
 
 /// Something that arrives at an instant: a [`Request`], or a [`Job`] as the stages of a server see it.
 pub trait Arrives: Copy {
-    /// When it arrives.
+    /// The instant at which it arrives.
     fn arrival(&self) -> Nanos;
 
     /// The same, arriving at another instant.

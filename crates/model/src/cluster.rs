@@ -1,3 +1,5 @@
+//! The cluster that a user describes: classes of servers, and the workloads that want to be placed on them.
+
 use crate::Slo;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -26,7 +28,7 @@ fn default_margin() -> f64 {
     DEFAULT_SAFETY_MARGIN
 }
 
-/// Identical servers.
+/// Servers that do not differ but by their number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerClass {
@@ -44,7 +46,7 @@ pub struct ServerClass {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadSpec {
-    /// Unique.
+    /// The name, which no other workload has.
     pub name: String,
     /// Representative request trace, relative to the cluster file.
     pub trace: PathBuf,

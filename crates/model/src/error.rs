@@ -1,3 +1,5 @@
+//! Errors for people, as opposed to errors that a caller can handle.
+
 use std::fmt;
 
 /// Whose turn it is to act on an [`OperationError`].

@@ -1,3 +1,5 @@
+//! What happened to requests: the common result of simulations, load generation and the storage proxy.
+
 use crate::Op;
 use units::{Bytes, Nanos};
 
@@ -9,7 +11,7 @@ pub struct Observations {
     pub workloads: Vec<String>,
     /// Names of the stages whose times were taken, in the order in which a request passes them; may be empty.
     pub stages: Vec<String>,
-    /// By intended time, not decreasing.
+    /// The requests, sorted by intended time.
     pub requests: Vec<Observation>,
     /// Time that each request spent in each stage: those of the first request in the order of `stages`, then those
     /// of the second. As long as requests × stages.
@@ -23,7 +25,7 @@ pub struct Observation {
     pub workload: u32,
     /// Direction of the payload.
     pub op: Op,
-    /// Payload.
+    /// The number of bytes read or written.
     pub size: Bytes,
     /// When it was meant to be sent, whatever happened to those before it: latency counts from here, so that a
     /// system that is slow does not hide it by being asked less (coordinated omission).
@@ -41,12 +43,12 @@ pub enum RequestOutcome {
     Done(Nanos),
     /// Answered with an error at this instant.
     Failed(Nanos),
-    /// Not answered while anybody looked.
+    /// No answer came before the observation ended.
     Lost,
 }
 
 impl Observation {
-    /// From the intended time to the answer; none when there was none, or an error.
+    /// The time from the intended instant to the answer; `None` without an answer, and when it was an error.
     pub fn latency(&self) -> Option<Nanos> {
         match self.outcome {
             RequestOutcome::Done(at) => Some(at - self.intended),

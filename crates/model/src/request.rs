@@ -1,3 +1,5 @@
+//! Requests as traces record them.
+
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Nanos};
 
@@ -14,9 +16,9 @@ pub enum Op {
 /// One request of a stream, as traces record it and generators make it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// Since the trace's origin.
+    /// When it arrives, counted from the trace's origin.
     pub arrival: Nanos,
-    /// Payload.
+    /// The number of bytes read or written.
     pub size: Bytes,
     /// Direction of the payload.
     pub op: Op,

@@ -1,3 +1,5 @@
+//! Latency objectives and their written form.
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
@@ -9,12 +11,12 @@ use units::{ParseError, Percentile, Seconds};
 pub struct Slo {
     /// Which part of the distribution is promised.
     pub percentile: Percentile,
-    /// Positive and finite.
+    /// The promised latency, positive and finite.
     pub latency: Seconds,
 }
 
 impl Slo {
-    /// `None` unless the latency is positive and finite.
+    /// The objective, or `None` unless the latency is positive and finite.
     pub fn new(percentile: Percentile, latency: Seconds) -> Option<Self> {
         (latency.0 > 0.0 && latency.0.is_finite()).then_some(Self { percentile, latency })
     }

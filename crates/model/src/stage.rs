@@ -1,3 +1,5 @@
+//! The stages of a shared storage server, and one value for each of them.
+
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Index, IndexMut};

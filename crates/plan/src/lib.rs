@@ -12,10 +12,10 @@
 //!   as packing, and never moves those that it has accepted (thesis §4).
 //!
 //! Reading order: [`PlanningProblem`] is the question that placement answers; [`LimitMethod`] chooses the limits of one
-//! server (thesis §5.2.2 and the baselines of §5.3.1); `placement` decides who shares a server; [`lower_bound`] says
-//! how few servers any placement could need; [`advise`] says what would admit a refused workload. Then `admission`, and
-//! `packing` on top of it. [`prioritise`] and [`limiters`] stand alone: priorities and limiters as PriorityMeister
-//! chooses them (thesis §3.2).
+//! server (thesis §5.2.2 and the baselines of §5.3.1); `placement` decides which workloads share a server;
+//! [`lower_bound()`] says how few servers any placement could need; [`advise`] says what would admit a refused
+//! workload. Then `admission`, and `packing` on top of it. [`prioritise()`] and [`limiters()`] are used on their own:
+//! priorities and limiters as PriorityMeister chooses them (thesis §3.2).
 
 pub mod admission;
 mod advice;

@@ -78,11 +78,11 @@ pub fn prioritise(slos: &[f64], oracle: &mut impl LatencyOracle) -> Prioritisati
 
 /// Does the same as [`prioritise`] by one rule alone.
 pub fn prioritise_by(rule: PriorityRule, slos: &[f64], oracle: &mut impl LatencyOracle) -> Prioritisation {
-    let everybody: Vec<usize> = (0..slos.len()).collect();
+    let all: Vec<usize> = (0..slos.len()).collect();
     let mut search = PrioritySearch {
         oracle,
         slos,
-        open: PerStage::from_fn(|_| everybody.clone()),
+        open: PerStage::from_fn(|_| all.clone()),
         priorities: vec![PerStage::default(); slos.len()],
         above: vec![PerStage::from_fn(|_| Vec::new()); slos.len()],
         questions: 0,

@@ -1,4 +1,4 @@
-//! One server of a plan: who is on it, in which priority order, and what its limits guarantee.
+//! One server of a plan: its workloads, in which priority order, and what its limits guarantee.
 //!
 //! Guarantees are computed from the limits alone, never from what a search believed while it chose them.
 

@@ -9,7 +9,7 @@
 //! - [`PublishedSnc`] is the published procedure of SNC-Meister, to compare with; not safe on real traffic.
 //!
 //! Not covered: which workloads to put together (the search in `plan`), and the latency of the idle storage stack,
-//! which is added by whoever knows the device.
+//! which the caller adds: it knows the device.
 
 mod probabilistic;
 mod published;

@@ -50,7 +50,7 @@ pub enum Reshaping {
 /// The worst-case model: deterministic network calculus with full curves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorstCase {
-    /// Whether limiters stand before every stage.
+    /// Whether there are limiters before every stage.
     pub reshaping: Reshaping,
 }
 

@@ -1,7 +1,7 @@
 //! What all experiments are given, and how they run a scenario.
 
 use model::OperationError;
-use scenario::{Document, Run};
+use scenario::{ScenarioDocument, ScenarioRun};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -51,7 +51,7 @@ impl Context<'_> {
     }
 
     /// Runs all variants of a scenario, with numbers of requests by [`Self::effort`].
-    pub(crate) fn run_variants(&self, document: &Document) -> Result<Vec<Run>, FigureError> {
+    pub(crate) fn run_variants(&self, document: &ScenarioDocument) -> Result<Vec<ScenarioRun>, FigureError> {
         let mut variants = document.variants()?;
         let count = variants.len();
         for variant in &mut variants {
@@ -71,6 +71,6 @@ impl Context<'_> {
 }
 
 /// A scenario that is part of the program: `name` is that of its file in `examples/scenarios`.
-pub(crate) fn embedded_scenario(name: &str, text: &str) -> Result<Document, FigureError> {
-    Ok(Document::parse(&Path::new("examples/scenarios").join(name), text)?)
+pub(crate) fn embedded_scenario(name: &str, text: &str) -> Result<ScenarioDocument, FigureError> {
+    Ok(ScenarioDocument::parse(&Path::new("examples/scenarios").join(name), text)?)
 }

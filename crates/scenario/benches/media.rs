@@ -7,11 +7,11 @@
 //! no record; three assumptions that look at the source alone: one; as many as its spans ever worked at once; so many
 //! that nobody waits. Nothing is fitted to the rates that are predicted.
 
-use callgraph::{Counts, Errors, Node, Outliving, Trace};
+use callgraph::{BadRecords, Outliving, RuleCounts, Trace, TraceNode};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use tailwright_scenario::Document;
+use tailwright_scenario::ScenarioDocument;
 use units::Percentile;
 
 const RATES: [u32; 4] = [25, 50, 75, 125];
@@ -60,9 +60,9 @@ struct Record {
 
 impl Record {
     fn read(path: &Path) -> Self {
-        let (mut counts, mut latencies) = (Counts::default(), Vec::new());
+        let (mut counts, mut latencies) = (RuleCounts::default(), Vec::new());
         let mut events: BTreeMap<String, Vec<(u64, i64)>> = BTreeMap::new();
-        callgraph::traces(path, None, Errors::Fatal, |spans| {
+        callgraph::traces(path, None, BadRecords::Fatal, |spans| {
             let trace = Trace::new(spans, Outliving::Clipped, &mut counts);
             let entry = &trace.nodes()[trace.entry().expect("whole traces")];
             latencies.push((entry.end - entry.start).0);
@@ -95,7 +95,7 @@ impl Record {
 }
 
 /// The intervals of a span in which none of its calls is open.
-fn working(nodes: &[Node], node: &Node, mut interval: impl FnMut(u64, u64)) {
+fn working(nodes: &[TraceNode], node: &TraceNode, mut interval: impl FnMut(u64, u64)) {
     let mut at = node.start.0;
     for child in node.children.iter().map(|child| &nodes[*child]).filter(|child| child.is_waited_for) {
         if child.start.0 > at {
@@ -128,7 +128,7 @@ fn simulated(spans: &Path, rate: u32, workers: &BTreeMap<String, i64>) -> Option
     for (name, workers) in workers {
         let _ = write!(text, "[[station]]\nname = \"{name}\"\nworkers = {workers}\ndiscipline = \"fifo\"\n");
     }
-    let document = Document::parse(Path::new("media.toml"), &text).expect("a scenario");
+    let document = ScenarioDocument::parse(Path::new("media.toml"), &text).expect("a scenario");
     let run = document.variants().expect("one")[0].run(1).expect("it runs");
     let at = |percent| run.report.percentile(Percentile::new(percent).expect("in range")).expect("requests");
     run.is_stable().then(|| PERCENT.map(|percent| at(percent).value / 1e6))

@@ -1,22 +1,12 @@
-//! Classes by number and by name.
+//! The classes of requests, by number and by name.
 
-use crate::file::{EntrySpec, KindSpec, Scenario};
-use serde::Deserialize;
+use crate::file::{ClassRef, EntrySpec, KindSpec, Scenario};
 
-const CLASSES_MAX: u32 = 1000;
-
-/// A class as an entry or a kind names it.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum ClassRef {
-    Number(u32),
-    Name(String),
-}
-
-type Result<T> = std::result::Result<T, String>;
+/// Most classes of a scenario, and most priority levels of a discipline.
+pub(crate) const CLASSES_MAX: u32 = 1000;
 
 /// The number of a kind's class; 0 unless it says otherwise.
-pub(crate) fn number(scenario: &Scenario, kind: &KindSpec) -> Result<u32> {
+pub(crate) fn number(scenario: &Scenario, kind: &KindSpec) -> Result<u32, String> {
     match &kind.class {
         None => Ok(0),
         Some(ClassRef::Number(class)) if *class < CLASSES_MAX => Ok(*class),
@@ -24,21 +14,20 @@ pub(crate) fn number(scenario: &Scenario, kind: &KindSpec) -> Result<u32> {
             Err(format!("class {class}: classes count from 0 and are below {CLASSES_MAX}"))
         }
         Some(ClassRef::Name(name)) => {
-            let found = (0u32..).zip(&scenario.classes).find(|(_, class)| class.name == *name);
-            let known =
-                || scenario.classes.iter().map(|class| class.name.as_str()).collect::<Vec<_>>().join(", ");
-            found
-                .map(|(number, _)| number)
-                .ok_or_else(|| format!("class: no [[class]] has the name '{name}'; there are: {}", known()))
+            let known = (0u32..).zip(&scenario.classes).find(|(_, class)| class.name == *name);
+            known.map(|(number, _)| number).ok_or_else(|| {
+                let names: Vec<&str> = scenario.classes.iter().map(|class| class.name.as_str()).collect();
+                format!("class: no [[class]] has the name '{name}'; there are: {}", names.join(", "))
+            })
         }
     }
 }
 
 /// A name for each class: its own, or those of all kinds (of entries without kinds) in it, or its number.
-pub(crate) fn names(scenario: &Scenario) -> Result<Vec<String>> {
+pub(crate) fn names(scenario: &Scenario) -> Result<Vec<String>, String> {
     let mut members: Vec<Vec<Option<&str>>> = vec![Vec::new(); scenario.classes.len()];
     for entry in &scenario.entries {
-        for (class, name) in members_of(scenario, entry)? {
+        for (class, name) in class_members(scenario, entry)? {
             if members.len() <= class {
                 members.resize(class + 1, Vec::new());
             }
@@ -48,23 +37,28 @@ pub(crate) fn names(scenario: &Scenario) -> Result<Vec<String>> {
         }
     }
     members.resize(members.len().max(1), Vec::new());
-    let name = |(class, members): (usize, &Vec<Option<&str>>)| match scenario.classes.get(class) {
+    let names = members.iter().enumerate().map(|(class, members)| match scenario.classes.get(class) {
         Some(spec) => spec.name.clone(),
-        None => {
-            let names: Option<Vec<&str>> = members.iter().copied().collect();
-            names
-                .filter(|names| !names.is_empty())
-                .map_or_else(|| format!("class {class}"), |names| names.join(", "))
-        }
-    };
-    Ok(members.iter().enumerate().map(name).collect())
+        None => joined_names(members).unwrap_or_else(|| format!("class {class}")),
+    });
+    Ok(names.collect())
 }
 
-fn members_of<'a>(scenario: &Scenario, entry: &'a EntrySpec) -> Result<Vec<(usize, Option<&'a str>)>> {
+/// The names of all members of a class; `None` if there are no members, or one has no name.
+fn joined_names(members: &[Option<&str>]) -> Option<String> {
+    let names: Vec<&str> = members.iter().copied().collect::<Option<_>>()?;
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// The class and the name of each kind of an entry, or of the entry itself where it has no kinds.
+fn class_members<'a>(
+    scenario: &Scenario,
+    entry: &'a EntrySpec,
+) -> Result<Vec<(usize, Option<&'a str>)>, String> {
     if entry.kinds.is_empty() {
         let alone = KindSpec { class: entry.class.clone(), ..KindSpec::default() };
         return Ok(vec![(number(scenario, &alone)? as usize, entry.name.as_deref())]);
     }
-    let of = |kind: &'a KindSpec| Ok((number(scenario, kind)? as usize, kind.name.as_deref()));
-    entry.kinds.iter().map(of).collect()
+    let kinds = entry.kinds.iter();
+    kinds.map(|kind| Ok((number(scenario, kind)? as usize, kind.name.as_deref()))).collect()
 }

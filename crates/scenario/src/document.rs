@@ -1,22 +1,22 @@
 //! A scenario as text: read, changed by path, varied, and turned into cases.
 
-use crate::case::Case;
+use crate::error::scenario_error;
 use crate::file::Scenario;
 use crate::path;
-use crate::scenario_error;
-use crate::vary::{Choice, Setting, combinations};
+use crate::simulation_case::SimulationCase;
+use crate::vary::{AxisChoice, AxisSetting, combinations};
 use model::OperationError;
 use std::path::{Path, PathBuf};
 use toml::Value;
 
 /// A scenario file that can be read, with values that can be replaced.
 #[derive(Debug, Clone)]
-pub struct Document {
-    /// For messages: where it came from.
+pub struct ScenarioDocument {
+    /// Where it came from, for messages.
     origin: String,
-    /// Unless the file gives it a name.
+    /// The name that it has unless the file gives it one.
     stem: String,
-    /// Paths in it are relative to this.
+    /// The folder to which paths in it are relative.
     folder: PathBuf,
     table: toml::Table,
 }
@@ -24,13 +24,13 @@ pub struct Document {
 /// One combination of what a document varies.
 #[derive(Debug, Clone)]
 pub struct Variant {
-    /// By axis, in the order of the file; empty when nothing is varied.
-    pub choices: Vec<Choice>,
+    /// The choice on each axis, in the order of the file; empty when nothing is varied.
+    pub choices: Vec<AxisChoice>,
     /// The document with these choices.
-    pub document: Document,
+    pub document: ScenarioDocument,
 }
 
-impl Document {
+impl ScenarioDocument {
     /// Reads a file.
     ///
     /// # Errors
@@ -44,13 +44,13 @@ impl Document {
         Self::parse(path, &text)
     }
 
-    /// The same, from the text of a file that is or could be at `path`.
+    /// Reads the text of a file that is or could be at `path`.
     ///
     /// # Errors
     /// When it is no scenario: line, column and what was expected.
     pub fn parse(path: &Path, text: &str) -> Result<Self, OperationError> {
         let origin = path.display().to_string();
-        // Read once as what it should be: only from text do faults have a line.
+        // Read once as what it should be, because only errors of text have a line.
         toml::from_str::<Scenario>(text).map_err(|error| scenario_error(&origin, &error.to_string()))?;
         let table =
             text.parse().map_err(|error: toml::de::Error| scenario_error(&origin, &error.to_string()))?;
@@ -64,9 +64,9 @@ impl Document {
     /// # Errors
     /// When nothing is there.
     pub fn set(&mut self, path: &str, value: &str) -> Result<(), OperationError> {
-        let as_in_a_file = format!("value = {value}").parse::<toml::Table>().ok();
-        let as_in_a_file = as_in_a_file.and_then(|mut table| table.remove("value"));
-        self.put(path, &as_in_a_file.unwrap_or_else(|| Value::String(value.to_owned())))
+        let table = format!("value = {value}").parse::<toml::Table>().ok();
+        let parsed = table.and_then(|mut table| table.remove("value"));
+        self.put(path, &parsed.unwrap_or_else(|| Value::String(value.to_owned())))
     }
 
     /// One document for each combination of what it varies; itself when it varies nothing.
@@ -75,8 +75,8 @@ impl Document {
     /// When a path of `[[vary]]` leads nowhere, or there are too many combinations.
     pub fn variants(&self) -> Result<Vec<Variant>, OperationError> {
         let axes = self.scenario()?.vary;
-        let all = combinations(&axes).map_err(|fault| scenario_error(&self.origin, &fault))?;
-        let variant = |settings: Vec<Setting>| {
+        let all = combinations(&axes).map_err(|error| self.error(&error))?;
+        let variant = |settings: Vec<AxisSetting>| {
             let mut document = self.clone();
             document.table.remove("vary");
             let mut choices = Vec::with_capacity(settings.len());
@@ -96,32 +96,32 @@ impl Document {
         self.table.get("name").and_then(Value::as_str).unwrap_or(&self.stem)
     }
 
-    /// What is to be run; what it varies stays as it is in the file.
+    /// The case that this document describes; what it varies stays as it is in the file.
     ///
     /// # Errors
     /// When names do not fit together, a trace cannot be read, or a value is out of its range.
-    pub fn case(&self) -> Result<Case, OperationError> {
+    pub fn case(&self) -> Result<SimulationCase, OperationError> {
         let mut scenario = self.scenario()?;
         let name = scenario.name.take().unwrap_or_else(|| self.stem.clone());
-        Case::build(name, scenario, &self.folder).map_err(|fault| scenario_error(&self.origin, &fault))
+        SimulationCase::build(name, scenario, &self.folder).map_err(|error| self.error(&error))
     }
 
     fn put(&mut self, path: &str, value: &Value) -> Result<(), OperationError> {
         match path::set(&mut self.table, path, value) {
-            Ok(0) => Err(scenario_error(&self.origin, &format!("'{path}': nothing is there"))),
+            Ok(0) => Err(self.error(&format!("'{path}': nothing is there"))),
             Ok(_) => Ok(()),
-            Err(fault) => Err(scenario_error(&self.origin, &fault)),
+            Err(error) => Err(self.error(&error)),
         }
     }
 
-    /// What is wrong with it.
-    pub(crate) fn fault(&self, message: &str) -> OperationError {
+    /// An error about this scenario.
+    pub(crate) fn error(&self, message: &str) -> OperationError {
         scenario_error(&self.origin, message)
     }
 
     fn scenario(&self) -> Result<Scenario, OperationError> {
         let value = Value::Table(self.table.clone());
-        value.try_into().map_err(|error: toml::de::Error| scenario_error(&self.origin, &error.to_string()))
+        value.try_into().map_err(|error: toml::de::Error| self.error(&error.to_string()))
     }
 }
 
@@ -132,8 +132,8 @@ mod tests {
     const FILE: &str = "[run]\nload = 0.5\n[[station]]\nname = \"web\"\nworkers = 1\ndiscipline = \"fifo\"\n\
         [[entry]]\narrivals = \"poisson(500/s)\"\nservice = { web = \"exp(1ms)\" }\n";
 
-    fn document(more: &str) -> Result<Document, OperationError> {
-        Document::parse(Path::new("folder/queue.toml"), &format!("{FILE}{more}"))
+    fn document(more: &str) -> Result<ScenarioDocument, OperationError> {
+        ScenarioDocument::parse(Path::new("folder/queue.toml"), &format!("{FILE}{more}"))
     }
 
     #[test]
@@ -174,17 +174,17 @@ mod tests {
     }
 
     #[test]
-    fn faults_of_what_is_varied_are_said() {
+    fn errors_of_what_is_varied_are_reported() {
         for (vary, part) in [
             ("name = \"x\"", "expected set and values, or cases"),
             ("name = \"x\"\nset = \"run.load\"\nvalues = []", "at least one value"),
             ("name = \"x\"\nset = \"nowhere.at.all\"\nvalues = [1]", "no 'nowhere' here"),
             ("name = \"x\"\nvalue = 3", "unknown field"),
         ] {
-            let fault =
+            let error =
                 document(&format!("[[vary]]\n{vary}\n")).and_then(|document| document.variants().map(drop));
-            let fault = fault.unwrap_err();
-            assert!(fault.message.contains(part), "{fault}");
+            let error = error.unwrap_err();
+            assert!(error.message.contains(part), "{error}");
         }
     }
 }

@@ -1,10 +1,9 @@
 //! The scenario file: stations, steps, entries and how long to run, as people write them.
 
-use crate::classes::ClassRef;
-use crate::replay::CallGraphSpec;
-use crate::server::{ServerSpec, WorkloadSpec};
-use crate::text::{Service, Skew, Text};
-use crate::times::Times;
+use crate::server::{ScenarioWorkloadSpec, ServerSpec};
+use crate::step_service::StepService;
+use crate::text_field::{Skew, TextField};
+use crate::times_source::TimesSource;
 use crate::vary::VarySpec;
 use arrivals::ArrivalPattern;
 use discipline::serve::Kind;
@@ -31,7 +30,7 @@ pub(crate) struct Scenario {
     pub(crate) entries: Vec<EntrySpec>,
     pub(crate) server: Option<ServerSpec>,
     #[serde(default, rename = "workload")]
-    pub(crate) workloads: Vec<WorkloadSpec>,
+    pub(crate) workloads: Vec<ScenarioWorkloadSpec>,
     #[serde(default)]
     pub(crate) vary: Vec<VarySpec>,
 }
@@ -63,7 +62,7 @@ pub(crate) struct RunSpec {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PrecisionSpec {
-    pub(crate) of: Text<LatencyStatistic>,
+    pub(crate) of: TextField<LatencyStatistic>,
     pub(crate) relative: f64,
 }
 
@@ -73,13 +72,30 @@ pub(crate) struct ClassSpec {
     pub(crate) name: String,
 }
 
+/// A class as an entry or a kind names it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum ClassRef {
+    Number(u32),
+    Name(String),
+}
+
+/// The section `[call_graph]`: where recorded requests come from, and what the stations of their services have.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CallGraphSpec {
+    pub(crate) spans: PathBuf,
+    pub(crate) workers: u32,
+    pub(crate) discipline: TextField<Kind>,
+}
+
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StationSpec {
     pub(crate) name: String,
     pub(crate) copies: Option<u32>,
     pub(crate) workers: u32,
-    pub(crate) discipline: Text<Kind>,
+    pub(crate) discipline: TextField<Kind>,
     #[serde(default)]
     pub(crate) switch: Nanos,
     #[serde(default)]
@@ -89,7 +105,7 @@ pub(crate) struct StationSpec {
 
 impl StationSpec {
     /// A station without costs.
-    pub(crate) fn new(name: &str, workers: u32, discipline: Text<Kind>) -> Self {
+    pub(crate) fn new(name: &str, workers: u32, discipline: TextField<Kind>) -> Self {
         let (switch, dispatch) = (Nanos::ZERO, Nanos::ZERO);
         Self {
             name: name.to_owned(),
@@ -125,10 +141,11 @@ pub(crate) struct StepSpec {
     pub(crate) station: String,
     #[serde(default)]
     pub(crate) after: Vec<String>,
-    pub(crate) delay: Option<Text<Times>>,
+    pub(crate) delay: Option<TextField<TimesSource>>,
 }
 
 impl StepSpec {
+    /// The name of the step, or of its station where it has none.
     pub(crate) fn name(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.station)
     }
@@ -138,17 +155,17 @@ impl StepSpec {
 #[serde(deny_unknown_fields)]
 pub(crate) struct EntrySpec {
     pub(crate) name: Option<String>,
-    pub(crate) arrivals: Option<Text<ArrivalPattern>>,
+    pub(crate) arrivals: Option<TextField<ArrivalPattern>>,
     pub(crate) trace: Option<PathBuf>,
     pub(crate) clients: Option<u32>,
-    pub(crate) think: Option<Text<Times>>,
-    pub(crate) service: Option<BTreeMap<String, Text<Service>>>,
+    pub(crate) think: Option<TextField<TimesSource>>,
+    pub(crate) service: Option<BTreeMap<String, TextField<StepService>>>,
     pub(crate) class: Option<ClassRef>,
     #[serde(default, rename = "kind")]
     pub(crate) kinds: Vec<KindSpec>,
     pub(crate) window: Option<u32>,
-    pub(crate) skew: Option<Text<Skew>>,
-    pub(crate) delay: Option<Text<Times>>,
+    pub(crate) skew: Option<TextField<Skew>>,
+    pub(crate) delay: Option<TextField<TimesSource>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -157,11 +174,11 @@ pub(crate) struct KindSpec {
     pub(crate) name: Option<String>,
     pub(crate) share: Option<f64>,
     pub(crate) class: Option<ClassRef>,
-    pub(crate) service: BTreeMap<String, Text<Service>>,
+    pub(crate) service: BTreeMap<String, TextField<StepService>>,
 }
 
 impl EntrySpec {
-    /// Its kinds, where service and class of the entry itself are one.
+    /// The kinds of the entry; service and class of the entry itself are a kind, too.
     pub(crate) fn all_kinds(&self) -> Result<Vec<KindSpec>, String> {
         match (&self.service, self.kinds.as_slice()) {
             (Some(service), []) => {

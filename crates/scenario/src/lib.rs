@@ -1,40 +1,38 @@
 //! Scenario files: systems to simulate as people write them, what is varied, and how long to run.
 //!
 //! ```text
-//! file ──▶ Document ──set, vary──▶ Document per combination ──▶ Case ──▶ Run
+//! file ──▶ ScenarioDocument ──set, vary──▶ one per combination ──▶ SimulationCase ──▶ ScenarioRun
 //! ```
 //!
-//! A [`Document`] is the file as text with values that can be replaced by path; [`Document::variants`] gives one
-//! document for each combination of what its `[[vary]]` sections list. A [`Case`] is a document whose names have
-//! become indices, ready to run. Faults say where in the file and what was expected.
+//! A [`ScenarioDocument`] is the file as text with values that can be replaced by path; [`ScenarioDocument::variants`]
+//! gives one document for each combination of what its `[[vary]]` sections list. A [`SimulationCase`] is a document whose
+//! names have become indices, ready to run. Errors say where in the file and what was expected.
 //!
 //! Every field is described in `docs/simulate.md`.
 
-mod case;
 mod classes;
-mod discipline;
+mod discipline_text;
 mod document;
+mod entry_load;
+mod error;
 mod file;
-mod kinds;
 pub mod path;
-mod replay;
-mod run;
+mod recorded_calls;
+mod request_kinds;
+mod scenario_network;
+mod scenario_run;
 pub mod server;
-mod source;
-mod text;
-mod times;
+mod simulation_case;
+mod simulation_plan;
+mod step_service;
+mod text_field;
+mod times_source;
+mod trace_arrivals;
+mod unique_names;
 mod vary;
 
-pub use case::Case;
-pub use document::{Document, Variant};
-pub use run::Run;
-pub use source::{arrivals, arrivals_of, empty};
-pub use vary::Choice;
-
-use model::OperationError;
-
-/// What is wrong with the scenario that came from `origin`.
-fn scenario_error(origin: &str, message: &str) -> OperationError {
-    OperationError::input(format_args!("{origin}: {}", message.trim_end()))
-        .hint("docs/simulate.md describes a scenario; `tailwright simulate --help` shows one")
-}
+pub use document::{ScenarioDocument, Variant};
+pub use scenario_run::ScenarioRun;
+pub use simulation_case::SimulationCase;
+pub use trace_arrivals::{empty_trace_error, read_trace_arrivals, trace_arrivals};
+pub use vary::AxisChoice;

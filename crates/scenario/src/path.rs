@@ -6,7 +6,7 @@
 
 use toml::Value;
 
-/// Puts `value` at every place that `path` names; how many places.
+/// Puts `value` at every place that `path` names, and returns how many places these are.
 ///
 /// # Errors
 /// When there is no such place: the part of the path that leads nowhere and what is there.
@@ -16,69 +16,77 @@ pub fn set(root: &mut toml::Table, path: &str, value: &Value) -> Result<usize, S
         return Err(format!("'{path}': expected a path such as run.load or station.web.workers"));
     }
     let mut places = 0;
-    in_table(root, &keys, value, &mut places).map_err(|fault| format!("'{path}': {fault}"))?;
+    set_in_table(root, &keys, value, &mut places).map_err(|error| format!("'{path}': {error}"))?;
     Ok(places)
 }
 
-fn in_table(table: &mut toml::Table, keys: &[&str], value: &Value, places: &mut usize) -> Result<(), String> {
+fn set_in_table(
+    table: &mut toml::Table,
+    keys: &[&str],
+    value: &Value,
+    places: &mut usize,
+) -> Result<(), String> {
     match keys {
         [] => Ok(()),
-        ["*", rest @ ..] => table.iter_mut().try_for_each(|(_, below)| in_value(below, rest, value, places)),
+        ["*", rest @ ..] => {
+            table.iter_mut().try_for_each(|(_, below)| set_in_value(below, rest, value, places))
+        }
         [key] => {
             table.insert((*key).to_owned(), value.clone());
             *places += 1;
             Ok(())
         }
         [key, rest @ ..] => match table.get_mut(*key) {
-            Some(below) => in_value(below, rest, value, places),
+            Some(below) => set_in_value(below, rest, value, places),
             // A section that is left out, such as `run`, begins with its first value.
             None if rest.len() == 1 && rest[0] != "*" => {
                 let mut section = toml::Table::new();
-                in_table(&mut section, rest, value, places)?;
+                set_in_table(&mut section, rest, value, places)?;
                 table.insert((*key).to_owned(), Value::Table(section));
                 Ok(())
             }
-            None => Err(format!("no '{key}' here; there are {}", names(table.keys().cloned()))),
+            None => Err(format!("no '{key}' here; there are {}", joined(table.keys().cloned()))),
         },
     }
 }
 
-fn in_value(at: &mut Value, keys: &[&str], value: &Value, places: &mut usize) -> Result<(), String> {
+fn set_in_value(target: &mut Value, keys: &[&str], value: &Value, places: &mut usize) -> Result<(), String> {
     if keys.is_empty() {
-        *at = value.clone();
+        *target = value.clone();
         *places += 1;
         return Ok(());
     }
-    match at {
-        Value::Table(table) => in_table(table, keys, value, places),
-        Value::Array(list) => in_list(list, keys, value, places),
+    match target {
+        Value::Table(table) => set_in_table(table, keys, value, places),
+        Value::Array(list) => set_in_list(list, keys, value, places),
         _ => Err(format!("'{}' would be inside of a single value", keys[0])),
     }
 }
 
-fn in_list(list: &mut [Value], keys: &[&str], value: &Value, places: &mut usize) -> Result<(), String> {
+fn set_in_list(list: &mut [Value], keys: &[&str], value: &Value, places: &mut usize) -> Result<(), String> {
     let (key, rest) = (keys[0], &keys[1..]);
     if key == "*" {
-        return list.iter_mut().try_for_each(|element| in_value(element, rest, value, places));
+        return list.iter_mut().try_for_each(|element| set_in_value(element, rest, value, places));
     }
     let named = list.iter().position(|element| name(element) == Some(key));
-    let at = named.or_else(|| key.parse().ok().filter(|index| *index < list.len()));
-    match at {
-        Some(at) => in_value(&mut list[at], rest, value, places),
+    let index = named.or_else(|| key.parse().ok().filter(|index| *index < list.len()));
+    match index {
+        Some(index) => set_in_value(&mut list[index], rest, value, places),
         None => {
             let known = list.iter().enumerate();
-            let known = known.map(|(index, at)| name(at).map_or(index.to_string(), str::to_owned));
-            Err(format!("no element '{key}' here; there are {} and * for all", names(known)))
+            let known = known.map(|(index, element)| name(element).map_or(index.to_string(), str::to_owned));
+            Err(format!("no element '{key}' here; there are {} and * for all", joined(known)))
         }
     }
 }
 
+/// The name of an element of a list, or its station where it has no name.
 fn name(element: &Value) -> Option<&str> {
     let table = element.as_table()?;
     table.get("name").or_else(|| table.get("station"))?.as_str()
 }
 
-fn names(all: impl Iterator<Item = String>) -> String {
+fn joined(all: impl Iterator<Item = String>) -> String {
     all.collect::<Vec<_>>().join(", ")
 }
 
@@ -116,8 +124,8 @@ mod tests {
             ("run..load", "expected a path"),
             ("stations.*.workers", "no 'stations' here; there are"),
         ] {
-            let fault = after(path, "x").unwrap_err();
-            assert!(fault.contains(part) && fault.contains(path), "{path}: {fault}");
+            let error = after(path, "x").unwrap_err();
+            assert!(error.contains(part) && error.contains(path), "{path}: {error}");
         }
     }
 }

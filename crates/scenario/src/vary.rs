@@ -22,34 +22,33 @@ struct CaseSpec {
     set: BTreeMap<String, Value>,
 }
 
-/// What a variant has on one axis.
+/// The choice of a variant on one axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
-    /// Name of the axis.
+pub struct AxisChoice {
+    /// The name of the axis.
     pub axis: String,
-    /// Name of the case, or the value as text.
+    /// The name of the case, or the value as text.
     pub value: String,
 }
 
 /// A choice with the values that it sets, by path.
-pub(crate) type Setting = (Choice, Vec<(String, Value)>);
+pub(crate) type AxisSetting = (AxisChoice, Vec<(String, Value)>);
 
-/// More combinations than that are a mistake.
+/// More combinations than this are taken for a mistake.
 const COMBINATIONS_MAX: usize = 10_000;
 
 impl VarySpec {
-    fn settings(&self) -> Result<Vec<Setting>, String> {
-        let choice = |value: String| Choice { axis: self.name.clone(), value };
-        let settings: Vec<Setting> = match (&self.set, &self.values, &self.cases) {
-            (Some(path), Some(values), None) => {
-                let one = |value: &Value| (choice(text(value)), vec![(path.clone(), value.clone())]);
-                values.iter().map(one).collect()
-            }
-            (None, None, Some(cases)) => {
-                let one =
-                    |case: &CaseSpec| (choice(case.name.clone()), case.set.clone().into_iter().collect());
-                cases.iter().map(one).collect()
-            }
+    /// The choices on this axis, in the order of the file.
+    fn settings(&self) -> Result<Vec<AxisSetting>, String> {
+        let settings: Vec<AxisSetting> = match (&self.set, &self.values, &self.cases) {
+            (Some(path), Some(values), None) => values
+                .iter()
+                .map(|value| (self.choice(text(value)), vec![(path.clone(), value.clone())]))
+                .collect(),
+            (None, None, Some(cases)) => cases
+                .iter()
+                .map(|case| (self.choice(case.name.clone()), case.set.clone().into_iter().collect()))
+                .collect(),
             _ => return Err(format!("vary '{}': expected set and values, or cases", self.name)),
         };
         if settings.is_empty() {
@@ -57,21 +56,27 @@ impl VarySpec {
         }
         Ok(settings)
     }
+
+    fn choice(&self, value: String) -> AxisChoice {
+        AxisChoice { axis: self.name.clone(), value }
+    }
 }
 
 /// All combinations, the last axis fastest; one without choices when nothing is varied.
-pub(crate) fn combinations(axes: &[VarySpec]) -> Result<Vec<Vec<Setting>>, String> {
-    let mut all: Vec<Vec<Setting>> = vec![Vec::new()];
+pub(crate) fn combinations(axes: &[VarySpec]) -> Result<Vec<Vec<AxisSetting>>, String> {
+    let mut all: Vec<Vec<AxisSetting>> = vec![Vec::new()];
     for axis in axes {
         let settings = axis.settings()?;
         if all.len() * settings.len() > COMBINATIONS_MAX {
             return Err(format!("vary: more than {COMBINATIONS_MAX} combinations"));
         }
-        let with = |before: &Vec<Setting>| {
-            let longer = |setting: &Setting| before.iter().chain([setting]).cloned().collect();
-            settings.iter().map(longer).collect::<Vec<_>>()
-        };
-        all = all.iter().flat_map(with).collect();
+        let mut longer = Vec::with_capacity(all.len() * settings.len());
+        for before in &all {
+            for setting in &settings {
+                longer.push(before.iter().chain([setting]).cloned().collect());
+            }
+        }
+        all = longer;
     }
     Ok(all)
 }

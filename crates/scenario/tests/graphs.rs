@@ -2,24 +2,25 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use tailwright_scenario::{Document, Run};
+use tailwright_scenario::{ScenarioDocument, ScenarioRun};
 use units::Percentile;
 
-fn run(text: &str, settings: &[(&str, &str)]) -> Run {
-    let mut document = Document::parse(Path::new("scenario.toml"), text).unwrap();
+fn run(text: &str, settings: &[(&str, &str)]) -> ScenarioRun {
+    let mut document = ScenarioDocument::parse(Path::new("scenario.toml"), text).unwrap();
     settings.iter().for_each(|(path, value)| document.set(path, value).unwrap());
     let variants = document.variants().unwrap();
     variants[0].run(11).unwrap_or_else(|fault| panic!("{fault}"))
 }
 
 fn fault(text: &str) -> String {
-    let found = Document::parse(Path::new("scenario.toml"), text).and_then(|document| document.case());
+    let found =
+        ScenarioDocument::parse(Path::new("scenario.toml"), text).and_then(|document| document.case());
     found.map(drop).unwrap_err().message
 }
 
 /// Within three times the half-width of the 95 % interval: once in 10⁷ seeds by chance, and the seed is fixed.
 #[track_caller]
-fn agrees(run: &Run, exact_s: f64, figure: impl Fn(&sim::engine::Measures) -> Option<f64>) {
+fn agrees(run: &ScenarioRun, exact_s: f64, figure: impl Fn(&sim::engine::Measures) -> Option<f64>) {
     let found = run.report.estimate(figure).unwrap();
     let (value, half) = (found.value / 1e9, found.half_width / 1e9);
     assert!((value - exact_s).abs() <= 3.0 * half + 1e-3 * exact_s, "{value} ± {half}, {exact_s}");
@@ -198,8 +199,8 @@ impl Spans {
         Self(folder)
     }
 
-    fn run(&self, scenario: &str) -> Run {
-        let document = Document::parse(&self.0.join("scenario.toml"), scenario).unwrap();
+    fn run(&self, scenario: &str) -> ScenarioRun {
+        let document = ScenarioDocument::parse(&self.0.join("scenario.toml"), scenario).unwrap();
         document.variants().unwrap()[0].run(3).unwrap_or_else(|fault| panic!("{fault}"))
     }
 }
@@ -239,7 +240,7 @@ fn a_replayed_request_alone_takes_as_long_as_it_did() {
 fn recorded_requests_alone_have_their_recorded_latencies() {
     let Some(path) = testkit::shared("data/microservices/media_load25.spans.csv.gz") else { return };
     let mut recorded = Vec::new();
-    callgraph::traces(&path, None, callgraph::Errors::Fatal, |spans| {
+    callgraph::traces(&path, None, callgraph::BadRecords::Fatal, |spans| {
         let entry = spans.iter().find(|span| span.parent.is_none()).unwrap();
         recorded.push(entry.duration.0);
     })

@@ -7,8 +7,10 @@ use sim::engine::{Histogram, Measures, SimulationEngine, SimulationPlan};
 use sim::{Observer, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use tailwright_scenario::server::{Demand, Kept, Rule, Rules, StorageServer, Tenant};
-use tailwright_scenario::{Case, Run};
+use tailwright_scenario::server::{
+    ServerRules, SimulatedWorkload, SloVerdict, StageRule, StorageServer, WorkloadRequests,
+};
+use tailwright_scenario::{ScenarioRun, SimulationCase};
 use units::{ByteRate, Nanos, Percentile};
 use workload::device::{NetworkModel, StorageProfile};
 
@@ -19,10 +21,16 @@ fn server(channels: u32) -> StorageServer {
     StorageServer::new(StorageProfile::from_json(profile).unwrap(), network, channels).unwrap()
 }
 
-fn tenant(name: &str, slo: &str, jobs: Vec<Job>, begin: u64) -> Tenant {
+fn workload(name: &str, slo: &str, jobs: Vec<Job>, begin: u64) -> SimulatedWorkload {
     let trace = Arc::new(CircularTrace::repeating(jobs).unwrap());
-    let demand = Demand::Recorded { trace, begin: Some(Nanos(begin)) };
-    Tenant { name: name.into(), slo: Some(slo.parse().unwrap()), best_effort: false, weight: 1, demand }
+    let requests = WorkloadRequests::Recorded { trace, begin: Some(Nanos(begin)) };
+    SimulatedWorkload {
+        name: name.into(),
+        slo: Some(slo.parse().unwrap()),
+        best_effort: false,
+        weight: 1,
+        requests,
+    }
 }
 
 /// Bursty jobs, some without work at some stages.
@@ -43,15 +51,16 @@ fn jobs(random: &mut StdRng, count: usize) -> Vec<Job> {
     (0..count).map(job).collect()
 }
 
-fn case(tenants: Vec<Tenant>, rules: &Rules) -> Case {
-    Case::storage("s".into(), server(1), tenants, rules, SimulationPlan::of_requests(1, 0)).unwrap()
+fn case(workloads: Vec<SimulatedWorkload>, rules: &ServerRules) -> SimulationCase {
+    SimulationCase::storage("s".into(), server(1), workloads, rules, SimulationPlan::of_requests(1, 0))
+        .unwrap()
 }
 
-fn by_slo() -> Rules {
-    Rules::Stages(Box::new(PerStage::from_fn(|_| Rule::BySlo)))
+fn by_slo() -> ServerRules {
+    ServerRules::Stages(Box::new(PerStage::from_fn(|_| StageRule::BySlo)))
 }
 
-fn measure(case: &Case) -> Measures {
+fn measure(case: &SimulationCase) -> Measures {
     SimulationEngine::new(&case.network, case.entries(1), 1).unwrap().run(case.plan.window).unwrap()
 }
 
@@ -66,11 +75,13 @@ impl Observer for Latencies {
 }
 
 /// The judge: the replay's latencies with the traces where the case has them when its window opens.
-fn replayed(case: &Case) -> Vec<Histogram> {
+fn replayed(case: &SimulationCase) -> Vec<Histogram> {
     let (open, close) = case.plan.window.span.unwrap();
     let (mut traces, mut shifts) = (Vec::new(), Vec::new());
-    for tenant in &case.tenants {
-        let Demand::Recorded { trace, begin: Some(begin) } = &tenant.demand else { unreachable!() };
+    for workload in &case.workloads {
+        let WorkloadRequests::Recorded { trace, begin: Some(begin) } = &workload.requests else {
+            unreachable!()
+        };
         let period = trace.period().0;
         shifts.push(Nanos((period - (begin.0 + open.0) % period) % period));
         traces.push(ReplayTrace::new((**trace).clone()).unwrap());
@@ -93,12 +104,12 @@ fn strict_priorities_agree_with_the_exact_replay() {
     let mut random = StdRng::seed_from_u64(7);
     for round in 0..40 {
         let slos = ["99% < 1ms", "99% < 2ms", "99% < 3ms"];
-        let tenants = ["a", "b", "c"].iter().zip(slos).map(|(name, slo)| {
+        let workloads = ["a", "b", "c"].iter().zip(slos).map(|(name, slo)| {
             let jobs = jobs(&mut random, 60);
             let begin = random.random_range(0..jobs[59].arrival.0);
-            tenant(name, slo, jobs, begin)
+            workload(name, slo, jobs, begin)
         });
-        let mut case = case(tenants.collect(), &by_slo());
+        let mut case = case(workloads.collect(), &by_slo());
         // Three periods pass before the window opens.
         let (_, end) = case.plan.window.span.unwrap();
         case.plan.window.span = Some((Nanos(3 * end.0), Nanos(4 * end.0)));
@@ -134,14 +145,14 @@ fn steady(gap: u64, work: u64) -> Vec<Job> {
 #[test]
 fn limits_isolate_who_is_below() {
     // a alone asks for 90 % of the device at the highest priority, b for 50 %: without limits b starves.
-    let tenants = || {
+    let workloads = || {
         vec![
-            tenant("a", "99% < 100us", steady(10_000, 9_000), 0),
-            tenant("b", "99% < 200us", steady(20_000, 10_000), 5_000),
+            workload("a", "99% < 100us", steady(10_000, 9_000), 0),
+            workload("b", "99% < 200us", steady(20_000, 10_000), 5_000),
         ]
     };
-    let p99 = |rules: &Rules| {
-        let case = case(tenants(), rules);
+    let p99 = |rules: &ServerRules| {
+        let case = case(workloads(), rules);
         measure(&case).by_class[1].percentile(Percentile::new(99.0).unwrap()).unwrap().0
     };
     let starved = p99(&by_slo());
@@ -150,7 +161,7 @@ fn limits_isolate_who_is_below() {
     let is_device = |limit: &StageLimit| limit.stage == Stage::Storage;
     limited.workloads.iter_mut().for_each(|at| at.limits.retain(is_device));
     limited.workloads[1].limits.clear();
-    let isolated = p99(&Rules::Policy(Box::new(limited)));
+    let isolated = p99(&ServerRules::Policy(Box::new(limited)));
     // At worst one request of a has begun, two more are within its burst.
     assert!(isolated <= 60_000, "{isolated} ns");
     assert!(starved > 400_000, "{starved} ns");
@@ -159,13 +170,13 @@ fn limits_isolate_who_is_below() {
 #[test]
 fn channels_keep_the_throughput() {
     let busiest = |channels| {
-        let mut tenants = vec![tenant("a", "99% < 1ms", steady(20_000, 10_000), 0)];
-        tenants[0].name = "a".into();
-        let case = Case::storage(
+        let mut workloads = vec![workload("a", "99% < 1ms", steady(20_000, 10_000), 0)];
+        workloads[0].name = "a".into();
+        let case = SimulationCase::storage(
             "s".into(),
             server(channels),
-            tenants,
-            &Rules::default(),
+            workloads,
+            &ServerRules::default(),
             SimulationPlan::of_requests(1, 0),
         );
         let case = case.unwrap();
@@ -180,7 +191,7 @@ fn channels_keep_the_throughput() {
 #[test]
 fn a_window_of_time_measures_who_arrives_within_it() {
     // A request every 20 us: of the 50 that arrive from 1 ms until before 2 ms, all are measured, whatever came before.
-    let mut case = case(vec![tenant("a", "99% < 1ms", steady(20_000, 19_000), 0)], &Rules::default());
+    let mut case = case(vec![workload("a", "99% < 1ms", steady(20_000, 19_000), 0)], &ServerRules::default());
     for (begin, end, requests) in [(1_000_000, 2_000_000, 50), (0, 20_000, 1), (1, 20_000, 0), (1, 20_001, 1)]
     {
         case.plan.window.span = Some((Nanos(begin), Nanos(end)));
@@ -192,17 +203,21 @@ fn a_window_of_time_measures_who_arrives_within_it() {
 #[test]
 fn verdicts_need_enough_requests() {
     let kept = |slo: &str, replications: usize| {
-        let mut case = case(vec![tenant("a", slo, steady(20_000, 10_000), 0)], &Rules::default());
+        let mut case = case(vec![workload("a", slo, steady(20_000, 10_000), 0)], &ServerRules::default());
         case.plan.replications = replications;
-        let outcome = Run::of(case, Vec::new(), 1).unwrap().workloads().swap_remove(0);
-        (outcome.kept.unwrap(), outcome.requests, outcome.over.unwrap())
+        let outcome = ScenarioRun::new(case, Vec::new(), 1).unwrap().workload_outcomes().swap_remove(0);
+        (outcome.verdict.unwrap(), outcome.requests, outcome.over.unwrap())
     };
     // 1 − 0.99ⁿ ≥ 0.95 from n = 299; a replication has about 100 requests.
-    assert!(matches!(kept("99% < 1ms", 2).0, Kept::TooFew { needed: 299 }), "{:?}", kept("99% < 1ms", 2));
+    assert!(
+        matches!(kept("99% < 1ms", 2).0, SloVerdict::TooFew { needed: 299 }),
+        "{:?}",
+        kept("99% < 1ms", 2)
+    );
     let (verdict, requests, over) = kept("99% < 1ms", 4);
-    assert!(verdict == Kept::Met && requests >= 299 && over == 0.0);
+    assert!(verdict == SloVerdict::Met && requests >= 299 && over == 0.0);
     let (verdict, _, over) = kept("99% < 9us", 4);
-    assert!(verdict == Kept::Missed && over == 1.0);
+    assert!(verdict == SloVerdict::Missed && over == 1.0);
 }
 
 #[test]

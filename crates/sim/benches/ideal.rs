@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p tailwright-sim --bench ideal`
 
-use arrivals::{RequestSource, TimedRequest};
+use arrivals::{TimedRequest, TimedRequestSource};
 use std::num::NonZeroUsize;
 use std::time::Instant;
 use tailwright_sim::ideal::{IdealStation, ServiceOrder, StationRun, Summary};
@@ -16,8 +16,11 @@ fn main() {
         let service = "exp(1ms)".parse().expect("a law");
         let arrival: arrivals::ArrivalPattern = "poisson(1/s)".parse().expect("a process");
         let arrival = arrival.at_utilisation(0.9, workers, &service).expect("positive");
-        let demands: Vec<TimedRequest> =
-            RequestSource { arrivals: arrival, service }.requests(1).expect("valid").take(COUNT).collect();
+        let demands: Vec<TimedRequest> = TimedRequestSource { arrivals: arrival, service }
+            .requests(1)
+            .expect("valid")
+            .take(COUNT)
+            .collect();
         for order in ServiceOrder::ALL {
             let station = IdealStation { workers: NonZeroUsize::new(workers).expect("some"), order };
             let (starts, whole) = (starts(station, &demands), whole(station, &demands));

@@ -2,7 +2,7 @@
 
 mod support;
 
-use arrivals::{RequestSource, TimedRequest};
+use arrivals::{TimedRequest, TimedRequestSource};
 use proptest::prelude::*;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -110,7 +110,7 @@ fn measured(
     order: ServiceOrder,
     figure: impl Fn(&[f64]) -> f64,
 ) -> (f64, f64) {
-    let source = RequestSource { arrivals: source.parse().unwrap(), service: service.parse().unwrap() };
+    let source = TimedRequestSource { arrivals: source.parse().unwrap(), service: service.parse().unwrap() };
     let run = |seed| {
         let mut waits = Vec::with_capacity(JOBS);
         let demands = source.requests(seed).unwrap().take(JOBS);
@@ -197,8 +197,10 @@ fn queues_per_worker_wait_as_one_worker() {
 /// Tales of the Tail §2.3, §2.4: four workers at 80 %, 50 µs.
 #[test]
 fn the_paper_orders_the_disciplines() {
-    let source =
-        RequestSource { arrivals: "poisson(64000/s)".parse().unwrap(), service: "50us".parse().unwrap() };
+    let source = TimedRequestSource {
+        arrivals: "poisson(64000/s)".parse().unwrap(),
+        service: "50us".parse().unwrap(),
+    };
     let run = |order| {
         station(4, order).distribution(source.requests(1).unwrap().take(400_000), 2).unwrap().unwrap()
     };

@@ -2,7 +2,7 @@
 
 mod support;
 
-use arrivals::{RequestSource, TimedRequest};
+use arrivals::{TimedRequest, TimedRequestSource};
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
 use support::demands;
@@ -72,10 +72,10 @@ proptest! {
     }
 }
 
-fn mm1(load: f64, c2: &str) -> RequestSource {
+fn mm1(load: f64, c2: &str) -> TimedRequestSource {
     let service = format!("hyperexp(mean=1ms, c2={c2})");
     let service = if c2 == "1" { "exp(1ms)".to_owned() } else { service };
-    RequestSource {
+    TimedRequestSource {
         arrivals: format!("poisson({}/s)", 1000.0 * load).parse().unwrap(),
         service: service.parse().unwrap(),
     }
@@ -153,7 +153,7 @@ fn intervals_of_independent_streams_have_the_truth_as_often_as_they_say() {
 /// A stream whose load changes for longer than a batch lasts: an interval of batches would be far too narrow.
 #[test]
 fn batches_that_resemble_each_other_give_no_interval() {
-    let source = RequestSource {
+    let source = TimedRequestSource {
         arrivals: "mmpp(100/s 100s, 900/s 100s)".parse().unwrap(),
         service: "exp(1ms)".parse().unwrap(),
     };

@@ -58,7 +58,7 @@ fn naive(format: TraceFormat, content: &[u8]) -> u64 {
                 (number(fields[0]).map(|t| t.wrapping_mul(100)), number(fields[5]), op("Read", fields[3]))
             }
             TraceFormat::Spc => {
-                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+                #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
                 let arrival = (fields[4].parse::<f64>().unwrap() * 1e9) as u64;
                 (Ok(arrival), number(fields[2]), op("R", fields[3]))
             }

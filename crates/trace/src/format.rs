@@ -30,7 +30,7 @@ pub enum TraceFormat {
     Spc,
     /// fio iolog, version 2 (times only from `wait` records) or 3 (microseconds).
     Fio,
-    /// Default text output of `blkparse`: `Q` events are arrivals, `C` events give the response.
+    /// The default text output of `blkparse`: `Q` events are arrivals, `C` events are completions.
     Blkparse,
     /// CloudPhysics vscsi binary records, version 1 or 2.
     Vscsi,

@@ -74,7 +74,7 @@ impl BufferedInput {
         Self { input, buffer: vec![0; BUFFER_BYTES], start: 0, end: 0, at_end: false, deferred: None }
     }
 
-    /// Up to `len` bytes from the current position, without consuming them.
+    /// Returns up to `len` bytes from the current position without consuming them.
     pub(crate) fn peek(&mut self, len: usize) -> io::Result<&[u8]> {
         assert!(len <= self.buffer.len());
         while self.end - self.start < len && !self.at_end {

@@ -32,7 +32,7 @@
 //!
 //! The module [`observations`] reads and writes requests together with their outcomes, in files of their own.
 //!
-//! This crate knows nothing of SLOs, burst curves or policies, and prints nothing.
+//! This crate knows nothing about SLOs, burst curves or policies, and prints nothing.
 
 mod columns;
 mod error;

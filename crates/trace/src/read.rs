@@ -69,7 +69,7 @@ impl std::fmt::Debug for TraceReader {
 /// Opens the trace at `path`; `-` is the standard input (not for Parquet, which needs a file).
 ///
 /// # Errors
-/// When the file cannot be read, or its format cannot be told or does not support it.
+/// When the file cannot be read, its format cannot be detected, or the format cannot be read this way.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<TraceReader, TraceError> {
     if path == Path::new("-") {
         return read_from(Box::new(io::stdin()), Path::new("<stdin>"), options);

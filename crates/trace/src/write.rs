@@ -72,7 +72,7 @@ impl TraceWriter {
     /// Appends a request to the trace.
     ///
     /// # Errors
-    /// When it arrives before its predecessor, when the format cannot hold its values, or when writing
+    /// When the request arrives before its predecessor, the format cannot represent its values, or writing
     /// fails.
     pub fn write(&mut self, request: &Request) -> Result<(), TraceError> {
         if request.arrival < self.previous {

@@ -1,3 +1,5 @@
+//! Sizes in bytes and rates in bytes per second, with decimal and binary prefixes.
+
 use crate::error::ParseError;
 use crate::quantity::{significant, split, to_u64};
 use crate::time::serde_as_text;
@@ -51,12 +53,12 @@ impl fmt::Display for Bytes {
 pub struct ByteRate(f64);
 
 impl ByteRate {
-    /// `None` unless positive and finite.
+    /// The rate, or `None` unless it is positive and finite.
     pub fn from_bytes_per_sec(rate: f64) -> Option<Self> {
         (rate.is_finite() && rate > 0.0).then_some(Self(rate))
     }
 
-    /// Bytes per second.
+    /// The rate in bytes per second.
     pub fn bytes_per_sec(self) -> f64 {
         self.0
     }

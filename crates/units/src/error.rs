@@ -1,3 +1,5 @@
+//! The error of every parser of this crate.
+
 use std::fmt;
 
 /// A quantity that could not be read: what was given and what would have been accepted.

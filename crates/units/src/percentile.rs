@@ -1,3 +1,5 @@
+//! Percentiles as people write them, from 0 (excluded) to 100.
+
 use crate::error::ParseError;
 use crate::time::serde_as_text;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -14,12 +16,12 @@ impl Percentile {
         (percent > 0.0 && percent <= 100.0).then_some(Self(percent))
     }
 
-    /// In percent, (0, 100].
+    /// The percentile in percent, in (0, 100].
     pub fn percent(self) -> f64 {
         self.0
     }
 
-    /// As a fraction, (0, 1].
+    /// The percentile as a fraction, in (0, 1].
     pub fn fraction(self) -> f64 {
         self.0 / 100.0
     }

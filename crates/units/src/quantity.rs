@@ -31,6 +31,7 @@ pub(crate) fn significant(value: f64, digits: usize) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
+    // The logarithm of a finite number is between -324 and 309.
     #[allow(clippy::cast_possible_truncation)]
     let magnitude = value.abs().log10().floor() as i64;
     let decimals = usize::try_from(digits as i64 - 1 - magnitude).unwrap_or(0);

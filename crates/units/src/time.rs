@@ -1,3 +1,5 @@
+//! Times: integer nanoseconds where they are measured or simulated, seconds as real numbers where they are computed.
+
 use crate::error::ParseError;
 use crate::quantity::{significant, split, to_u64};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

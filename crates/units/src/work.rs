@@ -1,3 +1,5 @@
+//! Work of a stage as an integer with a fixed point, so that sums do not depend on their order.
+
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
@@ -14,7 +16,7 @@ pub const MILLI: u64 = 1000;
 pub struct Work(pub u64);
 
 impl Work {
-    /// No work.
+    /// The work of nothing: zero.
     pub const ZERO: Self = Self(0);
 
     /// The smallest work that is at least `base_units` (bytes or nanoseconds); negative counts as zero,
@@ -25,12 +27,12 @@ impl Work {
         Self((base_units * MILLI as f64).ceil() as u64)
     }
 
-    /// In base units (bytes or nanoseconds).
+    /// The work in base units (bytes or nanoseconds).
     pub fn base_units(self) -> f64 {
         self.0 as f64 / MILLI as f64
     }
 
-    /// `None` on overflow.
+    /// The sum, or `None` when it overflows.
     pub fn checked_add(self, other: Self) -> Option<Self> {
         self.0.checked_add(other.0).map(Self)
     }

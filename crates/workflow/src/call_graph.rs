@@ -1,21 +1,21 @@
 //! The call graph of services, from a file of spans.
 
-use callgraph::{Builder, CallGraph, Errors, Format, Outliving};
+use callgraph::{BadRecords, CallGraph, CallGraphBuilder, Outliving, SpanFormat};
 use model::OperationError;
 use std::path::Path;
 
 /// Reads the spans of many requests into a call graph with at least one request.
 ///
-/// # Errors
+/// # BadRecords
 ///
 /// When the file cannot be read, or no trace in it has an entry span.
 pub fn read_call_graph(
     path: &Path,
-    format: Option<Format>,
-    errors: Errors,
+    format: Option<SpanFormat>,
+    errors: BadRecords,
     outliving: Outliving,
 ) -> Result<CallGraph, OperationError> {
-    let mut builder = Builder::new(outliving);
+    let mut builder = CallGraphBuilder::new(outliving);
     let unreadable =
         callgraph::traces(path, format, errors, |spans| drop(builder.push(spans))).map_err(|error| {
             OperationError::input(error)

@@ -274,7 +274,7 @@ impl<'a> EvaluationPoint<'a> {
         })
     }
 
-    /// Tells whoever asked what a process came to.
+    /// Reports the bound of a process to the caller, if one asked for it.
     fn record(&mut self, process: &dyn fmt::Display, theta: f64, bound: MgfBound) {
         if let Some(record) = &mut self.record {
             record(process.to_string(), theta, bound);

@@ -1,7 +1,7 @@
 //! The latency of a workload at one queue, from tables.
 //!
 //! The same bound as the expression latency(A, S ⊖ others) has, with the cost of a few hundred look-ups:
-//! what the others ask for is one table, whoever they are. Where the workload depends on the others, Hölder's
+//! what the others ask for is one table, however many they are. Where the workload depends on the others, Hölder's
 //! weight between the two is searched as well (thesis Theorem 1, dependent case).
 
 use super::bound::MgfBound;

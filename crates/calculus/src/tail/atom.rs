@@ -2,7 +2,7 @@
 
 /// An amount of work and its probability.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WorkAtom {
+pub struct LawAtom {
     /// The work in seconds.
     pub work: f64,
     /// The probability of exactly this work.
@@ -17,7 +17,7 @@ pub(super) struct StoredAtom {
 }
 
 impl StoredAtom {
-    pub(super) fn new(atom: &WorkAtom) -> Self {
+    pub(super) fn new(atom: &LawAtom) -> Self {
         Self { work: f32_up(atom.work), probability: f32_up(atom.probability) }
     }
 }

@@ -1,13 +1,13 @@
 //! Chernoff's bound on a lattice.
 
-use super::atom::WorkAtom;
+use super::atom::LawAtom;
 
 /// The relative error that repeated squaring may leave in a sum of exponentials.
 const SQUARING: f64 = 1e-7;
 
 /// The logarithm of the moment generating function, `ln E e^{θX}`, for every θ, without overflow, rounded up. Where an
 /// exponent is twice another one, its exponentials are squares, which saves much of the time.
-pub(super) fn log_mgf(law: &[WorkAtom], thetas: &[f64]) -> Vec<f64> {
+pub(super) fn log_mgf(law: &[LawAtom], thetas: &[f64]) -> Vec<f64> {
     let Some(top) = law.last() else { return vec![0.0; thetas.len()] };
     let half: Vec<Option<usize>> =
         thetas.iter().map(|theta| thetas.iter().position(|other| *other * 2.0 == *theta)).collect();

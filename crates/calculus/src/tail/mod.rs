@@ -28,7 +28,7 @@ mod sums;
 mod tails;
 mod window_laws;
 
-pub use atom::WorkAtom;
+pub use atom::LawAtom;
 pub use grid::TailGrid;
 pub use sums::LawSums;
 pub use tails::{CrossTraffic, TailMethod, WorkTails};

@@ -10,8 +10,8 @@ fn grid() -> TailGrid {
 
 /// Windows in which the work is `burst·X + rate·τ`.
 fn source(grid: &TailGrid, law: &[(f64, f64)], rate: f64) -> WindowLaws {
-    let at = |window: &f64| -> Vec<WorkAtom> {
-        law.iter().map(|&(work, probability)| WorkAtom { work: work + rate * window, probability }).collect()
+    let at = |window: &f64| -> Vec<LawAtom> {
+        law.iter().map(|&(work, probability)| LawAtom { work: work + rate * window, probability }).collect()
     };
     let laws: Vec<_> = grid.windows().iter().map(|window| (at(window), at(window))).collect();
     WindowLaws::new(grid, &laws, rate, law.iter().map(|atom| atom.0).fold(0.0, f64::max))
@@ -83,8 +83,8 @@ proptest! {
         prop_assert!(at(&together) >= independent - slack);
         // Hölder with equal weights: the mean of Λ(n·θ).
         let n = laws.len() as f64;
-        let as_atoms = |law: &Vec<(f64, f64)>| -> Vec<WorkAtom> {
-            law.iter().map(|&(work, probability)| WorkAtom { work, probability }).collect()
+        let as_atoms = |law: &Vec<(f64, f64)>| -> Vec<LawAtom> {
+            law.iter().map(|&(work, probability)| LawAtom { work, probability }).collect()
         };
         let hoelder: f64 =
             laws.iter().map(|law| chernoff::log_mgf(&as_atoms(law), &[n * grid.thetas()[theta]])[0] / n).sum();
@@ -114,7 +114,7 @@ fn no_rivals_never_delay() {
 
 #[test]
 fn squares_agree_with_exponentials() {
-    let law = [(0.0, 0.7), (0.3, 0.2), (5.0, 0.1)].map(|(work, probability)| WorkAtom { work, probability });
+    let law = [(0.0, 0.7), (0.3, 0.2), (5.0, 0.1)].map(|(work, probability)| LawAtom { work, probability });
     let thetas = grid().thetas().to_vec();
     for (theta, found) in thetas.iter().zip(chernoff::log_mgf(&law, &thetas)) {
         let direct = theta * 5.0

@@ -1,6 +1,6 @@
 //! The laws of one stream, tabulated.
 
-use super::atom::{StoredAtom, WorkAtom, f32_up};
+use super::atom::{LawAtom, StoredAtom, f32_up};
 use super::chernoff::log_mgf;
 use super::grid::TailGrid;
 
@@ -25,7 +25,7 @@ impl WindowLaws {
     ///
     /// # Panics
     /// When there is not one law for each window.
-    pub fn new(grid: &TailGrid, laws: &[(Vec<WorkAtom>, Vec<WorkAtom>)], rate: f64, burst: f64) -> Self {
+    pub fn new(grid: &TailGrid, laws: &[(Vec<LawAtom>, Vec<LawAtom>)], rate: f64, burst: f64) -> Self {
         assert_eq!(laws.len(), grid.windows().len(), "one law for each window");
         let mut stream = Self::empty(rate, burst);
         for (law, reduced) in laws {
@@ -40,7 +40,7 @@ impl WindowLaws {
     }
 
     /// Completes the tables of a window whose atoms have been added.
-    fn end_window(&mut self, grid: &TailGrid, law: &[WorkAtom]) {
+    fn end_window(&mut self, grid: &TailGrid, law: &[LawAtom]) {
         self.ends.push(u32::try_from(self.atoms.len()).expect("a few atoms per window"));
         self.log_mgf.extend(log_mgf(law, grid.thetas()).into_iter().map(f32_up));
         self.max.push(law.last().map_or(0.0, |atom| f32_up(atom.work)));
@@ -51,7 +51,7 @@ impl WindowLaws {
     pub fn at_its_worst(&self, grid: &TailGrid) -> Self {
         let mut worst = Self::empty(self.rate, self.burst);
         for &max in &self.max {
-            let atom = WorkAtom { work: max.into(), probability: 1.0 };
+            let atom = LawAtom { work: max.into(), probability: 1.0 };
             worst.atoms.push(StoredAtom::new(&atom));
             worst.end_window(grid, &[atom]);
         }
@@ -125,7 +125,7 @@ impl WindowLaws {
 }
 
 /// The law of the sum when all summands are at the same quantile.
-fn comonotone(laws: &[&[StoredAtom]]) -> Vec<WorkAtom> {
+fn comonotone(laws: &[&[StoredAtom]]) -> Vec<LawAtom> {
     let mut next = vec![0usize; laws.len()];
     // What is left of each law's present atom.
     let mut left: Vec<f64> = laws.iter().map(|law| law[0].probability.into()).collect();
@@ -136,7 +136,7 @@ fn comonotone(laws: &[&[StoredAtom]]) -> Vec<WorkAtom> {
             return atoms;
         }
         let work = laws.iter().zip(&next).map(|(law, at)| f64::from(law[*at].work)).sum();
-        atoms.push(WorkAtom { work, probability });
+        atoms.push(LawAtom { work, probability });
         for (law, (next, left)) in laws.iter().zip(next.iter_mut().zip(&mut left)) {
             *left -= probability;
             while *left <= 0.0 && *next + 1 < law.len() {

@@ -9,8 +9,9 @@
 //! Parents are known by path alone, so a path whose parent is not in the table is a missing parent; a path without
 //! a dot is an entry. A service that is not named, `(?)`, `NAN` or `UNKNOWN`, is called `unknown`.
 
-use super::{Sink, Wrong, csv, time};
-use crate::{Kind, Span};
+use super::csv;
+use super::record::{RecordError, SpanSink, parse_time};
+use crate::{Span, SpanKind};
 use std::io::BufRead;
 use units::Nanos;
 
@@ -26,38 +27,40 @@ const COLUMNS: [&[&str]; 8] = [
 ];
 const MILLISECOND: u64 = 1_000_000;
 
-pub(super) fn read(from: impl BufRead, sink: &mut Sink<'_>) -> Result<(), Wrong> {
+pub(super) fn read(from: impl BufRead, sink: &mut SpanSink<'_>) -> Result<(), RecordError> {
     csv::records(from, COLUMNS, |line, fields| sink.take(fields.and_then(|fields| span(line, fields))))
 }
 
-fn span(line: u64, fields: [&str; 8]) -> Result<Span, Wrong> {
+fn span(line: u64, fields: [&str; 8]) -> Result<Span, RecordError> {
     let [trace, timestamp, id, um, kind, dm, interface, rt] = fields;
     if trace.is_empty() || id.is_empty() {
-        return Err(Wrong::expected(line, "a traceid and an rpcid", &format!("{trace},{id}")));
+        return Err(RecordError::expected(line, "a traceid and an rpcid", &format!("{trace},{id}")));
     }
     let milliseconds = rt.parse::<f64>().ok().filter(|rt| rt.is_finite());
-    let milliseconds = milliseconds.ok_or_else(|| Wrong::expected(line, "an rt in milliseconds", rt))?;
+    let milliseconds =
+        milliseconds.ok_or_else(|| RecordError::expected(line, "an rt in milliseconds", rt))?;
     let kind = match kind.to_ascii_lowercase().as_str() {
-        "rpc" | "http" if milliseconds >= 0.0 => Kind::Client,
-        "mq" => Kind::Consumer,
-        _ => Kind::Server,
+        "rpc" | "http" if milliseconds >= 0.0 => SpanKind::Client,
+        "mq" => SpanKind::Consumer,
+        _ => SpanKind::Server,
     };
     let duration = Nanos::from_secs(milliseconds.abs() / 1e3);
-    let service = if kind == Kind::Client { um } else { dm };
+    let service = if kind == SpanKind::Client { um } else { dm };
     Ok(Span {
         trace: trace.into(),
         id: id.into(),
         parent: id.rsplit_once('.').map(|(parent, _)| parent.into()),
-        service: named(service).into(),
-        operation: if interface.is_empty() { named(dm).into() } else { interface.into() },
+        service: service_name(service).into(),
+        operation: if interface.is_empty() { service_name(dm).into() } else { interface.into() },
         kind,
         follows: false,
-        start: time(timestamp, MILLISECOND, line, "a timestamp in milliseconds")?,
-        duration: duration.ok_or_else(|| Wrong::expected(line, "an rt in milliseconds", rt))?,
+        start: parse_time(timestamp, MILLISECOND, line, "a timestamp in milliseconds")?,
+        duration: duration.ok_or_else(|| RecordError::expected(line, "an rt in milliseconds", rt))?,
     })
 }
 
-fn named(service: &str) -> &str {
+/// The name of a service; those that the table does not name are called `unknown`.
+fn service_name(service: &str) -> &str {
     match service {
         "" | "(?)" | "NAN" | "nan" | "UNKNOWN" => "unknown",
         name => name,

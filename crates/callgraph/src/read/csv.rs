@@ -1,78 +1,81 @@
 //! CSV with a header that names the columns, in any order; quoted fields on one line.
 
-use super::Wrong;
+use super::record::RecordError;
 use std::io::BufRead;
 
-/// Hands each record over with its line number.
+/// Hands each record over with its line number: its fields in the order of `columns`, each of which has one or several
+/// names. A column whose last name is empty may be absent.
 pub(super) fn records<const N: usize>(
     mut from: impl BufRead,
     columns: [&[&str]; N],
-    mut record: impl FnMut(u64, Result<[&str; N], Wrong>) -> Result<(), Wrong>,
-) -> Result<(), Wrong> {
+    mut record: impl FnMut(u64, Result<[&str; N], RecordError>) -> Result<(), RecordError>,
+) -> Result<(), RecordError> {
     let (mut text, mut line) = (Vec::new(), 0);
-    let mut places: Option<([Option<usize>; N], usize)> = None;
+    // The position of each column, and how many fields the header has.
+    let mut positions: Option<([Option<usize>; N], usize)> = None;
     while next_line(&mut from, &mut text, line)? {
         line += 1;
         let Ok(row) = std::str::from_utf8(&text) else {
-            record(line, Err(Wrong { line, message: "expected UTF-8 text".to_owned() }))?;
+            record(line, Err(RecordError { line, message: "expected UTF-8 text".to_owned() }))?;
             continue;
         };
         let row = row.trim_end_matches(['\n', '\r']);
         if row.is_empty() {
             continue;
         }
-        let Some((at, count)) = &places else {
-            let header = fields(row);
-            places = Some((header_places(&header, columns, line)?, header.len()));
+        let Some((columns_at, count)) = &positions else {
+            let header = split_fields(row);
+            positions = Some((column_positions(&header, columns, line)?, header.len()));
             continue;
         };
-        let fields = fields(row);
+        let fields = split_fields(row);
         if fields.len() != *count {
             let message = format!("expected {count} fields as in the header, found {}", fields.len());
-            record(line, Err(Wrong { line, message }))?;
+            record(line, Err(RecordError { line, message }))?;
             continue;
         }
-        record(line, Ok(at.map(|place| place.map_or("", |place| unquoted(fields[place])))))?;
+        let field = |position: Option<usize>| position.map_or("", |position| unquoted(fields[position]));
+        record(line, Ok(columns_at.map(field)))?;
     }
-    match places {
+    match positions {
         Some(_) => Ok(()),
-        None => Err(Wrong {
+        None => Err(RecordError {
             line: 1,
             message: "expected a header with the names of columns, found nothing".to_owned(),
         }),
     }
 }
 
-fn next_line(from: &mut impl BufRead, text: &mut Vec<u8>, line: u64) -> Result<bool, Wrong> {
+fn next_line(from: &mut impl BufRead, text: &mut Vec<u8>, line: u64) -> Result<bool, RecordError> {
     text.clear();
-    from.read_until(b'\n', text).map(|n| n > 0).map_err(|error| Wrong::io(line + 1, &error))
+    from.read_until(b'\n', text).map(|n| n > 0).map_err(|error| RecordError::io(line + 1, &error))
 }
 
-/// Where each column is, by any of its names; a column whose last name is empty may be absent.
-fn header_places<const N: usize>(
+/// The position of each column in the header, by any of its names.
+fn column_positions<const N: usize>(
     header: &[&str],
     columns: [&[&str]; N],
     line: u64,
-) -> Result<[Option<usize>; N], Wrong> {
-    let mut places = [None; N];
-    for (place, names) in places.iter_mut().zip(columns) {
-        *place = header.iter().position(|field| {
+) -> Result<[Option<usize>; N], RecordError> {
+    let mut positions = [None; N];
+    for (position, names) in positions.iter_mut().zip(columns) {
+        *position = header.iter().position(|field| {
             let field = unquoted(field).trim_start_matches('\u{feff}');
             !field.is_empty() && names.contains(&field)
         });
-        if place.is_none() && !names.contains(&"") {
-            return Err(Wrong::expected(
+        if position.is_none() && !names.contains(&"") {
+            return Err(RecordError::expected(
                 line,
                 &format!("a column {}", names.join(" or ")),
                 &header.join(","),
             ));
         }
     }
-    Ok(places)
+    Ok(positions)
 }
 
-/// At commas outside quotes.
-fn fields(row: &str) -> Vec<&str> {
+/// The fields of a row, which are separated by commas outside quotes.
+fn split_fields(row: &str) -> Vec<&str> {
     let mut quoted = false;
     let split = |c: char| {
         quoted ^= c == '"';
@@ -81,7 +84,7 @@ fn fields(row: &str) -> Vec<&str> {
     row.split(split).collect()
 }
 
-/// Doubled quotes inside a field stay doubled: names are only compared.
+/// A field without blanks and quotes around it. Doubled quotes inside a field stay doubled: names are only compared.
 fn unquoted(field: &str) -> &str {
     let field = field.trim();
     field.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')).unwrap_or(field)

@@ -1,10 +1,11 @@
 //! A trace as Jaeger exports it: spans, and processes that name the services.
 
-use super::spans::kind_of;
-use crate::{Kind, Span};
+use super::record::kind_by_name;
+use crate::{Span, SpanKind};
 use serde_json::Value;
 use units::Nanos;
 
+/// Hands over the spans of a trace, and what is wrong with those that cannot be read.
 pub(super) fn spans(trace: &Value, take: &mut dyn FnMut(Result<Span, String>)) {
     match trace["spans"].as_array() {
         Some(spans) => spans.iter().for_each(|value| take(span(value, trace))),
@@ -14,14 +15,11 @@ pub(super) fn spans(trace: &Value, take: &mut dyn FnMut(Result<Span, String>)) {
 
 fn span(value: &Value, trace: &Value) -> Result<Span, String> {
     let id = text(value, "spanID")?;
-    let wrong = |what: &str| format!("span {id}: expected {what}");
     let process = &trace["processes"][value["processID"].as_str().unwrap_or_default()];
     let process = if process.is_null() { &value["process"] } else { process };
-    let service = process["serviceName"].as_str().ok_or_else(|| wrong("a process with a serviceName"))?;
-    let time = |name: &str| {
-        let value = value[name].as_u64().and_then(|us| us.checked_mul(1000));
-        value.map(Nanos).ok_or_else(|| wrong(&format!("{name} in microseconds")))
-    };
+    let service = process["serviceName"]
+        .as_str()
+        .ok_or_else(|| format!("span {id}: expected a process with a serviceName"))?;
     let trace_id = text(value, "traceID")?;
     let (parent, follows) = parent(value, trace_id);
     Ok(Span {
@@ -32,16 +30,23 @@ fn span(value: &Value, trace: &Value) -> Result<Span, String> {
         operation: text(value, "operationName")?.into(),
         kind: kind(value),
         follows,
-        start: time("startTime")?,
-        duration: time("duration")?,
+        start: time(value, id, "startTime")?,
+        duration: time(value, id, "duration")?,
     })
 }
 
-/// The first reference within the trace; what it says of waiting. Old exports have `parentSpanID` instead.
+/// A time of a span, which Jaeger gives in microseconds.
+fn time(value: &Value, id: &str, name: &str) -> Result<Nanos, String> {
+    let time = value[name].as_u64().and_then(|us| us.checked_mul(1000));
+    time.map(Nanos).ok_or_else(|| format!("span {id}: expected {name} in microseconds"))
+}
+
+/// The parent by the first reference within the trace, and whether the parent goes on without the span. Old exports have
+/// `parentSpanID` instead.
 fn parent(value: &Value, trace: &str) -> (Option<Box<str>>, bool) {
     let references = value["references"].as_array().map_or(&[][..], Vec::as_slice);
-    let within = |reference: &&Value| reference["traceID"].as_str().is_none_or(|id| id == trace);
-    match references.iter().find(within) {
+    let mut references = references.iter();
+    match references.find(|reference| reference["traceID"].as_str().is_none_or(|id| id == trace)) {
         Some(reference) => {
             let follows = reference["refType"] == "FOLLOWS_FROM";
             (reference["spanID"].as_str().map(Into::into), follows)
@@ -50,10 +55,10 @@ fn parent(value: &Value, trace: &str) -> (Option<Box<str>>, bool) {
     }
 }
 
-fn kind(value: &Value) -> Kind {
+fn kind(value: &Value) -> SpanKind {
     let tags = value["tags"].as_array().map_or(&[][..], Vec::as_slice);
     let tag = tags.iter().find(|tag| tag["key"] == "span.kind");
-    tag.and_then(|tag| kind_of(tag["value"].as_str()?)).unwrap_or_default()
+    tag.and_then(|tag| kind_by_name(tag["value"].as_str()?)).unwrap_or_default()
 }
 
 fn text<'a>(value: &'a Value, name: &str) -> Result<&'a str, String> {

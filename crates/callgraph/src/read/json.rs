@@ -1,6 +1,10 @@
-//! JSON documents, one after the other, of which only one list is looked at, element by element.
+//! JSON documents, one after the other, of which only one list is read, element by element, so that memory is that of
+//! one element.
 
-use super::{Format, Sink, Wrong, jaeger, otlp};
+use super::format::SpanFormat;
+use super::record::{RecordError, SpanSink};
+use super::{jaeger, otlp};
+use crate::Span;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -8,14 +12,14 @@ use std::io::{BufRead, Read};
 use std::rc::Rc;
 
 /// Counts lines as they are read, so that an error in the meaning of a document has a place.
-struct Lines<R> {
+struct LineCounter<R> {
     inner: R,
     line: Rc<Cell<u64>>,
 }
 
-impl<R: BufRead> Read for Lines<R> {
+impl<R: BufRead> Read for LineCounter<R> {
     fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
-        // A byte at a time is how the parser asks.
+        // The parser asks for one byte at a time.
         let n = self.inner.read(to)?;
         let ends = to[..n].iter().filter(|byte| **byte == b'\n').count();
         self.line.set(self.line.get() + ends as u64);
@@ -23,63 +27,71 @@ impl<R: BufRead> Read for Lines<R> {
     }
 }
 
-pub(super) fn read(from: impl BufRead, format: Format, sink: &mut Sink<'_>) -> Result<(), Wrong> {
+pub(super) fn read(
+    from: impl BufRead,
+    format: SpanFormat,
+    sink: &mut SpanSink<'_>,
+) -> Result<(), RecordError> {
     let line = Rc::new(Cell::new(1));
-    let mut json = serde_json::Deserializer::from_reader(Lines { inner: from, line: line.clone() });
+    let mut json = serde_json::Deserializer::from_reader(LineCounter { inner: from, line: line.clone() });
     let failed = RefCell::new(None);
     loop {
-        let at = line.get();
+        let begins_at = line.get();
         match json.end() {
             Ok(()) => return Ok(()),
-            Err(error) if error.is_io() => return Err(broken(&error, at)),
+            Err(error) if error.is_io() => return Err(broken_json(&error, begins_at)),
             Err(_) => {}
         }
-        let mut taken = Taken { format, sink, line: &line, failed: &failed };
-        let done = Document(&mut taken).deserialize(&mut json);
-        if let Some(wrong) = failed.take() {
-            return Err(wrong);
+        let mut reader = ElementReader { format, sink, line: &line, failed: &failed };
+        let result = DocumentSeed(&mut reader).deserialize(&mut json);
+        // An element that cannot be read ends the document with an error of the parser; the cause is kept here.
+        if let Some(error) = failed.take() {
+            return Err(error);
         }
-        done.map_err(|error| broken(&error, line.get()))?;
+        result.map_err(|error| broken_json(&error, line.get()))?;
     }
 }
 
-fn broken(error: &serde_json::Error, line: u64) -> Wrong {
-    Wrong { line, message: format!("expected traces as JSON: {error}") }
+fn broken_json(error: &serde_json::Error, line: u64) -> RecordError {
+    RecordError { line, message: format!("expected traces as JSON: {error}") }
 }
 
-struct Taken<'a, 'b> {
-    format: Format,
-    sink: &'a mut Sink<'b>,
+/// Reads the elements of the list, each of which holds spans.
+struct ElementReader<'a, 'b> {
+    format: SpanFormat,
+    sink: &'a mut SpanSink<'b>,
     line: &'a Cell<u64>,
-    failed: &'a RefCell<Option<Wrong>>,
+    failed: &'a RefCell<Option<RecordError>>,
 }
 
-impl Taken<'_, '_> {
-    fn element<'de, A: SeqAccess<'de>>(&mut self, list: &mut A) -> Result<bool, A::Error> {
+impl ElementReader<'_, '_> {
+    /// Reads the next element; `false` at the end of the list.
+    fn next_element<'de, A: SeqAccess<'de>>(&mut self, list: &mut A) -> Result<bool, A::Error> {
         let from = self.line.get();
         let Some(value) = list.next_element::<serde_json::Value>()? else { return Ok(false) };
         let mut failed = None;
-        let mut take = |span: Result<_, String>| {
-            let record = span.map_err(|message| Wrong { line: from, message });
+        let mut take = |span: Result<Span, String>| {
+            let record = span.map_err(|message| RecordError { line: from, message });
             failed = failed.take().or(self.sink.take(record).err());
         };
         match self.format {
-            Format::Otlp => otlp::spans(&value, &mut take),
+            SpanFormat::Otlp => otlp::spans(&value, &mut take),
             _ => jaeger::spans(&value, &mut take),
         }
         match failed {
             None => Ok(true),
-            Some(wrong) => {
-                *self.failed.borrow_mut() = Some(wrong);
+            Some(error) => {
+                *self.failed.borrow_mut() = Some(error);
                 Err(A::Error::custom("a record cannot be read"))
             }
         }
     }
 }
 
-struct Document<'a, 'b, 'c>(&'a mut Taken<'b, 'c>);
+/// Deserializes a document, of which it reads one list.
+struct DocumentSeed<'a, 'b, 'c>(&'a mut ElementReader<'b, 'c>);
 
-impl<'de> DeserializeSeed<'de> for Document<'_, '_, '_> {
+impl<'de> DeserializeSeed<'de> for DocumentSeed<'_, '_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
@@ -87,36 +99,38 @@ impl<'de> DeserializeSeed<'de> for Document<'_, '_, '_> {
     }
 }
 
-impl Document<'_, '_, '_> {
-    fn list(&self) -> &'static str {
-        if self.0.format == Format::Otlp { "resourceSpans" } else { "data" }
+impl DocumentSeed<'_, '_, '_> {
+    /// The name of the list.
+    fn list_name(&self) -> &'static str {
+        if self.0.format == SpanFormat::Otlp { "resourceSpans" } else { "data" }
     }
 }
 
-impl<'de> Visitor<'de> for Document<'_, '_, '_> {
+impl<'de> Visitor<'de> for DocumentSeed<'_, '_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an object with a list \"{}\"", self.list())
+        write!(f, "an object with a list \"{}\"", self.list_name())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let (wanted, mut found) = (self.list(), false);
+        let (wanted, mut is_there) = (self.list_name(), false);
         while let Some(key) = map.next_key::<String>()? {
             if key == wanted {
-                found = true;
-                map.next_value_seed(List(&mut *self.0))?;
+                is_there = true;
+                map.next_value_seed(ElementsSeed(&mut *self.0))?;
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
         }
-        if found { Ok(()) } else { Err(A::Error::custom(format!("expected a list \"{wanted}\""))) }
+        if is_there { Ok(()) } else { Err(A::Error::custom(format!("expected a list \"{wanted}\""))) }
     }
 }
 
-struct List<'a, 'b, 'c>(&'a mut Taken<'b, 'c>);
+/// Deserializes the list, one element at a time.
+struct ElementsSeed<'a, 'b, 'c>(&'a mut ElementReader<'b, 'c>);
 
-impl<'de> DeserializeSeed<'de> for List<'_, '_, '_> {
+impl<'de> DeserializeSeed<'de> for ElementsSeed<'_, '_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
@@ -124,7 +138,7 @@ impl<'de> DeserializeSeed<'de> for List<'_, '_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for List<'_, '_, '_> {
+impl<'de> Visitor<'de> for ElementsSeed<'_, '_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -132,7 +146,7 @@ impl<'de> Visitor<'de> for List<'_, '_, '_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        while self.0.element(&mut list)? {}
+        while self.0.next_element(&mut list)? {}
         Ok(())
     }
 }

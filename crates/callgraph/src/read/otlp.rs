@@ -1,10 +1,11 @@
 //! The spans of one resource, in the JSON form of the OpenTelemetry protocol.
 
-use super::spans::kind_of;
-use crate::{Kind, Span};
+use super::record::kind_by_name;
+use crate::{Span, SpanKind};
 use serde_json::Value;
 use units::Nanos;
 
+/// Hands over the spans of a resource, and what is wrong with those that cannot be read.
 pub(super) fn spans(resource: &Value, take: &mut dyn FnMut(Result<Span, String>)) {
     let service = service(&resource["resource"]);
     // Named instrumentationLibrarySpans before version 0.19 of the protocol.
@@ -29,22 +30,17 @@ fn service(resource: &Value) -> Option<&str> {
 
 fn span(value: &Value, service: Option<&str>) -> Result<Span, String> {
     let id = text(value, "spanId")?;
-    let wrong = |what: &str| format!("span {id}: expected {what}");
-    // 64-bit integers are texts in this form; some writers use numbers.
-    let time = |name: &str| {
-        let value = &value[name];
-        let ns = value.as_u64().or_else(|| value.as_str()?.parse().ok());
-        ns.map(Nanos).ok_or_else(|| wrong(&format!("{name} in nanoseconds")))
-    };
-    let (start, end) = (time("startTimeUnixNano")?, time("endTimeUnixNano")?);
+    let (start, end) = (time(value, id, "startTimeUnixNano")?, time(value, id, "endTimeUnixNano")?);
     if end < start {
-        return Err(wrong("an end that is not before the start"));
+        return Err(format!("span {id}: expected an end that is not before the start"));
     }
+    let service =
+        service.ok_or_else(|| format!("span {id}: expected a resource with an attribute service.name"))?;
     Ok(Span {
         trace: text(value, "traceId")?.into(),
         id: id.into(),
         parent: value["parentSpanId"].as_str().filter(|id| !id.is_empty()).map(Into::into),
-        service: service.ok_or_else(|| wrong("a resource with an attribute service.name"))?.into(),
+        service: service.into(),
         operation: text(value, "name")?.into(),
         kind: kind(&value["kind"]),
         follows: false,
@@ -53,14 +49,21 @@ fn span(value: &Value, service: Option<&str>) -> Result<Span, String> {
     })
 }
 
-/// By number or by name.
-fn kind(value: &Value) -> Kind {
+/// A time of a span, nanoseconds. 64-bit integers are texts in this form; some writers use numbers.
+fn time(value: &Value, id: &str, name: &str) -> Result<Nanos, String> {
+    let value = &value[name];
+    let ns = value.as_u64().or_else(|| value.as_str()?.parse().ok());
+    ns.map(Nanos).ok_or_else(|| format!("span {id}: expected {name} in nanoseconds"))
+}
+
+/// The kind of a span, which is given by number or by name.
+fn kind(value: &Value) -> SpanKind {
     match value.as_u64() {
-        Some(2) => Kind::Server,
-        Some(3) => Kind::Client,
-        Some(4) => Kind::Producer,
-        Some(5) => Kind::Consumer,
-        _ => value.as_str().and_then(kind_of).unwrap_or_default(),
+        Some(2) => SpanKind::Server,
+        Some(3) => SpanKind::Client,
+        Some(4) => SpanKind::Producer,
+        Some(5) => SpanKind::Consumer,
+        _ => value.as_str().and_then(kind_by_name).unwrap_or_default(),
     }
 }
 

@@ -1,39 +1,40 @@
-//! The queueing logic of an enforcer that stands before a shared device: which flow's request is dispatched next,
-//! by strict priority of any depth, under token buckets, and how much is outstanding. A pure state machine:
-//! a storage proxy, an emulation and the simulator run the same code.
+//! The queueing logic of an enforcer in front of a shared device: which flow's request is dispatched next, by strict
+//! priority of any depth and under token buckets, and how much is outstanding. It is a pure state machine, so that a
+//! storage proxy, an emulation and the simulator run the same code.
 //!
-//! **Order.** Every flow is first in, first out. Of the heads the one of the least level is next; of equal levels
-//! the one that has been within its limits for longest (its arrival, if it never was beyond), then the one that
-//! arrived first. Unknown flows and demoted heads are best effort, below all levels: the oldest is next.
+//! **Order.** Every flow is first in, first out. The next request is the head of the flow with the least level; among
+//! equal levels the one that has been within its limits for longest (since its arrival, if it never exceeded them), then
+//! the one that arrived first. Unknown flows and demoted heads are best effort, below all levels, and among them the
+//! oldest is next.
 //!
-//! **Limits.** A flow's limiter stands before its level, as in §2.2 of the thesis: it lets items pass in order,
-//! each at the first instant, not before its arrival, at which every bucket allows it, and takes their tokens then.
-//! From there on the item has the flow's level, however long others make it wait. So, over any time t, at most
-//! rate · t + burst *comes within* a limit (and the part of the largest item beyond the burst); and a flow whose
-//! arrivals keep its limits is never demoted nor held back. Taking tokens at dispatch instead would
-//! break the second: a flow that was held up by a higher level and then has several items at once to
-//! send would count as bursty, and lose its level for what others did to it.
+//! **Limits.** A flow's limiter stands in front of its level, as in §2.2 of the thesis. It lets requests pass in order,
+//! each at the first instant, not before its arrival, at which every bucket allows it, and takes their tokens then. From
+//! then on the request has the flow's level, however long others make it wait. So over any time t at most rate · t +
+//! burst *comes within* a limit (and the part of the largest request that exceeds the burst), and a flow whose arrivals
+//! keep its limits is never demoted nor delayed by them. Taking tokens at dispatch instead would break the second
+//! property: a flow that was delayed by a higher level and then has several requests to send at once would count as
+//! bursty, and lose its level for what others did to it.
 //!
-//! **Beyond the limits.** With [`Over::Demote`] a head that has not passed is served when nobody else wants the
-//! device, and then takes no tokens: the limiter turns to the next item as if it had never been there. So what a
-//! flow gets for nothing neither uses up its guarantee nor adds to it. With [`Over::Queue`] it waits.
+//! **Beyond the limits.** With [`OverLimit::Demote`] a head that has not passed is served when nobody else wants the
+//! device, and then takes no tokens: the limiter turns to the next request as if that one had never been there. So what a
+//! flow gets for nothing neither uses up its guarantee nor adds to it. With [`OverLimit::Queue`] it waits.
 //!
-//! **Bounds.** At most `bounds` is outstanding, of it at most `reads` and `writes`; while something is, of what is below
-//! the highest level outstanding at most `beside` (§2.2.1, SSDs: low priority work in the device delays high priority
-//! work that is in it). The text can also be read as a limit on how many low priority requests are sent *during* one
-//! high priority request; here it is how many are there with it. Best effort stops when `reserve` items fewer than may
-//! be are outstanding: what has a level then seldom waits for best effort that is in the device already. An item that is
-//! next and does not fit waits, and nobody below it or behind it passes: small items must not hold up a large one for
-//! ever.
+//! **Bounds.** At most `bounds` is outstanding, of it at most `reads` and `writes`. While something is outstanding, at most
+//! `lower_levels` of what is below its highest level is (§2.2.1, SSDs: low priority work in the device delays high
+//! priority work that is in it). The text can also be read as a limit on how many low priority requests are sent *during*
+//! one high priority request; here it is how many are outstanding together with it. Best effort stops `reserve` requests
+//! before the device is full, so that a request with a level seldom waits for best effort that is in the device already.
+//! A request that is next and does not fit waits, and nothing below or behind it passes: small requests must not delay a
+//! large one for ever.
 //!
-//! **Cost.** With n flows, an arrival, a dispatch and a completion cost O(log n) comparisons and the arithmetic
-//! of a flow's buckets, once per item; [`wake_at`](Enforcer::wake_at) costs nothing. A flow that comes
-//! within its limits with k items at once costs O(k) then. Nothing is allocated unless more waits than ever before.
-//! [`reconfigure`](Enforcer::reconfigure) looks at all that waits.
+//! **Cost.** With n flows, an arrival, a dispatch and a completion cost O(log n) comparisons and the arithmetic of a flow's
+//! buckets, once per request; [`wake_at`](Enforcer::wake_at) takes constant time. A flow that comes within its limits with
+//! k requests at once costs O(k) then. Nothing is allocated unless more requests wait than ever before.
+//! [`reconfigure`](Enforcer::reconfigure) looks at all waiting requests.
 //!
-//! Not covered: what an item costs (device profiles), which writes are sequential, back-pressure on clients.
+//! What a request costs (device profiles), which writes are sequential, and back-pressure on clients are not covered.
 
-mod flow;
+mod flow_queue;
 mod outstanding;
 mod reconfigure;
 mod rules;
@@ -42,76 +43,77 @@ mod tests;
 
 use crate::TokenBuckets;
 use crate::tournament::Tournament;
-use flow::{Flow, Queued};
-use outstanding::{Outstanding, Room};
-pub use rules::{BEST_EFFORT, Bounds, FlowRules, Operation, Over, Rules};
+use flow_queue::{FlowQueue, QueuedRequest};
+use outstanding::{DeviceBounds, OutstandingRequests};
+pub use rules::{BEST_EFFORT, DeviceOperation, EnforcementRules, FlowRules, OutstandingBounds, OverLimit};
 use std::collections::BTreeMap;
 
-/// A request that arrives.
+/// A request as it arrives at an enforcer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Arrival {
-    /// The caller's name for it, returned when it is dispatched.
+pub struct ArrivingRequest {
+    /// The caller's name for the request, which its dispatch returns.
     pub id: u32,
-    /// Whose it is.
+    /// The caller's name for the flow that it belongs to.
     pub flow: u32,
-    /// What it does.
-    pub operation: Operation,
-    /// What it takes of the flow's limits: nanoseconds of device time, bytes, whatever the limits count.
+    /// What it does at the device.
+    pub operation: DeviceOperation,
+    /// The tokens that it takes from the flow's limits, in whatever unit they count: nanoseconds of device time, or bytes.
     pub cost: u64,
-    /// What it counts against the bounds on bytes.
+    /// What it counts under the bounds on bytes.
     pub bytes: u64,
 }
 
-/// A request that is dispatched, to be handed back when it is done.
+/// A request that was dispatched. The caller returns it to [`Enforcer::complete`] when the device is done with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "what is dispatched stays outstanding until it is handed back to `done`"]
-pub struct Dispatch {
-    /// The name that it arrived with.
+#[must_use = "a dispatched request stays outstanding until it is returned to `complete`"]
+pub struct DispatchedRequest {
+    /// The caller's name for the request.
     pub id: u32,
-    /// Whose it is.
+    /// The caller's name for the flow that it belongs to.
     pub flow: u32,
     /// The level at which it is served: the flow's, or [`BEST_EFFORT`].
     pub level: u32,
-    operation: Operation,
+    operation: DeviceOperation,
     bytes: u64,
 }
 
-/// Level, since when, position among arrivals.
-type Rank = (u32, u64, u64);
+/// What orders heads, least first: the level, since when the head may be served there, and its position among arrivals.
+type HeadRank = (u32, u64, u64);
 
-/// Queues, limiters and bounds. Instants, in nanoseconds, never decrease from call to call. After every arrival,
-/// completion and reconfiguration, and at [`wake_at`](Self::wake_at), ask for [`next`](Self::next) until there is none.
+/// The queues and limiters of flows in front of one device, and what is outstanding there. Instants are in nanoseconds
+/// and must not decrease from call to call. After every arrival, completion and reconfiguration, and at
+/// [`wake_at`](Self::wake_at), the caller asks for [`dispatch_next`](Self::dispatch_next) until there is none.
 #[derive(Debug, Clone)]
 pub struct Enforcer {
-    /// Names of the known flows, sorted: position i is in `flows[i]`.
+    /// The names of the known flows, sorted. The name at position i is that of `flows[i]`.
     names: Vec<u32>,
-    /// The known flows, and last the one for all others.
-    flows: Vec<Flow>,
-    /// Heads that may be dispatched.
-    heads: Tournament<Rank>,
-    /// When heads that are beyond their limits come within.
+    /// The known flows, and at the end one for all others.
+    flows: Vec<FlowQueue>,
+    /// The heads that may be dispatched, by flow.
+    heads: Tournament<HeadRank>,
+    /// The instants at which heads come within their limits, by flow.
     due: Tournament<u64>,
-    outstanding: Outstanding,
-    room: Room,
+    outstanding: OutstandingRequests,
+    bounds: DeviceBounds,
     arrivals: u64,
     waiting: usize,
-    /// Limiters of flows that are no longer known and lack tokens, by name.
+    /// The limiters of flows that are no longer known and lack tokens, by name.
     former: BTreeMap<u32, TokenBuckets>,
 }
 
 impl Enforcer {
-    /// Nothing waits, all buckets are full.
+    /// An enforcer without requests, whose buckets are full at `now`.
     ///
     /// # Errors
     /// What is wrong with the rules.
-    pub fn new(now: u64, rules: &Rules) -> Result<Self, String> {
+    pub fn new(now: u64, rules: &EnforcementRules) -> Result<Self, String> {
         let mut enforcer = Self {
             names: Vec::new(),
             flows: Vec::new(),
             heads: Tournament::new(1),
             due: Tournament::new(1),
-            outstanding: Outstanding::new(std::iter::empty()),
-            room: Room::of(rules),
+            outstanding: OutstandingRequests::new(std::iter::empty()),
+            bounds: DeviceBounds::new(rules),
             arrivals: 0,
             waiting: 0,
             former: BTreeMap::new(),
@@ -120,125 +122,127 @@ impl Enforcer {
         Ok(enforcer)
     }
 
-    /// A request arrives.
+    /// Adds a request that arrives.
     #[inline]
-    pub fn arrive(&mut self, now: u64, arrival: Arrival) {
-        let Arrival { id, flow, operation, cost, bytes } = arrival;
+    pub fn arrive(&mut self, now: u64, arrival: ArrivingRequest) {
+        let ArrivingRequest { id, flow, operation, cost, bytes } = arrival;
         let number = self.arrivals;
         self.arrivals += 1;
         self.waiting += 1;
-        let place = self.place(flow);
-        let item = Queued { id, flow, operation, cost, bytes, arrived: now, number, since: now };
+        let place = self.place_of(flow);
+        let item = QueuedRequest { id, flow, operation, cost, bytes, arrived: now, number, since: now };
         self.flows[place].push(now, item);
         if self.flows[place].queue.len() == 1 {
-            self.rank(now, place);
+            self.update_head(now, place);
         }
     }
 
-    /// The request to send to the device now, if any may be sent.
+    /// Dispatches the request that is to be sent to the device now, if any may be sent.
     #[inline]
-    pub fn next(&mut self, now: u64) -> Option<Dispatch> {
+    pub fn dispatch_next(&mut self, now: u64) -> Option<DispatchedRequest> {
         while let Some((due, place)) = self.due.first()
             && due <= now
         {
-            self.rank(now, place);
+            self.update_head(now, place);
         }
         let ((level, _, _), place) = self.heads.first()?;
-        let &Queued { operation, bytes, .. } = self.flows[place].queue.front()?;
-        if !self.outstanding.admits(level, operation, bytes, &self.room) {
+        let &QueuedRequest { operation, bytes, .. } = self.flows[place].queue.front()?;
+        if !self.outstanding.admits(level, operation, bytes, &self.bounds) {
             return None;
         }
-        self.take(now, place, level)
+        self.dispatch_head(now, place, level)
     }
 
-    /// The request behind `dispatch` in its flow, if it would be served at the same level and `continues` says that it
-    /// belongs to it: a further sequential write, which a disk writes in the same pass (thesis §2.2.1). It
-    /// is sent although as many items are outstanding as may be; bounds on bytes hold.
-    pub fn follow(
+    /// Dispatches the request behind `dispatch` in its flow, if it would be served at the same level and `continues` says
+    /// that it belongs to it: a further sequential write, which a disk writes in the same pass (thesis §2.2.1). Bounds on
+    /// the number of requests do not apply to it; those on bytes do.
+    pub fn dispatch_continuation(
         &mut self,
         now: u64,
-        dispatch: &Dispatch,
+        dispatch: &DispatchedRequest,
         continues: impl FnOnce(u32) -> bool,
-    ) -> Option<Dispatch> {
-        let place = self.place(dispatch.flow);
+    ) -> Option<DispatchedRequest> {
+        let place = self.place_of(dispatch.flow);
         let flow = &mut self.flows[place];
-        flow.settle(now);
+        flow.advance_limiter(now);
         let head = flow.queue.front().filter(|head| head.flow == dispatch.flow)?;
         let (level, operation, bytes) = (flow.head_level()?, head.operation, head.bytes);
-        let fits = self.outstanding.admits(level, operation, bytes, &self.room.for_any_number());
+        let fits = self.outstanding.admits(level, operation, bytes, &self.bounds.without_counts());
         if level != dispatch.level || !fits || !continues(head.id) {
             return None;
         }
-        self.take(now, place, level)
+        self.dispatch_head(now, place, level)
     }
 
-    /// Takes back what waits in `flow` and is `gone`, by name. Tokens that it has taken stay taken.
-    pub fn withdraw(&mut self, now: u64, flow: u32, mut gone: impl FnMut(u32) -> bool) {
-        let place = self.place(flow);
+    /// Removes the waiting requests of a flow that are withdrawn, by name. Tokens that they have taken stay taken.
+    pub fn withdraw(&mut self, now: u64, flow: u32, mut is_withdrawn: impl FnMut(u32) -> bool) {
+        let place = self.place_of(flow);
         let flow = &mut self.flows[place];
-        flow.settle(now);
-        let (mut position, mut within, before) = (0, 0, flow.queue.len());
+        flow.advance_limiter(now);
+        let (mut position, mut passed, before) = (0, 0, flow.queue.len());
         flow.queue.retain(|item| {
-            let stays = !gone(item.id);
-            within += usize::from(stays && position < flow.within);
+            let stays = !is_withdrawn(item.id);
+            passed += usize::from(stays && position < flow.passed);
             position += 1;
             stays
         });
         self.waiting -= before - flow.queue.len();
-        flow.within = within;
-        flow.look(now);
-        self.rank(now, place);
+        flow.passed = passed;
+        flow.update_due(now);
+        self.update_head(now, place);
     }
 
-    /// A request is done.
+    /// Notes that the device is done with a request.
     ///
     /// # Panics
-    /// When it was not outstanding and this can be told.
-    // By value, so that nothing is handed back twice.
-    #[allow(clippy::needless_pass_by_value)]
+    /// When the request was not outstanding, as far as that can be known.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "taken by value, so that no request is completed twice"
+    )]
     #[inline]
-    pub fn done(&mut self, dispatch: Dispatch) {
+    pub fn complete(&mut self, dispatch: DispatchedRequest) {
         self.outstanding.remove(dispatch.level, dispatch.operation, dispatch.bytes);
     }
 
-    /// The earliest instant at which time alone changes which head is next: one comes within its limits. `None` when
-    /// there is none or nothing can be sent before something is done.
+    /// The earliest instant at which time alone changes which head is next, because one comes within its limits. `None`
+    /// when there is none, or when nothing can be sent before a request is complete.
     #[inline]
     pub fn wake_at(&self) -> Option<u64> {
-        let full = self.outstanding.items() >= self.room.items();
-        self.due.first().map(|(due, _)| due).filter(|due| !full && *due < u64::MAX)
+        let is_full = self.outstanding.requests() >= self.bounds.requests();
+        self.due.first().map(|(due, _)| due).filter(|due| !is_full && *due < u64::MAX)
     }
 
-    /// Requests that wait.
+    /// The number of requests that wait.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Requests that are dispatched and not done.
+    /// The number of requests that are dispatched and not complete.
     pub fn outstanding(&self) -> u32 {
-        self.outstanding.items()
+        self.outstanding.requests()
     }
 
-    /// The head of a flow goes to the device.
+    /// Dispatches the head of a flow at this level.
     #[inline]
-    fn take(&mut self, now: u64, place: usize, level: u32) -> Option<Dispatch> {
-        let Queued { id, flow, operation, bytes, .. } = self.flows[place].pop(now)?;
+    fn dispatch_head(&mut self, now: u64, place: usize, level: u32) -> Option<DispatchedRequest> {
+        let QueuedRequest { id, flow, operation, bytes, .. } = self.flows[place].pop(now)?;
         self.waiting -= 1;
-        self.rank(now, place);
+        self.update_head(now, place);
         self.outstanding.add(level, operation, bytes);
-        Some(Dispatch { id, flow, level, operation, bytes })
+        Some(DispatchedRequest { id, flow, level, operation, bytes })
     }
 
     #[inline]
-    fn place(&self, flow: u32) -> usize {
+    fn place_of(&self, flow: u32) -> usize {
         self.names.binary_search(&flow).unwrap_or(self.names.len())
     }
 
-    /// A flow has another head, or its head may have come within its limits.
+    /// Updates what is known of the head of a flow, which may be another one or have come within its limits.
     #[inline]
-    fn rank(&mut self, now: u64, place: usize) {
+    fn update_head(&mut self, now: u64, place: usize) {
         let flow = &mut self.flows[place];
-        flow.settle(now);
+        flow.advance_limiter(now);
         let due = flow.head_due();
         let level = flow.head_level();
         let rank = flow.queue.front().and_then(|head| Some((level?, head.since, head.number)));

@@ -1,89 +1,96 @@
-//! What is at the device, by level.
+//! The requests that are outstanding at the device, by level and by operation.
 
-use super::rules::{BEST_EFFORT, Bounds, Operation, Rules};
-use crate::bits::BitSet;
+use super::rules::{BEST_EFFORT, DeviceOperation, EnforcementRules, OutstandingBounds};
+use crate::bit_set::BitSet;
 
+/// A number of outstanding requests and their bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Load {
-    items: u32,
+struct OutstandingLoad {
+    requests: u32,
     bytes: u64,
 }
 
-impl Load {
-    fn fits(self, bytes: u64, bounds: Bounds) -> bool {
+impl OutstandingLoad {
+    /// Whether a request of so many bytes may be added.
+    fn has_room(self, bytes: u64, bounds: OutstandingBounds) -> bool {
         let within = self.bytes.checked_add(bytes).is_some_and(|sum| sum <= bounds.bytes);
-        self.items < bounds.items && (within || self.items == 0)
+        self.requests < bounds.requests && (within || self.requests == 0)
     }
 }
 
-/// What may be there.
+/// The bounds of the rules.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
-    all: Bounds,
-    /// Reads, writes.
-    by_operation: [Bounds; 2],
-    beside: Bounds,
+pub(super) struct DeviceBounds {
+    all: OutstandingBounds,
+    /// The bounds on reads, then those on writes.
+    by_operation: [OutstandingBounds; 2],
+    lower_levels: OutstandingBounds,
     reserve: u32,
 }
 
-impl Room {
-    pub(super) fn of(rules: &Rules) -> Self {
-        let Rules { bounds, reads, writes, beside, reserve, .. } = *rules;
-        Self { all: bounds, by_operation: [reads, writes], beside, reserve }
+impl DeviceBounds {
+    pub(super) fn new(rules: &EnforcementRules) -> Self {
+        let EnforcementRules { bounds, reads, writes, lower_levels, reserve, .. } = *rules;
+        Self { all: bounds, by_operation: [reads, writes], lower_levels, reserve }
     }
 
-    /// The same for any number of items.
-    pub(super) fn for_any_number(self) -> Self {
-        let any = |bounds: Bounds| Bounds { items: u32::MAX, ..bounds };
+    /// The same bounds on bytes without bounds on the number of requests.
+    pub(super) fn without_counts(self) -> Self {
         Self {
-            all: any(self.all),
-            by_operation: self.by_operation.map(any),
-            beside: any(self.beside),
+            all: without_count(self.all),
+            by_operation: self.by_operation.map(without_count),
+            lower_levels: without_count(self.lower_levels),
             reserve: 0,
         }
     }
 
-    /// Most items in all.
-    pub(super) fn items(&self) -> u32 {
-        self.all.items
+    /// The most requests in all.
+    pub(super) fn requests(&self) -> u32 {
+        self.all.requests
     }
 
-    /// In all, and of an operation, when an item of `level` joins.
-    fn at(&self, level: u32, operation: Operation) -> [Bounds; 2] {
+    /// The bounds in all and on an operation that apply to a request of this level.
+    fn for_request(&self, level: u32, operation: DeviceOperation) -> [OutstandingBounds; 2] {
         let reserve = if level == BEST_EFFORT { self.reserve } else { 0 };
-        let left = |bounds: Bounds| Bounds { items: bounds.items.saturating_sub(reserve).max(1), ..bounds };
-        [self.all, self.by_operation[operation as usize]].map(left)
+        [self.all, self.by_operation[operation as usize]].map(|bounds| {
+            let requests = bounds.requests.saturating_sub(reserve).max(1);
+            OutstandingBounds { requests, ..bounds }
+        })
     }
 }
 
-/// Counts by level.
-#[derive(Debug, Clone)]
-pub(super) struct Outstanding {
-    /// Sorted; the last is best effort.
-    levels: Vec<u32>,
-    by_level: Vec<Load>,
-    /// Levels that have something outstanding, by position.
-    busy: BitSet,
-    /// Reads, writes.
-    by_operation: [Load; 2],
-    all: Load,
+fn without_count(bounds: OutstandingBounds) -> OutstandingBounds {
+    OutstandingBounds { requests: u32::MAX, ..bounds }
 }
 
-impl Outstanding {
-    /// Nothing is outstanding.
+/// Counts of the outstanding requests.
+#[derive(Debug, Clone)]
+pub(super) struct OutstandingRequests {
+    /// The levels of the rules and of outstanding requests, sorted; the last is best effort.
+    levels: Vec<u32>,
+    by_level: Vec<OutstandingLoad>,
+    /// The positions of the levels of which a request is outstanding.
+    busy: BitSet,
+    /// The reads, then the writes.
+    by_operation: [OutstandingLoad; 2],
+    all: OutstandingLoad,
+}
+
+impl OutstandingRequests {
+    /// No outstanding requests, for these levels and best effort.
     pub(super) fn new(levels: impl Iterator<Item = u32>) -> Self {
         let mut levels: Vec<u32> = levels.chain([BEST_EFFORT]).collect();
         levels.sort_unstable();
         levels.dedup();
-        let by_level = vec![Load::default(); levels.len()];
+        let by_level = vec![OutstandingLoad::default(); levels.len()];
         let busy = BitSet::new(levels.len());
-        Self { busy, levels, by_level, by_operation: Default::default(), all: Load::default() }
+        Self { busy, levels, by_level, by_operation: Default::default(), all: OutstandingLoad::default() }
     }
 
-    /// The same with other levels; what is outstanding keeps the level at which it was dispatched.
+    /// Changes the levels. Outstanding requests keep the level at which they were dispatched.
     pub(super) fn change_levels(&mut self, levels: impl Iterator<Item = u32>) {
         let old = self.levels.iter().copied().zip(self.by_level.iter().copied());
-        let busy: Vec<(u32, Load)> = old.filter(|(_, load)| load.items > 0).collect();
+        let busy: Vec<(u32, OutstandingLoad)> = old.filter(|(_, load)| load.requests > 0).collect();
         let mut changed = Self::new(levels.chain(busy.iter().map(|(level, _)| *level)));
         for (level, load) in busy {
             let position = changed.position(level);
@@ -94,43 +101,52 @@ impl Outstanding {
         *self = changed;
     }
 
-    pub(super) fn items(&self) -> u32 {
-        self.all.items
+    pub(super) fn requests(&self) -> u32 {
+        self.all.requests
     }
 
-    /// Whether an item of `level` may join.
+    /// Whether a request of this level may be dispatched.
     #[inline]
-    pub(super) fn admits(&self, level: u32, operation: Operation, bytes: u64, room: &Room) -> bool {
-        let [all, alike] = room.at(level, operation);
-        if !self.all.fits(bytes, all) || !self.by_operation[operation as usize].fits(bytes, alike) {
+    pub(super) fn admits(
+        &self,
+        level: u32,
+        operation: DeviceOperation,
+        bytes: u64,
+        bounds: &DeviceBounds,
+    ) -> bool {
+        let [all, same_operation] = bounds.for_request(level, operation);
+        if !self.all.has_room(bytes, all)
+            || !self.by_operation[operation as usize].has_room(bytes, same_operation)
+        {
             return false;
         }
         let Some(top) = self.busy.first().filter(|top| self.levels[*top] < level) else { return true };
-        let Load { items, bytes: top_bytes } = self.by_level[top];
-        let below = Load { items: self.all.items - items, bytes: self.all.bytes - top_bytes };
-        below.fits(bytes, room.beside)
+        let OutstandingLoad { requests, bytes: top_bytes } = self.by_level[top];
+        let below =
+            OutstandingLoad { requests: self.all.requests - requests, bytes: self.all.bytes - top_bytes };
+        below.has_room(bytes, bounds.lower_levels)
     }
 
     #[inline]
-    pub(super) fn add(&mut self, level: u32, operation: Operation, bytes: u64) {
+    pub(super) fn add(&mut self, level: u32, operation: DeviceOperation, bytes: u64) {
         let position = self.position(level);
-        let alike = &mut self.by_operation[operation as usize];
-        for load in [&mut self.all, alike, &mut self.by_level[position]] {
-            load.items += 1;
+        let same_operation = &mut self.by_operation[operation as usize];
+        for load in [&mut self.all, same_operation, &mut self.by_level[position]] {
+            load.requests += 1;
             load.bytes = load.bytes.checked_add(bytes).expect("fewer than 2⁶⁴ bytes are outstanding");
         }
         self.busy.insert(position);
     }
 
     #[inline]
-    pub(super) fn remove(&mut self, level: u32, operation: Operation, bytes: u64) {
+    pub(super) fn remove(&mut self, level: u32, operation: DeviceOperation, bytes: u64) {
         let position = self.position(level);
-        let alike = &mut self.by_operation[operation as usize];
-        for load in [&mut self.all, alike, &mut self.by_level[position]] {
-            load.items = load.items.checked_sub(1).expect("what is done was outstanding");
+        let same_operation = &mut self.by_operation[operation as usize];
+        for load in [&mut self.all, same_operation, &mut self.by_level[position]] {
+            load.requests = load.requests.checked_sub(1).expect("what is done was outstanding");
             load.bytes -= bytes;
         }
-        if self.by_level[position].items == 0 {
+        if self.by_level[position].requests == 0 {
             self.busy.remove(position);
         }
     }

@@ -1,87 +1,97 @@
-//! What is enforced, as plain data.
+//! The rules of an enforcer, as plain data.
 
 use crate::Limit;
 use std::collections::BTreeMap;
 
-/// What happens to a flow's work that its limits do not allow yet.
+/// What happens to requests that the limits of their flow do not allow yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Over {
-    /// It is best effort until they do: served below all levels, without taking tokens (the thesis, §2.2.1).
+pub enum OverLimit {
+    /// They are best effort, served below all levels without taking tokens (the thesis, §2.2.1).
     Demote,
-    /// It waits until they do (the thesis, §2.2).
+    /// They wait (the thesis, §2.2).
     Queue,
 }
 
-/// Rules of one flow.
+/// The rules of one flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowRules {
-    /// 0 is served first; below [`BEST_EFFORT`]. Any number of flows may share a level.
+    /// The priority level, below [`BEST_EFFORT`]; level 0 is served first. Any number of flows may share a level.
     pub level: u32,
-    /// All of them hold at once; none: no limit. In the unit of an arrival's cost. Rates are at least 1.
+    /// Token buckets that all hold at once, in the unit of a request's cost. Rates and bursts are at least 1.
     pub limits: Vec<Limit>,
-    /// What happens to work beyond them.
-    pub over: Over,
+    /// What happens to requests beyond the limits.
+    pub over_limit: OverLimit,
 }
 
-/// What an item does at the device: how many may be there at once differs by it (an SSD writes more slowly than it
-/// reads, and takes other depths to be busy).
+/// What a request does at the device. Bounds differ by it: an SSD writes more slowly than it reads, and is busy at other
+/// depths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
-    /// It takes from the device.
+pub enum DeviceOperation {
+    /// It reads data from the device.
     Read,
-    /// It changes the device.
+    /// It writes data to the device.
     Write,
 }
 
-/// How much may be outstanding at the device at once.
+/// How much may be outstanding at the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
-    /// How many items.
-    pub items: u32,
-    /// How many bytes; an item that is larger passes when it is alone.
+pub struct OutstandingBounds {
+    /// The number of requests.
+    pub requests: u32,
+    /// The number of bytes. A larger request is sent when it is alone.
     pub bytes: u64,
 }
 
-impl Bounds {
-    /// No bounds.
-    pub const NONE: Self = Self { items: u32::MAX, bytes: u64::MAX };
+impl OutstandingBounds {
+    /// Bounds that allow everything.
+    pub const NONE: Self = Self { requests: u32::MAX, bytes: u64::MAX };
 }
 
-/// The level of what has no level of its own: unknown flows, and work that is over its limits and demoted.
+/// The level of requests without a level of their own: those of unknown flows, and those that are demoted.
 pub const BEST_EFFORT: u32 = u32::MAX;
 
-/// What is enforced at one device.
+/// The rules for one device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rules {
-    /// By the caller's name for a flow; all others are best effort.
+pub struct EnforcementRules {
+    /// The rules of the known flows, by the caller's name for a flow. All others are best effort.
     pub flows: BTreeMap<u32, FlowRules>,
-    /// On all that is outstanding; at least one item.
-    pub bounds: Bounds,
-    /// On the reads among it; at least one item.
-    pub reads: Bounds,
-    /// On the writes among it; at least one item.
-    pub writes: Bounds,
-    /// On what is outstanding of lower levels while an item of a higher level is; 0 items: nothing of a lower level
-    /// is dispatched then.
-    pub beside: Bounds,
-    /// Of the items that may be outstanding, in all and of each operation, how many best effort leaves free, so that what
-    /// has a level finds room at once when it comes; fewer than all. Of an operation it has one in any case.
+    /// The bounds on all outstanding requests; at least one request.
+    pub bounds: OutstandingBounds,
+    /// The bounds on the reads among them; at least one request.
+    pub reads: OutstandingBounds,
+    /// The bounds on the writes among them; at least one request.
+    pub writes: OutstandingBounds,
+    /// The bounds on outstanding requests below the highest level of which one is outstanding. With 0 requests, nothing
+    /// of a lower level is dispatched then.
+    pub lower_levels: OutstandingBounds,
+    /// How many of the requests that may be outstanding, in all and of each operation, best effort leaves free, so that a
+    /// request with a level finds room at once. Fewer than all; of each operation, best effort may always have one.
     pub reserve: u32,
 }
 
-impl Rules {
-    /// No flow is known and nothing is bounded: first come, first served.
+impl EnforcementRules {
+    /// Rules without flows and bounds: everything is first come, first served.
     pub fn none() -> Self {
-        let none = Bounds::NONE;
-        Self { flows: BTreeMap::new(), bounds: none, reads: none, writes: none, beside: none, reserve: 0 }
+        let none = OutstandingBounds::NONE;
+        Self {
+            flows: BTreeMap::new(),
+            bounds: none,
+            reads: none,
+            writes: none,
+            lower_levels: none,
+            reserve: 0,
+        }
     }
 
-    /// Whether all values are within their ranges; what is wrong otherwise.
+    /// Checks that all values are within their ranges.
+    ///
+    /// # Errors
+    /// What is wrong with them, in words.
     pub fn check(&self) -> Result<(), String> {
-        if [self.bounds, self.reads, self.writes].iter().any(|bounds| bounds.items == 0) {
+        if [self.bounds, self.reads, self.writes].iter().any(|bounds| bounds.requests == 0) {
             return Err("at least one item may be outstanding, and one of each operation".to_owned());
         }
-        if self.reserve >= self.bounds.items {
+        if self.reserve >= self.bounds.requests {
             return Err("the reserve is smaller than what may be outstanding".to_owned());
         }
         for (flow, rules) in &self.flows {

@@ -1,103 +1,109 @@
 //! Who is in service on c workers: one trait for all disciplines that give a worker one item at a time.
 //!
-//! A discipline is told what happens ([`Discipline::arrive`], [`depart`](Discipline::depart),
-//! [`expire`](Discipline::expire), [`wake`](Discipline::wake)) and answers with [`Run`]s: which worker takes up which item, and for how long
-//! at most. It keeps every item that is not on a worker; the caller keeps what the item is, how much of it is
-//! done, and the timers. Instants and durations are integers of one unit that the caller chooses (nanoseconds in
-//! Tailwright). After the first items have passed, no operation allocates unless more items wait than ever before.
+//! The caller tells a discipline what happens ([`arrive`](Discipline::arrive), [`depart`](Discipline::depart),
+//! [`expire`](Discipline::expire), [`wake`](Discipline::wake)). The discipline answers with [`Assignment`]s, which say
+//! which worker takes up which item, and for how long at most. It keeps every item that is not on a worker; the caller
+//! keeps what the item is, how much of it is done, and the timers. Instants and durations are integers of one unit that
+//! the caller chooses (nanoseconds in Tailwright). Once the first items have passed, no operation allocates memory unless
+//! more items wait than ever before.
 //!
-//! Ties are broken by the order of arrival at this station everywhere, and the idle worker with the lowest number
-//! is taken first, so that equal inputs give equal schedules.
+//! Ties are broken by the order of arrival at this station everywhere, and the idle worker with the lowest number is
+//! taken first, so that equal inputs give equal schedules.
 //!
-//! Not covered: costs of switching and of the decision itself (they belong to the machine, not to the
-//! discipline), and sharing without slices ([`crate::Sharing`]).
+//! The costs of a switch and of the decision itself are not covered: they belong to the machine and not to the discipline.
+//! Sharing without slices is [`crate::ProcessorSharing`].
 
-mod central;
-mod enforced;
-mod fair;
-mod feedback;
-mod kind;
-mod limited;
-mod line;
-mod ranked;
-mod shares;
-mod split;
+mod any_discipline;
+mod central_queue;
+mod enforced_discipline;
+mod fair_scheduler;
+mod feedback_scheduler;
+mod limited_sharing;
+mod preemptive_ranked;
+mod queue_per_worker;
+mod spec;
+mod start_time_fair_queue;
+mod waiting_line;
 
-pub use central::Central;
-pub use enforced::Enforced;
-pub use fair::{Fair, FairParameters};
-pub use feedback::{Feedback, FeedbackClass, FeedbackParameters};
-pub use kind::{Any, Built, Kind};
-pub use limited::{Count, Entrance, Limited, LimitedParameters, Order};
-pub use line::{ByAge, ByDeadline, Lifo, Line, Proportional, RandomOrder};
-pub use ranked::{Rank, Ranked};
-pub use split::{Choice, Split};
+pub use any_discipline::{AnyDiscipline, BuiltDiscipline};
+pub use central_queue::CentralQueue;
+pub use enforced_discipline::EnforcedDiscipline;
+pub use fair_scheduler::{FairScheduler, FairSchedulerParameters};
+pub use feedback_scheduler::{FeedbackClass, FeedbackParameters, FeedbackScheduler};
+pub use limited_sharing::{LimitScope, LimitedSharing, LimitedSharingParameters, PoolEntrance, PoolOrder};
+pub use preemptive_ranked::{PreemptiveRank, PreemptiveRanked};
+pub use queue_per_worker::{QueueChoice, QueuePerWorker};
+pub use spec::DisciplineSpec;
+pub use waiting_line::{
+    EarliestDeadlineFirst, Lifo, OldestFirst, ProportionalShare, RandomOrder, WaitingLine,
+};
 
 /// A slice without end: the item keeps the worker until it is done or displaced.
 pub const UNTIL_DONE: u64 = u64::MAX;
 
 /// What a discipline may know of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Item {
-    /// The caller's name for it; in use by one item at a time.
+pub struct QueueItem {
+    /// The caller's name for the item, which no other item at this station has.
     pub id: u32,
-    /// Priority level, flow or tenant, from 0.
+    /// The priority level, flow or tenant, counted from 0.
     pub class: u32,
-    /// When it entered the system as a whole: its global arrival time (GAT). Older is smaller.
+    /// When the item entered the system as a whole: its global arrival time (GAT). Older items have smaller ones.
     pub age: u64,
-    /// Work that it brings. Only disciplines that say so look at it.
+    /// The work that it brings. Only disciplines that say so look at it.
     pub size: u64,
 }
 
-/// An order to a worker: take up `item` and report [`expire`](Discipline::expire) after `slice` of service.
+/// An order to a worker: take up `item`, and report [`expire`](Discipline::expire) after `slice` of service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
-    /// The worker, from 0.
+pub struct Assignment {
+    /// The number of the worker, counted from 0.
     pub worker: u32,
-    /// What it works on from now. If it is what the worker has already, only the slice starts anew.
+    /// The item that it works on from now on. If the worker has it already, only the slice starts anew.
     pub item: u32,
-    /// Longest service before the discipline is asked again; [`UNTIL_DONE`] for no limit.
+    /// The longest service before the discipline is asked again; [`UNTIL_DONE`] for no limit.
     pub slice: u64,
 }
 
 /// Decides which worker serves which item.
 ///
-/// The caller carries out all `runs` in order, each replacing what its worker had; a displaced item is in the
-/// discipline's keeping. A worker without an order goes on with its item, or is idle if that has just departed.
+/// The caller carries out all assignments in order, each of which replaces what its worker had; the discipline keeps the
+/// item that is displaced. A worker without an assignment goes on with its item, or is idle if that has just departed.
 /// When an item is done in the instant in which its slice ends, only `depart` is called.
 pub trait Discipline {
-    /// An item arrives.
-    fn arrive(&mut self, now: u64, item: Item, runs: &mut Vec<Run>);
+    /// Notes that an item arrives.
+    fn arrive(&mut self, now: u64, item: QueueItem, assignments: &mut Vec<Assignment>);
 
-    /// The item on `worker` is done.
-    fn depart(&mut self, now: u64, worker: u32, runs: &mut Vec<Run>);
+    /// Notes that the item on `worker` is done.
+    fn depart(&mut self, now: u64, worker: u32, assignments: &mut Vec<Assignment>);
 
-    /// The slice of the item on `worker` is over. Without an answer for the worker it goes on until it is done.
-    fn expire(&mut self, now: u64, worker: u32, runs: &mut Vec<Run>);
+    /// Notes that the slice of the item on `worker` is over. Without an assignment the worker goes on until the item is
+    /// done.
+    fn expire(&mut self, now: u64, worker: u32, assignments: &mut Vec<Assignment>);
 
-    /// Other work takes `worker`, which gets no orders until it is [`back`](Self::back). An idle worker is taken from
-    /// any discipline; one that has an item only where [`Kind::requeues`], and the item is in the discipline's keeping
-    /// again. Unless said otherwise, nothing happens: the discipline gives each worker items of its own, which
-    /// wait for it.
-    fn leave(&mut self, _now: u64, _worker: u32, _runs: &mut Vec<Run>) {}
+    /// Notes that other work takes `worker`, which gets no assignments before [`return_worker`](Self::return_worker). An
+    /// idle worker can be taken from any discipline; one that has an item only where [`DisciplineSpec::requeues`], and
+    /// the discipline then keeps the item again. The default does nothing, for disciplines that give each worker items of
+    /// its own, which wait for it.
+    fn take_worker(&mut self, _now: u64, _worker: u32, _assignments: &mut Vec<Assignment>) {}
 
-    /// A worker that was taken by [`leave`](Self::leave) can work again.
-    fn back(&mut self, _now: u64, _worker: u32, _runs: &mut Vec<Run>) {}
+    /// Notes that a worker that was taken by [`take_worker`](Self::take_worker) can work again.
+    fn return_worker(&mut self, _now: u64, _worker: u32, _assignments: &mut Vec<Assignment>) {}
 
-    /// Items that are on no worker.
+    /// The number of items that are on no worker.
     fn waiting(&self) -> usize;
 
-    /// When time alone can put an item on a worker: the caller then calls [`wake`](Self::wake), unless something
-    /// happens before. Asked after every call.
+    /// The instant at which time alone can put an item on a worker. The caller then calls [`wake`](Self::wake) unless
+    /// something happens before. It asks after every call.
     fn wake_at(&self) -> Option<u64> {
         None
     }
 
-    /// It is that late.
-    fn wake(&mut self, _now: u64, _runs: &mut Vec<Run>) {}
+    /// Notes that it is that late.
+    fn wake(&mut self, _now: u64, _assignments: &mut Vec<Assignment>) {}
 }
 
 #[cfg(test)]
-mod drive;
+mod reference;
 #[cfg(test)]
-mod twins;
+mod test_driver;

@@ -1,8 +1,8 @@
 //! A client that keeps several requests outstanding, judges all that comes back, and ends its connections in all
 //! the ways in which connections end.
 
+use crate::codec::{Answer, BLOCK, ClientCodec, Protocol};
 use crate::ledger::{Ledger, Verdict};
-use crate::talk::{Answer, BLOCK, Protocol, Talk};
 use crate::world::{Turns, World, connect, count};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -32,7 +32,7 @@ pub struct Plan {
     pub seed: u64,
 }
 
-struct Asked {
+struct SentRequest {
     blocks: Range<usize>,
     writes: bool,
     starts: u32,
@@ -61,14 +61,14 @@ pub struct Client<'a> {
 }
 
 /// A connection that lives.
-struct Line {
+struct SoakConnection {
     stream: TcpStream,
-    talk: Talk,
+    codec: ClientCodec,
     turns: Turns,
     proxy: usize,
     out: Vec<u8>,
-    asked: BTreeMap<u64, Asked>,
-    moved: Instant,
+    in_flight: BTreeMap<u64, SentRequest>,
+    last_reply: Instant,
     half: bool,
 }
 
@@ -98,8 +98,8 @@ impl<'a> Client<'a> {
         while !self.world.stopped() {
             let proxy = usize::from(self.world.proxies.len() > 1 && self.random.random_bool(0.35));
             let turns = self.world.turns(self.plan.protocol, proxy);
-            let mut line = match self.open(proxy, turns) {
-                Ok(line) => line,
+            let mut connection = match self.open(proxy, turns) {
+                Ok(connection) => connection,
                 Err(error) => {
                     self.judge_end(turns, proxy, &format!("no connection: {error}"));
                     self.world.pause(Duration::from_millis(200));
@@ -107,30 +107,30 @@ impl<'a> Client<'a> {
                 }
             };
             count(&self.world.tally.connections, 1);
-            if let Err(error) = self.converse(&mut line) {
-                self.judge_end(line.turns, line.proxy, &error.to_string());
+            if let Err(error) = self.converse(&mut connection) {
+                self.judge_end(connection.turns, connection.proxy, &error.to_string());
             }
-            self.forget(line);
+            self.forget(connection);
         }
     }
 
-    fn open(&self, proxy: usize, turns: Turns) -> io::Result<Line> {
+    fn open(&self, proxy: usize, turns: Turns) -> io::Result<SoakConnection> {
         let fronts = if self.direct { self.world.servers } else { self.world.proxies[proxy] };
         let (plan, to) = (self.plan, fronts.of(self.plan.protocol));
         let mut stream = connect(plan.from, to)?;
-        let talk = match plan.protocol {
-            Protocol::Nbd => Talk::nbd(&mut stream, plan.base, plan.owner % 2 == 0)?,
-            Protocol::Memcached => Talk::memcached(plan.owner),
+        let codec = match plan.protocol {
+            Protocol::Nbd => ClientCodec::nbd(&mut stream, plan.base, plan.owner % 2 == 0)?,
+            Protocol::Memcached => ClientCodec::memcached(plan.owner),
             Protocol::Nfs => {
-                Talk::nfs("/export", &mut connect(plan.from, fronts.mount)?, &mut stream, plan.owner)?
+                ClientCodec::nfs("/export", &mut connect(plan.from, fronts.mount)?, &mut stream, plan.owner)?
             }
         };
         stream.set_nonblocking(true)?;
-        let (out, asked, moved) = (Vec::new(), BTreeMap::new(), Instant::now());
-        Ok(Line { stream, talk, turns, proxy, out, asked, moved, half: false })
+        let (out, in_flight, last_reply) = (Vec::new(), BTreeMap::new(), Instant::now());
+        Ok(SoakConnection { stream, codec, turns, proxy, out, in_flight, last_reply, half: false })
     }
 
-    /// A connection that ended although nothing was done to it is a error of the proxy.
+    /// A connection that ended although nothing was done to it is an error of the proxy.
     fn judge_end(&self, turns: Turns, proxy: usize, why: &str) {
         let now = self.world.turns(self.plan.protocol, proxy);
         if turns.is_up() && now == turns && !self.world.stopped() {
@@ -140,24 +140,27 @@ impl<'a> Client<'a> {
         }
     }
 
-    fn converse(&mut self, line: &mut Line) -> io::Result<()> {
+    fn converse(&mut self, connection: &mut SoakConnection) -> io::Result<()> {
         let begun = Instant::now();
         let life = Duration::from_millis(self.random.random_range(500..20_000));
         let gap = Duration::from_secs_f64(1.0 / self.plan.per_second);
         let mut due = begun;
-        line.moved = begun;
+        connection.last_reply = begun;
         while begun.elapsed() < life && !self.world.stopped() {
             let now = Instant::now();
             if now > due + Duration::from_millis(500) {
                 due = now;
             }
-            if now >= due && line.asked.len() < self.plan.depth && line.out.len() < OUT_MAX {
-                self.ask(line, now);
+            if now >= due && connection.in_flight.len() < self.plan.depth && connection.out.len() < OUT_MAX {
+                self.ask(connection, now);
                 due += gap;
             }
-            let wait =
-                if line.asked.len() < self.plan.depth { due.saturating_duration_since(now) } else { gap };
-            self.exchange(line, wait.min(Duration::from_millis(20)))?;
+            let wait = if connection.in_flight.len() < self.plan.depth {
+                due.saturating_duration_since(now)
+            } else {
+                gap
+            };
+            self.exchange(connection, wait.min(Duration::from_millis(20)))?;
         }
         let end = match self.random.random_range(0..6) {
             0 => End::Drop,
@@ -165,34 +168,34 @@ impl<'a> Client<'a> {
             2 | 3 => End::Half,
             _ => End::Quiet,
         };
-        self.end(line, if self.world.stopped() { End::Quiet } else { end })
+        self.end(connection, if self.world.stopped() { End::Quiet } else { end })
     }
 
     /// Sends, and takes what has come.
-    fn exchange(&mut self, line: &mut Line, wait: Duration) -> io::Result<()> {
-        let events = if line.out.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
+    fn exchange(&mut self, connection: &mut SoakConnection, wait: Duration) -> io::Result<()> {
+        let events = if connection.out.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
         let time = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
-        poll(&mut [PollFd::new(&line.stream, events)], Some(&time))?;
-        while !line.out.is_empty() {
-            match line.stream.write(&line.out) {
-                Ok(count) => drop(line.out.drain(..count)),
+        poll(&mut [PollFd::new(&connection.stream, events)], Some(&time))?;
+        while !connection.out.is_empty() {
+            match connection.stream.write(&connection.out) {
+                Ok(count) => drop(connection.out.drain(..count)),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error),
             }
         }
         let mut piece = [0; 65536];
-        match line.stream.read(&mut piece) {
+        match connection.stream.read(&mut piece) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok(read) => line.talk.feed(&piece[..read]),
+            Ok(read) => connection.codec.feed(&piece[..read]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }
-        while let Some(answer) = line.talk.answer()? {
-            self.answered(line, &answer);
+        while let Some(answer) = connection.codec.answer()? {
+            self.answered(connection, &answer);
         }
-        let waited = line.moved.elapsed();
-        if line.asked.is_empty() {
-            line.moved = Instant::now();
+        let waited = connection.last_reply.elapsed();
+        if connection.in_flight.is_empty() {
+            connection.last_reply = Instant::now();
         } else if waited > STUCK {
             return Err(io::Error::new(ErrorKind::TimedOut, "no answer for a minute"));
         }
@@ -200,7 +203,7 @@ impl<'a> Client<'a> {
     }
 
     /// The next request.
-    fn ask(&mut self, line: &mut Line, now: Instant) {
+    fn ask(&mut self, connection: &mut SoakConnection, now: Instant) {
         let count = match self.random.random_range(0..200) {
             _ if self.plan.protocol == Protocol::Memcached => 1,
             0 if self.plan.protocol == Protocol::Nbd => 400,
@@ -218,23 +221,23 @@ impl<'a> Client<'a> {
         let id = if writes {
             let mut data = Vec::new();
             blocks.clone().for_each(|block| self.ledger.begin_write(block, &mut data));
-            line.talk.write(&mut line.out, first, &data)
+            connection.codec.write(&mut connection.out, first, &data)
         } else {
             blocks.clone().for_each(|block| self.ledger.begin_read(block));
             let len = blocks.clone().map(|block| self.ledger.size(block)).sum();
-            line.talk.read(&mut line.out, first, len)
+            connection.codec.read(&mut connection.out, first, len)
         };
-        line.asked.insert(id, Asked { blocks, writes, starts });
+        connection.in_flight.insert(id, SentRequest { blocks, writes, starts });
     }
 
-    fn answered(&mut self, line: &mut Line, answer: &Answer) {
+    fn answered(&mut self, connection: &mut SoakConnection, answer: &Answer) {
         let tally = &self.world.tally;
-        let gap = u64::try_from(line.moved.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let gap = u64::try_from(connection.last_reply.elapsed().as_millis()).unwrap_or(u64::MAX);
         tally.gap.fetch_max(gap, SeqCst);
-        line.moved = Instant::now();
-        let Some(Asked { blocks, writes, starts }) = line.asked.remove(&answer.id) else {
+        connection.last_reply = Instant::now();
+        let Some(SentRequest { blocks, writes, starts }) = connection.in_flight.remove(&answer.id) else {
             count(&tally.corrupt, 1);
-            return self.world.error(format!("an answer to what was not asked: {}", answer.id));
+            return self.world.error(format!("an answer to what was not in_flight: {}", answer.id));
         };
         count(&tally.requests, 1);
         if answer.error {
@@ -258,7 +261,7 @@ impl<'a> Client<'a> {
         }
         if rest.is_some_and(|rest| !rest.is_empty()) {
             count(&tally.corrupt, 1);
-            self.world.error(format!("client {}: more bytes than were asked for", self.plan.owner));
+            self.world.error(format!("client {}: more bytes than were in_flight for", self.plan.owner));
         }
     }
 
@@ -287,26 +290,26 @@ impl<'a> Client<'a> {
         }
     }
 
-    fn end(&mut self, line: &mut Line, end: End) -> io::Result<()> {
+    fn end(&mut self, connection: &mut SoakConnection, end: End) -> io::Result<()> {
         match end {
             End::Drop => count(&self.world.tally.killed, 1),
             End::Torn => {
                 count(&self.world.tally.killed, 1);
-                self.ask(line, Instant::now());
-                let half = line.out.len() / 2;
-                let _ = line.stream.write(&line.out[..half]);
+                self.ask(connection, Instant::now());
+                let half = connection.out.len() / 2;
+                let _ = connection.stream.write(&connection.out[..half]);
             }
             End::Quiet | End::Half => {
                 if end == End::Half {
                     count(&self.world.tally.half_closed, 1);
                 }
-                while !line.asked.is_empty() {
-                    self.exchange(line, Duration::from_millis(10))?;
-                    // Only memcached answers, by its word, what was asked before a client's end.
-                    let may = line.talk.protocol == Protocol::Memcached;
-                    if end == End::Half && may && line.out.is_empty() && !line.half {
-                        line.half = true;
-                        line.stream.shutdown(Shutdown::Write)?;
+                while !connection.in_flight.is_empty() {
+                    self.exchange(connection, Duration::from_millis(10))?;
+                    // Only memcached answers, by its word, what was in_flight before a client's end.
+                    let may = connection.codec.protocol == Protocol::Memcached;
+                    if end == End::Half && may && connection.out.is_empty() && !connection.half {
+                        connection.half = true;
+                        connection.stream.shutdown(Shutdown::Write)?;
                     }
                 }
             }
@@ -315,9 +318,9 @@ impl<'a> Client<'a> {
     }
 
     /// What was outstanding when a connection ended may have happened.
-    fn forget(&mut self, line: Line) {
-        drop(line.stream);
-        for (_, Asked { blocks, writes, .. }) in line.asked {
+    fn forget(&mut self, connection: SoakConnection) {
+        drop(connection.stream);
+        for (_, SentRequest { blocks, writes, .. }) in connection.in_flight {
             self.give_up(&blocks, writes);
         }
     }
@@ -330,16 +333,16 @@ impl<'a> Client<'a> {
 
     fn read_each(&mut self) -> io::Result<()> {
         self.direct = true;
-        let mut line = self.open(0, self.world.turns(self.plan.protocol, 0))?;
+        let mut connection = self.open(0, self.world.turns(self.plan.protocol, 0))?;
         for block in 0..self.ledger.len() {
-            let starts = line.turns.server;
+            let starts = connection.turns.server;
             self.ledger.begin_read(block);
-            let id = line.talk.read(&mut line.out, block, self.ledger.size(block));
-            line.asked.insert(id, Asked { blocks: block..block + 1, writes: false, starts });
-            while line.asked.len() >= 16 {
-                self.exchange(&mut line, Duration::from_millis(10))?;
+            let id = connection.codec.read(&mut connection.out, block, self.ledger.size(block));
+            connection.in_flight.insert(id, SentRequest { blocks: block..block + 1, writes: false, starts });
+            while connection.in_flight.len() >= 16 {
+                self.exchange(&mut connection, Duration::from_millis(10))?;
             }
         }
-        self.end(&mut line, End::Quiet)
+        self.end(&mut connection, End::Quiet)
     }
 }

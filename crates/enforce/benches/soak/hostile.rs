@@ -1,6 +1,6 @@
 //! Clients that mean harm, or have an accident.
 
-use crate::talk::{Protocol, Talk};
+use crate::codec::{ClientCodec, Protocol};
 use crate::world::{World, connect, count};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -72,7 +72,11 @@ fn slow(world: &World, mut stream: TcpStream, protocol: Protocol, random: &mut S
 }
 
 /// A handshake, and large reads that have not been sent yet.
-fn requests(stream: &mut TcpStream, protocol: Protocol, count: usize) -> io::Result<(Option<Talk>, Vec<u8>)> {
+fn requests(
+    stream: &mut TcpStream,
+    protocol: Protocol,
+    count: usize,
+) -> io::Result<(Option<ClientCodec>, Vec<u8>)> {
     let mut out = Vec::new();
     match protocol {
         Protocol::Nfs => {
@@ -89,18 +93,18 @@ fn requests(stream: &mut TcpStream, protocol: Protocol, count: usize) -> io::Res
             Ok((None, out))
         }
         Protocol::Nbd => {
-            let mut talk = Talk::nbd(stream, 0, false)?;
+            let mut codec = ClientCodec::nbd(stream, 0, false)?;
             for block in 0..count {
-                talk.read(&mut out, block, 128 << 10);
+                codec.read(&mut out, block, 128 << 10);
             }
-            Ok((Some(talk), out))
+            Ok((Some(codec), out))
         }
         Protocol::Memcached => {
-            let mut talk = Talk::memcached(1);
+            let mut codec = ClientCodec::memcached(1);
             for block in 0..count {
-                talk.read(&mut out, block / 10 * 100, 0);
+                codec.read(&mut out, block / 10 * 100, 0);
             }
-            Ok((Some(talk), out))
+            Ok((Some(codec), out))
         }
     }
 }

@@ -9,15 +9,16 @@
 #![allow(unreachable_pub, reason = "modules of one program")]
 
 mod client;
+mod codec;
+mod configurations;
 mod hostile;
 mod ledger;
-mod orders;
 mod report;
 mod servers;
-mod talk;
 mod world;
 
 use client::{Client, Plan, REGION};
+use codec::Protocol;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use servers::{PROXY, ProxyProcess, Servers};
@@ -27,7 +28,6 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 use tailwright_enforce::storage;
-use talk::Protocol;
 use world::{Fronts, World, count};
 
 /// Set in the second run, inside a namespace.
@@ -42,7 +42,7 @@ const CLIENTS: u32 = 4;
 
 fn main() -> ExitCode {
     if let Some(folder) = std::env::var_os(PROXY) {
-        orders::be_a_proxy(Path::new(&folder));
+        configurations::run_proxy(Path::new(&folder));
         return ExitCode::SUCCESS;
     }
     let seconds = std::env::args().find_map(|word| word.parse().ok()).unwrap_or(20);
@@ -76,15 +76,16 @@ fn addresses(in_namespace: bool) -> [Fronts; 3] {
 }
 
 fn soak(time: Duration, in_namespace: bool) -> ExitCode {
-    let folder = std::env::temp_dir().join(format!("tailwright-soak-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder to write in");
+    // Kept after a failure, to look at.
+    let folder =
+        tempfile::Builder::new().prefix("tailwright-soak-").tempdir().expect("a folder to write in").keep();
     let [servers, first, second] = addresses(in_namespace);
     let world = World { proxies: vec![first, second], servers, ..World::default() };
     let running = Servers::start(&folder, &world, in_namespace);
     let protocols = running.protocols();
     let mut random = StdRng::seed_from_u64(1);
     let mut start = |number: usize, fronts| {
-        let hosts = orders::hosts(fronts, servers, "", &mut random);
+        let hosts = configurations::hosts(fronts, servers, "", &mut random);
         ProxyProcess::start(folder.join(format!("proxy{number}")), &hosts, fronts)
     };
     let (first, second) = (start(0, first), start(1, second));
@@ -159,9 +160,9 @@ fn policies(world: &World, sockets: &[PathBuf; 2]) {
         world.pause(Duration::from_secs(1));
         for (number, socket) in sockets.iter().enumerate() {
             let turns = world.proxy_turns[number].load(SeqCst);
-            let policy = orders::policy(&mut random);
-            let fields = orders::fields(&mut random);
-            let hosts = orders::hosts(world.proxies[number], world.servers, &fields, &mut random);
+            let policy = configurations::policy(&mut random);
+            let fields = configurations::fields(&mut random);
+            let hosts = configurations::hosts(world.proxies[number], world.servers, &fields, &mut random);
             match storage::send_policy(socket, Some(&policy), hosts) {
                 Ok(()) => count(&world.tally.policies, 1),
                 Err(_) if turns % 2 == 1 || world.proxy_turns[number].load(SeqCst) != turns => {}

@@ -1,6 +1,6 @@
 //! Real servers that are started again, and proxies in processes of their own.
 
-use crate::talk::Protocol;
+use crate::codec::Protocol;
 use crate::world::{Fronts, World, count};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -135,7 +135,8 @@ impl Servers {
         }
     }
 
-    /// Starts those again that have ended with their last client.
+    /// Starts those again that have ended. nbdkit asks the kernel to end it with the thread that started it
+    /// (`PR_SET_PDEATHSIG`), and the thread that restarts servers has ended by now.
     pub fn revive(&mut self, world: &World) {
         for protocol in self.protocols() {
             let process = self.running[protocol as usize].as_mut().expect("it was started");

@@ -1,6 +1,6 @@
 //! Where servers and proxies are, what has happened to them, and what has been counted.
 
-use crate::talk::Protocol;
+use crate::codec::Protocol;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};

@@ -18,7 +18,7 @@ use std::fmt;
 /// A step of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ChangeStep {
-    /// Run a program.
+    /// Run a program of the system.
     Run(SystemCommand),
     /// Wait until these classes of the device have sent the packets that they hold.
     Drain {

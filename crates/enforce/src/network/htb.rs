@@ -185,7 +185,7 @@ fn reduce_to(buckets: &[FrameBucket], most: usize) -> Vec<FrameBucket> {
     kept
 }
 
-/// By which factor the envelope rises at most if the bucket at `index` goes: where its two neighbours cross.
+/// The factor by which the envelope rises at most if the bucket at `index` goes: where its two neighbours cross.
 fn raise(buckets: &[FrameBucket], index: usize) -> f64 {
     let (slow, fast) = (buckets[index - 1], buckets[index + 1]);
     let t = (slow.burst_bytes - fast.burst_bytes) / (fast.rate_bytes_per_s - slow.rate_bytes_per_s);

@@ -17,9 +17,9 @@ pub struct PacketMatch {
     pub to: Option<AddressPrefix>,
     /// The transport protocol; it is always present when a port is.
     pub protocol: Option<TransportProtocol>,
-    /// The source port.
+    /// The port that packets are sent from.
     pub from_port: Option<u16>,
-    /// The destination port.
+    /// The port that packets are sent to.
     pub to_port: Option<u16>,
     /// The differentiated services code point, 0 to 63.
     pub dscp: Option<u8>,

@@ -1,4 +1,4 @@
-//! From an admitted workload to the traffic classes that its requests and replies need on the devices of hosts.
+//! The traffic classes that the requests and replies of an admitted workload need on the devices of hosts.
 //!
 //! Requests are limited on every device that they leave clients by, replies on the device that they leave the server
 //! by. Devices cannot share a token bucket, so a workload with clients on several devices divides its limits by the

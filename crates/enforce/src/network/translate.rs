@@ -1,5 +1,5 @@
-//! From a policy and a deployment to the desired state of every device: traffic classes with a level of priority,
-//! token buckets and matches.
+//! Translates a policy and a deployment into the desired state of every device: traffic classes with a level of
+//! priority, token buckets and matches.
 //!
 //! Limits at network-in are kept where requests leave the clients, those at network-out where replies leave the
 //! server: traffic is held back where it comes from, before it shares a link (thesis §2.2.2: each end host

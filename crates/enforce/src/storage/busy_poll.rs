@@ -11,7 +11,7 @@ const HALF: u32 = ALL / 2;
 /// The weight of the latest wait in the running mean: it remembers some sixteen waits.
 const LATEST: u32 = 16;
 
-/// From so many outstanding requests on, several replies share a wake-up.
+/// The number of outstanding requests from which on several replies share a wake-up.
 const MANY_OUTSTANDING: u32 = 8;
 
 /// The rule for polling, which learns from how long the proxy waited for events. Times are in nanoseconds.

@@ -38,7 +38,7 @@ pub use control::ProxyHandle;
 pub use control_socket::{ControlSocket, control_path, listen_for_control, query_status, send_policy};
 pub use options::ProxyOptions;
 pub use queue::BaselineDiscipline;
-pub use statistics::{ProxySnapshot, UNKNOWN_WORKLOAD, WorkloadTraffic};
+pub use statistics::{ProxiedWorkload, ProxySnapshot, UNKNOWN_WORKLOAD};
 
 use engine::ProxyEngine;
 use model::{Observations, OperationError};

@@ -1,5 +1,5 @@
-//! From a policy and a hosts file to what a proxy enforces: flows with their levels and limits, bounds on what is
-//! outstanding, and which client belongs to which flow.
+//! Translates a policy and a hosts file into what a proxy enforces: flows with their levels and limits, bounds on what
+//! is outstanding, and which client belongs to which flow.
 //!
 //! A request costs the device time of the server's device profile in nanoseconds; limits of the policy at the storage
 //! stage are in the same unit.

@@ -83,7 +83,7 @@ pub(super) struct ProxySession {
     server_shutdown_at: Option<u64>,
     /// When the client's connection was closed.
     client_closed_at: Option<u64>,
-    /// Since when the client holds up its own requests: it takes no replies, or does not send the rest of a request.
+    /// When the client began to hold up its own requests: it takes no replies, or does not send the rest of one.
     stalled_since: Option<u64>,
     /// When the client last sent or took bytes.
     client_progress_at: u64,

@@ -13,7 +13,7 @@ pub const UNKNOWN_WORKLOAD: &str = "(unknown)";
 
 /// The requests of a workload that a proxy has finished since it began. Times are in seconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct WorkloadTraffic {
+pub struct ProxiedWorkload {
     /// The name of the workload, or [`UNKNOWN_WORKLOAD`].
     pub workload: String,
     /// The number of reads and writes.
@@ -34,7 +34,7 @@ pub struct WorkloadTraffic {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProxySnapshot {
     /// The workloads that have had requests, in the order of their flows.
-    pub workloads: Vec<WorkloadTraffic>,
+    pub workloads: Vec<ProxiedWorkload>,
     /// The number of client connections that are open.
     pub connections: u64,
     /// How many connections were cut off because somebody broke the protocol, hung up in the middle or stood still.
@@ -55,7 +55,7 @@ pub struct ProxySnapshot {
 /// The counters that sessions and engine advance, and the record of requests.
 #[derive(Debug)]
 pub(super) struct ProxyStatistics {
-    traffic: BTreeMap<u32, WorkloadTraffic>,
+    traffic: BTreeMap<u32, ProxiedWorkload>,
     pub(super) connections: u64,
     pub(super) cut: u64,
     pub(super) released: u64,
@@ -110,10 +110,10 @@ impl ProxyStatistics {
     }
 
     /// The traffic of all workloads, with their names.
-    pub(super) fn traffic(&self, names: &WorkloadNames) -> Vec<WorkloadTraffic> {
+    pub(super) fn traffic(&self, names: &WorkloadNames) -> Vec<ProxiedWorkload> {
         let mut workloads = Vec::new();
         for (flow, traffic) in &self.traffic {
-            workloads.push(WorkloadTraffic { workload: workload_name(names, *flow), ..traffic.clone() });
+            workloads.push(ProxiedWorkload { workload: workload_name(names, *flow), ..traffic.clone() });
         }
         workloads
     }

@@ -1,8 +1,8 @@
 //! Whatever both sides say: the proxy goes on, and nothing is left over.
 
-use crate::honest::{PROTOCOLS, until};
+use crate::codec::Protocol;
+use crate::honest::{PROTOCOLS, wait_for_status};
 use crate::proxy::{Running, deployment, profile};
-use crate::talk::Protocol;
 use proptest::prelude::*;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -37,10 +37,10 @@ fn client(protocol: Protocol, what: u8, size: u16, noise: &[u8]) -> Vec<u8> {
         (_, 0) => return noise.to_vec(),
         (Protocol::Memcached, 1 | 2) => memcached::get(&mut out, &[b"a", b"b"]),
         (Protocol::Memcached, 3) => {
-            memcached::set(&mut out, b"a", 0, 0, &data, memcached::Confirmation::Reply)
+            memcached::set(&mut out, b"a", 0, 0, &data, memcached::Confirmation::Reply);
         }
         (Protocol::Memcached, 4) => {
-            memcached::set(&mut out, b"a", 0, 0, &data, memcached::Confirmation::NoReply)
+            memcached::set(&mut out, b"a", 0, 0, &data, memcached::Confirmation::NoReply);
         }
         (Protocol::Memcached, 5) => memcached::meta_get(&mut out, b"a", &["v", "q"]),
         (Protocol::Memcached, _) => memcached::noop(&mut out),
@@ -51,10 +51,10 @@ fn client(protocol: Protocol, what: u8, size: u16, noise: &[u8]) -> Vec<u8> {
         (Protocol::Nbd, 6) => nbd::write(&mut out, id.into(), 0, &data),
         (Protocol::Nbd, _) => nbd::disconnect(&mut out, id.into()),
         (Protocol::Nfs, 1 | 2) => {
-            CallEncoder::new(&mut out, Credentials::None).read(id, b"h", 0, size.into())
+            CallEncoder::new(&mut out, Credentials::None).read(id, b"h", 0, size.into());
         }
         (Protocol::Nfs, 3) => {
-            CallEncoder::new(&mut out, Credentials::None).write(id, b"h", 0, StableHow::FileSync, &data)
+            CallEncoder::new(&mut out, Credentials::None).write(id, b"h", 0, StableHow::FileSync, &data);
         }
         (Protocol::Nfs, 4) => CallEncoder::new(&mut out, Credentials::None).mount(id, noise),
         (Protocol::Nfs, 5) => CallEncoder::new(&mut out, Credentials::None).null(id),
@@ -141,7 +141,7 @@ proptest! {
             _ => {}
         }
         drop((near, far));
-        let left = until(proxy, "an end", |snapshot| snapshot.connections == 0);
+        let left = wait_for_status(proxy, "an end", |snapshot| snapshot.connections == 0);
         prop_assert_eq!((left.waiting, left.outstanding, left.buffered_bytes), (0, 0, 0));
     }
 }

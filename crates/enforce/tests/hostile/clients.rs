@@ -1,15 +1,18 @@
 //! Clients that break the protocol, take nothing, stop in the middle, hang up or say nothing.
 
-use crate::honest::{Honest, PROTOCOLS, answer, before, beside, finish, mini, rest, talk, until};
+use crate::codec::{ClientCodec, Protocol};
+use crate::honest::{
+    HonestClient, PROTOCOLS, answer, beside_honest_clients, drain_empty, handshake, mini, proxy_before,
+    read_to_end, wait_for_status,
+};
 use crate::mini::Mini;
 use crate::proxy::{Running, deployment, profile, say};
-use crate::talk::{Protocol, Talk};
 use rustix::net::sockopt::set_socket_linger;
 use std::io::Write;
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
-use tailwright_enforce::storage::ProxyOptions;
+use tailwright_enforce::storage::{Proxy, ProxyOptions};
 use wire::nbd::protocol::REQUEST_MAGIC;
 
 fn words(words: &[u32]) -> Vec<u8> {
@@ -73,57 +76,57 @@ fn wrong(protocol: Protocol) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
 fn who_breaks_the_protocol_is_cut_off_alone() {
     for protocol in PROTOCOLS {
         let server = mini(protocol);
-        let proxy = before(&server, protocol, "outstanding = 2");
+        let proxy = proxy_before(&server, protocol, "outstanding = 2");
         let (first, later) = wrong(protocol);
-        let count = beside(&proxy, protocol, || {
+        let count = beside_honest_clients(&proxy, protocol, || {
             for said in &first {
                 let mut stream = proxy.connect();
                 // It may have been cut off before it has said all.
                 let _ = stream.write_all(said);
-                rest(&mut stream);
+                read_to_end(&mut stream);
             }
             for said in &later {
-                let (mut stream, mut talk) = talk(&proxy, protocol, 7);
+                let (mut stream, mut codec) = handshake(&proxy, protocol, 7);
                 let mut out = Vec::new();
                 for block in 0..20 {
-                    talk.read(&mut out, block, 4096);
+                    codec.read(&mut out, block, 4096);
                 }
                 out.extend(said);
                 let _ = stream.write_all(&out);
-                rest(&mut stream);
+                read_to_end(&mut stream);
             }
             first.len() + later.len()
         });
-        assert_eq!(finish(proxy), count as u64, "{protocol:?}");
+        assert_eq!(drain_empty(proxy), count as u64, "{protocol:?}");
     }
 }
 
 #[test]
 fn a_client_that_takes_nothing_gives_the_device_back() {
     let server = Mini::memcached();
-    let proxy = before(&server, Protocol::Memcached, "outstanding = 2");
+    let proxy = proxy_before(&server, Protocol::Memcached, "outstanding = 2");
     let value = vec![b'v'; 200_000];
     let mut stream = proxy.connect();
     let set = [b"set big 0 0 200000\r\n", &value[..], b"\r\n"].concat();
     assert_eq!(say(&mut stream, &set, b"\r\n"), b"STORED\r\n");
     const GETS: usize = 300;
     stream.write_all(&b"get big\r\n".repeat(GETS)).unwrap();
-    let snapshot = beside(&proxy, Protocol::Memcached, || {
-        until(&proxy, "slots to be given back", |snapshot| snapshot.released > 0)
+    let snapshot = beside_honest_clients(&proxy, Protocol::Memcached, || {
+        wait_for_status(&proxy, "slots to be given back", |snapshot| snapshot.released > 0)
     });
     assert!(snapshot.buffered_bytes < 2 << 20, "{snapshot:?}");
     // It was slow, not wrong: it gets all.
     stream.shutdown(Shutdown::Write).unwrap();
     let one = [b"VALUE big 0 200000\r\n", &value[..], b"\r\nEND\r\n"].concat();
-    assert!(rest(&mut stream) == one.repeat(GETS));
-    assert_eq!(finish(proxy), 0);
+    assert!(read_to_end(&mut stream) == one.repeat(GETS));
+    assert_eq!(drain_empty(proxy), 0);
 }
 
 /// A large write, how much of it is sent at first, and whether it is answered.
-fn large(protocol: Protocol, talk: &mut Talk, data: &[u8], answered: bool) -> Vec<u8> {
+fn large(protocol: Protocol, codec: &mut ClientCodec, data: &[u8], answered: bool) -> Vec<u8> {
     let mut out = Vec::new();
     if answered {
-        talk.write(&mut out, 1, data);
+        codec.write(&mut out, 1, data);
     } else {
         assert_eq!(protocol, Protocol::Memcached);
         out = format!("set w7-b1 0 0 {} noreply\r\n", data.len()).into_bytes();
@@ -143,42 +146,44 @@ fn a_write_that_stops_in_the_middle_holds_up_nobody() {
     ];
     for (protocol, answered) in cases {
         let server = mini(protocol);
-        let proxy = before(&server, protocol, "outstanding = 1");
-        let (mut stream, mut writer) = talk(&proxy, protocol, 7);
+        let proxy = proxy_before(&server, protocol, "outstanding = 1");
+        let (mut stream, mut writer) = handshake(&proxy, protocol, 7);
         let data: Vec<u8> =
             (0..3_000_000u32).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
         let said = large(protocol, &mut writer, &data, answered);
         let (now, later) = said.split_at(2_000_000);
         stream.write_all(now).unwrap();
-        beside(&proxy, protocol, || until(&proxy, "the slot", |snapshot| snapshot.released > 0));
+        beside_honest_clients(&proxy, protocol, || {
+            wait_for_status(&proxy, "the slot", |snapshot| snapshot.released > 0)
+        });
         // It goes on where it stopped.
         stream.write_all(later).unwrap();
         if answered {
             answer(&mut stream, &mut writer);
         }
-        let mut reader = talk(&proxy, protocol, 7);
+        let mut reader = handshake(&proxy, protocol, 7);
         if !answered {
             // Without an answer it can only be known on its own connection that it has happened.
-            reader = (stream.try_clone().unwrap(), Talk::memcached(7));
+            reader = (stream.try_clone().unwrap(), ClientCodec::memcached(7));
         }
         let mut out = Vec::new();
         reader.1.read(&mut out, 1, data.len());
         reader.0.write_all(&out).unwrap();
         assert!(answer(&mut reader.0, &mut reader.1).1 == Some(data), "{protocol:?}");
         // And one that never goes on.
-        let (mut torn, mut writer) = talk(&proxy, protocol, 8);
+        let (mut torn, mut writer) = handshake(&proxy, protocol, 8);
         torn.write_all(&large(protocol, &mut writer, &[1; 3_000_000], true)[..1_500_000]).unwrap();
-        beside(&proxy, protocol, || drop(torn));
+        beside_honest_clients(&proxy, protocol, || drop(torn));
         drop((stream, reader));
-        finish(proxy);
+        drain_empty(proxy);
     }
 }
 
 #[test]
 fn a_long_message_without_an_answer_passes() {
     let server = Mini::nfs();
-    let proxy = before(&server, Protocol::Nfs, "");
-    let (mut stream, mut talk) = talk(&proxy, Protocol::Nfs, 7);
+    let proxy = proxy_before(&server, Protocol::Nfs, "");
+    let (mut stream, mut codec) = handshake(&proxy, Protocol::Nfs, 7);
     // A reply of the client, as to a callback, longer than a connection may hold.
     let len: u32 = 3 << 20;
     let mut reply = words(&[1 << 31 | len, 5, 1, 0, 0, 0, 0]);
@@ -190,71 +195,71 @@ fn a_long_message_without_an_answer_passes() {
             proxy.remote.status().unwrap();
         }
         let mut out = Vec::new();
-        talk.read(&mut out, 0, 1000);
+        codec.read(&mut out, 0, 1000);
         stream.write_all(&out).unwrap();
-        assert_eq!(answer(&mut stream, &mut talk).1, Some(vec![0; 1000]));
+        assert_eq!(answer(&mut stream, &mut codec).1, Some(vec![0; 1000]));
     }
     drop(stream);
-    assert_eq!(finish(proxy), 0);
+    assert_eq!(drain_empty(proxy), 0);
 }
 
 #[test]
 fn who_hangs_up_by_half_gets_all_answers() {
     for protocol in PROTOCOLS {
         let server = mini(protocol);
-        let proxy = before(&server, protocol, "outstanding = 3");
-        let (mut stream, mut talk) = talk(&proxy, protocol, 7);
+        let proxy = proxy_before(&server, protocol, "outstanding = 3");
+        let (mut stream, mut codec) = handshake(&proxy, protocol, 7);
         // More than a connection may have outstanding; answers that do not fit into the sockets' buffers.
         let mut out = Vec::new();
         let requests = 3500;
-        let ids: Vec<u64> = (0..requests).map(|n| talk.read(&mut out, n % 50, 4096)).collect();
+        let ids: Vec<u64> = (0..requests).map(|n| codec.read(&mut out, n % 50, 4096)).collect();
         let mut writer = stream.try_clone().unwrap();
         let wrote = std::thread::spawn(move || {
             writer.write_all(&out).unwrap();
             writer.shutdown(Shutdown::Write).unwrap();
         });
-        let mut answered: Vec<u64> = ids.iter().map(|_| answer(&mut stream, &mut talk).0).collect();
+        let mut answered: Vec<u64> = ids.iter().map(|_| answer(&mut stream, &mut codec).0).collect();
         wrote.join().unwrap();
         if protocol != Protocol::Memcached {
             answered.sort_unstable();
         }
         assert_eq!(answered, ids);
-        assert_eq!(rest(&mut stream), b"");
-        assert_eq!(finish(proxy), 0, "{protocol:?}");
+        assert_eq!(read_to_end(&mut stream), b"");
+        assert_eq!(drain_empty(proxy), 0, "{protocol:?}");
     }
 }
 
 #[test]
 fn what_waits_of_a_client_that_has_gone_is_taken_back() {
     let server = Mini::memcached();
-    let proxy = before(&server, Protocol::Memcached, "outstanding = 2");
+    let proxy = proxy_before(&server, Protocol::Memcached, "outstanding = 2");
     let mut stream = proxy.connect();
     stream.write_all(&b"get hold\r\n".repeat(20)).unwrap();
-    until(&proxy, "a queue", |snapshot| (snapshot.waiting, snapshot.outstanding) == (18, 2));
+    wait_for_status(&proxy, "a queue", |snapshot| (snapshot.waiting, snapshot.outstanding) == (18, 2));
     set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
     drop(stream);
     // What the device does for it still counts.
-    until(&proxy, "the queue to go", |snapshot| (snapshot.waiting, snapshot.outstanding) == (0, 2));
+    wait_for_status(&proxy, "the queue to go", |snapshot| (snapshot.waiting, snapshot.outstanding) == (0, 2));
     server.store.open();
-    until(&proxy, "the slots", |snapshot| (snapshot.outstanding, snapshot.connections) == (0, 0));
+    wait_for_status(&proxy, "the slots", |snapshot| (snapshot.outstanding, snapshot.connections) == (0, 0));
     assert_eq!(server.store.seen.load(SeqCst), 2);
-    Honest::new(&proxy, Protocol::Memcached, 1).round(200);
-    finish(proxy);
+    HonestClient::new(&proxy, Protocol::Memcached, 1).round(200);
+    drain_empty(proxy);
 }
 
 #[test]
 fn breaking_the_protocol_frees_no_slot() {
     let server = Mini::memcached();
-    let proxy = before(&server, Protocol::Memcached, "outstanding = 2");
+    let proxy = proxy_before(&server, Protocol::Memcached, "outstanding = 2");
     let mut stream = proxy.connect();
     stream.write_all(&b"get hold\r\n".repeat(5)).unwrap();
-    until(&proxy, "a queue", |snapshot| snapshot.outstanding == 2);
+    wait_for_status(&proxy, "a queue", |snapshot| snapshot.outstanding == 2);
     stream.write_all(b"set k 0 0 nonsense\r\n").unwrap();
-    rest(&mut stream);
-    let snapshot = until(&proxy, "the queue to go", |snapshot| snapshot.waiting == 0);
+    read_to_end(&mut stream);
+    let snapshot = wait_for_status(&proxy, "the queue to go", |snapshot| snapshot.waiting == 0);
     assert_eq!(snapshot.outstanding, 2);
     server.store.open();
-    assert_eq!(finish(proxy), 1);
+    assert_eq!(drain_empty(proxy), 1);
 }
 
 #[test]
@@ -264,19 +269,19 @@ fn who_says_nothing_is_kept_and_counted() {
         ProxyOptions::new("ssd", deployment("memcached", server.address, "", ""), None, profile());
     options.connections_max = 200;
     let proxy = Running::start(options);
-    let mut honest = Honest::new(&proxy, Protocol::Memcached, 1);
+    let mut honest = HonestClient::new(&proxy, Protocol::Memcached, 1);
     let mut silent: Vec<TcpStream> = (0..199).map(|_| proxy.connect()).collect();
-    until(&proxy, "connections", |snapshot| snapshot.connections == 200);
+    wait_for_status(&proxy, "connections", |snapshot| snapshot.connections == 200);
     for _ in 0..20 {
-        assert_eq!(rest(&mut proxy.connect()), b"", "one too many");
+        assert_eq!(read_to_end(&mut proxy.connect()), b"", "one too many");
     }
     honest.round(300);
     drop(silent.pop());
-    until(&proxy, "a place", |snapshot| snapshot.connections == 199);
-    Honest::new(&proxy, Protocol::Memcached, 2).round(100);
+    wait_for_status(&proxy, "a place", |snapshot| snapshot.connections == 199);
+    HonestClient::new(&proxy, Protocol::Memcached, 2).round(100);
     honest.round(300);
     drop((honest, silent));
-    assert_eq!(finish(proxy), 0);
+    assert_eq!(drain_empty(proxy), 0);
 }
 
 #[test]
@@ -295,7 +300,17 @@ fn commands_do_not_overtake_the_handshake() {
         stream.write_all(&said).unwrap();
     }
     for stream in &mut streams {
-        assert_eq!(rest(stream).len(), 18 + 10 + 16 + 512);
+        assert_eq!(read_to_end(stream).len(), 18 + 10 + 16 + 512);
     }
-    assert_eq!(finish(proxy), 0);
+    assert_eq!(drain_empty(proxy), 0);
+}
+
+/// The proxy learns of both in one round: it has stopped listening when the event about the connection is handled.
+#[test]
+fn a_client_that_comes_with_the_order_to_drain_ends_nothing() {
+    let deployment = deployment("memcached", testkit::free_address(), "", "");
+    let proxy = Proxy::bind(ProxyOptions::new("ssd", deployment, None, profile())).unwrap();
+    proxy.handle().drain();
+    let _client = TcpStream::connect(proxy.addresses()[0]).unwrap();
+    assert_eq!(proxy.run().unwrap().snapshot.connections, 0);
 }

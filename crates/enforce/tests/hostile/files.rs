@@ -1,9 +1,9 @@
 //! A proxy that may open fewer files than it has clients. It is a process of its own: this test again, with a limit.
 
-use crate::honest::{Honest, before, rest};
+use crate::codec::Protocol;
+use crate::honest::{HonestClient, proxy_before, read_to_end};
 use crate::mini::Mini;
 use crate::proxy::Running;
-use crate::talk::Protocol;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
@@ -41,12 +41,12 @@ fn with_limit(files: u32) {
         lines.by_ref().map_while(Result::ok).find_map(|line| line.strip_prefix("listens at ")?.parse().ok());
     let address: SocketAddr = address.expect("it says where it listens");
     // Speaks to the other process; the proxy here only lends its clients.
-    let mut near = before(&server, Protocol::Memcached, "");
+    let mut near = proxy_before(&server, Protocol::Memcached, "");
     near.address = address;
-    let mut honest = Honest::new(&near, Protocol::Memcached, 1);
+    let mut honest = HonestClient::new(&near, Protocol::Memcached, 1);
     honest.round(50);
     let mut silent: Vec<TcpStream> = (0..100).map(|_| near.connect()).collect();
-    assert_eq!(rest(silent.last_mut().expect("there are some")), b"", "the last is turned away");
+    assert_eq!(read_to_end(silent.last_mut().expect("there are some")), b"", "the last is turned away");
     honest.round(200);
     drop(silent);
     // As soon as places are free again.

@@ -1,9 +1,9 @@
 //! A client that does all right, and looks at every byte that it gets.
 
+use crate::codec::{BLOCK, ClientCodec, Protocol};
 use crate::ledger::{Ledger, Verdict};
 use crate::mini::Mini;
 use crate::proxy::{Running, deployment, profile};
-use crate::talk::{BLOCK, Protocol, Talk};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -26,24 +26,24 @@ pub fn mini(protocol: Protocol) -> Mini {
 }
 
 /// A proxy before a server, with fields of its storage.
-pub fn before(server: &Mini, protocol: Protocol, fields: &str) -> Running {
+pub fn proxy_before(server: &Mini, protocol: Protocol, fields: &str) -> Running {
     let deployment = deployment(protocol.name(), server.address, fields, "");
     Running::start(ProxyOptions::new("ssd", deployment, None, profile()))
 }
 
 /// A connection past its handshake.
-pub fn talk(proxy: &Running, protocol: Protocol, owner: u32) -> (TcpStream, Talk) {
+pub fn handshake(proxy: &Running, protocol: Protocol, owner: u32) -> (TcpStream, ClientCodec) {
     let mut stream = proxy.connect();
-    let talk = match protocol {
-        Protocol::Nbd => Talk::nbd(&mut stream, u64::from(owner) << 20, false),
-        Protocol::Memcached => Ok(Talk::memcached(owner)),
-        Protocol::Nfs => Talk::nfs("/export", &mut proxy.connect(), &mut stream, owner),
+    let codec = match protocol {
+        Protocol::Nbd => ClientCodec::nbd(&mut stream, u64::from(owner) << 20, false),
+        Protocol::Memcached => Ok(ClientCodec::memcached(owner)),
+        Protocol::Nfs => ClientCodec::nfs("/export", &mut proxy.connect(), &mut stream, owner),
     };
-    (stream, talk.expect("a handshake"))
+    (stream, codec.expect("a handshake"))
 }
 
 /// What comes until the connection ends, whichever way.
-pub fn rest(stream: &mut TcpStream) -> Vec<u8> {
+pub fn read_to_end(stream: &mut TcpStream) -> Vec<u8> {
     let mut all = Vec::new();
     let ended = stream.read_to_end(&mut all);
     let timed_out =
@@ -53,7 +53,11 @@ pub fn rest(stream: &mut TcpStream) -> Vec<u8> {
 }
 
 /// Waits until the proxy says so.
-pub fn until(proxy: &Running, what: &str, wanted: impl Fn(&ProxySnapshot) -> bool) -> ProxySnapshot {
+pub fn wait_for_status(
+    proxy: &Running,
+    what: &str,
+    wanted: impl Fn(&ProxySnapshot) -> bool,
+) -> ProxySnapshot {
     let begun = Instant::now();
     loop {
         let snapshot = proxy.remote.status().expect("it runs");
@@ -66,33 +70,33 @@ pub fn until(proxy: &Running, what: &str, wanted: impl Fn(&ProxySnapshot) -> boo
 }
 
 /// The next complete answer: its name and what it brought.
-pub fn answer(stream: &mut TcpStream, talk: &mut Talk) -> (u64, Option<Vec<u8>>) {
+pub fn answer(stream: &mut TcpStream, codec: &mut ClientCodec) -> (u64, Option<Vec<u8>>) {
     loop {
-        if let Some(answer) = talk.answer().expect("answers can be read") {
+        if let Some(answer) = codec.answer().expect("answers can be read") {
             assert!(!answer.error, "the server has refused");
             return (answer.id, answer.data);
         }
         let mut piece = [0; 65536];
         let read = stream.read(&mut piece).expect("an answer");
         assert!(read > 0, "cut off with an answer to come");
-        talk.feed(&piece[..read]);
+        codec.feed(&piece[..read]);
     }
 }
 
-pub struct Honest {
+pub struct HonestClient {
     stream: TcpStream,
-    talk: Talk,
+    codec: ClientCodec,
     ledger: Ledger,
-    asked: BTreeMap<u64, (usize, bool)>,
+    in_flight: BTreeMap<u64, (usize, bool)>,
     turn: usize,
 }
 
-impl Honest {
+impl HonestClient {
     pub fn new(proxy: &Running, protocol: Protocol, owner: u32) -> Self {
-        let (stream, talk) = talk(proxy, protocol, owner);
+        let (stream, codec) = handshake(proxy, protocol, owner);
         let size = |block: usize| if protocol == Protocol::Memcached { block * 70 } else { BLOCK };
         let ledger = Ledger::new(owner, (0..BLOCKS).map(size), false);
-        Self { stream, talk, ledger, asked: BTreeMap::new(), turn: 0 }
+        Self { stream, codec, ledger, in_flight: BTreeMap::new(), turn: 0 }
     }
 
     /// So many requests, half of them writes, and all their answers.
@@ -105,25 +109,25 @@ impl Honest {
             let id = if writes {
                 let mut data = Vec::new();
                 self.ledger.begin_write(block, &mut data);
-                self.talk.write(&mut out, block, &data)
+                self.codec.write(&mut out, block, &data)
             } else {
                 self.ledger.begin_read(block);
-                self.talk.read(&mut out, block, self.ledger.size(block))
+                self.codec.read(&mut out, block, self.ledger.size(block))
             };
-            self.asked.insert(id, (block, writes));
+            self.in_flight.insert(id, (block, writes));
             self.stream.write_all(&out).expect("the proxy takes it");
-            while self.asked.len() >= DEPTH {
+            while self.in_flight.len() >= DEPTH {
                 self.answer();
             }
         }
-        while !self.asked.is_empty() {
+        while !self.in_flight.is_empty() {
             self.answer();
         }
     }
 
     fn answer(&mut self) {
-        let (id, data) = answer(&mut self.stream, &mut self.talk);
-        let (block, writes) = self.asked.remove(&id).expect("it was asked for");
+        let (id, data) = answer(&mut self.stream, &mut self.codec);
+        let (block, writes) = self.in_flight.remove(&id).expect("it was in_flight for");
         if writes {
             return self.ledger.written(block, 0);
         }
@@ -133,11 +137,11 @@ impl Honest {
 }
 
 /// Does something while honest clients go on, and lets them have another round afterwards.
-pub fn beside<T>(proxy: &Running, protocol: Protocol, act: impl FnOnce() -> T) -> T {
+pub fn beside_honest_clients<T>(proxy: &Running, protocol: Protocol, act: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let honest = |owner| {
-            let mut honest = Honest::new(proxy, protocol, owner);
+            let mut honest = HonestClient::new(proxy, protocol, owner);
             while !over.load(SeqCst) {
                 honest.round(20);
             }
@@ -155,8 +159,8 @@ pub fn beside<T>(proxy: &Running, protocol: Protocol, act: impl FnOnce() -> T) -
 }
 
 /// Ends a proxy of which nothing may be left over; gives how many connections were cut.
-pub fn finish(proxy: Running) -> u64 {
+pub fn drain_empty(proxy: Running) -> u64 {
     let left = |s: &ProxySnapshot| (s.connections, s.waiting, s.outstanding, s.buffered_bytes);
-    until(&proxy, "an empty proxy", |snapshot| left(snapshot) == (0, 0, 0, 0));
+    wait_for_status(&proxy, "an empty proxy", |snapshot| left(snapshot) == (0, 0, 0, 0));
     proxy.drain().snapshot.cut
 }

@@ -1,9 +1,9 @@
 //! Conversations of several connections, cut into pieces anywhere and sent in any order.
 
-use crate::honest::{answer, before, mini, talk};
+use crate::codec::Protocol;
+use crate::honest::{answer, handshake, mini, proxy_before};
 use crate::mini::Mini;
 use crate::proxy::Running;
-use crate::talk::Protocol;
 use proptest::prelude::*;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -84,7 +84,8 @@ fn in_order(proxy: &Running, plans: &[Plan], turns: &[usize]) {
 /// Writes, and after their answers reads.
 fn in_any_order(proxy: &Running, protocol: Protocol, plans: &[Plan], turns: &[usize]) {
     let owners = 0..u32::try_from(plans.len()).unwrap();
-    let (mut streams, mut talks): (Vec<_>, Vec<_>) = owners.map(|owner| talk(proxy, protocol, owner)).unzip();
+    let (mut streams, mut codecs): (Vec<_>, Vec<_>) =
+        owners.map(|owner| handshake(proxy, protocol, owner)).unzip();
     for reads in [false, true] {
         let mut said = Vec::new();
         let mut expected = Vec::new();
@@ -93,8 +94,8 @@ fn in_any_order(proxy: &Running, protocol: Protocol, plans: &[Plan], turns: &[us
             for (number, (_, size)) in requests.iter().enumerate() {
                 let data = content(index, number, *size);
                 let id = match reads {
-                    true => talks[index].read(&mut out, number, data.len()),
-                    false => talks[index].write(&mut out, number, &data),
+                    true => codecs[index].read(&mut out, number, data.len()),
+                    false => codecs[index].write(&mut out, number, &data),
                 };
                 answers.push((id, data));
             }
@@ -102,9 +103,9 @@ fn in_any_order(proxy: &Running, protocol: Protocol, plans: &[Plan], turns: &[us
             expected.push(answers);
         }
         send(&mut streams, &said, plans, turns);
-        for ((stream, talk), mut expected) in streams.iter_mut().zip(&mut talks).zip(expected) {
+        for ((stream, codec), mut expected) in streams.iter_mut().zip(&mut codecs).zip(expected) {
             while !expected.is_empty() {
-                let (id, found) = answer(stream, talk);
+                let (id, found) = answer(stream, codec);
                 let place = expected.iter().position(|(asked, _)| *asked == id).expect("it was asked for");
                 let (_, data) = expected.remove(place);
                 assert!(!reads || found == Some(data), "what was written is read");
@@ -121,7 +122,7 @@ proptest! {
         while ground.len() < 3 {
             let protocol = protocols[ground.len()];
             let server = mini(protocol);
-            let proxy = before(&server, protocol, "outstanding = 3");
+            let proxy = proxy_before(&server, protocol, "outstanding = 3");
             ground.push((server, proxy));
         }
         match what {

@@ -1,20 +1,20 @@
-//! What goes wrong on one connection costs that connection: a client beside it gets all of its answers, with the contents
+//! What goes wrong on one connection costs that connection: a client beside_honest_clients it gets all of its answers, with the contents
 //! that it has written.
 
 #![allow(unreachable_pub, reason = "modules of one program")]
 
 mod arbitrary;
 mod clients;
+#[path = "../../benches/soak/codec.rs"]
+mod codec;
 mod files;
 mod honest;
 mod interleaved;
 #[path = "../../benches/soak/ledger.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "the soak uses the rest")]
 mod ledger;
 #[path = "../mini/mod.rs"]
 mod mini;
 #[path = "../proxy/mod.rs"]
 mod proxy;
 mod servers;
-#[path = "../../benches/soak/talk.rs"]
-mod talk;

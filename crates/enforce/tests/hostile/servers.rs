@@ -1,9 +1,9 @@
 //! Servers that refuse, hang up, break off, say nonsense or nothing.
 
-use crate::honest::{before, beside, finish, rest, until};
+use crate::codec::Protocol;
+use crate::honest::{beside_honest_clients, drain_empty, proxy_before, read_to_end, wait_for_status};
 use crate::mini::Mini;
 use crate::proxy::{Running, say};
-use crate::talk::Protocol;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
@@ -12,13 +12,13 @@ const MEMCACHED: Protocol = Protocol::Memcached;
 #[test]
 fn a_server_that_breaks_off_costs_one_connection() {
     let server = Mini::memcached();
-    let proxy = before(&server, MEMCACHED, "outstanding = 2");
+    let proxy = proxy_before(&server, MEMCACHED, "outstanding = 2");
     let keys = ["close", "reset", "garbage", "twice", "half"];
-    beside(&proxy, MEMCACHED, || {
+    beside_honest_clients(&proxy, MEMCACHED, || {
         for key in keys.iter().cycle().take(50) {
             let mut stream = proxy.connect();
             stream.write_all(format!("get {key}\r\nget none\r\nget none\r\n").as_bytes()).unwrap();
-            let said = rest(&mut stream);
+            let said = read_to_end(&mut stream);
             match *key {
                 // What a server has said is passed on before it is judged.
                 "half" => assert_eq!(said, b"VALUE half 0 1000\r\nonly a part"),
@@ -28,21 +28,23 @@ fn a_server_that_breaks_off_costs_one_connection() {
         }
     });
     // "twice" answers the requests that follow, so it is found out with the third or when the server is gone.
-    assert!(finish(proxy) >= 40);
+    assert!(drain_empty(proxy) >= 40);
 }
 
 #[test]
 fn what_is_never_answered_does_not_hold_the_device_for_ever() {
     let server = Mini::memcached();
-    let proxy = before(&server, MEMCACHED, "outstanding = 2");
+    let proxy = proxy_before(&server, MEMCACHED, "outstanding = 2");
     let mut streams = [proxy.connect(), proxy.connect()];
     for stream in &mut streams {
         stream.write_all(&b"get never\r\n".repeat(3)).unwrap();
     }
-    until(&proxy, "both slots", |snapshot| snapshot.outstanding == 2);
-    beside(&proxy, MEMCACHED, || until(&proxy, "slots to be given back", |snapshot| snapshot.released >= 2));
+    wait_for_status(&proxy, "both slots", |snapshot| snapshot.outstanding == 2);
+    beside_honest_clients(&proxy, MEMCACHED, || {
+        wait_for_status(&proxy, "slots to be given back", |snapshot| snapshot.released >= 2)
+    });
     drop(streams);
-    finish(proxy);
+    drain_empty(proxy);
 }
 
 #[test]
@@ -52,11 +54,11 @@ fn a_server_that_is_not_there_is_asked_again_by_the_next_client() {
     for _ in 0..20 {
         let mut stream = proxy.connect();
         let _ = stream.write_all(b"get none\r\n");
-        assert_eq!(rest(&mut stream), b"");
+        assert_eq!(read_to_end(&mut stream), b"");
     }
     let server = Mini::memcached_at(address);
-    beside(&proxy, MEMCACHED, || server.store.await_seen(100));
-    assert_eq!(finish(proxy), 20);
+    beside_honest_clients(&proxy, MEMCACHED, || server.store.await_seen(100));
+    assert_eq!(drain_empty(proxy), 20);
 }
 
 #[test]
@@ -72,19 +74,19 @@ fn a_server_that_does_not_hang_up_is_left() {
     drop(proxy.connect());
     let (stream, said) = server.join().unwrap();
     assert_eq!(said, b"");
-    assert_eq!(finish(proxy), 0);
+    assert_eq!(drain_empty(proxy), 0);
     drop(stream);
 }
 
 #[test]
 fn draining_loses_no_answer() {
     let server = Mini::memcached();
-    let proxy = before(&server, MEMCACHED, "outstanding = 20");
+    let proxy = proxy_before(&server, MEMCACHED, "outstanding = 20");
     let mut stream = proxy.connect();
     let set = [b"set big 0 0 200000\r\n", &[b'v'; 200_000][..], b"\r\n"].concat();
     assert_eq!(say(&mut stream, &set, b"\r\n"), b"STORED\r\n");
     stream.write_all(&[&b"get big\r\n".repeat(10)[..], b"get hold\r\n"].concat()).unwrap();
-    until(&proxy, "the last", |snapshot| (snapshot.waiting, snapshot.outstanding) == (0, 1));
+    wait_for_status(&proxy, "the last", |snapshot| (snapshot.waiting, snapshot.outstanding) == (0, 1));
     proxy.remote.drain();
     // Not taken any more.
     stream.write_all(&b"get big\r\n".repeat(100)).unwrap();

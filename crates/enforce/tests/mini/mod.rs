@@ -1,7 +1,7 @@
 //! Small servers of the three protocols on threads of this process: they keep what they are given, and misbehave when they
 //! are asked to.
 
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, reason = "several test programs use parts of it")]
 
 mod memcached;
 mod nbd;

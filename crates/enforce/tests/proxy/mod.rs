@@ -1,6 +1,6 @@
 //! A proxy on a thread of its own, before a server on a loopback address.
 
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, reason = "several test programs use parts of it")]
 
 use model::{OperationError, Policy};
 use std::io::{Read, Write};
@@ -47,8 +47,9 @@ pub type Promise<'a> = (&'a str, u32, &'a [(f64, f64)]);
 
 pub fn policy(workloads: &[Promise<'_>]) -> Policy {
     let limit = |(rate, burst): &(f64, f64)| {
+        let share = rate.min(1.0);
         format!(
-            r#"{{ "stage": "storage", "rate": {rate}, "burst": {burst}, "rate_per_s": {rate}, "burst_work": {burst} }}"#
+            r#"{{ "stage": "storage", "rate": {share}, "burst": {burst}, "rate_per_s": {rate}, "burst_work": {burst} }}"#
         )
     };
     let workload = |(name, level, limits): &Promise<'_>| {

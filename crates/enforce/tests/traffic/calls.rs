@@ -78,7 +78,7 @@ pub(crate) fn call(netns: &str, to: SocketAddr, calls: Calls) -> JoinHandle<Late
         let sender = std::thread::spawn(move || {
             urgent();
             let lag = |number| {
-                std::thread::sleep(due(number).saturating_duration_since(Instant::now()));
+                wait_for(due(number));
                 let late = Instant::now().saturating_duration_since(due(number));
                 sending.write_all(&[1]).expect("the server reads");
                 late.as_secs_f64()
@@ -97,6 +97,17 @@ pub(crate) fn call(netns: &str, to: SocketAddr, calls: Calls) -> JoinHandle<Late
         sorted.sort_by(f64::total_cmp);
         Latencies { sorted, lag_p99: sender.join().expect("the sender ends") }
     })
+}
+
+/// Waits for the instant at which an open-loop generator has to send: the schedule of the traffic, whatever happens.
+pub(crate) fn wait_for(instant: Instant) {
+    loop {
+        let left = instant.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::park_timeout(left);
+    }
 }
 
 /// Real-time priority for the calling thread, where it is to be had: what is measured is the network, not the CPU.

@@ -4,8 +4,8 @@
 mod calls;
 mod udp;
 
-pub(crate) use calls::{Calls, Latencies, answer, call, pour};
-pub(crate) use udp::{HEADERS, PAYLOAD, conformance, greedy, record};
+pub(crate) use calls::{Calls, Latencies, answer, call, pour, wait_for};
+pub(crate) use udp::{Arrivals, HEADERS, PAYLOAD, conformance, greedy, record, spans};
 
 use machine::virtual_network::VirtualNetwork;
 use model::{PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, Stage, StageLimit};
@@ -88,6 +88,13 @@ impl Testbed {
             );
         }
         text + more
+    }
+
+    /// How many bytes a device of a host has sent since its queueing discipline was set up.
+    pub(crate) fn sent_bytes(&self, host: &str, device: &str) -> u64 {
+        let printed = self.run(&format!("tc -n {} -statistics qdisc show dev {device}", self.netns(host)));
+        let (_, rest) = printed.split_once(" Sent ").expect("tc prints a counter");
+        rest.split(' ').next().and_then(|bytes| bytes.parse().ok()).expect("the counter is a number")
     }
 
     pub(crate) fn apply_all(&self, policy: &Policy, hosts: &str) -> Vec<ApplyReport> {

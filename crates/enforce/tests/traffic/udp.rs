@@ -12,11 +12,12 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
+use testkit::wait_until;
 
-/// Of Ethernet, IPv4 and UDP, which a token bucket counts and a socket does not.
+/// The bytes of the headers of Ethernet, IPv4 and UDP, which a token bucket counts and a socket does not.
 pub(crate) const HEADERS: u64 = 14 + 20 + 8;
-/// What a UDP sender puts into a packet.
+/// How many bytes a UDP sender puts into a packet.
 pub(crate) const PAYLOAD: usize = 1400;
 
 /// Sends UDP packets as fast as the queue takes them, until told to stop.
@@ -34,23 +35,39 @@ pub(crate) fn greedy(netns: &str, to: SocketAddr, stop: &Arc<AtomicBool>) -> Joi
     })
 }
 
-/// Arrivals of frames: nanoseconds and bytes.
+/// The arrivals of frames: when, in nanoseconds since 1970, and how many bytes.
 pub(crate) type Arrivals = Vec<(u64, u64)>;
 
-/// Records what comes to a UDP port until told to stop. Returns when the port is open.
-pub(crate) fn record(netns: &str, port: u16, ipv6: bool, stop: &Arc<AtomicBool>) -> JoinHandle<Arrivals> {
-    let stop = Arc::clone(stop);
+/// The longest that a recorder waits for traffic that does not come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Records what comes to a UDP port, until `is_enough` says so of the arrivals and of whether nothing came for a moment,
+/// or until nothing has come for a minute. Returns when the port is open.
+pub(crate) fn record(
+    netns: &str,
+    port: u16,
+    ipv6: bool,
+    is_enough: impl Fn(&Arrivals, bool) -> bool + Send + 'static,
+) -> JoinHandle<Arrivals> {
     let (opened, ready) = std::sync::mpsc::channel();
     let recorder = within(netns, move || {
         let socket = UdpSocket::bind(any(ipv6, port)).expect("the port is free");
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true).expect("the kernel stamps");
         setsockopt(&socket, sockopt::RcvBufForce, &64_000_000).expect("root may");
         socket.set_read_timeout(Some(Duration::from_millis(50))).expect("not zero");
-        until_stamped(&socket, port, ipv6);
+        wait_until(PATIENCE, "the kernel stamps packets as they come", || stamps_as_they_come(&socket, ipv6));
         opened.send(()).expect("somebody waits");
         let mut arrivals = Vec::new();
-        while !stop.load(Ordering::Relaxed) {
-            arrivals.extend(arrival(&socket));
+        let mut latest = Instant::now();
+        while latest.elapsed() < PATIENCE {
+            let arrival = arrival(&socket);
+            if arrival.is_some() {
+                latest = Instant::now();
+            }
+            arrivals.extend(arrival);
+            if is_enough(&arrivals, arrival.is_none()) {
+                break;
+            }
         }
         arrivals
     });
@@ -58,22 +75,22 @@ pub(crate) fn record(netns: &str, port: u16, ipv6: bool, stop: &Arc<AtomicBool>)
     recorder
 }
 
-/// Returns when the kernel stamps packets as they come: it begins some time after it was asked to, and until then
-/// a packet gets the time at which it is read. Told apart by packets to oneself that are left waiting.
-fn until_stamped(socket: &UdpSocket, port: u16, ipv6: bool) {
-    const WAIT: Duration = Duration::from_millis(10);
+/// Whether the first and the last arrival are that far apart, by the stamps of the kernel.
+pub(crate) fn spans(arrivals: &Arrivals, time: Duration) -> bool {
+    let (Some((first, _)), Some((last, _))) = (arrivals.first(), arrivals.last()) else { return false };
+    u128::from(last.saturating_sub(*first)) >= time.as_nanos()
+}
+
+/// Whether the kernel stamps packets when they come. It begins some time after it was asked to, and until then a packet
+/// gets the time at which it is read. Told apart by a packet to oneself, which has come before it is read.
+fn stamps_as_they_come(socket: &UdpSocket, ipv6: bool) -> bool {
+    let port = socket.local_addr().expect("it is bound").port();
     let itself: SocketAddr =
         if ipv6 { format!("[::1]:{port}") } else { format!("127.0.0.1:{port}") }.parse().expect("an address");
-    for _ in 0..500 {
-        socket.send_to(&[0], itself).expect("the loopback device is up");
-        std::thread::sleep(WAIT);
-        let read = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
-        let stamp = arrival(socket).map_or(u128::MAX, |(stamp, _)| u128::from(stamp));
-        if stamp + WAIT.as_nanos() / 2 < read.as_nanos() {
-            return;
-        }
-    }
-    panic!("the kernel does not stamp packets as they come");
+    socket.send_to(&[0], itself).expect("the loopback device is up");
+    let before_reading =
+        SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_nanos();
+    arrival(socket).is_some_and(|(stamp, _)| u128::from(stamp) < before_reading)
 }
 
 fn arrival(socket: &UdpSocket) -> Option<(u64, u64)> {
@@ -93,13 +110,13 @@ fn arrival(socket: &UdpSocket) -> Option<(u64, u64)> {
 /// How traffic keeps to a token bucket.
 #[derive(Debug)]
 pub(crate) struct Conformance {
-    /// The largest of bytes / (r·t + b + a packet) over all windows of 100 ms and longer.
+    /// The largest ratio of bytes / (r·t + b + a packet) over all windows of 100 ms and longer.
     pub(crate) fullest: f64,
-    /// Long-run rate / r, from when the burst is spent.
+    /// The ratio of the long-run rate to r, from when the burst is spent.
     pub(crate) steady: f64,
 }
 
-/// Over windows of at least 100 ms, however they lie.
+/// How arrivals keep to a token bucket, by all windows of at least 100 ms.
 pub(crate) fn conformance(arrivals: &[(u64, u64)], rate: f64, burst: f64) -> Conformance {
     const WINDOW_NS: u64 = 100_000_000;
     let packet = arrivals.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0) as f64;
@@ -117,7 +134,7 @@ pub(crate) fn conformance(arrivals: &[(u64, u64)], rate: f64, burst: f64) -> Con
     Conformance { fullest, steady: steady(arrivals, burst) / rate }
 }
 
-/// Bytes per second once the burst is spent twice over and half a second has passed.
+/// The rate in bytes per second once the burst is spent twice over and half a second has passed.
 fn steady(arrivals: &[(u64, u64)], burst: f64) -> f64 {
     let Some(&(start, _)) = arrivals.first() else { return 0.0 };
     let mut sum = 0.0;

@@ -68,7 +68,7 @@ pub(crate) fn print_rows(rows: &[Row]) {
     rows.iter().filter(|row| !row.runs.is_empty()).for_each(Row::print);
 }
 
-/// Runs procedures over orders, printing as it goes.
+/// Runs the deciders over orders of arrival and prints results on the way.
 pub(crate) fn compare(
     world: &World,
     procedures: &[Box<dyn Decider>],

@@ -1,4 +1,4 @@
-//! Whoever decides: every model and baseline at a desk.
+//! What decides: every model and baseline behind an admission controller.
 
 use crate::world::{Arrival, World, slo};
 use crate::{LINK, PACKET, SLOS};
@@ -10,12 +10,12 @@ use tailwright_plan::admission::{
     SiloPlus, StageCurves, TrialBandwidth, priority_meister,
 };
 
-/// Whoever decides.
+/// Something that decides on a sequence of arrivals.
 pub(crate) trait Decider {
     fn name(&self) -> String;
-    /// Who of the arrivals is admitted.
+    /// Whether each of the arrivals is admitted.
     fn decide(&self, arrivals: &[Arrival]) -> Vec<bool>;
-    /// Decides on so many orders at most.
+    /// The largest number of orders that it decides on.
     fn orders(&self) -> usize {
         usize::MAX
     }
@@ -32,21 +32,21 @@ pub(crate) fn admitted_by<P: AdmissionProcedure>(
     arrivals.iter().map(|a| controller.admit(vec![applicant(a)]).is_some()).collect()
 }
 
-pub(crate) struct OfModel<M: LatencyModel> {
+pub(crate) struct ModelDecider<M: LatencyModel> {
     model: M,
     label: &'static str,
     sketches: Vec<Arc<M::Sketch>>,
     orders: usize,
 }
 
-impl<M: LatencyModel> OfModel<M> {
+impl<M: LatencyModel> ModelDecider<M> {
     fn new(model: M, label: &'static str, traces: &[CircularTrace<Job>], orders: usize) -> Self {
         let sketches = traces.iter().map(|t| Arc::new(model.sketch(t))).collect();
         Self { model, label, sketches, orders }
     }
 }
 
-impl<M: LatencyModel> Decider for OfModel<M> {
+impl<M: LatencyModel> Decider for ModelDecider<M> {
     fn name(&self) -> String {
         self.label.to_owned()
     }
@@ -61,13 +61,13 @@ impl<M: LatencyModel> Decider for OfModel<M> {
 }
 
 /// PriorityMeister: limiters before every stage, priorities by its search.
-pub(crate) struct OfMeister {
+pub(crate) struct PriorityMeisterDecider {
     sketches: Vec<Arc<WorstCaseSketch>>,
 }
 
 pub(crate) const RESHAPED: WorstCase = WorstCase { reshaping: Reshaping::EveryStage };
 
-impl Decider for OfMeister {
+impl Decider for PriorityMeisterDecider {
     fn name(&self) -> String {
         "PM, searched".into()
     }
@@ -83,35 +83,35 @@ impl Decider for OfMeister {
 pub(crate) fn worst_cases(traces: &[CircularTrace<Job>]) -> Vec<Box<dyn Decider>> {
     let sketches = traces.iter().map(|t| Arc::new(RESHAPED.sketch(t))).collect();
     vec![
-        Box::new(OfMeister { sketches }),
-        Box::new(OfModel::new(RESHAPED, "PM, by SLO", traces, usize::MAX)),
-        Box::new(OfModel::new(WorstCase::default(), "worst-case", traces, usize::MAX)),
+        Box::new(PriorityMeisterDecider { sketches }),
+        Box::new(ModelDecider::new(RESHAPED, "PM, by SLO", traces, usize::MAX)),
+        Box::new(ModelDecider::new(WorstCase::default(), "worst-case", traces, usize::MAX)),
     ]
 }
 
-pub(crate) struct OfDemand<P> {
+pub(crate) struct CurveDecider<P> {
     procedure: P,
     label: String,
-    demands: Vec<Arc<StageCurves>>,
+    curves: Vec<Arc<StageCurves>>,
 }
 
-impl<P: AdmissionProcedure<Sketch = StageCurves> + Clone> Decider for OfDemand<P> {
+impl<P: AdmissionProcedure<Sketch = StageCurves> + Clone> Decider for CurveDecider<P> {
     fn name(&self) -> String {
         self.label.clone()
     }
 
     fn decide(&self, arrivals: &[Arrival]) -> Vec<bool> {
-        admitted_by(self.procedure.clone(), |a| Arc::clone(&self.demands[a.trace]), arrivals)
+        admitted_by(self.procedure.clone(), |a| Arc::clone(&self.curves[a.trace]), arrivals)
     }
 }
 
-pub(crate) struct OfSilo {
+pub(crate) struct SiloDecider {
     silo: Silo,
-    /// By trace, then SLO.
+    /// The bandwidths that users chose, by trace and then SLO.
     trials: Vec<Vec<Arc<TrialBandwidth>>>,
 }
 
-impl Decider for OfSilo {
+impl Decider for SiloDecider {
     fn name(&self) -> String {
         "silo".into()
     }
@@ -122,9 +122,9 @@ impl Decider for OfSilo {
     }
 }
 
-pub(crate) struct Everybody;
+pub(crate) struct AdmitAll;
 
-impl Decider for Everybody {
+impl Decider for AdmitAll {
     fn name(&self) -> String {
         "no admission control".into()
     }
@@ -140,7 +140,7 @@ pub(crate) fn replayed() -> Replayed {
 }
 
 pub(crate) fn link_offices(world: &World, factor: f64) -> Vec<Box<dyn Decider>> {
-    let demands: Vec<Arc<StageCurves>> =
+    let curves: Vec<Arc<StageCurves>> =
         world.first.iter().map(|t| Arc::new(StageCurves::from_trace(t).expect("minutes of work"))).collect();
     let packet = PACKET / (LINK / factor);
     let silo = Silo { burst: packet, buffer: f64::INFINITY };
@@ -150,18 +150,18 @@ pub(crate) fn link_offices(world: &World, factor: f64) -> Vec<Box<dyn Decider>> 
     let trials =
         world.first.iter().map(|t| SLOS.iter().map(|&latency| trial(t, latency)).collect()).collect();
     let qjump = |label: &str, levels: QJumpLevels| -> Box<dyn Decider> {
-        Box::new(OfDemand {
+        Box::new(CurveDecider {
             procedure: QJump { packet, levels },
             label: label.into(),
-            demands: demands.clone(),
+            curves: curves.clone(),
         })
     };
     let powers =
         |ratio: f64, count: i32| QJumpLevels::Fixed((1..=count).rev().map(|k| ratio.powi(-k)).collect());
     let silo_plus = SiloPlus { burst: packet, buffer: f64::INFINITY };
     let mut procedures: Vec<Box<dyn Decider>> = vec![
-        Box::new(OfSilo { silo, trials }),
-        Box::new(OfDemand { procedure: silo_plus, label: "silo++".into(), demands: demands.clone() }),
+        Box::new(SiloDecider { silo, trials }),
+        Box::new(CurveDecider { procedure: silo_plus, label: "silo++".into(), curves: curves.clone() }),
         qjump("qjump", QJumpLevels::Equation),
         qjump("qjump++ (8 of x2)", powers(2.0, 8)),
         qjump("qjump++ (24 of x1.3)", powers(1.3, 24)),
@@ -171,12 +171,12 @@ pub(crate) fn link_offices(world: &World, factor: f64) -> Vec<Box<dyn Decider>> 
     procedures
 }
 
-/// The models that know percentiles, and nobody.
+/// The models that know percentiles, and no admission control at all.
 pub(crate) fn models(world: &World, replays: usize) -> Vec<Box<dyn Decider>> {
     vec![
-        Box::new(OfModel::new(PublishedSnc::default(), "published-snc", &world.first, usize::MAX)),
-        Box::new(OfModel::new(Probabilistic::default(), "probabilistic", &world.first, usize::MAX)),
-        Box::new(OfModel::new(replayed(), "replayed", &world.first, replays)),
-        Box::new(Everybody),
+        Box::new(ModelDecider::new(PublishedSnc::default(), "published-snc", &world.first, usize::MAX)),
+        Box::new(ModelDecider::new(Probabilistic::default(), "probabilistic", &world.first, usize::MAX)),
+        Box::new(ModelDecider::new(replayed(), "replayed", &world.first, replays)),
+        Box::new(AdmitAll),
     ]
 }

@@ -54,7 +54,7 @@ impl<S> SharedServer<'_, S> {
     }
 
     /// A number for each member's group. It depends on the group's number alone, and on the name of an
-    /// independent member: whoever comes or goes, a model that draws random numbers by group draws the same.
+    /// independent member: whichever workloads come or go, a model that draws random numbers by group draws the same.
     pub fn groups(&self) -> Vec<usize> {
         let mut groups = Vec::with_capacity(self.members.len());
         for member in self.members {

@@ -8,7 +8,7 @@
 //!
 //! An [`AdmissionController`] keeps one or several identical servers and takes an arrival to the first one where it fits.
 //! What "fits" means is an [`AdmissionProcedure`]: [`ByModel`] asks any [`model::LatencyModel`] (SNC-Meister and
-//! PriorityMeister are this with their models and, for the latter, [`priority_meister`]; thesis §4.2 and §3.2);
+//! PriorityMeister are this with their models and, for the latter, [`priority_meister()`]; thesis §4.2 and §3.2);
 //! [`Silo`], [`SiloPlus`] and [`QJump`] are the baselines of §4.3.1. [`largest_prefix`] finds the offline optimum of
 //! §4.4.2.
 //!

@@ -1,5 +1,5 @@
 //! PriorityMeister as admission (thesis §3.2.2 with the latencies of limiters at every stage): the search of
-//! [`crate::prioritise`] asks for the delay behind others at each stage.
+//! [`crate::prioritise()`] asks for the delay behind others at each stage.
 
 use super::applicant::{Priority, SharedServer};
 use crate::prioritise;

@@ -18,7 +18,7 @@ pub(crate) struct Prices {
     burst: Vec<[f64; STAGES]>,
     /// `rate[l]`: what the SLOs of level l and below, and the capacity, charge for rate above level l.
     rate: Vec<[f64; STAGES]>,
-    /// What budgets and capacity pay for, whoever is there; zero in the homogeneous linear models.
+    /// What budgets and capacity pay for whichever workloads are there; zero in the homogeneous linear models.
     offset: f64,
 }
 
@@ -81,7 +81,7 @@ impl Prices {
         least
     }
 
-    /// A lower bound on the objective before the cost of any workload is added, whoever the workloads are.
+    /// A lower bound on the objective before the cost of any workload is added.
     pub(crate) fn least_without_members(&self) -> f64 {
         -self.offset
     }

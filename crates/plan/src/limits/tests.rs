@@ -59,7 +59,7 @@ fn least_t(problem: &PlanningProblem, model: LatencyConstraint) -> f64 {
 }
 
 /// Least largest bound ÷ budget of two levels, over a grid of the upper level's rates: the lower level
-/// takes the rest of each stage, as it lowers its own burst and nobody waits for its rate.
+/// takes the rest of each stage, as it lowers its own burst and no level waits for its rate.
 fn least_ratio_by_grid(problem: &PlanningProblem, steps: usize) -> f64 {
     let curves = |w: usize, s: Stage| &problem.workloads[w].on_class[0].curves[s];
     let terms = |s: Stage| -> Vec<(f64, f64)> {

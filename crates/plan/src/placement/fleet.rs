@@ -83,7 +83,7 @@ impl<'a> Fleet<'a> {
     }
 
     /// Puts workloads together on a new server of a class, with new limits; if they do not all fit, those that do in the
-    /// order given. Gives the server's number (`None` when nobody stays) and the workloads that found no place on it.
+    /// order given. Gives the server's number (`None` when no workload stays) and the workloads that found no place on it.
     pub fn open_with(&mut self, class: usize, wanted: &[usize]) -> (Option<usize>, Vec<usize>) {
         if wanted.is_empty() || self.taken[class] == self.problem.classes[class].count {
             return (None, wanted.to_vec());

@@ -5,7 +5,7 @@
 //! [`PlacementRefusal`] for each workload that found no server. Nothing is assumed of how bursts meet, so the guarantee
 //! holds for every request; limits have to be enforced for it. Use it when all workloads are known and the promise
 //! must not depend on a model: `tailwright plan`. Workloads may still come and go later ([`Fleet`]): a server's limits
-//! are then chosen again, but nobody moves. [`place`] searches for few servers; [`place_first_fit`] is the published
+//! are then chosen again, but no workload moves. [`place`] searches for few servers; [`place_first_fit`] is the published
 //! rule to compare with (thesis §5.2.3).
 //!
 //! Where a stated assumption about the traffic is enough and no limits are wanted, [`crate::packing`] needs fewer

@@ -1,4 +1,4 @@
-//! A server as placement sees it: who is on it, and what it has learned about who else could be.
+//! A server as placement sees it: its members, and what has been learned about other sets of members.
 //!
 //! Choosing limits is what placement spends its time on. Each attempt leaves prices behind (see [`Prices`]); they are
 //! cutting planes that bound the ratio of any other set of members from below, and so rule out attempts that would fail.
@@ -26,7 +26,7 @@ pub(super) struct PlacementServer {
     pub(super) members: Vec<usize>,
     /// What the method says of the members.
     pub(super) state: FittingServer,
-    /// The plane that rejected last stands in front: it is the most likely to reject again.
+    /// The plane that rejected last comes first: it is the most likely to reject again.
     cutting_planes: Vec<CuttingPlane>,
     /// Attempts that failed since the members last changed.
     failures: u32,

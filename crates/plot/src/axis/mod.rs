@@ -1,7 +1,7 @@
 //! Axes: what the caller asks for ([`Axis`]), and what was decided for the data ([`ResolvedAxis`]).
 //!
 //! A value axis ends on nice ticks ([`AxisEnds::Nice`]); a horizontal axis of a curve ends with the data
-//! ([`AxisEnds::Tight`]). Zero is included when the data come near it, always for bars and areas.
+//! ([`AxisEnds::Tight`]). Zero is included if the data are near it, and always for bars and areas.
 
 pub(crate) mod ticks;
 

@@ -1,7 +1,7 @@
 //! Latencies that a share of a workload's requests does not exceed when groups of workloads are independent.
 //!
 //! # What is promised
-//! Every workload repeats its trace for ever. Independent groups stand at independent, uniformly distributed
+//! Every workload repeats its trace for ever. Independent groups are at independent, uniformly distributed
 //! places of their traces; members of one group may be aligned in any way. The bound at percentile q is a latency
 //! that at least the share q of a workload's *requests* (not of time: a burst holds many requests in little
 //! time) does not exceed in the long run. No law is fitted, so nothing is promised for traffic that is unlike
@@ -10,7 +10,7 @@
 //! # Why it holds
 //! 1. *One queue.* A request of priority p arrives at t. Fix the jobs that can delay it: all of priorities before p,
 //!    and those of p that are ahead of it. Suppose it is not done at t + d, and at the last stage that it
-//!    reached let s₃ be the start of the busy period with such jobs that holds t + d. Whoever begins that period
+//!    reached let s₃ be the start of the busy period with such jobs that holds t + d. The job that begins that period
 //!    leaves the stage before at s₃; let s₂ begin the busy period there that holds the moment before s₃, and s₁
 //!    likewise. A tagged request that waits at a stage keeps it busy, so s₁ ≤ t. Through [s₁, t + d] one of
 //!    the stages worked on such jobs all the time, on the first until s₂, on the second until s₃, and a job
@@ -24,13 +24,13 @@
 //!    alone takes 11.)
 //! 2. *Own and others.* With u = t − s₁: own(u) + same(u) + higher(u + d) ≥ u + d. For any share c of the queue,
 //!    own(u) ≤ X + c·u, where X is what the request finds of its own stream at service rate c; its law over
-//!    requests is exact. What is left is an event of the others alone, who are independent of the request:
+//!    requests is exact. What is left is an event of the others alone, which are independent of the request:
 //!    same(u) + higher(u + d) ≥ (1 − c)·u + d − X for some u. [`calculus::tail`] bounds its probability for each
 //!    value of X; the best of several c counts.
 //! 3. *Its own group* may burst whenever it does: others of the group count with the most work that they
 //!    ever ask for in a window.
 //!
-//! 4. *No alignment at all* exceeds the worst case of the same circular traces ([`WorstCase`]); the smaller
+//! 4. *No alignment at all* exceeds the worst case of the same circular traces ([`crate::WorstCase`]); the smaller
 //!    of the two counts, for few members or high percentiles often that one.
 //!
 //! # Conditions

@@ -1,7 +1,7 @@
 //! What the probabilistic model keeps of a workload.
 
 use crate::{WorstCase, WorstCaseSketch};
-use calculus::tail::{TailGrid, WindowLaws, WorkAtom};
+use calculus::tail::{LawAtom, TailGrid, WindowLaws};
 use model::{CircularTrace, Job, LatencyModel as _, PerStage, Stage};
 use units::Nanos;
 use workload::windows::{CircularWork, WorkDistribution};
@@ -19,7 +19,7 @@ pub struct ProbabilisticSketch {
     /// The laws of its work as other workloads meet it.
     pub(super) laws: WindowLaws,
     /// The law of what its requests find of their own stream, for each share; `None` where the share is too small.
-    pub(super) own: Vec<Option<Vec<WorkAtom>>>,
+    pub(super) own: Vec<Option<Vec<LawAtom>>>,
     pub(super) utilisation: PerStage<f64>,
     pub(super) with_work: PerStage<RequestsWithWork>,
     pub(super) worst: WorstCaseSketch,
@@ -98,8 +98,8 @@ fn with_scaled_work(traffic: &CircularTrace<Job>, factor: f64) -> CircularTrace<
     CircularTrace::from_first_arrival(jobs, traffic.period()).expect("only work has changed")
 }
 
-fn atoms(law: &WorkDistribution) -> Vec<WorkAtom> {
-    law.atoms().iter().map(|atom| WorkAtom { work: atom.work, probability: atom.probability }).collect()
+fn atoms(law: &WorkDistribution) -> Vec<LawAtom> {
+    law.atoms().iter().map(|atom| LawAtom { work: atom.work, probability: atom.probability }).collect()
 }
 
 /// The next whole nanosecond; saturates.

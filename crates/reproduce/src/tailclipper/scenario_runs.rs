@@ -2,7 +2,7 @@
 
 use crate::context::{Context, FigureError, embedded_scenario};
 use crate::figure::FigureSeries;
-use scenario::Run;
+use scenario::ScenarioRun;
 use sim::engine::{Estimate, Histogram, Measures, SLOWDOWN_UNIT, SimulationReport};
 use units::Percentile;
 
@@ -13,7 +13,7 @@ pub(super) type Measure = fn(&Measures) -> Option<f64>;
 pub(super) type VariantChoices<'a> = [(&'a str, &'a str)];
 
 /// The runs of all variants of a scenario.
-pub(super) struct ScenarioRuns(Vec<Run>);
+pub(super) struct ScenarioRuns(Vec<ScenarioRun>);
 
 impl ScenarioRuns {
     /// Runs a scenario that is part of the program.
@@ -24,7 +24,7 @@ impl ScenarioRuns {
     /// The report of the first variant with all of these values. `None` when its queues grow without bound, so that its
     /// numbers mean nothing.
     fn stable_report(&self, choices: &VariantChoices) -> Option<&SimulationReport> {
-        let has_all = |run: &&Run| choices.iter().all(|(axis, value)| run.choice(axis) == *value);
+        let has_all = |run: &&ScenarioRun| choices.iter().all(|(axis, value)| run.choice(axis) == *value);
         self.0.iter().find(has_all).filter(|run| run.is_stable()).map(|run| &run.report)
     }
 

@@ -5,7 +5,7 @@ use super::runs::{SERVICE, response_percentile};
 use crate::claim::{Claim, Expected, format_time, to_seconds};
 use crate::context::{Context, FigureError, embedded_scenario};
 use crate::figure::{FigurePlot, FigureSeries, ReproducedFigure};
-use scenario::Run;
+use scenario::ScenarioRun;
 use sim::engine::Estimate;
 use sim::ideal::Summary;
 use units::Percentile;
@@ -36,7 +36,7 @@ pub(super) fn run(context: &Context) -> Result<ReproducedFigure, FigureError> {
     })
 }
 
-fn claims(runs: &[Run], measured: &[(&str, Summary)]) -> Vec<Claim> {
+fn claims(runs: &[ScenarioRun], measured: &[(&str, Summary)]) -> Vec<Claim> {
     let mut claims = Vec::new();
     for run in runs {
         let Some(p99) = run.report.estimate(response_percentile(99.0)).map(to_seconds) else { continue };

@@ -5,7 +5,7 @@ use super::runs::{find_run, response_percentile};
 use crate::claim::{Claim, Expected, format_change, format_time, to_seconds};
 use crate::context::{Context, FigureError, embedded_scenario};
 use crate::figure::{FigurePlot, FigureSeries, ReproducedFigure};
-use scenario::Run;
+use scenario::ScenarioRun;
 use sim::engine::Estimate;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/tales-fig-4.toml");
@@ -57,7 +57,7 @@ const DISCIPLINE_CLAIMS: [DisciplineClaim; 5] = [
     },
 ];
 
-fn comparison_claims(runs: &[Run]) -> Option<Vec<Claim>> {
+fn comparison_claims(runs: &[ScenarioRun]) -> Option<Vec<Claim>> {
     let mut claims = Vec::new();
     for DisciplineClaim { statement, pair: [better, worse], percent } in DISCIPLINE_CLAIMS {
         let better = find_run(runs, "discipline", better)?;
@@ -68,7 +68,7 @@ fn comparison_claims(runs: &[Run]) -> Option<Vec<Claim>> {
     Some(claims)
 }
 
-fn median_claims(runs: &[Run]) -> Option<Vec<Claim>> {
+fn median_claims(runs: &[ScenarioRun]) -> Option<Vec<Claim>> {
     let lifo = median(find_run(runs, "discipline", "LIFO")?)?;
     let fifo = median(find_run(runs, "discipline", "FIFO")?)?;
     let exact = MdcDistribution::new(4, 0.8).quantile(0.5);
@@ -90,7 +90,7 @@ fn median_claims(runs: &[Run]) -> Option<Vec<Claim>> {
 }
 
 /// The median response time of a run, seconds.
-fn median(run: &Run) -> Option<Estimate> {
+fn median(run: &ScenarioRun) -> Option<Estimate> {
     run.report.estimate(response_percentile(50.0)).map(to_seconds)
 }
 

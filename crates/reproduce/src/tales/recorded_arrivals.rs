@@ -50,7 +50,7 @@ fn read_arrivals(path: &Path) -> Result<Vec<Nanos>, FigureError> {
     if path.components().any(|part| part.as_os_str() == "azure_llm") {
         return read_rows(path, path.display(), "a time first", parse_instant);
     }
-    Ok(scenario::arrivals_of(path)?)
+    Ok(scenario::read_trace_arrivals(path)?)
 }
 
 /// Reads the first column, such as `2023-11-16 18:15:46.6805900`, as time since the beginning of the month. All times of

@@ -1,6 +1,6 @@
 //! What the experiments of §2 share: the service time, and how runs are found and compared.
 
-use scenario::Run;
+use scenario::ScenarioRun;
 use sim::engine::{Estimate, Measures};
 use units::Percentile;
 
@@ -13,12 +13,12 @@ pub(super) fn response_percentile(percent: f64) -> impl Fn(&Measures) -> Option<
 }
 
 /// The run with this value on an axis of the scenario.
-pub(super) fn find_run<'a>(runs: &'a [Run], axis: &str, value: &str) -> Option<&'a Run> {
+pub(super) fn find_run<'a>(runs: &'a [ScenarioRun], axis: &str, value: &str) -> Option<&'a ScenarioRun> {
     runs.iter().find(|run| run.choice(axis) == value)
 }
 
 /// A percentile of the response time of one run divided by that of another.
-pub(super) fn percentile_ratio(run: &Run, base: &Run, percent: f64) -> Option<Estimate> {
+pub(super) fn percentile_ratio(run: &ScenarioRun, base: &ScenarioRun, percent: f64) -> Option<Estimate> {
     let change = run.report.change(&base.report, response_percentile(percent))?;
     Some(Estimate { value: 1.0 + change.value, ..change })
 }

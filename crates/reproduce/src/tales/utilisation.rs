@@ -5,7 +5,7 @@ use super::runs::{SERVICE, find_run, percentile_ratio, response_percentile};
 use crate::claim::{Claim, Expected, format_factor, format_time, to_seconds};
 use crate::context::{Context, FigureError, embedded_scenario};
 use crate::figure::{AxisQuantity, FigureAxis, FigurePlot, FigureSeries, ReproducedFigure};
-use scenario::Run;
+use scenario::ScenarioRun;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/tales-fig-2.toml");
 
@@ -28,7 +28,7 @@ pub(super) fn run(context: &Context) -> Result<ReproducedFigure, FigureError> {
 }
 
 /// The 99th percentile over the utilisation.
-fn growth(runs: &[Run], loads: &[f64], exact: &[MdcDistribution]) -> FigurePlot {
+fn growth(runs: &[ScenarioRun], loads: &[f64], exact: &[MdcDistribution]) -> FigurePlot {
     let (mut simulated, mut known) = (Vec::new(), Vec::new());
     for ((run, &load), exact) in runs.iter().zip(loads).zip(exact) {
         let p99 = run.report.estimate(response_percentile(99.0));
@@ -43,7 +43,7 @@ fn growth(runs: &[Run], loads: &[f64], exact: &[MdcDistribution]) -> FigurePlot 
     )
 }
 
-fn claims(runs: &[Run], exact: &[MdcDistribution]) -> Vec<Claim> {
+fn claims(runs: &[ScenarioRun], exact: &[MdcDistribution]) -> Vec<Claim> {
     let tenfold = Expected::About { value: 10.0, within: 0.05 };
     let mut claims = Vec::new();
     if let (Some(half), Some(most)) = (find_run(runs, "load", "0.5"), find_run(runs, "load", "0.95")) {

@@ -5,7 +5,7 @@ use super::runs::{find_run, percentile_ratio, response_percentile};
 use crate::claim::{Claim, Expected, format_change, format_factor, format_time, to_seconds};
 use crate::context::{Context, FigureError, embedded_scenario};
 use crate::figure::{FigurePlot, FigureSeries, ReproducedFigure};
-use scenario::Run;
+use scenario::ScenarioRun;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/tales-fig-3.toml");
 
@@ -24,7 +24,7 @@ pub(super) fn run(context: &Context) -> Result<ReproducedFigure, FigureError> {
     })
 }
 
-fn claims(runs: &[Run]) -> Option<Vec<Claim>> {
+fn claims(runs: &[ScenarioRun]) -> Option<Vec<Claim>> {
     let [one, eight, apart] = ["1", "8", "8, a queue each"].map(|value| find_run(runs, "workers", value));
     let (one, eight, apart) = (one?, eight?, apart?);
     let fourfold = Expected::About { value: 4.0, within: 0.125 };
@@ -54,7 +54,7 @@ fn claims(runs: &[Run]) -> Option<Vec<Claim>> {
         let found = to_seconds(apart.report.estimate(response_percentile(percent))?);
         claims.push(Claim::new(&statement, same, found, format_time));
     }
-    let shared_queue: Vec<&Run> =
+    let shared_queue: Vec<&ScenarioRun> =
         runs.iter().filter(|run| run.choice("workers").parse::<u32>().is_ok()).collect();
     for pair in shared_queue.windows(2) {
         let [fewer, more] = [pair[0], pair[1]];

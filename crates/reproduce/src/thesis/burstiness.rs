@@ -9,7 +9,7 @@ use crate::claim::{Claim, Expected, format_change};
 use crate::context::{Context, FigureError, embedded_scenario};
 use crate::figure::{FigureSeries, ReproducedFigure};
 use model::Slo;
-use scenario::server::Outcome;
+use scenario::server::WorkloadOutcome;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/thesis-fig-3-5.toml");
 
@@ -21,8 +21,8 @@ const OPEN: &str = "the SLO and the law of the gaps are not given, and C² does 
 struct BurstLevelResult {
     /// C² of the gaps.
     c2: String,
-    feedback: Outcome,
-    priority_meister: Outcome,
+    feedback: WorkloadOutcome,
+    priority_meister: WorkloadOutcome,
 }
 
 pub(crate) fn run(context: &Context) -> Result<ReproducedFigure, FigureError> {

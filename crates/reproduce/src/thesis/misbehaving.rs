@@ -10,7 +10,7 @@ use crate::claim::{Claim, Expected};
 use crate::context::{Context, FigureError, embedded_scenario};
 use crate::figure::{FigureSeries, ReproducedFigure};
 use model::Slo;
-use scenario::server::Outcome;
+use scenario::server::WorkloadOutcome;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/thesis-fig-3-6.toml");
 const NAMES: [&str; 2] = ["D", "C"];
@@ -20,8 +20,8 @@ const PERCENTS: [f64; 3] = [95.0, 99.0, 99.9];
 /// Both workloads under a policy, while D behaves and when it does not.
 struct FloodResult {
     policy: &'static str,
-    behaved: Vec<Outcome>,
-    misbehaved: Vec<Outcome>,
+    behaved: Vec<WorkloadOutcome>,
+    misbehaved: Vec<WorkloadOutcome>,
 }
 
 pub(crate) fn run(context: &Context) -> Result<ReproducedFigure, FigureError> {

@@ -10,7 +10,7 @@ use crate::claim::{Claim, Expected, format_time};
 use crate::context::{Context, FigureError, embedded_scenario};
 use crate::figure::{FigureSeries, ReproducedFigure};
 use model::Slo;
-use scenario::server::Outcome;
+use scenario::server::WorkloadOutcome;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/thesis-fig-3-3.toml");
 /// The percentiles of figure 3.3 that SLOs are asked for at.
@@ -72,7 +72,7 @@ fn reading(slos: &[Slo; 3], admits_all: bool) -> String {
 }
 
 /// The claim that a policy keeps or misses SLOs.
-fn slo_claim(policy: &str, outcomes: &[Outcome], slos: &[Slo; 3]) -> Claim {
+fn slo_claim(policy: &str, outcomes: &[WorkloadOutcome], slos: &[Slo; 3]) -> Claim {
     let (statement, expected) = match policy {
         "PriorityMeister" => {
             ("PriorityMeister keeps all SLOs at all percentiles".to_owned(), Expected::AtMost(1.0))
@@ -86,7 +86,7 @@ fn slo_claim(policy: &str, outcomes: &[Outcome], slos: &[Slo; 3]) -> Claim {
 }
 
 /// The 99.9th percentiles of the workloads, and what the copy gets.
-fn tail_remark(outcomes: &[Outcome]) -> String {
+fn tail_remark(outcomes: &[WorkloadOutcome]) -> String {
     let mut tails = Vec::new();
     for outcome in &outcomes[..3] {
         tails.push(format!("{} {}", outcome.name, format_time(percentile(outcome, 99.9))));

@@ -4,8 +4,8 @@ use super::priority_meister::PriorityMeisterAnalysis;
 use crate::context::{Context, FigureError};
 use crate::figure::{AxisQuantity, FigureAxis, FigurePlot, FigureSeries};
 use model::{OperationError, Slo};
-use scenario::server::Outcome;
-use scenario::{Document, Run};
+use scenario::server::WorkloadOutcome;
+use scenario::{ScenarioDocument, ScenarioRun};
 use units::{Nanos, Percentile, Seconds};
 
 /// The policies of §3.3.1, each with the discipline of scenario files that stands for it. PriorityMeister has none: it is
@@ -19,7 +19,7 @@ pub(crate) const POLICIES: [(&str, Option<&str>); 5] = [
 ];
 
 /// Sets the SLO of a workload in a scenario.
-pub(crate) fn set_slo(document: &mut Document, workload: &str, slo: Slo) -> Result<(), FigureError> {
+pub(crate) fn set_slo(document: &mut ScenarioDocument, workload: &str, slo: Slo) -> Result<(), FigureError> {
     let text = format!("{}% < {}s", slo.percentile.percent(), slo.latency.0);
     Ok(document.set(&format!("workload.{workload}.slo"), &format!("\"{text}\""))?)
 }
@@ -53,10 +53,10 @@ pub(crate) fn tail_plot(title: String, lines: Vec<FigureSeries>) -> FigurePlot {
 /// scenario sends.
 pub(crate) fn run_policy(
     context: &Context,
-    document: &Document,
+    document: &ScenarioDocument,
     discipline: Option<&str>,
     expected: &ExpectedWorkloads,
-) -> Result<Vec<Outcome>, FigureError> {
+) -> Result<Vec<WorkloadOutcome>, FigureError> {
     let mut document = document.clone();
     if let Some(discipline) = discipline {
         document.set("server.discipline.storage", discipline)?;
@@ -67,8 +67,8 @@ pub(crate) fn run_policy(
         case.enforce_policy(&policy).map_err(OperationError::input)?;
     }
     shorten(&mut case.plan.window.span, context.effort);
-    let run = Run::of(case, Vec::new(), context.seed).map_err(OperationError::input)?;
-    Ok(run.workloads())
+    let run = ScenarioRun::new(case, Vec::new(), context.seed).map_err(OperationError::input)?;
+    Ok(run.workload_outcomes())
 }
 
 /// Multiplies warm-up and measured time by the effort.
@@ -80,18 +80,18 @@ fn shorten(span: &mut Option<(Nanos, Nanos)>, effort: f64) {
 }
 
 /// A percentile of the latencies of a workload, seconds; not a number when there are none.
-pub(crate) fn percentile(outcome: &Outcome, percent: f64) -> f64 {
+pub(crate) fn percentile(outcome: &WorkloadOutcome, percent: f64) -> f64 {
     let latency = Percentile::new(percent).and_then(|percentile| outcome.response.percentile(percentile));
     latency.map_or(f64::NAN, Nanos::as_secs)
 }
 
 /// A percentile divided by the SLO: the SLO is missed where this is above 1.
-pub(crate) fn slo_ratio(outcome: &Outcome, percent: f64, slo: Slo) -> f64 {
+pub(crate) fn slo_ratio(outcome: &WorkloadOutcome, percent: f64, slo: Slo) -> f64 {
     percentile(outcome, percent) / slo.latency.0
 }
 
 /// The largest [`slo_ratio`] of all workloads at these percentiles.
-pub(crate) fn worst_slo_ratio(outcomes: &[Outcome], slos: &[Slo], percents: &[f64]) -> f64 {
+pub(crate) fn worst_slo_ratio(outcomes: &[WorkloadOutcome], slos: &[Slo], percents: &[f64]) -> f64 {
     let mut worst = 0.0;
     for (outcome, slo) in outcomes.iter().zip(slos) {
         for &percent in percents {
@@ -108,7 +108,7 @@ pub(crate) fn format_slo_ratio(ratio: f64) -> String {
 
 /// Latencies, each with the share of requests that take longer: the percentiles of figure 3.4, as far as there are
 /// requests beyond them.
-pub(crate) fn tail_points(outcome: &Outcome) -> Vec<(f64, f64)> {
+pub(crate) fn tail_points(outcome: &WorkloadOutcome) -> Vec<(f64, f64)> {
     let shares = [0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.0001];
     let enough = shares.into_iter().filter(|share| share * outcome.requests as f64 >= 1.0);
     enough.map(|share| (percentile(outcome, 100.0 * (1.0 - share)), share)).collect()

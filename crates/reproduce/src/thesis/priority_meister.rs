@@ -12,8 +12,8 @@ use model::{
     StageLimit,
 };
 use predict::{Reshaping, WorstCase};
-use scenario::Case;
-use scenario::server::Demand;
+use scenario::SimulationCase;
+use scenario::server::WorkloadRequests;
 
 /// How much more than the traces limits admit, as a share.
 const TOLERANCE: f64 = 0.05;
@@ -36,7 +36,7 @@ impl PriorityMeisterAnalysis {
     ///
     /// # Panics
     /// When the case has no storage server.
-    pub(crate) fn new(case: &Case) -> Self {
+    pub(crate) fn new(case: &SimulationCase) -> Self {
         let server = case.server.as_ref().expect("a storage server");
         let mut analysis = Self {
             names: Vec::new(),
@@ -45,17 +45,17 @@ impl PriorityMeisterAnalysis {
             base: server.base_latency().as_secs(),
             network_bytes_per_s: server.network().bytes_per_sec(),
         };
-        for tenant in &case.tenants {
-            match &tenant.demand {
-                Demand::Recorded { trace, .. } => {
+        for workload in &case.workloads {
+            match &workload.requests {
+                WorkloadRequests::Recorded { trace, .. } => {
                     for job in trace.items() {
                         analysis.count_blocking(&job.work);
                     }
                     let sketch = WorstCase { reshaping: Reshaping::EveryStage }.sketch(trace);
-                    analysis.names.push(tenant.name.clone());
+                    analysis.names.push(workload.name.clone());
                     analysis.curves.push(PerStage::from_fn(|stage| sketch.curve(stage).clone()));
                 }
-                Demand::Clients { work, .. } => analysis.count_blocking(work),
+                WorkloadRequests::Clients { work, .. } => analysis.count_blocking(work),
             }
         }
         analysis

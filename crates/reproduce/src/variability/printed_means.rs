@@ -4,7 +4,7 @@ use super::pollaczek_khinchin::mean_latency;
 use crate::claim::{Claim, Expected, format_change, format_time, to_seconds};
 use crate::context::{Context, FigureError, embedded_scenario};
 use crate::figure::{AxisQuantity, FigureAxis, FigurePlot, FigureSeries, ReproducedFigure};
-use scenario::Run;
+use scenario::ScenarioRun;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/variability-numbers.toml");
 
@@ -47,7 +47,7 @@ pub(crate) fn run(context: &Context) -> Result<ReproducedFigure, FigureError> {
 }
 
 /// The mean latency over the variation of the service time, for the queues with Poisson arrivals.
-fn plot(runs: &[Run]) -> FigurePlot {
+fn plot(runs: &[ScenarioRun]) -> FigurePlot {
     let mut simulated = Vec::new();
     for (run, printed) in runs.iter().zip(&PRINTED).skip(1) {
         simulated.extend(run.report.mean().map(|mean| (printed.c2, to_seconds(mean).value)));
@@ -68,7 +68,7 @@ fn mean_by_formula(c2: f64) -> f64 {
 }
 
 /// Compares a mean with the paper's, to its rounding, and with the formula where that applies: to Poisson arrivals.
-fn mean_claims(run: &Run, printed: &PrintedMean) -> Vec<Claim> {
+fn mean_claims(run: &ScenarioRun, printed: &PrintedMean) -> Vec<Claim> {
     let queue = printed.queue;
     debug_assert_eq!(run.choice("queue"), queue);
     let Some(mean) = run.report.mean().map(to_seconds) else { return Vec::new() };
@@ -85,7 +85,7 @@ fn mean_claims(run: &Run, printed: &PrintedMean) -> Vec<Claim> {
 }
 
 /// The claims "70 %", "a 250 % increase over the baseline" and "a 330 % increase": over the mean of D/D/1.
-fn increase_claims(runs: &[Run]) -> Vec<Claim> {
+fn increase_claims(runs: &[ScenarioRun]) -> Vec<Claim> {
     let Some((base, others)) = runs.split_first() else { return Vec::new() };
     let mut claims = Vec::new();
     for (run, (queue, printed)) in others.iter().zip([("M/D/1", 0.7), ("M/M/1", 2.5), ("M/H2/1", 3.3)]) {

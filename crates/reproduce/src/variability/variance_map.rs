@@ -4,7 +4,7 @@ use super::pollaczek_khinchin::mean_latency;
 use crate::claim::{Claim, Expected, format_change, format_share, format_time, to_seconds};
 use crate::context::{Context, FigureError, embedded_scenario};
 use crate::figure::{AxisQuantity, FigureAxis, FigurePlot, FigureSeries, ReproducedFigure};
-use scenario::Run;
+use scenario::ScenarioRun;
 use sim::engine::Estimate;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/variability-fig-1.toml");
@@ -24,7 +24,7 @@ struct ServiceMoments {
 
 impl ServiceMoments {
     /// Reads the value of a run on the axis `service`, such as `A: 2 ms, 44 ms²`, or the same without a letter.
-    fn of_run(run: &Run) -> Option<Self> {
+    fn of_run(run: &ScenarioRun) -> Option<Self> {
         let name = run.choice("service");
         let numbers = name.split_once(": ").map_or(name, |(_, numbers)| numbers);
         let (mean, variance) = numbers.split_once(", ")?;
@@ -67,7 +67,7 @@ pub(super) fn run(context: &Context) -> Result<ReproducedFigure, FigureError> {
 }
 
 /// The simulated means at the points of the grid, which have no letter.
-fn grid_means(runs: &[Run]) -> Vec<SimulatedMean> {
+fn grid_means(runs: &[ScenarioRun]) -> Vec<SimulatedMean> {
     let mut means = Vec::new();
     for run in runs.iter().filter(|run| !run.choice("service").contains(':')) {
         if let (Some(point), Some(mean)) = (ServiceMoments::of_run(run), run.report.mean()) {
@@ -83,7 +83,7 @@ fn largest_mean() -> f64 {
     1e3 / (RATE + 1.0 / (LINE * (1.0 - LOWER)))
 }
 
-fn plot(runs: &[Run], grid: &[SimulatedMean]) -> FigurePlot {
+fn plot(runs: &[ScenarioRun], grid: &[SimulatedMean]) -> FigurePlot {
     let mut lines: Vec<FigureSeries> = [3.0, 4.0, 5.0, 6.0, 8.0].into_iter().map(equal_latency).collect();
     lines.push(FigureSeries::new("5 ms, simulated", simulated_line(grid)));
     for run in runs {
@@ -121,7 +121,7 @@ fn simulated_line(grid: &[SimulatedMean]) -> Vec<(f64, f64)> {
     points
 }
 
-fn claims(runs: &[Run], grid: &[SimulatedMean]) -> Option<Vec<Claim>> {
+fn claims(runs: &[ScenarioRun], grid: &[SimulatedMean]) -> Option<Vec<Claim>> {
     let [a, b, c] = ['A', 'B', 'C'].map(|letter| run_with_letter(runs, letter));
     let (a, b, c) = (a?, b?, c?);
     let on_the_line = Expected::About { value: LINE, within: 0.01 };
@@ -139,7 +139,7 @@ fn claims(runs: &[Run], grid: &[SimulatedMean]) -> Option<Vec<Claim>> {
     ])
 }
 
-fn run_with_letter(runs: &[Run], letter: char) -> Option<&Run> {
+fn run_with_letter(runs: &[ScenarioRun], letter: char) -> Option<&ScenarioRun> {
     runs.iter().find(|run| run.choice("service").starts_with(letter))
 }
 

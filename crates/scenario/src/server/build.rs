@@ -1,42 +1,45 @@
-//! A storage server with its workloads as a case.
+//! A storage server with its workloads as a simulation case.
 
-use super::{Demand, Result, Rules, StorageServer, Tenant};
-use crate::case::{CLASSES_MAX, Case, plan, unique};
+use super::{ServerRules, SimulatedWorkload, StorageServer};
+use crate::classes::CLASSES_MAX;
 use crate::file::Scenario;
+use crate::simulation_case::SimulationCase;
+use crate::simulation_plan::simulation_plan;
+use crate::unique_names::check_unique;
 use ::model::{Policy, Stage};
-use sim::engine::SimulationPlan;
+use sim::engine::{NetworkStation, QueueingNetwork, SimulationPlan};
 use units::Nanos;
 
-impl Case {
-    /// A server with tenants under rules. Without a window of time in the plan, as long is measured as the longest trace
-    /// lasts, after a tenth of that as warm-up.
+impl SimulationCase {
+    /// A server with workloads under rules. Without a window of time in the plan, as long is measured as the longest
+    /// trace lasts, after a tenth of that as warm-up.
     ///
     /// # Errors
-    /// When there is no tenant, two have one name, or the rules do not fit them.
+    /// When there is no workload, two have one name, or the rules do not fit them.
     pub fn storage(
         name: String,
         server: StorageServer,
-        tenants: Vec<Tenant>,
-        rules: &Rules,
+        workloads: Vec<SimulatedWorkload>,
+        rules: &ServerRules,
         plan: SimulationPlan,
-    ) -> Result<Self> {
-        if tenants.is_empty() || tenants.len() > CLASSES_MAX as usize {
-            return Err(format!("expected 1 to {CLASSES_MAX} workloads, found {}", tenants.len()));
+    ) -> Result<Self, String> {
+        if workloads.is_empty() || workloads.len() > CLASSES_MAX as usize {
+            return Err(format!("expected 1 to {CLASSES_MAX} workloads, found {}", workloads.len()));
         }
-        unique(tenants.iter().map(|tenant| tenant.name.as_str()), "workloads")?;
-        let network = server.stations(&tenants, rules)?;
-        network.check().map_err(|invalid| invalid.to_string())?;
-        let classes = tenants.iter().map(|tenant| tenant.name.clone()).collect();
+        check_unique(workloads.iter().map(|workload| workload.name.as_str()), "workloads")?;
+        let network = stages(&server, &workloads, rules)?;
+        network.check().map_err(|error| error.to_string())?;
+        let classes = workloads.iter().map(|workload| workload.name.clone()).collect();
         let mut case =
-            Self { name, network, classes, plan, tenants, server: Some(server), sources: Vec::new() };
+            Self { name, network, classes, plan, workloads, server: Some(server), loads: Vec::new() };
         if case.plan.window.span.is_none() {
-            case.plan.window.span =
-                case.longest().map(|period| (Nanos(period / 10), Nanos(period / 10 + period)));
+            case.plan.window.span = case.span_of_longest_trace();
         }
         Ok(case)
     }
 
-    pub(crate) fn of_server(name: String, scenario: &Scenario) -> Result<Self> {
+    /// The case of a scenario that has `[server]` or `[[workload]]`.
+    pub(crate) fn from_server_scenario(name: String, scenario: &Scenario) -> Result<Self, String> {
         if !scenario.entries.is_empty() || !scenario.stations.is_empty() || !scenario.steps.is_empty() {
             return Err(
                 "expected [server] and [[workload]], or [[station]], [[step]] and [[entry]], not both".into(),
@@ -44,51 +47,65 @@ impl Case {
         }
         let spec = scenario.server.as_ref().ok_or("[[workload]] needs a [server]")?;
         let server = spec.server()?;
-        let tenants =
-            scenario.workloads.iter().map(|workload| workload.tenant(&server)).collect::<Result<_>>()?;
-        let counted = scenario.run.requests.is_some() || scenario.run.warm_up.is_some();
-        let mut case = Self::storage(name, server, tenants, &spec.rules()?, plan(scenario)?)?;
+        let workloads = scenario.workloads.iter().map(|workload| workload.read(&server));
+        let workloads = workloads.collect::<Result<_, String>>()?;
+        let mut case = Self::storage(name, server, workloads, &spec.rules()?, simulation_plan(scenario)?)?;
         if let Some(load) = scenario.run.load {
-            let by_default = scenario.run.duration.is_none();
             case.scale(load)?;
-            if by_default {
-                case.plan.window.span = case.longest().map(|p| (Nanos(p / 10), Nanos(p / 10 + p)));
+            if scenario.run.duration.is_none() {
+                // The periods of the traces have changed.
+                case.plan.window.span = case.span_of_longest_trace();
             }
         }
-        if counted {
+        if scenario.run.requests.is_some() || scenario.run.warm_up.is_some() {
             case.plan.window.span = None;
         }
         Ok(case)
     }
 
-    fn longest(&self) -> Option<u64> {
-        let period = |tenant: &Tenant| match &tenant.demand {
-            Demand::Recorded { trace, .. } => Some(trace.period().0),
-            Demand::Clients { .. } => None,
-        };
-        self.tenants.iter().filter_map(period).max()
+    /// A period of the longest trace, after a tenth of it as warm-up; `None` where all workloads are clients that wait.
+    fn span_of_longest_trace(&self) -> Option<(Nanos, Nanos)> {
+        let longest = self.workloads.iter().filter_map(SimulatedWorkload::period).max()?.0;
+        Some((Nanos(longest / 10), Nanos(longest / 10 + longest)))
     }
 
-    /// The stages of a storage server do something else.
+    /// Changes the rules of the stages of a storage server.
     ///
     /// # Errors
-    /// When it is no storage server, or the rules do not fit its tenants.
-    pub fn enforce(&mut self, rules: &Rules) -> Result<()> {
+    /// When it is no storage server, or the rules do not fit its workloads.
+    pub fn enforce(&mut self, rules: &ServerRules) -> Result<(), String> {
         let server = self.server.as_ref().ok_or("only a storage server has rules")?;
-        self.network = server.stations(&self.tenants, rules)?;
+        self.network = stages(server, &self.workloads, rules)?;
         Ok(())
     }
 
-    /// The same under a policy.
+    /// Changes the rules of a storage server to those of a policy.
     ///
     /// # Errors
     /// As [`Self::enforce`].
-    pub fn enforce_policy(&mut self, policy: &Policy) -> Result<()> {
-        self.enforce(&Rules::Policy(Box::new(policy.clone())))
+    pub fn enforce_policy(&mut self, policy: &Policy) -> Result<(), String> {
+        self.enforce(&ServerRules::Policy(Box::new(policy.clone())))
     }
 
-    /// Mean use of a stage of a storage server by a tenant; none where clients wait.
-    pub fn load_of(&self, tenant: usize, stage: Stage) -> Option<f64> {
-        self.tenants[tenant].utilisation(stage)
+    /// Mean work per second that a workload brings to a stage of a storage server, seconds; none where clients wait.
+    pub fn load_of(&self, workload: usize, stage: Stage) -> Option<f64> {
+        self.workloads[workload].utilisation(stage)
     }
+}
+
+/// The stages of a server as stations, with one class for each workload.
+fn stages(
+    server: &StorageServer,
+    workloads: &[SimulatedWorkload],
+    rules: &ServerRules,
+) -> Result<QueueingNetwork, String> {
+    let [into, storage, out] = rules.disciplines(server, workloads)?;
+    let mut network = QueueingNetwork::chain(vec![
+        NetworkStation::new(Stage::NetworkIn.name(), 1, into),
+        NetworkStation::new(Stage::Storage.name(), server.channels(), storage),
+        NetworkStation::new(Stage::NetworkOut.name(), 1, out),
+    ]);
+    network.steps[2].delay = server.base_latency();
+    network.classes = u32::try_from(workloads.len()).map_err(|_| "too many workloads")?;
+    Ok(network)
 }

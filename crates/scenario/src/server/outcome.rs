@@ -9,97 +9,101 @@
 //! Too few requests: fewer than a distribution-free upper limit of the percentile needs, if requests were
 //! independent ([`needed_for_tolerance`]); they are not quite, so more is better.
 
-use crate::Run;
+use crate::ScenarioRun;
 use ::model::Slo;
 use confidence::needed_for_tolerance;
 use sim::engine::{Estimate, Histogram, Measures};
 use units::{Nanos, Percentile};
 
+/// The percentile that is measured of a workload without an SLO.
+const PERCENT_WITHOUT_SLO: f64 = 99.0;
+
 /// Whether an SLO was kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
-    /// The percentile is at most the SLO.
+pub enum SloVerdict {
+    /// The percentile is at most the latency of the SLO.
     Met,
-    /// It is not.
+    /// The percentile is above the latency of the SLO.
     Missed,
     /// There are too few requests for the percentile to mean anything.
     TooFew {
-        /// How many there should be.
+        /// How many requests there should be.
         needed: u64,
     },
 }
 
-/// What a workload saw.
+/// The latencies of a workload in a simulation, and whether they keep its SLO.
 #[derive(Debug, Clone)]
-pub struct Outcome {
-    /// The workload.
+pub struct WorkloadOutcome {
+    /// The name of the workload.
     pub name: String,
-    /// What it asks for; none for best effort.
+    /// The SLO that it asks for; none for best effort.
     pub slo: Option<Slo>,
     /// The percentile that is measured: that of the SLO, or 99.
     pub percentile: Percentile,
     /// Requests measured, of all replications.
     pub requests: u64,
-    /// Nanoseconds; none without requests.
+    /// The percentile of the response times, nanoseconds; none without requests.
     pub measured_ns: Option<f64>,
     /// Lower end of its confidence interval, nanoseconds.
     pub low_ns: Option<f64>,
-    /// Upper end.
+    /// Upper end of its confidence interval, nanoseconds.
     pub high_ns: Option<f64>,
     /// Share of the requests that took longer than the SLO.
     pub over: Option<f64>,
-    /// None without an SLO.
-    pub kept: Option<Kept>,
+    /// Whether the SLO was kept; none without an SLO.
+    pub verdict: Option<SloVerdict>,
     /// Completions per second within the window.
     pub per_second: f64,
     /// Response times of all replications.
     pub response: Histogram,
 }
 
-/// Of a workload without an SLO.
-const PLAIN_PERCENT: f64 = 99.0;
-
-impl Run {
-    /// What each workload of a storage server saw; empty for other scenarios.
-    pub fn workloads(&self) -> Vec<Outcome> {
-        (0..self.case.tenants.len()).map(|class| self.outcome(class)).collect()
+impl ScenarioRun {
+    /// The outcome of each workload of a storage server; empty for other scenarios.
+    pub fn workload_outcomes(&self) -> Vec<WorkloadOutcome> {
+        (0..self.case.workloads.len()).map(|class| self.outcome(class)).collect()
     }
 
-    fn outcome(&self, class: usize) -> Outcome {
-        let tenant = &self.case.tenants[class];
-        let runs: Vec<&Histogram> = self.report.runs.iter().map(|run| of_class(run, class)).collect();
+    fn outcome(&self, class: usize) -> WorkloadOutcome {
+        let workload = &self.case.workloads[class];
+        let confidence = self.report.confidence;
+        let runs: Vec<&Histogram> = self.report.runs.iter().map(|run| class_response(run, class)).collect();
         let mut response = Histogram::default();
         runs.iter().for_each(|run| response.merge(run));
-        let plain = || Percentile::new(PLAIN_PERCENT).expect("99 is a percentile");
-        let percentile = tenant.slo.map_or_else(plain, |slo| slo.percentile);
+        let percentile = workload.slo.map_or_else(percentile_without_slo, |slo| slo.percentile);
         let measured = response.percentile(percentile);
-        let interval =
-            measured.and_then(|at| woodruff(&runs, &response, percentile, at, self.report.confidence));
+        let interval = measured
+            .and_then(|measured| woodruff_interval(&runs, &response, percentile, measured, confidence));
         let seconds: f64 = self.report.runs.iter().map(|run| run.duration.as_secs()).sum();
-        Outcome {
-            name: tenant.name.clone(),
-            slo: tenant.slo,
+        WorkloadOutcome {
+            name: workload.name.clone(),
+            slo: workload.slo,
             percentile,
             requests: response.count(),
-            measured_ns: measured.map(|at| at.0 as f64),
-            low_ns: interval.and_then(|(low, _)| low),
-            high_ns: interval.and_then(|(_, high)| high),
-            over: tenant.slo.and_then(|slo| share_over(&response, limit(slo))),
-            kept: tenant.slo.map(|slo| kept(slo, measured, response.count(), self.report.confidence)),
+            measured_ns: measured.map(|measured| measured.0 as f64),
+            low_ns: interval.and_then(|interval| interval.low_ns),
+            high_ns: interval.and_then(|interval| interval.high_ns),
+            over: workload.slo.and_then(|slo| share_over(&response, slo_ns(slo))),
+            verdict: workload.slo.map(|slo| verdict(slo, measured, response.count(), confidence)),
             per_second: if seconds > 0.0 { response.count() as f64 / seconds } else { 0.0 },
             response,
         }
     }
 }
 
+fn percentile_without_slo() -> Percentile {
+    Percentile::new(PERCENT_WITHOUT_SLO).expect("99 is a percentile")
+}
+
 /// Response times of a class; the engine keeps them apart only where there are several.
-fn of_class(run: &Measures, class: usize) -> &Histogram {
+fn class_response(run: &Measures, class: usize) -> &Histogram {
     if run.by_class.len() > 1 { &run.by_class[class] } else { &run.response }
 }
 
-/// The SLO in nanoseconds.
-fn limit(slo: Slo) -> u64 {
-    // Saturates.
+/// The latency of the SLO in nanoseconds.
+fn slo_ns(slo: Slo) -> u64 {
+    // A float beyond u64 becomes the largest.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let ns = (slo.latency.0 * 1e9).round() as u64;
     ns
@@ -110,42 +114,56 @@ fn share_over(response: &Histogram, limit: u64) -> Option<f64> {
     (count > 0).then(|| (count - response.at_or_below(limit)) as f64 / count as f64)
 }
 
-fn kept(slo: Slo, measured: Option<Nanos>, requests: u64, confidence: f64) -> Kept {
+fn verdict(slo: Slo, measured: Option<Nanos>, requests: u64, confidence: f64) -> SloVerdict {
     let coverage = slo.percentile.percent() / 100.0;
-    // The largest of all is asked for: no number of requests says what it is.
+    // No number of requests says what the largest of all is.
     let needed = if coverage < 1.0 { needed_for_tolerance(coverage, confidence) as u64 } else { 1 };
     match measured {
-        Some(at) if requests >= needed => {
-            if at.0 <= limit(slo) {
-                Kept::Met
+        Some(measured) if requests >= needed => {
+            if measured.0 <= slo_ns(slo) {
+                SloVerdict::Met
             } else {
-                Kept::Missed
+                SloVerdict::Missed
             }
         }
-        _ => Kept::TooFew { needed },
+        _ => SloVerdict::TooFew { needed },
     }
 }
 
-type Interval = (Option<f64>, Option<f64>);
+/// A confidence interval of a percentile; an end that lies beyond the longest latency is not known.
+#[derive(Debug, Clone, Copy)]
+struct PercentileInterval {
+    low_ns: Option<f64>,
+    high_ns: Option<f64>,
+}
 
-/// The ends of the interval of a percentile; none with a single replication.
-fn woodruff(
+/// Woodruff's interval of a percentile that was measured; none with a single replication.
+fn woodruff_interval(
     runs: &[&Histogram],
     all: &Histogram,
     percentile: Percentile,
-    at: Nanos,
+    measured: Nanos,
     confidence: f64,
-) -> Option<Interval> {
+) -> Option<PercentileInterval> {
     let mean = all.count() as f64 / runs.len() as f64;
-    let share = all.at_or_below(at.0) as f64 / all.count() as f64;
+    let share = all.at_or_below(measured.0) as f64 / all.count() as f64;
     // A share of all is a ratio: replications differ in both, how many requests they have and how many are below.
-    let residual = |run: &&Histogram| (run.at_or_below(at.0) as f64 - share * run.count() as f64) / mean;
-    let half = Estimate::of(&runs.iter().map(residual).collect::<Vec<_>>(), confidence)?.half_width;
+    let residuals: Vec<f64> = runs
+        .iter()
+        .map(|run| (run.at_or_below(measured.0) as f64 - share * run.count() as f64) / mean)
+        .collect();
+    let half = Estimate::of(&residuals, confidence)?.half_width;
     if !half.is_finite() {
         return None;
     }
-    let end = |share: f64| Some(all.percentile(Percentile::new(100.0 * share)?)?.0 as f64);
     let wanted = percentile.percent() / 100.0;
-    let end = |share: f64| if share > 0.0 && share < 1.0 { end(share) } else { None };
-    Some((end(wanted - half), if half == 0.0 { Some(at.0 as f64) } else { end(wanted + half) }))
+    let low_ns = latency_at_share(all, wanted - half);
+    let high_ns = if half == 0.0 { Some(measured.0 as f64) } else { latency_at_share(all, wanted + half) };
+    Some(PercentileInterval { low_ns, high_ns })
+}
+
+/// The latency at or below which this share of the requests is, nanoseconds.
+fn latency_at_share(all: &Histogram, share: f64) -> Option<f64> {
+    let percentile = Percentile::new(100.0 * share).filter(|_| share > 0.0 && share < 1.0)?;
+    Some(all.percentile(percentile)?.0 as f64)
 }

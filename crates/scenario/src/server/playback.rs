@@ -1,4 +1,4 @@
-//! The trace of a workload, repeated for ever, as a simulation plays it: read from jobs, and from any instant on.
+//! The trace of a workload, repeated for ever, as a simulation plays it from any instant on.
 
 use ::model::{CircularTrace, CircularTraceError, Job, PerStage};
 use rand::rngs::StdRng;

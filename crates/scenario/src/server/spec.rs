@@ -1,52 +1,54 @@
 //! A storage server as people write it: `[server]` and `[[workload]]`.
 
-use super::StorageServer;
 use super::playback::{at_rate, repeated};
-use super::rule::Rules;
-use super::tenant::{Demand, Tenant};
-use crate::text::Text;
+use super::rules::ServerRules;
+use super::storage_server::StorageServer;
+use super::workload::{SimulatedWorkload, WorkloadRequests};
+use crate::text_field::TextField;
 use ::model::{CircularTrace, Job, Op, Policy, Request, Slo, Stage};
+use ::workload::device::{PathWork, StorageProfile};
 use arrivals::{ArrivalPattern, DistributionFamily, TimeDistribution};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toml::Value;
 use units::{ByteRate, Bytes, Nanos, Seconds};
-use workload::device::{PathWork, StorageProfile};
 
+/// Most clients of a workload.
 const CLIENTS_MAX: u32 = 1_000_000;
+/// Most requests that are drawn from random arrivals.
 const DRAWN_MAX: u32 = 10_000_000;
 
-type Result<T> = std::result::Result<T, String>;
-
+/// The section `[server]` of a scenario file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ServerSpec {
-    /// A file, or the document itself.
+    /// The name of a file, or the device profile itself.
     profile: Value,
     network: ByteRate,
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     channels: u32,
     discipline: Option<Value>,
     policy: Option<PathBuf>,
 }
 
+/// A section `[[workload]]` of a scenario file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct WorkloadSpec {
+pub(crate) struct ScenarioWorkloadSpec {
     name: String,
     slo: Option<Slo>,
     best_effort: Option<bool>,
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     weight: u32,
     trace: Option<PathBuf>,
-    arrivals: Option<Text<ArrivalPattern>>,
-    /// How many are drawn from `arrivals`.
+    arrivals: Option<TextField<ArrivalPattern>>,
+    /// How many requests are drawn from `arrivals`.
     requests: Option<u32>,
     #[serde(default)]
     seed: u64,
     clients: Option<u32>,
-    think: Option<Text<TimeDistribution>>,
+    think: Option<TextField<TimeDistribution>>,
     size: Option<Bytes>,
     op: Option<Op>,
     rate: Option<f64>,
@@ -54,7 +56,7 @@ pub(crate) struct WorkloadSpec {
     begin: Option<Nanos>,
 }
 
-fn one() -> u32 {
+fn default_one() -> u32 {
     1
 }
 
@@ -68,9 +70,9 @@ impl ServerSpec {
     }
 
     /// Reads the profile of the device.
-    pub(crate) fn server(&self) -> Result<StorageServer> {
+    pub(crate) fn server(&self) -> Result<StorageServer, String> {
         let (origin, text) = match &self.profile {
-            Value::String(path) => (path.as_str(), read(Path::new(path), "device profile")?),
+            Value::String(path) => (path.as_str(), read_file(Path::new(path), "device profile")?),
             Value::Table(document) => ("server.profile", serde_json::to_string(document).unwrap_or_default()),
             _ => return Err("server.profile: expected a file, or a profile as a table".into()),
         };
@@ -78,40 +80,39 @@ impl ServerSpec {
         StorageServer::new(profile, self.network, self.channels)
     }
 
-    /// What its stages do; reads the policy.
-    pub(crate) fn rules(&self) -> Result<Rules> {
+    /// The rules of its stages; reads the policy.
+    pub(crate) fn rules(&self) -> Result<ServerRules, String> {
         match (&self.discipline, &self.policy) {
             (Some(_), Some(_)) => Err("server: expected a discipline or a policy, not both".into()),
-            (None, None) => Ok(Rules::default()),
-            (Some(discipline), None) => Rules::read(discipline),
+            (None, None) => Ok(ServerRules::default()),
+            (Some(discipline), None) => ServerRules::read(discipline),
             (None, Some(path)) => {
-                let text = read(path, "policy")?;
+                let text = read_file(path, "policy")?;
                 let policy =
                     Policy::from_json(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-                Ok(Rules::Policy(Box::new(policy)))
+                Ok(ServerRules::Policy(Box::new(policy)))
             }
         }
     }
 }
 
-fn read(path: &Path, what: &str) -> Result<String> {
+fn read_file(path: &Path, what: &str) -> Result<String, String> {
     std::fs::read_to_string(path)
         .map_err(|error| format!("{}: cannot read the {what}: {error}", path.display()))
 }
 
-impl WorkloadSpec {
+impl ScenarioWorkloadSpec {
     /// Makes paths relative to a folder.
     pub(crate) fn move_to(&mut self, folder: &Path) {
         self.trace.iter_mut().for_each(|path| *path = folder.join(&path));
     }
 
-    /// Reads or draws its requests.
-    pub(crate) fn tenant(&self, server: &StorageServer) -> Result<Tenant> {
-        let tenant = self.described(server);
-        tenant.map_err(|fault| format!("workload '{}': {fault}", self.name))
+    /// The workload, with its requests read from a trace or drawn. An error says of which workload.
+    pub(crate) fn read(&self, server: &StorageServer) -> Result<SimulatedWorkload, String> {
+        self.workload(server).map_err(|error| format!("workload '{}': {error}", self.name))
     }
 
-    fn described(&self, server: &StorageServer) -> Result<Tenant> {
+    fn workload(&self, server: &StorageServer) -> Result<SimulatedWorkload, String> {
         let best_effort = self.best_effort.unwrap_or(self.slo.is_none());
         if self.slo.is_none() && !best_effort {
             return Err("expected an slo such as \"99.9% < 50ms\", or best_effort = true".into());
@@ -119,8 +120,8 @@ impl WorkloadSpec {
         if self.weight == 0 {
             return Err("weight: expected at least 1".into());
         }
-        let demand = match (&self.trace, &self.arrivals, self.clients) {
-            (Some(path), None, None) => self.recorded(of_trace(path, server)?)?,
+        let requests = match (&self.trace, &self.arrivals, self.clients) {
+            (Some(path), None, None) => self.recorded(trace_on_server(path, server)?)?,
             (None, Some(arrivals), None) => self.recorded(self.drawn(&arrivals.0, server)?)?,
             (None, None, Some(clients)) if (1..=CLIENTS_MAX).contains(&clients) => {
                 self.closed(clients, server)?
@@ -132,10 +133,17 @@ impl WorkloadSpec {
                 );
             }
         };
-        Ok(Tenant { name: self.name.clone(), slo: self.slo, best_effort, weight: self.weight, demand })
+        Ok(SimulatedWorkload {
+            name: self.name.clone(),
+            slo: self.slo,
+            best_effort,
+            weight: self.weight,
+            requests,
+        })
     }
 
-    fn recorded(&self, trace: CircularTrace<Job>) -> Result<Demand> {
+    /// The requests of a trace at the rate that the scenario asks for.
+    fn recorded(&self, trace: CircularTrace<Job>) -> Result<WorkloadRequests, String> {
         if self.think.is_some() {
             return Err("think: only clients think".into());
         }
@@ -146,11 +154,11 @@ impl WorkloadSpec {
             (None, None) => 1.0,
         };
         let trace = if factor == 1.0 { trace } else { at_rate(&trace, factor)? };
-        Ok(Demand::Recorded { trace: Arc::new(trace), begin: self.begin })
+        Ok(WorkloadRequests::Recorded { trace: Arc::new(trace), begin: self.begin })
     }
 
-    /// One drawing of random arrivals, to be repeated as a trace.
-    fn drawn(&self, arrivals: &ArrivalPattern, server: &StorageServer) -> Result<CircularTrace<Job>> {
+    /// One sample of random arrivals, to be repeated as a trace.
+    fn drawn(&self, arrivals: &ArrivalPattern, server: &StorageServer) -> Result<CircularTrace<Job>, String> {
         let count = self.requests.filter(|count| (2..=DRAWN_MAX).contains(count));
         let count = count.ok_or_else(|| format!("requests: expected 2 to {DRAWN_MAX} to be drawn"))?;
         let (mut request, mut path) = (self.request()?, server.path());
@@ -162,20 +170,22 @@ impl WorkloadSpec {
         repeated(jobs.collect())
     }
 
-    fn closed(&self, clients: u32, server: &StorageServer) -> Result<Demand> {
+    /// Requests of clients that wait for answers.
+    fn closed(&self, clients: u32, server: &StorageServer) -> Result<WorkloadRequests, String> {
         if self.rate.is_some() || self.load.is_some() || self.begin.is_some() {
             return Err("rate, load and begin are for requests that arrive by themselves".into());
         }
         let work = server.path().work(&self.request()?);
-        let at_once = || {
-            TimeDistribution::new(DistributionFamily::Constant(Seconds(0.0)))
-                .map_err(|error| error.to_string())
+        let think = match &self.think {
+            Some(think) => think.0.clone(),
+            None => TimeDistribution::new(DistributionFamily::Constant(Seconds(0.0)))
+                .map_err(|error| error.to_string())?,
         };
-        let think = self.think.as_ref().map_or_else(at_once, |think| Ok(think.0.clone()))?;
-        Ok(Demand::Clients { clients, think, work })
+        Ok(WorkloadRequests::Clients { clients, think, work })
     }
 
-    fn request(&self) -> Result<Request> {
+    /// The request that all of this workload are equal to.
+    fn request(&self) -> Result<Request, String> {
         match (self.size, self.op) {
             (Some(size), Some(op)) if size.0 > 0 => {
                 Ok(Request { arrival: Nanos::ZERO, size, op, offset: None, response: None })
@@ -185,17 +195,17 @@ impl WorkloadSpec {
     }
 }
 
-/// The requests of a trace on a server, to be repeated.
+/// The requests of a trace as work at the stages of a server, repeated for ever.
 ///
 /// # Errors
 /// When the trace cannot be read or has requests at fewer than two instants.
-pub fn of_trace(path: &Path, server: &StorageServer) -> Result<CircularTrace<Job>> {
+pub fn trace_on_server(path: &Path, server: &StorageServer) -> Result<CircularTrace<Job>, String> {
     let reader = trace::open(path, &trace::OpenOptions::default()).map_err(|error| error.to_string())?;
     let mut work: PathWork = server.path();
     let jobs = reader.map(|request| {
         let request = request.map_err(|error| error.to_string())?;
         Ok(Job { arrival: request.arrival, work: work.work(&request) })
     });
-    let jobs = jobs.collect::<Result<Vec<_>>>()?;
+    let jobs = jobs.collect::<Result<Vec<_>, String>>()?;
     repeated(jobs).map_err(|error| format!("{}: {error}", path.display()))
 }

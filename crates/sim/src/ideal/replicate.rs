@@ -3,7 +3,7 @@
 use super::station::IdealStation;
 use super::station_run::StationRun;
 use super::summary::Summary;
-use arrivals::{ParameterError, RequestSource, split_seed};
+use arrivals::{ParameterError, TimedRequestSource, split_seed};
 use machine::parallel;
 
 /// How many streams are played, and how long they are.
@@ -31,7 +31,7 @@ impl ReplicationSizes {
 /// # Errors
 /// When a parameter of the arrivals is out of its range.
 pub fn replicate(
-    source: &RequestSource,
+    source: &TimedRequestSource,
     station: IdealStation,
     streams: ReplicationSizes,
     seed: u64,

@@ -2,8 +2,8 @@
 
 use crate::output::json::pretty;
 use crate::terminal::{Align, TextTable};
-use callgraph::model::{Operation, TimeLaw};
-use callgraph::{CallGraph, Counts};
+
+use callgraph::{CallGraph, MeasuredTimes, RuleCounts, ServiceOperation};
 use serde::Serialize;
 use workflow::text::time;
 
@@ -27,7 +27,7 @@ struct CallGraphDocument<'a> {
     in_progress_max: u64,
     services: Vec<ServiceDocument<'a>>,
     operations: Vec<OperationDocument<'a>>,
-    counts: Counts,
+    counts: RuleCounts,
 }
 
 #[derive(Debug, Serialize)]
@@ -78,7 +78,11 @@ fn document(graph: &CallGraph) -> CallGraphDocument<'_> {
     }
 }
 
-fn operation<'a>(graph: &'a CallGraph, operation: &'a Operation, requests: u64) -> OperationDocument<'a> {
+fn operation<'a>(
+    graph: &'a CallGraph,
+    operation: &'a ServiceOperation,
+    requests: u64,
+) -> OperationDocument<'a> {
     let groups = operation.patterns.iter().flat_map(|pattern| &pattern.groups);
     OperationDocument {
         service: &graph.services[operation.service].name,
@@ -93,7 +97,7 @@ fn operation<'a>(graph: &'a CallGraph, operation: &'a Operation, requests: u64) 
     }
 }
 
-fn times(law: &TimeLaw) -> TimesDocument {
+fn times(law: &MeasuredTimes) -> TimesDocument {
     // By the nearest rank, as everywhere.
     let at = |percent: usize| {
         let rank = (law.sample_ns.len() * percent).div_ceil(100);

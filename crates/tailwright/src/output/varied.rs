@@ -92,7 +92,7 @@ pub(crate) fn rows(view: &VariedView) -> (Vec<String>, Vec<Vec<String>>) {
 pub(crate) fn workload_rows(view: &VariedView) -> Vec<Vec<String>> {
     let of_variant = |played: &SimulatedVariant| {
         let choices: Vec<String> = played.run.choices.iter().map(|choice| choice.value.clone()).collect();
-        let outcomes = played.run.workloads();
+        let outcomes = played.run.workload_outcomes();
         outcomes.iter().map(|outcome| [choices.clone(), workloads::row(outcome)].concat()).collect::<Vec<_>>()
     };
     view.variants.iter().flat_map(of_variant).collect()

@@ -1,7 +1,7 @@
 //! What the workloads of a storage server saw, and whether their SLOs were kept: table, JSON, lines of a page.
 
 use crate::terminal::{Align, TextTable};
-use scenario::server::{Kept, Outcome};
+use scenario::server::{SloVerdict, WorkloadOutcome};
 use serde::Serialize;
 use workflow::text::{percent, time};
 
@@ -22,11 +22,11 @@ pub(crate) struct WorkloadOutcomeDocument {
 }
 
 /// The workloads as JSON documents.
-pub(crate) fn documents(outcomes: &[Outcome]) -> Vec<WorkloadOutcomeDocument> {
+pub(crate) fn documents(outcomes: &[WorkloadOutcome]) -> Vec<WorkloadOutcomeDocument> {
     outcomes.iter().map(document).collect()
 }
 
-fn document(outcome: &Outcome) -> WorkloadOutcomeDocument {
+fn document(outcome: &WorkloadOutcome) -> WorkloadOutcomeDocument {
     WorkloadOutcomeDocument {
         name: outcome.name.clone(),
         slo_s: outcome.slo.map(|slo| slo.latency.0),
@@ -41,11 +41,11 @@ fn document(outcome: &Outcome) -> WorkloadOutcomeDocument {
     }
 }
 
-fn name(kept: Kept) -> &'static str {
+fn name(kept: SloVerdict) -> &'static str {
     match kept {
-        Kept::Met => "met",
-        Kept::Missed => "missed",
-        Kept::TooFew { .. } => "too-few",
+        SloVerdict::Met => "met",
+        SloVerdict::Missed => "missed",
+        SloVerdict::TooFew { .. } => "too-few",
     }
 }
 
@@ -54,14 +54,14 @@ pub(crate) const HEADINGS: [&str; 7] =
     ["workload", "SLO", "measured", "interval", "over SLO", "requests", "verdict"];
 
 /// Cells of a workload.
-pub(crate) fn row(outcome: &Outcome) -> Vec<String> {
+pub(crate) fn row(outcome: &WorkloadOutcome) -> Vec<String> {
     let interval = match (outcome.low_ns, outcome.high_ns) {
         (None, None) => "-".to_owned(),
         (low, high) => format!("{} to {}", time_or(low, "?"), time_or(high, "?")),
     };
-    let verdict = match outcome.kept {
+    let verdict = match outcome.verdict {
         None => String::new(),
-        Some(Kept::TooFew { needed }) => format!("too few requests: {needed} are needed"),
+        Some(SloVerdict::TooFew { needed }) => format!("too few requests: {needed} are needed"),
         Some(kept) => name(kept).to_owned(),
     };
     vec![
@@ -92,6 +92,6 @@ pub(crate) fn table(before: &[&str], rows: Vec<Vec<String>>) -> String {
 }
 
 /// The table of one run, or nothing where there are no workloads.
-pub(crate) fn text(outcomes: &[Outcome]) -> String {
+pub(crate) fn text(outcomes: &[WorkloadOutcome]) -> String {
     if outcomes.is_empty() { String::new() } else { table(&[], outcomes.iter().map(row).collect()) }
 }

@@ -25,7 +25,7 @@ pub(super) struct BlkparseSource {
     line: u64,
     ignored: u64,
     /// Requests that have arrived and were not returned yet, oldest first.
-    pending: VecDeque<PendingRequest>,
+    pending: VecDeque<PendingBlockRequest>,
     /// The arrival number of the first request in `pending`.
     first_pending: u64,
     uncompleted: BTreeSet<UncompletedKey>,
@@ -33,7 +33,7 @@ pub(super) struct BlkparseSource {
     in_summary: bool,
 }
 
-struct PendingRequest {
+struct PendingBlockRequest {
     request: Request,
     key: UncompletedKey,
     completed: bool,
@@ -104,7 +104,7 @@ impl BlkparseSource {
             offset: Some(offset),
             response: None,
         };
-        self.pending.push_back(PendingRequest { request, key, completed: false });
+        self.pending.push_back(PendingBlockRequest { request, key, completed: false });
         self.uncompleted.insert(key);
     }
 

@@ -13,7 +13,7 @@ use crate::scan::{DelimitedFields, decimal, fixed_point, hexadecimal};
 use model::{Op, Request};
 use units::{Bytes, Nanos};
 
-/// Lines of `arrival_ns,size_hex,DiskRead|DiskWrite`; traces of a cache or object store have `Get` and `Put`.
+/// Lines of `arrival_ns,size_hex,DiskRead|DiskWrite`; traces of a cache or object store have `Get` and `Put` instead.
 pub(super) struct ArrivalHex;
 
 impl LineParser for ArrivalHex {
@@ -42,7 +42,7 @@ impl LineParser for ArrivalHex {
 }
 
 /// Lines of `filetime,host,disk,Read|Write,offset,size,response`: Narayanan, Donnelly and Rowstron, "Write
-/// Off-Loading", FAST 2008. Times in ticks of 100 ns. Hosts and disks are not told apart: a trace holds
+/// Off-Loading", FAST 2008. Times are in ticks of 100 ns. Hosts and disks are not distinguished: a trace contains
 /// the requests of one server.
 pub(super) struct Msr;
 
@@ -81,7 +81,7 @@ fn filetime_ns(ticks: &[u8]) -> Option<u64> {
 }
 
 /// Lines of `asu,lba,size,r|w,seconds[,…]`: SPC trace file format, revision 1.0.1, section 2. Application storage
-/// units are not told apart, and `lba` counts blocks of 512 bytes.
+/// units are not distinguished, and `lba` counts blocks of 512 bytes.
 pub(super) struct Spc;
 
 impl LineParser for Spc {

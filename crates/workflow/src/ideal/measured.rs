@@ -25,7 +25,7 @@ const CHUNK: usize = 4096;
 pub(super) fn play(settings: &IdealSettings, path: &Path) -> Result<IdealAnswer, OperationError> {
     let mut plays = DisciplinePlays::new(settings);
     match settings.load {
-        None => plays.run(settings, scenario::arrivals(path)?)?,
+        None => plays.run(settings, scenario::trace_arrivals(path)?)?,
         Some(load) => {
             let (totals, kept) = survey(settings, path)?;
             measure_utilisation(&totals, settings, path)?;
@@ -33,7 +33,7 @@ pub(super) fn play(settings: &IdealSettings, path: &Path) -> Result<IdealAnswer,
             plays.scaling = Some(scaling);
             match kept {
                 Some(kept) => plays.run(settings, kept.into_iter().map(Ok))?,
-                None => plays.run(settings, scenario::arrivals(path)?)?,
+                None => plays.run(settings, scenario::trace_arrivals(path)?)?,
             }
         }
     }
@@ -51,7 +51,7 @@ fn measure_utilisation(
     path: &Path,
 ) -> Result<f64, OperationError> {
     if totals.arrivals.is_none() {
-        return Err(scenario::empty(path));
+        return Err(scenario::empty_trace_error(path));
     }
     totals.utilisation(settings.workers.get()).ok_or_else(|| {
         OperationError::input(format!("{}: all requests arrive at one instant", path.display()))
@@ -66,7 +66,7 @@ fn survey(
 ) -> Result<(StreamTotals, Option<Vec<Nanos>>), OperationError> {
     let can_be_read_again = path.is_file();
     let (mut totals, mut kept) = (StreamTotals::default(), Some(Vec::new()));
-    for request in timed_requests(settings, scenario::arrivals(path)?) {
+    for request in timed_requests(settings, scenario::trace_arrivals(path)?) {
         let request = request?;
         totals.add(&request);
         kept.take_if(|kept: &mut Vec<Nanos>| can_be_read_again && kept.len() == KEPT_MAX);

@@ -3,7 +3,7 @@
 use super::figures::IdealOutcome;
 use super::settings::{IdealAnswer, IdealSettings};
 use super::utilisation::check_stable;
-use arrivals::{ArrivalPattern, RequestSource};
+use arrivals::{ArrivalPattern, TimedRequestSource};
 use model::OperationError;
 use sim::ideal::{ReplicationSizes, replicate};
 use std::time::Instant;
@@ -31,7 +31,7 @@ pub(super) fn play(
     };
     check_stable(utilisation, settings)?;
     let name = arrival.to_string();
-    let source = RequestSource { arrivals: arrival, service: settings.service.clone() };
+    let source = TimedRequestSource { arrivals: arrival, service: settings.service.clone() };
     let streams = ReplicationSizes::of_requests(requests);
     let mut outcomes = Vec::new();
     for &order in &settings.disciplines {

@@ -3,8 +3,8 @@
 use super::policy::server_case;
 use crate::cluster::ClusterProblem;
 use model::{Observation, Observations, Op, OperationError, Policy, PolicyServer, RequestOutcome, Stage};
-use scenario::Case;
-use scenario::server::Demand;
+use scenario::SimulationCase;
+use scenario::server::WorkloadRequests;
 use sim::engine::{LoggedRequest, SimulationEngine};
 use units::{Bytes, Nanos};
 
@@ -46,8 +46,8 @@ fn observe_server(
     let mut case = server_case(policy, server, problem)?;
     start_together(&mut case);
     let mut members = Vec::new();
-    for tenant in &case.tenants {
-        members.push(ReplayedWorkload::read(&tenant.name, problem, all)?);
+    for workload in &case.workloads {
+        members.push(ReplayedWorkload::read(&workload.name, problem, all)?);
     }
     let engine =
         SimulationEngine::new(&case.network, case.entries(seed), seed).map_err(OperationError::input)?;
@@ -60,9 +60,9 @@ fn observe_server(
 }
 
 /// Lets everybody's trace start at once, and everything be measured.
-fn start_together(case: &mut Case) {
-    for tenant in &mut case.tenants {
-        if let Demand::Recorded { begin, .. } = &mut tenant.demand {
+fn start_together(case: &mut SimulationCase) {
+    for workload in &mut case.workloads {
+        if let WorkloadRequests::Recorded { begin, .. } = &mut workload.requests {
             *begin = Some(Nanos::ZERO);
         }
     }

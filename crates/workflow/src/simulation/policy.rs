@@ -3,8 +3,11 @@
 use crate::cluster::ClusterProblem;
 use crate::observer::ProgressObserver;
 use model::{OperationError, Policy, PolicyServer, PolicyWorkload};
-use scenario::server::{Demand, Kept, Outcome, Rules, StorageServer, Tenant, of_trace};
-use scenario::{Case, Run};
+use scenario::server::{
+    ServerRules, SimulatedWorkload, SloVerdict, StorageServer, WorkloadOutcome, WorkloadRequests,
+    trace_on_server,
+};
+use scenario::{ScenarioRun, SimulationCase};
 use sim::engine::SimulationPlan;
 use std::sync::Arc;
 use units::ByteRate;
@@ -27,7 +30,7 @@ pub struct SimulatedServer {
     /// The name that the server has in the policy.
     pub name: String,
     /// What each of its workloads saw.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<WorkloadOutcome>,
 }
 
 impl PolicySimulation {
@@ -38,8 +41,8 @@ impl PolicySimulation {
 }
 
 /// Whether nobody's SLO is missed or left open.
-pub fn are_slos_met(outcomes: &[Outcome]) -> bool {
-    outcomes.iter().all(|outcome| matches!(outcome.kept, None | Some(Kept::Met)))
+pub fn are_slos_met(outcomes: &[WorkloadOutcome]) -> bool {
+    outcomes.iter().all(|outcome| matches!(outcome.verdict, None | Some(SloVerdict::Met)))
 }
 
 /// Simulates every server of a policy with the traces and devices of a cluster.
@@ -57,8 +60,8 @@ pub fn simulate_policy(
     let mut servers = Vec::new();
     for server in &policy.servers {
         let case = server_case(policy, server, problem)?;
-        let run = Run::of(case, Vec::new(), seed).map_err(OperationError::input)?;
-        servers.push(SimulatedServer { name: server.name.clone(), outcomes: run.workloads() });
+        let run = ScenarioRun::new(case, Vec::new(), seed).map_err(OperationError::input)?;
+        servers.push(SimulatedServer { name: server.name.clone(), outcomes: run.workload_outcomes() });
         task.advance();
     }
     Ok(PolicySimulation { replications: REPLICATIONS, servers })
@@ -69,7 +72,7 @@ pub(super) fn server_case(
     policy: &Policy,
     server: &PolicyServer,
     problem: &ClusterProblem,
-) -> Result<Case, OperationError> {
+) -> Result<SimulationCase, OperationError> {
     let classes = &problem.cluster.servers;
     let class = classes.iter().position(|class| class.class == server.class).ok_or_else(|| {
         OperationError::input(format_args!(
@@ -81,18 +84,19 @@ pub(super) fn server_case(
     let device = problem.profiles[class].clone();
     let storage = StorageServer::new(device, network, 1).map_err(OperationError::input)?;
     let members = policy.workloads.iter().filter(|at| at.server.as_deref() == Some(server.name.as_str()));
-    let tenants = members.map(|member| tenant(member, problem, &storage)).collect::<Result<_, _>>()?;
+    let workloads = members.map(|member| workload(member, problem, &storage)).collect::<Result<_, _>>()?;
     let mut plan = SimulationPlan::of_requests(1, 0);
     plan.replications = REPLICATIONS;
-    let rules = Rules::Policy(Box::new(policy.clone()));
-    Case::storage(server.name.clone(), storage, tenants, &rules, plan).map_err(OperationError::input)
+    let rules = ServerRules::Policy(Box::new(policy.clone()));
+    SimulationCase::storage(server.name.clone(), storage, workloads, &rules, plan)
+        .map_err(OperationError::input)
 }
 
-fn tenant(
+fn workload(
     member: &PolicyWorkload,
     problem: &ClusterProblem,
     storage: &StorageServer,
-) -> Result<Tenant, OperationError> {
+) -> Result<SimulatedWorkload, OperationError> {
     let spec = problem.cluster.workloads.iter().find(|spec| spec.name == member.name);
     let spec = spec.ok_or_else(|| {
         OperationError::input(format_args!(
@@ -102,12 +106,12 @@ fn tenant(
         ))
         .hint("give the cluster or the SLOs that the policy was planned for")
     })?;
-    let trace = of_trace(&spec.trace, storage).map_err(OperationError::input)?;
-    Ok(Tenant {
+    let trace = trace_on_server(&spec.trace, storage).map_err(OperationError::input)?;
+    Ok(SimulatedWorkload {
         name: member.name.clone(),
         slo: Some(member.slo),
         best_effort: false,
         weight: 1,
-        demand: Demand::Recorded { trace: Arc::new(trace), begin: None },
+        requests: WorkloadRequests::Recorded { trace: Arc::new(trace), begin: None },
     })
 }

@@ -1,7 +1,7 @@
 //! A scenario file with values that the caller replaces.
 
 use model::OperationError;
-use scenario::Document;
+use scenario::ScenarioDocument;
 use std::path::PathBuf;
 
 /// A scenario file, and what replaces its values.
@@ -20,8 +20,8 @@ pub struct ScenarioSettings {
 /// # Errors
 ///
 /// When the file cannot be read, or a setting does not fit it.
-pub fn read_scenario(settings: &ScenarioSettings) -> Result<Document, OperationError> {
-    let mut document = Document::read(&settings.file)?;
+pub fn read_scenario(settings: &ScenarioSettings) -> Result<ScenarioDocument, OperationError> {
+    let mut document = ScenarioDocument::read(&settings.file)?;
     for setting in &settings.set {
         let (path, value) = setting.split_once('=').ok_or_else(|| {
             OperationError::input(format_args!("--set {setting}: expected PATH=VALUE"))

@@ -4,8 +4,8 @@ use super::figures::{LatencyFigures, PERCENTILES, SimulatedFigure, percentile, s
 use super::policy::are_slos_met;
 use crate::observer::ProgressObserver;
 use model::OperationError;
-use scenario::server::Outcome;
-use scenario::{Case, Run, Variant};
+use scenario::server::WorkloadOutcome;
+use scenario::{ScenarioRun, SimulationCase, Variant};
 use serde::Serialize;
 use sim::engine::{
     Histogram, Measures, ReplicationVerdict, SLOWDOWN_UNIT, SimulationReport, StationMeasures,
@@ -16,7 +16,7 @@ use units::Percentile;
 /// A variant that was simulated, and for how long.
 pub struct SimulatedVariant {
     /// What was simulated, and what came of it.
-    pub run: Run,
+    pub run: ScenarioRun,
     /// Wall time of the simulation, seconds.
     pub elapsed_s: f64,
 }
@@ -69,7 +69,7 @@ impl SimulatedVariant {
             seed,
             elapsed_s: self.elapsed_s,
             overloaded: self.run.overloaded(),
-            workloads: self.run.workloads(),
+            workloads: self.run.workload_outcomes(),
         }
     }
 
@@ -83,7 +83,7 @@ impl SimulatedVariant {
 /// What was measured in a variant, with what it was.
 pub struct VariantFigures<'a> {
     /// The case that was simulated.
-    pub case: &'a Case,
+    pub case: &'a SimulationCase,
     /// The measurements of all replications.
     pub report: &'a SimulationReport,
     /// The seed of everything that is random.
@@ -93,7 +93,7 @@ pub struct VariantFigures<'a> {
     /// The station that cannot keep up, with its utilisation, whatever was measured.
     pub overloaded: Option<(&'a str, f64)>,
     /// What the workloads of a storage server saw.
-    pub workloads: Vec<Outcome>,
+    pub workloads: Vec<WorkloadOutcome>,
 }
 
 /// How busy a station is, and how many requests are there.

@@ -1,8 +1,11 @@
-//! Rules that change while requests wait.
+//! EnforcementRules that change while requests wait.
 
-use super::twin::{some_arrivals, some_rules};
-use super::{Dispatch, Enforcer, FlowRules, Over, Rules, arrival, flow, ids, limit, rules, sent};
-use crate::enforce::{BEST_EFFORT, Bounds};
+use super::reference::{some_arrivals, some_rules};
+use super::{
+    DispatchedRequest, EnforcementRules, Enforcer, FlowRules, OverLimit, arrival, flow, ids, limit, rules,
+    sent,
+};
+use crate::enforce::{BEST_EFFORT, OutstandingBounds};
 use proptest::prelude::*;
 
 proptest! {
@@ -13,18 +16,18 @@ proptest! {
         changes in prop::collection::vec(some_rules(), 1..8), drawn in some_arrivals(),
     ) {
         let mut enforcer = Enforcer::new(0, &changes[0]).unwrap();
-        let mut ends: Vec<(u64, Dispatch)> = Vec::new();
+        let mut ends: Vec<(u64, DispatchedRequest)> = Vec::new();
         let mut order: Vec<(u32, u32)> = Vec::new();
         let (mut next, mut at) = (0, drawn[0].0);
         for now in 0..3000u64 {
             let change = usize::try_from(now / 7).unwrap();
             // Later there are no limits, so that everything ends.
-            let rules = if now < 210 { &changes[change % changes.len()] } else { &Rules::none() };
+            let rules = if now < 210 { &changes[change % changes.len()] } else { &EnforcementRules::none() };
             if now % 7 == 0 && now <= 210 {
                 enforcer.reconfigure(now, rules).unwrap();
             }
             while let Some(over) = ends.iter().position(|(end, _)| *end <= now) {
-                enforcer.done(ends.swap_remove(over).1);
+                enforcer.complete(ends.swap_remove(over).1);
             }
             while next < drawn.len() && at == now {
                 enforcer.arrive(now, arrival(u32::try_from(next).unwrap(), drawn[next].1, drawn[next].2));
@@ -65,8 +68,8 @@ proptest! {
             }
             let (first, second) = (sent(&mut one, now), sent(&mut other, now));
             prop_assert_eq!(&first, &second);
-            first.into_iter().for_each(|dispatch| one.done(dispatch));
-            second.into_iter().for_each(|dispatch| other.done(dispatch));
+            first.into_iter().for_each(|dispatch| one.complete(dispatch));
+            second.into_iter().for_each(|dispatch| other.complete(dispatch));
         }
     }
 }
@@ -74,7 +77,7 @@ proptest! {
 /// A limit that changes every time hands out its burst once.
 #[test]
 fn a_changed_limit_hands_out_no_burst_again() {
-    let limited = |burst| rules(&[(3, flow(0, Over::Queue, &[limit(1, burst)]))]);
+    let limited = |burst| rules(&[(3, flow(0, OverLimit::Queue, &[limit(1, burst)]))]);
     let mut enforcer = Enforcer::new(0, &limited(10)).unwrap();
     (0..1000).for_each(|id| enforcer.arrive(0, arrival(id, 3, 1)));
     let mut passed = 0;
@@ -83,9 +86,13 @@ fn a_changed_limit_hands_out_no_burst_again() {
         let removed = now % 50 == 25;
         if !removed {
             enforcer.reconfigure(now, &limited(5 + now % 6)).unwrap();
-            passed += sent(&mut enforcer, now).into_iter().map(|dispatch| enforcer.done(dispatch)).count();
+            passed +=
+                sent(&mut enforcer, now).into_iter().map(|dispatch| enforcer.complete(dispatch)).count();
         } else {
-            let held = Rules { bounds: Bounds { items: 1, bytes: 1 }, ..Rules::none() };
+            let held = EnforcementRules {
+                bounds: OutstandingBounds { requests: 1, bytes: 1 },
+                ..EnforcementRules::none()
+            };
             enforcer.reconfigure(now, &held).unwrap();
         }
     }
@@ -95,41 +102,45 @@ fn a_changed_limit_hands_out_no_burst_again() {
 
 #[test]
 fn what_is_removed_is_best_effort_and_what_comes_back_keeps_its_order() {
-    let high = || rules(&[(1, flow(0, Over::Queue, &[])), (2, flow(1, Over::Queue, &[]))]);
-    let bounded = |rules: Rules| Rules { bounds: Bounds { items: 1, bytes: u64::MAX }, ..rules };
+    let high = || rules(&[(1, flow(0, OverLimit::Queue, &[])), (2, flow(1, OverLimit::Queue, &[]))]);
+    let bounded = |rules: EnforcementRules| EnforcementRules {
+        bounds: OutstandingBounds { requests: 1, bytes: u64::MAX },
+        ..rules
+    };
     let mut enforcer = Enforcer::new(0, &bounded(high())).unwrap();
     enforcer.arrive(0, arrival(0, 2, 1));
-    let busy = enforcer.next(0).unwrap();
+    let busy = enforcer.dispatch_next(0).unwrap();
     for (id, flow) in [(1, 1), (2, 2), (3, 1), (4, 9)] {
         enforcer.arrive(1, arrival(id, flow, 1));
     }
-    let without = bounded(rules(&[(2, flow(1, Over::Queue, &[]))]));
+    let without = bounded(rules(&[(2, flow(1, OverLimit::Queue, &[]))]));
     enforcer.reconfigure(2, &without).unwrap();
     // At its old level 1 it is still outstanding, and counts.
-    assert_eq!((enforcer.next(2), enforcer.outstanding()), (None, 1));
+    assert_eq!((enforcer.dispatch_next(2), enforcer.outstanding()), (None, 1));
     let mut removed = enforcer.clone();
-    removed.done(busy.clone());
+    removed.complete(busy.clone());
     let mut order = Vec::new();
-    while let Some(dispatch) = removed.next(3) {
+    while let Some(dispatch) = removed.dispatch_next(3) {
         order.push((dispatch.id, dispatch.level));
-        removed.done(dispatch);
+        removed.complete(dispatch);
     }
     assert_eq!(order, [(2, 1), (1, BEST_EFFORT), (3, BEST_EFFORT), (4, BEST_EFFORT)]);
     // Known again before it was served: 5 does not overtake 1 and 3.
     enforcer.reconfigure(4, &high()).unwrap();
     enforcer.arrive(4, arrival(5, 1, 1));
-    enforcer.done(busy);
+    enforcer.complete(busy);
     assert_eq!(ids(&sent(&mut enforcer, 4)), [1, 3, 5, 2, 4]);
 }
 
 #[test]
 fn rules_that_are_wrong_change_nothing() {
-    let good = rules(&[(1, flow(0, Over::Queue, &[limit(1, 1)]))]);
+    let good = rules(&[(1, flow(0, OverLimit::Queue, &[limit(1, 1)]))]);
     let mut enforcer = Enforcer::new(0, &good).unwrap();
     enforcer.arrive(0, arrival(0, 1, 1));
-    let level = rules(&[(1, flow(BEST_EFFORT, Over::Queue, &[]))]);
-    let rate = rules(&[(1, FlowRules { limits: vec![limit(0, 1)], ..flow(0, Over::Demote, &[]) })]);
-    let items = Rules { bounds: Bounds { items: 0, bytes: 1 }, ..Rules::none() };
+    let level = rules(&[(1, flow(BEST_EFFORT, OverLimit::Queue, &[]))]);
+    let rate = rules(&[(1, FlowRules { limits: vec![limit(0, 1)], ..flow(0, OverLimit::Demote, &[]) })]);
+    let items =
+        EnforcementRules { bounds: OutstandingBounds { requests: 0, bytes: 1 }, ..EnforcementRules::none() };
     for (bad, part) in [(level, "level"), (rate, "rate"), (items, "outstanding")] {
         let fault = enforcer.reconfigure(0, &bad).unwrap_err();
         assert!(fault.contains(part), "{fault}");

@@ -1,9 +1,12 @@
 //! What holds for all rules and loads.
 
-use super::twin::{Drawn, operation, some_arrivals, some_rules};
-use super::{Arrival, Dispatch, Enforcer, FlowRules, Over, Rules, arrival, flow, ids, limit, rules, sent};
+use super::reference::{Drawn, operation, some_arrivals, some_rules};
+use super::{
+    ArrivingRequest, DispatchedRequest, EnforcementRules, Enforcer, FlowRules, OverLimit, arrival, flow, ids,
+    limit, rules, sent,
+};
 use crate::Limit;
-use crate::enforce::{BEST_EFFORT, Bounds, Operation};
+use crate::enforce::{BEST_EFFORT, DeviceOperation, OutstandingBounds};
 use proptest::prelude::*;
 
 /// What became of an item.
@@ -19,7 +22,7 @@ struct Sent {
 }
 
 /// Everything in the order in which it was dispatched. Bytes are as drawn, a device time of 0 ends at once.
-fn play(rules: &Rules, drawn: &[Drawn], check: impl Fn(&Enforcer)) -> Vec<Sent> {
+fn play(rules: &EnforcementRules, drawn: &[Drawn], check: impl Fn(&Enforcer)) -> Vec<Sent> {
     let mut enforcer = Enforcer::new(0, rules).unwrap();
     let arrivals: Vec<u64> = drawn
         .iter()
@@ -28,29 +31,29 @@ fn play(rules: &Rules, drawn: &[Drawn], check: impl Fn(&Enforcer)) -> Vec<Sent> 
             Some(*now)
         })
         .collect();
-    let (mut history, mut ends) = (Vec::new(), Vec::<(u64, Dispatch)>::new());
+    let (mut history, mut ends) = (Vec::new(), Vec::<(u64, DispatchedRequest)>::new());
     let mut next = 0;
     loop {
         let end = ends.iter().map(|(end, _)| *end).min();
         let coming = arrivals.get(next).copied();
         let Some(now) = [end, coming, enforcer.wake_at()].into_iter().flatten().min() else { break };
         while let Some(over) = ends.iter().position(|(end, _)| *end == now) {
-            enforcer.done(ends.swap_remove(over).1);
+            enforcer.complete(ends.swap_remove(over).1);
         }
         while let Some(drawn) = drawn.get(next).filter(|_| arrivals[next] == now) {
             let id = u32::try_from(next).unwrap();
             let arrival =
-                Arrival { bytes: drawn.3, operation: operation(id), ..arrival(id, drawn.1, drawn.2) };
+                ArrivingRequest { bytes: drawn.3, operation: operation(id), ..arrival(id, drawn.1, drawn.2) };
             enforcer.arrive(now, arrival);
             next += 1;
         }
-        while let Some(dispatch) = enforcer.next(now) {
+        while let Some(dispatch) = enforcer.dispatch_next(now) {
             let (id, flow, level) = (dispatch.id, dispatch.flow, dispatch.level);
             let (_, _, cost, _, time) = drawn[id as usize];
             let arrived = arrivals[id as usize];
             history.push(Sent { id, flow, level, cost, arrived, at: now, end: now + time });
             if time == 0 {
-                enforcer.done(dispatch);
+                enforcer.complete(dispatch);
             } else {
                 ends.push((now + time, dispatch));
             }
@@ -108,7 +111,7 @@ proptest! {
                 prop_assert!(keeps(limit, &history, *flow, |sent| sent.arrived));
             }
             let demoted = history.iter().any(|sent| sent.flow == *flow && sent.level == BEST_EFFORT);
-            prop_assert!(rules.over == Over::Demote || !demoted);
+            prop_assert!(rules.over_limit == OverLimit::Demote || !demoted);
         }
     }
 
@@ -116,7 +119,7 @@ proptest! {
     /// would have broken one, counting only what was served within them: service for nothing costs nothing.
     #[test]
     fn before_a_free_device_limits_are_exact(rules in some_rules(), drawn in some_arrivals()) {
-        let rules = Rules { flows: rules.flows, ..Rules::none() };
+        let rules = EnforcementRules { flows: rules.flows, ..EnforcementRules::none() };
         let drawn: Vec<Drawn> = drawn.into_iter().map(|drawn| (drawn.0, drawn.1, drawn.2, drawn.3, 0)).collect();
         let history = play(&rules, &drawn, |_| ());
         for (flow, rules) in &rules.flows {
@@ -146,10 +149,10 @@ proptest! {
     #[test]
     fn limits_that_are_kept_are_not_there(
         mut rules in some_rules(), drawn in some_arrivals(), rates in prop::collection::vec(1u64..30, 0..3),
-        over in prop::sample::select(vec![Over::Demote, Over::Queue]),
+        over in prop::sample::select(vec![OverLimit::Demote, OverLimit::Queue]),
     ) {
         let Some(kept) = rules.flows.keys().next().copied() else { return Ok(()) };
-        let flow = |limits| FlowRules { over, limits, ..rules.flows[&kept].clone() };
+        let flow = |limits| FlowRules { over_limit: over, limits, ..rules.flows[&kept].clone() };
         let limited = flow(rates.iter().map(|rate| limit(*rate, burst_of(&drawn, kept, *rate))).collect());
         let free = flow(Vec::new());
         rules.flows.insert(kept, limited);
@@ -169,9 +172,9 @@ proptest! {
     /// With demotion and bounds on items alone the device is kept as busy as they allow, but for the reserve.
     #[test]
     fn demotion_conserves_work(mut rules in some_rules(), drawn in some_arrivals(), items in 1u32..4) {
-        rules.flows.values_mut().for_each(|flow| flow.over = Over::Demote);
-        rules.bounds = Bounds { items, bytes: u64::MAX };
-        (rules.reads, rules.writes, rules.beside) = (Bounds::NONE, Bounds::NONE, Bounds::NONE);
+        rules.flows.values_mut().for_each(|flow| flow.over_limit = OverLimit::Demote);
+        rules.bounds = OutstandingBounds { requests: items, bytes: u64::MAX };
+        (rules.reads, rules.writes, rules.lower_levels) = (OutstandingBounds::NONE, OutstandingBounds::NONE, OutstandingBounds::NONE);
         rules.reserve = rules.reserve.min(items - 1);
         let least = items - rules.reserve;
         play(&rules, &drawn, |enforcer| {
@@ -185,9 +188,9 @@ proptest! {
     fn nobody_below_delays_by_more_than_one_item(
         mut rules in some_rules(), drawn in some_arrivals(), rate in 1u64..30,
     ) {
-        (rules.bounds.items, rules.reserve) = (1, 0);
+        (rules.bounds.requests, rules.reserve) = (1, 0);
         rules.flows.values_mut().for_each(|flow| flow.level += 1);
-        rules.flows.insert(0, flow(0, Over::Demote, &[limit(rate, burst_of(&drawn, 0, rate))]));
+        rules.flows.insert(0, flow(0, OverLimit::Demote, &[limit(rate, burst_of(&drawn, 0, rate))]));
         let history = play(&rules, &drawn, |_| ());
         let below = history.iter().filter(|sent| sent.flow != 0).map(|sent| sent.end - sent.at).max();
         let mut free = 0;
@@ -202,28 +205,29 @@ proptest! {
 /// keep its limit, because others held it up.
 #[test]
 fn who_was_held_up_may_catch_up() {
-    let rules = Rules {
-        bounds: Bounds { items: 1, bytes: u64::MAX },
-        ..rules(&[(0, flow(0, Over::Queue, &[])), (1, flow(1, Over::Demote, &[limit(1, 1)]))])
+    let rules = EnforcementRules {
+        bounds: OutstandingBounds { requests: 1, bytes: u64::MAX },
+        ..rules(&[(0, flow(0, OverLimit::Queue, &[])), (1, flow(1, OverLimit::Demote, &[limit(1, 1)]))])
     };
     let mut enforcer = Enforcer::new(0, &rules).unwrap();
     enforcer.arrive(0, arrival(9, 0, 100));
-    let long = enforcer.next(0).unwrap();
+    let long = enforcer.dispatch_next(0).unwrap();
     for (id, now) in [(0, 0), (1, 10), (2, 20), (3, 30)] {
         enforcer.arrive(now, arrival(id, 1, 1));
     }
-    enforcer.done(long);
+    enforcer.complete(long);
     for id in 0..4 {
-        let dispatch = enforcer.next(35).unwrap();
+        let dispatch = enforcer.dispatch_next(35).unwrap();
         assert_eq!((dispatch.id, dispatch.level), (id, 1));
-        enforcer.done(dispatch);
+        enforcer.complete(dispatch);
     }
 }
 
 #[test]
 fn demoted_heads_yield_to_all_levels_and_come_back() {
-    let rules = rules(&[(0, flow(0, Over::Demote, &[limit(1, 1)])), (1, flow(5, Over::Queue, &[]))]);
-    let bounded = Rules { bounds: Bounds { items: 1, bytes: u64::MAX }, ..rules };
+    let rules =
+        rules(&[(0, flow(0, OverLimit::Demote, &[limit(1, 1)])), (1, flow(5, OverLimit::Queue, &[]))]);
+    let bounded = EnforcementRules { bounds: OutstandingBounds { requests: 1, bytes: u64::MAX }, ..rules };
     let mut enforcer = Enforcer::new(0, &bounded).unwrap();
     for id in 0..3 {
         enforcer.arrive(0, arrival(id, 0, 1));
@@ -231,9 +235,9 @@ fn demoted_heads_yield_to_all_levels_and_come_back() {
     enforcer.arrive(0, arrival(3, 1, 1));
     enforcer.arrive(0, arrival(4, 77, 1));
     let mut at = |now| {
-        let dispatch = enforcer.next(now).unwrap();
+        let dispatch = enforcer.dispatch_next(now).unwrap();
         let served = (dispatch.id, dispatch.level);
-        enforcer.done(dispatch);
+        enforcer.complete(dispatch);
         served
     };
     assert_eq!([at(0), at(0)], [(0, 0), (3, 5)]);
@@ -243,10 +247,10 @@ fn demoted_heads_yield_to_all_levels_and_come_back() {
 
 #[test]
 fn low_levels_are_bounded_beside_high_ones() {
-    let rules = Rules {
-        bounds: Bounds { items: 4, bytes: 100 },
-        beside: Bounds { items: 2, bytes: 10 },
-        ..rules(&[(0, flow(0, Over::Queue, &[])), (1, flow(1, Over::Queue, &[]))])
+    let rules = EnforcementRules {
+        bounds: OutstandingBounds { requests: 4, bytes: 100 },
+        lower_levels: OutstandingBounds { requests: 2, bytes: 10 },
+        ..rules(&[(0, flow(0, OverLimit::Queue, &[])), (1, flow(1, OverLimit::Queue, &[]))])
     };
     let mut enforcer = Enforcer::new(0, &rules).unwrap();
     enforcer.arrive(0, arrival(0, 0, 1));
@@ -256,12 +260,12 @@ fn low_levels_are_bounded_beside_high_ones() {
     // A large one passes alone, and holds up those behind it.
     let mut first = sent(&mut enforcer, 0);
     assert_eq!(ids(&first), [0, 1]);
-    enforcer.done(first.remove(0));
+    enforcer.complete(first.remove(0));
     assert_eq!(ids(&sent(&mut enforcer, 0)), [2, 3]);
     // Larger than all that may be outstanding: when it is alone, and nobody overtakes it.
     enforcer.arrive(1, arrival(4, 0, 500));
     enforcer.arrive(1, arrival(5, 1, 1));
-    assert_eq!(enforcer.next(1), None);
+    assert_eq!(enforcer.dispatch_next(1), None);
     assert_eq!(enforcer.waiting(), 2);
 }
 
@@ -269,10 +273,10 @@ fn low_levels_are_bounded_beside_high_ones() {
 #[test]
 fn best_effort_leaves_the_reserve_free() {
     let over = [limit(1, 10)];
-    let rules = Rules {
-        bounds: Bounds { items: 3, bytes: u64::MAX },
+    let rules = EnforcementRules {
+        bounds: OutstandingBounds { requests: 3, bytes: u64::MAX },
         reserve: 1,
-        ..rules(&[(0, flow(0, Over::Demote, &over)), (1, flow(7, Over::Queue, &[]))])
+        ..rules(&[(0, flow(0, OverLimit::Demote, &over)), (1, flow(7, OverLimit::Queue, &[]))])
     };
     let mut enforcer = Enforcer::new(0, &rules).unwrap();
     (0..3).for_each(|id| enforcer.arrive(0, arrival(id, 77, 1)));
@@ -282,36 +286,36 @@ fn best_effort_leaves_the_reserve_free() {
     (3..5).for_each(|id| enforcer.arrive(1, arrival(id, 0, 10)));
     let high = sent(&mut enforcer, 1);
     assert_eq!(ids(&high), [3]);
-    enforcer.done(first.remove(0));
+    enforcer.complete(first.remove(0));
     assert_eq!(ids(&sent(&mut enforcer, 2)), []);
     enforcer.arrive(2, arrival(5, 1, 1));
     assert_eq!(ids(&sent(&mut enforcer, 2)), [5]);
-    high.into_iter().for_each(|dispatch| enforcer.done(dispatch));
-    enforcer.done(first.remove(0));
+    high.into_iter().for_each(|dispatch| enforcer.complete(dispatch));
+    enforcer.complete(first.remove(0));
     assert_eq!(ids(&sent(&mut enforcer, 3)), [2]);
-    let all = Rules { reserve: 3, ..rules };
+    let all = EnforcementRules { reserve: 3, ..rules };
     assert!(Enforcer::new(0, &all).is_err_and(|fault| fault.contains("reserve")));
 }
 
 /// Reads and writes have places of their own; whose turn it is keeps the turn.
 #[test]
 fn each_operation_has_bounds_of_its_own() {
-    let few = |items| Bounds { items, bytes: u64::MAX };
-    let known = [(0, flow(0, Over::Queue, &[])), (1, flow(1, Over::Queue, &[]))];
-    let rules = Rules { bounds: few(3), reads: few(2), writes: few(1), ..rules(&known) };
+    let few = |requests| OutstandingBounds { requests, bytes: u64::MAX };
+    let known = [(0, flow(0, OverLimit::Queue, &[])), (1, flow(1, OverLimit::Queue, &[]))];
+    let rules = EnforcementRules { bounds: few(3), reads: few(2), writes: few(1), ..rules(&known) };
     let mut enforcer = Enforcer::new(0, &rules).unwrap();
-    let write = |id, flow| Arrival { operation: Operation::Write, ..arrival(id, flow, 1) };
+    let write = |id, flow| ArrivingRequest { operation: DeviceOperation::Write, ..arrival(id, flow, 1) };
     enforcer.arrive(0, write(0, 1));
     (1..4).for_each(|id| enforcer.arrive(0, arrival(id, 1, 1)));
     let mut there = sent(&mut enforcer, 0);
     assert_eq!(ids(&there), [0, 1, 2]);
-    enforcer.done(there.remove(1));
+    enforcer.complete(there.remove(1));
     // A write of the higher level waits for the write, and the read below it for its turn.
     enforcer.arrive(1, write(4, 0));
     assert_eq!(ids(&sent(&mut enforcer, 1)), []);
-    enforcer.done(there.remove(0));
+    enforcer.complete(there.remove(0));
     assert_eq!(ids(&sent(&mut enforcer, 2)), [4, 3]);
-    let none = Rules { writes: few(0), ..rules };
+    let none = EnforcementRules { writes: few(0), ..rules };
     assert!(Enforcer::new(0, &none).is_err_and(|fault| fault.contains("each operation")));
 }
 
@@ -320,19 +324,21 @@ fn each_operation_has_bounds_of_its_own() {
 #[test]
 fn what_follows_is_sent_along() {
     let batch = |limits: &[Limit], bytes: u64| {
-        let bounds = Bounds { items: 2, bytes };
-        let rules =
-            Rules { bounds, ..rules(&[(0, flow(1, Over::Queue, limits)), (1, flow(2, Over::Queue, &[]))]) };
+        let bounds = OutstandingBounds { requests: 2, bytes };
+        let rules = EnforcementRules {
+            bounds,
+            ..rules(&[(0, flow(1, OverLimit::Queue, limits)), (1, flow(2, OverLimit::Queue, &[]))])
+        };
         let mut enforcer = Enforcer::new(0, &rules).unwrap();
         enforcer.arrive(0, arrival(9, 1, 1));
         (0..5).for_each(|id| enforcer.arrive(0, arrival(id, 0, 3)));
-        let first = enforcer.next(0).unwrap();
+        let first = enforcer.dispatch_next(0).unwrap();
         let mut all = vec![first.clone()];
-        while let Some(next) = enforcer.follow(0, &first, |id| id < 4) {
+        while let Some(next) = enforcer.dispatch_continuation(0, &first, |id| id < 4) {
             all.push(next);
         }
         let others = sent(&mut enforcer, 0);
-        all.iter().cloned().for_each(|dispatch| enforcer.done(dispatch));
+        all.iter().cloned().for_each(|dispatch| enforcer.complete(dispatch));
         (ids(&all), ids(&others), ids(&sent(&mut enforcer, 0)))
     };
     assert_eq!(batch(&[], u64::MAX), (vec![0, 1, 2, 3], vec![], vec![4, 9]));

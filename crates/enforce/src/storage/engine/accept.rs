@@ -13,7 +13,8 @@ impl ProxyEngine {
     /// Accepts all connections that wait at a listener.
     pub(super) fn accept(&mut self, number: usize) {
         loop {
-            let front = &self.listeners[number];
+            // In the round in which the proxy stops listening, events about its listeners may still follow.
+            let Some(front) = self.listeners.get(number) else { return };
             let (protocol, forward) = (front.protocol, front.forward);
             let (client, peer) = match front.listener.accept() {
                 Ok(accepted) => accepted,

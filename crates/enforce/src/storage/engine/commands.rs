@@ -65,7 +65,7 @@ impl ProxyEngine {
         }
     }
 
-    /// The counters now.
+    /// The counters at this instant.
     pub(in super::super) fn snapshot(&self) -> ProxySnapshot {
         let SharedState { queue, buffered_bytes, statistics, names, .. } = &self.shared;
         ProxySnapshot {

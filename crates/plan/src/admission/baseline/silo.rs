@@ -1,6 +1,6 @@
 //! Silo (thesis §4.3.1): bandwidth and a small burst per workload; packets are guaranteed a latency.
 //!
-//! A packet waits at most for everybody's burst on each link, Σ b in seconds of the link, as long as Σ r is
+//! A packet waits at most for the bursts of all workloads on each link, Σ b in seconds of the link, as long as Σ r is
 //! within the link and no queue is longer than its buffer. What requests wait in the end host's limiter is
 //! "left to the user", and so is the bandwidth, which the thesis chooses "by trial and error". The reading
 //! here, [`TrialBandwidth`]: the user replays the own trace through the own limiters, at one multiple of the mean

@@ -1,7 +1,7 @@
 //! Silo++ (thesis §4.3.1): Silo with the least bandwidth that meets the SLO, end-host queueing included.
 //!
 //! A request waits in its two limiters and then, as a packet, on the links. With fixed bursts the packet
-//! guarantee depends on nothing but how many workloads there are, so everybody's least bandwidth is known
+//! guarantee depends on nothing but how many workloads there are, so every workload's least bandwidth is known
 //! at each decision: the effective bandwidth for what the guarantee leaves of the SLO. The budget is
 //! divided between the directions so that the two rates together are least; the sum is convex in the
 //! division, since each rate is a maximum of hyperbolas.

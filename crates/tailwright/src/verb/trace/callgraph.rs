@@ -3,7 +3,7 @@
 use crate::exit::VerbAnswer;
 use crate::output::call_graph;
 use crate::terminal::print;
-use callgraph::{Errors, Format, Outliving};
+use callgraph::{BadRecords, Outliving, SpanFormat};
 use model::OperationError;
 use std::path::PathBuf;
 use workflow::read_call_graph;
@@ -20,9 +20,9 @@ pub(super) struct CallGraphArgs {
     /// Spans of many requests
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Format of the input, instead of detecting it
+    /// SpanFormat of the input, instead of detecting it
     #[arg(long, value_name = "spans|jaeger|otlp|alibaba")]
-    format: Option<Format>,
+    format: Option<SpanFormat>,
     /// Leave out and count records that cannot be read instead of failing
     #[arg(long)]
     lenient: bool,
@@ -37,7 +37,7 @@ pub(super) struct CallGraphArgs {
 pub(super) fn run(args: &CallGraphArgs) -> Result<VerbAnswer, OperationError> {
     let outliving =
         if args.outliving_are_asynchronous { Outliving::Asynchronous } else { Outliving::Clipped };
-    let errors = if args.lenient { Errors::Counted } else { Errors::Fatal };
+    let errors = if args.lenient { BadRecords::Counted } else { BadRecords::Fatal };
     let graph = read_call_graph(&args.file, args.format, errors, outliving)?;
     print(&if args.json { call_graph::json(&graph) } else { call_graph::text(&graph) });
     Ok(VerbAnswer::Yes)

@@ -1,0 +1,35 @@
+//! Irregularities of traces, and how often the rules about them applied.
+
+use serde::{Deserialize, Serialize};
+
+/// How often each rule applied. Nothing that is counted here is silently lost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleCounts {
+    /// Traces that were read, or fragments of them.
+    pub traces: u64,
+    /// Spans in these traces.
+    pub spans: u64,
+    /// Records that could not be read, in lenient reading.
+    pub unreadable: u64,
+    /// Traces without an entry span: their self times count, their latency and calls at the entry do not.
+    pub without_entry: u64,
+    /// Spans whose parent is not in the trace: further roots.
+    pub missing_parents: u64,
+    /// Cycles of parents: cut at the span that starts first.
+    #[serde(rename = "circles")]
+    pub cycles: u64,
+    /// Second spans of one id and kind: left out.
+    pub duplicates: u64,
+    /// Children that start before a parent of another service: moved to its start with all that is below.
+    pub skewed: u64,
+    /// Children that start before their parent of the same service: their time outside does not count for the parent.
+    pub early: u64,
+    /// Children that end after their parent.
+    pub outliving: u64,
+    /// Children that their parent does not wait for.
+    pub asynchronous: u64,
+    /// Further calls of an operation by one span: retries, or loops.
+    pub repeated: u64,
+    /// Different call patterns beyond those that are kept, by how many spans have them.
+    pub other_patterns: u64,
+}

@@ -1,0 +1,116 @@
+//! Disciplines by name with their parameters: plain data that a scenario carries.
+
+use super::{FairSchedulerParameters, FeedbackParameters, LimitedSharingParameters, QueueChoice};
+use crate::enforce::EnforcementRules;
+
+/// A discipline with its parameters. Times are in the caller's unit (nanoseconds in Tailwright).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DisciplineSpec {
+    /// First come, first served, with one line for all workers.
+    Fifo,
+    /// Last come, first served, not preemptive.
+    Lifo,
+    /// Any of the waiting items is next, with equal chances.
+    RandomOrder,
+    /// Oldest first by time of entry into the system, not preemptive: global first come, first served.
+    OldestFirst,
+    /// A priority level per class, level 0 first, not preemptive.
+    Priority {
+        /// The number of levels.
+        levels: u32,
+    },
+    /// Earliest deadline first, not preemptive.
+    Deadline {
+        /// The time from entry to deadline, by class.
+        allowed: Vec<u64>,
+    },
+    /// Service in proportion to weights by start-time fair queueing, not preemptive.
+    Proportional {
+        /// The weight of each class.
+        weights: Vec<u32>,
+    },
+    /// A priority level per class, level 0 first, preemptive.
+    PreemptivePriority {
+        /// The number of levels.
+        levels: u32,
+    },
+    /// Earliest deadline first, preemptive.
+    PreemptiveDeadline {
+        /// The time from entry to deadline, by class.
+        allowed: Vec<u64>,
+    },
+    /// Oldest first by time of entry into the system, preemptive.
+    PreemptiveOldestFirst,
+    /// A queue per worker, first come, first served.
+    Split(QueueChoice),
+    /// Round-robin among a limited number of items, chosen by age or not: ORF and its ablations.
+    Limited(LimitedSharingParameters),
+    /// Fair sharing by worker, as Linux does it.
+    Fair(FairSchedulerParameters),
+    /// Strict priority under token buckets and bounds, the queueing logic of an enforcer. A class is a flow. It looks at
+    /// sizes.
+    Enforced(EnforcementRules),
+    /// Service in proportion to weights that follow measured latencies, not preemptive. It looks at sizes.
+    Feedback(FeedbackParameters),
+    /// Ideal processor sharing. It looks at sizes.
+    Sharing {
+        /// The most items in service at once; `None` for no limit.
+        limit: Option<u32>,
+    },
+    /// Ideal processor sharing in proportion to weights. It looks at sizes.
+    WeightedSharing {
+        /// The most items in service at once; `None` for no limit.
+        limit: Option<u32>,
+        /// The weight of each class.
+        weights: Vec<u32>,
+    },
+}
+
+impl DisciplineSpec {
+    /// Checks that the parameters are within their ranges.
+    ///
+    /// # Errors
+    /// What is wrong with them, in words.
+    pub fn check(&self) -> Result<(), String> {
+        let error = match self {
+            Self::Proportional { weights } | Self::WeightedSharing { weights, .. }
+                if weights.contains(&0) =>
+            {
+                "a weight of a class is at least 1"
+            }
+            Self::Limited(limited) if limited.limit == 0 => "the limit of processor sharing is at least 1",
+            Self::Limited(limited) if limited.slice == 0 => "a slice is at least 1",
+            Self::Fair(fair) if fair.min_granularity == 0 => "the minimum granularity is at least 1",
+            Self::Sharing { limit: Some(0) } | Self::WeightedSharing { limit: Some(0), .. } => {
+                "the limit of processor sharing is at least 1"
+            }
+            Self::Enforced(rules) => return rules.check(),
+            Self::Feedback(parameters) => return parameters.check(),
+            _ => return Ok(()),
+        };
+        Err(error.to_owned())
+    }
+
+    /// Whether time alone can put an item on a worker ([`super::Discipline::wake_at`]).
+    pub fn needs_wake_ups(&self) -> bool {
+        matches!(self, Self::Enforced(_))
+    }
+
+    /// Whether an item whose service has begun returns to a queue when other work takes its worker
+    /// ([`super::Discipline::take_worker`]).
+    pub fn requeues(&self) -> bool {
+        matches!(self, Self::Limited(_))
+    }
+
+    /// The number of classes that the discipline distinguishes; `None` when it does not look at classes.
+    pub fn classes(&self) -> Option<usize> {
+        match self {
+            Self::Priority { levels } | Self::PreemptivePriority { levels } => Some(*levels as usize),
+            Self::Deadline { allowed } | Self::PreemptiveDeadline { allowed } => Some(allowed.len()),
+            Self::Proportional { weights } | Self::WeightedSharing { weights, .. } => Some(weights.len()),
+            Self::Feedback(parameters) => Some(parameters.classes.len()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Several token buckets at once: work passes when all of them hold enough tokens, and takes tokens from all.
+//!
+//! The arithmetic is exact. A bucket counts billionths of a unit of work, so that a rate in units per second and a time
+//! in nanoseconds multiply without rounding. An item larger than a burst passes when that bucket is full and leaves a
+//! debt, so that the long-term rate holds for items of any size.
+//!
+//! Who waits for tokens, and in which order, is decided elsewhere.
+
+/// Tokens per unit of work: as many as a second has nanoseconds.
+const TOKENS_PER_UNIT: i128 = 1_000_000_000;
+
+/// A token bucket ⟨rate, burst⟩: over any time t at most `rate` · t + `burst` passes, plus the part of the largest item
+/// that exceeds the burst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    /// The work that may pass per second in the long run.
+    pub rate: u64,
+    /// The work that may pass at once, at least 1.
+    pub burst: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct BucketLevel {
+    limit: Limit,
+    /// The tokens at the instant [`TokenBuckets::updated`]; negative after an item that is larger than the burst.
+    tokens: i128,
+}
+
+impl BucketLevel {
+    fn full(limit: Limit) -> Self {
+        Self { limit, tokens: i128::from(limit.burst) * TOKENS_PER_UNIT }
+    }
+
+    /// The tokens that are missing until the bucket is full.
+    fn missing(&self) -> i128 {
+        i128::from(self.limit.burst) * TOKENS_PER_UNIT - self.tokens
+    }
+}
+
+/// The buckets of one flow, all of which its work takes tokens from. Without any bucket everything passes.
+#[derive(Debug, Clone)]
+pub struct TokenBuckets {
+    /// Sorted by rate, then by burst.
+    buckets: Vec<BucketLevel>,
+    /// The instant for which the levels hold.
+    updated: u64,
+}
+
+impl TokenBuckets {
+    /// Buckets that are full at `now`, in nanoseconds.
+    ///
+    /// # Panics
+    /// When a burst is 0.
+    pub fn new(now: u64, limits: &[Limit]) -> Self {
+        assert!(limits.iter().all(|limit| limit.burst > 0), "a burst is at least 1");
+        let mut buckets: Vec<BucketLevel> = limits.iter().copied().map(BucketLevel::full).collect();
+        buckets.sort_unstable_by_key(|bucket| (bucket.limit.rate, bucket.limit.burst));
+        Self { buckets, updated: now }
+    }
+
+    /// The first instant, not before `now`, at which work of this size may pass if nothing else does before. `None`
+    /// means never, because a rate is 0. Instants must not decrease from call to call.
+    pub fn ready_at(&mut self, now: u64, size: u64) -> Option<u64> {
+        self.refill(now);
+        self.buckets.iter().try_fold(now, |ready, bucket| {
+            let missing = i128::from(size.min(bucket.limit.burst)) * TOKENS_PER_UNIT - bucket.tokens;
+            if missing <= 0 {
+                return Some(ready);
+            }
+            let rate = i128::from(bucket.limit.rate);
+            // Rounded up to a whole nanosecond; both are positive.
+            let wait = (missing + rate - 1).checked_div(rate)?;
+            Some(ready.max(now.saturating_add(u64::try_from(wait).unwrap_or(u64::MAX))))
+        })
+    }
+
+    /// Takes the tokens for work of this size if it may pass at `now`, and returns whether it did.
+    pub fn take(&mut self, now: u64, size: u64) -> bool {
+        let passes = self.ready_at(now, size) == Some(now);
+        if passes {
+            self.buckets.iter_mut().for_each(|bucket| bucket.tokens -= i128::from(size) * TOKENS_PER_UNIT);
+        }
+        passes
+    }
+
+    /// Replaces the limits at `now`. Missing tokens are carried over, so that a change grants no burst that was used
+    /// before.
+    ///
+    /// With as many limits as there were, each bucket lacks what its predecessor in the order of rates lacked, even if
+    /// that is a debt under a smaller burst. A change and its reverse then change nothing. With another number of limits
+    /// there is no such correspondence: a bucket lacks what the fastest of those lacked that were not faster (an upper
+    /// bound of what it would lack had it been there before), or else what the slowest lacked, and is empty at worst.
+    /// Where there were no limits, buckets are full.
+    ///
+    /// # Panics
+    /// When a burst is 0.
+    pub fn change_limits(&mut self, now: u64, limits: &[Limit]) {
+        self.refill(now);
+        let old = std::mem::replace(self, Self::new(now, limits));
+        let same_count = old.buckets.len() == self.buckets.len();
+        for (rank, bucket) in self.buckets.iter_mut().enumerate() {
+            let not_faster = old.buckets.partition_point(|other| other.limit.rate <= bucket.limit.rate);
+            let predecessor = if same_count { rank } else { not_faster.saturating_sub(1) };
+            let missing = old.buckets.get(predecessor).map_or(0, BucketLevel::missing);
+            bucket.tokens -= if same_count { missing } else { missing.min(bucket.tokens) };
+        }
+    }
+
+    /// Whether all buckets are full at `now`.
+    pub fn is_full(&mut self, now: u64) -> bool {
+        self.refill(now);
+        self.buckets.iter().all(|bucket| bucket.missing() == 0)
+    }
+
+    /// Adds the tokens of the time up to `now`.
+    fn refill(&mut self, now: u64) {
+        let time = i128::from(now - self.updated);
+        for BucketLevel { limit, tokens } in &mut self.buckets {
+            let full = i128::from(limit.burst) * TOKENS_PER_UNIT;
+            *tokens = (*tokens + time * i128::from(limit.rate)).min(full);
+        }
+        self.updated = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl TokenBuckets {
+        fn tokens_at(mut self, now: u64) -> i128 {
+            self.refill(now);
+            self.buckets[0].tokens
+        }
+    }
+
+    #[test]
+    fn a_burst_then_the_rate_and_a_debt() {
+        // One unit in 100 ns, three at once.
+        let mut buckets = TokenBuckets::new(0, &[Limit { rate: 10_000_000, burst: 3 }]);
+        assert!(buckets.take(0, 3) && !buckets.take(0, 1));
+        assert_eq!(
+            (buckets.ready_at(0, 1), buckets.ready_at(0, 2), buckets.ready_at(50, 1)),
+            (Some(100), Some(200), Some(100))
+        );
+        // Five pass when it is full, and two are owed.
+        assert_eq!(buckets.ready_at(50, 5), Some(300));
+        assert!(buckets.take(300, 5));
+        assert_eq!(buckets.ready_at(300, 1), Some(600));
+        assert_eq!(TokenBuckets::new(7, &[]).ready_at(7, u64::MAX), Some(7));
+        let mut shut = TokenBuckets::new(0, &[Limit { rate: 0, burst: 1 }]);
+        assert!(shut.take(0, 1));
+        assert_eq!(shut.ready_at(u64::MAX, 1), None);
+    }
+
+    #[test]
+    fn what_was_used_survives_a_change() {
+        let (slow, fast) = (Limit { rate: 10_000_000, burst: 50 }, Limit { rate: 100_000_000, burst: 10 });
+        let mut buckets = TokenBuckets::new(0, &[fast, slow]);
+        assert!(buckets.take(0, 10) && buckets.take(100, 10));
+        // Used now: 10 of the fast one, 19 of the slow one.
+        buckets.change_limits(100, &[Limit { burst: 20, ..slow }, Limit { burst: 40, ..fast }]);
+        assert_eq!((buckets.ready_at(100, 1), buckets.ready_at(100, 2)), (Some(100), Some(200)));
+        // One limit instead of two: empty at worst, and it knows more of the slower.
+        buckets.change_limits(100, &[Limit { rate: 50_000_000, burst: 5 }]);
+        assert_eq!(buckets.ready_at(100, 1), Some(120));
+        buckets.change_limits(100, &[]);
+        assert!(buckets.is_full(100));
+        buckets.change_limits(100, &[slow]);
+        assert_eq!(buckets.ready_at(100, 50), Some(100));
+    }
+
+    proptest::proptest! {
+        /// However often a limit changes, no interval has more than the largest burst and the highest rate allow.
+        #[test]
+        fn changes_hand_out_no_burst_again(
+            steps in proptest::collection::vec((0u64..9, 1u64..50, proptest::option::of((1u64..50, 1u64..40))), 1..40),
+        ) {
+            let mut buckets = TokenBuckets::new(0, &[Limit { rate: 100_000_000, burst: 40 }]);
+            let (mut now, mut passed) = (0, Vec::new());
+            for (gap, size, change) in steps {
+                now += gap;
+                if let Some((rate, burst)) = change {
+                    let before = buckets.clone();
+                    buckets.change_limits(now, &[Limit { rate: rate * 100_000_000, burst }]);
+                    let mut reversed = buckets.clone();
+                    reversed.change_limits(now, &[before.buckets[0].limit]);
+                    proptest::prop_assert_eq!(reversed.buckets[0].tokens, before.clone().tokens_at(now));
+                }
+                if buckets.take(now, size) {
+                    passed.push((now, size));
+                }
+            }
+            for (from, (start, _)) in passed.iter().enumerate() {
+                let mut sum = 0;
+                for (end, size) in &passed[from..] {
+                    sum += size;
+                    // The largest item is 49: 9 more than the largest burst, 48 more than the smallest.
+                    proptest::prop_assert!(sum as f64 <= (end - start) as f64 * 4.9 + 40.0 + 48.0);
+                }
+            }
+        }
+
+        /// The judge: the definition, over every interval. And nothing waits for longer than it must: an instant
+        /// earlier it may not pass.
+        #[test]
+        fn what_passes_keeps_every_limit_in_every_interval(
+            limits in proptest::collection::vec((1u64..50, 1u64..40), 1..4),
+            items in proptest::collection::vec((0u64..9, 1u64..50), 1..40),
+        ) {
+            // A rate of k units per nanosecond divided by 10.
+            let limits: Vec<Limit> =
+                limits.iter().map(|(rate, burst)| Limit { rate: rate * 100_000_000, burst: *burst }).collect();
+            let mut buckets = TokenBuckets::new(0, &limits);
+            let (mut now, mut passed) = (0, Vec::new());
+            for (gap, size) in items {
+                now += gap;
+                let ready = buckets.ready_at(now, size).unwrap();
+                if ready > now {
+                    proptest::prop_assert!(!buckets.clone().take(ready - 1, size));
+                }
+                now = ready;
+                proptest::prop_assert!(buckets.take(now, size));
+                passed.push((now, size));
+            }
+            let largest = passed.iter().map(|(_, size)| *size).max().unwrap();
+            for limit in limits {
+                for (from, (start, _)) in passed.iter().enumerate() {
+                    let mut sum = 0;
+                    for (end, size) in &passed[from..] {
+                        sum += size;
+                        let allowed = (end - start) as f64 * limit.rate as f64 / 1e9 + limit.burst as f64;
+                        // A debt is paid before anything else passes, so that only the last item may exceed.
+                        let excess = largest.saturating_sub(limit.burst) as f64;
+                        proptest::prop_assert!(sum as f64 <= allowed + excess + 1e-6, "{sum} of {allowed}");
+                    }
+                }
+            }
+        }
+    }
+}

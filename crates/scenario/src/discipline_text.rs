@@ -1,0 +1,182 @@
+//! Disciplines as text: `fifo`, `round-robin(slice=50us)`, `orf(c=8, slice=50us)`.
+
+use ::discipline::serve::{Choice, Count, Entrance, FairParameters, Kind, LimitedParameters};
+use std::str::FromStr;
+use units::Nanos;
+
+const EXPECTED: &str = "expected a discipline: fifo, lifo, random-request, random-worker, shortest-queue, \
+    two-choices, oldest-first, oldest-first-preemptive, priority(levels=2), priority-preemptive(levels=2), \
+    edf(10ms, 100ms), edf-preemptive(10ms, 100ms), proportional(4, 1), sharing, sharing(c=8), \
+    round-robin(slice=50us), limited(c=8, slice=50us), orf(c=8, slice=50us, count=pool, entrance=back) or \
+    fair(latency=6ms, granularity=750us, wakeup=1ms, credit=0us)";
+
+/// A discipline with its parameters; an error says what was expected.
+pub(crate) fn parse_discipline(text: &str) -> Result<Kind, String> {
+    let mut call = DisciplineText::read(text)?;
+    let kind = match call.name {
+        "fifo" => Kind::Fifo,
+        "lifo" => Kind::Lifo,
+        "random-request" => Kind::RandomOrder,
+        "random-worker" => Kind::Split(Choice::Random),
+        "shortest-queue" => Kind::Split(Choice::Shortest),
+        "two-choices" => Kind::Split(Choice::TwoChoices),
+        "oldest-first" => Kind::OldestFirst,
+        "oldest-first-preemptive" => Kind::PreemptiveOldestFirst,
+        "priority" => Kind::Priority { levels: call.key("levels")? },
+        "priority-preemptive" => Kind::PreemptivePriority { levels: call.key("levels")? },
+        "edf" => Kind::Deadline { allowed: call.times()? },
+        "edf-preemptive" => Kind::PreemptiveDeadline { allowed: call.times()? },
+        "proportional" => Kind::Proportional { weights: call.list()? },
+        "sharing" => Kind::Sharing { limit: call.optional("c")? },
+        "round-robin" => Kind::Limited(LimitedParameters::round_robin(call.time("slice")?)),
+        "limited" => Kind::Limited(LimitedParameters::without_age(call.key("c")?, call.time("slice")?)),
+        "orf" => Kind::Limited(oldest_first(&mut call)?),
+        "fair" => Kind::Fair(FairParameters {
+            latency: call.time("latency")?,
+            min_granularity: call.time("granularity")?,
+            wakeup_granularity: call.optional::<Nanos>("wakeup")?.map(|time| time.0),
+            credit: call.optional::<Nanos>("credit")?.unwrap_or_default().0,
+        }),
+        _ => return Err(format!("{EXPECTED}; found '{text}'")),
+    };
+    call.end()?;
+    kind.check().map_err(|error| format!("'{text}': {error}"))?;
+    Ok(kind)
+}
+
+/// The parameters of TailClipper's discipline. The paper leaves open what c counts and where an old arrival goes.
+fn oldest_first(call: &mut DisciplineText) -> Result<LimitedParameters, String> {
+    let usual = LimitedParameters::oldest_first(call.key("c")?, call.time("slice")?);
+    let count = call.word("count", &[("pool", Count::Pool), ("queue", Count::Queue)])?;
+    let entrances = [("back", Entrance::Back), ("front", Entrance::Front), ("preempt", Entrance::Preempt)];
+    let entrance = call.word("entrance", &entrances)?;
+    Ok(LimitedParameters {
+        count: count.unwrap_or(usual.count),
+        entrance: entrance.unwrap_or(usual.entrance),
+        ..usual
+    })
+}
+
+/// A name with arguments that have not been taken yet.
+struct DisciplineText<'a> {
+    text: &'a str,
+    name: &'a str,
+    left: Vec<&'a str>,
+}
+
+impl<'a> DisciplineText<'a> {
+    fn read(text: &'a str) -> Result<Self, String> {
+        let text = text.trim();
+        let Some((name, rest)) = text.split_once('(') else {
+            return Ok(Self { text, name: text, left: Vec::new() });
+        };
+        let arguments = rest.strip_suffix(')').ok_or_else(|| format!("'{text}': expected ')' at the end"))?;
+        Ok(Self { text, name: name.trim(), left: arguments.split(',').map(str::trim).collect() })
+    }
+
+    /// Takes the value of a key, if it is given.
+    fn optional<T: FromStr>(&mut self, key: &str) -> Result<Option<T>, String> {
+        for index in 0..self.left.len() {
+            if let Some((name, value)) = self.left[index].split_once('=')
+                && name.trim() == key
+            {
+                self.left.remove(index);
+                return self.parse(value).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes the value of a key that is one of some words, as what the word means.
+    fn word<T: Copy>(&mut self, key: &str, words: &[(&str, T)]) -> Result<Option<T>, String> {
+        let Some(given) = self.optional::<String>(key)? else { return Ok(None) };
+        match words.iter().find(|(word, _)| *word == given) {
+            Some((_, meaning)) => Ok(Some(*meaning)),
+            None => {
+                let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+                Err(format!("'{}': expected {key}={}, found '{given}'", self.text, words.join(" or ")))
+            }
+        }
+    }
+
+    /// Takes the value of a key that must be given.
+    fn key<T: FromStr>(&mut self, key: &str) -> Result<T, String> {
+        let text = self.text;
+        self.optional(key)?.ok_or_else(|| format!("'{text}': expected {key}=…"))
+    }
+
+    fn time(&mut self, key: &str) -> Result<u64, String> {
+        Ok(self.key::<Nanos>(key)?.0)
+    }
+
+    /// Takes all arguments that are left, one for each class.
+    fn list<T: FromStr>(&mut self) -> Result<Vec<T>, String> {
+        let values = std::mem::take(&mut self.left);
+        if values.is_empty() {
+            return Err(format!("'{}': expected a value per class", self.text));
+        }
+        values.into_iter().map(|value| self.parse(value)).collect()
+    }
+
+    fn times(&mut self) -> Result<Vec<u64>, String> {
+        Ok(self.list::<Nanos>()?.into_iter().map(|time| time.0).collect())
+    }
+
+    fn parse<T: FromStr>(&self, value: &str) -> Result<T, String> {
+        let value = value.trim();
+        value
+            .parse()
+            .map_err(|_| format!("'{}': '{value}' is not what is expected there; {EXPECTED}", self.text))
+    }
+
+    /// Fails unless every argument has been taken.
+    fn end(self) -> Result<(), String> {
+        match self.left.first() {
+            Some(left) => Err(format!("'{}': nothing is known of '{left}'; {EXPECTED}", self.text)),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_arrive() {
+        assert_eq!(parse_discipline("fifo"), Ok(Kind::Fifo));
+        let orf = LimitedParameters::oldest_first(8, 50_000);
+        assert_eq!(parse_discipline(" orf(slice=50us, c = 8) "), Ok(Kind::Limited(orf)));
+        let letter = LimitedParameters { count: Count::Queue, entrance: Entrance::Front, ..orf };
+        assert_eq!(
+            parse_discipline("orf(c=8, slice=50us, count=queue, entrance=front)"),
+            Ok(Kind::Limited(letter))
+        );
+        assert_eq!(
+            parse_discipline("orf(c=8, slice=50us, count=pool, entrance=back)"),
+            Ok(Kind::Limited(orf))
+        );
+        assert_eq!(
+            parse_discipline("edf(1ms, 2ms)"),
+            Ok(Kind::Deadline { allowed: vec![1_000_000, 2_000_000] })
+        );
+        assert_eq!(parse_discipline("sharing"), Ok(Kind::Sharing { limit: None }));
+    }
+
+    #[test]
+    fn errors_name_the_cause() {
+        for (text, part) in [
+            ("fife", "found 'fife'"),
+            ("orf(c=8)", "expected slice="),
+            ("orf(c=0, slice=1us)", "at least 1"),
+            ("orf(c=8, slice=-1us)", "'-1us'"),
+            ("fifo(c=8)", "'c=8'"),
+            ("orf(c=8, slice=1us, count=heap)", "expected count=pool or queue"),
+            ("limited(c=8, slice=1us, entrance=front)", "'entrance=front'"),
+            ("round-robin(slice=1us", "expected ')'"),
+        ] {
+            let fault = parse_discipline(text).unwrap_err();
+            assert!(fault.contains(part), "{text}: {fault}");
+        }
+    }
+}

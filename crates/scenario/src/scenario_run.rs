@@ -1,0 +1,71 @@
+//! Variants of a scenario as they are run, with the report of their simulation.
+
+use crate::document::Variant;
+use crate::simulation_case::SimulationCase;
+use crate::vary::AxisChoice;
+use model::OperationError;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use sim::engine::{InvalidSimulationError, ReplicationVerdict, SimulationReport, replicate};
+
+/// A variant that was run.
+pub struct ScenarioRun {
+    /// Its choice on each axis that is varied.
+    pub choices: Vec<AxisChoice>,
+    /// The case that was simulated.
+    pub case: SimulationCase,
+    /// The report of the simulation.
+    pub report: SimulationReport,
+}
+
+impl Variant {
+    /// Runs the variant. Variants that are run with one seed get the same requests where they can, so that differences
+    /// between them are not due to chance in their requests.
+    ///
+    /// # Errors
+    /// As [`crate::ScenarioDocument::case`], and when the network cannot be simulated.
+    pub fn run(&self, seed: u64) -> Result<ScenarioRun, OperationError> {
+        ScenarioRun::new(self.document.case()?, self.choices.clone(), seed)
+            .map_err(|error| self.document.error(&error.to_string()))
+    }
+}
+
+impl ScenarioRun {
+    /// Runs a case that is the variant with these choices.
+    ///
+    /// # Errors
+    /// When the network cannot be simulated.
+    pub fn new(
+        mut case: SimulationCase,
+        choices: Vec<AxisChoice>,
+        seed: u64,
+    ) -> Result<Self, InvalidSimulationError> {
+        // Replications have consecutive seeds: these are far from those of another seed.
+        case.plan.seed = StdRng::seed_from_u64(seed).random();
+        let report = replicate(&case.network, |seed| case.entries(seed), &case.plan)?;
+        Ok(Self { choices, case, report })
+    }
+
+    /// The choice on an axis, as text.
+    ///
+    /// # Panics
+    /// When there is no such axis.
+    pub fn choice(&self, axis: &str) -> &str {
+        let choice = self.choices.iter().find(|choice| choice.axis == axis);
+        &choice.unwrap_or_else(|| panic!("nothing varies '{axis}'")).value
+    }
+
+    /// A station that gets more work than it can do, with its utilisation, whatever was measured; none when the plan is
+    /// transient, where that is no error.
+    pub fn overloaded(&self) -> Option<(&str, f64)> {
+        let (station, load) = self.case.busiest();
+        (load >= 1.0 && !self.case.plan.transient)
+            .then(|| (self.case.network.stations[station].name.as_str(), load))
+    }
+
+    /// Whether the number of requests inside stays within bounds, or the plan is transient: otherwise the figures mean
+    /// nothing.
+    pub fn is_stable(&self) -> bool {
+        self.overloaded().is_none() && !matches!(self.report.verdict, ReplicationVerdict::Unbounded { .. })
+    }
+}

@@ -1,0 +1,227 @@
+//! The rules by which the stages of a storage server serve: disciplines by name, or a policy.
+//!
+//! Nothing here is preemptive: a device does not give back a request that it has begun. A best-effort workload is
+//! below all that are promised something, wherever there are priorities; its deadline never comes; its share in
+//! proportion is its own weight.
+//!
+//! Under a policy, work beyond the limits is best effort at the storage, where unused device time would be lost
+//! (thesis §2.2.1), and waits on the network, where HTB queues hold back what exceeds their rate (§2.2.2).
+
+use super::storage_server::StorageServer;
+use super::workload::SimulatedWorkload;
+use crate::discipline_text::parse_discipline;
+use ::discipline::Limit;
+use ::discipline::enforce::{BEST_EFFORT, FlowRules, Over, Rules as Enforced};
+use ::discipline::serve::{FeedbackClass, FeedbackParameters, Kind};
+use ::model::{PerStage, Policy, PolicyWorkload, Stage};
+use std::collections::BTreeMap;
+use toml::Value;
+
+/// The rules by which the stages of a server serve.
+#[derive(Debug, Clone)]
+pub enum ServerRules {
+    /// Each stage has a rule of its own.
+    Stages(Box<PerStage<StageRule>>),
+    /// Priorities and rate limits.
+    Policy(Box<Policy>),
+}
+
+/// The rule by which a stage serves.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StageRule {
+    /// Shares in proportion to the weights of the workloads.
+    Proportional,
+    /// Earliest deadline first, a request's deadline being its arrival plus its workload's SLO.
+    Deadline,
+    /// Strict priority, the tightest SLO first; equal SLOs share a level.
+    BySlo,
+    /// Shares that follow measured latencies, adjusted after every interval of so many nanoseconds.
+    Feedback(u64),
+    /// Any other discipline; the class of a request is the position of its workload.
+    Other(Kind),
+}
+
+/// The interval of control by feedback, unless the scenario says otherwise.
+const FEEDBACK_INTERVAL_NS: u64 = 10_000_000_000;
+/// A deadline that never comes: 36 years.
+const NEVER: u64 = 1 << 60;
+
+impl Default for ServerRules {
+    /// All stages serve first come, first served.
+    fn default() -> Self {
+        Self::Stages(Box::new(PerStage::from_fn(|_| StageRule::Other(Kind::Fifo))))
+    }
+}
+
+impl ServerRules {
+    /// Reads one name for all stages, or a table by stage; stages that it leaves out serve first come, first served.
+    pub(crate) fn read(value: &Value) -> Result<Self, String> {
+        if let Some(text) = value.as_str() {
+            let rule = StageRule::read(text)?;
+            return Ok(Self::Stages(Box::new(PerStage::from_fn(|_| rule.clone()))));
+        }
+        let table = value.as_table().ok_or("server.discipline: expected a name, or names by stage")?;
+        let known = Stage::ALL.map(Stage::name);
+        if let Some(unknown) = table.keys().find(|key| !known.contains(&key.as_str())) {
+            return Err(format!(
+                "server.discipline: no stage is named '{unknown}'; there are {}",
+                known.join(", ")
+            ));
+        }
+        let mut rules = PerStage::from_fn(|_| StageRule::Other(Kind::Fifo));
+        for stage in Stage::ALL {
+            if let Some(value) = table.get(stage.name()) {
+                let text =
+                    value.as_str().ok_or_else(|| format!("server.discipline.{stage}: expected a name"))?;
+                rules[stage] = StageRule::read(text)?;
+            }
+        }
+        Ok(Self::Stages(Box::new(rules)))
+    }
+
+    /// The discipline of each stage for these workloads.
+    pub(crate) fn disciplines(
+        &self,
+        server: &StorageServer,
+        workloads: &[SimulatedWorkload],
+    ) -> Result<[Kind; 3], String> {
+        match self {
+            Self::Stages(rules) => Ok(Stage::ALL.map(|stage| rules[stage].discipline(workloads))),
+            Self::Policy(policy) => {
+                check_policy(policy, workloads)?;
+                Ok(Stage::ALL.map(|stage| Kind::Enforced(policy_rules(policy, stage, server, workloads))))
+            }
+        }
+    }
+}
+
+impl StageRule {
+    fn read(text: &str) -> Result<Self, String> {
+        let interval = text.trim().strip_prefix("feedback(interval=").and_then(|rest| rest.strip_suffix(')'));
+        match (text.trim(), interval) {
+            ("none", _) => Ok(Self::Other(Kind::Fifo)),
+            ("proportional", _) => Ok(Self::Proportional),
+            ("edf", _) => Ok(Self::Deadline),
+            ("by-slo", _) => Ok(Self::BySlo),
+            ("feedback", _) => Ok(Self::Feedback(FEEDBACK_INTERVAL_NS)),
+            (_, Some(interval)) => match interval.parse::<units::Nanos>() {
+                Ok(units::Nanos(interval)) if interval > 0 => Ok(Self::Feedback(interval)),
+                _ => Err(format!("'{text}': expected an interval above 0, such as 10s")),
+            },
+            (other, None) => parse_discipline(other).map_err(|error| {
+                format!("server.discipline: expected none, proportional, edf, by-slo, feedback, or a discipline of stations; {error}")
+            }).map(Self::Other),
+        }
+    }
+
+    fn discipline(&self, workloads: &[SimulatedWorkload]) -> Kind {
+        match self {
+            Self::Proportional => {
+                Kind::Proportional { weights: workloads.iter().map(|workload| workload.weight).collect() }
+            }
+            Self::Deadline => {
+                let allowed = workloads.iter().map(|workload| slo_ns(workload).unwrap_or(NEVER));
+                Kind::Deadline { allowed: allowed.collect() }
+            }
+            Self::BySlo => Kind::Enforced(priorities_by_slo(workloads)),
+            Self::Feedback(interval) => {
+                let classes = workloads
+                    .iter()
+                    .map(|workload| FeedbackClass { weight: workload.weight, slo: slo_ns(workload) });
+                Kind::Feedback(FeedbackParameters::of(classes.collect(), *interval))
+            }
+            Self::Other(kind) => kind.clone(),
+        }
+    }
+}
+
+/// The latency of the SLO that a workload is promised, nanoseconds; none for best effort.
+fn slo_ns(workload: &SimulatedWorkload) -> Option<u64> {
+    let slo = workload.slo.filter(|_| !workload.best_effort)?;
+    // Rounded up; a latency that no request ever has becomes the longest.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let ns = (slo.latency.0 * 1e9).ceil() as u64;
+    Some(ns.clamp(1, NEVER))
+}
+
+/// A priority level for each workload with an SLO, the tightest SLO first.
+fn priorities_by_slo(workloads: &[SimulatedWorkload]) -> Enforced {
+    let mut slos: Vec<u64> = workloads.iter().filter_map(slo_ns).collect();
+    slos.sort_unstable();
+    slos.dedup();
+    let mut flows = BTreeMap::new();
+    for (class, workload) in (0u32..).zip(workloads) {
+        if let Some(slo) = slo_ns(workload) {
+            let level = slos.partition_point(|other| *other < slo);
+            let level = u32::try_from(level).expect("fewer workloads than 2³²");
+            flows.insert(class, FlowRules { level, limits: Vec::new(), over: Over::Demote });
+        }
+    }
+    Enforced { flows, ..Enforced::none() }
+}
+
+/// The place of a workload in a policy.
+fn policy_workload<'a>(policy: &'a Policy, workload: &SimulatedWorkload) -> Option<&'a PolicyWorkload> {
+    policy.workloads.iter().find(|placed| placed.name == workload.name)
+}
+
+/// Whether every workload that is not best effort has a place in the policy, all on one server.
+fn check_policy(policy: &Policy, workloads: &[SimulatedWorkload]) -> Result<(), String> {
+    let mut server: Option<&str> = None;
+    for workload in workloads.iter().filter(|workload| !workload.best_effort) {
+        let name = &workload.name;
+        let Some(placed) = policy_workload(policy, workload) else {
+            let known: Vec<&str> = policy.workloads.iter().map(|placed| placed.name.as_str()).collect();
+            return Err(format!(
+                "the policy does not know workload '{name}'; it has {}; best_effort = true needs no place",
+                known.join(", ")
+            ));
+        };
+        let own = placed.server.as_deref().filter(|_| placed.admitted).ok_or_else(|| {
+            format!("the policy gives workload '{name}' no place; best_effort = true needs none")
+        })?;
+        if let Some(other) = server.filter(|other| *other != own) {
+            return Err(format!("the policy has workload '{name}' on server '{own}', others on '{other}'"));
+        }
+        server = Some(own);
+    }
+    Ok(())
+}
+
+/// The priorities and limits of a policy at a stage.
+fn policy_rules(
+    policy: &Policy,
+    stage: Stage,
+    server: &StorageServer,
+    workloads: &[SimulatedWorkload],
+) -> Enforced {
+    let over = if stage == Stage::Storage { Over::Demote } else { Over::Queue };
+    let mut flows = BTreeMap::new();
+    for (class, workload) in (0u32..).zip(workloads).filter(|(_, workload)| !workload.best_effort) {
+        let Some(placed) = policy_workload(policy, workload) else { continue };
+        let by_stage = placed.priority_by_stage.map(|by_stage| by_stage[stage as usize]);
+        let Some(level) = by_stage.or(placed.priority) else { continue };
+        let limits = placed.limits.iter().filter(|limit| limit.stage == stage);
+        let limits = limits.map(|limit| service_limit(server, stage, limit.rate_per_s, limit.burst_work));
+        let level = level.min(BEST_EFFORT - 1);
+        flows.insert(class, FlowRules { level, limits: limits.collect(), over });
+    }
+    Enforced { flows, ..Enforced::none() }
+}
+
+/// A limit in base units of a stage as nanoseconds of service there, rounded up.
+fn service_limit(server: &StorageServer, stage: Stage, rate_per_s: f64, burst: f64) -> Limit {
+    let per_unit = match stage {
+        Stage::Storage => 1e9 * f64::from(server.channels()),
+        Stage::NetworkIn | Stage::NetworkOut => 1e9 / server.network().bytes_per_sec(),
+    };
+    Limit { rate: round_up(rate_per_s * per_unit), burst: round_up(burst * per_unit) }
+}
+
+/// The next whole number, at least 1: a limit of nothing at all lets a nanosecond pass.
+fn round_up(value: f64) -> u64 {
+    // A float beyond u64 becomes the largest.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let whole = value.ceil() as u64;
+    whole.max(1)
+}

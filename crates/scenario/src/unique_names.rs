@@ -1,0 +1,14 @@
+//! Names by which a scenario refers to its parts.
+
+/// Whether no two of these names are equal.
+///
+/// # Errors
+/// With the first name in alphabetical order that is given twice; `what` has it.
+pub(crate) fn check_unique<'a>(names: impl Iterator<Item = &'a str>, what: &str) -> Result<(), String> {
+    let mut names: Vec<&str> = names.collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(format!("two {what} have the name '{}'", pair[0])),
+        None => Ok(()),
+    }
+}
