@@ -15,39 +15,39 @@ fn fine(fraction: f64) -> String {
 }
 
 /// The derivation for people: priority, company, terms and limits.
-pub(crate) fn text(e: &GuaranteeDerivation) -> String {
+pub(crate) fn text(derivation: &GuaranteeDerivation) -> String {
     let mut text = format!(
         "{} on {} is promised {} < {}; its SLO is {}, so {} ({}) are to spare.\n\n",
-        e.workload,
-        e.server,
-        e.slo.percentile,
-        time(e.bound_s),
-        time(e.slo_s),
-        time(e.slack_s),
-        percent(e.slack_s / e.slo_s)
+        derivation.workload,
+        derivation.server,
+        derivation.slo.percentile,
+        time(derivation.bound_s),
+        time(derivation.slo_s),
+        time(derivation.slack_s),
+        percent(derivation.slack_s / derivation.slo_s)
     );
-    text.push_str(&priority(e));
-    text.push_str(&company(e));
-    text.push_str(&terms(e));
-    text.push_str(&limits(e));
+    text.push_str(&priority(derivation));
+    text.push_str(&company(derivation));
+    text.push_str(&terms(derivation));
+    text.push_str(&limits(derivation));
     text
 }
 
-fn priority(e: &GuaranteeDerivation) -> String {
-    let count = |keep: &dyn Fn(&&ServerNeighbour) -> bool| e.company.iter().filter(keep).count();
+fn priority(derivation: &GuaranteeDerivation) -> String {
+    let count = |keep: &dyn Fn(&&ServerNeighbour) -> bool| derivation.neighbours.iter().filter(keep).count();
     format!(
         "Priority {}: the tighter the SLO, the higher the priority; 0 is served first.\nOn {}, {} of the others have \
          a tighter SLO, {} the same and {} a looser one.\n\n",
-        e.priority,
-        e.server,
-        count(&|n| n.priority < e.priority),
-        count(&|n| n.priority == e.priority && n.name != e.workload),
-        count(&|n| n.priority > e.priority),
+        derivation.priority,
+        derivation.server,
+        count(&|neighbour| neighbour.priority < derivation.priority),
+        count(&|neighbour| neighbour.priority == derivation.priority && neighbour.name != derivation.workload),
+        count(&|neighbour| neighbour.priority > derivation.priority),
     )
 }
 
 /// Who contributes which burst and which rate.
-fn company(e: &GuaranteeDerivation) -> String {
+fn company(derivation: &GuaranteeDerivation) -> String {
     let mut text = String::from(
         "At each stage a request waits for the bursts of the same and higher priorities, served with what the\n\
          rates of the higher priorities leave (Eq. 5.5): sum of bursts / (1 - sum of higher rates).\n\n",
@@ -57,16 +57,22 @@ fn company(e: &GuaranteeDerivation) -> String {
         columns.extend([(burst, Align::Right), (rate, Align::Right)]);
     }
     let mut table = TextTable::new(&columns);
-    for n in e.company.iter().filter(|n| n.priority <= e.priority) {
-        let mut row = vec![n.name.clone(), n.priority.to_string(), n.slo.to_string()];
+    for neighbour in
+        derivation.neighbours.iter().filter(|neighbour| neighbour.priority <= derivation.priority)
+    {
+        let mut row = vec![neighbour.name.clone(), neighbour.priority.to_string(), neighbour.slo.to_string()];
         for stage in 0..3 {
-            let rate = if n.priority < e.priority { fine(n.rates[stage]) } else { "-".to_owned() };
-            row.extend([ms(n.bursts[stage]), rate]);
+            let rate = if neighbour.priority < derivation.priority {
+                fine(neighbour.rates[stage])
+            } else {
+                "-".to_owned()
+            };
+            row.extend([ms(neighbour.bursts[stage]), rate]);
         }
         table.row(row);
     }
     let mut sums = vec!["sum".to_owned(), String::new(), String::new()];
-    for step in &e.stages {
+    for step in &derivation.stages {
         sums.extend([ms(step.burst_at_or_above), fine(step.rate_above)]);
     }
     table.row(sums);
@@ -76,28 +82,28 @@ fn company(e: &GuaranteeDerivation) -> String {
 }
 
 /// Term by term to the bound.
-fn terms(e: &GuaranteeDerivation) -> String {
+fn terms(derivation: &GuaranteeDerivation) -> String {
     let mut table = TextTable::new(&[("term", Align::Left), ("", Align::Right), ("ms", Align::Right)]);
-    for step in &e.stages {
+    for step in &derivation.stages {
         let quotient = format!("{} / (1 - {:.6})", ms(step.burst_at_or_above), step.rate_above);
         table.row(vec![format!("waiting at {}", step.stage), quotient, ms(step.delay_s)]);
     }
-    for step in e.stages.iter().filter(|step| step.shaping_s > 0.0) {
+    for step in derivation.stages.iter().filter(|step| step.shaping_s > 0.0) {
         table.row(vec![
             format!("waiting in its own limiter at {}", step.stage),
             "(its r-b curve - burst) / rate".into(),
             ms(step.shaping_s),
         ]);
     }
-    table.row(vec!["idle storage".into(), "device profile".into(), ms(e.base_s)]);
-    table.row(vec!["bound".into(), "sum".into(), ms(e.bound_s)]);
-    table.row(vec!["SLO".into(), e.slo.to_string(), ms(e.slo_s)]);
-    table.row(vec!["to spare".into(), String::new(), ms(e.slack_s)]);
+    table.row(vec!["idle storage".into(), "device profile".into(), ms(derivation.base_s)]);
+    table.row(vec!["bound".into(), "sum".into(), ms(derivation.bound_s)]);
+    table.row(vec!["SLO".into(), derivation.slo.to_string(), ms(derivation.slo_s)]);
+    table.row(vec!["to spare".into(), String::new(), ms(derivation.slack_s)]);
     format!("{}\n", table.render())
 }
 
 /// The chosen limits against the r-b curves.
-fn limits(e: &GuaranteeDerivation) -> String {
+fn limits(derivation: &GuaranteeDerivation) -> String {
     let mut text = String::from(
         "Its limits: a token bucket per stage, on its r-b curve, so that the limiter delays nothing that looks\n\
          like its trace. A lower rate would need a larger burst:\n",
@@ -109,7 +115,7 @@ fn limits(e: &GuaranteeDerivation) -> String {
         ("r-b curve: rate -> ms", Align::Left),
     ]);
     let mut table = TextTable::new(&columns);
-    for step in &e.stages {
+    for step in &derivation.stages {
         let mut row =
             vec![format!("  {}", step.stage), fine(step.mean_rate), fine(step.rate), ms(step.burst)];
         row.push(curve(step));

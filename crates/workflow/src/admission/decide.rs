@@ -3,8 +3,8 @@
 use super::events::{AdmissionEvent, everybody_arrives, read_events};
 use crate::observer::ProgressObserver;
 use crate::prediction::{
-    PredictionProblem, PredictionSource, ProcedureName, ProcedureVisitor, TracedWorkload, WorkloadHome,
-    admission_host, applicants, describe_refusal, policy_of_homes,
+    PredictionProblem, PredictionSource, ProcedureName, ProcedureVisitor, TracedWorkload, WorkloadAssignment,
+    admission_host, applicants, assignment_policy, describe_refusal,
 };
 use ::plan::admission::{
     AdmissionController, AdmissionGuarantee, AdmissionProcedure, AdmissionRefusal, StageCurves,
@@ -184,18 +184,18 @@ impl ProcedureVisitor for DecideEvents<'_> {
 
 /// Who is where in the end, as the document that enforcing and simulating take.
 pub fn admission_policy(problem: &PredictionProblem, outcome: &AdmissionOutcome) -> Policy {
-    let mut homes = vec![None; problem.workloads.len()];
+    let mut assignments = vec![None; problem.workloads.len()];
     for guaranteed in &outcome.guarantees {
-        let home = WorkloadHome {
+        let assignment = WorkloadAssignment {
             server: guaranteed.server,
             priority: guaranteed.priority,
             bound_s: guaranteed.latency.unwrap_or(f64::INFINITY),
         };
         let workload = problem.workloads.iter().position(|workload| workload.spec.name == guaranteed.name);
-        homes[workload.expect("who is there came from the problem")] = Some(Ok(home));
+        assignments[workload.expect("who is there came from the problem")] = Some(Ok(assignment));
     }
     for (workload, refusal) in outcome.refused(problem) {
-        homes[workload] = Some(Err(describe_refusal(problem, refusal)));
+        assignments[workload] = Some(Err(describe_refusal(problem, refusal)));
     }
-    policy_of_homes(problem, outcome.procedure.name(), &homes)
+    assignment_policy(problem, outcome.procedure.name(), &assignments)
 }

@@ -19,7 +19,8 @@ pub struct GuaranteeDerivation {
     /// Priority of the workload; 0 is served first.
     pub priority: usize,
     /// All workloads of the server, this one included, by priority.
-    pub company: Vec<ServerNeighbour>,
+    #[serde(rename = "company")]
+    pub neighbours: Vec<ServerNeighbour>,
     /// The terms of the stages, in path order.
     pub stages: Vec<StageDelay>,
     /// Latency of the idle storage stack, seconds.
@@ -78,12 +79,12 @@ pub fn derive(planned: &PlannedCluster, workload: usize) -> Option<GuaranteeDeri
     let places = planned.places();
     let place = places[workload].as_ref()?;
     let guarantee = &place.guarantee;
-    let mut company: Vec<ServerNeighbour> = planned.placement.servers[place.server]
+    let mut neighbours: Vec<ServerNeighbour> = planned.placement.servers[place.server]
         .members
         .iter()
         .filter_map(|&w| Some(neighbour(planned, w, places[w].as_ref()?.guarantee.priority, place.server)))
         .collect();
-    company.sort_by_key(|n| n.priority);
+    neighbours.sort_by_key(|neighbour| neighbour.priority);
     let spec = &planned.instance.workloads[workload];
     let stages = Stage::ALL.map(|stage| stage_delay(planned, place.server, guarantee, stage));
     Some(GuaranteeDerivation {
@@ -92,7 +93,7 @@ pub fn derive(planned: &PlannedCluster, workload: usize) -> Option<GuaranteeDeri
         slo: spec.slo,
         slo_s: spec.slo.latency.0,
         priority: guarantee.priority,
-        company,
+        neighbours,
         stages: stages.to_vec(),
         base_s: guarantee.base,
         bound_s: guarantee.total,

@@ -2,9 +2,9 @@
 //! everybody's SLO.
 
 mod applicant;
+mod assignment;
 mod bounds;
 mod derivation;
-mod home;
 mod model_name;
 mod placement;
 mod problem;
@@ -12,9 +12,9 @@ mod procedure_name;
 mod refusal;
 
 pub(crate) use applicant::{admission_host, applicants};
+pub use assignment::{WorkloadAssignment, assignment_policy, server_name};
 pub use bounds::{WorkloadBound, predict_bounds};
 pub use derivation::{PredictionDerivation, PredictionStep, ServedBefore, derive};
-pub use home::{WorkloadHome, policy_of_homes, server_name};
 pub use model_name::ModelName;
 pub use placement::{ModelPlacement, WorkloadForecast, by_priority, place, placement_policy};
 pub use problem::{PredictionProblem, PredictionSource, TracedWorkload};

@@ -1,8 +1,8 @@
 //! Few servers for everybody, under a model.
 
 use super::applicant::{admission_host, applicants};
+use super::assignment::{WorkloadAssignment, assignment_policy};
 use super::bounds::{WorkloadBound, predict_bounds, predict_correlated};
-use super::home::{WorkloadHome, policy_of_homes};
 use super::model_name::ModelName;
 use super::problem::{PredictionProblem, TracedWorkload};
 use super::procedure_name::ProcedureVisitor;
@@ -169,15 +169,16 @@ pub fn by_priority(forecasts: &[WorkloadForecast]) -> Vec<WorkloadForecast> {
 
 /// The placement as the document that enforcing and simulating take.
 pub fn placement_policy(problem: &PredictionProblem, placement: &ModelPlacement) -> Policy {
-    let mut homes = vec![None; problem.workloads.len()];
+    let mut assignments = vec![None; problem.workloads.len()];
     for (server, forecasts) in placement.servers.iter().enumerate() {
         for WorkloadForecast { bound, .. } in forecasts {
             let priority = PerStage::from_fn(|_| bound.priority);
-            homes[bound.workload] = Some(Ok(WorkloadHome { server, priority, bound_s: bound.seconds() }));
+            assignments[bound.workload] =
+                Some(Ok(WorkloadAssignment { server, priority, bound_s: bound.seconds() }));
         }
     }
     for (workload, refusal) in &placement.packing.refused {
-        homes[*workload] = Some(Err(describe_refusal(problem, refusal)));
+        assignments[*workload] = Some(Err(describe_refusal(problem, refusal)));
     }
-    policy_of_homes(problem, placement.model.name(), &homes)
+    assignment_policy(problem, placement.model.name(), &assignments)
 }

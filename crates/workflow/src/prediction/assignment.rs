@@ -7,7 +7,7 @@ use predict::WorstCase;
 
 /// Where a workload goes and what it is promised.
 #[derive(Debug, Clone, Copy)]
-pub struct WorkloadHome {
+pub struct WorkloadAssignment {
     /// Number of the server, from 0.
     pub server: usize,
     /// Priority at each stage; 0 is served first.
@@ -21,13 +21,14 @@ pub fn server_name(problem: &PredictionProblem, server: usize) -> String {
     format!("{}-{}", problem.class, server + 1)
 }
 
-/// The policy of a procedure. By workload its home, or why it has none; `None` where it did not ask.
-pub fn policy_of_homes(
+/// The policy of a procedure. By workload its assignment, or why it has none; `None` where it did not ask.
+pub fn assignment_policy(
     problem: &PredictionProblem,
     procedure: &str,
-    homes: &[Option<Result<WorkloadHome, String>>],
+    assignments: &[Option<Result<WorkloadAssignment, String>>],
 ) -> Policy {
-    let mut used: Vec<usize> = homes.iter().flatten().flatten().map(|home| home.server).collect();
+    let mut used: Vec<usize> =
+        assignments.iter().flatten().flatten().map(|assignment| assignment.server).collect();
     used.sort_unstable();
     used.dedup();
     let mut servers = Vec::new();
@@ -40,11 +41,11 @@ pub fn policy_of_homes(
         });
     }
     let mut workloads = Vec::new();
-    for (workload, home) in homes.iter().enumerate() {
+    for (workload, assignment) in assignments.iter().enumerate() {
         let spec = &problem.workloads[workload].spec;
-        match home {
-            Some(Ok(home)) => {
-                let placement = policy_placement(problem, workload, home);
+        match assignment {
+            Some(Ok(assignment)) => {
+                let placement = policy_placement(problem, workload, assignment);
                 workloads.push(PolicyWorkload::admitted(spec.name.as_str(), spec.slo, placement));
             }
             Some(Err(why)) => workloads.push(PolicyWorkload::refused(spec.name.as_str(), spec.slo, why)),
@@ -54,11 +55,15 @@ pub fn policy_of_homes(
     Policy::new(procedure, servers, workloads)
 }
 
-fn policy_placement(problem: &PredictionProblem, workload: usize, home: &WorkloadHome) -> PolicyPlacement {
+fn policy_placement(
+    problem: &PredictionProblem,
+    workload: usize,
+    assignment: &WorkloadAssignment,
+) -> PolicyPlacement {
     PolicyPlacement {
-        server: server_name(problem, home.server),
-        priority: home.priority,
-        bound_s: Some(home.bound_s),
+        server: server_name(problem, assignment.server),
+        priority: assignment.priority,
+        bound_s: Some(assignment.bound_s),
         limits: limits(problem, workload),
     }
 }
