@@ -20,7 +20,7 @@ pub(super) struct CallGraphArgs {
     /// Spans of many requests
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// SpanFormat of the input, instead of detecting it
+    /// Format of the input, instead of detecting it
     #[arg(long, value_name = "spans|jaeger|otlp|alibaba")]
     format: Option<SpanFormat>,
     /// Leave out and count records that cannot be read instead of failing
