@@ -97,16 +97,11 @@ impl ProxySession {
 
     /// Parses the head of the next request; whether it was complete.
     fn begin_request(&mut self, shared: &mut SharedState) -> Result<bool, CloseReason> {
-        let name_len = self.codec.export_name().map(<[u8]>::len);
         let step = self.codec.next_request(self.client_input.bytes());
         match step.map_err(|error| CloseReason::Malformed(ProxySide::Client, error))? {
             ParseStep::NeedMore { .. } => Ok(false),
             ParseStep::Message { message, extent } => {
                 let number = shared.requests.add(self.new_request(&message));
-                // The codec of NFS knows a path as soon as it is asked for; the reply says whether it is granted.
-                if self.codec.export_name().map(<[u8]>::len) != name_len {
-                    self.replies.mount_request = Some(message.id);
-                }
                 let (missing, is_last_piece) = (extent.len.0, extent.last);
                 self.incoming = Some(IncomingRequest { number, missing, is_last_piece });
                 Ok(true)

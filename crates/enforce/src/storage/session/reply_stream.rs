@@ -24,8 +24,6 @@ pub(super) struct ReplyStream {
     pub(super) partial: Option<ReplyHead>,
     /// Whether bytes are dropped instead of written, because the client has gone.
     is_discarding: bool,
-    /// The identifier of the latest request that asked for an export.
-    pub(super) mount_request: Option<u64>,
 }
 
 impl ReplyStream {

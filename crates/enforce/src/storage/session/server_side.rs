@@ -64,9 +64,8 @@ impl ProxySession {
 
     /// Finishes the request that a reply answers: the device has done its work.
     fn on_reply(&mut self, reply: &ReplyHead, shared: &mut SharedState) {
-        if self.replies.mount_request == Some(reply.id) {
-            self.replies.mount_request = None;
-            self.on_mount_reply(reply, shared);
+        if let Some(mount) = self.codec.take_mount() {
+            shared.add_mount(self.peer.ip(), &mount.path);
         }
         if !reply.is_solicited {
             return;
@@ -78,15 +77,6 @@ impl ProxySession {
             if let Some((_, number)) = self.in_flight.remove(index) {
                 self.finish_request(number, shared);
             }
-        }
-    }
-
-    /// Remembers the export of an NFS client if the server has granted it.
-    fn on_mount_reply(&self, reply: &ReplyHead, shared: &mut SharedState) {
-        if let Some(path) =
-            self.codec.export_name().filter(|_| !reply.is_error && self.protocol == FrontProtocol::Nfs)
-        {
-            shared.add_mount(self.peer.ip(), path);
         }
     }
 }
