@@ -45,7 +45,7 @@ impl ReadBuffer {
 
     /// Removes all bytes.
     pub(super) fn clear(&mut self) {
-        (self.data.len() > 0).then(|| self.data.clear());
+        self.data.clear();
         self.start = 0;
         if self.data.capacity() > CAPACITY_KEPT {
             self.data = Vec::new();
@@ -55,7 +55,8 @@ impl ReadBuffer {
     /// Adds bytes behind the others.
     pub(super) fn extend(&mut self, bytes: &[u8]) {
         // Moved only when at least half of the memory is free, so that a byte is moved a bounded number of times.
-        if self.start > 0 && self.start >= self.len() && self.data.len() + bytes.len() > self.data.capacity() {
+        if self.start > 0 && self.start >= self.len() && self.data.len() + bytes.len() > self.data.capacity()
+        {
             self.data.drain(..self.start);
             self.start = 0;
         }

@@ -105,7 +105,8 @@ mod tests {
             (&["fd00::/64"], &[], None),
             (&["10.0.0.1"], &[], None),
         ]);
-        let flow = |peer: &str, export: Option<&str>| table.flow(peer.parse().unwrap(), export.map(str::as_bytes));
+        let flow =
+            |peer: &str, export: Option<&str>| table.flow(peer.parse().unwrap(), export.map(str::as_bytes));
         assert_eq!(flow("10.0.0.9:5", None), Some(0));
         assert_eq!(flow("10.0.0.1:5", None), Some(1));
         assert_eq!(flow("[::ffff:10.0.0.1]:5", None), Some(1));

@@ -10,7 +10,6 @@
 mod accept;
 mod admission;
 mod commands;
-#[cfg(any(test, debug_assertions))]
 mod invariants;
 mod transfer;
 
@@ -59,6 +58,8 @@ pub struct ProxyEngine<S: System> {
     draining_since: Option<u64>,
     is_stopped: bool,
     has_orders: bool,
+    #[cfg(debug_assertions)]
+    rounds_unchecked: u64,
     log: RateLimitedLog,
 }
 
@@ -127,6 +128,8 @@ impl<S: System> ProxyEngine<S> {
             draining_since: None,
             is_stopped: false,
             has_orders: false,
+            #[cfg(debug_assertions)]
+            rounds_unchecked: 0,
             log: RateLimitedLog::default(),
         })
     }
@@ -246,7 +249,9 @@ impl<S: System> ProxyEngine<S> {
                 }
                 if let Err(error) = self.update_interest(slot) {
                     let server = &self.server;
-                    self.log.write(self.shared.now, || format!("{server}: a connection cannot be watched: {error}"));
+                    self.log.write(self.shared.now, || {
+                        format!("{server}: a connection cannot be watched: {error}")
+                    });
                     self.remove_session(slot);
                 }
             }

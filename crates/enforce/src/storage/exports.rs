@@ -78,7 +78,7 @@ impl ExportTable {
 fn common_len(one: &[u8], other: &[u8]) -> usize {
     match (kernel_file_system(one), kernel_file_system(other)) {
         // All or nothing: identifiers of file systems have no order.
-        (Some(one), Some(other)) => if one == other { one.1.len() + COMMON_MIN } else { 0 },
+        (Some(one), Some(other)) if one == other => one.1.len() + COMMON_MIN,
         (None, None) => one.iter().zip(other).take_while(|(a, b)| a == b).count(),
         _ => 0,
     }
@@ -118,9 +118,8 @@ mod tests {
 
     #[test]
     fn the_kernel_puts_the_type_of_the_file_between() {
-        let handle = |file_type: u8, system: &[u8], file: &[u8]| {
-            [&[1, 0, 6, file_type][..], system, file].concat()
-        };
+        let handle =
+            |file_type: u8, system: &[u8], file: &[u8]| [&[1, 0, 6, file_type][..], system, file].concat();
         let mut table = ExportTable::default();
         table.learn(b"/a", &handle(0, b"0123456789abcdef", b""));
         table.learn(b"/b", &handle(0, b"0123456789abcdeF", b""));

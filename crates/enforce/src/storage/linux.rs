@@ -9,6 +9,7 @@ use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
 use rustix::net::sockopt;
 use std::io::{self, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Instant;
 
@@ -24,7 +25,6 @@ pub(super) struct LinuxSystem {
     waker: CommandWaker,
     busy_poll: BusyPoll,
     started: Instant,
-    events: Vec<epoll::Event>,
     spare: SpareDescriptor,
 }
 
@@ -46,7 +46,12 @@ impl LinuxSystem {
         busy_poll_max_ns: u64,
     ) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, waker.descriptor(), epoll::EventData::new_u64(event_token::WAKER), epoll::EventFlags::IN)?;
+        epoll::add(
+            &epoll,
+            waker.descriptor(),
+            epoll::EventData::new_u64(event_token::WAKER),
+            epoll::EventFlags::IN,
+        )?;
         for (number, front) in listeners.iter().enumerate() {
             let token = epoll::EventData::new_u64(event_token::listener_token(number));
             epoll::add(&epoll, &front.listener, token, epoll::EventFlags::IN)?;
@@ -60,7 +65,6 @@ impl LinuxSystem {
             waker,
             busy_poll: BusyPoll::new(if has_one_cpu { 0 } else { busy_poll_max_ns }),
             started: Instant::now(),
-            events: Vec::with_capacity(EVENTS_PER_ROUND),
         })
     }
 
@@ -156,25 +160,21 @@ impl System for LinuxSystem {
             let is_polling = clock < poll_until;
             let timeout = if is_polling { Some(0) } else { left };
             let timeout = timeout.map(timespec);
-            let room = rustix::buffer::spare_capacity(&mut self.events);
-            let count = match epoll::wait(&self.epoll, room, timeout.as_ref()) {
-                Ok(count) => count,
-                Err(rustix::io::Errno::INTR) => 0,
+            let mut room = [const { MaybeUninit::uninit() }; EVENTS_PER_ROUND];
+            let ready: &[epoll::Event] = match epoll::wait(&self.epoll, &mut room, timeout.as_ref()) {
+                Ok((ready, _)) => ready,
+                Err(rustix::io::Errno::INTR) => &[],
                 Err(error) => return Err(error.into()),
             };
             clock = self.now();
-            if count > 0 || !is_polling || left == Some(0) {
+            events.extend(ready.iter().map(|event| self.event(event.data.u64(), event.flags)));
+            if !ready.is_empty() || !is_polling || left == Some(0) {
                 self.busy_poll.learn(clock - begun);
-                break;
+                return Ok(());
             }
             // A thread that waits for this CPU may be the one that causes the event.
             std::thread::yield_now();
         }
-        let ready = std::mem::take(&mut self.events);
-        events.extend(ready.iter().map(|event| self.event(event.data.u64(), event.flags)));
-        self.events = ready;
-        self.events.clear();
-        Ok(())
     }
 
     fn stop_listening(&mut self) {

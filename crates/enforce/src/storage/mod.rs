@@ -72,6 +72,7 @@ pub struct Proxy {
     engine: ProxyEngine<LinuxSystem>,
     commands: CommandReceiver,
     handle: ProxyHandle,
+    addresses: Vec<SocketAddr>,
     /// Where the server answers MOUNT calls: behind the NFS fronts.
     nfs_servers: Vec<SocketAddr>,
 }
@@ -90,7 +91,9 @@ impl Proxy {
         let system = LinuxSystem::new(listeners, waker, options.busy_poll_max.0).map_err(|error| {
             OperationError::machine(format_args!("epoll: {error}")).hint("raise the limit of open files")
         })?;
-        Ok(Self { engine: ProxyEngine::new(system, fronts, &options)?, commands, handle, nfs_servers })
+        let addresses = system.addresses();
+        let engine = ProxyEngine::new(system, fronts, &options)?;
+        Ok(Self { engine, commands, handle, addresses, nfs_servers })
     }
 
     /// A handle for other threads to control the proxy with.
@@ -99,8 +102,8 @@ impl Proxy {
     }
 
     /// The addresses that the proxy listens at.
-    pub fn addresses(&mut self) -> Vec<SocketAddr> {
-        self.engine.system().addresses()
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.addresses.clone()
     }
 
     /// Serves on the calling thread until the proxy is told to end.
@@ -119,6 +122,8 @@ impl Proxy {
             if has_orders {
                 self.handle_commands();
             }
+            #[cfg(debug_assertions)]
+            self.engine.check_invariants_now_and_then();
         }
         let snapshot = self.engine.snapshot();
         let (observations, left_out) = self.engine.take_observations();

@@ -121,7 +121,9 @@ impl RequestQueue {
     /// The request of this ticket is no longer outstanding; returns the tokens that it has taken.
     pub(super) fn done(&mut self, now: u64, ticket: DispatchTicket) -> Option<TokenCharge> {
         match (self, ticket) {
-            (Self::Enforcer(enforcer), DispatchTicket::Enforcer(dispatch)) => Some(enforcer.complete(dispatch)),
+            (Self::Enforcer(enforcer), DispatchTicket::Enforcer(dispatch)) => {
+                Some(enforcer.complete(dispatch))
+            }
             (Self::Baseline(baseline), DispatchTicket::Worker(worker)) => {
                 baseline.done(now, worker);
                 None
@@ -184,7 +186,6 @@ impl RequestQueue {
     }
 
     /// Checks the books of the enforcer.
-    #[cfg(any(test, debug_assertions))]
     pub(super) fn check_invariants(&self) {
         if let Self::Enforcer(enforcer) = self {
             enforcer.check_invariants();

@@ -121,11 +121,7 @@ fn flow_rules(
     for workload in workloads.iter().filter(|workload| may_use(workload, server)) {
         let flow = names.flow(&workload.name);
         let Some(rules) = data_rules(workload, over, largest) else { continue };
-        let control = FlowRules {
-            limits: Vec::new(),
-            shares_limits_of: Some(flow),
-            ..rules.clone()
-        };
+        let control = FlowRules { limits: Vec::new(), shares_limits_of: Some(flow), ..rules.clone() };
         flows.insert(flow | CONTROL_FLOW, control);
         flows.insert(flow, rules);
     }

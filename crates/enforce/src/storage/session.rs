@@ -24,7 +24,6 @@
 
 mod client_side;
 mod close_reason;
-#[cfg(any(test, debug_assertions))]
 mod invariants;
 mod lifecycle;
 mod phase;
@@ -38,7 +37,7 @@ use super::shared::SharedState;
 use super::system::StreamInterest;
 use crate::deployment::FrontProtocol;
 use client_side::IncomingRequest;
-pub(super) use close_reason::CloseReason;
+pub(super) use close_reason::{CloseReason, ProxySide};
 use phase::ClientPhase;
 use server_side::ServerSide;
 pub(super) use shutdown::SessionOrder;

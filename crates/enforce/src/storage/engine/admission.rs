@@ -43,7 +43,6 @@ impl AddressCounts {
     }
 
     /// The number of all connections, by address; for checks.
-    #[cfg(any(test, debug_assertions))]
     pub(super) fn total(&self) -> u64 {
         self.0.values().sum()
     }
@@ -90,10 +89,12 @@ impl<S: System> ProxyEngine<S> {
 
     /// The connection from an address that has been idle for longest.
     fn idle_longest(&self, holder: IpAddr) -> Option<usize> {
-        let idle = self.sessions.iter().filter(|(_, entry)| {
-            network_of(entry.session.peer.ip()) == holder && entry.session.is_idle()
-        });
-        let longest = idle.min_by_key(|(_, entry)| (entry.session.has_been_served, entry.session.client.heard_at));
+        let idle = self
+            .sessions
+            .iter()
+            .filter(|(_, entry)| network_of(entry.session.peer.ip()) == holder && entry.session.is_idle());
+        let longest =
+            idle.min_by_key(|(_, entry)| (entry.session.has_been_served, entry.session.client.heard_at));
         longest.map(|(slot, _)| slot)
     }
 

@@ -21,16 +21,16 @@ impl<S: System> ProxyEngine<S> {
     ) -> Result<bool, OperationError> {
         let deployment = deployment.unwrap_or_else(|| self.deployment.clone());
         self.shared.now = self.system.now().max(self.shared.now);
-        let SharedState { names, queue, now, profile, .. } = &mut self.shared;
+        let SharedState { names, queue, now, profile, enforced, .. } = &mut self.shared;
         let changed = ProxyRules::new(policy, &deployment, &self.server, profile, names)?;
         self.deployment = deployment;
-        if changed == self.shared.enforced {
+        if changed == *enforced {
             return Ok(false);
         }
         queue
             .reconfigure(*now, &changed.rules)
             .map_err(|error| OperationError::input(error).hint("the policy is out of its ranges"))?;
-        self.shared.enforced = changed;
+        *enforced = changed;
         self.shared.statistics.changes += 1;
         for (slot, entry) in &mut self.sessions {
             entry.session.identify(&mut self.shared);

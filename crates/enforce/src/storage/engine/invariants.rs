@@ -4,7 +4,20 @@ use super::super::request::{NO_SESSION, RequestState};
 use super::super::system::System;
 use super::ProxyEngine;
 
+/// How many rounds pass between two checks while real clients are served: a check looks at every request.
+const ROUNDS_BETWEEN_CHECKS: u64 = 64;
+
 impl<S: System> ProxyEngine<S> {
+    /// Checks the books in some of the rounds.
+    #[cfg(debug_assertions)]
+    pub(in super::super) fn check_invariants_now_and_then(&mut self) {
+        self.rounds_unchecked += 1;
+        if self.rounds_unchecked >= ROUNDS_BETWEEN_CHECKS {
+            self.rounds_unchecked = 0;
+            self.check_invariants();
+        }
+    }
+
     /// Checks the books of the engine, its sessions and its queue against each other. It looks at every request.
     ///
     /// # Panics
@@ -14,7 +27,10 @@ impl<S: System> ProxyEngine<S> {
         let (mut queued, mut outstanding) = (0, 0);
         for (number, request) in shared.requests.iter() {
             let is_served = self.sessions.contains(request.session);
-            assert!(is_served || request.session == NO_SESSION, "request {number} has a session: {request:?}");
+            assert!(
+                is_served || request.session == NO_SESSION,
+                "request {number} has a session: {request:?}"
+            );
             queued += usize::from(matches!(request.state, RequestState::Queued(_)));
             outstanding += u32::from(matches!(request.state, RequestState::Outstanding(_)));
         }

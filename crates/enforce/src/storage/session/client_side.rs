@@ -73,7 +73,10 @@ impl ProxySession {
 
     /// Whether no request of the client is here or in flight.
     pub(in super::super) fn is_idle(&self) -> bool {
-        self.incoming.is_none() && self.goodbye.is_none() && self.waiting.is_empty() && self.server.owes_nothing()
+        self.incoming.is_none()
+            && self.goodbye.is_none()
+            && self.waiting.is_empty()
+            && self.server.owes_nothing()
     }
 
     /// Whether the client should be read.

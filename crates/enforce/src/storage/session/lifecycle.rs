@@ -15,7 +15,9 @@ impl ProxySession {
     /// have it, and answers it once; only a call that the server has had for long may have been lost.
     pub(super) fn ending_of_retransmission(&self, id: u64, shared: &mut SharedState) -> RequestEnding {
         let mut in_flight = self.server.in_flight.iter();
-        let Some(&(_, first)) = in_flight.find(|(other, _)| *other == id) else { return RequestEnding::Dropped };
+        let Some(&(_, first)) = in_flight.find(|(other, _)| *other == id) else {
+            return RequestEnding::Dropped;
+        };
         let now = shared.now;
         let sent = &mut shared.requests.get_mut(first).sent;
         if now < sent.saturating_add(SERVER_PATIENCE_NS) {
@@ -35,13 +37,11 @@ impl ProxySession {
                 self.forward_bytes(bytes);
                 shared.requests.remove(number);
             }
-            RequestEnding::Forwarded
-                if request.is_control() && self.protocol != FrontProtocol::Memcached =>
-            {
+            RequestEnding::Forwarded if request.is_control() && self.protocol != FrontProtocol::Memcached => {
                 self.goodbye = Some(number);
             }
             RequestEnding::Reply | RequestEnding::Forwarded | RequestEnding::Repeated => {
-                request.class = self.class_by_size(shared.requests.get(number));
+                request.class = self.class_by_size(request);
                 self.enqueue(number, shared);
             }
         }

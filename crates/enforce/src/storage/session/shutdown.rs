@@ -57,8 +57,7 @@ impl ProxySession {
     /// Ends the session if it is at its end, and tells the server when the client has said its last.
     fn check_end(&mut self, shared: &SharedState) -> Result<SessionOrder, CloseReason> {
         let now = shared.now;
-        let is_all_sent =
-            self.waiting.is_empty() && self.goodbye.is_none() && self.server.output.is_empty();
+        let is_all_sent = self.waiting.is_empty() && self.goodbye.is_none() && self.server.output.is_empty();
         let is_all_answered = is_all_sent && self.server.in_flight.is_empty();
         if let ClientPhase::Closed { since } = self.client.phase {
             return if is_all_answered || self.server.phase.is_ended() {
@@ -71,8 +70,13 @@ impl ProxySession {
         }
         let is_written = self.server.replies.is_written();
         if self.server.phase.is_ended() && is_written {
-            let is_clean = is_all_answered && self.server.replies.unparsed.is_empty() && self.incoming.is_none();
-            return Err(if is_clean { CloseReason::Finished } else { CloseReason::ClosedEarly(ProxySide::Server) });
+            let is_clean =
+                is_all_answered && self.server.replies.unparsed.is_empty() && self.incoming.is_none();
+            return Err(if is_clean {
+                CloseReason::Finished
+            } else {
+                CloseReason::ClosedEarly(ProxySide::Server)
+            });
         }
         // A server that was told and does not hang up is left when everything is answered.
         let is_server_late =
@@ -139,7 +143,10 @@ impl ProxySession {
     }
 
     /// Does what the clock demands: releases requests that are held up, and ends sessions of those who stand still.
-    pub(in super::super) fn on_tick(&mut self, shared: &mut SharedState) -> Result<SessionOrder, CloseReason> {
+    pub(in super::super) fn on_tick(
+        &mut self,
+        shared: &mut SharedState,
+    ) -> Result<SessionOrder, CloseReason> {
         let now = shared.now;
         if let ServerPhase::Connecting { since } = self.server.phase
             && now > since + SERVER_PATIENCE_NS
