@@ -2,9 +2,9 @@
 //! requests may be outstanding. Both are the code that the simulator runs.
 
 use super::flows::{UNKNOWN_FLOW, data_flow};
-use discipline::enforce::{ArrivingRequest, DispatchedRequest, EnforcementRules, Enforcer};
+use discipline::enforce::{ArrivingRequest, DispatchedRequest, EnforcementRules, Enforcer, WaitingRequest};
 use discipline::serve::{AnyDiscipline, Assignment, BuiltDiscipline, Discipline, DisciplineSpec, QueueItem};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// A discipline to compare with. Its classes are the positions of workloads in the policy; unknown clients are one
 /// class more. Bounds on bytes, limits and levels of the policy do not apply.
@@ -29,8 +29,16 @@ pub(super) enum DispatchTicket {
 /// The requests that wait, and the order in which they are dispatched.
 #[derive(Debug)]
 pub(super) enum RequestQueue {
-    Enforcer(Box<Enforcer>),
+    Enforcer(Box<EnforcerQueue>),
     Baseline(Box<BaselineQueue>),
+}
+
+/// The queue of an enforcer.
+#[derive(Debug)]
+pub(super) struct EnforcerQueue {
+    enforcer: Enforcer,
+    /// The flows of the waiting requests and what the enforcer calls them, by number.
+    waiting: BTreeMap<u32, (u32, WaitingRequest)>,
 }
 
 /// The queue of a discipline to compare with.
@@ -56,7 +64,8 @@ impl RequestQueue {
         baseline: Option<&BaselineDiscipline>,
     ) -> Result<Self, String> {
         let Some(BaselineDiscipline { kind, outstanding, workloads }) = baseline else {
-            return Ok(Self::Enforcer(Box::new(Enforcer::new(now, rules)?)));
+            let enforcer = Enforcer::new(now, rules)?;
+            return Ok(Self::Enforcer(Box::new(EnforcerQueue { enforcer, waiting: BTreeMap::new() })));
         };
         kind.check()?;
         let BuiltDiscipline::Workers(discipline) = kind.build(*outstanding, 0) else {
@@ -74,14 +83,17 @@ impl RequestQueue {
     /// Replaces the rules; a baseline has none.
     pub(super) fn reconfigure(&mut self, now: u64, rules: &EnforcementRules) -> Result<(), String> {
         match self {
-            Self::Enforcer(enforcer) => enforcer.reconfigure(now, rules),
+            Self::Enforcer(queue) => queue.enforcer.reconfigure(now, rules),
             Self::Baseline(_) => Ok(()),
         }
     }
 
     pub(super) fn arrive(&mut self, now: u64, arrival: ArrivingRequest) {
         match self {
-            Self::Enforcer(enforcer) => enforcer.arrive(now, arrival),
+            Self::Enforcer(queue) => {
+                let waiting = queue.enforcer.arrive(now, arrival);
+                queue.waiting.insert(arrival.id, (arrival.flow, waiting));
+            }
             Self::Baseline(baseline) => baseline.arrive(now, arrival),
         }
     }
@@ -89,8 +101,10 @@ impl RequestQueue {
     /// The request to dispatch now, if there is one.
     pub(super) fn next(&mut self, now: u64) -> Option<(u32, DispatchTicket)> {
         match self {
-            Self::Enforcer(enforcer) => {
-                enforcer.dispatch_next(now).map(|dispatch| (dispatch.id, DispatchTicket::Enforcer(dispatch)))
+            Self::Enforcer(queue) => {
+                let dispatch = queue.enforcer.dispatch_next(now)?;
+                queue.waiting.remove(&dispatch.id);
+                Some((dispatch.id, DispatchTicket::Enforcer(dispatch)))
             }
             Self::Baseline(baseline) => baseline.ready.pop_front(),
         }
@@ -104,8 +118,9 @@ impl RequestQueue {
         continues: impl FnOnce(u32) -> bool,
     ) -> Option<(u32, DispatchTicket)> {
         match (self, ticket) {
-            (Self::Enforcer(enforcer), DispatchTicket::Enforcer(dispatch)) => {
-                let next = enforcer.dispatch_continuation(now, dispatch, continues)?;
+            (Self::Enforcer(queue), DispatchTicket::Enforcer(dispatch)) => {
+                let next = queue.enforcer.dispatch_continuation(now, dispatch, continues)?;
+                queue.waiting.remove(&next.id);
                 Some((next.id, DispatchTicket::Enforcer(next)))
             }
             _ => None,
@@ -115,7 +130,9 @@ impl RequestQueue {
     /// The request of this ticket is no longer outstanding.
     pub(super) fn done(&mut self, now: u64, ticket: DispatchTicket) {
         match (self, ticket) {
-            (Self::Enforcer(enforcer), DispatchTicket::Enforcer(dispatch)) => enforcer.complete(dispatch),
+            (Self::Enforcer(queue), DispatchTicket::Enforcer(dispatch)) => {
+                queue.enforcer.complete(dispatch);
+            }
             (Self::Baseline(baseline), DispatchTicket::Worker(worker)) => baseline.done(now, worker),
             _ => unreachable!("a ticket comes from this queue"),
         }
@@ -123,18 +140,28 @@ impl RequestQueue {
 
     /// Removes those waiting requests of a flow that `is_withdrawn` accepts, and returns whether the queue can do that.
     /// A baseline cannot: it dispatches them, and the engine returns their tickets at once.
-    pub(super) fn withdraw(&mut self, now: u64, flow: u32, is_withdrawn: impl FnMut(u32) -> bool) -> bool {
-        if let Self::Enforcer(enforcer) = self {
-            enforcer.withdraw(now, flow, is_withdrawn);
-            return true;
-        }
-        false
+    pub(super) fn withdraw(
+        &mut self,
+        now: u64,
+        flow: u32,
+        mut is_withdrawn: impl FnMut(u32) -> bool,
+    ) -> bool {
+        let Self::Enforcer(queue) = self else { return false };
+        let EnforcerQueue { enforcer, waiting } = queue.as_mut();
+        waiting.retain(|number, (of, request)| {
+            let stays = *of != flow || !is_withdrawn(*number);
+            if !stays {
+                enforcer.withdraw(now, *request);
+            }
+            stays
+        });
+        true
     }
 
     /// When [`Self::next`] may have a request although nothing arrives or ends before.
     pub(super) fn wake_at(&self) -> Option<u64> {
         match self {
-            Self::Enforcer(enforcer) => enforcer.wake_at(),
+            Self::Enforcer(queue) => queue.enforcer.wake_at(),
             Self::Baseline(baseline) => baseline.discipline.wake_at(),
         }
     }
@@ -151,14 +178,14 @@ impl RequestQueue {
 
     pub(super) fn waiting(&self) -> usize {
         match self {
-            Self::Enforcer(enforcer) => enforcer.waiting(),
+            Self::Enforcer(queue) => queue.enforcer.waiting(),
             Self::Baseline(baseline) => baseline.discipline.waiting() + baseline.ready.len(),
         }
     }
 
     pub(super) fn outstanding(&self) -> u32 {
         match self {
-            Self::Enforcer(enforcer) => enforcer.outstanding(),
+            Self::Enforcer(queue) => queue.enforcer.outstanding(),
             Self::Baseline(baseline) => baseline.outstanding,
         }
     }

@@ -143,12 +143,12 @@ fn data_rules(workload: &PolicyWorkload, over: OverLimitRule) -> Option<FlowRule
         OverLimitRule::Demote => OverLimit::Demote,
         OverLimitRule::Queue => OverLimit::Queue,
     };
-    Some(FlowRules { level, limits, over_limit: over })
+    Some(FlowRules { level, limits, over_limit: over, largest: None, shares_limits_of: None })
 }
 
 fn control_rules(level: u32, cost: u64) -> FlowRules {
     let limits = vec![Limit { rate: CONTROL_RATE_NS, burst: CONTROL_BURST * cost }];
-    FlowRules { level, limits, over_limit: OverLimit::Demote }
+    FlowRules { level, limits, over_limit: OverLimit::Demote, largest: None, shares_limits_of: None }
 }
 
 /// Seconds of device time in nanoseconds, rounded up, at least 1.
