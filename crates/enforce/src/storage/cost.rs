@@ -119,9 +119,10 @@ mod tests {
         let device = DeviceModel::Ssd(SsdTable::new(vec![row]).expect("one row ascends"));
         let mut cost = ServedCost::new(&StorageProfile::new("ssd", device));
         let reply = |bytes, is_error| ServedReply { bytes, is_error };
+        let control = cost.control_ns;
         let read = RequestClass::Read(Bytes(1 << 20));
         assert_eq!(cost.served_ns(read, 1 << 20, reply((1 << 20) + 100, false)), 1 << 20);
-        assert_eq!(cost.served_ns(read, 1 << 20, reply(40, true)), 4096);
+        assert_eq!(cost.served_ns(read, 1 << 20, reply(40, true)), control);
         assert_eq!(cost.served_ns(read, 1 << 20, reply(8192, false)), 8192);
         let unknown = RequestClass::Read(Bytes(0));
         assert_eq!(cost.served_ns(unknown, 4096, reply(1 << 20, false)), 1 << 20);

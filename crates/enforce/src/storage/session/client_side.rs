@@ -162,8 +162,9 @@ impl ProxySession {
                 let number = shared.requests.add(request);
                 let (missing, is_last_piece) = (extent.len.0, extent.last);
                 let barrier = barrier.map_or(&[][..], |barrier| barrier.bytes);
-                self.incoming =
-                    Some(IncomingRequest { number, missing, is_last_piece, is_ahead: false, barrier });
+                // The answer to a call of the server waits for nothing, whole or not.
+                let is_ahead = ending == RequestEnding::Immediate;
+                self.incoming = Some(IncomingRequest { number, missing, is_last_piece, is_ahead, barrier });
                 Ok(true)
             }
             ParseStep::Continued { .. } => unreachable!("no request is incomplete"),
@@ -248,7 +249,7 @@ impl ProxySession {
         }
         if is_complete {
             self.incoming = None;
-            if is_ahead {
+            if is_ahead && shared.requests.get(number).ending != RequestEnding::Immediate {
                 self.ahead = Some(number);
             }
             self.complete_request(number, shared);
