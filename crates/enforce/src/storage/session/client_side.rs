@@ -101,14 +101,18 @@ impl ProxySession {
         self.waiting.len() >= QUEUED_MAX
             || self.held_bytes >= self.buffer_allowance(shared)
             || self.server.in_flight.len() + self.waiting.len() >= UNANSWERED_MAX
-            || self.server.output.len() >= SERVER_OUTPUT_MAX
-            || self.server.replies.is_full()
+            || self.is_output_full()
             || self.goodbye.is_some()
             || self.ahead.is_some()
             || (self.is_in_handshake() && !self.waiting.is_empty())
             || shared.is_draining
             || self.client.phase.is_closed()
             || self.server.phase.is_ended()
+    }
+
+    /// Whether one of the two connections takes too little of what it is sent.
+    pub(in super::super) fn is_output_full(&self) -> bool {
+        self.server.output.len() >= SERVER_OUTPUT_MAX || self.server.replies.is_full()
     }
 
     /// Whether an NBD client has no export yet. It may send data requests directly behind the one that asks for its
