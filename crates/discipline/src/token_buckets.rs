@@ -146,12 +146,6 @@ impl TokenBuckets {
         self.charge(now, served.saturating_sub(taken));
     }
 
-    /// Gives back the tokens for work of this size, which took them when the buckets had overflowed for `overflowed`
-    /// nanoseconds and was never served.
-    pub fn refund(&mut self, now: u64, taken: u64, overflowed: u64) {
-        self.settle(now, taken, 0, overflowed);
-    }
-
     /// Takes the tokens for work that was done without asking. That may leave a debt.
     pub fn charge(&mut self, now: u64, size: u64) {
         self.refill(now);
