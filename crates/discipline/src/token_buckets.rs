@@ -54,14 +54,14 @@ impl BucketLevel {
         let gain = i128::from(time) * rate;
         self.tokens = (self.tokens + gain).min(full);
         let room = full - self.unsettled;
+        if room == 0 {
+            return if gain > 0 { time } else { 0 };
+        }
         if gain <= room {
             self.unsettled += gain;
             return 0;
         }
         self.unsettled = full;
-        if room == 0 {
-            return time;
-        }
         // Less than the time, because the gain is more than the room.
         time - u64::try_from(room / rate).unwrap_or(time)
     }

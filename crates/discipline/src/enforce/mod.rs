@@ -248,23 +248,17 @@ impl Enforcer {
     #[inline]
     fn dispatch_head(&mut self, now: u64, place: usize, level: u32) -> Option<DispatchedRequest> {
         let head = self.queues.flows[place].list.first?;
-        let request = *self.queues.slab.get(head);
-        if request.taken.is_none() {
+        let request = self.queues.slab.get(head);
+        let charge = self.queues.charge_of(place, request);
+        let &QueuedRequest { id, flow, operation, bytes, taken, .. } = request;
+        if taken.is_none() {
             self.queues.advance(now, self.queues.flows[place].limiter);
         }
         self.queues.take_out(now, place, head);
         self.queues.slab.remove(head);
         self.update_heads(place);
-        let QueuedRequest { id, flow, operation, bytes, .. } = request;
         self.outstanding.add(level, operation, bytes);
-        Some(DispatchedRequest {
-            id,
-            flow,
-            level,
-            operation,
-            bytes,
-            charge: self.queues.charge_of(place, &request),
-        })
+        Some(DispatchedRequest { id, flow, level, operation, bytes, charge })
     }
 
     /// Updates what is known of the heads of a flow and of those that share its limiter.
