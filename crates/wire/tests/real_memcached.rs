@@ -86,7 +86,7 @@ fn text_commands() {
         + &"z".repeat(3_000_000)
         + "\r\nget a\r\nset a 0 0 3000000 noreply\r\n"
         + &"z".repeat(3_000_000)
-        + "\r\nset a 0 0 1\r\nxyzzy\r\nlru_crawler metadump all\r\nflush_all\r\nflush_all noreply\r\nquit\r\n";
+        + "\r\nset a 0 0 1\r\nxyzzy\r\nflush_all\r\nflush_all noreply\r\nlru_crawler metadump all\r\nquit\r\n";
     let watch = server.talk(said.as_bytes());
     let answered = complete(&watch);
     let silent: Vec<u64> = watch
