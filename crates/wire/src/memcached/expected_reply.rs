@@ -173,8 +173,9 @@ impl MetaCommand {
             }
             (Self::Set | Self::Delete | Self::Arithmetic, MetaCode::Nf) => true,
             (Self::Get, MetaCode::En) => !quiet,
-            (Self::Set | Self::Delete | Self::Arithmetic, MetaCode::Hd) => !quiet,
-            (Self::Arithmetic, MetaCode::Va) => !quiet,
+            (Self::Set | Self::Delete, MetaCode::Hd) => !quiet,
+            // Where it creates the value, memcached 1.6 answers a quiet `ma`, too.
+            (Self::Arithmetic, MetaCode::Hd | MetaCode::Va) => true,
             _ => false,
         }
     }

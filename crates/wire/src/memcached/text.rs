@@ -27,7 +27,10 @@ pub(super) fn request(line: &[u8], limits: &ParserLimits) -> Result<MemcachedCom
         return Err(ProtocolError::Line { field: "memcached command", expected: "a word" });
     }
     Ok(match command {
-        b"get" | b"gets" | b"gat" | b"gats" | b"bget" => read(line, ExpectedReply::Values),
+        b"get" | b"gets" | b"gat" | b"gats" | b"bget" => {
+            check_keys(line, rest)?;
+            read(line, ExpectedReply::Values)
+        }
         b"set" | b"add" | b"replace" | b"append" | b"prepend" => storage(line, rest, false, limits)?,
         b"cas" => storage(line, rest, true, limits)?,
         b"mg" => meta(MetaCommand::Get, rest, read(line, ExpectedReply::Line)),
@@ -111,6 +114,13 @@ fn check_key(word: Option<&[u8]>) -> Result<(), ProtocolError> {
     let word = word.ok_or(ProtocolError::Line { field, expected })?;
     check_at_most(KEY_FIELD, KEY_LEN_MAX, word.len() as u64)?;
     Ok(())
+}
+
+/// Checks the keys of a retrieval command: at one that is too long memcached 1.6 also drops the replies to earlier
+/// requests that it has not sent yet.
+fn check_keys<'a>(line: &[u8], mut keys: impl Iterator<Item = &'a [u8]>) -> Result<(), ProtocolError> {
+    // Most lines are too short for such a key.
+    if line.len() as u64 <= KEY_LEN_MAX { Ok(()) } else { keys.try_for_each(|key| check_key(Some(key))) }
 }
 
 /// A command with `<key> <flags> <exptime> <bytes>`, perhaps `<cas unique>` and `noreply`, and data. Where memcached
