@@ -33,10 +33,13 @@ mod tests {
         let mut queue: VecDeque<u64> = (0..5000).collect();
         map.retain(|key, _| *key == 0);
         queue.truncate(1);
-        (shrink_if_empty(&mut map), shrink_queue_if_empty(&mut queue));
+        shrink_if_empty(&mut map);
+        shrink_queue_if_empty(&mut queue);
         assert!(map.capacity() > 4000 && queue.capacity() > 4000, "what is in use stays");
-        (map.clear(), queue.clear());
-        (shrink_if_empty(&mut map), shrink_queue_if_empty(&mut queue));
+        map.clear();
+        queue.clear();
+        shrink_if_empty(&mut map);
+        shrink_queue_if_empty(&mut queue);
         assert!(map.capacity() <= 2 * KEPT_ENTRIES && queue.capacity() <= 2 * KEPT_ENTRIES);
     }
 

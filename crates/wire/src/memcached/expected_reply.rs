@@ -12,7 +12,7 @@ pub(super) enum ExpectedReply {
     Values,
     /// One line of text, but not the version.
     Line,
-    /// The line `VERSION`.
+    /// The line `VERSION` with its number.
     Version,
     /// Any number of lines of one kind, then their end.
     List(ListItem),
@@ -86,7 +86,7 @@ pub(super) enum ReplyKind {
     Error,
     /// A meta reply with a hash of its opaque value, if it has one.
     Meta(MetaCode, Option<NonZeroU64>),
-    /// The line `VERSION`.
+    /// The line `VERSION` with its number.
     Version,
     /// Any line of text that is none of the others.
     OtherLine,

@@ -58,7 +58,7 @@ pub struct MemcachedParser {
     /// The number of requests so far, which is the identifier of the next one.
     request_count: u64,
     /// The requests in flight, in order.
-    pending: VecDeque<PendingCommand>,
+    pending: VecDeque<UnansweredCommand>,
     /// The latest request, if a barrier may follow it.
     before_barrier: Option<BarrierPlace>,
     /// The replies that were given to quiet requests and may have been those of later ones.
@@ -69,7 +69,7 @@ pub struct MemcachedParser {
 
 /// A request in flight.
 #[derive(Debug)]
-struct PendingCommand {
+struct UnansweredCommand {
     id: u64,
     expected: ExpectedReply,
     /// Whether the request may stay without a reply. A reply that is given to it could be that of a later one.
@@ -129,7 +129,7 @@ impl MemcachedParser {
             let max = self.limits.in_flight as u64;
             check_at_most("outstanding memcached requests", max, self.pending.len() as u64 + 1)?;
             let (expected, is_quiet) = (command.expected, reply == ReplyExpectation::Sometimes);
-            self.pending.push_back(PendingCommand { id, expected, is_quiet, is_injected: false });
+            self.pending.push_back(UnansweredCommand { id, expected, is_quiet, is_injected: false });
         }
         self.request_count += 1;
         let message = RequestHead { class, ..RequestHead::control(id, reply) };
@@ -199,7 +199,7 @@ impl ProtocolParser for MemcachedParser {
     fn inject_barrier(&mut self) -> Option<InjectedBarrier> {
         if let BarrierPlace::BehindSilent(id) = self.before_barrier.take()? {
             let expected = ExpectedReply::Line;
-            self.pending.push_back(PendingCommand { id, expected, is_quiet: true, is_injected: false });
+            self.pending.push_back(UnansweredCommand { id, expected, is_quiet: true, is_injected: false });
         }
         let (expected, bytes): (_, &[u8]) = if self.is_binary == Some(true) {
             let (opcode, opaque) = (BINARY_NOOP, binary::BARRIER_OPAQUE);
@@ -209,7 +209,7 @@ impl ProtocolParser for MemcachedParser {
         };
         let id = self.request_count;
         self.request_count += 1;
-        self.pending.push_back(PendingCommand { id, expected, is_quiet: false, is_injected: true });
+        self.pending.push_back(UnansweredCommand { id, expected, is_quiet: false, is_injected: true });
         Some(InjectedBarrier { id, bytes })
     }
 
@@ -219,4 +219,4 @@ impl ProtocolParser for MemcachedParser {
 }
 
 // ParserLimits::in_flight promises 64 bytes per request: a queue that grows by doubling holds up to twice its content.
-const _: () = assert!(size_of::<PendingCommand>() <= 32);
+const _: () = assert!(size_of::<UnansweredCommand>() <= 32);

@@ -8,7 +8,7 @@ use ArgumentPart::{Array, Fixed, Opaque, Union, Words};
 /// A part of an operation's arguments.
 #[derive(Debug)]
 pub(super) enum ArgumentPart {
-    /// So many bytes.
+    /// So many bytes without a length.
     Fixed(u32),
     /// A length and so many bytes with their padding: names, owners, attribute values.
     Opaque,
@@ -138,7 +138,7 @@ pub(super) fn arguments(operation: u32) -> Option<&'static [ArgumentPart]> {
     })
 }
 
-/// Skips arguments.
+/// Skips the arguments of an operation.
 pub(super) fn skip(record: &mut RecordReader<'_>, parts: &'static [ArgumentPart]) -> Result<(), HeadError> {
     const FIELD: &str = "arguments of an NFSv4 operation";
     for part in parts {
