@@ -32,7 +32,7 @@ const RESERVE_FROM: u32 = 8;
 const DISK_BATCH: u32 = 8;
 
 /// What a proxy enforces.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProxyRules {
     pub(super) rules: EnforcementRules,
     pub(super) clients: ClientTable,
