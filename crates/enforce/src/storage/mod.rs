@@ -17,9 +17,11 @@
 //! Not covered: UDP, TLS and Kerberos privacy (what cannot be read cannot be scheduled), and the work of metadata
 //! requests, which count as a small read.
 
+mod allowed_clients;
 mod buffer;
 mod busy_poll;
 mod client_identity;
+mod connector;
 mod control;
 mod control_socket;
 mod cost;
@@ -32,8 +34,10 @@ mod flows;
 mod linux;
 mod listener;
 mod options;
+mod proxy_header;
 mod queue;
 mod request;
+mod reserved_ports;
 mod rules;
 mod session;
 mod shared;
@@ -50,6 +54,7 @@ pub use system::{ProxyStream, StreamInterest, StreamToken, System, SystemEvent};
 
 use crate::deployment::Deployment;
 use control::{CommandReceiver, ControlCommand};
+use export_probe::ProbedServer;
 use linux::LinuxSystem;
 use listener::FrontListener;
 use model::{Observations, OperationError};
@@ -74,7 +79,7 @@ pub struct Proxy {
     handle: ProxyHandle,
     addresses: Vec<SocketAddr>,
     /// Where the server answers MOUNT calls: behind the NFS fronts.
-    nfs_servers: Vec<SocketAddr>,
+    nfs_servers: Vec<ProbedServer>,
 }
 
 impl Proxy {
