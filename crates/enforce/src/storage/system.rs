@@ -16,6 +16,11 @@ pub struct StreamInterest {
     pub writable: bool,
 }
 
+impl StreamInterest {
+    /// Nothing but hang-ups.
+    pub const NONE: Self = Self { readable: false, writable: false };
+}
+
 /// The name that the engine gives a stream, which events carry back. It is unique among the streams of a proxy, the
 /// closed ones included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
