@@ -3,11 +3,11 @@
 use super::book::ReplyBook;
 use super::faults::FaultKind;
 use super::nbd_reader::{NbdDialect, greeting};
-use super::plan::{ClientPlan, ClientStyle, MS, SECOND};
+use super::plan::{ClientPlan, ClientStyle, MS};
 use super::reader::RequestReader;
 use super::requests::RequestSource;
 use super::rpc_reader::{record_of, words};
-use super::world::{World, WorldEvent};
+use super::world::{LEAVES_AFTER_NS, World, WorldEvent};
 use std::collections::VecDeque;
 use tailwright_enforce::deployment::FrontProtocol;
 
@@ -31,7 +31,6 @@ pub struct SimulatedClient {
     pauses_until: u64,
     /// Whether it has ended its direction of the connection.
     has_ended: bool,
-    is_misbehaving: bool,
     /// Whether it comes back no more.
     pub is_done: bool,
     connections: u32,
@@ -55,7 +54,6 @@ impl SimulatedClient {
             outbox: VecDeque::new(),
             pauses_until: 0,
             has_ended: false,
-            is_misbehaving: false,
             is_done: false,
             connections: 0,
             longest_ns: 0,
@@ -109,7 +107,7 @@ impl World {
             client.book.owe(None, greeting(), self.now);
         }
         client.outbox.clear();
-        (client.has_ended, client.is_misbehaving) = (false, false);
+        client.has_ended = false;
         client.connections += 1;
         self.schedule(self.now, WorldEvent::Client(number));
     }
@@ -117,7 +115,8 @@ impl World {
     fn client_reads(&mut self, number: usize, link: usize) {
         let now = self.now;
         let client = &self.clients[number];
-        let is_deaf = client.plan.style == ClientStyle::Deaf || self.links[link].stalled_until > now;
+        let has_begun = client.book.answered >= client.source.handshake_answers;
+        let is_deaf = (client.plan.style == ClientStyle::Deaf && has_begun) || self.links[link].stalled_until > now;
         if is_deaf && now < self.plan.ends_at {
             return;
         }
@@ -150,8 +149,10 @@ impl World {
             self.violate(&format!("{message} (client {number})"));
         }
         let client = &mut self.clients[number];
-        if !client.is_honest() || client.is_misbehaving {
-            return;
+        if !client.is_honest() {
+            // Only to know how far its handshake is.
+            let _ = client.book.receive(bytes);
+            return self.schedule(self.now, WorldEvent::Client(number));
         }
         match client.book.receive(bytes) {
             Err(message) => self.violate(&format!("answers: client {number}: {message}")),
@@ -166,8 +167,9 @@ impl World {
                 }
                 let oldest = received.asked_at.iter().min().copied();
                 if !received.asked_at.is_empty() && client.plan.think_ns > 0 {
-                    client.pauses_until = self.now + self.dice.below(client.plan.think_ns);
-                    self.schedule(client.pauses_until, WorldEvent::Client(number));
+                    let until = self.now + self.dice.below(client.plan.think_ns);
+                    client.pauses_until = until;
+                    self.schedule(until, WorldEvent::Client(number));
                 }
                 self.check_latency(number, link, oldest);
             }
@@ -178,7 +180,7 @@ impl World {
     fn client_sees_end(&mut self, number: usize, link: usize) {
         let session = self.links[link].session;
         let client = &self.clients[number];
-        let is_fair = client.is_honest() && !client.is_misbehaving && !self.links[link].is_far_gone;
+        let is_fair = client.is_honest() && !self.links[link].is_far_gone;
         let excuse = match session {
             Some(session) => self.sessions[session].excuse,
             // It was not accepted, which accidents and ends of proxies explain.
@@ -199,6 +201,7 @@ impl World {
     /// The client gives up its connection and perhaps comes back.
     pub fn client_forgets(&mut self, number: usize, link: usize) {
         let now = self.now;
+        self.note(|| format!("client {number} closes link {link}"));
         let visible_at = self.links[link].close_far(now);
         self.schedule(visible_at, WorldEvent::Wake);
         if let Some(session) = self.links[link].session {
@@ -214,15 +217,17 @@ impl World {
         let now = self.now;
         loop {
             let client = &mut self.clients[number];
-            let depth = if client.source.is_in_handshake() { 1 } else { client.plan.depth };
+            let is_beginning = client.book.answered < client.source.handshake_answers;
+            let depth = if is_beginning { 1 } else { client.plan.depth };
             let is_free = client.outbox.len() < 64 << 10;
-            let is_waiting = client.is_honest() && client.book.open >= depth;
+            let is_waiting = (client.is_honest() || is_beginning) && client.book.open >= depth;
             if client.left == 0 || client.has_ended || !is_free || is_waiting || client.pauses_until > now {
                 return;
             }
             let style = client.plan.style;
             let is_odd = !matches!(style, ClientStyle::Honest | ClientStyle::Flood | ClientStyle::Deaf);
-            let count = if style == ClientStyle::Honest { 1 } else { 1 + self.dice.index(BURST_MAX) };
+            let is_single = style == ClientStyle::Honest || client.source.is_in_handshake();
+            let count = if is_single { 1 } else { 1 + self.dice.index(BURST_MAX) };
             client.left -= 1;
             for _ in 0..count {
                 if style == ClientStyle::Idle {
@@ -245,8 +250,9 @@ impl World {
                 }
             }
             if is_odd || style == ClientStyle::Flood {
-                client.pauses_until = now + self.dice.between(1, 40) * MS;
-                self.schedule(client.pauses_until, WorldEvent::Client(number));
+                let until = now + self.dice.between(1, 40) * MS;
+                client.pauses_until = until;
+                self.schedule(until, WorldEvent::Client(number));
             }
         }
     }
@@ -263,10 +269,12 @@ impl World {
         let client = &mut self.clients[number];
         let link_state = &mut self.links[link];
         let mut count = link_state.to_proxy.room().min(client.outbox.len());
+        let mut resumes_at = None;
         if count > 1 && self.faults.strikes(FaultKind::HalfRequest, &mut self.dice) {
             count = self.dice.index(count - 1) + 1;
-            client.pauses_until = now + self.dice.between(1, 300) * MS;
-            self.schedule(client.pauses_until, WorldEvent::Client(number));
+            let until = now + self.dice.between(1, 300) * MS;
+            client.pauses_until = until;
+            resumes_at = Some(until);
         } else if client.pauses_until > now && client.is_honest() && self.faults.has(FaultKind::HalfRequest) {
             // It stopped in the middle.
             return;
@@ -278,8 +286,8 @@ impl World {
         let visible_at = link_state.to_proxy.push(&bytes, now + link_state.latency_ns);
         self.progress += 1;
         self.schedule(visible_at, WorldEvent::Wake);
-        if !client.outbox.is_empty() && link_state.to_proxy.room() > 0 {
-            self.schedule(now + 10_000, WorldEvent::Client(number));
+        if let Some(resumes_at) = resumes_at {
+            self.schedule(resumes_at, WorldEvent::Client(number));
         }
     }
 
@@ -302,7 +310,7 @@ impl World {
             return self.client_hangs_up(number, link);
         }
         // Long after the end nobody waits for answers that were lost.
-        if now >= self.plan.ends_at + 30 * SECOND && client.is_honest() {
+        if now >= self.plan.ends_at + LEAVES_AFTER_NS && client.is_honest() {
             let excuse = self.links[link].session.map_or(self.unaccepted_excuse(link), |session| {
                 self.sessions[session].excuse
             });
@@ -328,6 +336,7 @@ impl World {
             return self.schedule(visible_at, WorldEvent::Wake);
         }
         client.has_ended = true;
+        self.note(|| format!("client {number} ends its stream on link {link}"));
         let visible_at = self.links[link].end_far(now);
         self.schedule(visible_at, WorldEvent::Wake);
     }

@@ -4,7 +4,7 @@ use super::pipe::BytePipe;
 use super::server::ServerConnection;
 use std::io;
 use std::net::SocketAddr;
-use tailwright_enforce::storage::system::{StreamInterest, StreamToken};
+use tailwright_enforce::storage::{StreamInterest, StreamToken};
 
 /// What is at the far end of a connection.
 #[derive(Debug)]

@@ -19,6 +19,8 @@ pub struct RequestSource {
     is_extended: bool,
     /// Which option an NBD client sends next; the handshake is over behind the last.
     options: Vec<u32>,
+    /// How many answers the handshake has, the greeting included.
+    pub handshake_answers: u64,
     is_new: bool,
     next_id: u32,
 }
@@ -42,7 +44,8 @@ impl RequestSource {
             }
         }
         let is_binary = dice.one_in(3);
-        Self { protocol, size_max, is_binary, is_extended, options, is_new: true, next_id: 1 }
+        let handshake_answers = if options.is_empty() { 0 } else { options.len() as u64 + 1 };
+        Self { protocol, size_max, is_binary, is_extended, options, handshake_answers, is_new: true, next_id: 1 }
     }
 
     /// Whether the connection is still being negotiated.

@@ -12,8 +12,8 @@ use tailwright_enforce::deployment::FrontProtocol;
 
 /// Requests stop counting when they are not answered for 5 s, by a proxy that sent them a little earlier.
 const COUNTED_NS: u64 = 4 * SECOND;
-/// Requests of a client that holds up its own stop counting after 0.1 s, of which it may have spent some unseen.
-pub const HELD_UP_NS: u64 = 50 * MS;
+/// Requests of a client that does not take its answers stop counting after 20 ms.
+pub const HELD_UP_NS: u64 = 15 * MS;
 
 /// The server's end of a connection.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl ServerConnection {
 #[derive(Debug)]
 pub struct ServerJob {
     link: usize,
-    session: usize,
+    pub(super) session: usize,
     arrived_at: u64,
     /// Whether it no longer counts as outstanding, for a reason that is documented.
     pub is_exempt: bool,
@@ -145,12 +145,16 @@ impl World {
         if is_lost {
             self.sessions[session].excuse("the server has lost a request");
         }
-        let is_exempt = request.work == DeviceWork::Nothing || is_added;
+        // A no-op of the client cannot be told from one of the proxy.
+        let is_exempt = request.work == DeviceWork::Nothing || request.is_noop;
+        let (work, len) = (request.work, request.len);
+        self.note(|| format!("server gets job {job} of session {session}: {work:?}, {len} bytes, added: {is_added}"));
         let arrived = ServerJob { link: number, session, arrived_at: self.now, is_exempt, is_added, request, is_lost };
         self.device.jobs.insert(job, arrived);
         self.check_outstanding();
-        let FarEnd::Server(connection) = &mut self.links[number].far else { return };
-        if self.plan.fronts[self.links[number].front] == FrontProtocol::Memcached {
+        let link = &mut self.links[number];
+        let FarEnd::Server(connection) = &mut link.far else { return };
+        if self.plan.fronts[link.front] == FrontProtocol::Memcached {
             connection.in_order.push_back(job);
             if connection.in_order.len() > 1 {
                 return;
@@ -165,10 +169,7 @@ impl World {
         let mut count = 0;
         for job in self.device.jobs.values_mut() {
             let session = &self.sessions[job.session];
-            let is_held_up = [session.deaf_since, session.partial_since]
-                .into_iter()
-                .flatten()
-                .any(|since| since + HELD_UP_NS <= now);
+            let is_held_up = session.deaf_since.is_some_and(|since| since + HELD_UP_NS <= now);
             job.is_exempt |= is_held_up || job.arrived_at + COUNTED_NS <= now || session.generation != generation;
             count += u32::from(!job.is_exempt);
         }
@@ -223,6 +224,8 @@ impl World {
             return;
         }
         let (reply, is_added) = (std::mem::take(&mut job.request.reply), job.is_added);
+        let (session, len) = (job.session, reply.len());
+        self.note(|| format!("server answers job {number} of session {session} with {len} bytes"));
         self.device.jobs.remove(&number);
         let FarEnd::Server(connection) = &mut self.links[link].far else { return };
         connection.unanswered -= 1;
@@ -282,6 +285,7 @@ impl World {
     /// Ends a connection from the server's side, by an accident.
     pub fn break_server_link(&mut self, number: usize, why: &'static str, is_reset: bool) {
         let now = self.now;
+        self.note(|| format!("link {number}: {why}"));
         if let Some(session) = self.links[number].session {
             self.sessions[session].excuse(why);
             self.sessions[session].is_over = true;

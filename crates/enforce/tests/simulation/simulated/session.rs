@@ -6,10 +6,11 @@ use super::reader::{DeviceWork, RequestReader, SeenRequest};
 use std::collections::VecDeque;
 use tailwright_enforce::deployment::FrontProtocol;
 
-/// The most bytes of requests that a session may hold: what is documented, one read, and a request's head.
-const REQUESTS_HELD_MAX: u64 = (1 << 20) + (192 << 10);
+/// The most bytes of requests that a session may hold: those that wait, as many on their way to the server, and what
+/// was read with them.
+const REQUESTS_HELD_MAX: u64 = 2 * ((1 << 20) + (64 << 10)) + (192 << 10);
 /// The most bytes of replies that a session may hold.
-const REPLIES_HELD_MAX: u64 = (256 << 10) + (192 << 10);
+const REPLIES_HELD_MAX: u64 = (4 << 20) + (192 << 10);
 
 /// A request that the proxy has read and not handed to the server.
 #[derive(Debug, Clone, Copy)]
@@ -56,12 +57,14 @@ pub struct ObservedSession {
     pub is_blocked: bool,
     /// Since when the client does not take what the proxy wants to write.
     pub deaf_since: Option<u64>,
-    /// Since when the proxy has handed on only part of a request.
-    pub partial_since: Option<u64>,
     /// Why either side may be closed without a reason of the proxy.
     pub excuse: Option<&'static str>,
     /// Whether a request of it was so large that it may stream.
     pub has_streamed: bool,
+    /// Whether its client repeats calls, which a proxy need not hand on.
+    pub repeats: bool,
+    /// The most bytes of requests and of replies that the proxy held of it.
+    pub most_held: [u64; 2],
     /// Whether either connection has ended.
     pub is_over: bool,
 }
@@ -83,9 +86,10 @@ impl ObservedSession {
             blocked_at: 0,
             is_blocked: true,
             deaf_since: None,
-            partial_since: None,
             excuse: None,
             has_streamed: false,
+            repeats: false,
+            most_held: [0; 2],
             is_over: false,
         }
     }
@@ -103,7 +107,8 @@ impl ObservedSession {
         }
         self.has_streamed |= self.read.rest().len() >= 32 << 10;
         let held = self.bytes[0].saturating_sub(self.bytes[1]);
-        if held > REQUESTS_HELD_MAX {
+        self.most_held[0] = self.most_held[0].max(held);
+        if held > REQUESTS_HELD_MAX && !self.repeats {
             return Err(format!("memory: the proxy holds {held} bytes of requests of one connection"));
         }
         Ok(())
@@ -127,9 +132,7 @@ impl ObservedSession {
             handed.push(HandedRequest { request, begun_at, is_added });
             begun_at = now;
         }
-        let is_partial = !self.written.is_between();
-        self.begun_at = is_partial.then_some(begun_at);
-        self.partial_since = if is_partial { self.partial_since.or(Some(now)) } else { None };
+        self.begun_at = (!self.written.is_between()).then_some(begun_at);
         if self.written.is_lost && !self.read.is_lost && self.read.is_between() {
             return Err("conservation: the server got bytes that the client did not send".to_owned());
         }
@@ -167,6 +170,7 @@ impl ObservedSession {
         self.bytes[2] += count as u64;
         let held = self.bytes[2].saturating_sub(self.bytes[3]);
         // No-ops that the proxy has added have answers that it keeps: they are short.
+        self.most_held[1] = self.most_held[1].max(held);
         if held > REPLIES_HELD_MAX + 64 * self.bytes[1] {
             return Err(format!("memory: the proxy holds {held} bytes of replies of one connection"));
         }

@@ -2,7 +2,7 @@
 
 use super::faults::FaultKind;
 use super::link::FarEnd;
-use super::plan::{MS, SECOND};
+use super::plan::MS;
 use super::reader::RequestReader;
 use super::nbd_reader::NbdDialect;
 use super::tamper::ProxyMistake;
@@ -11,7 +11,10 @@ use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::rc::Rc;
-use tailwright_enforce::storage::system::{ProxyStream, StreamInterest, StreamToken, System, SystemEvent};
+use tailwright_enforce::storage::{ProxyStream, StreamInterest, StreamToken, System, SystemEvent};
+
+/// How many rounds may follow each other in which something was ready and nothing came of it.
+const CIRCLES_MAX: u64 = 400;
 
 /// A world, as the proxy's machine.
 #[derive(Debug, Clone)]
@@ -43,8 +46,7 @@ impl ProxyStream for SimulatedStream {
     }
 
     fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        let bytes: Vec<u8> = pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
-        self.world.borrow_mut().proxy_writes(self.link, &bytes)
+        self.world.borrow_mut().proxy_writes(self.link, pieces)
     }
 
     fn shutdown_write(&mut self) -> io::Result<()> {
@@ -182,7 +184,9 @@ impl World {
         if !link.to_proxy.has_bytes(now) {
             return if link.to_proxy.is_at_end(now) { Ok(0) } else { Err(io::ErrorKind::WouldBlock.into()) };
         }
-        if self.faults.strikes(FaultKind::SpuriousWouldBlock, &mut self.dice) {
+        if self.faults.strikes(FaultKind::SpuriousWouldBlock, &mut self.dice)
+            || (self.makes(ProxyMistake::RunsInCircles) && number % 8 == 7)
+        {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         let mut most = buffer.len();
@@ -196,6 +200,7 @@ impl World {
         let is_client = matches!(link.far, FarEnd::Client(_));
         self.progress += 1;
         self.schedule(now + latency, WorldEvent::Look(number));
+        self.note(|| format!("proxy reads {} bytes of link {number}", bytes.len()));
         if let Some(session) = session {
             let observed = if is_client {
                 self.sessions[session].on_read_from_client(&bytes, now)
@@ -209,8 +214,9 @@ impl World {
         Ok(bytes.len())
     }
 
-    fn proxy_writes(&mut self, number: usize, bytes: &[u8]) -> io::Result<usize> {
+    fn proxy_writes(&mut self, number: usize, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         let now = self.now;
+        let len: usize = pieces.iter().map(|piece| piece.len()).sum();
         self.links[number].check_usable(now)?;
         let link = &mut self.links[number];
         if link.from_proxy.is_ended() && !link.is_far_gone {
@@ -221,7 +227,7 @@ impl World {
             link.reset_at.get_or_insert(now + link.latency_ns);
             let at = link.reset_at.expect("it was set");
             self.schedule(at, WorldEvent::Wake);
-            return Ok(bytes.len());
+            return Ok(len);
         }
         let room = link.from_proxy.room();
         let spurious = self.faults.strikes(FaultKind::SpuriousWouldBlock, &mut self.dice);
@@ -229,21 +235,25 @@ impl World {
             self.note_blocked(number, is_client, room == 0);
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        let mut count = room.min(bytes.len());
+        let mut count = room.min(len);
         if count > 1 && self.faults.strikes(FaultKind::PartialWrite, &mut self.dice) {
             count = self.dice.index(count - 1) + 1;
         }
-        if count < bytes.len() {
+        if count < len {
             self.note_blocked(number, is_client, count == room);
         } else if let Some(session) = self.links[number].session.filter(|_| !is_client) {
             self.sessions[session].is_blocked = false;
         }
-        let mut passed = bytes[..count].to_vec();
+        let mut passed = Vec::with_capacity(count);
+        for piece in pieces {
+            passed.extend_from_slice(&piece[..piece.len().min(count - passed.len())]);
+        }
         if is_client {
             self.pass_to_client(number, &mut passed);
         } else {
             passed = self.pass_to_server(number, &passed);
         }
+        self.note(|| format!("proxy writes {count} of {len} bytes to link {number}"));
         let link = &mut self.links[number];
         let at = link.from_proxy.push(&passed, now + link.latency_ns);
         self.progress += 1;
@@ -281,7 +291,6 @@ impl World {
             None => bytes.to_vec(),
         };
         let Some(number) = self.links[number].session else { return passed };
-        let partial_since = self.sessions[number].partial_since;
         match self.sessions[number].on_written_to_server(&passed, now) {
             Ok(handed) => {
                 for request in handed {
@@ -290,18 +299,21 @@ impl World {
             }
             Err(message) => self.violate(&format!("{message} (session {number})")),
         }
-        let is_complete = self.sessions[number].partial_since != partial_since;
-        if is_complete && partial_since.is_some_and(|since| since + super::server::HELD_UP_NS <= now) {
-            self.exempt_session(number);
-        }
         passed
     }
 
     /// Lets time pass until something is ready that the proxy waits for, or an instant has come.
     fn wait(&mut self, until: Option<u64>, events: &mut Vec<SystemEvent>) {
         self.rounds += 1;
+        self.confirm_overtaken();
+        let is_past = until.is_some_and(|until| until <= self.now);
+        if self.rounds % 100_000 == 0 {
+            let left = until.map(|until| i128::from(until) - i128::from(self.now));
+            self.note(|| format!("the proxy waits for {left:?} ns"));
+        }
         self.now += 1 + self.dice.below(self.plan.round_ns);
         if self.faults.strikes(FaultKind::ClockJump, &mut self.dice) {
+            self.note(|| "the proxy does not run for a while".to_owned());
             let jump = self.dice.between(1, 2000) * self.dice.pick(&[MS / 100, MS, 3 * MS]);
             self.pass_time(jump);
         }
@@ -319,15 +331,13 @@ impl World {
             let Some(next) = next.filter(|_| !self.is_over()) else { break };
             self.now = self.now.max(next);
         }
-        let has_progress = self.progress != self.progress_seen || !events.is_empty() || is_early;
+        let is_circle = (!events.is_empty() || is_past) && !is_early && self.progress == self.progress_seen;
         self.progress_seen = self.progress;
-        self.count_idle(has_progress, until);
-    }
-
-    fn count_idle(&mut self, has_progress: bool, until: Option<u64>) {
-        // A wait that ends at its instant is no circle, if that instant was not past already.
-        let is_timer = until.is_none_or(|until| until + MS > self.now && until > self.now.saturating_sub(SECOND));
-        self.idle_rounds = if has_progress && !is_timer { 0 } else { self.idle_rounds + 1 };
+        self.idle_rounds = if is_circle { self.idle_rounds + 1 } else { 0 };
+        self.most_idle_rounds = self.most_idle_rounds.max(self.idle_rounds);
+        if self.idle_rounds == CIRCLES_MAX {
+            self.violate("circles: the proxy goes in circles, and nothing changes");
+        }
     }
 
     /// The proxy does not run for a while, and everybody else does.

@@ -18,6 +18,8 @@ use tailwright_enforce::deployment::FrontProtocol;
 
 /// How many violations are kept of one world.
 const VIOLATIONS_MAX: usize = 5;
+/// How long honest clients wait for answers after their time.
+pub const LEAVES_AFTER_NS: u64 = 30 * SECOND;
 /// How long a world goes on after its clients should have ended.
 pub const AFTERMATH_NS: u64 = 200 * SECOND;
 
@@ -122,6 +124,8 @@ pub struct World {
     pub rounds: u64,
     /// How often in a row it did so without anything happening.
     pub idle_rounds: u64,
+    /// The most such rounds.
+    pub most_idle_rounds: u64,
     pub(super) progress_seen: u64,
     /// The longest time in which a client answered a call of the server, as the server saw it.
     pub longest_call_ns: u64,
@@ -129,6 +133,8 @@ pub struct World {
     pub limit_level: (f64, u64),
     /// Mistakes that are made on purpose, between the proxy and the server.
     pub tampering: Option<Tampering>,
+    /// Requests that were passed over in this round: their sessions, below which level, and what to say.
+    pub overtaken: Vec<(usize, u32, String)>,
     heap: BinaryHeap<Reverse<(u64, u64, WorldEvent)>>,
     scheduled: u64,
     next_port: u16,
@@ -169,10 +175,12 @@ impl World {
             progress: 0,
             rounds: 0,
             idle_rounds: 0,
+            most_idle_rounds: 0,
             progress_seen: 0,
             longest_call_ns: 0,
             limit_level: (0.0, SECOND),
             tampering: None,
+            overtaken: Vec::new(),
             heap: BinaryHeap::new(),
             scheduled: 0,
             next_port: 10_000,
@@ -181,7 +189,10 @@ impl World {
         };
         world.plan.ends_at += SECOND;
         for number in 0..world.clients.len() {
-            world.schedule(SECOND + world.clients[number].plan.begins_at, WorldEvent::Client(number));
+            let ends_at = world.plan.ends_at;
+            for at in [SECOND + world.clients[number].plan.begins_at, ends_at, ends_at + LEAVES_AFTER_NS] {
+                world.schedule(at, WorldEvent::Client(number));
+            }
         }
         world.schedule(SECOND + 10 * MS, WorldEvent::Accident);
         world
@@ -267,12 +278,17 @@ impl World {
         let link = self.add_link(front, client, far);
         let of_client = |link: &Link| link.address == client && matches!(link.far, FarEnd::Client(_));
         let client_link = self.links.iter().rposition(of_client).expect("the proxy connects for a client");
-        let network = match self.links[client_link].far {
-            FarEnd::Client(number) => self.clients[number].plan.network,
+        let (network, is_repeater) = match self.links[client_link].far {
+            FarEnd::Client(number) => {
+                let plan = &self.clients[number].plan;
+                (plan.network, plan.style == ClientStyle::Repeater)
+            }
             FarEnd::Server(_) => unreachable!("it is the link of a client"),
         };
         let session = self.sessions.len();
-        self.sessions.push(ObservedSession::new(protocol, dialect, network, self.generation));
+        let mut observed = ObservedSession::new(protocol, dialect, network, self.generation);
+        observed.repeats = is_repeater;
+        self.sessions.push(observed);
         self.links[link].session = Some(session);
         self.links[client_link].session = Some(session);
         let mut made_at = self.now + self.links[link].latency_ns;
@@ -289,6 +305,8 @@ impl World {
             self.links[link].made_at = Some(made_at);
         }
         self.schedule(made_at, WorldEvent::Look(link));
+        let at = self.links[link].made_at;
+        self.note(|| format!("session {session} begins: links {client_link} and {link}, {protocol:?}, network {network}, made at {at:?}"));
         link
     }
 
@@ -394,6 +412,10 @@ impl World {
             return;
         }
         if let FarEnd::Client(number) = self.links[link].far {
+            if self.tampering.as_mut().is_some_and(Tampering::closes_client) {
+                let at = self.links[link].from_proxy.end(self.now);
+                self.schedule(at, WorldEvent::Look(link));
+            }
             if self.faults.strikes(FaultKind::ClientReset, &mut self.dice) {
                 let visible_at = self.links[link].reset_far(self.now);
                 self.schedule(visible_at, WorldEvent::Wake);
