@@ -46,6 +46,9 @@ fn rpc() {
     let handle = words(&[RECORD | 100, 1, 0, 2, 100_003, 3, 6, 0, 0, 0, 0, 65]);
     let write = words(&[RECORD | 64, 1, 0, 2, 100_003, 3, 7, 0, 0, 0, 0, 0, 0, 0, 9, 0, 9]);
     let null = words(&[RECORD | 40, 1, 0, 2, 100_003, 3, 0, 0, 0, 0, 0]);
+    let mount = words(&[RECORD | 44, 1, 0, 2, 100_005, 3, 1, 0, 0, 0, 0, 0]);
+    let mounts: Vec<u8> =
+        (0..17).flat_map(|xid| words(&[RECORD | 44, xid, 0, 2, 100_005, 3, 1, 0, 0, 0, 0, 0])).collect();
     table(
         Watch::rpc,
         &[
@@ -79,6 +82,15 @@ fn rpc() {
                 &[(CLIENT, &null), (SERVER, &words(&[RECORD | 12, 1, 1, 2]))],
                 "RPC reply state: expected 0 (accepted) or 1 (denied), found 0x2",
             ),
+            (
+                &[(CLIENT, &words(&[RECORD | 24, 9, 1, 0, 0, 0, 0]))],
+                "client's reply to RPC xid 9: no outstanding request that it could answer",
+            ),
+            (
+                &[(CLIENT, &mount), (SERVER, &words(&[RECORD | 32, 1, 1, 0, 0, 0, 0, 0, 65]))],
+                "root of a MOUNT reply: at most 64, found 65",
+            ),
+            (&[(CLIENT, &mounts)], "outstanding MOUNT calls: at most 16, found 17"),
         ],
     );
 }
@@ -273,6 +285,7 @@ fn memcached() {
     let key = [b"set ", &b"k".repeat(251)[..], b" 0 0 1\r\n"].concat();
     let line = [b"get ", &b"k".repeat(70_000)[..]].concat();
     let binary = [&[0x80, 1, 0, 9, 8, 0, 0, 0, 0, 0, 0, 16][..], &[0; 12]].concat();
+    let unknown = [&[0x80, 0x1b, 0, 0, 4, 0, 0, 0, 0, 0, 0, 4][..], &[0; 12]].concat();
     let get = [&[0x80, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1][..], &[0; 12], b"k"].concat();
     let stray = [&[0x81, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9][..], &[0; 8]].concat();
     table(
@@ -280,7 +293,34 @@ fn memcached() {
         &[
             (&[(CLIENT, &key)], "memcached key in bytes: at most 250, found 251"),
             (&[(CLIENT, &line)], "memcached line in bytes: at most 65536, found 65537"),
-            (&[(CLIENT, b"\x16\x03\x01\x02\0\n")], "memcached command: expected a word"),
+            (&[(CLIENT, b"\x16\x03\x01\x02\n")], "memcached command: expected a word"),
+            (&[(CLIENT, b"delete k\0 noreply\n")], "memcached command line: expected no zero bytes"),
+            (&[(CLIENT, b"set k x 0 1\r\n")], "flags of a memcached value: expected a number"),
+            (
+                &[(CLIENT, b"set k 4294967296 0 1\r\n")],
+                "flags of a memcached value: at most 4294967295, found 4294967296",
+            ),
+            (
+                &[(CLIENT, b"set k 0 1.5 1\r\n")],
+                "expiry time of a memcached value: expected a number of seconds",
+            ),
+            (&[(CLIENT, b"set k 0 0 5\t\r\n")], "length of a memcached value: expected a number"),
+            (&[(CLIENT, b"set k 0 0 +5\r\n")], "length of a memcached value: expected a number"),
+            (
+                &[(CLIENT, b"set k 0 0 1 x noreply\r\n")],
+                "memcached storage command: expected at most one word behind its numbers",
+            ),
+            (&[(CLIENT, b"cas k 0 0 1\r\n")], "unique number of a memcached value: expected a number"),
+            (&[(CLIENT, b"cas k 0 0 1 -1\r\n")], "unique number of a memcached value: expected a number"),
+            (
+                &[(CLIENT, b"ms k 1 q q q q q q q q q q q q q q q q q\r\n")],
+                "flags of a memcached meta command: at most 16, found 17",
+            ),
+            (
+                &[(CLIENT, b"lru_crawler metadump all\r\nget k\r\n")],
+                "a memcached request behind metadump or mgdump is refused: wait for the end of the list",
+            ),
+            (&[(CLIENT, &unknown)], "memcached binary opcode: expected a known one, or no body, found 0x1b"),
             (&[(CLIENT, b"set\r\n")], "memcached storage command: expected a key"),
             (&[(CLIENT, b"set k 0 0\r\n")], "length of a memcached value: expected a number"),
             (&[(CLIENT, b"set k 0 0 -1\r\n")], "length of a memcached value: expected a number"),
@@ -398,9 +438,9 @@ fn compounds() {
     let cases: [(Vec<u32>, RequestClass, Option<u64>); 6] = [
         ([read, read].concat(), RequestClass::Read(Bytes(2000)), Some(4096)),
         ([&write[..], &[9, 0]].concat(), RequestClass::Write(Bytes(4)), Some(8192)),
-        (hidden, RequestClass::Write(Bytes(4004)), Some(8192)),
-        ([&read[..], &write].concat(), RequestClass::Write(Bytes(4)), Some(8192)),
-        ([&[99][..], &read].concat(), RequestClass::Control, None),
+        (hidden, RequestClass::Write(Bytes(4000)), Some(8192)),
+        ([&read[..], &write].concat(), RequestClass::Write(Bytes(1004)), Some(8192)),
+        ([&[76][..], &read].concat(), RequestClass::Control, None),
         (vec![9, 0, 10], RequestClass::Control, None),
     ];
     for (operations, class, offset) in cases {
@@ -437,5 +477,8 @@ fn calls_of_the_server_pass() {
     watch.feed(SERVER, &words(&[RECORD | 40, 9, 0, 2, 0x4000_0000, 1, 1, 0, 0, 0, 0])).unwrap();
     watch.feed(CLIENT, &words(&[RECORD | 24, 9, 1, 0, 0, 0, 0])).unwrap();
     assert!(!watch.replies()[0].0.is_solicited);
-    assert_eq!((watch.requests()[0].reply, watch.wire.in_flight()), (ReplyExpectation::Never, 0));
+    let [answer] = watch.requests()[..] else { panic!("one record of the client") };
+    assert!(answer.is_callback_reply && answer.reply == ReplyExpectation::Never && answer.id == 9);
+    assert_eq!(watch.wire.in_flight(), 0);
+    watch.feed(CLIENT, &words(&[RECORD | 24, 9, 1, 0, 0, 0, 0])).expect_err("answered before");
 }

@@ -119,14 +119,18 @@ mod tests {
         let device = DeviceModel::Ssd(SsdTable::new(vec![row]).expect("one row ascends"));
         let mut cost = ServedCost::new(&StorageProfile::new("ssd", device));
         let reply = |bytes, is_error| ServedReply { bytes, is_error };
+        let control = cost.control_ns;
+        let whole = cost.cost.size_ns(Op::Read, Bytes(1 << 20), None);
         let read = RequestClass::Read(Bytes(1 << 20));
         assert_eq!(cost.served_ns(read, 1 << 20, reply((1 << 20) + 100, false)), 1 << 20);
-        assert_eq!(cost.served_ns(read, 1 << 20, reply(40, true)), 4096);
-        assert_eq!(cost.served_ns(read, 1 << 20, reply(8192, false)), 8192);
+        assert_eq!(cost.served_ns(read, 1 << 20, reply(40, true)), control);
+        let part = cost.cost.size_ns(Op::Read, Bytes(8192), None);
+        assert_eq!(cost.served_ns(read, whole, reply(8192, false)), part);
         let unknown = RequestClass::Read(Bytes(0));
-        assert_eq!(cost.served_ns(unknown, 4096, reply(1 << 20, false)), 1 << 20);
+        assert_eq!(cost.served_ns(unknown, 4096, reply(1 << 20, false)), whole);
         // A control request that moves data is charged for them.
-        assert_eq!(cost.served_ns(RequestClass::Control, 4096, reply(65536, false)), 65536);
+        let moved = cost.cost.size_ns(Op::Read, Bytes(65536), None);
+        assert_eq!(cost.served_ns(RequestClass::Control, 4096, reply(65536, false)), moved);
         assert_eq!(cost.served_ns(RequestClass::Control, 4096, reply(20, false)), 4096);
     }
 }

@@ -54,6 +54,8 @@ pub struct ProxyEngine<S: System> {
     /// Where bytes are read to before a session takes them.
     scratch: Vec<u8>,
     ticked_at: u64,
+    /// Whether some session was waiting for something when it was last looked at.
+    has_timed_session: bool,
     /// When the proxy was told to drain.
     draining_since: Option<u64>,
     is_stopped: bool,
@@ -125,6 +127,7 @@ impl<S: System> ProxyEngine<S> {
             events: Vec::new(),
             scratch: vec![0; READ_SIZE],
             ticked_at: now,
+            has_timed_session: false,
             draining_since: None,
             is_stopped: false,
             has_orders: false,
@@ -170,14 +173,20 @@ impl<S: System> ProxyEngine<S> {
             self.tick();
         }
         self.shared.queue.wake(self.shared.now);
+        let was_crowded = self.shared.is_crowded();
         self.make_progress();
+        if was_crowded && !self.shared.is_crowded() {
+            // Sessions that were read less than they may be now get no event for it.
+            self.ready.extend(self.sessions.iter().map(|(slot, _)| slot));
+            self.make_progress();
+        }
         Ok(std::mem::take(&mut self.has_orders))
     }
 
-    /// Whether some session may be timed. Which one it is, a tick finds out: asking all of them in every round would
-    /// cost more.
+    /// Whether time alone may change something. Which session that concerns, a tick finds out: asking all of them in
+    /// every round would cost more.
     fn needs_ticks(&self) -> bool {
-        self.draining_since.is_some() || !self.sessions.is_empty()
+        self.draining_since.is_some() || self.has_timed_session || self.is_scarce()
     }
 
     fn handle_event(&mut self, event: SystemEvent) {
@@ -322,6 +331,7 @@ impl<S: System> ProxyEngine<S> {
 
     /// Does what time alone demands of sessions, and ends a proxy that has drained.
     fn tick(&mut self) {
+        self.has_timed_session = false;
         for slot in 0..self.sessions.capacity() {
             if self.sessions.contains(slot) {
                 self.tick_session(slot);
@@ -341,6 +351,7 @@ impl<S: System> ProxyEngine<S> {
     fn tick_session(&mut self, slot: usize) {
         let Some(entry) = self.sessions.get_mut(slot) else { return };
         let outcome = entry.session.on_tick(&mut self.shared);
+        self.has_timed_session |= entry.session.is_timed();
         match outcome {
             Ok(order) => self.carry_out(slot, order),
             Err(reason) => self.end_session(slot, &reason),

@@ -68,7 +68,7 @@ impl<S: System> ProxyEngine<S> {
     pub(super) fn make_room(&mut self, address: IpAddr) -> Result<(), &'static str> {
         let (count, most) = (self.sessions.len() as u64, self.connections_max);
         let own = self.addresses.of(address);
-        if count < most - most / 4 {
+        if !self.is_scarce() {
             return Ok(());
         }
         let is_known = self.shared.enforced.clients.knows(address);
@@ -98,10 +98,14 @@ impl<S: System> ProxyEngine<S> {
         longest.map(|(slot, _)| slot)
     }
 
+    /// Whether so many places are taken that not everybody gets one.
+    pub(super) fn is_scarce(&self) -> bool {
+        self.sessions.len() as u64 >= self.connections_max - self.connections_max / 4
+    }
+
     /// Closes connections that have asked for nothing, while places are scarce.
     pub(super) fn close_silent_when_crowded(&mut self) {
-        let most = self.connections_max;
-        if (self.sessions.len() as u64) < most - most / 4 {
+        if !self.is_scarce() {
             return;
         }
         let now = self.shared.now;

@@ -91,6 +91,7 @@ impl<S: System> ProxyEngine<S> {
     pub(super) fn write_session(&mut self, slot: usize) -> Result<(), CloseReason> {
         let Some(entry) = self.sessions.get_mut(slot) else { return Ok(()) };
         let ConnectedSession { session, client, server, .. } = &mut **entry;
+        let was_full = session.is_output_full();
         if let Some(stream) = server.stream.as_mut().filter(|_| session.may_write_server()) {
             let written = session.server.output.write_to(stream);
             written.map_err(|error| CloseReason::SocketFailed(ProxySide::Server, error))?;
@@ -109,6 +110,11 @@ impl<S: System> ProxyEngine<S> {
         }
         let Some(entry) = self.sessions.get_mut(slot) else { return Ok(()) };
         let order = entry.session.settle(&mut self.shared)?;
+        self.has_timed_session |= entry.session.is_timed();
+        if was_full && !entry.session.is_output_full() {
+            // What waited for the room can go on, and no event will tell.
+            self.ready.push(slot);
+        }
         self.carry_out(slot, order);
         Ok(())
     }

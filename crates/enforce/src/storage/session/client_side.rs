@@ -85,7 +85,7 @@ impl ProxySession {
             return false;
         }
         match &self.incoming {
-            Some(incoming) if incoming.is_ahead => self.server.output.len() < SERVER_OUTPUT_MAX,
+            Some(incoming) if incoming.is_ahead => self.server.output.len() < self.buffer_allowance(shared),
             Some(_) => self.held_bytes < self.buffer_allowance(shared) || self.may_send_ahead(),
             None => !self.is_full(shared) && self.client.input.len() < UNPARSED_MAX,
         }
@@ -101,14 +101,18 @@ impl ProxySession {
         self.waiting.len() >= QUEUED_MAX
             || self.held_bytes >= self.buffer_allowance(shared)
             || self.server.in_flight.len() + self.waiting.len() >= UNANSWERED_MAX
-            || self.server.output.len() >= SERVER_OUTPUT_MAX
-            || self.server.replies.is_full()
+            || self.is_output_full()
             || self.goodbye.is_some()
             || self.ahead.is_some()
             || (self.is_in_handshake() && !self.waiting.is_empty())
             || shared.is_draining
             || self.client.phase.is_closed()
             || self.server.phase.is_ended()
+    }
+
+    /// Whether one of the two connections takes too little of what it is sent.
+    pub(in super::super) fn is_output_full(&self) -> bool {
+        self.server.output.len() >= SERVER_OUTPUT_MAX || self.server.replies.is_full()
     }
 
     /// Whether an NBD client has no export yet. It may send data requests directly behind the one that asks for its
@@ -162,8 +166,9 @@ impl ProxySession {
                 let number = shared.requests.add(request);
                 let (missing, is_last_piece) = (extent.len.0, extent.last);
                 let barrier = barrier.map_or(&[][..], |barrier| barrier.bytes);
-                self.incoming =
-                    Some(IncomingRequest { number, missing, is_last_piece, is_ahead: false, barrier });
+                // The answer to a call of the server waits for nothing, whole or not.
+                let is_ahead = ending == RequestEnding::Immediate;
+                self.incoming = Some(IncomingRequest { number, missing, is_last_piece, is_ahead, barrier });
                 Ok(true)
             }
             ParseStep::Continued { .. } => unreachable!("no request is incomplete"),
@@ -248,7 +253,7 @@ impl ProxySession {
         }
         if is_complete {
             self.incoming = None;
-            if is_ahead {
+            if is_ahead && shared.requests.get(number).ending != RequestEnding::Immediate {
                 self.ahead = Some(number);
             }
             self.complete_request(number, shared);

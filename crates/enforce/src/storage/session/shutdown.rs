@@ -142,6 +142,15 @@ impl ProxySession {
         shared.buffered_bytes -= std::mem::take(&mut self.counted_bytes);
     }
 
+    /// Whether time alone may end the session or change something.
+    pub(in super::super) fn is_timed(&self) -> bool {
+        self.server.phase != ServerPhase::Open
+            || self.client.phase != ClientPhase::Open
+            || !self.server.in_flight.is_empty()
+            || !self.server.replies.is_written()
+            || self.incoming.is_some()
+    }
+
     /// Does what the clock demands: releases requests that are held up, and ends sessions of those who stand still.
     pub(in super::super) fn on_tick(
         &mut self,
