@@ -70,6 +70,7 @@ impl World {
         let is_hindered = session.is_over
             || session.excuse.is_some()
             || session.has_streamed
+            || session.repeats
             || session.is_blocked
             || session.deaf_since.is_some()
             || session.generation != self.generation;

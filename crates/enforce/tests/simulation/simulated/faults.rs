@@ -106,7 +106,9 @@ impl FaultKind {
             Self::SpuriousWouldBlock | Self::EarlyWakeUp | Self::WithheldEvents => 12,
             Self::ClockJump => 3000,
             // Chances of these come with each accident that the world has time for.
-            Self::ClientReset | Self::ServerReset | Self::ServerStall | Self::DeviceStall => 3,
+            Self::ClientReset | Self::ServerReset | Self::DeviceStall => 3,
+            // Chances of these come with each look of the server at a connection.
+            Self::ServerStall => 200,
             Self::ServerRestart => 12,
             Self::Configuration | Self::WrongConfiguration => 2,
             Self::ProxyDrain | Self::ProxyStop => 12,

@@ -90,7 +90,7 @@ impl World {
             }
         }
         if self.links[number].stalled_until <= now {
-            if self.faults.strikes(FaultKind::ServerStall, &mut self.dice) && self.dice.one_in(40) {
+            if self.faults.strikes(FaultKind::ServerStall, &mut self.dice) {
                 self.links[number].stalled_until = now + self.dice.between(1, 300) * MS;
                 self.schedule(self.links[number].stalled_until, WorldEvent::Look(number));
             } else {

@@ -9,6 +9,8 @@ use tailwright_enforce::deployment::FrontProtocol;
 /// The most bytes of requests that a session may hold: those that wait, as many on their way to the server, and what
 /// was read with them.
 const REQUESTS_HELD_MAX: u64 = 2 * ((1 << 20) + (64 << 10)) + (192 << 10);
+/// How many bytes of replies a client leaves untaken before it holds up its own requests.
+const DEAF_BYTES: u64 = 256 << 10;
 /// The most bytes of replies that a session may hold.
 const REPLIES_HELD_MAX: u64 = (4 << 20) + (192 << 10);
 
@@ -55,7 +57,7 @@ pub struct ObservedSession {
     pub blocked_at: u64,
     /// Whether the proxy tries to write to the server and cannot.
     pub is_blocked: bool,
-    /// Since when the client does not take what the proxy wants to write.
+    /// Since when the client has so much to take that its requests may be held up.
     pub deaf_since: Option<u64>,
     /// Why either side may be closed without a reason of the proxy.
     pub excuse: Option<&'static str>,
@@ -166,9 +168,12 @@ impl ObservedSession {
     ///
     /// # Errors
     /// That it holds too much.
-    pub fn on_read_from_server(&mut self, count: usize) -> Result<(), String> {
+    pub fn on_read_from_server(&mut self, count: usize, now: u64) -> Result<(), String> {
         self.bytes[2] += count as u64;
-        let held = self.bytes[2].saturating_sub(self.bytes[3]);
+        let held = self.held_replies();
+        if held >= DEAF_BYTES {
+            self.deaf_since.get_or_insert(now);
+        }
         // No-ops that the proxy has added have answers that it keeps: they are short.
         self.most_held[1] = self.most_held[1].max(held);
         if held > REPLIES_HELD_MAX + 64 * self.bytes[1] {
@@ -177,9 +182,14 @@ impl ObservedSession {
         Ok(())
     }
 
-    /// The proxy has written bytes to the client.
-    pub fn on_written_to_client(&mut self, count: usize) {
+    fn held_replies(&self) -> u64 {
+        self.bytes[2].saturating_sub(self.bytes[3])
+    }
+
+    /// The proxy has written bytes to the client. If that ends a time in which the client took too little: since when.
+    pub fn on_written_to_client(&mut self, count: usize) -> Option<u64> {
         self.bytes[3] += count as u64;
+        if self.held_replies() < DEAF_BYTES { self.deaf_since.take() } else { None }
     }
 
     /// The server has sent bytes that the client is to see.

@@ -205,7 +205,7 @@ impl World {
             let observed = if is_client {
                 self.sessions[session].on_read_from_client(&bytes, now)
             } else {
-                self.sessions[session].on_read_from_server(bytes.len())
+                self.sessions[session].on_read_from_server(bytes.len(), now)
             };
             if let Err(message) = observed {
                 self.violate(&format!("{message} (session {session})"));
@@ -232,7 +232,7 @@ impl World {
         let room = link.from_proxy.room();
         let spurious = self.faults.strikes(FaultKind::SpuriousWouldBlock, &mut self.dice);
         if room == 0 || spurious {
-            self.note_blocked(number, is_client, room == 0);
+            self.note_blocked(number, is_client);
             return Err(io::ErrorKind::WouldBlock.into());
         }
         let mut count = room.min(len);
@@ -240,7 +240,7 @@ impl World {
             count = self.dice.index(count - 1) + 1;
         }
         if count < len {
-            self.note_blocked(number, is_client, count == room);
+            self.note_blocked(number, is_client);
         } else if let Some(session) = self.links[number].session.filter(|_| !is_client) {
             self.sessions[session].is_blocked = false;
         }
@@ -261,15 +261,12 @@ impl World {
         Ok(count)
     }
 
-    /// Notes that the other side does not take what the proxy has for it.
-    fn note_blocked(&mut self, number: usize, is_client: bool, is_full: bool) {
+    /// Notes that the server does not take what the proxy has for it.
+    fn note_blocked(&mut self, number: usize, is_client: bool) {
         let now = self.now;
-        let Some(session) = self.links[number].session else { return };
-        let session = &mut self.sessions[session];
-        if !is_client {
+        if let Some(session) = self.links[number].session.filter(|_| !is_client) {
+            let session = &mut self.sessions[session];
             (session.blocked_at, session.is_blocked) = (now, true);
-        } else if is_full {
-            session.deaf_since.get_or_insert(now);
         }
     }
 
@@ -277,8 +274,11 @@ impl World {
         if let Some(tampering) = &mut self.tampering {
             tampering.to_client(bytes);
         }
-        if let Some(session) = self.links[number].session {
-            self.sessions[session].on_written_to_client(bytes.len());
+        if let Some(session) = self.links[number].session
+            && let Some(since) = self.sessions[session].on_written_to_client(bytes.len())
+            && since + super::server::HELD_UP_NS <= self.now
+        {
+            self.exempt_session(session);
         }
     }
 

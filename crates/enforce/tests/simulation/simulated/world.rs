@@ -315,17 +315,6 @@ impl World {
         self.links[link].is_proxy_gone.then_some("it was not accepted")
     }
 
-    /// A client has taken bytes: it is not deaf now.
-    pub fn note_client_took(&mut self, link: usize) {
-        let now = self.now;
-        if let Some(session) = self.links[link].session
-            && let Some(since) = self.sessions[session].deaf_since.take()
-            && since + super::server::HELD_UP_NS <= now
-        {
-            self.exempt_session(session);
-        }
-    }
-
     /// What a session has at the server stops counting, because its client has held it up for long enough.
     pub fn exempt_session(&mut self, session: usize) {
         for job in self.device.jobs.values_mut() {
