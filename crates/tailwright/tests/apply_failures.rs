@@ -5,7 +5,7 @@ mod support;
 use enforce::command::{CommandRunner, Programs, SystemCommand, may_configure_networks};
 use machine::virtual_network::VirtualNetwork;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use support::{Folder, Outcome};
@@ -186,13 +186,12 @@ fn what_fails_on_one_host_is_undone_on_all() {
 }
 
 /// Starts a run, and kills it while the program that it has started does its work.
-fn kill_midway(bed: &Bed, args: &[&str]) -> Child {
+fn kill_midway(bed: &Bed, args: &[&str]) {
     let _ = std::fs::remove_file(bed.folder.join("begun"));
     let mut child = bed.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
     testkit::wait_until(Duration::from_secs(60), "tc is called", || bed.folder.join("begun").exists());
     child.kill().expect("it runs");
     child.wait().expect("it is killed");
-    child
 }
 
 /// The next run waits for what a killed one has left running, and makes up for it.

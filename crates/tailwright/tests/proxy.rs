@@ -315,3 +315,46 @@ fn root_is_given_up_for_good() {
         assert_eq!(status(&folder, "policy_name"), "by hand");
     }
 }
+
+/// When one of two proxies cannot keep what it is brought, the other one and the network go back.
+#[test]
+fn proxies_change_together_or_not_at_all() {
+    let Some((_memcached, address)) = memcached() else { return };
+    let Some(namespace) = Namespace::new("together") else { return };
+    let folder = Folder::new();
+    let text = inside(&hosts(address), &namespace);
+    let (before, rest) = text.split_once("[[server]]").unwrap();
+    let (server, client) = rest.split_once("[[client]]").unwrap();
+    let other = server.replace("\"cache\"", "\"other\"").replace("[\"127.0.0.1\"]", "[\"127.0.0.3\"]");
+    folder.write("hosts.toml", &format!("{before}[[server]]{server}[[server]]{other}[[client]]{client}"));
+    folder.write("policy.json", POLICY);
+    folder.write("profile.json", PROFILE);
+    let (_first, _, _lines) = proxy(&folder, &[]);
+    let second = Command::new(env!("CARGO_BIN_EXE_tailwright"))
+        .args(["proxy", "--hosts", "hosts.toml", "--server", "other", "--state", "state"])
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let _second = Running(second.unwrap());
+    let asked = ["proxy", "--status", "--server", "other", "--state", "state"];
+    testkit::wait_until(std::time::Duration::from_secs(60), "it answers", || folder.run(&asked).code == 0);
+    // Somebody plants a link where the second one remembers policies.
+    std::fs::remove_dir_all(folder.join("state/proxy-other")).unwrap();
+    std::os::unix::fs::symlink("/tmp", folder.join("state/proxy-other")).unwrap();
+    let failed =
+        folder.run(&["apply", "policy.json", "--hosts", "hosts.toml", "--state", "state"]).expect_code(2);
+    assert!(
+        failed.stderr.contains("a link") && failed.stderr.contains("as before this run: here"),
+        "{}",
+        failed.stderr
+    );
+    let network =
+        Command::new("tc").args(["-n", &namespace.0, "qdisc", "show", "dev", "lo"]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&network.stdout).contains("7a17:"));
+    assert_eq!(
+        (status(&folder, "policy_name"), status(&folder, "policy_from")),
+        (Value::Null, "files".into())
+    );
+    assert!(!folder.join("state/proxy-cache/policy.json").exists());
+}

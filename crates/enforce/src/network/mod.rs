@@ -30,6 +30,7 @@ mod packet_match;
 mod probe;
 mod route;
 mod state;
+mod steps;
 mod translate;
 
 pub use apply::{apply, is_local, is_remembered_as, remove, rename_remembered};
