@@ -191,6 +191,7 @@ mod tests {
             ("\"rate\":0.25", "\"rate\":0", "rate is 0"),
             ("\"burst\":0.5", "\"burst\":-0.5", "burst is -0.5"),
             ("\"burst\":0.5", "\"burst\":0", "burst is 0"),
+            ("\"burst\":0.5", "\"burst\":1e10", "expected seconds, above 0 and at most 1e9"),
             ("\"burst_work\":50000000.0", "\"burst_work\":-5", "burst_work is -5"),
             ("\"burst_work\":50000000.0", "\"burst_work\":100", "burst_work is 100, expected 50000000"),
             ("\"priority\":2", "\"priority\":null", "priority is null, expected the priority of an admitted"),

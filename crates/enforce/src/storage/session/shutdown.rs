@@ -170,6 +170,10 @@ impl ProxySession {
         }
         if self.has_overdue_reply(shared) {
             self.release_sent_before(now - SERVER_PATIENCE_NS, shared);
+            self.server.is_silent = self.is_server_silent(shared);
+            if self.server.is_silent && now > self.server.heard_at + CLIENT_PATIENCE_NS {
+                return Err(CloseReason::ServerSilent);
+            }
         }
         self.check_end(shared)
     }
@@ -187,6 +191,15 @@ impl ProxySession {
     fn has_overdue_reply(&self, shared: &SharedState) -> bool {
         let oldest = self.server.in_flight.front().map(|(_, number)| shared.requests.get(*number).sent);
         oldest.is_some_and(|sent| sent + SERVER_PATIENCE_NS < shared.now)
+    }
+
+    /// Whether a request is overdue that was sent after the server's latest reply. A server that has lost one reply still
+    /// gives others; one that gives none any more would keep every place that its sessions get.
+    fn is_server_silent(&self, shared: &SharedState) -> bool {
+        self.server.in_flight.iter().any(|(_, number)| {
+            let sent = shared.requests.get(*number).sent;
+            sent >= self.server.heard_at && sent + SERVER_PATIENCE_NS < shared.now
+        })
     }
 
     /// Notes whether the client holds up its own replies so much that the server is not read, and since when.
