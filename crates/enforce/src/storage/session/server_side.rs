@@ -126,7 +126,7 @@ impl ProxySession {
             return;
         }
         if let Some(mount) = self.codec.take_mount() {
-            shared.exports.learn(&mount.path, &mount.root);
+            shared.learn_export(&mount.path, &mount.root);
         }
         if self.protocol == FrontProtocol::Memcached {
             return self.on_ordered_reply(reply, len, is_last, shared);
