@@ -207,8 +207,8 @@ fn header(bytes: &[u8]) -> (SocketAddr, SocketAddr, &[u8]) {
         2 => 16,
         other => panic!("family {other}"),
     };
-    let ip = |at: usize| match fields[at..at + width].try_into().map(Ipv6Addr::from_octets) {
-        Ok(address) => IpAddr::from(address),
+    let ip = |at: usize| match <[u8; 16]>::try_from(&fields[at..at + width]) {
+        Ok(octets) => IpAddr::from(octets),
         Err(_) => IpAddr::from(<[u8; 4]>::try_from(&fields[at..at + width]).expect("four bytes")),
     };
     let port = |at: usize| u16::from(fields[at]) << 8 | u16::from(fields[at + 1]);

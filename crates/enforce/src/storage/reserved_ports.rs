@@ -25,7 +25,7 @@ pub(super) struct PortLease {
 
 impl Default for ReservedPorts {
     fn default() -> Self {
-        Self { holders: vec![Weak::new(); usize::from(COUNT)], next: 0 }
+        Self { holders: std::iter::repeat_with(Weak::new).take(COUNT.into()).collect(), next: 0 }
     }
 }
 
