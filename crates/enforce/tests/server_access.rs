@@ -30,7 +30,7 @@ add rule inet proxy answers socket transparent 1 meta mark set 1
 const ROUTES_OF_MARKS: [&str; 2] =
     ["rule add fwmark 1 lookup 123", "route add local 0.0.0.0/0 dev lo table 123"];
 const FRONT: u16 = 11211;
-const SERVER: u16 = 11212;
+const SERVER: u16 = 21211;
 
 /// A connection as the server saw it: from where, and what came first.
 type Seen = (SocketAddr, Vec<u8>);
@@ -134,8 +134,8 @@ fn a_server_sees_what_the_front_says() {
     for (ip, loopback) in [(IpAddr::from(store.ipv4), "127.0.0.1"), (IpAddr::from(store.ipv6), "::1")] {
         let forward = SocketAddr::new(loopback.parse().unwrap(), SERVER);
         let seen = witness(&store.netns, forward);
-        for source in ["proxy", "reserved", "client"] {
-            let front = SocketAddr::new(ip, FRONT);
+        for (port, source) in (FRONT..).zip(["proxy", "reserved", "client"]) {
+            let front = SocketAddr::new(ip, port);
             let proxy = start(&store.netns, &hosts(&[(front, forward, &format!("source = \"{source}\""))]));
             for port in [700, 50_000] {
                 let mut client = connect(testbed.netns("client"), port, front);
