@@ -58,15 +58,19 @@ fn witness(netns: &str, at: SocketAddr) -> Receiver<Seen> {
             let sender = sender.clone();
             std::thread::spawn(move || {
                 let peer = stream.peer_addr().expect("it is connected");
-                let mut said = Vec::new();
+                let (mut is_first, mut line) = (true, Vec::new());
                 let mut byte = [0];
-                while !said.ends_with(b"version\r\n") && stream.read(&mut byte).is_ok_and(|read| read > 0) {
-                    said.push(byte[0]);
+                while stream.read(&mut byte).is_ok_and(|read| read > 0) {
+                    line.push(byte[0]);
+                    if !line.ends_with(b"version\r\n") {
+                        continue;
+                    }
+                    if std::mem::take(&mut is_first) {
+                        let _ = sender.send((peer, line.clone()));
+                    }
+                    line.clear();
+                    let _ = stream.write_all(b"VERSION 1\r\n");
                 }
-                let _ = sender.send((peer, said));
-                let _ = stream.write_all(b"VERSION 1\r\n");
-                // Until the other side hangs up.
-                let _ = stream.read(&mut byte);
             });
         }
     });
