@@ -2,12 +2,13 @@
 
 use super::cost::{RequestCost, ServedCost, ServedReply};
 use super::exports::ExportTable;
-use super::flows::{UNKNOWN_FLOW, WorkloadNames};
+use super::flows::{UNKNOWN_FLOW, WorkloadNames, data_flow};
 use super::queue::{DispatchTicket, RequestQueue};
 use super::request::{NO_SESSION, RequestState, RequestTable};
 use super::rules::ProxyRules;
 use super::statistics::ProxyStatistics;
 use std::net::SocketAddr;
+use units::Bytes;
 use wire::RequestClass;
 use workload::device::StorageProfile;
 
@@ -153,7 +154,8 @@ impl SharedState {
             }
         }
         if matches!(class, RequestClass::Read(asked) if asked.0 == 0) && !is_error {
-            self.cost(super::flows::data_flow(flow)).learn_reply(reply.bytes);
+            self.requests.get_mut(number).class = RequestClass::Read(Bytes(reply.bytes));
+            self.cost(data_flow(flow)).learn_reply(reply.bytes);
         }
         self.statistics.observe(self.requests.get(number), self.now);
     }

@@ -85,7 +85,7 @@ impl ProxySession {
             return false;
         }
         match &self.incoming {
-            Some(incoming) if incoming.is_ahead => self.server.output.len() < SERVER_OUTPUT_MAX,
+            Some(incoming) if incoming.is_ahead => self.server.output.len() < self.buffer_allowance(shared),
             Some(_) => self.held_bytes < self.buffer_allowance(shared) || self.may_send_ahead(),
             None => !self.is_full(shared) && self.client.input.len() < UNPARSED_MAX,
         }

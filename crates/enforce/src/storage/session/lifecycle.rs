@@ -1,6 +1,6 @@
 //! The life of a request: into the queue, to the server, and to its end.
 
-use super::super::flows::CONTROL_FLOW;
+use super::super::flows::{CONTROL_FLOW, data_flow};
 use super::super::queue::DispatchTicket;
 use super::super::request::{RequestEnding, RequestState};
 use super::super::shared::SharedState;
@@ -58,10 +58,15 @@ impl ProxySession {
         let request = shared.requests.get_mut(number);
         request.arrived = shared.now;
         let (class, offset) = (request.class, request.position.map(|position| position.offset));
-        let cost = shared.cost_ns(super::super::flows::data_flow(flow), class, offset);
+        let cost = shared.cost_ns(data_flow(flow), class, offset);
         shared.requests.get_mut(number).cost = cost;
         self.waiting.push(number);
-        self.arrive(number, shared);
+        if self.is_parked {
+            // Those before it are out of the queue: it follows them when they are back.
+            shared.requests.get_mut(number).state = RequestState::Parked;
+        } else {
+            self.arrive(number, shared);
+        }
     }
 
     /// Hands a request to the queue, whose cost and flow are known.
