@@ -1,40 +1,21 @@
 //! A real NFS server in a network namespace of its own, with the proxy in its place: the server listens on the loopback
 //! address, the proxy on the host's with the same ports, the portmapper is asked directly. Clients that know nothing
 //! of it need no special ports; whose they are follows from their addresses and from what they mount.
-//!
-//! The test runs itself again inside the namespace. It needs root for that.
 
 #[path = "../benches/soak/codec.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the soak uses the rest")]
 mod codec;
+mod ganesha;
 mod proxy;
 
 use codec::{BLOCK, ClientCodec};
+use ganesha::{FOR_EVERYBODY, Ganesha, export, from, in_namespaces};
 use proxy::{Running, policy, profile};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use tailwright_enforce::deployment::Deployment;
 use tailwright_enforce::storage::{ProxyOptions, ProxySnapshot};
-use wire::rpc::client::{CallEncoder, Credentials};
-use wire::rpc::{MOUNT, decode};
 
-/// Set in the second run, inside the namespace.
-const INSIDE: &str = "TAILWRIGHT_ENFORCE_TEST_IN_NAMESPACE";
-const SET_UP: &str = "ip link set lo up && ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up \
-    && for n in 1 2 3 4; do ip addr add 10.99.0.$n/24 dev v0 || exit 1; done \
-    && mount -t tmpfs tmpfs /run && mkdir -p /run/rpcbind /run/export /run/gold /var/lib/nfs \
-    && mount -t tmpfs tmpfs /var/lib/nfs && mkdir -p /var/lib/nfs/ganesha";
-const CONFIGURATION: &str = "
-NFS_CORE_PARAM { NFS_Port = 2049; MNT_Port = 20048; NLM_Port = 0; Enable_NLM = false; Enable_RQUOTA = false;
-    Protocols = 3, 4; mount_path_pseudo = true; Bind_addr = 127.0.0.1; }
-NFSV4 { Graceless = true; }
-EXPORT { Export_Id = 1; Path = /run/export; Pseudo = /export; Access_Type = RW; Squash = none; SecType = sys;
-    Protocols = 3, 4; Transports = TCP; FSAL { Name = VFS; } }
-EXPORT { Export_Id = 2; Path = /run/gold; Pseudo = /gold; Access_Type = RW; Squash = none; SecType = sys;
-    Protocols = 3, 4; Transports = TCP; FSAL { Name = VFS; } }
-";
 const HOSTS: &str = r#"
     [[host]]
     name = "here"
@@ -58,70 +39,11 @@ const HOSTS: &str = r#"
 
 #[test]
 fn nfs_in_a_namespace() {
-    if std::env::var_os(INSIDE).is_some() {
-        return inside();
-    }
-    if !["ganesha.nfsd", "rpcbind", "nfs-ls"].into_iter().all(|name| testkit::program(name).is_some()) {
-        return;
-    }
-    let unshare = || {
-        let mut command = Command::new("unshare");
-        command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
-        command
-    };
-    if !unshare().arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
-        return testkit::skip("namespaces need root and `unshare`");
-    }
-    let itself = std::env::current_exe().expect("a test has a path");
-    let arguments = ["--exact", "nfs_in_a_namespace", "--nocapture"];
-    let output = unshare().arg(itself).args(arguments).env(INSIDE, "1").output().expect("unshare runs");
-    let said = [output.stdout, output.stderr].concat();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
-}
-
-fn server(name: &str, args: &[&str]) -> Child {
-    let program = testkit::program(name).expect("looked for outside");
-    let mut command = Command::new(program);
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("a server starts")
-}
-
-fn await_port(port: u16, server: &mut Child) {
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        std::thread::yield_now();
-        let ended = server.try_wait().expect("a child can be asked");
-        assert!(ended.is_none(), "the server ended: {ended:?}");
-    }
-}
-
-/// Where the portmapper says that MOUNT is; 0 as long as it is not registered.
-fn mount_port() -> u32 {
-    let mut stream = TcpStream::connect(("10.99.0.1", 111)).expect("the portmapper listens");
-    let mut call = Vec::new();
-    CallEncoder::new(&mut call, Credentials::None).getport(1, MOUNT, 3);
-    stream.write_all(&call).unwrap();
-    let mut reply = vec![0; 4];
-    stream.read_exact(&mut reply).unwrap();
-    let len = u32::from_be_bytes(reply[..].try_into().unwrap()) & 0x7fff_ffff;
-    reply.resize(4 + len as usize, 0);
-    stream.read_exact(&mut reply[4..]).unwrap();
-    decode::getport(&decode::record_body(&reply).unwrap()).unwrap()
+    in_namespaces("nfs_in_a_namespace", &["nfs-ls"], inside);
 }
 
 fn inside() {
-    let set_up = Command::new("sh").args(["-c", SET_UP]).status().expect("a shell");
-    assert!(set_up.success(), "the namespace is set up");
-    std::fs::write("/run/ganesha.conf", CONFIGURATION).unwrap();
-    let mut rpcbind = server("rpcbind", &["-f"]);
-    await_port(111, &mut rpcbind);
-    let log = ["-F", "-f", "/run/ganesha.conf", "-L", "/run/ganesha.log", "-p", "/run/ganesha.pid"];
-    let mut ganesha = server("ganesha.nfsd", &log);
-    await_port(2049, &mut ganesha);
-    await_port(20048, &mut ganesha);
-    // It listens before it registers.
-    while mount_port() == 0 {
-        assert!(ganesha.try_wait().expect("a child can be asked").is_none(), "the server ended");
-    }
-    assert_eq!(mount_port(), 20048);
+    let _server = Ganesha::start(&[export(1, "/export", FOR_EVERYBODY), export(2, "/gold", FOR_EVERYBODY)]);
     let deployment = Deployment::parse(HOSTS).unwrap_or_else(|error| panic!("{error}"));
     let policy = policy(&[("gold", 0, &[]), ("silver", 1, &[(0.5, 0.1)])]);
     let proxy = Running::start(ProxyOptions::new("ssd", deployment, Some(policy), profile()));
@@ -141,8 +63,6 @@ fn inside() {
     assert_eq!(seen("(unknown)"), (before.0 + unknown.0, before.1 + unknown.1));
     let report = proxy.drain();
     assert_eq!((report.snapshot.cut, report.snapshot.buffered_bytes, report.snapshot.outstanding), (0, 0, 0));
-    // Both end with the namespace.
-    let _ = (ganesha.kill(), rpcbind.kill(), ganesha.wait(), rpcbind.wait());
 }
 
 fn run(program: &str, args: &[&str]) -> Vec<u8> {
@@ -167,19 +87,12 @@ fn unmodified_clients() {
     }
 }
 
-fn from(address: &str, port: u16) -> TcpStream {
-    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
-    bind(&socket, &SocketAddr::new(address.parse().unwrap(), 0)).unwrap();
-    connect(&socket, &SocketAddr::from(([10, 99, 0, 1], port))).unwrap();
-    socket.into()
-}
-
 /// Writes a file, all at once, and reads it back; gives its requests and their bytes.
 fn own_client(address: &str, path: &str, owner: u32) -> (u64, u64) {
     const PIECES: usize = 20;
-    let mut stream = from(address, 2049);
-    let mut codec =
-        ClientCodec::nfs(path, &mut from(address, 20048), &mut stream, owner).expect("it is mounted");
+    let mut stream = from(address, "10.99.0.1", 2049);
+    let mut codec = ClientCodec::nfs(path, &mut from(address, "10.99.0.1", 20048), &mut stream, owner)
+        .expect("it is mounted");
     let piece = |number: usize| vec![u8::try_from(number + 1).unwrap(); 4 * BLOCK];
     let mut answers = |said: &[u8], codec: &mut ClientCodec| {
         let mut writer = stream.try_clone().unwrap();

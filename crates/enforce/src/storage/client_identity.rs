@@ -55,6 +55,11 @@ impl ClientTable {
         self.0.iter().any(|entry| entry.networks.iter().any(|network| network.contains(address)))
     }
 
+    /// Whether some entry names this export.
+    pub(super) fn names_export(&self, export: &[u8]) -> bool {
+        self.0.iter().any(|entry| entry.export.as_deref() == Some(export))
+    }
+
     /// The exports that entries name.
     pub(super) fn exports(&self) -> BTreeSet<&[u8]> {
         self.0.iter().filter_map(|entry| entry.export.as_deref()).collect()

@@ -65,7 +65,7 @@ impl ServerConnector {
         match self.source {
             SourceAddress::Proxy => &[],
             SourceAddress::Reserved => &["CAP_NET_BIND_SERVICE"],
-            SourceAddress::Client => &["CAP_NET_ADMIN", "CAP_NET_BIND_SERVICE"],
+            SourceAddress::Client => &["CAP_NET_BIND_SERVICE", "CAP_NET_RAW"],
         }
     }
 

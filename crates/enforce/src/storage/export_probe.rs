@@ -43,19 +43,25 @@ pub(super) fn nfs_servers(listeners: &[FrontListener]) -> Vec<ProbedServer> {
 /// Asks for the roots of these exports on a thread of its own, which tells the proxy what it learns.
 pub(super) fn ask(servers: Vec<ProbedServer>, exports: Vec<Vec<u8>>, proxy: ProxyHandle) {
     std::thread::spawn(move || {
+        let mut unknown = exports;
         for attempt in 0..ATTEMPTS {
             std::thread::sleep(Duration::from_secs(u64::from(attempt)));
-            let mut is_complete = true;
-            for export in &exports {
+            unknown.retain(|export| {
                 let root = servers.iter().find_map(|server| mount_root(*server, export).ok().flatten());
-                match root {
-                    Some(root) => proxy.learn_export(GrantedMount { path: export.clone(), root }),
-                    None => is_complete = false,
-                }
-            }
-            if is_complete {
+                root.is_none_or(|root| {
+                    proxy.learn_export(GrantedMount { path: export.clone(), root });
+                    false
+                })
+            });
+            if unknown.is_empty() {
                 return;
             }
+        }
+        for export in unknown {
+            let export = String::from_utf8_lossy(&export).into_owned();
+            eprintln!(
+                "proxy: warning: the server does not tell the proxy the handle of {export:?}: it is known when a client mounts it"
+            );
         }
     });
 }

@@ -2,13 +2,13 @@
 //!
 //! A file handle is opaque, and yet servers put the export in front of the file. The kernel's server writes a version,
 //! the type of the file system's identifier, the type of the file's, and then the two identifiers: handles of one export
-//! have the same identifier of the file system. Other servers (nfs-ganesha) are taken to begin all handles of an export
-//! alike: a handle belongs to the export with whose root it shares the longest beginning, unless it shares less than two
-//! roots share with each other.
+//! have the same identifier of the file system. Other servers are taken to begin all handles of an export alike, as
+//! nfs-ganesha does (a version, flags, the number of the export in two bytes): a handle belongs to the export with whose
+//! root it shares the longest beginning, unless it shares less than two roots share with each other.
 //!
-//! Root handles are learned from the replies to MOUNT calls, the clients' and the proxy's own. A handle says what a
-//! request is about and nothing about who sends it: the client's address is compared as well, and a handle that a
-//! client has made up is refused by the server.
+//! Root handles are learned from the replies to MOUNT calls, the clients' and the proxy's own, for exports that the
+//! hosts file names. A handle says what a request is about and nothing about who sends it: that is the client's address,
+//! and what the server does with a handle that a client has made up.
 
 use std::collections::BTreeMap;
 
@@ -125,6 +125,48 @@ mod tests {
         let file = handle(1, b"0123456789abcdef", b"inode");
         assert_eq!(table.export_of(&file).map(|number| table.path(number)), Some(&b"/a"[..]));
         assert_eq!(table.export_of(&handle(1, b"0123456789abcde_", b"inode")), None);
+    }
+
+    #[test]
+    fn exports_inside_a_file_system_have_its_identifier_and_their_inode() {
+        // Type 7: a UUID of 16 bytes, and the inode of the export's root.
+        let handle = |file_type: u8, inode: u8, file: &[u8]| {
+            [&[1, 0, 7, file_type][..], &[inode, 0, 0, 0, 0, 0, 0, 0], &[0xab; 16], file].concat()
+        };
+        let mut table = ExportTable::default();
+        table.learn(b"/disk/a", &handle(0, 3, b""));
+        table.learn(b"/disk/b", &handle(0, 4, b""));
+        let of = |handle: &[u8]| table.export_of(handle).map(|number| table.path(number).to_vec());
+        assert_eq!(of(&handle(0x81, 4, b"inode, generation")), Some(b"/disk/b".to_vec()));
+        assert_eq!(of(&handle(2, 3, b"inode, generation")), Some(b"/disk/a".to_vec()));
+        // Another file system that is mounted below one of them is an export of its own.
+        assert_eq!(of(&handle(1, 5, b"inode, generation")), None);
+        // Cut off, and of a type that does not exist.
+        assert_eq!(of(&handle(0, 3, b"")[..12]), None);
+        assert_eq!(of(&[&[1, 0, 200, 0][..], &[3; 24]].concat()), None);
+    }
+
+    /// Handles that nfs-ganesha 4.3 has given, of exports 1, 2 and 258 in one file system, the last two of one folder.
+    #[test]
+    fn handles_of_ganesha_have_the_number_of_their_export() {
+        let system = [0x16, 0x44, 0x48, 0xd4, 0xee, 0x03, 0x51, 0x97, 0xb6, 0x59, 0x01];
+        let handle = |export: [u8; 2], file: [u8; 5], padding: usize| {
+            [&[0x43, 0][..], &export, &system, &file, &vec![0; padding]].concat()
+        };
+        let (folder, file) = ([0x2d, 0x07, 0xc6, 0x9f, 5], [0xa6, 0xa3, 0x2b, 0xe2, 0x0e]);
+        let mut table = ExportTable::default();
+        table.learn(b"/gold", &handle([0, 2], folder, 8));
+        // The only one that is known, and yet not every export's.
+        assert_eq!(table.export_of(&handle([0, 1], file, 8)), None);
+        table.learn(b"/export", &handle([0, 1], [0x88, 0x20, 0x7a, 0x67, 3], 8));
+        table.learn(b"/again", &handle([1, 2], folder, 8));
+        for (number, path) in [([0, 2], b"/gold" as &[u8]), ([0, 1], b"/export"), ([1, 2], b"/again")] {
+            // NFSv4 has one byte of padding less.
+            for padding in [8, 7] {
+                let found = table.export_of(&handle(number, file, padding));
+                assert_eq!(found.map(|number| table.path(number)), Some(path));
+            }
+        }
     }
 
     #[test]

@@ -45,6 +45,7 @@ mod session;
 mod shared;
 mod statistics;
 mod system;
+mod warnings;
 
 pub use configurator::{ConfiguredPolicy, PolicyOrigin, ProxyConfigurator};
 pub use control::ProxyHandle;
@@ -65,6 +66,7 @@ use export_probe::ProbedServer;
 use linux::LinuxSystem;
 use listener::FrontListener;
 use model::{Observations, OperationError};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 /// What a proxy has counted and recorded in the end.
@@ -85,6 +87,8 @@ pub struct Proxy {
     commands: CommandReceiver,
     handle: ProxyHandle,
     addresses: Vec<SocketAddr>,
+    /// The capabilities that connections to the server take.
+    capabilities: BTreeSet<&'static str>,
     /// Where the server answers MOUNT calls: behind the NFS fronts.
     nfs_servers: Vec<ProbedServer>,
 }
@@ -100,12 +104,14 @@ impl Proxy {
         let listeners = FrontListener::bind_all(&options.deployment, &options.server)?;
         let fronts = listeners.iter().map(|front| front.protocol).collect();
         let nfs_servers = export_probe::nfs_servers(&listeners);
+        let capabilities =
+            listeners.iter().flat_map(|front| front.connector.capabilities()).copied().collect();
         let system = LinuxSystem::new(listeners, waker, options.busy_poll_max.0).map_err(|error| {
             OperationError::machine(format_args!("epoll: {error}")).hint("raise the limit of open files")
         })?;
         let addresses = system.addresses();
         let engine = ProxyEngine::new(system, fronts, &options)?;
-        Ok(Self { engine, commands, handle, addresses, nfs_servers })
+        Ok(Self { engine, commands, handle, addresses, capabilities, nfs_servers })
     }
 
     /// A handle for other threads to control the proxy with.
@@ -118,6 +124,11 @@ impl Proxy {
         self.addresses.clone()
     }
 
+    /// The capabilities that the process needs for as long as it runs, by the `source` of the fronts.
+    pub fn capabilities(&self) -> &BTreeSet<&'static str> {
+        &self.capabilities
+    }
+
     /// Serves on the calling thread until the proxy is told to end.
     ///
     /// # Errors
@@ -125,6 +136,7 @@ impl Proxy {
     pub fn run(mut self) -> Result<ProxyReport, OperationError> {
         // Limits are as exact as timers. Where those cannot be made exact, a request is dispatched up to 50 µs late.
         let _ = machine::realtime::exact_timers();
+        self.warn();
         self.ask_for_exports();
         while !self.engine.is_stopped() {
             let has_orders = self.engine.round().map_err(|error| {
@@ -151,6 +163,7 @@ impl Proxy {
                     let deployment = deployment.map(|deployment: Box<Deployment>| *deployment);
                     let outcome = self.engine.configure(policy.as_deref(), deployment);
                     if matches!(outcome, Ok(true)) {
+                        self.warn();
                         self.ask_for_exports();
                     }
                     let _ = reply.send(outcome);
@@ -163,6 +176,11 @@ impl Proxy {
                 ControlCommand::Stop => self.engine.stop(),
             }
         }
+    }
+
+    /// Says on stderr what the deployment leaves open.
+    fn warn(&self) {
+        self.engine.warnings().iter().for_each(|warning| eprintln!("proxy: warning: {warning}"));
     }
 
     /// Asks the server for the handles of the NFS exports that the deployment names, on a thread of its own.

@@ -92,6 +92,14 @@ impl SharedState {
         self.enforced.clients.flow(peer, export).unwrap_or(UNKNOWN_FLOW)
     }
 
+    /// Learns the root handle of an NFS export, if the deployment names it. What else clients mount is their business: a
+    /// folder inside an export, mounted by itself, would look like a second export in the place of the first.
+    pub(super) fn learn_export(&mut self, path: &[u8], root: &[u8]) {
+        if self.enforced.clients.names_export(path) {
+            self.exports.learn(path, root);
+        }
+    }
+
     /// Takes a waiting request out of the queue; whether that is possible. A baseline's queue keeps it.
     pub(super) fn withdraw(&mut self, number: u32) -> bool {
         match self.requests.get(number).state {

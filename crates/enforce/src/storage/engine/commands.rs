@@ -5,6 +5,7 @@ use super::super::session::CloseReason;
 use super::super::shared::SharedState;
 use super::super::statistics::ProxySnapshot;
 use super::super::system::System;
+use super::super::warnings::open_exports;
 use super::ProxyEngine;
 use crate::deployment::Deployment;
 use model::{OperationError, Policy};
@@ -73,12 +74,17 @@ impl<S: System> ProxyEngine<S> {
 
     /// Learns the root handle of an NFS export.
     pub fn learn_export(&mut self, path: &[u8], root: &[u8]) {
-        self.shared.exports.learn(path, root);
+        self.shared.learn_export(path, root);
     }
 
     /// The NFS and NBD exports that the deployment names.
     pub(in super::super) fn named_exports(&self) -> Vec<Vec<u8>> {
         self.shared.enforced.clients.exports().into_iter().map(<[u8]>::to_vec).collect()
+    }
+
+    /// What the deployment says that somebody may use who should not.
+    pub(in super::super) fn warnings(&self) -> Vec<String> {
+        open_exports(&self.deployment, &self.server)
     }
 
     /// Takes no more connections and requests; the engine stops when those in flight are answered. The second time it

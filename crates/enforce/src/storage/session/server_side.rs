@@ -133,7 +133,7 @@ impl ProxySession {
         }
         (self.server.heard_at, self.server.is_silent) = (shared.now, false);
         if let Some(mount) = self.codec.take_mount() {
-            shared.exports.learn(&mount.path, &mount.root);
+            shared.learn_export(&mount.path, &mount.root);
         }
         if self.protocol == FrontProtocol::Memcached {
             return self.on_ordered_reply(reply, len, is_last, shared);
