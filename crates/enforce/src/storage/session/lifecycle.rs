@@ -165,13 +165,14 @@ impl ProxySession {
     }
 
     /// Takes the waiting requests of a client that does not take its answers out of the queue, and puts them back when
-    /// it has: a place at the device is not for somebody who keeps it.
+    /// it has: a place at the device is not for somebody who keeps it. Nor is it for requests that cannot leave because
+    /// the connection to the server is being made.
     pub(super) fn park_or_resume(&mut self, shared: &mut SharedState) {
-        let is_full = self.server.replies.is_full();
-        if is_full == self.is_parked {
+        let is_to_park = self.server.replies.is_full() || self.is_connecting();
+        if is_to_park == self.is_parked {
             return;
         }
-        if is_full {
+        if is_to_park {
             for number in &self.waiting {
                 if shared.withdraw(*number) {
                     shared.requests.get_mut(*number).state = RequestState::Parked;
@@ -184,7 +185,7 @@ impl ProxySession {
                 }
             }
         }
-        self.is_parked = is_full;
+        self.is_parked = is_to_park;
     }
 
     /// The flow of a request, by the file that it names or else by what its session was about last.
