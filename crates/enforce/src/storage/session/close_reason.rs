@@ -32,7 +32,7 @@ pub(in super::super) enum CloseReason {
     ClosedEarly(ProxySide),
     /// The client neither took replies nor sent the rest of a request for too long.
     ClientStalled,
-    /// The client has closed, and the server did not answer its requests in time.
+    /// The server did not answer in time.
     ServerSilent,
 }
 
@@ -57,7 +57,7 @@ impl fmt::Display for CloseReason {
             Self::SocketFailed(side, error) => write!(f, "the connection to the {side} failed: {error}"),
             Self::ClosedEarly(side) => write!(f, "the {side} closed with requests unanswered"),
             Self::ClientStalled => write!(f, "the client took or sent nothing for a minute"),
-            Self::ServerSilent => write!(f, "the client has gone and the server did not answer"),
+            Self::ServerSilent => write!(f, "the server did not answer"),
         }
     }
 }

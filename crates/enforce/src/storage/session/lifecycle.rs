@@ -166,9 +166,10 @@ impl ProxySession {
 
     /// Takes the waiting requests of a client that does not take its answers out of the queue, and puts them back when
     /// it has: a place at the device is not for somebody who keeps it. Nor is it for requests that cannot leave because
-    /// the connection to the server is being made.
+    /// the connection to the server is being made, or that cannot be answered before one that is overdue.
     pub(super) fn park_or_resume(&mut self, shared: &mut SharedState) {
-        let is_to_park = self.server.replies.is_full() || self.is_connecting();
+        let is_to_park =
+            self.server.replies.is_full() || self.is_connecting() || self.is_server_stuck(shared);
         if is_to_park == self.is_parked {
             return;
         }
