@@ -70,14 +70,18 @@ impl World {
         let is_hindered = session.is_over
             || session.excuse.is_some()
             || session.has_streamed
-            || session.repeats
+            || session.is_odd
             || session.is_blocked
             || session.deaf_since.is_some()
             || session.generation != self.generation;
         if !is_free || is_hindered {
             return None;
         }
-        session.held.front().filter(|held| held.work.is_data()).map(|held| held.read_at.max(session.blocked_at))
+        session
+            .held
+            .front()
+            .filter(|held| held.work.is_data())
+            .map(|held| held.read_at.max(session.blocked_at))
     }
 
     /// Checks the third workload against its limit: what it was served since the limit holds.
