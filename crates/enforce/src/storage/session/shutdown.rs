@@ -12,6 +12,7 @@ use super::super::shared::SharedState;
 use super::ProxySession;
 use super::close_reason::{CloseReason, ProxySide};
 use super::phase::{ClientPhase, ServerPhase};
+use crate::deployment::FrontProtocol;
 
 /// How long a client may hold up its own replies before its requests at the server stop counting as outstanding: longer
 /// than a client that is alive needs to take a reply, and short for the others that want the device.
@@ -171,6 +172,7 @@ impl ProxySession {
         if self.has_overdue_reply(shared) {
             self.release_sent_before(now - SERVER_PATIENCE_NS, shared);
             self.server.is_silent = self.is_server_silent(shared);
+            self.park_or_resume(shared);
             if self.server.is_silent && now > self.server.heard_at + CLIENT_PATIENCE_NS {
                 return Err(CloseReason::ServerSilent);
             }
@@ -189,8 +191,13 @@ impl ProxySession {
 
     /// Whether the server owes a reply for longer than a device takes.
     fn has_overdue_reply(&self, shared: &SharedState) -> bool {
-        let oldest = self.server.in_flight.front().map(|(_, number)| shared.requests.get(*number).sent);
-        oldest.is_some_and(|sent| sent + SERVER_PATIENCE_NS < shared.now)
+        self.oldest_sent(shared) + SERVER_PATIENCE_NS < shared.now
+    }
+
+    /// When the oldest request was sent that is not answered; now if there is none.
+    fn oldest_sent(&self, shared: &SharedState) -> u64 {
+        let oldest = self.server.in_flight.front();
+        oldest.map_or(shared.now, |(_, number)| shared.requests.get(*number).sent)
     }
 
     /// Whether a request is overdue that was sent after the server's latest reply. A server that has lost one reply still

@@ -67,17 +67,25 @@ impl World {
         let own = self.configuration.level(session.network);
         // The third workload may be beyond its limits.
         let is_free = own < below && own < 2;
-        let is_hindered = session.is_over
+        // A workload is first in, first out: what its odd clients ask for holds up the others.
+        let clients = &self.plan.clients;
+        let has_odd =
+            clients.iter().any(|client| client.network == session.network && !client.style.is_ordinary());
+        let is_hindered = has_odd
+            || session.is_over
             || session.excuse.is_some()
             || session.has_streamed
-            || session.repeats
             || session.is_blocked
             || session.deaf_since.is_some()
             || session.generation != self.generation;
         if !is_free || is_hindered {
             return None;
         }
-        session.held.front().filter(|held| held.work.is_data()).map(|held| held.read_at.max(session.blocked_at))
+        session
+            .held
+            .front()
+            .filter(|held| held.work.is_data())
+            .map(|held| held.read_at.max(session.blocked_at))
     }
 
     /// Checks the third workload against its limit: what it was served since the limit holds.
@@ -95,9 +103,10 @@ impl World {
         let (served, since) = self.limit_level;
         let served = served + self.plan.profiled_ns(handed.request.work.bytes()) as f64;
         self.limit_level.0 = served;
-        // A burst, the largest request that exceeds it, and what gets return that do not say how much that will be.
+        // A burst, the largest request that exceeds it, and what gets return that do not say how much that will be,
+        // those that wait with them included.
         let largest = self.plan.profiled_ns(size_max.max(256 << 10));
-        let excess = (u64::from(self.plan.outstanding) + 1) * largest;
+        let excess = 4 * (u64::from(self.plan.outstanding) + 1) * largest;
         let allowed = (self.now - since) as f64 * permille as f64 / 1e3 + (burst_ms * MS + excess) as f64;
         if served > allowed {
             let text = format!(

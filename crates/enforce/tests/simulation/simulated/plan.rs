@@ -35,6 +35,11 @@ pub enum ClientStyle {
 }
 
 impl ClientStyle {
+    /// Whether all that it sends is what ordinary clients send.
+    pub fn is_ordinary(self) -> bool {
+        matches!(self, Self::Honest | Self::Flood | Self::Deaf)
+    }
+
     const HOSTILE: [Self; 9] = [
         Self::Flood,
         Self::Deaf,
@@ -117,7 +122,12 @@ impl WorldPlan {
             fronts,
             outstanding: u32::try_from(dice.pick(&[1, 2, 3, 4, 6, 8, 16])).expect("it is small"),
             channels: dice.index(8) + 1,
-            service_base_ns: dice.between(5_000, 400_000),
+            // In every third world the device is so slow that requests wait.
+            service_base_ns: if dice.one_in(3) {
+                dice.between(MS, 3 * MS)
+            } else {
+                dice.between(5_000, 400_000)
+            },
             service_4k_ns: dice.between(10_000, 200_000),
             queues_over_limits: dice.one_in(2),
             limit: (dice.between(20, 500), dice.between(1, 50)),
@@ -134,7 +144,8 @@ impl WorldPlan {
 
     fn add_clients(&mut self, dice: &mut Dice) {
         let honest = dice.between(1, 4);
-        let hostile = if self.faults.has(FaultKind::HostileBytes) || self.is_calm { dice.below(5) } else { 0 };
+        let hostile =
+            if self.faults.has(FaultKind::HostileBytes) || self.is_calm { dice.below(5) } else { 0 };
         for number in 0..honest + hostile {
             let is_honest = number < honest;
             let style = if is_honest { ClientStyle::Honest } else { dice.pick(&ClientStyle::HOSTILE) };

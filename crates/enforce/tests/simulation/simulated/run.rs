@@ -62,7 +62,8 @@ fn play_with<P: ProxyUnderTest>(seed: u64, mistake: Option<ProxyMistake>, keeps_
     let world = Rc::new(RefCell::new(world));
     let outcome = catch_unwind(AssertUnwindSafe(|| live::<P>(&world)));
     if let Err(panic) = outcome {
-        let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+        let text =
+            panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
         // A world that was at work when it panicked cannot be asked.
         if let Ok(mut world) = world.try_borrow_mut() {
             world.violate(&format!("panic: {}", text.unwrap_or("of another kind")));
@@ -95,16 +96,24 @@ fn told(world: &World, configuration: Configuration) -> Configuration {
     let order = match configuration.order {
         PriorityOrder::GoldFirst if world.makes(ProxyMistake::IgnoresPriority) => PriorityOrder::SilverFirst,
         PriorityOrder::SilverFirst if world.makes(ProxyMistake::IgnoresPriority) => PriorityOrder::GoldFirst,
-        _ if world.makes(ProxyMistake::IgnoresLimits) => PriorityOrder::Without,
         order => order,
     };
     Configuration { order, ..configuration }
 }
 
+/// The plan by which the proxy is configured, with limits that a mistaken one does not know.
+fn told_plan(world: &World) -> WorldPlan {
+    let mut plan = world.plan.clone();
+    if world.makes(ProxyMistake::IgnoresLimits) {
+        plan.limit = (1000, 1_000_000);
+    }
+    plan
+}
+
 fn begin<P: ProxyUnderTest>(world: &Rc<RefCell<World>>) -> P {
     let (plan, configuration) = {
         let world = world.borrow();
-        (world.plan.clone(), told(&world, world.configuration))
+        (told_plan(&world), told(&world, world.configuration))
     };
     P::begin(SimulatedSystem(world.clone()), &plan, configuration)
 }
@@ -181,7 +190,7 @@ fn renew(world: &Rc<RefCell<World>>) {
 fn configure<P: ProxyUnderTest>(world: &Rc<RefCell<World>>, proxy: &mut P, configuration: Configuration) {
     let (plan, told) = {
         let world = world.borrow();
-        (world.plan.clone(), told(&world, configuration))
+        (told_plan(&world), told(&world, configuration))
     };
     if world.borrow().makes(ProxyMistake::MissesConfiguration) {
         proxy.check_invariants();
@@ -199,7 +208,8 @@ fn configure<P: ProxyUnderTest>(world: &Rc<RefCell<World>>, proxy: &mut P, confi
 
 fn configure_wrongly<P: ProxyUnderTest>(world: &Rc<RefCell<World>>, proxy: &mut P) {
     let (plan, configuration) = (world.borrow().plan.clone(), world.borrow().configuration);
-    let outcome = proxy.configure(configuration.policy(&plan).as_ref(), configuration.wrong_deployment(&plan));
+    let outcome =
+        proxy.configure(configuration.policy(&plan).as_ref(), configuration.wrong_deployment(&plan));
     if outcome.is_ok() {
         world.borrow_mut().violate("a deployment without the server was accepted");
     }
