@@ -12,7 +12,6 @@ use super::super::shared::SharedState;
 use super::ProxySession;
 use super::close_reason::{CloseReason, ProxySide};
 use super::phase::{ClientPhase, ServerPhase};
-use crate::deployment::FrontProtocol;
 
 /// How long a client may hold up its own replies before its requests at the server stop counting as outstanding: longer
 /// than a client that is alive needs to take a reply, and short for the others that want the device.
