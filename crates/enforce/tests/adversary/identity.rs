@@ -1,0 +1,142 @@
+//! Whose a request is: by what the server granted, at once when the policy changes, whatever others claim.
+
+use crate::alone_on_the_machine;
+use crate::caller::{BLOCK, Caller};
+use crate::ground::{GOLD, Ground, GroundSetting, SILVER, stranger, usual_clients, usual_policy};
+use crate::proxy::policy;
+use crate::server::RunningServer;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+use tailwright_enforce::deployment::FrontProtocol::{Nbd, Nfs};
+use tailwright_enforce::storage::UNKNOWN_WORKLOAD;
+
+const BY_EXPORT: &str = r#"
+    [[client]]
+    workload = "gold"
+    host = "here"
+    export = "/export/gold"
+    [[client]]
+    workload = "gold"
+    host = "here"
+    export = "/no/gold"
+    [[client]]
+    workload = "bulk"
+    host = "here"
+    export = "/export/bulk""#;
+const COUNT: u64 = 50;
+
+fn start(clients: &str, policy: Option<model::Policy>) -> Ground {
+    let setting = GroundSetting::SMALL;
+    Ground::before(RunningServer::start(setting.channels, setting.cost), setting, clients, policy)
+}
+
+fn by_export() -> Ground {
+    start(BY_EXPORT, Some(export_policy()))
+}
+
+fn export_policy() -> model::Policy {
+    policy(&[("gold", 0, &[(2.0, 1.0)]), ("bulk", 1, &[(2.0, 1.0)])])
+}
+
+/// All at once, and all replies.
+fn mount(ground: &Ground, from: Ipv4Addr, paths: &[&str]) -> Caller {
+    let mut caller = Caller::connect(&ground.fronts, Nfs, from, b'x').expect("the proxy listens");
+    for (path, xid) in paths.iter().zip(1..) {
+        caller.call(|calls, _| calls.mount(xid, path.as_bytes()));
+    }
+    caller.send().expect("the proxy reads");
+    paths.iter().for_each(|_| drop(caller.reply().expect("every MNT is answered")));
+    caller
+}
+
+/// Reads with the handle of an export's root, on a connection of their own.
+fn read(ground: &Ground, from: Ipv4Addr, handle: &str) {
+    let mut caller = Caller::connect(&ground.fronts, Nfs, from, b'x').expect("the proxy listens");
+    caller.handle = handle.as_bytes().to_vec();
+    (0..COUNT).for_each(|_| caller.read(BLOCK));
+    caller.send().expect("the proxy reads");
+    (0..COUNT).for_each(|_| drop(caller.reply().expect("every READ is answered")));
+}
+
+/// Two clients that always have 32 requests waiting become their workloads' when a policy names them: only what was asked for
+/// before may still count as nobody's.
+#[test]
+fn a_policy_reaches_busy_connections() {
+    let _alone = alone_on_the_machine();
+    let ground = start(usual_clients(), None);
+    let over = AtomicBool::new(false);
+    let busy = |from| {
+        let mut caller = Caller::connect(&ground.fronts, Nbd, from, b'b').expect("a handshake");
+        (0..32).for_each(|_| caller.read(BLOCK));
+        caller.send().expect("the proxy reads");
+        while !over.load(SeqCst) {
+            caller.reply().expect("an answer");
+            caller.read(BLOCK);
+            caller.send().expect("the proxy reads");
+        }
+    };
+    let late = std::thread::scope(|scope| {
+        scope.spawn(|| busy(GOLD));
+        scope.spawn(|| busy(SILVER));
+        while ground.requests_of(UNKNOWN_WORKLOAD) < 500 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        ground.handle.configure(Some(usual_policy()), None).expect("it is a policy");
+        let before = ground.requests_of(UNKNOWN_WORKLOAD);
+        let served = ground.server.counts().served.len();
+        while ground.server.counts().served.len() < served + 3000 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let late = ground.requests_of(UNKNOWN_WORKLOAD) - before;
+        over.store(true, SeqCst);
+        late
+    });
+    assert!(late <= 64, "{late} requests counted as nobody's after the policy had come");
+    assert!(ground.requests_of("gold") > 0);
+}
+
+#[test]
+fn a_refused_mount_gives_nothing() {
+    let _alone = alone_on_the_machine();
+    for paths in [&["/no/gold"][..], &["/no/gold", "/export/bulk"], &["/export/bulk", "/no/gold"]] {
+        let ground = by_export();
+        drop(mount(&ground, stranger(1), paths));
+        read(&ground, stranger(1), "/export/bulk");
+        assert_eq!(ground.requests_of("gold"), 0, "{paths:?}");
+    }
+}
+
+#[test]
+fn a_mount_of_another_export_takes_nothing_away() {
+    let _alone = alone_on_the_machine();
+    let ground = by_export();
+    let _gold = mount(&ground, GOLD, &["/export/gold"]);
+    read(&ground, GOLD, "/export/gold");
+    assert_eq!(ground.requests_of("gold"), COUNT);
+    // Anybody on the same host may ask for it.
+    drop(mount(&ground, GOLD, &["/export/bulk"]));
+    read(&ground, GOLD, "/export/gold");
+    assert_eq!(ground.requests_of("gold"), 2 * COUNT);
+}
+
+#[test]
+fn a_granted_mount_does_not_give_the_files_of_another_workload_priority() {
+    let _alone = alone_on_the_machine();
+    let ground = by_export();
+    drop(mount(&ground, stranger(1), &["/export/gold"]));
+    read(&ground, stranger(1), "/export/bulk");
+    assert_eq!(ground.requests_of("gold"), 0);
+}
+
+#[test]
+fn a_restart_forgets_no_mounts() {
+    let _alone = alone_on_the_machine();
+    let mut ground = by_export();
+    drop(mount(&ground, GOLD, &["/export/gold"]));
+    read(&ground, GOLD, "/export/gold");
+    ground.restart_proxy(BY_EXPORT, Some(export_policy()));
+    // Clients keep their handles and mount nothing again.
+    read(&ground, GOLD, "/export/gold");
+    assert_eq!(ground.requests_of("gold"), COUNT);
+}
