@@ -39,48 +39,9 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-fn head() {
-    println!(
-        "{:<26} {:<10} {:<7} {:>3} | {:>7} {:>7} {:>8} | {:>6} {:>6} {:>7} {:>6} | {:>6} {:>5} {:>4} {:>5} {:>5} {:>8} {:>7}",
-        "script",
-        "client",
-        "mode",
-        "out",
-        "alone",
-        "flood",
-        "beside",
-        "flood",
-        "p99",
-        "max",
-        "per s",
-        "most",
-        "lost",
-        "dup",
-        "order",
-        "wrong",
-        "callback"
-    );
-    println!(
-        "{:<26} {:<10} {:<7} {:>3} | {:>7} {:>7} {:>8} | {:>6} {:>6} {:>7} {:>6} | {:>6} {:>5} {:>4} {:>5} {:>5} {:>8} {:>7}",
-        "",
-        "",
-        "",
-        "",
-        "p99 ms",
-        "p99 ms",
-        "p99 ms",
-        "ratio",
-        "ratio",
-        "ratio",
-        "ratio",
-        "at once",
-        "",
-        "",
-        "",
-        "",
-        "ms"
-    );
-}
+const HEAD: &str = "\
+script                     client     mode    out |   alone   flood   beside |  flood    p99     max  per s |   most  lost  dup order wrong callback  others
+                                                  |  p99 ms  p99 ms   p99 ms |  ratio  ratio   ratio  ratio |     at                              ms dev s/s";
 
 fn row(trial: &HostileTrial<'_>, rounds: &[PairedRound]) {
     let ratios = |of: &dyn Fn(&PairedRound) -> f64| median(rounds.iter().map(of).collect());
@@ -131,7 +92,7 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let rounds = words.iter().find_map(|word| word.parse().ok()).unwrap_or(3);
     let names: Vec<&String> = words.iter().filter(|word| word.parse::<usize>().is_err()).collect();
-    head();
+    println!("{HEAD}");
     for script in scripts::ALL {
         if !names.is_empty() && !names.iter().any(|name| script.name.contains(name.as_str())) {
             continue;

@@ -92,6 +92,9 @@ fn silence_of_the_real_memcached() {
         let mut longest = || {
             let mut longest = Duration::ZERO;
             for _ in 0..200 {
+                if longest > Duration::from_secs(1) {
+                    break;
+                }
                 let begun = Instant::now();
                 say(&mut gold, b"get nothing\r\n", b"END\r\n");
                 longest = longest.max(begun.elapsed());
