@@ -19,7 +19,7 @@ const BY_EXPORT: &str = r#"
     [[client]]
     workload = "gold"
     host = "here"
-    export = "/no/gold"
+    export = "/no/gold/abc"
     [[client]]
     workload = "bulk"
     host = "here"
@@ -99,7 +99,9 @@ fn a_policy_reaches_busy_connections() {
 #[test]
 fn a_refused_mount_gives_nothing() {
     let _alone = alone_on_the_machine();
-    for paths in [&["/no/gold"][..], &["/no/gold", "/export/bulk"], &["/export/bulk", "/no/gold"]] {
+    // Paths of the same length.
+    let (refused, granted) = ("/no/gold/abc", "/export/bulk");
+    for paths in [&[refused][..], &[refused, granted], &[granted, refused]] {
         let ground = by_export();
         drop(mount(&ground, stranger(1), paths));
         read(&ground, stranger(1), "/export/bulk");

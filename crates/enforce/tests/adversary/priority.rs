@@ -12,6 +12,8 @@ const CLIENT_FIFO: u32 = 20;
 pub const PRIORITY_TAG: u8 = b'p';
 /// Requests at the start that do not count.
 const WARM_UP: usize = 10;
+/// Who has not come beyond them by then is not measured any longer.
+const STUCK: Duration = Duration::from_secs(3);
 /// A request that failed counts as long.
 const FAILED: Duration = Duration::from_secs(20);
 
@@ -61,9 +63,9 @@ pub fn measure(ground: &Ground, lane: PriorityLane, window: Duration) -> Latency
             let _ = (machine::realtime::fifo(CLIENT_FIFO), machine::realtime::exact_timers());
             let mut sample = LatencySample::default();
             let mut caller = None;
-            let mut begun = Instant::now();
-            let mut turn = 0;
-            while turn < WARM_UP || begun.elapsed() < window {
+            let first = Instant::now();
+            let (mut begun, mut turn) = (first, 0);
+            while (turn < WARM_UP && first.elapsed() < STUCK) || begun.elapsed() < window {
                 if turn == WARM_UP {
                     (begun, sample.latencies) = (Instant::now(), Vec::new());
                 }
