@@ -4,6 +4,13 @@
 //! in nanoseconds multiply without rounding. An item larger than a burst passes when that bucket is full and leaves a
 //! debt, so that the long-term rate holds for items of any size.
 //!
+//! **Correction.** What an item really takes may be known only later ([`TokenBuckets::settle`]). Tokens that it took for
+//! nothing come back, but not those that would have overflowed had it never taken them: otherwise many items that claim a
+//! burst each and use nothing of it would together keep as many bursts in store. How much would have overflowed depends
+//! on what becomes of all open items. So every bucket has a second level, from which nothing is taken before it is
+//! settled; it is never below what the first would be if all were known, and the time for which it overflows
+//! bounds what is lost. Tokens that time has filled again are therefore lost only while the buckets would be full.
+//!
 //! Who waits for tokens, and in which order, is decided elsewhere.
 
 /// Tokens per unit of work: as many as a second has nanoseconds.
@@ -24,17 +31,45 @@ struct BucketLevel {
     limit: Limit,
     /// The tokens at the instant [`TokenBuckets::updated`]; negative after an item that is larger than the burst.
     tokens: i128,
+    /// What they would be if everything that is not settled comes to nothing; at least `tokens`.
+    unsettled: i128,
 }
 
 impl BucketLevel {
     fn full(limit: Limit) -> Self {
-        Self { limit, tokens: i128::from(limit.burst) * TOKENS_PER_UNIT }
+        let tokens = tokens_for(limit.burst);
+        Self { limit, tokens, unsettled: tokens }
     }
 
     /// The tokens that are missing until the bucket is full.
     fn missing(&self) -> i128 {
-        i128::from(self.limit.burst) * TOKENS_PER_UNIT - self.tokens
+        tokens_for(self.limit.burst) - self.tokens
     }
+
+    /// Adds the tokens of so many nanoseconds, and returns during how many of them the second level overflows.
+    #[inline]
+    fn refill(&mut self, time: u64) -> u64 {
+        let full = tokens_for(self.limit.burst);
+        let rate = i128::from(self.limit.rate);
+        let gain = i128::from(time) * rate;
+        self.tokens = (self.tokens + gain).min(full);
+        let room = full - self.unsettled;
+        if gain <= room {
+            self.unsettled += gain;
+            return 0;
+        }
+        self.unsettled = full;
+        if room == 0 {
+            return time;
+        }
+        // Less than the time, because the gain is more than the room.
+        time - u64::try_from(room / rate).unwrap_or(time)
+    }
+}
+
+/// The tokens of so much work.
+fn tokens_for(size: u64) -> i128 {
+    i128::from(size) * TOKENS_PER_UNIT
 }
 
 /// The buckets of one flow, all of which its work takes tokens from. Without any bucket everything passes.
@@ -44,6 +79,8 @@ pub struct TokenBuckets {
     buckets: Vec<BucketLevel>,
     /// The instant for which the levels hold.
     updated: u64,
+    /// The nanoseconds up to then in which some bucket overflowed by its second level.
+    overflowed: u64,
 }
 
 impl TokenBuckets {
@@ -55,7 +92,7 @@ impl TokenBuckets {
         assert!(limits.iter().all(|limit| limit.burst > 0), "a burst is at least 1");
         let mut buckets: Vec<BucketLevel> = limits.iter().copied().map(BucketLevel::full).collect();
         buckets.sort_unstable_by_key(|bucket| (bucket.limit.rate, bucket.limit.burst));
-        Self { buckets, updated: now }
+        Self { buckets, updated: now, overflowed: 0 }
     }
 
     /// The first instant, not before `now`, at which work of this size may pass if nothing else does before. `None`
@@ -63,7 +100,7 @@ impl TokenBuckets {
     pub fn ready_at(&mut self, now: u64, size: u64) -> Option<u64> {
         self.refill(now);
         self.buckets.iter().try_fold(now, |ready, bucket| {
-            let missing = i128::from(size.min(bucket.limit.burst)) * TOKENS_PER_UNIT - bucket.tokens;
+            let missing = tokens_for(size.min(bucket.limit.burst)) - bucket.tokens;
             if missing <= 0 {
                 return Some(ready);
             }
@@ -78,13 +115,55 @@ impl TokenBuckets {
     pub fn take(&mut self, now: u64, size: u64) -> bool {
         let passes = self.ready_at(now, size) == Some(now);
         if passes {
-            self.buckets.iter_mut().for_each(|bucket| bucket.tokens -= i128::from(size) * TOKENS_PER_UNIT);
+            self.buckets.iter_mut().for_each(|bucket| bucket.tokens -= tokens_for(size));
         }
         passes
     }
 
-    /// Replaces the limits at `now`. Missing tokens are carried over, so that a change grants no burst that was used
-    /// before.
+    /// The instant of the latest call that had one.
+    pub fn updated(&self) -> u64 {
+        self.updated
+    }
+
+    /// For how long, in nanoseconds up to the latest call, some bucket would have overflowed if everything that is not
+    /// settled comes to nothing. [`settle`](Self::settle) asks for the value at the time when the tokens were taken.
+    pub fn overflowed(&self) -> u64 {
+        self.overflowed
+    }
+
+    /// Corrects what an item took: it took tokens for `taken` when the buckets had overflowed for `overflowed`
+    /// nanoseconds, and needed them for `served`. Must be called once for an item, under the limits under which it passed.
+    pub fn settle(&mut self, now: u64, taken: u64, served: u64, overflowed: u64) {
+        self.refill(now);
+        let lost_ns = i128::from(self.overflowed.saturating_sub(overflowed));
+        for bucket in &mut self.buckets {
+            let lost = lost_ns * i128::from(bucket.limit.rate);
+            bucket.unsettled -= (tokens_for(served.min(taken)) - lost).max(0);
+            let refund = (tokens_for(taken.saturating_sub(served)) - lost).max(0);
+            // By the argument above the first level cannot pass the second; nothing else may depend on it.
+            bucket.tokens = (bucket.tokens + refund).min(bucket.unsettled);
+        }
+        self.charge(now, served.saturating_sub(taken));
+    }
+
+    /// Gives back the tokens for work of this size, which took them when the buckets had overflowed for `overflowed`
+    /// nanoseconds and was never served.
+    pub fn refund(&mut self, now: u64, taken: u64, overflowed: u64) {
+        self.settle(now, taken, 0, overflowed);
+    }
+
+    /// Takes the tokens for work that was done without asking. That may leave a debt.
+    pub fn charge(&mut self, now: u64, size: u64) {
+        self.refill(now);
+        for bucket in &mut self.buckets {
+            bucket.tokens -= tokens_for(size);
+            bucket.unsettled -= tokens_for(size);
+        }
+    }
+
+    /// Replaces the limits at `now`, and returns whether they differ from those before. Missing tokens are carried over,
+    /// so that a change grants no burst that was used before. What passed before a change can no longer be settled, only
+    /// charged.
     ///
     /// With as many limits as there were, each bucket lacks what its predecessor in the order of rates lacked, even if
     /// that is a debt under a smaller burst. A change and its reverse then change nothing. With another number of limits
@@ -94,16 +173,23 @@ impl TokenBuckets {
     ///
     /// # Panics
     /// When a burst is 0.
-    pub fn change_limits(&mut self, now: u64, limits: &[Limit]) {
+    pub fn change_limits(&mut self, now: u64, limits: &[Limit]) -> bool {
         self.refill(now);
-        let old = std::mem::replace(self, Self::new(now, limits));
-        let same_count = old.buckets.len() == self.buckets.len();
-        for (rank, bucket) in self.buckets.iter_mut().enumerate() {
-            let not_faster = old.buckets.partition_point(|other| other.limit.rate <= bucket.limit.rate);
-            let predecessor = if same_count { rank } else { not_faster.saturating_sub(1) };
-            let missing = old.buckets.get(predecessor).map_or(0, BucketLevel::missing);
-            bucket.tokens -= if same_count { missing } else { missing.min(bucket.tokens) };
+        let mut new = Self::new(now, limits);
+        let before = self.buckets.iter().map(|bucket| bucket.limit);
+        if before.eq(new.buckets.iter().map(|bucket| bucket.limit)) {
+            return false;
         }
+        let same_count = self.buckets.len() == new.buckets.len();
+        for (rank, bucket) in new.buckets.iter_mut().enumerate() {
+            let not_faster = self.buckets.partition_point(|other| other.limit.rate <= bucket.limit.rate);
+            let predecessor = if same_count { rank } else { not_faster.saturating_sub(1) };
+            let missing = self.buckets.get(predecessor).map_or(0, BucketLevel::missing);
+            bucket.tokens -= if same_count { missing } else { missing.min(bucket.tokens) };
+            bucket.unsettled = bucket.tokens;
+        }
+        *self = new;
+        true
     }
 
     /// Whether all buckets are full at `now`.
@@ -113,13 +199,14 @@ impl TokenBuckets {
     }
 
     /// Adds the tokens of the time up to `now`.
+    #[inline]
     fn refill(&mut self, now: u64) {
-        let time = i128::from(now - self.updated);
-        for BucketLevel { limit, tokens } in &mut self.buckets {
-            let full = i128::from(limit.burst) * TOKENS_PER_UNIT;
-            *tokens = (*tokens + time * i128::from(limit.rate)).min(full);
+        let time = now - self.updated;
+        if time > 0 {
+            let overflows = self.buckets.iter_mut().map(|bucket| bucket.refill(time));
+            self.overflowed += overflows.max().unwrap_or(0);
+            self.updated = now;
         }
-        self.updated = now;
     }
 }
 

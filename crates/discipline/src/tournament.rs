@@ -34,6 +34,11 @@ impl<K: Copy + Ord> Tournament<K> {
         }
     }
 
+    /// The key of a place.
+    pub(crate) fn get(&self, place: usize) -> Option<K> {
+        self.tree[self.tree.len() / 2 + place].map(|(key, _)| key)
+    }
+
     /// The least key and its place, if any place has a key.
     #[inline]
     pub(crate) fn first(&self) -> Option<(K, usize)> {

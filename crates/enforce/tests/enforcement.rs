@@ -180,7 +180,7 @@ fn policies_change_while_traffic_flows() {
             let promises: &[proxy::Promise<'_>] = match changes % 3 {
                 0 => &[("silver", 0, &[(0.5, 0.1)]), ("gold", 7, &[(0.9, 0.001), (0.5, 0.01)])],
                 1 => &[("gold", 3, &[])],
-                _ => &[("gold", 1, &[(2.0, 5.0)]), ("silver", 1, &[])],
+                _ => &[("gold", 1, &[(1.0, 5.0)]), ("silver", 1, &[])],
             };
             proxy.remote.configure(Some(policy(promises)), None).expect("it is right");
             changes += 1;

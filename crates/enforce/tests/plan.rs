@@ -6,12 +6,13 @@ use tailwright_enforce::command::UnreachableHost;
 use tailwright_enforce::deployment::{Deployment, PRIORITY_LEVELS};
 use tailwright_enforce::network::{ApplyOptions, DesiredNetwork, StateStore, apply, desired_network};
 
+/// What links carry, in bytes per second.
+const LINK: f64 = 1.25e8;
+
 fn policy(priorities: &[u32]) -> Policy {
-    let limit = |(stage, rate_per_s, burst_work)| StageLimit {
-        stage,
-        limit: RateLimit::default(),
-        rate_per_s,
-        burst_work,
+    let limit = |(stage, rate_per_s, burst_work)| {
+        let capacity = if stage == Stage::Storage { 1.0 } else { LINK };
+        StageLimit::new(stage, RateLimit { rate: rate_per_s / capacity, burst: burst_work / capacity }, LINK)
     };
     let limits = [(Stage::NetworkIn, 1e6, 2e5), (Stage::Storage, 0.1, 0.1), (Stage::NetworkOut, 2e6, 3e5)];
     let workload = |(number, priority): (usize, &u32)| {
@@ -26,11 +27,11 @@ fn policy(priorities: &[u32]) -> Policy {
     let server = PolicyServer {
         name: "ssd-1".into(),
         class: "ssd".into(),
-        network_bytes_per_s: 1.25e8,
+        network_bytes_per_s: LINK,
         storage_profile: "ssd".into(),
     };
     let workloads = priorities.iter().enumerate().map(workload);
-    Policy::new("by hand", vec![server], workloads.collect())
+    Policy::new("by hand", vec![server], workloads.collect()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 const HOSTS: &str = r#"

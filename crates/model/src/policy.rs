@@ -3,19 +3,23 @@
 //! There is one way to read a policy and one to make its parts, so that whoever has a [`Policy`] from a file
 //! has one that was checked.
 
-use crate::{PerStage, Slo, Stage};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
-use std::fmt;
+mod error;
+mod limit;
+mod soundness;
+mod workload;
 
-/// What the field `format` of a policy file says; readers refuse others.
-pub const POLICY_FORMAT: &str = "tailwright-policy-1";
+pub use error::{POLICY_FORMAT, PolicyError};
+pub use limit::{RateLimit, StageLimit};
+use serde::{Deserialize, Serialize};
+use workload::PolicyWorkloadDocument;
+pub use workload::{PolicyPlacement, PolicyServer, PolicyWorkload};
 
 /// Everything that passes from deciding to enforcing, and what the simulator takes: where each workload
 /// goes, with which priority and which rate limits at every stage.
 ///
-/// Reading one, by [`Policy::from_json`] or as a part of another document, checks that it is sound: the
-/// format is known, names are unique, and no limit is beyond what a stage can do.
+/// Making one and reading one, by [`Policy::from_json`] or as a part of another document, checks that it is sound: the
+/// format is known, names are unique, who is admitted has a place and a priority, no limit is beyond what a stage can
+/// do, and what is said twice is the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "PolicyDocument", into = "PolicyDocument")]
 pub struct Policy {
@@ -29,62 +33,27 @@ pub struct Policy {
 
 impl Policy {
     /// A policy that `method` decided.
+    ///
+    /// # Errors
+    ///
+    /// When a name is repeated, or a workload is promised what cannot be enforced.
     pub fn new(
         method: impl Into<String>,
         servers: Vec<PolicyServer>,
         workloads: Vec<PolicyWorkload>,
-    ) -> Self {
-        Self { policy_name: method.into(), servers, workloads }
+    ) -> Result<Self, PolicyError> {
+        soundness::check(&servers, &workloads)?;
+        Ok(Self { policy_name: method.into(), servers, workloads })
     }
 
     /// Reads and checks the JSON of a policy file.
     ///
     /// # Errors
     ///
-    /// When the text is not a policy, is one of another format, repeats a name, or has a limit with a rate
-    /// outside 0 to 1 or a negative burst.
+    /// When the text is not a policy, is one of another format, repeats a name, or promises what cannot be
+    /// enforced.
     pub fn from_json(text: &str) -> Result<Self, PolicyError> {
         serde_json::from_str::<PolicyDocument>(text).map_err(PolicyError::NotAPolicy)?.try_into()
-    }
-}
-
-/// Why a text is no sound policy.
-#[derive(Debug)]
-pub enum PolicyError {
-    /// The text is not JSON with the fields of a policy.
-    NotAPolicy(serde_json::Error),
-    /// The format is this one, not [`POLICY_FORMAT`].
-    UnknownFormat(String),
-    /// Two servers have this name.
-    RepeatedServer(String),
-    /// Two workloads have this name.
-    RepeatedWorkload(String),
-    /// This workload has a limit that no stage can enforce.
-    UnsoundLimit(String),
-}
-
-impl fmt::Display for PolicyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotAPolicy(error) => write!(f, "not a policy: {error}"),
-            Self::UnknownFormat(format) => {
-                write!(f, "the format is '{format}', expected '{POLICY_FORMAT}'")
-            }
-            Self::RepeatedServer(name) => write!(f, "server '{name}' is given twice"),
-            Self::RepeatedWorkload(name) => write!(f, "workload '{name}' is given twice"),
-            Self::UnsoundLimit(name) => {
-                write!(f, "workload '{name}' has a limit with a rate outside 0 to 1 or a negative burst")
-            }
-        }
-    }
-}
-
-impl std::error::Error for PolicyError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::NotAPolicy(error) => Some(error),
-            _ => None,
-        }
     }
 }
 
@@ -95,12 +64,13 @@ struct PolicyDocument {
     format: String,
     policy_name: String,
     servers: Vec<PolicyServer>,
-    workloads: Vec<PolicyWorkload>,
+    workloads: Vec<PolicyWorkloadDocument>,
 }
 
 impl From<Policy> for PolicyDocument {
     fn from(policy: Policy) -> Self {
         let Policy { policy_name, servers, workloads } = policy;
+        let workloads = workloads.into_iter().map(Into::into).collect();
         Self { format: POLICY_FORMAT.to_owned(), policy_name, servers, workloads }
     }
 }
@@ -113,215 +83,18 @@ impl TryFrom<PolicyDocument> for Policy {
         if format != POLICY_FORMAT {
             return Err(PolicyError::UnknownFormat(format));
         }
-        if let Some(name) = repeated(servers.iter().map(|server| server.name.as_str())) {
-            return Err(PolicyError::RepeatedServer(name.to_owned()));
+        let mut sound = Vec::new();
+        for workload in workloads {
+            sound.push(workload.try_into()?);
         }
-        if let Some(name) = repeated(workloads.iter().map(|workload| workload.name.as_str())) {
-            return Err(PolicyError::RepeatedWorkload(name.to_owned()));
-        }
-        let unsound = workloads.iter().find(|w| !w.limits.iter().all(|at| at.limit.is_sound()));
-        match unsound {
-            Some(workload) => Err(PolicyError::UnsoundLimit(workload.name.clone())),
-            None => Ok(Self { policy_name, servers, workloads }),
-        }
-    }
-}
-
-/// The first name that occurs a second time.
-fn repeated<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let mut seen = BTreeSet::new();
-    names.into_iter().find(|name| !seen.insert(*name))
-}
-
-/// A server in use and what its stages can do; limits are fractions of these capacities.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PolicyServer {
-    /// The server's name, unique in the policy.
-    pub name: String,
-    /// The server class it was taken from.
-    pub class: String,
-    /// Link bandwidth in each direction, bytes per second.
-    pub network_bytes_per_s: f64,
-    /// Which device profile its storage work is counted with.
-    pub storage_profile: String,
-}
-
-/// One workload's place, priority and limits.
-///
-/// A policy file has the SLO three times, as text and as the two numbers in it; the text is the one that
-/// counts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(from = "PolicyWorkloadDocument", into = "PolicyWorkloadDocument")]
-pub struct PolicyWorkload {
-    /// The workload's name, unique in the policy.
-    pub name: String,
-    /// Whether a guarantee is given; without one the workload runs as best effort.
-    pub admitted: bool,
-    /// Name of its server, when admitted.
-    pub server: Option<String>,
-    /// Strict priority, when admitted: 0 is served first.
-    pub priority: Option<u32>,
-    /// By stage in path order, where stages differ; `priority` is that of the first.
-    pub priority_by_stage: Option<[u32; 3]>,
-    /// The SLO that was asked for, whether it is promised or not.
-    pub slo: Slo,
-    /// The guaranteed latency, seconds, when admitted; never above that of the SLO.
-    pub bound_s: Option<f64>,
-    /// Token buckets by stage when admitted, none otherwise.
-    pub limits: Vec<StageLimit>,
-    /// Why it was refused and what would admit it, when refused.
-    pub refusal: Option<String>,
-}
-
-/// Where an admitted workload goes, and what it is promised there.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PolicyPlacement {
-    /// Name of the server, one of the policy's.
-    pub server: String,
-    /// Strict priority by stage: 0 is served first.
-    pub priority: PerStage<u32>,
-    /// The guaranteed latency, seconds, where there is a guarantee.
-    pub bound_s: Option<f64>,
-    /// Token buckets at the stages, none where nothing is limited.
-    pub limits: Vec<StageLimit>,
-}
-
-impl PolicyWorkload {
-    /// A workload that has a place on a server.
-    pub fn admitted(name: impl Into<String>, slo: Slo, placement: PolicyPlacement) -> Self {
-        let priorities = placement.priority.into_array();
-        let differ = priorities.iter().any(|priority| *priority != priorities[0]);
-        Self {
-            name: name.into(),
-            admitted: true,
-            server: Some(placement.server),
-            priority: Some(priorities[0]),
-            priority_by_stage: differ.then_some(priorities),
-            slo,
-            bound_s: placement.bound_s,
-            limits: placement.limits,
-            refusal: None,
-        }
-    }
-
-    /// A workload that has no guarantee, and why.
-    pub fn refused(name: impl Into<String>, slo: Slo, why: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            admitted: false,
-            server: None,
-            priority: None,
-            priority_by_stage: None,
-            slo,
-            bound_s: None,
-            limits: Vec::new(),
-            refusal: Some(why.into()),
-        }
-    }
-}
-
-/// A workload of a policy as it is written, with its SLO in three forms.
-#[derive(Serialize, Deserialize)]
-#[serde(expecting = "struct PolicyWorkload")]
-struct PolicyWorkloadDocument {
-    name: String,
-    admitted: bool,
-    server: Option<String>,
-    priority: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    priority_by_stage: Option<[u32; 3]>,
-    slo: Slo,
-    /// The SLO's percentile, 0 to 100.
-    slo_percentile: f64,
-    /// The SLO's latency, seconds.
-    slo_s: f64,
-    bound_s: Option<f64>,
-    limits: Vec<StageLimit>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    refusal: Option<String>,
-}
-
-impl From<PolicyWorkload> for PolicyWorkloadDocument {
-    fn from(workload: PolicyWorkload) -> Self {
-        let slo = workload.slo;
-        Self {
-            name: workload.name,
-            admitted: workload.admitted,
-            server: workload.server,
-            priority: workload.priority,
-            priority_by_stage: workload.priority_by_stage,
-            slo,
-            slo_percentile: slo.percentile.percent(),
-            slo_s: slo.latency.0,
-            bound_s: workload.bound_s,
-            limits: workload.limits,
-            refusal: workload.refusal,
-        }
-    }
-}
-
-impl From<PolicyWorkloadDocument> for PolicyWorkload {
-    fn from(document: PolicyWorkloadDocument) -> Self {
-        Self {
-            name: document.name,
-            admitted: document.admitted,
-            server: document.server,
-            priority: document.priority,
-            priority_by_stage: document.priority_by_stage,
-            slo: document.slo,
-            bound_s: document.bound_s,
-            limits: document.limits,
-            refusal: document.refusal,
-        }
-    }
-}
-
-/// A token bucket at one stage.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct StageLimit {
-    /// The stage at which the bucket applies.
-    pub stage: Stage,
-    /// The bucket, relative to the stage's capacity.
-    #[serde(flatten)]
-    pub limit: RateLimit,
-    /// The rate in base units of the stage per second: bytes on the network, seconds of device time on
-    /// storage.
-    pub rate_per_s: f64,
-    /// The burst in base units of the stage: bytes on the network, seconds of device time on storage.
-    pub burst_work: f64,
-}
-
-impl StageLimit {
-    /// A limit with its absolute values, on a server with links of this bandwidth in each direction.
-    pub fn new(stage: Stage, limit: RateLimit, network_bytes_per_s: f64) -> Self {
-        let capacity = match stage {
-            // Device time itself is the unit.
-            Stage::Storage => 1.0,
-            Stage::NetworkIn | Stage::NetworkOut => network_bytes_per_s,
-        };
-        Self { stage, limit, rate_per_s: limit.rate * capacity, burst_work: limit.burst * capacity }
-    }
-}
-
-/// A token bucket normalised by a stage's capacity (thesis §2.3.1: r = 1 is full utilisation).
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct RateLimit {
-    /// Fraction of the stage's capacity, 0–1.
-    pub rate: f64,
-    /// Seconds of the stage's full capacity.
-    pub burst: f64,
-}
-
-impl RateLimit {
-    /// Whether a stage can enforce it: a rate within 0 to 1, and a burst that is finite and not negative.
-    fn is_sound(&self) -> bool {
-        (0.0..=1.0).contains(&self.rate) && self.burst.is_finite() && self.burst >= 0.0
+        Self::new(policy_name, servers, sound)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{PerStage, Stage};
 
     fn workload(name: &str) -> PolicyWorkload {
         let limit = RateLimit { rate: 0.25, burst: 0.5 };
@@ -339,7 +112,7 @@ mod tests {
             storage_profile: "x".into(),
         };
         let refused = PolicyWorkload::refused("b", "99% < 1s".parse().unwrap(), "no room");
-        Policy::new("tailwright", vec![server], vec![workload("a"), refused])
+        Policy::new("tailwright", vec![server], vec![workload("a"), refused]).expect("it is sound")
     }
 
     #[test]
@@ -387,12 +160,65 @@ mod tests {
             (serde_json::to_string(&repeated).unwrap(), "workload 'a' is given twice"),
             (serde_json::to_string(&servers).unwrap(), "server 'ssd-1' is given twice"),
             (
-                text.replace("\"rate\":0.25", "\"rate\":1.25"),
-                "workload 'a' has a limit with a rate outside 0 to 1 or a negative burst",
+                text.replacen("\"rate\":0.25", "\"rate\":1.25", 1),
+                "workload 'a': limits[0] at network-in: rate is 1.25, expected a fraction of the stage's capacity, \
+                 above 0 and at most 1",
             ),
         ] {
             assert_eq!(Policy::from_json(&text).unwrap_err().to_string(), message);
             assert!(serde_json::from_str::<Policy>(&text).is_err(), "{message}");
         }
+    }
+
+    /// Every sentence of docs/policy.md about what is refused, with the place and what was expected.
+    #[test]
+    fn what_cannot_be_enforced_is_refused() {
+        let text = serde_json::to_string(&policy()).unwrap();
+        for (from, to, said) in [
+            (
+                "\"rate_per_s\":25000000.0",
+                "\"rate_per_s\":-1",
+                "network-in: rate_per_s is -1, expected a number above 0",
+            ),
+            ("\"rate_per_s\":25000000.0", "\"rate_per_s\":0", "rate_per_s is 0"),
+            ("\"rate_per_s\":25000000.0", "\"rate_per_s\":1e300", "expected 25000000, which is rate times"),
+            ("\"rate_per_s\":25000000.0", "\"rate_per_s\":1e999", "number out of range"),
+            (
+                "\"rate_per_s\":0.25",
+                "\"rate_per_s\":0.5",
+                "limits[1] at storage: rate_per_s is 0.5, expected 0.25",
+            ),
+            ("\"rate\":0.25", "\"rate\":0", "rate is 0"),
+            ("\"burst\":0.5", "\"burst\":-0.5", "burst is -0.5"),
+            ("\"burst\":0.5", "\"burst\":0", "burst is 0"),
+            ("\"burst_work\":50000000.0", "\"burst_work\":-5", "burst_work is -5"),
+            ("\"burst_work\":50000000.0", "\"burst_work\":100", "burst_work is 100, expected 50000000"),
+            ("\"priority\":2", "\"priority\":null", "priority is null, expected the priority of an admitted"),
+            ("\"server\":\"ssd-1\"", "\"server\":null", "server is null"),
+            ("\"bound_s\":0.125", "\"bound_s\":-0.125", "bound_s is -0.125, expected 0 or more"),
+            ("\"slo_s\":0.2", "\"slo_s\":-0.2", "slo_s is -0.2, expected 0.2 as in slo, 99.9% < 200ms"),
+            ("\"slo_percentile\":99.9", "\"slo_percentile\":9.9", "slo_percentile is 9.9"),
+            ("s\":100000000.0", "s\":0", "server 'ssd-1': network_bytes_per_s is 0"),
+            ("\"bound_s\":0.125", "\"bound_s\":0.125,\"largest_request\":0", "largest_request is 0"),
+        ] {
+            assert!(text.contains(from), "{from}");
+            let error = Policy::from_json(&text.replacen(from, to, 1)).expect_err(to).to_string();
+            assert!(error.contains(said), "{to}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_largest_request_and_rounded_numbers_are_read() {
+        let text = serde_json::to_string(&policy()).unwrap();
+        let bounded = text.replacen("\"bound_s\":0.125", "\"bound_s\":0.125,\"largest_request\":0.01", 1);
+        let read = Policy::from_json(&bounded).unwrap();
+        assert_eq!(read.workloads[0].largest_request, Some(0.01));
+        assert!(serde_json::to_string(&read).unwrap().contains("\"largest_request\":0.01"));
+        let rounded = text.replacen("\"rate\":0.25", "\"rate\":0.251", 1);
+        assert!(Policy::from_json(&rounded).is_ok());
+        // Where the document does not name the server, nothing is known about its links.
+        let mut alone = policy();
+        alone.workloads[0].limits[0].rate_per_s = 7.0;
+        assert!(Policy::new("x", Vec::new(), alone.workloads).is_ok());
     }
 }

@@ -123,7 +123,12 @@ fn strict_priorities_agree_with_the_exact_replay() {
 
 /// a, b, c from the top, each with this limit at every stage, as absolute values.
 fn policy(rate_per_s: f64, burst_work: f64) -> Policy {
-    let limit = |stage| StageLimit { stage, limit: model::RateLimit::default(), rate_per_s, burst_work };
+    let limit = |stage| {
+        // No device is faster than itself.
+        let rate_per_s = if stage == Stage::Storage { rate_per_s.min(1.0) } else { rate_per_s };
+        let relative = model::RateLimit { rate: rate_per_s.min(1.0), burst: burst_work };
+        StageLimit { stage, limit: relative, rate_per_s, burst_work }
+    };
     let workload = |(priority, name): (u32, &&str)| {
         let placement = PolicyPlacement {
             server: "s".into(),
@@ -133,7 +138,7 @@ fn policy(rate_per_s: f64, burst_work: f64) -> Policy {
         };
         PolicyWorkload::admitted(*name, "99% < 1ms".parse().unwrap(), placement)
     };
-    Policy::new("by hand", Vec::new(), (0..).zip(&["a", "b", "c"]).map(workload).collect())
+    Policy::new("by hand", Vec::new(), (0..).zip(&["a", "b", "c"]).map(workload).collect()).unwrap()
 }
 
 /// Requests every `gap` that need `work` at the device and hardly anything elsewhere.

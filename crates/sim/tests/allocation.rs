@@ -44,7 +44,10 @@ static COUNTING: Counting = Counting;
 
 fn rules(over: OverLimit) -> DisciplineSpec {
     let limits = vec![Limit { rate: 600_000_000, burst: 5000 }, Limit { rate: 500_000_000, burst: 20_000 }];
-    let flow = |class: u32| (class, FlowRules { level: class, limits: limits.clone(), over_limit: over });
+    let flow = |class: u32| {
+        let limits = limits.clone();
+        (class, FlowRules { level: class, limits, over_limit: over, largest: None, shares_limits_of: None })
+    };
     DisciplineSpec::Enforced(EnforcementRules {
         flows: [flow(0), flow(1)].into(),
         bounds: OutstandingBounds { requests: 2, bytes: 100_000 },

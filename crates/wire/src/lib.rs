@@ -40,13 +40,17 @@ mod fields;
 mod hash;
 mod limits;
 pub mod memcached;
+mod memory;
 mod message;
 pub mod nbd;
 pub mod rpc;
 
 pub use error::ProtocolError;
 pub use limits::ParserLimits;
-pub use message::{Extent, ParseStep, Position, ReplyExpectation, ReplyHead, RequestClass, RequestHead};
+pub use message::{
+    Extent, GrantedMount, InjectedBarrier, ParseStep, Position, ReplyExpectation, ReplyHead, RequestClass,
+    RequestHead,
+};
 
 /// Follows one connection in both directions.
 ///
@@ -66,9 +70,32 @@ pub trait ProtocolParser: Send {
     /// [`ProtocolError`] if these bytes can be no message, exceed a limit, or answer no request.
     fn next_reply(&mut self, buffer: &[u8]) -> Result<ParseStep<ReplyHead>, ProtocolError>;
 
-    /// The export or volume that the connection asked for: an NBD export once the server granted it, or the path of an
-    /// NFS mount as soon as the client asked for it. memcached has none.
-    fn export_name(&self) -> Option<&[u8]>;
+    /// The NBD export of the connection, once the server granted it; the default export has an empty name. Other
+    /// protocols have none.
+    fn export_name(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// The first file handle in the latest request of NFS: that in front of the arguments of NFSv2, NFSv3 and NFSACL, or
+    /// of the first PUTFH in a compound.
+    fn file_handle(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// What the latest reply granted, if it was a successful one to a MOUNT call.
+    fn take_mount(&mut self) -> Option<GrantedMount> {
+        None
+    }
+
+    /// Adds a request that the server always answers, in order and unmistakably, to those in flight. A proxy calls this
+    /// directly after a request head whose [`RequestHead::reply`] is not [`ReplyExpectation::Always`], sends the bytes
+    /// behind that request, and swallows the reply ([`ReplyHead::is_injected`]): it says that everything before it is
+    /// done. From then on that request is in flight as well, so that an error which is reported to it is no other's.
+    ///
+    /// None where nothing would answer: protocols without such requests, and requests that end the connection.
+    fn inject_barrier(&mut self) -> Option<InjectedBarrier> {
+        None
+    }
 
     /// The number of requests that wait for a reply. A request beyond [`ParserLimits::in_flight`] is an error, so a
     /// proxy stops reading earlier. It must not do so because of requests with [`ReplyExpectation::Sometimes`] alone,

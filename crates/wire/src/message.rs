@@ -84,6 +84,16 @@ pub struct RequestHead {
     pub reply: ReplyExpectation,
     /// Whether this is an RPC call with an xid that is already in flight. Such a call may be answered once or twice.
     pub is_retransmission: bool,
+    /// Whether this is no request, but the client's RPC reply to a call that the server made on the same connection.
+    pub is_callback_reply: bool,
+}
+
+impl RequestHead {
+    /// A request that neither reads nor writes.
+    pub(crate) fn control(id: u64, reply: ReplyExpectation) -> Self {
+        let class = RequestClass::Control;
+        Self { id, class, position: None, reply, is_retransmission: false, is_callback_reply: false }
+    }
 }
 
 /// What the head of a reply says, or of a part of a reply that has a head of its own. The reply is complete with the
@@ -99,4 +109,24 @@ pub struct ReplyHead {
     /// retransmitted RPC call, a call from an RPC server to its client, or an error that memcached reports to a
     /// request without replies.
     pub is_solicited: bool,
+    /// Whether this answers an [`InjectedBarrier`], of which the client knows nothing.
+    pub is_injected: bool,
+}
+
+/// A directory tree that an NFS server granted to its client by MOUNT.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrantedMount {
+    /// The path that the client asked for.
+    pub path: Vec<u8>,
+    /// The file handle of the root of the tree.
+    pub root: Vec<u8>,
+}
+
+/// A request that a proxy adds to those of its client to learn when they are done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InjectedBarrier {
+    /// The identifier that its reply carries in [`ReplyHead::id`]. No request of the client has the same.
+    pub id: u64,
+    /// What is to be sent to the server.
+    pub bytes: &'static [u8],
 }

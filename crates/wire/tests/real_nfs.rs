@@ -15,9 +15,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use tailwright_wire::RequestClass;
 use tailwright_wire::rpc::client::{CallEncoder, Credentials, StableHow};
 use tailwright_wire::rpc::{MOUNT, NFS, decode};
+use tailwright_wire::{GrantedMount, RequestClass};
 
 /// Set in the second run, inside the namespace.
 const INSIDE: &str = "TAILWRIGHT_WIRE_TEST_IN_NAMESPACE";
@@ -141,7 +141,7 @@ fn our_client(rpcbind: &mut Child, ganesha: &mut Child) {
     assert!(matches!(refused, Err(decode::CallError::Status(_))), "{refused:?}");
     assert!(mount.watch.replies()[0].0.is_error);
     let root = decode::mount(&mount.call(|calls, xid| calls.mount(xid, b"/export"))).unwrap();
-    assert_eq!(mount.watch.wire.export_name(), Some(&b"/export"[..]));
+    assert_eq!(mount.watch.mounts, [GrantedMount { path: b"/export".to_vec(), root: root.clone() }]);
 
     let mut nfs = Talk::new(connect(2049, ganesha));
     decode::null(&nfs.call(|calls, xid| {
@@ -228,7 +228,7 @@ fn unmodified_clients() {
     run("nfs-cp", &["/run/in", &file]);
     assert!(run("nfs-cat", &[&file]) == data, "the data comes back");
     let mounts = mount.finish();
-    assert!(mounts.iter().any(|watch| watch.wire.export_name() == Some(b"/export")));
+    assert!(mounts.iter().flat_map(|watch| &watch.mounts).any(|mount| mount.path == b"/export"));
     let watches = nfs.finish();
     let (read, written) = moved(&watches);
     assert_eq!(written, data.len() as u64, "NFSv3 writes are recognised");

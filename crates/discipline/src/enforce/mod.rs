@@ -35,18 +35,26 @@
 //! What a request costs (device profiles), which writes are sequential, and back-pressure on clients are not covered.
 
 mod flow_queue;
+mod invariants;
+mod limited_queues;
+mod limiter;
 mod outstanding;
 mod reconfigure;
 mod rules;
+mod settle;
 #[cfg(test)]
 mod tests;
+mod waiting_list;
 
-use crate::TokenBuckets;
 use crate::tournament::Tournament;
-use flow_queue::{FlowQueue, QueuedRequest};
+use limited_queues::{HeadRank, LimitedQueues};
+use limiter::FlowLimiter;
+pub use limiter::TokenCharge;
 use outstanding::{DeviceBounds, OutstandingRequests};
 pub use rules::{BEST_EFFORT, DeviceOperation, EnforcementRules, FlowRules, OutstandingBounds, OverLimit};
 use std::collections::BTreeMap;
+use waiting_list::QueuedRequest;
+pub use waiting_list::WaitingRequest;
 
 /// A request as it arrives at an enforcer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,30 +83,27 @@ pub struct DispatchedRequest {
     pub level: u32,
     operation: DeviceOperation,
     bytes: u64,
+    charge: TokenCharge,
 }
-
-/// What orders heads, least first: the level, since when the head may be served there, and its position among arrivals.
-type HeadRank = (u32, u64, u64);
 
 /// The queues and limiters of flows in front of one device, and what is outstanding there. Instants are in nanoseconds
 /// and must not decrease from call to call. After every arrival, completion and reconfiguration, and at
 /// [`wake_at`](Self::wake_at), the caller asks for [`dispatch_next`](Self::dispatch_next) until there is none.
 #[derive(Debug, Clone)]
 pub struct Enforcer {
-    /// The names of the known flows, sorted. The name at position i is that of `flows[i]`.
-    names: Vec<u32>,
-    /// The known flows, and at the end one for all others.
-    flows: Vec<FlowQueue>,
+    queues: LimitedQueues,
     /// The heads that may be dispatched, by flow.
     heads: Tournament<HeadRank>,
-    /// The instants at which heads come within their limits, by flow.
+    /// The instants at which heads come within their limits, by flow. Where flows share a limiter it is the instant at
+    /// which a head would, if no other passed before.
     due: Tournament<u64>,
     outstanding: OutstandingRequests,
     bounds: DeviceBounds,
     arrivals: u64,
-    waiting: usize,
+    /// How often limits were set that are not those before.
+    generations: u64,
     /// The limiters of flows that are no longer known and lack tokens, by name.
-    former: BTreeMap<u32, TokenBuckets>,
+    former: BTreeMap<u32, FlowLimiter>,
 }
 
 impl Enforcer {
@@ -108,14 +113,13 @@ impl Enforcer {
     /// What is wrong with the rules.
     pub fn new(now: u64, rules: &EnforcementRules) -> Result<Self, String> {
         let mut enforcer = Self {
-            names: Vec::new(),
-            flows: Vec::new(),
+            queues: LimitedQueues::default(),
             heads: Tournament::new(1),
             due: Tournament::new(1),
             outstanding: OutstandingRequests::new(std::iter::empty()),
             bounds: DeviceBounds::new(rules),
             arrivals: 0,
-            waiting: 0,
+            generations: 0,
             former: BTreeMap::new(),
         };
         enforcer.reconfigure(now, rules)?;
@@ -124,17 +128,14 @@ impl Enforcer {
 
     /// Adds a request that arrives.
     #[inline]
-    pub fn arrive(&mut self, now: u64, arrival: ArrivingRequest) {
+    pub fn arrive(&mut self, now: u64, arrival: ArrivingRequest) -> WaitingRequest {
         let ArrivingRequest { id, flow, operation, cost, bytes } = arrival;
-        let number = self.arrivals;
-        self.arrivals += 1;
-        self.waiting += 1;
-        let place = self.place_of(flow);
-        let item = QueuedRequest { id, flow, operation, cost, bytes, arrived: now, number, since: now };
-        self.flows[place].push(now, item);
-        if self.flows[place].queue.len() == 1 {
-            self.update_head(now, place);
-        }
+        let (number, taken) = (0, None);
+        let request =
+            QueuedRequest { id, flow, operation, cost, bytes, arrived: now, number, since: now, taken };
+        let waiting = self.queues.slab.insert(request);
+        self.join(now, waiting);
+        waiting
     }
 
     /// Dispatches the request that is to be sent to the device now, if any may be sent.
@@ -143,10 +144,11 @@ impl Enforcer {
         while let Some((due, place)) = self.due.first()
             && due <= now
         {
-            self.update_head(now, place);
+            self.queues.advance(now, self.queues.flows[place].limiter);
+            self.update_heads(place);
         }
         let ((level, _, _), place) = self.heads.first()?;
-        let &QueuedRequest { operation, bytes, .. } = self.flows[place].queue.front()?;
+        let &QueuedRequest { operation, bytes, .. } = self.queues.flows[place].head(&self.queues.slab)?;
         if !self.outstanding.admits(level, operation, bytes, &self.bounds) {
             return None;
         }
@@ -162,11 +164,13 @@ impl Enforcer {
         dispatch: &DispatchedRequest,
         continues: impl FnOnce(u32) -> bool,
     ) -> Option<DispatchedRequest> {
-        let place = self.place_of(dispatch.flow);
-        let flow = &mut self.flows[place];
-        flow.advance_limiter(now);
-        let head = flow.queue.front().filter(|head| head.flow == dispatch.flow)?;
-        let (level, operation, bytes) = (flow.head_level()?, head.operation, head.bytes);
+        let place = self.queues.place_of(dispatch.flow);
+        if self.queues.advance(now, self.queues.flows[place].limiter) {
+            self.update_heads(place);
+        }
+        let flow = &self.queues.flows[place];
+        let head = flow.head(&self.queues.slab).filter(|head| head.flow == dispatch.flow)?;
+        let (level, operation, bytes) = (flow.head_level(head)?, head.operation, head.bytes);
         let fits = self.outstanding.admits(level, operation, bytes, &self.bounds.without_counts());
         if level != dispatch.level || !fits || !continues(head.id) {
             return None;
@@ -174,25 +178,7 @@ impl Enforcer {
         self.dispatch_head(now, place, level)
     }
 
-    /// Removes the waiting requests of a flow that are withdrawn, by name. Tokens that they have taken stay taken.
-    pub fn withdraw(&mut self, now: u64, flow: u32, mut is_withdrawn: impl FnMut(u32) -> bool) {
-        let place = self.place_of(flow);
-        let flow = &mut self.flows[place];
-        flow.advance_limiter(now);
-        let (mut position, mut passed, before) = (0, 0, flow.queue.len());
-        flow.queue.retain(|item| {
-            let stays = !is_withdrawn(item.id);
-            passed += usize::from(stays && position < flow.passed);
-            position += 1;
-            stays
-        });
-        self.waiting -= before - flow.queue.len();
-        flow.passed = passed;
-        flow.update_due(now);
-        self.update_head(now, place);
-    }
-
-    /// Notes that the device is done with a request.
+    /// Notes that the device is done with a request, and returns what it was charged, for [`settle`](Self::settle).
     ///
     /// # Panics
     /// When the request was not outstanding, as far as that can be known.
@@ -201,12 +187,14 @@ impl Enforcer {
         reason = "taken by value, so that no request is completed twice"
     )]
     #[inline]
-    pub fn complete(&mut self, dispatch: DispatchedRequest) {
+    pub fn complete(&mut self, dispatch: DispatchedRequest) -> TokenCharge {
         self.outstanding.remove(dispatch.level, dispatch.operation, dispatch.bytes);
+        dispatch.charge
     }
 
     /// The earliest instant at which time alone changes which head is next, because one comes within its limits. `None`
-    /// when there is none, or when nothing can be sent before a request is complete.
+    /// when there is none, or when nothing can be sent before a request is complete. Where flows share a limiter, another
+    /// request may pass first, and then the instant was too early.
     #[inline]
     pub fn wake_at(&self) -> Option<u64> {
         let is_full = self.outstanding.requests() >= self.bounds.requests();
@@ -215,7 +203,7 @@ impl Enforcer {
 
     /// The number of requests that wait.
     pub fn waiting(&self) -> usize {
-        self.waiting
+        self.queues.slab.len()
     }
 
     /// The number of requests that are dispatched and not complete.
@@ -223,30 +211,59 @@ impl Enforcer {
         self.outstanding.requests()
     }
 
+    /// Puts a request that is in no list at the end of the line of its flow.
+    #[inline]
+    fn join(&mut self, now: u64, waiting: WaitingRequest) {
+        let request = self.queues.slab.get_mut(waiting);
+        request.number = self.arrivals;
+        let flow = request.flow;
+        self.arrivals += 1;
+        let place = self.queues.place_of(flow);
+        let limiter = self.queues.flows[place].limiter;
+        let has_passed = self.queues.advance(now, limiter);
+        self.queues.push(now, place, waiting);
+        // A head that others may have overtaken at its limiter, or that has passed it, or is new.
+        if has_passed || self.queues.flows[place].list.len == 1 || self.queues.is_shared(limiter) {
+            self.update_heads(place);
+        }
+    }
+
     /// Dispatches the head of a flow at this level.
     #[inline]
     fn dispatch_head(&mut self, now: u64, place: usize, level: u32) -> Option<DispatchedRequest> {
-        let QueuedRequest { id, flow, operation, bytes, .. } = self.flows[place].pop(now)?;
-        self.waiting -= 1;
-        self.update_head(now, place);
+        let head = self.queues.flows[place].list.first?;
+        let request = *self.queues.slab.get(head);
+        if request.taken.is_none() {
+            self.queues.advance(now, self.queues.flows[place].limiter);
+        }
+        self.queues.take_out(now, place, head);
+        self.queues.slab.remove(head);
+        self.update_heads(place);
+        let QueuedRequest { id, flow, operation, bytes, .. } = request;
         self.outstanding.add(level, operation, bytes);
-        Some(DispatchedRequest { id, flow, level, operation, bytes })
+        Some(DispatchedRequest {
+            id,
+            flow,
+            level,
+            operation,
+            bytes,
+            charge: self.queues.charge_of(place, &request),
+        })
     }
 
+    /// Updates what is known of the heads of a flow and of those that share its limiter.
     #[inline]
-    fn place_of(&self, flow: u32) -> usize {
-        self.names.binary_search(&flow).unwrap_or(self.names.len())
+    fn update_heads(&mut self, place: usize) {
+        self.update_heads_behind(self.queues.flows[place].limiter);
     }
 
-    /// Updates what is known of the head of a flow, which may be another one or have come within its limits.
+    /// Updates what is known of the heads behind a limiter: they may be others, have come within their limits, or come
+    /// there at another instant.
     #[inline]
-    fn update_head(&mut self, now: u64, place: usize) {
-        let flow = &mut self.flows[place];
-        flow.advance_limiter(now);
-        let due = flow.head_due();
-        let level = flow.head_level();
-        let rank = flow.queue.front().and_then(|head| Some((level?, head.since, head.number)));
-        self.heads.set(place, rank);
-        self.due.set(place, due);
+    fn update_heads_behind(&mut self, limiter: usize) {
+        for place in &self.queues.limiters[limiter].members {
+            self.heads.set(*place, self.queues.head_rank(*place));
+            self.due.set(*place, self.queues.flows[*place].head_due());
+        }
     }
 }

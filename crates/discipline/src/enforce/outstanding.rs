@@ -105,6 +105,20 @@ impl OutstandingRequests {
         self.all.requests
     }
 
+    /// Checks that what is counted by level and by operation is what is counted in all.
+    ///
+    /// # Panics
+    /// When it is not.
+    pub(super) fn check(&self) {
+        for parts in [&self.by_level[..], &self.by_operation[..]] {
+            let requests: u32 = parts.iter().map(|load| load.requests).sum();
+            let bytes: u64 = parts.iter().map(|load| load.bytes).sum();
+            assert_eq!(OutstandingLoad { requests, bytes }, self.all, "the parts of what is outstanding");
+        }
+        let busiest = self.by_level.iter().position(|load| load.requests > 0);
+        assert_eq!(busiest, self.busy.first(), "the highest level of which a request is outstanding");
+    }
+
     /// Whether a request of this level may be dispatched.
     #[inline]
     pub(super) fn admits(

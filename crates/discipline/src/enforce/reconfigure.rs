@@ -1,8 +1,10 @@
 //! How rules change while requests wait and are outstanding.
 
-use super::flow_queue::{FlowQueue, QueuedRequest};
+use super::flow_queue::FlowQueue;
+use super::limiter::{FlowLimiter, TokenCharge};
 use super::outstanding::DeviceBounds;
-use super::rules::{BEST_EFFORT, EnforcementRules, FlowRules, OverLimit};
+use super::rules::{BEST_EFFORT, EnforcementRules, FlowRules};
+use super::waiting_list::WaitingRequest;
 use super::{Enforcer, Tournament};
 use crate::TokenBuckets;
 
@@ -11,76 +13,110 @@ impl Enforcer {
     ///
     /// - A request that has come within the limits of a flow stays so while the flow is known, at its new level.
     /// - Buckets carry over missing tokens ([`TokenBuckets::change_limits`]), so that no change grants a burst twice. A flow
-    ///   that is removed and returns while its buckets would not be full yet finds them as they would be.
-    /// - Waiting requests of a flow that is removed become best effort, in order of arrival. Those of a flow that is added
-    ///   move to its queue and limiter.
+    ///   that is removed and returns while its buckets would not be full yet finds them as they would be. So does one that
+    ///   shared the limits of another in between.
+    /// - Waiting requests of a flow that is removed become best effort, in order of arrival, and give back the tokens that
+    ///   they took. Those of a flow that is added move to its queue and limiter.
     /// - Outstanding requests count at the level at which they were dispatched, also under new bounds.
     ///
     /// # Errors
     /// What is wrong with the rules. Nothing has changed then.
     pub fn reconfigure(&mut self, now: u64, rules: &EnforcementRules) -> Result<(), String> {
         rules.check()?;
-        let waiting = self.remove_waiting(now);
-        let mut known = std::mem::take(&mut self.former);
-        let flows = std::mem::take(&mut self.flows).into_iter().map(|flow| flow.buckets);
-        known.extend(std::mem::take(&mut self.names).into_iter().zip(flows));
-        for (name, rules) in &rules.flows {
-            let old = known.remove(name);
-            self.names.push(*name);
-            self.flows.push(FlowQueue::new(rules, limiter(now, old, rules)));
+        let waiting = self.remove_waiting(now, rules);
+        self.replace_limiters(now, rules);
+        self.queues.names = rules.flows.keys().copied().collect();
+        self.queues.flows.clear();
+        for (place, (name, rules)) in rules.flows.iter().enumerate() {
+            let owner = rules.shares_limits_of.unwrap_or(*name);
+            let limiter = self.queues.limiter_of(owner).expect("the limits of a flow are known");
+            self.queues.limiters[limiter].members.push(place);
+            self.queues.flows.push(FlowQueue::new(rules, limiter));
         }
-        known.retain(|_, buckets| !buckets.is_full(now));
-        self.former = known;
-        let others = FlowRules { level: BEST_EFFORT, limits: Vec::new(), over_limit: OverLimit::Demote };
-        self.flows.push(FlowQueue::new(&others, TokenBuckets::new(now, &[])));
+        let others = self.queues.limiters.len() - 1;
+        self.queues.limiters[others].members.push(self.queues.flows.len());
+        self.queues.flows.push(FlowQueue::new(&FlowRules::of_others(), others));
         self.bounds = DeviceBounds::new(rules);
         self.outstanding.change_levels(rules.flows.values().map(|flow| flow.level));
         self.add_waiting(now, waiting);
         Ok(())
     }
 
-    /// Removes all waiting requests and returns them in order of arrival, with whether each has passed its limiter.
-    fn remove_waiting(&mut self, now: u64) -> Vec<(QueuedRequest, bool)> {
-        let known = self.names.len();
-        let mut waiting = Vec::with_capacity(self.waiting);
-        for (place, flow) in self.flows.iter_mut().enumerate() {
-            flow.advance_limiter(now);
-            let passed = if place < known { flow.passed } else { 0 };
-            let items = flow.queue.drain(..).enumerate();
-            waiting.extend(items.map(|(position, item)| (item, position < passed)));
+    /// Takes all waiting requests out of their lines and returns them in order of arrival. Those whose flow was not known,
+    /// or is not known to these rules, have passed no limiter any more.
+    fn remove_waiting(&mut self, now: u64, rules: &EnforcementRules) -> Vec<WaitingRequest> {
+        for limiter in 0..self.queues.limiters.len() {
+            self.queues.advance(now, limiter);
         }
-        waiting.sort_unstable_by_key(|(item, _)| item.number);
-        waiting
+        let mut waiting = Vec::with_capacity(self.waiting());
+        for (place, flow) in self.queues.flows.iter().enumerate() {
+            let name = self.queues.names.get(place);
+            let stays = name.is_some_and(|name| rules.flows.contains_key(name));
+            let requests = flow.list.iter(&self.queues.slab);
+            waiting.extend(
+                requests.map(|request| (self.queues.slab.get(request).number, request, place, stays)),
+            );
+        }
+        waiting.sort_unstable();
+        for (_, request, place, _) in waiting.iter().filter(|(.., stays)| !stays) {
+            let request = self.queues.slab.get_mut(*request);
+            request.since = request.arrived;
+            let request = *request;
+            self.give_back(now, self.queues.charge_of(*place, &request));
+        }
+        for (_, request, ..) in waiting.iter().filter(|(.., stays)| !stays) {
+            self.queues.slab.get_mut(*request).taken = None;
+        }
+        waiting.into_iter().map(|(_, request, ..)| request).collect()
+    }
+
+    /// Adds tokens to the limiter that they were taken from, which has been advanced to `now`.
+    fn give_back(&mut self, now: u64, charge: TokenCharge) {
+        let Some(taken) = charge.taken else { return };
+        let known = self.queues.limiter_of(taken.limiter()).map(|limiter| &mut self.queues.limiters[limiter]);
+        if let Some(limiter) = known.or_else(|| self.former.get_mut(&taken.limiter())) {
+            limiter.settle(now, taken, charge.tokens, 0);
+        }
+    }
+
+    /// Replaces the limiters, which serve no flows yet, and remembers those that are no longer needed and lack tokens.
+    fn replace_limiters(&mut self, now: u64, rules: &EnforcementRules) {
+        let mut known = std::mem::take(&mut self.former);
+        self.queues.limiters.pop();
+        known.extend(self.queues.limiters.drain(..).map(|limiter| (limiter.name, limiter)));
+        for (name, rules) in rules.flows.iter().filter(|(_, rules)| rules.shares_limits_of.is_none()) {
+            let old = known.remove(name);
+            let limiter = self.limiter(now, *name, old, rules);
+            self.queues.limiters.push(limiter);
+        }
+        known.retain(|_, limiter| !limiter.buckets.is_full(now));
+        self.former = known;
+        let others = self.limiter(now, BEST_EFFORT, None, &FlowRules::of_others());
+        self.queues.limiters.push(others);
+    }
+
+    /// The limiter that a flow had with new limits, or a full one.
+    fn limiter(&mut self, now: u64, name: u32, old: Option<FlowLimiter>, rules: &FlowRules) -> FlowLimiter {
+        self.generations += 1;
+        let (generation, members) = (self.generations, Vec::new());
+        let Some(mut old) = old else {
+            return FlowLimiter { name, buckets: TokenBuckets::new(now, &rules.limits), generation, members };
+        };
+        let is_changed = old.buckets.change_limits(now, &rules.limits);
+        FlowLimiter { generation: if is_changed { generation } else { old.generation }, members, ..old }
     }
 
     /// Adds requests in order of arrival to the queues of their flows.
-    fn add_waiting(&mut self, now: u64, waiting: Vec<(QueuedRequest, bool)>) {
-        self.heads = Tournament::new(self.flows.len());
-        self.due = Tournament::new(self.flows.len());
-        for (mut item, passed) in waiting {
-            let place = self.place_of(item.flow);
-            let is_best_effort = place == self.names.len();
-            if is_best_effort {
-                item.since = item.arrived;
-            }
-            let flow = &mut self.flows[place];
-            flow.passed += usize::from(passed || is_best_effort);
-            flow.queue.push_back(item);
+    fn add_waiting(&mut self, now: u64, waiting: Vec<WaitingRequest>) {
+        self.heads = Tournament::new(self.queues.flows.len());
+        self.due = Tournament::new(self.queues.flows.len());
+        for request in waiting {
+            self.queues.put_back(request);
         }
-        for place in 0..self.flows.len() {
-            self.flows[place].update_due(now);
-            self.update_head(now, place);
+        for limiter in 0..self.queues.limiters.len() {
+            self.queues.update_dues(now, limiter);
+            self.queues.advance(now, limiter);
+            self.update_heads_behind(limiter);
         }
-    }
-}
-
-/// The limiter that a flow had with new limits, or a full one.
-fn limiter(now: u64, old: Option<TokenBuckets>, rules: &FlowRules) -> TokenBuckets {
-    match old {
-        Some(mut buckets) => {
-            buckets.change_limits(now, &rules.limits);
-            buckets
-        }
-        None => TokenBuckets::new(now, &rules.limits),
     }
 }

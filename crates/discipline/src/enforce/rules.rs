@@ -21,6 +21,24 @@ pub struct FlowRules {
     pub limits: Vec<Limit>,
     /// What happens to requests beyond the limits.
     pub over_limit: OverLimit,
+    /// The cost of the largest request that has the level. One that costs more is beyond the limits whatever they are: it
+    /// takes no tokens, and is served as best effort when it is first in its line, also with [`OverLimit::Queue`].
+    pub largest: Option<u64>,
+    /// The flow whose limits hold for both flows together. This one then has none of its own.
+    pub shares_limits_of: Option<u32>,
+}
+
+impl FlowRules {
+    /// The rules of all unknown flows together.
+    pub(super) fn of_others() -> Self {
+        Self {
+            level: BEST_EFFORT,
+            limits: Vec::new(),
+            over_limit: OverLimit::Demote,
+            largest: None,
+            shares_limits_of: None,
+        }
+    }
 }
 
 /// What a request does at the device. Bounds differ by it: an SSD writes more slowly than it reads, and is busy at other
@@ -101,7 +119,25 @@ impl EnforcementRules {
             if rules.limits.iter().any(|limit| limit.rate == 0 || limit.burst == 0) {
                 return Err(format!("flow {flow}: the rate and the burst of a limit are at least 1"));
             }
+            self.check_shared(*flow, rules)?;
         }
         Ok(())
+    }
+
+    /// Checks whose limits a flow shares.
+    fn check_shared(&self, flow: u32, rules: &FlowRules) -> Result<(), String> {
+        let Some(name) = rules.shares_limits_of else { return Ok(()) };
+        if !rules.limits.is_empty() {
+            return Err(format!(
+                "flow {flow}: it shares the limits of flow {name}, and so has none of its own"
+            ));
+        }
+        match self.flows.get(&name) {
+            None => Err(format!("flow {flow}: it shares the limits of flow {name}, which is unknown")),
+            Some(other) if other.shares_limits_of.is_some() => {
+                Err(format!("flow {flow}: flow {name}, whose limits it shares, has no limits of its own"))
+            }
+            Some(_) => Ok(()),
+        }
     }
 }

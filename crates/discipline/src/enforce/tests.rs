@@ -15,7 +15,7 @@ fn limit(rate: u64, burst: u64) -> Limit {
 }
 
 fn flow(level: u32, over: OverLimit, limits: &[Limit]) -> FlowRules {
-    FlowRules { level, limits: limits.to_vec(), over_limit: over }
+    FlowRules { level, limits: limits.to_vec(), over_limit: over, largest: None, shares_limits_of: None }
 }
 
 fn rules(flows: &[(u32, FlowRules)]) -> EnforcementRules {
@@ -24,6 +24,18 @@ fn rules(flows: &[(u32, FlowRules)]) -> EnforcementRules {
 
 fn arrival(id: u32, flow: u32, cost: u64) -> ArrivingRequest {
     ArrivingRequest { id, flow, operation: DeviceOperation::Read, cost, bytes: cost }
+}
+
+fn arrive_all(enforcer: &mut Enforcer, now: u64, arrivals: impl Iterator<Item = ArrivingRequest>) {
+    for arrival in arrivals {
+        enforcer.arrive(now, arrival);
+    }
+}
+
+fn complete_all(enforcer: &mut Enforcer, dispatched: Vec<DispatchedRequest>) {
+    for dispatch in dispatched {
+        enforcer.complete(dispatch);
+    }
 }
 
 /// All that may be sent now.

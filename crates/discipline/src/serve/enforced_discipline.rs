@@ -49,7 +49,10 @@ impl Discipline for EnforcedDiscipline {
 
     fn depart(&mut self, now: u64, worker: u32, assignments: &mut Vec<Assignment>) {
         let worker = worker as usize;
-        self.in_service[worker].take().into_iter().for_each(|dispatch| self.enforcer.complete(dispatch));
+        if let Some(dispatch) = self.in_service[worker].take() {
+            // An item needs what it claims: nothing is to be settled.
+            self.enforcer.complete(dispatch);
+        }
         self.idle.insert(worker);
         self.dispatch(now, assignments);
     }

@@ -82,10 +82,9 @@ pub fn policy(random: &mut StdRng) -> Policy {
         }
         let limits: Vec<String> = (0..random.random_range(0..=3))
             .map(|_| {
-                let (rate, burst) = (random.random_range(0.2..2.0f64), random.random_range(0.001..0.2));
-                let share = rate.min(1.0);
+                let (rate, burst) = (random.random_range(0.1..1.0f64), random.random_range(0.001..0.2));
                 format!(
-                    r#"{{ "stage": "storage", "rate": {share}, "burst": {burst}, "rate_per_s": {rate},
+                    r#"{{ "stage": "storage", "rate": {rate}, "burst": {burst}, "rate_per_s": {rate},
                     "burst_work": {burst} }}"#
                 )
             })

@@ -1,89 +1,84 @@
 //! Buffers between two sockets: for bytes that were read and are not yet consumed, and for bytes that are to be written.
 //!
-//! Both keep their memory while they are in use and give it back when they are empty and large, so that a thousand
-//! idle connections cost little.
+//! Both give their memory back when they are empty, so that a thousand idle connections cost little.
 
+use super::system::ProxyStream;
 use std::collections::VecDeque;
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice};
 
-/// The memory that an empty buffer keeps: one usual read. A buffer that had to grow beyond gives it back.
-const CAPACITY_KEPT: usize = 64 << 10;
+/// The memory that an empty buffer keeps, enough for small messages.
+const CAPACITY_KEPT: usize = 4 << 10;
 /// Small messages are copied together up to this size, so that they leave in one piece.
 const JOINED_MAX: usize = 16 << 10;
 /// The most pieces that one system call writes; the kernel allows 1024.
 const PIECES_PER_WRITE: usize = 64;
 
-/// The result of a non-blocking system call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum IoProgress {
-    /// This number of bytes was read or written.
-    Bytes(usize),
-    /// The other end has closed the connection.
-    EndOfFile,
-    /// Nothing can be read or written now.
-    WouldBlock,
-}
-
-fn progress(result: io::Result<usize>) -> io::Result<IoProgress> {
-    match result {
-        Ok(0) => Ok(IoProgress::EndOfFile),
-        Ok(count) => Ok(IoProgress::Bytes(count)),
-        Err(error) => match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(IoProgress::WouldBlock),
-            _ => Err(error),
-        },
-    }
-}
-
 /// Bytes that were read and are not consumed yet.
 #[derive(Debug, Default)]
 pub(super) struct ReadBuffer {
-    /// Zeroed once, when it grows; the bytes are at `start..end`.
     data: Vec<u8>,
+    /// Where the bytes begin that are not consumed.
     start: usize,
-    end: usize,
 }
 
 impl ReadBuffer {
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.data[self.start..self.end]
+        &self.data[self.start..]
     }
 
     pub(super) fn len(&self) -> usize {
-        self.end - self.start
+        self.data.len() - self.start
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.start == self.end
+        self.len() == 0
     }
 
     /// Removes the first `count` bytes.
     pub(super) fn consume(&mut self, count: usize) {
         self.start += count;
-        debug_assert!(self.start <= self.end, "no more is consumed than was read");
+        debug_assert!(self.start <= self.data.len(), "no more is consumed than was read");
         if self.is_empty() {
-            (self.start, self.end) = (0, 0);
-            if self.data.len() > CAPACITY_KEPT {
-                self.data = Vec::new();
-            }
+            self.clear();
         }
     }
 
-    /// Reads at most `room` bytes with one system call.
-    pub(super) fn read(&mut self, from: &mut impl Read, room: usize) -> io::Result<IoProgress> {
-        if self.start > 0 && self.data.len() - self.end < room {
-            self.data.copy_within(self.start..self.end, 0);
-            (self.start, self.end) = (0, self.end - self.start);
+    /// Removes all bytes.
+    pub(super) fn clear(&mut self) {
+        self.data.clear();
+        self.start = 0;
+        if self.data.capacity() > CAPACITY_KEPT {
+            self.data = Vec::new();
         }
-        let needed = self.end + room;
-        if self.data.len() < needed {
-            self.data.resize(needed, 0);
+    }
+
+    /// Adds bytes behind the others.
+    pub(super) fn extend(&mut self, bytes: &[u8]) {
+        // Moved only when at least half of the memory is free, so that a byte is moved a bounded number of times.
+        if self.start > 0 && self.start >= self.len() && self.data.len() + bytes.len() > self.data.capacity()
+        {
+            self.data.drain(..self.start);
+            self.start = 0;
         }
-        let result = progress(from.read(&mut self.data[self.end..needed]))?;
-        if let IoProgress::Bytes(count) = result {
-            self.end += count;
+        self.data.extend_from_slice(bytes);
+    }
+
+    /// Writes until the stream takes no more, and returns how many bytes it took.
+    ///
+    /// # Errors
+    /// What is wrong with the connection.
+    pub(super) fn write_to(&mut self, stream: &mut impl ProxyStream) -> io::Result<usize> {
+        let mut taken = 0;
+        while !self.is_empty() {
+            match write_pieces(stream, &[IoSlice::new(self.bytes())])? {
+                0 => break,
+                count => {
+                    self.consume(count);
+                    taken += count;
+                }
+            }
         }
-        Ok(result)
+        Ok(taken)
     }
 }
 
@@ -114,20 +109,26 @@ impl WriteQueue {
         }
     }
 
-    /// Writes until the socket takes no more; whether bytes are left. An error is one of the connection.
-    pub(super) fn write(&mut self, to: &mut impl Write) -> io::Result<bool> {
+    /// Writes until the stream takes no more, and returns how many bytes it took.
+    ///
+    /// # Errors
+    /// What is wrong with the connection.
+    pub(super) fn write_to(&mut self, stream: &mut impl ProxyStream) -> io::Result<usize> {
+        let mut taken = 0;
         while !self.is_empty() {
             let pieces = self.pieces.iter().enumerate().take(PIECES_PER_WRITE);
             let slices: Vec<IoSlice<'_>> = pieces
                 .map(|(index, piece)| IoSlice::new(&piece[if index == 0 { self.written } else { 0 }..]))
                 .collect();
-            match progress(to.write_vectored(&slices))? {
-                IoProgress::Bytes(count) => self.advance(count),
-                IoProgress::EndOfFile => return Err(io::ErrorKind::WriteZero.into()),
-                IoProgress::WouldBlock => return Ok(true),
+            match write_pieces(stream, &slices)? {
+                0 => break,
+                count => {
+                    self.advance(count);
+                    taken += count;
+                }
             }
         }
-        Ok(false)
+        Ok(taken)
     }
 
     fn advance(&mut self, mut count: usize) {
@@ -142,6 +143,22 @@ impl WriteQueue {
             self.written = 0;
             self.pieces.pop_front();
         }
+        if self.pieces.is_empty() {
+            self.pieces = VecDeque::new();
+        }
+    }
+}
+
+/// Writes once; 0 when the stream takes nothing now.
+fn write_pieces(stream: &mut impl ProxyStream, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+    loop {
+        match stream.write_vectored(pieces) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => return Ok(count),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(0),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 
@@ -150,20 +167,28 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A writer that takes a few bytes at a time, and blocks before each.
-    struct SlowWriter(Vec<u8>, usize, bool);
+    /// A stream that takes a few bytes at a time, and blocks before each.
+    #[derive(Debug)]
+    struct SlowStream(Vec<u8>, usize, bool);
 
-    impl Write for SlowWriter {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    impl ProxyStream for SlowStream {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Ok(0)
+        }
+        fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
             self.2 = !self.2;
             if self.2 {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            let count = bytes.len().min(self.1);
-            self.0.extend_from_slice(&bytes[..count]);
+            let all: Vec<u8> = pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
+            let count = all.len().min(self.1);
+            self.0.extend_from_slice(&all[..count]);
             Ok(count)
         }
-        fn flush(&mut self) -> io::Result<()> {
+        fn shutdown_write(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+        fn finish_connecting(&mut self) -> io::Result<()> {
             Ok(())
         }
     }
@@ -173,29 +198,33 @@ mod tests {
         fn all_bytes_are_written_in_order(
             pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 0..20), at_once in 1usize..40,
         ) {
-            let (mut queue, mut slow) = (WriteQueue::default(), SlowWriter(vec![], at_once, false));
+            let (mut queue, mut slow) = (WriteQueue::default(), SlowStream(vec![], at_once, false));
+            let mut taken = 0;
             for piece in &pieces {
                 queue.push(piece.clone());
-                queue.write(&mut slow).unwrap();
+                taken += queue.write_to(&mut slow).unwrap();
             }
-            while queue.write(&mut slow).unwrap() {}
-            prop_assert!(queue.is_empty());
+            while !queue.is_empty() {
+                taken += queue.write_to(&mut slow).unwrap();
+            }
+            prop_assert_eq!(taken, slow.0.len());
             prop_assert_eq!(slow.0, pieces.concat());
         }
 
         #[test]
-        fn all_bytes_are_read_in_order(
-            data in prop::collection::vec(any::<u8>(), 0..300), steps in prop::collection::vec((1usize..50, 0usize..60), 1..50),
+        fn what_was_added_is_consumed_in_order(
+            steps in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..9000), 0usize..9000), 1..30),
         ) {
-            let (mut buffer, mut rest, mut taken) = (ReadBuffer::default(), data.as_slice(), Vec::new());
-            for (room, take) in steps {
-                buffer.read(&mut rest, room).unwrap();
-                let take = take.min(buffer.len());
+            let (mut buffer, mut taken) = (ReadBuffer::default(), Vec::new());
+            for (bytes, take) in &steps {
+                buffer.extend(bytes);
+                let take = (*take).min(buffer.len());
                 taken.extend_from_slice(&buffer.bytes()[..take]);
                 buffer.consume(take);
             }
             taken.extend_from_slice(buffer.bytes());
-            prop_assert_eq!(&taken[..], &data[..data.len() - rest.len()]);
+            let added: Vec<u8> = steps.into_iter().flat_map(|(bytes, _)| bytes).collect();
+            prop_assert_eq!(taken, added);
         }
     }
 }

@@ -4,12 +4,12 @@
 //! network; of equal ones the first. A client that matches none is unknown, and unknown is best effort: nobody gets a
 //! priority by not being in a list.
 //!
-//! The export of an NFS connection is inferred from the client's address: whatever MOUNT granted a client is what all
-//! its connections use from then on. A client that has mounted exports of different workloads cannot be told apart by
-//! them and counts as unknown; separate addresses tell them apart. NFSv4 has no MOUNT.
+//! The export of an NFS request is that of the file handle in it ([`super::exports`]), so that a client that uses
+//! exports of several workloads is each of them in turn. What names no file goes with the request before it.
 
 use crate::address::AddressPrefix;
 use crate::deployment::DeploymentClient;
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 /// The clients of a server, with their flows.
@@ -35,19 +35,8 @@ impl ClientTable {
         Self(clients.into_iter().map(|(client, flow)| ClientEntry::new(client, flow)).collect())
     }
 
-    /// The flow of a connection that uses one of `exports`; `None` if there is none, or it depends on which.
-    pub(super) fn flow<'a>(
-        &self,
-        peer: SocketAddr,
-        mut exports: impl Iterator<Item = &'a [u8]>,
-    ) -> Option<u32> {
-        let Some(first) = exports.next() else { return self.flow_for_export(peer, None) };
-        let flow = self.flow_for_export(peer, Some(first));
-        let is_same = exports.all(|export| self.flow_for_export(peer, Some(export)) == flow);
-        flow.filter(|_| is_same)
-    }
-
-    fn flow_for_export(&self, peer: SocketAddr, export: Option<&[u8]>) -> Option<u32> {
+    /// The flow of what a client asks of an export; without one, of everything else that it asks.
+    pub(super) fn flow(&self, peer: SocketAddr, export: Option<&[u8]>) -> Option<u32> {
         let address = peer.ip().to_canonical();
         let mut best: Option<(MatchRank, u32)> = None;
         for entry in &self.0 {
@@ -58,6 +47,17 @@ impl ClientTable {
             }
         }
         best.map(|(_, flow)| flow)
+    }
+
+    /// Whether some entry names this address, or a network that it is in.
+    pub(super) fn knows(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.0.iter().any(|entry| entry.networks.iter().any(|network| network.contains(address)))
+    }
+
+    /// The exports that entries name.
+    pub(super) fn exports(&self) -> BTreeSet<&[u8]> {
+        self.0.iter().filter_map(|entry| entry.export.as_deref()).collect()
     }
 }
 
@@ -105,19 +105,16 @@ mod tests {
             (&["fd00::/64"], &[], None),
             (&["10.0.0.1"], &[], None),
         ]);
-        let flow = |peer: &str, exports: &[&str]| {
-            table.flow(peer.parse().unwrap(), exports.iter().map(|export| export.as_bytes()))
-        };
-        assert_eq!(flow("10.0.0.9:5", &[]), Some(0));
-        assert_eq!(flow("10.0.0.1:5", &[]), Some(1));
-        assert_eq!(flow("[::ffff:10.0.0.1]:5", &[]), Some(1));
-        assert_eq!(flow("10.0.0.1:700", &[]), Some(2));
-        assert_eq!(flow("10.0.0.1:700", &["gold"]), Some(3));
-        assert_eq!(flow("10.0.0.1:5", &["silver"]), Some(1));
-        assert_eq!(flow("[fd00::1]:5", &[]), Some(4));
-        assert_eq!(flow("192.168.0.1:5", &[]), None);
-        // Two exports of different workloads: it cannot be said. Of one workload: it can.
-        assert_eq!(flow("10.0.0.1:5", &["gold", "silver"]), None);
-        assert_eq!(flow("10.0.0.1:5", &["bronze", "silver"]), Some(1));
+        let flow =
+            |peer: &str, export: Option<&str>| table.flow(peer.parse().unwrap(), export.map(str::as_bytes));
+        assert_eq!(flow("10.0.0.9:5", None), Some(0));
+        assert_eq!(flow("10.0.0.1:5", None), Some(1));
+        assert_eq!(flow("[::ffff:10.0.0.1]:5", None), Some(1));
+        assert_eq!(flow("10.0.0.1:700", None), Some(2));
+        assert_eq!(flow("10.0.0.1:700", Some("gold")), Some(3));
+        assert_eq!(flow("10.0.0.1:5", Some("silver")), Some(1));
+        assert_eq!(flow("[fd00::1]:5", None), Some(4));
+        assert_eq!(flow("192.168.0.1:5", None), None);
+        assert!(table.knows("10.0.0.77".parse().unwrap()) && !table.knows("192.168.0.1".parse().unwrap()));
     }
 }

@@ -110,7 +110,7 @@ fn serve_request(text: &str, handle: &ProxyHandle) -> Result<ControlReply, Opera
     match request {
         ControlRequest::Apply { policy, hosts } => {
             let deployment = Deployment::parse(&hosts)?;
-            handle.configure(policy.map(|policy| *policy), Some(deployment))?;
+            handle.configure(policy.map(|policy| *policy), Some(deployment)).map(drop)?;
             Ok(ControlReply::Done)
         }
         ControlRequest::Status => handle.status().map(ControlReply::Status),

@@ -18,32 +18,29 @@ const SERVER_BIT: u64 = 1 << 62;
 const SERIAL_SHIFT: u32 = 30;
 const SLOT_MASK: u64 = (1 << SERIAL_SHIFT) - 1;
 
+use super::system::StreamToken;
+
 /// What an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EventSource {
     Waker,
     /// The listener with this number.
     Listener(usize),
-    /// A socket of the session with this slot and serial number.
-    Session {
-        slot: usize,
-        serial: u32,
-        is_server_side: bool,
-    },
+    /// A connection of a session.
+    Stream(StreamToken),
 }
 
 impl EventSource {
     pub(super) fn from_token(token: u64) -> Self {
-        let index = (token & SLOT_MASK) as usize;
+        // The casts cut off the bits of listener and side.
+        #[allow(clippy::cast_possible_truncation, reason = "30 and 32 bits are wanted")]
+        let (index, serial) = ((token & SLOT_MASK) as u32, (token >> SERIAL_SHIFT) as u32);
         if token == WAKER {
             Self::Waker
         } else if token & LISTENER_BIT != 0 {
-            Self::Listener(index)
+            Self::Listener(index as usize)
         } else {
-            // Bits 61 to 30; the cast cuts off the bits of listener and side.
-            #[allow(clippy::cast_possible_truncation, reason = "32 bits are wanted")]
-            let serial = (token >> SERIAL_SHIFT) as u32;
-            Self::Session { slot: index, serial, is_server_side: token & SERVER_BIT != 0 }
+            Self::Stream(StreamToken { slot: index, serial, is_server_side: token & SERVER_BIT != 0 })
         }
     }
 }
@@ -53,10 +50,11 @@ pub(super) fn listener_token(number: usize) -> u64 {
     LISTENER_BIT | number as u64
 }
 
-/// The tokens of a session's sockets: of its client side and of its server side.
-pub(super) fn session_tokens(slot: usize, serial: u32) -> [u64; 2] {
-    let client_side = slot as u64 | u64::from(serial) << SERIAL_SHIFT;
-    [client_side, client_side | SERVER_BIT]
+/// The token of a connection of a session.
+pub(super) fn stream_token(token: StreamToken) -> u64 {
+    let StreamToken { slot, serial, is_server_side } = token;
+    let side = if is_server_side { SERVER_BIT } else { 0 };
+    u64::from(slot) | u64::from(serial) << SERIAL_SHIFT | side
 }
 
 #[cfg(test)]
@@ -68,9 +66,9 @@ mod tests {
         assert_eq!(EventSource::from_token(WAKER), EventSource::Waker);
         assert_eq!(EventSource::from_token(listener_token(3)), EventSource::Listener(3));
         for (slot, serial) in [(0, 0), (7, 1), ((1 << 30) - 1, u32::MAX)] {
-            for (token, is_server_side) in session_tokens(slot, serial).into_iter().zip([false, true]) {
-                let session = EventSource::Session { slot, serial, is_server_side };
-                assert_eq!(EventSource::from_token(token), session);
+            for is_server_side in [false, true] {
+                let token = StreamToken { slot, serial, is_server_side };
+                assert_eq!(EventSource::from_token(stream_token(token)), EventSource::Stream(token));
             }
         }
     }

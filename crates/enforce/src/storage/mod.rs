@@ -6,14 +6,16 @@
 //! [`discipline::enforce::Enforcer`], the code that the simulator runs; here are sockets, bytes and clocks.
 //!
 //! The path of a request: `engine` (events) → `session` (bytes ↔ requests, through crate `wire`) → `queue` → `session` →
-//! server. `client_identity` says which workload a connection belongs to, `rules` what a policy means in flows and
-//! device time, and `statistics` counts.
+//! server. `client_identity` and `exports` say which workload a request belongs to, `rules` what a policy means in flows
+//! and device time, `cost` what requests are charged, and `statistics` counts.
+//!
+//! Engine and sessions are a state machine over a [`System`]: `linux` is the machine, and tests play others.
 //!
 //! One thread serves all connections, and each client connection has a connection to the server of its own: a crash of
 //! the proxy is to clients a connection that closes, and nothing is acknowledged that the server has not acknowledged.
 //!
-//! Not covered: UDP, TLS and Kerberos privacy (what cannot be read cannot be scheduled), clients of one address that
-//! mount NFS exports of several workloads, and the work of metadata requests, which count as a small read.
+//! Not covered: UDP, TLS and Kerberos privacy (what cannot be read cannot be scheduled), and the work of metadata
+//! requests, which count as a small read.
 
 mod buffer;
 mod busy_poll;
@@ -24,7 +26,10 @@ mod cost;
 mod engine;
 mod event_log;
 mod event_token;
+mod export_probe;
+mod exports;
 mod flows;
+mod linux;
 mod listener;
 mod options;
 mod queue;
@@ -33,14 +38,20 @@ mod rules;
 mod session;
 mod shared;
 mod statistics;
+mod system;
 
 pub use control::ProxyHandle;
 pub use control_socket::{ControlSocket, control_path, listen_for_control, query_status, send_policy};
+pub use engine::ProxyEngine;
 pub use options::ProxyOptions;
 pub use queue::BaselineDiscipline;
 pub use statistics::{ProxiedWorkload, ProxySnapshot, UNKNOWN_WORKLOAD};
+pub use system::{ProxyStream, StreamInterest, StreamToken, System, SystemEvent};
 
-use engine::ProxyEngine;
+use crate::deployment::Deployment;
+use control::{CommandReceiver, ControlCommand};
+use linux::LinuxSystem;
+use listener::FrontListener;
 use model::{Observations, OperationError};
 use std::net::SocketAddr;
 
@@ -58,8 +69,12 @@ pub struct ProxyReport {
 /// A proxy that listens and does not serve yet.
 #[derive(Debug)]
 pub struct Proxy {
-    engine: ProxyEngine,
+    engine: ProxyEngine<LinuxSystem>,
+    commands: CommandReceiver,
     handle: ProxyHandle,
+    addresses: Vec<SocketAddr>,
+    /// Where the server answers MOUNT calls: behind the NFS fronts.
+    nfs_servers: Vec<SocketAddr>,
 }
 
 impl Proxy {
@@ -67,9 +82,18 @@ impl Proxy {
     ///
     /// # Errors
     /// When the policy or the deployment is wrong, or an address cannot be had.
+    #[expect(clippy::needless_pass_by_value, reason = "options are made for one proxy")]
     pub fn bind(options: ProxyOptions) -> Result<Self, OperationError> {
-        let (handle, commands) = control::channel()?;
-        Ok(Self { engine: ProxyEngine::new(options, commands)?, handle })
+        let (handle, commands, waker) = control::channel()?;
+        let listeners = FrontListener::bind_all(&options.deployment, &options.server)?;
+        let fronts = listeners.iter().map(|front| front.protocol).collect();
+        let nfs_servers = export_probe::nfs_servers(&listeners);
+        let system = LinuxSystem::new(listeners, waker, options.busy_poll_max.0).map_err(|error| {
+            OperationError::machine(format_args!("epoll: {error}")).hint("raise the limit of open files")
+        })?;
+        let addresses = system.addresses();
+        let engine = ProxyEngine::new(system, fronts, &options)?;
+        Ok(Self { engine, commands, handle, addresses, nfs_servers })
     }
 
     /// A handle for other threads to control the proxy with.
@@ -79,7 +103,7 @@ impl Proxy {
 
     /// The addresses that the proxy listens at.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.engine.addresses()
+        self.addresses.clone()
     }
 
     /// Serves on the calling thread until the proxy is told to end.
@@ -89,12 +113,51 @@ impl Proxy {
     pub fn run(mut self) -> Result<ProxyReport, OperationError> {
         // Limits are as exact as timers. Where those cannot be made exact, a request is dispatched up to 50 µs late.
         let _ = machine::realtime::exact_timers();
-        self.engine.run().map_err(|error| {
-            OperationError::machine(format_args!("epoll: {error}"))
-                .hint("this is a bug of the kernel or of the proxy")
-        })?;
+        self.ask_for_exports();
+        while !self.engine.is_stopped() {
+            let has_orders = self.engine.round().map_err(|error| {
+                OperationError::machine(format_args!("epoll: {error}"))
+                    .hint("this is a bug of the kernel or of the proxy")
+            })?;
+            if has_orders {
+                self.handle_commands();
+            }
+            #[cfg(debug_assertions)]
+            self.engine.check_invariants_now_and_then();
+        }
         let snapshot = self.engine.snapshot();
         let (observations, left_out) = self.engine.take_observations();
         Ok(ProxyReport { snapshot, observations, left_out })
+    }
+
+    /// Handles all commands that have arrived.
+    fn handle_commands(&mut self) {
+        while let Some(command) = self.commands.next_command() {
+            match command {
+                // Nobody may wait for a reply any more.
+                ControlCommand::Configure(policy, deployment, reply) => {
+                    let deployment = deployment.map(|deployment: Box<Deployment>| *deployment);
+                    let outcome = self.engine.configure(policy.as_deref(), deployment);
+                    if matches!(outcome, Ok(true)) {
+                        self.ask_for_exports();
+                    }
+                    let _ = reply.send(outcome);
+                }
+                ControlCommand::Status(reply) => {
+                    let _ = reply.send(self.engine.snapshot());
+                }
+                ControlCommand::LearnExport(mount) => self.engine.learn_export(&mount.path, &mount.root),
+                ControlCommand::Drain => self.engine.drain(),
+                ControlCommand::Stop => self.engine.stop(),
+            }
+        }
+    }
+
+    /// Asks the server for the handles of the NFS exports that the deployment names, on a thread of its own.
+    fn ask_for_exports(&self) {
+        let exports = self.engine.named_exports();
+        if !exports.is_empty() && !self.nfs_servers.is_empty() {
+            export_probe::ask(self.nfs_servers.clone(), exports, self.handle.clone());
+        }
     }
 }

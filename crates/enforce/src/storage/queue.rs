@@ -2,7 +2,9 @@
 //! requests may be outstanding. Both are the code that the simulator runs.
 
 use super::flows::{UNKNOWN_FLOW, data_flow};
-use discipline::enforce::{ArrivingRequest, DispatchedRequest, EnforcementRules, Enforcer};
+use discipline::enforce::{
+    ArrivingRequest, DispatchedRequest, EnforcementRules, Enforcer, TokenCharge, WaitingRequest,
+};
 use discipline::serve::{AnyDiscipline, Assignment, BuiltDiscipline, Discipline, DisciplineSpec, QueueItem};
 use std::collections::VecDeque;
 
@@ -79,10 +81,14 @@ impl RequestQueue {
         }
     }
 
-    pub(super) fn arrive(&mut self, now: u64, arrival: ArrivingRequest) {
+    /// Adds a request; returns the handle by which it can be withdrawn, which a baseline has not.
+    pub(super) fn arrive(&mut self, now: u64, arrival: ArrivingRequest) -> Option<WaitingRequest> {
         match self {
-            Self::Enforcer(enforcer) => enforcer.arrive(now, arrival),
-            Self::Baseline(baseline) => baseline.arrive(now, arrival),
+            Self::Enforcer(enforcer) => Some(enforcer.arrive(now, arrival)),
+            Self::Baseline(baseline) => {
+                baseline.arrive(now, arrival);
+                None
+            }
         }
     }
 
@@ -112,23 +118,39 @@ impl RequestQueue {
         }
     }
 
-    /// The request of this ticket is no longer outstanding.
-    pub(super) fn done(&mut self, now: u64, ticket: DispatchTicket) {
+    /// The request of this ticket is no longer outstanding; returns the tokens that it has taken.
+    pub(super) fn done(&mut self, now: u64, ticket: DispatchTicket) -> Option<TokenCharge> {
         match (self, ticket) {
-            (Self::Enforcer(enforcer), DispatchTicket::Enforcer(dispatch)) => enforcer.complete(dispatch),
-            (Self::Baseline(baseline), DispatchTicket::Worker(worker)) => baseline.done(now, worker),
+            (Self::Enforcer(enforcer), DispatchTicket::Enforcer(dispatch)) => {
+                Some(enforcer.complete(dispatch))
+            }
+            (Self::Baseline(baseline), DispatchTicket::Worker(worker)) => {
+                baseline.done(now, worker);
+                None
+            }
             _ => unreachable!("a ticket comes from this queue"),
         }
     }
 
-    /// Removes those waiting requests of a flow that `is_withdrawn` accepts, and returns whether the queue can do that.
-    /// A baseline cannot: it dispatches them, and the engine returns their tickets at once.
-    pub(super) fn withdraw(&mut self, now: u64, flow: u32, is_withdrawn: impl FnMut(u32) -> bool) -> bool {
+    /// Corrects what a request was charged to what it was served.
+    pub(super) fn settle(&mut self, now: u64, charge: TokenCharge, served: u64) {
         if let Self::Enforcer(enforcer) = self {
-            enforcer.withdraw(now, flow, is_withdrawn);
-            return true;
+            enforcer.settle(now, charge, served);
         }
-        false
+    }
+
+    /// Takes a waiting request out of the queue.
+    pub(super) fn withdraw(&mut self, now: u64, waiting: WaitingRequest) {
+        if let Self::Enforcer(enforcer) = self {
+            enforcer.withdraw(now, waiting);
+        }
+    }
+
+    /// Moves a waiting request to the end of the line of another flow.
+    pub(super) fn move_to_flow(&mut self, now: u64, waiting: WaitingRequest, flow: u32) {
+        if let Self::Enforcer(enforcer) = self {
+            enforcer.move_to_flow(now, waiting, flow);
+        }
     }
 
     /// When [`Self::next`] may have a request although nothing arrives or ends before.
@@ -163,9 +185,11 @@ impl RequestQueue {
         }
     }
 
-    /// Whether the queue keeps a waiting request that was withdrawn.
-    pub(super) fn keeps_withdrawn(&self) -> bool {
-        matches!(self, Self::Baseline(_))
+    /// Checks the books of the enforcer.
+    pub(super) fn check_invariants(&self) {
+        if let Self::Enforcer(enforcer) = self {
+            enforcer.check_invariants();
+        }
     }
 }
 

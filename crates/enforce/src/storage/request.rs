@@ -1,6 +1,7 @@
 //! A request on its way through the proxy, and the table of all of them.
 
 use super::queue::DispatchTicket;
+use discipline::enforce::{TokenCharge, WaitingRequest};
 use slab::Slab;
 use units::Bytes;
 use wire::{Position, RequestClass};
@@ -21,28 +22,58 @@ pub(super) struct ProxyRequest {
     pub(super) flow: u32,
     pub(super) class: RequestClass,
     pub(super) position: Option<Position>,
-    /// Whether a reply finishes it; otherwise it is finished when it is forwarded.
-    pub(super) expects_reply: bool,
-    /// The bytes that were received; empty as soon as it is forwarded.
+    /// The number of the NFS export that it is about, if it names a file of a known one.
+    pub(super) export: Option<u32>,
+    /// Whether it names a file, so that its export says whose it is.
+    pub(super) names_file: bool,
+    /// What is known of its end.
+    pub(super) ending: RequestEnding,
+    /// The bytes that were received and not forwarded.
     pub(super) bytes: Vec<u8>,
-    /// Whether all of its bytes were received.
-    pub(super) is_complete: bool,
-    /// Whether its reply has come, or it has none and was forwarded. A server may reply before a request is complete.
-    pub(super) is_finished: bool,
+    /// How many of its bytes were received.
+    pub(super) received: u64,
+    /// How many bytes of its reply have come, as far as their heads have.
+    pub(super) reply_bytes: u64,
     pub(super) state: RequestState,
+    /// The device time in nanoseconds that it was taken to cost when it entered the queue.
+    pub(super) cost: u64,
+    /// The tokens that it has taken, from its release to its reply.
+    pub(super) charge: Option<TokenCharge>,
+    /// Its position among all requests that entered the queue.
+    pub(super) number: u64,
+    /// The position in its session's list of requests in the queue.
+    pub(super) place_in_session: usize,
     /// When it entered the queue.
     pub(super) arrived: u64,
     /// When it was dispatched.
     pub(super) sent: u64,
 }
 
-/// The state of a request: it passes through these in their order, and may skip the middle ones.
+/// How a request ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RequestEnding {
+    /// With its reply, or with the reply to the barrier behind it.
+    Reply,
+    /// As soon as it is forwarded: the server does not answer it.
+    Forwarded,
+    /// As soon as it is forwarded: it repeats a call that the server may have lost, whose first instance waits for the
+    /// reply.
+    Repeated,
+    /// It goes on at once and is counted nowhere: the answer to a call of the server.
+    Immediate,
+    /// It is dropped: the server has the same call already.
+    Dropped,
+}
+
+/// The state of a request: it passes through these in their order, and may skip some.
 #[derive(Debug)]
 pub(super) enum RequestState {
     /// It is being received and not in the queue.
     Arriving,
-    /// It is in the queue.
-    Queued,
+    /// It is in the queue; a baseline's queue has no handles.
+    Queued(Option<WaitingRequest>),
+    /// It waits outside the queue, because its client does not take its answers.
+    Parked,
     /// It was dispatched and counts as outstanding.
     Outstanding(DispatchTicket),
     /// It does not count as outstanding any more, whether its reply has come or not.
@@ -50,11 +81,6 @@ pub(super) enum RequestState {
 }
 
 impl RequestState {
-    /// Whether the bytes of the request go to the server as they come.
-    pub(super) fn is_forwarded(&self) -> bool {
-        matches!(self, Self::Outstanding(_) | Self::Released)
-    }
-
     /// Releases the request; the ticket, if it was outstanding.
     pub(super) fn release(&mut self) -> Option<DispatchTicket> {
         match std::mem::replace(self, Self::Released) {
@@ -65,7 +91,7 @@ impl RequestState {
 }
 
 impl ProxyRequest {
-    /// The number of bytes that it reads or writes.
+    /// The number of bytes that it asks to read or write.
     pub(super) fn size(&self) -> Bytes {
         match self.class {
             RequestClass::Read(size) | RequestClass::Write(size) => size,
@@ -112,9 +138,8 @@ impl RequestTable {
         self.0.remove(number as usize);
     }
 
-    /// The numbers of the requests that `is_wanted` accepts, ascending.
-    pub(super) fn numbers_where(&self, is_wanted: impl Fn(&ProxyRequest) -> bool) -> Vec<u32> {
-        let wanted = self.0.iter().filter(|(_, request)| is_wanted(request));
-        wanted.map(|(number, _)| u32::try_from(number).expect("numbers fit when they are added")).collect()
+    /// The requests of sessions that are served; for checks.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &ProxyRequest)> {
+        self.0.iter().map(|(number, request)| (u32::try_from(number).expect("numbers fit"), request))
     }
 }

@@ -4,13 +4,17 @@
 //! A request costs the device time of the server's device profile in nanoseconds; limits of the policy at the storage
 //! stage are in the same unit.
 //!
-//! Metadata, handshakes and other control requests cost as much as the smallest read. They have a queue of their own
-//! for each workload at the workload's level, so that they do not wait behind its data, and a limit of a hundredth
-//! of the device, beyond which they are best effort: so they neither starve nor pass unbounded. Those of
-//! unknown clients and of workloads without a guarantee come after all guaranteed work and before other best effort.
+//! Metadata, handshakes and other control requests are charged as the smallest read. They have a queue of their own
+//! for each workload at the workload's level, so that they do not wait behind its data, and share the limits of its
+//! data: both together keep them, and a workload within its limits never waits behind best effort, whatever it asks.
+//! Those of unknown clients and of workloads without a guarantee come after all guaranteed work and before other best
+//! effort, up to a hundredth of the device.
+//!
+//! A request that takes more device time than the largest that has a level is best effort, whatever the limits allow.
+//! Where the policy does not say which that is, it is one of [`LARGEST_WITH_LEVEL`] bytes.
 
 use super::client_identity::ClientTable;
-use super::cost::control_request_ns;
+use super::cost::{control_request_ns, largest_cost_ns};
 use super::flows::{CONTROL_FLOW, UNKNOWN_FLOW, WorkloadNames};
 use crate::deployment::{Deployment, OverLimitRule, ServerStorage};
 use discipline::Limit;
@@ -20,9 +24,12 @@ use std::collections::BTreeMap;
 use units::Bytes;
 use workload::device::{DeviceModel, QueueLimits, StorageProfile};
 
-/// The rate of a workload's control requests, in nanoseconds of device time per second: a hundredth of the device.
+/// The largest request that has a level where the policy has no bound: what the clients of block devices and file systems
+/// send at most.
+const LARGEST_WITH_LEVEL: Bytes = Bytes(4 << 20);
+/// The rate of best-effort control requests, in nanoseconds of device time per second: a hundredth of the device.
 const CONTROL_RATE_NS: u64 = 10_000_000;
-/// The burst of a workload's control requests, in requests: a client that mounts or opens sends a few together.
+/// The burst of best-effort control requests, in requests: a client that mounts or opens sends a few together.
 const CONTROL_BURST: u64 = 4;
 /// The bound on outstanding requests where neither hosts file nor profile has one: what an SSD needs to be busy.
 const DEFAULT_OUTSTANDING: u32 = 16;
@@ -32,7 +39,7 @@ const RESERVE_FROM: u32 = 8;
 const DISK_BATCH: u32 = 8;
 
 /// What a proxy enforces.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProxyRules {
     pub(super) rules: EnforcementRules,
     pub(super) clients: ClientTable,
@@ -110,14 +117,16 @@ fn flow_rules(
 ) -> BTreeMap<u32, FlowRules> {
     let mut flows = BTreeMap::new();
     let control_cost = control_request_ns(profile);
+    let largest = largest_cost_ns(profile, LARGEST_WITH_LEVEL);
     for workload in workloads.iter().filter(|workload| may_use(workload, server)) {
         let flow = names.flow(&workload.name);
-        let Some(rules) = data_rules(workload, over) else { continue };
-        flows.insert(flow | CONTROL_FLOW, control_rules(rules.level, control_cost));
+        let Some(rules) = data_rules(workload, over, largest) else { continue };
+        let control = FlowRules { limits: Vec::new(), shares_limits_of: Some(flow), ..rules.clone() };
+        flows.insert(flow | CONTROL_FLOW, control);
         flows.insert(flow, rules);
     }
     for flow in (0..).take(names.len()).chain([UNKNOWN_FLOW]) {
-        flows.entry(flow | CONTROL_FLOW).or_insert_with(|| control_rules(BEST_EFFORT - 1, control_cost));
+        flows.entry(flow | CONTROL_FLOW).or_insert_with(|| best_effort_control_rules(control_cost));
     }
     flows
 }
@@ -128,7 +137,7 @@ fn may_use(workload: &PolicyWorkload, server: &str) -> bool {
 }
 
 /// The rules of a workload's reads and writes; `None` if the policy guarantees it nothing.
-fn data_rules(workload: &PolicyWorkload, over: OverLimitRule) -> Option<FlowRules> {
+fn data_rules(workload: &PolicyWorkload, over: OverLimitRule, largest: u64) -> Option<FlowRules> {
     if !workload.admitted || workload.server.is_none() {
         return None;
     }
@@ -143,12 +152,17 @@ fn data_rules(workload: &PolicyWorkload, over: OverLimitRule) -> Option<FlowRule
         OverLimitRule::Demote => OverLimit::Demote,
         OverLimitRule::Queue => OverLimit::Queue,
     };
-    Some(FlowRules { level, limits, over_limit: over })
+    Some(FlowRules { level, limits, over_limit: over, largest: Some(largest), shares_limits_of: None })
 }
 
-fn control_rules(level: u32, cost: u64) -> FlowRules {
-    let limits = vec![Limit { rate: CONTROL_RATE_NS, burst: CONTROL_BURST * cost }];
-    FlowRules { level, limits, over_limit: OverLimit::Demote }
+fn best_effort_control_rules(cost: u64) -> FlowRules {
+    FlowRules {
+        level: BEST_EFFORT - 1,
+        limits: vec![Limit { rate: CONTROL_RATE_NS, burst: CONTROL_BURST * cost }],
+        over_limit: OverLimit::Demote,
+        largest: None,
+        shares_limits_of: None,
+    }
 }
 
 /// Seconds of device time in nanoseconds, rounded up, at least 1.

@@ -1,24 +1,19 @@
 //! What all sessions of a proxy share: the clock, the queue, the requests, and what is known about clients.
 
-use super::client_identity::ClientTable;
-use super::cost::RequestCost;
-use super::flows::{UNKNOWN_FLOW, WorkloadNames};
-use super::queue::RequestQueue;
-use super::request::{NO_SESSION, ProxyRequest, RequestState, RequestTable};
+use super::cost::{RequestCost, ServedCost, ServedReply};
+use super::exports::ExportTable;
+use super::flows::{UNKNOWN_FLOW, WorkloadNames, data_flow};
+use super::queue::{DispatchTicket, RequestQueue};
+use super::request::{NO_SESSION, RequestState, RequestTable};
 use super::rules::ProxyRules;
 use super::statistics::ProxyStatistics;
-use model::Op;
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use units::Bytes;
+use wire::RequestClass;
 use workload::device::StorageProfile;
 
-/// How many bytes of requests a proxy buffers before every session may buffer less: 256 sessions of 1 MiB.
+/// How many bytes a proxy buffers before every session may buffer less: 256 sessions of 1 MiB.
 const CROWDED_BYTES: usize = 256 << 20;
-/// How many clients' mounts are remembered: beyond, the client with the smallest address is forgotten.
-const CLIENTS_WITH_MOUNTS_MAX: usize = 4096;
-/// How many mounts of a client are remembered; further ones are ignored.
-const MOUNTS_PER_CLIENT_MAX: usize = 64;
 
 /// The part of the proxy's state that sessions use.
 #[derive(Debug)]
@@ -27,21 +22,22 @@ pub(super) struct SharedState {
     pub(super) now: u64,
     pub(super) queue: RequestQueue,
     pub(super) requests: RequestTable,
-    /// The bytes of requests that wait or are being received, of all sessions.
+    /// The bytes that all sessions buffer, in both directions.
     pub(super) buffered_bytes: usize,
     pub(super) names: WorkloadNames,
     pub(super) statistics: ProxyStatistics,
-    pub(super) clients: ClientTable,
-    /// The most sequential writes that are dispatched together.
-    pub(super) batch: u32,
+    /// What is enforced now.
+    pub(super) enforced: ProxyRules,
+    pub(super) exports: ExportTable,
     pub(super) profile: StorageProfile,
+    /// Whether the proxy ends: no further requests are taken.
+    pub(super) is_draining: bool,
+    /// How many requests have entered the queue.
+    pub(super) enqueued: u64,
     /// The cost of requests by flow, and that of unknown clients, whose number is too large for an index.
     costs: Vec<RequestCost>,
     unknown_cost: RequestCost,
-    /// The NFS exports that clients have mounted.
-    mounts: BTreeMap<IpAddr, BTreeSet<Vec<u8>>>,
-    /// Clients that have mounted an export since the engine looked here.
-    pub(super) newly_mounted: Vec<IpAddr>,
+    served_cost: ServedCost,
 }
 
 impl SharedState {
@@ -59,13 +55,14 @@ impl SharedState {
             buffered_bytes: 0,
             names,
             statistics,
-            clients: rules.clients,
-            batch: rules.batch,
+            enforced: rules,
+            exports: ExportTable::default(),
+            is_draining: false,
+            enqueued: 0,
             unknown_cost: RequestCost::new(&profile),
+            served_cost: ServedCost::new(&profile),
             profile,
             costs: Vec::new(),
-            mounts: BTreeMap::new(),
-            newly_mounted: Vec::new(),
         }
     }
 
@@ -73,82 +70,85 @@ impl SharedState {
         self.buffered_bytes >= CROWDED_BYTES
     }
 
-    /// The device time of the next request of a flow, in nanoseconds.
-    pub(super) fn cost_ns(&mut self, flow: u32, op: Op, size: Bytes, offset: Option<u64>) -> u64 {
+    /// What requests of a flow cost.
+    fn cost(&mut self, flow: u32) -> &mut RequestCost {
         if flow == UNKNOWN_FLOW {
-            return self.unknown_cost.next_ns(op, size, offset);
+            return &mut self.unknown_cost;
         }
         let index = flow as usize;
         while self.costs.len() <= index {
             self.costs.push(RequestCost::new(&self.profile));
         }
-        self.costs[index].next_ns(op, size, offset)
+        &mut self.costs[index]
     }
 
-    /// The flow of a connection, by its client and the export that is known of it.
+    /// The device time of the next request of a flow, in nanoseconds.
+    pub(super) fn cost_ns(&mut self, flow: u32, class: RequestClass, offset: Option<u64>) -> u64 {
+        self.cost(flow).next_ns(class, offset)
+    }
+
+    /// The flow of what a client asks of an export; without an export, of everything else that it asks.
     pub(super) fn flow_for(&self, peer: SocketAddr, export: Option<&[u8]>) -> u32 {
-        let flow = match (export, self.mounts.get(&peer.ip().to_canonical())) {
-            (Some(export), _) => self.clients.flow(peer, std::iter::once(export)),
-            (None, Some(mounts)) => self.clients.flow(peer, mounts.iter().map(Vec::as_slice)),
-            (None, None) => self.clients.flow(peer, std::iter::empty()),
-        };
-        flow.unwrap_or(UNKNOWN_FLOW)
+        self.enforced.clients.flow(peer, export).unwrap_or(UNKNOWN_FLOW)
     }
 
-    /// Remembers that the server has let a client mount an export.
-    pub(super) fn add_mount(&mut self, client: IpAddr, path: &[u8]) {
-        let client = client.to_canonical();
-        if self.mounts.len() >= CLIENTS_WITH_MOUNTS_MAX && !self.mounts.contains_key(&client) {
-            self.mounts.pop_first();
+    /// Takes a waiting request out of the queue; whether that is possible. A baseline's queue keeps it.
+    pub(super) fn withdraw(&mut self, number: u32) -> bool {
+        match self.requests.get(number).state {
+            RequestState::Queued(Some(waiting)) => {
+                self.queue.withdraw(self.now, waiting);
+                true
+            }
+            RequestState::Queued(None) => false,
+            _ => true,
         }
-        let paths = self.mounts.entry(client).or_default();
-        if paths.len() < MOUNTS_PER_CLIENT_MAX && paths.insert(path.to_vec()) {
-            self.newly_mounted.push(client);
-        }
-    }
-
-    /// Withdraws the waiting requests of a session from the queue, and returns their numbers.
-    pub(super) fn withdraw(&mut self, session: usize, flow: u32) -> Vec<u32> {
-        let requests = &self.requests;
-        let mut withdrawn = Vec::new();
-        let can_withdraw = self.queue.withdraw(self.now, flow, |number| {
-            let is_own = requests.get(number).session == session;
-            withdrawn.extend(is_own.then_some(number));
-            is_own
-        });
-        if can_withdraw {
-            return withdrawn;
-        }
-        self.requests.numbers_where(|request: &ProxyRequest| {
-            request.session == session
-                && request.flow == flow
-                && matches!(request.state, RequestState::Queued)
-        })
     }
 
     /// Forgets a request that is of no use any more. One that a baseline's queue still has stays until it is dispatched.
     pub(super) fn forget(&mut self, number: u32) {
-        let is_queued = matches!(self.requests.get(number).state, RequestState::Queued);
-        if is_queued && self.queue.keeps_withdrawn() {
+        if matches!(self.requests.get(number).state, RequestState::Queued(None)) {
             self.requests.get_mut(number).session = NO_SESSION;
         } else {
             self.requests.remove(number);
         }
     }
 
-    /// Counts a request that was answered, or that has no reply and was forwarded.
-    pub(super) fn observe(&mut self, number: u32) {
-        self.statistics.observe(self.requests.get(number), self.now);
-    }
-
     /// Ends a request's time at the device, if it is outstanding; whether it was.
     pub(super) fn release(&mut self, number: u32) -> bool {
-        match self.requests.get_mut(number).state.release() {
+        let request = self.requests.get_mut(number);
+        match request.state.release() {
             Some(ticket) => {
-                self.queue.done(self.now, ticket);
+                request.charge = self.queue.done(self.now, ticket);
                 true
             }
             None => false,
         }
+    }
+
+    /// Takes back the ticket of a request that is not sent after all. It gets its tokens back.
+    pub(super) fn refuse_ticket(&mut self, ticket: DispatchTicket) {
+        if let Some(charge) = self.queue.done(self.now, ticket) {
+            self.queue.settle(self.now, charge, 0);
+        }
+    }
+
+    /// Ends a request that was answered, or that was forwarded and has no reply: it gives its place back, is charged
+    /// what it was served, and is counted.
+    pub(super) fn finish(&mut self, number: u32, is_error: bool) {
+        self.release(number);
+        let request = self.requests.get_mut(number);
+        let reply = ServedReply { bytes: request.reply_bytes, is_error };
+        let (class, cost, flow) = (request.class, request.cost, request.flow);
+        if let Some(charge) = request.charge.take() {
+            let served = self.served_cost.served_ns(class, cost, reply);
+            if served != cost {
+                self.queue.settle(self.now, charge, served);
+            }
+        }
+        if matches!(class, RequestClass::Read(asked) if asked.0 == 0) && !is_error {
+            self.requests.get_mut(number).class = RequestClass::Read(Bytes(reply.bytes));
+            self.cost(data_flow(flow)).learn_reply(reply.bytes);
+        }
+        self.statistics.observe(self.requests.get(number), self.now);
     }
 }

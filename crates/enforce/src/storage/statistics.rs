@@ -39,11 +39,14 @@ pub struct ProxySnapshot {
     pub connections: u64,
     /// How many connections were cut off because somebody broke the protocol, hung up in the middle or stood still.
     pub cut: u64,
+    /// How many connections were turned away because there were too many.
+    #[serde(default)]
+    pub turned_away: u64,
     /// The number of requests that wait in the queue.
     pub waiting: u64,
     /// The number of requests outstanding at the server's device.
     pub outstanding: u64,
-    /// The bytes of requests that wait or are being received.
+    /// The bytes of requests and replies that the proxy holds.
     #[serde(rename = "held_bytes")]
     pub buffered_bytes: u64,
     /// How many requests stopped counting as outstanding before their reply came.
@@ -58,6 +61,7 @@ pub(super) struct ProxyStatistics {
     traffic: BTreeMap<u32, ProxiedWorkload>,
     pub(super) connections: u64,
     pub(super) cut: u64,
+    pub(super) turned_away: u64,
     pub(super) released: u64,
     pub(super) changes: u64,
     record: ObservationRecord,
@@ -78,6 +82,7 @@ impl ProxyStatistics {
             traffic: BTreeMap::new(),
             connections: 0,
             cut: 0,
+            turned_away: 0,
             released: 0,
             changes: 0,
             record: ObservationRecord { most: record, ..ObservationRecord::default() },

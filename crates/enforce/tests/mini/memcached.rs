@@ -12,6 +12,11 @@ pub(super) fn serve(stream: &mut TcpStream, store: &Store) -> io::Result<()> {
         if input.read_line(&mut line)? == 0 {
             return stream.shutdown(Shutdown::Write);
         }
+        if line == "version\r\n" {
+            // The proxy's own, behind requests without a reply.
+            stream.write_all(b"VERSION 1.6\r\n")?;
+            continue;
+        }
         store.seen.fetch_add(1, SeqCst);
         let words: Vec<&str> = line.split_whitespace().collect();
         let answer = match words[..] {

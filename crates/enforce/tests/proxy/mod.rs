@@ -47,9 +47,8 @@ pub type Promise<'a> = (&'a str, u32, &'a [(f64, f64)]);
 
 pub fn policy(workloads: &[Promise<'_>]) -> Policy {
     let limit = |(rate, burst): &(f64, f64)| {
-        let share = rate.min(1.0);
         format!(
-            r#"{{ "stage": "storage", "rate": {share}, "burst": {burst}, "rate_per_s": {rate}, "burst_work": {burst} }}"#
+            r#"{{ "stage": "storage", "rate": {rate}, "burst": {burst}, "rate_per_s": {rate}, "burst_work": {burst} }}"#
         )
     };
     let workload = |(name, level, limits): &Promise<'_>| {

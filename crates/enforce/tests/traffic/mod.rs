@@ -121,6 +121,9 @@ impl Drop for Testbed {
 #[derive(Clone)]
 pub(crate) struct Tenant<'a>(pub(crate) &'a str, pub(crate) u32, pub(crate) &'a [(f64, f64)]);
 
+/// What the links of the tests carry, in bytes per second: 100 Mbit/s.
+const LINK: f64 = 12.5e6;
+
 /// A policy that places all tenants on the server `s`.
 pub(crate) fn policy(tenants: &[Tenant]) -> Policy {
     let workload = |Tenant(name, priority, pairs): &Tenant| {
@@ -136,18 +139,19 @@ pub(crate) fn policy(tenants: &[Tenant]) -> Policy {
     let server = PolicyServer {
         name: "s".into(),
         class: "s".into(),
-        network_bytes_per_s: 12.5e6,
+        network_bytes_per_s: LINK,
         storage_profile: "none".into(),
     };
     Policy::new("by hand", vec![server], tenants.iter().map(workload).collect())
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn limits(stage: Stage, pairs: &[(f64, f64)]) -> Vec<StageLimit> {
-    let limit = RateLimit::default();
-    pairs
-        .iter()
-        .map(|&(rate_per_s, burst_work)| StageLimit { stage, limit, rate_per_s, burst_work })
-        .collect()
+    let limit = |&(rate_per_s, burst_work): &(f64, f64)| {
+        let limit = RateLimit { rate: rate_per_s / LINK, burst: burst_work / LINK };
+        StageLimit::new(stage, limit, LINK)
+    };
+    pairs.iter().map(limit).collect()
 }
 
 /// Runs in a thread of its own within a network namespace.

@@ -93,6 +93,7 @@ fn policy(name: &str, workloads: Vec<PolicyWorkload>) -> Policy {
         storage_profile: "emulated-ssd".into(),
     };
     Policy::new(name, vec![server], workloads)
+        .unwrap_or_else(|error| panic!("limits that cannot be enforced: {error}"))
 }
 
 fn policy_workload(

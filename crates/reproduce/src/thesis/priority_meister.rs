@@ -100,7 +100,8 @@ impl PriorityMeisterAnalysis {
             network_bytes_per_s: self.network_bytes_per_s,
             storage_profile: "disk".into(),
         };
-        let policy = Policy::new("priority-meister", vec![server], workloads);
+        let policy = Policy::new("priority-meister", vec![server], workloads)
+            .unwrap_or_else(|error| panic!("limits that cannot be enforced: {error}"));
         (policy, plan.missed.is_none())
     }
 

@@ -155,10 +155,15 @@ fn priorities_by_slo(workloads: &[SimulatedWorkload]) -> Enforced {
         if let Some(slo) = slo_ns(workload) {
             let level = slos.partition_point(|other| *other < slo);
             let level = u32::try_from(level).expect("fewer workloads than 2³²");
-            flows.insert(class, FlowRules { level, limits: Vec::new(), over_limit: OverLimit::Demote });
+            flows.insert(class, flow_rules(level, Vec::new(), OverLimit::Demote));
         }
     }
     Enforced { flows, ..Enforced::none() }
+}
+
+/// The rules of a workload whose requests of any size have its level.
+fn flow_rules(level: u32, limits: Vec<Limit>, over_limit: OverLimit) -> FlowRules {
+    FlowRules { level, limits, over_limit, largest: None, shares_limits_of: None }
 }
 
 /// The place of a workload in a policy.
@@ -205,7 +210,7 @@ fn policy_rules(
         let limits = placed.limits.iter().filter(|limit| limit.stage == stage);
         let limits = limits.map(|limit| service_limit(server, stage, limit.rate_per_s, limit.burst_work));
         let level = level.min(BEST_EFFORT - 1);
-        flows.insert(class, FlowRules { level, limits: limits.collect(), over_limit: over });
+        flows.insert(class, flow_rules(level, limits.collect(), over));
     }
     Enforced { flows, ..Enforced::none() }
 }

@@ -196,7 +196,10 @@ fn cobham() -> Vec<Form> {
 
 /// Levels 0 and 1 for the two classes, no limits, no bounds.
 fn enforced() -> DisciplineSpec {
-    let flow = |level| (level, FlowRules { level, limits: Vec::new(), over_limit: OverLimit::Demote });
+    let flow = |level| {
+        let (over_limit, limits) = (OverLimit::Demote, Vec::new());
+        (level, FlowRules { level, limits, over_limit, largest: None, shares_limits_of: None })
+    };
     DisciplineSpec::Enforced(EnforcementRules {
         flows: [flow(0), flow(1)].into(),
         ..EnforcementRules::none()

@@ -38,7 +38,8 @@ fn kinds() -> Vec<DisciplineSpec> {
 /// A flow with two limits, at level 1, and bounds.
 fn enforced(over: OverLimit) -> DisciplineSpec {
     let limits = vec![Limit { rate: 500_000_000, burst: 30 }, Limit { rate: 200_000_000, burst: 90 }];
-    let flows = [(0, FlowRules { level: 1, limits, over_limit: over })].into();
+    let flows =
+        [(0, FlowRules { level: 1, limits, over_limit: over, largest: None, shares_limits_of: None })].into();
     DisciplineSpec::Enforced(EnforcementRules {
         flows,
         bounds: OutstandingBounds { requests: 3, bytes: 100 },

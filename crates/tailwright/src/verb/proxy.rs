@@ -124,7 +124,8 @@ fn handle_signals(proxy: ProxyHandle, files: ProxyFiles) -> Result<(), Operation
             let changed =
                 files.read().and_then(|(policy, deployment)| proxy.configure(policy, Some(deployment)));
             match changed {
-                Ok(()) => eprintln!("proxy: policy and hosts file were read again"),
+                Ok(true) => eprintln!("proxy: policy and hosts file were read again"),
+                Ok(false) => eprintln!("proxy: policy and hosts file were read again; they say what they said"),
                 Err(error) => {
                     eprintln!("proxy: nothing has changed");
                     crate::exit::report(&error);

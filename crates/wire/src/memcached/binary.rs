@@ -1,7 +1,7 @@
 //! The binary protocol: headers of 24 bytes, then extras, key and value.
 
 use super::command::MemcachedCommand;
-use super::expected_reply::{ExpectedReply, MemcachedReply, ReplyKind};
+use super::expected_reply::{BINARY_NOOP, ExpectedReply, MemcachedReply, ReplyKind};
 use crate::fields::{HeadError, check_at_most, check_equal, first_bytes, u16_at, u32_at};
 use crate::{ParserLimits, ProtocolError, ReplyExpectation, RequestClass};
 use units::Bytes;
@@ -10,6 +10,36 @@ use units::Bytes;
 pub(super) const REQUEST_MAGIC: u8 = 0x80;
 const REPLY_MAGIC: u8 = 0x81;
 const HEADER_LEN: usize = 24;
+
+/// A no-op with an opaque value of the parser's own.
+pub(super) const BARRIER: [u8; HEADER_LEN] = [
+    REQUEST_MAGIC,
+    BINARY_NOOP,
+    0,
+    0,
+    0,
+    0,
+    0,
+    0,
+    0,
+    0,
+    0,
+    0,
+    b't',
+    b'w',
+    b'i',
+    b'r',
+    0,
+    0,
+    0,
+    0,
+    0,
+    0,
+    0,
+    0,
+];
+/// The opaque value of [`BARRIER`].
+pub(super) const BARRIER_OPAQUE: u32 = u32::from_be_bytes(*b"twir");
 
 const QUIT: u8 = 0x07;
 const STAT: u8 = 0x10;
@@ -23,7 +53,7 @@ fn loud_opcode(opcode: u8) -> u8 {
     match opcode {
         // GETQ
         0x09 => 0x00,
-        // SETQ to FLUSHQ
+        // SETQ to QUITQ and FLUSHQ
         0x11..=0x18 => opcode - 0x10,
         // APPENDQ, PREPENDQ
         0x19 | 0x1a => opcode - 0x0b,
@@ -91,8 +121,9 @@ pub(super) fn request(buffer: &[u8], limits: &ParserLimits) -> Result<MemcachedC
     // A server may hang up before it answers QUIT.
     let quiet = opcode != header.opcode() || opcode == QUIT;
     let reply = if quiet { ReplyExpectation::Sometimes } else { ReplyExpectation::Always };
-    let expected = ExpectedReply::Binary { opcode, opaque: header.opaque(), quiet };
-    Ok(MemcachedCommand { class, reply, expected, head: HEADER_LEN, len: header.message_len() })
+    let expected = ExpectedReply::Binary { opcode, opaque: header.opaque() };
+    let (ends_connection, len) = (opcode == QUIT, header.message_len());
+    Ok(MemcachedCommand { class, reply, expected, ends_connection, head: HEADER_LEN, len })
 }
 
 pub(super) fn reply(buffer: &[u8], limits: &ParserLimits) -> Result<MemcachedReply, HeadError> {

@@ -9,6 +9,8 @@ pub(super) struct MemcachedCommand {
     pub(super) reply: ReplyExpectation,
     /// The form of the reply, unless there is none.
     pub(super) expected: ExpectedReply,
+    /// Whether the server may hang up instead of answering what comes behind.
+    pub(super) ends_connection: bool,
     /// The length in bytes of what has been read.
     pub(super) head: usize,
     /// The length of the whole request in bytes.

@@ -1,26 +1,31 @@
 //! Which replies can answer which requests.
 
+use std::num::NonZeroU64;
+
 /// The opcode of the binary protocol's no-op.
-const BINARY_NOOP: u8 = 0x0a;
+pub(super) const BINARY_NOOP: u8 = 0x0a;
 
 /// What a request in flight is to be answered with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExpectedReply {
     /// Any number of values, then `END`.
     Values,
-    /// One line of text.
+    /// One line of text, but not the version.
     Line,
+    /// The line `VERSION`.
+    Version,
     /// Any number of lines of one kind, then their end.
     List(ListItem),
     /// One reply to a meta command.
     Meta {
         command: MetaCommand,
+        /// Whether the request is silent about the usual result.
         quiet: bool,
         /// A hash of the opaque value that the reply repeats, if the request has one.
-        opaque: Option<u64>,
+        opaque: Option<NonZeroU64>,
     },
     /// A binary reply with this opcode (that of the loud form) and opaque value.
-    Binary { opcode: u8, opaque: u32, quiet: bool },
+    Binary { opcode: u8, opaque: u32 },
 }
 
 /// The lines in front of the end of a list.
@@ -78,7 +83,9 @@ pub(super) enum ReplyKind {
     /// One of the lines `ERROR`, `CLIENT_ERROR` and `SERVER_ERROR`.
     Error,
     /// A meta reply with a hash of its opaque value, if it has one.
-    Meta(MetaCode, Option<u64>),
+    Meta(MetaCode, Option<NonZeroU64>),
+    /// The line `VERSION`.
+    Version,
     /// Any line of text that is none of the others.
     OtherLine,
     Binary {
@@ -94,7 +101,7 @@ impl ExpectedReply {
     pub(super) fn is_completed_by(&self, reply: ReplyKind) -> Option<bool> {
         match (*self, reply) {
             (
-                Self::Binary { opcode, opaque, .. },
+                Self::Binary { opcode, opaque },
                 ReplyKind::Binary { opcode: reply_opcode, opaque: reply_opaque, more },
             ) => (opcode == reply_opcode && opaque == reply_opaque).then_some(!more),
             (Self::Binary { .. }, _) | (_, ReplyKind::Binary { .. }) => None,
@@ -105,6 +112,7 @@ impl ExpectedReply {
             (Self::List(item), ReplyKind::ListItem(reply_item)) if item == reply_item => Some(false),
             // A list is answered by one line after `stats reset`, or when the crawler is busy.
             (Self::List(_) | Self::Line, ReplyKind::OtherLine) => Some(true),
+            (Self::Version, ReplyKind::Version) => Some(true),
             (Self::Meta { command, quiet, opaque }, ReplyKind::Meta(code, reply_opaque)) => {
                 // The reply to a miss may leave flags out.
                 let is_same = reply_opaque == opaque || (reply_opaque.is_none() && code == MetaCode::En);
@@ -119,18 +127,14 @@ impl ExpectedReply {
         !matches!(self, Self::Meta { command: MetaCommand::Noop, .. })
     }
 
-    /// Whether the request is a no-op: its reply is unmistakable, and comes when every request before it is done.
+    /// Whether the request is a barrier: its reply is unmistakable, and comes when every request before it is done.
     pub(super) fn is_barrier(&self) -> bool {
-        matches!(
-            self,
-            Self::Meta { command: MetaCommand::Noop, .. } | Self::Binary { opcode: BINARY_NOOP, .. }
-        )
-    }
-
-    /// Whether the request is quiet about the usual result. A reply that is given to such a request could be that of
-    /// a later one.
-    pub(super) fn is_quiet(&self) -> bool {
-        matches!(self, Self::Meta { quiet: true, .. } | Self::Binary { quiet: true, .. })
+        match self {
+            Self::Version => true,
+            Self::Meta { command, .. } => *command == MetaCommand::Noop,
+            Self::Binary { opcode, .. } => *opcode == BINARY_NOOP,
+            Self::Values | Self::Line | Self::List(_) => false,
+        }
     }
 
     /// The expected replies in words, for error messages.
@@ -138,6 +142,7 @@ impl ExpectedReply {
         match self {
             Self::Values => "VALUE, END or an error, for get",
             Self::Line => "one line, for a text command",
+            Self::Version => "VERSION, for version",
             Self::List(ListItem::Stat) => "STAT lines and END, for stats",
             Self::List(_) => "items and their end, for lru_crawler",
             Self::Meta { .. } => "a meta code of the first request not answered, with its opaque value",

@@ -28,13 +28,18 @@ mod text;
 mod text_reply;
 
 use crate::fields::{HeadError, check_at_most, into_parse_step};
+use crate::memory::shrink_queue_if_empty;
 use crate::{
-    Extent, ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyExpectation, ReplyHead, RequestHead,
+    Extent, InjectedBarrier, ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyExpectation,
+    ReplyHead, RequestHead,
 };
-use expected_reply::{ExpectedReply, MemcachedReply, ReplyKind};
+use expected_reply::{BINARY_NOOP, ExpectedReply, MemcachedReply, ReplyKind};
 use line::LineSearch;
 use std::collections::VecDeque;
 use units::Bytes;
+
+/// The barrier of the text protocol. Every version answers it, in order, with a line that answers nothing else.
+const TEXT_BARRIER: &[u8] = b"version\r\n";
 
 /// The parser of one TCP connection to a memcached server.
 #[derive(Debug)]
@@ -44,12 +49,33 @@ pub struct MemcachedParser {
     is_binary: Option<bool>,
     /// The number of requests so far, which is the identifier of the next one.
     request_count: u64,
-    /// The requests in flight with their identifiers, in order.
-    pending: VecDeque<(u64, ExpectedReply)>,
+    /// The requests in flight, in order.
+    pending: VecDeque<PendingCommand>,
+    /// The latest request, if a barrier may follow it.
+    before_barrier: Option<BarrierPlace>,
     /// The replies that were given to quiet requests and may have been those of later ones.
     doubtful_replies: u32,
     request_line: LineSearch,
     reply_line: LineSearch,
+}
+
+/// A request in flight.
+#[derive(Debug)]
+struct PendingCommand {
+    id: u64,
+    expected: ExpectedReply,
+    /// Whether the request may stay without a reply. A reply that is given to it could be that of a later one.
+    is_quiet: bool,
+    is_injected: bool,
+}
+
+/// A request behind which a barrier may be injected.
+#[derive(Debug)]
+enum BarrierPlace {
+    /// Behind a quiet request that is in flight.
+    BehindPending,
+    /// Behind a request without a reply, which is in flight as soon as there is a barrier.
+    BehindSilent(u64),
 }
 
 impl MemcachedParser {
@@ -60,6 +86,7 @@ impl MemcachedParser {
             is_binary: None,
             request_count: 0,
             pending: VecDeque::new(),
+            before_barrier: None,
             doubtful_replies: 0,
             request_line: LineSearch::default(),
             reply_line: LineSearch::default(),
@@ -75,15 +102,23 @@ impl MemcachedParser {
             text::request(self.request_line.first_line(buffer, self.limits.head)?, &self.limits)?
         };
         self.request_line = LineSearch::default();
-        let id = self.request_count;
-        if command.reply != ReplyExpectation::Never {
+        let (id, class, reply) = (self.request_count, command.class, command.reply);
+        self.before_barrier = match reply {
+            ReplyExpectation::Always => None,
+            ReplyExpectation::Sometimes => Some(BarrierPlace::BehindPending),
+            ReplyExpectation::Never => Some(BarrierPlace::BehindSilent(id)),
+        };
+        if command.ends_connection {
+            self.before_barrier = None;
+        }
+        if reply != ReplyExpectation::Never {
             let max = self.limits.in_flight as u64;
             check_at_most("outstanding memcached requests", max, self.pending.len() as u64 + 1)?;
-            self.pending.push_back((id, command.expected));
+            let (expected, is_quiet) = (command.expected, reply == ReplyExpectation::Sometimes);
+            self.pending.push_back(PendingCommand { id, expected, is_quiet, is_injected: false });
         }
         self.request_count += 1;
-        let (class, reply) = (command.class, command.reply);
-        let message = RequestHead { id, class, position: None, reply, is_retransmission: false };
+        let message = RequestHead { class, ..RequestHead::control(id, reply) };
         let extent = Extent { head: command.head, len: Bytes(command.len), last: true };
         Ok(ParseStep::Message { message, extent })
     }
@@ -96,37 +131,40 @@ impl MemcachedParser {
         };
         self.reply_line = LineSearch::default();
         let is_solicited = reply.kind != ReplyKind::Error
-            || self.pending.front().is_some_and(|(_, expected)| expected.may_fail());
-        let (id, last) = if is_solicited {
+            || self.pending.front().is_some_and(|pending| pending.expected.may_fail());
+        let (id, is_injected, last) = if is_solicited {
             self.match_reply(&reply)?
         } else {
-            (self.request_count.saturating_sub(1), true)
+            (self.request_count.saturating_sub(1), false, true)
         };
         let extent = Extent { head: reply.head, len: Bytes(reply.len), last };
-        Ok(ParseStep::Message { message: ReplyHead { id, is_error: reply.is_error, is_solicited }, extent })
+        let message = ReplyHead { id, is_error: reply.is_error, is_solicited, is_injected };
+        Ok(ParseStep::Message { message, extent })
     }
 
-    /// The request that a reply answers, and whether the reply completes its answer. Quiet requests in front of it
-    /// have had no reply and are no longer in flight.
-    fn match_reply(&mut self, reply: &MemcachedReply) -> Result<(u64, bool), ProtocolError> {
+    /// The request that a reply answers, whether it is a barrier of the parser's own, and whether the reply completes
+    /// its answer. Quiet requests in front of it have had no reply and are no longer in flight.
+    fn match_reply(&mut self, reply: &MemcachedReply) -> Result<(u64, bool, bool), ProtocolError> {
         loop {
-            let Some((id, expected)) = self.pending.front() else {
+            let Some(pending) = self.pending.front() else {
                 let (field, id) = ("memcached reply after request", self.request_count);
                 return Err(ProtocolError::Unsolicited { field, id });
             };
-            if let Some(last) = expected.is_completed_by(reply.kind) {
-                let (id, is_barrier) = (*id, expected.is_barrier());
-                self.doubtful_replies = self.doubtful_replies.saturating_add(expected.is_quiet().into());
+            if let Some(last) = pending.expected.is_completed_by(reply.kind) {
+                let (id, is_injected, is_barrier) =
+                    (pending.id, pending.is_injected, pending.expected.is_barrier());
+                self.doubtful_replies = self.doubtful_replies.saturating_add(pending.is_quiet.into());
                 if last {
                     self.pending.pop_front();
+                    shrink_queue_if_empty(&mut self.pending);
                 }
                 if is_barrier || self.pending.is_empty() {
                     self.doubtful_replies = 0;
                 }
-                return Ok((id, last));
+                return Ok((id, is_injected, last));
             }
-            if !expected.is_quiet() {
-                let (field, expected) = ("memcached reply", expected.describe());
+            if !pending.is_quiet {
+                let (field, expected) = ("memcached reply", pending.expected.describe());
                 let error = ProtocolError::Line { field, expected };
                 self.doubtful_replies = self.doubtful_replies.checked_sub(1).ok_or(error)?;
             }
@@ -144,8 +182,21 @@ impl ProtocolParser for MemcachedParser {
         into_parse_step(self.reply(buffer))
     }
 
-    fn export_name(&self) -> Option<&[u8]> {
-        None
+    fn inject_barrier(&mut self) -> Option<InjectedBarrier> {
+        if let BarrierPlace::BehindSilent(id) = self.before_barrier.take()? {
+            let expected = ExpectedReply::Line;
+            self.pending.push_back(PendingCommand { id, expected, is_quiet: true, is_injected: false });
+        }
+        let (expected, bytes): (_, &[u8]) = if self.is_binary == Some(true) {
+            let (opcode, opaque) = (BINARY_NOOP, binary::BARRIER_OPAQUE);
+            (ExpectedReply::Binary { opcode, opaque }, &binary::BARRIER)
+        } else {
+            (ExpectedReply::Version, TEXT_BARRIER)
+        };
+        let id = self.request_count;
+        self.request_count += 1;
+        self.pending.push_back(PendingCommand { id, expected, is_quiet: false, is_injected: true });
+        Some(InjectedBarrier { id, bytes })
     }
 
     fn in_flight(&self) -> usize {
@@ -154,4 +205,4 @@ impl ProtocolParser for MemcachedParser {
 }
 
 // ParserLimits::in_flight promises 64 bytes per request: a queue that grows by doubling holds up to twice its content.
-const _: () = assert!(size_of::<(u64, ExpectedReply)>() <= 32);
+const _: () = assert!(size_of::<PendingCommand>() <= 32);

@@ -3,8 +3,8 @@
 use super::command::MemcachedCommand;
 use super::expected_reply::{ExpectedReply, ListItem, MetaCommand};
 use super::line::{number, words};
+use super::text_reply::opaque_hash;
 use crate::fields::check_at_most;
-use crate::hash::Fnv1a;
 use crate::{ParserLimits, ProtocolError, ReplyExpectation, RequestClass};
 use units::Bytes;
 
@@ -40,24 +40,37 @@ pub(super) fn request(line: &[u8], limits: &ParserLimits) -> Result<MemcachedCom
             let reply = if never { ReplyExpectation::Never } else { ReplyExpectation::Always };
             MemcachedCommand { reply, ..control(line, ExpectedReply::Line) }
         }
+        b"version" => control(line, ExpectedReply::Version),
         b"lru_crawler" => match rest.next() {
             Some(b"metadump") => control(line, ExpectedReply::List(ListItem::Key)),
             Some(b"mgdump") => control(line, ExpectedReply::List(ListItem::Mg)),
             _ => control(line, ExpectedReply::Line),
         },
-        b"quit" => MemcachedCommand { reply: ReplyExpectation::Never, ..control(line, ExpectedReply::Line) },
+        b"quit" => {
+            let reply = ReplyExpectation::Never;
+            MemcachedCommand { reply, ends_connection: true, ..control(line, ExpectedReply::Line) }
+        }
+        b"shutdown" => {
+            let reply = ReplyExpectation::Sometimes;
+            MemcachedCommand { reply, ends_connection: true, ..control(line, ExpectedReply::Line) }
+        }
         b"watch" => {
             let (what, remedy) = ("memcached's watch", "connect without the proxy");
             return Err(ProtocolError::Unsupported { what, remedy });
         }
-        _ => control(line, ExpectedReply::Line),
+        _ => {
+            let may_be_silent = rest.any(|word| word == b"noreply");
+            let reply = if may_be_silent { ReplyExpectation::Sometimes } else { ReplyExpectation::Always };
+            MemcachedCommand { reply, ..control(line, ExpectedReply::Line) }
+        }
     })
 }
 
 /// A command that is this line alone, and neither reads nor writes.
 fn control(line: &[u8], expected: ExpectedReply) -> MemcachedCommand {
     let (class, reply) = (RequestClass::Control, ReplyExpectation::Always);
-    MemcachedCommand { class, reply, expected, head: line.len(), len: line.len() as u64 }
+    let (head, len) = (line.len(), line.len() as u64);
+    MemcachedCommand { class, reply, expected, ends_connection: false, head, len }
 }
 
 /// A command that is this line alone and reads. How much it reads, only the reply shows.
@@ -98,7 +111,7 @@ fn with_data(line: &[u8], bytes: u64, limits: &ParserLimits) -> Result<Memcached
 /// A meta command whose further words begin with the key.
 fn meta<'a>(
     name: MetaCommand,
-    mut rest: impl Iterator<Item = &'a [u8]>,
+    mut rest: impl Iterator<Item = &'a [u8]> + Clone,
     command: MemcachedCommand,
 ) -> MemcachedCommand {
     rest.next();
@@ -108,17 +121,11 @@ fn meta<'a>(
 /// The same command with the reply that a meta command with these flags has.
 fn with_meta_flags<'a>(
     name: MetaCommand,
-    flags: impl Iterator<Item = &'a [u8]>,
+    flags: impl Iterator<Item = &'a [u8]> + Clone,
     mut command: MemcachedCommand,
 ) -> MemcachedCommand {
-    let (mut quiet, mut opaque) = (false, None);
-    for flag in flags {
-        match flag {
-            [b'q', ..] => quiet = true,
-            [b'O', token @ ..] => opaque = Some(Fnv1a::hash_of(token)),
-            _ => {}
-        }
-    }
+    let quiet = flags.clone().any(|flag| flag.starts_with(b"q"));
+    let opaque = opaque_hash(flags);
     if quiet {
         command.reply = ReplyExpectation::Sometimes;
     }

@@ -5,6 +5,7 @@ use super::line::{number, words};
 use crate::fields::check_at_most;
 use crate::hash::Fnv1a;
 use crate::{ParserLimits, ProtocolError};
+use std::num::NonZeroU64;
 
 /// Reads a reply, or part of a reply, that begins with this line; the line includes its end.
 pub(super) fn read(line: &[u8], limits: &ParserLimits) -> Result<MemcachedReply, ProtocolError> {
@@ -28,6 +29,7 @@ pub(super) fn read(line: &[u8], limits: &ParserLimits) -> Result<MemcachedReply,
         b"MN" => ReplyKind::Meta(MetaCode::Mn, None),
         b"ME" => ReplyKind::Meta(MetaCode::Me, None),
         b"END" => ReplyKind::End,
+        b"VERSION" => ReplyKind::Version,
         b"STAT" | b"ITEM" | b"PREFIX" => ReplyKind::ListItem(ListItem::Stat),
         b"mg" => ReplyKind::ListItem(ListItem::Mg),
         b"ERROR" | b"ERROR:" | b"CLIENT_ERROR" | b"SERVER_ERROR" => ReplyKind::Error,
@@ -43,6 +45,8 @@ pub(super) fn read(line: &[u8], limits: &ParserLimits) -> Result<MemcachedReply,
     Ok(MemcachedReply { kind, is_error: kind == ReplyKind::Error, head, len })
 }
 
-fn opaque_hash<'a>(flags: impl Iterator<Item = &'a [u8]>) -> Option<u64> {
-    flags.filter_map(|flag| flag.strip_prefix(b"O")).next().map(Fnv1a::hash_of)
+/// The hash of the opaque value among the flags of a request or reply.
+pub(super) fn opaque_hash<'a>(mut flags: impl Iterator<Item = &'a [u8]>) -> Option<NonZeroU64> {
+    let token = flags.find_map(|flag| flag.strip_prefix(b"O"))?;
+    Some(NonZeroU64::new(Fnv1a::hash_of(token)).unwrap_or(NonZeroU64::MIN))
 }

@@ -8,9 +8,7 @@ use super::protocol::{
     OPTION_MAGIC, OPTION_REPLY_HEADER_LEN, OPTION_REPLY_MAGIC, REP_ACK, REP_FLAG_ERROR, STRING_LEN_MAX,
 };
 use crate::fields::{HeadError, check_at_most, check_equal, first_bytes, to_index, u16_at, u32_at, u64_at};
-use crate::{
-    Extent, ParseStep, ParserLimits, ProtocolError, ReplyExpectation, ReplyHead, RequestClass, RequestHead,
-};
+use crate::{Extent, ParseStep, ParserLimits, ProtocolError, ReplyExpectation, ReplyHead, RequestHead};
 use std::collections::VecDeque;
 use units::Bytes;
 
@@ -58,8 +56,8 @@ fn complete_message<T>(message: T, head: usize, len: u64) -> ParseStep<T> {
     ParseStep::Message { message, extent: Extent { head, len: Bytes(len), last: true } }
 }
 
-fn control_request(id: u64, reply: ReplyExpectation) -> RequestHead {
-    RequestHead { id, class: RequestClass::Control, position: None, reply, is_retransmission: false }
+fn control_reply(id: u64, is_error: bool, is_solicited: bool) -> ReplyHead {
+    ReplyHead { id, is_error, is_solicited, is_injected: false }
 }
 
 impl ObservedHandshake {
@@ -101,7 +99,7 @@ impl ObservedHandshake {
             return Err(ProtocolError::Value { field, expected, found }.into());
         }
         self.client = HandshakePhase::Options;
-        Ok(complete_message(control_request(0, ReplyExpectation::Never), 4, 4))
+        Ok(complete_message(RequestHead::control(0, ReplyExpectation::Never), 4, 4))
     }
 
     fn option(&mut self, buffer: &[u8], limits: &ParserLimits) -> Result<ParseStep<RequestHead>, HeadError> {
@@ -119,7 +117,7 @@ impl ObservedHandshake {
             self.client = HandshakePhase::Done;
         }
         let total = OPTION_HEADER_LEN as u64 + u64::from(len);
-        Ok(complete_message(control_request(id, ReplyExpectation::Always), head, total))
+        Ok(complete_message(RequestHead::control(id, ReplyExpectation::Always), head, total))
     }
 
     /// Reads the server's greeting or its next reply to an option. What the server acknowledges may change `framing`.
@@ -151,7 +149,7 @@ impl ObservedHandshake {
         }
         let len = Bytes(OPTION_REPLY_HEADER_LEN as u64 + u64::from(len));
         let extent = Extent { head: OPTION_REPLY_HEADER_LEN, len, last };
-        Ok(ParseStep::Message { message: ReplyHead { id, is_error, is_solicited: true }, extent })
+        Ok(ParseStep::Message { message: control_reply(id, is_error, true), extent })
     }
 
     fn greeting(&mut self, buffer: &[u8]) -> Result<ParseStep<ReplyHead>, HeadError> {
@@ -164,7 +162,7 @@ impl ObservedHandshake {
         check_equal("NBD greeting style", "IHAVEOPT", OPTION_MAGIC, u64_at(header, 8))?;
         self.server_flags = u16_at(first_bytes::<18>(buffer)?, 16);
         self.server = HandshakePhase::Options;
-        Ok(complete_message(ReplyHead { id: 0, is_error: false, is_solicited: false }, 18, 18))
+        Ok(complete_message(control_reply(0, false, false), 18, 18))
     }
 
     /// Reads the answer to EXPORT_NAME. Zeroes follow it unless both sides can do without.
@@ -176,7 +174,7 @@ impl ObservedHandshake {
         self.grant_export();
         let zeroes = if without_zeroes { 0 } else { EXPORT_NAME_ZEROES };
         let len = (EXPORT_NAME_REPLY_LEN + zeroes) as u64;
-        let message = ReplyHead { id, is_error: false, is_solicited: true };
+        let message = control_reply(id, false, true);
         Ok(complete_message(message, EXPORT_NAME_REPLY_LEN, len))
     }
 

@@ -132,7 +132,7 @@ impl Transmission {
         self.pending.remove(&id);
         let head = header.len();
         let extent = Extent { head, len: Bytes(head as u64 + payload), last: true };
-        let message = ReplyHead { id, is_error: error != 0, is_solicited: true };
+        let message = ReplyHead { id, is_error: error != 0, is_solicited: true, is_injected: false };
         Ok(ParseStep::Message { message, extent })
     }
 
@@ -160,7 +160,12 @@ impl Transmission {
             self.pending.remove(&id);
         }
         let extent = Extent { head, len: Bytes(header.len() as u64 + len), last };
-        let message = ReplyHead { id, is_error: kind & REPLY_TYPE_ERROR_BIT != 0, is_solicited: true };
+        let message = ReplyHead {
+            id,
+            is_error: kind & REPLY_TYPE_ERROR_BIT != 0,
+            is_solicited: true,
+            is_injected: false,
+        };
         Ok(ParseStep::Message { message, extent })
     }
 }
@@ -208,6 +213,6 @@ impl RequestHeader {
         };
         let has_position = class != RequestClass::Control;
         let position = has_position.then_some(Position { object: 0, offset: self.offset });
-        RequestHead { id: self.cookie, class, position, reply, is_retransmission: false }
+        RequestHead { class, position, ..RequestHead::control(self.cookie, reply) }
     }
 }

@@ -2,16 +2,17 @@
 
 use super::access::Access;
 use super::compound;
+use super::handle::NamedHandle;
 use super::protocol::{
-    AUTH_LEN_MAX, CALL, FLAVOR_GSS, MNT, MOUNT, NFS, NFS2_READ, NFS2_WRITE, NFS3_READ, NFS3_WRITE,
-    NFS4_COMPOUND, REPLY, RPC_VERSION,
+    AUTH_LEN_MAX, CALL, FLAVOR_GSS, MNT, MOUNT, NFS, NFS_ACL, NFS2_READ, NFS2_WRITE, NFS3_COMMIT,
+    NFS3_GETATTR, NFS3_READ, NFS3_WRITE, NFS4_COMPOUND, REPLY, RPC_VERSION,
 };
 use super::record::RecordReader;
 use crate::fields::{HeadError, check_equal};
 use crate::{Position, ProtocolError};
 
-const NFS2_HANDLE_LEN: u32 = 32;
-const NFS3_HANDLE_LEN_MAX: u32 = 64;
+pub(super) const NFS2_HANDLE_LEN: u32 = 32;
+pub(super) const NFS3_HANDLE_LEN_MAX: u32 = 64;
 const PATH_LEN_MAX: u32 = 1024;
 
 /// The head of a message from the client.
@@ -20,20 +21,33 @@ pub(super) struct CallHead {
     pub(super) access: Access,
     /// Whether the message is itself a reply, to a call that the server made on the same connection.
     pub(super) is_reply: bool,
-    /// Whether the results will begin with a status word, which is zero for success.
-    pub(super) has_status: bool,
+    pub(super) results: ResultsForm,
     /// The path of a MOUNT call.
     pub(super) mount_path: Option<Vec<u8>>,
 }
 
-/// Reads the head of a record from the client, as far as it says what is asked for.
-pub(super) fn read(record: &mut RecordReader<'_>) -> Result<CallHead, HeadError> {
+/// How the results of a call begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ResultsForm {
+    /// Without a status.
+    Any,
+    /// With a status word, which is zero for success.
+    Status,
+    /// With a status word and, after success, a file handle of 32 bytes: MOUNT versions 1 and 2.
+    FixedRoot,
+    /// The same with a file handle of variable length: MOUNT version 3.
+    VariableRoot,
+}
+
+/// Reads the head of a record from the client, as far as it says what is asked for, and the file handle that it names.
+pub(super) fn read(record: &mut RecordReader<'_>, handle: &mut NamedHandle) -> Result<CallHead, HeadError> {
+    handle.forget();
     let xid = record.u32("RPC xid")?;
     match record.u32("RPC message type")? {
         CALL => {}
         REPLY => {
-            let access = Access::CONTROL;
-            return Ok(CallHead { xid, access, is_reply: true, has_status: false, mount_path: None });
+            let (access, results) = (Access::CONTROL, ResultsForm::Any);
+            return Ok(CallHead { xid, access, is_reply: true, results, mount_path: None });
         }
         found => {
             let (field, expected) = ("RPC message type", "0 (call) or 1 (reply)");
@@ -48,9 +62,14 @@ pub(super) fn read(record: &mut RecordReader<'_>) -> Result<CallHead, HeadError>
         return Err(ProtocolError::Unsupported { what, remedy }.into());
     }
     skip_auth(record, "RPC verifier")?;
-    let (access, mount_path) = read_arguments(record, procedure)?;
-    let has_status = matches!(procedure, [NFS, 2..=4, 1..=u32::MAX] | [MOUNT, _, MNT]);
-    Ok(CallHead { xid, access, is_reply: false, has_status, mount_path })
+    let (access, mount_path) = read_arguments(record, procedure, handle)?;
+    let results = match procedure {
+        [MOUNT, 1 | 2, MNT] => ResultsForm::FixedRoot,
+        [MOUNT, 3, MNT] => ResultsForm::VariableRoot,
+        [NFS, 2..=4, 1..=u32::MAX] => ResultsForm::Status,
+        _ => ResultsForm::Any,
+    };
+    Ok(CallHead { xid, access, is_reply: false, results, mount_path })
 }
 
 /// Skips an `opaque_auth` and returns its flavor.
@@ -64,13 +83,24 @@ pub(super) fn skip_auth(record: &mut RecordReader<'_>, field: &'static str) -> R
 fn read_arguments(
     record: &mut RecordReader<'_>,
     procedure: [u32; 3],
+    handle: &mut NamedHandle,
 ) -> Result<(Access, Option<Vec<u8>>), HeadError> {
+    let object = match procedure {
+        // All but NULL, ROOT and WRITECACHE, which have no arguments.
+        [NFS, 2, 1 | 2 | 4..=6 | 8..=17] | [NFS_ACL, 2, 1..=4] => {
+            record.fixed_handle("NFSv2 file handle", NFS2_HANDLE_LEN, handle)?
+        }
+        [NFS, 3, NFS3_GETATTR..=NFS3_COMMIT] | [NFS_ACL, 3, 1..=2] => {
+            record.handle("NFSv3 file handle", NFS3_HANDLE_LEN_MAX, handle)?
+        }
+        _ => 0,
+    };
     let access = match procedure {
-        [NFS, 3, NFS3_READ] => nfs3_read(record)?,
-        [NFS, 3, NFS3_WRITE] => nfs3_write(record)?,
-        [NFS, 4, NFS4_COMPOUND] => compound::read(record)?,
-        [NFS, 2, NFS2_READ] => nfs2_read(record)?,
-        [NFS, 2, NFS2_WRITE] => nfs2_write(record)?,
+        [NFS, 3, NFS3_READ] => nfs3_read(record, object)?,
+        [NFS, 3, NFS3_WRITE] => nfs3_write(record, object)?,
+        [NFS, 4, NFS4_COMPOUND] => compound::read(record, handle)?,
+        [NFS, 2, NFS2_READ] => nfs2_read(record, object)?,
+        [NFS, 2, NFS2_WRITE] => nfs2_write(record, object)?,
         [MOUNT, _, MNT] => {
             return Ok((Access::CONTROL, Some(record.copy_opaque("MOUNT path", PATH_LEN_MAX)?)));
         }
@@ -79,15 +109,13 @@ fn read_arguments(
     Ok((access, None))
 }
 
-fn nfs3_read(record: &mut RecordReader<'_>) -> Result<Access, HeadError> {
-    let object = record.hash_opaque("NFSv3 file handle", NFS3_HANDLE_LEN_MAX)?;
+fn nfs3_read(record: &mut RecordReader<'_>, object: u64) -> Result<Access, HeadError> {
     let offset = record.u64("NFSv3 READ offset")?;
     let count = record.u32("NFSv3 READ count")?;
     Ok(Access::read(Position { object, offset }, count.into()))
 }
 
-fn nfs3_write(record: &mut RecordReader<'_>) -> Result<Access, HeadError> {
-    let object = record.hash_opaque("NFSv3 file handle", NFS3_HANDLE_LEN_MAX)?;
+fn nfs3_write(record: &mut RecordReader<'_>, object: u64) -> Result<Access, HeadError> {
     let offset = record.u64("NFSv3 WRITE offset")?;
     record.u32("NFSv3 WRITE count")?;
     record.u32("NFSv3 WRITE stable")?;
@@ -96,17 +124,15 @@ fn nfs3_write(record: &mut RecordReader<'_>) -> Result<Access, HeadError> {
     Ok(Access::write(Position { object, offset }, len.into()))
 }
 
-/// The arguments of READ, RFC 1094, section 2.2.7.
-fn nfs2_read(record: &mut RecordReader<'_>) -> Result<Access, HeadError> {
-    let object = record.hash_fixed("NFSv2 file handle", NFS2_HANDLE_LEN)?;
+/// The arguments of READ behind the handle, RFC 1094, section 2.2.7.
+fn nfs2_read(record: &mut RecordReader<'_>, object: u64) -> Result<Access, HeadError> {
     let offset = record.u32("NFSv2 READ offset")?.into();
     let count = record.u32("NFSv2 READ count")?;
     Ok(Access::read(Position { object, offset }, count.into()))
 }
 
-/// The arguments of WRITE, RFC 1094, section 2.2.9.
-fn nfs2_write(record: &mut RecordReader<'_>) -> Result<Access, HeadError> {
-    let object = record.hash_fixed("NFSv2 file handle", NFS2_HANDLE_LEN)?;
+/// The arguments of WRITE behind the handle, RFC 1094, section 2.2.9.
+fn nfs2_write(record: &mut RecordReader<'_>, object: u64) -> Result<Access, HeadError> {
     record.u32("NFSv2 WRITE begin offset")?;
     let offset = record.u32("NFSv2 WRITE offset")?.into();
     record.u32("NFSv2 WRITE total count")?;

@@ -7,6 +7,7 @@
 //! counts as written if it is longer than the attribute requests that clients put there.
 
 use super::access::Access;
+use super::handle::{HANDLE_LEN_MAX, NamedHandle};
 use super::protocol::{
     OP_ACCESS, OP_CLOSE, OP_COMMIT, OP_GETATTR, OP_GETFH, OP_LOOKUP, OP_PUTFH, OP_PUTPUBFH, OP_PUTROOTFH,
     OP_READ, OP_RENEW, OP_RESTOREFH, OP_SAVEFH, OP_SEQUENCE, OP_WRITE,
@@ -15,7 +16,6 @@ use super::record::{HEAD_FIELD, RecordReader};
 use crate::fields::{HeadError, check_at_most};
 use crate::{Position, ProtocolError, RequestClass};
 
-const HANDLE_LEN_MAX: u32 = 128;
 const TAG_LEN_MAX: u32 = 1024;
 const NAME_LEN_MAX: u32 = 1024;
 const STATE_ID_LEN: u32 = 16;
@@ -24,13 +24,13 @@ const BITMAP_WORDS_MAX: u32 = 8;
 const ATTRIBUTE_REQUESTS_LEN_MAX: u64 = 512;
 
 /// What a COMPOUND asks for: the bytes of all its reads that the search reaches, or of its first write.
-pub(super) fn read(record: &mut RecordReader<'_>) -> Result<Access, HeadError> {
+pub(super) fn read(record: &mut RecordReader<'_>, handle: &mut NamedHandle) -> Result<Access, HeadError> {
     record.skip_opaque("COMPOUND tag", TAG_LEN_MAX)?;
     record.u32("COMPOUND minor version")?;
     let count = record.u32("COMPOUND operations")?;
     let mut search = CompoundSearch { object: 0, access: Access::CONTROL };
     for _ in 0..count {
-        match search.next_operation(record) {
+        match search.next_operation(record, handle) {
             Ok(true) => {}
             Ok(false) | Err(HeadError::Invalid(ProtocolError::AboveLimit { field: HEAD_FIELD, .. })) => break,
             Err(error) => return Err(error),
@@ -47,9 +47,13 @@ struct CompoundSearch {
 
 impl CompoundSearch {
     /// Reads the next operation, and returns whether the search goes on behind it.
-    fn next_operation(&mut self, record: &mut RecordReader<'_>) -> Result<bool, HeadError> {
+    fn next_operation(
+        &mut self,
+        record: &mut RecordReader<'_>,
+        handle: &mut NamedHandle,
+    ) -> Result<bool, HeadError> {
         match record.u32("NFSv4 operation")? {
-            OP_PUTFH => self.object = record.hash_opaque("NFSv4 file handle", HANDLE_LEN_MAX)?,
+            OP_PUTFH => self.object = record.handle("NFSv4 file handle", HANDLE_LEN_MAX, handle)?,
             OP_PUTPUBFH | OP_PUTROOTFH | OP_GETFH | OP_RESTOREFH | OP_SAVEFH => self.object = 0,
             OP_SEQUENCE => record.skip("SEQUENCE", 32)?,
             OP_ACCESS => record.skip("ACCESS", 4)?,

@@ -2,7 +2,8 @@
 //! everything else, MOUNT and portmap or rpcbind of any version included, is control.
 //!
 //! Replies are matched by xid. A reply whose xid is not in flight is reported as unsolicited, because servers answer
-//! retransmissions twice. An NFS status other than zero is an error.
+//! retransmissions twice. An NFS status other than zero is an error. A server may call its client on the same
+//! connection; the client's reply to such a call is recognised as one, and is an error if there was none.
 //!
 //! UDP, which has no record marks, is not covered.
 //!
@@ -14,15 +15,22 @@ mod call;
 pub mod client;
 mod compound;
 pub mod decode;
+mod handle;
+mod mounts;
 mod protocol;
 mod record;
 
 pub use protocol::{MOUNT, NFS};
 
 use crate::fields::{HeadError, check_at_most, first_bytes, into_parse_step};
+use crate::memory::shrink_if_empty;
 use crate::{
-    Extent, ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyExpectation, ReplyHead, RequestHead,
+    Extent, GrantedMount, ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyExpectation,
+    ReplyHead, RequestHead,
 };
+use call::{CallHead, NFS2_HANDLE_LEN, NFS3_HANDLE_LEN_MAX, ResultsForm};
+use handle::NamedHandle;
+use mounts::MountCalls;
 use record::{MARK_LEN, RecordReader, RecordSize};
 use std::collections::HashMap;
 use units::Bytes;
@@ -31,21 +39,17 @@ use units::Bytes;
 #[derive(Debug)]
 pub struct RpcParser {
     limits: ParserLimits,
-    /// The calls without a reply, by xid.
-    pending: HashMap<u32, PendingCall>,
-    /// The path of the last MOUNT call.
-    mount_path: Option<Vec<u8>>,
+    /// The calls without a reply, by xid, and how the results of each begin.
+    pending: HashMap<u32, ResultsForm>,
+    /// The calls of the server to its client without a reply: how many by xid.
+    callbacks: HashMap<u32, u32>,
+    mounts: MountCalls,
+    /// The first file handle of the latest request.
+    handle: NamedHandle,
     /// The size so far of a request of which further fragments follow.
     open_request: Option<RecordSize>,
     /// The size so far of a reply of which further fragments follow.
     open_reply: Option<RecordSize>,
-}
-
-/// A call that waits for its reply.
-#[derive(Debug, Clone, Copy)]
-struct PendingCall {
-    /// Whether its results begin with a status word, which is zero for success.
-    has_status: bool,
 }
 
 /// What the head of a message from the server says, besides its xid.
@@ -53,13 +57,25 @@ enum ServerMessage {
     /// A call of the server to its client.
     Call,
     /// The reply to a call of the client.
-    Reply { is_error: bool },
+    Reply {
+        is_error: bool,
+        /// The root of a tree that is granted.
+        root: Option<Vec<u8>>,
+    },
 }
 
 impl RpcParser {
     /// A parser for a connection that begins; [`ParserLimits::RPC`] are sensible limits.
     pub fn new(limits: ParserLimits) -> Self {
-        Self { limits, pending: HashMap::new(), mount_path: None, open_request: None, open_reply: None }
+        Self {
+            limits,
+            pending: HashMap::new(),
+            callbacks: HashMap::new(),
+            mounts: MountCalls::default(),
+            handle: NamedHandle::NONE,
+            open_request: None,
+            open_reply: None,
+        }
     }
 
     fn request(&mut self, buffer: &[u8]) -> Result<ParseStep<RequestHead>, HeadError> {
@@ -68,24 +84,56 @@ impl RpcParser {
             return Ok(ParseStep::Continued { extent });
         }
         let mut record = RecordReader::open(buffer, &self.limits)?;
-        let call = call::read(&mut record)?;
+        let call = call::read(&mut record, &mut self.handle)?;
         let (extent, size) = (record.extent(), record.size());
-        let is_known = self.pending.contains_key(&call.xid);
-        if !call.is_reply && !is_known {
-            let max = self.limits.in_flight as u64;
-            check_at_most("outstanding RPC calls", max, self.pending.len() as u64 + 1)?;
-            self.pending.insert(call.xid, PendingCall { has_status: call.has_status });
-        }
         self.open_request = (!extent.last).then_some(size);
-        self.mount_path = call.mount_path.or(self.mount_path.take());
-        let message = RequestHead {
-            id: call.xid.into(),
-            class: call.access.class,
-            position: call.access.position,
-            reply: if call.is_reply { ReplyExpectation::Never } else { ReplyExpectation::Always },
-            is_retransmission: is_known && !call.is_reply,
+        let id = call.xid.into();
+        let message = if call.is_reply {
+            self.finish_callback(call.xid)?;
+            RequestHead { is_callback_reply: true, ..RequestHead::control(id, ReplyExpectation::Never) }
+        } else {
+            let (class, position) = (call.access.class, call.access.position);
+            let is_retransmission = self.remember(call)?;
+            let control = RequestHead::control(id, ReplyExpectation::Always);
+            RequestHead { class, position, is_retransmission, ..control }
         };
         Ok(ParseStep::Message { message, extent })
+    }
+
+    /// Notes a call of the client; whether it is a retransmission.
+    fn remember(&mut self, call: CallHead) -> Result<bool, ProtocolError> {
+        if self.pending.contains_key(&call.xid) {
+            self.mounts.asked_again(call.xid, call.mount_path.as_deref());
+            return Ok(true);
+        }
+        let max = self.limits.in_flight as u64;
+        check_at_most("outstanding RPC calls", max, self.pending.len() as u64 + 1)?;
+        if let Some(path) = call.mount_path {
+            self.mounts.asked(call.xid, path)?;
+        }
+        self.pending.insert(call.xid, call.results);
+        Ok(false)
+    }
+
+    /// Notes a call of the server.
+    fn remember_callback(&mut self, xid: u32) -> Result<(), ProtocolError> {
+        let max = self.limits.in_flight as u64;
+        check_at_most("outstanding RPC calls of the server", max, self.callbacks.len() as u64 + 1)?;
+        let count = self.callbacks.entry(xid).or_default();
+        *count = count.saturating_add(1);
+        Ok(())
+    }
+
+    /// Notes the client's reply to a call of the server.
+    fn finish_callback(&mut self, xid: u32) -> Result<(), ProtocolError> {
+        let unsolicited = ProtocolError::Unsolicited { field: "client's reply to RPC xid", id: xid.into() };
+        let count = self.callbacks.get_mut(&xid).ok_or(unsolicited)?;
+        *count -= 1;
+        if *count == 0 {
+            self.callbacks.remove(&xid);
+            shrink_if_empty(&mut self.callbacks);
+        }
+        Ok(())
     }
 
     fn reply(&mut self, buffer: &[u8]) -> Result<ParseStep<ReplyHead>, HeadError> {
@@ -93,19 +141,28 @@ impl RpcParser {
             let extent = next_fragment(&mut self.open_reply, buffer, &self.limits)?;
             return Ok(ParseStep::Continued { extent });
         }
-        let mut record = RecordReader::open(buffer, &self.limits)?;
+        let limits = self.limits;
+        let mut record = RecordReader::open(buffer, &limits)?;
         let xid = record.u32("RPC xid")?;
-        let pending = self.pending.get(&xid).copied();
-        let (is_error, is_solicited) = match server_message(&mut record, pending)? {
-            ServerMessage::Call => (false, false),
-            ServerMessage::Reply { is_error } => (is_error, pending.is_some()),
+        let form = self.pending.get(&xid).copied();
+        let (is_error, is_solicited) = match server_message(&mut record, form)? {
+            ServerMessage::Call => {
+                self.remember_callback(xid)?;
+                (false, false)
+            }
+            ServerMessage::Reply { is_error, root } => {
+                self.mounts.answered(xid, root);
+                (is_error, form.is_some())
+            }
         };
         if is_solicited {
             self.pending.remove(&xid);
+            shrink_if_empty(&mut self.pending);
         }
         let extent = record.extent();
         self.open_reply = (!extent.last).then_some(record.size());
-        Ok(ParseStep::Message { message: ReplyHead { id: xid.into(), is_error, is_solicited }, extent })
+        let message = ReplyHead { id: xid.into(), is_error, is_solicited, is_injected: false };
+        Ok(ParseStep::Message { message, extent })
     }
 }
 
@@ -124,10 +181,10 @@ fn next_fragment(
     Ok(Extent { head: MARK_LEN, len: Bytes(MARK_LEN as u64 + u64::from(len)), last })
 }
 
-/// Reads a message from the server behind its xid.
+/// Reads a message from the server behind its xid. A reply to a call in flight has results of a known form.
 fn server_message(
     record: &mut RecordReader<'_>,
-    pending: Option<PendingCall>,
+    form: Option<ResultsForm>,
 ) -> Result<ServerMessage, HeadError> {
     let (field, expected) = ("RPC message type", "1 (reply), or 0 (call) to the client");
     match record.u32(field)? {
@@ -138,15 +195,20 @@ fn server_message(
     let (field, expected) = ("RPC reply state", "0 (accepted) or 1 (denied)");
     match record.u32(field)? {
         0 => {}
-        1 => return Ok(ServerMessage::Reply { is_error: true }),
+        1 => return Ok(ServerMessage::Reply { is_error: true, root: None }),
         found => return Err(ProtocolError::Value { field, expected, found: found.into() }.into()),
     }
     call::skip_auth(record, "RPC verifier")?;
-    if record.u32("RPC accept state")? != 0 {
-        return Ok(ServerMessage::Reply { is_error: true });
-    }
-    let has_status = pending.is_some_and(|call| call.has_status);
-    Ok(ServerMessage::Reply { is_error: has_status && record.u32("NFS status")? != 0 })
+    let form = form.unwrap_or(ResultsForm::Any);
+    let is_error =
+        record.u32("RPC accept state")? != 0 || (form != ResultsForm::Any && record.u32("NFS status")? != 0);
+    let field = "root of a MOUNT reply";
+    let root = match form {
+        ResultsForm::FixedRoot if !is_error => Some(record.copy_fixed(field, NFS2_HANDLE_LEN)?),
+        ResultsForm::VariableRoot if !is_error => Some(record.copy_opaque(field, NFS3_HANDLE_LEN_MAX)?),
+        _ => None,
+    };
+    Ok(ServerMessage::Reply { is_error, root })
 }
 
 impl ProtocolParser for RpcParser {
@@ -158,8 +220,12 @@ impl ProtocolParser for RpcParser {
         into_parse_step(self.reply(buffer))
     }
 
-    fn export_name(&self) -> Option<&[u8]> {
-        self.mount_path.as_deref()
+    fn file_handle(&self) -> Option<&[u8]> {
+        self.handle.get()
+    }
+
+    fn take_mount(&mut self) -> Option<GrantedMount> {
+        self.mounts.take_granted()
     }
 
     fn in_flight(&self) -> usize {

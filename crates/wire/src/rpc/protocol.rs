@@ -16,6 +16,8 @@ pub(super) const TCP: u32 = 6;
 
 /// The RPC program number of NFS.
 pub const NFS: u32 = 100_003;
+/// The RPC program number of NFSACL, which clients use on their connection to NFS.
+pub(super) const NFS_ACL: u32 = 100_227;
 /// The RPC program number of MOUNT.
 pub const MOUNT: u32 = 100_005;
 pub(super) const MNT: u32 = 1;

@@ -4,6 +4,7 @@
 //! Ordinary clients send a record as one fragment. A head that is spread over many is read again from its start
 //! whenever bytes arrive; [`crate::ParserLimits::head`] bounds that work.
 
+use super::handle::NamedHandle;
 use crate::fields::{HeadError, check_at_most, to_index, u32_at};
 use crate::hash::Fnv1a;
 use crate::{Extent, ParserLimits, ProtocolError};
@@ -155,18 +156,42 @@ impl<'a> RecordReader<'a> {
         self.opaque(field, max, |_| ())
     }
 
-    /// The hash of variable-length opaque data.
-    pub(super) fn hash_opaque(&mut self, field: &'static str, max: u32) -> Result<u64, HeadError> {
+    /// Reads a file handle of variable length; returns its hash, and names it if it is the first.
+    pub(super) fn handle(
+        &mut self,
+        field: &'static str,
+        max: u32,
+        handle: &mut NamedHandle,
+    ) -> Result<u64, HeadError> {
         let mut hash = Fnv1a::new();
-        self.opaque(field, max, |byte| hash = hash.with(byte))?;
+        self.opaque(field, max, |byte| {
+            hash = hash.with(byte);
+            handle.push(byte);
+        })?;
+        handle.complete();
         Ok(hash.value())
     }
 
-    /// The hash of opaque data of fixed length.
-    pub(super) fn hash_fixed(&mut self, field: &'static str, count: u32) -> Result<u64, HeadError> {
+    /// The same for a file handle of fixed length.
+    pub(super) fn fixed_handle(
+        &mut self,
+        field: &'static str,
+        count: u32,
+        handle: &mut NamedHandle,
+    ) -> Result<u64, HeadError> {
         let mut hash = Fnv1a::new();
-        self.for_each_byte(field, count, |byte| hash = hash.with(byte))?;
+        self.for_each_byte(field, count, |byte| {
+            hash = hash.with(byte);
+            handle.push(byte);
+        })?;
+        handle.complete();
         Ok(hash.value())
+    }
+
+    pub(super) fn copy_fixed(&mut self, field: &'static str, count: u32) -> Result<Vec<u8>, HeadError> {
+        let mut copy = Vec::new();
+        self.for_each_byte(field, count, |byte| copy.push(byte))?;
+        Ok(copy)
     }
 
     pub(super) fn copy_opaque(&mut self, field: &'static str, max: u32) -> Result<Vec<u8>, HeadError> {

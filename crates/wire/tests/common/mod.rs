@@ -6,7 +6,7 @@ use tailwright_wire::memcached::MemcachedParser;
 use tailwright_wire::nbd::NbdParser;
 use tailwright_wire::rpc::RpcParser;
 use tailwright_wire::{
-    Extent, ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyHead, RequestHead,
+    Extent, GrantedMount, ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyHead, RequestHead,
 };
 
 /// Who speaks.
@@ -39,13 +39,22 @@ pub struct Watch {
     limits: ParserLimits,
     flows: [Flow; 2],
     pub events: Vec<Event>,
+    /// What MOUNT granted.
+    pub mounts: Vec<GrantedMount>,
     /// Bytes that have been passed on.
     pub passed: u64,
 }
 
 impl Watch {
     pub fn new(wire: impl ProtocolParser + 'static, limits: ParserLimits) -> Self {
-        Self { wire: Box::new(wire), limits, flows: Default::default(), events: Vec::new(), passed: 0 }
+        Self {
+            wire: Box::new(wire),
+            limits,
+            flows: Default::default(),
+            events: Vec::new(),
+            mounts: Vec::new(),
+            passed: 0,
+        }
     }
 
     pub fn rpc() -> Self {
@@ -100,6 +109,9 @@ impl Watch {
         (flow.ahead, flow.wanted) = (extent.len.0 - here, 0);
         self.passed += here;
         self.events.push(event);
+        if side == Side::Server {
+            self.mounts.extend(self.wire.take_mount());
+        }
         Ok(true)
     }
 

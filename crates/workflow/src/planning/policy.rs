@@ -4,7 +4,9 @@ use super::solution::{PlannedCluster, WorkloadPlace};
 use super::wording::describe_refusal;
 use crate::cluster::ClusterProblem;
 use crate::files::read_text;
-use model::{OperationError, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, StageLimit};
+use model::{
+    OperationError, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, Stage, StageLimit,
+};
 use std::path::Path;
 
 /// Reads a policy file and checks it.
@@ -21,6 +23,10 @@ pub fn read_policy(path: &Path) -> Result<Policy, OperationError> {
 }
 
 /// The plan as the document that enforcing and simulating take.
+///
+/// # Panics
+///
+/// When the plan has limits that cannot be enforced, which is a mistake of the planner.
 pub fn policy_of(problem: &ClusterProblem, planned: &PlannedCluster) -> Policy {
     let mut servers = Vec::new();
     for (server, name) in planned.placement.servers.iter().zip(&planned.names) {
@@ -38,6 +44,7 @@ pub fn policy_of(problem: &ClusterProblem, planned: &PlannedCluster) -> Policy {
         None => refused(planned, workload),
     });
     Policy::new(planned.recipe.method.name(), servers, workloads.collect())
+        .unwrap_or_else(|error| panic!("a plan that cannot be enforced: {error}"))
 }
 
 fn admitted(
@@ -57,7 +64,10 @@ fn admitted(
         limits: limits.map(|(stage, limit)| StageLimit::new(stage, *limit, network)).collect(),
     };
     let workload = &planned.instance.workloads[workload];
+    // What arrives at one instant is no less than the largest request.
+    let largest = workload.on_class[server.class].curves[Stage::Storage].vertices()[0].work;
     PolicyWorkload::admitted(workload.name.as_str(), workload.slo, placement)
+        .with_largest_request((largest > 0.0).then_some(largest))
 }
 
 fn refused(planned: &PlannedCluster, workload: usize) -> PolicyWorkload {

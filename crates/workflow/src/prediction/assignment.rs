@@ -46,13 +46,24 @@ pub fn assignment_policy(
         match assignment {
             Some(Ok(assignment)) => {
                 let placement = policy_placement(problem, workload, assignment);
-                workloads.push(PolicyWorkload::admitted(spec.name.as_str(), spec.slo, placement));
+                workloads.push(
+                    PolicyWorkload::admitted(spec.name.as_str(), spec.slo, placement)
+                        .with_largest_request(largest_request(problem, workload)),
+                );
             }
             Some(Err(why)) => workloads.push(PolicyWorkload::refused(spec.name.as_str(), spec.slo, why)),
             None => {}
         }
     }
     Policy::new(procedure, servers, workloads)
+        .unwrap_or_else(|error| panic!("a packing that cannot be enforced: {error}"))
+}
+
+/// The device time of a workload's largest request, in seconds; `None` without a device.
+fn largest_request(problem: &PredictionProblem, workload: usize) -> Option<f64> {
+    let jobs = problem.workloads[workload].traffic.items().iter();
+    let largest = jobs.map(|job| job.work[Stage::Storage]).max()?;
+    (problem.profile.is_some() && largest.0 > 0).then(|| largest.as_secs())
 }
 
 fn policy_placement(

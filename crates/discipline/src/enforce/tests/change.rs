@@ -2,8 +2,8 @@
 
 use super::reference::{some_arrivals, some_rules};
 use super::{
-    DispatchedRequest, EnforcementRules, Enforcer, FlowRules, OverLimit, arrival, flow, ids, limit, rules,
-    sent,
+    DispatchedRequest, EnforcementRules, Enforcer, FlowRules, OverLimit, arrival, arrive_all, complete_all,
+    flow, ids, limit, rules, sent,
 };
 use crate::enforce::{BEST_EFFORT, OutstandingBounds};
 use proptest::prelude::*;
@@ -68,8 +68,8 @@ proptest! {
             }
             let (first, second) = (sent(&mut one, now), sent(&mut other, now));
             prop_assert_eq!(&first, &second);
-            first.into_iter().for_each(|dispatch| one.complete(dispatch));
-            second.into_iter().for_each(|dispatch| other.complete(dispatch));
+            complete_all(&mut one, first);
+            complete_all(&mut other, second);
         }
     }
 }
@@ -79,7 +79,7 @@ proptest! {
 fn a_changed_limit_hands_out_no_burst_again() {
     let limited = |burst| rules(&[(3, flow(0, OverLimit::Queue, &[limit(1, burst)]))]);
     let mut enforcer = Enforcer::new(0, &limited(10)).unwrap();
-    (0..1000).for_each(|id| enforcer.arrive(0, arrival(id, 3, 1)));
+    arrive_all(&mut enforcer, 0, (0..1000).map(|id| arrival(id, 3, 1)));
     let mut passed = 0;
     for now in 0..1000 {
         // Removed in between, too: it finds its bucket again.

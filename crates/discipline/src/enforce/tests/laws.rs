@@ -2,8 +2,8 @@
 
 use super::reference::{Drawn, operation, some_arrivals, some_rules};
 use super::{
-    ArrivingRequest, DispatchedRequest, EnforcementRules, Enforcer, FlowRules, OverLimit, arrival, flow, ids,
-    limit, rules, sent,
+    ArrivingRequest, DispatchedRequest, EnforcementRules, Enforcer, FlowRules, OverLimit, arrival,
+    arrive_all, complete_all, flow, ids, limit, rules, sent,
 };
 use crate::Limit;
 use crate::enforce::{BEST_EFFORT, DeviceOperation, OutstandingBounds};
@@ -279,18 +279,18 @@ fn best_effort_leaves_the_reserve_free() {
         ..rules(&[(0, flow(0, OverLimit::Demote, &over)), (1, flow(7, OverLimit::Queue, &[]))])
     };
     let mut enforcer = Enforcer::new(0, &rules).unwrap();
-    (0..3).for_each(|id| enforcer.arrive(0, arrival(id, 77, 1)));
+    arrive_all(&mut enforcer, 0, (0..3).map(|id| arrival(id, 77, 1)));
     let mut first = sent(&mut enforcer, 0);
     assert_eq!(ids(&first), [0, 1]);
     // Of two at once the second is beyond the limit, and so best effort.
-    (3..5).for_each(|id| enforcer.arrive(1, arrival(id, 0, 10)));
+    arrive_all(&mut enforcer, 1, (3..5).map(|id| arrival(id, 0, 10)));
     let high = sent(&mut enforcer, 1);
     assert_eq!(ids(&high), [3]);
     enforcer.complete(first.remove(0));
     assert_eq!(ids(&sent(&mut enforcer, 2)), []);
     enforcer.arrive(2, arrival(5, 1, 1));
     assert_eq!(ids(&sent(&mut enforcer, 2)), [5]);
-    high.into_iter().for_each(|dispatch| enforcer.complete(dispatch));
+    complete_all(&mut enforcer, high);
     enforcer.complete(first.remove(0));
     assert_eq!(ids(&sent(&mut enforcer, 3)), [2]);
     let all = EnforcementRules { reserve: 3, ..rules };
@@ -306,7 +306,7 @@ fn each_operation_has_bounds_of_its_own() {
     let mut enforcer = Enforcer::new(0, &rules).unwrap();
     let write = |id, flow| ArrivingRequest { operation: DeviceOperation::Write, ..arrival(id, flow, 1) };
     enforcer.arrive(0, write(0, 1));
-    (1..4).for_each(|id| enforcer.arrive(0, arrival(id, 1, 1)));
+    arrive_all(&mut enforcer, 0, (1..4).map(|id| arrival(id, 1, 1)));
     let mut there = sent(&mut enforcer, 0);
     assert_eq!(ids(&there), [0, 1, 2]);
     enforcer.complete(there.remove(1));
@@ -331,14 +331,14 @@ fn what_follows_is_sent_along() {
         };
         let mut enforcer = Enforcer::new(0, &rules).unwrap();
         enforcer.arrive(0, arrival(9, 1, 1));
-        (0..5).for_each(|id| enforcer.arrive(0, arrival(id, 0, 3)));
+        arrive_all(&mut enforcer, 0, (0..5).map(|id| arrival(id, 0, 3)));
         let first = enforcer.dispatch_next(0).unwrap();
         let mut all = vec![first.clone()];
         while let Some(next) = enforcer.dispatch_continuation(0, &first, |id| id < 4) {
             all.push(next);
         }
         let others = sent(&mut enforcer, 0);
-        all.iter().cloned().for_each(|dispatch| enforcer.complete(dispatch));
+        complete_all(&mut enforcer, all.clone());
         (ids(&all), ids(&others), ids(&sent(&mut enforcer, 0)))
     };
     assert_eq!(batch(&[], u64::MAX), (vec![0, 1, 2, 3], vec![], vec![4, 9]));

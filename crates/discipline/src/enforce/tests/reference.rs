@@ -161,6 +161,7 @@ proptest! {
     ) {
         let (mut enforcer, mut twin) = (Enforcer::new(0, &rules).unwrap(), Twin::new(&rules));
         let mut ends: Vec<(u64, DispatchedRequest)> = Vec::new();
+        let mut handles = Vec::new();
         let (mut next, mut at, mut expected_wake) = (0, drawn[0].0, None);
         for now in 0..4000u64 {
             if now > 0 {
@@ -179,7 +180,7 @@ proptest! {
                 let (_, flow, cost, bytes, _) = drawn[next];
                 let id = u32::try_from(next).unwrap();
                 let arrival = ArrivingRequest { id, flow, operation: operation(id), cost, bytes };
-                enforcer.arrive(now, arrival);
+                handles.push(enforcer.arrive(now, arrival));
                 twin.arrive(now, arrival);
                 asked = true;
                 next += 1;
@@ -187,7 +188,9 @@ proptest! {
             }
             for (_, flow) in withdrawn.iter().filter(|(at, _)| *at == now) {
                 let gone = |id: u32| drawn[id as usize].1 == *flow && id.is_multiple_of(2);
-                enforcer.withdraw(now, *flow, gone);
+                for item in twin.waiting.iter().filter(|item| gone(item.arrival.id)) {
+                    enforcer.withdraw(now, handles[item.arrival.id as usize]);
+                }
                 twin.withdraw(now, gone);
                 asked = true;
             }
@@ -198,6 +201,7 @@ proptest! {
                 let Some(dispatch) = got else { break };
                 ends.push((now + 1 + drawn[dispatch.id as usize].4, dispatch));
             }
+            enforcer.check_invariants();
             prop_assert_eq!(enforcer.waiting(), twin.waiting.len());
             prop_assert_eq!(enforcer.outstanding() as usize, twin.outstanding.len());
             // It says when it wakes up once, not again and again later.

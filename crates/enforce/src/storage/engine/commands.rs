@@ -1,77 +1,83 @@
-//! Commands from other threads, which are handled between two events.
+//! What others ask of the proxy between two rounds.
 
-use super::super::control::ControlCommand;
 use super::super::rules::ProxyRules;
 use super::super::shared::SharedState;
 use super::super::statistics::ProxySnapshot;
+use super::super::system::System;
 use super::ProxyEngine;
 use crate::deployment::Deployment;
 use model::{OperationError, Policy};
 
-impl ProxyEngine {
-    /// Handles all commands that have arrived.
-    pub(super) fn handle_commands(&mut self) {
-        while let Some(command) = self.commands.next_command() {
-            match command {
-                // Nobody may wait for a reply any more.
-                ControlCommand::Configure(policy, deployment, reply) => {
-                    let deployment = deployment.map(|deployment| *deployment);
-                    let _ = reply.send(self.configure(policy.as_deref(), deployment));
-                }
-                ControlCommand::Status(reply) => {
-                    let _ = reply.send(self.snapshot());
-                }
-                ControlCommand::Drain => self.drain(),
-                ControlCommand::Stop => self.is_stopped = true,
-            }
-        }
-    }
-
-    /// Replaces the policy, at once for everybody; after an error nothing has changed.
-    fn configure(
+impl<S: System> ProxyEngine<S> {
+    /// Replaces the policy, at once for everybody and for all that waits; without a deployment the present one stays.
+    /// After an error nothing has changed. Whether anything has: what is enforced already is not enforced anew.
+    ///
+    /// # Errors
+    /// When the policy or the deployment is wrong.
+    pub fn configure(
         &mut self,
         policy: Option<&Policy>,
         deployment: Option<Deployment>,
-    ) -> Result<(), OperationError> {
+    ) -> Result<bool, OperationError> {
         let deployment = deployment.unwrap_or_else(|| self.deployment.clone());
-        let SharedState { names, queue, now, profile, .. } = &mut self.shared;
-        let ProxyRules { rules, clients, batch } =
-            ProxyRules::new(policy, &deployment, &self.server, profile, names)?;
-        queue
-            .reconfigure(*now, &rules)
-            .map_err(|error| OperationError::input(error).hint("the policy is out of its ranges"))?;
+        self.shared.now = self.system.now().max(self.shared.now);
+        let SharedState { names, queue, now, profile, enforced, .. } = &mut self.shared;
+        let changed = ProxyRules::new(policy, &deployment, &self.server, profile, names)?;
         self.deployment = deployment;
-        (self.shared.clients, self.shared.batch) = (clients, batch);
+        if changed == *enforced {
+            return Ok(false);
+        }
+        queue
+            .reconfigure(*now, &changed.rules)
+            .map_err(|error| OperationError::input(error).hint("the policy is out of its ranges"))?;
+        *enforced = changed;
         self.shared.statistics.changes += 1;
-        for (slot, session) in &mut self.sessions {
-            session.move_to_flow(self.shared.flow_for(session.peer, session.export()));
+        for (slot, entry) in &mut self.sessions {
+            entry.session.identify(&mut self.shared);
             self.ready.push(slot);
         }
-        Ok(())
+        self.make_progress();
+        Ok(true)
+    }
+
+    /// Learns the root handle of an NFS export.
+    pub fn learn_export(&mut self, path: &[u8], root: &[u8]) {
+        self.shared.exports.learn(path, root);
+    }
+
+    /// The NFS and NBD exports that the deployment names.
+    pub(in super::super) fn named_exports(&self) -> Vec<Vec<u8>> {
+        self.shared.enforced.clients.exports().into_iter().map(<[u8]>::to_vec).collect()
     }
 
     /// Takes no more connections and requests; the engine stops when those in flight are answered. The second time it
     /// stops at once.
-    fn drain(&mut self) {
+    pub fn drain(&mut self) {
         if self.draining_since.is_some() {
             self.is_stopped = true;
             return;
         }
         self.draining_since = Some(self.shared.now);
-        self.listeners.clear();
-        for (slot, session) in &mut self.sessions {
-            session.drain();
-            self.ready.push(slot);
-        }
+        self.shared.is_draining = true;
+        self.system.stop_listening();
+        self.ready.extend(self.sessions.iter().map(|(slot, _)| slot));
+        self.make_progress();
+        self.is_stopped |= self.sessions.is_empty();
+    }
+
+    /// Stops at once.
+    pub fn stop(&mut self) {
+        self.is_stopped = true;
     }
 
     /// The counters at this instant.
-    pub(in super::super) fn snapshot(&self) -> ProxySnapshot {
+    pub fn snapshot(&self) -> ProxySnapshot {
         let SharedState { queue, buffered_bytes, statistics, names, .. } = &self.shared;
         ProxySnapshot {
             workloads: statistics.traffic(names),
             connections: statistics.connections,
             cut: statistics.cut,
+            turned_away: statistics.turned_away,
             waiting: queue.waiting() as u64,
             outstanding: queue.outstanding().into(),
             buffered_bytes: *buffered_bytes as u64,

@@ -1,59 +1,93 @@
-//! The client side of a session: reading what the client sends, and parsing requests out of it.
+//! The client side of a session: parsing requests out of what the client sends.
 
-use super::super::buffer::IoProgress;
-use super::super::request::RequestState;
+use super::super::request::{ProxyRequest, RequestEnding, RequestState};
 use super::super::shared::SharedState;
 use super::ProxySession;
 use super::close_reason::{CloseReason, ProxySide};
-use super::incoming::{BUFFERED_GUARANTEED, BUFFERED_MAX, IncomingRequest, QUEUED_MAX, UNANSWERED_MAX};
+use super::phase::ClientPhase;
 use crate::deployment::FrontProtocol;
-use wire::{Extent, ParseStep};
+use units::Bytes;
+use wire::{Extent, ParseStep, ReplyExpectation, RequestClass, RequestHead};
 
-/// How many bytes are read with one system call: what a socket usually has at most.
-const READ_SIZE: usize = 64 << 10;
-/// How many bytes may wait for the server's socket: as many as a session may buffer.
+/// How many requests of a session may wait in the queue: enough for any client that limits itself.
+pub(super) const QUEUED_MAX: usize = 256;
+/// How many bytes of requests a session may buffer: the largest write that NFS clients usually send, and its head.
+pub(super) const BUFFERED_MAX: usize = (1 << 20) + (64 << 10);
+/// How many bytes every session may buffer, however much others do.
+pub(super) const BUFFERED_GUARANTEED: usize = 64 << 10;
+/// How many requests of a session may wait or be in flight: below what the parsers take for hostile.
+const UNANSWERED_MAX: usize = 3072;
+/// How many bytes that were not parsed are kept while requests are.
+const UNPARSED_MAX: usize = 64 << 10;
+/// How many bytes may wait for the server's socket.
 const SERVER_OUTPUT_MAX: usize = BUFFERED_MAX;
+/// How much longer than its data a write may be. What is beyond counts as data, whatever its head says.
+const WRITE_HEAD_MAX: u64 = 4096;
+
+/// The request that is being received. A request comes as one piece, or as several fragments.
+#[derive(Debug)]
+pub(super) struct IncomingRequest {
+    /// The number of the request.
+    pub(super) number: u32,
+    /// How many bytes of the present piece have not come yet.
+    missing: u64,
+    /// Whether the request ends with the present piece.
+    is_last_piece: bool,
+    /// Whether its beginning was sent to the server already, because it is larger than what may be buffered.
+    pub(super) is_ahead: bool,
+    /// What follows it: a request by which the server tells that it is done with it.
+    barrier: &'static [u8],
+}
 
 impl ProxySession {
-    /// Reads what the client sends, and parses requests out of it.
-    pub(in super::super) fn on_client_readable(
+    /// Takes bytes that the client has sent.
+    pub(in super::super) fn receive_from_client(
         &mut self,
+        bytes: &[u8],
         shared: &mut SharedState,
     ) -> Result<(), CloseReason> {
-        self.read_client()?;
-        self.parse_requests(shared)
+        (self.client.heard_at, self.client.progress_at) = (shared.now, shared.now);
+        if self.client.input.is_empty() {
+            let used = self.parse_requests(bytes, shared)?;
+            self.client.input.extend(&bytes[used..]);
+            return Ok(());
+        }
+        self.client.input.extend(bytes);
+        self.parse_input(shared)
     }
 
-    fn read_client(&mut self) -> Result<(), CloseReason> {
-        match self.client_input.read(&mut self.client, READ_SIZE) {
-            Ok(IoProgress::Bytes(_) | IoProgress::WouldBlock) => Ok(()),
-            Ok(IoProgress::EndOfFile) => {
-                self.client_eof = true;
-                Ok(())
-            }
-            // Some clients hang up by resetting the connection.
-            Err(_) if self.is_idle() => Err(CloseReason::Finished),
-            Err(error) => Err(CloseReason::SocketFailed(ProxySide::Client, error)),
+    /// The client has ended its stream.
+    pub(in super::super) fn end_of_client(&mut self) {
+        if self.client.phase == ClientPhase::Open {
+            self.client.phase = ClientPhase::Ended;
         }
     }
 
+    /// The client's connection has failed. Some clients hang up by resetting it.
+    pub(in super::super) fn fail_client(&mut self, error: std::io::Error) -> CloseReason {
+        if self.is_idle() {
+            return CloseReason::Finished;
+        }
+        CloseReason::SocketFailed(ProxySide::Client, error)
+    }
+
     /// Whether no request of the client is here or in flight.
-    fn is_idle(&self) -> bool {
+    pub(in super::super) fn is_idle(&self) -> bool {
         self.incoming.is_none()
-            && self.deferred.is_none()
-            && self.streaming.is_none()
-            && self.queued == 0
-            && self.in_flight.is_empty()
+            && self.goodbye.is_none()
+            && self.waiting.is_empty()
+            && self.server.owes_nothing()
     }
 
     /// Whether the client should be read.
-    pub(super) fn wants_client_input(&self, shared: &SharedState) -> bool {
+    pub(in super::super) fn wants_client_input(&self, shared: &SharedState) -> bool {
+        if self.client.phase != ClientPhase::Open {
+            return false;
+        }
         match &self.incoming {
-            Some(incoming) if shared.requests.get(incoming.number).state.is_forwarded() => {
-                self.server_output.len() < SERVER_OUTPUT_MAX
-            }
-            Some(_) => self.buffered_bytes < self.buffer_allowance(shared),
-            None => !self.is_full(shared) && self.client_input.len() < READ_SIZE,
+            Some(incoming) if incoming.is_ahead => self.server.output.len() < self.buffer_allowance(shared),
+            Some(_) => self.held_bytes < self.buffer_allowance(shared) || self.may_send_ahead(),
+            None => !self.is_full(shared) && self.client.input.len() < UNPARSED_MAX,
         }
     }
 
@@ -64,96 +98,174 @@ impl ProxySession {
 
     /// Whether the session takes no further requests now.
     pub(super) fn is_full(&self, shared: &SharedState) -> bool {
-        self.queued >= QUEUED_MAX
-            || self.buffered_bytes >= self.buffer_allowance(shared)
-            || self.in_flight.len() + self.queued as usize >= UNANSWERED_MAX
-            || self.server_output.len() >= SERVER_OUTPUT_MAX
-            || self.replies.is_full()
-            || self.deferred.is_some()
-            || (self.is_in_handshake() && self.queued > 0)
-            || self.is_draining
-            || self.client_closed_at.is_some()
-            || self.server_eof
+        self.waiting.len() >= QUEUED_MAX
+            || self.held_bytes >= self.buffer_allowance(shared)
+            || self.server.in_flight.len() + self.waiting.len() >= UNANSWERED_MAX
+            || self.is_output_full()
+            || self.goodbye.is_some()
+            || self.ahead.is_some()
+            || (self.is_in_handshake() && !self.waiting.is_empty())
+            || shared.is_draining
+            || self.client.phase.is_closed()
+            || self.server.phase.is_ended()
+    }
+
+    /// Whether one of the two connections takes too little of what it is sent.
+    pub(in super::super) fn is_output_full(&self) -> bool {
+        self.server.output.len() >= SERVER_OUTPUT_MAX || self.server.replies.is_full()
     }
 
     /// Whether an NBD client has no export yet. It may send data requests directly behind the one that asks for its
     /// export, and those must not overtake it in the queue.
-    fn is_in_handshake(&self) -> bool {
+    pub(in super::super) fn is_in_handshake(&self) -> bool {
         self.protocol == FrontProtocol::Nbd && self.codec.export_name().is_none()
     }
 
-    /// Parses requests out of the client's input, as many as the session may take.
-    pub(super) fn parse_requests(&mut self, shared: &mut SharedState) -> Result<(), CloseReason> {
-        loop {
+    /// Parses requests out of what has come before, as many as the session may take.
+    pub(super) fn parse_input(&mut self, shared: &mut SharedState) -> Result<(), CloseReason> {
+        if self.client.input.is_empty() {
+            return Ok(());
+        }
+        let mut input = std::mem::take(&mut self.client.input);
+        let used = self.parse_requests(input.bytes(), shared)?;
+        input.consume(used);
+        self.client.input = input;
+        Ok(())
+    }
+
+    /// Parses requests out of these bytes, as many as the session may take, and returns how many bytes they have.
+    fn parse_requests(&mut self, bytes: &[u8], shared: &mut SharedState) -> Result<usize, CloseReason> {
+        let mut used = 0;
+        while used < bytes.len() {
+            let rest = &bytes[used..];
             if self.incoming.is_some() {
-                if !self.receive_piece(shared)? {
-                    return Ok(());
+                let (taken, may_go_on) = self.receive_piece(rest, shared)?;
+                used += taken;
+                if !may_go_on {
+                    break;
                 }
-            } else if self.client_input.is_empty() || self.is_full(shared) || !self.begin_request(shared)? {
-                return Ok(());
+            } else if self.is_full(shared) || !self.begin_request(rest, shared)? {
+                break;
             }
         }
+        Ok(used)
     }
 
     /// Parses the head of the next request; whether it was complete.
-    fn begin_request(&mut self, shared: &mut SharedState) -> Result<bool, CloseReason> {
-        let name_len = self.codec.export_name().map(<[u8]>::len);
-        let step = self.codec.next_request(self.client_input.bytes());
+    fn begin_request(&mut self, bytes: &[u8], shared: &mut SharedState) -> Result<bool, CloseReason> {
+        let step = self.codec.next_request(bytes);
         match step.map_err(|error| CloseReason::Malformed(ProxySide::Client, error))? {
             ParseStep::NeedMore { .. } => Ok(false),
             ParseStep::Message { message, extent } => {
-                let number = shared.requests.add(self.new_request(&message));
-                // The codec of NFS knows a path as soon as it is asked for; the reply says whether it is granted.
-                if self.codec.export_name().map(<[u8]>::len) != name_len {
-                    self.replies.mount_request = Some(message.id);
-                }
+                let barrier = match message.reply {
+                    ReplyExpectation::Always => None,
+                    ReplyExpectation::Sometimes | ReplyExpectation::Never => self.codec.inject_barrier(),
+                };
+                let ending = self.ending_of(&message, barrier.is_some(), shared);
+                let request = self.new_request(&message, ending, shared);
+                let number = shared.requests.add(request);
                 let (missing, is_last_piece) = (extent.len.0, extent.last);
-                self.incoming = Some(IncomingRequest { number, missing, is_last_piece });
+                let barrier = barrier.map_or(&[][..], |barrier| barrier.bytes);
+                // The answer to a call of the server waits for nothing, whole or not.
+                let is_ahead = ending == RequestEnding::Immediate;
+                self.incoming = Some(IncomingRequest { number, missing, is_last_piece, is_ahead, barrier });
                 Ok(true)
             }
             ParseStep::Continued { .. } => unreachable!("no request is incomplete"),
         }
     }
 
-    /// Takes what has come of the incoming request; whether a piece was complete and parsing can go on.
-    fn receive_piece(&mut self, shared: &mut SharedState) -> Result<bool, CloseReason> {
-        let Some(incoming) = &mut self.incoming else { return Ok(true) };
+    /// How a request will end.
+    fn ending_of(&self, message: &RequestHead, has_barrier: bool, shared: &mut SharedState) -> RequestEnding {
+        if message.is_callback_reply {
+            return RequestEnding::Immediate;
+        }
+        if message.is_retransmission {
+            return self.ending_of_retransmission(message.id, shared);
+        }
+        if has_barrier || message.reply == ReplyExpectation::Always {
+            RequestEnding::Reply
+        } else {
+            RequestEnding::Forwarded
+        }
+    }
+
+    /// A request of which nothing has come yet.
+    fn new_request(
+        &mut self,
+        message: &RequestHead,
+        ending: RequestEnding,
+        shared: &SharedState,
+    ) -> ProxyRequest {
+        let handle = self.codec.file_handle();
+        let export = handle.and_then(|handle| shared.exports.export_of(handle));
+        ProxyRequest {
+            session: self.slot,
+            id: message.id,
+            flow: self.flow,
+            class: message.class,
+            position: message.position,
+            export,
+            names_file: handle.is_some(),
+            ending,
+            bytes: Vec::new(),
+            received: 0,
+            reply_bytes: 0,
+            state: RequestState::Arriving,
+            cost: 0,
+            charge: None,
+            number: 0,
+            place_in_session: 0,
+            arrived: 0,
+            sent: 0,
+        }
+    }
+
+    /// Takes what has come of the incoming request: how many bytes, and whether a piece was complete and parsing can go
+    /// on.
+    fn receive_piece(
+        &mut self,
+        bytes: &[u8],
+        shared: &mut SharedState,
+    ) -> Result<(usize, bool), CloseReason> {
+        let Some(incoming) = &mut self.incoming else { return Ok((0, true)) };
+        if incoming.missing == 0 && !incoming.is_last_piece {
+            return Ok((0, self.begin_fragment(bytes)?));
+        }
         let number = incoming.number;
         let missing = usize::try_from(incoming.missing).unwrap_or(usize::MAX);
-        let count = self.client_input.len().min(missing);
-        if count > 0 {
-            self.client_progress_at = shared.now;
-        }
+        let count = bytes.len().min(missing);
         incoming.missing -= count as u64;
-        let (is_piece_complete, is_last_piece) = (incoming.missing == 0, incoming.is_last_piece);
+        let is_piece_complete = incoming.missing == 0;
+        let (is_complete, is_ahead) = (is_piece_complete && incoming.is_last_piece, incoming.is_ahead);
+        let barrier = incoming.barrier;
         let request = shared.requests.get_mut(number);
-        let bytes = &self.client_input.bytes()[..count];
-        if request.state.is_forwarded() {
-            self.server_output.push(bytes.to_vec());
+        request.received += count as u64;
+        if request.ending != RequestEnding::Dropped {
+            if is_ahead && !is_complete {
+                self.server.output.push(bytes[..count].to_vec());
+            } else {
+                request.bytes.extend_from_slice(&bytes[..count]);
+                let barrier = if is_complete { barrier } else { &[] };
+                request.bytes.extend_from_slice(barrier);
+                self.held_bytes += count + barrier.len();
+            }
+        }
+        if is_complete {
+            self.incoming = None;
+            if is_ahead && shared.requests.get(number).ending != RequestEnding::Immediate {
+                self.ahead = Some(number);
+            }
+            self.complete_request(number, shared);
         } else {
-            request.bytes.extend_from_slice(bytes);
-            self.buffered_bytes += count;
-            shared.buffered_bytes += count;
+            self.send_ahead_if_large(shared);
         }
-        self.client_input.consume(count);
-        if !is_piece_complete {
-            self.enqueue_if_oversized(number, shared);
-            return Ok(false);
-        }
-        if !is_last_piece {
-            return self.begin_fragment();
-        }
-        self.incoming = None;
-        self.complete_request(number, shared);
-        Ok(true)
+        Ok((count, is_piece_complete))
     }
 
     /// Parses the head of the next fragment of the incoming request; whether it was complete.
-    fn begin_fragment(&mut self) -> Result<bool, CloseReason> {
-        if self.client_input.is_empty() {
-            return Ok(false);
-        }
-        let step = self.codec.next_request(self.client_input.bytes());
+    fn begin_fragment(&mut self, bytes: &[u8]) -> Result<bool, CloseReason> {
+        let step = self.codec.next_request(bytes);
         match step.map_err(|error| CloseReason::Malformed(ProxySide::Client, error))? {
             ParseStep::NeedMore { .. } => Ok(false),
             ParseStep::Continued { extent: Extent { len, last, .. } } => {
@@ -166,11 +278,38 @@ impl ProxySession {
         }
     }
 
-    /// Puts a request that is larger than what may be buffered into the queue before it is complete.
-    fn enqueue_if_oversized(&mut self, number: u32, shared: &mut SharedState) {
-        let is_arriving = matches!(shared.requests.get(number).state, RequestState::Arriving);
-        if is_arriving && self.buffered_bytes >= self.buffer_allowance(shared) {
-            self.enqueue(number, shared);
+    /// Whether the beginning of the incoming request may go to the server before its turn: nothing of the session waits
+    /// that would have to go first.
+    fn may_send_ahead(&self) -> bool {
+        self.waiting.is_empty() && self.goodbye.is_none() && self.ahead.is_none()
+    }
+
+    /// Begins to send on a request that is larger than what may be buffered. The server can do nothing with it before
+    /// its end, which is held back until it is dispatched; meanwhile the session sends nothing else.
+    pub(super) fn send_ahead_if_large(&mut self, shared: &mut SharedState) {
+        let allowance = self.buffer_allowance(shared);
+        let Some(incoming) = self.incoming.as_ref().filter(|incoming| !incoming.is_ahead) else { return };
+        let number = incoming.number;
+        if self.held_bytes < allowance || !self.may_send_ahead() {
+            return;
+        }
+        let bytes = std::mem::take(&mut shared.requests.get_mut(number).bytes);
+        self.forward_bytes(bytes);
+        if let Some(incoming) = &mut self.incoming {
+            incoming.is_ahead = true;
+        }
+    }
+
+    /// What a complete request asks for: of NFS at least as much as came with it, wherever in its record that was.
+    pub(super) fn class_by_size(&self, request: &ProxyRequest) -> RequestClass {
+        if self.protocol != FrontProtocol::Nfs {
+            return request.class;
+        }
+        let data = request.received.saturating_sub(WRITE_HEAD_MAX);
+        match request.class {
+            RequestClass::Write(asked) => RequestClass::Write(asked.max(Bytes(data))),
+            _ if data > 0 => RequestClass::Write(Bytes(data)),
+            class => class,
         }
     }
 }

@@ -1,75 +1,80 @@
 //! The life of a request: into the queue, to the server, and to its end.
 
-use super::super::flows::CONTROL_FLOW;
+use super::super::flows::{CONTROL_FLOW, data_flow};
 use super::super::queue::DispatchTicket;
-use super::super::request::{ProxyRequest, RequestState};
+use super::super::request::{RequestEnding, RequestState};
 use super::super::shared::SharedState;
 use super::ProxySession;
+use super::shutdown::SERVER_PATIENCE_NS;
 use crate::deployment::FrontProtocol;
 use discipline::enforce::{ArrivingRequest, DeviceOperation};
-use model::Op;
-use units::Bytes;
 use wire::RequestClass;
 
 impl ProxySession {
-    /// The request of a message whose first bytes have come.
-    pub(super) fn new_request(&self, message: &wire::RequestHead) -> ProxyRequest {
-        ProxyRequest {
-            session: self.slot,
-            id: message.id,
-            flow: self.flow,
-            class: message.class,
-            position: message.position,
-            expects_reply: message.reply == wire::ReplyExpectation::Always && !message.is_retransmission,
-            bytes: Vec::new(),
-            is_complete: false,
-            is_finished: false,
-            state: RequestState::Arriving,
-            arrived: 0,
-            sent: 0,
-        }
-    }
-
-    /// Puts a request into the queue, complete or with as many of its bytes as may be buffered.
-    pub(super) fn enqueue(&mut self, number: u32, shared: &mut SharedState) {
-        self.adopt_next_flow();
-        let now = shared.now;
-        let request = shared.requests.get_mut(number);
-        let is_apart = request.is_control() && self.protocol != FrontProtocol::Memcached;
-        if is_apart && !request.expects_reply {
-            self.deferred = Some(number);
-            return;
-        }
-        request.flow = if is_apart { self.flow | CONTROL_FLOW } else { self.flow };
-        (request.arrived, request.state) = (now, RequestState::Queued);
-        let (op, operation, size) = match request.class {
-            RequestClass::Write(size) => (Op::Write, DeviceOperation::Write, size),
-            RequestClass::Read(size) => (Op::Read, DeviceOperation::Read, size),
-            RequestClass::Control => (Op::Read, DeviceOperation::Read, Bytes(0)),
+    /// How the repetition of a call ends whose first instance has not been answered. The server has it already or will
+    /// have it, and answers it once; only a call that the server has had for long may have been lost.
+    pub(super) fn ending_of_retransmission(&self, id: u64, shared: &mut SharedState) -> RequestEnding {
+        let mut in_flight = self.server.in_flight.iter();
+        let Some(&(_, first)) = in_flight.find(|(other, _)| *other == id) else {
+            return RequestEnding::Dropped;
         };
-        let (flow, offset) = (request.flow, request.position.map(|position| position.offset));
-        let cost = shared.cost_ns(self.flow, op, size, offset);
-        shared.queue.arrive(now, ArrivingRequest { id: number, flow, operation, cost, bytes: size.0 });
-        self.queued += 1;
+        let now = shared.now;
+        let sent = &mut shared.requests.get_mut(first).sent;
+        if now < sent.saturating_add(SERVER_PATIENCE_NS) {
+            return RequestEnding::Dropped;
+        }
+        *sent = now;
+        RequestEnding::Repeated
     }
 
-    /// All bytes of a request have come: it enters the queue, or its forwarding ends.
+    /// All bytes of a request have come: it enters the queue, or goes another way.
     pub(super) fn complete_request(&mut self, number: u32, shared: &mut SharedState) {
         let request = shared.requests.get_mut(number);
-        request.is_complete = true;
-        match request.state {
-            RequestState::Arriving => self.enqueue(number, shared),
-            RequestState::Queued => {}
-            RequestState::Outstanding(_) | RequestState::Released => {
-                self.streaming = None;
-                self.on_forwarded(number, shared);
-                while self.streaming.is_none()
-                    && let Some(next) = self.behind_streaming.pop_front()
-                {
-                    self.forward(next, shared);
-                }
+        match request.ending {
+            RequestEnding::Dropped => shared.requests.remove(number),
+            RequestEnding::Immediate => {
+                let bytes = std::mem::take(&mut request.bytes);
+                self.forward_bytes(bytes);
+                shared.requests.remove(number);
+            }
+            RequestEnding::Forwarded if request.is_control() && self.protocol != FrontProtocol::Memcached => {
+                self.goodbye = Some(number);
+            }
+            RequestEnding::Reply | RequestEnding::Forwarded | RequestEnding::Repeated => {
+                request.class = self.class_by_size(request);
+                self.enqueue(number, shared);
             }
         }
+    }
+
+    /// Puts a request into the queue.
+    fn enqueue(&mut self, number: u32, shared: &mut SharedState) {
+        let flow = self.flow_of_request(number, shared);
+        let request = shared.requests.get_mut(number);
+        request.flow = flow;
+        request.place_in_session = self.waiting.len();
+        request.number = shared.enqueued;
+        shared.enqueued += 1;
+        let request = shared.requests.get_mut(number);
+        request.arrived = shared.now;
+        let (class, offset) = (request.class, request.position.map(|position| position.offset));
+        let cost = shared.cost_ns(data_flow(flow), class, offset);
+        shared.requests.get_mut(number).cost = cost;
+        self.waiting.push(number);
+        self.arrive(number, shared);
+    }
+
+    /// Hands a request to the queue, whose cost and flow are known.
+    fn arrive(&self, number: u32, shared: &mut SharedState) {
+        let request = shared.requests.get(number);
+        let operation = match request.class {
+            RequestClass::Write(_) => DeviceOperation::Write,
+            RequestClass::Read(_) | RequestClass::Control => DeviceOperation::Read,
+        };
+        let (flow, cost, bytes) = (request.flow, request.cost, request.size().0);
+        let arriving = ArrivingRequest { id: number, flow, operation, cost, bytes };
+        let waiting = shared.queue.arrive(shared.now, arriving);
+        shared.requests.get_mut(number).state = RequestState::Queued(waiting);
     }
 
     /// Sends a request on that the queue has dispatched.
@@ -79,66 +84,142 @@ impl ProxySession {
         ticket: DispatchTicket,
         shared: &mut SharedState,
     ) {
-        self.queued -= 1;
-        let request = shared.requests.get_mut(number);
-        request.sent = shared.now;
-        if self.client_closed_at.is_some() || self.server_eof {
-            request.state = RequestState::Released;
-            shared.queue.done(shared.now, ticket);
+        self.remove_waiting(number, shared);
+        if self.server.phase.is_ended() {
+            shared.refuse_ticket(ticket);
+            shared.requests.get_mut(number).state = RequestState::Released;
             return self.discard_request(number, shared);
         }
-        request.state = RequestState::Outstanding(ticket);
-        if self.streaming.is_some() {
-            self.behind_streaming.push_back(number);
-        } else {
-            self.forward(number, shared);
-        }
+        let request = shared.requests.get_mut(number);
+        (request.sent, request.state) = (shared.now, RequestState::Outstanding(ticket));
+        self.forward(number, shared);
     }
 
-    /// Hands the bytes that have come of a request to the server's socket.
+    /// Hands the bytes of a request to the server's socket.
     pub(super) fn forward(&mut self, number: u32, shared: &mut SharedState) {
         let request = shared.requests.get_mut(number);
         let bytes = std::mem::take(&mut request.bytes);
-        self.buffered_bytes -= bytes.len();
-        shared.buffered_bytes -= bytes.len();
-        self.server_output.push(bytes);
-        if request.expects_reply {
-            self.in_flight.push_back((request.id, number));
+        let (id, ending) = (request.id, request.ending);
+        self.forward_bytes(bytes);
+        if self.ahead == Some(number) {
+            self.ahead = None;
         }
-        if request.is_complete { self.on_forwarded(number, shared) } else { self.streaming = Some(number) }
+        if ending == RequestEnding::Reply {
+            self.server.in_flight.push_back((id, number));
+        } else {
+            self.finish_request(number, false, shared);
+        }
     }
 
-    /// The last byte of a request was handed to the server's socket.
-    fn on_forwarded(&mut self, number: u32, shared: &mut SharedState) {
-        let request = shared.requests.get(number);
-        if request.is_finished {
-            shared.requests.remove(number);
-        } else if !request.expects_reply {
-            self.finish_request(number, shared);
-        }
+    /// Hands bytes that were held to the server's socket.
+    pub(super) fn forward_bytes(&mut self, bytes: Vec<u8>) {
+        self.held_bytes -= bytes.len();
+        self.server.output.push(bytes);
     }
 
     /// Ends a request that was answered, or that has no reply and was forwarded: the device is free for another.
-    pub(super) fn finish_request(&mut self, number: u32, shared: &mut SharedState) {
-        let request = shared.requests.get_mut(number);
-        request.is_finished = true;
-        let is_complete = request.is_complete;
-        shared.release(number);
-        shared.observe(number);
-        // The rest of an incomplete request still has to pass.
-        if is_complete {
-            shared.requests.remove(number);
+    pub(super) fn finish_request(&mut self, number: u32, is_error: bool, shared: &mut SharedState) {
+        shared.finish(number, is_error);
+        shared.requests.remove(number);
+        self.has_been_served = true;
+    }
+
+    /// Ends a request that nobody waits for any more, and that is not in the session's list of waiting requests.
+    pub(super) fn discard_request(&mut self, number: u32, shared: &mut SharedState) {
+        self.held_bytes -= std::mem::take(&mut shared.requests.get_mut(number).bytes).len();
+        if self.ahead == Some(number) {
+            self.ahead = None;
+        }
+        shared.forget(number);
+    }
+
+    /// Takes a request out of the list of those that wait.
+    fn remove_waiting(&mut self, number: u32, shared: &mut SharedState) {
+        let place = shared.requests.get(number).place_in_session;
+        let removed = self.waiting.swap_remove(place);
+        debug_assert_eq!(removed, number, "a waiting request knows its place");
+        if let Some(&moved) = self.waiting.get(place) {
+            shared.requests.get_mut(moved).place_in_session = place;
         }
     }
 
-    /// Ends a request that nobody waits for any more.
-    pub(super) fn discard_request(&mut self, number: u32, shared: &mut SharedState) {
-        let bytes = std::mem::take(&mut shared.requests.get_mut(number).bytes).len();
-        self.buffered_bytes -= bytes;
-        shared.buffered_bytes -= bytes;
-        if self.incoming.as_ref().is_some_and(|incoming| incoming.number == number) {
-            self.incoming = None;
+    /// The waiting requests in the order in which they came.
+    fn waiting_in_order(&self, shared: &SharedState) -> Vec<u32> {
+        let mut waiting = self.waiting.clone();
+        waiting.sort_unstable_by_key(|number| shared.requests.get(*number).number);
+        waiting
+    }
+
+    /// Withdraws all waiting requests, which nobody waits for any more.
+    pub(super) fn withdraw_waiting(&mut self, shared: &mut SharedState) {
+        for number in std::mem::take(&mut self.waiting) {
+            shared.withdraw(number);
+            self.discard_request(number, shared);
         }
-        shared.forget(number);
+        self.is_parked = false;
+    }
+
+    /// Takes the waiting requests of a client that does not take its answers out of the queue, and puts them back when
+    /// it has: a place at the device is not for somebody who keeps it.
+    pub(super) fn park_or_resume(&mut self, shared: &mut SharedState) {
+        let is_full = self.server.replies.is_full();
+        if is_full == self.is_parked {
+            return;
+        }
+        if is_full {
+            for number in &self.waiting {
+                if shared.withdraw(*number) {
+                    shared.requests.get_mut(*number).state = RequestState::Parked;
+                }
+            }
+        } else {
+            for number in self.waiting_in_order(shared) {
+                if matches!(shared.requests.get(number).state, RequestState::Parked) {
+                    self.arrive(number, shared);
+                }
+            }
+        }
+        self.is_parked = is_full;
+    }
+
+    /// The flow of a request, by the file that it names or else by what its session was about last.
+    fn flow_of_request(&mut self, number: u32, shared: &SharedState) -> u32 {
+        let request = shared.requests.get(number);
+        if request.names_file && (request.export != self.export) {
+            self.export = request.export;
+            self.flow = shared.flow_for(self.peer, self.export.map(|export| shared.exports.path(export)));
+        }
+        let is_apart = request.is_control() && self.protocol != FrontProtocol::Memcached;
+        if is_apart { self.flow | CONTROL_FLOW } else { self.flow }
+    }
+
+    /// Finds out anew which workload the session belongs to, and moves what waits there at once: to the end of the line,
+    /// in its order.
+    pub(in super::super) fn identify(&mut self, shared: &mut SharedState) {
+        self.flow = match self.protocol {
+            FrontProtocol::Nfs => {
+                shared.flow_for(self.peer, self.export.map(|export| shared.exports.path(export)))
+            }
+            FrontProtocol::Nbd => shared.flow_for(self.peer, self.codec.export_name()),
+            FrontProtocol::Memcached => shared.flow_for(self.peer, None),
+        };
+        for number in self.waiting_in_order(shared) {
+            let request = shared.requests.get(number);
+            let mut flow = self.flow;
+            if request.names_file && request.export != self.export {
+                flow = shared.flow_for(self.peer, request.export.map(|export| shared.exports.path(export)));
+            }
+            let flow = flow | (request.flow & CONTROL_FLOW);
+            if flow != request.flow {
+                let waiting = match request.state {
+                    RequestState::Queued(waiting) => waiting,
+                    _ => None,
+                };
+                if let Some(waiting) = waiting {
+                    shared.queue.move_to_flow(shared.now, waiting, flow);
+                }
+                shared.requests.get_mut(number).flow = flow;
+            }
+        }
     }
 }

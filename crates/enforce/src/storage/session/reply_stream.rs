@@ -1,98 +1,62 @@
-//! The bytes from the server to the client. They are passed on as they come, and parsed where they lie.
+//! The bytes from the server to the client. They are passed on as soon as it is known what they belong to: replies to
+//! the proxy's own requests do not reach the client.
 
 use super::super::buffer::ReadBuffer;
-use std::io::{self, Write};
 use wire::ReplyHead;
 
-/// How many bytes may wait for the client; beyond them the server is not read.
-const UNWRITTEN_MAX: usize = 256 << 10;
+/// How many bytes may wait for a client that takes nothing, before its requests leave the queue.
+pub(super) const UNWRITTEN_MAX: usize = 256 << 10;
+/// How many bytes may wait for a client while it has requests at the server: these are read to their end, so that their
+/// places are given back.
+const UNWRITTEN_WITH_REQUESTS_MAX: usize = 4 << 20;
 
-/// The bytes from the server that the client has not taken, or that were not parsed.
-///
-/// Both progress independently: `written` and `parsed` count from the start of the buffer, and bytes that are both are
-/// removed.
+/// The bytes from the server, and how far they were understood.
 #[derive(Debug, Default)]
 pub(super) struct ReplyStream {
-    pub(super) buffer: ReadBuffer,
-    /// How many bytes of the buffer are written to the client.
-    written: usize,
-    /// How many bytes of the buffer belong to messages that were recognised.
-    parsed: usize,
+    /// The bytes that were not parsed yet.
+    pub(super) unparsed: ReadBuffer,
+    /// The bytes that the client has not taken yet.
+    pub(super) unwritten: ReadBuffer,
     /// How many bytes of the latest message, or part of one, have not come yet.
     pub(super) missing: u64,
     /// The message of which further parts follow.
     pub(super) partial: Option<ReplyHead>,
+    /// Whether the bytes of the latest message are the client's.
+    pub(super) is_for_client: bool,
     /// Whether bytes are dropped instead of written, because the client has gone.
     is_discarding: bool,
-    /// The identifier of the latest request that asked for an export.
-    pub(super) mount_request: Option<u64>,
 }
 
 impl ReplyStream {
-    fn unwritten(&self) -> usize {
-        self.buffer.len() - self.written
-    }
-
+    /// Whether nothing waits for the client.
     pub(super) fn is_written(&self) -> bool {
-        self.unwritten() == 0
+        self.unwritten.is_empty()
     }
 
+    /// Whether the client has much to take before it is given more.
     pub(super) fn is_full(&self) -> bool {
-        self.unwritten() >= UNWRITTEN_MAX
+        self.unwritten.len() >= UNWRITTEN_MAX
     }
 
-    /// The bytes that were not parsed yet.
-    pub(super) fn unparsed(&self) -> &[u8] {
-        &self.buffer.bytes()[self.parsed..]
+    /// Whether more may be read from the server; `has_requests` tells that it owes replies.
+    pub(super) fn has_room(&self, has_requests: bool, is_crowded: bool) -> bool {
+        let most = if has_requests && !is_crowded { UNWRITTEN_WITH_REQUESTS_MAX } else { UNWRITTEN_MAX };
+        self.unwritten.len() < most
     }
 
     /// Drops what is not written, and everything that comes from now on.
     pub(super) fn discard(&mut self) {
         self.is_discarding = true;
-        self.drop_unwritten();
-        self.remove_finished();
+        self.unwritten.clear();
     }
 
-    pub(super) fn is_discarding(&self) -> bool {
-        self.is_discarding
-    }
-
-    pub(super) fn drop_unwritten(&mut self) {
-        self.written = self.buffer.len();
-    }
-
-    /// Writes until the client takes no more, and returns how many bytes it took. An error is one of its connection.
-    pub(super) fn write(&mut self, client: &mut impl Write) -> io::Result<usize> {
-        let mut taken = 0;
-        while self.unwritten() > 0 {
-            match client.write(&self.buffer.bytes()[self.written..]) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => {
-                    self.written += count;
-                    taken += count;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        self.remove_finished();
-        Ok(taken)
-    }
-
-    /// Removes bytes that are written and parsed.
-    pub(super) fn remove_finished(&mut self) {
-        let finished = self.written.min(self.parsed);
-        self.buffer.consume(finished);
-        (self.written, self.parsed) = (self.written - finished, self.parsed - finished);
-    }
-
-    /// Marks as parsed what has come of the latest message; whether all of it has.
-    pub(super) fn skip_message(&mut self) -> bool {
-        let available = self.buffer.len() - self.parsed;
-        let count = available.min(usize::try_from(self.missing).unwrap_or(usize::MAX));
-        self.parsed += count;
+    /// Passes on what has come of the latest message, and returns how many bytes that was.
+    pub(super) fn pass_message(&mut self, bytes: &[u8]) -> usize {
+        let count = bytes.len().min(usize::try_from(self.missing).unwrap_or(usize::MAX));
         self.missing -= count as u64;
-        self.missing == 0
+        if self.is_for_client && !self.is_discarding {
+            self.unwritten.extend(&bytes[..count]);
+        }
+        count
     }
 }

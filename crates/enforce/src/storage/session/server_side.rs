@@ -1,92 +1,163 @@
 //! The server side of a session: passing replies on to the client, and finding the requests that they answer.
 
-use super::super::buffer::IoProgress;
+use super::super::buffer::{ReadBuffer, WriteQueue};
 use super::super::shared::SharedState;
 use super::ProxySession;
 use super::close_reason::{CloseReason, ProxySide};
+use super::phase::ServerPhase;
+use super::reply_stream::ReplyStream;
 use crate::deployment::FrontProtocol;
-use rustix::net::sockopt;
+use std::collections::VecDeque;
 use wire::{Extent, ParseStep, ReplyHead};
 
-/// How many bytes are read with one system call: what a socket usually has at most.
-const READ_SIZE: usize = 64 << 10;
+/// The connection to the server, as far as bytes and requests are concerned.
+#[derive(Debug)]
+pub(in super::super) struct ServerSide {
+    pub(super) phase: ServerPhase,
+    /// Bytes for the server.
+    pub(in super::super) output: WriteQueue,
+    /// Requests that were sent and not answered, in the order in which they were sent: the identifier that the reply
+    /// will have, and the number.
+    pub(super) in_flight: VecDeque<(u64, u32)>,
+    pub(super) replies: ReplyStream,
+}
+
+impl ServerSide {
+    pub(super) fn new(now: u64) -> Self {
+        Self {
+            phase: ServerPhase::Connecting { since: now },
+            output: WriteQueue::default(),
+            in_flight: VecDeque::new(),
+            replies: ReplyStream::default(),
+        }
+    }
+
+    /// The bytes that the client is to be sent.
+    pub(in super::super) fn replies_to_client(&mut self) -> &mut ReadBuffer {
+        &mut self.replies.unwritten
+    }
+
+    /// Whether everything was sent and answered.
+    pub(super) fn owes_nothing(&self) -> bool {
+        self.output.is_empty() && self.in_flight.is_empty()
+    }
+}
 
 impl ProxySession {
-    /// The connection to the server was made or failed; `is_writable` tells that it was made.
-    pub(in super::super) fn on_connection_event(&mut self, is_writable: bool) -> Result<(), CloseReason> {
-        let result = sockopt::socket_error(&self.server).and_then(|result| result);
-        result.map_err(|error| CloseReason::SocketFailed(ProxySide::Server, error.into()))?;
-        self.is_connected |= is_writable;
-        Ok(())
+    /// The connection to the server was made.
+    pub(in super::super) fn connect_server(&mut self) {
+        if matches!(self.server.phase, ServerPhase::Connecting { .. }) {
+            self.server.phase = ServerPhase::Open;
+        }
     }
 
-    /// Reads what the server sends, and passes it on.
-    pub(in super::super) fn on_server_readable(
+    /// Whether the connection to the server is being made.
+    pub(in super::super) fn is_connecting(&self) -> bool {
+        matches!(self.server.phase, ServerPhase::Connecting { .. })
+    }
+
+    /// Whether bytes may be written to the server.
+    pub(in super::super) fn may_write_server(&self) -> bool {
+        self.server.phase.is_connected() && !self.server.output.is_empty()
+    }
+
+    /// Whether the server should be read.
+    pub(in super::super) fn wants_server_input(&self, shared: &SharedState) -> bool {
+        let has_requests = !self.server.in_flight.is_empty();
+        self.server.phase.is_connected() && self.server.replies.has_room(has_requests, shared.is_crowded())
+    }
+
+    /// The server has ended its stream.
+    pub(in super::super) fn end_of_server(&mut self) {
+        self.server.phase = ServerPhase::Ended;
+    }
+
+    /// Takes bytes that the server has sent.
+    pub(in super::super) fn receive_from_server(
         &mut self,
+        bytes: &[u8],
         shared: &mut SharedState,
     ) -> Result<(), CloseReason> {
-        match self.replies.buffer.read(&mut self.server, READ_SIZE) {
-            Ok(IoProgress::Bytes(_)) => {}
-            Ok(IoProgress::WouldBlock) => return Ok(()),
-            Ok(IoProgress::EndOfFile) => self.server_eof = true,
-            Err(error) => return Err(CloseReason::SocketFailed(ProxySide::Server, error)),
+        if self.server.replies.unparsed.is_empty() {
+            let used = self.parse_replies(bytes, shared)?;
+            self.server.replies.unparsed.extend(&bytes[used..]);
+            return Ok(());
         }
-        // The client gets its bytes before they are parsed: that is one thing less to wait for.
-        if self.replies.is_discarding() {
-            self.replies.drop_unwritten();
-        } else if self.replies.write(&mut self.client).is_err() {
-            self.close_client(shared);
-        }
-        self.parse_replies(shared)?;
-        self.replies.remove_finished();
+        let mut unparsed = std::mem::take(&mut self.server.replies.unparsed);
+        unparsed.extend(bytes);
+        let used = self.parse_replies(unparsed.bytes(), shared)?;
+        unparsed.consume(used);
+        self.server.replies.unparsed = unparsed;
         Ok(())
     }
 
-    fn parse_replies(&mut self, shared: &mut SharedState) -> Result<(), CloseReason> {
-        while self.replies.skip_message() && !self.replies.unparsed().is_empty() {
-            let step = self.codec.next_reply(self.replies.unparsed());
+    /// Parses replies and passes their bytes on; returns how many bytes are dealt with.
+    fn parse_replies(&mut self, bytes: &[u8], shared: &mut SharedState) -> Result<usize, CloseReason> {
+        let mut used = 0;
+        loop {
+            used += self.server.replies.pass_message(&bytes[used..]);
+            if used == bytes.len() {
+                return Ok(used);
+            }
+            let step = self.codec.next_reply(&bytes[used..]);
             let step = step.map_err(|error| CloseReason::Malformed(ProxySide::Server, error))?;
             let Extent { len, last, .. } = match step {
-                ParseStep::NeedMore { .. } => return Ok(()),
+                ParseStep::NeedMore { .. } => return Ok(used),
                 ParseStep::Message { message, extent } => {
-                    self.replies.partial = Some(message);
+                    self.server.replies.is_for_client = !message.is_injected;
+                    self.server.replies.partial = Some(message);
                     extent
                 }
                 ParseStep::Continued { extent } => extent,
             };
-            self.replies.missing = len.0;
-            if last && let Some(reply) = self.replies.partial.take() {
-                self.on_reply(&reply, shared);
+            self.server.replies.missing = len.0;
+            if let Some(reply) = self.server.replies.partial {
+                self.on_reply_part(&reply, len.0, last, shared);
+            }
+            if last {
+                self.server.replies.partial = None;
             }
         }
-        Ok(())
     }
 
-    /// Finishes the request that a reply answers: the device has done its work.
-    fn on_reply(&mut self, reply: &ReplyHead, shared: &mut SharedState) {
-        if self.replies.mount_request == Some(reply.id) {
-            self.replies.mount_request = None;
-            self.on_mount_reply(reply, shared);
-        }
+    /// Counts a part of a reply. With the last part the device has done its work on the request.
+    fn on_reply_part(&mut self, reply: &ReplyHead, len: u64, is_last: bool, shared: &mut SharedState) {
         if !reply.is_solicited {
             return;
         }
-        let Some(position) = self.in_flight.iter().position(|(id, _)| *id == reply.id) else { return };
-        // memcached answers in order: the requests before this one are finished, too.
-        let first = if self.protocol == FrontProtocol::Memcached { 0 } else { position };
-        for index in (first..=position).rev() {
-            if let Some((_, number)) = self.in_flight.remove(index) {
-                self.finish_request(number, shared);
-            }
+        if let Some(mount) = self.codec.take_mount() {
+            shared.exports.learn(&mount.path, &mount.root);
+        }
+        if self.protocol == FrontProtocol::Memcached {
+            return self.on_ordered_reply(reply, len, is_last, shared);
+        }
+        let in_flight = &mut self.server.in_flight;
+        let Some(position) = in_flight.iter().position(|(id, _)| *id == reply.id) else { return };
+        let (_, number) = in_flight[position];
+        shared.requests.get_mut(number).reply_bytes += len;
+        if is_last {
+            in_flight.remove(position);
+            self.finish_request(number, reply.is_error, shared);
         }
     }
 
-    /// Remembers the export of an NFS client if the server has granted it.
-    fn on_mount_reply(&self, reply: &ReplyHead, shared: &mut SharedState) {
-        if let Some(path) =
-            self.codec.export_name().filter(|_| !reply.is_error && self.protocol == FrontProtocol::Nfs)
+    /// memcached answers in order: the requests before the one that is answered are done, too.
+    fn on_ordered_reply(&mut self, reply: &ReplyHead, len: u64, is_last: bool, shared: &mut SharedState) {
+        while let Some(&(id, number)) = self.server.in_flight.front() {
+            if id > reply.id || (id == reply.id && !is_last) {
+                break;
+            }
+            if id == reply.id {
+                shared.requests.get_mut(number).reply_bytes += len;
+            }
+            self.server.in_flight.pop_front();
+            self.finish_request(number, id == reply.id && reply.is_error, shared);
+        }
+        if !is_last
+            && let Some(&(id, number)) = self.server.in_flight.front()
+            && id == reply.id
         {
-            shared.add_mount(self.peer.ip(), path);
+            shared.requests.get_mut(number).reply_bytes += len;
         }
     }
 }

@@ -214,6 +214,7 @@ impl LinkAnalysis {
             storage_profile: "none".into(),
         };
         Policy::new(name, vec![server], workloads)
+            .unwrap_or_else(|error| panic!("limits that cannot be enforced: {error}"))
     }
 
     /// The placement of an admitted tenant with its limits.

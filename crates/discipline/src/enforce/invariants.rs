@@ -1,0 +1,51 @@
+//! What holds of an enforcer between any two calls, checked from end to end.
+
+use super::Enforcer;
+
+impl Enforcer {
+    /// Checks that everything that is kept agrees with what it is kept of. It looks at all waiting requests and all flows:
+    /// for tests, and for debug builds of callers.
+    ///
+    /// # Panics
+    /// When something does not agree.
+    pub fn check_invariants(&self) {
+        self.queues.slab.check_free();
+        let listed: usize = self.queues.flows.iter().map(|flow| flow.list.len).sum();
+        assert_eq!(listed, self.waiting(), "every waiting request is in the line of a flow");
+        for place in 0..self.queues.flows.len() {
+            self.check_line(place);
+            let flow = &self.queues.flows[place];
+            assert_eq!(self.heads.get(place), self.queues.head_rank(place), "the rank of a head");
+            assert_eq!(self.due.get(place), flow.head_due(), "when a head is due");
+        }
+        for (limiter, state) in self.queues.limiters.iter().enumerate() {
+            for place in &state.members {
+                assert_eq!(
+                    self.queues.flows[*place].limiter, limiter,
+                    "a flow and its limiter know each other"
+                );
+            }
+        }
+        let members: usize = self.queues.limiters.iter().map(|limiter| limiter.members.len()).sum();
+        assert_eq!(members, self.queues.flows.len(), "every flow has one limiter");
+        self.outstanding.check();
+    }
+
+    /// Checks the line of a flow: its links, its order, what has passed the limiter, and when the next one will.
+    fn check_line(&self, place: usize) {
+        let (queues, flow) = (&self.queues, &self.queues.flows[place]);
+        flow.list.check(&queues.slab);
+        let requests: Vec<_> = flow.list.iter(&queues.slab).collect();
+        let passed = requests.iter().filter(|request| queues.slab.get(**request).taken.is_some()).count();
+        assert_eq!(passed, flow.passed, "as many have passed the limiter as the flow counts");
+        assert_eq!(flow.candidate, requests.get(passed).copied(), "those that have passed are the first");
+        let numbers = requests.iter().map(|request| queues.slab.get(*request).number);
+        assert!(numbers.is_sorted(), "a flow is first in, first out");
+        let flows = requests.iter().map(|request| queues.place_of(queues.slab.get(*request).flow));
+        assert!(flows.into_iter().all(|of| of == place), "a request is in the line of its flow");
+        let mut again = flow.clone();
+        let mut buckets = queues.limiters[flow.limiter].buckets.clone();
+        again.update_due(buckets.updated(), &queues.slab, &mut buckets);
+        assert_eq!(again.due, flow.due, "when a candidate is due");
+    }
+}

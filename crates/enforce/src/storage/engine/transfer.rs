@@ -1,0 +1,153 @@
+//! Bytes between connections and sessions: what the system reports is read, and what sessions have is written.
+
+use super::super::session::{CloseReason, ProxySide, SessionOrder};
+use super::super::system::{ProxyStream, System};
+use super::{ConnectedSession, ProxyEngine, READ_SIZE, WatchedStream};
+use std::io;
+
+/// The most that is read from a client that is cut off: what it may have on its way.
+const LAST_READ_MAX: usize = 1 << 20;
+
+/// What came of reading once.
+enum ReadOutcome {
+    Bytes(usize),
+    EndOfStream,
+    Nothing,
+}
+
+fn read_once(stream: &mut impl ProxyStream, scratch: &mut [u8]) -> io::Result<ReadOutcome> {
+    match stream.read(scratch) {
+        Ok(0) => Ok(ReadOutcome::EndOfStream),
+        Ok(count) => Ok(ReadOutcome::Bytes(count)),
+        Err(error) => match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(ReadOutcome::Nothing),
+            _ => Err(error),
+        },
+    }
+}
+
+impl<S: System> ProxyEngine<S> {
+    /// Something happened on a client's connection.
+    pub(super) fn on_client_event(
+        &mut self,
+        slot: usize,
+        readable: bool,
+        hung_up: bool,
+    ) -> Result<(), CloseReason> {
+        let ConnectedSession { session, client, .. } = &mut *self.sessions[slot];
+        let Some(stream) = &mut client.stream else { return Ok(()) };
+        if (readable || hung_up) && session.wants_client_input(&self.shared) {
+            match read_once(stream, &mut self.scratch) {
+                Ok(ReadOutcome::Bytes(count)) => {
+                    return session.receive_from_client(&self.scratch[..count], &mut self.shared);
+                }
+                Ok(ReadOutcome::EndOfStream) => session.end_of_client(),
+                Ok(ReadOutcome::Nothing) => {}
+                Err(error) => return Err(session.fail_client(error)),
+            }
+        } else if hung_up {
+            // It is not to be read now, but it is broken: nothing that it has sent can be answered.
+            session.give_client_up(&mut self.shared);
+            self.close_client_stream(slot);
+        }
+        Ok(())
+    }
+
+    /// Something happened on the connection to the server.
+    pub(super) fn on_server_event(
+        &mut self,
+        slot: usize,
+        readable: bool,
+        writable: bool,
+        hung_up: bool,
+    ) -> Result<(), CloseReason> {
+        let ConnectedSession { session, server, .. } = &mut *self.sessions[slot];
+        let Some(stream) = &mut server.stream else { return Ok(()) };
+        if session.is_connecting() {
+            if writable || hung_up {
+                let made = stream.finish_connecting();
+                made.map_err(|error| CloseReason::SocketFailed(ProxySide::Server, error))?;
+                session.connect_server();
+            }
+            return Ok(());
+        }
+        if (readable || hung_up) && session.wants_server_input(&self.shared) {
+            let outcome = read_once(stream, &mut self.scratch);
+            match outcome.map_err(|error| CloseReason::SocketFailed(ProxySide::Server, error))? {
+                ReadOutcome::Bytes(count) => {
+                    return session.receive_from_server(&self.scratch[..count], &mut self.shared);
+                }
+                ReadOutcome::EndOfStream => session.end_of_server(),
+                ReadOutcome::Nothing => {}
+            }
+        } else if hung_up {
+            // Its last replies are read when there is room for them.
+            set_aside(&mut self.system, server);
+        }
+        Ok(())
+    }
+
+    /// Writes what a session has for its connections, and ends it if it is at its end.
+    pub(super) fn write_session(&mut self, slot: usize) -> Result<(), CloseReason> {
+        let Some(entry) = self.sessions.get_mut(slot) else { return Ok(()) };
+        let ConnectedSession { session, client, server, .. } = &mut **entry;
+        let was_full = session.is_output_full();
+        if let Some(stream) = server.stream.as_mut().filter(|_| session.may_write_server()) {
+            let written = session.server.output.write_to(stream);
+            written.map_err(|error| CloseReason::SocketFailed(ProxySide::Server, error))?;
+        }
+        let mut is_client_gone = false;
+        if let Some(stream) = client.stream.as_mut() {
+            match session.server.replies_to_client().write_to(stream) {
+                Ok(0) => {}
+                Ok(_) => session.note_client_progress(&self.shared),
+                Err(_) => is_client_gone = true,
+            }
+        }
+        if is_client_gone {
+            session.give_client_up(&mut self.shared);
+            self.close_client_stream(slot);
+        }
+        let Some(entry) = self.sessions.get_mut(slot) else { return Ok(()) };
+        let order = entry.session.settle(&mut self.shared)?;
+        self.has_timed_session |= entry.session.is_timed();
+        if was_full && !entry.session.is_output_full() {
+            // What waited for the room can go on, and no event will tell.
+            self.ready.push(slot);
+        }
+        self.carry_out(slot, order);
+        Ok(())
+    }
+
+    /// Does to the connections of a session what it asks for.
+    pub(super) fn carry_out(&mut self, slot: usize, order: SessionOrder) {
+        let Some(entry) = self.sessions.get_mut(slot) else { return };
+        if order == SessionOrder::EndServerStream
+            && let Some(stream) = &mut entry.server.stream
+        {
+            // A connection that has failed is found out when it is read.
+            let _ = stream.shutdown_write();
+        }
+    }
+
+    /// Closes the connection to the client. What the client has sent in the meantime is read: unread bytes would make
+    /// the kernel reset the connection, and throw away the replies that are on their way to the client.
+    pub(super) fn close_client_stream(&mut self, slot: usize) {
+        let Some(entry) = self.sessions.get_mut(slot) else { return };
+        let Some(mut stream) = entry.client.stream.take() else { return };
+        let _ = stream.shutdown_write();
+        for _ in 0..LAST_READ_MAX / READ_SIZE {
+            if !stream.read(&mut self.scratch).is_ok_and(|count| count > 0) {
+                break;
+            }
+        }
+    }
+}
+
+/// Stops watching a connection that has hung up, until something is wanted of it.
+fn set_aside<S: System>(system: &mut S, side: &mut WatchedStream<S::Stream>) {
+    if let Some(stream) = &mut side.stream {
+        system.unwatch(stream);
+        (side.watched, side.is_set_aside) = (None, true);
+    }
+}

@@ -1,0 +1,69 @@
+//! Asks an NFS server for the root handles of exports, so that the proxy knows whose a file handle is although its
+//! client has mounted before the proxy began.
+//!
+//! The calls are the proxy's own and take another connection. A server that refuses them, as one that exports to nobody
+//! but the clients, leaves the proxy with what it sees of the clients' own MOUNT calls.
+
+use super::control::ProxyHandle;
+use super::listener::FrontListener;
+use crate::deployment::FrontProtocol;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+use wire::GrantedMount;
+use wire::rpc::client::{CallEncoder, Credentials};
+use wire::rpc::decode;
+
+/// How long the server may take for each answer.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// How often a server that does not answer is asked: it may have been started together with the proxy.
+const ATTEMPTS: u32 = 5;
+/// The longest reply that is read: a handle and a list of authentication flavors.
+const REPLY_MAX: usize = 4096;
+
+/// The servers behind the NFS fronts. One of them is the mount daemon.
+pub(super) fn nfs_servers(listeners: &[FrontListener]) -> Vec<SocketAddr> {
+    let nfs = listeners.iter().filter(|front| front.protocol == FrontProtocol::Nfs);
+    nfs.map(|front| front.forward).collect()
+}
+
+/// Asks for the roots of these exports on a thread of its own, which tells the proxy what it learns.
+pub(super) fn ask(servers: Vec<SocketAddr>, exports: Vec<Vec<u8>>, proxy: ProxyHandle) {
+    std::thread::spawn(move || {
+        for attempt in 0..ATTEMPTS {
+            std::thread::sleep(Duration::from_secs(u64::from(attempt)));
+            let mut is_complete = true;
+            for export in &exports {
+                let root = servers.iter().find_map(|server| mount_root(*server, export).ok().flatten());
+                match root {
+                    Some(root) => proxy.learn_export(GrantedMount { path: export.clone(), root }),
+                    None => is_complete = false,
+                }
+            }
+            if is_complete {
+                return;
+            }
+        }
+    });
+}
+
+/// The root handle of an export; `None` if the server does not grant it.
+fn mount_root(server: SocketAddr, export: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    let mut stream = TcpStream::connect_timeout(&server, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    let mut call = Vec::new();
+    let credentials = Credentials::Unix { machine: "tailwright", uid: 0, gid: 0 };
+    CallEncoder::new(&mut call, credentials).mount(1, export);
+    stream.write_all(&call)?;
+    let mut record = vec![0; 4];
+    stream.read_exact(&mut record)?;
+    let mark = u32::from_be_bytes([record[0], record[1], record[2], record[3]]);
+    let len = (mark & !(1 << 31)) as usize;
+    if mark >> 31 == 0 || len > REPLY_MAX {
+        return Ok(None);
+    }
+    record.resize(4 + len, 0);
+    stream.read_exact(&mut record[4..])?;
+    Ok(decode::mount(&record[4..]).ok())
+}

@@ -1,0 +1,208 @@
+//! The machine that the proxy runs on: sockets, `epoll` and the monotonic clock, behind [`System`].
+
+use super::busy_poll::BusyPoll;
+use super::control::CommandWaker;
+use super::event_token::{self, EventSource};
+use super::listener::{FrontListener, SpareDescriptor, begin_connection};
+use super::system::{ProxyStream, StreamInterest, StreamToken, System, SystemEvent};
+use rustix::event::{Timespec, epoll};
+use rustix::fd::OwnedFd;
+use rustix::net::sockopt;
+use std::io::{self, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Instant;
+
+/// How many events one round takes: enough to share the work of a round, few enough not to keep the first ones waiting.
+const EVENTS_PER_ROUND: usize = 256;
+const HUNG_UP: epoll::EventFlags = epoll::EventFlags::HUP.union(epoll::EventFlags::ERR);
+
+/// Sockets, `epoll` and the clock of this machine.
+#[derive(Debug)]
+pub(super) struct LinuxSystem {
+    epoll: OwnedFd,
+    listeners: Vec<FrontListener>,
+    waker: CommandWaker,
+    busy_poll: BusyPoll,
+    started: Instant,
+    spare: SpareDescriptor,
+}
+
+/// A TCP connection, and whether `epoll` watches it.
+#[derive(Debug)]
+pub(super) struct LinuxStream {
+    socket: TcpStream,
+    is_watched: bool,
+}
+
+impl LinuxSystem {
+    /// A system with these listeners, that wakes up for the orders of other threads.
+    ///
+    /// # Errors
+    /// When the process may open no more files.
+    pub(super) fn new(
+        listeners: Vec<FrontListener>,
+        waker: CommandWaker,
+        busy_poll_max_ns: u64,
+    ) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(
+            &epoll,
+            waker.descriptor(),
+            epoll::EventData::new_u64(event_token::WAKER),
+            epoll::EventFlags::IN,
+        )?;
+        for (number, front) in listeners.iter().enumerate() {
+            let token = epoll::EventData::new_u64(event_token::listener_token(number));
+            epoll::add(&epoll, &front.listener, token, epoll::EventFlags::IN)?;
+        }
+        // On a single CPU the event that is polled for cannot happen meanwhile.
+        let has_one_cpu = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1);
+        Ok(Self {
+            spare: SpareDescriptor::new(&epoll),
+            epoll,
+            listeners,
+            waker,
+            busy_poll: BusyPoll::new(if has_one_cpu { 0 } else { busy_poll_max_ns }),
+            started: Instant::now(),
+        })
+    }
+
+    /// The addresses that are listened at.
+    pub(super) fn addresses(&self) -> Vec<SocketAddr> {
+        self.listeners.iter().filter_map(|front| front.listener.local_addr().ok()).collect()
+    }
+
+    fn event(&self, token: u64, flags: epoll::EventFlags) -> SystemEvent {
+        match EventSource::from_token(token) {
+            EventSource::Waker => {
+                self.waker.reset();
+                SystemEvent::Orders
+            }
+            EventSource::Listener(number) => SystemEvent::Incoming(number),
+            EventSource::Stream(token) => SystemEvent::Stream {
+                token,
+                readable: flags.contains(epoll::EventFlags::IN),
+                writable: flags.contains(epoll::EventFlags::OUT),
+                hung_up: flags.intersects(HUNG_UP),
+            },
+        }
+    }
+}
+
+impl System for LinuxSystem {
+    type Stream = LinuxStream;
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn accept(&mut self, front: usize) -> io::Result<(LinuxStream, SocketAddr)> {
+        let Some(front) = self.listeners.get(front) else { return Err(io::ErrorKind::WouldBlock.into()) };
+        let (socket, peer) = front.listener.accept()?;
+        socket.set_nonblocking(true)?;
+        socket.set_nodelay(true)?;
+        // A client whose machine is gone is noticed in the end, and its session given back.
+        sockopt::set_socket_keepalive(&socket, true)?;
+        Ok((LinuxStream { socket, is_watched: false }, peer))
+    }
+
+    fn reject(&mut self, front: usize) -> bool {
+        let Some(front) = self.listeners.get(front) else { return false };
+        self.spare.reject_connection(&front.listener, &self.epoll)
+    }
+
+    fn connect(&mut self, front: usize, _client: SocketAddr) -> io::Result<LinuxStream> {
+        let front = self.listeners.get(front).ok_or(io::ErrorKind::NotConnected)?;
+        let socket = begin_connection(front.forward)?;
+        socket.set_nodelay(true)?;
+        Ok(LinuxStream { socket, is_watched: false })
+    }
+
+    fn watch(
+        &mut self,
+        stream: &mut LinuxStream,
+        token: StreamToken,
+        interest: StreamInterest,
+    ) -> io::Result<()> {
+        let mut flags = epoll::EventFlags::empty();
+        flags.set(epoll::EventFlags::IN, interest.readable);
+        flags.set(epoll::EventFlags::OUT, interest.writable);
+        let token = epoll::EventData::new_u64(event_token::stream_token(token));
+        if stream.is_watched {
+            epoll::modify(&self.epoll, &stream.socket, token, flags)?;
+        } else {
+            epoll::add(&self.epoll, &stream.socket, token, flags)?;
+            stream.is_watched = true;
+        }
+        Ok(())
+    }
+
+    fn unwatch(&mut self, stream: &mut LinuxStream) {
+        if std::mem::take(&mut stream.is_watched) {
+            // It was watched, so that nothing can fail.
+            let _ = epoll::delete(&self.epoll, &stream.socket);
+        }
+    }
+
+    /// Waits for events. It polls while that pays, and then sleeps.
+    fn wait(
+        &mut self,
+        until: Option<u64>,
+        outstanding: u32,
+        events: &mut Vec<SystemEvent>,
+    ) -> io::Result<()> {
+        let begun = self.now();
+        let poll_until = begun + self.busy_poll.duration_ns(outstanding);
+        let mut clock = begun;
+        loop {
+            let left = until.map(|until| until.saturating_sub(clock));
+            let is_polling = clock < poll_until;
+            let timeout = if is_polling { Some(0) } else { left };
+            let timeout = timeout.map(timespec);
+            let mut room = [const { MaybeUninit::uninit() }; EVENTS_PER_ROUND];
+            let ready: &[epoll::Event] = match epoll::wait(&self.epoll, &mut room, timeout.as_ref()) {
+                Ok((ready, _)) => ready,
+                Err(rustix::io::Errno::INTR) => &[],
+                Err(error) => return Err(error.into()),
+            };
+            clock = self.now();
+            events.extend(ready.iter().map(|event| self.event(event.data.u64(), event.flags)));
+            if !ready.is_empty() || !is_polling || left == Some(0) {
+                self.busy_poll.learn(clock - begun);
+                return Ok(());
+            }
+            // A thread that waits for this CPU may be the one that causes the event.
+            std::thread::yield_now();
+        }
+    }
+
+    fn stop_listening(&mut self) {
+        self.listeners.clear();
+    }
+}
+
+impl ProxyStream for LinuxStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.socket.read(buffer)
+    }
+
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.socket.write_vectored(pieces)
+    }
+
+    fn shutdown_write(&mut self) -> io::Result<()> {
+        self.socket.shutdown(Shutdown::Write)
+    }
+
+    fn finish_connecting(&mut self) -> io::Result<()> {
+        Ok(sockopt::socket_error(&self.socket).and_then(|result| result)?)
+    }
+}
+
+fn timespec(ns: u64) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: i64::try_from(ns % 1_000_000_000).unwrap_or(0),
+    }
+}

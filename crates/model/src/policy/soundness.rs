@@ -1,0 +1,115 @@
+//! What a policy must keep so that it can be enforced, and why one is refused.
+//!
+//! A limit has two forms, as fractions of a stage's capacity and in the units of the stage. The second is the one that is
+//! enforced; the first is what people and plans reason with. They may differ by what rounding for readers does to a
+//! number, and by no more.
+
+use super::error::{PolicyError, ROUNDING};
+use super::limit::StageLimit;
+use super::workload::{PolicyServer, PolicyWorkload};
+use crate::Stage;
+use std::collections::BTreeSet;
+
+/// Refuses servers and workloads that cannot be enforced together.
+pub(super) fn check(servers: &[PolicyServer], workloads: &[PolicyWorkload]) -> Result<(), PolicyError> {
+    if let Some(name) = repeated(servers.iter().map(|server| server.name.as_str())) {
+        return Err(PolicyError::RepeatedServer(name.to_owned()));
+    }
+    if let Some(name) = repeated(workloads.iter().map(|workload| workload.name.as_str())) {
+        return Err(PolicyError::RepeatedWorkload(name.to_owned()));
+    }
+    for server in servers {
+        let place = format!("server '{}'", server.name);
+        check_number(&place, "network_bytes_per_s", server.network_bytes_per_s, POSITIVE)?;
+    }
+    workloads.iter().try_for_each(|workload| {
+        let server = servers.iter().find(|server| Some(&server.name) == workload.server.as_ref());
+        check_workload(workload, server.map(|server| server.network_bytes_per_s))
+    })
+}
+
+/// The first name that occurs a second time.
+fn repeated<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let mut seen = BTreeSet::new();
+    names.into_iter().find(|name| !seen.insert(*name))
+}
+
+/// A range of numbers, in words and from its least value (which may or may not be allowed) to its largest.
+#[derive(Clone, Copy)]
+struct NumberRange {
+    words: &'static str,
+    with_zero: bool,
+    max: f64,
+}
+
+const POSITIVE: NumberRange = NumberRange { words: "a number above 0", with_zero: false, max: f64::MAX };
+const NOT_NEGATIVE: NumberRange = NumberRange { words: "0 or more seconds", with_zero: true, max: f64::MAX };
+const FRACTION: NumberRange = NumberRange {
+    words: "a fraction of the stage's capacity, above 0 and at most 1",
+    with_zero: false,
+    max: 1.0,
+};
+
+fn check_number(owner: &str, field: &str, value: f64, range: NumberRange) -> Result<(), PolicyError> {
+    let is_within = value <= range.max && (value > 0.0 || (range.with_zero && value == 0.0));
+    if is_within { Ok(()) } else { Err(PolicyError::impossible(owner, field, value, range.words)) }
+}
+
+/// Refuses a workload whose promise or limits make no sense, on a server with links of this bandwidth, if that is known.
+fn check_workload(workload: &PolicyWorkload, network: Option<f64>) -> Result<(), PolicyError> {
+    let owner = format!("workload '{}'", workload.name);
+    if workload.admitted {
+        let why = "of an admitted workload";
+        if workload.server.is_none() {
+            return Err(PolicyError::impossible(
+                &owner,
+                "server",
+                "null",
+                format_args!("the name of the server {why}"),
+            ));
+        }
+        if workload.priority.is_none() {
+            let expected = format!("the priority {why}, 0 or more");
+            return Err(PolicyError::impossible(&owner, "priority", "null", expected));
+        }
+    }
+    if let Some(bound) = workload.bound_s {
+        check_number(&owner, "bound_s", bound, NOT_NEGATIVE)?;
+    }
+    if let Some(seconds) = workload.largest_request {
+        check_number(&owner, "largest_request", seconds, POSITIVE)?;
+    }
+    for (number, limit) in workload.limits.iter().enumerate() {
+        let capacity = if limit.stage == Stage::Storage { Some(1.0) } else { network };
+        check_limit(&format!("{owner}: limits[{number}] at {}", limit.stage), limit, capacity)?;
+    }
+    Ok(())
+}
+
+/// Refuses a limit that no stage can enforce, or whose two forms are not the same at a stage of this capacity.
+fn check_limit(owner: &str, limit: &StageLimit, capacity: Option<f64>) -> Result<(), PolicyError> {
+    check_number(owner, "rate", limit.limit.rate, FRACTION)?;
+    check_number(owner, "burst", limit.limit.burst, POSITIVE)?;
+    check_number(owner, "rate_per_s", limit.rate_per_s, POSITIVE)?;
+    check_number(owner, "burst_work", limit.burst_work, POSITIVE)?;
+    let Some(capacity) = capacity else { return Ok(()) };
+    check_same(owner, "rate_per_s", limit.rate_per_s, "rate", limit.limit.rate, capacity)?;
+    check_same(owner, "burst_work", limit.burst_work, "burst", limit.limit.burst, capacity)
+}
+
+/// Refuses an absolute value that is not the relative one times the capacity.
+fn check_same(
+    owner: &str,
+    field: &str,
+    absolute: f64,
+    relative_field: &str,
+    relative: f64,
+    capacity: f64,
+) -> Result<(), PolicyError> {
+    let expected = relative * capacity;
+    if (absolute - expected).abs() <= ROUNDING * absolute.max(expected) {
+        return Ok(());
+    }
+    let expected = format!("{expected}, which is {relative_field} times the capacity of {capacity}");
+    Err(PolicyError::impossible(owner, field, absolute, expected))
+}

@@ -1,0 +1,187 @@
+//! The servers and workloads of a policy, and a workload's form in the file.
+
+use super::error::{PolicyError, ROUNDING};
+use super::limit::StageLimit;
+use crate::{PerStage, Slo};
+use serde::{Deserialize, Serialize};
+
+/// A server in use and what its stages can do; limits are fractions of these capacities.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PolicyServer {
+    /// The server's name, unique in the policy.
+    pub name: String,
+    /// The server class it was taken from.
+    pub class: String,
+    /// Link bandwidth in each direction, bytes per second.
+    pub network_bytes_per_s: f64,
+    /// Which device profile its storage work is counted with.
+    pub storage_profile: String,
+}
+
+/// One workload's place, priority and limits.
+///
+/// A policy file has the SLO three times, as text and as the two numbers in it; the text is the one that
+/// counts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "PolicyWorkloadDocument", into = "PolicyWorkloadDocument")]
+pub struct PolicyWorkload {
+    /// The workload's name, unique in the policy.
+    pub name: String,
+    /// Whether a guarantee is given; without one the workload runs as best effort.
+    pub admitted: bool,
+    /// Name of its server, when admitted.
+    pub server: Option<String>,
+    /// Strict priority, when admitted: 0 is served first.
+    pub priority: Option<u32>,
+    /// By stage in path order, where stages differ; `priority` is that of the first.
+    pub priority_by_stage: Option<[u32; 3]>,
+    /// The SLO that was asked for, whether it is promised or not.
+    pub slo: Slo,
+    /// The guaranteed latency, seconds, when admitted; never above that of the SLO.
+    pub bound_s: Option<f64>,
+    /// Token buckets by stage when admitted, none otherwise.
+    pub limits: Vec<StageLimit>,
+    /// The device time at the storage stage of the largest request that the promise is about, seconds. Larger ones have
+    /// no level; without a value every size has it.
+    pub largest_request: Option<f64>,
+    /// Why it was refused and what would admit it, when refused.
+    pub refusal: Option<String>,
+}
+
+/// Where an admitted workload goes, and what it is promised there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PolicyPlacement {
+    /// Name of the server, one of the policy's.
+    pub server: String,
+    /// Strict priority by stage: 0 is served first.
+    pub priority: PerStage<u32>,
+    /// The guaranteed latency, seconds, where there is a guarantee.
+    pub bound_s: Option<f64>,
+    /// Token buckets at the stages, none where nothing is limited.
+    pub limits: Vec<StageLimit>,
+}
+
+impl PolicyWorkload {
+    /// A workload that has a place on a server.
+    pub fn admitted(name: impl Into<String>, slo: Slo, placement: PolicyPlacement) -> Self {
+        let priorities = placement.priority.into_array();
+        let differ = priorities.iter().any(|priority| *priority != priorities[0]);
+        Self {
+            name: name.into(),
+            admitted: true,
+            server: Some(placement.server),
+            priority: Some(priorities[0]),
+            priority_by_stage: differ.then_some(priorities),
+            slo,
+            bound_s: placement.bound_s,
+            limits: placement.limits,
+            largest_request: None,
+            refusal: None,
+        }
+    }
+
+    /// The same workload with a promise about requests of at most so much device time, in seconds.
+    #[must_use]
+    pub fn with_largest_request(self, seconds: Option<f64>) -> Self {
+        Self { largest_request: seconds, ..self }
+    }
+
+    /// A workload that has no guarantee, and why.
+    pub fn refused(name: impl Into<String>, slo: Slo, why: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            admitted: false,
+            server: None,
+            priority: None,
+            priority_by_stage: None,
+            slo,
+            bound_s: None,
+            limits: Vec::new(),
+            largest_request: None,
+            refusal: Some(why.into()),
+        }
+    }
+}
+
+/// A workload of a policy as it is written, with its SLO in three forms.
+#[derive(Serialize, Deserialize)]
+#[serde(expecting = "struct PolicyWorkload")]
+pub(super) struct PolicyWorkloadDocument {
+    name: String,
+    admitted: bool,
+    server: Option<String>,
+    priority: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    priority_by_stage: Option<[u32; 3]>,
+    slo: Slo,
+    /// The SLO's percentile, 0 to 100.
+    slo_percentile: f64,
+    /// The SLO's latency, seconds.
+    slo_s: f64,
+    bound_s: Option<f64>,
+    limits: Vec<StageLimit>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    largest_request: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refusal: Option<String>,
+}
+
+impl From<PolicyWorkload> for PolicyWorkloadDocument {
+    fn from(workload: PolicyWorkload) -> Self {
+        let slo = workload.slo;
+        Self {
+            name: workload.name,
+            admitted: workload.admitted,
+            server: workload.server,
+            priority: workload.priority,
+            priority_by_stage: workload.priority_by_stage,
+            slo,
+            slo_percentile: slo.percentile.percent(),
+            slo_s: slo.latency.0,
+            bound_s: workload.bound_s,
+            limits: workload.limits,
+            largest_request: workload.largest_request,
+            refusal: workload.refusal,
+        }
+    }
+}
+
+impl TryFrom<PolicyWorkloadDocument> for PolicyWorkload {
+    type Error = PolicyError;
+
+    fn try_from(document: PolicyWorkloadDocument) -> Result<Self, PolicyError> {
+        let numbers = [document.slo_percentile, document.slo_s];
+        check_slo_numbers(&document.name, numbers, document.slo)?;
+        Ok(Self {
+            name: document.name,
+            admitted: document.admitted,
+            server: document.server,
+            priority: document.priority,
+            priority_by_stage: document.priority_by_stage,
+            slo: document.slo,
+            bound_s: document.bound_s,
+            limits: document.limits,
+            largest_request: document.largest_request,
+            refusal: document.refusal,
+        })
+    }
+}
+
+/// Refuses numbers of an SLO that are not those of its text, which is the one that counts.
+fn check_slo_numbers(workload: &str, [percentile, seconds]: [f64; 2], slo: Slo) -> Result<(), PolicyError> {
+    let owner = format!("workload '{workload}'");
+    for (field, found, expected) in
+        [("slo_percentile", percentile, slo.percentile.percent()), ("slo_s", seconds, slo.latency.0)]
+    {
+        // Not `>`, so that what is no number is refused, too.
+        if !((found - expected).abs() <= ROUNDING * expected) {
+            return Err(PolicyError::impossible(
+                &owner,
+                field,
+                found,
+                format_args!("{expected} as in slo, {slo}"),
+            ));
+        }
+    }
+    Ok(())
+}
