@@ -86,7 +86,7 @@ fn silence_of_the_real_memcached() {
     let clients = "[[client]]\nworkload = \"gold\"\nhost = \"here\"\naddress = [\"127.0.1.1\"]";
     Rounds { count: 3, must_hold: 2 }.check(|| {
         let deployment = deployment("memcached", server.address, "outstanding = 4", clients);
-        let policy = policy(&[("gold", 0, &[(1000.0, 1000.0)])]);
+        let policy = policy(&[("gold", 0, &[(1.0, 1000.0)])]);
         let proxy = Running::start(ProxyOptions::new("ssd", deployment, Some(policy), profile()));
         let mut gold = connect_from(GOLD, proxy.address).expect("the proxy listens");
         let mut longest = || {

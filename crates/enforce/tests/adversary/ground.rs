@@ -17,8 +17,8 @@ const PROXY_FIFO: u32 = 30;
 pub const GOLD: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 1);
 /// A workload below it, with 1 % of the device.
 pub const SILVER: Ipv4Addr = Ipv4Addr::new(127, 0, 1, 2);
-/// Rates and bursts in device time: more than one request at a time needs, and little.
-pub const GOLD_LIMIT: (f64, f64) = (2.0, 0.2);
+/// Rates and bursts in device time: as much as one request at a time needs, and little.
+pub const GOLD_LIMIT: (f64, f64) = (1.0, 0.2);
 pub const SILVER_LIMIT: (f64, f64) = (0.01, 0.03);
 
 /// Somebody whom no entry names.
@@ -90,7 +90,7 @@ const BY_ADDRESS: &str = r#"
     host = "here"
     address = ["127.0.1.2"]"#;
 
-/// Gold may have two channels, silver 1 % of one.
+/// Gold may have one channel, silver 1 % of one.
 pub fn usual_policy() -> model::Policy {
     policy(&[("gold", 0, &[GOLD_LIMIT]), ("silver", 1, &[SILVER_LIMIT])])
 }

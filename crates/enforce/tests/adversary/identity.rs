@@ -36,7 +36,7 @@ fn by_export() -> Ground {
 }
 
 fn export_policy() -> model::Policy {
-    policy(&[("gold", 0, &[(2.0, 1.0)]), ("bulk", 1, &[(2.0, 1.0)])])
+    policy(&[("gold", 0, &[(1.0, 1.0)]), ("bulk", 1, &[(1.0, 1.0)])])
 }
 
 /// All at once, and all replies.

@@ -119,7 +119,7 @@ pub(super) fn policy_changes(scene: &Scene<'_>) {
                 continue;
             }
             turn += 1;
-            let other = policy(&[("gold", turn % 3, &[(1.9, 0.3)]), ("bronze", 4, &[])]);
+            let other = policy(&[("gold", turn % 3, &[(0.99, 0.3)]), ("bronze", 4, &[])]);
             let next = if turn % 2 == 0 { usual_policy() } else { other };
             scene.ground.handle.configure(Some(next), None).expect("it is a policy");
             scene.pause(Duration::from_millis(10));
