@@ -54,14 +54,14 @@ impl BucketLevel {
         let gain = i128::from(time) * rate;
         self.tokens = (self.tokens + gain).min(full);
         let room = full - self.unsettled;
+        if room == 0 {
+            return if gain > 0 { time } else { 0 };
+        }
         if gain <= room {
             self.unsettled += gain;
             return 0;
         }
         self.unsettled = full;
-        if room == 0 {
-            return time;
-        }
         // Less than the time, because the gain is more than the room.
         time - u64::try_from(room / rate).unwrap_or(time)
     }
@@ -144,12 +144,6 @@ impl TokenBuckets {
             bucket.tokens = (bucket.tokens + refund).min(bucket.unsettled);
         }
         self.charge(now, served.saturating_sub(taken));
-    }
-
-    /// Gives back the tokens for work of this size, which took them when the buckets had overflowed for `overflowed`
-    /// nanoseconds and was never served.
-    pub fn refund(&mut self, now: u64, taken: u64, overflowed: u64) {
-        self.settle(now, taken, 0, overflowed);
     }
 
     /// Takes the tokens for work that was done without asking. That may leave a debt.

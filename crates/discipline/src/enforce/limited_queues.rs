@@ -65,11 +65,16 @@ impl LimitedQueues {
     /// Which candidate a limiter lets pass next, and when.
     #[inline]
     fn first_due(&self, limiter: usize) -> Option<((u64, u64), usize)> {
-        let members = self.limiters[limiter].members.iter();
-        members.filter_map(|place| Some((self.flows[*place].due?, *place))).min()
+        let members = &self.limiters[limiter].members;
+        // Most limiters serve one flow.
+        if let [place] = members[..] {
+            return Some((self.flows[place].due?, place));
+        }
+        members.iter().filter_map(|place| Some((self.flows[*place].due?, *place))).min()
     }
 
     /// The candidate of a flow passes its limiter.
+    #[inline]
     fn pass(&mut self, at: u64, place: usize) {
         let flow = &mut self.flows[place];
         let limiter = &mut self.limiters[flow.limiter];

@@ -7,7 +7,7 @@ use crate::TokenBuckets;
 pub(super) struct TakenTokens {
     /// The flow whose limiter it was.
     limiter: u32,
-    /// Under which limits.
+    /// The number of the limits under which it passed.
     generation: u64,
     /// For how long its buckets had overflowed then ([`TokenBuckets::overflowed`]).
     overflowed: u64,

@@ -15,9 +15,24 @@
 //! property: a flow that was delayed by a higher level and then has several requests to send at once would count as
 //! bursty, and lose its level for what others did to it.
 //!
+//! **Shared limits.** A flow may take tokens from the limiter of another one ([`FlowRules::shares_limits_of`]), with a line
+//! and a level of its own: the limits then hold for both together. Of the requests that are the next of their flows, the
+//! limiter lets pass the one that it allows first, and of several at once the one that arrived first. So small requests
+//! do not wait behind a large one of the other flow, and enough of them keep it waiting.
+//!
 //! **Beyond the limits.** With [`OverLimit::Demote`] a head that has not passed is served when nobody else wants the
 //! device, and then takes no tokens: the limiter turns to the next request as if that one had never been there. So what a
-//! flow gets for nothing neither uses up its guarantee nor adds to it. With [`OverLimit::Queue`] it waits.
+//! flow gets for nothing neither uses up its guarantee nor adds to it. With [`OverLimit::Queue`] it waits. A request that
+//! costs more than [`FlowRules::largest`] is beyond the limits whatever they are: it keeps its place in the line, is best
+//! effort there also with [`OverLimit::Queue`], and those behind it are considered when it has left. So no claim
+//! puts a flow into debt for longer than the largest request takes.
+//!
+//! **Settlement.** The tokens that a request takes are a claim. When it is done, [`settle`](Enforcer::settle) corrects
+//! them by what was served; a request that is [withdrawn](Enforcer::withdraw) or [moved](Enforcer::move_to_flow) was
+//! not served at all. Tokens come back unless they would have overflowed meanwhile ([`TokenBuckets`](crate::TokenBuckets)
+//! says why). So over any time t at most rate · t + burst is *served* within a limit of what arrived in it, and the part of
+//! the largest claim that exceeds the burst, and what those requests that wait or are outstanding together turn out to cost
+//! more than they claimed. The latter is a debt, which is paid before anything else passes.
 //!
 //! **Bounds.** At most `bounds` is outstanding, of it at most `reads` and `writes`. While something is outstanding, at most
 //! `lower_levels` of what is below its highest level is (§2.2.1, SSDs: low priority work in the device delays high
@@ -27,9 +42,10 @@
 //! A request that is next and does not fit waits, and nothing below or behind it passes: small requests must not delay a
 //! large one for ever.
 //!
-//! **Cost.** With n flows, an arrival, a dispatch and a completion cost O(log n) comparisons and the arithmetic of a flow's
-//! buckets, once per request; [`wake_at`](Enforcer::wake_at) takes constant time. A flow that comes within its limits with
-//! k requests at once costs O(k) then. Nothing is allocated unless more requests wait than ever before.
+//! **Cost.** With n flows, an arrival, a dispatch, a completion, a settlement, a withdrawal and a move cost O(log n)
+//! comparisons and the arithmetic of a flow's buckets, once per request, however many wait; where k flows share a limiter,
+//! k times that. [`wake_at`](Enforcer::wake_at) takes constant time. A flow that comes within its limits with k requests at
+//! once costs O(k) then. Nothing is allocated unless more requests wait than ever before.
 //! [`reconfigure`](Enforcer::reconfigure) looks at all waiting requests.
 //!
 //! What a request costs (device profiles), which writes are sequential, and back-pressure on clients are not covered.
@@ -126,7 +142,7 @@ impl Enforcer {
         Ok(enforcer)
     }
 
-    /// Adds a request that arrives.
+    /// Adds a request that arrives, and returns what to call it by while it waits.
     #[inline]
     pub fn arrive(&mut self, now: u64, arrival: ArrivingRequest) -> WaitingRequest {
         let ArrivingRequest { id, flow, operation, cost, bytes } = arrival;
@@ -232,23 +248,17 @@ impl Enforcer {
     #[inline]
     fn dispatch_head(&mut self, now: u64, place: usize, level: u32) -> Option<DispatchedRequest> {
         let head = self.queues.flows[place].list.first?;
-        let request = *self.queues.slab.get(head);
-        if request.taken.is_none() {
+        let request = self.queues.slab.get(head);
+        let charge = self.queues.charge_of(place, request);
+        let &QueuedRequest { id, flow, operation, bytes, taken, .. } = request;
+        if taken.is_none() {
             self.queues.advance(now, self.queues.flows[place].limiter);
         }
         self.queues.take_out(now, place, head);
         self.queues.slab.remove(head);
         self.update_heads(place);
-        let QueuedRequest { id, flow, operation, bytes, .. } = request;
         self.outstanding.add(level, operation, bytes);
-        Some(DispatchedRequest {
-            id,
-            flow,
-            level,
-            operation,
-            bytes,
-            charge: self.queues.charge_of(place, &request),
-        })
+        Some(DispatchedRequest { id, flow, level, operation, bytes, charge })
     }
 
     /// Updates what is known of the heads of a flow and of those that share its limiter.

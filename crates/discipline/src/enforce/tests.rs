@@ -3,6 +3,8 @@
 mod change;
 mod laws;
 mod reference;
+mod served;
+mod steps;
 
 use super::{
     ArrivingRequest, DeviceOperation, DispatchedRequest, EnforcementRules, Enforcer, FlowRules, OverLimit,

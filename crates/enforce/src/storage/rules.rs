@@ -137,7 +137,7 @@ fn may_use(workload: &PolicyWorkload, server: &str) -> bool {
 }
 
 /// The rules of a workload's reads and writes; `None` if the policy guarantees it nothing.
-fn data_rules(workload: &PolicyWorkload, over: OverLimitRule, largest: u64) -> Option<FlowRules> {
+fn data_rules(workload: &PolicyWorkload, over: OverLimitRule, usual_largest: u64) -> Option<FlowRules> {
     if !workload.admitted || workload.server.is_none() {
         return None;
     }
@@ -152,7 +152,8 @@ fn data_rules(workload: &PolicyWorkload, over: OverLimitRule, largest: u64) -> O
         OverLimitRule::Demote => OverLimit::Demote,
         OverLimitRule::Queue => OverLimit::Queue,
     };
-    Some(FlowRules { level, limits, over_limit: over, largest: Some(largest), shares_limits_of: None })
+    let largest = Some(workload.largest_request.map_or(usual_largest, seconds_to_ns));
+    Some(FlowRules { level, limits, over_limit: over, largest, shares_limits_of: None })
 }
 
 fn best_effort_control_rules(cost: u64) -> FlowRules {

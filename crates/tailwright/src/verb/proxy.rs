@@ -125,7 +125,9 @@ fn handle_signals(proxy: ProxyHandle, files: ProxyFiles) -> Result<(), Operation
                 files.read().and_then(|(policy, deployment)| proxy.configure(policy, Some(deployment)));
             match changed {
                 Ok(true) => eprintln!("proxy: policy and hosts file were read again"),
-                Ok(false) => eprintln!("proxy: policy and hosts file were read again; they say what they said"),
+                Ok(false) => {
+                    eprintln!("proxy: policy and hosts file were read again; they say what they said")
+                }
                 Err(error) => {
                     eprintln!("proxy: nothing has changed");
                     crate::exit::report(&error);

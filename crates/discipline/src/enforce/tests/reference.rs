@@ -1,70 +1,217 @@
 //! Everything recomputed in every nanosecond from lists that are searched from end to end.
 
-use super::{ArrivingRequest, DispatchedRequest, EnforcementRules, Enforcer, OverLimit, flow, limit};
+use super::{ArrivingRequest, EnforcementRules, OverLimit, flow, limit};
+use crate::Limit;
 use crate::enforce::{BEST_EFFORT, DeviceOperation, OutstandingBounds};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Copy)]
-struct Waiting {
-    arrival: ArrivingRequest,
+pub(super) struct WaitingItem {
+    pub(super) arrival: ArrivingRequest,
     came: u64,
     number: usize,
-    /// Since when it is within the limits.
-    within: Option<u64>,
+    /// Since when it is within the limits, and what it took.
+    within: Option<(u64, TakenByTwin)>,
 }
 
-/// The words of the module header, with a bucket's level in tenths, filled nanosecond by nanosecond.
-struct Twin {
-    rules: EnforcementRules,
-    /// By flow.
-    tokens: BTreeMap<u32, Vec<i64>>,
-    waiting: Vec<Waiting>,
-    /// Name, level, bytes, operation.
-    outstanding: Vec<(u32, u32, u64, DeviceOperation)>,
-    arrivals: usize,
+/// The limiter that let an item pass, under which of its limits, and its overflow by then.
+type TakenByTwin = (u32, usize, i64);
+
+/// A charge, and the cost that was claimed.
+pub(super) type TwinCharge = Option<(TakenByTwin, u64)>;
+
+/// The limits of a flow, with the levels of buckets in tenths, filled nanosecond by nanosecond.
+#[derive(Debug, Clone)]
+struct TwinLimiter {
+    limits: Vec<Limit>,
+    tokens: Vec<i64>,
+    /// The tokens if everything open comes to nothing, and for how many nanoseconds some bucket overflowed by them.
+    unsettled: Vec<i64>,
+    overflowed: i64,
+    generation: usize,
 }
 
-impl Twin {
-    fn new(rules: &EnforcementRules) -> Self {
-        let full = |limits: &[crate::Limit]| limits.iter().map(|limit| 10 * int(limit.burst)).collect();
-        let tokens = rules.flows.iter().map(|(name, rules)| (*name, full(&rules.limits))).collect();
-        Self { rules: rules.clone(), tokens, waiting: vec![], outstanding: vec![], arrivals: 0 }
+impl TwinLimiter {
+    fn new(limits: &[Limit], generation: usize) -> Self {
+        let mut limits = limits.to_vec();
+        limits.sort_by_key(|limit| (limit.rate, limit.burst));
+        let tokens: Vec<i64> = limits.iter().map(full).collect();
+        Self { limits, unsettled: tokens.clone(), tokens, overflowed: 0, generation }
     }
 
-    /// One nanosecond later.
     fn tick(&mut self) {
-        for (name, tokens) in &mut self.tokens {
-            for (tokens, limit) in tokens.iter_mut().zip(&self.rules.flows[name].limits) {
-                *tokens = (*tokens + int(limit.rate / 100_000_000)).min(10 * int(limit.burst));
+        let mut overflows = false;
+        for (bucket, limit) in self.limits.iter().enumerate() {
+            self.tokens[bucket] = (self.tokens[bucket] + tenths(limit)).min(full(limit));
+            self.unsettled[bucket] += tenths(limit);
+            overflows |= self.unsettled[bucket] > full(limit);
+            self.unsettled[bucket] = self.unsettled[bucket].min(full(limit));
+        }
+        self.overflowed += i64::from(overflows);
+    }
+
+    fn allows(&self, cost: u64) -> bool {
+        let mut buckets = self.limits.iter().zip(&self.tokens);
+        buckets.all(|(limit, tokens)| *tokens >= 10 * int(cost.min(limit.burst)))
+    }
+
+    /// The words of [`crate::TokenBuckets::settle`].
+    fn settle(&mut self, ((_, generation, overflowed), claimed): (TakenByTwin, u64), served: u64) {
+        for bucket in 0..self.limits.len() {
+            let lost = (self.overflowed - overflowed) * tenths(&self.limits[bucket]);
+            if generation == self.generation {
+                self.tokens[bucket] += (10 * int(claimed.saturating_sub(served)) - lost).max(0);
+                self.unsettled[bucket] -= (10 * int(served.min(claimed)) - lost).max(0);
             }
+            self.tokens[bucket] -= 10 * int(served.saturating_sub(claimed));
+            self.unsettled[bucket] -= 10 * int(served.saturating_sub(claimed));
+            assert!(self.tokens[bucket] <= self.unsettled[bucket], "nobody gets more than he would have had");
         }
     }
 
-    fn arrive(&mut self, now: u64, arrival: ArrivingRequest) {
-        self.waiting.push(Waiting { arrival, came: now, number: self.arrivals, within: None });
+    /// The words of [`crate::TokenBuckets::change_limits`].
+    fn change(&mut self, limits: &[Limit], generation: usize) {
+        let mut new = Self::new(limits, generation);
+        if new.limits == self.limits {
+            return;
+        }
+        for (bucket, limit) in new.limits.iter().enumerate() {
+            let not_faster = self.limits.iter().filter(|old| old.rate <= limit.rate).count();
+            let same_count = self.limits.len() == new.limits.len();
+            let from = if same_count { bucket } else { not_faster.max(1) - 1 };
+            let missing = self.limits.get(from).map_or(0, |old| full(old) - self.tokens[from]);
+            new.tokens[bucket] -= if same_count { missing } else { missing.min(full(limit)) };
+            new.unsettled[bucket] = new.tokens[bucket];
+        }
+        *self = new;
+    }
+}
+
+fn full(limit: &Limit) -> i64 {
+    10 * int(limit.burst)
+}
+
+fn tenths(limit: &Limit) -> i64 {
+    int(limit.rate / 100_000_000)
+}
+
+/// The words of the module header.
+pub(super) struct Twin {
+    rules: EnforcementRules,
+    /// By flow; also those of flows that are not known any more.
+    limiters: BTreeMap<u32, TwinLimiter>,
+    pub(super) waiting: Vec<WaitingItem>,
+    pub(super) outstanding: Vec<TwinOutstanding>,
+    arrivals: usize,
+    changes: usize,
+}
+
+/// Name, level, bytes, operation, charge.
+pub(super) type TwinOutstanding = (u32, u32, u64, DeviceOperation, TwinCharge);
+
+impl Twin {
+    pub(super) fn new(rules: &EnforcementRules) -> Self {
+        let (limiters, waiting, outstanding) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let mut twin =
+            Self { rules: EnforcementRules::none(), limiters, waiting, outstanding, arrivals: 0, changes: 0 };
+        twin.reconfigure(0, rules);
+        twin
+    }
+
+    /// One nanosecond later.
+    pub(super) fn tick(&mut self) {
+        self.limiters.values_mut().for_each(TwinLimiter::tick);
+    }
+
+    pub(super) fn arrive(&mut self, now: u64, arrival: ArrivingRequest) {
+        self.pass(now);
+        self.waiting.push(WaitingItem { arrival, came: now, number: self.arrivals, within: None });
         self.arrivals += 1;
         self.pass(now);
     }
 
     /// The limiters let pass what they may, in order.
-    fn pass(&mut self, now: u64) {
-        for (name, tokens) in &mut self.tokens {
-            let limits = &self.rules.flows[name].limits;
-            for item in
-                self.waiting.iter_mut().filter(|item| item.arrival.flow == *name && item.within.is_none())
-            {
-                let needs = |limit: &crate::Limit| 10 * int(item.arrival.cost.min(limit.burst));
-                if limits.iter().zip(&*tokens).any(|(limit, tokens)| *tokens < needs(limit)) {
-                    break;
-                }
-                tokens.iter_mut().for_each(|tokens| *tokens -= 10 * int(item.arrival.cost));
-                item.within = Some(now);
-            }
+    pub(super) fn pass(&mut self, now: u64) {
+        while let Some((item, owner)) = self.may_pass() {
+            let limiter = self.limiters.get_mut(&owner).unwrap();
+            let taken = (owner, limiter.generation, limiter.overflowed);
+            let item = &mut self.waiting[item];
+            item.within = Some((now, taken));
+            limiter.tokens.iter_mut().for_each(|tokens| *tokens -= 10 * int(item.arrival.cost));
         }
     }
 
-    fn next(&mut self, now: u64) -> Option<(u32, u32)> {
+    /// The earliest of the items that are the first of their flows not within the limits, and could be.
+    fn may_pass(&self) -> Option<(usize, u32)> {
+        let mut seen = Vec::new();
+        for (position, item) in self.waiting.iter().enumerate() {
+            let name = item.arrival.flow;
+            let Some(rules) = self.rules.flows.get(&name) else { continue };
+            if item.within.is_some() || seen.contains(&name) {
+                continue;
+            }
+            seen.push(name);
+            let owner = rules.shares_limits_of.unwrap_or(name);
+            let has_level = rules.largest.is_none_or(|largest| item.arrival.cost <= largest);
+            if has_level && self.limiters[&owner].allows(item.arrival.cost) {
+                return Some((position, owner));
+            }
+        }
+        None
+    }
+
+    pub(super) fn withdraw(&mut self, now: u64, id: u32) -> ArrivingRequest {
+        self.pass(now);
+        let position = self.waiting.iter().position(|item| item.arrival.id == id).unwrap();
+        let item = self.waiting.remove(position);
+        // The limiter turns to the next before it has the tokens back.
+        self.pass(now);
+        self.settle(now, item.within.map(|(_, taken)| (taken, item.arrival.cost)), 0);
+        item.arrival
+    }
+
+    pub(super) fn move_to(&mut self, now: u64, id: u32, flow: u32) {
+        let arrival = self.withdraw(now, id);
+        self.arrive(now, ArrivingRequest { flow, ..arrival });
+    }
+
+    pub(super) fn settle(&mut self, now: u64, charge: TwinCharge, served: u64) {
+        self.pass(now);
+        let Some(charge) = charge else { return };
+        if let Some(limiter) = self.limiters.get_mut(&charge.0.0) {
+            limiter.settle(charge, served);
+        }
+        self.pass(now);
+    }
+
+    pub(super) fn reconfigure(&mut self, now: u64, rules: &EnforcementRules) {
+        self.pass(now);
+        for item in &mut self.waiting {
+            let is_known = rules.flows.contains_key(&item.arrival.flow);
+            if let Some((_, taken)) = item.within.take_if(|_| !is_known)
+                && let Some(limiter) = self.limiters.get_mut(&taken.0)
+            {
+                limiter.settle((taken, item.arrival.cost), 0);
+            }
+        }
+        let owners = rules.flows.iter().filter(|(_, rules)| rules.shares_limits_of.is_none());
+        self.changes += 1;
+        for (name, rules) in owners.clone() {
+            let fresh = TwinLimiter::new(&rules.limits, self.changes);
+            let limiter = self.limiters.entry(*name).or_insert(fresh);
+            limiter.change(&rules.limits, self.changes);
+        }
+        let owners: Vec<u32> = owners.map(|(name, _)| *name).collect();
+        self.limiters.retain(|name, limiter| {
+            let mut buckets = limiter.limits.iter().zip(&limiter.tokens);
+            owners.contains(name) || !buckets.all(|(limit, tokens)| *tokens == full(limit))
+        });
+        self.rules = rules.clone();
+        self.pass(now);
+    }
+
+    pub(super) fn next(&mut self, now: u64) -> Option<(u32, u32)> {
         self.pass(now);
         let mut heads: Vec<(u32, u64, usize)> = Vec::new();
         for (position, item) in self.waiting.iter().enumerate() {
@@ -73,11 +220,13 @@ impl Twin {
             match (known, item.within) {
                 _ if behind => {}
                 (None, _) => heads.push((BEST_EFFORT, item.came, item.number)),
-                (Some(rules), Some(since)) => heads.push((rules.level, since, item.number)),
-                (Some(rules), None) if rules.over_limit == OverLimit::Demote => {
-                    heads.push((BEST_EFFORT, item.came, item.number));
+                (Some(rules), Some((since, _))) => heads.push((rules.level, since, item.number)),
+                (Some(rules), None) => {
+                    let has_level = rules.largest.is_none_or(|largest| item.arrival.cost <= largest);
+                    if rules.over_limit == OverLimit::Demote || !has_level {
+                        heads.push((BEST_EFFORT, item.came, item.number));
+                    }
                 }
-                (Some(_), None) => {}
             }
         }
         let (level, _, number) = heads.into_iter().min()?;
@@ -89,8 +238,9 @@ impl Twin {
             load.len() < bounds.requests as usize && room
         };
         let of = |wanted: &dyn Fn(u32, DeviceOperation) -> bool| {
-            let there = self.outstanding.iter().filter(|(_, level, _, operation)| wanted(*level, *operation));
-            there.map(|(_, _, bytes, _)| *bytes).collect::<Vec<_>>()
+            let there =
+                self.outstanding.iter().filter(|(_, level, _, operation, _)| wanted(*level, *operation));
+            there.map(|(_, _, bytes, ..)| *bytes).collect::<Vec<_>>()
         };
         let below = |top: u32| of(&|other, _| other > top);
         let lower_levels = top.is_none_or(|top| top >= level || fits(below(top), self.rules.lower_levels));
@@ -105,18 +255,17 @@ impl Twin {
         {
             return None;
         }
-        self.waiting.remove(position);
-        self.outstanding.push((id, level, bytes, operation));
+        let WaitingItem { arrival, within, .. } = self.waiting.remove(position);
+        let charge = within.map(|(_, taken)| (taken, arrival.cost));
+        self.outstanding.push((id, level, bytes, operation, charge));
+        self.pass(now);
         Some((id, level))
     }
 
-    fn withdraw(&mut self, now: u64, gone: impl Fn(u32) -> bool) {
-        self.pass(now);
-        self.waiting.retain(|item| !gone(item.arrival.id));
-    }
-
-    fn done(&mut self, id: u32) {
-        self.outstanding.retain(|(other, ..)| *other != id);
+    /// An item is done, which was charged this.
+    pub(super) fn done(&mut self, id: u32) -> TwinCharge {
+        let position = self.outstanding.iter().position(|(other, ..)| *other == id).unwrap();
+        self.outstanding.remove(position).4
     }
 }
 
@@ -142,6 +291,26 @@ pub(super) fn some_rules() -> impl Strategy<Value = EnforcementRules> {
     })
 }
 
+/// Rules with flows that share limits, and with largest requests.
+pub(super) fn some_rules_with_shares() -> impl Strategy<Value = EnforcementRules> {
+    let more = (prop::option::of(0u32..5), prop::option::weighted(0.3, 1u64..12));
+    (some_rules(), prop::collection::vec(more, 5)).prop_map(|(mut rules, more)| {
+        for (name, (shares, largest)) in (0..).zip(more) {
+            let owner = shares.filter(|owner| {
+                let other = rules.flows.get(owner);
+                *owner != name && other.is_some_and(|other| other.shares_limits_of.is_none())
+            });
+            let is_owner = rules.flows.values().any(|other| other.shares_limits_of == Some(name));
+            let Some(flow) = rules.flows.get_mut(&name) else { continue };
+            flow.largest = largest;
+            if owner.is_some() && !is_owner {
+                (flow.shares_limits_of, flow.limits) = (owner, Vec::new());
+            }
+        }
+        rules
+    })
+}
+
 /// Every third is a write.
 pub(super) fn operation(id: u32) -> DeviceOperation {
     if id % 3 == 2 { DeviceOperation::Write } else { DeviceOperation::Read }
@@ -152,69 +321,4 @@ pub(super) type Drawn = (u64, u32, u64, u64, u64);
 
 pub(super) fn some_arrivals() -> impl Strategy<Value = Vec<Drawn>> {
     prop::collection::vec((0u64..6, 0u32..6, 1u64..12, 0u64..12, 0u64..12), 1..25)
-}
-
-proptest! {
-    #[test]
-    fn agrees_with_the_twin(
-        rules in some_rules(), drawn in some_arrivals(), withdrawn in prop::collection::vec((0u64..60, 0u32..6), 0..4),
-    ) {
-        let (mut enforcer, mut twin) = (Enforcer::new(0, &rules).unwrap(), Twin::new(&rules));
-        let mut ends: Vec<(u64, DispatchedRequest)> = Vec::new();
-        let mut handles = Vec::new();
-        let (mut next, mut at, mut expected_wake) = (0, drawn[0].0, None);
-        for now in 0..4000u64 {
-            if now > 0 {
-                twin.tick();
-            }
-            // Asked only when something happens or it said so: what is in between must not matter.
-            let mut asked = enforcer.wake_at() == Some(now);
-            let (over, still): (Vec<_>, Vec<_>) = ends.into_iter().partition(|(end, _)| *end == now);
-            ends = still;
-            for (_, dispatch) in over {
-                twin.done(dispatch.id);
-                enforcer.complete(dispatch);
-                asked = true;
-            }
-            while next < drawn.len() && at == now {
-                let (_, flow, cost, bytes, _) = drawn[next];
-                let id = u32::try_from(next).unwrap();
-                let arrival = ArrivingRequest { id, flow, operation: operation(id), cost, bytes };
-                handles.push(enforcer.arrive(now, arrival));
-                twin.arrive(now, arrival);
-                asked = true;
-                next += 1;
-                at += drawn.get(next).map_or(0, |drawn| drawn.0);
-            }
-            for (_, flow) in withdrawn.iter().filter(|(at, _)| *at == now) {
-                let gone = |id: u32| drawn[id as usize].1 == *flow && id.is_multiple_of(2);
-                for item in twin.waiting.iter().filter(|item| gone(item.arrival.id)) {
-                    enforcer.withdraw(now, handles[item.arrival.id as usize]);
-                }
-                twin.withdraw(now, gone);
-                asked = true;
-            }
-            loop {
-                let judge = twin.next(now);
-                let got = if asked { enforcer.dispatch_next(now) } else { None };
-                prop_assert_eq!(got.as_ref().map(|got| (got.id, got.level)), judge, "at {}", now);
-                let Some(dispatch) = got else { break };
-                ends.push((now + 1 + drawn[dispatch.id as usize].4, dispatch));
-            }
-            enforcer.check_invariants();
-            prop_assert_eq!(enforcer.waiting(), twin.waiting.len());
-            prop_assert_eq!(enforcer.outstanding() as usize, twin.outstanding.len());
-            // It says when it wakes up once, not again and again later.
-            let wake = enforcer.wake_at();
-            prop_assert!(wake.is_none_or(|wake| wake > now));
-            if !asked {
-                prop_assert_eq!(wake, expected_wake);
-            }
-            expected_wake = wake;
-            if next == drawn.len() && twin.waiting.is_empty() && ends.is_empty() {
-                return Ok(());
-            }
-        }
-        prop_assert!(false, "something waits for ever");
-    }
 }
