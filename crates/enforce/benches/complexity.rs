@@ -218,7 +218,10 @@ fn measure(connections: usize) -> Vec<(&'static str, f64)> {
 
 fn main() {
     let columns: Vec<_> = CONNECTIONS.iter().map(|connections| measure(*connections)).collect();
-    println!("{:<50} {:>10} {:>10} {:>10} {:>8}", "microseconds, beside connections:", 10, 100, 1000, "growth");
+    println!(
+        "{:<50} {:>10} {:>10} {:>10} {:>8}",
+        "microseconds, beside connections:", 10, 100, 1000, "growth"
+    );
     for (row, (name, few)) in columns[0].iter().enumerate() {
         let [some, many] = [1, 2].map(|column: usize| columns[column][row].1);
         println!("{name:<50} {few:>10.1} {some:>10.1} {many:>10.1} {:>7.1}x", many / few);

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use units::Nanos;
 
+/// The tag of requests that ask nothing of the server, and may be there beside those that do.
+pub const UNCOUNTED: u8 = b'-';
+
 /// A request that was served: when its service ended, and what it took.
 #[derive(Debug, Clone, Copy)]
 pub struct ServedRequest {
@@ -40,7 +43,7 @@ pub struct ServerCounts {
 impl ServerCounts {
     /// A request is complete at the server. Places count from 1; 0 is none.
     pub fn arrive(&mut self, tag: u8, place: u64) {
-        self.at_once += 1;
+        self.at_once += u64::from(tag != UNCOUNTED);
         self.most_at_once = self.most_at_once.max(self.at_once);
         let count = self.tags.entry(tag).or_default();
         count.arrived += 1;
@@ -55,7 +58,7 @@ impl ServerCounts {
     }
 
     pub fn serve(&mut self, request: ServedRequest) {
-        self.at_once -= 1;
+        self.at_once -= u64::from(request.tag != UNCOUNTED);
         let count = self.tags.entry(request.tag).or_default();
         count.at_once -= 1;
         count.answered += 1;

@@ -1,5 +1,7 @@
 //! memcached's text and meta commands. Keys are a letter, the tag, a number, a dot and the size of the value.
 
+use crate::oracle::UNCOUNTED;
+
 use super::{DeviceRequest, Heard, ReplyBytes, ServerSpeech, data_head, place};
 
 /// A connection; nothing is known from one request to the next.
@@ -91,6 +93,10 @@ impl ServerSpeech for MemcachedSpeech {
             }
             ["lru" | "slabs" | "verbosity" | "flush_all" | "cache_memlimit", ..] => {
                 Heard::Request(used, request(0, b's', 0, 0, silent_or(&words, "OK\r\n")))
+            }
+            ["version"] => {
+                let reply = ReplyBytes::short(b"VERSION 1.6.18\r\n".to_vec());
+                Heard::Request(used, request(0, UNCOUNTED, 0, 0, reply))
             }
             ["quit"] => Heard::Over,
             _ => Heard::Request(used, request(0, b'?', 0, 0, ReplyBytes::short(b"ERROR\r\n".to_vec()))),
