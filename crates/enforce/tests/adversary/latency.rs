@@ -196,6 +196,11 @@ fn slow_readers() {
 }
 
 #[test]
+fn readers_that_stall_and_are_replaced() {
+    check_script("stallers");
+}
+
+#[test]
 fn slow_writers() {
     check_script("slow-writers");
 }
@@ -213,6 +218,11 @@ fn connections_that_come_and_go() {
 #[test]
 fn idle_connections() {
     check_script("idle-connections");
+}
+
+#[test]
+fn idle_connections_of_many_addresses() {
+    check_script("idle-from-everywhere");
 }
 
 #[test]

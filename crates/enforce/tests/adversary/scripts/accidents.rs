@@ -84,6 +84,20 @@ pub(super) fn slow_readers(scene: &Scene<'_>) {
     });
 }
 
+/// Connections that ask for much, take nothing, and are replaced by others before they are cut off.
+pub(super) fn stallers(scene: &Scene<'_>) {
+    on_threads(scene, 32, |number| {
+        let number = u8::try_from(number).expect("few");
+        while !scene.is_over() {
+            let Ok(mut caller) = connect(scene, Nbd, number) else { continue };
+            (0..64).for_each(|_| caller.read(1 << 20));
+            let _ = caller.send();
+            scene.pause(Duration::from_millis(40));
+            let _ = set_socket_linger(&caller.stream, Some(Duration::ZERO));
+        }
+    });
+}
+
 /// Values that come in small pieces.
 pub(super) fn slow_writers(scene: &Scene<'_>) {
     on_threads(scene, 16, |_| {

@@ -21,11 +21,12 @@ pub(super) fn churn(scene: &Scene<'_>) {
     });
 }
 
-/// Takes as many connections as it gets, in which `said` was said.
-fn occupy(scene: &Scene<'_>, count: usize, said: &[u8]) {
+/// Takes as many connections as it gets from so many addresses, in which `said` was said.
+fn occupy(scene: &Scene<'_>, count: u8, said: &[u8]) {
     let mut kept = Vec::new();
-    for _ in 0..count {
-        if let Ok(mut stream) = connect_from(stranger(1), scene.ground.fronts.of(Nbd)) {
+    for number in (0..1024).map(|turn| turn % u32::from(count)) {
+        let from = stranger(u8::try_from(number).expect("below a byte"));
+        if let Ok(mut stream) = connect_from(from, scene.ground.fronts.of(Nbd)) {
             let _ = stream.write_all(said);
             kept.push(stream);
         }
@@ -38,12 +39,17 @@ fn occupy(scene: &Scene<'_>, count: usize, said: &[u8]) {
 }
 
 pub(super) fn idle_connections(scene: &Scene<'_>) {
-    occupy(scene, 1024, b"");
+    occupy(scene, 1, b"");
+}
+
+/// No address has many of them.
+pub(super) fn idle_from_everywhere(scene: &Scene<'_>) {
+    occupy(scene, 250, b"");
 }
 
 /// With half an option.
 pub(super) fn half_open(scene: &Scene<'_>) {
-    occupy(scene, 1024, b"\0\0\0\x03IHAVEOPT\0\0");
+    occupy(scene, 1, b"\0\0\0\x03IHAVEOPT\0\0");
 }
 
 /// 3,000 clients at a time, of which most find no place; the priority client was there before.

@@ -69,10 +69,15 @@ pub const ALL: &[HostileScript] = &[
     script("half-writes-nfs", Nfs, (16, 1), accidents::half_writes_nfs),
     script("resets-in-replies", Nbd, (8, 16), accidents::resets_in_replies),
     script("slow-readers", Nbd, (16, 64), accidents::slow_readers),
+    script("stallers", Nbd, (16, 64), accidents::stallers),
     script("slow-writers", Memcached, (16, 1), accidents::slow_writers),
     script("policy-changes", Nbd, (4, 32), accidents::policy_changes),
     script("churn", Nbd, (4, 1), crowds::churn),
     HostileScript { connects: true, ..script("idle-connections", Nbd, (1, 1), crowds::idle_connections) },
+    HostileScript {
+        connects: true,
+        ..script("idle-from-everywhere", Nbd, (1, 1), crowds::idle_from_everywhere)
+    },
     HostileScript { connects: true, ..script("half-open", Nbd, (1, 1), crowds::half_open) },
     script("turned-away", Nbd, (1, 1), crowds::turned_away),
 ];

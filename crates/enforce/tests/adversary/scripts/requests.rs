@@ -20,17 +20,19 @@ pub(super) fn huge_zeroes(scene: &Scene<'_>) {
     });
 }
 
-/// 200 reads at a time, all with one number, and a NULL behind them that says when to go on.
+/// 200 reads at a time, all with one number, of which the proxy may drop those that repeat others.
 pub(super) fn one_xid(scene: &Scene<'_>) {
     on_threads(scene, 1, |_| {
         let Ok(mut caller) = Caller::connect(&scene.ground.fronts, Nfs, stranger(1), b'f') else { return };
-        while !scene.is_over() {
+        let _ = caller.stream.set_read_timeout(Some(Duration::from_millis(20)));
+        for turn in 0.. {
             for offset in 0..200 {
-                caller.call(|calls, handle| calls.read(77, handle, offset * 4096, BLOCK));
+                caller.call(|calls, handle| calls.read(turn, handle, offset * 4096, BLOCK));
             }
-            if caller.send().is_err() || (0..200).any(|_| caller.reply().is_err()) {
+            if scene.is_over() || caller.send().is_err() {
                 return;
             }
+            while !scene.is_over() && caller.reply().is_ok() {}
         }
     });
 }
