@@ -11,3 +11,10 @@ mod common;
 mod wire;
 
 pub use wire::exercise as exercise_wire;
+
+#[path = "../../crates/wire/tests/common/conversation.rs"]
+mod conversation;
+#[path = "../../crates/wire/tests/common/talk/mod.rs"]
+mod talk;
+
+pub use conversation::exercise_conversation;

@@ -6,8 +6,10 @@
 
 use machine::programs;
 use model::OperationError;
+use rustix::fs::MemfdFlags;
 use std::fmt;
-use std::io::Write;
+use std::fs::File;
+use std::io::{Seek, Write};
 use std::process::{Command, Stdio};
 
 /// A run of a program of the system.
@@ -103,24 +105,27 @@ impl CommandRunner for Programs {
     }
 }
 
+/// Runs a program with its whole input in a file of memory, so that it gets all of it even if this process is killed: a
+/// program that was told half a line could do what nobody wanted. It also holds what locks are inherited until it ends.
 fn run_to_end(command: &SystemCommand) -> std::io::Result<std::process::Output> {
-    let stdin = if command.input.is_some() { Stdio::piped() } else { Stdio::null() };
-    let mut child = Command::new(&command.program)
+    let stdin = match &command.input {
+        Some(input) => Stdio::from(in_memory(input)?),
+        None => Stdio::null(),
+    };
+    Command::new(&command.program)
         .args(&command.args)
         .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .spawn()?;
-    // The input is written by a thread of its own: a program that prints before it has read all would wait for ever.
-    let pipe = child.stdin.take().zip(command.input.clone());
-    // A program that fails early closes the pipe; its own error is the one to report.
-    let writer =
-        pipe.map(|(mut pipe, input)| std::thread::spawn(move || pipe.write_all(input.as_bytes()).ok()));
-    let output = child.wait_with_output();
-    if let Some(writer) = writer {
-        let _ = writer.join();
-    }
-    output
+        .spawn()?
+        .wait_with_output()
+}
+
+fn in_memory(text: &str) -> std::io::Result<File> {
+    let mut file = File::from(rustix::fs::memfd_create("input", MemfdFlags::CLOEXEC)?);
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    Ok(file)
 }
 
 /// What to do about a program that failed with this message.

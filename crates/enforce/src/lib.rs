@@ -3,6 +3,7 @@
 //! - [`deployment`]: where servers and clients are, as people write it down.
 //! - [`network`]: priorities and rate limits of traffic, by the kernel's traffic control.
 //! - [`storage`]: priorities and limits of storage requests, by a proxy before the server.
+//! - [`state_folder`]: where it is remembered what was found and made.
 //! - [`command`]: how programs of the system are run, so that what is decided can be tested without them.
 //!
 //! Decides nothing about who gets what: that is in the [`model::Policy`].
@@ -11,4 +12,5 @@ pub mod address;
 pub mod command;
 pub mod deployment;
 pub mod network;
+pub mod state_folder;
 pub mod storage;

@@ -1,4 +1,4 @@
-//! What this machine has and can do: programs, threads on its CPUs, real-time priority, clocks, network namespaces
+//! What this machine has and can do: programs, threads on its CPUs, real-time priority, clocks, users, network namespaces
 //! and virtual networks of them, pressure.
 //!
 //! Thin layers over the kernel, without unsafe code. What is missing (no root, an old kernel) is an error that says
@@ -11,4 +11,5 @@ pub mod parallel;
 pub mod pressure;
 pub mod programs;
 pub mod realtime;
+pub mod user;
 pub mod virtual_network;

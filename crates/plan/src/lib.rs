@@ -35,7 +35,7 @@ mod testing;
 
 pub use advice::{SuggestedChange, advise};
 pub use effort::SearchEffort;
-pub use limiters::limiters;
+pub use limiters::{enforceable_limiters, limiters};
 pub use limits::{FitRefusal, LimitMethod};
 pub use lower_bound::{LowerBound, lower_bound};
 pub use normalise::Normalisation;

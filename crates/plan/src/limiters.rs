@@ -31,6 +31,23 @@ pub fn limiters(curve: &ArrivalCurve, tolerance: f64) -> Vec<RateLimit> {
     chosen
 }
 
+/// Limiters as of [`limiters`] for a stage that does nothing faster than at its capacity: in the place of those that are
+/// faster there is one of the stage's own rate. No latency depends on the others, because work that comes faster than
+/// the stage serves it waits the longest when that ends.
+///
+/// # Panics
+/// As [`limiters`].
+pub fn enforceable_limiters(curve: &ArrivalCurve, tolerance: f64) -> Vec<RateLimit> {
+    let mut limits = limiters(curve, tolerance);
+    let faster = limits.len() - limits.iter().position(|limit| limit.rate > 1.0).unwrap_or(limits.len());
+    limits.truncate(limits.len() - faster);
+    let own = RateLimit { rate: 1.0, burst: calculus::round_up(curve.burst(1.0)) };
+    if faster > 0 && own.burst.is_finite() && limits.last().is_none_or(|limit| own.burst < limit.burst) {
+        limits.push(own);
+    }
+    limits
+}
+
 /// A limiter of this rate through a point, raised to be nowhere below the curve.
 fn through(curve: &ArrivalCurve, point: CurveVertex, rate: f64) -> RateLimit {
     let burst = (point.work - rate * point.duration).max(curve.burst(rate));
@@ -102,6 +119,24 @@ mod tests {
     }
 
     proptest! {
+        /// No limiter is faster than the stage, and what waits at most at the stage is the same.
+        #[test]
+        fn what_a_stage_cannot_do_is_left_out(
+            start in 1e-4..0.1f64, steps in prop::collection::vec((1e-3..1.0f64, 0.02..2.0f64), 0..12),
+            rate in 0.0..0.02f64,
+        ) {
+            let curve = curve(start, steps, rate);
+            let limits = enforceable_limiters(&curve, 0.0);
+            prop_assert!(limits.iter().all(|limit| limit.rate <= 1.0), "{:?}", limits);
+            let backlog = |limits: &[RateLimit]| {
+                let from_start = admitted(limits, 0.0);
+                let points = (0..4000).map(|n| f64::from(n) * 5e-3);
+                points.map(|d| admitted(limits, d) - d).fold(from_start, f64::max)
+            };
+            let (all, kept) = (curve.burst(1.0), backlog(&limits));
+            prop_assert!((kept - all).abs() <= 1e-9 + all * 1e-2, "{} {}", kept, all);
+        }
+
         #[test]
         fn limiters_are_a_close_upper_envelope(
             start in 1e-4..0.1f64, steps in prop::collection::vec((1e-3..1.0f64, 0.02..2.0f64), 0..12),

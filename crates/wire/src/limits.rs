@@ -13,7 +13,10 @@ pub struct ParserLimits {
     pub head: usize,
     /// The most fragments of one RPC record, empty ones included.
     pub fragments: u32,
-    /// The most requests that wait for replies. Each costs at most 64 bytes of memory.
+    /// The most requests that wait for replies, and calls of an RPC server that wait for those of its client. Each costs
+    /// at most 64 bytes of memory. Beside them a parser holds at most 16 paths of MOUNT calls of 1 KiB, or 16 names of NBD
+    /// exports of 4 KiB until one is granted. It gives memory back when nothing waits: then it has less than 1 KiB and the
+    /// name of its export.
     pub in_flight: usize,
 }
 

@@ -42,7 +42,8 @@ pub enum RequestClass {
     /// Data from the server, or into its cache: as many bytes as the client asks for, whatever it gets. The number is
     /// zero where only the reply shows it (memcached).
     Read(Bytes),
-    /// Data to the server, without headers, or data that the server zeroes without receiving them (NBD).
+    /// Data to the server, without headers, or data that the server copies, zeroes, allocates or frees without receiving
+    /// them (NBD, NFSv4.2). A compound that reads and writes is a write of the bytes of both.
     Write(Bytes),
     /// Anything else, such as metadata and handshakes.
     Control,
@@ -63,10 +64,10 @@ pub struct Position {
 pub enum ReplyExpectation {
     /// The server answers with one reply.
     Always,
-    /// The reply depends on the result (memcached's quiet requests). A request without a reply of its own is done when
-    /// a later request is answered.
+    /// The reply depends on the result (memcached's quiet requests), or on what the server makes of the request. One
+    /// without a reply of its own is done when a later request is answered.
     Sometimes,
-    /// The server does not answer.
+    /// The server does not answer, except perhaps with an error (memcached's `noreply`).
     Never,
 }
 

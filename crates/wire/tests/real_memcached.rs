@@ -1,71 +1,37 @@
 //! A real memcached: everything that it answers is recognised, request by request.
 
 mod common;
+#[path = "common/memcached_server.rs"]
+mod memcached_server;
 
 use common::{Event, Side, Watch};
+use memcached_server::MemcachedProcess;
 use std::io::{Read, Write};
 use std::net::Shutdown;
-use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
 use tailwright_wire::memcached::client;
-use tempfile::TempDir;
 
-struct Server {
-    child: Child,
-    /// Holds the socket.
-    folder: TempDir,
-}
-
-impl Server {
-    fn start() -> Option<Self> {
-        let program = testkit::program("memcached")?;
-        let folder = tempfile::tempdir().unwrap();
-        // Root must name a user, others cannot; the socket is open to both.
-        let child = Command::new(program)
-            .args(["-u", "root", "-m", "64", "-a", "777", "-s"])
-            .arg(folder.path().join("socket"))
-            .stdin(Stdio::null())
-            .spawn()
-            .expect("memcached starts");
-        Some(Self { child, folder })
-    }
-
-    fn connect(&mut self) -> UnixStream {
-        testkit::connect_when_ready(&mut self.child, || {
-            UnixStream::connect(self.folder.path().join("socket"))
-        })
-    }
-
-    /// Says everything, then hangs up; what was recognised of both sides.
-    fn talk(&mut self, said: &[u8]) -> Watch {
-        let mut stream = self.connect();
-        let mut watch = Watch::memcached();
-        watch.feed(Side::Client, said).expect("requests are well-formed");
-        let mut sender = stream.try_clone().unwrap();
-        let all = said.to_vec();
-        let sending = std::thread::spawn(move || {
-            sender.write_all(&all).unwrap();
-            sender.shutdown(Shutdown::Write).unwrap();
-        });
-        let mut heard = Vec::new();
-        stream.read_to_end(&mut heard).unwrap();
-        sending.join().unwrap();
-        for piece in heard.chunks(7) {
-            watch
-                .feed(Side::Server, piece)
-                .unwrap_or_else(|bad| panic!("{bad} in {}", String::from_utf8_lossy(&heard)));
-        }
-        assert!(watch.is_drained(), "nothing is left over in {}", String::from_utf8_lossy(&heard));
-        assert_eq!(watch.passed, (said.len() + heard.len()) as u64, "every byte is accounted for");
+/// Says everything, then hangs up; what was recognised of both sides.
+fn talk(server: &mut MemcachedProcess, said: &[u8]) -> Watch {
+    let mut stream = server.connect();
+    let mut watch = Watch::memcached();
+    watch.feed(Side::Client, said).expect("requests are well-formed");
+    let mut sender = stream.try_clone().unwrap();
+    let all = said.to_vec();
+    let sending = std::thread::spawn(move || {
+        sender.write_all(&all).unwrap();
+        sender.shutdown(Shutdown::Write).unwrap();
+    });
+    let mut heard = Vec::new();
+    stream.read_to_end(&mut heard).unwrap();
+    sending.join().unwrap();
+    for piece in heard.chunks(7) {
         watch
+            .feed(Side::Server, piece)
+            .unwrap_or_else(|bad| panic!("{bad} in {}", String::from_utf8_lossy(&heard)));
     }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    assert!(watch.is_drained(), "nothing is left over in {}", String::from_utf8_lossy(&heard));
+    assert_eq!(watch.passed, (said.len() + heard.len()) as u64, "every byte is accounted for");
+    watch
 }
 
 /// Each command line with its number of replies, complete ones.
@@ -75,7 +41,7 @@ fn complete(watch: &Watch) -> Vec<u64> {
 
 #[test]
 fn text_commands() {
-    let Some(mut server) = Server::start() else { return };
+    let Some(mut server) = MemcachedProcess::start() else { return };
     let said = "set a 1 0 5\r\nhello\r\nset b 0 0 3 noreply\r\nxyz\r\nget a b c\r\ngets a\r\nget missing\r\ngat 0 a b\r\n\
         add a 0 0 1\r\nx\r\nreplace b 0 0 2\r\nok\r\nappend b 0 0 1\r\n!\r\nprepend b 0 0 1\r\n!\r\ncas a 0 0 1 99999\r\nx\r\n\
         cas a 0 0 1 99999 noreply\r\nx\r\nset n 0 0 1\r\n5\r\nincr n 3\r\ndecr n 1 noreply\r\nincr a 1\r\nincr none 1\r\n\
@@ -86,8 +52,8 @@ fn text_commands() {
         + &"z".repeat(3_000_000)
         + "\r\nget a\r\nset a 0 0 3000000 noreply\r\n"
         + &"z".repeat(3_000_000)
-        + "\r\nset a 0 0 1\r\nxyzzy\r\nlru_crawler metadump all\r\nflush_all\r\nflush_all noreply\r\nquit\r\n";
-    let watch = server.talk(said.as_bytes());
+        + "\r\nset a 0 0 1\r\nxyzzy\r\nflush_all\r\nflush_all noreply\r\nlru_crawler metadump all\r\nquit\r\n";
+    let watch = talk(&mut server, said.as_bytes());
     let answered = complete(&watch);
     let silent: Vec<u64> = watch
         .requests()
@@ -102,7 +68,7 @@ fn text_commands() {
 
 #[test]
 fn meta_commands() {
-    let Some(mut server) = Server::start() else { return };
+    let Some(mut server) = MemcachedProcess::start() else { return };
     let mut said = Vec::new();
     client::meta_set(&mut said, b"a", b"hello", &["O1"]); // 0
     client::meta_set(&mut said, b"a", b"again", &["q"]); // 1: silent
@@ -119,7 +85,7 @@ fn meta_commands() {
     said.extend(b"md n q O16\r\nmd n q O17\r\nmd n O18\r\nmd a C1 q O19\r\n"); // 16 and 17 silent, 18, 19: exists
     said.extend(b"me a\r\nme none\r\nmn\r\nmg a v k\r\n"); // 20 to 23
     said.extend(b"mg a v q\r\nget a\r\nset c 0 0 1\r\nx\r\nmg none q\r\nmn\r\n"); // 24 to 26, 27 silent, 28
-    let watch = server.talk(&said);
+    let watch = talk(&mut server, &said);
     // Whether quiet `ma` and `md` speak of a miss depends on the version.
     let answered: Vec<u64> = complete(&watch).into_iter().filter(|id| ![13, 17].contains(id)).collect();
     let expected = [0, 2, 5, 6, 7, 8, 9, 11, 14, 15, 18, 19, 20, 21, 22, 23, 24, 25, 26, 28];
@@ -142,7 +108,7 @@ fn binary(opcode: u8, extras: &[u8], key: &[u8], value: &[u8], opaque: u32) -> V
 
 #[test]
 fn binary_commands() {
-    let Some(mut server) = Server::start() else { return };
+    let Some(mut server) = MemcachedProcess::start() else { return };
     let count: Vec<u8> = [&1u64.to_be_bytes()[..], &5u64.to_be_bytes(), &[0; 4]].concat();
     let said = [
         binary(0x01, &[0; 8], b"a", b"hello", 1), // 0: set
@@ -169,7 +135,7 @@ fn binary_commands() {
         binary(0x33, &[], b"", b"", 22),          // 21: no such command
         binary(0x07, &[], b"", b"", 23),          // 22: quit
     ];
-    let watch = server.talk(&said.concat());
+    let watch = talk(&mut server, &said.concat());
     assert_eq!(complete(&watch), [0, 2, 3, 4, 6, 7, 9, 10, 11, 13, 14, 16, 18, 19, 21, 22]);
     let items =
         watch.events.iter().filter(|event| matches!(event, Event::Reply(reply, _) if reply.id == 9)).count();

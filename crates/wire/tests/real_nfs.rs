@@ -1,89 +1,31 @@
 //! A real NFS server with its portmapper, in a network namespace of its own: the client here writes and reads a file
 //! through it, and unmodified clients (NFSv3 and v4) do so with this parser in between.
-//!
-//! The test runs itself again inside the namespace. It needs root for that.
 
 mod common;
+#[path = "common/ganesha.rs"]
+mod ganesha;
 #[path = "common/relay.rs"]
 mod relay;
 
 use common::{Side, Watch};
+use ganesha::NfsServer;
 use relay::Relay;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tailwright_wire::rpc::client::{CallEncoder, Credentials, StableHow};
 use tailwright_wire::rpc::{MOUNT, NFS, decode};
 use tailwright_wire::{GrantedMount, RequestClass};
 
-/// Set in the second run, inside the namespace.
-const INSIDE: &str = "TAILWRIGHT_WIRE_TEST_IN_NAMESPACE";
-const SET_UP: &str = "ip link set lo up && mount -t tmpfs tmpfs /run && mkdir -p /run/rpcbind /run/export /var/lib/nfs \
-    && mount -t tmpfs tmpfs /var/lib/nfs && mkdir -p /var/lib/nfs/ganesha";
-const CONFIGURATION: &str = "
-NFS_CORE_PARAM { NFS_Port = 2049; MNT_Port = 20048; NLM_Port = 0; Enable_NLM = false; Enable_RQUOTA = false;
-    Protocols = 3, 4; mount_path_pseudo = true; }
-NFSV4 { Graceless = true; }
-EXPORT { Export_Id = 1; Path = /run/export; Pseudo = /export; Access_Type = RW; Squash = none; SecType = sys;
-    Protocols = 3, 4; Transports = TCP; FSAL { Name = VFS; } }
-";
-
 #[test]
 fn nfs_in_a_namespace() {
-    if std::env::var_os(INSIDE).is_some() {
-        return inside();
-    }
-    if !["ganesha.nfsd", "rpcbind", "nfs-ls"].into_iter().all(|name| testkit::program(name).is_some()) {
-        return;
-    }
-    let unshare = |command: &mut Command| {
-        command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]);
-    };
-    let mut probe = Command::new("unshare");
-    unshare(&mut probe);
-    if !probe.arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
-        return testkit::skip("namespaces need root and `unshare`");
-    }
-    let mut again = Command::new("unshare");
-    unshare(&mut again);
-    let itself = std::env::current_exe().expect("a test has a path");
-    let output =
-        again.arg(itself).args(["--exact", "nfs_in_a_namespace", "--nocapture"]).env(INSIDE, "1").output();
-    let output = output.expect("unshare runs");
-    let said = [output.stdout, output.stderr].concat();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
-}
-
-fn server(name: &str, args: &[&str]) -> Child {
-    let program = testkit::program(name).expect("looked for outside");
-    Command::new(program)
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("a server starts")
-}
-
-fn connect(port: u16, server: &mut Child) -> TcpStream {
-    testkit::connect_when_ready(server, || TcpStream::connect(("127.0.0.1", port)))
-}
-
-fn inside() {
-    let set_up = Command::new("sh").args(["-c", SET_UP]).status().expect("a shell");
-    assert!(set_up.success(), "the namespace is set up");
-    std::fs::write("/run/ganesha.conf", CONFIGURATION).unwrap();
-    let mut rpcbind = server("rpcbind", &["-f"]);
-    drop(connect(111, &mut rpcbind));
-    let log = ["-F", "-f", "/run/ganesha.conf", "-L", "/run/ganesha.log", "-p", "/run/ganesha.pid"];
-    let mut ganesha = server("ganesha.nfsd", &log);
-    drop(connect(2049, &mut ganesha));
-    our_client(&mut rpcbind, &mut ganesha);
-    unmodified_clients();
-    // Both end with the namespace.
-    let _ = (ganesha.kill(), rpcbind.kill(), ganesha.wait(), rpcbind.wait());
+    ganesha::in_a_namespace("nfs_in_a_namespace", |server| {
+        our_client(server);
+        unmodified_clients();
+    });
 }
 
 /// A connection that is watched on our side.
@@ -125,25 +67,25 @@ impl Talk {
     }
 }
 
-fn our_client(rpcbind: &mut Child, ganesha: &mut Child) {
-    let mut portmap = Talk::new(connect(111, rpcbind));
+fn our_client(server: &mut NfsServer) {
+    let mut portmap = Talk::new(server.connect_portmap());
     let port = |talk: &mut Talk, program| {
         decode::getport(&talk.call(|calls, xid| calls.getport(xid, program, 3))).unwrap()
     };
     // The server listens before it registers; MOUNT comes last.
     while port(&mut portmap, MOUNT) == 0 {
-        assert!(ganesha.try_wait().expect("a child can be asked").is_none(), "the server ended");
+        server.check_runs();
     }
     assert_eq!((port(&mut portmap, NFS), port(&mut portmap, MOUNT), port(&mut portmap, 1)), (2049, 20048, 0));
 
-    let mut mount = Talk::new(connect(20048, ganesha));
+    let mut mount = Talk::new(server.connect_mount());
     let refused = decode::mount(&mount.call(|calls, xid| calls.mount(xid, b"/nowhere")));
     assert!(matches!(refused, Err(decode::CallError::Status(_))), "{refused:?}");
     assert!(mount.watch.replies()[0].0.is_error);
     let root = decode::mount(&mount.call(|calls, xid| calls.mount(xid, b"/export"))).unwrap();
     assert_eq!(mount.watch.mounts, [GrantedMount { path: b"/export".to_vec(), root: root.clone() }]);
 
-    let mut nfs = Talk::new(connect(2049, ganesha));
+    let mut nfs = Talk::new(server.connect_nfs());
     decode::null(&nfs.call(|calls, xid| {
         calls.null(xid);
     }))

@@ -2,60 +2,18 @@
 //! were put there: at once, byte by byte, in random pieces, and cut off anywhere.
 
 mod common;
+#[path = "common/conversation.rs"]
+mod conversation;
 #[path = "common/talk/mod.rs"]
 mod talk;
 
-use common::{Side, Talk, Watch, pass};
+use common::{Side, Watch, pass};
+use conversation::try_all;
 use proptest::prelude::*;
-use talk::{Script, choices, found};
+use talk::Choice;
 
-fn all_ways(new: fn() -> Watch, script: &Script, pieces: &[usize]) {
-    let mut whole = new();
-    pass(&mut whole, &script.talk, &[]).unwrap();
-    assert_eq!(found(&whole.events), script.found);
-    assert!(whole.is_drained(), "nothing is left over");
-    for pieces in [&[1][..], pieces] {
-        let mut other = new();
-        pass(&mut other, &script.talk, pieces).unwrap();
-        assert_eq!(other.events, whole.events, "in pieces of {pieces:?}");
-        assert!(other.is_drained());
-    }
-}
-
-/// What was recognised before the end is the same as with the rest behind it.
-fn cut_off(new: fn() -> Watch, script: &Script, at: usize) {
-    let mut whole = new();
-    pass(&mut whole, &script.talk, &[]).unwrap();
-    let mut left = at % (script.talk.iter().map(|(_, said)| said.len()).sum::<usize>() + 1);
-    let mut part: Talk = Vec::new();
-    for (side, said) in &script.talk {
-        let here = left.min(said.len());
-        left -= here;
-        part.push((*side, said[..here].to_vec()));
-    }
-    let mut prefix = new();
-    pass(&mut prefix, &part, &[]).unwrap();
-    assert_eq!(prefix.events[..], whole.events[..prefix.events.len()]);
-}
-
-/// One byte other than it was: an error or other messages, never a panic or a broken promise.
-fn damaged(new: fn() -> Watch, script: &Script, at: usize, with: u8) {
-    let mut talk = script.talk.clone();
-    let mut place = at % talk.iter().map(|(_, said)| said.len()).sum::<usize>().max(1);
-    for (_, said) in &mut talk {
-        if let Some(byte) = said.get_mut(place) {
-            *byte ^= with;
-            break;
-        }
-        place -= said.len();
-    }
-    let _ = pass(&mut new(), &talk, &[]);
-}
-
-fn try_all(new: fn() -> Watch, script: &Script, pieces: &[usize], at: usize, with: u8) {
-    all_ways(new, script, pieces);
-    cut_off(new, script, at);
-    damaged(new, script, at, with);
+fn choices() -> impl Strategy<Value = Vec<Choice>> {
+    proptest::collection::vec((any::<u8>(), 0..3000u16, any::<u8>()), 0..12)
 }
 
 fn pieces() -> impl Strategy<Value = Vec<usize>> {

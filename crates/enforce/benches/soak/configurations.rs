@@ -7,7 +7,9 @@ use rand::rngs::StdRng;
 use std::io::Read;
 use std::path::Path;
 use tailwright_enforce::deployment::Deployment;
-use tailwright_enforce::storage::{Proxy, ProxyOptions, listen_for_control};
+use tailwright_enforce::storage::{
+    ConfiguredPolicy, PolicyOrigin, Proxy, ProxyConfigurator, ProxyOptions, listen_for_control,
+};
 use workload::device::StorageProfile;
 
 /// 0.1 ms for 4 KiB.
@@ -113,10 +115,13 @@ pub fn options(hosts: &str) -> ProxyOptions {
 /// A process that is a proxy, until its standard input ends: then it drains.
 pub fn run_proxy(folder: &Path) {
     let hosts = std::fs::read_to_string(folder.join("hosts")).expect("its parent has written it");
-    let proxy = Proxy::bind(options(&hosts)).unwrap_or_else(|error| panic!("{error}"));
+    let options = options(&hosts);
+    let proxy = Proxy::bind(options.clone()).unwrap_or_else(|error| panic!("{error}"));
     let remote = proxy.handle();
-    let socket =
-        listen_for_control(&folder.join("control"), remote.clone()).unwrap_or_else(|error| panic!("{error}"));
+    let current = ConfiguredPolicy { policy: None, hosts, origin: PolicyOrigin::Files };
+    let socket = ProxyConfigurator::new(proxy.handle(), &options, current, None)
+        .and_then(|configurator| listen_for_control(&folder.join("control"), configurator))
+        .unwrap_or_else(|error| panic!("{error}"));
     std::thread::spawn(move || {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         remote.drain();

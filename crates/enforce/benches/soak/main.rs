@@ -119,7 +119,7 @@ fn soak(time: Duration, in_namespace: bool) -> ExitCode {
     });
     // What was in doubt is settled by now.
     std::thread::sleep(Duration::from_secs(10));
-    let left = storage::query_status(&sockets[0]);
+    let left = storage::query_status(&sockets[0]).map(|status| status.snapshot);
     alive.1.0.revive(world);
     for client in &mut clients {
         if let Err(error) = client.read_all() {
@@ -164,7 +164,7 @@ fn policies(world: &World, sockets: &[PathBuf; 2]) {
             let fields = configurations::fields(&mut random);
             let hosts = configurations::hosts(world.proxies[number], world.servers, &fields, &mut random);
             match storage::send_policy(socket, Some(&policy), hosts) {
-                Ok(()) => count(&world.tally.policies, 1),
+                Ok(_) => count(&world.tally.policies, 1),
                 Err(_) if turns % 2 == 1 || world.proxy_turns[number].load(SeqCst) != turns => {}
                 Err(error) => world.error(format!("a policy was refused: {error}")),
             }

@@ -93,10 +93,11 @@ impl HtbTree {
             let first = reserve_numbers(numbers, &format!("{}#{}", class.name, chain.len()));
             let mut parent = ROOT;
             for (number, bucket) in (first..).zip(&chain) {
-                let (args, warning) = bucket_arguments(*bucket, frame);
+                let (args, warnings) = bucket_arguments(*bucket, frame);
                 tree.classes.insert(number, HtbClass { parent: Some(parent), args });
-                tree.warnings
-                    .extend(warning.map(|warning| format!("{}: {}: {warning}", device.name, class.name)));
+                for warning in warnings {
+                    tree.warnings.push(format!("{}: {}: {warning}", device.name, class.name));
+                }
                 parent = number;
             }
             let number = first + NUMBERS_PER_CLASS - 1;
@@ -132,18 +133,28 @@ pub(super) fn is_in_use<T>(first: u16, classes: &BTreeMap<u16, T>) -> bool {
     classes.range(first..first + NUMBERS_PER_CLASS).next().is_some()
 }
 
-/// The arguments of tc for an inner class that is a token bucket, and a warning if tc cannot express its burst.
-fn bucket_arguments(bucket: FrameBucket, frame: u64) -> (String, Option<String>) {
+/// The arguments of tc for an inner class that is a token bucket, and warnings where tc cannot express it.
+fn bucket_arguments(bucket: FrameBucket, frame: u64) -> (String, Vec<String>) {
+    let mut warnings = Vec::new();
     let rate = bits_per_s(bucket.rate_bytes_per_s);
+    if bucket.rate_bytes_per_s * 8.0 < TINY_BITS_PER_S as f64 {
+        warnings.push(format!(
+            "a rate of {} bytes/s is less than tc can say; it is {} bytes/s",
+            bucket.rate_bytes_per_s,
+            TINY_BITS_PER_S / 8
+        ));
+    }
     // A bucket smaller than a frame would hold it for ever.
     let desired = round_up(bucket.burst_bytes).max(frame);
     let most = round_up(rate as f64 / 8.0 * BURST_MAX_S).clamp(frame, u64::from(u32::MAX));
     let burst = desired.min(most);
-    let warning = (burst < desired).then(|| {
-        format!("a burst of {desired} bytes at {rate} bit/s is more than tc can say; it is {burst}")
-    });
+    if burst < desired {
+        warnings.push(format!(
+            "a burst of {desired} bytes at {rate} bit/s is more than tc can say; it is {burst}"
+        ));
+    }
     let args = format!("htb rate {TINY_BITS_PER_S} ceil {rate} burst {frame} cburst {burst} quantum {frame}");
-    (args, warning)
+    (args, warnings)
 }
 
 /// A rate in whole bits per second, at least the smallest that tc can express.
@@ -152,7 +163,11 @@ fn bits_per_s(bytes_per_s: f64) -> u64 {
 }
 
 /// Rounds up, so that a limit never delays more than the policy says.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked when the desired state was made"
+)]
 fn round_up(value: f64) -> u64 {
     value.ceil() as u64
 }

@@ -1,10 +1,20 @@
 //! The network namespace in which tc, ip and nft configure a host.
 
 use crate::command::SystemCommand;
+use std::fmt;
 
 /// The network namespace of a host; `None` is the one that this process runs in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HostNamespace(pub(super) Option<String>);
+
+impl fmt::Display for HostNamespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(netns) => write!(f, "network namespace {netns}"),
+            None => f.write_str("this machine"),
+        }
+    }
+}
 
 impl HostNamespace {
     pub(super) fn tc(&self, arguments: &str) -> SystemCommand {

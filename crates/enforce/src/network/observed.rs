@@ -19,6 +19,9 @@ pub(super) struct ObservedHost {
     pub(super) nft: String,
 }
 
+/// The size and the number of segments of packets that Linux lets a device build unless it is told otherwise.
+const DEFAULT_PACKET_SIZES: (u64, u64) = (65536, 65535);
+
 /// The observed state of a device.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct ObservedDevice {
@@ -30,6 +33,8 @@ pub(super) struct ObservedDevice {
     pub(super) gso_max_size: u64,
     /// The largest number of segments of such a packet.
     pub(super) gso_max_segs: u64,
+    /// What the kernel gives such a device for the size and the number of segments, if nobody has set them.
+    pub(super) default_packet_sizes: (u64, u64),
     /// The classes of our tree by number, each as tc prints it.
     pub(super) classes: BTreeMap<u16, String>,
     /// The filters of our tree as tc prints them.
@@ -39,7 +44,9 @@ pub(super) struct ObservedDevice {
 impl ObservedDevice {
     /// A device that nobody has configured, as dry runs for other machines assume it.
     pub(super) fn unconfigured() -> Self {
-        Self { mtu: 1500, gso_max_size: 65536, gso_max_segs: 65535, ..Self::default() }
+        let (gso_max_size, gso_max_segs) = DEFAULT_PACKET_SIZES;
+        let default_packet_sizes = DEFAULT_PACKET_SIZES;
+        Self { mtu: 1500, gso_max_size, gso_max_segs, default_packet_sizes, ..Self::default() }
     }
 
     /// Whether the root of the device is our tree.
@@ -51,6 +58,11 @@ impl ObservedDevice {
     pub(super) fn is_foreign(&self) -> bool {
         let handle = self.qdisc.split_whitespace().nth(2);
         !self.is_ours() && handle.is_some_and(|handle| handle != "0:")
+    }
+
+    /// Whether the device builds only packets of the size of frames, which nobody sets but we.
+    pub(super) fn has_our_packet_sizes(&self) -> bool {
+        (self.gso_max_size, self.gso_max_segs) == (self.frame_bytes_max(), 1)
     }
 
     /// The largest frame in bytes.
@@ -84,6 +96,19 @@ struct LinkDescription {
     gso_max_size: u64,
     #[serde(default)]
     gso_max_segs: u64,
+    /// What the device itself can cut up at most; older kernels do not say it.
+    #[serde(default)]
+    tso_max_size: Option<u64>,
+    #[serde(default)]
+    tso_max_segs: Option<u64>,
+}
+
+impl LinkDescription {
+    /// The kernel's own sizes, and no more than the device can.
+    fn default_packet_sizes(&self) -> (u64, u64) {
+        let (size, segments) = DEFAULT_PACKET_SIZES;
+        (size.min(self.tso_max_size.unwrap_or(size)), segments.min(self.tso_max_segs.unwrap_or(segments)))
+    }
 }
 
 fn list_links(
@@ -120,6 +145,7 @@ pub(super) fn observe_devices(
             mtu: link.mtu,
             gso_max_size: link.gso_max_size,
             gso_max_segs: link.gso_max_segs,
+            default_packet_sizes: link.default_packet_sizes(),
             ..ObservedDevice::default()
         };
         let qdiscs = run.run(&namespace.tc(&format!("qdisc show dev {name}")))?;
@@ -133,6 +159,20 @@ pub(super) fn observe_devices(
         observed.insert((*name).to_owned(), device);
     }
     Ok(observed)
+}
+
+/// The devices of a host, whoever has configured them, whose root is our tree.
+pub(super) fn devices_with_our_tree(
+    run: &mut dyn CommandRunner,
+    namespace: &HostNamespace,
+) -> Result<Vec<String>, OperationError> {
+    let printed = run.run(&namespace.tc("qdisc show"))?;
+    let mut devices = Vec::new();
+    for line in printed.lines() {
+        let Some(rest) = line.strip_prefix(&format!("qdisc htb {HANDLE} dev ")) else { continue };
+        devices.extend(rest.split_once(" root").map(|(name, _)| name.to_owned()));
+    }
+    Ok(devices)
 }
 
 /// The classes of our tree by number, from lines such as `class htb 7a17:1f parent 7a17:8 …`.

@@ -12,6 +12,9 @@ use crate::deployment::{Deployment, DeploymentClient, DeploymentServer};
 use model::{OperationError, PolicyWorkload, Stage};
 use std::collections::BTreeMap;
 
+/// The device by which a host's traffic to itself goes.
+const LOOPBACK: &str = "lo";
+
 /// The names of a host and of one of its devices.
 pub(super) type HostDevice<'a> = (&'a str, &'a str);
 
@@ -56,6 +59,28 @@ impl<'a> Route<'a> {
             .hint("give both an IPv4 or both an IPv6 address")),
             None => Ok(route),
         }
+    }
+
+    /// Says which limits and priorities hold nothing, because no packet that they are about leaves by the device that
+    /// should keep them.
+    pub(super) fn warnings(&self, deployment: &Deployment) -> Vec<String> {
+        let place = |host: &str, device: Option<&str>| {
+            let (host, device) = deployment.device(host, device).expect("a deployment is checked");
+            (host.name.clone(), device.to_owned())
+        };
+        let at = place(&self.server.host, self.server.device.as_deref());
+        let is_beside_server = |client: &DeploymentClient| {
+            at.1 != LOOPBACK && place(&client.host, client.device.as_deref()) == at
+        };
+        let mut warnings = Vec::new();
+        if self.clients.iter().any(|client| is_beside_server(client)) {
+            warnings.push(format!(
+                "{}: its limits and priority at network-in cannot take effect: the hosts file has a client of it on {}, \
+                 where server {} is, and requests do not leave that host by {}; give the client the host that sends them",
+                self.workload.name, at.0, self.server.name, at.1,
+            ));
+        }
+        warnings
     }
 
     /// The traffic classes of the workload: one on each device that its clients send by, and one for the replies on

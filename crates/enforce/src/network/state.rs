@@ -7,21 +7,26 @@
 
 use super::configuration::HostConfiguration;
 use super::htb::{ClassNumbers, is_in_use};
+use super::namespace::HostNamespace;
 use super::observed::ObservedDevice;
+use crate::state_folder::{FolderLock, StateFolder};
 use model::OperationError;
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const FORMAT: &str = "tailwright-network-state-1";
+/// How long a run waits for another one, and for programs that one which was killed has left running.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// The state file of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SavedHostState {
     format: String,
+    /// The network namespace that the host is, empty for that of the machine; files of older versions do not say it.
+    #[serde(default)]
+    netns: Option<String>,
     /// The devices as they were before the first change, by name.
     #[serde(rename = "before")]
     pub(super) original: BTreeMap<String, OriginalDevice>,
@@ -56,13 +61,16 @@ pub(super) struct AppliedConfiguration {
 }
 
 impl OriginalDevice {
-    /// Remembers a device; a queueing discipline of ours is none that could be restored.
+    /// Remembers a device. A queueing discipline and packet sizes of ours are none that could be restored: those that
+    /// the kernel gives such a device take their place.
     pub(super) fn new(observed: &ObservedDevice) -> Self {
-        Self {
-            qdisc: if observed.is_ours() { String::new() } else { observed.qdisc.clone() },
-            gso_max_size: observed.gso_max_size,
-            gso_max_segs: observed.gso_max_segs,
-        }
+        let (gso_max_size, gso_max_segs) = if observed.has_our_packet_sizes() {
+            observed.default_packet_sizes
+        } else {
+            (observed.gso_max_size, observed.gso_max_segs)
+        };
+        let qdisc = if observed.is_ours() { String::new() } else { observed.qdisc.clone() };
+        Self { qdisc, gso_max_size, gso_max_segs }
     }
 
     /// Whether somebody had configured the device, which we cannot restore.
@@ -73,14 +81,21 @@ impl OriginalDevice {
 
 impl SavedHostState {
     /// The state of a host that nobody has touched.
-    pub(super) fn new() -> Self {
+    pub(super) fn new(namespace: &HostNamespace) -> Self {
         Self {
             format: FORMAT.into(),
+            netns: Some(namespace.0.clone().unwrap_or_default()),
             original: BTreeMap::new(),
             numbers: BTreeMap::new(),
             applied: AppliedConfiguration::default(),
             is_changing: false,
         }
+    }
+
+    /// The network namespace of the host; `None` where the file does not say it.
+    pub(super) fn namespace(&self) -> Option<HostNamespace> {
+        let netns = self.netns.as_ref()?;
+        Some(HostNamespace((!netns.is_empty()).then(|| netns.clone())))
     }
 
     /// Forgets devices that are no longer configured, and the numbers of traffic classes that are gone.
@@ -107,18 +122,31 @@ impl StateStore {
         Self(folder.into())
     }
 
-    fn path(&self, host: &str) -> PathBuf {
-        self.0.join(format!("network-{host}.json"))
+    /// The folder itself.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The names of the hosts that are remembered, in their order.
+    ///
+    /// # Errors
+    /// When the folder cannot be read or trusted.
+    pub fn hosts(&self) -> Result<Vec<String>, OperationError> {
+        let Some(folder) = StateFolder::open(&self.0)? else { return Ok(Vec::new()) };
+        let mut hosts = Vec::new();
+        for name in folder.names()? {
+            let host = name.to_str().and_then(|name| name.strip_prefix("network-")?.strip_suffix(".json"));
+            hosts.extend(host.map(str::to_owned));
+        }
+        Ok(hosts)
     }
 
     /// Reads the state of a host; `None` when there is no file.
     pub(super) fn load(&self, host: &str) -> Result<Option<SavedHostState>, OperationError> {
-        let path = self.path(host);
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(unusable(&path, &error)),
-        };
+        let Some(folder) = StateFolder::open(&self.0)? else { return Ok(None) };
+        let name = file_name(host);
+        let Some(text) = folder.read(&name)? else { return Ok(None) };
+        let path = self.0.join(name);
         let state: SavedHostState =
             serde_json::from_str(&text).map_err(|error| damaged(&path, &error.to_string()))?;
         if state.format != FORMAT {
@@ -127,61 +155,32 @@ impl StateStore {
         Ok(Some(state))
     }
 
-    /// Replaces the file of a host as a whole: a crash leaves the old one or the new one.
+    /// Replaces the file of a host as a whole: a crash leaves the old one or the new one. Everybody may read it, so that
+    /// a dry run needs no root.
     pub(super) fn save(&self, host: &str, state: &SavedHostState) -> Result<(), OperationError> {
-        let path = self.path(host);
         let text = serde_json::to_string_pretty(state).expect("a state has text keys");
-        self.write_and_rename(&path, &text).map_err(|error| unusable(&path, &error))
-    }
-
-    /// The folder belongs to whoever configures networks, so that nobody else can plant a link at the fixed name, which
-    /// only the holder of [`StateLock`] writes to.
-    fn write_and_rename(&self, path: &Path, text: &str) -> io::Result<()> {
-        let temporary = path.with_extension("new");
-        fs::create_dir_all(&self.0)?;
-        fs::write(&temporary, text)?;
-        File::open(&temporary)?.sync_all()?;
-        fs::rename(&temporary, path)
+        StateFolder::create(&self.0)?.write(&file_name(host), &text, 0o644)
     }
 
     /// Removes the file of a host, if there is one.
     pub(super) fn forget(&self, host: &str) -> Result<(), OperationError> {
-        let path = self.path(host);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unusable(&path, &error)),
-            _ => Ok(()),
+        match StateFolder::open(&self.0)? {
+            Some(folder) => folder.remove(&file_name(host)).map(drop),
+            None => Ok(()),
         }
     }
 
-    /// Keeps other processes from changing hosts until the lock is dropped.
+    /// Keeps other processes from changing hosts until the lock is dropped. `waiting` is called if another one has it.
     ///
     /// # Errors
-    /// When another process holds the lock, or the folder cannot be written.
-    pub fn lock(&self) -> Result<StateLock, OperationError> {
-        let path = self.0.join("lock");
-        let file = fs::create_dir_all(&self.0)
-            .and_then(|()| File::create(&path))
-            .map_err(|error| unusable(&path, &error))?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-            OperationError::machine(format_args!(
-                "another run of `tailwright apply` holds {}",
-                path.display()
-            ))
-            .hint("wait until it is done")
-        })?;
-        Ok(StateLock { _file: file })
+    /// When another process keeps the lock, or the folder cannot be written or trusted.
+    pub fn lock(&self, waiting: &mut dyn FnMut()) -> Result<FolderLock, OperationError> {
+        StateFolder::create(&self.0)?.lock(LOCK_WAIT_MAX, waiting)
     }
 }
 
-/// The lock on the hosts of a [`StateStore`], which is held as long as the value lives.
-#[derive(Debug)]
-pub struct StateLock {
-    _file: File,
-}
-
-fn unusable(path: &Path, error: &io::Error) -> OperationError {
-    OperationError::machine(format_args!("{}: {error}", path.display()))
-        .hint("run as root, or choose another folder with --state")
+fn file_name(host: &str) -> String {
+    format!("network-{host}.json")
 }
 
 fn damaged(path: &Path, why: &str) -> OperationError {

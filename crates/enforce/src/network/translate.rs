@@ -14,8 +14,11 @@ use super::levels::PriorityLevels;
 use super::packet_match::PacketMatch;
 use super::route::{HostDevice, Route};
 use crate::deployment::{Deployment, DeploymentHost, PRIORITY_LEVELS, PacketFilters};
-use model::{OperationError, Policy};
+use model::{OperationError, Policy, PolicyWorkload, Stage};
 use std::collections::BTreeMap;
+
+/// The largest rate and burst, in bytes per second and bytes, that the arithmetic of tc is trusted with.
+const BYTES_MAX: f64 = 1e18;
 
 type ClassesByDevice<'a> = BTreeMap<HostDevice<'a>, Vec<TrafficClass>>;
 
@@ -29,6 +32,8 @@ pub fn desired_network(policy: &Policy, deployment: &Deployment) -> Result<Desir
     let mut classes = ClassesByDevice::new();
     for workload in policy.workloads.iter().filter(|workload| workload.admitted) {
         let route = Route::new(workload, deployment)?;
+        warnings.extend(route.warnings(deployment));
+        warnings.extend(storage_warning(workload, deployment));
         for (device, class) in route.classes(&levels, deployment)? {
             classes.entry(device).or_default().push(class);
         }
@@ -37,6 +42,7 @@ pub fn desired_network(policy: &Policy, deployment: &Deployment) -> Result<Desir
         deployment.hosts.iter().map(|host| desired_host(host, &classes, deployment)).collect();
     for host in &hosts {
         check_distinguishable(host)?;
+        check_expressible(host)?;
         warnings.extend(host_warnings(host));
     }
     Ok(DesiredNetwork { hosts, warnings })
@@ -100,6 +106,41 @@ fn check_distinguishable(host: &DesiredHost) -> Result<(), OperationError> {
         }
     }
     Ok(())
+}
+
+/// Refuses rates and bursts that are no numbers of tc, in the place of which it would get the nearest that is.
+fn check_expressible(host: &DesiredHost) -> Result<(), OperationError> {
+    for device in &host.devices {
+        let place = format!("{} {}", host.host.name, device.name);
+        let mut numbers = vec![("the link", device.link_bytes_per_s)];
+        for class in &device.classes {
+            for bucket in &class.buckets {
+                numbers.push((class.name.as_str(), bucket.rate_bytes_per_s));
+                numbers.push((class.name.as_str(), bucket.burst_bytes));
+            }
+        }
+        if let Some((name, number)) =
+            numbers.iter().find(|(_, number)| !(*number > 0.0 && *number <= BYTES_MAX))
+        {
+            return Err(OperationError::input(format_args!(
+                "{place}: {name}: tc cannot be told a rate or burst of {number:e} bytes"
+            ))
+            .hint("above 0 and at most 1e18"));
+        }
+    }
+    Ok(())
+}
+
+/// Says that limits at the storage stage are kept by nobody, where no proxy stands before the workload's server.
+fn storage_warning(workload: &PolicyWorkload, deployment: &Deployment) -> Option<String> {
+    let server = deployment.servers.iter().find(|server| Some(&server.name) == workload.server.as_ref())?;
+    let has_limits = workload.limits.iter().any(|limit| limit.stage == Stage::Storage);
+    (has_limits && server.storage.is_none()).then(|| {
+        format!(
+            "{}: nobody keeps its limits at storage: server {} has no [server.storage], before which a proxy stands",
+            workload.name, server.name
+        )
+    })
 }
 
 fn host_warnings(host: &DesiredHost) -> Vec<String> {

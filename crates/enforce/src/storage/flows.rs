@@ -14,7 +14,7 @@ pub(super) fn data_flow(flow: u32) -> u32 {
 }
 
 /// The names of workloads; the number of a flow is the position of its name.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct WorkloadNames(Vec<String>);
 
 impl WorkloadNames {

@@ -20,6 +20,7 @@
 mod buffer;
 mod busy_poll;
 mod client_identity;
+mod configurator;
 mod control;
 mod control_socket;
 mod cost;
@@ -32,6 +33,7 @@ mod flows;
 mod linux;
 mod listener;
 mod options;
+mod policy_memory;
 mod queue;
 mod request;
 mod rules;
@@ -40,10 +42,15 @@ mod shared;
 mod statistics;
 mod system;
 
+pub use configurator::{ConfiguredPolicy, PolicyOrigin, ProxyConfigurator};
 pub use control::ProxyHandle;
-pub use control_socket::{ControlSocket, control_path, listen_for_control, query_status, send_policy};
+pub use control_socket::{
+    ControlSocket, ProxyCheck, ProxyStatus, check_policy, control_path, is_listening, listen_for_control,
+    query_status, restore_policy, send_policy,
+};
 pub use engine::ProxyEngine;
 pub use options::ProxyOptions;
+pub use policy_memory::PolicyMemory;
 pub use queue::BaselineDiscipline;
 pub use statistics::{ProxiedWorkload, ProxySnapshot, UNKNOWN_WORKLOAD};
 pub use system::{ProxyStream, StreamInterest, StreamToken, System, SystemEvent};

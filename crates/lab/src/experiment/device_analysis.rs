@@ -64,7 +64,7 @@ impl DeviceAnalysis {
         let plan = plan::prioritise(&budgets, &mut delays);
         let mut workloads = Vec::new();
         for (index, &slo) in slos.iter().enumerate() {
-            let limits = plan::limiters(&self.curves[index], TOLERANCE);
+            let limits = plan::enforceable_limiters(&self.curves[index], TOLERANCE);
             let priority = plan.priorities[index][Stage::Storage];
             let bound = plan.latencies[index] + self.base;
             workloads.push(policy_workload(&self.names[index], slo, priority, Some(bound), limits));

@@ -8,8 +8,8 @@ use enforce::command::Programs;
 use enforce::network::{self, ApplyReport, KernelFeature, StateStore};
 use model::OperationError;
 use serde::Serialize;
-use std::path::PathBuf;
-use workflow::enforcement::{ApplySettings, HostsFile, apply_policy};
+use std::path::{Path, PathBuf};
+use workflow::enforcement::{ApplySettings, HostAnswer, HostsFile, ProxyAnswer, apply_policy};
 use workflow::planning::read_policy;
 
 const HELP: &str = "\
@@ -38,7 +38,8 @@ A hosts file:
 
 docs/apply.md describes every field. Applying again does nothing; a changed policy changes only what differs.
 
-Exit codes: 0 done; 2 bad input; 3 without root, without tc or nft, or a device that somebody else has set up.";
+Exit codes: 0 done; 2 bad input; 3 without root, without tc or nft, without a proxy where one is needed, or a device that
+somebody else has set up. After any but 0 hosts and proxies are as they were, or the message says which are not.";
 
 /// Make a policy real on hosts: priorities and rate limits of network traffic, and of storage where a proxy runs.
 #[derive(Debug, Args)]
@@ -85,31 +86,48 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<VerbAnswer, OperationError> {
         replace: args.replace,
         state: args.state.clone(),
     };
-    let mut reports = Vec::new();
-    apply_policy(policy.as_ref(), &hosts, &settings, &TerminalObserver, &mut |report| {
+    let mut answers = Vec::new();
+    apply_policy(policy.as_ref(), &hosts, &settings, &TerminalObserver, &mut |answer| {
         if !args.json {
-            print_report(args, &report);
+            terminal::print(&answer_text(args, &answer));
         }
-        reports.push(report);
+        answers.push(answer);
     })?;
     if args.json {
-        let hosts: Vec<_> = reports.iter().map(|report| HostDocument::new(report, args)).collect();
+        let hosts: Vec<_> = answers.iter().map(|answer| HostDocument::new(answer, args)).collect();
         terminal::print(&json::pretty(&hosts));
     }
     Ok(VerbAnswer::Yes)
 }
 
-fn print_report(args: &ApplyArgs, report: &ApplyReport) {
-    let host = &report.host;
-    let text = match (report.commands.len(), args.dry_run) {
+fn answer_text(args: &ApplyArgs, answer: &HostAnswer) -> String {
+    let (host, commands) = (&answer.network.host, &answer.network.commands);
+    let mut text = match (commands.len(), args.dry_run) {
         (0, _) => format!("# {host}: nothing to do\n"),
-        (_, true) => format!("# {host}\n{}\n", report.commands.join("\n")),
+        (_, true) => format!("# {host}\n{}\n", commands.join("\n")),
         (count, false) => {
             let done = if args.remove { "given back" } else { "brought to the policy" };
             format!("# {host}: {done}, {count} commands\n")
         }
     };
-    terminal::print(&text);
+    for proxy in &answer.proxies {
+        text += &format!("# {}\n", proxy_text(args, proxy));
+    }
+    text
+}
+
+fn proxy_text(args: &ApplyArgs, proxy: &ProxyAnswer) -> String {
+    let what = match (proxy.is_running, proxy.is_change, args.remove) {
+        (false, _, false) if !proxy.is_here => "the policy",
+        (false, _, true) if !proxy.is_here => "no policy",
+        (true, true, false) => "the policy",
+        (true, true, true) => "no policy",
+        (true, false, _) => "unchanged",
+        (false, _, false) => "the policy; but no proxy runs there, and without it `apply` changes nothing",
+        (false, true, true) => "none runs there; the policy that it would have found is forgotten",
+        (false, false, true) => "none runs there, nothing to take away",
+    };
+    format!("proxy before {} at {}: {what}", proxy.server, proxy.control.display())
 }
 
 /// What was done on a host, in JSON.
@@ -119,17 +137,31 @@ struct HostDocument<'a> {
     /// Whether anything was changed.
     changed: bool,
     commands: &'a [String],
+    proxies: Vec<ProxyDocument<'a>>,
     warnings: &'a [String],
 }
 
+/// What was done with a proxy, in JSON.
+#[derive(Serialize)]
+struct ProxyDocument<'a> {
+    server: &'a str,
+    control: &'a Path,
+    running: bool,
+    changed: bool,
+    done: String,
+}
+
 impl<'a> HostDocument<'a> {
-    fn new(report: &'a ApplyReport, args: &ApplyArgs) -> Self {
-        Self {
-            host: &report.host,
-            changed: !args.dry_run && !report.commands.is_empty(),
-            commands: &report.commands,
-            warnings: &report.warnings,
+    fn new(answer: &'a HostAnswer, args: &ApplyArgs) -> Self {
+        let ApplyReport { host, commands, warnings } = &answer.network;
+        let mut proxies = Vec::new();
+        for proxy in &answer.proxies {
+            let ProxyAnswer { server, control, is_running, is_change, .. } = proxy;
+            let (running, changed) = (*is_running, *is_change && !args.dry_run);
+            proxies.push(ProxyDocument { server, control, running, changed, done: proxy_text(args, proxy) });
         }
+        let is_change = !commands.is_empty() || proxies.iter().any(|proxy| proxy.changed);
+        Self { host, changed: is_change && !args.dry_run, commands, proxies, warnings }
     }
 }
 

@@ -5,12 +5,15 @@ use crate::output::json;
 use crate::terminal::{self, TextTable};
 use clap::Args;
 use enforce::network::StateStore;
-use enforce::storage::{self, Proxy, ProxyHandle, ProxyReport, ProxySnapshot};
+use enforce::storage::{
+    self, PolicyMemory, PolicyOrigin, Proxy, ProxyConfigurator, ProxyReport, ProxySnapshot, ProxyStatus,
+};
+use machine::user::OrdinaryUser;
 use model::OperationError;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::PathBuf;
 use units::{Bytes, Nanos, Seconds};
-use workflow::enforcement::{ProxyFiles, ProxySettings, proxy_options};
+use workflow::enforcement::{ProxyFiles, ProxySettings, ProxyStart, ReloadAnswer, proxy_start};
 
 const HELP: &str = "\
 Examples:
@@ -29,7 +32,8 @@ In the hosts file:
   outstanding = 16                   # most requests at the device at once
   front = [{ protocol = \"nfs\", listen = \"10.0.0.9\", forward = \"127.0.0.1\" }]
 
-SIGTERM answers what was asked and ends; a second one ends at once. SIGHUP reads policy and hosts file again.
+SIGTERM answers what was asked and ends; a second one ends at once. SIGHUP reads policy and hosts file again, unless
+`apply` has brought a policy: that is remembered, and used again after a restart, until `apply --remove`.
 docs/proxy.md describes every field.
 
 Exit codes: 0 ended as it was told; 2 bad input; 3 an address that cannot be had, or no proxy to ask.";
@@ -59,6 +63,9 @@ pub(crate) struct ProxyArgs {
     /// Real-time priority (SCHED_FIFO), 1 to 99; takes root.
     #[arg(long, value_name = "PRIORITY")]
     realtime: Option<u32>,
+    /// After listening, become this user (a name, or numbers as 65534:65534) and give up root for good.
+    #[arg(long, value_name = "USER")]
+    user: Option<OrdinaryUser>,
     /// Most connections of clients.
     #[arg(long, value_name = "COUNT", default_value_t = 1024)]
     connections: u64,
@@ -81,8 +88,9 @@ const RECORDED_MAX: usize = 1_000_000;
 pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
     let control = args.control.clone().unwrap_or_else(|| storage::control_path(&args.state, &args.server));
     if args.status {
-        let snapshot = storage::query_status(&control)?;
-        terminal::print(&if args.json { json::pretty(&snapshot) } else { text(&snapshot) });
+        let status = storage::query_status(&control)?;
+        let words = text(&status.snapshot) + &origin_text(&status);
+        terminal::print(&if args.json { json::pretty(&status) } else { words });
         return Ok(VerbAnswer::Yes);
     }
     let files =
@@ -94,16 +102,30 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
         drain: args.drain,
         recorded_max: if args.record.is_some() { RECORDED_MAX } else { 0 },
     };
-    let proxy = Proxy::bind(proxy_options(&files, &settings)?)?;
-    let _socket = storage::listen_for_control(&control, proxy.handle())?;
+    let memory = PolicyMemory::beside(&control);
+    let ProxyStart { options, current } = proxy_start(&files, &settings, &memory)?;
+    if current.is_remembered() {
+        eprintln!("proxy: the policy that apply brought is used: {}", memory.path().display());
+    }
+    let proxy = Proxy::bind(options.clone())?;
+    let configurator = ProxyConfigurator::new(proxy.handle(), &options, current, Some(memory.clone()))?;
+    let _socket = storage::listen_for_control(&control, configurator.clone())?;
+    memory.prepare(args.user.as_ref().map(|user| (user.user, user.group)))?;
     for address in proxy.addresses() {
         eprintln!("proxy: listening on {address}");
     }
-    handle_signals(proxy.handle(), files)?;
+    handle_signals(configurator.clone(), files)?;
     if let Some(priority) = args.realtime {
         machine::realtime::fifo(priority)
             .map_err(|error| OperationError::machine(error).hint("run as root"))?;
     }
+    if let Some(user) = &args.user {
+        machine::user::become_user(user).map_err(|error| {
+            OperationError::machine(format_args!("root cannot be given up: {error}"))
+                .hint("--user takes root; without root the proxy is the user that starts it")
+        })?;
+    }
+    configurator.remember()?;
     let report = proxy.run()?;
     write_record(args, &report)?;
     terminal::print(&if args.json { json::pretty(&report.snapshot) } else { text(&report.snapshot) });
@@ -111,23 +133,18 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
 }
 
 /// Starts a thread that waits for signals; it ends with the process.
-fn handle_signals(proxy: ProxyHandle, files: ProxyFiles) -> Result<(), OperationError> {
+fn handle_signals(proxy: ProxyConfigurator, files: ProxyFiles) -> Result<(), OperationError> {
     let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])
         .map_err(|error| OperationError::machine(format_args!("signals cannot be caught: {error}")))?;
     std::thread::spawn(move || {
         for signal in signals.forever() {
             if signal != SIGHUP {
                 // The second one finds it draining, and ends it.
-                proxy.drain();
+                proxy.handle().drain();
                 continue;
             }
-            let changed =
-                files.read().and_then(|(policy, deployment)| proxy.configure(policy, Some(deployment)));
-            match changed {
-                Ok(true) => eprintln!("proxy: policy and hosts file were read again"),
-                Ok(false) => {
-                    eprintln!("proxy: policy and hosts file were read again; they say what they said")
-                }
+            match files.reload(&proxy) {
+                Ok(answer) => eprintln!("proxy: {}", reload_text(answer)),
                 Err(error) => {
                     eprintln!("proxy: nothing has changed");
                     crate::exit::report(&error);
@@ -136,6 +153,16 @@ fn handle_signals(proxy: ProxyHandle, files: ProxyFiles) -> Result<(), Operation
         }
     });
     Ok(())
+}
+
+fn reload_text(answer: ReloadAnswer) -> &'static str {
+    match answer {
+        ReloadAnswer::Changed => "policy and hosts file were read again",
+        ReloadAnswer::Unchanged => "policy and hosts file were read again; they say what was enforced before",
+        ReloadAnswer::Kept => {
+            "the policy that apply brought is kept, and no file was read; `apply --remove` takes it away"
+        }
+    }
 }
 
 fn write_record(args: &ProxyArgs, report: &ProxyReport) -> Result<(), OperationError> {
@@ -167,4 +194,15 @@ fn text(snapshot: &ProxySnapshot) -> String {
         "{}\n{connections} connections ({cut} were cut off), {waiting} requests wait, {outstanding} are at the server; the policy was changed {changes} times\n",
         table.render()
     )
+}
+
+fn origin_text(status: &ProxyStatus) -> String {
+    let origin = match status.policy_from {
+        PolicyOrigin::Files => "by the files of the command line",
+        PolicyOrigin::Apply => "by `tailwright apply`",
+    };
+    match &status.policy_name {
+        Some(name) => format!("policy '{name}', {origin}\n"),
+        None => format!("no policy, {origin}: everybody is best effort\n"),
+    }
 }

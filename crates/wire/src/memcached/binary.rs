@@ -63,6 +63,11 @@ fn loud_opcode(opcode: u8) -> u8 {
     }
 }
 
+/// Whether memcached knows the command.
+fn is_known(opcode: u8) -> bool {
+    matches!(opcode, 0x00..=0x1a | 0x1c..=0x1e | 0x20..=0x24)
+}
+
 struct BinaryHeader<'a> {
     bytes: &'a [u8; HEADER_LEN],
     /// The length of everything behind the header.
@@ -110,6 +115,10 @@ impl<'a> BinaryHeader<'a> {
 
 pub(super) fn request(buffer: &[u8], limits: &ParserLimits) -> Result<MemcachedCommand, HeadError> {
     let header = BinaryHeader::read(buffer, REQUEST_MAGIC, "0x80 (request)", limits)?;
+    if !is_known(header.opcode()) && header.body > 0 {
+        let (field, expected) = ("memcached binary opcode", "a known one, or no body");
+        return Err(ProtocolError::Value { field, expected, found: header.opcode().into() }.into());
+    }
     let opcode = loud_opcode(header.opcode());
     let class = match opcode {
         // GET, GETK, GAT, GATK

@@ -12,10 +12,12 @@ pub(super) enum ExpectedReply {
     Values,
     /// One line of text, but not the version.
     Line,
-    /// The line `VERSION`.
+    /// The line `VERSION` with its number.
     Version,
     /// Any number of lines of one kind, then their end.
     List(ListItem),
+    /// One line of a list without an end.
+    Item(ListItem),
     /// One reply to a meta command.
     Meta {
         command: MetaCommand,
@@ -84,7 +86,7 @@ pub(super) enum ReplyKind {
     Error,
     /// A meta reply with a hash of its opaque value, if it has one.
     Meta(MetaCode, Option<NonZeroU64>),
-    /// The line `VERSION`.
+    /// The line `VERSION` with its number.
     Version,
     /// Any line of text that is none of the others.
     OtherLine,
@@ -110,8 +112,9 @@ impl ExpectedReply {
             (Self::Values | Self::List(ListItem::Stat | ListItem::Key), ReplyKind::End) => Some(true),
             (Self::List(ListItem::Mg), ReplyKind::Meta(MetaCode::En, _)) => Some(true),
             (Self::List(item), ReplyKind::ListItem(reply_item)) if item == reply_item => Some(false),
+            (Self::Item(item), ReplyKind::ListItem(reply_item)) if item == reply_item => Some(true),
             // A list is answered by one line after `stats reset`, or when the crawler is busy.
-            (Self::List(_) | Self::Line, ReplyKind::OtherLine) => Some(true),
+            (Self::List(_) | Self::Item(_) | Self::Line, ReplyKind::OtherLine) => Some(true),
             (Self::Version, ReplyKind::Version) => Some(true),
             (Self::Meta { command, quiet, opaque }, ReplyKind::Meta(code, reply_opaque)) => {
                 // The reply to a miss may leave flags out.
@@ -127,13 +130,19 @@ impl ExpectedReply {
         !matches!(self, Self::Meta { command: MetaCommand::Noop, .. })
     }
 
+    /// Whether the server hands the connection to its crawler: what has come behind such a request stays unread until
+    /// more comes.
+    pub(super) fn is_dump(&self) -> bool {
+        matches!(self, Self::List(ListItem::Key | ListItem::Mg))
+    }
+
     /// Whether the request is a barrier: its reply is unmistakable, and comes when every request before it is done.
     pub(super) fn is_barrier(&self) -> bool {
         match self {
             Self::Version => true,
             Self::Meta { command, .. } => *command == MetaCommand::Noop,
             Self::Binary { opcode, .. } => *opcode == BINARY_NOOP,
-            Self::Values | Self::Line | Self::List(_) => false,
+            Self::Values | Self::Line | Self::List(_) | Self::Item(_) => false,
         }
     }
 
@@ -143,6 +152,7 @@ impl ExpectedReply {
             Self::Values => "VALUE, END or an error, for get",
             Self::Line => "one line, for a text command",
             Self::Version => "VERSION, for version",
+            Self::Item(_) => "one STAT line, for stats",
             Self::List(ListItem::Stat) => "STAT lines and END, for stats",
             Self::List(_) => "items and their end, for lru_crawler",
             Self::Meta { .. } => "a meta code of the first request not answered, with its opaque value",
@@ -163,8 +173,9 @@ impl MetaCommand {
             }
             (Self::Set | Self::Delete | Self::Arithmetic, MetaCode::Nf) => true,
             (Self::Get, MetaCode::En) => !quiet,
-            (Self::Set | Self::Delete | Self::Arithmetic, MetaCode::Hd) => !quiet,
-            (Self::Arithmetic, MetaCode::Va) => !quiet,
+            (Self::Set | Self::Delete, MetaCode::Hd) => !quiet,
+            // Where it creates the value, memcached 1.6 answers a quiet `ma`, too.
+            (Self::Arithmetic, MetaCode::Hd | MetaCode::Va) => true,
             _ => false,
         }
     }

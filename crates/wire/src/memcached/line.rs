@@ -27,19 +27,22 @@ impl LineSearch {
     }
 }
 
-/// Reads a decimal number of at most 19 digits, which always fits.
+/// Reads a decimal number of 64 bits, in at most 20 digits.
 pub(super) fn number(word: Option<&[u8]>, field: &'static str) -> Result<u64, ProtocolError> {
     let error = ProtocolError::Line { field, expected: "a number" };
     let word = word.ok_or(error)?;
-    if word.is_empty() || word.len() > 19 || !word.iter().all(u8::is_ascii_digit) {
+    if word.is_empty() || word.len() > 20 || !word.iter().all(u8::is_ascii_digit) {
         return Err(error);
     }
-    Ok(word.iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0')))
+    let with_digit = |value: u64, digit: &u8| value.checked_mul(10)?.checked_add(u64::from(digit - b'0'));
+    word.iter().try_fold(0, with_digit).ok_or(error)
 }
 
-/// The words of a line, which are separated by spaces.
-pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
-    line.trim_ascii_end().split(|&byte| byte == b' ').filter(|word| !word.is_empty())
+/// The words of a line, which are separated by spaces and nothing else.
+pub(super) fn words(line: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> + Clone {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    line.split(|&byte| byte == b' ').filter(|word| !word.is_empty())
 }
 
 #[cfg(test)]
@@ -61,9 +64,17 @@ mod tests {
     fn numbers_are_plain() {
         let read = |word: &str| number(Some(word.as_bytes()), "n").ok();
         assert_eq!(read("0"), Some(0));
-        assert_eq!(read("9999999999999999999"), Some(9_999_999_999_999_999_999));
-        for bad in ["", "+1", "-1", "1x", "0x1", "10000000000000000000"] {
+        assert_eq!(read("18446744073709551615"), Some(u64::MAX));
+        for bad in ["", "+1", "-1", "1x", "0x1", "1\t", "18446744073709551616", "000000000000000000001"] {
             assert_eq!(read(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn words_are_separated_by_spaces_alone() {
+        let split = |line: &[u8]| words(line).map(<[u8]>::to_vec).collect::<Vec<_>>();
+        assert_eq!(split(b"  a  b\tc \r\n"), [&b"a"[..], b"b\tc"]);
+        assert_eq!(split(b"a\r\r\n"), [&b"a\r"[..]]);
+        assert!(split(b"\r\n").is_empty());
     }
 }

@@ -14,10 +14,18 @@
 //! of requests in flight is right in the end, and no connection is closed for what its client left open.
 //!
 //! An error may also be that of a request with `noreply`. It is reported as unsolicited if nothing that can fail is in
-//! flight. Otherwise it is taken for the next answer, and the surplus reply is an error later.
+//! flight. Otherwise it is taken for the next answer, and the surplus reply is an error later. A proxy leaves no doubt:
+//! it injects a barrier behind each request that may stay silent. Then requests with `noreply` are in flight, too, as
+//! quiet ones, and their errors are theirs.
 //!
-//! `watch` is refused, because after it the server speaks unasked without end. A storage command whose key or length
-//! memcached would not accept is an error here, since servers differ in what they take to be the next command.
+//! Which requests may stay silent was found by trying all commands on memcached 1.6 (`tests/differential.rs`). Whether
+//! `noreply` is a word of the command, a key or nothing depends on the command, so that any other command with that
+//! word may be silent.
+//!
+//! `watch` is refused, because after it the server speaks unasked without end. So is what comes behind a `metadump`
+//! before that ends: memcached would not answer it before something else comes. A storage command whose words memcached
+//! would not accept is an error here, since it takes the data for commands then, and so is an unknown binary command
+//! with a body, of which memcached 1.6 skips a part of the next message, too.
 
 mod binary;
 pub mod client;
@@ -50,7 +58,7 @@ pub struct MemcachedParser {
     /// The number of requests so far, which is the identifier of the next one.
     request_count: u64,
     /// The requests in flight, in order.
-    pending: VecDeque<PendingCommand>,
+    pending: VecDeque<UnansweredCommand>,
     /// The latest request, if a barrier may follow it.
     before_barrier: Option<BarrierPlace>,
     /// The replies that were given to quiet requests and may have been those of later ones.
@@ -61,7 +69,7 @@ pub struct MemcachedParser {
 
 /// A request in flight.
 #[derive(Debug)]
-struct PendingCommand {
+struct UnansweredCommand {
     id: u64,
     expected: ExpectedReply,
     /// Whether the request may stay without a reply. A reply that is given to it could be that of a later one.
@@ -111,11 +119,17 @@ impl MemcachedParser {
         if command.ends_connection {
             self.before_barrier = None;
         }
+        let is_behind_dump = self.pending.back().is_some_and(|pending| pending.expected.is_dump());
+        if is_behind_dump && !command.ends_connection {
+            let (what, remedy) =
+                ("a memcached request behind metadump or mgdump", "wait for the end of the list");
+            return Err(ProtocolError::Unsupported { what, remedy }.into());
+        }
         if reply != ReplyExpectation::Never {
             let max = self.limits.in_flight as u64;
             check_at_most("outstanding memcached requests", max, self.pending.len() as u64 + 1)?;
             let (expected, is_quiet) = (command.expected, reply == ReplyExpectation::Sometimes);
-            self.pending.push_back(PendingCommand { id, expected, is_quiet, is_injected: false });
+            self.pending.push_back(UnansweredCommand { id, expected, is_quiet, is_injected: false });
         }
         self.request_count += 1;
         let message = RequestHead { class, ..RequestHead::control(id, reply) };
@@ -185,7 +199,7 @@ impl ProtocolParser for MemcachedParser {
     fn inject_barrier(&mut self) -> Option<InjectedBarrier> {
         if let BarrierPlace::BehindSilent(id) = self.before_barrier.take()? {
             let expected = ExpectedReply::Line;
-            self.pending.push_back(PendingCommand { id, expected, is_quiet: true, is_injected: false });
+            self.pending.push_back(UnansweredCommand { id, expected, is_quiet: true, is_injected: false });
         }
         let (expected, bytes): (_, &[u8]) = if self.is_binary == Some(true) {
             let (opcode, opaque) = (BINARY_NOOP, binary::BARRIER_OPAQUE);
@@ -195,7 +209,7 @@ impl ProtocolParser for MemcachedParser {
         };
         let id = self.request_count;
         self.request_count += 1;
-        self.pending.push_back(PendingCommand { id, expected, is_quiet: false, is_injected: true });
+        self.pending.push_back(UnansweredCommand { id, expected, is_quiet: false, is_injected: true });
         Some(InjectedBarrier { id, bytes })
     }
 
@@ -205,4 +219,4 @@ impl ProtocolParser for MemcachedParser {
 }
 
 // ParserLimits::in_flight promises 64 bytes per request: a queue that grows by doubling holds up to twice its content.
-const _: () = assert!(size_of::<PendingCommand>() <= 32);
+const _: () = assert!(size_of::<UnansweredCommand>() <= 32);

@@ -11,9 +11,15 @@ use units::Bytes;
 const KEY_LEN_MAX: u64 = 250;
 const KEY_FIELD: &str = "memcached key in bytes";
 const LENGTH_FIELD: &str = "length of a memcached value";
+/// The most flags of a meta command. Behind an `ms` with more memcached takes the data for commands.
+const META_FLAGS_MAX: usize = 16;
 
 /// Reads the request that begins with this line; the line includes its end.
 pub(super) fn request(line: &[u8], limits: &ParserLimits) -> Result<MemcachedCommand, ProtocolError> {
+    if line.contains(&0) {
+        // What is behind it would be invisible to memcached.
+        return Err(ProtocolError::Line { field: "memcached command line", expected: "no zero bytes" });
+    }
     let mut rest = words(line);
     let command = rest.next().unwrap_or(b"");
     if !command.iter().all(u8::is_ascii_graphic) {
@@ -21,49 +27,74 @@ pub(super) fn request(line: &[u8], limits: &ParserLimits) -> Result<MemcachedCom
         return Err(ProtocolError::Line { field: "memcached command", expected: "a word" });
     }
     Ok(match command {
-        b"get" | b"gets" | b"gat" | b"gats" => read(line, ExpectedReply::Values),
-        b"set" | b"add" | b"replace" | b"append" | b"prepend" => storage(line, rest, 0, limits)?,
-        b"cas" => storage(line, rest, 1, limits)?,
+        b"get" | b"gets" | b"gat" | b"gats" | b"bget" => {
+            check_keys(line, rest)?;
+            read(line, ExpectedReply::Values)
+        }
+        b"set" | b"add" | b"replace" | b"append" | b"prepend" => storage(line, rest, false, limits)?,
+        b"cas" => storage(line, rest, true, limits)?,
         b"mg" => meta(MetaCommand::Get, rest, read(line, ExpectedReply::Line)),
         b"ms" => {
             check_key(rest.next())?;
             let command = with_data(line, number(rest.next(), LENGTH_FIELD)?, limits)?;
+            let flags = rest.clone().count();
+            check_at_most("flags of a memcached meta command", META_FLAGS_MAX as u64, flags as u64)?;
             with_meta_flags(MetaCommand::Set, rest, command)
         }
         b"md" => meta(MetaCommand::Delete, rest, control(line, ExpectedReply::Line)),
         b"ma" => meta(MetaCommand::Arithmetic, rest, control(line, ExpectedReply::Line)),
         b"mn" => with_meta_flags(MetaCommand::Noop, [].into_iter(), control(line, ExpectedReply::Line)),
         b"me" => with_meta_flags(MetaCommand::Debug, [].into_iter(), control(line, ExpectedReply::Line)),
-        b"stats" => control(line, ExpectedReply::List(ListItem::Stat)),
-        b"delete" | b"incr" | b"decr" | b"touch" | b"verbosity" | b"flush_all" | b"cache_memlimit" => {
-            let never = line.trim_ascii_end().ends_with(b" noreply");
-            let reply = if never { ReplyExpectation::Never } else { ReplyExpectation::Always };
-            MemcachedCommand { reply, ..control(line, ExpectedReply::Line) }
-        }
         b"version" => control(line, ExpectedReply::Version),
-        b"lru_crawler" => match rest.next() {
-            Some(b"metadump") => control(line, ExpectedReply::List(ListItem::Key)),
-            Some(b"mgdump") => control(line, ExpectedReply::List(ListItem::Mg)),
-            _ => control(line, ExpectedReply::Line),
-        },
-        b"quit" => {
-            let reply = ReplyExpectation::Never;
-            MemcachedCommand { reply, ends_connection: true, ..control(line, ExpectedReply::Line) }
-        }
-        b"shutdown" => {
-            let reply = ReplyExpectation::Sometimes;
-            MemcachedCommand { reply, ends_connection: true, ..control(line, ExpectedReply::Line) }
-        }
         b"watch" => {
             let (what, remedy) = ("memcached's watch", "connect without the proxy");
             return Err(ProtocolError::Unsupported { what, remedy });
         }
+        b"quit" => {
+            let reply = ReplyExpectation::Never;
+            MemcachedCommand { reply, ends_connection: true, ..control(line, ExpectedReply::Line) }
+        }
+        // Where it is allowed the server ends without an answer.
+        b"shutdown" => {
+            let reply = ReplyExpectation::Sometimes;
+            MemcachedCommand { reply, ends_connection: true, ..control(line, ExpectedReply::Line) }
+        }
         _ => {
-            let may_be_silent = rest.any(|word| word == b"noreply");
-            let reply = if may_be_silent { ReplyExpectation::Sometimes } else { ReplyExpectation::Always };
-            MemcachedCommand { reply, ..control(line, ExpectedReply::Line) }
+            let reply = reply_to_control(command, rest.clone());
+            MemcachedCommand { reply, ..control(line, list_or_line(command, rest)) }
         }
     })
+}
+
+/// What a command that neither reads nor writes is answered with.
+fn list_or_line<'a>(command: &[u8], mut rest: impl Iterator<Item = &'a [u8]>) -> ExpectedReply {
+    match (command, rest.next()) {
+        // These are answered by one line without an end.
+        (b"stats", Some(b"sizes_enable" | b"sizes_disable")) => ExpectedReply::Item(ListItem::Stat),
+        (b"stats", _) => ExpectedReply::List(ListItem::Stat),
+        (b"lru_crawler", Some(b"metadump")) => ExpectedReply::List(ListItem::Key),
+        (b"lru_crawler", Some(b"mgdump")) => ExpectedReply::List(ListItem::Mg),
+        _ => ExpectedReply::Line,
+    }
+}
+
+/// Whether a command that neither reads nor writes is answered, which depends on the word `noreply`: some commands
+/// look for it in their last word, whatever stands before it, and some never.
+fn reply_to_control<'a>(
+    command: &[u8],
+    rest: impl DoubleEndedIterator<Item = &'a [u8]> + Clone,
+) -> ReplyExpectation {
+    if !rest.clone().any(|word| word == b"noreply") {
+        return ReplyExpectation::Always;
+    }
+    let silent_counts = match command {
+        b"delete" => 2..=3,
+        b"incr" | b"decr" | b"touch" => 3..=3,
+        b"verbosity" | b"flush_all" | b"cache_memlimit" => 1..=2,
+        _ => return ReplyExpectation::Sometimes,
+    };
+    let is_silent = rest.clone().next_back() == Some(b"noreply") && silent_counts.contains(&rest.count());
+    if is_silent { ReplyExpectation::Never } else { ReplyExpectation::Sometimes }
 }
 
 /// A command that is this line alone, and neither reads nor writes.
@@ -85,19 +116,38 @@ fn check_key(word: Option<&[u8]>) -> Result<(), ProtocolError> {
     Ok(())
 }
 
-/// A command with `<key> <flags> <exptime> <bytes>`, so many further words, perhaps `noreply`, and data.
+/// Checks the keys of a retrieval command: at one that is too long memcached 1.6 also drops the replies to earlier
+/// requests that it has not sent yet.
+fn check_keys<'a>(line: &[u8], mut keys: impl Iterator<Item = &'a [u8]>) -> Result<(), ProtocolError> {
+    // Most lines are too short for such a key.
+    if line.len() as u64 <= KEY_LEN_MAX { Ok(()) } else { keys.try_for_each(|key| check_key(Some(key))) }
+}
+
+/// A command with `<key> <flags> <exptime> <bytes>`, perhaps `<cas unique>` and `noreply`, and data. Where memcached
+/// does not accept a word, or finds too few or too many, it takes the data for commands.
 fn storage<'a>(
     line: &[u8],
     mut rest: impl Iterator<Item = &'a [u8]>,
-    further_words: usize,
+    has_unique: bool,
     limits: &ParserLimits,
 ) -> Result<MemcachedCommand, ProtocolError> {
     check_key(rest.next())?;
-    let mut command = with_data(line, number(rest.nth(2), LENGTH_FIELD)?, limits)?;
-    if rest.nth(further_words) == Some(b"noreply") {
+    let field = "flags of a memcached value";
+    check_at_most(field, u32::MAX.into(), number(rest.next(), field)?)?;
+    let expiry = rest.next().map(|word| word.strip_prefix(b"-").unwrap_or(word));
+    let (field, expected) = ("expiry time of a memcached value", "a number of seconds");
+    if !expiry.is_some_and(|digits| digits.len() <= 18 && number(Some(digits), field).is_ok()) {
+        return Err(ProtocolError::Line { field, expected });
+    }
+    let mut command = with_data(line, number(rest.next(), LENGTH_FIELD)?, limits)?;
+    if has_unique {
+        number(rest.next(), "unique number of a memcached value")?;
+    }
+    if rest.next() == Some(b"noreply") {
         command.reply = ReplyExpectation::Never;
     }
-    Ok(command)
+    let (field, expected) = ("memcached storage command", "at most one word behind its numbers");
+    if rest.next().is_some() { Err(ProtocolError::Line { field, expected }) } else { Ok(command) }
 }
 
 /// A command whose line is followed by so many bytes of data and an end of line.

@@ -64,7 +64,7 @@ impl ObservedHandshake {
     /// Ends the handshake on both sides. Options without a reply are forgotten, since none will come.
     pub(super) fn finish(&mut self) {
         (self.client, self.server) = (HandshakePhase::Done, HandshakePhase::Done);
-        self.pending.clear();
+        self.pending = VecDeque::new();
     }
 
     pub(super) fn client_is_done(&self) -> bool {

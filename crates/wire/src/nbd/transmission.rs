@@ -2,11 +2,13 @@
 
 use super::Framing;
 use super::protocol::{
-    CMD_CACHE, CMD_DISC, CMD_FLAG_PAYLOAD_LEN, CMD_READ, CMD_WRITE, CMD_WRITE_ZEROES, EXTENDED_REPLY_MAGIC,
-    EXTENDED_REQUEST_MAGIC, REPLY_FLAG_DONE, REPLY_TYPE_ERROR_BIT, REPLY_TYPE_OFFSET_DATA,
-    REQUEST_HEADER_LEN, REQUEST_MAGIC, SIMPLE_REPLY_HEADER_LEN, SIMPLE_REPLY_MAGIC, STRUCTURED_REPLY_MAGIC,
+    CMD_CACHE, CMD_DISC, CMD_FLAG_PAYLOAD_LEN, CMD_READ, CMD_TRIM, CMD_WRITE, CMD_WRITE_ZEROES,
+    EXTENDED_REPLY_MAGIC, EXTENDED_REQUEST_MAGIC, REPLY_FLAG_DONE, REPLY_TYPE_ERROR_BIT,
+    REPLY_TYPE_OFFSET_DATA, REQUEST_HEADER_LEN, REQUEST_MAGIC, SIMPLE_REPLY_HEADER_LEN, SIMPLE_REPLY_MAGIC,
+    STRUCTURED_REPLY_MAGIC,
 };
 use crate::fields::{HeadError, check_at_most, check_equal, first_bytes, u16_at, u32_at, u64_at};
+use crate::memory::shrink_if_empty;
 use crate::{
     Extent, ParseStep, ParserLimits, Position, ProtocolError, ReplyExpectation, ReplyHead, RequestClass,
     RequestHead,
@@ -116,6 +118,11 @@ impl Transmission {
         self.pending.get(&cookie).copied().ok_or(unsolicited)
     }
 
+    fn finish_request(&mut self, cookie: u64) {
+        self.pending.remove(&cookie);
+        shrink_if_empty(&mut self.pending);
+    }
+
     fn simple_reply(
         &mut self,
         header: &[u8; SIMPLE_REPLY_HEADER_LEN],
@@ -129,7 +136,7 @@ impl Transmission {
             let (field, expected) = ("NBD reply magic", "0x668e33ef (structured) for data");
             return Err(ProtocolError::Value { field, expected, found: SIMPLE_REPLY_MAGIC.into() }.into());
         }
-        self.pending.remove(&id);
+        self.finish_request(id);
         let head = header.len();
         let extent = Extent { head, len: Bytes(head as u64 + payload), last: true };
         let message = ReplyHead { id, is_error: error != 0, is_solicited: true, is_injected: false };
@@ -157,7 +164,7 @@ impl Transmission {
         }
         let last = flags & REPLY_FLAG_DONE != 0;
         if last {
-            self.pending.remove(&id);
+            self.finish_request(id);
         }
         let extent = Extent { head, len: Bytes(header.len() as u64 + len), last };
         let message = ReplyHead {
@@ -208,7 +215,8 @@ impl RequestHeader {
     fn request_head(&self, reply: ReplyExpectation) -> RequestHead {
         let class = match self.kind {
             CMD_READ | CMD_CACHE => RequestClass::Read(Bytes(self.len)),
-            CMD_WRITE | CMD_WRITE_ZEROES => RequestClass::Write(Bytes(self.len)),
+            // How much work TRIM is for the device nobody knows: it counts like zeroes.
+            CMD_WRITE | CMD_WRITE_ZEROES | CMD_TRIM => RequestClass::Write(Bytes(self.len)),
             _ => RequestClass::Control,
         };
         let has_position = class != RequestClass::Control;

@@ -29,7 +29,7 @@ pub(super) struct CallHead {
 /// How the results of a call begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResultsForm {
-    /// Without a status.
+    /// Without a status in front.
     Any,
     /// With a status word, which is zero for success.
     Status,

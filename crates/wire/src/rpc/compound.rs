@@ -1,34 +1,39 @@
 //! Reads and writes in an NFSv4 COMPOUND.
 //!
-//! Operations carry no length, so those in front of a read or write can only be skipped if they are known: the ones
-//! that clients put there are. An unknown operation ends the search. What was found so far counts, and a compound in
-//! which nothing was found is control. The search also ends behind a WRITE (its data would have to be waited for) and
-//! where [`crate::ParserLimits::head`] ends. To keep data from hiding there, what follows a WRITE's data in its fragment
-//! counts as written if it is longer than the attribute requests that clients put there.
+//! Operations carry no length, so each is skipped by what its arguments are (`operations`). An operation that is in no
+//! RFC ends the search, since servers refuse it and do nothing behind it; what was found so far counts.
+//!
+//! The bytes of all reads and writes are added up, and the sum is a write if anything writes, because no half of it can
+//! be served without the other. COPY, CLONE, ALLOCATE, DEALLOCATE and WRITE_SAME are writes of the length that they
+//! claim; a COPY or CLONE of length zero goes to the end of the file, and counts as none.
+//!
+//! The search also ends where [`crate::ParserLimits::head`] does, and behind a WRITE whose data reach beyond it. To keep
+//! data from hiding there, what is left of the fragment when the search ends counts as written if there was a write, and
+//! if it is longer than the attribute requests that clients put behind one.
 
 use super::access::Access;
 use super::handle::{HANDLE_LEN_MAX, NamedHandle};
+use super::operations;
 use super::protocol::{
-    OP_ACCESS, OP_CLOSE, OP_COMMIT, OP_GETATTR, OP_GETFH, OP_LOOKUP, OP_PUTFH, OP_PUTPUBFH, OP_PUTROOTFH,
-    OP_READ, OP_RENEW, OP_RESTOREFH, OP_SAVEFH, OP_SEQUENCE, OP_WRITE,
+    OP_ALLOCATE, OP_CLONE, OP_COPY, OP_CREATE, OP_DEALLOCATE, OP_LOOKUP, OP_LOOKUPP, OP_OPEN, OP_OPENATTR,
+    OP_PUTFH, OP_PUTPUBFH, OP_PUTROOTFH, OP_READ, OP_READ_PLUS, OP_RESTOREFH, OP_SAVEFH, OP_WRITE,
+    OP_WRITE_SAME,
 };
 use super::record::{HEAD_FIELD, RecordReader};
-use crate::fields::{HeadError, check_at_most};
-use crate::{Position, ProtocolError, RequestClass};
+use crate::fields::HeadError;
+use crate::{Position, ProtocolError};
 
 const TAG_LEN_MAX: u32 = 1024;
-const NAME_LEN_MAX: u32 = 1024;
 const STATE_ID_LEN: u32 = 16;
-const BITMAP_WORDS_MAX: u32 = 8;
-/// The most bytes of an attribute request or two, as clients put them behind a WRITE in its fragment.
+/// The most bytes of an attribute request or two, as clients put them behind a WRITE.
 const ATTRIBUTE_REQUESTS_LEN_MAX: u64 = 512;
 
-/// What a COMPOUND asks for: the bytes of all its reads that the search reaches, or of its first write.
+/// What a COMPOUND asks for, and the handle of its first PUTFH.
 pub(super) fn read(record: &mut RecordReader<'_>, handle: &mut NamedHandle) -> Result<Access, HeadError> {
     record.skip_opaque("COMPOUND tag", TAG_LEN_MAX)?;
     record.u32("COMPOUND minor version")?;
     let count = record.u32("COMPOUND operations")?;
-    let mut search = CompoundSearch { object: 0, access: Access::CONTROL };
+    let mut search = CompoundSearch::default();
     for _ in 0..count {
         match search.next_operation(record, handle) {
             Ok(true) => {}
@@ -36,70 +41,116 @@ pub(super) fn read(record: &mut RecordReader<'_>, handle: &mut NamedHandle) -> R
             Err(error) => return Err(error),
         }
     }
-    Ok(search.access)
+    let behind = record.left_in_fragment().saturating_sub(search.unread_data);
+    if search.write.is_some() && behind > ATTRIBUTE_REQUESTS_LEN_MAX {
+        search.bytes = search.bytes.saturating_add(behind);
+    }
+    Ok(search.access())
 }
 
+#[derive(Default)]
 struct CompoundSearch {
     /// The hash of the current file handle; zero where the client does not know it.
     object: u64,
-    access: Access,
+    /// The hash of the saved file handle.
+    saved_object: u64,
+    /// The bytes of all reads and writes.
+    bytes: u64,
+    /// Where the first read is.
+    read: Option<Position>,
+    /// Where the first write is.
+    write: Option<Position>,
+    /// The bytes of data of a WRITE that ended the search.
+    unread_data: u64,
 }
 
 impl CompoundSearch {
+    fn access(&self) -> Access {
+        match (self.write, self.read) {
+            (Some(position), _) => Access::write(position, self.bytes),
+            (None, Some(position)) => Access::read(position, self.bytes),
+            (None, None) => Access::CONTROL,
+        }
+    }
+
     /// Reads the next operation, and returns whether the search goes on behind it.
     fn next_operation(
         &mut self,
         record: &mut RecordReader<'_>,
         handle: &mut NamedHandle,
     ) -> Result<bool, HeadError> {
-        match record.u32("NFSv4 operation")? {
+        let operation = record.u32("NFSv4 operation")?;
+        match operation {
             OP_PUTFH => self.object = record.handle("NFSv4 file handle", HANDLE_LEN_MAX, handle)?,
-            OP_PUTPUBFH | OP_PUTROOTFH | OP_GETFH | OP_RESTOREFH | OP_SAVEFH => self.object = 0,
-            OP_SEQUENCE => record.skip("SEQUENCE", 32)?,
-            OP_ACCESS => record.skip("ACCESS", 4)?,
-            OP_RENEW => record.skip("RENEW", 8)?,
-            OP_CLOSE => record.skip("CLOSE", 4 + STATE_ID_LEN)?,
-            OP_COMMIT => record.skip("COMMIT", 12)?,
-            OP_LOOKUP => {
-                record.skip_opaque("LOOKUP name", NAME_LEN_MAX)?;
-                self.object = 0;
+            OP_SAVEFH => self.saved_object = self.object,
+            OP_RESTOREFH => self.object = self.saved_object,
+            OP_READ | OP_READ_PLUS => {
+                record.skip("READ state id", STATE_ID_LEN)?;
+                let offset = record.u64("NFSv4 READ offset")?;
+                let count = record.u32("NFSv4 READ count")?;
+                self.read.get_or_insert(Position { object: self.object, offset });
+                self.bytes = self.bytes.saturating_add(count.into());
             }
-            OP_GETATTR => skip_bitmap(record)?,
-            OP_READ => self.add_read(record)?,
-            OP_WRITE => {
-                self.set_write(record)?;
-                return Ok(false);
+            OP_WRITE => return self.write(record),
+            OP_ALLOCATE | OP_DEALLOCATE => {
+                record.skip("ALLOCATE state id", STATE_ID_LEN)?;
+                let offset = record.u64("ALLOCATE offset")?;
+                let length = record.u64("ALLOCATE length")?;
+                self.add_write(offset, length);
             }
-            _ => return Ok(false),
+            OP_COPY | OP_CLONE => self.copy(record, operation)?,
+            OP_WRITE_SAME => self.write_same(record)?,
+            _ => {
+                let Some(arguments) = operations::arguments(operation) else { return Ok(false) };
+                operations::skip(record, arguments)?;
+            }
+        }
+        if let OP_PUTPUBFH | OP_PUTROOTFH | OP_LOOKUP | OP_LOOKUPP | OP_OPEN | OP_OPENATTR | OP_CREATE =
+            operation
+        {
+            self.object = 0;
         }
         Ok(true)
     }
 
-    fn add_read(&mut self, record: &mut RecordReader<'_>) -> Result<(), HeadError> {
-        record.skip("READ state id", STATE_ID_LEN)?;
-        let offset = record.u64("NFSv4 READ offset")?;
-        let count = u64::from(record.u32("NFSv4 READ count")?);
-        match &mut self.access.class {
-            RequestClass::Read(bytes) => bytes.0 += count,
-            _ => self.access = Access::read(Position { object: self.object, offset }, count),
-        }
-        Ok(())
+    fn add_write(&mut self, offset: u64, bytes: u64) {
+        self.write.get_or_insert(Position { object: self.object, offset });
+        self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    fn set_write(&mut self, record: &mut RecordReader<'_>) -> Result<(), HeadError> {
+    /// Reads a WRITE, and returns whether the search goes on behind it.
+    fn write(&mut self, record: &mut RecordReader<'_>) -> Result<bool, HeadError> {
         record.skip("WRITE state id", STATE_ID_LEN)?;
         let offset = record.u64("NFSv4 WRITE offset")?;
         record.u32("NFSv4 WRITE stable")?;
-        let data = u64::from(record.payload_len("NFSv4 WRITE data in bytes")?);
-        let left = record.left_in_fragment();
-        let bytes = if left > data + ATTRIBUTE_REQUESTS_LEN_MAX { left } else { data };
-        self.access = Access::write(Position { object: self.object, offset }, bytes);
-        Ok(())
+        let data = record.payload_len("NFSv4 WRITE data in bytes")?;
+        self.add_write(offset, data.into());
+        let padded = data.saturating_add(data.wrapping_neg() % 4);
+        let is_in_head = record.is_in_head(padded);
+        if is_in_head {
+            record.skip("NFSv4 WRITE data", padded)?;
+        } else {
+            self.unread_data = data.into();
+        }
+        Ok(is_in_head)
     }
-}
 
-fn skip_bitmap(record: &mut RecordReader<'_>) -> Result<(), HeadError> {
-    let words = record.u32("GETATTR bitmap in words")?;
-    check_at_most("GETATTR bitmap in words", BITMAP_WORDS_MAX.into(), words.into())?;
-    record.skip("GETATTR bitmap", words * 4)
+    /// Reads a COPY or CLONE.
+    fn copy(&mut self, record: &mut RecordReader<'_>, operation: u32) -> Result<(), HeadError> {
+        record.skip("state ids of a copy", 2 * STATE_ID_LEN)?;
+        record.u64("source offset of a copy")?;
+        let offset = record.u64("destination offset of a copy")?;
+        let length = record.u64("length of a copy")?;
+        self.add_write(offset, length);
+        if operation == OP_COPY { operations::skip(record, operations::END_OF_COPY) } else { Ok(()) }
+    }
+
+    fn write_same(&mut self, record: &mut RecordReader<'_>) -> Result<(), HeadError> {
+        record.skip("WRITE_SAME state id and stable", STATE_ID_LEN + 4)?;
+        let offset = record.u64("WRITE_SAME offset")?;
+        let block_size = record.u64("WRITE_SAME block size")?;
+        let blocks = record.u64("WRITE_SAME block count")?;
+        self.add_write(offset, block_size.saturating_mul(blocks));
+        operations::skip(record, operations::END_OF_WRITE_SAME)
+    }
 }

@@ -17,6 +17,7 @@ mod compound;
 pub mod decode;
 mod handle;
 mod mounts;
+mod operations;
 mod protocol;
 mod record;
 

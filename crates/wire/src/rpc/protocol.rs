@@ -1,5 +1,5 @@
 //! The numbers of RFC 5531 (RPC), RFC 1833 (portmap), RFC 1813 (NFSv3, MOUNT), RFC 1094 (NFSv2), RFC 7530 (NFSv4.0)
-//! and RFC 8881 (NFSv4.1: only operations that come before a read or write), under their names there.
+//! and RFC 7862 (NFSv4.2) under their names there: of operations only those that mean something here.
 
 pub(super) const CALL: u32 = 0;
 pub(super) const REPLY: u32 = 1;
@@ -32,18 +32,21 @@ pub(super) const NFS3_CREATE: u32 = 8;
 pub(super) const NFS3_COMMIT: u32 = 21;
 pub(super) const NFS4_COMPOUND: u32 = 1;
 
-pub(super) const OP_ACCESS: u32 = 3;
-pub(super) const OP_CLOSE: u32 = 4;
-pub(super) const OP_COMMIT: u32 = 5;
-pub(super) const OP_GETATTR: u32 = 9;
-pub(super) const OP_GETFH: u32 = 10;
+pub(super) const OP_CREATE: u32 = 6;
 pub(super) const OP_LOOKUP: u32 = 15;
+pub(super) const OP_LOOKUPP: u32 = 16;
+pub(super) const OP_OPEN: u32 = 18;
+pub(super) const OP_OPENATTR: u32 = 19;
 pub(super) const OP_PUTFH: u32 = 22;
 pub(super) const OP_PUTPUBFH: u32 = 23;
 pub(super) const OP_PUTROOTFH: u32 = 24;
 pub(super) const OP_READ: u32 = 25;
-pub(super) const OP_RENEW: u32 = 30;
 pub(super) const OP_RESTOREFH: u32 = 31;
 pub(super) const OP_SAVEFH: u32 = 32;
 pub(super) const OP_WRITE: u32 = 38;
-pub(super) const OP_SEQUENCE: u32 = 53;
+pub(super) const OP_ALLOCATE: u32 = 59;
+pub(super) const OP_COPY: u32 = 60;
+pub(super) const OP_DEALLOCATE: u32 = 62;
+pub(super) const OP_READ_PLUS: u32 = 68;
+pub(super) const OP_WRITE_SAME: u32 = 70;
+pub(super) const OP_CLONE: u32 = 71;

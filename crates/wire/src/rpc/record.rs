@@ -208,6 +208,11 @@ impl<'a> RecordReader<'a> {
         Ok(count)
     }
 
+    /// Whether so many further bytes of the present fragment belong to the head that may be read.
+    pub(super) fn is_in_head(&self, count: u32) -> bool {
+        self.offset + to_index(count) <= self.fragment_end.min(self.limits.head)
+    }
+
     /// The number of bytes of the present fragment that have not been read.
     pub(super) fn left_in_fragment(&self) -> u64 {
         (self.fragment_end - self.offset) as u64

@@ -9,21 +9,23 @@ use units::Bytes;
 
 const TIGHT: ParserLimits = ParserLimits { message: Bytes(4096), head: 1100, fragments: 5, in_flight: 3 };
 
-/// A connection of one of eight kinds, with wide or tight limits.
+/// A connection of one of eight kinds, with wide or tight limits, with or without barriers.
 #[allow(unreachable_pub, reason = "a test includes this file as a module, the fuzz crate re-exports it")]
 pub fn connection(choice: u8) -> Watch {
     let fit = |limits| if choice & 8 == 0 { limits } else { TIGHT };
     let (rpc, nbd, memcached) =
         (fit(ParserLimits::RPC), fit(ParserLimits::NBD), fit(ParserLimits::MEMCACHED));
     let on = |framing| Watch::new(nbd::NbdParser::after_handshake(nbd, framing), nbd);
-    match choice & 7 {
+    let mut watch = match choice & 7 {
         0 | 1 => Watch::new(RpcParser::new(rpc), rpc),
         2 => Watch::new(nbd::NbdParser::new(nbd), nbd),
         3 => on(Framing::Simple),
         4 => on(Framing::Structured),
         5 => on(Framing::Extended),
         _ => Watch::new(MemcachedParser::new(memcached), memcached),
-    }
+    };
+    watch.injects = choice & 16 != 0;
+    watch
 }
 
 /// The first byte chooses a connection, then each byte the side and length of a piece that follows it. Whatever

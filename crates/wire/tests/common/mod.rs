@@ -6,7 +6,8 @@ use tailwright_wire::memcached::MemcachedParser;
 use tailwright_wire::nbd::NbdParser;
 use tailwright_wire::rpc::RpcParser;
 use tailwright_wire::{
-    Extent, GrantedMount, ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyHead, RequestHead,
+    Extent, GrantedMount, ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyExpectation,
+    ReplyHead, RequestHead,
 };
 
 /// Who speaks.
@@ -39,6 +40,8 @@ pub struct Watch {
     limits: ParserLimits,
     flows: [Flow; 2],
     pub events: Vec<Event>,
+    /// Whether barriers are injected, as a proxy does.
+    pub injects: bool,
     /// What MOUNT granted.
     pub mounts: Vec<GrantedMount>,
     /// Bytes that have been passed on.
@@ -52,6 +55,7 @@ impl Watch {
             limits,
             flows: Default::default(),
             events: Vec::new(),
+            injects: false,
             mounts: Vec::new(),
             passed: 0,
         }
@@ -112,7 +116,27 @@ impl Watch {
         if side == Side::Server {
             self.mounts.extend(self.wire.take_mount());
         }
+        if let Event::Request(request, _) = event {
+            self.check_request(&request);
+        }
         Ok(true)
+    }
+
+    /// What a proxy asks for behind a request.
+    fn check_request(&mut self, request: &RequestHead) {
+        assert!(self.wire.file_handle().is_none_or(|handle| handle.len() <= 128));
+        assert!(!request.is_callback_reply || request.reply == ReplyExpectation::Never);
+        if !self.injects {
+            return;
+        }
+        let before = self.wire.in_flight();
+        if let Some(barrier) = self.wire.inject_barrier() {
+            assert!(request.reply != ReplyExpectation::Always && barrier.id > request.id);
+            assert!(self.wire.in_flight() > before, "the barrier is in flight");
+            assert!(self.wire.inject_barrier().is_none(), "one barrier per request");
+        } else {
+            assert_eq!(self.wire.in_flight(), before);
+        }
     }
 
     /// Nothing is left over in either direction.

@@ -1,11 +1,16 @@
-//! A policy made real on hosts, and taken back.
+//! A policy made real on hosts, and taken back: on all hosts of this machine or on none.
+//!
+//! First everything is looked at: devices, what is on them, programs, proxies and whether they would accept the policy.
+//! Then it is done, and if something fails nevertheless, what was done is undone in reverse order.
 
 use super::hosts_file::HostsFile;
+use super::proxy_change::{ProxyAnswer, ProxyChange};
 use crate::observer::{Notice, ProgressObserver};
 use enforce::command::{CommandRunner, Programs, UnreachableHost, may_configure_networks};
 use enforce::deployment::Deployment;
-use enforce::network::{self, ApplyOptions, ApplyReport, DesiredHost, DesiredNetwork, StateStore};
-use enforce::storage;
+use enforce::network::{
+    self, ApplyOptions, ApplyReport, DesiredHost, DesiredNetwork, HostChange, StateStore,
+};
 use model::{OperationError, Policy};
 use std::path::PathBuf;
 
@@ -24,42 +29,179 @@ pub struct ApplySettings {
     pub state: PathBuf,
 }
 
+/// What was done on a host, or would be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostAnswer {
+    /// What concerns its network.
+    pub network: ApplyReport,
+    /// The proxies before its storage servers.
+    pub proxies: Vec<ProxyAnswer>,
+}
+
+/// A host with what will be done on it.
+#[derive(Debug)]
+struct PlannedHost {
+    /// Nothing for a host that is elsewhere, of which only a report is wanted.
+    change: Option<HostChange>,
+    report: ApplyReport,
+    proxies: Vec<ProxyChange>,
+}
+
 /// Makes a policy real on the hosts that are on this machine; without a policy nothing is wanted of them. What was
 /// done is handed to `done`, host by host.
 ///
 /// # Errors
 ///
 /// When the policy does not fit the hosts, or this process may not configure networks, or a device was set up by
-/// somebody else.
+/// somebody else, or a proxy is missing or refuses. Then the hosts are as they were, or the message says which are not.
 pub fn apply_policy(
     policy: Option<&Policy>,
     hosts: &HostsFile,
     settings: &ApplySettings,
     observer: &dyn ProgressObserver,
-    done: &mut dyn FnMut(ApplyReport),
+    done: &mut dyn FnMut(HostAnswer),
 ) -> Result<(), OperationError> {
     let desired = desired_hosts(policy, &hosts.deployment)?;
-    for warning in &desired.warnings {
-        observer.notice(Notice::Warning(warning.clone()));
-    }
-    let chosen = choose_hosts(&desired, hosts, settings)?;
+    let warn = |warning: &String| observer.notice(Notice::Warning(warning.clone()));
+    desired.warnings.iter().for_each(warn);
+    let store = StateStore::new(&settings.state);
     if !settings.dry_run && !may_configure_networks() {
         return Err(OperationError::machine("this process may not configure networks")
             .hint("run as root; --dry-run shows what would be run"));
     }
-    let store = StateStore::new(&settings.state);
-    let _lock = if settings.dry_run { None } else { Some(store.lock()?) };
-    for (host, is_here) in chosen {
-        let mut report = change_host(settings, host, is_here, &store)?;
-        for warning in &report.warnings {
-            observer.notice(Notice::Warning(warning.clone()));
-        }
+    let mut waiting = || observer.notice(Notice::Note("waiting for another run of apply".to_owned()));
+    let _lock = if settings.dry_run { None } else { Some(store.lock(&mut waiting)?) };
+    let mut planned = plan_hosts(policy, hosts, settings, &desired, &store)?;
+    if !settings.dry_run {
+        execute(&mut planned, policy, &hosts.text)?;
+    }
+    for host in planned {
+        let network = host.change.as_ref().map_or(host.report, HostChange::report);
+        network.warnings.iter().for_each(warn);
+        done(HostAnswer { network, proxies: host.proxies.iter().map(ProxyChange::answer).collect() });
+    }
+    Ok(())
+}
+
+/// Looks at everything that will be changed, and changes nothing.
+fn plan_hosts(
+    policy: Option<&Policy>,
+    hosts: &HostsFile,
+    settings: &ApplySettings,
+    desired: &DesiredNetwork,
+    store: &StateStore,
+) -> Result<Vec<PlannedHost>, OperationError> {
+    // Without root what earlier runs remember may not be readable; a dry run says what it can.
+    let mut planned = match plan_abandoned(hosts, settings, store) {
+        Ok(planned) => planned,
+        Err(_) if settings.dry_run => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    for (host, is_here) in choose_hosts(desired, hosts, settings, planned.is_empty())? {
+        let (change, report) = plan_host(settings, host, is_here, store)?;
+        let mut proxies = Vec::new();
         for server in &hosts.deployment.servers {
-            if is_here && server.host == host.host.name && server.storage.is_some() {
-                report.commands.push(change_proxy(settings, &server.name, policy, &hosts.text)?);
+            if server.host == host.host.name && server.storage.is_some() {
+                let (state, name) = (&settings.state, &server.name);
+                proxies.push(if is_here {
+                    ProxyChange::new(state, name, policy, hosts, settings.dry_run)?
+                } else {
+                    ProxyChange::elsewhere(state, name)
+                });
             }
         }
-        done(report);
+        planned.push(PlannedHost { change, report, proxies });
+    }
+    Ok(planned)
+}
+
+/// What is given back of hosts that earlier runs have changed and that the hosts file does not name any more, or names as
+/// another network namespace.
+fn plan_abandoned(
+    hosts: &HostsFile,
+    settings: &ApplySettings,
+    store: &StateStore,
+) -> Result<Vec<PlannedHost>, OperationError> {
+    let mut planned = Vec::new();
+    if settings.host.is_some() {
+        return Ok(planned);
+    }
+    for name in store.hosts()? {
+        let named = hosts.deployment.host(&name);
+        if named.is_some_and(|host| network::is_remembered_as(host, store).unwrap_or(true)) {
+            continue;
+        }
+        let Some(change) = HostChange::to_abandon(&mut Programs, &name, store)? else { continue };
+        let report = change.report();
+        planned.push(PlannedHost { change: Some(change), report, proxies: Vec::new() });
+    }
+    Ok(planned)
+}
+
+/// What will be done on a host, and a report that says it.
+fn plan_host(
+    settings: &ApplySettings,
+    host: &DesiredHost,
+    is_here: bool,
+    store: &StateStore,
+) -> Result<(Option<HostChange>, ApplyReport), OperationError> {
+    let (mut programs, mut elsewhere) = (Programs, UnreachableHost);
+    let run: &mut dyn CommandRunner = if is_here { &mut programs } else { &mut elsewhere };
+    let options = ApplyOptions { dry_run: settings.dry_run, replace: settings.replace };
+    let change = if settings.remove {
+        HostChange::to_remove(run, &host.host, store)
+    } else {
+        HostChange::to_apply(run, host, store, options)
+    };
+    match change {
+        Ok(change) => {
+            let report = change.report();
+            Ok((Some(change), report))
+        }
+        Err(error) if settings.dry_run && settings.remove => {
+            let name = host.host.name.clone();
+            let warnings = vec![format!("{}; what would be given back is not known", error.message)];
+            Ok((None, ApplyReport { host: name, commands: Vec::new(), warnings }))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Does what was planned. If something fails, what was done before is undone, the last first.
+fn execute(planned: &mut [PlannedHost], policy: Option<&Policy>, hosts: &str) -> Result<(), OperationError> {
+    let Err(cause) = execute_all(planned, policy, hosts) else { return Ok(()) };
+    let (mut as_before, mut failed) = (Vec::new(), Vec::new());
+    for host in planned.iter_mut().rev() {
+        let proxies = host.proxies.iter_mut().rev().try_for_each(ProxyChange::undo);
+        let network = host.change.as_mut().map_or(Ok(()), |change| change.undo(&mut Programs));
+        match proxies.and(network) {
+            Ok(()) => as_before.push(host.report.host.as_str()),
+            Err(error) => failed.push(format!("{} could not go back: {}", host.report.host, error.message)),
+        }
+    }
+    as_before.reverse();
+    let mut message = cause.message.clone();
+    if !as_before.is_empty() {
+        message += &format!("; as before this run: {}", as_before.join(", "));
+    }
+    for failure in failed {
+        message += &format!("; {failure}");
+    }
+    Err(OperationError { message, ..cause })
+}
+
+fn execute_all(
+    planned: &mut [PlannedHost],
+    policy: Option<&Policy>,
+    hosts: &str,
+) -> Result<(), OperationError> {
+    for host in &mut *planned {
+        if let Some(change) = &mut host.change {
+            change.execute(&mut Programs)?;
+        }
+    }
+    for proxy in planned.iter_mut().flat_map(|host| &mut host.proxies) {
+        proxy.execute(policy, hosts)?;
     }
     Ok(())
 }
@@ -74,11 +216,12 @@ fn desired_hosts(policy: Option<&Policy>, deployment: &Deployment) -> Result<Des
     Ok(DesiredNetwork { hosts: hosts.collect(), warnings: Vec::new() })
 }
 
-/// The hosts to act on, and whether each is on this machine. A dry run shows them all.
+/// The hosts to act on, and whether each is on this machine. A dry run shows them all. There has to be one if `needs_one`.
 fn choose_hosts<'a>(
     desired: &'a DesiredNetwork,
     hosts: &HostsFile,
     settings: &ApplySettings,
+    needs_one: bool,
 ) -> Result<Vec<(&'a DesiredHost, bool)>, OperationError> {
     let names: Vec<&str> = desired.hosts.iter().map(|desired| desired.host.name.as_str()).collect();
     if let Some(name) = &settings.host {
@@ -97,38 +240,10 @@ fn choose_hosts<'a>(
             chosen.push((host, is_here));
         }
     }
-    if chosen.is_empty() {
+    if chosen.is_empty() && needs_one {
         let names = names.join(", ");
         return Err(OperationError::input(format_args!("none of {names} is this machine, {hostname}"))
             .hint("--host NAME says which of them it is"));
     }
     Ok(chosen)
-}
-
-fn change_host(
-    settings: &ApplySettings,
-    host: &DesiredHost,
-    is_here: bool,
-    store: &StateStore,
-) -> Result<ApplyReport, OperationError> {
-    let (mut programs, mut elsewhere) = (Programs, UnreachableHost);
-    let run: &mut dyn CommandRunner = if is_here { &mut programs } else { &mut elsewhere };
-    let options = ApplyOptions { dry_run: settings.dry_run, replace: settings.replace };
-    let change = if settings.remove { network::remove } else { network::apply };
-    change(run, host, store, options)
-}
-
-/// Gives the proxy before a server the policy, or takes it away; returns what was done, in words.
-fn change_proxy(
-    settings: &ApplySettings,
-    server: &str,
-    policy: Option<&Policy>,
-    hosts: &str,
-) -> Result<String, OperationError> {
-    let path = storage::control_path(&settings.state, server);
-    if !settings.dry_run {
-        storage::send_policy(&path, policy, hosts.to_owned())?;
-    }
-    let what = if policy.is_some() { "the policy" } else { "no policy" };
-    Ok(format!("# proxy before {server} at {}: {what}", path.display()))
 }

@@ -3,7 +3,9 @@
 mod apply;
 mod hosts_file;
 mod proxy;
+mod proxy_change;
 
-pub use apply::{ApplySettings, apply_policy};
+pub use apply::{ApplySettings, HostAnswer, apply_policy};
 pub use hosts_file::HostsFile;
-pub use proxy::{ProxyFiles, ProxySettings, proxy_options};
+pub use proxy::{ProxyFiles, ProxySettings, ProxyStart, ReloadAnswer, proxy_start};
+pub use proxy_change::ProxyAnswer;

@@ -4,8 +4,8 @@ use super::hosts_file::HostsFile;
 use crate::files::read_text;
 use crate::planning::read_policy;
 use enforce::deployment::Deployment;
-use enforce::storage::ProxyOptions;
-use model::{OperationError, Policy};
+use enforce::storage::{ConfiguredPolicy, PolicyMemory, PolicyOrigin, ProxyConfigurator, ProxyOptions};
+use model::OperationError;
 use std::path::{Path, PathBuf};
 use units::Nanos;
 use workload::device::StorageProfile;
@@ -21,14 +21,44 @@ pub struct ProxyFiles {
 
 impl ProxyFiles {
     /// Reads the policy, if there is one, and the hosts.
+    fn read(&self) -> Result<(HostsFile, ConfiguredPolicy), OperationError> {
+        let policy = self.policy.as_deref().map(read_policy).transpose()?;
+        let hosts = HostsFile::read(&self.hosts)?;
+        let current = ConfiguredPolicy { policy, hosts: hosts.text.clone(), origin: PolicyOrigin::Files };
+        Ok((hosts, current))
+    }
+
+    /// Reads the files again for a running proxy. One that `apply` has brought a policy keeps it.
     ///
     /// # Errors
-    ///
-    /// When a file cannot be read or is not what it should be.
-    pub fn read(&self) -> Result<(Option<Policy>, Deployment), OperationError> {
-        let policy = self.policy.as_deref().map(read_policy).transpose()?;
-        Ok((policy, HostsFile::read(&self.hosts)?.deployment))
+    /// When a file cannot be read or is not what it should be; then nothing has changed.
+    pub fn reload(&self, proxy: &ProxyConfigurator) -> Result<ReloadAnswer, OperationError> {
+        if proxy.current().is_remembered() {
+            return Ok(ReloadAnswer::Kept);
+        }
+        let (_, wanted) = self.read()?;
+        Ok(if proxy.configure(wanted)? { ReloadAnswer::Changed } else { ReloadAnswer::Unchanged })
     }
+}
+
+/// What became of files that were read again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReloadAnswer {
+    /// Something else is enforced.
+    Changed,
+    /// They say what was enforced before.
+    Unchanged,
+    /// They were not read: the policy that `apply` brought goes before them.
+    Kept,
+}
+
+/// What a proxy is started with.
+#[derive(Debug)]
+pub struct ProxyStart {
+    /// The options, with the policy that will be enforced.
+    pub options: ProxyOptions,
+    /// The same policy as it was brought, and by whom.
+    pub current: ConfiguredPolicy,
 }
 
 /// How a proxy runs.
@@ -46,13 +76,18 @@ pub struct ProxySettings {
     pub recorded_max: usize,
 }
 
-/// The options of a proxy, with the policy, the hosts and the device profile of its server.
+/// What a proxy is started with: the hosts, the device profile of its server, and the policy that `apply` brought it
+/// before, or else that of the files.
 ///
 /// # Errors
 ///
 /// When a file cannot be read, or the hosts file has no storage for the server.
-pub fn proxy_options(files: &ProxyFiles, settings: &ProxySettings) -> Result<ProxyOptions, OperationError> {
-    let (policy, deployment) = files.read()?;
+pub fn proxy_start(
+    files: &ProxyFiles,
+    settings: &ProxySettings,
+    memory: &PolicyMemory,
+) -> Result<ProxyStart, OperationError> {
+    let (HostsFile { deployment, .. }, mut current) = files.read()?;
     let server = deployment.servers.iter().find(|server| server.name == settings.server);
     let Some(storage) = server.and_then(|server| server.storage.as_ref()) else {
         return Err(no_storage(&deployment, &files.hosts, &settings.server));
@@ -62,11 +97,14 @@ pub fn proxy_options(files: &ProxyFiles, settings: &ProxySettings) -> Result<Pro
     let text = read_text(&path, "device profile")?;
     let profile = StorageProfile::from_json(&text)
         .map_err(|error| OperationError::input(format_args!("{}: {error}", path.display())))?;
-    let mut options = ProxyOptions::new(&settings.server, deployment, policy, profile);
+    let mut options = ProxyOptions::new(&settings.server, deployment, current.policy.clone(), profile);
     options.connections_max = settings.connections_max;
     (options.busy_poll_max, options.drain) = (settings.spin, settings.drain);
     options.record = settings.recorded_max;
-    Ok(options)
+    if let Some(hosts) = ProxyConfigurator::recall(&mut options, memory)? {
+        current = ConfiguredPolicy { policy: options.policy.clone(), hosts, origin: PolicyOrigin::Apply };
+    }
+    Ok(ProxyStart { options, current })
 }
 
 fn no_storage(deployment: &Deployment, hosts: &Path, server: &str) -> OperationError {

@@ -91,7 +91,7 @@ fn limits(problem: &PredictionProblem, workload: usize) -> Vec<StageLimit> {
         if stage == Stage::Storage && problem.profile.is_none() {
             continue;
         }
-        for limit in ::plan::limiters(sketch.curve(stage), LIMITER_TOLERANCE) {
+        for limit in ::plan::enforceable_limiters(sketch.curve(stage), LIMITER_TOLERANCE) {
             limits.push(StageLimit::new(stage, limit, network));
         }
     }

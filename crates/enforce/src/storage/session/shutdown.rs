@@ -189,9 +189,9 @@ impl ProxySession {
         oldest.is_some_and(|sent| sent + SERVER_PATIENCE_NS < shared.now)
     }
 
-    /// Notes whether the client holds up its own replies, and since when.
+    /// Notes whether the client holds up its own replies so much that the server is not read, and since when.
     fn update_stall(&mut self, shared: &SharedState) {
-        let is_stalled = self.server.replies.is_full();
+        let is_stalled = !self.server.replies.has_room(true, shared.is_crowded());
         self.stalled_since = is_stalled.then(|| self.stalled_since.unwrap_or(shared.now));
         let is_waited_for = !self.server.replies.is_written() || self.incoming.is_some();
         if !is_waited_for || self.client.phase.is_closed() {

@@ -219,7 +219,7 @@ impl LinkAnalysis {
 
     /// The placement of an admitted tenant with its limits.
     fn limited_placement(&self, tenant: usize, priority: u32, bound_s: f64) -> PolicyPlacement {
-        let limits = plan::limiters(&self.curves[tenant], TOLERANCE).into_iter();
+        let limits = plan::enforceable_limiters(&self.curves[tenant], TOLERANCE).into_iter();
         PolicyPlacement {
             limits: limits.map(|limit| StageLimit::new(Stage::NetworkOut, limit, LINK_BYTES_PER_S)).collect(),
             ..placement(priority, Some(bound_s))

@@ -11,9 +11,9 @@ pub fn memcached(choices: &[Choice]) -> Script {
     let mut late = Vec::new();
     let mut quiet = false;
     for (id, &(mut what, size, extra)) in (0u64..).zip(commands) {
-        if quiet && what % 12 == 1 {
+        if quiet && matches!(what % 15, 1 | 13) {
             // An error behind quiet requests could be that of any of them: a no-op instead.
-            what = if what < 128 { 9 } else { 141 };
+            what = if what < 128 { 9 } else { 129 };
         }
         let data = vec![b'a' + extra % 26; size.into()];
         let (class, answer, said, replies) = if how.is_multiple_of(3) {
@@ -37,11 +37,11 @@ type Exchange = (RequestClass, ReplyExpectation, Vec<u8>, Vec<Chunk>);
 
 fn text(what: u8, data: &[u8], id: u64, extra: u8) -> Exchange {
     let (len, read) = (data.len(), RequestClass::Read(Bytes(0)));
-    let line = |text: &str| (text.as_bytes().to_vec(), text.starts_with("SERVER_ERROR"), true);
+    let line = |text: &str| (text.as_bytes().to_vec(), text.contains("_ERROR "), true);
     let with = |head: &str, last| ([head.as_bytes(), data, b"\r\n"].concat(), false, last);
     let hit = extra.is_multiple_of(2);
     let written = RequestClass::Write(Bytes(len as u64));
-    match what % 12 {
+    match what % 15 {
         0 => {
             let value = with(&format!("VALUE key 0 {len}\r\n"), false);
             let mut replies = vec![value; usize::from(extra % 3)];
@@ -99,6 +99,24 @@ fn text(what: u8, data: &[u8], id: u64, extra: u8) -> Exchange {
             ReplyExpectation::Always,
             b"mg key v\r\n".to_vec(),
             vec![if hit { with(&format!("VA {len}\r\n"), true) } else { line("EN\r\n") }],
+        ),
+        11 => (
+            RequestClass::Control,
+            ReplyExpectation::Always,
+            b"stats sizes_enable\r\n".to_vec(),
+            vec![line("STAT sizes_status enabled\r\n")],
+        ),
+        12 => (
+            RequestClass::Control,
+            ReplyExpectation::Always,
+            b"version\r\n".to_vec(),
+            vec![line("VERSION 1\r\n")],
+        ),
+        13 => (
+            RequestClass::Control,
+            ReplyExpectation::Always,
+            b"delete a b c\r\n".to_vec(),
+            vec![line("CLIENT_ERROR usage\r\n")],
         ),
         _ => (
             written,

@@ -12,7 +12,6 @@ pub use nbd::nbd;
 pub use rpc::rpc;
 
 use super::common::{Event, Side, Talk};
-use proptest::prelude::*;
 use tailwright_wire::{ReplyExpectation, RequestClass};
 
 /// What is to be recognised: one entry a message, fragments added up.
@@ -91,10 +90,6 @@ impl Script {
 
 /// One random choice: what, how long, how it is cut or answered.
 pub type Choice = (u8, u16, u8);
-
-pub fn choices() -> impl Strategy<Value = Vec<Choice>> {
-    proptest::collection::vec((any::<u8>(), 0..3000u16, any::<u8>()), 0..12)
-}
 
 /// Bytes of a reply's part, whether it is an error, whether it is the last.
 type Chunk = (Vec<u8>, bool, bool);

@@ -87,7 +87,7 @@ fn command(script: &mut Script, framing: u8, what: u8, cookie: u64, size: u16, e
         0 => (RequestClass::Read(Bytes(size.into())), 0u16),
         1 => (RequestClass::Write(Bytes(size.into())), 1),
         2 => (RequestClass::Control, 3),
-        3 => (RequestClass::Control, 4),
+        3 => (RequestClass::Write(Bytes(size.into())), 4),
         _ => (RequestClass::Write(Bytes(size.into())), 6),
     };
     let data = vec![extra; if kind == 1 { size.into() } else { 0 }];

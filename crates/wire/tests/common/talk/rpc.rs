@@ -28,6 +28,10 @@ pub fn rpc(choices: &[Choice]) -> Script {
     let mut script = Script::default();
     let mut late = Vec::new();
     for (xid, &(what, size, cut)) in (7u32..).zip(choices) {
+        if what % 12 == 11 {
+            callback(&mut script, cut);
+            continue;
+        }
         let (offset, data) = (u64::from(size) << 20, vec![cut; usize::from(size)]);
         let (class, body) = call(what, xid, offset, &data);
         let at = (class != RequestClass::Control).then_some(offset);
@@ -35,8 +39,12 @@ pub fn rpc(choices: &[Choice]) -> Script {
         let bad = cut.is_multiple_of(5);
         // Accepted, no verifier, status or the like; then whatever it is.
         let mut answer = words(&[xid, 1, 0, 0, 0, 0, u32::from(bad) * 70]);
+        if what % 12 == 4 {
+            // The root that MOUNT grants.
+            answer.extend(words(&[8, 1, 2]));
+        }
         answer.extend(&data);
-        let has_status = !matches!(what % 9, 0 | 6);
+        let has_status = !matches!(what % 12, 0 | 6);
         let reply = (fragments(&answer, cut), u64::from(xid), bad && has_status);
         if what < 128 { script.reply(reply.0, reply.1, reply.2, true) } else { late.push(reply) }
     }
@@ -56,7 +64,7 @@ fn call(what: u8, xid: u32, offset: u64, data: &[u8]) -> (RequestClass, Vec<u8>)
     let mut calls = CallEncoder::new(&mut out, auth);
     let bytes = Bytes(data.len() as u64);
     let count = u32::try_from(data.len()).unwrap();
-    let class = match what % 9 {
+    let class = match what % 12 {
         0 => {
             calls.null(xid);
             RequestClass::Control
@@ -86,12 +94,36 @@ fn call(what: u8, xid: u32, offset: u64, data: &[u8]) -> (RequestClass, Vec<u8>)
             RequestClass::Control
         }
         7 => return (RequestClass::Read(bytes), compound(xid, &[&read4(offset, count)])),
-        _ => {
+        8 => {
             return (RequestClass::Write(bytes), compound(xid, &[&write4(offset, data), &words(&[9, 1, 0])]));
+        }
+        // OPEN by name without creating, GETFH, then READ_PLUS.
+        9 => {
+            let mut open = words(&[18, 1, 2, 3, 0, 4, 3]);
+            open.extend(b"own\0");
+            open.extend(words(&[0, 0, 4]));
+            open.extend(b"name");
+            let mut read = read4(offset, count);
+            read[3] = 68;
+            return (RequestClass::Read(bytes), compound(xid, &[&open, &words(&[10]), &read]));
+        }
+        // SETATTR of two attributes, then ALLOCATE.
+        _ => {
+            let setattr = words(&[34, 1, 2, 3, 4, 2, 5, 6, 8, 7, 7]);
+            let mut allocate = words(&[59, 1, 2, 3, 4]);
+            allocate.extend([offset, bytes.0].iter().flat_map(|word| word.to_be_bytes()));
+            return (RequestClass::Write(bytes), compound(xid, &[&setattr, &allocate]));
         }
     };
     out.drain(..4);
     (class, out)
+}
+
+/// A call of the server, and the client's answer to it.
+fn callback(script: &mut Script, cut: u8) {
+    script.reply(fragments(&words(&[0, 0, 2, 0x4000_0000, 1, 1, 0, 0, 0, 0]), cut), u64::MAX, false, true);
+    let answer = fragments(&words(&[0, 1, 0, 0, 0, 0]), cut);
+    script.request(answer, 0, RequestClass::Control, None, ReplyExpectation::Never);
 }
 
 /// SEQUENCE, PUTFH, then `operations`.
