@@ -7,9 +7,10 @@ use crate::proxy::policy;
 use crate::server::RunningServer;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tailwright_enforce::deployment::FrontProtocol::{Nbd, Nfs};
 use tailwright_enforce::storage::UNKNOWN_WORKLOAD;
+use testkit::Rounds;
 
 const BY_EXPORT: &str = r#"
     [[client]]
@@ -146,4 +147,29 @@ fn a_restart_forgets_no_mounts() {
     let before = ground.requests_of("gold");
     read(&ground, GOLD, "/export/gold");
     assert_eq!(ground.requests_of("gold"), before + COUNT);
+}
+
+/// Whose an NBD connection is that only its export tells is not known before the export is granted: the question must not
+/// wait for long.
+#[test]
+fn an_export_is_granted_beside_a_flood() {
+    let _alone = alone_on_the_machine();
+    let clients = "[[client]]\nworkload = \"gold\"\nhost = \"here\"\nexport = \"g\"";
+    let connect = |ground: &Ground| {
+        let begun = Instant::now();
+        let mut caller = Caller::connect(&ground.fronts, Nbd, GOLD, b'g').expect("a handshake");
+        caller.read(BLOCK);
+        caller.send().expect("the proxy reads");
+        caller.reply().expect("an answer");
+        begun.elapsed()
+    };
+    Rounds { count: 3, must_hold: 2 }.check(|| {
+        let ground = start(clients, Some(export_policy()));
+        let mut flood = Caller::connect(&ground.fronts, Nbd, stranger(1), b'f').expect("a handshake");
+        let alone = (0..20).map(|_| connect(&ground)).max().expect("some");
+        (0..2000).for_each(|_| flood.read(BLOCK));
+        flood.send().expect("the proxy reads");
+        let beside = (0..20).map(|_| connect(&ground)).max().expect("some");
+        if beside < 10 * alone { Ok(()) } else { Err(format!("alone {alone:?}, beside {beside:?}")) }
+    });
 }

@@ -89,7 +89,8 @@ impl HostileTrial<'_> {
 
     pub fn round(&self) -> PairedRound {
         let alone = self.alone();
-        let act = |scene: &Scene<'_>| flood(scene, self.script.protocol, self.script.like);
+        let HostileScript { protocol, like, like_size, .. } = *self.script;
+        let act = |scene: &Scene<'_>| flood(scene, protocol, like, like_size);
         let (flood, _) = self.beside(&act);
         let (beside, seen) = self.beside(&self.script.act);
         PairedRound { alone, flood, beside, seen }

@@ -17,6 +17,8 @@ pub struct HostileScript {
     pub protocol: FrontProtocol,
     /// Connections and requests in flight on each, of the plain flood that it is compared with.
     pub like: (usize, usize),
+    /// The size of their reads: as long at the device as what the script asks for.
+    pub like_size: u32,
     /// Further fields of the storage.
     pub fields: &'static str,
     /// Whether the priority client connects anew for each request.
@@ -30,25 +32,31 @@ const fn script(
     like: (usize, usize),
     act: fn(&Scene<'_>),
 ) -> HostileScript {
-    HostileScript { name, protocol, like, fields: "", connects: false, act }
+    HostileScript { name, protocol, like, like_size: BLOCK, fields: "", connects: false, act }
 }
 
 use FrontProtocol::{Memcached, Nbd, Nfs};
 
 /// All scripts.
 pub const ALL: &[HostileScript] = &[
-    script("flood-nbd", Nbd, (4, 32), |scene| flood(scene, Nbd, (4, 32))),
-    script("flood-nfs", Nfs, (4, 32), |scene| flood(scene, Nfs, (4, 32))),
-    script("flood-memcached", Memcached, (8, 8), |scene| flood(scene, Memcached, (8, 8))),
+    script("flood-nbd", Nbd, (4, 32), |scene| flood(scene, Nbd, (4, 32), BLOCK)),
+    script("flood-nfs", Nfs, (4, 32), |scene| flood(scene, Nfs, (4, 32), BLOCK)),
+    script("flood-memcached", Memcached, (8, 8), |scene| flood(scene, Memcached, (8, 8), BLOCK)),
     script("huge-zeroes", Nbd, (4, 32), requests::huge_zeroes),
     script("one-xid", Nfs, (1, 200), requests::one_xid),
     script("fragments", Nfs, (4, 32), requests::fragments),
-    script("read-plus", Nfs, (4, 32), requests::read_plus),
-    script("unknown-operation", Nfs, (4, 32), requests::unknown_operation),
+    HostileScript { like_size: 64 << 10, ..script("read-plus", Nfs, (4, 32), requests::read_plus) },
+    HostileScript {
+        like_size: 64 << 10,
+        ..script("unknown-operation", Nfs, (4, 32), requests::unknown_operation)
+    },
     script("getattr-flood", Nfs, (4, 32), requests::getattr_flood),
     script("flush-flood", Nbd, (4, 32), requests::flush_flood),
-    script("large-values", Memcached, (4, 250), requests::large_values),
-    script("multi-gets", Memcached, (4, 32), requests::multi_gets),
+    HostileScript {
+        like_size: 1 << 20,
+        ..script("large-values", Memcached, (4, 250), requests::large_values)
+    },
+    HostileScript { like_size: 12_400_000, ..script("multi-gets", Memcached, (4, 4), requests::multi_gets) },
     script("tiny-pipeline", Nbd, (4, 256), requests::tiny_pipeline),
     script("tiny-pipeline-memcached", Memcached, (4, 256), requests::tiny_pipeline_memcached),
     HostileScript {
@@ -63,13 +71,19 @@ pub const ALL: &[HostileScript] = &[
     script("silent-commands", Memcached, (1, 32), silence::silent_commands),
     script("quiet-gets", Memcached, (1, 256), silence::quiet_gets),
     script("noreply-sets", Memcached, (1, 256), silence::noreply_sets),
-    script("slow-callback", Nfs, (1, 256), silence::callback_behind_backlog),
+    HostileScript {
+        like_size: 256 << 10,
+        ..script("slow-callback", Nfs, (1, 256), silence::callback_behind_backlog)
+    },
     script("hang-up", Nbd, (8, 256), accidents::hang_up),
     script("half-writes", Nbd, (16, 1), accidents::half_writes),
     script("half-writes-nfs", Nfs, (16, 1), accidents::half_writes_nfs),
-    script("resets-in-replies", Nbd, (8, 16), accidents::resets_in_replies),
-    script("slow-readers", Nbd, (16, 64), accidents::slow_readers),
-    script("stallers", Nbd, (16, 64), accidents::stallers),
+    HostileScript {
+        like_size: 256 << 10,
+        ..script("resets-in-replies", Nbd, (8, 16), accidents::resets_in_replies)
+    },
+    HostileScript { like_size: 1 << 20, ..script("slow-readers", Nbd, (16, 64), accidents::slow_readers) },
+    HostileScript { like_size: 1 << 20, ..script("stallers", Nbd, (16, 64), accidents::stallers) },
     script("slow-writers", Memcached, (16, 1), accidents::slow_writers),
     script("policy-changes", Nbd, (4, 32), accidents::policy_changes),
     script("churn", Nbd, (4, 1), crowds::churn),
@@ -135,6 +149,6 @@ fn pipeline(
 }
 
 /// Plain best effort.
-pub fn flood(scene: &Scene<'_>, protocol: FrontProtocol, size: (usize, usize)) {
-    pipelines(scene, protocol, stranger(1), size, |caller| caller.read(BLOCK));
+pub fn flood(scene: &Scene<'_>, protocol: FrontProtocol, like: (usize, usize), size: u32) {
+    pipelines(scene, protocol, stranger(1), like, |caller| caller.read(size));
 }
