@@ -10,7 +10,7 @@ use crate::address::{AddressPrefix, TransportProtocol};
 use model::OperationError;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-pub use storage::{Front, FrontProtocol, OverLimitRule, ServerStorage};
+pub use storage::{Front, FrontProtocol, OverLimitRule, ServerStorage, SourceAddress};
 use units::ByteRate;
 
 /// The differentiated services code points of the levels, first served first: the class selectors 7 to 1, which

@@ -1,5 +1,6 @@
 //! The storage device of a server, and the addresses at which a proxy stands before it.
 
+use crate::address::AddressPrefix;
 use serde::Deserialize;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -64,7 +65,7 @@ impl ServerStorage {
         if self.outstanding.zip(self.reserve).is_some_and(|(outstanding, reserve)| reserve >= outstanding) {
             return Err("reserve: fewer than outstanding".into());
         }
-        self.front.iter().try_for_each(|front| front.pairs().map(drop))
+        self.front.iter().try_for_each(Front::check)
     }
 }
 
@@ -89,6 +90,28 @@ pub struct Front {
     pub listen: String,
     /// The address of the server, with a port or else the one that is listened at.
     pub forward: String,
+    /// The networks whose clients may connect; all when absent.
+    #[serde(default)]
+    pub allow: Option<Vec<AddressPrefix>>,
+    /// The address and port that the server sees connections come from.
+    #[serde(default)]
+    pub source: SourceAddress,
+    /// Whether the server is told the client's address in a header of the PROXY protocol, version 2.
+    #[serde(default)]
+    pub announce: bool,
+}
+
+/// The address and port that a server sees the connections of a front come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SourceAddress {
+    /// The address of the proxy, and any port.
+    #[default]
+    Proxy,
+    /// The address of the proxy, and a port below 1024, as servers demand that trust only root.
+    Reserved,
+    /// The address and port of the client. The routes of the host have to lead the server's answers to the proxy.
+    Client,
 }
 
 /// The storage protocols that a proxy understands.
@@ -116,6 +139,28 @@ impl FrontProtocol {
 }
 
 impl Front {
+    /// Refuses addresses that cannot be read or do not go together.
+    fn check(&self) -> Result<(), String> {
+        let pairs = self.pairs()?;
+        if self.allow.as_ref().is_some_and(Vec::is_empty) {
+            return Err("allow: it needs at least one network; without it everybody may connect".to_owned());
+        }
+        let is_mixed = pairs.iter().any(|(listen, forward)| listen.is_ipv6() != forward.is_ipv6());
+        if self.source == SourceAddress::Client && is_mixed {
+            return Err(
+                "source: a client's address needs listen and forward both of IPv4, or of IPv6".to_owned()
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether a proxy that serves the other front serves this one without opening or closing anything: only who may
+    /// connect differs.
+    pub(crate) fn is_served_by(&self, running: &Self) -> bool {
+        let without_clients = Self { allow: running.allow.clone(), ..self.clone() };
+        without_clients == *running
+    }
+
     /// The pairs of an address to listen at and the server's address to forward to.
     ///
     /// # Errors
@@ -155,10 +200,48 @@ fn bytes<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Byt
 mod tests {
     use super::*;
 
+    fn front(protocol: FrontProtocol, listen: &str, forward: &str) -> Front {
+        Front {
+            protocol,
+            listen: listen.into(),
+            forward: forward.into(),
+            allow: None,
+            source: SourceAddress::Proxy,
+            announce: false,
+        }
+    }
+
+    #[test]
+    fn contradictions_of_a_front_are_named() {
+        let plain = || front(FrontProtocol::Nbd, "10.0.0.9", "127.0.0.1");
+        assert_eq!(plain().check(), Ok(()));
+        // An empty list must not let everybody in.
+        let nobody = Front { allow: Some(Vec::new()), ..plain() };
+        assert!(nobody.check().is_err_and(|said| said.contains("at least one network")));
+        let client = Front { source: SourceAddress::Client, ..plain() };
+        assert_eq!(client.check(), Ok(()));
+        let mixed = Front { listen: "::".into(), ..client };
+        assert!(mixed.check().is_err_and(|said| said.contains("both of IPv4")));
+    }
+
+    #[test]
+    fn only_who_may_connect_changes_while_a_front_is_served() {
+        let running = front(FrontProtocol::Nbd, "10.0.0.9", "127.0.0.1");
+        let fewer = Front { allow: Some(vec!["10.0.0.0/24".parse().unwrap()]), ..running.clone() };
+        assert!(fewer.is_served_by(&running) && running.is_served_by(&fewer));
+        for other in [
+            Front { source: SourceAddress::Reserved, ..running.clone() },
+            Front { announce: true, ..running.clone() },
+            Front { listen: "10.0.0.8".into(), ..running.clone() },
+        ] {
+            assert!(!other.is_served_by(&running), "{other:?}");
+        }
+    }
+
     #[test]
     fn fronts_have_the_ports_of_their_protocol() {
         let pairs = |protocol, listen: &str, forward: &str| {
-            let front = Front { protocol, listen: listen.into(), forward: forward.into() };
+            let front = front(protocol, listen, forward);
             front.pairs().map(|pairs| {
                 pairs.iter().map(|(from, to)| format!("{from} {to}")).collect::<Vec<_>>().join(", ")
             })

@@ -71,6 +71,8 @@ struct ConnectedSession<C> {
     session: ProxySession,
     /// The number that tells it from earlier sessions in the slot.
     serial: u32,
+    /// The number of the front that the client has connected at.
+    front: usize,
     client: WatchedStream<C>,
     server: WatchedStream<C>,
 }

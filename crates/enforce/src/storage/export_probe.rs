@@ -4,11 +4,12 @@
 //! The calls are the proxy's own and take another connection. A server that refuses them, as one that exports to nobody
 //! but the clients, leaves the proxy with what it sees of the clients' own MOUNT calls.
 
+use super::connector::connect_for_itself;
 use super::control::ProxyHandle;
 use super::listener::FrontListener;
 use crate::deployment::FrontProtocol;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::Duration;
 use wire::GrantedMount;
 use wire::rpc::client::{CallEncoder, Credentials};
@@ -21,14 +22,26 @@ const ATTEMPTS: u32 = 5;
 /// The longest reply that is read: a handle and a list of authentication flavors.
 const REPLY_MAX: usize = 4096;
 
+/// A server that may know exports, and whether it demands to be told who connects.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ProbedServer {
+    address: SocketAddr,
+    announces: bool,
+}
+
 /// The servers behind the NFS fronts. One of them is the mount daemon.
-pub(super) fn nfs_servers(listeners: &[FrontListener]) -> Vec<SocketAddr> {
-    let nfs = listeners.iter().filter(|front| front.protocol == FrontProtocol::Nfs);
-    nfs.map(|front| front.forward).collect()
+pub(super) fn nfs_servers(listeners: &[FrontListener]) -> Vec<ProbedServer> {
+    let mut servers = Vec::new();
+    for FrontListener { protocol, connector, .. } in listeners {
+        if *protocol == FrontProtocol::Nfs {
+            servers.push(ProbedServer { address: connector.forward, announces: connector.announces });
+        }
+    }
+    servers
 }
 
 /// Asks for the roots of these exports on a thread of its own, which tells the proxy what it learns.
-pub(super) fn ask(servers: Vec<SocketAddr>, exports: Vec<Vec<u8>>, proxy: ProxyHandle) {
+pub(super) fn ask(servers: Vec<ProbedServer>, exports: Vec<Vec<u8>>, proxy: ProxyHandle) {
     std::thread::spawn(move || {
         for attempt in 0..ATTEMPTS {
             std::thread::sleep(Duration::from_secs(u64::from(attempt)));
@@ -48,10 +61,8 @@ pub(super) fn ask(servers: Vec<SocketAddr>, exports: Vec<Vec<u8>>, proxy: ProxyH
 }
 
 /// The root handle of an export; `None` if the server does not grant it.
-fn mount_root(server: SocketAddr, export: &[u8]) -> io::Result<Option<Vec<u8>>> {
-    let mut stream = TcpStream::connect_timeout(&server, TIMEOUT)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    stream.set_write_timeout(Some(TIMEOUT))?;
+fn mount_root(server: ProbedServer, export: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    let mut stream = connect_for_itself(server.address, server.announces, TIMEOUT)?;
     let mut call = Vec::new();
     let credentials = Credentials::Unix { machine: "tailwright", uid: 0, gid: 0 };
     CallEncoder::new(&mut call, credentials).mount(1, export);

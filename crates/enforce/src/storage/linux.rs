@@ -1,9 +1,12 @@
 //! The machine that the proxy runs on: sockets, `epoll` and the monotonic clock, behind [`System`].
 
 use super::busy_poll::BusyPoll;
+use super::connector::BegunConnection;
 use super::control::CommandWaker;
 use super::event_token::{self, EventSource};
-use super::listener::{FrontListener, SpareDescriptor, begin_connection};
+use super::listener::{FrontListener, SpareDescriptor};
+use super::proxy_header;
+use super::reserved_ports::PortLease;
 use super::system::{ProxyStream, StreamInterest, StreamToken, System, SystemEvent};
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
@@ -26,6 +29,8 @@ pub(super) struct LinuxSystem {
     busy_poll: BusyPoll,
     started: Instant,
     spare: SpareDescriptor,
+    /// The address at which the latest client was accepted that its server is told of.
+    accepted_at: Option<SocketAddr>,
 }
 
 /// A TCP connection, and whether `epoll` watches it.
@@ -33,6 +38,10 @@ pub(super) struct LinuxSystem {
 pub(super) struct LinuxStream {
     socket: TcpStream,
     is_watched: bool,
+    /// What the server is told about the client before the first byte from it.
+    announcement: Vec<u8>,
+    /// The port below 1024 that the connection has, where the server demands one.
+    _port: Option<PortLease>,
 }
 
 impl LinuxSystem {
@@ -65,6 +74,7 @@ impl LinuxSystem {
             waker,
             busy_poll: BusyPoll::new(if has_one_cpu { 0 } else { busy_poll_max_ns }),
             started: Instant::now(),
+            accepted_at: None,
         })
     }
 
@@ -104,7 +114,11 @@ impl System for LinuxSystem {
         socket.set_nodelay(true)?;
         // A client whose machine is gone is noticed in the end, and its session given back.
         sockopt::set_socket_keepalive(&socket, true)?;
-        Ok((LinuxStream { socket, is_watched: false }, peer))
+        if front.connector.announces {
+            // A front may listen at all addresses of the host.
+            self.accepted_at = Some(socket.local_addr()?);
+        }
+        Ok((LinuxStream { socket, is_watched: false, announcement: Vec::new(), _port: None }, peer))
     }
 
     fn reject(&mut self, front: usize) -> bool {
@@ -112,11 +126,15 @@ impl System for LinuxSystem {
         self.spare.reject_connection(&front.listener, &self.epoll)
     }
 
-    fn connect(&mut self, front: usize, _client: SocketAddr) -> io::Result<LinuxStream> {
-        let front = self.listeners.get(front).ok_or(io::ErrorKind::NotConnected)?;
-        let socket = begin_connection(front.forward)?;
+    fn connect(&mut self, front: usize, client: SocketAddr) -> io::Result<LinuxStream> {
+        let front = self.listeners.get_mut(front).ok_or(io::ErrorKind::NotConnected)?;
+        let announcement = match self.accepted_at.filter(|_| front.connector.announces) {
+            Some(address) => proxy_header::on_behalf_of(client, address),
+            None => Vec::new(),
+        };
+        let BegunConnection { socket, port } = front.connector.begin(client)?;
         socket.set_nodelay(true)?;
-        Ok(LinuxStream { socket, is_watched: false })
+        Ok(LinuxStream { socket, is_watched: false, announcement, _port: port })
     }
 
     fn watch(
@@ -196,7 +214,9 @@ impl ProxyStream for LinuxStream {
     }
 
     fn finish_connecting(&mut self) -> io::Result<()> {
-        Ok(sockopt::socket_error(&self.socket).and_then(|result| result)?)
+        sockopt::socket_error(&self.socket).and_then(|result| result)?;
+        // A new connection has room for a few dozen bytes.
+        self.socket.write_all(&std::mem::take(&mut self.announcement))
     }
 }
 

@@ -1,19 +1,19 @@
-//! The sockets that connections come from: listeners at the fronts, and connections to the server behind them.
+//! The sockets that connections come from: listeners at the fronts.
 
+use super::connector::ServerConnector;
 use super::rules::server_storage;
 use crate::deployment::{Deployment, FrontProtocol};
 use model::OperationError;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto};
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 
-/// A listener at a front, and the server's address that its connections are forwarded to.
+/// A listener at a front, and what connections to the server behind it are made of.
 #[derive(Debug)]
 pub(super) struct FrontListener {
     pub(super) protocol: FrontProtocol,
     pub(super) listener: TcpListener,
-    pub(super) forward: SocketAddr,
+    pub(super) connector: ServerConnector,
 }
 
 impl FrontListener {
@@ -32,7 +32,8 @@ impl FrontListener {
                     let hint = "is something else listening there, and is the address this host's? Ports below 1024 take root";
                     OperationError::machine(format_args!("{listen}: {error}")).hint(hint)
                 })?;
-                listeners.push(Self { protocol: front.protocol, listener, forward });
+                let connector = ServerConnector::new(front, forward)?;
+                listeners.push(Self { protocol: front.protocol, listener, connector });
             }
         }
         Ok(listeners)
@@ -43,17 +44,6 @@ fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
-}
-
-/// Begins a connection, which is made while other sessions are served: the socket becomes writable when it is made.
-pub(super) fn begin_connection(to: SocketAddr) -> io::Result<TcpStream> {
-    let family = if to.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
-    match rustix::net::connect(&socket, &to) {
-        Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(socket.into()),
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// A file descriptor that is kept for the time when the process may open no more.

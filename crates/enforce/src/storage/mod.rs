@@ -17,10 +17,12 @@
 //! Not covered: UDP, TLS and Kerberos privacy (what cannot be read cannot be scheduled), and the work of metadata
 //! requests, which count as a small read.
 
+mod allowed_clients;
 mod buffer;
 mod busy_poll;
 mod client_identity;
 mod configurator;
+mod connector;
 mod control;
 mod control_socket;
 mod cost;
@@ -34,8 +36,10 @@ mod linux;
 mod listener;
 mod options;
 mod policy_memory;
+mod proxy_header;
 mod queue;
 mod request;
+mod reserved_ports;
 mod rules;
 mod session;
 mod shared;
@@ -57,6 +61,7 @@ pub use system::{ProxyStream, StreamInterest, StreamToken, System, SystemEvent};
 
 use crate::deployment::Deployment;
 use control::{CommandReceiver, ControlCommand};
+use export_probe::ProbedServer;
 use linux::LinuxSystem;
 use listener::FrontListener;
 use model::{Observations, OperationError};
@@ -81,7 +86,7 @@ pub struct Proxy {
     handle: ProxyHandle,
     addresses: Vec<SocketAddr>,
     /// Where the server answers MOUNT calls: behind the NFS fronts.
-    nfs_servers: Vec<SocketAddr>,
+    nfs_servers: Vec<ProbedServer>,
 }
 
 impl Proxy {

@@ -13,6 +13,7 @@
 //! A request that takes more device time than the largest that has a level is best effort, whatever the limits allow.
 //! Where the policy does not say which that is, it is one of [`LARGEST_WITH_LEVEL`] bytes.
 
+use super::allowed_clients::AllowedClients;
 use super::client_identity::ClientTable;
 use super::cost::{control_request_ns, largest_cost_ns};
 use super::flows::{CONTROL_FLOW, UNKNOWN_FLOW, WorkloadNames};
@@ -43,6 +44,7 @@ const DISK_BATCH: u32 = 8;
 pub(super) struct ProxyRules {
     pub(super) rules: EnforcementRules,
     pub(super) clients: ClientTable,
+    pub(super) allowed: AllowedClients,
     /// The most sequential writes that are dispatched together; 1 for none.
     pub(super) batch: u32,
 }
@@ -103,7 +105,9 @@ impl ProxyRules {
         })?;
         let is_disk = matches!(profile.device(), DeviceModel::Disk(_));
         let batch = storage.batch.unwrap_or(if is_disk { DISK_BATCH } else { 1 });
-        Ok(Self { rules, clients: ClientTable::new(clients), batch })
+        let allowed = AllowedClients::new(storage)
+            .map_err(|message| OperationError::input(message).hint("docs/proxy.md describes fronts"))?;
+        Ok(Self { rules, clients: ClientTable::new(clients), allowed, batch })
     }
 }
 

@@ -29,7 +29,10 @@ impl<S: System> ProxyEngine<S> {
                     }
                 }
             };
-            if let Err(why) = self.make_room(peer.ip()) {
+            let is_allowed = self.shared.enforced.allowed.permits(front, peer.ip());
+            let admission =
+                if is_allowed { self.make_room(peer.ip()) } else { Err("its address is not allowed") };
+            if let Err(why) = admission {
                 self.shared.statistics.turned_away += 1;
                 self.log.write(self.shared.now, || format!("{peer}: turned away, {why}"));
                 continue;
@@ -48,7 +51,13 @@ impl<S: System> ProxyEngine<S> {
         let mut session = ProxySession::new(slot, self.fronts[front], peer, now);
         session.identify(&mut self.shared);
         let (client, server) = (WatchedStream::new(client), WatchedStream::new(server));
-        vacant.insert(Box::new(ConnectedSession { session, serial: self.next_serial, client, server }));
+        vacant.insert(Box::new(ConnectedSession {
+            session,
+            serial: self.next_serial,
+            front,
+            client,
+            server,
+        }));
         self.next_serial = self.next_serial.wrapping_add(1);
         self.addresses.add(peer.ip());
         self.shared.statistics.connections += 1;

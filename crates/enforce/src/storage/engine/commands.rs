@@ -1,6 +1,7 @@
 //! What others ask of the proxy between two rounds.
 
-use super::super::rules::ProxyRules;
+use super::super::rules::{ProxyRules, server_storage};
+use super::super::session::CloseReason;
 use super::super::shared::SharedState;
 use super::super::statistics::ProxySnapshot;
 use super::super::system::System;
@@ -10,10 +11,10 @@ use model::{OperationError, Policy};
 
 impl<S: System> ProxyEngine<S> {
     /// Replaces the policy, at once for everybody and for all that waits; without a deployment the present one stays.
-    /// After an error nothing has changed. Whether anything has: what is enforced already is not enforced anew.
+    /// Clients that may not connect any more are cut off. After an error nothing has changed. Whether anything has: what is enforced already is not enforced anew.
     ///
     /// # Errors
-    /// When the policy or the deployment is wrong.
+    /// When the policy or the deployment is wrong, or the server has other fronts than those that are served.
     pub fn configure(
         &mut self,
         policy: Option<&Policy>,
@@ -21,6 +22,7 @@ impl<S: System> ProxyEngine<S> {
     ) -> Result<bool, OperationError> {
         let deployment = deployment.unwrap_or_else(|| self.deployment.clone());
         self.shared.now = self.system.now().max(self.shared.now);
+        self.check_fronts(&deployment)?;
         let SharedState { names, queue, now, profile, enforced, .. } = &mut self.shared;
         let changed = ProxyRules::new(policy, &deployment, &self.server, profile, names)?;
         self.deployment = deployment;
@@ -36,8 +38,37 @@ impl<S: System> ProxyEngine<S> {
             entry.session.identify(&mut self.shared);
             self.ready.push(slot);
         }
+        self.cut_off_forbidden();
         self.make_progress();
         Ok(true)
+    }
+
+    /// Refuses a deployment that has other fronts than those that are served.
+    fn check_fronts(&self, deployment: &Deployment) -> Result<(), OperationError> {
+        let (wanted, running) = (
+            &server_storage(deployment, &self.server)?.front,
+            &server_storage(&self.deployment, &self.server)?.front,
+        );
+        let is_same_front = wanted.iter().zip(running).all(|(wanted, running)| wanted.is_served_by(running));
+        if wanted.len() == running.len() && is_same_front {
+            return Ok(());
+        }
+        let server = &self.server;
+        Err(OperationError::input(format_args!(
+            "server {server}: the running proxy has other fronts than the hosts file"
+        ))
+        .hint("restart the proxy for other fronts; only their `allow` changes while it runs"))
+    }
+
+    /// Cuts off the clients that may not connect any more.
+    fn cut_off_forbidden(&mut self) {
+        let allowed = &self.shared.enforced.allowed;
+        let forbidden =
+            self.sessions.iter().filter(|(_, entry)| !allowed.permits(entry.front, entry.session.peer.ip()));
+        let forbidden: Vec<usize> = forbidden.map(|(slot, _)| slot).collect();
+        for slot in forbidden {
+            self.end_session(slot, &CloseReason::Forbidden);
+        }
     }
 
     /// Learns the root handle of an NFS export.

@@ -30,6 +30,8 @@ pub(in super::super) enum CloseReason {
     SocketFailed(ProxySide, std::io::Error),
     /// A side closed in the middle of a request or of a reply.
     ClosedEarly(ProxySide),
+    /// The hosts file does not allow the client's address any more.
+    Forbidden,
     /// The client neither took replies nor sent the rest of a request for too long.
     ClientStalled,
     /// The client has closed, and the server did not answer its requests in time.
@@ -43,7 +45,7 @@ impl CloseReason {
             Self::Malformed(side, _) | Self::SocketFailed(side, _) | Self::ClosedEarly(side) => {
                 *side == ProxySide::Client
             }
-            Self::ClientStalled => true,
+            Self::ClientStalled | Self::Forbidden => true,
             Self::Finished | Self::ServerSilent => false,
         }
     }
@@ -56,6 +58,7 @@ impl fmt::Display for CloseReason {
             Self::Malformed(side, error) => write!(f, "the {side} breaks the protocol: {error}"),
             Self::SocketFailed(side, error) => write!(f, "the connection to the {side} failed: {error}"),
             Self::ClosedEarly(side) => write!(f, "the {side} closed with requests unanswered"),
+            Self::Forbidden => write!(f, "its address is not allowed any more"),
             Self::ClientStalled => write!(f, "the client took or sent nothing for a minute"),
             Self::ServerSilent => write!(f, "the client has gone and the server did not answer"),
         }

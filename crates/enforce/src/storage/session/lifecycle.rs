@@ -61,7 +61,12 @@ impl ProxySession {
         let cost = shared.cost_ns(data_flow(flow), class, offset);
         shared.requests.get_mut(number).cost = cost;
         self.waiting.push(number);
-        self.arrive(number, shared);
+        if self.is_parked {
+            // Those before it are out of the queue: it follows them when they are back.
+            shared.requests.get_mut(number).state = RequestState::Parked;
+        } else {
+            self.arrive(number, shared);
+        }
     }
 
     /// Hands a request to the queue, whose cost and flow are known.

@@ -1,0 +1,224 @@
+//! Connections to the server behind a front, from the address that the server is to see.
+
+use super::proxy_header;
+use super::reserved_ports::{PortLease, ReservedPorts};
+use crate::deployment::{Front, SourceAddress};
+use model::OperationError;
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::IpTransparent;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_reuseaddr, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto};
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// How many ports are tried that may be in use by others, or wait for late packets.
+const ATTEMPTS: usize = 16;
+/// Ports below are root's.
+const RESERVED_END: u16 = 1024;
+/// Addresses of nobody (RFC 5737, RFC 3849), for which transparent binding is tried.
+const NOBODY: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1))];
+
+/// What connections of a front to its server are made of.
+#[derive(Debug)]
+pub(super) struct ServerConnector {
+    /// The address of the server.
+    pub(super) forward: SocketAddr,
+    source: SourceAddress,
+    /// Whether the server is told the client's address in a header.
+    pub(super) announces: bool,
+    reserved: ReservedPorts,
+}
+
+/// Where connections come from.
+#[derive(Debug, Clone, Copy)]
+struct LocalEnd {
+    address: IpAddr,
+    /// Whether the address need not be one of this host.
+    is_transparent: bool,
+}
+
+/// A connection that is being made, and the port that it keeps from other connections.
+#[derive(Debug)]
+pub(super) struct BegunConnection {
+    pub(super) socket: TcpStream,
+    pub(super) port: Option<PortLease>,
+}
+
+impl ServerConnector {
+    /// A connector to the server's address behind a front.
+    ///
+    /// # Errors
+    /// When the process may not use the addresses or ports that the server is to see.
+    pub(super) fn new(front: &Front, forward: SocketAddr) -> Result<Self, OperationError> {
+        let reserved = ReservedPorts::default();
+        let mut connector = Self { forward, source: front.source, announces: front.announce, reserved };
+        connector.check_privileges()?;
+        Ok(connector)
+    }
+
+    /// The capabilities that making connections takes, as long as the proxy runs.
+    pub(super) fn capabilities(&self) -> &'static [&'static str] {
+        match self.source {
+            SourceAddress::Proxy => &[],
+            SourceAddress::Reserved => &["CAP_NET_BIND_SERVICE"],
+            SourceAddress::Client => &["CAP_NET_ADMIN", "CAP_NET_BIND_SERVICE"],
+        }
+    }
+
+    /// Tries what connections will need.
+    fn check_privileges(&mut self) -> Result<(), OperationError> {
+        let (source, what) = match self.source {
+            SourceAddress::Proxy => return Ok(()),
+            SourceAddress::Reserved => ("reserved", "ports below 1024"),
+            SourceAddress::Client => ("client", "connections from the addresses of clients"),
+        };
+        let is_ipv6 = self.forward.is_ipv6();
+        let from = match self.source {
+            SourceAddress::Client => LocalEnd { address: NOBODY[usize::from(is_ipv6)], is_transparent: true },
+            SourceAddress::Proxy | SourceAddress::Reserved => LocalEnd::any(is_ipv6),
+        };
+        let tried = self.try_reserved(from, |_| Ok(()));
+        tried.map(drop).map_err(|error| {
+            let needed = self.capabilities().join(" and ");
+            let message = format!("source = \"{source}\" before {}: no {what}: {error}", self.forward);
+            OperationError::machine(message).hint(format_args!(
+                "they take root, or {needed} for as long as the proxy runs (docs/proxy.md)"
+            ))
+        })
+    }
+
+    /// Begins a connection on behalf of a client, which is made while other sessions are served: the socket becomes
+    /// writable when it is made.
+    ///
+    /// # Errors
+    /// When it cannot be begun, as when no port is left.
+    pub(super) fn begin(&mut self, client: SocketAddr) -> io::Result<BegunConnection> {
+        let to = self.forward;
+        match self.source {
+            SourceAddress::Proxy => {
+                let socket = new_socket(to.is_ipv6(), SocketFlags::NONBLOCK)?;
+                begin_connecting(&socket, to)?;
+                Ok(BegunConnection { socket: socket.into(), port: None })
+            }
+            SourceAddress::Reserved => {
+                let from = LocalEnd::any(to.is_ipv6());
+                let (socket, lease) = self.try_reserved(from, |socket| begin_connecting(socket, to))?;
+                Ok(BegunConnection { socket: socket.into(), port: Some(lease) })
+            }
+            SourceAddress::Client => self.begin_as(client),
+        }
+    }
+
+    /// Begins a connection from the client's address, and from its port unless another connection has it: then from
+    /// another one, below 1024 if the client's is.
+    fn begin_as(&mut self, client: SocketAddr) -> io::Result<BegunConnection> {
+        let (to, address) = (self.forward, client.ip().to_canonical());
+        if address.is_ipv6() != to.is_ipv6() {
+            let message =
+                "source = \"client\": the client and the server have addresses of different families";
+            return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, message));
+        }
+        let from = LocalEnd { address, is_transparent: true };
+        for port in [client.port(), 0] {
+            if port == 0 && client.port() < RESERVED_END {
+                let (socket, lease) = self.try_reserved(from, |socket| begin_connecting(socket, to))?;
+                return Ok(BegunConnection { socket: socket.into(), port: Some(lease) });
+            }
+            let begun = from.bind(port).and_then(|socket| begin_connecting(&socket, to).map(|()| socket));
+            match begun {
+                Ok(socket) => return Ok(BegunConnection { socket: socket.into(), port: None }),
+                Err(error) if is_port_taken(error) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Errno::ADDRINUSE.into())
+    }
+
+    /// A socket at a port below 1024 with which something can be done that may find the port taken.
+    fn try_reserved(
+        &mut self,
+        from: LocalEnd,
+        mut use_socket: impl FnMut(&OwnedFd) -> Result<(), Errno>,
+    ) -> io::Result<(OwnedFd, PortLease)> {
+        for _ in 0..ATTEMPTS {
+            let Some(lease) = self.reserved.lease() else { break };
+            match from.bind(lease.port).and_then(|socket| use_socket(&socket).map(|()| socket)) {
+                Ok(socket) => return Ok((socket, lease)),
+                Err(error) if is_port_taken(error) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::AddrInUse, "no port below 1024 is free"))
+    }
+}
+
+impl LocalEnd {
+    /// The proxy's own address, which the kernel chooses.
+    fn any(is_ipv6: bool) -> Self {
+        let address = if is_ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        Self { address, is_transparent: false }
+    }
+
+    /// A socket at a port of this address.
+    fn bind(self, port: u16) -> Result<OwnedFd, Errno> {
+        let socket = new_socket(self.address.is_ipv6(), SocketFlags::NONBLOCK)?;
+        // Connections to different servers may have the same port; whether this one may, connecting tells.
+        set_socket_reuseaddr(&socket, true)?;
+        if self.is_transparent {
+            // The option of IPv4 holds for sockets of IPv6 as well.
+            setsockopt(&socket, IpTransparent, &true)
+                .map_err(|error| Errno::from_raw_os_error(error as i32))?;
+        }
+        rustix::net::bind(&socket, &SocketAddr::new(self.address, port))?;
+        Ok(socket)
+    }
+}
+
+fn new_socket(is_ipv6: bool, flags: SocketFlags) -> Result<OwnedFd, Errno> {
+    let family = if is_ipv6 { AddressFamily::INET6 } else { AddressFamily::INET };
+    rustix::net::socket_with(family, SocketType::STREAM, flags | SocketFlags::CLOEXEC, Some(ipproto::TCP))
+}
+
+fn begin_connecting(socket: &OwnedFd, to: SocketAddr) -> Result<(), Errno> {
+    match rustix::net::connect(socket, &to) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_port_taken(error: Errno) -> bool {
+    matches!(error, Errno::ADDRINUSE | Errno::ADDRNOTAVAIL)
+}
+
+/// Makes a connection of the proxy's own, from a port below 1024 where the process may use one: servers may demand it.
+///
+/// # Errors
+/// When the server does not answer in time, or refuses.
+pub(super) fn connect_for_itself(
+    to: SocketAddr,
+    announces: bool,
+    timeout: Duration,
+) -> io::Result<TcpStream> {
+    let socket = new_socket(to.is_ipv6(), SocketFlags::empty())?;
+    for kind in [Timeout::Send, Timeout::Recv] {
+        set_socket_timeout(&socket, kind, Some(timeout))?;
+    }
+    let mut ports = ReservedPorts::default();
+    for _ in 0..ATTEMPTS {
+        let port = ports.lease().map_or(0, |lease| lease.port);
+        match rustix::net::bind(&socket, &SocketAddr::new(LocalEnd::any(to.is_ipv6()).address, port)) {
+            Err(error) if is_port_taken(error) => {}
+            Ok(()) | Err(_) => break,
+        }
+    }
+    rustix::net::connect(&socket, &to)?;
+    let mut stream = TcpStream::from(socket);
+    if announces {
+        stream.write_all(&proxy_header::own_connection())?;
+    }
+    Ok(stream)
+}

@@ -1,0 +1,69 @@
+//! Ports below 1024 for connections to a server that trusts only what root has sent.
+
+use std::sync::{Arc, Weak};
+
+/// The ports that are used, from the lowest: services have most of those below.
+const FIRST: u16 = 512;
+/// The number of ports that are used.
+const COUNT: u16 = 512;
+
+/// Which ports are in use by connections of this proxy to one server.
+///
+/// A port that was given back comes last: the server may still expect packets of the connection that had it.
+#[derive(Debug)]
+pub(super) struct ReservedPorts {
+    holders: Vec<Weak<()>>,
+    next: usize,
+}
+
+/// A port that no other connection gets as long as this exists.
+#[derive(Debug)]
+pub(super) struct PortLease {
+    pub(super) port: u16,
+    _holder: Arc<()>,
+}
+
+impl Default for ReservedPorts {
+    fn default() -> Self {
+        Self { holders: vec![Weak::new(); usize::from(COUNT)], next: 0 }
+    }
+}
+
+impl ReservedPorts {
+    /// The next port that no connection has.
+    pub(super) fn lease(&mut self) -> Option<PortLease> {
+        let count = self.holders.len();
+        let mut line = (self.next..self.next + count).map(|place| place % count);
+        let place = line.find(|place| self.holders[*place].strong_count() == 0)?;
+        self.next = place + 1;
+        let holder = Arc::new(());
+        self.holders[place] = Arc::downgrade(&holder);
+        // From the top: programs that listen below 1024 at a port that was not assigned to them choose low ones.
+        let below_top = u16::try_from(place).expect("fewer than ports");
+        Some(PortLease { port: FIRST + COUNT - 1 - below_top, _holder: holder })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_lent_once_and_come_back_last() {
+        let mut ports = ReservedPorts::default();
+        let mut leases: Vec<PortLease> = std::iter::from_fn(|| ports.lease()).collect();
+        let mut numbers: Vec<u16> = leases.iter().map(|lease| lease.port).collect();
+        assert_eq!((numbers.len(), numbers[0], numbers[511]), (512, 1023, 512));
+        numbers.dedup();
+        assert_eq!(numbers.len(), 512);
+        let (first, second) = (leases.remove(0), leases.remove(0));
+        assert_eq!((first.port, second.port), (1023, 1022));
+        drop(second);
+        let again = ports.lease().expect("it was given back");
+        drop(first);
+        assert_eq!((again.port, ports.lease().map(|lease| lease.port)), (1022, Some(1023)));
+        assert!(ports.lease().is_none());
+        drop((leases, again));
+        assert_eq!(ports.lease().map(|lease| lease.port), Some(1022));
+    }
+}

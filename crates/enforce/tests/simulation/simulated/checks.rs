@@ -1,0 +1,117 @@
+//! What an observer at the server checks of every request that the proxy hands on: that nothing of a higher level was
+//! ready to go, and that its workload keeps its limits.
+
+use super::configuration::{NO_LEVEL, PriorityOrder};
+use super::plan::MS;
+use super::session::{HandedRequest, ObservedSession};
+use super::world::World;
+
+/// How much later than it was read a request may be in its queue.
+const SLACK_NS: u64 = MS;
+
+impl World {
+    /// Checks a request that the proxy has just handed to the server.
+    pub fn check_handed(&mut self, number: usize, handed: &HandedRequest) {
+        if handed.is_added || !handed.request.work.is_data() {
+            return;
+        }
+        if self.checks.are_levels_checked {
+            self.check_level(number, handed);
+        }
+        if self.checks.are_limits_checked {
+            self.check_limit(number, handed);
+        }
+    }
+
+    /// Checks that no request of a higher level was ready.
+    fn check_level(&mut self, number: usize, handed: &HandedRequest) {
+        let session = &self.sessions[number];
+        let level = self.configuration.level(session.network);
+        // What streams or was blocked has had its turn earlier.
+        let was_late = session.has_streamed || handed.begun_at < self.now;
+        let since = self.now.saturating_sub(SLACK_NS);
+        if level == 0 || was_late || session.generation != self.generation || self.is_draining {
+            return;
+        }
+        let blocked_at = session.blocked_at;
+        let overtaken = self.sessions.iter().enumerate().find(|(_, other)| {
+            let ready_at = self.ready_request(other, level);
+            ready_at.is_some_and(|at| at.max(self.configured_at) < since && blocked_at < at)
+        });
+        if let Some((other, session)) = overtaken {
+            let waited = self.now - self.ready_request(session, level).unwrap_or(self.now);
+            let text = format!(
+                "level: a request of level {level} (session {number}) went before one of level {} (session {other}) \
+                that was ready for {} us",
+                self.configuration.level(session.network),
+                waited / 1000
+            );
+            // Both may leave in the same round, in which the order does not matter.
+            self.overtaken.push((other, level, text));
+        }
+    }
+
+    /// The proxy waits: what it has overtaken and not handed on by now, it has passed over.
+    pub fn confirm_overtaken(&mut self) {
+        for (session, level, text) in std::mem::take(&mut self.overtaken) {
+            let since = self.now.saturating_sub(SLACK_NS);
+            let is_waiting = self.ready_request(&self.sessions[session], level).is_some_and(|at| at < since);
+            if is_waiting {
+                self.violate(&text);
+            }
+        }
+    }
+
+    /// Since when a session has a request ready whose level is above this one.
+    fn ready_request(&self, session: &ObservedSession, below: u32) -> Option<u64> {
+        let own = self.configuration.level(session.network);
+        // The third workload may be beyond its limits.
+        let is_free = own < below && own < 2;
+        let is_hindered = session.is_over
+            || session.excuse.is_some()
+            || session.has_streamed
+            || session.repeats
+            || session.is_blocked
+            || session.deaf_since.is_some()
+            || session.generation != self.generation;
+        if !is_free || is_hindered {
+            return None;
+        }
+        session.held.front().filter(|held| held.work.is_data()).map(|held| held.read_at.max(session.blocked_at))
+    }
+
+    /// Checks the third workload against its limit: what it was served since the limit holds.
+    fn check_limit(&mut self, number: usize, handed: &HandedRequest) {
+        let session = &self.sessions[number];
+        let is_limited = self.configuration.workload(session.network) == Some(2)
+            && self.configuration.order != PriorityOrder::Without
+            && self.configuration.level(session.network) != NO_LEVEL
+            && session.generation == self.generation;
+        if !is_limited {
+            return;
+        }
+        let (permille, burst_ms) = self.plan.limit;
+        let size_max = self.plan.clients.iter().map(|client| client.size_max).max().unwrap_or(0);
+        let (served, since) = self.limit_level;
+        let served = served + self.plan.profiled_ns(handed.request.work.bytes()) as f64;
+        self.limit_level.0 = served;
+        // A burst, the largest request that exceeds it, and what gets return that do not say how much that will be.
+        let largest = self.plan.profiled_ns(size_max.max(256 << 10));
+        let excess = (u64::from(self.plan.outstanding) + 1) * largest;
+        let allowed = (self.now - since) as f64 * permille as f64 / 1e3 + (burst_ms * MS + excess) as f64;
+        if served > allowed {
+            let text = format!(
+                "limit: {:.1} ms of device time were served within {:.1} ms, and {:.1} ms are allowed",
+                served / 1e6,
+                (self.now - since) as f64 / 1e6,
+                allowed / 1e6
+            );
+            self.violate(&text);
+        }
+    }
+
+    /// The limits hold anew from now on: a policy has come, or a proxy has begun.
+    pub fn restart_limits(&mut self) {
+        self.limit_level = (0.0, self.now);
+    }
+}

@@ -1,0 +1,187 @@
+//! What can go wrong in a simulated world, how often, and how often it did.
+
+use super::dice::Dice;
+
+/// The kinds of accidents, as indices of rates and counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// A read returns fewer bytes than there are.
+    PartialRead,
+    /// A write takes fewer bytes than there is room for.
+    PartialWrite,
+    /// A call says that it would wait although it need not.
+    SpuriousWouldBlock,
+    /// A wait returns early, without events, as after a signal.
+    EarlyWakeUp,
+    /// A wait reports only some of the events that there are.
+    WithheldEvents,
+    /// The proxy does not run for a while, up to seconds.
+    ClockJump,
+    /// A connection of a client is reset.
+    ClientReset,
+    /// A connection to the server is reset.
+    ServerReset,
+    /// A client hangs up in the middle of something.
+    ClientHangUp,
+    /// A client reads nothing for a while.
+    ClientStall,
+    /// A client stops in the middle of a request for a while.
+    HalfRequest,
+    /// A server reads nothing for a while.
+    ServerStall,
+    /// The device does nothing for a while.
+    DeviceStall,
+    /// The server loses a request and never answers it.
+    LostReply,
+    /// The server stops, and starts again later.
+    ServerRestart,
+    /// A connection to the server is refused.
+    ConnectRefused,
+    /// A connection to the server is made late.
+    ConnectSlow,
+    /// A connection to the server is never made.
+    ConnectNever,
+    /// A connection to the server cannot even be begun.
+    ConnectFails,
+    /// No more files may be opened when a client is accepted.
+    AcceptNoFiles,
+    /// The client has gone before it is accepted.
+    AcceptAborted,
+    /// The kernel cannot watch a connection.
+    WatchFails,
+    /// A policy or a deployment is replaced.
+    Configuration,
+    /// A policy that is wrong is offered.
+    WrongConfiguration,
+    /// The proxy drains and starts again.
+    ProxyDrain,
+    /// The proxy stops at once and starts again.
+    ProxyStop,
+    /// The server calls its client.
+    Callback,
+    /// A hostile client sends what no client should.
+    HostileBytes,
+}
+
+/// The number of kinds.
+pub const FAULT_KINDS: usize = FaultKind::HostileBytes as usize + 1;
+
+impl FaultKind {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [Self; FAULT_KINDS] = [
+        Self::PartialRead,
+        Self::PartialWrite,
+        Self::SpuriousWouldBlock,
+        Self::EarlyWakeUp,
+        Self::WithheldEvents,
+        Self::ClockJump,
+        Self::ClientReset,
+        Self::ServerReset,
+        Self::ClientHangUp,
+        Self::ClientStall,
+        Self::HalfRequest,
+        Self::ServerStall,
+        Self::DeviceStall,
+        Self::LostReply,
+        Self::ServerRestart,
+        Self::ConnectRefused,
+        Self::ConnectSlow,
+        Self::ConnectNever,
+        Self::ConnectFails,
+        Self::AcceptNoFiles,
+        Self::AcceptAborted,
+        Self::WatchFails,
+        Self::Configuration,
+        Self::WrongConfiguration,
+        Self::ProxyDrain,
+        Self::ProxyStop,
+        Self::Callback,
+        Self::HostileBytes,
+    ];
+
+    /// Once in how many chances a kind happens in a world that has it.
+    fn usual_rate(self) -> u64 {
+        match self {
+            Self::PartialRead | Self::PartialWrite => 4,
+            Self::SpuriousWouldBlock | Self::EarlyWakeUp | Self::WithheldEvents => 12,
+            Self::ClockJump => 3000,
+            // Chances of these come with each accident that the world has time for.
+            Self::ClientReset | Self::ServerReset | Self::DeviceStall => 3,
+            // Chances of these come with each look of the server at a connection.
+            Self::ServerStall => 200,
+            Self::ServerRestart => 12,
+            Self::Configuration | Self::WrongConfiguration => 2,
+            Self::ProxyDrain | Self::ProxyStop => 12,
+            Self::Callback => 2,
+            // Chances of these come with each request.
+            Self::ClientHangUp => 300,
+            Self::ClientStall | Self::HalfRequest => 60,
+            Self::LostReply => 600,
+            Self::HostileBytes => 1,
+            // Chances of these come with each connection.
+            Self::ConnectRefused | Self::ConnectNever | Self::ConnectFails => 12,
+            Self::ConnectSlow => 4,
+            Self::AcceptNoFiles | Self::AcceptAborted | Self::WatchFails => 12,
+        }
+    }
+
+    /// Whether promises about latency hold beside it.
+    fn is_harmless_to_others(self) -> bool {
+        !matches!(
+            self,
+            Self::ClockJump
+                | Self::ServerReset
+                | Self::ServerStall
+                | Self::DeviceStall
+                | Self::LostReply
+                | Self::ServerRestart
+                | Self::ConnectRefused
+                | Self::ConnectSlow
+                | Self::ConnectNever
+                | Self::ConnectFails
+                | Self::AcceptNoFiles
+                | Self::AcceptAborted
+                | Self::WatchFails
+                | Self::Configuration
+                | Self::ProxyDrain
+                | Self::ProxyStop
+        )
+    }
+}
+
+/// How often accidents happen, and how often they did.
+#[derive(Debug, Clone)]
+pub struct FaultLog {
+    rates: [u64; FAULT_KINDS],
+    /// How often each kind happened.
+    pub counts: [u64; FAULT_KINDS],
+}
+
+impl FaultLog {
+    /// Each kind of accident is in every second world only: what one hides, another world without it shows. In a calm
+    /// world nothing goes wrong that would excuse a late answer to the client with the highest priority.
+    pub fn random(dice: &mut Dice, is_calm: bool) -> Self {
+        let rates = FaultKind::ALL.map(|kind| {
+            let is_present = dice.one_in(2) && (!is_calm || kind.is_harmless_to_others());
+            if is_present { kind.usual_rate() * dice.between(1, 4) } else { 0 }
+        });
+        Self { rates, counts: [0; FAULT_KINDS] }
+    }
+
+    /// Whether an accident happens now; it is counted.
+    pub fn strikes(&mut self, kind: FaultKind, dice: &mut Dice) -> bool {
+        let happens = dice.one_in(self.rates[kind as usize]);
+        self.counts[kind as usize] += u64::from(happens);
+        happens
+    }
+
+    /// Counts an accident that somebody else has decided.
+    pub fn count(&mut self, kind: FaultKind) {
+        self.counts[kind as usize] += 1;
+    }
+
+    /// Whether the world has accidents of a kind.
+    pub fn has(&self, kind: FaultKind) -> bool {
+        self.rates[kind as usize] > 0
+    }
+}

@@ -1,0 +1,27 @@
+//! A deterministic simulation of the storage proxy with everything around it: clients, servers, device, control and all
+//! that can go wrong, in one thread, under a clock of its own, from one seed. An observer between them holds the proxy
+//! to its promises; it shares no code with it.
+
+#![allow(dead_code, unreachable_pub, reason = "a test program and a bench program use parts of it")]
+
+mod book;
+mod checks;
+mod client;
+mod configuration;
+mod dice;
+mod engine;
+pub mod faults;
+mod link;
+mod memcached_reader;
+mod nbd_reader;
+mod pipe;
+mod plan;
+mod reader;
+mod requests;
+mod rpc_reader;
+pub mod run;
+mod server;
+mod session;
+mod system;
+pub mod tamper;
+mod world;

@@ -1,0 +1,120 @@
+//! Mistakes that a proxy could make, made on purpose between a correct proxy and the world: the observer has to find
+//! each of them, or it would find nothing.
+
+use super::dice::Dice;
+use super::reader::RequestReader;
+use std::collections::BTreeMap;
+
+/// A mistake of a proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProxyMistake {
+    /// It loses a request.
+    LosesRequest,
+    /// It sends a request twice.
+    DuplicatesRequest,
+    /// It changes the order of two requests of a connection.
+    SwapsRequests,
+    /// It changes a byte of a request.
+    ChangesRequest,
+    /// It loses bytes of an answer.
+    LosesAnswer,
+    /// It changes a byte of an answer.
+    ChangesAnswer,
+    /// It has more requests at the server than it may.
+    ExceedsOutstanding,
+    /// It does not know the order of priority.
+    IgnoresPriority,
+    /// It does not know the limits.
+    IgnoresLimits,
+    /// It goes on with an old policy.
+    MissesConfiguration,
+    /// It closes a connection without a reason.
+    ClosesClient,
+    /// It waits for nothing and runs in circles.
+    RunsInCircles,
+}
+
+impl ProxyMistake {
+    /// All mistakes.
+    pub const ALL: [Self; 12] = [
+        Self::LosesRequest,
+        Self::DuplicatesRequest,
+        Self::SwapsRequests,
+        Self::ChangesRequest,
+        Self::LosesAnswer,
+        Self::ChangesAnswer,
+        Self::ExceedsOutstanding,
+        Self::IgnoresPriority,
+        Self::IgnoresLimits,
+        Self::MissesConfiguration,
+        Self::ClosesClient,
+        Self::RunsInCircles,
+    ];
+}
+
+/// Requests on their way from the proxy to the server, which are tampered with.
+#[derive(Debug)]
+pub struct Tampering {
+    /// The mistake.
+    pub mistake: ProxyMistake,
+    dice: Dice,
+    /// The requests that each link's bytes are made of.
+    readers: BTreeMap<usize, RequestReader>,
+    kept: BTreeMap<usize, Vec<u8>>,
+}
+
+impl Tampering {
+    /// Tampering for a mistake.
+    pub fn new(mistake: ProxyMistake, seed: u64) -> Self {
+        Self { mistake, dice: Dice::new(seed, 9), readers: BTreeMap::new(), kept: BTreeMap::new() }
+    }
+
+    /// What becomes of bytes for the server, of which whole requests only are passed on.
+    pub fn to_server(&mut self, link: usize, bytes: &[u8], reader: impl FnOnce() -> RequestReader) -> Vec<u8> {
+        use ProxyMistake as Mistake;
+        let is_ours = matches!(
+            self.mistake,
+            Mistake::LosesRequest | Mistake::DuplicatesRequest | Mistake::SwapsRequests | Mistake::ChangesRequest
+        );
+        if !is_ours {
+            return bytes.to_vec();
+        }
+        let reader = self.readers.entry(link).or_insert_with(reader);
+        reader.feed(bytes);
+        let mut out = Vec::new();
+        while let Some((request, mut bytes)) = reader.next_with_bytes() {
+            let strikes = request.work.is_data() && self.dice.one_in(4);
+            match self.mistake {
+                Mistake::LosesRequest if strikes => continue,
+                Mistake::DuplicatesRequest if strikes => out.extend_from_slice(&bytes),
+                Mistake::ChangesRequest if strikes => {
+                    let place = bytes.len() - 3;
+                    bytes[place] ^= 1;
+                }
+                Mistake::SwapsRequests if strikes && !self.kept.contains_key(&link) => {
+                    self.kept.insert(link, bytes);
+                    continue;
+                }
+                _ => {}
+            }
+            out.extend(bytes);
+            out.extend(self.kept.remove(&link).unwrap_or_default());
+        }
+        out
+    }
+
+    /// What becomes of bytes for a client.
+    pub fn to_client(&mut self, bytes: &mut Vec<u8>) {
+        let strikes = bytes.len() > 8 && self.dice.one_in(4);
+        match self.mistake {
+            ProxyMistake::LosesAnswer if strikes => bytes.truncate(bytes.len() - 5),
+            ProxyMistake::ChangesAnswer if strikes => bytes[7] ^= 1,
+            _ => {}
+        }
+    }
+
+    /// Whether a client is closed without a reason now.
+    pub fn closes_client(&mut self) -> bool {
+        self.mistake == ProxyMistake::ClosesClient && self.dice.one_in(20)
+    }
+}

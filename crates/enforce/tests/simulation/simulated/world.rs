@@ -1,0 +1,444 @@
+//! A simulated world: everything around the proxy, in one thread and under a clock of its own.
+
+use super::client::SimulatedClient;
+use super::configuration::Configuration;
+use super::dice::Dice;
+use super::faults::{FaultKind, FaultLog};
+use super::link::{FarEnd, Link};
+use super::nbd_reader::NbdDialect;
+use super::pipe::BytePipe;
+use super::plan::{ClientStyle, MS, SECOND, WorldPlan};
+use super::server::{ServerConnection, ServerDevice};
+use super::session::ObservedSession;
+use super::tamper::Tampering;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::net::{Ipv4Addr, SocketAddr};
+use tailwright_enforce::deployment::FrontProtocol;
+
+/// How many violations are kept of one world.
+const VIOLATIONS_MAX: usize = 5;
+/// How long honest clients wait for answers after their time.
+pub const LEAVES_AFTER_NS: u64 = 30 * SECOND;
+/// How long a world goes on after its clients should have ended.
+pub const AFTERMATH_NS: u64 = 200 * SECOND;
+
+/// Something that happens in a world at an instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WorldEvent {
+    /// Connections may be ready that were not.
+    Wake,
+    /// The far end of a connection looks at it.
+    Look(usize),
+    /// A client does what it wants.
+    Client(usize),
+    /// The device is done with a job.
+    DeviceDone(usize),
+    /// The device works again.
+    DeviceResumes,
+    /// An accident may happen.
+    Accident,
+    /// The server behind a front runs again.
+    ServerStarts(usize),
+}
+
+/// What control does to a proxy between two rounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ControlAction {
+    /// It replaces policy and deployment.
+    Configure(Configuration),
+    /// It offers a deployment without the server.
+    ConfigureWrongly,
+    /// It tells the proxy to drain, and starts another when that has stopped.
+    Drain,
+    /// It stops the proxy at once, and starts another.
+    Stop,
+}
+
+/// An address where the proxy listens, and the server behind it.
+#[derive(Debug, Default)]
+pub struct SimulatedFront {
+    /// Clients that are not accepted yet.
+    pub backlog: VecDeque<usize>,
+    /// Whether the server does not run.
+    pub is_down: bool,
+}
+
+/// What the observer holds the proxy to.
+#[derive(Debug, Clone, Copy)]
+pub struct WorldChecks {
+    /// The most requests at the server at once.
+    pub outstanding_max: u32,
+    /// Whether requests with a level must go before those of lower levels.
+    pub are_levels_checked: bool,
+    /// Whether workloads are held to their limits.
+    pub are_limits_checked: bool,
+    /// The longest time in which a client with the highest priority has its answer, in a calm world.
+    pub latency_max_ns: Option<u64>,
+}
+
+/// Everything around the proxy.
+#[derive(Debug)]
+pub struct World {
+    /// What the world is like.
+    pub plan: WorldPlan,
+    /// What the proxy is held to.
+    pub checks: WorldChecks,
+    /// The present instant.
+    pub now: u64,
+    /// All choices from here on.
+    pub dice: Dice,
+    /// What goes wrong.
+    pub faults: FaultLog,
+    /// All connections that ever were.
+    pub links: Vec<Link>,
+    /// The connections that the proxy has open.
+    pub open_links: Vec<usize>,
+    /// All sessions that ever were.
+    pub sessions: Vec<ObservedSession>,
+    /// The fronts.
+    pub fronts: Vec<SimulatedFront>,
+    /// The clients.
+    pub clients: Vec<SimulatedClient>,
+    /// The device of the server.
+    pub device: ServerDevice,
+    /// What holds at present.
+    pub configuration: Configuration,
+    /// Since when it holds.
+    pub configured_at: u64,
+    /// Which of the proxies one after the other runs.
+    pub generation: u32,
+    /// Whether the proxy was told to drain.
+    pub is_draining: bool,
+    /// Whether the proxy listens.
+    pub is_listening: bool,
+    /// What control wants to do.
+    pub actions: VecDeque<ControlAction>,
+    /// What was found.
+    pub violations: Vec<String>,
+    /// What happened, if it is kept.
+    pub log: Option<Vec<String>>,
+    /// How much has happened: bytes moved, connections opened and closed.
+    pub progress: u64,
+    /// How often the proxy has waited.
+    pub rounds: u64,
+    /// How often in a row it did so without anything happening.
+    pub idle_rounds: u64,
+    /// The most such rounds.
+    pub most_idle_rounds: u64,
+    pub(super) progress_seen: u64,
+    /// The longest time in which a client answered a call of the server, as the server saw it.
+    pub longest_call_ns: u64,
+    /// What the third workload was served beyond its limit so far, and when that was known.
+    pub limit_level: (f64, u64),
+    /// Mistakes that are made on purpose, between the proxy and the server.
+    pub tampering: Option<Tampering>,
+    /// Requests that were passed over in this round: their sessions, below which level, and what to say.
+    pub overtaken: Vec<(usize, u32, String)>,
+    heap: BinaryHeap<Reverse<(u64, u64, WorldEvent)>>,
+    scheduled: u64,
+    next_port: u16,
+}
+
+impl World {
+    /// A world that begins.
+    pub fn new(plan: WorldPlan) -> Self {
+        let mut dice = Dice::new(plan.seed, 2);
+        let clients = plan.clients.iter().map(|client| {
+            SimulatedClient::new(*client, plan.fronts[client.front], &mut dice)
+        });
+        let clients: Vec<_> = clients.collect();
+        let checks = WorldChecks {
+            outstanding_max: plan.outstanding,
+            are_levels_checked: true,
+            are_limits_checked: plan.queues_over_limits,
+            latency_max_ns: plan.is_calm.then(|| latency_max_ns(&plan)),
+        };
+        let mut world = Self {
+            checks,
+            now: SECOND,
+            faults: plan.faults.clone(),
+            links: Vec::new(),
+            open_links: Vec::new(),
+            sessions: Vec::new(),
+            fronts: plan.fronts.iter().map(|_| SimulatedFront::default()).collect(),
+            clients,
+            device: ServerDevice::default(),
+            configuration: Configuration::FIRST,
+            configured_at: 0,
+            generation: 0,
+            is_draining: false,
+            is_listening: true,
+            actions: VecDeque::new(),
+            violations: Vec::new(),
+            log: None,
+            progress: 0,
+            rounds: 0,
+            idle_rounds: 0,
+            most_idle_rounds: 0,
+            progress_seen: 0,
+            longest_call_ns: 0,
+            limit_level: (0.0, SECOND),
+            tampering: None,
+            overtaken: Vec::new(),
+            heap: BinaryHeap::new(),
+            scheduled: 0,
+            next_port: 10_000,
+            dice,
+            plan,
+        };
+        world.plan.ends_at += SECOND;
+        for number in 0..world.clients.len() {
+            let ends_at = world.plan.ends_at;
+            for at in [SECOND + world.clients[number].plan.begins_at, ends_at, ends_at + LEAVES_AFTER_NS] {
+                world.schedule(at, WorldEvent::Client(number));
+            }
+        }
+        world.schedule(SECOND + 10 * MS, WorldEvent::Accident);
+        world
+    }
+
+    /// Something is to happen at an instant.
+    pub fn schedule(&mut self, at: u64, event: WorldEvent) {
+        self.scheduled += 1;
+        self.heap.push(Reverse((at.max(self.now), self.scheduled, event)));
+    }
+
+    /// When the next event happens.
+    pub fn next_event_at(&self) -> Option<u64> {
+        self.heap.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    /// Lets everything happen that is due.
+    pub fn happen(&mut self) {
+        while let Some(Reverse((at, _, event))) = self.heap.peek().copied()
+            && at <= self.now
+        {
+            self.heap.pop();
+            match event {
+                WorldEvent::Wake => {}
+                WorldEvent::Look(link) => self.look(link),
+                WorldEvent::Client(client) => self.client_steps(client),
+                WorldEvent::DeviceDone(job) => self.on_device_done(job),
+                WorldEvent::DeviceResumes => self.start_service(),
+                WorldEvent::Accident => self.accident(),
+                WorldEvent::ServerStarts(front) => self.fronts[front].is_down = false,
+            }
+        }
+    }
+
+    fn look(&mut self, number: usize) {
+        match self.links[number].far {
+            FarEnd::Client(client) if self.clients[client].link == Some(number) => self.client_steps(client),
+            FarEnd::Client(_) => {}
+            FarEnd::Server(_) => self.server_looks(number),
+        }
+    }
+
+    /// A client begins a connection to its front.
+    pub fn open_client_link(&mut self, number: usize) -> usize {
+        let plan = self.clients[number].plan;
+        self.next_port = self.next_port.checked_add(1).unwrap_or(10_000);
+        let host = u8::try_from(number + 1).expect("there are few clients");
+        let network = u8::try_from(plan.network).expect("there are few networks");
+        let address = SocketAddr::from((Ipv4Addr::new(10, 1, network, host), self.next_port));
+        let link = self.add_link(plan.front, address, FarEnd::Client(number));
+        self.links[link].made_at = Some(self.now);
+        self.fronts[plan.front].backlog.push_back(link);
+        self.schedule(self.now, WorldEvent::Wake);
+        link
+    }
+
+    fn add_link(&mut self, front: usize, address: SocketAddr, far: FarEnd) -> usize {
+        let capacity = self.dice.pick(&[600, 4 << 10, 64 << 10, 256 << 10]);
+        self.links.push(Link {
+            front,
+            address,
+            session: None,
+            far,
+            to_proxy: BytePipe::new(capacity),
+            from_proxy: BytePipe::new(self.dice.pick(&[600, 4 << 10, 64 << 10, 256 << 10])),
+            latency_ns: self.dice.between(1_000, 200_000),
+            made_at: None,
+            is_refused: false,
+            reset_at: None,
+            is_far_gone: false,
+            is_proxy_gone: false,
+            watched: None,
+            stalled_until: 0,
+        });
+        self.links.len() - 1
+    }
+
+    /// The proxy begins a connection to the server on behalf of a client; the number of its link.
+    pub fn open_server_link(&mut self, front: usize, client: SocketAddr) -> usize {
+        let protocol = self.plan.fronts[front];
+        let dialect = NbdDialect::new(self.plan.nbd.0, self.plan.nbd.1);
+        let far = FarEnd::Server(Box::new(ServerConnection::new(protocol, dialect)));
+        let link = self.add_link(front, client, far);
+        let of_client = |link: &Link| link.address == client && matches!(link.far, FarEnd::Client(_));
+        let client_link = self.links.iter().rposition(of_client).expect("the proxy connects for a client");
+        let (network, is_repeater) = match self.links[client_link].far {
+            FarEnd::Client(number) => {
+                let plan = &self.clients[number].plan;
+                (plan.network, plan.style == ClientStyle::Repeater)
+            }
+            FarEnd::Server(_) => unreachable!("it is the link of a client"),
+        };
+        let session = self.sessions.len();
+        let mut observed = ObservedSession::new(protocol, dialect, network, self.generation);
+        observed.repeats = is_repeater;
+        self.sessions.push(observed);
+        self.links[link].session = Some(session);
+        self.links[client_link].session = Some(session);
+        let mut made_at = self.now + self.links[link].latency_ns;
+        if self.faults.strikes(FaultKind::ConnectSlow, &mut self.dice) {
+            made_at += self.dice.between(1, 1500) * MS;
+        }
+        if self.fronts[front].is_down || self.faults.strikes(FaultKind::ConnectRefused, &mut self.dice) {
+            self.links[link].is_refused = true;
+            self.sessions[session].excuse("the server refused the connection");
+        }
+        if self.faults.strikes(FaultKind::ConnectNever, &mut self.dice) {
+            self.sessions[session].excuse("the connection to the server is never made");
+        } else {
+            self.links[link].made_at = Some(made_at);
+        }
+        self.schedule(made_at, WorldEvent::Look(link));
+        let at = self.links[link].made_at;
+        self.note(|| format!("session {session} begins: links {client_link} and {link}, {protocol:?}, network {network}, made at {at:?}"));
+        link
+    }
+
+    /// Why a client may be closed that was never accepted.
+    pub fn unaccepted_excuse(&self, link: usize) -> Option<&'static str> {
+        self.links[link].is_proxy_gone.then_some("it was not accepted")
+    }
+
+    /// What a session has at the server stops counting, because its client has held it up for long enough.
+    pub fn exempt_session(&mut self, session: usize) {
+        for job in self.device.jobs.values_mut() {
+            job.is_exempt |= job.session == session;
+        }
+    }
+
+    /// Checks how long the client with the highest priority has waited, in a calm world.
+    pub fn check_latency(&mut self, number: usize, link: usize, oldest: Option<u64>) {
+        let client = &self.clients[number];
+        let (Some(max), Some(oldest)) = (self.checks.latency_max_ns, oldest) else { return };
+        let is_highest = client.plan.network == 0 && self.configuration == Configuration::FIRST;
+        let is_disturbed = self.links[link].session.is_some_and(|session| self.sessions[session].excuse.is_some());
+        let is_slow = self.faults.has(FaultKind::HalfRequest) || self.faults.has(FaultKind::ClientStall);
+        let waited = self.now - oldest;
+        if is_highest && !is_disturbed && !is_slow && client.plan.style == ClientStyle::Honest && waited > max {
+            let depth = client.plan.depth;
+            self.violate(&format!(
+                "progress: client {number} of the highest priority (depth {depth}) waited {} ms, and {} ms are enough",
+                waited / MS,
+                max / MS
+            ));
+        }
+    }
+
+    /// Notes that the proxy broke a promise.
+    pub fn violate(&mut self, message: &str) {
+        let text = format!("at {:.6} s: {message}", self.now as f64 / 1e9);
+        self.note(|| format!("VIOLATION {text}"));
+        if self.violations.len() < VIOLATIONS_MAX {
+            self.violations.push(text);
+        }
+    }
+
+    /// Notes what happened, if a log is kept.
+    pub fn note(&mut self, text: impl FnOnce() -> String) {
+        if let Some(log) = &mut self.log {
+            log.push(format!("{:.6} {}", self.now as f64 / 1e9, text()));
+        }
+    }
+
+    /// Whether all clients have ended, and enough time has passed.
+    pub fn is_over(&self) -> bool {
+        let are_done = self.clients.iter().all(|client| client.is_done);
+        (are_done && self.open_links.is_empty()) || self.now > self.plan.ends_at + AFTERMATH_NS
+    }
+
+    /// An accident may happen now, and another one later.
+    fn accident(&mut self) {
+        if self.now >= self.plan.ends_at {
+            return;
+        }
+        let next = self.now + self.dice.between(1, 60) * MS;
+        self.schedule(next, WorldEvent::Accident);
+        self.connections_break();
+        if self.faults.strikes(FaultKind::DeviceStall, &mut self.dice) {
+            self.device.stalled_until = self.now + self.dice.between(1, 400) * MS;
+            self.schedule(self.device.stalled_until, WorldEvent::DeviceResumes);
+        }
+        if self.faults.strikes(FaultKind::ServerRestart, &mut self.dice) {
+            self.restart_server();
+        }
+        if self.faults.strikes(FaultKind::Configuration, &mut self.dice) {
+            let order = self.dice.pick(&super::configuration::PriorityOrder::ALL);
+            let configuration = Configuration { order, is_swapped: self.dice.one_in(2) };
+            self.actions.push_back(ControlAction::Configure(configuration));
+        }
+        if self.faults.strikes(FaultKind::WrongConfiguration, &mut self.dice) {
+            self.actions.push_back(ControlAction::ConfigureWrongly);
+        }
+        if self.faults.strikes(FaultKind::ProxyDrain, &mut self.dice) {
+            self.actions.push_back(ControlAction::Drain);
+        } else if self.faults.strikes(FaultKind::ProxyStop, &mut self.dice) {
+            self.actions.push_back(ControlAction::Stop);
+        }
+    }
+
+    fn connections_break(&mut self) {
+        let Some(victim) = (!self.open_links.is_empty()).then(|| self.dice.index(self.open_links.len())) else {
+            return;
+        };
+        let link = self.open_links[victim];
+        if self.links[link].is_far_gone {
+            return;
+        }
+        if let FarEnd::Client(number) = self.links[link].far {
+            if self.tampering.as_mut().is_some_and(Tampering::closes_client) {
+                let at = self.links[link].from_proxy.end(self.now);
+                self.schedule(at, WorldEvent::Look(link));
+            }
+            if self.faults.strikes(FaultKind::ClientReset, &mut self.dice) {
+                let visible_at = self.links[link].reset_far(self.now);
+                self.schedule(visible_at, WorldEvent::Wake);
+                self.client_forgets(number, link);
+            }
+        } else if self.faults.strikes(FaultKind::ServerReset, &mut self.dice) {
+            let is_reset = self.dice.one_in(2);
+            self.break_server_link(link, "the connection to the server broke", is_reset);
+        } else if self.plan.fronts[self.links[link].front] == FrontProtocol::Nfs
+            && self.faults.strikes(FaultKind::Callback, &mut self.dice)
+        {
+            self.call_client(link);
+        }
+    }
+
+    fn restart_server(&mut self) {
+        let front = self.dice.index(self.fronts.len());
+        self.fronts[front].is_down = true;
+        for link in self.open_links.clone() {
+            if self.links[link].front == front && matches!(self.links[link].far, FarEnd::Server(_)) {
+                self.break_server_link(link, "the server restarts", false);
+            }
+        }
+        let up_at = self.now + self.dice.between(1, 300) * MS;
+        self.schedule(up_at, WorldEvent::ServerStarts(front));
+    }
+}
+
+/// The longest time that the client with the highest priority waits where nothing goes wrong: a full device before it,
+/// its own requests, twice what everything takes, and the time that requests count whose clients hold them up.
+fn latency_max_ns(plan: &WorldPlan) -> u64 {
+    let size = plan.clients.iter().map(|client| client.size_max).max().unwrap_or(0);
+    let depth = plan.clients.iter().map(|client| client.depth).max().unwrap_or(0) as u64;
+    let service = 2 * plan.service_ns(size.max(64 << 10));
+    let rounds = (u64::from(plan.outstanding) + depth) / plan.channels.min(plan.outstanding as usize) as u64 + 2;
+    rounds * service * 2 + 500 * MS
+}
