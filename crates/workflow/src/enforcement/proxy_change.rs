@@ -92,8 +92,10 @@ impl ProxyChange {
     pub(super) fn execute(&mut self, policy: Option<&Policy>, hosts: &str) -> Result<(), OperationError> {
         match &self.situation {
             ProxySituation::Running(_) => {
-                self.has_begun = true;
-                storage::send_policy(&self.control, policy, hosts.to_owned()).map(drop)
+                let sent = storage::send_policy(&self.control, policy, hosts.to_owned());
+                // One that refuses has changed nothing; of one that does not answer that is not known.
+                self.has_begun = !sent.as_ref().is_err_and(|error| error.blame == Blame::Input);
+                sent.map(drop)
             }
             ProxySituation::Unknown => Ok(()),
             ProxySituation::Absent(_) => PolicyMemory::beside(&self.control).forget().map(drop),
