@@ -99,14 +99,15 @@ impl World {
             return;
         }
         let (permille, burst_ms) = self.plan.limit;
-        let size_max = self.plan.clients.iter().map(|client| client.size_max).max().unwrap_or(0);
+        let limited = self.plan.clients.iter().filter(|client| client.network == 2);
+        let size_max = limited.map(|client| client.size_max).max().unwrap_or(0);
         let (served, since) = self.limit_level;
         let served = served + self.plan.profiled_ns(handed.request.work.bytes()) as f64;
         self.limit_level.0 = served;
         // A burst, the largest request that exceeds it, and what gets return that do not say how much that will be,
         // those that wait with them included.
-        let largest = self.plan.profiled_ns(size_max.max(256 << 10));
-        let excess = 4 * (u64::from(self.plan.outstanding) + 1) * largest;
+        let largest = self.plan.profiled_ns(size_max.max(64 << 10));
+        let excess = 2 * (u64::from(self.plan.outstanding) + 1) * largest;
         let allowed = (self.now - since) as f64 * permille as f64 / 1e3 + (burst_ms * MS + excess) as f64;
         if served > allowed {
             let text = format!(

@@ -139,6 +139,9 @@ impl WorldPlan {
             faults,
         };
         plan.add_clients(&mut dice);
+        if plan.queues_over_limits && dice.one_in(2) {
+            plan.add_limited_flood(&mut dice);
+        }
         plan
     }
 
@@ -167,6 +170,20 @@ impl WorldPlan {
                 begins_at: dice.below(self.ends_at / 2),
             });
         }
+    }
+
+    /// A client of the workload with the limit, which asks for more than that allows.
+    fn add_limited_flood(&mut self, dice: &mut Dice) {
+        self.clients.push(ClientPlan {
+            front: dice.index(self.fronts.len()),
+            network: 2,
+            style: ClientStyle::Flood,
+            depth: 64,
+            think_ns: 0,
+            requests: 100,
+            size_max: 64 << 10,
+            begins_at: dice.below(self.ends_at / 4),
+        });
     }
 
     /// How long the device takes for a request that moves so many bytes.
