@@ -51,7 +51,7 @@ fn rules(flows: u32, shares: bool) -> EnforcementRules {
 }
 
 fn arrival(id: u32, flow: u32) -> ArrivingRequest {
-    ArrivingRequest { id, flow, operation: DeviceOperation::Read, cost: 100, bytes: 4096 }
+    ArrivingRequest { id, flow, operation: DeviceOperation::Read, cost: 100, bytes: 4096, is_estimate: false }
 }
 
 /// An enforcer before which requests wait, those of a flow one after another as they arrived.

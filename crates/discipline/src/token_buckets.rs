@@ -186,6 +186,11 @@ impl TokenBuckets {
         true
     }
 
+    /// Whether there is no bucket, so that everything passes.
+    pub fn is_unlimited(&self) -> bool {
+        self.buckets.is_empty()
+    }
+
     /// Whether all buckets are full at `now`.
     pub fn is_full(&mut self, now: u64) -> bool {
         self.refill(now);

@@ -56,11 +56,18 @@ impl FlowQueue {
     }
 
     /// Computes when the limiter lets the candidate pass if no other passes before, at `now` at the earliest.
+    /// `may_estimate` tells whether it lets pass a request whose cost is a guess.
     #[inline]
-    pub(super) fn update_due(&mut self, now: u64, slab: &WaitingSlab, buckets: &mut TokenBuckets) {
+    pub(super) fn update_due(
+        &mut self,
+        now: u64,
+        slab: &WaitingSlab,
+        buckets: &mut TokenBuckets,
+        may_estimate: bool,
+    ) {
         self.due = self.candidate.and_then(|candidate| {
             let candidate = slab.get(candidate);
-            if candidate.cost > self.largest {
+            if candidate.cost > self.largest || (candidate.is_estimate && !may_estimate) {
                 return None;
             }
             Some((buckets.ready_at(now, candidate.cost)?, candidate.number))

@@ -20,6 +20,8 @@ pub(super) struct LimitedQueues {
     pub(super) flows: Vec<FlowQueue>,
     /// The limiters of the known flows by name, and at the end one for all others.
     pub(super) limiters: Vec<FlowLimiter>,
+    /// The most requests behind one limiter that have passed, whose cost was a guess and is not settled.
+    pub(super) unsettled_max: u32,
 }
 
 impl LimitedQueues {
@@ -82,8 +84,9 @@ impl LimitedQueues {
         let request = self.slab.get_mut(candidate);
         let has_taken = limiter.buckets.take(at, request.cost);
         debug_assert!(has_taken, "tokens are there when they are due");
-        request.taken = Some(limiter.taken());
+        request.taken = Some(limiter.taken(request.is_estimate));
         request.since = at;
+        limiter.unsettled += u32::from(request.is_estimate);
         flow.passed += 1;
         flow.candidate = self.slab.next(candidate);
         let limiter = flow.limiter;
@@ -93,9 +96,10 @@ impl LimitedQueues {
     /// Computes anew when the candidates of a limiter are due.
     #[inline]
     pub(super) fn update_dues(&mut self, now: u64, limiter: usize) {
+        let may_estimate = self.limiters[limiter].may_estimate(self.unsettled_max);
         let FlowLimiter { buckets, members, .. } = &mut self.limiters[limiter];
         for place in members {
-            self.flows[*place].update_due(now, &self.slab, buckets);
+            self.flows[*place].update_due(now, &self.slab, buckets, may_estimate);
         }
     }
 
@@ -107,9 +111,18 @@ impl LimitedQueues {
         if flow.candidate.is_none() {
             flow.candidate = Some(waiting);
             let limiter = flow.limiter;
-            flow.update_due(now, &self.slab, &mut self.limiters[limiter].buckets);
+            self.update_due(now, place);
             self.advance(now, limiter);
         }
+    }
+
+    /// Computes anew when the candidate of a flow is due.
+    #[inline]
+    fn update_due(&mut self, now: u64, place: usize) {
+        let flow = &mut self.flows[place];
+        let limiter = &mut self.limiters[flow.limiter];
+        let may_estimate = limiter.may_estimate(self.unsettled_max);
+        flow.update_due(now, &self.slab, &mut limiter.buckets, may_estimate);
     }
 
     /// Adds a request at the end of its flow's queue that keeps what it took, if the flow is known. Unknown flows have no
@@ -120,7 +133,7 @@ impl LimitedQueues {
         flow.list.push(&mut self.slab, waiting);
         let request = self.slab.get_mut(waiting);
         if place == self.names.len() {
-            request.taken = Some(self.limiters[flow.limiter].taken());
+            request.taken = Some(self.limiters[flow.limiter].taken(false));
         }
         if request.taken.is_some() {
             flow.passed += 1;
@@ -141,7 +154,7 @@ impl LimitedQueues {
         } else if flow.candidate == Some(waiting) {
             flow.candidate = next;
             let limiter = flow.limiter;
-            flow.update_due(now, &self.slab, &mut self.limiters[limiter].buckets);
+            self.update_due(now, place);
             self.advance(now, limiter);
         }
     }
@@ -157,7 +170,7 @@ impl LimitedQueues {
     #[inline]
     pub(super) fn settle(&mut self, now: u64, limiter: usize, taken: TakenTokens, charged: u64, served: u64) {
         self.limiters[limiter].settle(now, taken, charged, served);
-        if charged != served {
+        if charged != served || taken.is_estimate() {
             self.update_dues(now, limiter);
             self.advance(now, limiter);
         }

@@ -11,6 +11,8 @@ pub(super) struct TakenTokens {
     generation: u64,
     /// For how long its buckets had overflowed then ([`TokenBuckets::overflowed`]).
     overflowed: u64,
+    /// Whether the cost was a guess.
+    is_estimate: bool,
 }
 
 /// What a request was charged when it passed the limiter of its flow; to be corrected by
@@ -36,6 +38,8 @@ pub(super) struct FlowLimiter {
     pub(super) buckets: TokenBuckets,
     /// A number that changes with the limits.
     pub(super) generation: u64,
+    /// How many requests have passed whose cost was a guess and that are not settled.
+    pub(super) unsettled: u32,
     /// The places of the flows that take tokens from it.
     pub(super) members: Vec<usize>,
 }
@@ -43,14 +47,22 @@ pub(super) struct FlowLimiter {
 impl FlowLimiter {
     /// What a request has taken that passes now.
     #[inline]
-    pub(super) fn taken(&self) -> TakenTokens {
+    pub(super) fn taken(&self, is_estimate: bool) -> TakenTokens {
         let (limiter, generation) = (self.name, self.generation);
-        TakenTokens { limiter, generation, overflowed: self.buckets.overflowed() }
+        TakenTokens { limiter, generation, overflowed: self.buckets.overflowed(), is_estimate }
+    }
+
+    /// Whether a request may pass whose cost is a guess, when at most so many may be unsettled.
+    #[inline]
+    pub(super) fn may_estimate(&self, most: u32) -> bool {
+        self.unsettled < most || self.buckets.is_unlimited()
     }
 
     /// Corrects the buckets by what was served. Tokens that were taken under other limits do not come back.
     #[inline]
     pub(super) fn settle(&mut self, now: u64, taken: TakenTokens, tokens: u64, served: u64) {
+        // A limiter that was forgotten in between does not know of it.
+        self.unsettled = self.unsettled.saturating_sub(u32::from(taken.is_estimate));
         if taken.generation == self.generation {
             self.buckets.settle(now, tokens, served, taken.overflowed);
         } else {
@@ -60,6 +72,12 @@ impl FlowLimiter {
 }
 
 impl TakenTokens {
+    /// Whether the cost was a guess.
+    #[inline]
+    pub(super) fn is_estimate(self) -> bool {
+        self.is_estimate
+    }
+
     /// The flow whose limiter let the request pass.
     #[inline]
     pub(super) fn limiter(self) -> u32 {

@@ -85,6 +85,9 @@ pub struct ArrivingRequest {
     pub cost: u64,
     /// What it counts under the bounds on bytes.
     pub bytes: u64,
+    /// Whether the cost is a guess, which is settled when the request is done. No more of these pass a limiter before
+    /// they are settled than may be outstanding: so that what is behind a wrong guess is judged by what comes of it.
+    pub is_estimate: bool,
 }
 
 /// A request that was dispatched. The caller returns it to [`Enforcer::complete`] when the device is done with it.
@@ -145,10 +148,11 @@ impl Enforcer {
     /// Adds a request that arrives, and returns what to call it by while it waits.
     #[inline]
     pub fn arrive(&mut self, now: u64, arrival: ArrivingRequest) -> WaitingRequest {
-        let ArrivingRequest { id, flow, operation, cost, bytes } = arrival;
+        let ArrivingRequest { id, flow, operation, cost, bytes, is_estimate } = arrival;
         let (number, taken) = (0, None);
+        let (arrived, since) = (now, now);
         let request =
-            QueuedRequest { id, flow, operation, cost, bytes, arrived: now, number, since: now, taken };
+            QueuedRequest { id, flow, operation, cost, is_estimate, bytes, arrived, number, since, taken };
         let waiting = self.queues.slab.insert(request);
         self.join(now, waiting);
         waiting

@@ -37,6 +37,7 @@ impl Enforcer {
         self.queues.limiters[others].members.push(self.queues.flows.len());
         self.queues.flows.push(FlowQueue::new(&FlowRules::of_others(), others));
         self.bounds = DeviceBounds::new(rules);
+        self.queues.unsettled_max = rules.bounds.requests;
         self.outstanding.change_levels(rules.flows.values().map(|flow| flow.level));
         self.add_waiting(now, waiting);
         Ok(())
@@ -100,7 +101,8 @@ impl Enforcer {
         self.generations += 1;
         let (generation, members) = (self.generations, Vec::new());
         let Some(mut old) = old else {
-            return FlowLimiter { name, buckets: TokenBuckets::new(now, &rules.limits), generation, members };
+            let buckets = TokenBuckets::new(now, &rules.limits);
+            return FlowLimiter { name, buckets, generation, unsettled: 0, members };
         };
         let is_changed = old.buckets.change_limits(now, &rules.limits);
         FlowLimiter { generation: if is_changed { generation } else { old.generation }, members, ..old }

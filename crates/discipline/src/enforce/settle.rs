@@ -40,7 +40,7 @@ impl Enforcer {
         };
         let has_passed = self.queues.advance(now, limiter);
         self.queues.settle(now, limiter, taken, tokens, served_cost);
-        if has_passed || tokens != served_cost {
+        if has_passed || tokens != served_cost || taken.is_estimate() {
             self.update_heads_behind(limiter);
         }
     }

@@ -25,7 +25,7 @@ fn rules(flows: &[(u32, FlowRules)]) -> EnforcementRules {
 }
 
 fn arrival(id: u32, flow: u32, cost: u64) -> ArrivingRequest {
-    ArrivingRequest { id, flow, operation: DeviceOperation::Read, cost, bytes: cost }
+    ArrivingRequest { id, flow, operation: DeviceOperation::Read, cost, bytes: cost, is_estimate: false }
 }
 
 fn arrive_all(enforcer: &mut Enforcer, now: u64, arrivals: impl Iterator<Item = ArrivingRequest>) {

@@ -14,6 +14,8 @@ pub(super) struct QueuedRequest {
     pub(super) flow: u32,
     pub(super) operation: DeviceOperation,
     pub(super) cost: u64,
+    /// Whether the cost is a guess.
+    pub(super) is_estimate: bool,
     pub(super) bytes: u64,
     pub(super) arrived: u64,
     /// The position among all arrivals.

@@ -43,7 +43,10 @@ impl Discipline for EnforcedDiscipline {
     fn arrive(&mut self, now: u64, item: QueueItem, assignments: &mut Vec<Assignment>) {
         let QueueItem { id, class, size, .. } = item;
         let operation = DeviceOperation::Read;
-        self.enforcer.arrive(now, ArrivingRequest { id, flow: class, operation, cost: size, bytes: size });
+        self.enforcer.arrive(
+            now,
+            ArrivingRequest { id, flow: class, operation, cost: size, bytes: size, is_estimate: false },
+        );
         self.dispatch(now, assignments);
     }
 

@@ -110,6 +110,11 @@ impl ProxyRequest {
         self.session == previous.session && own.object == position.object && near.contains(&own.offset)
     }
 
+    /// Whether only the reply shows how much it reads.
+    pub(super) fn is_size_unknown(&self) -> bool {
+        self.class == RequestClass::Read(Bytes(0))
+    }
+
     pub(super) fn is_control(&self) -> bool {
         self.class == RequestClass::Control
     }

@@ -147,13 +147,14 @@ impl SharedState {
         let request = self.requests.get_mut(number);
         let reply = ServedReply { bytes: request.reply_bytes, is_error };
         let (class, cost, flow) = (request.class, request.cost, request.flow);
+        let is_estimate = request.is_size_unknown();
         if let Some(charge) = request.charge.take() {
             let served = self.served_cost.served_ns(class, cost, reply);
-            if served != cost {
+            if served != cost || is_estimate {
                 self.queue.settle(self.now, charge, served);
             }
         }
-        if matches!(class, RequestClass::Read(asked) if asked.0 == 0) && !is_error {
+        if is_estimate && !is_error {
             self.requests.get_mut(number).class = RequestClass::Read(Bytes(reply.bytes));
             self.cost(data_flow(flow)).learn_reply(reply.bytes);
         }

@@ -1,8 +1,8 @@
 //! What is served within limits when claims are wrong, refused, withdrawn or moved.
 
 use super::{
-    DispatchedRequest, EnforcementRules, Enforcer, FlowRules, OverLimit, arrival, arrive_all, complete_all,
-    flow, ids, limit, rules, sent,
+    ArrivingRequest, DispatchedRequest, EnforcementRules, Enforcer, FlowRules, OverLimit, arrival,
+    arrive_all, complete_all, flow, ids, limit, rules, sent,
 };
 use crate::Limit;
 use crate::enforce::{BEST_EFFORT, OutstandingBounds, TokenCharge, WaitingRequest};
@@ -297,5 +297,36 @@ fn limits_are_shared_with_a_known_flow_that_has_its_own() {
     for (flows, part) in cases {
         let fault = rules(&flows).check().unwrap_err();
         assert!(fault.contains(part), "{fault}");
+    }
+}
+
+/// Ten thousand times as much is served as was guessed: what passes before that is known is what may be outstanding.
+#[test]
+fn a_wrong_guess_is_made_at_most_as_often_as_requests_may_be_outstanding() {
+    const OUTSTANDING: u32 = 4;
+    const SERVED: u64 = 10_000;
+    let limits = [limit(10, 100)];
+    for over in [OverLimit::Queue, OverLimit::Demote] {
+        let mut rules = rules(&[(0, flow(0, over, &limits))]);
+        rules.bounds.requests = OUTSTANDING;
+        let mut enforcer = Enforcer::new(0, &rules).expect("rules");
+        for id in 0..1000 {
+            enforcer.arrive(0, ArrivingRequest { is_estimate: true, ..arrival(id, 0, 1) });
+        }
+        let (mut now, mut within) = (0, 0);
+        for _ in 0..500 {
+            now += 100;
+            let dispatched = sent(&mut enforcer, now);
+            for dispatch in dispatched {
+                within += u64::from(dispatch.level == 0) * SERVED;
+                let charge = enforcer.complete(dispatch);
+                enforcer.settle(now, charge, SERVED);
+                enforcer.check_invariants();
+            }
+            // One unit a nanosecond.
+            let excess = u64::from(OUTSTANDING) * SERVED;
+            assert!(within <= now + 100 + excess, "{within} within the limits after {now} ns");
+        }
+        assert!(within >= u64::from(OUTSTANDING) * SERVED, "{within}");
     }
 }

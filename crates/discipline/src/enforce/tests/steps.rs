@@ -126,7 +126,7 @@ proptest! {
             while next < drawn.len() && at == now {
                 let (_, flow, cost, bytes, _) = drawn[next];
                 let id = u32::try_from(next).unwrap();
-                pair.arrive(now, ArrivingRequest { id, flow, operation: operation(id), cost, bytes });
+                pair.arrive(now, ArrivingRequest { id, flow, operation: operation(id), cost, bytes, is_estimate: false });
                 asked = true;
                 next += 1;
                 at += drawn.get(next).map_or(0, |drawn| drawn.0);

@@ -10,6 +10,10 @@ use crate::deployment::FrontProtocol;
 use discipline::enforce::{ArrivingRequest, DeviceOperation};
 use wire::RequestClass;
 
+/// The device time in nanoseconds that a step of NBD's handshake counts as. The device knows nothing of it; it is above
+/// zero, so that handshakes without end have a limit.
+const HANDSHAKE_COST_NS: u64 = 1000;
+
 impl ProxySession {
     /// How the repetition of a call ends whose first instance has not been answered. The server has it already or will
     /// have it, and answers it once; only a call that the server has had for long may have been lost.
@@ -52,7 +56,8 @@ impl ProxySession {
         let workload = self.workload_of_request(number, shared);
         let request = shared.requests.get(number);
         let (class, offset) = (request.class, request.position.map(|position| position.offset));
-        let cost = shared.cost_ns(workload, class, offset);
+        let cost =
+            if self.is_in_handshake() { HANDSHAKE_COST_NS } else { shared.cost_ns(workload, class, offset) };
         let request = shared.requests.get_mut(number);
         (request.cost, request.arrived) = (cost, shared.now);
         request.place_in_session = self.waiting.len();
@@ -76,7 +81,8 @@ impl ProxySession {
             RequestClass::Read(_) | RequestClass::Control => DeviceOperation::Read,
         };
         let (flow, cost, bytes) = (request.flow, request.cost, request.size().0);
-        let arriving = ArrivingRequest { id: number, flow, operation, cost, bytes };
+        let is_estimate = request.is_size_unknown();
+        let arriving = ArrivingRequest { id: number, flow, operation, cost, bytes, is_estimate };
         let waiting = shared.queue.arrive(shared.now, arriving);
         shared.requests.get_mut(number).state = RequestState::Queued(waiting);
     }
@@ -130,7 +136,12 @@ impl ProxySession {
 
     /// Ends a request that nobody waits for any more, and that is not in the session's list of waiting requests.
     pub(super) fn discard_request(&mut self, number: u32, shared: &mut SharedState) {
-        self.held_bytes -= std::mem::take(&mut shared.requests.get_mut(number).bytes).len();
+        let request = shared.requests.get_mut(number);
+        self.held_bytes -= std::mem::take(&mut request.bytes).len();
+        if let Some(charge) = request.charge.take() {
+            // What became of it nobody will know.
+            shared.queue.settle(shared.now, charge, charge.tokens());
+        }
         if self.ahead == Some(number) {
             self.ahead = None;
         }
