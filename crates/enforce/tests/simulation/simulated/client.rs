@@ -48,7 +48,7 @@ impl SimulatedClient {
             plan,
             link: None,
             left: plan.requests,
-            source: RequestSource::new(protocol, plan.size_max, (false, false), dice),
+            source: RequestSource::new(protocol, (plan.size_min, plan.size_max), (false, false), dice),
             sent: RequestReader::new(protocol, dialect),
             book: ReplyBook::new(protocol),
             outbox: VecDeque::new(),
@@ -100,7 +100,8 @@ impl World {
         let dialect = NbdDialect::new(self.plan.nbd.0, self.plan.nbd.1);
         let client = &mut self.clients[number];
         client.link = Some(link);
-        client.source = RequestSource::new(protocol, plan.size_max, self.plan.nbd, &mut self.dice);
+        client.source =
+            RequestSource::new(protocol, (plan.size_min, plan.size_max), self.plan.nbd, &mut self.dice);
         client.sent = RequestReader::new(protocol, dialect);
         client.book = ReplyBook::new(protocol);
         if protocol == FrontProtocol::Nbd {

@@ -68,6 +68,8 @@ pub struct ClientPlan {
     pub think_ns: u64,
     /// How many requests it sends.
     pub requests: u32,
+    /// The smallest request in bytes.
+    pub size_min: u64,
     /// The largest request in bytes.
     pub size_max: u64,
     /// When it connects first.
@@ -166,6 +168,7 @@ impl WorldPlan {
                 depth: dice.pick(&[1, 1, 2, 4, 8, 16, 64]),
                 think_ns: dice.pick(&[0, 10_000, 500_000, 5 * MS]),
                 requests: u32::try_from(dice.between(5, 150)).expect("it is small"),
+                size_min: 1,
                 size_max: if is_large { dice.pick(&[16 << 10, 256 << 10, 2 << 20]) } else { 8 << 10 },
                 begins_at: dice.below(self.ends_at / 2),
             });
@@ -180,7 +183,8 @@ impl WorldPlan {
             style: ClientStyle::Flood,
             depth: 64,
             think_ns: 0,
-            requests: 100,
+            requests: 30,
+            size_min: 8 << 10,
             size_max: 64 << 10,
             begins_at: dice.below(self.ends_at / 4),
         });

@@ -12,7 +12,7 @@ use wire::rpc::client::{CallEncoder, Credentials, StableHow};
 #[derive(Debug)]
 pub struct RequestSource {
     protocol: FrontProtocol,
-    size_max: u64,
+    sizes: (u64, u64),
     /// Whether a memcached client speaks the binary protocol.
     is_binary: bool,
     /// Whether an NBD client asked for extended headers, and the server agreed.
@@ -27,7 +27,7 @@ pub struct RequestSource {
 
 impl RequestSource {
     /// The requests of a connection that begins; `nbd` says which forms of replies the server knows.
-    pub fn new(protocol: FrontProtocol, size_max: u64, nbd: (bool, bool), dice: &mut Dice) -> Self {
+    pub fn new(protocol: FrontProtocol, sizes: (u64, u64), nbd: (bool, bool), dice: &mut Dice) -> Self {
         let mut options = Vec::new();
         let mut is_extended = false;
         if protocol == FrontProtocol::Nbd {
@@ -45,16 +45,7 @@ impl RequestSource {
         }
         let is_binary = dice.one_in(3);
         let handshake_answers = if options.is_empty() { 0 } else { options.len() as u64 + 1 };
-        Self {
-            protocol,
-            size_max,
-            is_binary,
-            is_extended,
-            options,
-            handshake_answers,
-            is_new: true,
-            next_id: 1,
-        }
+        Self { protocol, sizes, is_binary, is_extended, options, handshake_answers, is_new: true, next_id: 1 }
     }
 
     /// Whether the connection is still being negotiated.
@@ -69,7 +60,7 @@ impl RequestSource {
         match self.protocol {
             FrontProtocol::Nbd if self.is_in_handshake() => self.option(&mut out, false),
             FrontProtocol::Nbd => {
-                let size = dice.length(1, self.size_max);
+                let size = dice.length(self.sizes.0, self.sizes.1);
                 let kind = dice.pick(&[0, 0, 0, 1, 1, 3, 4, 6, 5]);
                 let offset = dice.below(EXPORT_SIZE - (8 << 20));
                 let len = match kind {
@@ -138,14 +129,14 @@ impl RequestSource {
     }
 
     fn key(&self, dice: &mut Dice) -> Vec<u8> {
-        let size = dice.length(1, self.size_max.min(256 << 10));
+        let size = dice.length(self.sizes.0, self.sizes.1.min(256 << 10));
         let kind = if dice.one_in(5) { 'm' } else { 'k' };
         format!("{kind}{size}_{}", self.next_id).into_bytes()
     }
 
     fn text(&self, out: &mut Vec<u8>, dice: &mut Dice) {
         let key = self.key(dice);
-        let value = pattern(u64::from(self.next_id), dice.length(1, self.size_max.min(1 << 20)));
+        let value = pattern(u64::from(self.next_id), dice.length(self.sizes.0, self.sizes.1.min(1 << 20)));
         let opaque = format!("O{}", self.next_id);
         match dice.below(12) {
             0..=2 => get(out, &[&key]),
@@ -171,7 +162,7 @@ impl RequestSource {
 
     fn binary(&self, out: &mut Vec<u8>, dice: &mut Dice) {
         let key = self.key(dice);
-        let value = pattern(u64::from(self.next_id), dice.length(1, self.size_max.min(1 << 20)));
+        let value = pattern(u64::from(self.next_id), dice.length(self.sizes.0, self.sizes.1.min(1 << 20)));
         let (opcode, extras, value): (u8, &[u8], &[u8]) = match dice.below(10) {
             0..=2 => (0x00, &[], &[]),
             3 => (0x09, &[], &[]),
@@ -192,7 +183,7 @@ impl RequestSource {
 
     fn call(&self, out: &mut Vec<u8>, dice: &mut Dice) {
         let xid = self.next_id;
-        let size = dice.length(1, self.size_max);
+        let size = dice.length(self.sizes.0, self.sizes.1);
         let count = u32::try_from(size.min(super::rpc_reader::READ_MAX)).expect("it is short");
         let offset = dice.below(1 << 40);
         let mut record = Vec::new();

@@ -171,10 +171,13 @@ impl World {
         let (now, generation) = (self.now, self.generation);
         let mut count = 0;
         for job in self.device.jobs.values_mut() {
-            let session = &self.sessions[job.session];
+            let session = &mut self.sessions[job.session];
             let is_held_up = session.deaf_since.is_some_and(|since| since + HELD_UP_NS <= now);
-            job.is_exempt |=
-                is_held_up || job.arrived_at + COUNTED_NS <= now || session.generation != generation;
+            session.is_uncounted |= is_held_up && session.is_blocked;
+            job.is_exempt |= session.is_uncounted
+                || is_held_up
+                || job.arrived_at + COUNTED_NS <= now
+                || session.generation != generation;
             count += u32::from(!job.is_exempt);
         }
         self.device.most_outstanding = self.device.most_outstanding.max(count);

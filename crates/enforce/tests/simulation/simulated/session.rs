@@ -59,6 +59,8 @@ pub struct ObservedSession {
     pub is_blocked: bool,
     /// Since when the client has so much to take that its requests may be held up.
     pub deaf_since: Option<u64>,
+    /// Whether requests of it stopped counting before the server had them: it is not known which.
+    pub is_uncounted: bool,
     /// Why either side may be closed without a reason of the proxy.
     pub excuse: Option<&'static str>,
     /// Whether a request of it was so large that it may stream.
@@ -88,6 +90,7 @@ impl ObservedSession {
             blocked_at: 0,
             is_blocked: true,
             deaf_since: None,
+            is_uncounted: false,
             excuse: None,
             has_streamed: false,
             is_odd: false,

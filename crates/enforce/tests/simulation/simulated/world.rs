@@ -317,6 +317,7 @@ impl World {
 
     /// What a session has at the server stops counting, because its client has held it up for long enough.
     pub fn exempt_session(&mut self, session: usize) {
+        self.sessions[session].is_uncounted |= self.sessions[session].is_blocked;
         for job in self.device.jobs.values_mut() {
             job.is_exempt |= job.session == session;
         }
