@@ -53,7 +53,10 @@ impl WorldTotals {
             self.rounds as f64 / seconds,
             self.answered
         );
-        println!("held of one connection at most: {} B of requests, {} B of replies", self.most_held[0], self.most_held[1]);
+        println!(
+            "held of one connection at most: {} B of requests, {} B of replies",
+            self.most_held[0], self.most_held[1]
+        );
         for kind in FaultKind::ALL {
             println!("{:>12} {kind:?}", self.faults[kind as usize]);
         }
@@ -100,7 +103,10 @@ fn duration(text: &str) -> Result<Duration, String> {
         "h" => 3600,
         _ => return Err(format!("--for {text}: such as 30s, 10m or 2h")),
     };
-    digits.parse().map(|count: u64| Duration::from_secs(count * scale)).map_err(|error| format!("--for {text}: {error}"))
+    digits
+        .parse()
+        .map(|count: u64| Duration::from_secs(count * scale))
+        .map_err(|error| format!("--for {text}: {error}"))
 }
 
 fn main() -> ExitCode {
@@ -145,7 +151,12 @@ fn play_one(seed: u64) -> ExitCode {
     for line in &report.log {
         println!("{line}");
     }
-    println!("{} rounds, {} answers, {:.3} s", report.rounds, report.answered, report.simulated_ns as f64 / 1e9);
+    println!(
+        "{} rounds, {} answers, {:.3} s",
+        report.rounds,
+        report.answered,
+        report.simulated_ns as f64 / 1e9
+    );
     for violation in &report.violations {
         println!("{violation}");
     }

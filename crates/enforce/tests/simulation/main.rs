@@ -44,7 +44,12 @@ fn worlds_find_every_promise_kept() {
     for report in &failed {
         println!("{}\n    {}", replay(report.seed), report.violations.join("\n    "));
     }
-    assert!(failed.is_empty(), "{} of {SEEDS} worlds, the first by: {}", failed.len(), replay(failed[0].seed));
+    assert!(
+        failed.is_empty(),
+        "{} of {SEEDS} worlds, the first by: {}",
+        failed.len(),
+        replay(failed[0].seed)
+    );
     assert!(answered > 10 * SEEDS, "honest clients were served: {answered} answers");
     let missing: Vec<_> = FaultKind::ALL.iter().filter(|kind| happened[**kind as usize] == 0).collect();
     assert!(missing.is_empty(), "accidents that never happened: {missing:?}");

@@ -70,7 +70,9 @@ impl ReplyBook {
         let (mut received, mut at) = (ReceivedAnswers::default(), 0);
         while at < self.inbox.len() {
             let rest = &self.inbox[at..];
-            let Some(used) = take_answer(self.protocol, rest, &mut self.ordered, &mut self.by_id, &mut received)? else {
+            let Some(used) =
+                take_answer(self.protocol, rest, &mut self.ordered, &mut self.by_id, &mut received)?
+            else {
                 break;
             };
             at += used;

@@ -77,7 +77,11 @@ impl World {
         if !is_free || is_hindered {
             return None;
         }
-        session.held.front().filter(|held| held.work.is_data()).map(|held| held.read_at.max(session.blocked_at))
+        session
+            .held
+            .front()
+            .filter(|held| held.work.is_data())
+            .map(|held| held.read_at.max(session.blocked_at))
     }
 
     /// Checks the third workload against its limit: what it was served since the limit holds.

@@ -116,7 +116,8 @@ impl World {
         let now = self.now;
         let client = &self.clients[number];
         let has_begun = client.book.answered >= client.source.handshake_answers;
-        let is_deaf = (client.plan.style == ClientStyle::Deaf && has_begun) || self.links[link].stalled_until > now;
+        let is_deaf =
+            (client.plan.style == ClientStyle::Deaf && has_begun) || self.links[link].stalled_until > now;
         if is_deaf && now < self.plan.ends_at {
             return;
         }
@@ -189,9 +190,13 @@ impl World {
             let open = client.book.open;
             let is_delivered = session.is_none_or(|session| self.sessions[session].is_delivered());
             if !client.has_ended {
-                self.violate(&format!("closed: client {number} was closed without a reason, {open} answers are owed"));
+                self.violate(&format!(
+                    "closed: client {number} was closed without a reason, {open} answers are owed"
+                ));
             } else if open > 0 || !is_delivered || !client.outbox.is_empty() {
-                self.violate(&format!("conservation: client {number} was closed while {open} answers are owed"));
+                self.violate(&format!(
+                    "conservation: client {number} was closed while {open} answers are owed"
+                ));
             }
         }
         self.client_forgets(number, link);
@@ -310,9 +315,9 @@ impl World {
         }
         // Long after the end nobody waits for answers that were lost.
         if now >= self.plan.ends_at + LEAVES_AFTER_NS && client.is_honest() {
-            let excuse = self.links[link].session.map_or(self.unaccepted_excuse(link), |session| {
-                self.sessions[session].excuse
-            });
+            let excuse = self.links[link]
+                .session
+                .map_or(self.unaccepted_excuse(link), |session| self.sessions[session].excuse);
             // The limit of the third workload may let its requests wait for long.
             let may_wait = self.clients[number].plan.network == 2 && self.plan.queues_over_limits;
             if excuse.is_none() && !may_wait {

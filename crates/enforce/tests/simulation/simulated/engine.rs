@@ -123,7 +123,13 @@ impl PassThrough {
         let Ok(server) = self.system.connect(front, peer) else { return };
         let streams = [client, server];
         let (held, ended) = ([Vec::new(), Vec::new()], [false; 2]);
-        self.pairs.push(Some(PassedPair { streams, held, has_ended: ended, was_told: ended, is_made: false }));
+        self.pairs.push(Some(PassedPair {
+            streams,
+            held,
+            has_ended: ended,
+            was_told: ended,
+            is_made: false,
+        }));
         self.serve(self.pairs.len() - 1);
     }
 

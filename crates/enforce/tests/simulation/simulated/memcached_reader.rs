@@ -41,7 +41,9 @@ fn read_text(bytes: &[u8], needed: &mut usize) -> Result<SeenRequest, Unread> {
         b"set" | b"add" | b"replace" => return store(bytes, end + 1, &words, 4, is_noreply, needed),
         b"ms" => return store(bytes, end + 1, &words, 2, false, needed),
         b"mn" => answered(end + 1, b"MN\r\n"),
-        b"delete" if words.get(1).is_some_and(|key| key.starts_with(b"k")) => control(end + 1, b"DELETED\r\n"),
+        b"delete" if words.get(1).is_some_and(|key| key.starts_with(b"k")) => {
+            control(end + 1, b"DELETED\r\n")
+        }
         b"delete" => control(end + 1, b"NOT_FOUND\r\n"),
         b"version" => SeenRequest { is_noop: true, ..control(end + 1, b"VERSION 1.6.21\r\n") },
         b"verbosity" | b"lru" | b"slabs" => control(end + 1, b"OK\r\n"),

@@ -48,11 +48,7 @@ pub fn greeting() -> Vec<u8> {
 }
 
 /// Reads one request; `needed` becomes the length from which on it can be complete.
-pub fn read_nbd(
-    bytes: &[u8],
-    dialect: &mut NbdDialect,
-    needed: &mut usize,
-) -> Result<SeenRequest, Unread> {
+pub fn read_nbd(bytes: &[u8], dialect: &mut NbdDialect, needed: &mut usize) -> Result<SeenRequest, Unread> {
     if dialect.is_transmitting {
         return command(bytes, dialect, needed);
     }
@@ -179,7 +175,8 @@ fn command(bytes: &[u8], dialect: &NbdDialect, needed: &mut usize) -> Result<See
 
 fn reply_to(command: &NbdCommand, dialect: &NbdDialect, is_error: bool) -> Vec<u8> {
     let is_read = command.kind == 0 && !is_error;
-    let data = if is_read { pattern(hash_of(&command.offset.to_be_bytes()), command.len) } else { Vec::new() };
+    let data =
+        if is_read { pattern(hash_of(&command.offset.to_be_bytes()), command.len) } else { Vec::new() };
     if !dialect.is_structured && !dialect.is_extended {
         let mut reply = 0x6744_6698_u32.to_be_bytes().to_vec();
         reply.extend(if is_error { EINVAL } else { 0 }.to_be_bytes());

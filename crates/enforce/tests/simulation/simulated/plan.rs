@@ -134,7 +134,8 @@ impl WorldPlan {
 
     fn add_clients(&mut self, dice: &mut Dice) {
         let honest = dice.between(1, 4);
-        let hostile = if self.faults.has(FaultKind::HostileBytes) || self.is_calm { dice.below(5) } else { 0 };
+        let hostile =
+            if self.faults.has(FaultKind::HostileBytes) || self.is_calm { dice.below(5) } else { 0 };
         for number in 0..honest + hostile {
             let is_honest = number < honest;
             let style = if is_honest { ClientStyle::Honest } else { dice.pick(&ClientStyle::HOSTILE) };

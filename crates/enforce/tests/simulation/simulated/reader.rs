@@ -156,12 +156,7 @@ impl RequestReader {
 }
 
 /// The bytes from an offset, if so many are there; otherwise notes how many are needed.
-pub fn take<'a>(
-    bytes: &'a [u8],
-    from: usize,
-    count: usize,
-    needed: &mut usize,
-) -> Result<&'a [u8], Unread> {
+pub fn take<'a>(bytes: &'a [u8], from: usize, count: usize, needed: &mut usize) -> Result<&'a [u8], Unread> {
     let end = from.checked_add(count).ok_or(Unread::Garbage)?;
     if bytes.len() < end {
         *needed = end;

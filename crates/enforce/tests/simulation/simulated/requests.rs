@@ -45,7 +45,16 @@ impl RequestSource {
         }
         let is_binary = dice.one_in(3);
         let handshake_answers = if options.is_empty() { 0 } else { options.len() as u64 + 1 };
-        Self { protocol, size_max, is_binary, is_extended, options, handshake_answers, is_new: true, next_id: 1 }
+        Self {
+            protocol,
+            size_max,
+            is_binary,
+            is_extended,
+            options,
+            handshake_answers,
+            is_new: true,
+            next_id: 1,
+        }
     }
 
     /// Whether the connection is still being negotiated.
@@ -227,7 +236,9 @@ impl RequestSource {
                 self.nbd_command(&mut out, 1, 0, dice.pick(&[60_000, 4 << 20, u64::from(u32::MAX)]), 9000);
             }
             (Style::Liar | Style::HalfWriter, FrontProtocol::Memcached) => {
-                out.extend(format!("set k {} 0 {}\r\nabc", 0, dice.pick(&[60_000, 1 << 20, 1 << 30])).as_bytes());
+                out.extend(
+                    format!("set k {} 0 {}\r\nabc", 0, dice.pick(&[60_000, 1 << 20, 1 << 30])).as_bytes(),
+                );
             }
             (Style::Liar | Style::HalfWriter, FrontProtocol::Nfs) => {
                 let record = {

@@ -62,7 +62,8 @@ fn play_with<P: ProxyUnderTest>(seed: u64, mistake: Option<ProxyMistake>, keeps_
     let world = Rc::new(RefCell::new(world));
     let outcome = catch_unwind(AssertUnwindSafe(|| live::<P>(&world)));
     if let Err(panic) = outcome {
-        let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+        let text =
+            panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
         // A world that was at work when it panicked cannot be asked.
         if let Ok(mut world) = world.try_borrow_mut() {
             world.violate(&format!("panic: {}", text.unwrap_or("of another kind")));
@@ -199,7 +200,8 @@ fn configure<P: ProxyUnderTest>(world: &Rc<RefCell<World>>, proxy: &mut P, confi
 
 fn configure_wrongly<P: ProxyUnderTest>(world: &Rc<RefCell<World>>, proxy: &mut P) {
     let (plan, configuration) = (world.borrow().plan.clone(), world.borrow().configuration);
-    let outcome = proxy.configure(configuration.policy(&plan).as_ref(), configuration.wrong_deployment(&plan));
+    let outcome =
+        proxy.configure(configuration.policy(&plan).as_ref(), configuration.wrong_deployment(&plan));
     if outcome.is_ok() {
         world.borrow_mut().violate("a deployment without the server was accepted");
     }

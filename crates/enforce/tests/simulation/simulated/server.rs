@@ -77,7 +77,8 @@ impl World {
     /// The server looks at a connection: accepts it, reads requests, sends answers.
     pub fn server_looks(&mut self, number: usize) {
         let now = self.now;
-        if !self.links[number].is_made(now) || self.links[number].is_refused || self.links[number].is_far_gone {
+        if !self.links[number].is_made(now) || self.links[number].is_refused || self.links[number].is_far_gone
+        {
             return;
         }
         let protocol = self.plan.fronts[self.links[number].front];
@@ -140,16 +141,18 @@ impl World {
         let job = self.device.next_job;
         self.device.next_job += 1;
         let has_reply = !request.reply.is_empty();
-        let is_lost =
-            has_reply && !is_added && self.faults.strikes(FaultKind::LostReply, &mut self.dice);
+        let is_lost = has_reply && !is_added && self.faults.strikes(FaultKind::LostReply, &mut self.dice);
         if is_lost {
             self.sessions[session].excuse("the server has lost a request");
         }
         // A no-op of the client cannot be told from one of the proxy.
         let is_exempt = request.work == DeviceWork::Nothing || request.is_noop;
         let (work, len) = (request.work, request.len);
-        self.note(|| format!("server gets job {job} of session {session}: {work:?}, {len} bytes, added: {is_added}"));
-        let arrived = ServerJob { link: number, session, arrived_at: self.now, is_exempt, is_added, request, is_lost };
+        self.note(|| {
+            format!("server gets job {job} of session {session}: {work:?}, {len} bytes, added: {is_added}")
+        });
+        let arrived =
+            ServerJob { link: number, session, arrived_at: self.now, is_exempt, is_added, request, is_lost };
         self.device.jobs.insert(job, arrived);
         self.check_outstanding();
         let link = &mut self.links[number];
@@ -170,7 +173,8 @@ impl World {
         for job in self.device.jobs.values_mut() {
             let session = &self.sessions[job.session];
             let is_held_up = session.deaf_since.is_some_and(|since| since + HELD_UP_NS <= now);
-            job.is_exempt |= is_held_up || job.arrived_at + COUNTED_NS <= now || session.generation != generation;
+            job.is_exempt |=
+                is_held_up || job.arrived_at + COUNTED_NS <= now || session.generation != generation;
             count += u32::from(!job.is_exempt);
         }
         self.device.most_outstanding = self.device.most_outstanding.max(count);
@@ -276,7 +280,11 @@ impl World {
         let now = self.now;
         let link = &mut self.links[number];
         let FarEnd::Server(connection) = &mut link.far else { return };
-        if connection.is_closing && connection.unanswered == 0 && connection.output.is_empty() && !link.is_far_gone {
+        if connection.is_closing
+            && connection.unanswered == 0
+            && connection.output.is_empty()
+            && !link.is_far_gone
+        {
             let visible_at = link.close_far(now);
             self.schedule(visible_at, WorldEvent::Wake);
         }

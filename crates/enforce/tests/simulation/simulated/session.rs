@@ -202,7 +202,9 @@ impl ObservedSession {
     /// # Errors
     /// That the server has not sent them, or others before them.
     pub fn on_received_by_client(&mut self, bytes: &[u8]) -> Result<(), String> {
-        if bytes.len() > self.to_client.len() || !self.to_client.iter().zip(bytes).all(|(sent, came)| sent == came) {
+        if bytes.len() > self.to_client.len()
+            || !self.to_client.iter().zip(bytes).all(|(sent, came)| sent == came)
+        {
             return Err("stream: the client got other bytes than the server sent".to_owned());
         }
         self.to_client.drain(..bytes.len());

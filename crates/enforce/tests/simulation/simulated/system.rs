@@ -2,9 +2,9 @@
 
 use super::faults::FaultKind;
 use super::link::FarEnd;
+use super::nbd_reader::NbdDialect;
 use super::plan::MS;
 use super::reader::RequestReader;
-use super::nbd_reader::NbdDialect;
 use super::tamper::ProxyMistake;
 use super::world::{World, WorldEvent};
 use std::cell::RefCell;

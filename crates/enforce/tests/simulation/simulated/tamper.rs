@@ -70,11 +70,19 @@ impl Tampering {
     }
 
     /// What becomes of bytes for the server, of which whole requests only are passed on.
-    pub fn to_server(&mut self, link: usize, bytes: &[u8], reader: impl FnOnce() -> RequestReader) -> Vec<u8> {
+    pub fn to_server(
+        &mut self,
+        link: usize,
+        bytes: &[u8],
+        reader: impl FnOnce() -> RequestReader,
+    ) -> Vec<u8> {
         use ProxyMistake as Mistake;
         let is_ours = matches!(
             self.mistake,
-            Mistake::LosesRequest | Mistake::DuplicatesRequest | Mistake::SwapsRequests | Mistake::ChangesRequest
+            Mistake::LosesRequest
+                | Mistake::DuplicatesRequest
+                | Mistake::SwapsRequests
+                | Mistake::ChangesRequest
         );
         if !is_ours {
             return bytes.to_vec();

@@ -144,9 +144,10 @@ impl World {
     /// A world that begins.
     pub fn new(plan: WorldPlan) -> Self {
         let mut dice = Dice::new(plan.seed, 2);
-        let clients = plan.clients.iter().map(|client| {
-            SimulatedClient::new(*client, plan.fronts[client.front], &mut dice)
-        });
+        let clients = plan
+            .clients
+            .iter()
+            .map(|client| SimulatedClient::new(*client, plan.fronts[client.front], &mut dice));
         let clients: Vec<_> = clients.collect();
         let checks = WorldChecks {
             outstanding_max: plan.outstanding,
@@ -327,10 +328,12 @@ impl World {
         let client = &self.clients[number];
         let (Some(max), Some(oldest)) = (self.checks.latency_max_ns, oldest) else { return };
         let is_highest = client.plan.network == 0 && self.configuration == Configuration::FIRST;
-        let is_disturbed = self.links[link].session.is_some_and(|session| self.sessions[session].excuse.is_some());
+        let is_disturbed =
+            self.links[link].session.is_some_and(|session| self.sessions[session].excuse.is_some());
         let is_slow = self.faults.has(FaultKind::HalfRequest) || self.faults.has(FaultKind::ClientStall);
         let waited = self.now - oldest;
-        if is_highest && !is_disturbed && !is_slow && client.plan.style == ClientStyle::Honest && waited > max {
+        if is_highest && !is_disturbed && !is_slow && client.plan.style == ClientStyle::Honest && waited > max
+        {
             let depth = client.plan.depth;
             self.violate(&format!(
                 "progress: client {number} of the highest priority (depth {depth}) waited {} ms, and {} ms are enough",
@@ -393,7 +396,8 @@ impl World {
     }
 
     fn connections_break(&mut self) {
-        let Some(victim) = (!self.open_links.is_empty()).then(|| self.dice.index(self.open_links.len())) else {
+        let Some(victim) = (!self.open_links.is_empty()).then(|| self.dice.index(self.open_links.len()))
+        else {
             return;
         };
         let link = self.open_links[victim];
@@ -439,6 +443,7 @@ fn latency_max_ns(plan: &WorldPlan) -> u64 {
     let size = plan.clients.iter().map(|client| client.size_max).max().unwrap_or(0);
     let depth = plan.clients.iter().map(|client| client.depth).max().unwrap_or(0) as u64;
     let service = 2 * plan.service_ns(size.max(64 << 10));
-    let rounds = (u64::from(plan.outstanding) + depth) / plan.channels.min(plan.outstanding as usize) as u64 + 2;
+    let rounds =
+        (u64::from(plan.outstanding) + depth) / plan.channels.min(plan.outstanding as usize) as u64 + 2;
     rounds * service * 2 + 500 * MS
 }
