@@ -280,6 +280,8 @@ fn small_replies_are_not_behind_a_bulk_transfer() {
 fn what_is_somebody_elses_is_left_alone() {
     let Some(_turn) = turn() else { return };
     let testbed = Testbed::new(&["client", "server"]);
+    let sizes = "gso_max_size 30000 gso_max_segs 20";
+    testbed.run(&format!("ip -n {} link set dev eth0 {sizes}", testbed.netns("client")));
     testbed.run(&format!("tc -n {} qdisc add dev eth0 root handle 5: htb", testbed.netns("client")));
     let before = picture(testbed.netns("client"));
     let hosts = hosts(&testbed, &["a"], "client", "100Mbps", None);
@@ -292,6 +294,8 @@ fn what_is_somebody_elses_is_left_alone() {
     assert!(taken.is_ok(), "{taken:?}");
     let removed = remove(&mut Programs, &desired[0], &testbed.store(), ApplyOptions::default());
     assert!(removed.is_ok_and(|report| report.warnings[0].contains("qdisc htb 5:")));
+    let after = picture(testbed.netns("client"));
+    assert!(after.contains(sizes) && !after.contains("htb"), "{after}");
 }
 
 #[test]

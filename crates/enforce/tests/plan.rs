@@ -149,6 +149,54 @@ fn devices_share_by_share() {
     assert_eq!(rates, [0.25e6, 0.75e6, 2e6]);
 }
 
+/// Limits that no packet can reach are said, with what to do about it.
+#[test]
+fn limits_without_effect_are_said() {
+    let with_storage = HOSTS.replace(
+        "port = [2049]",
+        "[server.storage]\nprofile = \"p\"\nfront = [{ protocol = \"nbd\", listen = \"::1\", forward = \"::1\" }]",
+    );
+    for (hosts, client, said) in [
+        (with_storage.clone(), client(0), None),
+        (HOSTS.to_owned(), client(0), Some("nobody keeps its limits at storage")),
+        (
+            with_storage.clone(),
+            client(0).replace("\"app\"", "\"store\""),
+            Some("network-in cannot take effect"),
+        ),
+        // What a host sends to itself leaves by its loopback device.
+        (with_storage.replace("eth0", "lo"), client(0).replace("\"app\"", "\"store\""), None),
+    ] {
+        let deployment = Deployment::parse(&(hosts + &client)).unwrap_or_else(|error| panic!("{error}"));
+        let warnings =
+            desired_network(&policy(&[0]), &deployment).unwrap_or_else(|error| panic!("{error}")).warnings;
+        match said {
+            Some(said) => assert!(warnings.len() == 1 && warnings[0].contains(said), "{said}: {warnings:?}"),
+            None => assert!(warnings.is_empty(), "{warnings:?}"),
+        }
+    }
+}
+
+/// Numbers that tc cannot be told are refused, and not replaced by the nearest that it can.
+#[test]
+fn numbers_beyond_tc_are_refused_or_said() {
+    for (rate_per_s, refused) in [(1e300, true), (1e18, false), (1.0, false)] {
+        let mut wanted = policy(&[0]);
+        let limit = &mut wanted.workloads[0].limits[0];
+        limit.rate_per_s = rate_per_s;
+        // Without its server the document does not say what links carry.
+        let wanted = Policy::new("x", Vec::new(), wanted.workloads).unwrap_or_else(|error| panic!("{error}"));
+        let result = desired_network(&wanted, &deployment(&client(0)));
+        assert_eq!(result.is_err(), refused, "{rate_per_s}: {result:?}");
+        if let (Ok(desired), true) = (result, rate_per_s < 125.0) {
+            let dry = ApplyOptions { dry_run: true, replace: false };
+            let nowhere = StateStore::new("/nonexistent/folder");
+            let report = apply(&mut UnreachableHost, &desired.hosts[0], &nowhere, dry).expect("a dry run");
+            assert!(report.warnings.iter().any(|it| it.contains("less than tc can say")), "{report:?}");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn levels_keep_the_order(priorities in prop::collection::vec(0u32..30, 1..40)) {

@@ -87,7 +87,7 @@ fn keeps_privileges(line: &str, user: &OrdinaryUser) -> bool {
     match field {
         "Uid" => is_not(user.user),
         "Gid" => is_not(user.group),
-        "CapPrm" | "CapEff" | "CapAmb" => values.trim().trim_start_matches('0') != "",
+        "CapPrm" | "CapEff" | "CapAmb" => !values.trim().trim_start_matches('0').is_empty(),
         _ => false,
     }
 }

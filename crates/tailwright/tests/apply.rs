@@ -98,3 +98,21 @@ fn applied_again_and_removed() {
     assert!(removed.expect_code(0).stdout.starts_with("# app: given back, "));
     gone.expect_code(0);
 }
+
+/// The hosts file of docs/proxy.md keeps the limits of a policy at every stage, and the mistake that is easily made in its
+/// place is said.
+#[test]
+fn the_example_of_the_proxy_keeps_all_limits() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/proxy.md");
+    let page = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{error}"));
+    let (_, rest) = page.split_once("```toml hosts.toml\n").expect("the page has a hosts file");
+    let (hosts, _) = rest.split_once("```").expect("a block ends");
+    let folder = Folder::new();
+    folder.write("policy.json", &POLICY.replace("\"s\"", "\"ssd-1\""));
+    let on_server = hosts.replace("host = \"app-1\"", "host = \"store-1\"");
+    for (hosts, is_said) in [(hosts, false), (&on_server, true)] {
+        folder.write("hosts.toml", hosts);
+        let outcome = folder.run(&[&APPLY[..], &["--dry-run"]].concat()).expect_code(0);
+        assert_eq!(outcome.stderr.contains("cannot take effect"), is_said, "{}", outcome.stderr);
+    }
+}

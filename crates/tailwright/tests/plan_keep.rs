@@ -88,7 +88,7 @@ fn a_policy_of_another_cluster_is_refused() {
         ("tailwright-policy-1", "tailwright-policy-9", "tailwright-policy-9"),
         ("\"servers\":", "\"server\":", "not a policy"),
         ("\"name\": \"w1\"", "\"name\": \"w0\"", "workload 'w0' is given twice"),
-        ("\"burst\": ", "\"burst\": -", "workload 'w0' has a limit"),
+        ("\"burst\": ", "\"burst\": -", "workload 'w0': limits[0] at network-in: burst is -"),
     ] {
         cluster.folder.write("policy.json", &policy.replace(from, to));
         let outcome = cluster.folder.run(&["plan", "cluster.toml", "--keep", "policy.json"]).expect_code(2);

@@ -69,9 +69,15 @@ fn proxy(folder: &Folder, args: &[&str]) -> (Running, SocketAddr, BufReader<std:
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
-    lines.read_line(&mut line).unwrap();
-    let address = line.trim().strip_prefix("proxy: listening on ").unwrap_or_else(|| panic!("{line}"));
-    (Running(child), address.parse().unwrap(), lines)
+    // Before it listens it may say which policy it uses.
+    let address = loop {
+        line.clear();
+        assert!(lines.read_line(&mut line).unwrap() > 0, "it has ended");
+        if let Some(address) = line.trim().strip_prefix("proxy: listening on ") {
+            break address.parse().unwrap();
+        }
+    };
+    (Running(child), address, lines)
 }
 
 fn signal(child: &Running, name: &str) {
@@ -115,12 +121,15 @@ fn a_policy_reaches_a_running_proxy_and_load_is_judged() {
     // Without a policy it knows nobody.
     assert_eq!(web[0]["workload"], "(unknown)");
 
-    // Files are read again on SIGHUP: there is no policy file, so nothing but the count changes.
-    signal(&running, "HUP");
-    let mut line = String::new();
-    lines.read_line(&mut line).unwrap();
-    assert!(line.contains("read again"), "{line}");
-    assert_eq!(status()["changes"], 1);
+    // Files are read again on SIGHUP: they say what they said before, and then something else.
+    for (fields, changes) in [("", 0), ("outstanding = 3\n", 1)] {
+        folder.write("hosts.toml", &hosts(address).replace("front =", &format!("{fields}front =")));
+        signal(&running, "HUP");
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        assert!(line.contains("read again") && line.contains("before") == fields.is_empty(), "{line}");
+        assert_eq!(status()["changes"], changes);
+    }
 
     signal(&running, "TERM");
     assert!(running.0.wait().unwrap().success());
@@ -138,8 +147,8 @@ fn a_policy_reaches_a_running_proxy_and_load_is_judged() {
 struct Namespace(String);
 
 impl Namespace {
-    fn new() -> Option<Self> {
-        let name = format!("tw-test-proxy-{}", std::process::id());
+    fn new(purpose: &str) -> Option<Self> {
+        let name = format!("tw-test-{purpose}-{}", std::process::id());
         let ip = |args: &str| {
             let made = Command::new("ip").args(args.split(' ')).stderr(Stdio::null()).status();
             made.is_ok_and(|status| status.success())
@@ -163,7 +172,7 @@ impl Drop for Namespace {
 #[test]
 fn apply_brings_a_policy_and_takes_it_away() {
     let Some((_memcached, address)) = memcached() else { return };
-    let Some(namespace) = Namespace::new() else { return };
+    let Some(namespace) = Namespace::new("proxy") else { return };
     let folder = Folder::new();
     let clients = "[[client]]\nworkload = \"web\"\nhost = \"here\"\naddress = [\"127.0.0.2\"]\n";
     let hosts =
@@ -186,7 +195,14 @@ fn apply_brings_a_policy_and_takes_it_away() {
             .contains("# proxy before cache at state/proxy-cache.sock: the policy")
     );
     assert_eq!(status("changes"), 0, "a dry run changes nothing");
-    apply(&["policy.json"]);
+    assert_eq!(status("policy_name"), Value::Null);
+    let first = apply(&["policy.json"]);
+    assert!(first.contains(": the policy\n"), "{first}");
+    assert_eq!((status("changes"), status("policy_name")), (1.into(), "by hand".into()));
+    // Again, and with another text that says the same: nothing changes.
+    folder.write("policy.json", &format!("{POLICY}\n"));
+    let again = apply(&["policy.json"]);
+    assert!(again.contains("# here: nothing to do") && again.contains(": unchanged\n"), "{again}");
     assert_eq!(status("changes"), 1);
     let mut client = TcpStream::connect(front).unwrap();
     std::io::Write::write_all(&mut client, b"get a\r\n").unwrap();
@@ -216,4 +232,144 @@ fn privileges_that_connections_need_are_not_given_up() {
         ["proxy", "--hosts", "hosts.toml", "--server", "cache", "--state", "state", "--user", "65534:65534"];
     let said = folder.run(&arguments).expect_code(2).stderr.clone();
     assert!(said.contains("CAP_NET_BIND_SERVICE and CAP_NET_RAW"), "{said}");
+}
+
+/// A hosts file whose host is a namespace, with a client that is told from the server by its address.
+fn inside(hosts: &str, namespace: &Namespace) -> String {
+    let here = format!("device.lo = \"1Gbps\"\nnetns = \"{}\"", namespace.0);
+    let (before, client) = hosts.split_once("[[client]]").unwrap();
+    let client = client.replace("127.0.0.1", "127.0.0.2");
+    format!("{}[[client]]{client}", before.replace("device.nothing = \"1Gbps\"", &here))
+}
+
+/// What a running proxy says of itself.
+fn status(folder: &Folder, field: &str) -> Value {
+    let asked = ["proxy", "--status", "--server", "cache", "--state", "state", "--json"];
+    folder.run(&asked).expect_code(0).json()[field].clone()
+}
+
+/// SIGHUP and a crash leave what `apply` brought; `apply --remove` takes it away even if no proxy runs.
+#[test]
+fn what_apply_brought_is_remembered() {
+    let Some((_memcached, address)) = memcached() else { return };
+    let Some(namespace) = Namespace::new("memory") else { return };
+    let folder = Folder::new();
+    folder.write("hosts.toml", &inside(&hosts(address), &namespace));
+    folder.write("policy.json", POLICY);
+    folder.write("profile.json", PROFILE);
+    let apply = |args: &[&str]| {
+        let fixed = ["apply", "--hosts", "hosts.toml", "--state", "state"];
+        folder.run(&[&fixed[..], args].concat()).expect_code(0).stdout
+    };
+    let (running, _, mut lines) = proxy(&folder, &[]);
+    apply(&["policy.json"]);
+    signal(&running, "HUP");
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert!(line.contains("the policy that apply brought is kept"), "{line}");
+    assert_eq!((status(&folder, "policy_name"), status(&folder, "changes")), ("by hand".into(), 1.into()));
+    drop(running);
+
+    let (running, _, _lines) = proxy(&folder, &[]);
+    assert_eq!(
+        (status(&folder, "policy_name"), status(&folder, "policy_from")),
+        ("by hand".into(), "apply".into())
+    );
+    assert!(apply(&["policy.json"]).contains(": unchanged\n"));
+    assert_eq!(status(&folder, "changes"), 0);
+    drop(running);
+
+    assert!(apply(&["--remove"]).contains("the policy that it would have found is forgotten"));
+    assert!(apply(&["--remove"]).contains("none runs there, nothing to take away"));
+    let (_running, _, _lines) = proxy(&folder, &[]);
+    assert_eq!(
+        (status(&folder, "policy_name"), status(&folder, "policy_from")),
+        (Value::Null, "files".into())
+    );
+}
+
+/// A proxy that gives up root has bound a low port before, has no thread that is root, and remembers nevertheless.
+#[test]
+fn root_is_given_up_for_good() {
+    let Some((_memcached, address)) = memcached() else { return };
+    let Some(namespace) = Namespace::new("user") else { return };
+    let folder = Folder::new();
+    // An address of this test alone; ports below 1024 take root.
+    let low = format!("127.{}.{}.7:1009", std::process::id() / 250 % 250 + 1, std::process::id() % 250 + 1);
+    let text = inside(&hosts(address).replace("127.0.0.1:0", &low), &namespace);
+    folder.write("hosts.toml", &text);
+    folder.write("policy.json", POLICY);
+    folder.write("profile.json", PROFILE);
+    let fixed = ["proxy", "--hosts", "hosts.toml", "--server", "cache", "--state", "state"];
+    let refused = folder.run(&[&fixed[..], &["--user", "root"]].concat()).expect_code(2);
+    assert!(refused.stderr.contains("'root' is root"), "{}", refused.stderr);
+
+    let (running, front, _lines) = proxy(&folder, &["--user", "65534:65534"]);
+    assert_eq!(front.port(), 1009);
+    // Whoever asks is answered when root is gone: both happen before it serves.
+    assert_eq!(status(&folder, "policy_name"), Value::Null);
+    let mut threads = 0;
+    for thread in std::fs::read_dir(format!("/proc/{}/task", running.0.id())).unwrap() {
+        let text = std::fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+        let line =
+            |field: &str| text.lines().find_map(|line| line.strip_prefix(field)).unwrap().trim().to_owned();
+        let numbers = "65534\t65534\t65534\t65534";
+        assert_eq!(
+            (line("Uid:").as_str(), line("Gid:").as_str(), line("Groups:").as_str()),
+            (numbers, numbers, "")
+        );
+        assert_eq!(line("CapPrm:").trim_matches('0'), "");
+        threads += 1;
+    }
+    assert!(threads >= 2, "{threads}");
+    folder.run(&["apply", "policy.json", "--hosts", "hosts.toml", "--state", "state"]).expect_code(0);
+    drop(running);
+    // As another user, and as root again.
+    for user in [&["--user", "65533:65533"][..], &[]] {
+        let (_running, _, _lines) = proxy(&folder, user);
+        assert_eq!(status(&folder, "policy_name"), "by hand");
+    }
+}
+
+/// When one of two proxies cannot keep what it is brought, the other one and the network go back.
+#[test]
+fn proxies_change_together_or_not_at_all() {
+    let Some((_memcached, address)) = memcached() else { return };
+    let Some(namespace) = Namespace::new("together") else { return };
+    let folder = Folder::new();
+    let text = inside(&hosts(address), &namespace);
+    let (before, rest) = text.split_once("[[server]]").unwrap();
+    let (server, client) = rest.split_once("[[client]]").unwrap();
+    let other = server.replace("\"cache\"", "\"other\"").replace("[\"127.0.0.1\"]", "[\"127.0.0.3\"]");
+    folder.write("hosts.toml", &format!("{before}[[server]]{server}[[server]]{other}[[client]]{client}"));
+    folder.write("policy.json", POLICY);
+    folder.write("profile.json", PROFILE);
+    let (_first, _, _lines) = proxy(&folder, &[]);
+    let second = Command::new(env!("CARGO_BIN_EXE_tailwright"))
+        .args(["proxy", "--hosts", "hosts.toml", "--server", "other", "--state", "state"])
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let _second = Running(second.unwrap());
+    let asked = ["proxy", "--status", "--server", "other", "--state", "state"];
+    testkit::wait_until(std::time::Duration::from_secs(60), "it answers", || folder.run(&asked).code == 0);
+    // Somebody plants a link where the second one remembers policies.
+    std::fs::remove_dir_all(folder.join("state/proxy-other")).unwrap();
+    std::os::unix::fs::symlink("/tmp", folder.join("state/proxy-other")).unwrap();
+    let failed =
+        folder.run(&["apply", "policy.json", "--hosts", "hosts.toml", "--state", "state"]).expect_code(2);
+    assert!(
+        failed.stderr.contains("a link") && failed.stderr.contains("as before this run: here"),
+        "{}",
+        failed.stderr
+    );
+    let network =
+        Command::new("tc").args(["-n", &namespace.0, "qdisc", "show", "dev", "lo"]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&network.stdout).contains("7a17:"));
+    assert_eq!(
+        (status(&folder, "policy_name"), status(&folder, "policy_from")),
+        (Value::Null, "files".into())
+    );
+    assert!(!folder.join("state/proxy-cache/policy.json").exists());
 }

@@ -58,6 +58,24 @@ fn nfs(name: &'static str, writes: bool, size: u32) -> Talk {
     Talk { name, new: new_rpc, requests, replies }
 }
 
+/// SEQUENCE, PUTFH, READ and GETATTR in one compound, as clients of NFSv4.1 send them.
+fn nfs4(name: &'static str, size: u32) -> Talk {
+    let (mut requests, mut replies) = (Vec::new(), Vec::new());
+    for xid in 0..MESSAGES {
+        let call = [1 << 31 | 224, xid, 0, 2, 100_003, 4, 1, 1, 20, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4];
+        requests.extend(words(&call));
+        requests.extend(words(&[53, 1, 2, 3, 4, xid, 0, 0, 0]));
+        requests.extend(words(&[22, 64]));
+        requests.extend([9; 64]);
+        requests.extend(words(&[25, 1, 2, 3, 4, 0, xid * 4096, size]));
+        requests.extend(words(&[9, 1, 24]));
+        // Accepted, status, and results that nobody reads.
+        replies.extend(words(&[1 << 31 | (28 + size), xid, 1, 0, 0, 0, 0, 0]));
+        replies.extend(vec![7; size as usize]);
+    }
+    Talk { name, new: new_rpc, requests, replies }
+}
+
 fn nbd_talk(name: &'static str, writes: bool, size: u32) -> Talk {
     let (mut requests, mut replies) = (Vec::new(), Vec::new());
     let data = vec![7; size as usize];
@@ -154,6 +172,7 @@ fn main() {
         nfs("NFS read 4 KiB", false, 4096),
         nfs("NFS write 4 KiB", true, 4096),
         nfs("NFS write 64 KiB", true, 65_536),
+        nfs4("NFSv4 read 4 KiB", 4096),
         nbd_talk("NBD read 4 KiB", false, 4096),
         nbd_talk("NBD write 4 KiB", true, 4096),
         text("memcached get 100 B", 100, 1),

@@ -51,6 +51,25 @@ pub fn is_remembered_as(host: &DeploymentHost, store: &StateStore) -> Result<boo
     Ok(namespace.is_none_or(|namespace| namespace.0 == host.netns))
 }
 
+/// Remembers the host `from` under the name of this one, which is the same network namespace and of which nothing is
+/// remembered; whether it was so.
+///
+/// # Errors
+/// When what is remembered cannot be read or written.
+pub fn rename_remembered(
+    from: &str,
+    host: &DeploymentHost,
+    store: &StateStore,
+) -> Result<bool, OperationError> {
+    let Some(state) = store.load(from)? else { return Ok(false) };
+    let is_same = state.namespace().is_some_and(|namespace| namespace.0 == host.netns);
+    if !is_same || store.load(&host.name)?.is_some() {
+        return Ok(false);
+    }
+    store.save(&host.name, &state)?;
+    store.forget(from).map(|()| true)
+}
+
 /// Whether a host is this machine, or a network namespace of it.
 pub fn is_local(host: &DeploymentHost, hostname: &str) -> bool {
     host.netns.is_some() || host.name == hostname

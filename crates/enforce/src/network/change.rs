@@ -7,16 +7,12 @@ use super::difference::{self, ChangeStep};
 use super::namespace::HostNamespace;
 use super::observed::{self, ObservedDevice, ObservedHost};
 use super::state::{AppliedConfiguration, OriginalDevice, SavedHostState, StateStore};
+use super::steps;
 use crate::command::CommandRunner;
 use crate::deployment::{DeploymentHost, PacketFilters};
 use model::OperationError;
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
-/// How long classes that are to be deleted get to send what they hold. A class of 1 Mbit/s sends 250 kB in this time.
-const DRAIN_MAX: Duration = Duration::from_secs(2);
-/// How often they are looked at: a run of tc takes a few milliseconds itself.
-const DRAIN_POLL: Duration = Duration::from_millis(5);
 /// How iproute2 begins its message about a namespace that does not exist.
 const NO_NAMESPACE: &str = "Cannot open network namespace";
 
@@ -336,7 +332,7 @@ impl HostChange {
         }
         self.save_original()?;
         let steps = self.steps.clone();
-        let lost = self.run_steps(run, &steps)?;
+        let lost = steps::run_all(run, &self.namespace, &steps)?;
         self.warnings.extend(lost);
         if self.is_removal {
             return self.store.forget(&self.host);
@@ -356,7 +352,7 @@ impl HostChange {
         self.uses_nft |= !applied.nft.is_empty();
         self.observed = self.observe_again(run)?;
         let steps = self.steps_to(&applied, &self.state.original);
-        self.run_steps(run, &steps)?;
+        steps::run_all(run, &self.namespace, &steps)?;
         match &self.found {
             None => self.store.forget(&self.host)?,
             Some(found) => {
@@ -375,44 +371,6 @@ impl HostChange {
         }
         self.state.is_changing = true;
         self.store.save(&self.host, &self.state)
-    }
-
-    /// Runs the steps, and says which packets were lost.
-    fn run_steps(
-        &self,
-        run: &mut dyn CommandRunner,
-        steps: &[ChangeStep],
-    ) -> Result<Vec<String>, OperationError> {
-        let mut lost = Vec::new();
-        for step in steps {
-            match step {
-                ChangeStep::Run(command) => drop(run.run(command)?),
-                ChangeStep::Drain { device, classes } => lost.extend(self.drain(run, device, classes)?),
-            }
-        }
-        Ok(lost)
-    }
-
-    /// Waits until classes are empty; after [`DRAIN_MAX`] it says what they still hold.
-    fn drain(
-        &self,
-        run: &mut dyn CommandRunner,
-        device: &str,
-        classes: &[u16],
-    ) -> Result<Option<String>, OperationError> {
-        let start = Instant::now();
-        loop {
-            let bytes = observed::backlog_bytes(run, &self.namespace, device, classes)?;
-            if bytes == 0 {
-                return Ok(None);
-            }
-            if start.elapsed() > DRAIN_MAX {
-                return Ok(Some(format!(
-                    "{device}: {bytes} bytes still waited in classes that were removed"
-                )));
-            }
-            std::thread::sleep(DRAIN_POLL);
-        }
     }
 
     /// Observes the devices of before that still exist.

@@ -30,9 +30,10 @@ mod packet_match;
 mod probe;
 mod route;
 mod state;
+mod steps;
 mod translate;
 
-pub use apply::{apply, is_local, is_remembered_as, remove};
+pub use apply::{apply, is_local, is_remembered_as, remove, rename_remembered};
 pub use change::{ApplyOptions, ApplyReport, HostChange};
 pub use desired::{DesiredDevice, DesiredHost, DesiredNetwork, FrameBucket, TrafficClass};
 pub use packet_match::PacketMatch;

@@ -122,7 +122,7 @@ impl StateStore {
         Self(folder.into())
     }
 
-    /// The folder itself.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }

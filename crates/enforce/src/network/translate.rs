@@ -116,7 +116,8 @@ fn check_expressible(host: &DesiredHost) -> Result<(), OperationError> {
         for class in &device.classes {
             for bucket in &class.buckets {
                 numbers.push((class.name.as_str(), bucket.rate_bytes_per_s));
-                numbers.push((class.name.as_str(), bucket.burst_bytes));
+                // A bucket without a burst lets a frame pass nevertheless.
+                numbers.push((class.name.as_str(), bucket.burst_bytes.max(1.0)));
             }
         }
         if let Some((name, number)) =

@@ -49,7 +49,7 @@ pub struct ProxyCheck {
 /// The counters of a running proxy, and where its policy is from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProxyStatus {
-    /// The counters.
+    /// The counters of the proxy.
     #[serde(flatten)]
     pub snapshot: ProxySnapshot,
     /// The method that decided the policy; none where everybody is best effort.

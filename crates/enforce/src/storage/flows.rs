@@ -1,16 +1,20 @@
 //! Flows: the numbers by which the queue knows workloads.
 //!
 //! A flow is a workload; its number stays the same as long as the proxy runs, whatever policies come and go. The control
-//! requests of a workload are a flow of their own, whose number has [`CONTROL_FLOW`] added.
+//! requests of a workload are a flow of their own, whose number has [`CONTROL_FLOW`] added, and so are its requests that
+//! are larger than what has a level ([`OVERSIZED_FLOW`]), which no rules name: they are best effort and nobody waits
+//! behind them.
 
 /// The bit that tells the flow of a workload's control requests from that of its data.
 pub(super) const CONTROL_FLOW: u32 = 1 << 31;
-/// The flow of clients that no entry of the deployment names: the largest number without the bit.
-pub(super) const UNKNOWN_FLOW: u32 = CONTROL_FLOW - 1;
+/// The bit that tells the flow of a workload's requests that are too large for a level.
+pub(super) const OVERSIZED_FLOW: u32 = 1 << 30;
+/// The flow of clients that no entry of the deployment names: the largest number without the bits.
+pub(super) const UNKNOWN_FLOW: u32 = OVERSIZED_FLOW - 1;
 
-/// The flow of the workload's data, from that of its data or of its control requests.
+/// The flow of the workload's data, from any of its flows.
 pub(super) fn data_flow(flow: u32) -> u32 {
-    flow & !CONTROL_FLOW
+    flow & !(CONTROL_FLOW | OVERSIZED_FLOW)
 }
 
 /// The names of workloads; the number of a flow is the position of its name.

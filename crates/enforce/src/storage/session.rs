@@ -67,7 +67,7 @@ pub(super) struct ProxySession {
     goodbye: Option<u32>,
     /// The session's requests in the queue, and the parked ones.
     waiting: Vec<u32>,
-    /// Whether waiting requests are out of the queue, because the client does not take its replies.
+    /// Whether waiting requests are out of the queue, because places at the device would be of no use to them now.
     is_parked: bool,
     /// The bytes of requests that wait or are being received.
     held_bytes: usize,
@@ -128,7 +128,7 @@ impl ProxySession {
             ahead: None,
             goodbye: None,
             waiting: Vec::new(),
-            is_parked: false,
+            is_parked: true,
             held_bytes: 0,
             counted_bytes: 0,
             stalled_since: None,

@@ -44,6 +44,13 @@ struct NumberRange {
 
 const POSITIVE: NumberRange = NumberRange { words: "a number above 0", with_zero: false, max: f64::MAX };
 const NOT_NEGATIVE: NumberRange = NumberRange { words: "0 or more seconds", with_zero: true, max: f64::MAX };
+const DURATION: NumberRange =
+    NumberRange { words: "seconds, above 0 and at most 1e9", with_zero: false, max: 1e9 };
+/// A bucket without a burst lets one request after the other pass at its rate.
+const BURST: NumberRange =
+    NumberRange { words: "0 or more seconds, and at most 1e9", with_zero: true, max: 1e9 };
+const WORK: NumberRange =
+    NumberRange { words: "0 or more of the stage's units", with_zero: true, max: f64::MAX };
 const FRACTION: NumberRange = NumberRange {
     words: "a fraction of the stage's capacity, above 0 and at most 1",
     with_zero: false,
@@ -77,7 +84,7 @@ fn check_workload(workload: &PolicyWorkload, network: Option<f64>) -> Result<(),
         check_number(&owner, "bound_s", bound, NOT_NEGATIVE)?;
     }
     if let Some(seconds) = workload.largest_request {
-        check_number(&owner, "largest_request", seconds, POSITIVE)?;
+        check_number(&owner, "largest_request", seconds, DURATION)?;
     }
     for (number, limit) in workload.limits.iter().enumerate() {
         let capacity = if limit.stage == Stage::Storage { Some(1.0) } else { network };
@@ -89,9 +96,9 @@ fn check_workload(workload: &PolicyWorkload, network: Option<f64>) -> Result<(),
 /// Refuses a limit that no stage can enforce, or whose two forms are not the same at a stage of this capacity.
 fn check_limit(owner: &str, limit: &StageLimit, capacity: Option<f64>) -> Result<(), PolicyError> {
     check_number(owner, "rate", limit.limit.rate, FRACTION)?;
-    check_number(owner, "burst", limit.limit.burst, POSITIVE)?;
+    check_number(owner, "burst", limit.limit.burst, BURST)?;
     check_number(owner, "rate_per_s", limit.rate_per_s, POSITIVE)?;
-    check_number(owner, "burst_work", limit.burst_work, POSITIVE)?;
+    check_number(owner, "burst_work", limit.burst_work, WORK)?;
     let Some(capacity) = capacity else { return Ok(()) };
     check_same(owner, "rate_per_s", limit.rate_per_s, "rate", limit.limit.rate, capacity)?;
     check_same(owner, "burst_work", limit.burst_work, "burst", limit.limit.burst, capacity)

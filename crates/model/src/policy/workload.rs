@@ -173,8 +173,7 @@ fn check_slo_numbers(workload: &str, [percentile, seconds]: [f64; 2], slo: Slo) 
     for (field, found, expected) in
         [("slo_percentile", percentile, slo.percentile.percent()), ("slo_s", seconds, slo.latency.0)]
     {
-        // Not `>`, so that what is no number is refused, too.
-        if !((found - expected).abs() <= ROUNDING * expected) {
+        if (found - expected).abs() > ROUNDING * expected {
             return Err(PolicyError::impossible(
                 &owner,
                 field,

@@ -118,8 +118,8 @@ fn answer_text(args: &ApplyArgs, answer: &HostAnswer) -> String {
 
 fn proxy_text(args: &ApplyArgs, proxy: &ProxyAnswer) -> String {
     let what = match (proxy.is_running, proxy.is_change, args.remove) {
-        (false, _, false) if !proxy.is_here => "the policy",
-        (false, _, true) if !proxy.is_here => "no policy",
+        (false, _, false) if !proxy.is_known => "the policy",
+        (false, _, true) if !proxy.is_known => "no policy",
         (true, true, false) => "the policy",
         (true, true, true) => "no policy",
         (true, false, _) => "unchanged",

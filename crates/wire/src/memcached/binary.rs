@@ -115,7 +115,7 @@ impl<'a> BinaryHeader<'a> {
 
 pub(super) fn request(buffer: &[u8], limits: &ParserLimits) -> Result<MemcachedCommand, HeadError> {
     let header = BinaryHeader::read(buffer, REQUEST_MAGIC, "0x80 (request)", limits)?;
-    if !is_known(header.opcode()) && header.body > 0 {
+    if header.body > 0 && !is_known(header.opcode()) {
         let (field, expected) = ("memcached binary opcode", "a known one, or no body");
         return Err(ProtocolError::Value { field, expected, found: header.opcode().into() }.into());
     }

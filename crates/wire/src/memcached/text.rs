@@ -37,8 +37,10 @@ pub(super) fn request(line: &[u8], limits: &ParserLimits) -> Result<MemcachedCom
         b"ms" => {
             check_key(rest.next())?;
             let command = with_data(line, number(rest.next(), LENGTH_FIELD)?, limits)?;
-            let flags = rest.clone().count();
-            check_at_most("flags of a memcached meta command", META_FLAGS_MAX as u64, flags as u64)?;
+            if rest.clone().nth(META_FLAGS_MAX).is_some() {
+                let (field, max) = ("flags of a memcached meta command", META_FLAGS_MAX as u64);
+                return Err(ProtocolError::AboveLimit { field, max, found: max + 1 });
+            }
             with_meta_flags(MetaCommand::Set, rest, command)
         }
         b"md" => meta(MetaCommand::Delete, rest, control(line, ExpectedReply::Line)),
@@ -120,7 +122,8 @@ fn check_key(word: Option<&[u8]>) -> Result<(), ProtocolError> {
 /// requests that it has not sent yet.
 fn check_keys<'a>(line: &[u8], mut keys: impl Iterator<Item = &'a [u8]>) -> Result<(), ProtocolError> {
     // Most lines are too short for such a key.
-    if line.len() as u64 <= KEY_LEN_MAX { Ok(()) } else { keys.try_for_each(|key| check_key(Some(key))) }
+    const SHORTEST_LEN: u64 = "get ".len() as u64 + KEY_LEN_MAX + 1;
+    if line.len() as u64 <= SHORTEST_LEN { Ok(()) } else { keys.try_for_each(|key| check_key(Some(key))) }
 }
 
 /// A command with `<key> <flags> <exptime> <bytes>`, perhaps `<cas unique>` and `noreply`, and data. Where memcached
@@ -161,7 +164,7 @@ fn with_data(line: &[u8], bytes: u64, limits: &ParserLimits) -> Result<Memcached
 /// A meta command whose further words begin with the key.
 fn meta<'a>(
     name: MetaCommand,
-    mut rest: impl Iterator<Item = &'a [u8]> + Clone,
+    mut rest: impl Iterator<Item = &'a [u8]>,
     command: MemcachedCommand,
 ) -> MemcachedCommand {
     rest.next();
@@ -171,11 +174,17 @@ fn meta<'a>(
 /// The same command with the reply that a meta command with these flags has.
 fn with_meta_flags<'a>(
     name: MetaCommand,
-    flags: impl Iterator<Item = &'a [u8]> + Clone,
+    flags: impl Iterator<Item = &'a [u8]>,
     mut command: MemcachedCommand,
 ) -> MemcachedCommand {
-    let quiet = flags.clone().any(|flag| flag.starts_with(b"q"));
-    let opaque = opaque_hash(flags);
+    let (mut quiet, mut opaque) = (false, None);
+    for flag in flags {
+        match flag {
+            [b'q', ..] => quiet = true,
+            [b'O', token @ ..] => opaque = Some(opaque_hash(token)),
+            _ => {}
+        }
+    }
     if quiet {
         command.reply = ReplyExpectation::Sometimes;
     }

@@ -19,13 +19,13 @@ pub(super) fn read(line: &[u8], limits: &ParserLimits) -> Result<MemcachedReply,
         }
         b"VA" => {
             data_len = Some(number(rest.next(), "length in a VA line")?);
-            ReplyKind::Meta(MetaCode::Va, opaque_hash(rest))
+            ReplyKind::Meta(MetaCode::Va, opaque_in(rest))
         }
-        b"HD" => ReplyKind::Meta(MetaCode::Hd, opaque_hash(rest)),
-        b"EN" => ReplyKind::Meta(MetaCode::En, opaque_hash(rest)),
-        b"NS" => ReplyKind::Meta(MetaCode::Ns, opaque_hash(rest)),
-        b"EX" => ReplyKind::Meta(MetaCode::Ex, opaque_hash(rest)),
-        b"NF" => ReplyKind::Meta(MetaCode::Nf, opaque_hash(rest)),
+        b"HD" => ReplyKind::Meta(MetaCode::Hd, opaque_in(rest)),
+        b"EN" => ReplyKind::Meta(MetaCode::En, opaque_in(rest)),
+        b"NS" => ReplyKind::Meta(MetaCode::Ns, opaque_in(rest)),
+        b"EX" => ReplyKind::Meta(MetaCode::Ex, opaque_in(rest)),
+        b"NF" => ReplyKind::Meta(MetaCode::Nf, opaque_in(rest)),
         b"MN" => ReplyKind::Meta(MetaCode::Mn, None),
         b"ME" => ReplyKind::Meta(MetaCode::Me, None),
         b"END" => ReplyKind::End,
@@ -45,8 +45,12 @@ pub(super) fn read(line: &[u8], limits: &ParserLimits) -> Result<MemcachedReply,
     Ok(MemcachedReply { kind, is_error: kind == ReplyKind::Error, head, len })
 }
 
-/// The hash of the opaque value among the flags of a request or reply.
-pub(super) fn opaque_hash<'a>(mut flags: impl Iterator<Item = &'a [u8]>) -> Option<NonZeroU64> {
-    let token = flags.find_map(|flag| flag.strip_prefix(b"O"))?;
-    Some(NonZeroU64::new(Fnv1a::hash_of(token)).unwrap_or(NonZeroU64::MIN))
+/// The hash of the opaque value among the flags of a reply.
+fn opaque_in<'a>(mut flags: impl Iterator<Item = &'a [u8]>) -> Option<NonZeroU64> {
+    flags.find_map(|flag| flag.strip_prefix(b"O")).map(opaque_hash)
+}
+
+/// The hash of an opaque value, as requests and replies have it.
+pub(super) fn opaque_hash(value: &[u8]) -> NonZeroU64 {
+    NonZeroU64::new(Fnv1a::hash_of(value)).unwrap_or(NonZeroU64::MIN)
 }

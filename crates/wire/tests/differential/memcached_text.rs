@@ -246,8 +246,9 @@ pub(super) fn pipelined() {
         let mut stream = server.connect();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let writer = stream.try_clone().unwrap();
+        let said_lines = said.split(|&byte| byte == b'\n');
         let asked =
-            said.windows(4).filter(|said| said == b"\nmn\n" || said == b"\nmn\r" || said == b"\nmn ").count();
+            said_lines.filter(|line| line.starts_with(b"mn ") || line.trim_ascii_end() == b"mn").count();
         let (heard, ending) = converse(&mut stream, writer, &said, &mut choices, |heard| {
             heard.ends_with(b"MN\r\n") && heard.windows(4).filter(|heard| heard == b"MN\r\n").count() >= asked
         });

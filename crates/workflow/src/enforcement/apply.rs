@@ -131,11 +131,30 @@ fn plan_abandoned(
         if named.is_some_and(|host| network::is_remembered_as(host, store).unwrap_or(true)) {
             continue;
         }
+        if !settings.dry_run && take_over_name(&name, hosts, store)? {
+            continue;
+        }
         let Some(change) = HostChange::to_abandon(&mut Programs, &name, store)? else { continue };
         let report = change.report();
         planned.push(PlannedHost { change: Some(change), report, proxies: Vec::new() });
     }
     Ok(planned)
+}
+
+/// Whether the hosts file has another name for a host that is remembered as `name`, which is then remembered by that.
+fn take_over_name(name: &str, hosts: &HostsFile, store: &StateStore) -> Result<bool, OperationError> {
+    let hostname = hostname();
+    for host in hosts.deployment.hosts.iter().filter(|host| network::is_local(host, &hostname)) {
+        if network::rename_remembered(name, host, store)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn hostname() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
 }
 
 /// What will be done on a host, and a report that says it.
@@ -231,11 +250,10 @@ fn choose_hosts<'a>(
         })?;
         return Ok(vec![(host, true)]);
     }
-    let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let hostname = hostname.trim();
+    let hostname = hostname();
     let mut chosen = Vec::new();
     for host in &desired.hosts {
-        let is_here = network::is_local(&host.host, hostname);
+        let is_here = network::is_local(&host.host, &hostname);
         if is_here || settings.dry_run {
             chosen.push((host, is_here));
         }

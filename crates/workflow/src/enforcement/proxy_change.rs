@@ -2,7 +2,7 @@
 
 use super::hosts_file::HostsFile;
 use enforce::storage::{self, PolicyMemory, ProxyCheck};
-use model::{OperationError, Policy};
+use model::{Blame, OperationError, Policy};
 use std::path::{Path, PathBuf};
 
 /// What will happen to the proxy before a server.
@@ -19,8 +19,8 @@ pub(super) struct ProxyChange {
 enum ProxySituation {
     /// A proxy that would accept what is wanted.
     Running(ProxyCheck),
-    /// One on another machine, of which only a dry run speaks.
-    Elsewhere,
+    /// One on another machine or that may not be asked, of which only a dry run speaks.
+    Unknown,
     /// No proxy, and whether one would find a policy there that an earlier `apply` brought.
     Absent(bool),
 }
@@ -32,8 +32,8 @@ pub struct ProxyAnswer {
     pub server: String,
     /// The socket at which it takes orders.
     pub control: PathBuf,
-    /// Whether that is on this machine.
-    pub is_here: bool,
+    /// Whether it could be asked: it is on this machine, and this process may.
+    pub is_known: bool,
     /// Whether a proxy runs there.
     pub is_running: bool,
     /// Whether something changes: what it enforces, or what it would after a restart.
@@ -54,31 +54,37 @@ impl ProxyChange {
     ) -> Result<Self, OperationError> {
         let control = storage::control_path(state, server);
         let situation = if storage::is_listening(&control) || (policy.is_some() && !is_dry_run) {
-            let check = storage::check_policy(&control, policy, hosts.text.clone());
-            ProxySituation::Running(
-                check.map_err(|error| error.about(format_args!("proxy before {server}")))?,
-            )
+            match storage::check_policy(&control, policy, hosts.text.clone()) {
+                Ok(check) => ProxySituation::Running(check),
+                // Only root may ask it, and a dry run needs no root.
+                Err(error) if is_dry_run && error.blame == Blame::Machine => ProxySituation::Unknown,
+                Err(error) => return Err(error.about(format_args!("proxy before {server}"))),
+            }
         } else {
-            ProxySituation::Absent(PolicyMemory::beside(&control).is_used()?)
+            match PolicyMemory::beside(&control).is_used() {
+                Ok(is_used) => ProxySituation::Absent(is_used),
+                Err(_) if is_dry_run => ProxySituation::Unknown,
+                Err(error) => return Err(error),
+            }
         };
         Ok(Self { server: server.to_owned(), control, situation, has_begun: false })
     }
 
     /// What will be done, or was done.
     pub(super) fn answer(&self) -> ProxyAnswer {
-        let (is_here, is_running, is_change) = match &self.situation {
+        let (is_known, is_running, is_change) = match &self.situation {
             ProxySituation::Running(check) => (true, true, check.is_change),
-            ProxySituation::Elsewhere => (false, false, true),
+            ProxySituation::Unknown => (false, false, true),
             ProxySituation::Absent(is_remembered) => (true, false, *is_remembered),
         };
         let (server, control) = (self.server.clone(), self.control.clone());
-        ProxyAnswer { server, control, is_here, is_running, is_change }
+        ProxyAnswer { server, control, is_known, is_running, is_change }
     }
 
     /// A proxy of another machine.
     pub(super) fn elsewhere(state: &Path, server: &str) -> Self {
         let control = storage::control_path(state, server);
-        let (server, situation) = (server.to_owned(), ProxySituation::Elsewhere);
+        let (server, situation) = (server.to_owned(), ProxySituation::Unknown);
         Self { server, control, situation, has_begun: false }
     }
 
@@ -86,10 +92,12 @@ impl ProxyChange {
     pub(super) fn execute(&mut self, policy: Option<&Policy>, hosts: &str) -> Result<(), OperationError> {
         match &self.situation {
             ProxySituation::Running(_) => {
-                self.has_begun = true;
-                storage::send_policy(&self.control, policy, hosts.to_owned()).map(drop)
+                let sent = storage::send_policy(&self.control, policy, hosts.to_owned());
+                // One that refuses has changed nothing; of one that does not answer that is not known.
+                self.has_begun = !sent.as_ref().is_err_and(|error| error.blame == Blame::Input);
+                sent.map(drop)
             }
-            ProxySituation::Elsewhere => Ok(()),
+            ProxySituation::Unknown => Ok(()),
             ProxySituation::Absent(_) => PolicyMemory::beside(&self.control).forget().map(drop),
         }
     }

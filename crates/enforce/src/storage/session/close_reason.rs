@@ -34,7 +34,7 @@ pub(in super::super) enum CloseReason {
     Forbidden,
     /// The client neither took replies nor sent the rest of a request for too long.
     ClientStalled,
-    /// The client has closed, and the server did not answer its requests in time.
+    /// The server did not answer for too long, or not at all when its client had gone.
     ServerSilent,
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for CloseReason {
             Self::ClosedEarly(side) => write!(f, "the {side} closed with requests unanswered"),
             Self::Forbidden => write!(f, "its address is not allowed any more"),
             Self::ClientStalled => write!(f, "the client took or sent nothing for a minute"),
-            Self::ServerSilent => write!(f, "the client has gone and the server did not answer"),
+            Self::ServerSilent => write!(f, "the server did not answer"),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The life of a request: into the queue, to the server, and to its end.
 
-use super::super::flows::{CONTROL_FLOW, data_flow};
+use super::super::flows::{CONTROL_FLOW, OVERSIZED_FLOW};
 use super::super::queue::DispatchTicket;
 use super::super::request::{RequestEnding, RequestState};
 use super::super::shared::SharedState;
@@ -49,17 +49,16 @@ impl ProxySession {
 
     /// Puts a request into the queue.
     fn enqueue(&mut self, number: u32, shared: &mut SharedState) {
-        let flow = self.flow_of_request(number, shared);
+        let workload = self.workload_of_request(number, shared);
+        let request = shared.requests.get(number);
+        let (class, offset) = (request.class, request.position.map(|position| position.offset));
+        let cost = shared.cost_ns(workload, class, offset);
         let request = shared.requests.get_mut(number);
-        request.flow = flow;
+        (request.cost, request.arrived) = (cost, shared.now);
         request.place_in_session = self.waiting.len();
         request.number = shared.enqueued;
         shared.enqueued += 1;
-        let request = shared.requests.get_mut(number);
-        request.arrived = shared.now;
-        let (class, offset) = (request.class, request.position.map(|position| position.offset));
-        let cost = shared.cost_ns(data_flow(flow), class, offset);
-        shared.requests.get_mut(number).cost = cost;
+        shared.requests.get_mut(number).flow = self.flow_within(workload, number, shared);
         self.waiting.push(number);
         if self.is_parked {
             // Those before it are out of the queue: it follows them when they are back.
@@ -164,14 +163,14 @@ impl ProxySession {
         self.is_parked = false;
     }
 
-    /// Takes the waiting requests of a client that does not take its answers out of the queue, and puts them back when
-    /// it has: a place at the device is not for somebody who keeps it.
+    /// Takes the waiting requests of a session that could only keep its places out of the queue, and puts them back when
+    /// that has changed: its client does not take its replies, its server is silent, or there is no connection to it yet.
     pub(super) fn park_or_resume(&mut self, shared: &mut SharedState) {
-        let is_full = self.server.replies.is_full();
-        if is_full == self.is_parked {
+        let is_held_up = self.server.replies.is_full() || self.server.is_silent || self.is_connecting();
+        if is_held_up == self.is_parked {
             return;
         }
-        if is_full {
+        if is_held_up {
             for number in &self.waiting {
                 if shared.withdraw(*number) {
                     shared.requests.get_mut(*number).state = RequestState::Parked;
@@ -184,18 +183,33 @@ impl ProxySession {
                 }
             }
         }
-        self.is_parked = is_full;
+        self.is_parked = is_held_up;
     }
 
-    /// The flow of a request, by the file that it names or else by what its session was about last.
-    fn flow_of_request(&mut self, number: u32, shared: &SharedState) -> u32 {
+    /// The flow of the workload that a request belongs to, by the file that it names or else by what its session was
+    /// about last.
+    fn workload_of_request(&mut self, number: u32, shared: &SharedState) -> u32 {
         let request = shared.requests.get(number);
-        if request.names_file && (request.export != self.export) {
+        if request.names_file && request.export != self.export {
             self.export = request.export;
             self.flow = shared.flow_for(self.peer, self.export.map(|export| shared.exports.path(export)));
         }
-        let is_apart = request.is_control() && self.protocol != FrontProtocol::Memcached;
-        if is_apart { self.flow | CONTROL_FLOW } else { self.flow }
+        self.flow
+    }
+
+    /// The flow of a request among those of its workload. memcached's keep their order in one.
+    fn flow_within(&self, workload: u32, number: u32, shared: &SharedState) -> u32 {
+        let request = shared.requests.get(number);
+        let largest = shared.enforced.rules.flows.get(&workload).and_then(|rules| rules.largest);
+        if self.protocol == FrontProtocol::Memcached {
+            workload
+        } else if request.is_control() {
+            workload | CONTROL_FLOW
+        } else if largest.is_some_and(|largest| request.cost > largest) {
+            workload | OVERSIZED_FLOW
+        } else {
+            workload
+        }
     }
 
     /// Finds out anew which workload the session belongs to, and moves what waits there at once: to the end of the line,
@@ -214,7 +228,7 @@ impl ProxySession {
             if request.names_file && request.export != self.export {
                 flow = shared.flow_for(self.peer, request.export.map(|export| shared.exports.path(export)));
             }
-            let flow = flow | (request.flow & CONTROL_FLOW);
+            let flow = self.flow_within(flow, number, shared);
             if flow != request.flow {
                 let waiting = match request.state {
                     RequestState::Queued(waiting) => waiting,

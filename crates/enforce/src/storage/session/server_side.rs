@@ -20,6 +20,10 @@ pub(in super::super) struct ServerSide {
     /// will have, and the number.
     pub(super) in_flight: VecDeque<(u64, u32)>,
     pub(super) replies: ReplyStream,
+    /// When the latest part of a reply came.
+    pub(super) heard_at: u64,
+    /// Whether the server has left a request unanswered for long that was sent after its latest reply.
+    pub(super) is_silent: bool,
 }
 
 impl ServerSide {
@@ -29,6 +33,8 @@ impl ServerSide {
             output: WriteQueue::default(),
             in_flight: VecDeque::new(),
             replies: ReplyStream::default(),
+            heard_at: now,
+            is_silent: false,
         }
     }
 
@@ -125,6 +131,7 @@ impl ProxySession {
         if !reply.is_solicited {
             return;
         }
+        (self.server.heard_at, self.server.is_silent) = (shared.now, false);
         if let Some(mount) = self.codec.take_mount() {
             shared.learn_export(&mount.path, &mount.root);
         }

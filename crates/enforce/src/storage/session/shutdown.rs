@@ -170,6 +170,11 @@ impl ProxySession {
         }
         if self.has_overdue_reply(shared) {
             self.release_sent_before(now - SERVER_PATIENCE_NS, shared);
+            self.server.is_silent = self.is_server_silent(shared);
+            self.park_or_resume(shared);
+            if self.server.is_silent && now > self.server.heard_at + CLIENT_PATIENCE_NS {
+                return Err(CloseReason::ServerSilent);
+            }
         }
         self.check_end(shared)
     }
@@ -185,8 +190,22 @@ impl ProxySession {
 
     /// Whether the server owes a reply for longer than a device takes.
     fn has_overdue_reply(&self, shared: &SharedState) -> bool {
-        let oldest = self.server.in_flight.front().map(|(_, number)| shared.requests.get(*number).sent);
-        oldest.is_some_and(|sent| sent + SERVER_PATIENCE_NS < shared.now)
+        self.oldest_sent(shared) + SERVER_PATIENCE_NS < shared.now
+    }
+
+    /// When the oldest request was sent that is not answered; now if there is none.
+    fn oldest_sent(&self, shared: &SharedState) -> u64 {
+        let oldest = self.server.in_flight.front();
+        oldest.map_or(shared.now, |(_, number)| shared.requests.get(*number).sent)
+    }
+
+    /// Whether a request is overdue that was sent after the server's latest reply. A server that has lost one reply still
+    /// gives others; one that gives none any more would keep every place that its sessions get.
+    fn is_server_silent(&self, shared: &SharedState) -> bool {
+        self.server.in_flight.iter().any(|(_, number)| {
+            let sent = shared.requests.get(*number).sent;
+            sent >= self.server.heard_at && sent + SERVER_PATIENCE_NS < shared.now
+        })
     }
 
     /// Notes whether the client holds up its own replies so much that the server is not read, and since when.

@@ -67,10 +67,14 @@ impl World {
         let own = self.configuration.level(session.network);
         // The third workload may be beyond its limits.
         let is_free = own < below && own < 2;
-        let is_hindered = session.is_over
+        // A workload is first in, first out: what its odd clients ask for holds up the others.
+        let clients = &self.plan.clients;
+        let has_odd =
+            clients.iter().any(|client| client.network == session.network && !client.style.is_ordinary());
+        let is_hindered = has_odd
+            || session.is_over
             || session.excuse.is_some()
             || session.has_streamed
-            || session.repeats
             || session.is_blocked
             || session.deaf_since.is_some()
             || session.generation != self.generation;
@@ -95,13 +99,15 @@ impl World {
             return;
         }
         let (permille, burst_ms) = self.plan.limit;
-        let size_max = self.plan.clients.iter().map(|client| client.size_max).max().unwrap_or(0);
+        let limited = self.plan.clients.iter().filter(|client| client.network == 2);
+        let size_max = limited.map(|client| client.size_max).max().unwrap_or(0);
         let (served, since) = self.limit_level;
         let served = served + self.plan.profiled_ns(handed.request.work.bytes()) as f64;
         self.limit_level.0 = served;
-        // A burst, the largest request that exceeds it, and what gets return that do not say how much that will be.
-        let largest = self.plan.profiled_ns(size_max.max(256 << 10));
-        let excess = (u64::from(self.plan.outstanding) + 1) * largest;
+        // A burst, the largest request that exceeds it, and what gets return that do not say how much that will be,
+        // those that wait with them included.
+        let largest = self.plan.profiled_ns(size_max.max(64 << 10));
+        let excess = 2 * (u64::from(self.plan.outstanding) + 1) * largest;
         let allowed = (self.now - since) as f64 * permille as f64 / 1e3 + (burst_ms * MS + excess) as f64;
         if served > allowed {
             let text = format!(

@@ -229,7 +229,7 @@ impl World {
                 return;
             }
             let style = client.plan.style;
-            let is_odd = !matches!(style, ClientStyle::Honest | ClientStyle::Flood | ClientStyle::Deaf);
+            let is_odd = !style.is_ordinary();
             let is_single = style == ClientStyle::Honest || client.source.is_in_handshake();
             let count = if is_single { 1 } else { 1 + self.dice.index(BURST_MAX) };
             client.left -= 1;

@@ -4,6 +4,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "a test program and a bench program use parts of it")]
 
+mod accidents;
 mod book;
 mod checks;
 mod client;

@@ -35,6 +35,11 @@ pub enum ClientStyle {
 }
 
 impl ClientStyle {
+    /// Whether all that it sends is what ordinary clients send.
+    pub fn is_ordinary(self) -> bool {
+        matches!(self, Self::Honest | Self::Flood | Self::Deaf)
+    }
+
     const HOSTILE: [Self; 9] = [
         Self::Flood,
         Self::Deaf,
@@ -117,7 +122,12 @@ impl WorldPlan {
             fronts,
             outstanding: u32::try_from(dice.pick(&[1, 2, 3, 4, 6, 8, 16])).expect("it is small"),
             channels: dice.index(8) + 1,
-            service_base_ns: dice.between(5_000, 400_000),
+            // In every third world the device is so slow that requests wait.
+            service_base_ns: if dice.one_in(3) {
+                dice.between(MS, 3 * MS)
+            } else {
+                dice.between(5_000, 400_000)
+            },
             service_4k_ns: dice.between(10_000, 200_000),
             queues_over_limits: dice.one_in(2),
             limit: (dice.between(20, 500), dice.between(1, 50)),
@@ -129,6 +139,9 @@ impl WorldPlan {
             faults,
         };
         plan.add_clients(&mut dice);
+        if plan.queues_over_limits && dice.one_in(2) {
+            plan.add_limited_flood(&mut dice);
+        }
         plan
     }
 
@@ -157,6 +170,20 @@ impl WorldPlan {
                 begins_at: dice.below(self.ends_at / 2),
             });
         }
+    }
+
+    /// A client of the workload with the limit, which asks for more than that allows.
+    fn add_limited_flood(&mut self, dice: &mut Dice) {
+        self.clients.push(ClientPlan {
+            front: dice.index(self.fronts.len()),
+            network: 2,
+            style: ClientStyle::Flood,
+            depth: 64,
+            think_ns: 0,
+            requests: 100,
+            size_max: 64 << 10,
+            begins_at: dice.below(self.ends_at / 4),
+        });
     }
 
     /// How long the device takes for a request that moves so many bytes.

@@ -182,10 +182,11 @@ pub fn hash_of(bytes: &[u8]) -> u64 {
 /// The data that are stored under a name, as far as the simulated servers are concerned.
 pub fn pattern(name: u64, len: u64) -> Vec<u8> {
     let mut dice = Dice::new(name, len);
-    let mut bytes = Vec::new();
-    while (bytes.len() as u64) < len {
-        bytes.extend(dice.next().to_le_bytes());
+    let mut bytes = vec![0; usize::try_from(len).expect("patterns are short")];
+    // Large ones repeat themselves, which is enough to tell them apart.
+    let block: Vec<u8> = (0..32).flat_map(|_| dice.next().to_le_bytes()).collect();
+    for piece in bytes.chunks_mut(block.len()) {
+        piece.copy_from_slice(&block[..piece.len()]);
     }
-    bytes.truncate(usize::try_from(len).expect("patterns are short"));
     bytes
 }

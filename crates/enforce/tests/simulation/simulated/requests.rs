@@ -133,9 +133,7 @@ impl RequestSource {
             out.extend(u32::try_from(len).expect("it has 32 bits").to_be_bytes());
         }
         if kind == 1 {
-            let mut data = pattern(offset, len.min(4 << 20));
-            data.truncate(payload_max);
-            out.extend(data);
+            out.extend(pattern(offset, len.min(payload_max as u64)));
         }
     }
 
@@ -243,9 +241,8 @@ impl RequestSource {
             (Style::Liar | Style::HalfWriter, FrontProtocol::Nfs) => {
                 let record = {
                     let mut record = Vec::new();
-                    let data = pattern(1, 60_000);
                     let mut encoder = CallEncoder::new(&mut record, Credentials::None);
-                    encoder.write(self.next_id, b"f", 0, StableHow::Unstable, &data);
+                    encoder.write(self.next_id, b"f", 0, StableHow::Unstable, &[7; 20_000]);
                     record
                 };
                 out.extend(&record[..dice.index(record.len())]);

@@ -96,16 +96,24 @@ fn told(world: &World, configuration: Configuration) -> Configuration {
     let order = match configuration.order {
         PriorityOrder::GoldFirst if world.makes(ProxyMistake::IgnoresPriority) => PriorityOrder::SilverFirst,
         PriorityOrder::SilverFirst if world.makes(ProxyMistake::IgnoresPriority) => PriorityOrder::GoldFirst,
-        _ if world.makes(ProxyMistake::IgnoresLimits) => PriorityOrder::Without,
         order => order,
     };
     Configuration { order, ..configuration }
 }
 
+/// The plan by which the proxy is configured, with limits that a mistaken one does not know.
+fn told_plan(world: &World) -> WorldPlan {
+    let mut plan = world.plan.clone();
+    if world.makes(ProxyMistake::IgnoresLimits) {
+        plan.limit = (1000, 1_000_000);
+    }
+    plan
+}
+
 fn begin<P: ProxyUnderTest>(world: &Rc<RefCell<World>>) -> P {
     let (plan, configuration) = {
         let world = world.borrow();
-        (world.plan.clone(), told(&world, world.configuration))
+        (told_plan(&world), told(&world, world.configuration))
     };
     P::begin(SimulatedSystem(world.clone()), &plan, configuration)
 }
@@ -182,7 +190,7 @@ fn renew(world: &Rc<RefCell<World>>) {
 fn configure<P: ProxyUnderTest>(world: &Rc<RefCell<World>>, proxy: &mut P, configuration: Configuration) {
     let (plan, told) = {
         let world = world.borrow();
-        (world.plan.clone(), told(&world, configuration))
+        (told_plan(&world), told(&world, configuration))
     };
     if world.borrow().makes(ProxyMistake::MissesConfiguration) {
         proxy.check_invariants();

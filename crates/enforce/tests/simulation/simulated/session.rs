@@ -63,8 +63,8 @@ pub struct ObservedSession {
     pub excuse: Option<&'static str>,
     /// Whether a request of it was so large that it may stream.
     pub has_streamed: bool,
-    /// Whether its client repeats calls, which a proxy need not hand on.
-    pub repeats: bool,
+    /// Whether its client sends what a proxy need not hand on, or that has no level: repeated calls, huge requests.
+    pub is_odd: bool,
     /// The most bytes of requests and of replies that the proxy held of it.
     pub most_held: [u64; 2],
     /// Whether either connection has ended.
@@ -90,7 +90,7 @@ impl ObservedSession {
             deaf_since: None,
             excuse: None,
             has_streamed: false,
-            repeats: false,
+            is_odd: false,
             most_held: [0; 2],
             is_over: false,
         }
@@ -110,7 +110,7 @@ impl ObservedSession {
         self.has_streamed |= self.read.rest().len() >= 32 << 10;
         let held = self.bytes[0].saturating_sub(self.bytes[1]);
         self.most_held[0] = self.most_held[0].max(held);
-        if held > REQUESTS_HELD_MAX && !self.repeats {
+        if held > REQUESTS_HELD_MAX && !self.is_odd {
             return Err(format!("memory: the proxy holds {held} bytes of requests of one connection"));
         }
         Ok(())

@@ -272,7 +272,7 @@ impl World {
 
     fn pass_to_client(&mut self, number: usize, bytes: &mut Vec<u8>) {
         if let Some(tampering) = &mut self.tampering {
-            tampering.to_client(bytes);
+            tampering.pass_to_client(bytes);
         }
         if let Some(session) = self.links[number].session
             && let Some(since) = self.sessions[session].on_written_to_client(bytes.len())
@@ -287,7 +287,9 @@ impl World {
         let protocol = self.plan.fronts[self.links[number].front];
         let dialect = NbdDialect::new(self.plan.nbd.0, self.plan.nbd.1);
         let passed = match &mut self.tampering {
-            Some(tampering) => tampering.to_server(number, bytes, || RequestReader::new(protocol, dialect)),
+            Some(tampering) => {
+                tampering.pass_to_server(number, bytes, || RequestReader::new(protocol, dialect))
+            }
             None => bytes.to_vec(),
         };
         let Some(number) = self.links[number].session else { return passed };
@@ -307,7 +309,7 @@ impl World {
         self.rounds += 1;
         self.confirm_overtaken();
         let is_past = until.is_some_and(|until| until <= self.now);
-        if self.rounds % 100_000 == 0 {
+        if self.rounds.is_multiple_of(100_000) {
             let left = until.map(|until| i128::from(until) - i128::from(self.now));
             self.note(|| format!("the proxy waits for {left:?} ns"));
         }

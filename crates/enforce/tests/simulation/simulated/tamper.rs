@@ -35,6 +35,21 @@ pub enum ProxyMistake {
 }
 
 impl ProxyMistake {
+    /// How the violation begins that shows the mistake.
+    pub fn shows_as(self) -> &'static [&'static str] {
+        match self {
+            Self::LosesRequest => &["conservation", "level", "order", "progress"],
+            Self::DuplicatesRequest | Self::ChangesRequest => &["conservation"],
+            Self::SwapsRequests => &["order"],
+            Self::LosesAnswer | Self::ChangesAnswer => &["stream", "answers"],
+            Self::ExceedsOutstanding => &["outstanding"],
+            Self::IgnoresPriority | Self::MissesConfiguration => &["level"],
+            Self::IgnoresLimits => &["limit"],
+            Self::ClosesClient => &["closed"],
+            Self::RunsInCircles => &["circles"],
+        }
+    }
+
     /// All mistakes.
     pub const ALL: [Self; 12] = [
         Self::LosesRequest,
@@ -70,7 +85,7 @@ impl Tampering {
     }
 
     /// What becomes of bytes for the server, of which whole requests only are passed on.
-    pub fn to_server(
+    pub fn pass_to_server(
         &mut self,
         link: usize,
         bytes: &[u8],
@@ -112,7 +127,7 @@ impl Tampering {
     }
 
     /// What becomes of bytes for a client.
-    pub fn to_client(&mut self, bytes: &mut Vec<u8>) {
+    pub fn pass_to_client(&mut self, bytes: &mut Vec<u8>) {
         let strikes = bytes.len() > 8 && self.dice.one_in(4);
         match self.mistake {
             ProxyMistake::LosesAnswer if strikes => bytes.truncate(bytes.len() - 5),

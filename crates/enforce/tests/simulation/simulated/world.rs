@@ -14,7 +14,6 @@ use super::tamper::Tampering;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
-use tailwright_enforce::deployment::FrontProtocol;
 
 /// How many violations are kept of one world.
 const VIOLATIONS_MAX: usize = 5;
@@ -279,16 +278,16 @@ impl World {
         let link = self.add_link(front, client, far);
         let of_client = |link: &Link| link.address == client && matches!(link.far, FarEnd::Client(_));
         let client_link = self.links.iter().rposition(of_client).expect("the proxy connects for a client");
-        let (network, is_repeater) = match self.links[client_link].far {
+        let (network, is_odd) = match self.links[client_link].far {
             FarEnd::Client(number) => {
                 let plan = &self.clients[number].plan;
-                (plan.network, plan.style == ClientStyle::Repeater)
+                (plan.network, !plan.style.is_ordinary())
             }
             FarEnd::Server(_) => unreachable!("it is the link of a client"),
         };
         let session = self.sessions.len();
         let mut observed = ObservedSession::new(protocol, dialect, network, self.generation);
-        observed.repeats = is_repeater;
+        observed.is_odd = is_odd;
         self.sessions.push(observed);
         self.links[link].session = Some(session);
         self.links[client_link].session = Some(session);
@@ -363,77 +362,6 @@ impl World {
     pub fn is_over(&self) -> bool {
         let are_done = self.clients.iter().all(|client| client.is_done);
         (are_done && self.open_links.is_empty()) || self.now > self.plan.ends_at + AFTERMATH_NS
-    }
-
-    /// An accident may happen now, and another one later.
-    fn accident(&mut self) {
-        if self.now >= self.plan.ends_at {
-            return;
-        }
-        let next = self.now + self.dice.between(1, 60) * MS;
-        self.schedule(next, WorldEvent::Accident);
-        self.connections_break();
-        if self.faults.strikes(FaultKind::DeviceStall, &mut self.dice) {
-            self.device.stalled_until = self.now + self.dice.between(1, 400) * MS;
-            self.schedule(self.device.stalled_until, WorldEvent::DeviceResumes);
-        }
-        if self.faults.strikes(FaultKind::ServerRestart, &mut self.dice) {
-            self.restart_server();
-        }
-        if self.faults.strikes(FaultKind::Configuration, &mut self.dice) {
-            let order = self.dice.pick(&super::configuration::PriorityOrder::ALL);
-            let configuration = Configuration { order, is_swapped: self.dice.one_in(2) };
-            self.actions.push_back(ControlAction::Configure(configuration));
-        }
-        if self.faults.strikes(FaultKind::WrongConfiguration, &mut self.dice) {
-            self.actions.push_back(ControlAction::ConfigureWrongly);
-        }
-        if self.faults.strikes(FaultKind::ProxyDrain, &mut self.dice) {
-            self.actions.push_back(ControlAction::Drain);
-        } else if self.faults.strikes(FaultKind::ProxyStop, &mut self.dice) {
-            self.actions.push_back(ControlAction::Stop);
-        }
-    }
-
-    fn connections_break(&mut self) {
-        let Some(victim) = (!self.open_links.is_empty()).then(|| self.dice.index(self.open_links.len()))
-        else {
-            return;
-        };
-        let link = self.open_links[victim];
-        if self.links[link].is_far_gone {
-            return;
-        }
-        if let FarEnd::Client(number) = self.links[link].far {
-            if self.tampering.as_mut().is_some_and(Tampering::closes_client) {
-                let at = self.links[link].from_proxy.end(self.now);
-                self.schedule(at, WorldEvent::Look(link));
-            }
-            if self.faults.strikes(FaultKind::ClientReset, &mut self.dice) {
-                let visible_at = self.links[link].reset_far(self.now);
-                self.schedule(visible_at, WorldEvent::Wake);
-                self.client_forgets(number, link);
-            }
-        } else if self.faults.strikes(FaultKind::ServerReset, &mut self.dice) {
-            let is_reset = self.dice.one_in(2);
-            self.break_server_link(link, "the connection to the server broke", is_reset);
-        } else if self.plan.fronts[self.links[link].front] == FrontProtocol::Nfs
-            && self.faults.strikes(FaultKind::Callback, &mut self.dice)
-        {
-            self.call_client(link);
-        }
-    }
-
-    fn restart_server(&mut self) {
-        let front = self.dice.index(self.fronts.len());
-        self.fronts[front].is_down = true;
-        for link in self.open_links.clone() {
-            if self.links[link].front == front && matches!(self.links[link].far, FarEnd::Server(_)) {
-                self.break_server_link(link, "the server restarts", false);
-            }
-        }
-        let up_at = self.now + self.dice.between(1, 300) * MS;
-        self.schedule(up_at, WorldEvent::ServerStarts(front));
     }
 }
 

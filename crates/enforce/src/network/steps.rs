@@ -1,0 +1,49 @@
+//! Runs the steps of a change, one after the other.
+
+use super::difference::ChangeStep;
+use super::namespace::HostNamespace;
+use super::observed;
+use crate::command::CommandRunner;
+use model::OperationError;
+use std::time::{Duration, Instant};
+
+/// How long classes that are to be deleted get to send what they hold. A class of 1 Mbit/s sends 250 kB in this time.
+const DRAIN_MAX: Duration = Duration::from_secs(2);
+/// How often they are looked at: a run of tc takes a few milliseconds itself.
+const DRAIN_POLL: Duration = Duration::from_millis(5);
+
+/// Runs the steps in a namespace, and says which packets were lost.
+pub(super) fn run_all(
+    run: &mut dyn CommandRunner,
+    namespace: &HostNamespace,
+    steps: &[ChangeStep],
+) -> Result<Vec<String>, OperationError> {
+    let mut lost = Vec::new();
+    for step in steps {
+        match step {
+            ChangeStep::Run(command) => drop(run.run(command)?),
+            ChangeStep::Drain { device, classes } => lost.extend(drain(run, namespace, device, classes)?),
+        }
+    }
+    Ok(lost)
+}
+
+/// Waits until classes are empty; after [`DRAIN_MAX`] it says what they still hold.
+fn drain(
+    run: &mut dyn CommandRunner,
+    namespace: &HostNamespace,
+    device: &str,
+    classes: &[u16],
+) -> Result<Option<String>, OperationError> {
+    let start = Instant::now();
+    loop {
+        let bytes = observed::backlog_bytes(run, namespace, device, classes)?;
+        if bytes == 0 {
+            return Ok(None);
+        }
+        if start.elapsed() > DRAIN_MAX {
+            return Ok(Some(format!("{device}: {bytes} bytes still waited in classes that were removed")));
+        }
+        std::thread::sleep(DRAIN_POLL);
+    }
+}
