@@ -41,9 +41,12 @@ fn hosts(fields: &str) -> String {
 }
 
 fn start(fields: &str) -> Running {
-    let hosts = hosts(fields);
-    let deployment = Deployment::parse(&hosts).unwrap_or_else(|error| panic!("{error}\n{hosts}"));
-    let policy = policy(&[("gold", 0, &[(2.0, 1.0)]), ("bulk", 1, &[(2.0, 1.0)])]);
+    start_with(&hosts(fields))
+}
+
+fn start_with(hosts: &str) -> Running {
+    let deployment = Deployment::parse(hosts).unwrap_or_else(|error| panic!("{error}\n{hosts}"));
+    let policy = policy(&[("gold", 0, &[(1.0, 1.0)]), ("bulk", 1, &[(1.0, 1.0)])]);
     Running::start(ProxyOptions::new("ssd", deployment, Some(policy), profile()))
 }
 
@@ -139,6 +142,25 @@ fn a_refused_mount_gives_nothing() {
             drop((mountd.reply(), mountd.reply()));
             let of = added(&proxy, || assert!(RpcClient::nfs("10.99.0.4").read(&file, COUNT)));
             assert_eq!(of, [0, COUNT.into(), 0], "{paths:?}");
+        }
+    });
+}
+
+#[test]
+fn an_address_and_an_export_are_both_needed() {
+    in_namespaces("an_address_and_an_export_are_both_needed", &[], || {
+        let _server = Ganesha::start(&two_exports());
+        let with_address =
+            hosts("").replacen("export = \"/gold\"", "export = \"/gold\"\naddress = [\"10.99.0.2\"]", 1);
+        let proxy = start_with(&with_address);
+        let root = RpcClient::mountd("10.99.0.2").mount(ROOT, "/gold").expect("it is granted");
+        let file = RpcClient::nfs("10.99.0.2").create(&root, "file");
+        let each = u64::from(COUNT);
+        for (address, expected) in [("10.99.0.2", [each, 0, 0]), ("10.99.0.3", [0, 0, each])] {
+            // The server gives everybody the handle.
+            assert_eq!(RpcClient::mountd(address).mount(ROOT, "/gold"), Ok(root.clone()));
+            let of = added(&proxy, || assert!(RpcClient::nfs(address).read(&file, COUNT)));
+            assert_eq!(of, expected, "{address}");
         }
     });
 }

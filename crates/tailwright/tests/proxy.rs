@@ -219,6 +219,21 @@ fn apply_brings_a_policy_and_takes_it_away() {
     assert_eq!(status("changes"), 2);
 }
 
+#[test]
+fn privileges_that_connections_need_are_not_given_up() {
+    if !enforce::command::may_configure_networks() {
+        return testkit::skip("only root can give something up");
+    }
+    let folder = Folder::new();
+    let plain = hosts(testkit::free_address());
+    folder.write("hosts.toml", &plain.replace("forward = ", "source = \"client\", forward = "));
+    folder.write("profile.json", PROFILE);
+    let arguments =
+        ["proxy", "--hosts", "hosts.toml", "--server", "cache", "--state", "state", "--user", "65534:65534"];
+    let said = folder.run(&arguments).expect_code(2).stderr.clone();
+    assert!(said.contains("CAP_NET_BIND_SERVICE and CAP_NET_RAW"), "{said}");
+}
+
 /// A hosts file whose host is a namespace, with a client that is told from the server by its address.
 fn inside(hosts: &str, namespace: &Namespace) -> String {
     let here = format!("device.lo = \"1Gbps\"\nnetns = \"{}\"", namespace.0);

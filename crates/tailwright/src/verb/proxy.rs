@@ -108,6 +108,7 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
         eprintln!("proxy: the policy that apply brought is used: {}", memory.path().display());
     }
     let proxy = Proxy::bind(options.clone())?;
+    check_user(args, &proxy)?;
     let configurator = ProxyConfigurator::new(proxy.handle(), &options, current, Some(memory.clone()))?;
     let _socket = storage::listen_for_control(&control, configurator.clone())?;
     memory.prepare(args.user.as_ref().map(|user| (user.user, user.group)))?;
@@ -130,6 +131,19 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
     write_record(args, &report)?;
     terminal::print(&if args.json { json::pretty(&report.snapshot) } else { text(&report.snapshot) });
     Ok(VerbAnswer::Yes)
+}
+
+/// Refuses to give up what connections to the server will need.
+fn check_user(args: &ProxyArgs, proxy: &Proxy) -> Result<(), OperationError> {
+    let needed: Vec<&str> = proxy.capabilities().iter().copied().collect();
+    if args.user.is_none() || needed.is_empty() {
+        return Ok(());
+    }
+    let needed = needed.join(" and ");
+    Err(OperationError::input(format_args!(
+        "--user would give up {needed}, which the `source` of a front needs"
+    ))
+    .hint("start it as that user with these capabilities: docs/proxy.md, What the server sees"))
 }
 
 /// Starts a thread that waits for signals; it ends with the process.
