@@ -43,7 +43,7 @@ impl ReadBuffer {
         }
     }
 
-    /// Removes all bytes.
+    /// Removes all bytes that it has.
     pub(super) fn clear(&mut self) {
         self.data.clear();
         self.start = 0;

@@ -13,6 +13,7 @@ mod commands;
 mod invariants;
 mod transfer;
 
+use super::address_counts::AddressCounts;
 use super::event_log::RateLimitedLog;
 use super::flows::WorkloadNames;
 use super::options::ProxyOptions;
@@ -23,7 +24,6 @@ use super::shared::SharedState;
 use super::statistics::ProxyStatistics;
 use super::system::{StreamInterest, StreamToken, System, SystemEvent};
 use crate::deployment::{Deployment, FrontProtocol};
-use admission::AddressCounts;
 use model::{Observations, OperationError};
 use slab::Slab;
 use std::io;

@@ -17,6 +17,7 @@
 //! Not covered: UDP, TLS and Kerberos privacy (what cannot be read cannot be scheduled), and the work of metadata
 //! requests, which count as a small read.
 
+mod address_counts;
 mod allowed_clients;
 mod buffer;
 mod busy_poll;

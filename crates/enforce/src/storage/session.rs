@@ -24,10 +24,12 @@
 
 mod client_side;
 mod close_reason;
+mod incoming;
 mod invariants;
 mod lifecycle;
 mod phase;
 mod reply_stream;
+mod server_connection;
 mod server_side;
 mod shutdown;
 
@@ -36,10 +38,11 @@ use super::flows::UNKNOWN_FLOW;
 use super::shared::SharedState;
 use super::system::StreamInterest;
 use crate::deployment::FrontProtocol;
-use client_side::IncomingRequest;
+
 pub(super) use close_reason::{CloseReason, ProxySide};
+use incoming::IncomingRequest;
 use phase::ClientPhase;
-use server_side::ServerSide;
+use server_connection::ServerSide;
 pub(super) use shutdown::SessionOrder;
 use std::net::SocketAddr;
 use wire::{ParserLimits, ProtocolParser};

@@ -17,7 +17,7 @@ pub struct StreamInterest {
 }
 
 impl StreamInterest {
-    /// Nothing but hang-ups.
+    /// No interest but in hang-ups.
     pub const NONE: Self = Self { readable: false, writable: false };
 }
 

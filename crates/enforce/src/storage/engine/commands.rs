@@ -102,7 +102,7 @@ impl<S: System> ProxyEngine<S> {
         self.is_stopped |= self.sessions.is_empty();
     }
 
-    /// Stops at once.
+    /// Stops at once, whatever is in flight.
     pub fn stop(&mut self) {
         self.is_stopped = true;
     }

@@ -4,6 +4,7 @@ use super::super::request::{ProxyRequest, RequestEnding, RequestState};
 use super::super::shared::SharedState;
 use super::ProxySession;
 use super::close_reason::{CloseReason, ProxySide};
+use super::incoming::IncomingRequest;
 use super::phase::ClientPhase;
 use crate::deployment::FrontProtocol;
 use units::Bytes;
@@ -23,21 +24,6 @@ const UNPARSED_MAX: usize = 64 << 10;
 const SERVER_OUTPUT_MAX: usize = BUFFERED_MAX;
 /// How much longer than its data a write may be. What is beyond counts as data, whatever its head says.
 const WRITE_HEAD_MAX: u64 = 4096;
-
-/// The request that is being received. A request comes as one piece, or as several fragments.
-#[derive(Debug)]
-pub(super) struct IncomingRequest {
-    /// The number of the request.
-    pub(super) number: u32,
-    /// How many bytes of the present piece have not come yet.
-    missing: u64,
-    /// Whether the request ends with the present piece.
-    is_last_piece: bool,
-    /// Whether its beginning was sent to the server already, because it is larger than what may be buffered.
-    pub(super) is_ahead: bool,
-    /// What follows it: a request by which the server tells that it is done with it.
-    barrier: &'static [u8],
-}
 
 impl ProxySession {
     /// Takes bytes that the client has sent.

@@ -1,6 +1,6 @@
 //! How far the two connections of a session have come.
 
-/// The client's connection.
+/// How far the client's connection has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClientPhase {
     /// The client may send requests.
@@ -17,7 +17,7 @@ impl ClientPhase {
     }
 }
 
-/// The connection to the server.
+/// How far the connection to the server has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServerPhase {
     /// It is being made.

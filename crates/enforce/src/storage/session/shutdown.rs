@@ -26,7 +26,7 @@ const CLIENT_PATIENCE_NS: u64 = 60_000_000_000;
 /// What the engine is to do with the connections of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum SessionOrder {
-    /// Nothing.
+    /// There is nothing to do.
     None,
     /// To end the stream to the server.
     EndServerStream,
