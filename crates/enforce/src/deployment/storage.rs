@@ -81,7 +81,7 @@ pub enum OverLimitRule {
 }
 
 /// A front: an address that a proxy listens at, before a storage server.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Front {
     /// The protocol of the clients that connect there.

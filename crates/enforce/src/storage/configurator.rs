@@ -8,7 +8,7 @@ use super::flows::WorkloadNames;
 use super::options::ProxyOptions;
 use super::policy_memory::{PolicyMemory, RememberedPolicy};
 use super::rules::ProxyRules;
-use crate::deployment::Deployment;
+use crate::deployment::{Deployment, Front};
 use model::{OperationError, Policy};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -77,13 +77,16 @@ impl ProxyConfigurator {
         let deployment = deployment.map_err(|error| error.about(memory.path().display()))?;
         let at = std::mem::replace(&mut options.deployment, deployment);
         options.policy = policy;
-        // Where it listens is for who starts it to say.
+        // Where it listens is for who starts it to say; who may connect there, for `apply`.
         let fronts = at.servers.into_iter().find(|server| server.name == options.server);
         let fronts = fronts.and_then(|server| server.storage).map(|storage| storage.front);
         let mut servers = options.deployment.servers.iter_mut();
         let storage = servers.find(|server| server.name == options.server);
         if let Some((storage, fronts)) = storage.and_then(|server| server.storage.as_mut()).zip(fronts) {
-            storage.front = fronts;
+            let is_same = |(remembered, at): (&Front, &Front)| remembered.is_served_by(at);
+            if storage.front.len() != fronts.len() || !storage.front.iter().zip(&fronts).all(is_same) {
+                storage.front = fronts;
+            }
         }
         Ok(Some(hosts))
     }

@@ -15,7 +15,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// How many ports are tried that may be in use by others, or wait for late packets.
-const ATTEMPTS: usize = 16;
+const ATTEMPTS: usize = 64;
 /// Ports below are root's.
 const RESERVED_END: u16 = 1024;
 /// Addresses of nobody (RFC 5737, RFC 3849), for which transparent binding is tried.
@@ -54,7 +54,7 @@ impl ServerConnector {
     /// # Errors
     /// When the process may not use the addresses or ports that the server is to see.
     pub(super) fn new(front: &Front, forward: SocketAddr) -> Result<Self, OperationError> {
-        let reserved = ReservedPorts::default();
+        let reserved = ReservedPorts::beginning_at(std::process::id());
         let mut connector = Self { forward, source: front.source, announces: front.announce, reserved };
         connector.check_privileges()?;
         Ok(connector)
@@ -82,6 +82,10 @@ impl ServerConnector {
             SourceAddress::Proxy | SourceAddress::Reserved => LocalEnd::any(is_ipv6),
         };
         let tried = self.try_reserved(from, |_| Ok(()));
+        // Who may not use such ports is told so first.
+        if tried.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse) {
+            return Ok(());
+        }
         tried.map(drop).map_err(|error| {
             let needed = self.capabilities().join(" and ");
             let message = format!("source = \"{source}\" before {}: no {what}: {error}", self.forward);
@@ -207,7 +211,9 @@ pub(super) fn connect_for_itself(
     for kind in [Timeout::Send, Timeout::Recv] {
         set_socket_timeout(&socket, kind, Some(timeout))?;
     }
-    let mut ports = ReservedPorts::default();
+    let mut ports = ReservedPorts::beginning_at(std::process::id());
+    // Else a port would be nobody's for a minute after the connection.
+    set_socket_reuseaddr(&socket, true)?;
     for _ in 0..ATTEMPTS {
         let port = ports.lease().map_or(0, |lease| lease.port);
         match rustix::net::bind(&socket, &SocketAddr::new(LocalEnd::any(to.is_ipv6()).address, port)) {

@@ -23,13 +23,16 @@ pub(super) struct PortLease {
     _holder: Arc<()>,
 }
 
-impl Default for ReservedPorts {
-    fn default() -> Self {
-        Self { holders: std::iter::repeat_with(Weak::new).take(COUNT.into()).collect(), next: 0 }
-    }
-}
-
 impl ReservedPorts {
+    /// All ports, of which a number that the caller chooses says the first: programs of one host that begin at the same
+    /// port are in each other's way.
+    pub(super) fn beginning_at(choice: u32) -> Self {
+        Self {
+            holders: std::iter::repeat_with(Weak::new).take(COUNT.into()).collect(),
+            next: (choice % u32::from(COUNT)) as usize,
+        }
+    }
+
     /// The next port that no connection has.
     pub(super) fn lease(&mut self) -> Option<PortLease> {
         let count = self.holders.len();
@@ -50,7 +53,7 @@ mod tests {
 
     #[test]
     fn ports_are_lent_once_and_come_back_last() {
-        let mut ports = ReservedPorts::default();
+        let mut ports = ReservedPorts::beginning_at(512);
         let mut leases: Vec<PortLease> = std::iter::from_fn(|| ports.lease()).collect();
         let mut numbers: Vec<u16> = leases.iter().map(|lease| lease.port).collect();
         assert_eq!((numbers.len(), numbers[0], numbers[511]), (512, 1023, 512));

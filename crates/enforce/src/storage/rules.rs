@@ -17,7 +17,7 @@ use super::allowed_clients::AllowedClients;
 use super::client_identity::ClientTable;
 use super::cost::{control_request_ns, largest_cost_ns};
 use super::flows::{CONTROL_FLOW, UNKNOWN_FLOW, WorkloadNames};
-use crate::deployment::{Deployment, OverLimitRule, ServerStorage};
+use crate::deployment::{Deployment, Front, OverLimitRule, ServerStorage};
 use discipline::Limit;
 use discipline::enforce::{BEST_EFFORT, EnforcementRules, FlowRules, OutstandingBounds, OverLimit};
 use model::{OperationError, Policy, PolicyWorkload, Stage};
@@ -45,6 +45,8 @@ pub(super) struct ProxyRules {
     pub(super) rules: EnforcementRules,
     pub(super) clients: ClientTable,
     pub(super) allowed: AllowedClients,
+    /// The fronts of the hosts file; which others are refused, the engine says.
+    fronts: Vec<Front>,
     /// The most sequential writes that are dispatched together; 1 for none.
     pub(super) batch: u32,
 }
@@ -107,7 +109,8 @@ impl ProxyRules {
         let batch = storage.batch.unwrap_or(if is_disk { DISK_BATCH } else { 1 });
         let allowed = AllowedClients::new(storage)
             .map_err(|message| OperationError::input(message).hint("docs/proxy.md describes fronts"))?;
-        Ok(Self { rules, clients: ClientTable::new(clients), allowed, batch })
+        let fronts = storage.front.clone();
+        Ok(Self { rules, clients: ClientTable::new(clients), allowed, fronts, batch })
     }
 }
 
