@@ -76,8 +76,8 @@ pub trait ProtocolParser: Send {
         None
     }
 
-    /// The first file handle in the latest request of NFS: that in front of the arguments of NFSv2, NFSv3 and NFSACL, or
-    /// of the first PUTFH in a compound.
+    /// The file handle that the latest request of NFS is about: that in front of the arguments of NFSv2, NFSv3 and NFSACL,
+    /// or in a compound that of the data, else of the last PUTFH. Empty where a compound concerns data of several files.
     fn file_handle(&self) -> Option<&[u8]> {
         None
     }

@@ -79,7 +79,7 @@ fn an_xid_that_names_two_paths_grants_neither() {
 }
 
 #[test]
-fn requests_name_their_first_handle() {
+fn requests_name_the_handle_that_they_are_about() {
     let name = |body: &[u8]| {
         let mut parser = RpcParser::new(ParserLimits::RPC);
         parser.next_request(&record(body)).expect("well-formed");
@@ -100,7 +100,16 @@ fn requests_name_their_first_handle() {
     assert_eq!(call(100_227, 3, 1, &handle), Some(vec![1, 2, 3, 4, 5]), "GETACL");
     assert_eq!((call(100_003, 3, 0, &[]), call(100_003, 4, 0, &[])), (None, None), "NULL");
     let compound = |operations: &[u32]| call(100_003, 4, 1, &[&[0, 1][..], operations].concat());
-    assert_eq!(compound(&[4, 24, 22, 2, 0x0708_0000, 22, 1, 9, 10]), Some(vec![7, 8]), "the first of two");
+    assert_eq!(compound(&[4, 24, 22, 2, 0x0708_0000, 22, 1, 9 << 24, 10]), Some(vec![9]), "the last of two");
+    // READ: a state id, an offset and a count.
+    let read = [25, 0, 0, 0, 0, 0, 0, 512];
+    let put = |byte: u32| [22, 1, byte << 24];
+    let one = [&[3][..], &put(7), &put(8), &read].concat();
+    assert_eq!(compound(&one), Some(vec![8]), "that of the data");
+    let behind = [&[3][..], &put(8), &read, &put(7)].concat();
+    assert_eq!(compound(&behind), Some(vec![8]), "that of the data, whatever follows");
+    let two = [&[4][..], &put(7), &read, &put(8), &read].concat();
+    assert_eq!(compound(&two), Some(vec![]), "data of two files are nobody's");
     assert_eq!(compound(&[2, 24, 10]), None);
     assert_eq!(compound(&[1, 22, 0]), Some(vec![]));
     // The next request that names none.

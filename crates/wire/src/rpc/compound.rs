@@ -28,7 +28,8 @@ const STATE_ID_LEN: u32 = 16;
 /// The most bytes of an attribute request or two, as clients put them behind a WRITE.
 const ATTRIBUTE_REQUESTS_LEN_MAX: u64 = 512;
 
-/// What a COMPOUND asks for, and the handle of its first PUTFH.
+/// What a COMPOUND asks for, and the handle of the file whose data it concerns; without data that of its last PUTFH. One
+/// that concerns data of several files names an empty handle, which is nobody's.
 pub(super) fn read(record: &mut RecordReader<'_>, handle: &mut NamedHandle) -> Result<Access, HeadError> {
     record.skip_opaque("COMPOUND tag", TAG_LEN_MAX)?;
     record.u32("COMPOUND minor version")?;
@@ -54,6 +55,8 @@ struct CompoundSearch {
     object: u64,
     /// The hash of the saved file handle.
     saved_object: u64,
+    /// The hash of the file handle of the first read or write.
+    data_object: Option<u64>,
     /// The bytes of all reads and writes.
     bytes: u64,
     /// Where the first read is.
@@ -81,7 +84,12 @@ impl CompoundSearch {
     ) -> Result<bool, HeadError> {
         let operation = record.u32("NFSv4 operation")?;
         match operation {
-            OP_PUTFH => self.object = record.handle("NFSv4 file handle", HANDLE_LEN_MAX, handle)?,
+            OP_PUTFH => {
+                if self.data_object.is_none() {
+                    handle.forget();
+                }
+                self.object = record.handle("NFSv4 file handle", HANDLE_LEN_MAX, handle)?;
+            }
             OP_SAVEFH => self.saved_object = self.object,
             OP_RESTOREFH => self.object = self.saved_object,
             OP_READ | OP_READ_PLUS => {
@@ -91,7 +99,10 @@ impl CompoundSearch {
                 self.read.get_or_insert(Position { object: self.object, offset });
                 self.bytes = self.bytes.saturating_add(count.into());
             }
-            OP_WRITE => return self.write(record),
+            OP_WRITE => {
+                self.check_object(handle);
+                return self.write(record);
+            }
             OP_ALLOCATE | OP_DEALLOCATE => {
                 record.skip("ALLOCATE state id", STATE_ID_LEN)?;
                 let offset = record.u64("ALLOCATE offset")?;
@@ -105,12 +116,24 @@ impl CompoundSearch {
                 operations::skip(record, arguments)?;
             }
         }
+        if let OP_READ | OP_READ_PLUS | OP_ALLOCATE | OP_DEALLOCATE | OP_COPY | OP_CLONE | OP_WRITE_SAME =
+            operation
+        {
+            self.check_object(handle);
+        }
         if let OP_PUTPUBFH | OP_PUTROOTFH | OP_LOOKUP | OP_LOOKUPP | OP_OPEN | OP_OPENATTR | OP_CREATE =
             operation
         {
             self.object = 0;
         }
         Ok(true)
+    }
+
+    /// Notes that data of the current file are concerned.
+    fn check_object(&mut self, handle: &mut NamedHandle) {
+        if *self.data_object.get_or_insert(self.object) != self.object {
+            handle.make_ambiguous();
+        }
     }
 
     fn add_write(&mut self, offset: u64, bytes: u64) {

@@ -3,7 +3,7 @@
 /// The longest file handle: that of NFSv4. NFSv3 has up to 64 bytes, NFSv2 has 32.
 pub(super) const HANDLE_LEN_MAX: u32 = 128;
 
-/// A copy of the first file handle of a request.
+/// A copy of the file handle that a request is about.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NamedHandle {
     bytes: [u8; HANDLE_LEN_MAX as usize],
@@ -33,6 +33,11 @@ impl NamedHandle {
     /// The handle is complete. What is pushed behind it belongs to further handles, and does not count.
     pub(super) fn complete(&mut self) {
         self.is_named = true;
+    }
+
+    /// The request concerns several files: it names an empty handle.
+    pub(super) fn make_ambiguous(&mut self) {
+        (self.len, self.is_named) = (0, true);
     }
 
     pub(super) fn get(&self) -> Option<&[u8]> {
