@@ -208,7 +208,7 @@ fn faults_say_what_to_do() {
         (&["none.parquet", "--slo", "web=99% < 1s"], "none.parquet"),
         (&["policy.json"], "OBSERVATIONS.parquet"),
         (&["policy.json", "policy.json", "o.parquet"], "at most one policy"),
-        (&["negative.json", "o.parquet"], "'web' whose rate_per_s"),
+        (&["negative.json", "o.parquet"], "rate_per_s is -1000000"),
         (&["ssd.json", "o.parquet"], "not a policy"),
         (&["policy.json", "o.parquet", "--storage", "policy.json"], "policy.json"),
     ] {

@@ -108,7 +108,7 @@ impl PriorityMeisterAnalysis {
     fn policy_workload(&self, index: usize, slo: Slo, priority: PerStage<u32>, bound: f64) -> PolicyWorkload {
         let mut limits = Vec::new();
         for stage in Stage::ALL {
-            for limit in plan::limiters(&self.curves[index][stage], TOLERANCE) {
+            for limit in plan::enforceable_limiters(&self.curves[index][stage], TOLERANCE) {
                 limits.push(StageLimit::new(stage, limit, self.network_bytes_per_s));
             }
         }
