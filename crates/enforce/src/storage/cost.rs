@@ -1,8 +1,9 @@
 //! What requests cost: the device time that the profile says, as the planner counts it.
 //!
 //! A request is charged what it asks for when it enters the queue, and what it was served when its reply has come: a
-//! read that was refused has cost no more than a control request, and one whose size only its reply shows (memcached)
-//! is taken to be as large as the latest ones until then.
+//! read that was refused has cost no more than a control request or the bytes that came, and one whose size only its reply shows (memcached)
+//! is taken to be as large as the latest ones until then. A write costs what it asks for, whatever becomes of it: an
+//! error does not say that nothing was written.
 
 use model::{Op, Request};
 use units::{Bytes, Nanos};
@@ -74,8 +75,10 @@ impl ServedCost {
     /// The device time in nanoseconds of a request that was charged `charged` for what it asked, by what it was served.
     pub(super) fn served_ns(&mut self, class: RequestClass, charged: u64, reply: ServedReply) -> u64 {
         let ServedReply { bytes, is_error } = reply;
-        if is_error {
-            return charged.min(self.control_ns);
+        if is_error && !matches!(class, RequestClass::Write(_)) {
+            // What came before the error was served: a compound may fail behind its reads.
+            let moved = self.cost.size_ns(Op::Read, Bytes(bytes), None);
+            return charged.min(moved.max(self.control_ns));
         }
         match class {
             RequestClass::Read(asked) if asked.0 == 0 => self.cost.size_ns(Op::Read, Bytes(bytes), None),

@@ -214,9 +214,9 @@ impl RequestHeader {
 
     fn request_head(&self, reply: ReplyExpectation) -> RequestHead {
         let class = match self.kind {
-            CMD_READ | CMD_CACHE => RequestClass::Read(Bytes(self.len)),
-            // How much work TRIM is for the device nobody knows: it counts like zeroes.
-            CMD_WRITE | CMD_WRITE_ZEROES | CMD_TRIM => RequestClass::Write(Bytes(self.len)),
+            CMD_READ => RequestClass::Read(Bytes(self.len)),
+            // How much work these are for the device no reply shows: they count like what is written.
+            CMD_WRITE | CMD_WRITE_ZEROES | CMD_TRIM | CMD_CACHE => RequestClass::Write(Bytes(self.len)),
             _ => RequestClass::Control,
         };
         let has_position = class != RequestClass::Control;
