@@ -96,27 +96,10 @@ fn device(channels: u32, seconds: u64) {
 
 /// Priorities by export, no limits.
 fn proxy(server: SocketAddr, model: &SsdModel, outstanding: u32, reserve: u32) -> (SocketAddr, ProxyHandle) {
-    let hosts = format!(
-        r#"
-        [[host]]
-        name = "here"
-        device.lo = "1Gbps"
-        [[server]]
-        name = "ssd"
-        host = "here"
-        address = ["127.0.0.1"]
-        [server.storage]
-        profile = "emulated"
-        outstanding = {outstanding}
-        beside = {outstanding}
-        reserve = {reserve}
-        front = [{{ protocol = "nbd", listen = "127.0.0.1:0", forward = "{server}" }}]
-        [[client]]
-        workload = "high"
-        host = "here"
-        export = "high"
-        "#
-    );
+    let fields = format!("outstanding = {outstanding}\nbeside = {outstanding}\nreserve = {reserve}");
+    let clients = "[[client]]\nworkload = \"high\"\nhost = \"here\"\nexport = \"high\"";
+    let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    let hosts = testkit::one_server_hosts(&[("nbd", listen, server)], &fields, clients);
     let policy = r#"{ "format": "tailwright-policy-1", "policy_name": "by hand", "servers": [], "workloads": [
         { "name": "high", "admitted": true, "server": "ssd", "priority": 0, "slo": "99% < 1s", "slo_percentile": 99.0,
           "slo_s": 1.0, "bound_s": 1.0, "limits": [] } ] }"#;

@@ -3,7 +3,7 @@
 
 use crate::codec::{Answer, BLOCK, ClientCodec, Protocol};
 use crate::ledger::{Ledger, Verdict};
-use crate::world::{Turns, World, connect, count};
+use crate::world::{Turns, World, count};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,6 +13,7 @@ use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::ops::Range;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
+use testkit::connect_from;
 
 /// Bytes that may wait to be sent.
 const OUT_MAX: usize = 4 << 20;
@@ -117,13 +118,16 @@ impl<'a> Client<'a> {
     fn open(&self, proxy: usize, turns: Turns) -> io::Result<SoakConnection> {
         let fronts = if self.direct { self.world.servers } else { self.world.proxies[proxy] };
         let (plan, to) = (self.plan, fronts.of(self.plan.protocol));
-        let mut stream = connect(plan.from, to)?;
+        let mut stream = connect_from(plan.from, to)?;
         let codec = match plan.protocol {
             Protocol::Nbd => ClientCodec::nbd(&mut stream, plan.base, plan.owner % 2 == 0)?,
             Protocol::Memcached => ClientCodec::memcached(plan.owner),
-            Protocol::Nfs => {
-                ClientCodec::nfs("/export", &mut connect(plan.from, fronts.mount)?, &mut stream, plan.owner)?
-            }
+            Protocol::Nfs => ClientCodec::nfs(
+                "/export",
+                &mut connect_from(plan.from, fronts.mount)?,
+                &mut stream,
+                plan.owner,
+            )?,
         };
         stream.set_nonblocking(true)?;
         let (out, in_flight, last_reply) = (Vec::new(), BTreeMap::new(), Instant::now());

@@ -22,34 +22,13 @@ pub const WORKLOADS: u32 = 6;
 
 /// Fronts before servers, with `fields` of the storage.
 pub fn hosts(listen: Fronts, servers: Fronts, fields: &str, random: &mut StdRng) -> String {
-    let mut text = format!(
-        r#"
-        [[host]]
-        name = "here"
-        device.lo = "1Gbps"
-        [[server]]
-        name = "ssd"
-        host = "here"
-        address = ["127.0.0.1"]
-        [server.storage]
-        profile = "none"
-        {fields}
-        front = [
-            {{ protocol = "nbd", listen = "{}", forward = "{}" }},
-            {{ protocol = "memcached", listen = "{}", forward = "{}" }},
-            {{ protocol = "nfs", listen = "{}", forward = "{}" }},
-            {{ protocol = "nfs", listen = "{}", forward = "{}" }},
-        ]
-        "#,
-        listen.nbd,
-        servers.nbd,
-        listen.memcached,
-        servers.memcached,
-        listen.nfs,
-        servers.nfs,
-        listen.mount,
-        servers.mount
-    );
+    let fronts = [
+        ("nbd", listen.nbd, servers.nbd),
+        ("memcached", listen.memcached, servers.memcached),
+        ("nfs", listen.nfs, servers.nfs),
+        ("nfs", listen.mount, servers.mount),
+    ];
+    let mut text = testkit::one_server_hosts(&fronts, fields, "");
     for owner in 1..=2 * WORKLOADS {
         let workload = random.random_range(0..=WORKLOADS);
         let export = if random.random_bool(0.2) { "export = \"/export\"" } else { "" };

@@ -1,12 +1,13 @@
 //! Clients that mean harm, or have an accident.
 
 use crate::codec::{ClientCodec, Protocol};
-use crate::world::{World, connect, count};
+use crate::world::{World, count};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
+use testkit::connect_from;
 
 /// One after the other, to the end.
 pub fn run(world: &World, protocols: &[Protocol], seed: u64) {
@@ -17,7 +18,7 @@ pub fn run(world: &World, protocols: &[Protocol], seed: u64) {
         let to = world.proxies[proxy].of(protocol);
         // Half of them pretend to be a client of a workload.
         let from = if random.random_bool(0.5) { [127, 0, 1, 1] } else { [127, 0, 9, 9] };
-        if let Ok(stream) = connect(Ipv4Addr::from(from), to) {
+        if let Ok(stream) = connect_from(Ipv4Addr::from(from), to) {
             count(&world.tally.hostile, 1);
             // What becomes of it is not their concern.
             let _ = harm(world, stream, protocol, &mut random);

@@ -1,7 +1,7 @@
 //! Where servers and proxies are, what has happened to them, and what has been counted.
 
 use crate::codec::Protocol;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
@@ -115,17 +115,4 @@ impl World {
             time -= piece;
         }
     }
-}
-
-/// A connection from the local address `from`, which says whose it is.
-pub fn connect(from: Ipv4Addr, to: SocketAddr) -> std::io::Result<TcpStream> {
-    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
-    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    bind(&socket, &SocketAddr::new(IpAddr::V4(from), 0))?;
-    connect(&socket, &to)?;
-    let stream = TcpStream::from(socket);
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
-    stream.set_write_timeout(Some(Duration::from_secs(20)))?;
-    Ok(stream)
 }

@@ -2,7 +2,7 @@
 
 use crate::alone_on_the_machine;
 use crate::caller::{BLOCK, Caller};
-use crate::ground::{GOLD, Ground, GroundSetting, connect_from, stranger};
+use crate::ground::{GOLD, Ground, GroundSetting, stranger};
 use crate::proxy::{Running, Server, deployment, policy, profile, say};
 use crate::scripts::named;
 use crate::scripts::silence::{quiet_gets_text, silent_text};
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use tailwright_enforce::deployment::FrontProtocol;
 use tailwright_enforce::storage::ProxyOptions;
 use testkit::Rounds;
+use testkit::connect_from;
 
 /// Requests of each connection.
 const REQUESTS: u64 = 400;

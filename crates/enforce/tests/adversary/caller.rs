@@ -1,10 +1,11 @@
 //! A client of each protocol that sends requests of a tag and reads replies.
 
-use crate::ground::{ProxyFronts, connect_from};
+use crate::ground::ProxyFronts;
 use crate::speech::{data_head, word};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use tailwright_enforce::deployment::FrontProtocol;
+use testkit::connect_from;
 use wire::nbd::client::{ClientHandshake, ExportOption, HandshakeStep};
 use wire::rpc::client::{CallEncoder, Credentials, StableHow};
 

@@ -4,9 +4,8 @@ use crate::device::ServiceCost;
 use crate::proxy::policy;
 use crate::server::RunningServer;
 use model::OperationError;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::thread::JoinHandle;
-use std::time::Duration;
 use tailwright_enforce::deployment::{Deployment, FrontProtocol};
 use tailwright_enforce::storage::{Proxy, ProxyHandle, ProxyOptions, ProxyReport};
 use workload::device::StorageProfile;
@@ -159,44 +158,14 @@ fn bind(
     policy: Option<model::Policy>,
 ) -> (Proxy, ProxyHandle) {
     let GroundSetting { outstanding, fields, .. } = setting;
-    let text = format!(
-        r#"
-        [[host]]
-        name = "here"
-        device.lo = "1Gbps"
-        [[server]]
-        name = "ssd"
-        host = "here"
-        address = ["127.0.0.1"]
-        [server.storage]
-        profile = "none"
-        outstanding = {outstanding}
-        {fields}
-        front = [
-            {{ protocol = "nbd", listen = "127.0.0.1:0", forward = "{nbd}" }},
-            {{ protocol = "memcached", listen = "127.0.0.1:0", forward = "{memcached}" }},
-            {{ protocol = "nfs", listen = "127.0.0.1:0", forward = "{nfs}" }},
-        ]
-        {clients}"#
-    );
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let fronts = [("nbd", any, nbd), ("memcached", any, memcached), ("nfs", any, nfs)];
+    let fields = format!("outstanding = {outstanding}\n{fields}");
+    let text = testkit::one_server_hosts(&fronts, &fields, clients);
     let deployment = Deployment::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let profile = StorageProfile::from_json(&setting.cost.profile()).expect("a profile by formula");
     let proxy = Proxy::bind(ProxyOptions::new("ssd", deployment, policy, profile));
     let proxy = proxy.unwrap_or_else(|error| panic!("{error}"));
     let handle = proxy.handle();
     (proxy, handle)
-}
-
-/// A connection from the local address `from`, which says whose it is.
-pub fn connect_from(from: Ipv4Addr, to: SocketAddr) -> std::io::Result<TcpStream> {
-    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
-    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    bind(&socket, &SocketAddr::new(IpAddr::V4(from), 0))?;
-    connect(&socket, &to)?;
-    let stream = TcpStream::from(socket);
-    stream.set_nodelay(true)?;
-    // Only so that everything ends.
-    stream.set_read_timeout(Some(Duration::from_secs(20)))?;
-    stream.set_write_timeout(Some(Duration::from_secs(20)))?;
-    Ok(stream)
 }

@@ -24,21 +24,8 @@ pub fn profile() -> StorageProfile {
 
 /// Hosts with one server, whose storage has `fields`, and `clients`.
 pub fn deployment(protocol: &str, forward: SocketAddr, fields: &str, clients: &str) -> Deployment {
-    let text = format!(
-        r#"
-        [[host]]
-        name = "here"
-        device.lo = "1Gbps"
-        [[server]]
-        name = "ssd"
-        host = "here"
-        address = ["127.0.0.1"]
-        [server.storage]
-        profile = "none"
-        front = [{{ protocol = "{protocol}", listen = "127.0.0.1:0", forward = "{forward}" }}]
-        {fields}
-        {clients}"#
-    );
+    let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    let text = testkit::one_server_hosts(&[(protocol, listen, forward)], fields, clients);
     Deployment::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 

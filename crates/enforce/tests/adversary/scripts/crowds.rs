@@ -2,11 +2,12 @@
 
 use super::on_threads;
 use crate::caller::{BLOCK, Caller};
-use crate::ground::{connect_from, stranger};
+use crate::ground::stranger;
 use crate::trial::Scene;
 use std::io::Write;
 use std::time::Duration;
 use tailwright_enforce::deployment::FrontProtocol::Nbd;
+use testkit::connect_from;
 
 /// Connects, asks once, goes.
 pub(super) fn churn(scene: &Scene<'_>) {
