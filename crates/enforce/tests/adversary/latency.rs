@@ -11,17 +11,16 @@ use testkit::Rounds;
 const P99_RATIO: f64 = 10.0;
 /// A machine with other work delays single requests; what was found was thousands of times as long.
 const MAX_RATIO: f64 = 200.0;
-/// Beside a plain flood it is half.
+/// Of what a client gets whose every request waits for one that is at the device. Beside a plain flood it is above 1.
 const THROUGHPUT_RATIO: f64 = 0.2;
 
 /// A request waits at most for what is at the device, a few deep.
 fn is_kept(alone: &LatencySample, beside: &LatencySample, seen: &OracleVerdicts) -> Result<(), String> {
     let at_device = 3.0 * seen.longest_ns as f64;
-    let p99_max = P99_RATIO * alone.p99() + at_device;
-    let slower = p99_max / alone.p99() / P99_RATIO;
-    let fine = beside.p99() <= p99_max
+    let waiting_per_s = 1.0 / (alone.per_s.recip() + seen.longest_ns as f64 / 1e9);
+    let fine = beside.p99() <= P99_RATIO * alone.p99() + at_device
         && beside.max() <= MAX_RATIO * alone.p99() + at_device
-        && beside.per_s >= THROUGHPUT_RATIO / slower * alone.per_s;
+        && beside.per_s >= THROUGHPUT_RATIO * waiting_per_s;
     let told = |sample: &LatencySample| {
         let LatencySample { per_s, failed, wrong, .. } = sample;
         let [p99, max] = [sample.p99(), sample.max()].map(|ns| ns / 1e6);
