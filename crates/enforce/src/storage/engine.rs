@@ -235,7 +235,6 @@ impl<S: System> ProxyEngine<S> {
         let Some(mut entry) = self.sessions.try_remove(slot) else { return };
         entry.session.close(&mut self.shared);
         self.addresses.remove(entry.session.peer.ip());
-        self.shared.statistics.connections -= 1;
     }
 
     /// Lets sessions make progress and dispatches requests, until nothing more happens.

@@ -59,7 +59,6 @@ pub struct ProxySnapshot {
 #[derive(Debug)]
 pub(super) struct ProxyStatistics {
     traffic: BTreeMap<u32, ProxiedWorkload>,
-    pub(super) connections: u64,
     pub(super) cut: u64,
     pub(super) turned_away: u64,
     pub(super) released: u64,
@@ -80,7 +79,6 @@ impl ProxyStatistics {
     pub(super) fn new(record: usize) -> Self {
         Self {
             traffic: BTreeMap::new(),
-            connections: 0,
             cut: 0,
             turned_away: 0,
             released: 0,

@@ -60,7 +60,6 @@ impl<S: System> ProxyEngine<S> {
         }));
         self.next_serial = self.next_serial.wrapping_add(1);
         self.addresses.add(peer.ip());
-        self.shared.statistics.connections += 1;
         self.ready.push(slot);
         Ok(())
     }

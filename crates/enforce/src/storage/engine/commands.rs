@@ -112,7 +112,7 @@ impl<S: System> ProxyEngine<S> {
         let SharedState { queue, buffered_bytes, statistics, names, .. } = &self.shared;
         ProxySnapshot {
             workloads: statistics.traffic(names),
-            connections: statistics.connections,
+            connections: self.sessions.len() as u64,
             cut: statistics.cut,
             turned_away: statistics.turned_away,
             waiting: queue.waiting() as u64,
