@@ -29,6 +29,7 @@ fn policy(priorities: &[u32]) -> Policy {
         class: "ssd".into(),
         network_bytes_per_s: LINK,
         storage_profile: "ssd".into(),
+        enforcement: None,
     };
     let workloads = priorities.iter().enumerate().map(workload);
     Policy::new("by hand", vec![server], workloads.collect()).unwrap_or_else(|error| panic!("{error}"))

@@ -3,11 +3,13 @@
 //! There is one way to read a policy and one to make its parts, so that whoever has a [`Policy`] from a file
 //! has one that was checked.
 
+mod enforcement;
 mod error;
 mod limit;
 mod soundness;
 mod workload;
 
+pub use enforcement::ServerEnforcement;
 pub use error::{POLICY_FORMAT, PolicyError};
 pub use limit::{RateLimit, StageLimit};
 use serde::{Deserialize, Serialize};
@@ -110,6 +112,7 @@ mod tests {
             class: "ssd".into(),
             network_bytes_per_s: 1e8,
             storage_profile: "x".into(),
+            enforcement: None,
         };
         let refused = PolicyWorkload::refused("b", "99% < 1s".parse().unwrap(), "no room");
         Policy::new("tailwright", vec![server], vec![workload("a"), refused]).expect("it is sound")
@@ -203,6 +206,39 @@ mod tests {
             ("\"bound_s\":0.125", "\"bound_s\":0.125,\"largest_request\":0", "largest_request is 0"),
         ] {
             assert!(text.contains(from), "{from}");
+            let error = Policy::from_json(&text.replacen(from, to, 1)).expect_err(to).to_string();
+            assert!(error.contains(said), "{to}: {error}");
+        }
+    }
+
+    #[test]
+    fn how_a_server_is_used_is_read_and_checked() {
+        let enforcement = ServerEnforcement {
+            channels: 2,
+            outstanding: 4,
+            beside: 3,
+            reserve: 1,
+            best_effort_request_s: 0.005,
+            packet_bytes: 65536.0,
+            proxy_s: 0.0002,
+        };
+        let mut used = policy();
+        used.servers[0].enforcement = Some(enforcement);
+        let text = serde_json::to_string(&used).unwrap();
+        assert_eq!(Policy::from_json(&text).unwrap(), used);
+        for (from, to, said) in [
+            ("\"channels\":2", "\"channels\":0", "channels is 0, expected at least 1"),
+            (
+                "\"outstanding\":4",
+                "\"outstanding\":1",
+                "outstanding is 1, expected at least as many as channels",
+            ),
+            ("\"beside\":3", "\"beside\":5", "beside is 5"),
+            ("\"reserve\":1", "\"reserve\":4", "server 'ssd-1': enforcement: reserve is 4, expected fewer"),
+            ("request_s\":0.005", "request_s\":-1", "best_effort_request_s is -1"),
+            ("packet_bytes\":65536.0", "packet_bytes\":-1", "packet_bytes is -1"),
+            ("proxy_s\":0.0002", "proxy_s\":-1", "proxy_s is -1"),
+        ] {
             let error = Policy::from_json(&text.replacen(from, to, 1)).expect_err(to).to_string();
             assert!(error.contains(said), "{to}: {error}");
         }

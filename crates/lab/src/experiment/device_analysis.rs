@@ -91,6 +91,7 @@ fn policy(name: &str, workloads: Vec<PolicyWorkload>) -> Policy {
         // The links of the lab are not shaped here, and nothing depends on their rate.
         network_bytes_per_s: ByteRate::from_bytes_per_sec(125e6).expect("a rate").bytes_per_sec(),
         storage_profile: "emulated-ssd".into(),
+        enforcement: None,
     };
     Policy::new(name, vec![server], workloads)
         .unwrap_or_else(|error| panic!("limits that cannot be enforced: {error}"))

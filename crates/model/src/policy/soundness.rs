@@ -4,6 +4,7 @@
 //! enforced; the first is what people and plans reason with. They may differ by what rounding for readers does to a
 //! number, and by no more.
 
+use super::enforcement::ServerEnforcement;
 use super::error::{PolicyError, ROUNDING};
 use super::limit::StageLimit;
 use super::workload::{PolicyServer, PolicyWorkload};
@@ -21,6 +22,9 @@ pub(super) fn check(servers: &[PolicyServer], workloads: &[PolicyWorkload]) -> R
     for server in servers {
         let place = format!("server '{}'", server.name);
         check_number(&place, "network_bytes_per_s", server.network_bytes_per_s, POSITIVE)?;
+        if let Some(enforcement) = &server.enforcement {
+            check_enforcement(&place, enforcement)?;
+        }
     }
     workloads.iter().try_for_each(|workload| {
         let server = servers.iter().find(|server| Some(&server.name) == workload.server.as_ref());
@@ -60,6 +64,25 @@ const FRACTION: NumberRange = NumberRange {
 fn check_number(owner: &str, field: &str, value: f64, range: NumberRange) -> Result<(), PolicyError> {
     let is_within = value <= range.max && (value > 0.0 || (range.with_zero && value == 0.0));
     if is_within { Ok(()) } else { Err(PolicyError::impossible(owner, field, value, range.words)) }
+}
+
+/// Refuses a use of a server that no enforcer can keep, or by which its device would not be busy.
+fn check_enforcement(place: &str, enforcement: &ServerEnforcement) -> Result<(), PolicyError> {
+    let owner = format!("{place}: enforcement");
+    let ServerEnforcement { channels, outstanding, beside, reserve, .. } = *enforcement;
+    for (field, value, is_possible, expected) in [
+        ("channels", channels, channels > 0, "at least 1"),
+        ("outstanding", outstanding, outstanding >= channels, "at least as many as channels"),
+        ("beside", beside, beside <= outstanding, "at most as many as outstanding"),
+        ("reserve", reserve, reserve < outstanding, "fewer than outstanding"),
+    ] {
+        if !is_possible {
+            return Err(PolicyError::impossible(&owner, field, value, expected));
+        }
+    }
+    check_number(&owner, "best_effort_request_s", enforcement.best_effort_request_s, NOT_NEGATIVE)?;
+    check_number(&owner, "packet_bytes", enforcement.packet_bytes, WORK)?;
+    check_number(&owner, "proxy_s", enforcement.proxy_s, NOT_NEGATIVE)
 }
 
 /// Refuses a workload whose promise or limits make no sense, on a server with links of this bandwidth, if that is known.

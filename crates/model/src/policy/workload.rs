@@ -1,5 +1,6 @@
 //! The servers and workloads of a policy, and a workload's form in the file.
 
+use super::enforcement::ServerEnforcement;
 use super::error::{PolicyError, ROUNDING};
 use super::limit::StageLimit;
 use crate::{PerStage, Slo};
@@ -16,6 +17,9 @@ pub struct PolicyServer {
     pub network_bytes_per_s: f64,
     /// Which device profile its storage work is counted with.
     pub storage_profile: String,
+    /// How the server is used, as the bounds of its workloads count it; absent where they count nothing of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enforcement: Option<ServerEnforcement>,
 }
 
 /// One workload's place, priority and limits.

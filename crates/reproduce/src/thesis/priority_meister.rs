@@ -99,6 +99,7 @@ impl PriorityMeisterAnalysis {
             class: "server".into(),
             network_bytes_per_s: self.network_bytes_per_s,
             storage_profile: "disk".into(),
+            enforcement: None,
         };
         let policy = Policy::new("priority-meister", vec![server], workloads)
             .unwrap_or_else(|error| panic!("limits that cannot be enforced: {error}"));

@@ -36,6 +36,7 @@ pub fn policy_of(problem: &ClusterProblem, planned: &PlannedCluster) -> Policy {
             class: class.class.clone(),
             network_bytes_per_s: class.network.bytes_per_sec(),
             storage_profile: problem.profiles[server.class].name().to_owned(),
+            enforcement: None,
         });
     }
     let places = planned.places();

@@ -38,6 +38,7 @@ pub fn assignment_policy(
             class: problem.class.clone(),
             network_bytes_per_s: problem.network.bytes_per_sec(),
             storage_profile: problem.profile.as_ref().map_or("", |profile| profile.name()).to_owned(),
+            enforcement: None,
         });
     }
     let mut workloads = Vec::new();

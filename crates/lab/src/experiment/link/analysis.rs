@@ -212,6 +212,7 @@ impl LinkAnalysis {
             class: SERVER.into(),
             network_bytes_per_s: LINK_BYTES_PER_S,
             storage_profile: "none".into(),
+            enforcement: None,
         };
         Policy::new(name, vec![server], workloads)
             .unwrap_or_else(|error| panic!("limits that cannot be enforced: {error}"))
