@@ -21,6 +21,13 @@ pub struct StageLoad {
     pub blocking: f64,
 }
 
+impl StageLoad {
+    /// The load of a stage that preempts, from both sums.
+    pub fn preemptive(burst_at_or_above: f64, rate_above: f64) -> Self {
+        Self { burst_at_or_above, rate_above, blocking: 0.0 }
+    }
+}
+
 /// What one stage contributes to a bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StageTerm {
@@ -69,16 +76,12 @@ mod tests {
     use super::*;
     use crate::CurveVertex;
 
-    fn load(burst_at_or_above: f64, rate_above: f64) -> StageLoad {
-        StageLoad { burst_at_or_above, rate_above, blocking: 0.0 }
-    }
-
     #[test]
     fn worked_example_of_two_priorities() {
         // High: r = 0.5, b = 0.1; low: b = 0.2. Low waits for both bursts on half the server.
-        assert!((stage_delay(load(0.1, 0.0)) - 0.1).abs() < 1e-12);
-        assert!((stage_delay(load(0.3, 0.5)) - 0.6).abs() < 1e-12);
-        let bound = path_bound([load(0.3, 0.5), load(0.1, 0.0)]);
+        assert!((stage_delay(StageLoad::preemptive(0.1, 0.0)) - 0.1).abs() < 1e-12);
+        assert!((stage_delay(StageLoad::preemptive(0.3, 0.5)) - 0.6).abs() < 1e-12);
+        let bound = path_bound([StageLoad::preemptive(0.3, 0.5), StageLoad::preemptive(0.1, 0.0)]);
         assert!((bound.total - 0.7).abs() < 1e-12);
         assert!(bound.total >= bound.terms.iter().map(|t| t.delay).sum());
     }
@@ -96,13 +99,16 @@ mod tests {
 
     #[test]
     fn what_is_begun_already_waits_for_higher_priorities_too() {
-        let blocked = StageLoad { blocking: 0.1, ..load(0.3, 0.5) };
+        let blocked = StageLoad { blocking: 0.1, ..StageLoad::preemptive(0.3, 0.5) };
         assert!((stage_delay(blocked) - 0.8).abs() < 1e-12);
     }
 
     #[test]
     fn an_overloaded_stage_guarantees_nothing() {
-        assert_eq!(stage_delay(load(0.1, 1.0)), f64::INFINITY);
-        assert_eq!(path_bound([load(0.1, 0.2), load(0.0, 1.5)]).total, f64::INFINITY);
+        assert_eq!(stage_delay(StageLoad::preemptive(0.1, 1.0)), f64::INFINITY);
+        assert_eq!(
+            path_bound([StageLoad::preemptive(0.1, 0.2), StageLoad::preemptive(0.0, 1.5)]).total,
+            f64::INFINITY
+        );
     }
 }

@@ -260,10 +260,6 @@ mod tests {
     use crate::{StageLoad, stage_delay};
     use proptest::prelude::*;
 
-    fn load(burst_at_or_above: f64, rate_above: f64) -> StageLoad {
-        StageLoad { burst_at_or_above, rate_above, blocking: 0.0 }
-    }
-
     fn curve(points: &[(f64, f64)], rate: f64) -> ArrivalCurve {
         let vertices = points.iter().map(|&(duration, work)| CurveVertex { duration, work }).collect();
         ArrivalCurve::new(vertices, rate).unwrap()
@@ -303,10 +299,10 @@ mod tests {
         let high = curve(&[(0.0, 0.1)], 0.5);
         let low = curve(&[(0.0, 0.2)], 0.3);
         let mut queue = PriorityQueue::new();
-        assert!((queue.delay(&high, 0.0) - stage_delay(load(0.1, 0.0))).abs() < 1e-12);
+        assert!((queue.delay(&high, 0.0) - stage_delay(StageLoad::preemptive(0.1, 0.0))).abs() < 1e-12);
         queue.add(&high, 0.0);
-        assert!((queue.delay(&low, 0.0) - stage_delay(load(0.3, 0.5))).abs() < 1e-12);
-        assert!((queue.delay(&low, 0.05) - stage_delay(load(0.35, 0.5))).abs() < 1e-12);
+        assert!((queue.delay(&low, 0.0) - stage_delay(StageLoad::preemptive(0.3, 0.5))).abs() < 1e-12);
+        assert!((queue.delay(&low, 0.05) - stage_delay(StageLoad::preemptive(0.35, 0.5))).abs() < 1e-12);
         queue.add(&low, 0.0);
         assert_eq!(queue.delay(&curve(&[(0.0, 0.0)], 0.3), 0.0), f64::INFINITY);
         assert!((queue.delay(&ArrivalCurve::zero(), 0.0) - 0.3 / 0.2).abs() < 1e-12);

@@ -109,7 +109,7 @@ mod tests {
                 mean_rate: PerStage::from_fn(|_| 0.0),
             }],
         };
-        let class = PlanningClass { name: "ssd".into(), count: 1, base_latency: 0.0 };
+        let class = PlanningClass { name: "ssd".into(), count: 1, base_latency: 0.0, enforced: None };
         let instance =
             PlanningProblem::new(vec![class], vec![workload("a"), workload("b")], 0.999, 0.999).unwrap();
         let placement = plan::place_first_fit(&instance, LimitMethod::Exact, &[0, 1], false);
