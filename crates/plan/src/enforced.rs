@@ -63,7 +63,7 @@ impl PlanningProblem {
     }
 
     /// The queue at the device of a class that makes requests wait least.
-    pub(crate) fn shortest_queue(&self, class: usize) -> DeviceQueue {
+    pub fn shortest_queue(&self, class: usize) -> DeviceQueue {
         DeviceQueue::shortest(self.classes[class].enforced.map_or(1, |class| class.channels))
     }
 }

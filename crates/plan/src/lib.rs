@@ -35,6 +35,7 @@ mod server;
 mod testing;
 
 pub use advice::{SuggestedChange, advise};
+pub use calculus::DeviceQueue;
 pub use effort::SearchEffort;
 pub use enforced::EnforcedClass;
 pub use limiters::{enforceable_limiters, limiters};
