@@ -8,7 +8,7 @@
 use crate::chain::{ChainSolution, LatencyConstraint, Precision, Prices, minimise};
 use crate::limits::{LimitMethod, chain_of};
 use crate::problem::PlanningProblem;
-use crate::server::unlimited_levels;
+use crate::server::levels_by_budget;
 use model::Stage;
 
 /// A number of servers that no placement can do without, if it places all workloads that fit on some empty server.
@@ -78,9 +78,9 @@ fn class_prices(
     if members.is_empty() {
         return None;
     }
-    // What any server of the class may have begun, and as many levels as there are SLOs: both are relaxations.
+    // What any server of the class may have begun, and as many levels as there are budgets: both are relaxations.
     let blocking = problem.least_blocking(class, &[]);
-    let levels = unlimited_levels(problem, class, members);
+    let levels = levels_by_budget(problem, class, members);
     let chain = chain_of(problem, class, &levels, constraint, &blocking);
     match minimise(&chain, Precision::Within(PRECISION)) {
         ChainSolution::Solved { prices, .. } => Some(prices),

@@ -57,7 +57,7 @@ pub struct PlannedServer {
 /// with equal SLOs share a level. Where there would be more levels than a server of the class can have, those whose
 /// budgets differ least become one.
 pub fn priority_levels(problem: &PlanningProblem, class: usize, members: &[usize]) -> Vec<PriorityLevel> {
-    let mut levels = unlimited_levels(problem, class, members);
+    let mut levels = levels_by_slo(problem, class, members);
     let most = problem.classes[class].enforced.map_or(usize::MAX, |class| class.levels_max);
     while levels.len() > most {
         let factor = |pair: usize| levels[pair + 1].budget / levels[pair].budget;
@@ -70,11 +70,7 @@ pub fn priority_levels(problem: &PlanningProblem, class: usize, members: &[usize
 }
 
 /// As [`priority_levels`], with as many levels as there are SLOs.
-pub(crate) fn unlimited_levels(
-    problem: &PlanningProblem,
-    class: usize,
-    members: &[usize],
-) -> Vec<PriorityLevel> {
+fn levels_by_slo(problem: &PlanningProblem, class: usize, members: &[usize]) -> Vec<PriorityLevel> {
     let slo = |w: usize| problem.workloads[w].slo.latency.0;
     let mut sorted = members.to_vec();
     // Stable, so equal SLOs keep the order of placement.
@@ -85,6 +81,22 @@ pub(crate) fn unlimited_levels(
         levels.push(PriorityLevel { budget, members: members.to_vec() });
     }
     levels.sort_by(|a, b| a.budget.total_cmp(&b.budget));
+    levels
+}
+
+/// Groups workloads by budget, the least first. On a server, those up to any budget are served before all others or wait
+/// for no more than that budget allows: what holds for these groups holds for priorities, too.
+pub(crate) fn levels_by_budget(
+    problem: &PlanningProblem,
+    class: usize,
+    members: &[usize],
+) -> Vec<PriorityLevel> {
+    let mut sorted: Vec<(f64, usize)> = members.iter().map(|&w| (problem.budget(w, class), w)).collect();
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut levels = Vec::new();
+    for members in sorted.chunk_by(|a, b| a.0 == b.0) {
+        levels.push(PriorityLevel { budget: members[0].0, members: members.iter().map(|m| m.1).collect() });
+    }
     levels
 }
 
