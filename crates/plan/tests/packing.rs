@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use tailwright_plan::SearchEffort;
 use tailwright_plan::admission::{AdmissionProcedure, Applicant, IdenticalServers, Priority, SharedServer};
-use tailwright_plan::packing::{Packing, PackingProblem, pack};
+use tailwright_plan::packing::{Packing, PackingControl, PackingProblem, pack};
 
 /// Everybody's latency is the load of the server.
 #[derive(Clone)]
@@ -54,7 +54,7 @@ fn packed_with(
     let by_stage: Vec<_> = loads.iter().map(|&load| PerStage::from_fn(|_| load)).collect();
     let servers = IdenticalServers { count: servers, base_latency: 0.0, slo_factor: 1.0 };
     let problem = PackingProblem { servers, applicants: &applicants, loads: &by_stage, servers_min };
-    pack(&Load, &problem, effort, &mut |_| {})
+    pack(&Load, &problem, effort, &PackingControl::UNWATCHED)
 }
 
 /// The least number of servers of capacity 1, by trying everything.
