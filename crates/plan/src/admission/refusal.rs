@@ -13,6 +13,8 @@ pub enum AdmissionRefusal {
     Nobody,
     /// The SLO that would be missed most on each server; empty when there are no servers.
     NoRoom(Vec<Breach>),
+    /// So many servers have no room; of very many workloads the breaches are not worked out.
+    Full(usize),
     /// The workload misses its SLO even alone on a server.
     Alone(Breach),
     /// The search for a place was interrupted before it had one for the workload.
@@ -104,6 +106,7 @@ impl fmt::Display for AdmissionRefusal {
         match (self, self.closest()) {
             (Self::NameInUse(name), _) => write!(f, "'{name}' is in use; names must be unique"),
             (Self::Nobody, _) => f.write_str("there is nobody to admit"),
+            (Self::Full(servers), _) => write!(f, "none of {servers} servers has room"),
             (Self::Alone(breach), _) => write!(f, "alone on a server {breach}"),
             (Self::Interrupted, _) => {
                 f.write_str("the search was interrupted before it had a place for the workload")

@@ -28,6 +28,8 @@ pub enum PackingPhase {
     Confirm(usize),
     /// It places one workload after the other on this many servers.
     FirstFit(usize),
+    /// It says why workloads have no place.
+    Explain,
 }
 
 /// How far a phase of the search is.

@@ -8,13 +8,14 @@
 //! where workloads come and go, see [`crate::admission`], whose procedures and controller this search uses.
 //!
 //! A procedure may be slow (replaying traces takes a second), so the search asks it rarely. Who misses the SLO alone on a
-//! server is refused and does not take part (`alone.rs`). The others are spread evenly over a number of servers, the largest
-//! load first (LPT, Graham 1969), and every server is asked about once. The number is searched from the least that the
-//! loads allow: up in growing steps until an even spread fits, down by bisection. Then, as far as the [`SearchEffort`]
-//! goes, first fit, tightest SLO first and largest load first, tries to save one server after the other. What is returned
-//! fits by the procedure's own word. Where that word is an estimate, [`SearchEffort::FirstFound`] is right: of many
-//! placements, the one that looks just good enough is worse than it looks; and [`PackingControl::confirms`] may have a
-//! second judgement, on which the search goes on with one more server until it is passed.
+//! server is refused and does not take part (`alone.rs`). The others fill one server after the other, many by one question
+//! (`fill.rs`): the number of questions grows with the number of workloads, not with its square. Up to 300 workloads are
+//! also spread evenly, the largest load first (LPT, Graham 1969), over a number of servers that is searched up to that of
+//! the first answer, because an even spread leaves everybody slack: up in growing steps until one fits, down by bisection.
+//! Then, as far as the [`SearchEffort`] goes, first fit, tightest SLO first and largest load first, tries to save one
+//! server after the other. What is returned fits by the procedure's own word. Where that word is an estimate,
+//! [`SearchEffort::FirstFound`] is right: of many placements, the one that looks just good enough is worse than it looks;
+//! and [`PackingControl::confirms`] may have a second judgement, which every server passes.
 //!
 //! A search that is interrupted returns the servers that are certain by then.
 //!
@@ -22,7 +23,9 @@
 
 mod alone;
 mod control;
+mod fill;
 mod problem;
+mod questions;
 mod search;
 
 pub use control::{PackingControl, PackingPhase, PackingProgress};
@@ -31,6 +34,7 @@ pub use problem::{Packing, PackingProblem};
 use crate::admission::AdmissionProcedure;
 use crate::effort::SearchEffort;
 use alone::refused_alone;
+use questions::PackingQuestions;
 use search::PackingSearch;
 
 /// Places as many of the applicants as fit, on few servers.
@@ -45,7 +49,8 @@ pub fn pack<P: AdmissionProcedure + Clone>(
 ) -> Packing {
     assert_eq!(problem.applicants.len(), problem.loads.len(), "one load per applicant");
     let (candidates, mut refused) = refused_alone(procedure, problem, control);
-    let mut search = PackingSearch::new(procedure, problem, candidates, control);
+    let questions = PackingQuestions { procedure, problem, control, asked: 0 };
+    let mut search = PackingSearch::new(questions, candidates);
     let lower_bound = search.lower_bound();
     let (servers, without_place) = search.run(lower_bound, effort);
     refused.extend(without_place);

@@ -189,7 +189,8 @@ fn phase_name(phase: PackingPhase) -> String {
         PackingPhase::Alone => "each one alone".to_owned(),
         PackingPhase::Spread(servers) => format!("trying {servers} servers"),
         PackingPhase::Confirm(servers) => format!("judging {servers} servers"),
-        PackingPhase::FirstFit(servers) => format!("filling {servers} servers"),
+        PackingPhase::FirstFit(_) => "filling servers".to_owned(),
+        PackingPhase::Explain => "reasons of refusals".to_owned(),
     }
 }
 
