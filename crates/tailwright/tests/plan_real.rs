@@ -25,7 +25,8 @@ fn fewer_servers_than_the_published_methods_and_every_promise_kept() {
     // 6 is the published figure for WorkloadCompactor.
     assert!(used(&ours) <= 6 && ours["servers_lower_bound"].as_u64() <= ours["servers_used"].as_u64());
     for row in &ours["compared"].as_array().unwrap()[1..] {
-        assert!(used(row) >= used(&ours), "{row}");
+        // Also in the best order that is found for each of them.
+        assert!(used(&row["best_order"]) >= used(&ours), "{row}");
     }
 }
 
