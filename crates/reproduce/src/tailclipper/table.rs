@@ -2,7 +2,7 @@
 
 use super::comparison_claims::{FAIR, LIMITED, ROUND_ROBIN};
 use super::scenario_runs::{Measure, ScenarioRuns, mean, p99};
-use super::setting::{DIRECTION_OF_COSTS, MORE_BY_AGE, SETTING};
+use super::setting::{DIRECTION_OF_COSTS, MORE_BY_AGE, SETTING, WITHOUT_VARIANCE};
 use crate::claim::{Claim, ClaimSource, Expected, format_change};
 use crate::context::{Context, FigureError};
 use crate::figure::{AxisQuantity, FigureAxis, FigurePlot, FigureSeries, ReproducedFigure};
@@ -104,7 +104,7 @@ fn claims(runs: &ScenarioRuns, law: &str) -> Vec<Claim> {
             let Some(change) = change else { continue };
             let statement = format!("{law}, load {load}: {statement}");
             let claim = Claim::new(&statement, expected, change, format_change).from_source(source);
-            claims.push(match open {
+            claims.push(match open.filter(|_| law != WITHOUT_VARIANCE) {
                 Some(open) => claim.underspecified(open),
                 None => claim.because(why),
             });

@@ -2,7 +2,7 @@
 
 use super::comparison_claims::{ComparisonClaim, FAIR, LIMITED, ROUND_ROBIN, compare};
 use super::scenario_runs::{ScenarioRuns, throughput};
-use super::setting::{COSTS_OF_CFS, COSTS_UNKNOWN, DIRECTION_OF_COSTS, SETTING};
+use super::setting::{COSTS_OF_CFS, COSTS_UNKNOWN, DIRECTION_OF_COSTS, SETTING, WITHOUT_VARIANCE};
 use crate::claim::{Claim, ClaimSource, Expected, format_change};
 use crate::context::{Context, FigureError};
 use crate::figure::{AxisQuantity, FigureAxis, FigurePlot, FigureSeries, ReproducedFigure};
@@ -90,6 +90,10 @@ const CLAIMS: [ComparisonClaim; 4] = [
 fn highest_claim(runs: &ScenarioRuns, law: &str, pair: [&str; 2], name: &str) -> Option<Claim> {
     let change = runs.change(&[("law", law)], "scheduler", pair, throughput)?;
     let statement = format!("{law}: throughput highest, against {name}");
-    let open = if pair == ROUND_ROBIN { DIRECTION_OF_COSTS } else { COSTS_OF_CFS };
-    Some(Claim::new(&statement, Expected::Positive, change, format_change).underspecified(open))
+    let claim = Claim::new(&statement, Expected::Positive, change, format_change);
+    Some(match (pair, law) {
+        (ROUND_ROBIN, WITHOUT_VARIANCE) => claim,
+        (ROUND_ROBIN, _) => claim.underspecified(DIRECTION_OF_COSTS),
+        _ => claim.underspecified(COSTS_OF_CFS),
+    })
 }
