@@ -44,7 +44,8 @@ pub use limits::{FitRefusal, LimitMethod};
 pub use lower_bound::{LowerBound, lower_bound};
 pub use normalise::Normalisation;
 pub use placement::{
-    Fleet, Placement, PlacementOrder, PlacementRefusal, SearchProgress, place, place_first_fit,
+    CurvePlacement, CurvePriorities, Fleet, Placement, PlacementOrder, PlacementRefusal, SearchProgress,
+    place, place_first_fit, place_whole_curves,
 };
 pub use prioritise::{LatencyOracle, Prioritisation, PriorityRule, prioritise, prioritise_by};
 pub use problem::{PlanningClass, PlanningProblem, PlanningProblemError, PlanningWorkload, WorkloadOnClass};

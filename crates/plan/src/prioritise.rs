@@ -78,29 +78,23 @@ pub fn prioritise(slos: &[f64], oracle: &mut impl LatencyOracle) -> Prioritisati
 
 /// Does the same as [`prioritise`] by one rule alone.
 pub fn prioritise_by(rule: PriorityRule, slos: &[f64], oracle: &mut impl LatencyOracle) -> Prioritisation {
-    let all: Vec<usize> = (0..slos.len()).collect();
-    let mut search = PrioritySearch {
-        oracle,
-        slos,
-        open: PerStage::from_fn(|_| all.clone()),
-        priorities: vec![PerStage::default(); slos.len()],
-        above: vec![PerStage::from_fn(|_| Vec::new()); slos.len()],
-        questions: 0,
-    };
-    while let Some((workload, latency)) = search.least_violation() {
-        if total(&latency) <= slos[workload] {
-            Stage::ALL.into_iter().for_each(|stage| search.place(workload, stage));
-        } else {
-            let (workload, stage) = match rule {
-                PriorityRule::SmallestLatency => {
-                    (workload, search.stage_of_smallest_latency(workload, &latency))
-                }
-                PriorityRule::MostRoom => search.most_room(),
-            };
-            search.place(workload, stage);
-        }
-    }
+    let mut search = PrioritySearch::new(slos, oracle);
+    while search.place_next(rule).is_some() {}
     search.finish()
+}
+
+/// Whether [`prioritise`] meets every SLO, with fewer questions where it does not: a search ends with the first
+/// workload that misses its SLO even if it is first wherever it is still open.
+pub(crate) fn meets_all(slos: &[f64], oracle: &mut impl LatencyOracle) -> bool {
+    [PriorityRule::SmallestLatency, PriorityRule::MostRoom].into_iter().any(|rule| {
+        let mut search = PrioritySearch::new(slos, oracle);
+        while let Some(workload) = search.place_next(rule) {
+            if search.is_lost(workload) {
+                return false;
+            }
+        }
+        search.finish().missed.is_none()
+    })
 }
 
 /// The sum over the stages, rounded up.
@@ -108,7 +102,44 @@ fn total(latency: &PerStage<f64>) -> f64 {
     calculus::round_up(latency.iter().map(|(_, latency)| latency).sum())
 }
 
-impl<O: LatencyOracle> PrioritySearch<'_, O> {
+impl<'a, O: LatencyOracle> PrioritySearch<'a, O> {
+    fn new(slos: &'a [f64], oracle: &'a mut O) -> Self {
+        let all: Vec<usize> = (0..slos.len()).collect();
+        Self {
+            oracle,
+            slos,
+            open: PerStage::from_fn(|_| all.clone()),
+            priorities: vec![PerStage::default(); slos.len()],
+            above: vec![PerStage::from_fn(|_| Vec::new()); slos.len()],
+            questions: 0,
+        }
+    }
+
+    /// Makes a workload the last at a stage at least, and gives it; `None` when no workload is open.
+    fn place_next(&mut self, rule: PriorityRule) -> Option<usize> {
+        let (workload, latency) = self.least_violation()?;
+        if total(&latency) <= self.slos[workload] {
+            Stage::ALL.into_iter().for_each(|stage| self.place(workload, stage));
+            return Some(workload);
+        }
+        let (workload, stage) = match rule {
+            PriorityRule::SmallestLatency => (workload, self.stage_of_smallest_latency(workload, &latency)),
+            PriorityRule::MostRoom => self.most_room(),
+        };
+        self.place(workload, stage);
+        Some(workload)
+    }
+
+    /// Whether a workload misses its SLO even if it is first wherever it is open.
+    fn is_lost(&mut self, workload: usize) -> bool {
+        let above = PerStage::from_fn(|stage| {
+            let is_open = self.open[stage].contains(&workload);
+            if is_open { Vec::new() } else { self.above(workload, stage) }
+        });
+        self.questions += 1;
+        violation(total(&self.oracle.latency(workload, &above)), self.slos[workload]) > 0.0
+    }
+
     /// The open workload that misses its SLO by least (or meets it best) when last wherever it is open;
     /// the first one that meets it is good enough. `None` when no workload is open.
     fn least_violation(&mut self) -> Option<(usize, PerStage<f64>)> {

@@ -24,14 +24,26 @@ pub enum Expected {
     Positive,
 }
 
+/// Who says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClaimSource {
+    /// The paper that the experiment is from.
+    Paper,
+    /// Nobody but us: a check of the simulation, a calibration, or a conjecture of our own.
+    Ours,
+}
+
 /// Whether what was found agrees with what a paper says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Agreement {
-    /// The confidence interval of what was found contains a value as claimed.
+    /// All values of the confidence interval of what was found are as claimed.
     Agree,
     /// No value of the interval is as claimed.
     Differ,
+    /// Some values of the interval are as claimed and some are not.
+    Undecided,
     /// The paper leaves open what decides the claim.
     Underspecified,
 }
@@ -39,6 +51,8 @@ pub enum Agreement {
 /// A claim, and whether what was found agrees with it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Claim {
+    /// Who says it.
+    pub source: ClaimSource,
     /// What the paper says, in our words, with its numbers.
     #[serde(rename = "said")]
     pub statement: String,
@@ -59,15 +73,32 @@ pub struct Claim {
 }
 
 impl Expected {
-    /// Whether a value, give or take an interval, is what was expected.
-    fn holds(self, found: f64, half_width: f64) -> bool {
+    /// Whether a value is as expected.
+    fn holds(self, found: f64) -> bool {
         match self {
-            Self::About { value, within } => (found - value).abs() <= within * value.abs() + half_width,
-            Self::AtLeast(least) => found + half_width >= least,
-            Self::AtMost(most) => found - half_width <= most,
-            // A direction is found only when chance is excluded.
-            Self::Negative => found + half_width < 0.0,
-            Self::Positive => found - half_width > 0.0,
+            Self::About { value, within } => (found - value).abs() <= within * value.abs(),
+            Self::AtLeast(least) => found >= least,
+            Self::AtMost(most) => found <= most,
+            Self::Negative => found < 0.0,
+            Self::Positive => found > 0.0,
+        }
+    }
+
+    /// Compares all values of an interval with the rule. The values that a rule allows have no gaps, so that both ends of
+    /// the interval say whether all of them hold, and the nearest value of it whether any does.
+    fn judge(self, found: f64, half_width: f64) -> Agreement {
+        let (low, high) = (found - half_width, found + half_width);
+        let nearest = match self {
+            Self::About { value, .. } => value.clamp(low, high),
+            Self::AtLeast(_) | Self::Positive => high,
+            Self::AtMost(_) | Self::Negative => low,
+        };
+        if self.holds(low) && self.holds(high) {
+            Agreement::Agree
+        } else if self.holds(nearest) {
+            Agreement::Undecided
+        } else {
+            Agreement::Differ
         }
     }
 }
@@ -76,15 +107,13 @@ impl Claim {
     /// Compares an estimate with the rule. `format` writes a value.
     pub fn new(statement: &str, expected: Expected, found: Estimate, format: impl Fn(f64) -> String) -> Self {
         let half_width = found.half_width.is_finite().then_some(found.half_width);
-        let agreement = match expected.holds(found.value, half_width.unwrap_or(0.0)) {
-            true => Agreement::Agree,
-            false => Agreement::Differ,
-        };
+        let agreement = expected.judge(found.value, half_width.unwrap_or(0.0));
         let found_text = match half_width {
             Some(half) => format!("{} ± {}", format(found.value), format(half).trim_start_matches('+')),
             None => format(found.value),
         };
         Self {
+            source: ClaimSource::Paper,
             statement: statement.to_owned(),
             expected,
             found: found.value,
@@ -98,6 +127,32 @@ impl Claim {
     /// Compares a value that is known without chance with the rule.
     pub fn exact(statement: &str, expected: Expected, found: f64, format: impl Fn(f64) -> String) -> Self {
         Self::new(statement, expected, Estimate { value: found, half_width: f64::INFINITY }, format)
+    }
+
+    /// Marks a claim as one that no paper makes.
+    #[must_use]
+    pub fn ours(self) -> Self {
+        self.from_source(ClaimSource::Ours)
+    }
+
+    /// Says whose claim it is.
+    #[must_use]
+    pub fn from_source(mut self, source: ClaimSource) -> Self {
+        self.source = source;
+        self
+    }
+
+    /// Shows what was found in these words, where a value and its interval say too little.
+    #[must_use]
+    pub fn shown_as(mut self, found_text: String) -> Self {
+        self.found_text = found_text;
+        self
+    }
+
+    /// Adds why the value differs, if it does.
+    #[must_use]
+    pub fn because(self, why: &str) -> Self {
+        if self.agreement == Agreement::Differ { self.remark(why) } else { self }
     }
 
     /// Adds why the value differs or what is open.
@@ -151,16 +206,41 @@ mod tests {
 
     #[test]
     fn rules_look_at_the_interval() {
-        let agrees = |expected, value, half_width| {
-            Claim::new("", expected, Estimate { value, half_width }, format_change).agreement
-                == Agreement::Agree
-        };
+        use Agreement::{Agree, Differ, Undecided};
         let about = Expected::About { value: 2.0, within: 0.1 };
-        assert!(agrees(about, 2.19, 0.0) && agrees(about, 2.29, 0.1) && !agrees(about, 2.35, 0.1));
-        assert!(agrees(Expected::AtLeast(1.0), 0.9, 0.2) && !agrees(Expected::AtLeast(1.0), 0.9, 0.05));
-        assert!(agrees(Expected::AtMost(1.0), 1.1, 0.2) && !agrees(Expected::AtMost(1.0), 1.1, 0.05));
-        assert!(agrees(Expected::Negative, -0.2, 0.1) && !agrees(Expected::Negative, -0.2, 0.3));
-        assert!(agrees(Expected::Positive, 0.2, f64::INFINITY) && !agrees(Expected::Positive, 0.2, 0.3));
+        let (least, most) = (Expected::AtLeast(1.0), Expected::AtMost(1.0));
+        for (expected, value, half_width, verdict) in [
+            (about, 2.19, 0.0, Agree),
+            (about, 2.1, 0.05, Agree),
+            (about, 2.29, 0.1, Undecided),
+            // An interval wider than what is allowed has values on both sides of it.
+            (about, 2.0, 0.5, Undecided),
+            (about, 2.35, 0.1, Differ),
+            (about, 1.5, 0.1, Differ),
+            (least, 1.2, 0.1, Agree),
+            (least, 0.9, 0.2, Undecided),
+            (least, 1.1, 0.2, Undecided),
+            (least, 0.9, 0.05, Differ),
+            (most, 0.8, 0.1, Agree),
+            (most, 1.1, 0.2, Undecided),
+            (most, 1.1, 0.05, Differ),
+            (Expected::Negative, -0.2, 0.1, Agree),
+            (Expected::Negative, -0.2, 0.3, Undecided),
+            (Expected::Negative, 0.2, 0.3, Undecided),
+            (Expected::Negative, 0.2, 0.1, Differ),
+            (Expected::Positive, 0.2, f64::INFINITY, Agree),
+            (Expected::Positive, 0.2, 0.3, Undecided),
+            (Expected::Positive, -0.2, 0.1, Differ),
+        ] {
+            let claim = Claim::new("", expected, Estimate { value, half_width }, format_change);
+            assert_eq!(claim.agreement, verdict, "{expected:?} {value} {half_width}");
+        }
         assert_eq!(Claim::exact("", about, -0.81, format_change).found_text, "-81.0 %");
+    }
+
+    #[test]
+    fn a_reason_is_given_where_something_differs() {
+        let claim = |found| Claim::exact("", Expected::AtMost(1.0), found, format_change).because("why");
+        assert_eq!([claim(0.5).remark, claim(2.0).remark], ["", "why"]);
     }
 }

@@ -1,5 +1,6 @@
 //! What an experiment is: a figure of a paper, and the function that draws it again.
 
+use crate::claim::{Agreement, ClaimSource};
 use crate::context::{Context, FigureError};
 use crate::figure::ReproducedFigure;
 use serde::Serialize;
@@ -33,6 +34,9 @@ impl Paper {
     }
 }
 
+/// What is said of a difference that nobody has explained.
+const NO_REASON: &str = "no reason is known";
+
 /// A figure, or the numbers of a section, that can be drawn again.
 #[derive(Debug, Clone, Copy)]
 pub struct PaperExperiment {
@@ -51,6 +55,15 @@ impl PaperExperiment {
     /// # Errors
     /// When data that the experiment needs is not there, or a scenario cannot be run.
     pub fn run(&self, context: &Context) -> Result<ReproducedFigure, FigureError> {
-        (self.run)(context)
+        let mut figure = (self.run)(context)?;
+        for claim in &mut figure.claims {
+            if self.paper == Paper::Measured {
+                claim.source = ClaimSource::Ours;
+            }
+            if claim.agreement == Agreement::Differ && claim.remark.is_empty() {
+                NO_REASON.clone_into(&mut claim.remark);
+            }
+        }
+        Ok(figure)
     }
 }

@@ -19,7 +19,7 @@ mod tales;
 mod thesis;
 mod variability;
 
-pub use claim::{Agreement, Claim, Expected};
+pub use claim::{Agreement, Claim, ClaimSource, Expected};
 pub use context::{Context, FigureError};
 pub use experiment::{Paper, PaperExperiment};
 pub use figure::{AxisQuantity, FigureAxis, FigurePlot, FigureSeries, ReproducedFigure};

@@ -47,7 +47,8 @@ fn the_demo_is_a_cluster_that_plan_takes() {
     assert_eq!(plan["workloads_admitted"], 30);
     let servers = |name: &str| {
         let rows = plan["compared"].as_array().unwrap().iter();
-        rows.filter(|row| row["policy_name"] == name).map(|row| row["servers_used"].as_u64().unwrap()).next()
+        let mut rows = rows.filter(|row| row["policy_name"] == name);
+        rows.next().map(|row| row["best_order"]["servers_used"].as_u64().unwrap())
     };
     for published in ["workload-compactor", "knee", "effective-bandwidth", "effective-bandwidth-even"] {
         assert!(servers("tailwright") <= servers(published), "{published}");

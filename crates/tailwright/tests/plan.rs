@@ -162,7 +162,27 @@ fn comparing_lists_the_published_methods() {
     let names: Vec<&str> =
         plan["compared"].as_array().unwrap().iter().map(|c| c["policy_name"].as_str().unwrap()).collect();
     assert_eq!(names[..2], ["tailwright", "workload-compactor"]);
-    assert_eq!(plan["compared"][0]["servers_used"], plan["servers_used"]);
+    for name in ["average-2", "several-limiters", "priority-meister"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    assert_eq!(plan["compared"][0]["best_order"]["servers_used"], plan["servers_used"]);
+    // Both orders of every method, and each is what the method plans when it is asked for alone.
+    for (policy, order, field) in [("knee", "given", "first_fit"), ("average-2", "best", "best_order")] {
+        let args = ["plan", "cluster.toml", "--policy", policy, "--order", order, "--json"];
+        let alone = cluster.folder.run(&args).json();
+        let row = plan["compared"].as_array().unwrap().iter().find(|row| row["policy_name"] == policy);
+        let one = &row.expect("a row")[field];
+        assert_eq!(one["servers_used"], alone["servers_used"], "{policy} {order}");
+        assert_eq!(one["workloads_admitted"], alone["workloads_admitted"], "{policy} {order}");
+    }
+}
+
+#[test]
+fn the_comparison_fits_a_hundred_columns() {
+    let cluster = Cluster::new(4, 4);
+    let text = cluster.folder.run(&["plan", "cluster.toml", "--compare"]).expect_code(0).stdout;
+    let (_, table) = text.split_once("servers by first fit").expect("a comparison");
+    assert!(table.contains("best order") && table.lines().take(11).all(|line| line.chars().count() <= 100));
 }
 
 #[test]

@@ -24,7 +24,8 @@ fn fewer_servers_than_the_published_methods_and_every_promise_kept() {
     let used = |row: &Value| row["servers_used"].as_u64().unwrap();
     assert!(ours["servers_lower_bound"].as_u64() <= ours["servers_used"].as_u64());
     for row in &ours["compared"].as_array().unwrap()[1..] {
-        assert!(used(row) >= used(&ours), "{row}");
+        // Also in the best order that is found for each of them.
+        assert!(used(&row["best_order"]) >= used(&ours), "{row}");
     }
     // 6 is the published figure for WorkloadCompactor, on servers that preempt.
     let published = plan(&folder, &["--preemptive"]).expect("the traces are there");

@@ -52,5 +52,5 @@ fn beyond_what_can_be_served_points_are_drawn_and_the_cap_is_there() {
             "{line}"
         );
     }
-    assert_eq!(claims(&found, "(ours) exponential")[0]["verdict"], "agree");
+    assert_eq!(claims(&found, "exponential: the cap without age")[0]["verdict"], "agree");
 }

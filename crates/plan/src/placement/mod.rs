@@ -6,7 +6,7 @@
 //! holds for every request; limits have to be enforced for it. Use it when all workloads are known and the promise
 //! must not depend on a model: `tailwright plan`. Workloads may still come and go later ([`Fleet`]): a server's limits
 //! are then chosen again, but no workload moves. [`place`] searches for few servers; [`place_first_fit`] is the published
-//! rule to compare with (thesis §5.2.3).
+//! rule to compare with (thesis §5.2.3), and [`place_whole_curves`] counts servers where several limiters hold each workload.
 //!
 //! Where a stated assumption about the traffic is enough and no limits are wanted, [`crate::packing`] needs fewer
 //! servers. Where workloads have to be answered as they arrive, see [`crate::admission`].
@@ -16,6 +16,7 @@ mod fleet;
 mod result;
 mod search;
 mod server;
+mod several_limiters;
 #[cfg(test)]
 mod tests;
 
@@ -23,3 +24,4 @@ pub use first_fit::place_first_fit;
 pub use fleet::Fleet;
 pub use result::{Placement, PlacementRefusal};
 pub use search::{PlacementOrder, SearchProgress, place};
+pub use several_limiters::{CurvePlacement, CurvePriorities, place_whole_curves};

@@ -85,7 +85,7 @@ fn cost(placement: &Placement) -> (usize, usize) {
 }
 
 /// Orders worth trying: as given, by size, by SLO and then size, both ways, and by size over the root of the SLO.
-fn orders(problem: &PlanningProblem, sizes: &[f64]) -> Vec<Vec<usize>> {
+pub(super) fn orders(problem: &PlanningProblem, sizes: &[f64]) -> Vec<Vec<usize>> {
     let slos: Vec<f64> = problem.workloads.iter().map(|workload| workload.slo.latency.0).collect();
     let count = slos.len();
     vec![

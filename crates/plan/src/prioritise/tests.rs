@@ -198,3 +198,12 @@ fn orders_per_stage_are_mostly_found() {
     );
     assert!(found * 4 > possible * 3, "{possible} {found}");
 }
+
+proptest! {
+    /// A search that ends early answers as the whole one does.
+    #[test]
+    fn ending_early_gives_the_same_answer(loads in any_loads(6)) {
+        let whole = prioritise(&slos(&loads), &mut oracle(&loads)).missed.is_none();
+        prop_assert_eq!(meets_all(&slos(&loads), &mut oracle(&loads)), whole);
+    }
+}

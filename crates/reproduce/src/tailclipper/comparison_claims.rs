@@ -1,11 +1,11 @@
 //! Claims about one scheduler compared with another, written as tables.
 
 use super::scenario_runs::{Measure, ScenarioRuns, VariantChoices};
-use crate::claim::{Claim, Expected, format_change};
+use crate::claim::{Claim, ClaimSource, Expected, format_change};
 
 /// A claim about the change of a measure from one scheduler to another.
 pub(super) struct ComparisonClaim {
-    /// The claim in words. One that is ours and not the paper's begins with `(ours)`.
+    /// The claim in words.
     pub(super) statement: &'static str,
     /// The rule for the relative change.
     pub(super) expected: Expected,
@@ -14,8 +14,11 @@ pub(super) struct ComparisonClaim {
     /// The scheduler, and the one that it is compared with.
     pub(super) pair: [&'static str; 2],
     pub(super) measure: Measure,
+    pub(super) source: ClaimSource,
     /// What the paper leaves open, if that decides the claim.
     pub(super) open: Option<&'static str>,
+    /// Why it is otherwise here, in case it is; empty when that is not known.
+    pub(super) why: &'static str,
 }
 
 /// ORF compared with what stands for Shinjuku.
@@ -28,12 +31,12 @@ pub(super) const LIMITED: [&str; 2] = ["orf", "limited"];
 /// Compares these claims with the runs. A claim about variants that have no figures is left out.
 pub(super) fn compare(runs: &ScenarioRuns, claims: &[ComparisonClaim]) -> Vec<Claim> {
     let mut compared = Vec::new();
-    for ComparisonClaim { statement, expected, choices, pair, measure, open } in claims {
+    for ComparisonClaim { statement, expected, choices, pair, measure, source, open, why } in claims {
         let Some(change) = runs.change(choices, "scheduler", *pair, *measure) else { continue };
-        let claim = Claim::new(statement, *expected, change, format_change);
+        let claim = Claim::new(statement, *expected, change, format_change).from_source(*source);
         compared.push(match open {
             Some(open) => claim.underspecified(open),
-            None => claim,
+            None => claim.because(why),
         });
     }
     compared

@@ -2,7 +2,7 @@
 
 use super::comparison_claims::{ComparisonClaim, LIMITED, ROUND_ROBIN, compare};
 use super::scenario_runs::{ScenarioRuns, p99};
-use crate::claim::Expected;
+use crate::claim::{ClaimSource, Expected};
 use crate::context::{Context, FigureError};
 use crate::figure::{AxisQuantity, FigureAxis, FigurePlot, FigureSeries, ReproducedFigure};
 
@@ -42,27 +42,33 @@ const SIX_PERCENT_LESS: Expected = Expected::AtMost(-0.06);
 
 const CLAIMS: [ComparisonClaim; 3] = [
     ComparisonClaim {
-        statement: "(ours) load 75 %: ORF against round-robin",
+        statement: "load 75 %: ORF against round-robin",
         expected: Expected::Negative,
         choices: &[("load", "0.75")],
         pair: ROUND_ROBIN,
         measure: p99,
+        source: ClaimSource::Ours,
         open: None,
+        why: "",
     },
     ComparisonClaim {
-        statement: "(ours) load 75 %: age takes 6 % or more off the cap",
+        statement: "load 75 %: age takes 6 % or more off the cap",
         expected: SIX_PERCENT_LESS,
         choices: &[("load", "0.75")],
         pair: LIMITED,
         measure: p99,
+        source: ClaimSource::Ours,
         open: None,
+        why: "",
     },
     ComparisonClaim {
-        statement: "(ours) load 80 %: age takes 6 % or more off the cap",
+        statement: "load 80 %: age takes 6 % or more off the cap",
         expected: SIX_PERCENT_LESS,
         choices: &[("load", "0.8")],
         pair: LIMITED,
         measure: p99,
+        source: ClaimSource::Ours,
         open: None,
+        why: "",
     },
 ];

@@ -12,6 +12,9 @@ const SCENARIO: &str = include_str!("../../../../examples/scenarios/tailclipper-
 const READING: &str = "450 requests/s. The limit counts the requests of the pool, on workers and in the queue (text of \
     section 4), or those of the queue only (Algorithm 1 to the letter); an old arrival goes to the back of the queue \
     (section 4), to its front (Figure 3), or onto the worker of the youngest at once.";
+/// Why it matters what the limit counts.
+const MORE_SHARE: &str = "with a limit on the queue alone three more requests share the workers, as with c = 9 of the pool: \
+    this reading does matter";
 /// The interpretation that all other experiments have.
 const USUAL: &str = "pool, back";
 
@@ -60,9 +63,10 @@ fn indifference_claims(runs: &ScenarioRuns, law: &str) -> Vec<Claim> {
         let change = runs.change(&[("law", law)], "reading", [interpretation, USUAL], p99);
         let Some(change) = change else { continue };
         let ratio = Estimate { value: change.value + 1.0, ..change };
-        let statement = format!("(ours) {law}: P99 with '{interpretation}' ÷ with '{USUAL}' is 1, to 5 %");
+        let statement = format!("{law}: P99 with '{interpretation}' ÷ with '{USUAL}' is 1, to 5 %");
+        let why = if interpretation.starts_with("queue") { MORE_SHARE } else { "" };
         let one = Expected::About { value: 1.0, within: 0.05 };
-        claims.push(Claim::new(&statement, one, ratio, format_number));
+        claims.push(Claim::new(&statement, one, ratio, format_number).ours().because(why));
     }
     claims
 }

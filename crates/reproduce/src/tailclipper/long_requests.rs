@@ -2,8 +2,8 @@
 
 use super::comparison_claims::{ComparisonClaim, LIMITED, ROUND_ROBIN, compare};
 use super::scenario_runs::{Measure, ScenarioRuns, p99, shortest_p99};
-use super::setting::{COSTS_UNKNOWN, SETTING};
-use crate::claim::Expected;
+use super::setting::{COSTS_UNKNOWN, MORE_BY_AGE, SETTING};
+use crate::claim::{ClaimSource, Expected};
 use crate::context::{Context, FigureError};
 use crate::figure::{AxisQuantity, FigureAxis, FigurePlot, ReproducedFigure};
 
@@ -32,7 +32,9 @@ const CLAIMS: [ComparisonClaim; 8] = [
         choices: &[("rate", "20")],
         pair: ROUND_ROBIN,
         measure: p99,
+        source: ClaimSource::Paper,
         open: Some(COSTS_UNKNOWN),
+        why: "",
     },
     ComparisonClaim {
         statement: "20/s: P99 lower than Shinjuku's",
@@ -40,7 +42,9 @@ const CLAIMS: [ComparisonClaim; 8] = [
         choices: &[("rate", "20")],
         pair: ROUND_ROBIN,
         measure: p99,
+        source: ClaimSource::Paper,
         open: None,
+        why: "",
     },
     ComparisonClaim {
         statement: "48/s: P99 lower than Shinjuku's",
@@ -48,15 +52,19 @@ const CLAIMS: [ComparisonClaim; 8] = [
         choices: &[("rate", "48")],
         pair: ROUND_ROBIN,
         measure: p99,
+        source: ClaimSource::Paper,
         open: None,
+        why: "",
     },
     ComparisonClaim {
-        statement: "(ours) 48/s: age adds at most 5 % to the cap",
+        statement: "48/s: age adds at most 5 % to the cap",
         expected: Expected::AtLeast(-0.05),
         choices: &[("rate", "48")],
         pair: LIMITED,
         measure: p99,
+        source: ClaimSource::Ours,
         open: None,
+        why: MORE_BY_AGE,
     },
     ComparisonClaim {
         statement: "30/s: the shortest have a higher P99 than with Shinjuku",
@@ -64,7 +72,9 @@ const CLAIMS: [ComparisonClaim; 8] = [
         choices: &[("rate", "30")],
         pair: ROUND_ROBIN,
         measure: shortest_p99,
+        source: ClaimSource::Paper,
         open: None,
+        why: "",
     },
     ComparisonClaim {
         statement: "30/s: higher P99 of the shortest, and yet not of all",
@@ -72,7 +82,9 @@ const CLAIMS: [ComparisonClaim; 8] = [
         choices: &[("rate", "30")],
         pair: ROUND_ROBIN,
         measure: p99,
+        source: ClaimSource::Paper,
         open: None,
+        why: "",
     },
     ComparisonClaim {
         statement: "48/s: the shortest have a lower P99 than with Shinjuku",
@@ -80,14 +92,19 @@ const CLAIMS: [ComparisonClaim; 8] = [
         choices: &[("rate", "48")],
         pair: ROUND_ROBIN,
         measure: shortest_p99,
+        source: ClaimSource::Paper,
         open: None,
+        why: "",
     },
     ComparisonClaim {
-        statement: "(ours) 48/s: the shortest are not worse off by age, to 5 %",
+        statement: "48/s: the shortest are not worse off by age, to 5 %",
         expected: Expected::AtMost(0.05),
         choices: &[("rate", "48")],
         pair: LIMITED,
         measure: shortest_p99,
+        source: ClaimSource::Ours,
         open: None,
+        why: "age prefers those that have been in the system for long, which are the long ones: who is short and \
+            young waits behind them",
     },
 ];

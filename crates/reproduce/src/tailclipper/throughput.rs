@@ -2,8 +2,8 @@
 
 use super::comparison_claims::{ComparisonClaim, FAIR, LIMITED, ROUND_ROBIN, compare};
 use super::scenario_runs::{ScenarioRuns, throughput};
-use super::setting::{COSTS_UNKNOWN, SETTING};
-use crate::claim::{Claim, Expected, format_change};
+use super::setting::{COSTS_OF_CFS, COSTS_UNKNOWN, DIRECTION_OF_COSTS, SETTING, WITHOUT_VARIANCE};
+use crate::claim::{Claim, ClaimSource, Expected, format_change};
 use crate::context::{Context, FigureError};
 use crate::figure::{AxisQuantity, FigureAxis, FigurePlot, FigureSeries, ReproducedFigure};
 
@@ -50,7 +50,9 @@ const CLAIMS: [ComparisonClaim; 4] = [
         choices: &[("law", "exponential")],
         pair: ROUND_ROBIN,
         measure: throughput,
+        source: ClaimSource::Paper,
         open: Some(COSTS_UNKNOWN),
+        why: "",
     },
     ComparisonClaim {
         statement: "exponential: 2.2 × the throughput of CFS",
@@ -58,23 +60,29 @@ const CLAIMS: [ComparisonClaim; 4] = [
         choices: &[("law", "exponential")],
         pair: FAIR,
         measure: throughput,
+        source: ClaimSource::Paper,
         open: Some(COSTS_UNKNOWN),
+        why: "",
     },
     ComparisonClaim {
-        statement: "(ours) exponential: the cap without age has the same throughput, to 1 %",
+        statement: "exponential: the cap without age has the same throughput, to 1 %",
         expected: Expected::AtMost(0.01),
         choices: &[("law", "exponential")],
         pair: LIMITED,
         measure: throughput,
+        source: ClaimSource::Ours,
         open: None,
+        why: "",
     },
     ComparisonClaim {
-        statement: "(ours) log-normal: the cap without age has the same throughput, to 1 %",
+        statement: "log-normal: the cap without age has the same throughput, to 1 %",
         expected: Expected::AtMost(0.01),
         choices: &[("law", "log-normal")],
         pair: LIMITED,
         measure: throughput,
+        source: ClaimSource::Ours,
         open: None,
+        why: "",
     },
 ];
 
@@ -82,5 +90,10 @@ const CLAIMS: [ComparisonClaim; 4] = [
 fn highest_claim(runs: &ScenarioRuns, law: &str, pair: [&str; 2], name: &str) -> Option<Claim> {
     let change = runs.change(&[("law", law)], "scheduler", pair, throughput)?;
     let statement = format!("{law}: throughput highest, against {name}");
-    Some(Claim::new(&statement, Expected::Positive, change, format_change))
+    let claim = Claim::new(&statement, Expected::Positive, change, format_change);
+    Some(match (pair, law) {
+        (ROUND_ROBIN, WITHOUT_VARIANCE) => claim,
+        (ROUND_ROBIN, _) => claim.underspecified(DIRECTION_OF_COSTS),
+        _ => claim.underspecified(COSTS_OF_CFS),
+    })
 }

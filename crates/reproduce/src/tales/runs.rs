@@ -7,6 +7,9 @@ use units::Percentile;
 /// The service time of every request in §2, seconds.
 pub(super) const SERVICE: f64 = 50e-6;
 
+/// How near a simulated percentile has to be to the exact one, relative to it.
+pub(super) const EXACT: f64 = 0.05;
+
 /// A function that takes a percentile of the response time of a run, nanoseconds.
 pub(super) fn response_percentile(percent: f64) -> impl Fn(&Measures) -> Option<f64> {
     move |measures| Some(measures.response.percentile(Percentile::new(percent)?)?.0 as f64)

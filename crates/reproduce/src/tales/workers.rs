@@ -1,7 +1,7 @@
 //! Figure 3: more workers at 70 %, with one queue or with a queue each.
 
 use super::mdc_distribution::MdcDistribution;
-use super::runs::{find_run, percentile_ratio, response_percentile};
+use super::runs::{EXACT, find_run, percentile_ratio, response_percentile};
 use crate::claim::{Claim, Expected, format_change, format_factor, format_time, to_seconds};
 use crate::context::{Context, FigureError, embedded_scenario};
 use crate::figure::{FigurePlot, FigureSeries, ReproducedFigure};
@@ -46,13 +46,13 @@ fn claims(runs: &[ScenarioRun]) -> Option<Vec<Claim>> {
     ];
     for percent in [50.0, 99.0, 99.9] {
         let single = MdcDistribution::new(1, 0.7).quantile(percent / 100.0);
-        let same = Expected::About { value: single, within: 0.002 };
+        let same = Expected::About { value: single, within: EXACT };
         let statement = format!(
             "with a queue each, p{percent} is that of a single worker, {} by M/D/1",
             format_time(single)
         );
         let found = to_seconds(apart.report.estimate(response_percentile(percent))?);
-        claims.push(Claim::new(&statement, same, found, format_time));
+        claims.push(Claim::new(&statement, same, found, format_time).ours());
     }
     let shared_queue: Vec<&ScenarioRun> =
         runs.iter().filter(|run| run.choice("workers").parse::<u32>().is_ok()).collect();

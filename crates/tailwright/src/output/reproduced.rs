@@ -2,9 +2,12 @@
 
 use crate::output::json::pretty;
 use crate::terminal::{Align, TextTable};
-use reproduce::{Agreement, Claim, Paper, PaperExperiment, ReproducedFigure};
+use reproduce::{Agreement, Claim, ClaimSource, Paper, PaperExperiment, ReproducedFigure};
 use serde::Serialize;
 use std::path::PathBuf;
+
+/// The width of remarks below a claim, in characters.
+const REMARK_WIDTH: usize = 90;
 
 /// An experiment that was run, or what it needs and did not find.
 pub(crate) struct ReproducedExperiment {
@@ -24,8 +27,38 @@ impl ReproductionView<'_> {
         self.done.iter().filter_map(|done| done.outcome.as_ref().ok()).flat_map(|figure| &figure.claims)
     }
 
-    fn count(&self, verdict: Agreement) -> usize {
-        self.claims().filter(|claim| claim.agreement == verdict).count()
+    /// How the claims of the papers came out, or our own.
+    fn count(&self, source: ClaimSource) -> VerdictCounts {
+        let mut counts = VerdictCounts::default();
+        for claim in self.claims().filter(|claim| claim.source == source) {
+            counts.claims += 1;
+            match claim.agreement {
+                Agreement::Agree => counts.agree += 1,
+                Agreement::Differ => counts.differ += 1,
+                Agreement::Undecided => counts.undecided += 1,
+                Agreement::Underspecified => counts.underspecified += 1,
+            }
+        }
+        counts
+    }
+}
+
+/// How many claims came out how.
+#[derive(Debug, Default, Serialize)]
+struct VerdictCounts {
+    claims: usize,
+    agree: usize,
+    differ: usize,
+    undecided: usize,
+    underspecified: usize,
+}
+
+impl VerdictCounts {
+    fn sentence(&self) -> String {
+        let Self { claims, agree, differ, undecided, underspecified } = self;
+        format!(
+            "{claims} claims: {agree} agree, {differ} differ, {undecided} are undecided, {underspecified} underspecified"
+        )
     }
 }
 
@@ -34,6 +67,7 @@ pub(crate) fn word(verdict: Agreement) -> &'static str {
     match verdict {
         Agreement::Agree => "agree",
         Agreement::Differ => "differ",
+        Agreement::Undecided => "undecided",
         Agreement::Underspecified => "underspecified",
     }
 }
@@ -47,16 +81,13 @@ pub(crate) fn list(experiments: &[PaperExperiment]) -> String {
     table.render()
 }
 
-/// A sentence: how many claims came out how.
+/// How many claims came out how, those of the papers and our own apart.
 pub(crate) fn lead(view: &ReproductionView) -> String {
-    let count = |verdict| view.count(verdict);
     let quick = if view.quick { ", a twentieth of the requests" } else { "" };
     format!(
-        "{} claims: {} agree, {} differ, {} are underspecified; seed {}{quick}; ± are 95 % confidence intervals.",
-        view.claims().count(),
-        count(Agreement::Agree),
-        count(Agreement::Differ),
-        count(Agreement::Underspecified),
+        "The papers' {}. Our own {}. Seed {}{quick}; ± are 95 % confidence intervals.",
+        view.count(ClaimSource::Paper).sentence(),
+        view.count(ClaimSource::Ours).sentence(),
         view.seed
     )
 }
@@ -73,31 +104,65 @@ pub(crate) fn text(view: &ReproductionView) -> String {
         text.push_str(&format!("{}: {}\n", done.experiment.name, done.experiment.title));
         match &done.outcome {
             Err(path) => text.push_str(&format!("  {}\n", missing(path))),
-            Ok(figure) => {
-                let mut table =
-                    TextTable::new(&[("  ", Align::Left), ("the paper", Align::Left), ("here", Align::Left)]);
-                for claim in &figure.claims {
-                    table.row(vec![
-                        format!("  {}", word(claim.agreement)),
-                        claim.statement.clone(),
-                        claim.found_text.clone(),
-                    ]);
-                }
-                text.push_str(&table.render());
-            }
+            Ok(figure) => text.push_str(&claims_text(&figure.claims)),
         }
         text.push('\n');
     }
     format!("{text}{}\n", lead(view))
 }
 
+/// A statement with whose it is, where it is no paper's.
+pub(crate) fn statement(claim: &Claim) -> String {
+    match claim.source {
+        ClaimSource::Paper => claim.statement.clone(),
+        ClaimSource::Ours => format!("(ours) {}", claim.statement),
+    }
+}
+
+/// The claims of a figure as a table. Where one does not agree, the remark follows it, or the last of several in a row that
+/// share the remark.
+fn claims_text(claims: &[Claim]) -> String {
+    let mut table = TextTable::new(&[("  ", Align::Left), ("claim", Align::Left), ("here", Align::Left)]);
+    for claim in claims {
+        let verdict = format!("  {}", word(claim.agreement));
+        table.row(vec![verdict, statement(claim), claim.found_text.clone()]);
+    }
+    let rendered = table.render();
+    let mut rows = rendered.lines();
+    let mut text = format!("{}\n", rows.next().unwrap_or_default());
+    for (index, (row, claim)) in rows.zip(claims).enumerate() {
+        text.push_str(&format!("{row}\n"));
+        let remark = shown_remark(claim);
+        if claims.get(index + 1).is_none_or(|next| shown_remark(next) != remark) {
+            text.push_str(&indented(remark));
+        }
+    }
+    text
+}
+
+/// The remark of a claim, where it does not agree.
+fn shown_remark(claim: &Claim) -> &str {
+    if claim.agreement == Agreement::Agree { "" } else { &claim.remark }
+}
+
+/// A remark in lines that are indented below its claim.
+fn indented(remark: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for word in remark.split_whitespace() {
+        match lines.last_mut().filter(|line| line.chars().count() + word.chars().count() < REMARK_WIDTH) {
+            Some(line) => line.push_str(&format!(" {word}")),
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines.into_iter().map(|line| format!("      {line}\n")).collect()
+}
+
 #[derive(Serialize)]
 struct ReproductionDocument<'a> {
     seed: u64,
     quick: bool,
-    agree: usize,
-    differ: usize,
-    underspecified: usize,
+    papers: VerdictCounts,
+    ours: VerdictCounts,
     experiments: Vec<ExperimentDocument<'a>>,
 }
 
@@ -117,9 +182,8 @@ pub(crate) fn json(view: &ReproductionView) -> String {
     pretty(&ReproductionDocument {
         seed: view.seed,
         quick: view.quick,
-        agree: view.count(Agreement::Agree),
-        differ: view.count(Agreement::Differ),
-        underspecified: view.count(Agreement::Underspecified),
+        papers: view.count(ClaimSource::Paper),
+        ours: view.count(ClaimSource::Ours),
         experiments: view.done.iter().map(entry).collect(),
     })
 }

@@ -1,6 +1,6 @@
 //! The papers' figures as one page: drawn, with their claims and verdicts.
 
-use crate::output::reproduced::{ReproducedExperiment, ReproductionView, lead, missing, word};
+use crate::output::reproduced::{ReproducedExperiment, ReproductionView, lead, missing, statement, word};
 use plot::{Axis, Block, Cell, Chart, Column, Page, Series, Status, Table, Unit};
 use reproduce::{Agreement, AxisQuantity, Claim, FigurePlot, Paper, ReproducedFigure};
 
@@ -47,12 +47,12 @@ fn axis(axis: &reproduce::FigureAxis) -> Axis {
 }
 
 fn claims(figure: &ReproducedFigure) -> Table {
-    let columns = ["verdict", "the paper", "here", "remark"].map(Column::text);
+    let columns = ["verdict", "claim", "here", "remark"].map(Column::text);
     let mut table = Table::new(columns);
     for claim in &figure.claims {
         table.push([
             status(claim),
-            claim.statement.clone().into(),
+            statement(claim).into(),
             claim.found_text.clone().into(),
             claim.remark.clone().into(),
         ]);
@@ -64,7 +64,7 @@ fn status(claim: &Claim) -> Cell {
     let status = match claim.agreement {
         Agreement::Agree => Status::Good,
         Agreement::Differ => Status::Bad,
-        Agreement::Underspecified => Status::Warn,
+        Agreement::Undecided | Agreement::Underspecified => Status::Warn,
     };
     Cell::text(word(claim.agreement)).status(status)
 }

@@ -74,18 +74,28 @@ fn refused_some(planned: &PlannedCluster, numbers: Range<usize>) -> Table {
     table
 }
 
-/// What other methods answer.
+/// What other methods answer, in both orders.
 pub(super) fn compared(rows: &[MethodComparison], workloads: usize) -> Table {
-    let mut table =
-        Table::new([Column::name("policy"), Column::number("servers"), Column::number("admitted")]);
+    let mut table = Table::new([
+        Column::name("policy"),
+        Column::number("first fit"),
+        Column::number("admitted"),
+        Column::number("best order"),
+        Column::number("admitted"),
+    ]);
     for row in rows {
-        let status = if row.workloads_admitted == workloads { Status::Good } else { Status::Bad };
-        let admitted = format!("{} of {workloads}", row.workloads_admitted);
-        table.push([
-            Cell::text(&row.policy_name),
-            Cell::number(row.servers_used as f64, Unit::Plain),
-            Cell::keyed(admitted, row.workloads_admitted as f64).status(status),
-        ]);
+        let mut cells = vec![Cell::text(&row.policy_name)];
+        for one in [row.first_fit, row.best_order] {
+            let Some(one) = one else {
+                cells.extend([Cell::text("–"), Cell::text("–")]);
+                continue;
+            };
+            let status = if one.workloads_admitted == workloads { Status::Good } else { Status::Bad };
+            let admitted = format!("{} of {workloads}", one.workloads_admitted);
+            cells.push(Cell::number(one.servers_used as f64, Unit::Plain));
+            cells.push(Cell::keyed(admitted, one.workloads_admitted as f64).status(status));
+        }
+        table.push(cells);
     }
     table
 }

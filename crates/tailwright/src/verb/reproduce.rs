@@ -7,7 +7,7 @@ use crate::terminal;
 use clap::Args;
 use model::OperationError;
 use reproduce::{Context, PaperExperiment, all};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use workflow::files::write_result;
 
 const HELP: &str = "\
@@ -18,8 +18,9 @@ Examples:
   tailwright reproduce tales-fig-1 variability-numbers --quick --json
 
 Each experiment runs a scenario of examples/scenarios that has its name. Claims are judged by
-rules that do not know the outcome: agree, differ, or underspecified where the paper leaves open
-what decides it.
+rules that do not know the outcome: agree, differ, undecided where the confidence interval has
+both, or underspecified where the paper leaves open what decides it. Our own checks and
+conjectures are counted apart.
 
 Exit codes: 0 every experiment asked for was run, whatever the verdicts; 1 some were not, for lack
 of data; 2 bad input.";
@@ -80,6 +81,11 @@ fn chosen(names: &[String]) -> Result<Vec<PaperExperiment>, OperationError> {
     Ok(all.into_iter().filter(wanted).collect())
 }
 
+fn absolute(data: &Path) -> Result<PathBuf, OperationError> {
+    std::path::absolute(data)
+        .map_err(|error| OperationError::input(format_args!("{}: {error}", data.display())))
+}
+
 fn play(
     experiment: &PaperExperiment,
     args: &ReproduceArgs,
@@ -90,7 +96,9 @@ fn play(
         bar.set_position(at as u64);
     };
     let effort = if args.quick { 0.05 } else { 1.0 };
-    let context = Context { seed: args.seed, effort, data: args.data.clone(), progress: &progress };
+    // A scenario would take a relative path for one beside its own file.
+    let data = args.data.as_deref().map(absolute).transpose()?;
+    let context = Context { seed: args.seed, effort, data, progress: &progress };
     let outcome = experiment.run(&context);
     bar.finish_and_clear();
     match outcome {

@@ -12,7 +12,7 @@ mod search;
 mod solution;
 mod wording;
 
-pub use compare::{MethodComparison, compare};
+pub use compare::{MethodComparison, OrderComparison, compare};
 pub use derivation::{DeviceUse, GuaranteeDerivation, ServerNeighbour, StageDelay, derive};
 pub use policy::{policy_of, read_policy};
 pub use recipe::{Placing, PlanningRecipe, RecipeError, RecipeSettings, parse_method, recipe_of_policy};

@@ -52,18 +52,31 @@ pub fn plan(
         }
     };
     let cpu = cpu_time().saturating_sub(start);
-    for (server, name) in placement.servers.iter().zip(&names) {
-        if let Err(broken) = server.verify(&instance) {
-            panic!("the plan breaks its own promise on {name}: {broken:?}");
-        }
-    }
+    verify(&instance, &placement.servers);
     let refused = placement.refused.iter().take(ADVISED_MAX);
     let advice = refused.map(|refusal| plan::advise(&instance, recipe.method, &placement, refusal)).collect();
     Ok(PlannedCluster { recipe: *recipe, instance, placement, names, advice, lower_bound, changed, cpu })
 }
 
+/// Computes every bound again from the limits.
+///
+/// # Panics
+///
+/// When one is above its SLO.
+pub(super) fn verify(instance: &PlanningProblem, servers: &[PlannedServer]) {
+    for (number, server) in servers.iter().enumerate() {
+        if let Err(broken) = server.verify(instance) {
+            panic!("the plan breaks its own promise on its server {number}: {broken:?}");
+        }
+    }
+}
+
 /// The problem in numbers, normalised by what each class of server can do.
-fn instance(
+///
+/// # Errors
+///
+/// When names are not unique.
+pub(super) fn instance(
     problem: &ClusterProblem,
     footprints: &Footprints,
     recipe: &PlanningRecipe,
@@ -108,7 +121,8 @@ fn curves(normalisation: &Normalisation, footprint: &Footprint, recipe: &Plannin
     })
 }
 
-fn search(
+/// Searches for few servers by the recipe, until there are no more than `goal`.
+pub(super) fn search(
     instance: &PlanningProblem,
     recipe: &PlanningRecipe,
     goal: usize,
@@ -157,7 +171,7 @@ fn extend(
 }
 
 /// CPU time of this thread so far.
-fn cpu_time() -> Duration {
+pub(super) fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::try_from(time).expect("CPU time is not negative")
 }
