@@ -3,6 +3,8 @@
 mod support;
 
 use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
 use support::cluster::Cluster;
 use support::judge::{STAGES, burst};
 
@@ -87,5 +89,45 @@ fn flags_of_the_other_way_do_not_go_with_it() {
     for flag in [&["--compare"][..], &["--policy", "knee"], &["--keep", "policy.json"]] {
         let outcome = cluster.folder.run(&[&["plan", "cluster.toml", "--model", "replayed"], flag].concat());
         assert!(outcome.code == 2 && outcome.stderr.contains("cannot be used with"), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn an_interrupted_placement_is_a_valid_plan_and_says_so() {
+    let cluster = Cluster::new(120, 120);
+    cluster.folder.write("ssd.json", SLOW);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tailwright"));
+    command.current_dir(cluster.folder.path()).args([
+        "plan",
+        "cluster.toml",
+        "--json",
+        "--model",
+        "replayed",
+    ]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut errors = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut said = String::new();
+    // The handler is in place before the traces are read, and this line comes after.
+    while !said.contains("traces: ") && errors.read_line(&mut said).expect("text") > 0 {}
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+    assert!(killed.success());
+    let mut answer = String::new();
+    child.stdout.take().expect("a pipe").read_to_string(&mut answer).expect("text");
+    errors.read_to_string(&mut said).expect("text");
+    assert_eq!(child.wait().expect("it ends").code(), Some(3), "{said}");
+    assert!(said.contains("interrupted: the placement holds"), "{said}");
+    let plan: Value = serde_json::from_str(&answer).expect("a whole document");
+    let workloads = plan["workloads"].as_array().expect("a list");
+    assert_eq!(workloads.len(), 120);
+    for workload in workloads.iter().filter(|workload| workload["admitted"] == false) {
+        assert!(
+            workload["refusal"]
+                .as_str()
+                .is_some_and(|why| why.contains("interrupted") || why.contains("alone")),
+            "{workload}"
+        );
+    }
+    for forecast in plan["forecasts"].as_array().expect("a list") {
+        assert!(forecast["bound_s"].as_f64().is_some(), "{forecast}");
     }
 }

@@ -114,8 +114,8 @@ pub(crate) fn answer(run: &PlanRun) -> VerbAnswer {
 impl PlanArgs {
     fn place_by_model(&self, model: ModelChoice) -> Result<VerbAnswer, OperationError> {
         let source = prediction_source(&self.cluster, self.groups.as_deref(), false)?;
-        let problem = PredictionProblem::read(&source, &TerminalObserver)?;
         let stop = stop_on_interrupt()?;
+        let problem = PredictionProblem::read(&source, &TerminalObserver)?;
         let interrupted = || stop.load(Ordering::Relaxed);
         let placed = place(&problem, model.into(), &interrupted, &TerminalObserver);
         if let Some(path) = &self.output {
