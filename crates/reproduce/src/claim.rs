@@ -24,7 +24,7 @@ pub enum Expected {
     Positive,
 }
 
-/// Who says it.
+/// Who makes the claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimSource {
@@ -51,7 +51,7 @@ pub enum Agreement {
 /// A claim, and whether what was found agrees with it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Claim {
-    /// Who says it.
+    /// Who makes the claim.
     pub source: ClaimSource,
     /// What the paper says, in our words, with its numbers.
     #[serde(rename = "said")]
