@@ -81,7 +81,7 @@ fn read(folder: &Path) -> Vec<Source> {
 fn describe(source: &Source, method: LimitMethod) -> WorkloadOnClass {
     let network = "125MB/s".parse().expect("a rate");
     let normalisation =
-        Normalisation { network, safety_margin: 1.0, sustained: method == LimitMethod::Exact };
+        Normalisation { network, safety_margin: 1.0, sustained: method == LimitMethod::Exact, channels: 1 };
     if method != LimitMethod::Relaxed {
         return normalisation.apply(&source.footprint);
     }

@@ -42,12 +42,12 @@ impl EnforcedClass {
     }
 
     /// The work that each stage may have begun when a request comes, for so many workloads whose requests are up to
-    /// `largest`, seconds. On a link a packet is on its way, and each class, those of best effort and of the link's own
-    /// traffic included, may send one before its turn.
+    /// `largest`, seconds. On a link a packet is on its way, each class, those of best effort and of the link's own
+    /// traffic included, may send one before its turn, and each bucket of a workload may go into debt by one.
     pub(crate) fn blocking(&self, queue: DeviceQueue, members: usize, largest: f64) -> PerStage<f64> {
         PerStage::from_fn(|stage| match stage {
             Stage::Storage => queue.blocking(self.best_effort_request, largest),
-            Stage::NetworkIn | Stage::NetworkOut => (members + 2) as f64 * self.packet,
+            Stage::NetworkIn | Stage::NetworkOut => (2 * members + 2) as f64 * self.packet,
         })
     }
 }

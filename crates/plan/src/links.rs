@@ -12,8 +12,9 @@
 //! bucket fills would lag behind its limit for ever. So its burst is at least what its rate brings while it is held up:
 //! [`raise_bursts`].
 //!
-//! **Each class may send one packet before its turn**, because no class has a rate of nothing. So a link may have begun as
-//! many packets as it has classes: see [`EnforcedClass`](crate::EnforcedClass).
+//! **Each class may send one packet before its turn**, because no class has a rate of nothing, and each bucket may go into
+//! debt by a packet. So a link may have begun as many packets as it has classes, and one more for each workload: see
+//! [`EnforcedClass`](crate::EnforcedClass).
 
 use crate::server::{PriorityLevel, WorkloadLimits};
 use calculus::{StageLoad, stage_delay};

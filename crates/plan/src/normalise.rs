@@ -17,6 +17,10 @@ pub struct Normalisation {
     /// Whether limits must sustain the trace's mean rate for ever (traffic goes on after the trace
     /// ends), or only for as long as the trace lasts, as the thesis has it.
     pub sustained: bool,
+    /// How many requests the device serves at a time. Where it is more than one, answers leave in another order than
+    /// requests came: while a request is served, others overtake it with as much device time as the other channels have,
+    /// and their answers may take its tokens at network-out. The curve there allows for that.
+    pub channels: u32,
 }
 
 impl Normalisation {
@@ -52,7 +56,14 @@ impl Normalisation {
         });
         let largest = footprint.largest_request().0 as f64;
         let largest_request = round_up(self.safety_margin * largest / self.capacity(Stage::Storage));
-        WorkloadOnClass { curves, mean_rate, largest_request }
+        let mut on_class = WorkloadOnClass { curves, mean_rate, largest_request };
+        if self.channels > 1 {
+            let overtaking = f64::from(self.channels - 1) * largest * footprint.densest_answer();
+            let burst = round_up(self.safety_margin * overtaking / self.capacity(Stage::NetworkOut));
+            let overtaken = &mut on_class.curves[Stage::NetworkOut];
+            *overtaken = ArrivalCurve::sum([&*overtaken, &ArrivalCurve::from_limits(&[(0.0, burst)])]);
+        }
+        on_class
     }
 
     /// An envelope as fractions of the stage's capacity.

@@ -14,6 +14,8 @@ pub struct Footprint {
     network_out: BurstCurve,
     /// Thousandths of a nanosecond of device time.
     largest_request: u64,
+    /// Thousandths of a byte per thousandth of a nanosecond.
+    densest_answer: f64,
 }
 
 impl Footprint {
@@ -32,6 +34,11 @@ impl Footprint {
         Work(self.largest_request)
     }
 
+    /// The most work at network-out that a request brings per work at the storage: bytes per nanosecond of device time.
+    pub fn densest_answer(&self) -> f64 {
+        self.densest_answer
+    }
+
     /// The number of requests of the workload.
     pub fn requests(&self) -> u64 {
         self.storage.count()
@@ -45,13 +52,14 @@ pub struct FootprintBuilder {
     storage: StorageWork,
     curves: PerStage<BurstBuilder>,
     largest_request: Work,
+    densest_answer: f64,
 }
 
 impl FootprintBuilder {
     /// Begins a footprint of requests that cross a network and reach a storage device.
     pub fn new(network: NetworkModel, storage: &StorageProfile) -> Self {
         let curves = PerStage::from_fn(|_| BurstBuilder::new());
-        Self { network, storage: storage.work_model(), curves, largest_request: Work(0) }
+        Self { network, storage: storage.work_model(), curves, largest_request: Work(0), densest_answer: 0.0 }
     }
 
     /// Adds the next request.
@@ -59,16 +67,17 @@ impl FootprintBuilder {
     /// # Errors
     /// When the request arrives before its predecessor, or the total work exceeds its range.
     pub fn push(&mut self, request: &Request) -> Result<(), BurstError> {
+        let work = PerStage::from_fn(|stage| match stage {
+            Stage::Storage => self.storage.work(request),
+            network => self.network.work(network, request),
+        });
+        self.largest_request = self.largest_request.max(work[Stage::Storage]);
+        if work[Stage::Storage].0 > 0 {
+            let density = work[Stage::NetworkOut].0 as f64 / work[Stage::Storage].0 as f64;
+            self.densest_answer = self.densest_answer.max(density);
+        }
         for stage in Stage::ALL {
-            let work = match stage {
-                Stage::Storage => {
-                    let work = self.storage.work(request);
-                    self.largest_request = self.largest_request.max(work);
-                    work
-                }
-                network => self.network.work(network, request),
-            };
-            self.curves[stage].push(StageArrival { at: request.arrival, work })?;
+            self.curves[stage].push(StageArrival { at: request.arrival, work: work[stage] })?;
         }
         Ok(())
     }
@@ -78,13 +87,14 @@ impl FootprintBuilder {
     /// # Errors
     /// When there was no request.
     pub fn finish(self) -> Result<Footprint, BurstError> {
-        let largest_request = self.largest_request.0;
+        let (largest_request, densest_answer) = (self.largest_request.0, self.densest_answer);
         let [network_in, storage, network_out] = self.curves.into_array().map(BurstBuilder::finish);
         Ok(Footprint {
             network_in: network_in?,
             storage: storage?,
             network_out: network_out?,
             largest_request,
+            densest_answer,
         })
     }
 }

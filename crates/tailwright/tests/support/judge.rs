@@ -81,7 +81,7 @@ fn behind(company: &[&Admitted], who: &Admitted, stage: usize, begun: f64) -> f6
 
 /// The delay on a link whose equal priorities take turns, and how long a workload may be held up there.
 fn on_link(company: &[&Admitted], who: &Admitted, link: usize, packet: f64) -> (f64, f64) {
-    let begun = (company.len() as f64 + 2.0) * packet;
+    let begun = (2.0 * company.len() as f64 + 2.0) * packet;
     let sum = |keep: &dyn Fn(u64) -> bool| {
         let kept = company.iter().filter(|w| keep(w.priority)).map(|w| w.limits[link]);
         kept.fold((0.0, 0.0), |(rate, burst), limit| (rate + limit.0, burst + limit.1))
