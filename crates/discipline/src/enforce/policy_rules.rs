@@ -10,6 +10,9 @@ use crate::Limit;
 use model::{PolicyWorkload, ServerEnforcement, Stage};
 use std::collections::BTreeMap;
 
+/// The bytes of the largest request that has a level where the policy has no bound: what the clients of block devices and
+/// file systems send at most.
+pub const LARGEST_WITH_LEVEL: u64 = 4 << 20;
 /// The bound on outstanding requests where nobody says one: what an SSD needs to be busy.
 const DEFAULT_OUTSTANDING: u32 = 16;
 /// Best effort leaves one place free where that is at most an eighth of all places.

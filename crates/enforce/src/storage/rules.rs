@@ -21,16 +21,14 @@ use super::warnings::storage_assumptions;
 use crate::deployment::{Deployment, Front, OverLimitRule, ServerStorage};
 use discipline::Limit;
 use discipline::enforce::{
-    BEST_EFFORT, DeviceUse, EnforcementRules, FlowRules, OverLimit, OwnerBounds, ProfileBounds,
+    BEST_EFFORT, DeviceUse, EnforcementRules, FlowRules, LARGEST_WITH_LEVEL, OverLimit, OwnerBounds,
+    ProfileBounds,
 };
 use model::{OperationError, Policy, PolicyWorkload, ServerEnforcement, Stage};
 use std::collections::BTreeMap;
 use units::Bytes;
 use workload::device::{DeviceModel, StorageProfile};
 
-/// The largest request that has a level where the policy has no bound: what the clients of block devices and file systems
-/// send at most.
-const LARGEST_WITH_LEVEL: Bytes = Bytes(4 << 20);
 /// The rate of best-effort control requests, in nanoseconds of device time per second: a hundredth of the device.
 const CONTROL_RATE_NS: u64 = 10_000_000;
 /// The burst of best-effort control requests, in requests: a client that mounts or opens sends a few together.
@@ -120,7 +118,7 @@ fn flow_rules(
 ) -> BTreeMap<u32, FlowRules> {
     let mut flows = BTreeMap::new();
     let control_cost = control_request_ns(profile);
-    let largest = largest_cost_ns(profile, LARGEST_WITH_LEVEL);
+    let largest = largest_cost_ns(profile, Bytes(LARGEST_WITH_LEVEL));
     for workload in workloads.iter().filter(|workload| may_use(workload, server)) {
         let flow = names.flow(&workload.name);
         let Some(rules) = data_rules(workload, over, largest) else { continue };

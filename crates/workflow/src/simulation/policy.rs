@@ -4,8 +4,8 @@ use crate::cluster::ClusterProblem;
 use crate::observer::ProgressObserver;
 use model::{OperationError, Policy, PolicyServer, PolicyWorkload};
 use scenario::server::{
-    ServerRules, SimulatedWorkload, SloVerdict, StorageServer, WorkloadOutcome, WorkloadRequests,
-    trace_on_server,
+    RecordedRequests, ServerRules, SimulatedWorkload, SloVerdict, StorageServer, WorkloadOutcome,
+    WorkloadRequests, trace_on_server,
 };
 use scenario::{ScenarioRun, SimulationCase};
 use sim::engine::SimulationPlan;
@@ -82,7 +82,8 @@ pub(super) fn server_case(
     })?;
     let network = ByteRate::from_bytes_per_sec(server.network_bytes_per_s).unwrap_or(classes[class].network);
     let device = problem.profiles[class].clone();
-    let storage = StorageServer::new(device, network, 1).map_err(OperationError::input)?;
+    let channels = server.enforcement.map_or(1, |enforcement| enforcement.channels);
+    let storage = StorageServer::new(device, network, channels).map_err(OperationError::input)?;
     let members = policy.workloads.iter().filter(|at| at.server.as_deref() == Some(server.name.as_str()));
     let workloads = members.map(|member| workload(member, problem, &storage)).collect::<Result<_, _>>()?;
     let mut plan = SimulationPlan::of_requests(1, 0);
@@ -106,12 +107,13 @@ fn workload(
         ))
         .hint("give the cluster or the SLOs that the policy was planned for")
     })?;
-    let trace = trace_on_server(&spec.trace, storage).map_err(OperationError::input)?;
+    let RecordedRequests { trace, accesses } =
+        trace_on_server(&spec.trace, storage).map_err(OperationError::input)?;
     Ok(SimulatedWorkload {
         name: member.name.clone(),
         slo: Some(member.slo),
         best_effort: false,
         weight: 1,
-        requests: WorkloadRequests::Recorded { trace: Arc::new(trace), begin: None },
+        requests: WorkloadRequests::Recorded { trace: Arc::new(trace), accesses, begin: None },
     })
 }
