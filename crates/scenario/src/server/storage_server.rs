@@ -1,11 +1,9 @@
 //! The device of a storage server and its network links.
 
 use ::model::{Op, Request, ServerEnforcement, Stage};
-use ::workload::device::{DeviceModel, NetworkModel, PathWork, StorageProfile};
+use ::workload::device::{CHANNELS_MAX, DeviceModel, NetworkModel, PathWork, StorageProfile};
 use discipline::enforce::{DeviceUse, OwnerBounds, ProfileBounds};
 use units::{ByteRate, Bytes, Nanos};
-
-const CHANNELS_MAX: u32 = 4096;
 
 /// A device behind a network link.
 #[derive(Debug, Clone)]
