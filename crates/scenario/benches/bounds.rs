@@ -11,16 +11,23 @@ fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse::<u64>().ok());
     let (starts, steps) = (numbers.next().unwrap_or(40), numbers.next().unwrap_or(1500));
     println!("stage            channels  bound ÷ worst   worst ÷ bound   worst s   bound s");
-    for (name, route, shares_levels, keeps_tokens) in [
-        ("device", Route::Device, true, true),
-        ("link", Route::Link, false, true),
-        ("link, shared", Route::Link, true, true),
-        ("link, small b", Route::Link, false, false),
-        ("path", Route::Path, false, true),
+    for (name, route, shares_levels, spares_overtakers, keeps_tokens) in [
+        ("device", Route::Device, true, true, true),
+        ("link", Route::Link, true, true, true),
+        ("link, small b", Route::Link, true, true, false),
+        ("path", Route::Path, true, true, true),
+        ("path, overtaken", Route::Path, false, false, true),
     ] {
         let all: &[u32] = if route == Route::Link { &[1] } else { &[1, 2, 4, 8, 16] };
         for channels in all {
-            let space = SearchSpace { route, channels: *channels, levels: 7, shares_levels, keeps_tokens };
+            let space = SearchSpace {
+                route,
+                channels: *channels,
+                levels: 7,
+                shares_levels,
+                spares_overtakers,
+                keeps_tokens,
+            };
             let (found, attack) = space.search(starts, steps as usize);
             let broken = if found.is_broken() { "  broken" } else { "" };
             println!(

@@ -64,6 +64,8 @@ pub(crate) struct Attack {
     /// The largest packet, seconds.
     packet: f64,
     members: Vec<Member>,
+    /// Whether limits on the way out count what overtakes on other channels.
+    spares_overtakers: bool,
 }
 
 /// The request that came closest to its bound.
@@ -98,6 +100,7 @@ impl Attack {
             clients: outstanding + 1,
             packet: random.random_range(0.000_01..0.002),
             members,
+            spares_overtakers: true,
         }
     }
 
@@ -122,8 +125,7 @@ impl Attack {
             }
             8 => other.best_effort.1 = random.random_range(0.2..=1.0),
             9 => {
-                other.best_effort.0 =
-                    (other.best_effort.0 * random.random_range(0.5..1.5)).clamp(0.002, 0.03)
+                other.best_effort.0 = (other.best_effort.0 * random.random_range(0.5..1.5)).clamp(0.002, 0.03)
             }
             10 => {
                 other.outstanding = other.channels + random.random_range(0..=other.channels.max(2));
@@ -154,12 +156,37 @@ impl Attack {
         let (reserve, shared) = (f64::from(self.reserve), f64::from(self.outstanding - self.reserve));
         let begun = shared * self.best_effort.0.max(largest) + reserve * largest;
         let device = (begun + bursts) / left + f64::from(self.channels - 1) * Self::largest(own);
-        let link = (self.packet + bursts) / left;
+        // HTB serves a level by turns: what comes to it after a request is sent beside it.
+        let link =
+            |is_out| self.hold_up(own, is_out) + self.link_burst(own, is_out) / self.left_by_others(own);
         match self.route {
             Route::Device => device,
-            Route::Link => link,
-            Route::Path => 2.0 * link + device,
+            Route::Link => link(false),
+            Route::Path => link(false) + device + link(true),
         }
+    }
+
+    /// What a link's bucket of a member holds, seconds. On the way out it holds in addition what may overtake a request of
+    /// the member on other channels of the device, so that a request never lacks the tokens of those that overtook it.
+    fn link_burst(&self, member: &Member, is_out: bool) -> f64 {
+        let overtakes = if is_out { f64::from(self.channels - 1) * Self::largest(member) } else { 0.0 };
+        member.burst + if self.route == Route::Path && self.spares_overtakers { overtakes } else { 0.0 }
+    }
+
+    /// What others of the same level and above leave of a link, as a fraction.
+    fn left_by_others(&self, own: &Member) -> f64 {
+        1.0 - self.others(own).map(|other| other.rate).sum::<f64>()
+    }
+
+    /// The members of the same level and above but this one.
+    fn others<'a>(&'a self, own: &'a Member) -> impl Iterator<Item = &'a Member> {
+        self.members.iter().filter(|other| !std::ptr::eq(*other, own) && other.level <= own.level)
+    }
+
+    /// How long others may keep a link from a member, seconds.
+    fn hold_up(&self, own: &Member, is_out: bool) -> f64 {
+        let bursts: f64 = self.others(own).map(|other| self.link_burst(other, is_out)).sum();
+        (self.packet + bursts) / self.left_by_others(own)
     }
 
     /// The requests of a member at the earliest instants that its limits allow.
@@ -190,12 +217,18 @@ impl Attack {
 
     fn policy(&self) -> Policy {
         let placed = |(index, member): (usize, &Member)| {
-            let limit = RateLimit { rate: member.rate, burst: member.burst };
+            let limit = |stage| {
+                let burst = match stage {
+                    Stage::NetworkOut => self.link_burst(member, true),
+                    Stage::NetworkIn | Stage::Storage => member.burst,
+                };
+                StageLimit::new(stage, RateLimit { rate: member.rate, burst }, BANDWIDTH)
+            };
             let placement = PolicyPlacement {
                 server: "s".into(),
                 priority: PerStage::from_fn(|_| member.level),
                 bound_s: None,
-                limits: Stage::ALL.map(|stage| StageLimit::new(stage, limit, BANDWIDTH)).to_vec(),
+                limits: Stage::ALL.map(limit).to_vec(),
             };
             let slo = "99% < 1000s".parse().expect("an SLO");
             PolicyWorkload::admitted(format!("w{index}"), slo, placement)
@@ -301,6 +334,8 @@ pub(crate) struct SearchSpace {
     pub(crate) levels: u32,
     /// Whether workloads may share a level.
     pub(crate) shares_levels: bool,
+    /// Whether limits on the way out count what overtakes on other channels.
+    pub(crate) spares_overtakers: bool,
     /// Whether every bucket of a link holds what may come while its workload waits for others.
     pub(crate) keeps_tokens: bool,
 }
@@ -313,15 +348,16 @@ impl SearchSpace {
             .iter()
             .enumerate()
             .any(|(at, member)| members[..at].iter().any(|other| other.level == member.level));
-        let keeps = |member: &Member| {
-            let above = members.iter().filter(|other| other.level < member.level);
-            let (burst, rate) = above
-                .fold((attack.packet, 0.0), |(burst, rate), other| (burst + other.burst, rate + other.rate));
-            member.burst >= member.rate * burst / (1.0 - rate)
-        };
+        let keeps =
+            |member: &Member| attack.link_burst(member, true) >= member.rate * attack.hold_up(member, true);
         attack.rates() < 0.95
             && (self.shares_levels || !has_shared)
             && (!self.keeps_tokens || attack.route == Route::Device || members.iter().all(keeps))
+    }
+
+    fn start(&self, random: &mut StdRng) -> Attack {
+        let greedy = Attack::greedy(self.route, self.channels, self.levels, random);
+        Attack { spares_overtakers: self.spares_overtakers, ..greedy }
     }
 
     /// The attack that came closest within this many steps from each of several starts.
@@ -329,9 +365,9 @@ impl SearchSpace {
         let mut best: Option<(Approach, Attack)> = None;
         for seed in 0..starts {
             let mut random = StdRng::seed_from_u64(seed);
-            let mut attack = Attack::greedy(self.route, self.channels, self.levels, &mut random);
+            let mut attack = self.start(&mut random);
             while !self.allows(&attack) {
-                attack = Attack::greedy(self.route, self.channels, self.levels, &mut random);
+                attack = self.start(&mut random);
             }
             let mut reached = attack.play();
             for _ in 0..steps {

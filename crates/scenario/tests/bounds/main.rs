@@ -6,13 +6,20 @@ mod adversary;
 use adversary::{Route, SearchSpace};
 
 fn space(route: Route, channels: u32) -> SearchSpace {
-    SearchSpace { route, channels, levels: 7, shares_levels: route == Route::Device, keeps_tokens: true }
+    SearchSpace {
+        route,
+        channels,
+        levels: 7,
+        shares_levels: true,
+        spares_overtakers: true,
+        keeps_tokens: true,
+    }
 }
 
 #[test]
 fn no_bound_of_a_device_is_broken() {
     for channels in [1, 2, 4, 16] {
-        let (found, attack) = space(Route::Device, channels).search(6, 150);
+        let (found, attack) = space(Route::Device, channels).search(3, 60);
         assert!(!found.is_broken(), "{channels} channels: {found:?}\n{attack:#?}");
         // A bound that nothing comes near would say nothing about the search.
         assert!(found.ratio > 0.5, "{channels} channels: {found:?}\n{attack:#?}");
@@ -21,14 +28,21 @@ fn no_bound_of_a_device_is_broken() {
 
 #[test]
 fn no_bound_of_a_link_is_broken() {
-    let (found, attack) = space(Route::Link, 1).search(6, 150);
+    let (found, attack) = space(Route::Link, 1).search(4, 100);
     assert!(!found.is_broken() && found.ratio > 0.5, "{found:?}\n{attack:#?}");
 }
 
 #[test]
 fn no_bound_of_a_path_is_broken() {
-    for channels in [1, 4] {
-        let (found, attack) = space(Route::Path, channels).search(4, 150);
+    for channels in [1, 2, 4] {
+        let (found, attack) = space(Route::Path, channels).search(3, 80);
         assert!(!found.is_broken(), "{channels} channels: {found:?}\n{attack:#?}");
     }
+}
+
+/// HTB fills a bucket up to its burst while its workload waits for others, and no further.
+#[test]
+fn a_link_breaks_bounds_where_tokens_are_lost() {
+    let small = SearchSpace { keeps_tokens: false, ..space(Route::Link, 1) };
+    assert!(small.search(8, 200).0.is_broken());
 }
