@@ -130,3 +130,47 @@ impl Discipline for EnforcedDevice {
         self.dispatch(now, assignments);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::enforce::{FlowRules, OutstandingBounds, OverLimit};
+    use crate::serve::test_driver::{Job, play};
+
+    /// Class 0 has a level, others are best effort.
+    fn device(channels: u32, outstanding: u32, reserve: u32) -> EnforcedDevice {
+        let flow = FlowRules {
+            level: 0,
+            limits: Vec::new(),
+            over_limit: OverLimit::Demote,
+            largest: None,
+            shares_limits_of: None,
+        };
+        let rules = EnforcementRules {
+            flows: [(0, flow)].into(),
+            bounds: OutstandingBounds { requests: outstanding, bytes: u64::MAX },
+            reserve,
+            ..EnforcementRules::none()
+        };
+        EnforcedDevice::new(channels, &EnforcedDeviceParameters { rules, batch: 1 })
+    }
+
+    /// When the item with the number is done.
+    fn done(history: &[Vec<Option<u32>>], item: u32) -> usize {
+        history.iter().rposition(|unit| unit.contains(&Some(item))).map_or(0, |last| last + 1)
+    }
+
+    #[test]
+    fn what_is_at_the_device_goes_first_and_the_rest_waits_for_levels() {
+        // Five best-effort items of 4, and one with a level at 1.
+        let mut jobs = vec![Job { at: 0, class: 1, age: 0, size: 4 }; 5];
+        jobs.push(Job { at: 1, class: 0, age: 1, size: 3 });
+        // One at the device: it is next. Three: two more are served before it. Two of three are for best effort: one.
+        for (outstanding, reserve, expected) in [(1, 0, 7), (3, 0, 15), (3, 1, 11)] {
+            let history = play(1, &jobs, &mut device(1, outstanding, reserve));
+            assert_eq!(done(&history, 5), expected, "{outstanding} with {reserve} in reserve");
+        }
+        // Two channels with four at the device: as many again are begun before it.
+        assert_eq!(done(&play(2, &jobs, &mut device(2, 4, 0)), 5), 11);
+    }
+}

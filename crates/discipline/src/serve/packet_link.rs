@@ -221,3 +221,53 @@ impl Discipline for PacketLink {
         self.send(now, assignments);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::test_driver::{Job, play};
+
+    fn link(classes: Vec<PacketClass>, packet: u64) -> PacketLink {
+        PacketLink::new(&PacketLinkParameters { classes, packet })
+    }
+
+    fn class(level: u32, limits: &[(u64, u64)]) -> PacketClass {
+        PacketClass {
+            level,
+            limits: limits.iter().map(|(rate, burst)| Limit { rate: *rate, burst: *burst }).collect(),
+        }
+    }
+
+    fn job(at: u64, class: u32, size: u64) -> Job {
+        Job { at, class, age: at, size }
+    }
+
+    /// What the link sends in each unit of time, by the number of the item; '.' for nothing.
+    fn sent(link: &mut PacketLink, jobs: &[Job]) -> String {
+        let history = play(1, jobs, link);
+        let units =
+            history.iter().map(|unit| unit[0].map_or_else(|| ".".to_owned(), |item| item.to_string()));
+        units.collect::<String>().trim_end_matches('.').to_owned()
+    }
+
+    #[test]
+    fn a_packet_is_sent_to_its_end_and_an_item_is_not() {
+        let classes = vec![class(0, &[]), PacketClass::best_effort()];
+        assert_eq!(sent(&mut link(classes, 4), &[job(0, 1, 10), job(1, 0, 3)]), "0000111000000");
+    }
+
+    #[test]
+    fn equals_take_turns_by_packets() {
+        let classes = vec![class(0, &[]), class(0, &[])];
+        assert_eq!(sent(&mut link(classes, 2), &[job(0, 0, 6), job(0, 1, 6)]), "000011110011");
+    }
+
+    #[test]
+    fn a_bucket_in_debt_waits_and_lower_levels_go_on() {
+        // A tenth of the link: 2 at once, a packet on credit, and the next when that is paid, at 20.
+        let tenth = [(100_000_000, 2)];
+        let mut limited = link(vec![class(0, &tenth), class(1, &[])], 2);
+        let jobs = [job(0, 0, 6), job(0, 1, 9)];
+        assert_eq!(sent(&mut limited, &jobs), "0000111111111.......00");
+    }
+}

@@ -125,7 +125,8 @@ impl Attack {
             }
             8 => other.best_effort.1 = random.random_range(0.2..=1.0),
             9 => {
-                other.best_effort.0 = (other.best_effort.0 * random.random_range(0.5..1.5)).clamp(0.002, 0.03)
+                other.best_effort.0 =
+                    (other.best_effort.0 * random.random_range(0.5..1.5)).clamp(0.002, 0.03);
             }
             10 => {
                 other.outstanding = other.channels + random.random_range(0..=other.channels.max(2));
@@ -202,8 +203,8 @@ impl Attack {
             if now > HORIZON && !jobs.is_empty() {
                 break;
             }
-            let time = Nanos((work * 1e9).floor().max(1.0) as u64);
-            jobs.push(Job { arrival: Nanos((now * 1e9).ceil() as u64), work: self.work(time) });
+            let time = nanoseconds((work * 1e9).floor().max(1.0));
+            jobs.push(Job { arrival: nanoseconds((now * 1e9).ceil()), work: self.work(time) });
         }
         jobs
     }
@@ -284,7 +285,7 @@ impl Attack {
             requests: WorkloadRequests::Clients {
                 clients: self.clients,
                 think: TimeDistribution::new(zero).expect("a time"),
-                work: self.work(Nanos((size * 1e9) as u64)),
+                work: self.work(nanoseconds(size * 1e9)),
                 access: DeviceAccess::read(4096),
             },
         });
@@ -317,6 +318,11 @@ impl Attack {
         }
         closest
     }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "times of a test are small")]
+fn nanoseconds(value: f64) -> Nanos {
+    Nanos(value as u64)
 }
 
 impl Approach {
