@@ -5,20 +5,20 @@
 #[path = "../tests/bounds/adversary.rs"]
 mod adversary;
 
-use adversary::{Route, SearchSpace};
+use adversary::{AttackedPath, SearchSpace};
 
 fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse::<u64>().ok());
     let (starts, steps) = (numbers.next().unwrap_or(40), numbers.next().unwrap_or(1500));
     println!("stage            channels  bound ÷ worst   worst ÷ bound   worst s   bound s");
     for (name, route, shares_levels, spares_overtakers, keeps_tokens) in [
-        ("device", Route::Device, true, true, true),
-        ("link", Route::Link, true, true, true),
-        ("link, small b", Route::Link, true, true, false),
-        ("path", Route::Path, true, true, true),
-        ("path, overtaken", Route::Path, false, false, true),
+        ("device", AttackedPath::Device, true, true, true),
+        ("link", AttackedPath::Link, true, true, true),
+        ("link, small b", AttackedPath::Link, true, true, false),
+        ("path", AttackedPath::Path, true, true, true),
+        ("path, overtaken", AttackedPath::Path, false, false, true),
     ] {
-        let all: &[u32] = if route == Route::Link { &[1] } else { &[1, 2, 4, 8, 16] };
+        let all: &[u32] = if route == AttackedPath::Link { &[1] } else { &[1, 2, 4, 8, 16] };
         for channels in all {
             let space = SearchSpace {
                 route,

@@ -68,7 +68,7 @@ use limited_queues::{HeadRank, LimitedQueues};
 use limiter::FlowLimiter;
 pub use limiter::TokenCharge;
 use outstanding::{DeviceBounds, OutstandingRequests};
-pub use policy_rules::{DeviceUse, LARGEST_WITH_LEVEL, OwnerBounds, ProfileBounds};
+pub use policy_rules::{DeviceUsage, LARGEST_WITH_LEVEL, OwnerBounds, ProfileBounds};
 pub use rules::{
     BEST_EFFORT, DeviceAccess, DeviceOperation, EnforcementRules, FlowRules, OutstandingBounds, OverLimit,
     SEQUENTIAL_GAP_MAX,

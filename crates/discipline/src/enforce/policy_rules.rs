@@ -54,7 +54,7 @@ pub struct ProfileBounds {
 
 /// How a device is used: what an enforcer keeps beside levels and limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DeviceUse {
+pub struct DeviceUsage {
     /// The bounds on all outstanding requests.
     pub all: OutstandingBounds,
     /// The bounds on reads, then those on writes.
@@ -67,7 +67,7 @@ pub struct DeviceUse {
     pub batch: u32,
 }
 
-impl DeviceUse {
+impl DeviceUsage {
     /// How a device is used of which these three say something.
     pub fn new(owner: &OwnerBounds, policy: Option<&ServerEnforcement>, profile: &ProfileBounds) -> Self {
         // How the policy uses the server replaces what the profile says, as what the owner has written down does.
@@ -147,8 +147,8 @@ mod tests {
 
     const ANY: (u32, u64) = (u32::MAX, u64::MAX);
 
-    fn bounds(used: DeviceUse) -> [(u32, u64); 4] {
-        let DeviceUse { all, by_operation: [reads, writes], beside, .. } = used;
+    fn bounds(used: DeviceUsage) -> [(u32, u64); 4] {
+        let DeviceUsage { all, by_operation: [reads, writes], beside, .. } = used;
         [all, reads, writes, beside].map(|bounds| (bounds.requests, bounds.bytes))
     }
 
@@ -167,25 +167,25 @@ mod tests {
     #[test]
     fn the_owner_goes_before_the_profile() {
         let nothing = OwnerBounds::default();
-        let plain = DeviceUse::new(&nothing, None, &ProfileBounds::default());
+        let plain = DeviceUsage::new(&nothing, None, &ProfileBounds::default());
         assert_eq!(bounds(plain), [(16, u64::MAX), ANY, ANY, (8, u64::MAX)]);
         assert_eq!((plain.reserve, plain.batch), (1, 1));
         let profile = ProfileBounds { requests: Some([32, 8]), bytes: Some([4000, 2000]), is_disk: true };
-        let limited = DeviceUse::new(&nothing, None, &profile);
+        let limited = DeviceUsage::new(&nothing, None, &profile);
         assert_eq!(bounds(limited), [(32, 4000), (32, 4000), (8, 2000), (16, u64::MAX)]);
         assert_eq!(limited.batch, 8);
         let owner = OwnerBounds { outstanding: Some(64), ..nothing };
-        let by_owner = bounds(DeviceUse::new(&owner, None, &profile));
+        let by_owner = bounds(DeviceUsage::new(&owner, None, &profile));
         assert_eq!(by_owner[..3], [(64, 4000), (u32::MAX, 4000), (u32::MAX, 2000)]);
         let writes = OwnerBounds { by_operation: [None, Some(4)], ..owner };
-        assert_eq!(bounds(DeviceUse::new(&writes, None, &profile))[2], (4, 2000));
+        assert_eq!(bounds(DeviceUsage::new(&writes, None, &profile))[2], (4, 2000));
         let bytes = OwnerBounds {
             outstanding_bytes: Some(1024),
             bytes_by_operation: [Some(512), None],
             beside: Some(1),
             ..nothing
         };
-        let by_bytes = bounds(DeviceUse::new(&bytes, None, &profile));
+        let by_bytes = bounds(DeviceUsage::new(&bytes, None, &profile));
         assert_eq!(by_bytes, [(32, 1024), (32, 512), (8, u64::MAX), (1, u64::MAX)]);
     }
 
@@ -193,11 +193,11 @@ mod tests {
     fn the_policy_goes_before_the_profile_and_behind_the_owner() {
         let profile = ProfileBounds { requests: Some([32, 1]), bytes: Some([4000, 1]), is_disk: true };
         let nothing = OwnerBounds::default();
-        let used = DeviceUse::new(&nothing, Some(&policy()), &profile);
+        let used = DeviceUsage::new(&nothing, Some(&policy()), &profile);
         assert_eq!(bounds(used), [(6, u64::MAX), ANY, ANY, (5, u64::MAX)]);
         assert_eq!((used.reserve, used.batch), (2, 1));
         let owner = OwnerBounds { outstanding: Some(4), batch: Some(3), ..nothing };
-        let used = DeviceUse::new(&owner, Some(&policy()), &profile);
+        let used = DeviceUsage::new(&owner, Some(&policy()), &profile);
         assert_eq!((bounds(used)[0].0, bounds(used)[3].0, used.reserve, used.batch), (4, 2, 0, 3));
         assert_eq!(used.rules(BTreeMap::new(), false).check(), Ok(()));
     }

@@ -21,7 +21,7 @@ use super::warnings::storage_assumptions;
 use crate::deployment::{Deployment, Front, OverLimitRule, ServerStorage};
 use discipline::Limit;
 use discipline::enforce::{
-    BEST_EFFORT, DeviceUse, EnforcementRules, FlowRules, LARGEST_WITH_LEVEL, OverLimit, OwnerBounds,
+    BEST_EFFORT, DeviceUsage, EnforcementRules, FlowRules, LARGEST_WITH_LEVEL, OverLimit, OwnerBounds,
     ProfileBounds,
 };
 use model::{OperationError, Policy, PolicyWorkload, ServerEnforcement, Stage};
@@ -169,8 +169,8 @@ fn device_use(
     storage: &ServerStorage,
     policy: Option<&ServerEnforcement>,
     profile: &StorageProfile,
-) -> DeviceUse {
-    DeviceUse::new(&owner_bounds(storage), policy, &profile_bounds(profile))
+) -> DeviceUsage {
+    DeviceUsage::new(&owner_bounds(storage), policy, &profile_bounds(profile))
 }
 
 /// What the hosts file says of the use of a device.

@@ -2,7 +2,7 @@
 
 use ::model::{Op, Request, ServerEnforcement, Stage};
 use ::workload::device::{CHANNELS_MAX, DeviceModel, NetworkModel, PathWork, StorageProfile};
-use discipline::enforce::{DeviceUse, OwnerBounds, ProfileBounds};
+use discipline::enforce::{DeviceUsage, OwnerBounds, ProfileBounds};
 use units::{ByteRate, Bytes, Nanos};
 
 /// A device behind a network link.
@@ -38,7 +38,7 @@ impl StorageServer {
     }
 
     /// How the device is used under a policy that says this of it.
-    pub(super) fn device_use(&self, policy: Option<&ServerEnforcement>) -> DeviceUse {
+    pub(super) fn device_use(&self, policy: Option<&ServerEnforcement>) -> DeviceUsage {
         let limits = self.profile.queue_limits();
         let profile = ProfileBounds {
             requests: limits.map(|limits| {
@@ -48,7 +48,7 @@ impl StorageServer {
             bytes: limits.map(|limits| [limits.read_bytes_max, limits.write_bytes_max]),
             is_disk: matches!(self.profile.device(), DeviceModel::Disk(_)),
         };
-        DeviceUse::new(&self.bounds, policy, &profile)
+        DeviceUsage::new(&self.bounds, policy, &profile)
     }
 
     /// The most device time of a request of so many bytes, nanoseconds, at least 1.

@@ -29,7 +29,7 @@ const ROUNDING: f64 = 1e-6;
 
 /// Which stages requests pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Route {
+pub(crate) enum AttackedPath {
     /// The device alone.
     Device,
     /// One link alone.
@@ -54,7 +54,7 @@ struct Member {
 /// A server with its traffic.
 #[derive(Debug, Clone)]
 pub(crate) struct Attack {
-    route: Route,
+    route: AttackedPath,
     channels: u32,
     outstanding: u32,
     reserve: u32,
@@ -79,7 +79,7 @@ pub(crate) struct Approach {
 
 impl Attack {
     /// Greedy sources whose bursts come together, a full device and a busy link.
-    fn greedy(route: Route, channels: u32, levels: u32, random: &mut StdRng) -> Self {
+    fn greedy(route: AttackedPath, channels: u32, levels: u32, random: &mut StdRng) -> Self {
         let count = random.random_range(1..6_u32);
         let share = 0.9 / f64::from(count);
         let members = (0..count).map(|member| Member {
@@ -161,9 +161,9 @@ impl Attack {
         let link =
             |is_out| self.hold_up(own, is_out) + self.link_burst(own, is_out) / self.left_by_others(own);
         match self.route {
-            Route::Device => device,
-            Route::Link => link(false),
-            Route::Path => link(false) + device + link(true),
+            AttackedPath::Device => device,
+            AttackedPath::Link => link(false),
+            AttackedPath::Path => link(false) + device + link(true),
         }
     }
 
@@ -171,7 +171,8 @@ impl Attack {
     /// the member on other channels of the device, so that a request never lacks the tokens of those that overtook it.
     fn link_burst(&self, member: &Member, is_out: bool) -> f64 {
         let overtakes = if is_out { f64::from(self.channels - 1) * Self::largest(member) } else { 0.0 };
-        member.burst + if self.route == Route::Path && self.spares_overtakers { overtakes } else { 0.0 }
+        member.burst
+            + if self.route == AttackedPath::Path && self.spares_overtakers { overtakes } else { 0.0 }
     }
 
     /// What others of the same level and above leave of a link, as a fraction.
@@ -211,7 +212,9 @@ impl Attack {
 
     fn work(&self, time: Nanos) -> PerStage<Nanos> {
         PerStage::from_fn(|stage| match (self.route, stage) {
-            (Route::Path, _) | (Route::Device, Stage::Storage) | (Route::Link, Stage::NetworkIn) => time,
+            (AttackedPath::Path, _)
+            | (AttackedPath::Device, Stage::Storage)
+            | (AttackedPath::Link, Stage::NetworkIn) => time,
             _ => Nanos::ZERO,
         })
     }
@@ -335,7 +338,7 @@ impl Approach {
 /// What attacks a search may use.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SearchSpace {
-    pub(crate) route: Route,
+    pub(crate) route: AttackedPath,
     pub(crate) channels: u32,
     pub(crate) levels: u32,
     /// Whether workloads may share a level.
@@ -358,7 +361,7 @@ impl SearchSpace {
             |member: &Member| attack.link_burst(member, true) >= member.rate * attack.hold_up(member, true);
         attack.rates() < 0.95
             && (self.shares_levels || !has_shared)
-            && (!self.keeps_tokens || attack.route == Route::Device || members.iter().all(keeps))
+            && (!self.keeps_tokens || attack.route == AttackedPath::Device || members.iter().all(keeps))
     }
 
     fn start(&self, random: &mut StdRng) -> Attack {

@@ -3,9 +3,9 @@
 
 mod adversary;
 
-use adversary::{Route, SearchSpace};
+use adversary::{AttackedPath, SearchSpace};
 
-fn space(route: Route, channels: u32) -> SearchSpace {
+fn space(route: AttackedPath, channels: u32) -> SearchSpace {
     SearchSpace {
         route,
         channels,
@@ -19,7 +19,7 @@ fn space(route: Route, channels: u32) -> SearchSpace {
 #[test]
 fn no_bound_of_a_device_is_broken() {
     for channels in [1, 2, 4, 16] {
-        let (found, attack) = space(Route::Device, channels).search(3, 60);
+        let (found, attack) = space(AttackedPath::Device, channels).search(3, 60);
         assert!(!found.is_broken(), "{channels} channels: {found:?}\n{attack:#?}");
         // A bound that nothing comes near would say nothing about the search.
         assert!(found.ratio > 0.5, "{channels} channels: {found:?}\n{attack:#?}");
@@ -28,14 +28,14 @@ fn no_bound_of_a_device_is_broken() {
 
 #[test]
 fn no_bound_of_a_link_is_broken() {
-    let (found, attack) = space(Route::Link, 1).search(4, 100);
+    let (found, attack) = space(AttackedPath::Link, 1).search(4, 100);
     assert!(!found.is_broken() && found.ratio > 0.5, "{found:?}\n{attack:#?}");
 }
 
 #[test]
 fn no_bound_of_a_path_is_broken() {
     for channels in [1, 2, 4] {
-        let (found, attack) = space(Route::Path, channels).search(3, 80);
+        let (found, attack) = space(AttackedPath::Path, channels).search(3, 80);
         assert!(!found.is_broken(), "{channels} channels: {found:?}\n{attack:#?}");
     }
 }
@@ -43,6 +43,6 @@ fn no_bound_of_a_path_is_broken() {
 /// HTB fills a bucket up to its burst while its workload waits for others, and no further.
 #[test]
 fn a_link_breaks_bounds_where_tokens_are_lost() {
-    let small = SearchSpace { keeps_tokens: false, ..space(Route::Link, 1) };
+    let small = SearchSpace { keeps_tokens: false, ..space(AttackedPath::Link, 1) };
     assert!(small.search(8, 200).0.is_broken());
 }
