@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     fn item(id: u32, size: u64) -> QueueItem {
-        QueueItem { id, class: 0, age: 0, size }
+        QueueItem { id, class: 0, age: 0, size, access: None }
     }
 
     #[test]

@@ -234,6 +234,7 @@ mod tests {
                 "outstanding is 1, expected at least as many as channels",
             ),
             ("\"beside\":3", "\"beside\":5", "beside is 5"),
+            ("\"beside\":3", "\"beside\":0", "beside is 0, expected at least one fewer than channels"),
             ("\"reserve\":1", "\"reserve\":4", "server 'ssd-1': enforcement: reserve is 4, expected fewer"),
             ("request_s\":0.005", "request_s\":-1", "best_effort_request_s is -1"),
             ("packet_bytes\":65536.0", "packet_bytes\":-1", "packet_bytes is -1"),

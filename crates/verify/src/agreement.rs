@@ -1,6 +1,6 @@
 //! What is promised to a workload, and what the workload keeps to in return.
 
-use model::{Policy, PolicyWorkload, Slo, StageLimit};
+use model::{Policy, PolicyServer, PolicyWorkload, Slo, StageLimit};
 
 /// The terms that a workload is judged by.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +16,9 @@ pub struct ServiceAgreement {
     /// The guaranteed latency in seconds, which no request exceeds while the traffic is within its limits; `None` when
     /// nothing is guaranteed.
     pub bound_s: Option<f64>,
+    /// Whether the bound is about every request on the machine as it is enforced: the policy says how the server is used.
+    /// Otherwise it is about a percentile, or counts nothing that a server does not interrupt.
+    pub covers_every_request: bool,
     /// The limits for the traffic of the workload, any number of them at each stage.
     pub limits: Vec<StageLimit>,
 }
@@ -23,21 +26,32 @@ pub struct ServiceAgreement {
 impl ServiceAgreement {
     /// An agreement about an SLO alone, without policy, bound and limits.
     pub fn slo_only(name: impl Into<String>, slo: Slo) -> Self {
-        Self { name: name.into(), policy: None, admitted: true, slo, bound_s: None, limits: Vec::new() }
+        Self {
+            name: name.into(),
+            policy: None,
+            admitted: true,
+            slo,
+            bound_s: None,
+            covers_every_request: false,
+            limits: Vec::new(),
+        }
     }
 
     /// The agreements of all workloads of a policy, in its order.
     pub fn from_policy(policy: &Policy) -> Vec<Self> {
-        policy.workloads.iter().map(|workload| Self::from_workload(workload, &policy.policy_name)).collect()
+        policy.workloads.iter().map(|workload| Self::from_workload(workload, policy)).collect()
     }
 
-    fn from_workload(workload: &PolicyWorkload, policy_name: &str) -> Self {
+    fn from_workload(workload: &PolicyWorkload, policy: &Policy) -> Self {
+        let is_own = |server: &&PolicyServer| workload.server.as_deref() == Some(server.name.as_str());
+        let server = policy.servers.iter().find(is_own);
         Self {
             name: workload.name.clone(),
-            policy: Some(policy_name.to_owned()),
+            policy: Some(policy.policy_name.clone()),
             admitted: workload.admitted,
             slo: workload.slo,
             bound_s: workload.bound_s,
+            covers_every_request: server.is_some_and(|server| server.enforcement.is_some()),
             limits: workload.limits.clone(),
         }
     }

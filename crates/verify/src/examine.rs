@@ -143,11 +143,21 @@ impl<'o> WorkloadObservations<'o, '_> {
         let mut by_sending: Vec<&Observation> = self.requests().collect();
         by_sending.sort_by_key(|observed| observed.sent);
         let sent = by_sending.into_iter().map(|observed| request(observed, observed.sent));
-        finding.sent_limits = check_limits(sent, &agreement.limits, work(agreement)).limits;
+        let sent = check_limits(sent, &agreement.limits, work(agreement));
+        let has_kept = finding.kept_limits == Some(true) && kept_limits(&sent, agreement) == Some(true);
+        if let Some(bound) = finding.bound.as_mut().filter(|_| has_kept && agreement.covers_every_request) {
+            let taken = self.requests().filter_map(|observed| match observed.outcome {
+                RequestOutcome::Done(done) => Some(done.saturating_sub(observed.sent).as_secs()),
+                _ => None,
+            });
+            bound.broken =
+                taken.filter(|taken| BoundFinding::is_beyond(bound.bound_s, *taken)).count() as u64;
+        }
+        finding.sent_limits = sent.limits;
     }
 
     fn compare_with_bound(&self, bound_s: f64, intended: &LimitCheck) -> BoundFinding {
-        let mut finding = BoundFinding { bound_s, beyond: 0, beyond_within_limits: 0 };
+        let mut finding = BoundFinding { bound_s, beyond: 0, beyond_within_limits: 0, broken: 0 };
         for (observed, is_over_limits) in self.requests().zip(&intended.over) {
             if observed.latency().is_none_or(|latency| latency.as_secs() > bound_s) {
                 finding.beyond += 1;

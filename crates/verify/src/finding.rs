@@ -8,6 +8,9 @@ use model::Slo;
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 
+/// A latency that exceeds a bound by no more than this share of it is within it: simulated times are whole nanoseconds.
+const ROUNDING: f64 = 1e-6;
+
 /// What observations say about one workload with an SLO.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
@@ -88,6 +91,17 @@ pub struct BoundFinding {
     /// The number of those requests that arrived while the workload was within all limits that could be judgement. The
     /// guarantee covers only these.
     pub beyond_within_limits: u64,
+    /// The number of answered requests that took longer from when they were sent, where the bound is about every request
+    /// and the workload kept all its limits, as intended and as sent. Each of them breaks the bound.
+    #[serde(default)]
+    pub broken: u64,
+}
+
+impl BoundFinding {
+    /// A latency beyond the bound: rounding of the parts that it is made of, a millionth in all, is not.
+    pub fn is_beyond(bound_s: f64, latency_s: f64) -> bool {
+        latency_s > bound_s * (1.0 + ROUNDING)
+    }
 }
 
 /// A [`LagSummary`] in seconds, with its consequence.
@@ -140,6 +154,9 @@ pub struct Findings {
 pub enum OverallVerdict {
     /// Every SLO is met.
     AllMet,
+    /// A request took longer than the bound of a workload that kept its limits: the guarantee is false, or what it assumes
+    /// of clients and devices does not hold.
+    BoundBroken,
     /// Some SLO is not met.
     SomeNotMet,
     /// No SLO is certainly missed, but some verdict is spoiled by requests that were sent too late.
@@ -196,6 +213,11 @@ impl Finding {
         self
     }
 
+    /// Whether some request took longer than its bound although the workload kept its limits.
+    pub fn is_bound_broken(&self) -> bool {
+        self.bound.is_some_and(|bound| bound.broken > 0)
+    }
+
     /// Whether requests were sent so late that no verdict can be given.
     pub fn is_spoiled(&self) -> bool {
         self.lag.is_some_and(|lag| lag.spoils)
@@ -207,7 +229,9 @@ impl Findings {
     /// none.
     pub fn overall(&self) -> OverallVerdict {
         let guaranteed: Vec<&Finding> = self.workloads.iter().filter(|finding| finding.admitted).collect();
-        if guaranteed.iter().any(|finding| finding.verdict == Verdict::NotMet) {
+        if guaranteed.iter().any(|finding| finding.is_bound_broken()) {
+            OverallVerdict::BoundBroken
+        } else if guaranteed.iter().any(|finding| finding.verdict == Verdict::NotMet) {
             OverallVerdict::SomeNotMet
         } else if guaranteed.iter().any(|finding| finding.is_spoiled()) {
             OverallVerdict::Spoiled

@@ -21,6 +21,7 @@ fn agreement(name: &str) -> ServiceAgreement {
     let limits = LIMITS.map(limit).to_vec();
     ServiceAgreement {
         bound_s: Some(0.05),
+        covers_every_request: true,
         limits,
         ..ServiceAgreement::slo_only(name, "90% < 60ms".parse().unwrap())
     }
@@ -110,6 +111,13 @@ proptest! {
         if beyond.iter().all(|at| clear(*at)) {
             prop_assert_eq!(bound.beyond_within_limits, beyond.iter().filter(within).count() as u64);
         }
+        // A bound is broken by who kept all limits, as meant and as sent, and was slow from when it was sent.
+        let kept = |levels: &[Vec<f64>]| levels.iter().zip(LIMITS).all(|(levels, limit)| levels.iter().all(|at| *at <= limit.2));
+        let slow = own.iter().filter(|at| matches!(at.outcome, RequestOutcome::Done(done) if done.saturating_sub(at.sent) > Nanos(50_000_050)));
+        if (0..own.len()).all(clear) && !own.is_empty() {
+            let broken = if kept(&meant) && kept(&all_levels(&own, |at| at.sent)) { slow.count() as u64 } else { 0 };
+            prop_assert!(bound.broken == broken || !b.sent_limits.iter().all(|at| at.kept), "{} {broken}", bound.broken);
+        }
         // Nobody saw c, and a has no agreement.
         prop_assert!(found.workloads[1].requests == 0 && found.workloads[1].verdict == Verdict::TooFew);
         prop_assert_eq!(found.unjudged.iter().map(|at| at.name.as_str()).collect::<Vec<_>>(), ["a"]);
@@ -117,6 +125,35 @@ proptest! {
         let read: Findings = serde_json::from_str(&serde_json::to_string(&found).unwrap()).unwrap();
         prop_assert_eq!(read, found);
     }
+}
+
+#[test]
+fn a_broken_bound_is_never_met() {
+    let run = |latency_ms: u64| {
+        let request = |at: u64| Observation {
+            workload: 0,
+            op: Op::Read,
+            size: Bytes(1),
+            intended: Nanos(at * 1_000_000_000),
+            sent: Nanos(at * 1_000_000_000),
+            // The first takes as long as is asked, all others a millisecond.
+            outcome: RequestOutcome::Done(Nanos(
+                at * 1_000_000_000 + if at == 0 { latency_ms } else { 1 } * 1_000_000,
+            )),
+        };
+        let requests = (0..500).map(request).collect();
+        Observations { workloads: vec!["b".into()], requests, ..Observations::default() }
+    };
+    let found = |latency_ms, covers_every_request| {
+        let agreement = ServiceAgreement { covers_every_request, ..agreement("b") };
+        examine(&run(latency_ms), &[agreement], 0.9, &work)
+    };
+    let broken = found(51, true);
+    assert_eq!((broken.overall(), broken.workloads[0].verdict), (OverallVerdict::BoundBroken, Verdict::Met));
+    assert!(broken.workloads[0].is_bound_broken());
+    assert_eq!(found(50, true).overall(), OverallVerdict::AllMet);
+    // A bound of a percentile may be exceeded.
+    assert_eq!(found(51, false).overall(), OverallVerdict::AllMet);
 }
 
 fn overall(verdicts: &[(Verdict, bool, bool)]) -> OverallVerdict {

@@ -55,6 +55,7 @@ mod invariants;
 mod limited_queues;
 mod limiter;
 mod outstanding;
+mod policy_rules;
 mod reconfigure;
 mod rules;
 mod settle;
@@ -67,7 +68,11 @@ use limited_queues::{HeadRank, LimitedQueues};
 use limiter::FlowLimiter;
 pub use limiter::TokenCharge;
 use outstanding::{DeviceBounds, OutstandingRequests};
-pub use rules::{BEST_EFFORT, DeviceOperation, EnforcementRules, FlowRules, OutstandingBounds, OverLimit};
+pub use policy_rules::{DeviceUsage, LARGEST_WITH_LEVEL, OwnerBounds, ProfileBounds};
+pub use rules::{
+    BEST_EFFORT, DeviceAccess, DeviceOperation, EnforcementRules, FlowRules, OutstandingBounds, OverLimit,
+    SEQUENTIAL_GAP_MAX,
+};
 use std::collections::BTreeMap;
 use waiting_list::QueuedRequest;
 pub use waiting_list::WaitingRequest;

@@ -51,6 +51,38 @@ pub enum DeviceOperation {
     Write,
 }
 
+/// How far behind the end of a write another one may begin and still continue it, in bytes: a disk passes it faster than
+/// it seeks.
+pub const SEQUENTIAL_GAP_MAX: u64 = 64 << 10;
+
+/// What a request does at a storage device, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviceAccess {
+    /// Whether it reads or writes.
+    pub operation: DeviceOperation,
+    /// The number of bytes that it reads or writes.
+    pub bytes: u64,
+    /// The offset of the first of them, where it is known.
+    pub offset: Option<u64>,
+}
+
+impl DeviceAccess {
+    /// A read of so many bytes from somewhere.
+    pub fn read(bytes: u64) -> Self {
+        Self { operation: DeviceOperation::Read, bytes, offset: None }
+    }
+
+    /// Whether it is a write that begins where the write `previous` ends, or little behind.
+    pub fn continues(&self, previous: &Self) -> bool {
+        let (DeviceOperation::Write, DeviceOperation::Write) = (self.operation, previous.operation) else {
+            return false;
+        };
+        let (Some(offset), Some(before)) = (self.offset, previous.offset) else { return false };
+        let end = before.saturating_add(previous.bytes);
+        (end..=end.saturating_add(SEQUENTIAL_GAP_MAX)).contains(&offset)
+    }
+}
+
 /// How much may be outstanding at the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutstandingBounds {

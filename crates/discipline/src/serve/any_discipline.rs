@@ -1,9 +1,9 @@
 //! One type that is any of the disciplines, and how it is built.
 
 use super::{
-    Assignment, CentralQueue, Discipline, DisciplineSpec, EarliestDeadlineFirst, EnforcedDiscipline,
-    FairScheduler, FeedbackScheduler, Lifo, LimitedSharing, OldestFirst, PreemptiveRank, PreemptiveRanked,
-    ProportionalShare, QueueItem, QueuePerWorker, RandomOrder,
+    Assignment, CentralQueue, Discipline, DisciplineSpec, EarliestDeadlineFirst, EnforcedDevice,
+    EnforcedDiscipline, FairScheduler, FeedbackScheduler, Lifo, LimitedSharing, OldestFirst, PacketLink,
+    PreemptiveRank, PreemptiveRanked, ProportionalShare, QueueItem, QueuePerWorker, RandomOrder,
 };
 use crate::{ProcessorSharing, StrictPriority};
 use std::collections::VecDeque;
@@ -34,6 +34,8 @@ pub enum AnyDiscipline {
     Limited(LimitedSharing),
     Fair(FairScheduler),
     Enforced(Box<EnforcedDiscipline>),
+    EnforcedDevice(Box<EnforcedDevice>),
+    PacketLink(Box<PacketLink>),
     Feedback(Box<FeedbackScheduler>),
 }
 
@@ -74,6 +76,10 @@ impl DisciplineSpec {
             Self::Enforced(rules) => {
                 AnyDiscipline::Enforced(Box::new(EnforcedDiscipline::new(workers, rules)))
             }
+            Self::EnforcedDevice(parameters) => {
+                AnyDiscipline::EnforcedDevice(Box::new(EnforcedDevice::new(workers, parameters)))
+            }
+            Self::PacketLink(parameters) => AnyDiscipline::PacketLink(Box::new(PacketLink::new(parameters))),
             Self::Feedback(parameters) => {
                 AnyDiscipline::Feedback(Box::new(FeedbackScheduler::new(workers, parameters.clone())))
             }
@@ -109,6 +115,8 @@ macro_rules! for_any {
             AnyDiscipline::Limited($discipline) => $body,
             AnyDiscipline::Fair($discipline) => $body,
             AnyDiscipline::Enforced($discipline) => $body,
+            AnyDiscipline::EnforcedDevice($discipline) => $body,
+            AnyDiscipline::PacketLink($discipline) => $body,
             AnyDiscipline::Feedback($discipline) => $body,
         }
     };

@@ -2,10 +2,10 @@
 
 use super::{Assignment, Discipline, QueueItem, UNTIL_DONE};
 use crate::bit_set::BitSet;
-use crate::enforce::{ArrivingRequest, DeviceOperation, DispatchedRequest, EnforcementRules, Enforcer};
+use crate::enforce::{ArrivingRequest, DeviceAccess, DispatchedRequest, EnforcementRules, Enforcer};
 
 /// An [`Enforcer`] in front of a device that serves as many items at once as there are workers. An item's class is its
-/// flow. Its size is its cost under limits, and its bytes under bounds. All items are reads.
+/// flow, and its size its cost under limits.
 #[derive(Debug, Clone)]
 pub struct EnforcedDiscipline {
     enforcer: Enforcer,
@@ -41,11 +41,11 @@ impl EnforcedDiscipline {
 
 impl Discipline for EnforcedDiscipline {
     fn arrive(&mut self, now: u64, item: QueueItem, assignments: &mut Vec<Assignment>) {
-        let QueueItem { id, class, size, .. } = item;
-        let operation = DeviceOperation::Read;
+        let QueueItem { id, class, size, access, .. } = item;
+        let DeviceAccess { operation, bytes, .. } = access.unwrap_or(DeviceAccess::read(size));
         self.enforcer.arrive(
             now,
-            ArrivingRequest { id, flow: class, operation, cost: size, bytes: size, is_estimate: false },
+            ArrivingRequest { id, flow: class, operation, cost: size, bytes, is_estimate: false },
         );
         self.dispatch(now, assignments);
     }

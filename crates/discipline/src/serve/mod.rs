@@ -15,10 +15,12 @@
 
 mod any_discipline;
 mod central_queue;
+mod enforced_device;
 mod enforced_discipline;
 mod fair_scheduler;
 mod feedback_scheduler;
 mod limited_sharing;
+mod packet_link;
 mod preemptive_ranked;
 mod queue_per_worker;
 mod spec;
@@ -27,10 +29,12 @@ mod waiting_line;
 
 pub use any_discipline::{AnyDiscipline, BuiltDiscipline};
 pub use central_queue::CentralQueue;
+pub use enforced_device::{EnforcedDevice, EnforcedDeviceParameters};
 pub use enforced_discipline::EnforcedDiscipline;
 pub use fair_scheduler::{FairScheduler, FairSchedulerParameters};
 pub use feedback_scheduler::{FeedbackClass, FeedbackParameters, FeedbackScheduler};
 pub use limited_sharing::{LimitScope, LimitedSharing, LimitedSharingParameters, PoolEntrance, PoolOrder};
+pub use packet_link::{PacketClass, PacketLink, PacketLinkParameters};
 pub use preemptive_ranked::{PreemptiveRank, PreemptiveRanked};
 pub use queue_per_worker::{QueueChoice, QueuePerWorker};
 pub use spec::DisciplineSpec;
@@ -38,8 +42,13 @@ pub use waiting_line::{
     EarliestDeadlineFirst, Lifo, OldestFirst, ProportionalShare, RandomOrder, WaitingLine,
 };
 
+use crate::enforce::DeviceAccess;
+
 /// A slice without end: the item keeps the worker until it is done or displaced.
 pub const UNTIL_DONE: u64 = u64::MAX;
+
+/// The item of an assignment that takes the worker's item away and gives it none.
+pub const NO_ITEM: u32 = u32::MAX;
 
 /// What a discipline may know of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +61,8 @@ pub struct QueueItem {
     pub age: u64,
     /// The work that it brings. Only disciplines that say so look at it.
     pub size: u64,
+    /// What it does at a storage device; a read of `size` bytes where nothing is known. Only enforcers look at it.
+    pub access: Option<DeviceAccess>,
 }
 
 /// An order to a worker: take up `item`, and report [`expire`](Discipline::expire) after `slice` of service.
@@ -59,7 +70,7 @@ pub struct QueueItem {
 pub struct Assignment {
     /// The number of the worker, counted from 0.
     pub worker: u32,
-    /// The item that it works on from now on. If the worker has it already, only the slice starts anew.
+    /// The item that it works on from now on, or [`NO_ITEM`]. If the worker has it already, only the slice starts anew.
     pub item: u32,
     /// The longest service before the discipline is asked again; [`UNTIL_DONE`] for no limit.
     pub slice: u64,

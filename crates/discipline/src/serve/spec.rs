@@ -1,6 +1,9 @@
 //! Disciplines by name with their parameters: plain data that a scenario carries.
 
-use super::{FairSchedulerParameters, FeedbackParameters, LimitedSharingParameters, QueueChoice};
+use super::{
+    EnforcedDeviceParameters, FairSchedulerParameters, FeedbackParameters, LimitedSharingParameters,
+    PacketLinkParameters, QueueChoice,
+};
 use crate::enforce::EnforcementRules;
 
 /// A discipline with its parameters. Times are in the caller's unit (nanoseconds in Tailwright).
@@ -51,6 +54,10 @@ pub enum DisciplineSpec {
     /// Strict priority under token buckets and bounds, the queueing logic of an enforcer. A class is a flow. It looks at
     /// sizes.
     Enforced(EnforcementRules),
+    /// A storage proxy before a device that serves first come, first served. A class is a flow. It looks at sizes.
+    EnforcedDevice(EnforcedDeviceParameters),
+    /// A shaped network link of one worker that sends packets. It looks at sizes.
+    PacketLink(PacketLinkParameters),
     /// Service in proportion to weights that follow measured latencies, not preemptive. It looks at sizes.
     Feedback(FeedbackParameters),
     /// Ideal processor sharing. It looks at sizes.
@@ -86,6 +93,8 @@ impl DisciplineSpec {
                 "the limit of processor sharing is at least 1"
             }
             Self::Enforced(rules) => return rules.check(),
+            Self::EnforcedDevice(parameters) => return parameters.rules.check(),
+            Self::PacketLink(parameters) => return parameters.check(),
             Self::Feedback(parameters) => return parameters.check(),
             _ => return Ok(()),
         };
@@ -94,7 +103,7 @@ impl DisciplineSpec {
 
     /// Whether time alone can put an item on a worker ([`super::Discipline::wake_at`]).
     pub fn needs_wake_ups(&self) -> bool {
-        matches!(self, Self::Enforced(_))
+        matches!(self, Self::Enforced(_) | Self::EnforcedDevice(_) | Self::PacketLink(_))
     }
 
     /// Whether an item whose service has begun returns to a queue when other work takes its worker
@@ -110,6 +119,7 @@ impl DisciplineSpec {
             Self::Deadline { allowed } | Self::PreemptiveDeadline { allowed } => Some(allowed.len()),
             Self::Proportional { weights } | Self::WeightedSharing { weights, .. } => Some(weights.len()),
             Self::Feedback(parameters) => Some(parameters.classes.len()),
+            Self::PacketLink(parameters) => Some(parameters.classes.len()),
             _ => None,
         }
     }

@@ -77,7 +77,7 @@ pub(crate) fn play_with(
         while let Some((job, id)) = coming.next_if(|(job, _)| job.at == now) {
             discipline.arrive(
                 now,
-                QueueItem { id, class: job.class, age: job.age, size: job.size },
+                QueueItem { id, class: job.class, age: job.age, size: job.size, access: None },
                 &mut assignments,
             );
             carry_out(&mut assignments, &mut on);

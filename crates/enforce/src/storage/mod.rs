@@ -60,6 +60,7 @@ pub use policy_memory::PolicyMemory;
 pub use queue::BaselineDiscipline;
 pub use statistics::{ProxiedWorkload, ProxySnapshot, UNKNOWN_WORKLOAD};
 pub use system::{ProxyStream, StreamInterest, StreamToken, System, SystemEvent};
+pub use warnings::broken_assumptions;
 
 use crate::deployment::Deployment;
 use control::{CommandReceiver, ControlCommand};

@@ -197,7 +197,7 @@ impl BaselineQueue {
     fn arrive(&mut self, now: u64, arrival: ArrivingRequest) {
         let flow = data_flow(arrival.flow);
         let class = if flow == UNKNOWN_FLOW { self.workloads } else { flow.min(self.workloads) };
-        let item = QueueItem { id: arrival.id, class, age: now, size: arrival.cost };
+        let item = QueueItem { id: arrival.id, class, age: now, size: arrival.cost, access: None };
         self.discipline.arrive(now, item, &mut self.begun);
         self.collect_begun();
     }

@@ -1,16 +1,13 @@
 //! A request on its way through the proxy, and the table of all of them.
 
 use super::queue::DispatchTicket;
-use discipline::enforce::{TokenCharge, WaitingRequest};
+use discipline::enforce::{SEQUENTIAL_GAP_MAX, TokenCharge, WaitingRequest};
 use slab::Slab;
 use units::Bytes;
 use wire::{Position, RequestClass};
 
 /// The session of a request whose client is no longer served, while the queue still has it.
 pub(super) const NO_SESSION: usize = usize::MAX;
-
-/// The gap between two writes that still counts as sequential: a disk passes it faster than it seeks.
-const SEQUENTIAL_GAP_MAX: u64 = 64 << 10;
 
 /// A request from its first byte to its reply. Times are in nanoseconds since the proxy started.
 #[derive(Debug)]

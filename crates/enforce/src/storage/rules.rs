@@ -17,27 +17,24 @@ use super::allowed_clients::AllowedClients;
 use super::client_identity::ClientTable;
 use super::cost::{control_request_ns, largest_cost_ns};
 use super::flows::{CONTROL_FLOW, UNKNOWN_FLOW, WorkloadNames};
+use super::warnings::storage_assumptions;
 use crate::deployment::{Deployment, Front, OverLimitRule, ServerStorage};
 use discipline::Limit;
-use discipline::enforce::{BEST_EFFORT, EnforcementRules, FlowRules, OutstandingBounds, OverLimit};
-use model::{OperationError, Policy, PolicyWorkload, Stage};
+use discipline::enforce::{
+    BEST_EFFORT, DeviceUsage, EnforcementRules, FlowRules, LARGEST_WITH_LEVEL, OverLimit, OwnerBounds,
+    ProfileBounds,
+};
+use model::{OperationError, Policy, PolicyWorkload, ServerEnforcement, Stage};
 use std::collections::BTreeMap;
 use units::Bytes;
-use workload::device::{DeviceModel, QueueLimits, StorageProfile};
+use workload::device::{DeviceModel, StorageProfile};
 
-/// The largest request that has a level where the policy has no bound: what the clients of block devices and file systems
-/// send at most.
-const LARGEST_WITH_LEVEL: Bytes = Bytes(4 << 20);
 /// The rate of best-effort control requests, in nanoseconds of device time per second: a hundredth of the device.
 const CONTROL_RATE_NS: u64 = 10_000_000;
 /// The burst of best-effort control requests, in requests: a client that mounts or opens sends a few together.
 const CONTROL_BURST: u64 = 4;
-/// The bound on outstanding requests where neither hosts file nor profile has one: what an SSD needs to be busy.
-const DEFAULT_OUTSTANDING: u32 = 16;
-/// Best effort leaves one place free where that is at most an eighth of all places.
-const RESERVE_FROM: u32 = 8;
-/// How many sequential writes are sent to a disk together: it then seeks once for all of them.
-const DISK_BATCH: u32 = 8;
+/// Nanoseconds in a second, for a second of device time.
+const NS_PER_S: f64 = 1e9;
 
 /// What a proxy enforces.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +46,8 @@ pub(super) struct ProxyRules {
     fronts: Vec<Front>,
     /// The most sequential writes that are dispatched together; 1 for none.
     pub(super) batch: u32,
+    /// What of the hosts file does not go with what the policy counts on.
+    pub(super) warnings: Vec<String>,
 }
 
 /// The storage of the server of this name.
@@ -92,25 +91,20 @@ impl ProxyRules {
                 clients.push((client, names.flow(&client.workload)));
             }
         }
-        let [bounds, reads, writes, beside] = outstanding_bounds(storage, profile);
-        // A place is only kept free if some workload may take it.
         let has_guarantees = flows.keys().any(|flow| flow & CONTROL_FLOW == 0);
-        let reserve = match storage.reserve {
-            _ if !has_guarantees => 0,
-            Some(reserve) => reserve,
-            None => u32::from(bounds.requests >= RESERVE_FROM),
-        };
-        let rules = EnforcementRules { flows, bounds, reads, writes, lower_levels: beside, reserve };
+        let counted = server_enforcement(policy, server);
+        let used = device_use(storage, counted, profile);
+        let rules = used.rules(flows, has_guarantees);
         rules.check().map_err(|error| {
             OperationError::input(error)
                 .hint("limits are the policy's, `outstanding` and `reserve` those of the hosts file")
         })?;
-        let is_disk = matches!(profile.device(), DeviceModel::Disk(_));
-        let batch = storage.batch.unwrap_or(if is_disk { DISK_BATCH } else { 1 });
         let allowed = AllowedClients::new(storage)
             .map_err(|message| OperationError::input(message).hint("docs/proxy.md describes fronts"))?;
         let fronts = storage.front.clone();
-        Ok(Self { rules, clients: ClientTable::new(clients), allowed, fronts, batch })
+        let warnings = counted.map(|counted| storage_assumptions(storage, counted)).unwrap_or_default();
+        let (clients, batch) = (ClientTable::new(clients), used.batch);
+        Ok(Self { rules, clients, allowed, fronts, batch, warnings })
     }
 }
 
@@ -124,7 +118,7 @@ fn flow_rules(
 ) -> BTreeMap<u32, FlowRules> {
     let mut flows = BTreeMap::new();
     let control_cost = control_request_ns(profile);
-    let largest = largest_cost_ns(profile, LARGEST_WITH_LEVEL);
+    let largest = largest_cost_ns(profile, Bytes(LARGEST_WITH_LEVEL));
     for workload in workloads.iter().filter(|workload| may_use(workload, server)) {
         let flow = names.flow(&workload.name);
         let Some(rules) = data_rules(workload, over, largest) else { continue };
@@ -145,22 +139,11 @@ fn may_use(workload: &PolicyWorkload, server: &str) -> bool {
 
 /// The rules of a workload's reads and writes; `None` if the policy guarantees it nothing.
 fn data_rules(workload: &PolicyWorkload, over: OverLimitRule, usual_largest: u64) -> Option<FlowRules> {
-    if !workload.admitted || workload.server.is_none() {
-        return None;
-    }
-    let by_stage = workload.priority_by_stage.map(|levels| levels[Stage::Storage as usize]);
-    // The two lowest levels are those of best effort and of its control requests.
-    let level = by_stage.or(workload.priority)?.min(BEST_EFFORT - 2);
-    let mut limits = Vec::new();
-    for limit in workload.limits.iter().filter(|limit| limit.stage == Stage::Storage) {
-        limits.push(Limit { rate: seconds_to_ns(limit.rate_per_s), burst: seconds_to_ns(limit.burst_work) });
-    }
     let over = match over {
         OverLimitRule::Demote => OverLimit::Demote,
         OverLimitRule::Queue => OverLimit::Queue,
     };
-    let largest = Some(workload.largest_request.map_or(usual_largest, seconds_to_ns));
-    Some(FlowRules { level, limits, over_limit: over, largest, shares_limits_of: None })
+    FlowRules::of_policy(workload, Stage::Storage, NS_PER_S, over, Some(usual_largest))
 }
 
 fn best_effort_control_rules(cost: u64) -> FlowRules {
@@ -173,68 +156,48 @@ fn best_effort_control_rules(cost: u64) -> FlowRules {
     }
 }
 
-/// Seconds of device time in nanoseconds, rounded up, at least 1.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
-fn seconds_to_ns(seconds: f64) -> u64 {
-    ((seconds * 1e9).ceil() as u64).max(1)
+/// How the policy says that a server is used, if it says so.
+pub(super) fn server_enforcement<'a>(
+    policy: Option<&'a Policy>,
+    server: &str,
+) -> Option<&'a ServerEnforcement> {
+    policy?.servers.iter().find(|known| known.name == server)?.enforcement.as_ref()
 }
 
-/// The bounds on what is outstanding: of all requests, of reads, of writes, and of requests beside a higher priority.
-/// Where the hosts file has no bound, that of the profile for reads or writes holds.
-fn outstanding_bounds(storage: &ServerStorage, profile: &StorageProfile) -> [OutstandingBounds; 4] {
-    let profile = ProfileBounds::new(profile.queue_limits());
-    let outstanding_bytes = storage.outstanding_bytes.map(|bytes| bytes.0);
-    let all = OutstandingBounds {
-        requests: storage.outstanding.unwrap_or(profile.items_max()),
-        bytes: outstanding_bytes.unwrap_or(profile.bytes_max()),
-    };
-    // A bound on all requests that somebody has written down replaces the profile's bounds on reads and writes.
-    let [read_items, write_items] =
-        profile.items.filter(|_| storage.outstanding.is_none()).unwrap_or([u32::MAX; 2]);
-    let [read_bytes, write_bytes] =
-        profile.bytes.filter(|_| outstanding_bytes.is_none()).unwrap_or([u64::MAX; 2]);
-    [
-        all,
-        bounds_or(storage.reads, storage.reads_bytes, read_items, read_bytes),
-        bounds_or(storage.writes, storage.writes_bytes, write_items, write_bytes),
-        bounds_or(storage.beside, storage.beside_bytes, (all.requests / 2).max(1), u64::MAX),
-    ]
+/// How the device of a server is used by its hosts file, the policy and its profile.
+fn device_use(
+    storage: &ServerStorage,
+    policy: Option<&ServerEnforcement>,
+    profile: &StorageProfile,
+) -> DeviceUsage {
+    DeviceUsage::new(&owner_bounds(storage), policy, &profile_bounds(profile))
 }
 
-/// The bounds of the hosts file, and these where it has none.
-fn bounds_or(
-    items: Option<u32>,
-    bytes: Option<Bytes>,
-    default_items: u32,
-    default_bytes: u64,
-) -> OutstandingBounds {
-    OutstandingBounds {
-        requests: items.unwrap_or(default_items),
-        bytes: bytes.map_or(default_bytes, |bytes| bytes.0),
+/// What the hosts file says of the use of a device.
+fn owner_bounds(storage: &ServerStorage) -> OwnerBounds {
+    let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.0);
+    OwnerBounds {
+        outstanding: storage.outstanding,
+        outstanding_bytes: bytes(storage.outstanding_bytes),
+        by_operation: [storage.reads, storage.writes],
+        bytes_by_operation: [storage.reads_bytes, storage.writes_bytes].map(bytes),
+        beside: storage.beside,
+        beside_bytes: bytes(storage.beside_bytes),
+        reserve: storage.reserve,
+        batch: storage.batch,
     }
 }
 
-/// The bounds of a device profile, for reads and for writes, where it has any.
-struct ProfileBounds {
-    items: Option<[u32; 2]>,
-    bytes: Option<[u64; 2]>,
-}
-
-impl ProfileBounds {
-    fn new(limits: Option<QueueLimits>) -> Self {
-        let items = limits.map(|limits| {
+/// What a device profile says of the use of its device.
+fn profile_bounds(profile: &StorageProfile) -> ProfileBounds {
+    let limits = profile.queue_limits();
+    ProfileBounds {
+        requests: limits.map(|limits| {
             [limits.read_requests_max, limits.write_requests_max]
                 .map(|items| u32::try_from(items).unwrap_or(u32::MAX).max(1))
-        });
-        Self { items, bytes: limits.map(|limits| [limits.read_bytes_max, limits.write_bytes_max]) }
-    }
-
-    fn items_max(&self) -> u32 {
-        self.items.map_or(DEFAULT_OUTSTANDING, |[reads, writes]| reads.max(writes))
-    }
-
-    fn bytes_max(&self) -> u64 {
-        self.bytes.map_or(u64::MAX, |[reads, writes]| reads.max(writes))
+        }),
+        bytes: limits.map(|limits| [limits.read_bytes_max, limits.write_bytes_max]),
+        is_disk: matches!(profile.device(), DeviceModel::Disk(_)),
     }
 }
 
@@ -242,41 +205,46 @@ impl ProfileBounds {
 mod tests {
     use super::*;
     use units::ByteRate;
-    use workload::device::{BandwidthRow, SsdTable};
+    use workload::device::{BandwidthRow, QueueLimits, SsdTable};
 
-    fn profile() -> StorageProfile {
+    #[test]
+    fn every_field_of_the_hosts_file_and_of_the_profile_counts() {
         let rate = ByteRate::from_bytes_per_sec(1e6).expect("a rate");
         let row = BandwidthRow { request: Bytes(4096), read: rate, write: rate };
         let table = SsdTable::new(vec![row]).expect("one row ascends");
-        StorageProfile::new("ssd", DeviceModel::Ssd(table))
-    }
-
-    fn bounds(fields: &str, profile: &StorageProfile) -> [(u32, u64); 4] {
-        let front = "{ protocol = \"nbd\", listen = \"::1\", forward = \"::1\" }";
-        let text = format!("profile = \"-\"\nfront = [{front}]\n{fields}");
-        let storage: ServerStorage = toml::from_str(&text).expect("fields of a hosts file");
-        outstanding_bounds(&storage, profile).map(|bounds| (bounds.requests, bounds.bytes))
-    }
-
-    #[test]
-    fn bounds_of_the_hosts_file_go_before_the_profile() {
-        const ANY: (u32, u64) = (u32::MAX, u64::MAX);
-        let plain = profile();
-        assert_eq!(bounds("", &plain), [(16, u64::MAX), ANY, ANY, (8, u64::MAX)]);
         let limits = QueueLimits {
             read_requests_max: 32,
             write_requests_max: 8,
             read_bytes_max: 4000,
             write_bytes_max: 2000,
         };
-        let limited = plain.with_queue_limits(limits);
-        assert_eq!(bounds("", &limited), [(32, 4000), (32, 4000), (8, 2000), (16, u64::MAX)]);
-        assert_eq!(
-            bounds("outstanding = 64", &limited)[..3],
-            [(64, 4000), (u32::MAX, 4000), (u32::MAX, 2000)]
-        );
-        assert_eq!(bounds("outstanding = 64\nwrites = 4", &limited)[2], (4, 2000));
-        let bytes = "outstanding_bytes = \"1KiB\"\nreads_bytes = \"512B\"\nbeside = 1";
-        assert_eq!(bounds(bytes, &limited), [(32, 1024), (32, 512), (8, u64::MAX), (1, u64::MAX)]);
+        let profile = StorageProfile::new("ssd", DeviceModel::Ssd(table)).with_queue_limits(limits);
+        let expected = ProfileBounds { requests: Some([32, 8]), bytes: Some([4000, 2000]), is_disk: false };
+        assert_eq!(profile_bounds(&profile), expected);
+        let text = r#"
+            profile = "-"
+            front = [{ protocol = "nbd", listen = "::1", forward = "::1" }]
+            outstanding = 9
+            outstanding_bytes = "8KiB"
+            reads = 7
+            writes = 6
+            reads_bytes = "5KiB"
+            writes_bytes = "4KiB"
+            beside = 3
+            beside_bytes = "2KiB"
+            reserve = 2
+            batch = 5"#;
+        let storage: ServerStorage = toml::from_str(text).expect("fields of a hosts file");
+        let owner = OwnerBounds {
+            outstanding: Some(9),
+            outstanding_bytes: Some(8192),
+            by_operation: [Some(7), Some(6)],
+            bytes_by_operation: [Some(5120), Some(4096)],
+            beside: Some(3),
+            beside_bytes: Some(2048),
+            reserve: Some(2),
+            batch: Some(5),
+        };
+        assert_eq!(owner_bounds(&storage), owner);
     }
 }

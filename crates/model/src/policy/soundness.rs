@@ -74,7 +74,8 @@ fn check_enforcement(place: &str, enforcement: &ServerEnforcement) -> Result<(),
         ("channels", channels, channels > 0, "at least 1"),
         ("outstanding", outstanding, outstanding >= channels, "at least as many as channels"),
         ("beside", beside, beside <= outstanding, "at most as many as outstanding"),
-        ("beside", beside, beside.saturating_add(1) >= channels, "at least one less than channels"),
+        // With one more of the higher level every channel is busy while something waits.
+        ("beside", beside, beside >= channels.saturating_sub(1), "at least one fewer than channels"),
         ("reserve", reserve, reserve < outstanding, "fewer than outstanding"),
     ] {
         if !is_possible {

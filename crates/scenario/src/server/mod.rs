@@ -7,9 +7,10 @@
 //!
 //! The device has `channels` channels, each as many times slower than the profile's work says: the throughput
 //! is the profile's, and a request alone takes `channels` times as long. Priorities and limits apply before a channel
-//! is free.
+//! is free. Under a policy a proxy stands before the device, which lets as many requests be there as the policy says (or
+//! else the scenario, or the profile); the device serves them first come, first served.
 //!
-//! Not covered: devices whose speed depends on their queue, and limits of outstanding bytes.
+//! Not covered: devices whose speed depends on their queue, and the proxy's own time.
 
 mod build;
 mod outcome;
@@ -21,7 +22,7 @@ mod workload;
 
 pub use outcome::{SloVerdict, WorkloadOutcome};
 pub use rules::{ServerRules, StageRule};
-pub use spec::trace_on_server;
+pub use spec::{RecordedRequests, trace_on_server};
 pub(crate) use spec::{ScenarioWorkloadSpec, ServerSpec};
 pub use storage_server::StorageServer;
 pub use workload::{SimulatedWorkload, WorkloadRequests};

@@ -1,6 +1,7 @@
 //! The trace of a workload, repeated for ever, as a simulation plays it from any instant on.
 
 use ::model::{CircularTrace, CircularTraceError, Job, PerStage};
+use discipline::enforce::DeviceAccess;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::sync::Arc;
@@ -47,6 +48,19 @@ pub(crate) fn work_from(
 ) -> impl Iterator<Item = PerStage<Nanos>> {
     let begin = Nanos(begin.0 % trace.period().0);
     (trace.position(begin)..).map_while(move |position| Some(trace.item_at(position)?.work))
+}
+
+/// What these requests do at the device, of which `accesses` are in the order of the trace; nothing where there are none.
+pub(crate) fn accesses_from(
+    trace: &CircularTrace<Job>,
+    accesses: Arc<[DeviceAccess]>,
+    begin: Nanos,
+) -> impl Iterator<Item = DeviceAccess> + use<> {
+    let first = trace.position(Nanos(begin.0 % trace.period().0));
+    (first..).map_while(move |position| {
+        let count = (accesses.len() as u64).max(1);
+        accesses.get(usize::try_from(position % count).ok()?).copied()
+    })
 }
 
 #[cfg(test)]

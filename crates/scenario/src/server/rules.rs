@@ -4,18 +4,22 @@
 //! below all that are promised something, wherever there are priorities; its deadline never comes; its share in
 //! proportion is its own weight.
 //!
-//! Under a policy, work beyond the limits is best effort at the storage, where unused device time would be lost
-//! (thesis §2.2.1), and waits on the network, where HTB queues hold back what exceeds their rate (§2.2.2).
+//! Under a policy, the device is behind the rules that a storage proxy makes of it: work beyond the limits is best effort
+//! there, because unused device time would be lost (thesis §2.2.1). On the network, packets beyond the limits wait, where
+//! HTB queues hold back what exceeds their rate (§2.2.2).
 
 use super::storage_server::StorageServer;
 use super::workload::SimulatedWorkload;
 use crate::discipline_text::parse_discipline;
-use ::discipline::Limit;
-use ::discipline::enforce::{BEST_EFFORT, EnforcementRules as Enforced, FlowRules, OverLimit};
-use ::discipline::serve::{DisciplineSpec, FeedbackClass, FeedbackParameters};
-use ::model::{PerStage, Policy, PolicyWorkload, Stage};
+use ::discipline::enforce::{EnforcementRules as Enforced, FlowRules, LARGEST_WITH_LEVEL, OverLimit};
+use ::discipline::serve::{
+    DisciplineSpec, EnforcedDeviceParameters, FeedbackClass, FeedbackParameters, PacketClass,
+    PacketLinkParameters,
+};
+use ::model::{PerStage, Policy, PolicyWorkload, ServerEnforcement, Stage};
 use std::collections::BTreeMap;
 use toml::Value;
+use units::Bytes;
 
 /// The rules by which the stages of a server serve.
 #[derive(Debug, Clone)]
@@ -43,6 +47,8 @@ pub enum StageRule {
 
 /// The interval of control by feedback, unless the scenario says otherwise.
 const FEEDBACK_INTERVAL_NS: u64 = 10_000_000_000;
+/// Nanoseconds in a second, for a second of device time.
+const NS_PER_S: f64 = 1e9;
 /// A deadline that never comes: 36 years.
 const NEVER: u64 = 1 << 60;
 
@@ -86,11 +92,17 @@ impl ServerRules {
         workloads: &[SimulatedWorkload],
     ) -> Result<[DisciplineSpec; 3], String> {
         match self {
-            Self::Stages(rules) => Ok(Stage::ALL.map(|stage| rules[stage].discipline(workloads))),
+            Self::Stages(rules) => {
+                let mut disciplines = Stage::ALL.map(|stage| rules[stage].discipline(workloads));
+                if server.has_bounds() {
+                    let storage = &mut disciplines[Stage::Storage as usize];
+                    *storage = behind_bounds(std::mem::replace(storage, DisciplineSpec::Fifo), server)?;
+                }
+                Ok(disciplines)
+            }
             Self::Policy(policy) => {
                 check_policy(policy, workloads)?;
-                Ok(Stage::ALL
-                    .map(|stage| DisciplineSpec::Enforced(policy_rules(policy, stage, server, workloads))))
+                Ok(Stage::ALL.map(|stage| policy_discipline(policy, stage, server, workloads)))
             }
         }
     }
@@ -136,6 +148,17 @@ impl StageRule {
     }
 }
 
+/// Levels before a device that holds more requests than it serves at a time.
+fn behind_bounds(discipline: DisciplineSpec, server: &StorageServer) -> Result<DisciplineSpec, String> {
+    let DisciplineSpec::Enforced(Enforced { flows, .. }) = discipline else {
+        return Err("server: outstanding, beside, reserve and batch go with a policy or by-slo".into());
+    };
+    let used = server.device_use(None);
+    let has_guarantees = !flows.is_empty();
+    let (rules, batch) = (used.rules(flows, has_guarantees), used.batch);
+    Ok(DisciplineSpec::EnforcedDevice(EnforcedDeviceParameters { rules, batch }))
+}
+
 /// The latency of the SLO that a workload is promised, nanoseconds; none for best effort.
 fn slo_ns(workload: &SimulatedWorkload) -> Option<u64> {
     let slo = workload.slo.filter(|_| !workload.best_effort)?;
@@ -155,15 +178,17 @@ fn priorities_by_slo(workloads: &[SimulatedWorkload]) -> Enforced {
         if let Some(slo) = slo_ns(workload) {
             let level = slos.partition_point(|other| *other < slo);
             let level = u32::try_from(level).expect("fewer workloads than 2³²");
-            flows.insert(class, flow_rules(level, Vec::new(), OverLimit::Demote));
+            let rules = FlowRules {
+                level,
+                limits: Vec::new(),
+                over_limit: OverLimit::Demote,
+                largest: None,
+                shares_limits_of: None,
+            };
+            flows.insert(class, rules);
         }
     }
     Enforced { flows, ..Enforced::none() }
-}
-
-/// The rules of a workload whose requests of any size have its level.
-fn flow_rules(level: u32, limits: Vec<Limit>, over_limit: OverLimit) -> FlowRules {
-    FlowRules { level, limits, over_limit, largest: None, shares_limits_of: None }
 }
 
 /// The place of a workload in a policy.
@@ -194,40 +219,76 @@ fn check_policy(policy: &Policy, workloads: &[SimulatedWorkload]) -> Result<(), 
     Ok(())
 }
 
-/// The priorities and limits of a policy at a stage.
-fn policy_rules(
+/// A network packet where the policy does not say how large one is: what a sender hands over at once.
+const PACKET_BYTES: f64 = 65536.0;
+
+/// How a policy has a stage serve these workloads.
+fn policy_discipline(
     policy: &Policy,
     stage: Stage,
     server: &StorageServer,
     workloads: &[SimulatedWorkload],
-) -> Enforced {
-    let over = if stage == Stage::Storage { OverLimit::Demote } else { OverLimit::Queue };
-    let mut flows = BTreeMap::new();
-    for (class, workload) in (0u32..).zip(workloads).filter(|(_, workload)| !workload.best_effort) {
-        let Some(placed) = policy_workload(policy, workload) else { continue };
-        let by_stage = placed.priority_by_stage.map(|by_stage| by_stage[stage as usize]);
-        let Some(level) = by_stage.or(placed.priority) else { continue };
-        let limits = placed.limits.iter().filter(|limit| limit.stage == stage);
-        let limits = limits.map(|limit| service_limit(server, stage, limit.rate_per_s, limit.burst_work));
-        let level = level.min(BEST_EFFORT - 1);
-        flows.insert(class, flow_rules(level, limits.collect(), over));
-    }
-    Enforced { flows, ..Enforced::none() }
-}
-
-/// A limit in base units of a stage as nanoseconds of service there, rounded up.
-fn service_limit(server: &StorageServer, stage: Stage, rate_per_s: f64, burst: f64) -> Limit {
-    let per_unit = match stage {
-        Stage::Storage => 1e9 * f64::from(server.channels()),
-        Stage::NetworkIn | Stage::NetworkOut => 1e9 / server.network().bytes_per_sec(),
+) -> DisciplineSpec {
+    let enforcement = policy_enforcement(policy, workloads);
+    let guaranteed = |workload: &SimulatedWorkload| {
+        let placed = policy_workload(policy, workload).filter(|_| !workload.best_effort);
+        placed.and_then(|placed| stage_rules(placed, stage, server))
     };
-    Limit { rate: round_up(rate_per_s * per_unit), burst: round_up(burst * per_unit) }
+    if stage != Stage::Storage {
+        let packet = enforcement.map_or(PACKET_BYTES, |enforcement| enforcement.packet_bytes);
+        let class = |workload| match guaranteed(workload) {
+            Some(FlowRules { level, limits, .. }) => PacketClass { level, limits },
+            None => PacketClass::best_effort(),
+        };
+        return DisciplineSpec::PacketLink(PacketLinkParameters {
+            classes: workloads.iter().map(class).collect(),
+            packet: nanoseconds_up(packet * byte_ns(server)),
+        });
+    }
+    let rules = (0u32..).zip(workloads).filter_map(|(class, workload)| Some((class, guaranteed(workload)?)));
+    let flows: BTreeMap<u32, FlowRules> = rules.collect();
+    let used = server.device_use(enforcement);
+    let has_guarantees = !flows.is_empty();
+    DisciplineSpec::EnforcedDevice(EnforcedDeviceParameters {
+        rules: used.rules(flows, has_guarantees),
+        batch: used.batch,
+    })
 }
 
-/// The next whole number, at least 1: a limit of nothing at all lets a nanosecond pass.
-fn round_up(value: f64) -> u64 {
-    // A float beyond u64 becomes the largest.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let whole = value.ceil() as u64;
-    whole.max(1)
+/// How the policy says that the server of these workloads is used.
+fn policy_enforcement<'a>(
+    policy: &'a Policy,
+    workloads: &[SimulatedWorkload],
+) -> Option<&'a ServerEnforcement> {
+    let placed = workloads.iter().filter(|workload| !workload.best_effort);
+    let name = placed.filter_map(|workload| policy_workload(policy, workload)?.server.as_deref()).next()?;
+    policy.servers.iter().find(|server| server.name == name)?.enforcement.as_ref()
+}
+
+/// The rules of a workload of the policy at a stage.
+fn stage_rules(placed: &PolicyWorkload, stage: Stage, server: &StorageServer) -> Option<FlowRules> {
+    match stage {
+        Stage::Storage => {
+            let largest = server.largest_work(Bytes(LARGEST_WITH_LEVEL));
+            FlowRules::of_policy(placed, stage, NS_PER_S, OverLimit::Demote, Some(largest))
+        }
+        Stage::NetworkIn | Stage::NetworkOut => {
+            FlowRules::of_policy(placed, stage, byte_ns(server), OverLimit::Queue, None)
+        }
+    }
+}
+
+/// How long a byte takes on a link of the server, nanoseconds.
+fn byte_ns(server: &StorageServer) -> f64 {
+    NS_PER_S / server.network().bytes_per_sec()
+}
+
+/// Whole nanoseconds, at least 1.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float beyond u64 becomes the largest"
+)]
+fn nanoseconds_up(value: f64) -> u64 {
+    (value.ceil() as u64).max(1)
 }

@@ -8,6 +8,7 @@ use crate::text_field::TextField;
 use ::model::{CircularTrace, Job, Op, Policy, Request, Slo, Stage};
 use ::workload::device::{PathWork, StorageProfile};
 use arrivals::{ArrivalPattern, DistributionFamily, TimeDistribution};
+use discipline::enforce::{DeviceAccess, DeviceOperation, OwnerBounds};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,6 +29,10 @@ pub(crate) struct ServerSpec {
     network: ByteRate,
     #[serde(default = "default_one")]
     channels: u32,
+    outstanding: Option<u32>,
+    beside: Option<u32>,
+    reserve: Option<u32>,
+    batch: Option<u32>,
     discipline: Option<Value>,
     policy: Option<PathBuf>,
 }
@@ -77,7 +82,12 @@ impl ServerSpec {
             _ => return Err("server.profile: expected a file, or a profile as a table".into()),
         };
         let profile = StorageProfile::from_json(&text).map_err(|error| format!("{origin}: {error}"))?;
-        StorageServer::new(profile, self.network, self.channels)
+        let ServerSpec { outstanding, beside, reserve, batch, .. } = *self;
+        let bounds = OwnerBounds { outstanding, beside, reserve, batch, ..OwnerBounds::default() };
+        if [outstanding, batch].contains(&Some(0)) {
+            return Err("server.outstanding and batch: expected at least 1".into());
+        }
+        Ok(StorageServer::new(profile, self.network, self.channels)?.with_bounds(bounds))
     }
 
     /// The rules of its stages; reads the policy.
@@ -143,7 +153,8 @@ impl ScenarioWorkloadSpec {
     }
 
     /// The requests of a trace at the rate that the scenario asks for.
-    fn recorded(&self, trace: CircularTrace<Job>) -> Result<WorkloadRequests, String> {
+    fn recorded(&self, requests: RecordedRequests) -> Result<WorkloadRequests, String> {
+        let RecordedRequests { trace, accesses } = requests;
         if self.think.is_some() {
             return Err("think: only clients think".into());
         }
@@ -154,11 +165,11 @@ impl ScenarioWorkloadSpec {
             (None, None) => 1.0,
         };
         let trace = if factor == 1.0 { trace } else { at_rate(&trace, factor)? };
-        Ok(WorkloadRequests::Recorded { trace: Arc::new(trace), begin: self.begin })
+        Ok(WorkloadRequests::Recorded { trace: Arc::new(trace), accesses, begin: self.begin })
     }
 
     /// One sample of random arrivals, to be repeated as a trace.
-    fn drawn(&self, arrivals: &ArrivalPattern, server: &StorageServer) -> Result<CircularTrace<Job>, String> {
+    fn drawn(&self, arrivals: &ArrivalPattern, server: &StorageServer) -> Result<RecordedRequests, String> {
         let count = self.requests.filter(|count| (2..=DRAWN_MAX).contains(count));
         let count = count.ok_or_else(|| format!("requests: expected 2 to {DRAWN_MAX} to be drawn"))?;
         let (mut request, mut path) = (self.request()?, server.path());
@@ -167,7 +178,9 @@ impl ScenarioWorkloadSpec {
             request.arrival = arrival;
             Job { arrival, work: path.work(&request) }
         });
-        repeated(jobs.collect())
+        let trace = repeated(jobs.collect())?;
+        let accesses = vec![device_access(&request); trace.items().len()];
+        Ok(RecordedRequests { trace, accesses: accesses.into() })
     }
 
     /// Requests of clients that wait for answers.
@@ -175,13 +188,14 @@ impl ScenarioWorkloadSpec {
         if self.rate.is_some() || self.load.is_some() || self.begin.is_some() {
             return Err("rate, load and begin are for requests that arrive by themselves".into());
         }
-        let work = server.path().work(&self.request()?);
+        let request = self.request()?;
+        let (work, access) = (server.path().work(&request), device_access(&request));
         let think = match &self.think {
             Some(think) => think.0.clone(),
             None => TimeDistribution::new(DistributionFamily::Constant(Seconds(0.0)))
                 .map_err(|error| error.to_string())?,
         };
-        Ok(WorkloadRequests::Clients { clients, think, work })
+        Ok(WorkloadRequests::Clients { clients, think, work, access })
     }
 
     /// The request that all of this workload are equal to.
@@ -199,13 +213,32 @@ impl ScenarioWorkloadSpec {
 ///
 /// # Errors
 /// When the trace cannot be read or has requests at fewer than two instants.
-pub fn trace_on_server(path: &Path, server: &StorageServer) -> Result<CircularTrace<Job>, String> {
+pub fn trace_on_server(path: &Path, server: &StorageServer) -> Result<RecordedRequests, String> {
     let reader = trace::open(path, &trace::OpenOptions::default()).map_err(|error| error.to_string())?;
     let mut work: PathWork = server.path();
-    let jobs = reader.map(|request| {
+    let (mut jobs, mut accesses) = (Vec::new(), Vec::new());
+    for request in reader {
         let request = request.map_err(|error| error.to_string())?;
-        Ok(Job { arrival: request.arrival, work: work.work(&request) })
-    });
-    let jobs = jobs.collect::<Result<Vec<_>, String>>()?;
-    repeated(jobs).map_err(|error| format!("{}: {error}", path.display()))
+        jobs.push(work.job(&request));
+        accesses.push(device_access(&request));
+    }
+    let trace = repeated(jobs).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(RecordedRequests { trace, accesses: accesses.into() })
+}
+
+/// The requests of a workload, as they are played on a server.
+#[derive(Debug, Clone)]
+pub struct RecordedRequests {
+    /// The requests as work at each stage, repeated for ever.
+    pub trace: CircularTrace<Job>,
+    /// What each of them does at the device, in the same order.
+    pub accesses: Arc<[DeviceAccess]>,
+}
+
+fn device_access(request: &Request) -> DeviceAccess {
+    let operation = match request.op {
+        Op::Read => DeviceOperation::Read,
+        Op::Write => DeviceOperation::Write,
+    };
+    DeviceAccess { operation, bytes: request.size.0, offset: request.offset }
 }

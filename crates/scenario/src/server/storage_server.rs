@@ -1,8 +1,9 @@
 //! The device of a storage server and its network links.
 
-use ::model::Op;
-use ::workload::device::{CHANNELS_MAX, NetworkModel, PathWork, StorageProfile};
-use units::{ByteRate, Nanos};
+use ::model::{Op, Request, ServerEnforcement, Stage};
+use ::workload::device::{CHANNELS_MAX, DeviceModel, NetworkModel, PathWork, StorageProfile};
+use discipline::enforce::{DeviceUsage, OwnerBounds, ProfileBounds};
+use units::{ByteRate, Bytes, Nanos};
 
 /// A device behind a network link.
 #[derive(Debug, Clone)]
@@ -10,6 +11,7 @@ pub struct StorageServer {
     profile: StorageProfile,
     network: ByteRate,
     channels: u32,
+    bounds: OwnerBounds,
 }
 
 impl StorageServer {
@@ -21,7 +23,41 @@ impl StorageServer {
         if !(1..=CHANNELS_MAX).contains(&channels) {
             return Err(format!("server.channels: expected 1 to {CHANNELS_MAX}, found {channels}"));
         }
-        Ok(Self { profile, network, channels })
+        Ok(Self { profile, network, channels, bounds: OwnerBounds::default() })
+    }
+
+    /// The same server with bounds on what is at the device, which go before those of a policy and of the profile.
+    #[must_use]
+    pub fn with_bounds(self, bounds: OwnerBounds) -> Self {
+        Self { bounds, ..self }
+    }
+
+    /// Whether bounds on what is at the device were given.
+    pub(super) fn has_bounds(&self) -> bool {
+        self.bounds != OwnerBounds::default()
+    }
+
+    /// How the device is used under a policy that says this of it.
+    pub(super) fn device_use(&self, policy: Option<&ServerEnforcement>) -> DeviceUsage {
+        let limits = self.profile.queue_limits();
+        let profile = ProfileBounds {
+            requests: limits.map(|limits| {
+                [limits.read_requests_max, limits.write_requests_max]
+                    .map(|items| u32::try_from(items).unwrap_or(u32::MAX).max(1))
+            }),
+            bytes: limits.map(|limits| [limits.read_bytes_max, limits.write_bytes_max]),
+            is_disk: matches!(self.profile.device(), DeviceModel::Disk(_)),
+        };
+        DeviceUsage::new(&self.bounds, policy, &profile)
+    }
+
+    /// The most device time of a request of so many bytes, nanoseconds, at least 1.
+    pub(super) fn largest_work(&self, size: Bytes) -> u64 {
+        let work = [Op::Read, Op::Write].map(|op| {
+            let request = Request { arrival: Nanos::ZERO, size, op, offset: None, response: None };
+            self.path().work(&request)[Stage::Storage].0
+        });
+        work[0].max(work[1]).max(1)
     }
 
     /// A function that turns the requests of one workload into time at each stage.

@@ -1,8 +1,9 @@
 //! A workload on a storage server: what it asks for, and its requests as time at each stage.
 
-use super::playback::{at_rate, instants_from, random_beginning, work_from};
+use super::playback::{accesses_from, at_rate, instants_from, random_beginning, work_from};
 use ::model::{CircularTrace, Job, PerStage, Slo, Stage};
 use arrivals::TimeDistribution;
+use discipline::enforce::DeviceAccess;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use sim::engine::{RequestDraft, RequestEntry, SKIP};
@@ -31,6 +32,8 @@ pub enum WorkloadRequests {
     Recorded {
         /// The requests as work at each stage.
         trace: Arc<CircularTrace<Job>>,
+        /// What each request does at the device, in the order of the trace; none where that is not known.
+        accesses: Arc<[DeviceAccess]>,
         /// Where in the trace every replication begins; none means anywhere, at random.
         begin: Option<Nanos>,
     },
@@ -42,6 +45,8 @@ pub enum WorkloadRequests {
         think: TimeDistribution,
         /// The work of each request.
         work: PerStage<Nanos>,
+        /// What each request does at the device.
+        access: DeviceAccess,
     },
 }
 
@@ -77,21 +82,24 @@ impl SimulatedWorkload {
     pub(crate) fn entry(&self, class: u32, channels: u32, until: Nanos, seeds: &mut StdRng) -> RequestEntry {
         let seed = seeds.random();
         match &self.requests {
-            WorkloadRequests::Recorded { trace, begin } => {
+            WorkloadRequests::Recorded { trace, accesses, begin } => {
                 let begin = begin.unwrap_or_else(|| random_beginning(trace, seed));
+                let mut accesses = accesses_from(trace, accesses.clone(), begin);
                 let instants = instants_from(trace.clone(), begin).take_while(move |at| *at < until);
                 let mut works = work_from(trace.clone(), begin);
                 RequestEntry::open(instants, move |draft: &mut RequestDraft<'_>| {
                     let work = works.next().expect("a circular trace has no end");
                     fill_draft(draft, class, channels, &work);
+                    draft.access = accesses.next();
                 })
             }
-            WorkloadRequests::Clients { clients, think, work } => {
+            WorkloadRequests::Clients { clients, think, work, access } => {
                 let (sampler, mut random) = (think.sampler(), StdRng::seed_from_u64(seed));
                 let think = std::iter::repeat_with(move || sampler.draw(&mut random));
-                let work = *work;
+                let (work, access) = (*work, *access);
                 RequestEntry::closed(*clients, think, move |draft: &mut RequestDraft<'_>| {
                     fill_draft(draft, class, channels, &work);
+                    draft.access = Some(access);
                 })
             }
         }

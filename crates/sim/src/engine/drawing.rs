@@ -53,9 +53,10 @@ impl<'a> RequestDrawer<'a> {
             entry_delay: Nanos(entry_point.delay),
             steps: 0..self.network.steps.len(),
             class: 0,
+            access: None,
         };
         entry_point.draw.draw(&mut draft);
-        let RequestDraft { steps, class, entry_delay, .. } = draft;
+        let RequestDraft { steps, class, entry_delay, access, .. } = draft;
         self.check(&steps, class)?;
         self.steps = steps.clone();
         let entered = now.saturating_add(entry_delay.0);
@@ -70,6 +71,7 @@ impl<'a> RequestDrawer<'a> {
             number,
             delay: entry_delay.0,
             class,
+            access,
             entry: entry as u32,
             steps_left: steps.len() as u32,
             first_visit: 0,

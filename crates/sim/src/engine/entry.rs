@@ -1,5 +1,6 @@
 //! The load of a network: entries with their arrivals, and what each request demands.
 
+use discipline::enforce::DeviceAccess;
 use std::ops::Range;
 use units::Nanos;
 
@@ -25,6 +26,8 @@ pub struct RequestDraft<'a> {
     pub steps: Range<usize>,
     /// Its class, below [`super::QueueingNetwork::classes`]; 0 when it is handed over.
     pub class: u32,
+    /// What it does at a storage device, for enforcers; nothing is known when it is handed over.
+    pub access: Option<DeviceAccess>,
 }
 
 /// A way to draw the requests of an entry.

@@ -4,6 +4,7 @@
 //! slot can only be used again by a request with as many visits, which the crate `slab` cannot say.
 
 use super::network::NetworkStep;
+use discipline::enforce::DeviceAccess;
 use std::ops::Range;
 use units::Nanos;
 
@@ -23,6 +24,8 @@ pub(crate) struct ActiveRequest {
     /// The delay between leaving the entry and the first steps.
     pub(crate) delay: u64,
     pub(crate) class: u32,
+    /// What it does at a storage device, if that is known.
+    pub(crate) access: Option<DeviceAccess>,
     /// Index of its entry.
     pub(crate) entry: u32,
     /// How many of its steps are not done.

@@ -245,8 +245,13 @@ impl<'a> SimulationEngine<'a> {
         let request = &self.requests.requests[slot as usize];
         let visit = &mut self.requests.visits[item as usize];
         visit.arrived = self.now;
-        let known =
-            QueueItem { id: item, class: request.class, age: request.global_arrival, size: visit.demand };
+        let known = QueueItem {
+            id: item,
+            class: request.class,
+            age: request.global_arrival,
+            size: visit.demand,
+            access: request.access,
+        };
         self.collector.arrive_at_station(self.now, station, visit.demand);
         self.stations[station].on_arrival(self.now, known, &mut self.requests.visits, &mut self.timers);
     }

@@ -4,12 +4,9 @@ use super::network::{Interference, NetworkStation, QueueingNetwork};
 use super::requests::StepVisit;
 use super::timers::{NEVER, Timers};
 use discipline::ProcessorSharing;
-use discipline::serve::{Assignment, BuiltDiscipline, Discipline as _, QueueItem};
+use discipline::serve::{Assignment, BuiltDiscipline, Discipline as _, NO_ITEM, QueueItem};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
-
-/// The item of a worker that is idle.
-const NO_ITEM: u32 = u32::MAX;
 
 /// A worker of a station. Times are in nanoseconds.
 #[derive(Debug, Clone, Copy)]
@@ -173,6 +170,10 @@ impl StationState {
                 let served = now.saturating_sub(worker.begun);
                 visits[worker.item as usize].left = worker.left - served;
                 worker.last = worker.item;
+            }
+            if run.item == NO_ITEM {
+                worker.item = NO_ITEM;
+                return timers.set(self.first_timer + run.worker as usize, NEVER);
             }
             let away = worker.away_until.saturating_sub(now);
             worker.cost = away;

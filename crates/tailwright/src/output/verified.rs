@@ -11,7 +11,7 @@ use workflow::text::{percent, plural, time};
 #[derive(Serialize)]
 struct FindingsDocument<'a> {
     policy: Option<&'a str>,
-    /// `all_met`, `not_met`, `spoiled` or `too_few`.
+    /// `all_met`, `bound_broken`, `not_met`, `spoiled` or `too_few`.
     answer: &'static str,
     #[serde(flatten)]
     findings: &'a Findings,
@@ -21,6 +21,7 @@ struct FindingsDocument<'a> {
 pub(crate) fn json(policy: Option<&str>, findings: &Findings) -> String {
     let answer = match findings.overall() {
         OverallVerdict::AllMet => "all_met",
+        OverallVerdict::BoundBroken => "bound_broken",
         OverallVerdict::SomeNotMet => "not_met",
         OverallVerdict::Spoiled => "spoiled",
         OverallVerdict::TooFew => "too_few",
@@ -46,9 +47,12 @@ pub(crate) fn lead(policy: Option<&str>, findings: &Findings) -> String {
     let judged: Vec<&Finding> = findings.workloads.iter().filter(|found| found.admitted).collect();
     let (spoiled, sound): (Vec<&Finding>, Vec<&Finding>) =
         judged.iter().copied().partition(|found| found.is_spoiled());
+    let (broken, sound): (Vec<&Finding>, Vec<&Finding>) =
+        sound.into_iter().partition(|found| found.is_bound_broken());
     let count = |verdict| sound.iter().filter(|found| found.verdict == verdict).count();
     let mut parts = vec![format!("{} of {} met", count(Verdict::Met), plural(judged.len(), "SLO"))];
     for (count, what) in [
+        (broken.len(), "bound broken"),
         (count(Verdict::NotMet), "not met"),
         (count(Verdict::TooFew), "open for lack of requests"),
         (spoiled.len(), "spoiled by late sending"),
@@ -65,6 +69,7 @@ pub(crate) fn lead(policy: Option<&str>, findings: &Findings) -> String {
 pub(crate) fn verdict(found: &Finding) -> &'static str {
     match found.verdict {
         _ if found.is_spoiled() => "sent too late",
+        _ if found.is_bound_broken() => "bound broken",
         Verdict::Met => "met",
         Verdict::NotMet => "not met",
         Verdict::TooFew => "too few",
@@ -171,21 +176,23 @@ fn guarantees(findings: &Findings) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    let headings = ["workload", "kept limits", "bound", "longest", "beyond", "within limits"];
+    let headings =
+        ["workload", "kept limits", "bound", "longest", "bound ÷ longest", "beyond", "within limits"];
     let rows: Vec<_> = findings.workloads.iter().filter_map(guarantee_row).collect();
     let table = if rows.is_empty() { String::new() } else { table(&headings, 2, rows) };
     format!("{}.\n{table}", lines.join(".\n"))
 }
 
-/// A workload with requests beyond its bound as a row.
+/// A workload with a bound as a row: what was guaranteed beside what was seen.
 fn guarantee_row(found: &Finding) -> Option<Vec<String>> {
-    let bound = found.bound.filter(|bound| bound.beyond > 0)?;
+    let bound = found.bound?;
     let kept = found.kept_limits.map_or("not known", |kept| if kept { "yes" } else { "no" });
     Some(vec![
         found.name.clone(),
         kept.to_owned(),
         time(bound.bound_s),
         time_or_dash(found.max_s),
+        found.max_s.map_or_else(|| "–".to_owned(), |longest| format!("{:.2}", bound.bound_s / longest)),
         bound.beyond.to_string(),
         bound.beyond_within_limits.to_string(),
     ])

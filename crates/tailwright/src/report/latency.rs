@@ -25,6 +25,7 @@ pub(super) fn axis() -> Axis {
 
 pub(super) fn status(found: &Finding) -> Status {
     match found.verdict {
+        _ if found.is_bound_broken() => Status::Bad,
         Verdict::Met => Status::Good,
         Verdict::NotMet => Status::Bad,
         Verdict::TooFew => Status::Warn,

@@ -45,6 +45,7 @@ pub(crate) fn html(policy: Option<&str>, observations: &Observations, findings: 
 /// What is not as wanted comes first.
 fn urgency(found: &Finding) -> u8 {
     let open = match found.verdict {
+        _ if found.is_bound_broken() => 0,
         Verdict::NotMet => 0,
         Verdict::TooFew => 1,
         Verdict::Met => 2,
@@ -54,10 +55,11 @@ fn urgency(found: &Finding) -> u8 {
 
 fn facts(findings: &Findings) -> Block {
     let admitted: Vec<&Finding> = findings.workloads.iter().filter(|found| found.admitted).collect();
-    let met = admitted.iter().filter(|found| found.verdict == Verdict::Met).count();
+    let met =
+        admitted.iter().filter(|found| found.verdict == Verdict::Met && !found.is_bound_broken()).count();
     let answer = match findings.overall() {
         OverallVerdict::AllMet => Status::Good,
-        OverallVerdict::SomeNotMet => Status::Bad,
+        OverallVerdict::BoundBroken | OverallVerdict::SomeNotMet => Status::Bad,
         OverallVerdict::TooFew | OverallVerdict::Spoiled => Status::Warn,
     };
     let mut facts = vec![KeyFigure::new(format!("{met} of {}", admitted.len()), "SLOs met").status(answer)];

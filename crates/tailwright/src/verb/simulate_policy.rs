@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::path::Path;
 use workflow::cluster::ClusterProblem;
 use workflow::planning::read_policy;
-use workflow::simulation::{PolicySimulation, observe_policy, simulate_policy};
+use workflow::simulation::{PolicySimulation, SimulatedBound, observe_policy, simulate_policy};
 
 #[derive(Serialize)]
 struct PolicySimulationDocument<'a> {
@@ -23,7 +23,20 @@ struct PolicySimulationDocument<'a> {
 #[derive(Serialize)]
 struct SimulatedServerDocument<'a> {
     name: &'a str,
-    workloads: Vec<workloads::WorkloadOutcomeDocument>,
+    workloads: Vec<BoundedOutcomeDocument>,
+}
+
+/// What a workload saw, and its bound beside that.
+#[derive(Serialize)]
+struct BoundedOutcomeDocument {
+    #[serde(flatten)]
+    outcome: workloads::WorkloadOutcomeDocument,
+    bound_s: Option<f64>,
+    longest_s: Option<f64>,
+    /// `held`, `broken`, or `exceeded` where the bound did not promise otherwise; null without a bound.
+    bound: Option<&'static str>,
+    /// Why an exceeded bound is not broken; null where it is or was held.
+    assumption: Option<&'static str>,
 }
 
 /// Simulates every server of a policy and prints what its workloads saw.
@@ -52,10 +65,49 @@ pub(super) fn run(
     Ok(if simulation.is_met() { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
+fn bound_word(bound: &SimulatedBound) -> &'static str {
+    match (bound.is_exceeded(), bound.is_broken()) {
+        (false, _) => "held",
+        (true, true) => "broken",
+        (true, false) => "exceeded",
+    }
+}
+
+/// What a bound assumes that did not hold when it was exceeded.
+fn assumption(bound: &SimulatedBound) -> Option<&'static str> {
+    match bound {
+        _ if !bound.is_exceeded() || bound.is_broken() => None,
+        SimulatedBound { covers_every_request: false, .. } => {
+            Some("it does not count what the server does not interrupt")
+        }
+        _ => Some("the requests exceed their limits"),
+    }
+}
+
+/// Says of a verdict what became of the bound: a broken one takes its place.
+fn add_bound(verdict: &mut String, bound: &SimulatedBound) {
+    if bound.is_broken() {
+        *verdict = "bound broken".to_owned();
+    } else if let Some(why) = assumption(bound) {
+        verdict.push_str(", beyond its bound: ");
+        verdict.push_str(why);
+    }
+}
+
 fn json(policy: &Policy, simulation: &PolicySimulation, seed: u64) -> String {
     let servers = simulation.servers.iter().map(|server| SimulatedServerDocument {
         name: &server.name,
-        workloads: workloads::documents(&server.outcomes),
+        workloads: workloads::documents(&server.outcomes)
+            .into_iter()
+            .zip(&server.bounds)
+            .map(|(outcome, bound)| BoundedOutcomeDocument {
+                outcome,
+                bound_s: bound.map(|bound| bound.bound_s),
+                longest_s: bound.and_then(|bound| bound.longest_s),
+                bound: bound.map(|bound| bound_word(&bound)),
+                assumption: bound.and_then(|bound| assumption(&bound)),
+            })
+            .collect(),
     });
     pretty(&PolicySimulationDocument {
         policy: &policy.policy_name,
@@ -68,8 +120,16 @@ fn json(policy: &Policy, simulation: &PolicySimulation, seed: u64) -> String {
 fn text(policy: &Policy, simulation: &PolicySimulation, seed: u64) -> String {
     let mut rows = Vec::new();
     for server in &simulation.servers {
-        for outcome in &server.outcomes {
-            rows.push([vec![server.name.clone()], workloads::row(outcome)].concat());
+        for (outcome, bound) in server.outcomes.iter().zip(&server.bounds) {
+            let mut row = workloads::row(outcome);
+            if let (Some(verdict), Some(bound)) = (row.last_mut(), bound) {
+                add_bound(verdict, bound);
+            }
+            let seconds = |time: Option<f64>| time.map_or_else(|| "-".to_owned(), workflow::text::time);
+            let longest = seconds(bound.and_then(|bound| bound.longest_s));
+            rows.push(
+                [vec![server.name.clone(), seconds(bound.map(|bound| bound.bound_s)), longest], row].concat(),
+            );
         }
     }
     let refused = policy.workloads.iter().filter(|workload| !workload.admitted).count();
@@ -82,6 +142,6 @@ fn text(policy: &Policy, simulation: &PolicySimulation, seed: u64) -> String {
         simulation.servers.len(),
         policy.policy_name,
         simulation.replications,
-        workloads::table(&["server"], rows)
+        workloads::table(&["server", "bound", "longest"], rows)
     )
 }

@@ -100,7 +100,9 @@ fn page(policy: Option<&Policy>, observations: &Observations, findings: &Finding
 fn answer(findings: &Findings) -> Result<VerbAnswer, OperationError> {
     match findings.overall() {
         verify::OverallVerdict::AllMet => Ok(VerbAnswer::Yes),
-        verify::OverallVerdict::SomeNotMet | verify::OverallVerdict::TooFew => Ok(VerbAnswer::No),
+        verify::OverallVerdict::BoundBroken
+        | verify::OverallVerdict::SomeNotMet
+        | verify::OverallVerdict::TooFew => Ok(VerbAnswer::No),
         verify::OverallVerdict::Spoiled => Err(OperationError::machine(
             "requests were sent so late that the run says nothing about an SLO: the lag of the generator is \
             more than a tenth of it",

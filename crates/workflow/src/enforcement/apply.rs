@@ -11,6 +11,7 @@ use enforce::deployment::Deployment;
 use enforce::network::{
     self, ApplyOptions, ApplyReport, DesiredHost, DesiredNetwork, HostChange, StateStore,
 };
+use enforce::storage::broken_assumptions;
 use model::{OperationError, Policy};
 use std::path::PathBuf;
 
@@ -64,6 +65,8 @@ pub fn apply_policy(
     let desired = desired_hosts(policy, &hosts.deployment)?;
     let warn = |warning: &String| observer.notice(Notice::Warning(warning.clone()));
     desired.warnings.iter().for_each(warn);
+    let broken = policy.map(|policy| broken_assumptions(policy, &hosts.deployment)).unwrap_or_default();
+    broken.iter().for_each(warn);
     let store = StateStore::new(&settings.state);
     if !settings.dry_run && !may_configure_networks() {
         return Err(OperationError::machine("this process may not configure networks")

@@ -8,7 +8,7 @@ mod variant;
 
 pub use figures::{LatencyFigures, PERCENTILES, SimulatedFigure, intervals, serialize_value};
 pub use observed::observe_policy;
-pub use policy::{PolicySimulation, SimulatedServer, are_slos_met, simulate_policy};
+pub use policy::{PolicySimulation, SimulatedBound, SimulatedServer, are_slos_met, simulate_policy};
 pub use scenario_file::{ScenarioSettings, read_scenario};
 pub use variant::{
     ClassFigures, RequestEvenness, SimulatedVariant, StationOccupancy, VariantFigures, change,

@@ -2,15 +2,16 @@
 
 use crate::cluster::ClusterProblem;
 use crate::observer::ProgressObserver;
-use model::{OperationError, Policy, PolicyServer, PolicyWorkload};
+use model::{OperationError, Policy, PolicyServer, PolicyWorkload, Stage};
 use scenario::server::{
-    ServerRules, SimulatedWorkload, SloVerdict, StorageServer, WorkloadOutcome, WorkloadRequests,
-    trace_on_server,
+    RecordedRequests, ServerRules, SimulatedWorkload, SloVerdict, StorageServer, WorkloadOutcome,
+    WorkloadRequests, trace_on_server,
 };
 use scenario::{ScenarioRun, SimulationCase};
 use sim::engine::SimulationPlan;
 use std::sync::Arc;
 use units::ByteRate;
+use verify::{BoundFinding, ConformanceMeter};
 
 /// Random alignments of the traces that each server is simulated under.
 const REPLICATIONS: usize = 8;
@@ -31,12 +32,46 @@ pub struct SimulatedServer {
     pub name: String,
     /// What each of its workloads saw.
     pub outcomes: Vec<WorkloadOutcome>,
+    /// Their bounds beside that, in the same order; nothing for a workload without one.
+    pub bounds: Vec<Option<SimulatedBound>>,
+}
+
+/// A bound beside the longest latency of a simulation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SimulatedBound {
+    /// The bound of the policy, seconds.
+    pub bound_s: f64,
+    /// The longest latency of a request, seconds; nothing without requests.
+    pub longest_s: Option<f64>,
+    /// Whether the requests kept all limits of the workload, also where the trace ends and begins again.
+    pub has_kept_limits: bool,
+    /// Whether the bound is about every request, because it counts how the server is used.
+    pub covers_every_request: bool,
+}
+
+impl SimulatedBound {
+    /// Whether a request took longer than the bound.
+    pub fn is_exceeded(&self) -> bool {
+        self.longest_s.is_some_and(|longest| BoundFinding::is_beyond(self.bound_s, longest))
+    }
+
+    /// Whether a request took longer although all that the bound assumes held.
+    pub fn is_broken(&self) -> bool {
+        self.is_exceeded() && self.has_kept_limits && self.covers_every_request
+    }
+}
+
+impl SimulatedServer {
+    /// Whether a bound was broken.
+    pub fn is_bound_broken(&self) -> bool {
+        self.bounds.iter().flatten().any(SimulatedBound::is_broken)
+    }
 }
 
 impl PolicySimulation {
-    /// Whether nobody's SLO is missed or left open.
+    /// Whether nobody's SLO is missed or left open, and no bound broken.
     pub fn is_met(&self) -> bool {
-        self.servers.iter().all(|server| are_slos_met(&server.outcomes))
+        self.servers.iter().all(|server| are_slos_met(&server.outcomes) && !server.is_bound_broken())
     }
 }
 
@@ -61,10 +96,66 @@ pub fn simulate_policy(
     for server in &policy.servers {
         let case = server_case(policy, server, problem)?;
         let run = ScenarioRun::new(case, Vec::new(), seed).map_err(OperationError::input)?;
-        servers.push(SimulatedServer { name: server.name.clone(), outcomes: run.workload_outcomes() });
+        let outcomes = run.workload_outcomes();
+        let bounds = compare_bounds(policy, server, problem, &outcomes)?;
+        servers.push(SimulatedServer { name: server.name.clone(), outcomes, bounds });
         task.advance();
     }
     Ok(PolicySimulation { replications: REPLICATIONS, servers })
+}
+
+/// The bounds of the workloads of a server beside what they saw.
+fn compare_bounds(
+    policy: &Policy,
+    server: &PolicyServer,
+    problem: &ClusterProblem,
+    outcomes: &[WorkloadOutcome],
+) -> Result<Vec<Option<SimulatedBound>>, OperationError> {
+    let mut bounds = Vec::new();
+    for outcome in outcomes {
+        let member = policy.workloads.iter().find(|member| member.name == outcome.name);
+        let Some((member, bound_s)) = member.and_then(|member| Some((member, member.bound_s?))) else {
+            bounds.push(None);
+            continue;
+        };
+        let longest_s = (outcome.response.count() > 0).then(|| outcome.response.max() as f64 / 1e9);
+        let mut bound = SimulatedBound {
+            bound_s,
+            longest_s,
+            has_kept_limits: true,
+            covers_every_request: server.enforcement.is_some(),
+        };
+        // Only who is late has to answer for its traffic.
+        if bound.is_exceeded() {
+            bound.has_kept_limits = keeps_limits(member, server, problem)?;
+        }
+        bounds.push(Some(bound));
+    }
+    Ok(bounds)
+}
+
+/// Whether the trace of a workload, which repeats, keeps all of its limits.
+fn keeps_limits(
+    member: &PolicyWorkload,
+    server: &PolicyServer,
+    problem: &ClusterProblem,
+) -> Result<bool, OperationError> {
+    let storage = storage_server(server, problem)?;
+    let RecordedRequests { trace, .. } = recorded(member, problem, &storage)?;
+    let bandwidth = storage.network().bytes_per_sec();
+    for limit in &member.limits {
+        let capacity = if limit.stage == Stage::Storage { 1.0 } else { bandwidth };
+        let mut meter = ConformanceMeter::new(limit.rate_per_s, limit.burst_work);
+        let is_over = trace.from_position(0).take(2 * trace.items().len()).any(|job| {
+            // Times are rounded up to whole nanoseconds.
+            let work = job.work[limit.stage].0.saturating_sub(1) as f64 / 1e9 * capacity;
+            meter.add(job.arrival, work)
+        });
+        if is_over {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// A server of a policy as something to simulate.
@@ -73,16 +164,7 @@ pub(super) fn server_case(
     server: &PolicyServer,
     problem: &ClusterProblem,
 ) -> Result<SimulationCase, OperationError> {
-    let classes = &problem.cluster.servers;
-    let class = classes.iter().position(|class| class.class == server.class).ok_or_else(|| {
-        OperationError::input(format_args!(
-            "the policy has server '{}' of class '{}', which the cluster does not have",
-            server.name, server.class
-        ))
-    })?;
-    let network = ByteRate::from_bytes_per_sec(server.network_bytes_per_s).unwrap_or(classes[class].network);
-    let device = problem.profiles[class].clone();
-    let storage = StorageServer::new(device, network, 1).map_err(OperationError::input)?;
+    let storage = storage_server(server, problem)?;
     let members = policy.workloads.iter().filter(|at| at.server.as_deref() == Some(server.name.as_str()));
     let workloads = members.map(|member| workload(member, problem, &storage)).collect::<Result<_, _>>()?;
     let mut plan = SimulationPlan::of_requests(1, 0);
@@ -92,11 +174,42 @@ pub(super) fn server_case(
         .map_err(OperationError::input)
 }
 
+/// The device and the links of a server of a policy.
+fn storage_server(server: &PolicyServer, problem: &ClusterProblem) -> Result<StorageServer, OperationError> {
+    let classes = &problem.cluster.servers;
+    let class = classes.iter().position(|class| class.class == server.class).ok_or_else(|| {
+        OperationError::input(format_args!(
+            "the policy has server '{}' of class '{}', which the cluster does not have",
+            server.name, server.class
+        ))
+    })?;
+    let network = ByteRate::from_bytes_per_sec(server.network_bytes_per_s).unwrap_or(classes[class].network);
+    let device = problem.profiles[class].clone();
+    let channels = server.enforcement.map_or(1, |enforcement| enforcement.channels);
+    StorageServer::new(device, network, channels).map_err(OperationError::input)
+}
+
 fn workload(
     member: &PolicyWorkload,
     problem: &ClusterProblem,
     storage: &StorageServer,
 ) -> Result<SimulatedWorkload, OperationError> {
+    let RecordedRequests { trace, accesses } = recorded(member, problem, storage)?;
+    Ok(SimulatedWorkload {
+        name: member.name.clone(),
+        slo: Some(member.slo),
+        best_effort: false,
+        weight: 1,
+        requests: WorkloadRequests::Recorded { trace: Arc::new(trace), accesses, begin: None },
+    })
+}
+
+/// The requests of a workload of the policy.
+fn recorded(
+    member: &PolicyWorkload,
+    problem: &ClusterProblem,
+    storage: &StorageServer,
+) -> Result<RecordedRequests, OperationError> {
     let spec = problem.cluster.workloads.iter().find(|spec| spec.name == member.name);
     let spec = spec.ok_or_else(|| {
         OperationError::input(format_args!(
@@ -106,12 +219,5 @@ fn workload(
         ))
         .hint("give the cluster or the SLOs that the policy was planned for")
     })?;
-    let trace = trace_on_server(&spec.trace, storage).map_err(OperationError::input)?;
-    Ok(SimulatedWorkload {
-        name: member.name.clone(),
-        slo: Some(member.slo),
-        best_effort: false,
-        weight: 1,
-        requests: WorkloadRequests::Recorded { trace: Arc::new(trace), begin: None },
-    })
+    trace_on_server(&spec.trace, storage).map_err(OperationError::input)
 }

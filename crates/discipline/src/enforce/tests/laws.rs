@@ -287,7 +287,7 @@ fn best_effort_leaves_the_reserve_free() {
     let high = sent(&mut enforcer, 1);
     assert_eq!(ids(&high), [3]);
     enforcer.complete(first.remove(0));
-    assert_eq!(ids(&sent(&mut enforcer, 2)), []);
+    assert_eq!(ids(&sent(&mut enforcer, 2)), [0_u32; 0]);
     enforcer.arrive(2, arrival(5, 1, 1));
     assert_eq!(ids(&sent(&mut enforcer, 2)), [5]);
     complete_all(&mut enforcer, high);
@@ -312,7 +312,7 @@ fn each_operation_has_bounds_of_its_own() {
     enforcer.complete(there.remove(1));
     // A write of the higher level waits for the write, and the read below it for its turn.
     enforcer.arrive(1, write(4, 0));
-    assert_eq!(ids(&sent(&mut enforcer, 1)), []);
+    assert_eq!(ids(&sent(&mut enforcer, 1)), [0_u32; 0]);
     enforcer.complete(there.remove(0));
     assert_eq!(ids(&sent(&mut enforcer, 2)), [4, 3]);
     let none = EnforcementRules { writes: few(0), ..rules };

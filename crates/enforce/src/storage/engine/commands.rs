@@ -82,9 +82,11 @@ impl<S: System> ProxyEngine<S> {
         self.shared.enforced.clients.exports().into_iter().map(<[u8]>::to_vec).collect()
     }
 
-    /// What the deployment says that somebody may use who should not.
+    /// What the deployment says that somebody may use who should not, and that does not go with the policy.
     pub(in super::super) fn warnings(&self) -> Vec<String> {
-        open_exports(&self.deployment, &self.server)
+        let mut warnings = open_exports(&self.deployment, &self.server);
+        warnings.extend_from_slice(&self.shared.enforced.warnings);
+        warnings
     }
 
     /// Takes no more connections and requests; the engine stops when those in flight are answered. The second time it

@@ -1,0 +1,273 @@
+//! A network link that sends packets, shaped as HTB does it.
+//!
+//! A packet that has begun is sent to its end, and then the next is chosen. HTB takes tokens when it sends: a packet may go
+//! while no bucket of its class is in debt, and then puts them into debt, so that over any time t at most rate · t + burst
+//! and one packet pass. While a class waits for others its buckets fill up to their burst and not beyond; what it does not
+//! send then is lost to it.
+//!
+//! The least level goes first. Classes of one level take turns by deficit round robin (Shreedhar and Varghese 1996) with a
+//! packet as quantum, as HTB has it. Within a class items are first come, first served, and an item is done when its last
+//! packet is.
+//!
+//! What HTB lends by a class's own tiny rate is not covered.
+
+use super::{Assignment, Discipline, NO_ITEM, QueueItem, UNTIL_DONE};
+use crate::Limit;
+use crate::enforce::BEST_EFFORT;
+use std::collections::VecDeque;
+
+/// Tokens are counted in billionths of the unit of work, so that a rate per second needs no division by nanosecond.
+const PARTS: i128 = 1_000_000_000;
+
+/// A class of traffic on a [`PacketLink`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PacketClass {
+    /// The priority level; level 0 is sent first, [`BEST_EFFORT`] last.
+    pub level: u32,
+    /// Token buckets that all hold at once, in nanoseconds of the link. Rates and bursts are at least 1.
+    pub limits: Vec<Limit>,
+}
+
+impl PacketClass {
+    /// A class below all levels, without limits.
+    pub fn best_effort() -> Self {
+        Self { level: BEST_EFFORT, limits: Vec::new() }
+    }
+}
+
+/// The parameters of a [`PacketLink`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PacketLinkParameters {
+    /// The classes by number.
+    pub classes: Vec<PacketClass>,
+    /// The time that the largest packet takes, at least 1 ns.
+    pub packet: u64,
+}
+
+impl PacketLinkParameters {
+    /// Checks that all values are within their ranges.
+    ///
+    /// # Errors
+    /// What is wrong with them, in words.
+    pub fn check(&self) -> Result<(), String> {
+        if self.packet == 0 {
+            return Err("a packet takes at least 1 ns".to_owned());
+        }
+        let mut limits = self.classes.iter().flat_map(|class| &class.limits);
+        if limits.any(|limit| limit.rate == 0 || limit.burst == 0) {
+            return Err("the rate and the burst of a limit are at least 1".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// A token bucket that may be in debt by a packet.
+#[derive(Debug, Clone)]
+struct DebtBucket {
+    limit: Limit,
+    /// Tokens at `filled`, in parts.
+    tokens: i128,
+    filled: u64,
+}
+
+impl DebtBucket {
+    fn full(limit: Limit) -> Self {
+        Self { limit, tokens: i128::from(limit.burst) * PARTS, filled: 0 }
+    }
+
+    fn fill(&mut self, now: u64) {
+        let earned = i128::from(self.limit.rate) * i128::from(now - self.filled);
+        self.tokens = (self.tokens + earned).min(i128::from(self.limit.burst) * PARTS);
+        self.filled = now;
+    }
+
+    /// When it is out of debt if nothing is taken.
+    fn due(&self) -> u64 {
+        let debt = (-self.tokens).max(0);
+        let rate = i128::from(self.limit.rate);
+        self.filled.saturating_add(u64::try_from((debt + rate - 1) / rate).unwrap_or(u64::MAX))
+    }
+}
+
+/// A class with what waits in it.
+#[derive(Debug, Clone)]
+struct PacketQueue {
+    level: u32,
+    buckets: Vec<DebtBucket>,
+    /// The items, and what of each is not sent yet.
+    items: VecDeque<(u32, u64)>,
+    /// What the class may still send in its turn.
+    deficit: i128,
+    /// When its last turn ended, counted in turns.
+    turn: u64,
+}
+
+impl PacketQueue {
+    fn due(&self) -> u64 {
+        self.buckets.iter().map(DebtBucket::due).max().unwrap_or(0)
+    }
+
+    fn charge(&mut self, now: u64, time: u64) {
+        for bucket in &mut self.buckets {
+            bucket.fill(now);
+            bucket.tokens -= i128::from(time) * PARTS;
+        }
+    }
+}
+
+/// A link of one worker that sends items packet by packet.
+#[derive(Debug, Clone)]
+pub struct PacketLink {
+    classes: Vec<PacketQueue>,
+    packet: u64,
+    /// The class whose packet is being sent, and the time that it takes.
+    sending: Option<(usize, u64)>,
+    /// How many turns have ended.
+    turns: u64,
+    waiting: usize,
+}
+
+impl PacketLink {
+    /// An idle link whose buckets are full at instant 0.
+    ///
+    /// # Panics
+    /// When the parameters are out of their ranges.
+    pub fn new(parameters: &PacketLinkParameters) -> Self {
+        parameters.check().unwrap_or_else(|error| panic!("parameters were checked: {error}"));
+        let queue = |class: &PacketClass| PacketQueue {
+            level: class.level,
+            buckets: class.limits.iter().copied().map(DebtBucket::full).collect(),
+            items: VecDeque::new(),
+            deficit: i128::from(parameters.packet),
+            turn: 0,
+        };
+        let classes = parameters.classes.iter().map(queue).collect();
+        Self { classes, packet: parameters.packet, sending: None, turns: 0, waiting: 0 }
+    }
+
+    /// Sends the next packet if the link is free.
+    fn send(&mut self, now: u64, assignments: &mut Vec<Assignment>) {
+        if self.sending.is_some() {
+            return;
+        }
+        let Some(class) = self.choose(now) else { return };
+        let queue = &mut self.classes[class];
+        let Some((item, left)) = queue.items.front().copied() else { return };
+        let time = left.min(self.packet);
+        queue.charge(now, time);
+        queue.deficit -= i128::from(time);
+        if queue.deficit < 0 {
+            queue.deficit += i128::from(self.packet);
+            self.turns += 1;
+            queue.turn = self.turns;
+        }
+        self.sending = Some((class, time));
+        let slice = if time == left { UNTIL_DONE } else { time };
+        assignments.push(Assignment { worker: 0, item, slice });
+    }
+
+    /// The class of the next packet: of the least level, and there the one whose turn it is.
+    fn choose(&self, now: u64) -> Option<usize> {
+        let classes = self.classes.iter().enumerate();
+        let ready = classes.filter(|(_, queue)| !queue.items.is_empty() && queue.due() <= now);
+        Some(ready.min_by_key(|(_, queue)| (queue.level, queue.turn))?.0)
+    }
+
+    /// The packet that was sent is through, and its item with its last packet.
+    fn finish(&mut self) {
+        let Some((class, time)) = self.sending.take() else { return };
+        let queue = &mut self.classes[class];
+        let Some((_, left)) = queue.items.front_mut() else { return };
+        *left -= time;
+        if *left == 0 {
+            queue.items.pop_front();
+            self.waiting -= 1;
+        }
+    }
+}
+
+impl Discipline for PacketLink {
+    fn arrive(&mut self, now: u64, item: QueueItem, assignments: &mut Vec<Assignment>) {
+        self.waiting += 1;
+        self.classes[item.class as usize].items.push_back((item.id, item.size));
+        self.send(now, assignments);
+    }
+
+    fn depart(&mut self, now: u64, _worker: u32, assignments: &mut Vec<Assignment>) {
+        self.finish();
+        self.send(now, assignments);
+    }
+
+    fn expire(&mut self, now: u64, worker: u32, assignments: &mut Vec<Assignment>) {
+        self.finish();
+        self.send(now, assignments);
+        if self.sending.is_none() {
+            assignments.push(Assignment { worker, item: NO_ITEM, slice: UNTIL_DONE });
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        self.waiting - usize::from(self.sending.is_some())
+    }
+
+    fn wake_at(&self) -> Option<u64> {
+        if self.sending.is_some() {
+            return None;
+        }
+        self.classes.iter().filter(|queue| !queue.items.is_empty()).map(PacketQueue::due).min()
+    }
+
+    fn wake(&mut self, now: u64, assignments: &mut Vec<Assignment>) {
+        self.send(now, assignments);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::test_driver::{Job, play};
+
+    fn link(classes: Vec<PacketClass>, packet: u64) -> PacketLink {
+        PacketLink::new(&PacketLinkParameters { classes, packet })
+    }
+
+    fn class(level: u32, limits: &[(u64, u64)]) -> PacketClass {
+        PacketClass {
+            level,
+            limits: limits.iter().map(|(rate, burst)| Limit { rate: *rate, burst: *burst }).collect(),
+        }
+    }
+
+    fn job(at: u64, class: u32, size: u64) -> Job {
+        Job { at, class, age: at, size }
+    }
+
+    /// What the link sends in each unit of time, by the number of the item; '.' for nothing.
+    fn sent(link: &mut PacketLink, jobs: &[Job]) -> String {
+        let history = play(1, jobs, link);
+        let units =
+            history.iter().map(|unit| unit[0].map_or_else(|| ".".to_owned(), |item| item.to_string()));
+        units.collect::<String>().trim_end_matches('.').to_owned()
+    }
+
+    #[test]
+    fn a_packet_is_sent_to_its_end_and_an_item_is_not() {
+        let classes = vec![class(0, &[]), PacketClass::best_effort()];
+        assert_eq!(sent(&mut link(classes, 4), &[job(0, 1, 10), job(1, 0, 3)]), "0000111000000");
+    }
+
+    #[test]
+    fn equals_take_turns_by_packets() {
+        let classes = vec![class(0, &[]), class(0, &[])];
+        assert_eq!(sent(&mut link(classes, 2), &[job(0, 0, 6), job(0, 1, 6)]), "000011110011");
+    }
+
+    #[test]
+    fn a_bucket_in_debt_waits_and_lower_levels_go_on() {
+        // A tenth of the link: 2 at once, a packet on credit, and the next when that is paid, at 20.
+        let tenth = [(100_000_000, 2)];
+        let mut limited = link(vec![class(0, &tenth), class(1, &[])], 2);
+        let jobs = [job(0, 0, 6), job(0, 1, 9)];
+        assert_eq!(sent(&mut limited, &jobs), "0000111111111.......00");
+    }
+}

@@ -1,0 +1,45 @@
+//! How close a search comes to the bounds of a server, by stage and number of channels: the bound ÷ the longest latency
+//! that it found for a request of a workload within its limits. With an argument, that many starts instead of 40; with a
+//! second, that many steps from each instead of 1500.
+
+#[path = "../tests/bounds/adversary.rs"]
+mod adversary;
+
+use adversary::{AttackedPath, SearchSpace};
+
+fn main() {
+    let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse::<u64>().ok());
+    let (starts, steps) = (numbers.next().unwrap_or(40), numbers.next().unwrap_or(1500));
+    println!("stage            channels  bound ÷ worst   worst ÷ bound   worst s   bound s");
+    for (name, route, shares_levels, spares_overtakers, keeps_tokens) in [
+        ("device", AttackedPath::Device, true, true, true),
+        ("link", AttackedPath::Link, true, true, true),
+        ("link, small b", AttackedPath::Link, true, true, false),
+        ("path", AttackedPath::Path, true, true, true),
+        ("path, overtaken", AttackedPath::Path, false, false, true),
+    ] {
+        let all: &[u32] = if route == AttackedPath::Link { &[1] } else { &[1, 2, 4, 8, 16] };
+        for channels in all {
+            let space = SearchSpace {
+                route,
+                channels: *channels,
+                levels: 7,
+                shares_levels,
+                spares_overtakers,
+                keeps_tokens,
+            };
+            let (found, attack) = space.search(starts, steps as usize);
+            let broken = if found.is_broken() { "  broken" } else { "" };
+            println!(
+                "{name:<16} {channels:>8}  {:>13.3}  {:>14.3}  {:>8.5}  {:>8.5}{broken}",
+                1.0 / found.ratio,
+                found.ratio,
+                found.latency,
+                found.bound
+            );
+            if found.is_broken() && std::env::var_os("SHOW").is_some() {
+                println!("{attack:#?}");
+            }
+        }
+    }
+}
