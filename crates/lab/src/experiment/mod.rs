@@ -21,8 +21,11 @@ mod case_plan;
 mod catalog;
 mod definition;
 mod device_analysis;
+mod device_simulation;
 mod device_testbed;
+mod disciplines;
 mod experiment_lock;
+mod forecast;
 mod link;
 mod namespace_thread;
 mod plan;
@@ -39,6 +42,7 @@ pub use definition::{
     TenantServer, TenantSource,
 };
 pub use experiment_lock::ExperimentLock;
+pub use forecast::{WorkloadForecast, forecast};
 pub use plan::ExperimentPlan;
 pub use result::{CopyThroughput, WorkloadResult, are_promises_kept, workload_results};
 pub use run::{CaseRun, RunSettings, run_case};

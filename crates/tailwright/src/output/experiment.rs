@@ -2,7 +2,7 @@
 
 use super::verified::{table, verdict, verdict_row};
 use lab::experiment::{
-    CasePlan, CaseRun, CopyThroughput, ExperimentPlan, PolicyName, RunSettings, WorkloadResult,
+    CasePlan, CaseRun, CopyThroughput, ExperimentPlan, PolicyName, RunSettings, WorkloadResult, forecast,
 };
 use verify::Verdict;
 use workflow::text::{plural, time};
@@ -153,6 +153,44 @@ pub(crate) fn plan_text(planned: &ExperimentPlan) -> String {
         text += &format!("\n{}: {}\n{rows}", case_name(planned, case), admits(case));
     }
     text
+}
+
+/// Which verdicts a run of this length leaves open, by simulation, and how long it takes to decide them.
+pub(crate) fn forecast_text(
+    planned: &ExperimentPlan,
+    policies: &[PolicyName],
+    settings: &RunSettings,
+) -> String {
+    let (mut open, mut is_simulated) = (Vec::new(), false);
+    for (case, policy) in
+        planned.cases.iter().flat_map(|case| policies.iter().map(move |policy| (case, *policy)))
+    {
+        let Some(found) = forecast(planned, case, policy, settings.warm_up, settings.duration) else {
+            continue;
+        };
+        is_simulated = true;
+        for tenant in found.iter().enumerate().filter(|(at, _)| case.promises(*at)).map(|(_, found)| found) {
+            if tenant.judgement.verdict == Verdict::TooFew {
+                let takes = tenant
+                    .decides_after
+                    .map_or_else(|| "no length is known".to_owned(), |t| time(t.as_secs()));
+                open.push(format!(
+                    "{}/{} under {} ({takes})",
+                    case_name(planned, case),
+                    tenant.name,
+                    policy.name()
+                ));
+            }
+        }
+    }
+    let observed = time(settings.duration.as_secs());
+    match (is_simulated, open.is_empty()) {
+        (false, _) => String::new(),
+        (true, true) => format!("\nBy simulation, {observed} decide every SLO that counts.\n"),
+        (true, false) => {
+            format!("\nBy simulation, {observed} leave open (and what may decide): {}.\n", open.join(", "))
+        }
+    }
 }
 
 /// Verdicts, and what they come from.
