@@ -12,6 +12,7 @@
 //! Not covered: where curves come from (traces) and which limits to choose (search).
 
 mod arrival;
+mod device;
 pub mod network;
 mod priority;
 mod queue;
@@ -21,7 +22,8 @@ pub mod snc;
 pub mod tail;
 
 pub use arrival::{ArrivalCurve, CurveError, CurveVertex};
-pub use priority::{PathBound, StageTerm, path_bound, shaping_delay, stage_delay};
+pub use device::DeviceQueue;
+pub use priority::{PathBound, StageLoad, StageTerm, path_bound, shaping_delay, stage_delay};
 pub use queue::PriorityQueue;
 pub use rounding::round_up;
 pub use service::{ServiceCurve, horizontal_deviation, output_curve, vertical_deviation};

@@ -13,8 +13,8 @@
 //! Segments steeper than the capacity are replaced by one of slope 1 that meets the curve where they end: no
 //! maximum lies there, and slopes stay small enough to be added up without loss.
 //!
-//! Not covered: non-preemptive service (one job of a lower priority more per busy period), and what happens
-//! before and after this queue.
+//! What others have begun already at a queue that does not preempt is `extra` work of the level ([`crate::DeviceQueue`]).
+//! Not covered: what happens before and after this queue.
 
 use crate::arrival::{ArrivalCurve, CurveVertex, burst_through};
 
@@ -257,7 +257,7 @@ fn tangents(curve: &ArrivalCurve) -> Vec<(f64, TangentLine)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stage_delay;
+    use crate::{StageLoad, stage_delay};
     use proptest::prelude::*;
 
     fn curve(points: &[(f64, f64)], rate: f64) -> ArrivalCurve {
@@ -299,10 +299,10 @@ mod tests {
         let high = curve(&[(0.0, 0.1)], 0.5);
         let low = curve(&[(0.0, 0.2)], 0.3);
         let mut queue = PriorityQueue::new();
-        assert!((queue.delay(&high, 0.0) - stage_delay(0.1, 0.0)).abs() < 1e-12);
+        assert!((queue.delay(&high, 0.0) - stage_delay(StageLoad::preemptive(0.1, 0.0))).abs() < 1e-12);
         queue.add(&high, 0.0);
-        assert!((queue.delay(&low, 0.0) - stage_delay(0.3, 0.5)).abs() < 1e-12);
-        assert!((queue.delay(&low, 0.05) - stage_delay(0.35, 0.5)).abs() < 1e-12);
+        assert!((queue.delay(&low, 0.0) - stage_delay(StageLoad::preemptive(0.3, 0.5))).abs() < 1e-12);
+        assert!((queue.delay(&low, 0.05) - stage_delay(StageLoad::preemptive(0.35, 0.5))).abs() < 1e-12);
         queue.add(&low, 0.0);
         assert_eq!(queue.delay(&curve(&[(0.0, 0.0)], 0.3), 0.0), f64::INFINITY);
         assert!((queue.delay(&ArrivalCurve::zero(), 0.0) - 0.3 / 0.2).abs() < 1e-12);

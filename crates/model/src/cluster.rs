@@ -3,7 +3,7 @@
 use crate::Slo;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use units::ByteRate;
+use units::{ByteRate, Bytes, Nanos};
 
 /// Curves are taken as they are unless the user asks for headroom.
 pub const DEFAULT_SAFETY_MARGIN: f64 = 1.0;
@@ -40,6 +40,49 @@ pub struct ServerClass {
     pub storage: PathBuf,
     /// Link bandwidth in each direction.
     pub network: ByteRate,
+    /// How many requests the device serves at a time; what its profile says without it, and 1 without that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channels: Option<u32>,
+    /// The largest request of those that are promised nothing; 0 where there are none.
+    #[serde(default = "default_best_effort_request")]
+    pub best_effort_request: Bytes,
+    /// The most bytes that a link sends without looking for others.
+    #[serde(default = "default_packet")]
+    pub packet: Bytes,
+    /// What a request takes in the proxy beyond waiting for its turn.
+    #[serde(default = "default_proxy")]
+    pub proxy: Nanos,
+}
+
+impl ServerClass {
+    /// So many servers of a class, with what is usual where nothing is said.
+    pub fn new(class: impl Into<String>, count: usize, storage: PathBuf, network: ByteRate) -> Self {
+        Self {
+            class: class.into(),
+            count,
+            storage,
+            network,
+            channels: None,
+            best_effort_request: default_best_effort_request(),
+            packet: default_packet(),
+            proxy: default_proxy(),
+        }
+    }
+}
+
+/// What clients of NFS send at most unless they are told otherwise.
+fn default_best_effort_request() -> Bytes {
+    Bytes(1 << 20)
+}
+
+/// What Linux hands to a network device at once.
+fn default_packet() -> Bytes {
+    Bytes(1 << 16)
+}
+
+/// Twice what the proxy adds to a request alone.
+fn default_proxy() -> Nanos {
+    Nanos(200_000)
 }
 
 /// A workload that asks for a guarantee.

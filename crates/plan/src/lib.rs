@@ -21,6 +21,7 @@ pub mod admission;
 mod advice;
 mod chain;
 mod effort;
+mod enforced;
 mod limiters;
 mod limits;
 mod lower_bound;
@@ -34,7 +35,9 @@ mod server;
 mod testing;
 
 pub use advice::{SuggestedChange, advise};
+pub use calculus::DeviceQueue;
 pub use effort::SearchEffort;
+pub use enforced::EnforcedClass;
 pub use limiters::{enforceable_limiters, limiters};
 pub use limits::{FitRefusal, LimitMethod};
 pub use lower_bound::{LowerBound, lower_bound};

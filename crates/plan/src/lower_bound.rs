@@ -8,7 +8,7 @@
 use crate::chain::{ChainSolution, LatencyConstraint, Precision, Prices, minimise};
 use crate::limits::{LimitMethod, chain_of};
 use crate::problem::PlanningProblem;
-use crate::server::priority_levels;
+use crate::server::levels_by_budget;
 use model::Stage;
 
 /// A number of servers that no placement can do without, if it places all workloads that fit on some empty server.
@@ -44,7 +44,9 @@ pub fn lower_bound(problem: &PlanningProblem, method: LimitMethod) -> LowerBound
 pub(crate) fn workload_sizes(problem: &PlanningProblem) -> Vec<f64> {
     lowest_prices(problem, LatencyConstraint::Relaxed, |w, class| {
         let mut curves = problem.relevant_curves(w, class).iter();
-        problem.budget(w, class) > 0.0 && curves.all(|(_, curve)| curve.sustained_rate() <= problem.max_rate)
+        let blocking: f64 = problem.least_blocking(class, &[w]).iter().map(|(_, work)| work).sum();
+        problem.budget(w, class) > blocking
+            && curves.all(|(_, curve)| curve.sustained_rate() <= problem.max_rate)
     })
 }
 
@@ -76,7 +78,10 @@ fn class_prices(
     if members.is_empty() {
         return None;
     }
-    let chain = chain_of(problem, class, &priority_levels(problem, class, members), constraint);
+    // What any server of the class may have begun, and as many levels as there are budgets: both are relaxations.
+    let blocking = problem.least_blocking(class, &[]);
+    let levels = levels_by_budget(problem, class, members);
+    let chain = chain_of(problem, class, &levels, constraint, &blocking);
     match minimise(&chain, Precision::Within(PRECISION)) {
         ChainSolution::Solved { prices, .. } => Some(prices),
         ChainSolution::Overloaded(_) => None,

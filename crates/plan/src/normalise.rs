@@ -1,7 +1,7 @@
 //! Normalisation: what a trace asks for (bytes, device time) becomes fractions of what a class of server can do.
 
 use crate::problem::WorkloadOnClass;
-use calculus::{ArrivalCurve, CurveVertex};
+use calculus::{ArrivalCurve, CurveVertex, round_up};
 use model::{PerStage, Stage};
 use units::ByteRate;
 use workload::Footprint;
@@ -50,7 +50,9 @@ impl Normalisation {
             let least = if self.sustained { mean_rate[stage] } else { 0.0 };
             self.curve(&envelope, stage).with_sustained_rate(least)
         });
-        WorkloadOnClass { curves, mean_rate }
+        let largest = footprint.largest_request().0 as f64;
+        let largest_request = round_up(self.safety_margin * largest / self.capacity(Stage::Storage));
+        WorkloadOnClass { curves, mean_rate, largest_request }
     }
 
     /// An envelope as fractions of the stage's capacity.

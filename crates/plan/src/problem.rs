@@ -2,6 +2,7 @@
 //! class. Files, traces and units are left behind here; what the numbers are fractions of is said by
 //! [`Normalisation`](crate::Normalisation).
 
+use crate::enforced::EnforcedClass;
 use calculus::ArrivalCurve;
 use model::{PerStage, Slo};
 use std::collections::BTreeSet;
@@ -17,6 +18,9 @@ pub struct PlanningClass {
     /// The latency of a request on the idle storage stack at the promised percentile, seconds; it is added to every
     /// queueing bound (thesis §2.3.2).
     pub base_latency: f64,
+    /// What its servers do not interrupt. Without it bounds are those of preemptive servers, which do not exist: the
+    /// published formula, to compare with.
+    pub enforced: Option<EnforcedClass>,
 }
 
 /// A workload as it looks on one class of server.
@@ -26,6 +30,8 @@ pub struct WorkloadOnClass {
     pub curves: PerStage<ArrivalCurve>,
     /// The mean rate at each stage, fraction of capacity (for the average-rate baseline).
     pub mean_rate: PerStage<f64>,
+    /// The work of the largest request at the storage, seconds; the safety margin is included.
+    pub largest_request: f64,
 }
 
 /// A workload that asks for a guarantee.
@@ -140,6 +146,7 @@ impl PlanningProblem {
         for description in &mut changed.workloads[workload].on_class {
             description.curves = description.curves.map(|curve| curve.scaled(factor));
             description.mean_rate = description.mean_rate.map(|rate| rate * factor);
+            description.largest_request *= factor;
         }
         changed.with_curves_cut_again(workload)
     }
@@ -157,10 +164,23 @@ impl PlanningProblem {
         &self.relevant_curves[class][workload]
     }
 
-    /// What queueing may take of a workload's SLO on a class, seconds. It is negative where the idle storage stack alone
-    /// takes longer than the SLO allows.
+    /// What queueing may take of a workload's SLO on a class, seconds. It is negative where an idle server takes longer
+    /// than the SLO allows.
     pub fn budget(&self, workload: usize, class: usize) -> f64 {
-        self.workloads[workload].slo.latency.0 * self.slo_factor - self.classes[class].base_latency
+        self.workloads[workload].slo.latency.0 * self.slo_factor - self.time_on_idle_server(workload, class)
+    }
+
+    /// What the largest request of a workload takes on an idle server beyond its share of the device, seconds: the
+    /// latency of the idle storage stack, and, where they count, its service on one channel and the proxy.
+    pub(crate) fn time_on_idle_server(&self, workload: usize, class: usize) -> f64 {
+        let PlanningClass { base_latency, enforced, .. } = &self.classes[class];
+        base_latency
+            + enforced.map_or(0.0, |enforced| enforced.own_time(self.largest_request(workload, class)))
+    }
+
+    /// The work of a workload's largest request at the storage of a class, seconds.
+    pub(crate) fn largest_request(&self, workload: usize, class: usize) -> f64 {
+        self.workloads[workload].on_class[class].largest_request
     }
 
     /// The number of servers of all classes together.

@@ -4,7 +4,7 @@
 
 use crate::limits::FitRefusal;
 use crate::problem::PlanningProblem;
-use calculus::{PathBound, path_bound, round_up, shaping_delay};
+use calculus::{DeviceQueue, PathBound, StageLoad, path_bound, round_up, shaping_delay};
 use model::{PerStage, RateLimit, Stage};
 
 /// The limits of one workload at each stage.
@@ -32,7 +32,11 @@ pub struct Guarantee {
     pub shaping: PerStage<f64>,
     /// The latency of the idle storage stack, seconds.
     pub base: f64,
-    /// The sum of queueing, shaping and base latency, rounded up, seconds.
+    /// How much longer the largest request of the workload takes on one channel than on the whole device, seconds.
+    pub own_service: f64,
+    /// What the proxy itself takes, seconds.
+    pub proxy: f64,
+    /// The sum of all of these, rounded up, seconds.
     pub total: f64,
 }
 
@@ -45,27 +49,62 @@ pub struct PlannedServer {
     pub members: Vec<usize>,
     /// The limits of each member, in the same order.
     pub limits: Vec<WorkloadLimits>,
+    /// What may be at the device at once; of no account where the class does not count it.
+    pub queue: DeviceQueue,
 }
 
-/// Groups workloads into priorities: the tighter the SLO, the higher (thesis §5.2.1). Level 0 is served
-/// first; workloads with equal SLOs share a level.
+/// Groups workloads into priorities: the tighter the SLO, the higher (thesis §5.2.1). Level 0 is served first; workloads
+/// with equal SLOs share a level. Where there would be more levels than a server of the class can have, those whose
+/// budgets differ least become one.
 pub fn priority_levels(problem: &PlanningProblem, class: usize, members: &[usize]) -> Vec<PriorityLevel> {
-    let mut sorted: Vec<(f64, usize)> = members.iter().map(|&w| (problem.budget(w, class), w)).collect();
-    // Stable, so equal SLOs keep the order of placement.
-    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut levels: Vec<PriorityLevel> = Vec::new();
-    for (budget, workload) in sorted {
-        match levels.last_mut() {
-            Some(level) if level.budget == budget => level.members.push(workload),
-            _ => levels.push(PriorityLevel { budget, members: vec![workload] }),
-        }
+    let mut levels = levels_by_slo(problem, class, members);
+    let most = problem.classes[class].enforced.map_or(usize::MAX, |class| class.levels_max);
+    while levels.len() > most {
+        let factor = |pair: usize| levels[pair + 1].budget / levels[pair].budget;
+        let closest = (0..levels.len() - 1).min_by(|&a, &b| factor(a).total_cmp(&factor(b)));
+        let first = closest.expect("there are two levels at least");
+        let merged = levels.remove(first + 1);
+        levels[first].members.extend(merged.members);
     }
     levels
 }
 
-/// The bound of Eq. 5.5 for every level, from the limits alone; `limits` maps a workload's index to its limits.
+/// As [`priority_levels`], with as many levels as there are SLOs.
+fn levels_by_slo(problem: &PlanningProblem, class: usize, members: &[usize]) -> Vec<PriorityLevel> {
+    let slo = |w: usize| problem.workloads[w].slo.latency.0;
+    let mut sorted = members.to_vec();
+    // Stable, so equal SLOs keep the order of placement.
+    sorted.sort_by(|&a, &b| slo(a).total_cmp(&slo(b)));
+    let mut levels = Vec::new();
+    for members in sorted.chunk_by(|&a, &b| slo(a) == slo(b)) {
+        let budget = members.iter().map(|&w| problem.budget(w, class)).fold(f64::INFINITY, f64::min);
+        levels.push(PriorityLevel { budget, members: members.to_vec() });
+    }
+    levels.sort_by(|a, b| a.budget.total_cmp(&b.budget));
+    levels
+}
+
+/// Groups workloads by budget, the least first. On a server, those up to any budget are served before all others or wait
+/// for no more than that budget allows: what holds for these groups holds for priorities, too.
+pub(crate) fn levels_by_budget(
+    problem: &PlanningProblem,
+    class: usize,
+    members: &[usize],
+) -> Vec<PriorityLevel> {
+    let mut sorted: Vec<(f64, usize)> = members.iter().map(|&w| (problem.budget(w, class), w)).collect();
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut levels = Vec::new();
+    for members in sorted.chunk_by(|a, b| a.0 == b.0) {
+        levels.push(PriorityLevel { budget: members[0].0, members: members.iter().map(|m| m.1).collect() });
+    }
+    levels
+}
+
+/// The bound of Eq. 5.5 for every level, from the limits alone and what each stage may have begun, seconds; `limits` maps
+/// a workload's index to its limits.
 pub fn level_bounds<'a>(
     levels: &[PriorityLevel],
+    blocking: &PerStage<f64>,
     limits: impl Fn(usize) -> &'a WorkloadLimits,
 ) -> Vec<PathBound> {
     let mut rates_above = PerStage::from_fn(|_| 0.0);
@@ -79,7 +118,11 @@ pub fn level_bounds<'a>(
                 rates[stage] += limits(member)[stage].rate;
             }
         }
-        bounds.push(path_bound(Stage::ALL.map(|stage| (bursts[stage], rates_above[stage]))));
+        bounds.push(path_bound(Stage::ALL.map(|stage| StageLoad {
+            burst_at_or_above: bursts[stage],
+            rate_above: rates_above[stage],
+            blocking: blocking[stage],
+        })));
         rates_above = rates;
     }
     bounds
@@ -103,29 +146,51 @@ impl PlannedServer {
     /// The priority levels with their queueing bounds, recomputed from the limits.
     pub fn bounds(&self, problem: &PlanningProblem) -> Vec<(PriorityLevel, PathBound)> {
         let levels = self.priority_levels(problem);
-        let bounds = level_bounds(&levels, |w| self.limits_of(w));
+        let blocking = problem.blocking(self.class, &self.members, self.queue);
+        let bounds = level_bounds(&levels, &blocking, |w| self.limits_of(w));
         levels.into_iter().zip(bounds).collect()
     }
 
     /// What every member is guaranteed, in order of priority.
     pub fn guarantees(&self, problem: &PlanningProblem) -> Vec<Guarantee> {
-        let base = problem.classes[self.class].base_latency;
+        let class = &problem.classes[self.class];
+        let base = class.base_latency;
+        let proxy = class.enforced.map_or(0.0, |enforced| enforced.proxy);
         let mut guarantees = Vec::with_capacity(self.members.len());
         for (priority, (level, queueing)) in self.bounds(problem).into_iter().enumerate() {
             for &workload in &level.members {
                 let shaping = shaping(problem, self.class, workload, self.limits_of(workload));
-                let total = round_up(queueing.total + base + shaping.iter().map(|(_, d)| d).sum::<f64>());
+                let own_service = self.queue.own_service(problem.largest_request(workload, self.class));
+                let own_service = class.enforced.map_or(0.0, |_| own_service);
+                let shaped = shaping.iter().map(|(_, d)| d).sum::<f64>();
+                let total = round_up(queueing.total + base + own_service + proxy + shaped);
                 guarantees.push(Guarantee {
                     workload,
                     priority,
                     queueing: queueing.clone(),
                     shaping,
                     base,
+                    own_service,
+                    proxy,
                     total,
                 });
             }
         }
         guarantees
+    }
+
+    /// The server with as many requests at the device as its promises allow, of the queues that suit the class.
+    #[must_use]
+    pub(crate) fn with_longest_queue(mut self, problem: &PlanningProblem) -> Self {
+        let Some(class) = problem.classes[self.class].enforced else { return self };
+        for queue in class.queues() {
+            let longer = Self { queue, ..self };
+            if longer.verify(problem).is_ok() {
+                return longer;
+            }
+            self = longer;
+        }
+        self
     }
 
     /// The sum of the members' rates at each stage, fraction of capacity.

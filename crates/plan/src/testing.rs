@@ -1,5 +1,6 @@
 //! Random planning problems for tests.
 
+use crate::enforced::EnforcedClass;
 use crate::problem::{PlanningClass, PlanningProblem, PlanningWorkload, WorkloadOnClass};
 use calculus::{ArrivalCurve, CurveVertex};
 use model::{PerStage, Slo};
@@ -30,8 +31,25 @@ pub(crate) fn any_workload() -> impl Strategy<Value = (usize, [ArrivalCurve; 3])
     (0usize..4, [any_curve(), any_curve(), any_curve()])
 }
 
-/// One class of as many servers as there are workloads.
+/// Servers that preempt, and servers that do not.
+pub(crate) fn any_class() -> impl Strategy<Value = Option<EnforcedClass>> {
+    let levels_max = prop_oneof![Just(2usize), Just(7)];
+    let real = (1u32..5, 0.0..4e-3f64, 0.0..4e-3f64, 0.0..1e-3f64, levels_max);
+    prop::option::of(real.prop_map(|(channels, best_effort_request, packet, proxy, levels_max)| {
+        EnforcedClass { channels, best_effort_request, packet, proxy, levels_max }
+    }))
+}
+
+/// One class of as many servers as there are workloads, which preempt.
 pub(crate) fn problem(workloads: Vec<(usize, [ArrivalCurve; 3])>) -> PlanningProblem {
+    problem_on(workloads, None)
+}
+
+/// One class of as many servers as there are workloads.
+pub(crate) fn problem_on(
+    workloads: Vec<(usize, [ArrivalCurve; 3])>,
+    enforced: Option<EnforcedClass>,
+) -> PlanningProblem {
     let count = workloads.len();
     let workloads = workloads
         .into_iter()
@@ -45,10 +63,11 @@ pub(crate) fn problem(workloads: Vec<(usize, [ArrivalCurve; 3])>) -> PlanningPro
                     let last = curves[s as usize].vertices().last().unwrap();
                     last.work / last.duration
                 }),
+                largest_request: curves[1].vertices()[0].work.min(4e-3),
             }],
         })
         .collect();
-    let class = PlanningClass { name: "c".into(), count, base_latency: 0.0 };
+    let class = PlanningClass { name: "c".into(), count, base_latency: 0.0, enforced };
     PlanningProblem::new(vec![class], workloads, PlanningProblem::MAX_RATE, PlanningProblem::SLO_FACTOR)
         .unwrap()
 }

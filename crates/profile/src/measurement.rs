@@ -204,8 +204,9 @@ impl Measurement {
         }
         let table = SsdTable::new(rows.iter().map(ProfileRow::bandwidths).collect())
             .map_err(|error| OperationError::input(error.to_string()))?;
-        let profile =
-            StorageProfile::new(name, DeviceModel::Ssd(table)).with_queue_limits(queue_limits(&rows));
+        let profile = StorageProfile::new(name, DeviceModel::Ssd(table))
+            .with_queue_limits(queue_limits(&rows))
+            .with_channels(channels(&rows));
         let read_tail = rows.iter().filter_map(|row| row.read.tail).map(|tail| tail.0).reduce(f64::max);
         let write_tail = rows.iter().filter_map(|row| row.write.tail).map(|tail| tail.0).reduce(f64::max);
         Ok(match (read_tail, write_tail) {
@@ -252,6 +253,12 @@ impl ProfileRow {
     fn bandwidths(&self) -> BandwidthRow {
         BandwidthRow { request: self.request, read: self.read.bandwidth, write: self.write.bandwidth }
     }
+}
+
+/// The most requests with which the device was saturated at any size.
+fn channels(rows: &[ProfileRow]) -> u32 {
+    let most = rows.iter().map(|row| row.read.parallelism.max(row.write.parallelism)).max();
+    most.and_then(|most| u32::try_from(most).ok()).unwrap_or(1)
 }
 
 /// The most requests, and bytes, with which the device was saturated at any size.

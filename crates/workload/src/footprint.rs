@@ -4,6 +4,7 @@ use crate::burst::{BurstBuilder, BurstCurve, BurstError, StageArrival};
 use crate::device::{NetworkModel, StorageProfile, StorageWork};
 use model::{PerStage, Request, Stage};
 use serde::{Deserialize, Serialize};
+use units::Work;
 
 /// The burst curve of a workload at every stage: bytes on the network, device time on storage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -11,6 +12,8 @@ pub struct Footprint {
     network_in: BurstCurve,
     storage: BurstCurve,
     network_out: BurstCurve,
+    /// Thousandths of a nanosecond of device time.
+    largest_request: u64,
 }
 
 impl Footprint {
@@ -22,6 +25,11 @@ impl Footprint {
             Stage::Storage => &self.storage,
             Stage::NetworkOut => &self.network_out,
         }
+    }
+
+    /// The work of the largest request at the storage, thousandths of a nanosecond of device time.
+    pub fn largest_request(&self) -> Work {
+        Work(self.largest_request)
     }
 
     /// The number of requests of the workload.
@@ -36,13 +44,14 @@ pub struct FootprintBuilder {
     network: NetworkModel,
     storage: StorageWork,
     curves: PerStage<BurstBuilder>,
+    largest_request: Work,
 }
 
 impl FootprintBuilder {
     /// Begins a footprint of requests that cross a network and reach a storage device.
     pub fn new(network: NetworkModel, storage: &StorageProfile) -> Self {
         let curves = PerStage::from_fn(|_| BurstBuilder::new());
-        Self { network, storage: storage.work_model(), curves }
+        Self { network, storage: storage.work_model(), curves, largest_request: Work(0) }
     }
 
     /// Adds the next request.
@@ -52,7 +61,11 @@ impl FootprintBuilder {
     pub fn push(&mut self, request: &Request) -> Result<(), BurstError> {
         for stage in Stage::ALL {
             let work = match stage {
-                Stage::Storage => self.storage.work(request),
+                Stage::Storage => {
+                    let work = self.storage.work(request);
+                    self.largest_request = self.largest_request.max(work);
+                    work
+                }
                 network => self.network.work(network, request),
             };
             self.curves[stage].push(StageArrival { at: request.arrival, work })?;
@@ -65,7 +78,13 @@ impl FootprintBuilder {
     /// # Errors
     /// When there was no request.
     pub fn finish(self) -> Result<Footprint, BurstError> {
+        let largest_request = self.largest_request.0;
         let [network_in, storage, network_out] = self.curves.into_array().map(BurstBuilder::finish);
-        Ok(Footprint { network_in: network_in?, storage: storage?, network_out: network_out? })
+        Ok(Footprint {
+            network_in: network_in?,
+            storage: storage?,
+            network_out: network_out?,
+            largest_request,
+        })
     }
 }

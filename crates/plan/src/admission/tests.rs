@@ -1,7 +1,7 @@
 //! The desk on a model that is worked out by hand: token buckets on one link under strict priority.
 
 use super::*;
-use calculus::stage_delay;
+use calculus::{StageLoad, stage_delay};
 use model::{
     CircularTrace, Job, LatencyModel, PerStage, Prediction, ServerMember, Slo, Stage, UndefinedLatency,
 };
@@ -40,7 +40,7 @@ impl LatencyModel for Buckets {
             if rate > 1.0 {
                 return Err(UndefinedLatency::Overload { stage: Stage::NetworkIn, utilisation: rate });
             }
-            Ok(Prediction { bound: stage_delay(burst, above), estimate: None })
+            Ok(Prediction { bound: stage_delay(StageLoad::preemptive(burst, above)), estimate: None })
         };
         members.iter().map(latency).collect()
     }

@@ -356,7 +356,13 @@ mod tests {
         ) {
             let problem = problem(workloads);
             let members: Vec<usize> = (0..problem.workloads.len()).collect();
-            let chain = chain_of(&problem, 0, &priority_levels(&problem, 0, &members), LatencyConstraint::Exact);
+            let chain = chain_of(
+                &problem,
+                0,
+                &priority_levels(&problem, 0, &members),
+                LatencyConstraint::Exact,
+                &problem.least_blocking(0, &members),
+            );
             let count = chain.budgets.len();
             let ChainSolution::Solved { point: even, .. } = minimise(&chain, Precision::Within(1e-5)) else { return Ok(()) };
             for weights in weights {

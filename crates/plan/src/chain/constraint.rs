@@ -23,7 +23,7 @@ pub(super) fn latency_slacks(
 ) {
     match chain.constraint {
         LatencyConstraint::Exact => {
-            visit(exact(point.t, chain.budgets[level], point.bursts[level], point.rates_above(level)));
+            visit(exact(chain, point, level));
         }
         LatencyConstraint::Relaxed => {
             // With nothing above, all three stage rates are zero and the constraints coincide.
@@ -51,7 +51,7 @@ fn only_at(stage: usize, value: f64) -> [f64; STAGES] {
     std::array::from_fn(|s| if s == stage { value } else { 0.0 })
 }
 
-/// The linear constraint `h = t·SLO − Σ (by_burst · C + by_rate · R)`.
+/// The linear constraint `h = t·(SLO − Σ by_burst · B) − Σ (by_burst · C + by_rate · R)`: every server has its own B.
 fn linear(
     chain: &Chain,
     point: &ChainPoint,
@@ -59,9 +59,10 @@ fn linear(
     by_burst: [f64; STAGES],
     by_rate: [f64; STAGES],
 ) -> LatencySlack {
-    let budget = chain.budgets[level];
     let (bursts, rates) = (point.bursts[level], point.rates_above(level));
     let used: f64 = (0..STAGES).map(|s| by_burst[s] * bursts[s] + by_rate[s] * rates[s]).sum();
+    let blocking: f64 = (0..STAGES).map(|s| by_burst[s] * chain.blocking[s]).sum();
+    let budget = chain.budgets[level] - blocking;
     LatencySlack {
         slack: point.t * budget - used,
         by_t: budget,
@@ -71,18 +72,19 @@ fn linear(
     }
 }
 
-/// The constraint of Eq. 5.5: `h = t·SLO − Σ C/X`, X = 1 − R.
-fn exact(t: f64, budget: f64, bursts: [f64; STAGES], rates: [f64; STAGES]) -> LatencySlack {
+/// The constraint of Eq. 5.5: `h = t·SLO − Σ (B + C)/X`, X = 1 − R.
+fn exact(chain: &Chain, point: &ChainPoint, level: usize) -> LatencySlack {
+    let (bursts, rates) = (point.bursts[level], point.rates_above(level));
     let mut result = LatencySlack {
-        slack: t * budget,
-        by_t: budget,
+        slack: point.t * chain.budgets[level],
+        by_t: chain.budgets[level],
         by_burst: [0.0; STAGES],
         by_rate: [0.0; STAGES],
         curvature: [(0.0, 0.0); STAGES],
     };
     for s in 0..STAGES {
         let inverse = 1.0 / (1.0 - rates[s]);
-        let delay = bursts[s] * inverse;
+        let delay = (chain.blocking[s] + bursts[s]) * inverse;
         result.slack -= delay;
         result.by_burst[s] = -inverse;
         result.by_rate[s] = -delay * inverse;

@@ -33,12 +33,13 @@ pub(crate) const STAGES: usize = Stage::ALL.len();
 /// How the latency of a level is tied to rates and bursts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LatencyConstraint {
-    /// Eq. 5.5 as it stands. The objective is the largest bound ÷ budget over the levels.
+    /// Eq. 5.5 with what each stage may have begun. The objective is the largest bound ÷ budget over the levels.
     Exact,
     /// Eq. 5.7: one R_p for all stages. The objective is the fraction of a server that is used.
     Relaxed,
-    /// The convex hull of Eq. 5.5 level by level, `Σ C ≤ SLO` and `C ≤ SLO (1 − R)` at each stage: every
-    /// server that satisfies 5.5 satisfies it. The objective is the number of servers needed at least.
+    /// The convex hull of Eq. 5.5 level by level, `Σ C ≤ SLO` and `C ≤ SLO (1 − R)` at each stage, where C has what the
+    /// stage may have begun: every server that satisfies 5.5 satisfies it. The objective is the number of servers
+    /// needed at least.
     Outer,
 }
 
@@ -88,6 +89,8 @@ pub(crate) struct Chain {
     /// The sum of rates stays below this at every stage, fraction of capacity.
     pub(crate) max_rate: f64,
     pub(crate) constraint: LatencyConstraint,
+    /// What each stage may have begun when a request comes, seconds; less than any budget in all.
+    pub(crate) blocking: [f64; STAGES],
 }
 
 /// A point of a [`Chain`]: cumulative rates and bursts by level and stage, and the objective `t`.

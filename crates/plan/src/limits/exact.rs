@@ -12,12 +12,13 @@ use model::{PerStage, RateLimit, Stage};
 /// The relative precision of the objective when limits are handed out.
 const PRECISION: f64 = 1e-4;
 
-/// The chain of a set of workloads on one class.
+/// The chain of a set of workloads on one class, whose stages may have begun so much, seconds.
 pub(crate) fn chain_of(
     problem: &PlanningProblem,
     class: usize,
     levels: &[PriorityLevel],
     constraint: LatencyConstraint,
+    blocking: &PerStage<f64>,
 ) -> Chain {
     let mut curves = Vec::with_capacity(levels.len());
     for level in levels {
@@ -32,6 +33,7 @@ pub(crate) fn chain_of(
         curves,
         max_rate: problem.max_rate,
         constraint,
+        blocking: Stage::ALL.map(|stage| blocking[stage]),
     }
 }
 
@@ -43,7 +45,9 @@ fn solve(
     levels: &[PriorityLevel],
     precision: Precision,
 ) -> Result<(ChainPoint, Assessment), FitRefusal> {
-    let chain = chain_of(problem, class, levels, LatencyConstraint::Exact);
+    let members: Vec<usize> = levels.iter().flat_map(|level| level.members.iter().copied()).collect();
+    let blocking = problem.least_blocking(class, &members);
+    let chain = chain_of(problem, class, levels, LatencyConstraint::Exact, &blocking);
     match minimise(&chain, precision) {
         ChainSolution::Solved { point, prices } => {
             let assessment = Assessment { ratio: point.t, prices };

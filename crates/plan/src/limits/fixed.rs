@@ -2,20 +2,51 @@
 
 use super::method::LimitMethod;
 use crate::problem::PlanningProblem;
-use crate::server::WorkloadLimits;
+use crate::server::{PlannedServer, WorkloadLimits};
 use calculus::ArrivalCurve;
 use model::{PerStage, RateLimit, Stage};
 
-/// The limits of one workload under a fixed baseline. Its budget is positive.
-pub(super) fn limits(
+/// How much longer a workload may wait for what is begun already because higher priorities take part of each stage. The
+/// published methods do not know of it; the first factor whose limits hold is theirs.
+const WAITING_FACTORS: [f64; 5] = [1.0, 1.25, 2.0, 4.0, 8.0];
+
+/// The limits of workloads under a fixed baseline. Their budgets are positive.
+pub(super) fn fit(
+    method: LimitMethod,
+    problem: &PlanningProblem,
+    class: usize,
+    members: &[usize],
+) -> Vec<WorkloadLimits> {
+    let blocking: f64 = problem.least_blocking(class, members).iter().map(|(_, work)| work).sum();
+    let limits_with = |waiting: f64| -> Vec<WorkloadLimits> {
+        members.iter().map(|&w| limits(method, problem, class, w, waiting)).collect()
+    };
+    if blocking == 0.0 || !matches!(method, LimitMethod::EffectiveEven | LimitMethod::EffectiveBest) {
+        return limits_with(0.0);
+    }
+    let least_budget = members.iter().map(|&w| problem.budget(w, class)).fold(f64::INFINITY, f64::min);
+    for factor in WAITING_FACTORS.into_iter().filter(|factor| factor * blocking < least_budget) {
+        let limits = limits_with(factor * blocking);
+        let queue = problem.shortest_queue(class);
+        let server = PlannedServer { class, members: members.to_vec(), limits, queue };
+        if server.verify(problem).is_ok() {
+            return server.limits;
+        }
+    }
+    limits_with(blocking)
+}
+
+/// The limits of one workload under a fixed baseline, whose requests wait `waiting` seconds for what is begun already.
+fn limits(
     method: LimitMethod,
     problem: &PlanningProblem,
     class: usize,
     workload: usize,
+    waiting: f64,
 ) -> WorkloadLimits {
     let description = &problem.workloads[workload].on_class[class];
     let curves = &description.curves;
-    let budget = problem.budget(workload, class);
+    let budget = problem.budget(workload, class) - waiting;
     match method {
         LimitMethod::EffectiveEven => {
             without_bursts(curves, &PerStage::from_fn(|_| budget / Stage::ALL.len() as f64))

@@ -37,11 +37,11 @@ impl LimitMethod {
         let limits = match self {
             Self::Exact => exact::fit(problem, class, &members)?,
             Self::Relaxed => relaxed::fit(problem, class, &members)?,
-            fixed => members.iter().map(|&w| fixed::limits(*fixed, problem, class, w)).collect(),
+            fixed => fixed::fit(*fixed, problem, class, &members),
         };
-        let server = PlannedServer { class, members, limits };
+        let server = PlannedServer { class, members, limits, queue: problem.shortest_queue(class) };
         match server.verify(problem) {
-            Ok(()) => Ok(server),
+            Ok(()) => Ok(server.with_longest_queue(problem)),
             // Each workload's own best split need not be the best for all of them together.
             Err(_) if *self == Self::EffectiveBest => Self::EffectiveEven.fit(problem, class, server.members),
             Err(refusal) => Err(refusal),
@@ -64,11 +64,15 @@ impl LimitMethod {
     }
 }
 
-/// Refuses workloads whose SLOs the idle storage stack alone exceeds, so that all budgets are positive afterwards.
+/// Refuses workloads whose SLOs are exceeded by what an idle server takes and what its stages may have begun, so that all
+/// budgets are above that afterwards.
 fn check_base_latency(problem: &PlanningProblem, class: usize, members: &[usize]) -> Result<(), FitRefusal> {
-    let base = problem.classes[class].base_latency;
-    match members.iter().find(|&&w| problem.budget(w, class) <= 0.0) {
-        Some(&w) => Err(FitRefusal::BaseLatency { slo: problem.workloads[w].slo.latency.0, base }),
+    let blocking: f64 = problem.least_blocking(class, members).iter().map(|(_, work)| work).sum();
+    match members.iter().find(|&&w| problem.budget(w, class) <= blocking) {
+        Some(&w) => {
+            let base = problem.time_on_idle_server(w, class) + blocking;
+            Err(FitRefusal::BaseLatency { slo: problem.workloads[w].slo.latency.0, base })
+        }
         None => Ok(()),
     }
 }

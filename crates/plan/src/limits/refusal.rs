@@ -23,11 +23,11 @@ pub enum FitRefusal {
     },
     /// The linear program has no solution; it does not say which constraint is to blame.
     NoLimits,
-    /// The idle storage stack alone is slower than the SLO allows.
+    /// A server without other workloads is slower than the SLO allows.
     BaseLatency {
         /// The SLO's latency, seconds.
         slo: f64,
-        /// The class's base latency, seconds.
+        /// The latency of the idle server, and of the work that it may have begun, seconds.
         base: f64,
     },
 }

@@ -45,6 +45,7 @@ pub(super) fn fit(
             }
         }
     }
+    let blocking: f64 = problem.least_blocking(class, members).iter().map(|(_, work)| work).sum();
     let (mut rates, mut bursts) = (PerStage::from_fn(|_| Expression::default()), Expression::default());
     for (level, &common) in levels.iter().zip(&common_rates) {
         for stage in Stage::ALL {
@@ -57,8 +58,9 @@ pub(super) fn fit(
                 bursts += *burst;
             }
         }
-        // Eq. 5.7: Σ b over all stages + R_p · SLO ≤ SLO.
-        program.add_constraint(constraint!(bursts.clone() + level.budget * common <= level.budget));
+        // Eq. 5.7: Σ b over all stages + R_p · SLO ≤ SLO, with what the stages may have begun among the bursts.
+        program
+            .add_constraint(constraint!(bursts.clone() + level.budget * common <= level.budget - blocking));
     }
     for stage in Stage::ALL {
         program.add_constraint(constraint!(rates[stage].clone() <= problem.max_rate));

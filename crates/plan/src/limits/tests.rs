@@ -4,7 +4,7 @@ use super::*;
 use crate::chain::{ChainSolution, LatencyConstraint, Precision, minimise};
 use crate::limits::exact::chain_of;
 use crate::server::priority_levels;
-use crate::testing::{any_workload, problem};
+use crate::testing::{any_class, any_workload, problem_on};
 use good_lp::{Expression, Solution, SolverModel, constraint, microlp, variable, variables};
 use model::Stage;
 use proptest::prelude::*;
@@ -13,6 +13,7 @@ use proptest::prelude::*;
 fn least_t_by_lp(problem: &PlanningProblem, model: LatencyConstraint) -> f64 {
     let members: Vec<usize> = (0..problem.workloads.len()).collect();
     let levels = priority_levels(problem, 0, &members);
+    let blocking = problem.least_blocking(0, &members);
     variables! { vars: t >= 0.0; }
     let buckets: Vec<Vec<_>> = members
         .iter()
@@ -35,11 +36,16 @@ fn least_t_by_lp(problem: &PlanningProblem, model: LatencyConstraint) -> f64 {
         let mut here = above.clone();
         here.extend(&level.members);
         let all: Expression = (0..3).map(|s| burst_of(&here, s)).sum();
-        program.add_constraint(constraint!(all.clone() <= level.budget * t));
-        for s in 0..3 {
-            let bursts = if model == LatencyConstraint::Relaxed { all.clone() } else { burst_of(&here, s) };
-            program
-                .add_constraint(constraint!(bursts + level.budget * rate_of(&above, s) <= level.budget * t));
+        let whole: f64 = blocking.iter().map(|(_, work)| work).sum();
+        program.add_constraint(constraint!(all.clone() <= (level.budget - whole) * t));
+        for stage in Stage::ALL {
+            let s = stage as usize;
+            let (bursts, begun) = match model {
+                LatencyConstraint::Relaxed => (all.clone(), whole),
+                _ => (burst_of(&here, s), blocking[stage]),
+            };
+            let rates = level.budget * rate_of(&above, s);
+            program.add_constraint(constraint!(bursts + rates <= (level.budget - begun) * t));
         }
         above = here;
     }
@@ -51,7 +57,13 @@ fn least_t_by_lp(problem: &PlanningProblem, model: LatencyConstraint) -> f64 {
 
 fn least_t(problem: &PlanningProblem, model: LatencyConstraint) -> f64 {
     let members: Vec<usize> = (0..problem.workloads.len()).collect();
-    let chain = chain_of(problem, 0, &priority_levels(problem, 0, &members), model);
+    let chain = chain_of(
+        problem,
+        0,
+        &priority_levels(problem, 0, &members),
+        model,
+        &problem.least_blocking(0, &members),
+    );
     match minimise(&chain, Precision::Within(1e-7)) {
         ChainSolution::Solved { point, .. } => point.t,
         ChainSolution::Overloaded(_) => f64::INFINITY,
@@ -61,13 +73,15 @@ fn least_t(problem: &PlanningProblem, model: LatencyConstraint) -> f64 {
 /// Least largest bound ÷ budget of two levels, over a grid of the upper level's rates: the lower level
 /// takes the rest of each stage, as it lowers its own burst and no level waits for its rate.
 fn least_ratio_by_grid(problem: &PlanningProblem, steps: usize) -> f64 {
+    let begun = problem.least_blocking(0, &[0, 1]);
     let curves = |w: usize, s: Stage| &problem.workloads[w].on_class[0].curves[s];
     let terms = |s: Stage| -> Vec<(f64, f64)> {
         (0..=steps)
             .map(|i| {
                 let rate = problem.max_rate * i as f64 / steps as f64;
                 let upper = curves(0, s).burst(rate);
-                (upper, (upper + curves(1, s).burst(problem.max_rate - rate)) / (1.0 - rate))
+                let lower = curves(1, s).burst(problem.max_rate - rate);
+                (begun[s] + upper, (begun[s] + upper + lower) / (1.0 - rate))
             })
             .collect()
     };
@@ -88,8 +102,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn linear_models_agree_with_a_general_solver(workloads in prop::collection::vec(any_workload(), 1..7)) {
-        let problem = problem(workloads);
+    fn linear_models_agree_with_a_general_solver(
+        workloads in prop::collection::vec(any_workload(), 1..7),
+        class in any_class()
+    ) {
+        let problem = problem_on(workloads, class);
         // A batch above the budget rules a workload out before any program is solved.
         let hopeless = |w| problem.relevant_curves(w, 0).iter().any(|(_, c)| !c.sustained_rate().is_finite());
         prop_assume!(!(0..problem.workloads.len()).any(hopeless));
@@ -100,20 +117,27 @@ proptest! {
     }
 
     #[test]
-    fn two_levels_are_as_good_as_a_grid_search(a in any_workload(), b in any_workload()) {
+    fn two_levels_are_as_good_as_a_grid_search(
+        a in any_workload(), b in any_workload(), class in any_class()
+    ) {
         let (mut a, mut b) = (a, b);
         (a.0, b.0) = (0, 2);
-        let problem = problem(vec![a, b]);
+        let problem = problem_on(vec![a, b], class);
         let (ours, grid) = (least_t(&problem, LatencyConstraint::Exact), least_ratio_by_grid(&problem, 60));
         prop_assert!(ours <= grid * (1.0 + 1e-5), "ours {ours}, grid {grid}");
     }
 
     #[test]
-    fn decisions_agree_with_the_precise_optimum(workloads in prop::collection::vec(any_workload(), 1..9)) {
-        let problem = problem(workloads);
+    fn decisions_agree_with_the_precise_optimum(
+        workloads in prop::collection::vec(any_workload(), 1..9),
+        class in any_class()
+    ) {
+        let problem = problem_on(workloads, class);
         let members: Vec<usize> = (0..problem.workloads.len()).collect();
         let t = |problem: &PlanningProblem, precision| {
-            let chain = chain_of(problem, 0, &priority_levels(problem, 0, &members), LatencyConstraint::Exact);
+            let (levels, blocking) =
+                (priority_levels(problem, 0, &members), problem.least_blocking(0, &members));
+            let chain = chain_of(problem, 0, &levels, LatencyConstraint::Exact, &blocking);
             match minimise(&chain, precision) {
                 ChainSolution::Solved { point, .. } => point.t,
                 ChainSolution::Overloaded(_) => f64::INFINITY,
@@ -132,9 +156,10 @@ proptest! {
 
     #[test]
     fn what_fits_verifies_and_the_exact_method_accepts_whatever_the_linear_program_accepts(
-        workloads in prop::collection::vec(any_workload(), 1..7)
+        workloads in prop::collection::vec(any_workload(), 1..7),
+        class in any_class()
     ) {
-        let problem = problem(workloads);
+        let problem = problem_on(workloads, class);
         let members: Vec<usize> = (0..problem.workloads.len()).collect();
         let mut accepted = Vec::new();
         for method in [LimitMethod::Exact, LimitMethod::Relaxed, LimitMethod::EffectiveEven, LimitMethod::EffectiveBest, LimitMethod::Knee, LimitMethod::Average(1.5)] {

@@ -242,9 +242,11 @@ mod tests {
             on_class: vec![WorkloadOnClass {
                 curves: PerStage::from_fn(|_| curve(burst)),
                 mean_rate: PerStage::from_fn(|_| 0.0),
+                largest_request: 0.0,
             }],
         };
-        let classes = vec![PlanningClass { name: "ssd".into(), count: servers, base_latency: 0.0 }];
+        let classes =
+            vec![PlanningClass { name: "ssd".into(), count: servers, base_latency: 0.0, enforced: None }];
         PlanningProblem::new(classes, specs.iter().enumerate().map(workload).collect(), 0.999, 0.999).unwrap()
     }
 

@@ -125,7 +125,7 @@ proptest! {
         })).collect();
         let bound_of = |members: &[usize], of: usize| {
             let levels: Vec<PriorityLevel> = priority_levels(&problem, 0, members);
-            let bounds = level_bounds(&levels, |w| &limits[w]);
+            let bounds = level_bounds(&levels, &problem.least_blocking(0, members), |w| &limits[w]);
             let level = levels.iter().position(|l| l.members.contains(&of)).unwrap();
             bounds[level].total
         };
@@ -198,8 +198,8 @@ fn classes_are_used_in_order_and_only_as_far_as_they_go() {
         w
     };
     let classes = vec![
-        PlanningClass { name: "slow".into(), count: 1, base_latency: 0.0 },
-        PlanningClass { name: "fast".into(), count: 1, base_latency: 0.0 },
+        PlanningClass { name: "slow".into(), count: 1, base_latency: 0.0, enforced: None },
+        PlanningClass { name: "fast".into(), count: 1, base_latency: 0.0, enforced: None },
     ];
     two = PlanningProblem::new(classes, two.workloads.iter().map(fast).collect(), 0.999, 0.999).unwrap();
     let placement = place_first_fit(&two, LimitMethod::Exact, &given(&two), false);

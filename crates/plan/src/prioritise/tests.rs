@@ -1,5 +1,5 @@
 use super::*;
-use calculus::{ArrivalCurve, stage_delay};
+use calculus::{ArrivalCurve, StageLoad, stage_delay};
 use proptest::prelude::*;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -23,7 +23,8 @@ fn stage_latency(loads: &[Load], stage: Stage, workload: usize, above: &[usize])
     if rate_above + rate(workload) > 1.0 {
         return f64::INFINITY;
     }
-    stage_delay(above.iter().map(|&w| burst(w)).sum::<f64>() + burst(workload), rate_above)
+    let bursts = above.iter().map(|&w| burst(w)).sum::<f64>() + burst(workload);
+    stage_delay(StageLoad::preemptive(bursts, rate_above))
 }
 
 fn oracle(loads: &[Load]) -> impl FnMut(usize, &PerStage<Vec<usize>>) -> PerStage<f64> {

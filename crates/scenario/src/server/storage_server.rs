@@ -1,10 +1,8 @@
 //! The device of a storage server and its network links.
 
 use ::model::Op;
-use ::workload::device::{NetworkModel, PathWork, StorageProfile};
+use ::workload::device::{CHANNELS_MAX, NetworkModel, PathWork, StorageProfile};
 use units::{ByteRate, Nanos};
-
-const CHANNELS_MAX: u32 = 4096;
 
 /// A device behind a network link.
 #[derive(Debug, Clone)]

@@ -5,14 +5,14 @@ use model::OperationError;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use trace::{OpenOptions, TraceFormat};
-use units::ByteRate;
+use units::{ByteRate, Bytes};
 use workflow::cluster::{ClusterDescription, ClusterSource, SloTableSource};
 
 /// Where servers, workloads and traces come from.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ClusterArgs {
     /// Cluster description: servers, workloads, SLOs; paths in it are relative to it.
-    #[arg(value_name = "CLUSTER.toml", conflicts_with_all = ["slos", "traces", "storage", "network", "max_servers"])]
+    #[arg(value_name = "CLUSTER.toml", conflicts_with_all = ["slos", "traces", "storage", "network", "max_servers", "channels", "best_effort_request"])]
     cluster: Option<PathBuf>,
     /// Workloads as CSV with the columns workload, trace, slo_percentile, slo_latency_s and, if it is
     /// there, order (of arrival); others are ignored.
@@ -30,6 +30,12 @@ pub(crate) struct ClusterArgs {
     /// How many servers there are.
     #[arg(long, value_name = "N", requires = "slos")]
     max_servers: Option<NonZeroUsize>,
+    /// How many requests a device serves at a time (default: what its profile says, or 1).
+    #[arg(long, value_name = "N", requires = "slos")]
+    channels: Option<u32>,
+    /// The largest request of clients that are promised nothing; 0B where there are none (default: 1MiB).
+    #[arg(long, value_name = "SIZE", requires = "slos")]
+    best_effort_request: Option<Bytes>,
     /// Factor on all work for behaviour beyond the traces; 1.1 is a 10 % margin.
     #[arg(long, value_name = "FACTOR", value_parser = margin)]
     safety_margin: Option<f64>,
@@ -99,6 +105,15 @@ impl ClusterArgs {
                 .hint("a cluster file says all of it in one place; --help shows one"));
         };
         let (slos, traces, storage) = (slos.clone(), self.traces.clone(), self.storage.clone());
-        Ok(ClusterDescription::SloTable(SloTableSource { slos, traces, storage, network, servers }))
+        let (channels, best_effort_request) = (self.channels, self.best_effort_request);
+        Ok(ClusterDescription::SloTable(SloTableSource {
+            slos,
+            traces,
+            storage,
+            network,
+            servers,
+            channels,
+            best_effort_request,
+        }))
     }
 }

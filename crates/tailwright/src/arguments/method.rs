@@ -41,6 +41,10 @@ pub(crate) struct MethodArgs {
     /// to run.
     #[arg(long, value_name = "TIME")]
     time_budget: Option<Nanos>,
+    /// Bounds by the published formula, for servers that interrupt what they have begun. No real server does: such bounds
+    /// are for comparison, and what the policy promises does not hold.
+    #[arg(long)]
+    preemptive: bool,
 }
 
 impl MethodArgs {
@@ -55,6 +59,7 @@ impl MethodArgs {
             skip_full: self.fast_first_fit,
             segments: self.segments,
             effort: self.effort,
+            preemptive: self.preemptive,
             time_budget: self.time_budget.map(|Nanos(ns)| Duration::from_nanos(ns)),
         };
         PlanningRecipe::with(&settings).map_err(contradiction)

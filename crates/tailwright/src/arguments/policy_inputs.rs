@@ -48,6 +48,8 @@ impl PolicyInputArgs {
             storage: self.storage.clone(),
             network,
             servers: NonZeroUsize::MIN,
+            channels: None,
+            best_effort_request: None,
         })))
     }
 }

@@ -1,7 +1,8 @@
 //! The derivation of one bound for people.
 
 use crate::terminal::{Align, TextTable};
-use workflow::planning::{GuaranteeDerivation, ServerNeighbour, StageDelay};
+use model::Stage;
+use workflow::planning::{DeviceUse, GuaranteeDerivation, ServerNeighbour, StageDelay};
 use workflow::text::{percent, time};
 
 /// Milliseconds with four decimals, so that the columns can be added up by hand.
@@ -50,8 +51,12 @@ fn priority(derivation: &GuaranteeDerivation) -> String {
 fn company(derivation: &GuaranteeDerivation) -> String {
     let mut text = String::from(
         "At each stage a request waits for the bursts of the same and higher priorities, served with what the\n\
-         rates of the higher priorities leave (Eq. 5.5): sum of bursts / (1 - sum of higher rates).\n\n",
+         rates of the higher priorities leave (Eq. 5.5): sum of bursts / (1 - sum of higher rates).\n",
     );
+    if let Some(device) = &derivation.device {
+        text.push_str(&begun(derivation, device));
+    }
+    text.push('\n');
     let mut columns = vec![("workload", Align::Left), ("prio", Align::Right), ("SLO", Align::Left)];
     for (burst, rate) in [("in ms", "in rate"), ("storage ms", "storage rate"), ("out ms", "out rate")] {
         columns.extend([(burst, Align::Right), (rate, Align::Right)]);
@@ -81,11 +86,31 @@ fn company(derivation: &GuaranteeDerivation) -> String {
     text
 }
 
+/// What a stage does not interrupt, and how it comes about.
+fn begun(derivation: &GuaranteeDerivation, device: &DeviceUse) -> String {
+    let DeviceUse { channels, outstanding, reserve, best_effort_request_s, largest_request_s } = *device;
+    let link = derivation.stages.iter().find(|step| step.stage != Stage::Storage);
+    format!(
+        "It also waits for what the stage has begun and does not interrupt, which comes before the bursts:\n\
+         a packet of {} on a link; at the storage, which serves {channels} at a time, up to {outstanding} requests, {} of \
+         them\nas long as the longest ({}) and {reserve} as the longest that is promised something ({}).\n",
+        time(link.map_or(0.0, |step| step.blocking)),
+        outstanding - reserve,
+        time(best_effort_request_s.max(largest_request_s)),
+        time(largest_request_s),
+    )
+}
+
 /// Term by term to the bound.
 fn terms(derivation: &GuaranteeDerivation) -> String {
     let mut table = TextTable::new(&[("term", Align::Left), ("", Align::Right), ("ms", Align::Right)]);
     for step in &derivation.stages {
-        let quotient = format!("{} / (1 - {:.6})", ms(step.burst_at_or_above), step.rate_above);
+        let quotient = match step.blocking {
+            0.0 => format!("{} / (1 - {:.6})", ms(step.burst_at_or_above), step.rate_above),
+            begun => {
+                format!("({} + {}) / (1 - {:.6})", ms(begun), ms(step.burst_at_or_above), step.rate_above)
+            }
+        };
         table.row(vec![format!("waiting at {}", step.stage), quotient, ms(step.delay_s)]);
     }
     for step in derivation.stages.iter().filter(|step| step.shaping_s > 0.0) {
@@ -94,6 +119,13 @@ fn terms(derivation: &GuaranteeDerivation) -> String {
             "(its r-b curve - burst) / rate".into(),
             ms(step.shaping_s),
         ]);
+    }
+    if let Some(device) = &derivation.device {
+        if device.channels > 1 {
+            let service = format!("largest request on one of {} channels", device.channels);
+            table.row(vec!["own service".into(), service, ms(derivation.own_service_s)]);
+        }
+        table.row(vec!["proxy".into(), "measured".into(), ms(derivation.proxy_s)]);
     }
     table.row(vec!["idle storage".into(), "device profile".into(), ms(derivation.base_s)]);
     table.row(vec!["bound".into(), "sum".into(), ms(derivation.bound_s)]);

@@ -2,8 +2,11 @@
 
 use crate::files::read_text;
 use crate::observer::{Notice, ProgressObserver};
-use model::{Cluster, Op, OperationError};
+use enforce::deployment::PRIORITY_LEVELS;
+use model::{Cluster, Op, OperationError, Request, ServerClass};
+use plan::EnforcedClass;
 use std::path::Path;
+use units::{Bytes, Nanos};
 use workload::device::StorageProfile;
 
 /// Reads a device profile.
@@ -22,6 +25,48 @@ pub fn read_profile(path: &Path) -> Result<StorageProfile, OperationError> {
 /// Latency of a request on the idle storage stack, seconds: that of the slower operation.
 pub fn base_latency(profile: &StorageProfile) -> f64 {
     [Op::Read, Op::Write].map(|op| profile.base_latency(op).0).into_iter().fold(0.0, f64::max)
+}
+
+/// What the servers of a class do not interrupt, in the terms of the analysis.
+pub fn enforced_class(class: &ServerClass, profile: &StorageProfile) -> EnforcedClass {
+    EnforcedClass {
+        channels: class.channels.or(profile.channels()).unwrap_or(1),
+        best_effort_request: longest_service(profile, class.best_effort_request),
+        packet: class.packet.0 as f64 / class.network.bytes_per_sec(),
+        proxy: class.proxy.as_secs(),
+        levels_max: PRIORITY_LEVELS,
+    }
+}
+
+/// The device time of a request of this size, seconds: that of the slower operation, which continues no other.
+fn longest_service(profile: &StorageProfile, size: Bytes) -> f64 {
+    let work = [Op::Read, Op::Write].map(|op| {
+        let request = Request { arrival: Nanos(0), size, op, offset: None, response: None };
+        profile.work_model().work(&request).0
+    });
+    if size.0 == 0 { 0.0 } else { work[0].max(work[1]) as f64 / (units::MILLI as f64 * 1e9) }
+}
+
+/// Warns when the device may need more requests at a time than are counted.
+pub(crate) fn warn_of_channels(
+    cluster: &Cluster,
+    profiles: &[StorageProfile],
+    observer: &dyn ProgressObserver,
+) {
+    for (class, profile) in cluster.servers.iter().zip(profiles) {
+        let limits = profile.queue_limits().filter(|limits| limits.read_requests_max > 1);
+        let Some(limits) = limits else { continue };
+        if class.channels.or(profile.channels()).is_none() {
+            observer.notice(Notice::Warning(format!(
+                "class '{}': profile '{}' does not say how many requests the device serves at a time, only that up to {} \
+                 may be outstanding; bounds count 1 at a time, and are wrong if the device then does less than its profile \
+                 says: say `channels`",
+                class.class,
+                profile.name(),
+                limits.read_requests_max.max(limits.write_requests_max)
+            )));
+        }
+    }
 }
 
 /// Warns when an SLO is about a percentile beyond the one that the base latency is known at. Queueing bounds

@@ -9,7 +9,7 @@ mod slo_table;
 mod source;
 
 pub(crate) use device::warn_of_percentile;
-pub use device::{base_latency, read_profile};
+pub use device::{base_latency, enforced_class, read_profile};
 pub(crate) use groups::read_groups;
 pub use name::find_workload;
 pub use problem::ClusterProblem;

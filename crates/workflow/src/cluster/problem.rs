@@ -1,6 +1,6 @@
 //! A planning problem: a cluster whose files are found and whose device profiles are read.
 
-use super::device::{read_profile, warn_of_percentile};
+use super::device::{read_profile, warn_of_channels, warn_of_percentile};
 use super::source::ClusterSource;
 use crate::observer::ProgressObserver;
 use model::{Cluster, OperationError};
@@ -36,6 +36,7 @@ impl ClusterProblem {
         for profile in &profiles {
             warn_of_percentile(&cluster, profile, observer);
         }
+        warn_of_channels(&cluster, &profiles, observer);
         let origin = source.origin().to_owned();
         Ok(Self { cluster, profiles, options: source.options.clone(), cached: source.cached, origin })
     }

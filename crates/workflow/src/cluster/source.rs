@@ -6,7 +6,8 @@ use model::{Cluster, OperationError, ServerClass};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use trace::OpenOptions;
-use units::ByteRate;
+use units::{ByteRate, Bytes};
+use workload::device::CHANNELS_MAX;
 
 /// The name of the one class of servers beside a table of SLOs.
 const ONLY_CLASS: &str = "server";
@@ -46,6 +47,10 @@ pub struct SloTableSource {
     pub network: ByteRate,
     /// How many servers there are.
     pub servers: NonZeroUsize,
+    /// How many requests a device serves at a time, instead of what its profile says.
+    pub channels: Option<u32>,
+    /// The largest best-effort request, instead of what is usual.
+    pub best_effort_request: Option<Bytes>,
 }
 
 impl ClusterSource {
@@ -84,12 +89,12 @@ impl SloTableSource {
     fn read(&self) -> Result<Cluster, OperationError> {
         let beside = self.slos.parent().unwrap_or(Path::new(""));
         let traces = self.traces.as_deref().unwrap_or(beside);
-        let class = ServerClass {
-            class: ONLY_CLASS.into(),
-            count: self.servers.get(),
-            storage: self.storage.clone().unwrap_or_default(),
-            network: self.network,
-        };
+        let storage = self.storage.clone().unwrap_or_default();
+        let mut class = ServerClass::new(ONLY_CLASS, self.servers.get(), storage, self.network);
+        class.channels = self.channels;
+        if let Some(bytes) = self.best_effort_request {
+            class.best_effort_request = bytes;
+        }
         Ok(Cluster {
             safety_margin: model::DEFAULT_SAFETY_MARGIN,
             servers: vec![class],
@@ -106,6 +111,9 @@ fn check(cluster: &Cluster, origin: &Path) -> Result<(), OperationError> {
         "there are no workloads: expected at least one".to_owned()
     } else if !(cluster.safety_margin.is_finite() && cluster.safety_margin >= 1.0) {
         format!("safety_margin is {}, expected at least 1", cluster.safety_margin)
+    } else if let Some(class) = cluster.servers.iter().find(|class| !has_possible_channels(class)) {
+        let channels = class.channels.unwrap_or_default();
+        format!("server class '{}': channels is {channels}, expected 1 to {CHANNELS_MAX}", class.class)
     } else if let Some(name) = repeated(cluster.servers.iter().map(|class| class.class.as_str())) {
         format!("server class '{name}' is given twice; expected unique names")
     } else if let Some(name) = repeated(cluster.workloads.iter().map(|workload| workload.name.as_str())) {
@@ -114,6 +122,10 @@ fn check(cluster: &Cluster, origin: &Path) -> Result<(), OperationError> {
         return Ok(());
     };
     Err(OperationError::input(format_args!("{}: {message}", origin.display())))
+}
+
+fn has_possible_channels(class: &ServerClass) -> bool {
+    class.channels.is_none_or(|channels| (1..=CHANNELS_MAX).contains(&channels))
 }
 
 /// The first name in alphabetical order that occurs more than once.

@@ -17,7 +17,7 @@ use workload::Footprint;
 use workload::device::{NetworkModel, StorageProfile};
 
 /// Changes whenever what is computed or how it is stored does.
-const VERSION: &str = "tailwright-footprint-1";
+const VERSION: &str = "tailwright-footprint-2";
 
 /// The result of one reading of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

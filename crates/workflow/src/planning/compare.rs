@@ -56,7 +56,11 @@ pub fn compare(
 ) -> Result<Vec<MethodComparison>, OperationError> {
     let mut rows = vec![MethodComparison::new(planned)];
     for method in BASELINES.into_iter().filter(|method| *method != planned.recipe.method) {
-        let recipe = PlanningRecipe { effort: planned.recipe.effort, ..PlanningRecipe::of(method) };
+        let recipe = PlanningRecipe {
+            effort: planned.recipe.effort,
+            preemptive: planned.recipe.preemptive,
+            ..PlanningRecipe::of(method)
+        };
         rows.push(MethodComparison::new(&plan(problem, footprints, &recipe, None, observer)?));
     }
     Ok(rows)

@@ -2,7 +2,7 @@
 
 use super::solution::PlannedCluster;
 use model::Stage;
-use plan::Guarantee;
+use plan::{Guarantee, PlannedServer};
 use serde::Serialize;
 
 /// Why a workload is promised what it is promised.
@@ -25,12 +25,33 @@ pub struct GuaranteeDerivation {
     pub stages: Vec<StageDelay>,
     /// Latency of the idle storage stack, seconds.
     pub base_s: f64,
+    /// How much longer the largest request takes on one channel than on the whole device, seconds.
+    pub own_service_s: f64,
+    /// What the proxy itself takes, seconds.
+    pub proxy_s: f64,
+    /// What may be at the device, where bounds count it.
+    pub device: Option<DeviceUse>,
     /// The sum of all terms, rounded outward, seconds.
     pub bound_s: f64,
     /// What the bound leaves of the SLO, seconds.
     pub slack_s: f64,
     /// What the plan was allowed to use of the SLO, a fraction.
     pub slo_factor: f64,
+}
+
+/// What may be at the device of a server.
+#[derive(Debug, Clone, Serialize)]
+pub struct DeviceUse {
+    /// Requests that it serves at a time.
+    pub channels: u32,
+    /// The most requests that may be there.
+    pub outstanding: u32,
+    /// How many of them best effort leaves free.
+    pub reserve: u32,
+    /// The device time of the largest best-effort request, seconds.
+    pub best_effort_request_s: f64,
+    /// The device time of the largest request of a workload on the server, seconds.
+    pub largest_request_s: f64,
 }
 
 /// A workload on the same server.
@@ -57,7 +78,9 @@ pub struct StageDelay {
     pub burst_at_or_above: f64,
     /// The sum of the rates of higher priorities, fraction of capacity.
     pub rate_above: f64,
-    /// The delay at the stage, burst / (1 − rate), seconds.
+    /// What the stage may have begun of any priority, seconds of capacity.
+    pub blocking: f64,
+    /// The delay at the stage, (burst + blocking) / (1 − rate), seconds.
     pub delay_s: f64,
     /// The longest wait in the workload's own limiter, seconds.
     pub shaping_s: f64,
@@ -96,9 +119,25 @@ pub fn derive(planned: &PlannedCluster, workload: usize) -> Option<GuaranteeDeri
         neighbours,
         stages: stages.to_vec(),
         base_s: guarantee.base,
+        own_service_s: guarantee.own_service,
+        proxy_s: guarantee.proxy,
+        device: device_use(planned, &planned.placement.servers[place.server]),
         bound_s: guarantee.total,
         slack_s: spec.slo.latency.0 - guarantee.total,
         slo_factor: planned.instance.slo_factor,
+    })
+}
+
+fn device_use(planned: &PlannedCluster, server: &PlannedServer) -> Option<DeviceUse> {
+    let enforced = planned.instance.classes[server.class].enforced?;
+    let workloads = server.members.iter().map(|&workload| &planned.instance.workloads[workload]);
+    let largest = workloads.map(|workload| workload.on_class[server.class].largest_request);
+    Some(DeviceUse {
+        channels: server.queue.channels,
+        outstanding: server.queue.outstanding,
+        reserve: server.queue.reserve,
+        best_effort_request_s: enforced.best_effort_request,
+        largest_request_s: largest.fold(0.0, f64::max),
     })
 }
 
@@ -123,8 +162,9 @@ fn stage_delay(planned: &PlannedCluster, server: usize, guarantee: &Guarantee, s
     let curve = rates.map(|rate| (rate, on.curves[stage].burst(rate)));
     StageDelay {
         stage,
-        burst_at_or_above: term.burst_at_or_above,
-        rate_above: term.rate_above,
+        burst_at_or_above: term.load.burst_at_or_above,
+        rate_above: term.load.rate_above,
+        blocking: term.load.blocking,
         delay_s: term.delay,
         shaping_s: guarantee.shaping[stage],
         rate: limit.rate,

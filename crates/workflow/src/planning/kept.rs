@@ -1,7 +1,7 @@
 //! The placement of a policy as the start of another plan, and what that plan changes.
 
-use model::{OperationError, PerStage, Policy, PolicyWorkload, RateLimit, Stage};
-use plan::{PlannedServer, PlanningProblem};
+use model::{OperationError, PerStage, Policy, PolicyWorkload, RateLimit, ServerEnforcement, Stage};
+use plan::{DeviceQueue, PlannedServer, PlanningProblem};
 
 /// A server of a policy with those of its workloads that are still there.
 pub(super) struct KeptServer {
@@ -28,7 +28,13 @@ pub(super) fn kept_servers(
             ))
             .hint("plan without the old policy, or add the class to the cluster")
         })?;
-        let mut kept = PlannedServer { class, members: Vec::new(), limits: Vec::new() };
+        let queue = match server.enforcement {
+            Some(ServerEnforcement { channels, outstanding, reserve, .. }) => {
+                DeviceQueue { channels, outstanding, reserve }
+            }
+            None => instance.shortest_queue(class),
+        };
+        let mut kept = PlannedServer { class, members: Vec::new(), limits: Vec::new(), queue };
         let mut is_whole = true;
         for workload in members(policy, &server.name) {
             if let Some(index) = instance.workloads.iter().position(|known| known.name == workload.name) {

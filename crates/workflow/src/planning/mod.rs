@@ -13,7 +13,7 @@ mod solution;
 mod wording;
 
 pub use compare::{MethodComparison, compare};
-pub use derivation::{GuaranteeDerivation, ServerNeighbour, StageDelay, derive};
+pub use derivation::{DeviceUse, GuaranteeDerivation, ServerNeighbour, StageDelay, derive};
 pub use policy::{policy_of, read_policy};
 pub use recipe::{Placing, PlanningRecipe, RecipeError, RecipeSettings, parse_method, recipe_of_policy};
 pub use request::{GuaranteeExplanation, PlanRun, PlanningQuestion, explain, plan_cluster};

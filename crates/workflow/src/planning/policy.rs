@@ -5,8 +5,10 @@ use super::wording::describe_refusal;
 use crate::cluster::ClusterProblem;
 use crate::files::read_text;
 use model::{
-    OperationError, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, Stage, StageLimit,
+    OperationError, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, ServerEnforcement,
+    StageLimit,
 };
+use plan::{DeviceQueue, PlannedServer};
 use std::path::Path;
 
 /// Reads a policy file and checks it.
@@ -36,7 +38,7 @@ pub fn policy_of(problem: &ClusterProblem, planned: &PlannedCluster) -> Policy {
             class: class.class.clone(),
             network_bytes_per_s: class.network.bytes_per_sec(),
             storage_profile: problem.profiles[server.class].name().to_owned(),
-            enforcement: None,
+            enforcement: enforcement(problem, planned, server),
         });
     }
     let places = planned.places();
@@ -46,6 +48,26 @@ pub fn policy_of(problem: &ClusterProblem, planned: &PlannedCluster) -> Policy {
     });
     Policy::new(planned.recipe.method.name(), servers, workloads.collect())
         .unwrap_or_else(|error| panic!("a plan that cannot be enforced: {error}"))
+}
+
+/// How a server is used, where its bounds count it.
+fn enforcement(
+    problem: &ClusterProblem,
+    planned: &PlannedCluster,
+    server: &PlannedServer,
+) -> Option<ServerEnforcement> {
+    let class = planned.instance.classes[server.class].enforced?;
+    let DeviceQueue { channels, outstanding, reserve } = server.queue;
+    Some(ServerEnforcement {
+        channels,
+        outstanding,
+        // All channels stay busy while a request of a higher priority is there.
+        beside: (outstanding / 2).max(channels - 1),
+        reserve,
+        best_effort_request_s: class.best_effort_request,
+        packet_bytes: problem.cluster.servers[server.class].packet.0 as f64,
+        proxy_s: class.proxy,
+    })
 }
 
 fn admitted(
@@ -65,8 +87,7 @@ fn admitted(
         limits: limits.map(|(stage, limit)| StageLimit::new(stage, *limit, network)).collect(),
     };
     let workload = &planned.instance.workloads[workload];
-    // What arrives at one instant is no less than the largest request.
-    let largest = workload.on_class[server.class].curves[Stage::Storage].vertices()[0].work;
+    let largest = workload.on_class[server.class].largest_request;
     PolicyWorkload::admitted(workload.name.as_str(), workload.slo, placement)
         .with_largest_request((largest > 0.0).then_some(largest))
 }

@@ -38,6 +38,8 @@ pub struct RecipeSettings {
     pub effort: Option<u64>,
     /// End the search after this time with the best so far.
     pub time_budget: Option<Duration>,
+    /// Count the bounds of servers that preempt, as published.
+    pub preemptive: bool,
 }
 
 /// Settings that do not go together.
@@ -101,6 +103,8 @@ pub struct PlanningRecipe {
     pub effort: Option<SearchEffort>,
     /// When the search ends with the best so far.
     pub time_budget: Option<Duration>,
+    /// Bounds are those of servers that preempt, which do not exist: the published formula, to compare with.
+    pub preemptive: bool,
 }
 
 impl PlanningRecipe {
@@ -114,6 +118,7 @@ impl PlanningRecipe {
             reduction: published.then_some((PUBLISHED_SEGMENTS, PUBLISHED_BURST_MAX_S)),
             effort: None,
             time_budget: None,
+            preemptive: false,
         }
     }
 
@@ -126,6 +131,7 @@ impl PlanningRecipe {
         let mut recipe = Self::of(settings.method);
         recipe.effort = settings.effort.map(SearchEffort::Evaluations);
         recipe.time_budget = settings.time_budget;
+        recipe.preemptive = settings.preemptive;
         match settings.placing {
             Some(Placing::FirstFit) => recipe.order = PlacementOrder::Given,
             Some(Placing::FewestServers) => recipe.order = PlacementOrder::Best,
@@ -156,5 +162,7 @@ impl PlanningRecipe {
 ///
 /// When the policy was made by no method of planning.
 pub fn recipe_of_policy(policy: &Policy) -> Result<PlanningRecipe, OperationError> {
-    parse_method(&policy.policy_name).map(PlanningRecipe::of).map_err(OperationError::input)
+    let method = parse_method(&policy.policy_name).map_err(OperationError::input)?;
+    let preemptive = policy.servers.iter().any(|server| server.enforcement.is_none());
+    Ok(PlanningRecipe { preemptive, ..PlanningRecipe::of(method) })
 }

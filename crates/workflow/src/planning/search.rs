@@ -4,7 +4,7 @@ use super::kept::{KeptServer, changed_servers, kept_servers};
 use super::names::{ServerNames, fresh_names};
 use super::recipe::PlanningRecipe;
 use super::solution::PlannedCluster;
-use crate::cluster::{ClusterProblem, base_latency};
+use crate::cluster::{ClusterProblem, base_latency, enforced_class};
 use crate::footprints::Footprints;
 use crate::observer::ProgressObserver;
 use model::{OperationError, Policy};
@@ -71,7 +71,13 @@ fn instance(
     let mut classes = Vec::new();
     for (server, profile) in problem.cluster.servers.iter().zip(&problem.profiles) {
         let base_latency = base_latency(profile);
-        classes.push(PlanningClass { name: server.class.clone(), count: server.count, base_latency });
+        let enforced = (!recipe.preemptive).then(|| enforced_class(server, profile));
+        classes.push(PlanningClass {
+            name: server.class.clone(),
+            count: server.count,
+            base_latency,
+            enforced,
+        });
     }
     let mut workloads = Vec::new();
     for (number, spec) in problem.cluster.workloads.iter().enumerate() {

@@ -65,7 +65,7 @@ fn blocking(blocked: &FitRefusal) -> String {
         ),
         FitRefusal::NoLimits => "no limits satisfy the linear program".to_owned(),
         FitRefusal::BaseLatency { slo, base } => format!(
-            "the idle storage takes up to {}, which leaves nothing of its SLO of {}",
+            "an idle server and the work that it may have begun take up to {}, which leaves nothing of its SLO of {}",
             time(*base),
             time(*slo)
         ),
@@ -107,9 +107,10 @@ mod tests {
             on_class: vec![WorkloadOnClass {
                 curves: PerStage::from_fn(|_| curve.clone()),
                 mean_rate: PerStage::from_fn(|_| 0.0),
+                largest_request: 0.0,
             }],
         };
-        let class = PlanningClass { name: "ssd".into(), count: 1, base_latency: 0.0 };
+        let class = PlanningClass { name: "ssd".into(), count: 1, base_latency: 0.0, enforced: None };
         let instance =
             PlanningProblem::new(vec![class], vec![workload("a"), workload("b")], 0.999, 0.999).unwrap();
         let placement = plan::place_first_fit(&instance, LimitMethod::Exact, &[0, 1], false);
@@ -155,7 +156,7 @@ mod tests {
             ),
             (
                 FitRefusal::BaseLatency { slo: 0.001, base: 0.002 },
-                "the idle storage takes up to 2ms, which leaves nothing of its SLO of 1ms",
+                "an idle server and the work that it may have begun take up to 2ms, which leaves nothing of its SLO of 1ms",
             ),
         ] {
             assert_eq!(blocking(&blocked), text);

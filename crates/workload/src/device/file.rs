@@ -13,6 +13,8 @@ use units::{ByteRate, Bytes, Percentile, Seconds};
 
 /// The value of `format` in Tailwright's own device profiles; readers refuse others.
 pub const DEVICE_FORMAT: &str = "tailwright-device-1";
+/// More channels than any device has.
+pub const CHANNELS_MAX: u32 = 4096;
 /// The name of a profile whose file does not give one.
 const UNNAMED: &str = "ssd";
 const PLAIN_DATA: &str = "finite numbers and strings always serialise";
@@ -37,6 +39,8 @@ struct DeviceFile {
     base_latency: Option<BaseLatencyForm>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     queue_limits: Option<QueueLimits>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    channels: Option<u32>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -152,6 +156,13 @@ fn parse_rate(value: f64, field: impl std::fmt::Display) -> Result<ByteRate, Pro
     })
 }
 
+fn parse_channels(channels: u32) -> Result<u32, ProfileError> {
+    if (1..=CHANNELS_MAX).contains(&channels) {
+        return Ok(channels);
+    }
+    Err(ProfileError::new(format_args!("channels is {channels}, expected 1 to {CHANNELS_MAX}")))
+}
+
 fn row(index: usize, request: u64, read: f64, write: f64) -> Result<BandwidthRow, ProfileError> {
     let row = format!("bandwidth table, row {} (request size {request})", index + 1);
     Ok(BandwidthRow {
@@ -169,6 +180,7 @@ impl DeviceFile {
             device: self.device.into_device()?,
             base_latency: self.base_latency.map(BaseLatencyForm::into_latency).transpose()?,
             queue_limits: self.queue_limits,
+            channels: self.channels.map(parse_channels).transpose()?,
         })
     }
 }
@@ -253,6 +265,7 @@ impl From<&StorageProfile> for DeviceFile {
                 write_s: latency.write.0,
             }),
             queue_limits: profile.queue_limits,
+            channels: profile.channels,
         }
     }
 }

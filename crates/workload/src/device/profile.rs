@@ -15,6 +15,7 @@ pub struct StorageProfile {
     pub(super) device: DeviceModel,
     pub(super) base_latency: Option<BaseLatency>,
     pub(super) queue_limits: Option<QueueLimits>,
+    pub(super) channels: Option<u32>,
 }
 
 /// The model that converts requests to device time; there is one for each kind of device.
@@ -55,7 +56,14 @@ pub struct QueueLimits {
 impl StorageProfile {
     /// Creates a profile without base latency and queue limits.
     pub fn new(name: impl Into<String>, device: DeviceModel) -> Self {
-        Self { name: name.into(), source: None, device, base_latency: None, queue_limits: None }
+        Self {
+            name: name.into(),
+            source: None,
+            device,
+            base_latency: None,
+            queue_limits: None,
+            channels: None,
+        }
     }
 
     /// Gives the profile another name, for example that of its file.
@@ -86,6 +94,13 @@ impl StorageProfile {
         self
     }
 
+    /// Says how many requests the device serves at a time, at least 1.
+    #[must_use]
+    pub fn with_channels(mut self, channels: u32) -> Self {
+        self.channels = Some(channels.max(1));
+        self
+    }
+
     /// The name of the device.
     pub fn name(&self) -> &str {
         &self.name
@@ -104,6 +119,12 @@ impl StorageProfile {
     /// The limits on outstanding requests, if the profile has any.
     pub fn queue_limits(&self) -> Option<QueueLimits> {
         self.queue_limits
+    }
+
+    /// How many requests the device serves at a time when it does what the model says, each at an equal part of its
+    /// capacity, if that is known; at least 1.
+    pub fn channels(&self) -> Option<u32> {
+        self.channels
     }
 
     /// The tail latency of the idle device for `op`; zero if the profile has none.

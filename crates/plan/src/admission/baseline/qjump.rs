@@ -16,7 +16,7 @@
 use super::super::applicant::{Priority, SharedServer};
 use super::super::procedure::AdmissionProcedure;
 use super::{LINKS, MAX_RATE, ROUNDING, StageCurves};
-use calculus::{shaping_delay, stage_delay};
+use calculus::{StageLoad, shaping_delay, stage_delay};
 use model::{PerStage, UndefinedLatency};
 
 /// The throughputs of the levels, fractions of the link.
@@ -57,7 +57,7 @@ impl QJump {
         for (&throughput, &count) in throughputs.iter().zip(counts) {
             packets += self.packet * count as f64;
             let rate = rate_above + throughput * count as f64;
-            let delay = stage_delay(packets, rate_above) * LINKS.len() as f64;
+            let delay = stage_delay(StageLoad::preemptive(packets, rate_above)) * LINKS.len() as f64;
             rate_above = rate;
             latencies.push(if rate <= MAX_RATE * ROUNDING {
                 Ok(delay)

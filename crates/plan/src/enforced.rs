@@ -1,0 +1,69 @@
+//! What the servers of a class do not interrupt, and what that adds to bounds.
+
+use crate::problem::PlanningProblem;
+use calculus::{DeviceQueue, round_up};
+use model::{PerStage, Stage};
+
+/// Servers whose network sends packets and whose device serves requests, each to its end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EnforcedClass {
+    /// How many requests the device serves at a time.
+    pub channels: u32,
+    /// The device time of the largest best-effort request, seconds.
+    pub best_effort_request: f64,
+    /// The time that the largest packet takes on a link, seconds.
+    pub packet: f64,
+    /// What a request takes in the proxy beyond waiting for its turn, seconds.
+    pub proxy: f64,
+    /// How many levels of priority a server can have at most; at least 1.
+    pub levels_max: usize,
+}
+
+impl EnforcedClass {
+    /// The queue at the device that makes requests wait least.
+    pub fn shortest_queue(&self) -> DeviceQueue {
+        DeviceQueue::shortest(self.channels)
+    }
+
+    /// Queues at the device, the best for its throughput first. While answers are on their way to the enforcer the
+    /// device has the requests beyond its channels to do; the reserve lets a request of a workload in at once.
+    pub(crate) fn queues(&self) -> [DeviceQueue; 3] {
+        let channels = self.channels;
+        [(channels + 2, 1), (channels + 1, 1), (channels, 0)].map(|(outstanding, reserve)| DeviceQueue {
+            channels,
+            outstanding,
+            reserve,
+        })
+    }
+
+    /// What a request whose device time is `work` takes beyond that and its waiting, seconds.
+    pub(crate) fn own_time(&self, work: f64) -> f64 {
+        round_up(self.proxy + self.shortest_queue().own_service(work))
+    }
+
+    /// The work that each stage may have begun when a request comes, for requests of workloads up to `largest`, seconds.
+    pub(crate) fn blocking(&self, queue: DeviceQueue, largest: f64) -> PerStage<f64> {
+        PerStage::from_fn(|stage| match stage {
+            Stage::Storage => queue.blocking(self.best_effort_request, largest),
+            Stage::NetworkIn | Stage::NetworkOut => self.packet,
+        })
+    }
+}
+
+impl PlanningProblem {
+    /// The work that each stage of a server with these members may have begun when a request comes, seconds.
+    pub(crate) fn blocking(&self, class: usize, members: &[usize], queue: DeviceQueue) -> PerStage<f64> {
+        let largest = members.iter().map(|&w| self.largest_request(w, class)).fold(0.0, f64::max);
+        self.classes[class].enforced.map_or_else(PerStage::default, |class| class.blocking(queue, largest))
+    }
+
+    /// As [`Self::blocking`], with the queue at the device that makes requests wait least.
+    pub(crate) fn least_blocking(&self, class: usize, members: &[usize]) -> PerStage<f64> {
+        self.blocking(class, members, self.shortest_queue(class))
+    }
+
+    /// The queue at the device of a class that makes requests wait least.
+    pub fn shortest_queue(&self, class: usize) -> DeviceQueue {
+        DeviceQueue::shortest(self.classes[class].enforced.map_or(1, |class| class.channels))
+    }
+}
