@@ -73,11 +73,11 @@ const REQUESTED_SLOS: &[f64] = &[0.1, 0.2, 0.5, 1.0, 0.1, 0.2, 0.5, 1.0];
 /// A copy with as many reads in flight as the queue of a SATA device takes.
 const COPY: BackgroundCopy = BackgroundCopy { in_flight: 32, size: Bytes(64 << 10) };
 
-/// A workload of `policies` that keeps the device almost busy in pulses of a fifth of a second, and leaves it alone as
+/// A workload of `policies` that keeps the device almost busy in pulses of a tenth of a second, and leaves it alone as
 /// long: it waits for nobody, but whoever comes after it waits for a whole pulse.
 const PULSED: ExperimentTenant = ExperimentTenant {
     name: "pulsed",
-    source: TenantSource::Pulsed { reads: 800, on_share: 0.52, size: Bytes(4096) },
+    source: TenantSource::Pulsed { reads: 400, on_share: 0.52, size: Bytes(4096) },
     server: TenantServer::Ssd,
     load: 0.50,
     percentile: 99.0,
@@ -117,8 +117,14 @@ pub const EXPERIMENTS: &[LabExperiment] = &[
             },
         ],
         copy: Some(COPY),
-        policies: &PolicyName::ALL,
-        duration: seconds(30),
+        policies: &[
+            PolicyName::Proportional,
+            PolicyName::Feedback,
+            PolicyName::Edf,
+            PolicyName::BySlo,
+            PolicyName::Tailwright,
+        ],
+        duration: seconds(40),
         warm_up: seconds(10),
     },
     LabExperiment {

@@ -8,13 +8,15 @@ use super::case_plan::CasePlan;
 use super::definition::{BackgroundCopy, LabExperiment, PolicyName};
 use super::disciplines::discipline_of;
 use super::plan::ExperimentPlan;
-use crate::device::EmulatedSsd;
-use discipline::serve::{AnyDiscipline, Assignment, BuiltDiscipline, Discipline as _, QueueItem};
+use crate::device::{EmulatedSsd, SsdModel};
+use discipline::serve::{
+    AnyDiscipline, Assignment, BuiltDiscipline, Discipline as _, DisciplineSpec, QueueItem,
+};
 use model::{Op, Request};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use units::{Bytes, Nanos};
-use workload::device::StorageWork;
+use workload::device::{StorageProfile, StorageWork};
 
 /// A request that is on its way through the simulated server.
 #[derive(Debug, Clone, Copy)]
@@ -79,7 +81,69 @@ impl SimulatedDevice {
 }
 
 /// Latencies of a simulated run by tenant, in order of arrival.
-pub(super) type SimulatedLatencies = Vec<Vec<Option<Nanos>>>;
+pub(crate) type SimulatedLatencies = Vec<Vec<Option<Nanos>>>;
+
+/// What is played in simulated time on one device.
+pub(crate) struct SimulatedRun<'a> {
+    /// Who decides which request is next. A class is the index of a tenant, and the copy is one class more.
+    pub(crate) discipline: DisciplineSpec,
+    /// The most requests at the device.
+    pub(crate) outstanding: u32,
+    /// The device.
+    pub(crate) model: SsdModel,
+    /// The profile of the device, by which requests are charged.
+    pub(crate) profile: &'a StorageProfile,
+    /// How many tenants there are.
+    pub(crate) tenants: usize,
+    /// The requests with their tenants, in order of arrival.
+    pub(crate) arrivals: Vec<(u32, Request)>,
+    /// The workload without an SLO beside them.
+    pub(crate) copy: Option<BackgroundCopy>,
+    /// Latencies of requests that arrive before are not counted.
+    pub(crate) warm_up: Nanos,
+}
+
+impl SimulatedRun<'_> {
+    /// Plays it, and returns the latencies by tenant of all requests that arrive after the warm-up.
+    pub(crate) fn latencies(self) -> SimulatedLatencies {
+        let BuiltDiscipline::Workers(discipline) = self.discipline.build(self.outstanding, 0) else {
+            unreachable!("a proxy serves requests whole")
+        };
+        let mut simulated = SimulatedDevice {
+            discipline,
+            device: EmulatedSsd::new(self.model),
+            work: self.profile.work_model(),
+            requests: Vec::new(),
+            completions: BinaryHeap::new(),
+            begun: Vec::new(),
+        };
+        let copy_class = u32::try_from(self.tenants).expect("few tenants");
+        if let Some(BackgroundCopy { in_flight, size }) = self.copy {
+            (0..in_flight).for_each(|_| simulated.arrive(Nanos::ZERO, copy_class, Op::Read, size));
+        }
+        let mut latencies: Vec<Vec<(Nanos, Nanos)>> = vec![Vec::new(); self.tenants];
+        let mut waiting = self.arrivals.iter().peekable();
+        let mut left = self.arrivals.iter().filter(|(_, request)| request.arrival >= self.warm_up).count();
+        while left > 0 {
+            let event = simulated.next_event();
+            if let Some((class, request)) =
+                waiting.next_if(|(_, request)| event.is_none_or(|event| request.arrival <= event))
+            {
+                simulated.arrive(request.arrival, *class, request.op, request.size);
+                continue;
+            }
+            let now = event.expect("what has arrived is served");
+            let Some(done) = simulated.happen(now) else { continue };
+            if done.class == copy_class {
+                simulated.arrive(now, copy_class, done.op, done.size);
+            } else if done.arrival >= self.warm_up {
+                latencies[done.class as usize].push((done.arrival, now - done.arrival));
+                left -= 1;
+            }
+        }
+        latencies.into_iter().map(by_arrival).collect()
+    }
+}
 
 /// Plays a case under a policy in simulated time, and returns the latencies of all requests that arrive between the end
 /// of the warm-up and `end`.
@@ -90,44 +154,18 @@ pub(super) fn simulate_on_device(
     warm_up: Nanos,
     end: Nanos,
 ) -> SimulatedLatencies {
-    let (spec, outstanding) = discipline_of(plan, case, policy);
-    let BuiltDiscipline::Workers(discipline) = spec.build(outstanding, 0) else {
-        unreachable!("a proxy serves requests whole")
-    };
-    let mut simulated = SimulatedDevice {
+    let (discipline, outstanding) = discipline_of(plan, case, policy);
+    let run = SimulatedRun {
         discipline,
-        device: EmulatedSsd::new(LabExperiment::DEVICE),
-        work: plan.profile.work_model(),
-        requests: Vec::new(),
-        completions: BinaryHeap::new(),
-        begun: Vec::new(),
+        outstanding,
+        model: LabExperiment::DEVICE,
+        profile: &plan.profile,
+        tenants: case.sent.len(),
+        arrivals: arrivals(case, end),
+        copy: plan.experiment.copy,
+        warm_up,
     };
-    let copy_class = u32::try_from(case.sent.len()).expect("few tenants");
-    let arrivals = arrivals(case, end);
-    if let Some(BackgroundCopy { in_flight, size }) = plan.experiment.copy {
-        (0..in_flight).for_each(|_| simulated.arrive(Nanos::ZERO, copy_class, Op::Read, size));
-    }
-    let mut latencies: Vec<Vec<(Nanos, Nanos)>> = vec![Vec::new(); case.sent.len()];
-    let mut waiting = arrivals.iter().peekable();
-    let mut left = arrivals.iter().filter(|(_, request)| request.arrival >= warm_up).count();
-    while left > 0 {
-        let event = simulated.next_event();
-        if let Some((class, request)) =
-            waiting.next_if(|(_, request)| event.is_none_or(|event| request.arrival <= event))
-        {
-            simulated.arrive(request.arrival, *class, request.op, request.size);
-            continue;
-        }
-        let now = event.expect("what has arrived is served");
-        let Some(done) = simulated.happen(now) else { continue };
-        if done.class == copy_class {
-            simulated.arrive(now, copy_class, done.op, done.size);
-        } else if done.arrival >= warm_up {
-            latencies[done.class as usize].push((done.arrival, now - done.arrival));
-            left -= 1;
-        }
-    }
-    latencies.into_iter().map(by_arrival).collect()
+    run.latencies()
 }
 
 /// The requests of all tenants until `end`, in order of arrival.

@@ -54,17 +54,24 @@ pub(super) fn discipline_of(
         Some(baseline) => (baseline.kind, baseline.outstanding),
         None => {
             let policy = if policy == PolicyName::Tailwright { &case.policy } else { &case.by_slo };
-            (DisciplineSpec::Enforced(rules(policy, plan.outstanding)), plan.outstanding)
+            let beside = (plan.outstanding / 2).max(1);
+            let rules = enforced_rules(policy, plan.outstanding, beside, RESERVE);
+            (DisciplineSpec::Enforced(rules), plan.outstanding)
         }
     }
 }
 
 /// What the proxy makes of a policy, without the queues of control requests.
-fn rules(policy: &Policy, outstanding: u32) -> EnforcementRules {
+pub(crate) fn enforced_rules(
+    policy: &Policy,
+    outstanding: u32,
+    beside: u32,
+    reserve: u32,
+) -> EnforcementRules {
     let mut rules = EnforcementRules {
         bounds: OutstandingBounds { requests: outstanding, bytes: u64::MAX },
-        lower_levels: OutstandingBounds { requests: (outstanding / 2).max(1), bytes: u64::MAX },
-        reserve: RESERVE,
+        lower_levels: OutstandingBounds { requests: beside, bytes: u64::MAX },
+        reserve,
         ..EnforcementRules::none()
     };
     for (flow, workload) in (0..).zip(&policy.workloads) {
@@ -75,8 +82,8 @@ fn rules(policy: &Policy, outstanding: u32) -> EnforcementRules {
             .filter(|limit| limit.stage == Stage::Storage)
             .map(|limit| Limit { rate: nanoseconds(limit.rate_per_s), burst: nanoseconds(limit.burst_work) });
         let limits = limits.collect();
-        let over_limit = OverLimit::Demote;
-        let own = FlowRules { level, limits, over_limit, largest: None, shares_limits_of: None };
+        let (over_limit, largest) = (OverLimit::Demote, workload.largest_request.map(nanoseconds));
+        let own = FlowRules { level, limits, over_limit, largest, shares_limits_of: None };
         rules.flows.insert(flow, own);
     }
     rules
