@@ -41,11 +41,13 @@ impl EnforcedClass {
         round_up(self.proxy + self.shortest_queue().own_service(work))
     }
 
-    /// The work that each stage may have begun when a request comes, for requests of workloads up to `largest`, seconds.
-    pub(crate) fn blocking(&self, queue: DeviceQueue, largest: f64) -> PerStage<f64> {
+    /// The work that each stage may have begun when a request comes, for so many workloads whose requests are up to
+    /// `largest`, seconds. On a link a packet is on its way, and each class, those of best effort and of the link's own
+    /// traffic included, may send one before its turn.
+    pub(crate) fn blocking(&self, queue: DeviceQueue, members: usize, largest: f64) -> PerStage<f64> {
         PerStage::from_fn(|stage| match stage {
             Stage::Storage => queue.blocking(self.best_effort_request, largest),
-            Stage::NetworkIn | Stage::NetworkOut => self.packet,
+            Stage::NetworkIn | Stage::NetworkOut => (members + 2) as f64 * self.packet,
         })
     }
 }
@@ -54,7 +56,8 @@ impl PlanningProblem {
     /// The work that each stage of a server with these members may have begun when a request comes, seconds.
     pub(crate) fn blocking(&self, class: usize, members: &[usize], queue: DeviceQueue) -> PerStage<f64> {
         let largest = members.iter().map(|&w| self.largest_request(w, class)).fold(0.0, f64::max);
-        self.classes[class].enforced.map_or_else(PerStage::default, |class| class.blocking(queue, largest))
+        let enforced = self.classes[class].enforced;
+        enforced.map_or_else(PerStage::default, |class| class.blocking(queue, members.len(), largest))
     }
 
     /// As [`Self::blocking`], with the queue at the device that makes requests wait least.

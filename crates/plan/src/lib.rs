@@ -24,6 +24,7 @@ mod effort;
 mod enforced;
 mod limiters;
 mod limits;
+mod links;
 mod lower_bound;
 mod normalise;
 pub mod packing;

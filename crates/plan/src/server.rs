@@ -3,6 +3,7 @@
 //! Guarantees are computed from the limits alone, never from what a search believed while it chose them.
 
 use crate::limits::FitRefusal;
+use crate::links::{LinkLoad, link_loads, loses_tokens, raise_bursts};
 use crate::problem::PlanningProblem;
 use calculus::{DeviceQueue, PathBound, StageLoad, path_bound, round_up, shaping_delay};
 use model::{PerStage, RateLimit, Stage};
@@ -143,12 +144,47 @@ impl PlannedServer {
         &self.limits[position.expect("asked for a workload that is on this server")]
     }
 
-    /// The priority levels with their queueing bounds, recomputed from the limits.
-    pub fn bounds(&self, problem: &PlanningProblem) -> Vec<(PriorityLevel, PathBound)> {
+    /// The queueing bound of every member with its priority, recomputed from the limits, in order of priority.
+    fn bounds(&self, problem: &PlanningProblem) -> Vec<(usize, usize, PathBound)> {
         let levels = self.priority_levels(problem);
         let blocking = problem.blocking(self.class, &self.members, self.queue);
-        let bounds = level_bounds(&levels, &blocking, |w| self.limits_of(w));
-        levels.into_iter().zip(bounds).collect()
+        let by_level = level_bounds(&levels, &blocking, |w| self.limits_of(w));
+        let mut bounds = Vec::with_capacity(self.members.len());
+        for (priority, (level, bound)) in levels.iter().zip(by_level).enumerate() {
+            bounds.extend(level.members.iter().map(|&workload| (priority, workload, bound.clone())));
+        }
+        for (stage, loads) in self.link_loads(problem, &levels) {
+            for ((_, _, bound), member) in bounds.iter_mut().zip(loads) {
+                let mut loads: Vec<StageLoad> = bound.terms.iter().map(|term| term.load).collect();
+                loads[stage as usize] = member.load;
+                *bound = path_bound(loads);
+            }
+        }
+        bounds
+    }
+
+    /// What each member meets at the links, in order of priority; nothing where the class does not count it.
+    fn link_loads(&self, problem: &PlanningProblem, levels: &[PriorityLevel]) -> Vec<(Stage, Vec<LinkLoad>)> {
+        let Some(class) = problem.classes[self.class].enforced else { return Vec::new() };
+        let blocking = problem.blocking(self.class, &self.members, self.queue);
+        let mut loads = Vec::new();
+        for stage in [Stage::NetworkIn, Stage::NetworkOut] {
+            let begun = (blocking[stage], class.packet);
+            loads.push((stage, link_loads(levels, stage, begun, &|w| self.limits_of(w))));
+        }
+        loads
+    }
+
+    /// The server with bursts on links that lose no tokens, if there are such.
+    #[must_use]
+    pub(crate) fn with_lasting_bursts(mut self, problem: &PlanningProblem) -> Self {
+        if let Some(class) = problem.classes[self.class].enforced {
+            let blocking = problem.blocking(self.class, &self.members, self.queue);
+            let begun = (blocking[Stage::NetworkIn], class.packet);
+            let levels = self.priority_levels(problem);
+            raise_bursts(&levels, &self.members, begun, &mut self.limits);
+        }
+        self
     }
 
     /// What every member is guaranteed, in order of priority.
@@ -157,24 +193,22 @@ impl PlannedServer {
         let base = class.base_latency;
         let proxy = class.enforced.map_or(0.0, |enforced| enforced.proxy);
         let mut guarantees = Vec::with_capacity(self.members.len());
-        for (priority, (level, queueing)) in self.bounds(problem).into_iter().enumerate() {
-            for &workload in &level.members {
-                let shaping = shaping(problem, self.class, workload, self.limits_of(workload));
-                let own_service = self.queue.own_service(problem.largest_request(workload, self.class));
-                let own_service = class.enforced.map_or(0.0, |_| own_service);
-                let shaped = shaping.iter().map(|(_, d)| d).sum::<f64>();
-                let total = round_up(queueing.total + base + own_service + proxy + shaped);
-                guarantees.push(Guarantee {
-                    workload,
-                    priority,
-                    queueing: queueing.clone(),
-                    shaping,
-                    base,
-                    own_service,
-                    proxy,
-                    total,
-                });
-            }
+        for (priority, workload, queueing) in self.bounds(problem) {
+            let shaping = shaping(problem, self.class, workload, self.limits_of(workload));
+            let own_service = self.queue.own_service(problem.largest_request(workload, self.class));
+            let own_service = class.enforced.map_or(0.0, |_| own_service);
+            let shaped = shaping.iter().map(|(_, d)| d).sum::<f64>();
+            let total = round_up(queueing.total + base + own_service + proxy + shaped);
+            guarantees.push(Guarantee {
+                workload,
+                priority,
+                queueing,
+                shaping,
+                base,
+                own_service,
+                proxy,
+                total,
+            });
         }
         guarantees
     }
@@ -199,7 +233,8 @@ impl PlannedServer {
     }
 
     /// Checks everything that is promised, from scratch: every workload's traffic passes its limiters in
-    /// the time counted for it, no stage is overloaded (Eq. 5.4), every bound is within its SLO (Eq. 5.5).
+    /// the time counted for it, no stage is overloaded (Eq. 5.4), no bucket of a link loses tokens while its workload
+    /// waits, every bound is within its SLO (Eq. 5.5).
     ///
     /// # Errors
     /// When something fails: an overloaded stage, or the SLO that is exceeded by the largest factor.
@@ -208,6 +243,14 @@ impl PlannedServer {
             let ratio = rate / problem.max_rate;
             if ratio > ROUNDING {
                 return Err(FitRefusal::Capacity { stage, ratio });
+            }
+        }
+        for (stage, loads) in self.link_loads(problem, &self.priority_levels(problem)) {
+            for member in loads {
+                if loses_tokens(&member, stage, self.limits_of(member.workload)) {
+                    let slo = problem.workloads[member.workload].slo.latency.0;
+                    return Err(FitRefusal::Latency { slo, ratio: f64::INFINITY, stage });
+                }
             }
         }
         let (mut worst_ratio, mut worst) = (ROUNDING, None);

@@ -1,36 +1,12 @@
 //! Few servers by a procedure that is simple enough to know the least number.
 
-use model::{PerStage, Slo, UndefinedLatency};
+mod support;
+
 use proptest::prelude::*;
-use std::sync::Arc;
+use support::{Load, applicants, by_stage};
 use tailwright_plan::SearchEffort;
-use tailwright_plan::admission::{AdmissionProcedure, Applicant, IdenticalServers, Priority, SharedServer};
-use tailwright_plan::packing::{Packing, PackingProblem, pack};
-
-/// Everybody's latency is the load of the server.
-#[derive(Clone)]
-struct Load;
-
-impl AdmissionProcedure for Load {
-    type Sketch = f64;
-
-    fn name(&self) -> &'static str {
-        "load"
-    }
-
-    fn priorities(&self, server: &SharedServer<'_, f64>) -> Vec<Priority> {
-        vec![PerStage::from_fn(|_| 0); server.members.len()]
-    }
-
-    fn latencies(
-        &self,
-        server: &SharedServer<'_, f64>,
-        _: &[Priority],
-    ) -> Vec<Result<f64, UndefinedLatency>> {
-        let load = server.members.iter().map(|member| *member.sketch).sum();
-        vec![Ok(load); server.members.len()]
-    }
-}
+use tailwright_plan::admission::IdenticalServers;
+use tailwright_plan::packing::{Packing, PackingControl, PackingProblem, pack};
 
 fn packed(loads: &[f64], slos: &[f64], servers: usize) -> Packing {
     packed_with(loads, slos, servers, 1, SearchEffort::Exhaustive)
@@ -43,18 +19,10 @@ fn packed_with(
     servers_min: usize,
     effort: SearchEffort,
 ) -> Packing {
-    let slo = |latency: f64| format!("99% < {latency}s").parse::<Slo>().expect("an SLO");
-    let applicant = |(i, &load): (usize, &f64)| Applicant {
-        name: format!("w{i}"),
-        slo: slo(slos[i % slos.len()]),
-        group: None,
-        sketch: Arc::new(load),
-    };
-    let applicants: Vec<_> = loads.iter().enumerate().map(applicant).collect();
-    let by_stage: Vec<_> = loads.iter().map(|&load| PerStage::from_fn(|_| load)).collect();
+    let (applicants, by_stage) = (applicants(loads, slos), by_stage(loads));
     let servers = IdenticalServers { count: servers, base_latency: 0.0, slo_factor: 1.0 };
     let problem = PackingProblem { servers, applicants: &applicants, loads: &by_stage, servers_min };
-    pack(&Load, &problem, effort, &mut |_| {})
+    pack(&Load, &problem, effort, &PackingControl::UNWATCHED)
 }
 
 /// The least number of servers of capacity 1, by trying everything.
@@ -70,11 +38,12 @@ fn least(loads: &[f64], used: &[f64]) -> usize {
 }
 
 #[test]
-fn an_even_spread_is_found_with_few_questions() {
+fn many_are_placed_with_few_questions() {
     let loads = vec![0.25; 400];
     let packing = packed(&loads, &[1.0], 1000);
     assert_eq!((packing.servers.len(), packing.lower_bound, packing.refused.len()), (100, 100, 0));
-    assert!(packing.asked <= 200, "{} questions", packing.asked);
+    // A server takes a few questions, and twelve workloads in a row that do not fit.
+    assert!(packing.asked <= 1600, "{} questions", packing.asked);
 }
 
 #[test]

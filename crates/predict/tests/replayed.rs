@@ -4,6 +4,8 @@ mod support;
 
 use model::{CircularTrace, Job, LatencyModel, PerStage, ServerMember, Stage, UndefinedLatency};
 use proptest::prelude::*;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
 use std::collections::BTreeMap;
 use support::{Through, published};
 use tailwright_predict::{BudgetCheck, Replayed};
@@ -280,4 +282,36 @@ fn real_traces_have_the_latencies_of_a_simple_simulator() {
         let expected: Vec<f64> = expected.into_iter().map(|ns| Nanos(ns).as_secs()).collect();
         assert_eq!(got, expected);
     }
+}
+
+/// Decisions skip what is certain; predictions replay everything.
+#[test]
+fn decisions_on_real_mixes_are_those_of_complete_replays() {
+    let Some(real) = published(Through::Server) else { return };
+    let model = Replayed::new(14, 0.8, 0.95, 3).unwrap();
+    let sketches: Vec<Sketch> = real.iter().map(|r| model.sketch(&r.traffic)).collect();
+    let mut random = StdRng::seed_from_u64(11);
+    let (mut fit, mut exceed) = (0, 0);
+    for round in 0..24 {
+        let count = random.random_range(1..16);
+        let drawn: Vec<usize> = (0..count).map(|_| random.random_range(0..real.len())).collect();
+        let slos: Vec<f64> = (0..count).map(|_| random.random_range(0.03..1.0)).collect();
+        let rank = |slo: f64| u32::try_from(slos.iter().filter(|other| **other < slo).count()).unwrap();
+        let list: Vec<_> =
+            (0..count).map(|i| member(&sketches[drawn[i]], [rank(slos[i]); 3], i, 99.9)).collect();
+        let bounds: Vec<f64> = model.predict(&list).into_iter().map(|p| p.unwrap().bound).collect();
+        // Exactly at the edge, and at random.
+        let at_the_edge = |less: f64| bounds.iter().map(|bound| bound - less).collect::<Vec<f64>>();
+        for budgets in [at_the_edge(-1e-10), at_the_edge(2e-9), slos.clone()] {
+            let fits = bounds.iter().zip(&budgets).all(|(bound, budget)| bound <= budget);
+            let answer = model.check_budgets(&list, &budgets);
+            assert_eq!(answer == BudgetCheck::Fits, fits, "round {round}: {answer:?}");
+            if let BudgetCheck::Exceeds { member, .. } = answer {
+                assert!(bounds[member] > budgets[member], "round {round}");
+            }
+            fit += usize::from(fits);
+            exceed += usize::from(!fits);
+        }
+    }
+    assert!(fit >= 24 && exceed >= 24, "{fit} {exceed}");
 }

@@ -11,12 +11,12 @@ fn number(text: &str, term: &str) -> f64 {
     line.split_whitespace().last().unwrap().parse().unwrap_or_else(|_| panic!("{line}"))
 }
 
-/// `a / (1 - b)  c` as (a, b, c).
+/// `(a + b) / (1 - c)  d` as (a + b, c, d).
 fn quotient(line: &str) -> (f64, f64, f64) {
     let cleaned = line.replace(['(', ')', '/'], " ");
     let n: Vec<f64> = cleaned.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    assert_eq!(n.len(), 4, "{line}");
-    (n[0], n[2], n[3])
+    assert_eq!(n.len(), 5, "{line}");
+    (n[0] + n[1], n[3], n[4])
 }
 
 #[test]
@@ -34,7 +34,8 @@ fn the_printed_terms_add_up_to_the_planned_bound() {
             sum += delay;
         }
         let bound = number(&text, "bound ");
-        assert!((sum + number(&text, "idle storage ") - bound).abs() < 1e-3, "{text}");
+        sum += number(&text, "idle storage ") + number(&text, "proxy ");
+        assert!((sum - bound).abs() < 1e-3, "{text}");
         assert!((bound / 1e3 - workload.bound_s).abs() < 1e-6, "{text}");
         assert!((number(&text, "to spare ") + bound - 1e3 * workload.slo_s).abs() < 1e-3, "{text}");
     }
@@ -44,7 +45,8 @@ fn the_printed_terms_add_up_to_the_planned_bound() {
 fn json_has_the_same_numbers() {
     let cluster = Cluster::new(4, 4);
     let e = cluster.folder.run(&["explain", "w1", "cluster.toml", "--json"]).expect_code(0).json();
-    let mut sum = e["base_s"].as_f64().unwrap();
+    let mut sum: f64 =
+        ["base_s", "proxy_s", "own_service_s"].map(|part| e[part].as_f64().unwrap()).iter().sum();
     for (number, stage) in e["stages"].as_array().unwrap().iter().enumerate() {
         let company = || e["company"].as_array().unwrap().iter();
         let priority = e["priority"].as_u64();
@@ -52,7 +54,14 @@ fn json_has_the_same_numbers() {
         let bursts: f64 = at_or_above.map(|n| n["bursts"][number].as_f64().unwrap()).sum();
         let above = company().filter(|n| n["priority"].as_u64() < priority);
         let rates: f64 = above.map(|n| n["rates"][number].as_f64().unwrap()).sum();
-        assert!((bursts / (1.0 - rates) - stage["delay_s"].as_f64().unwrap()).abs() < 1e-12);
+        let of_stage = |field: &str| stage[field].as_f64().unwrap();
+        // On links equal priorities take turns, so that the sums of the company need not be the terms.
+        if judge::STAGES[number] == "storage" {
+            assert!((bursts - of_stage("burst_at_or_above")).abs() < 1e-12);
+            assert!((rates - of_stage("rate_above")).abs() < 1e-12);
+        }
+        let work = of_stage("blocking") + of_stage("burst_at_or_above");
+        assert!((work / (1.0 - of_stage("rate_above")) - of_stage("delay_s")).abs() < 1e-12);
         sum += stage["delay_s"].as_f64().unwrap() + stage["shaping_s"].as_f64().unwrap();
     }
     assert!((sum - e["bound_s"].as_f64().unwrap()).abs() < 1e-12);

@@ -80,8 +80,12 @@ fn effective_bandwidth_stays_within_slos_without_bursts() {
         let all = judge::admitted(&plan);
         assert!(!all.is_empty());
         for w in all {
-            assert!(w.bound_s <= w.slo_s && w.limits.iter().all(|(_, burst)| *burst == 0.0), "{w:?}");
+            // On links a bucket holds what its rate brings while the workload is held up.
+            assert!(w.bound_s <= w.slo_s && w.limits[1].1 == 0.0, "{w:?}");
         }
+        let args = ["plan", "cluster.toml", "--json", "--preemptive", "--policy", policy];
+        let published = judge::admitted(&cluster.folder.run(&args).json());
+        assert!(published.iter().all(|w| w.limits.iter().all(|(_, burst)| *burst == 0.0)), "{published:?}");
     }
 }
 
@@ -103,11 +107,14 @@ fn a_cluster_file_and_a_table_of_slos_give_the_same_plan() {
 #[test]
 fn a_safety_margin_asks_for_more() {
     let cluster = Cluster::new(1, 1);
-    let bound = |margin: &str| {
+    let bound = |margin: &str, more: &[&str]| {
         let args = ["plan", "cluster.toml", "--json", "--policy", "average-2", "--safety-margin", margin];
-        judge::admitted(&cluster.folder.run(&args).expect_code(0).json())[0].bound_s
+        judge::admitted(&cluster.folder.run(&[&args[..], more].concat()).expect_code(0).json())[0].bound_s
     };
-    assert!((bound("1.1") / bound("1") - 1.1).abs() < 1e-6);
+    assert!((bound("1.1", &["--preemptive"]) / bound("1", &["--preemptive"]) - 1.1).abs() < 1e-6);
+    // What others have begun does not grow.
+    let ratio = bound("1.1", &[]) / bound("1", &[]);
+    assert!(ratio > 1.0 && ratio < 1.1, "{ratio}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::caller::{BLOCK, Caller};
 use crate::ground::{GOLD, Ground};
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use tailwright_enforce::deployment::FrontProtocol;
 
@@ -43,6 +44,8 @@ pub struct LatencySample {
     pub per_s: f64,
     pub failed: u64,
     pub wrong: u64,
+    /// How late the machine wakes a thread of the same real-time priority at the 99th percentile, in nanoseconds.
+    pub machine_p99_ns: f64,
 }
 
 impl LatencySample {
@@ -58,7 +61,9 @@ impl LatencySample {
 
 /// Measures for at least `window`; a request that is under way in the end is waited for.
 pub fn measure(ground: &Ground, lane: PriorityLane, window: Duration) -> LatencySample {
+    let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let machine = scope.spawn(|| lateness_of_wakes(&is_over));
         let client = scope.spawn(|| {
             let _ = (machine::realtime::fifo(CLIENT_FIFO), machine::realtime::exact_timers());
             let mut sample = LatencySample::default();
@@ -80,8 +85,25 @@ pub fn measure(ground: &Ground, lane: PriorityLane, window: Duration) -> Latency
             sample.latencies.sort_unstable();
             sample
         });
-        client.join().expect("the priority client does not panic")
+        let sample = client.join().expect("the priority client does not panic");
+        is_over.store(true, SeqCst);
+        let machine_p99_ns = machine.join().expect("a thread that sleeps does not panic");
+        LatencySample { machine_p99_ns, ..sample }
     })
+}
+
+/// How late a thread wakes that sleeps a millisecond at a time until it is over, at the 99th percentile, in nanoseconds.
+fn lateness_of_wakes(is_over: &AtomicBool) -> f64 {
+    let _ = (machine::realtime::fifo(CLIENT_FIFO), machine::realtime::exact_timers());
+    let mut sample = LatencySample::default();
+    while !is_over.load(SeqCst) {
+        let due = Instant::now() + Duration::from_millis(1);
+        std::thread::sleep(Duration::from_millis(1));
+        let late = due.elapsed().as_nanos();
+        sample.latencies.push(u64::try_from(late).expect("less than centuries"));
+    }
+    sample.latencies.sort_unstable();
+    sample.p99()
 }
 
 /// One request, on the connection that there is or a new one.

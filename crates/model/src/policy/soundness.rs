@@ -74,6 +74,7 @@ fn check_enforcement(place: &str, enforcement: &ServerEnforcement) -> Result<(),
         ("channels", channels, channels > 0, "at least 1"),
         ("outstanding", outstanding, outstanding >= channels, "at least as many as channels"),
         ("beside", beside, beside <= outstanding, "at most as many as outstanding"),
+        ("beside", beside, beside.saturating_add(1) >= channels, "at least one less than channels"),
         ("reserve", reserve, reserve < outstanding, "fewer than outstanding"),
     ] {
         if !is_possible {

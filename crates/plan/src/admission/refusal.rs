@@ -13,6 +13,12 @@ pub enum AdmissionRefusal {
     Nobody,
     /// The SLO that would be missed most on each server; empty when there are no servers.
     NoRoom(Vec<Breach>),
+    /// So many servers have no room; of very many workloads the breaches are not worked out.
+    Full(usize),
+    /// The workload misses its SLO even alone on a server.
+    Alone(Breach),
+    /// The search for a place was interrupted before it had one for the workload.
+    Interrupted,
 }
 
 /// The workload that would miss its SLO most on a server.
@@ -63,7 +69,7 @@ impl Breach {
 
     /// The worst breach on a server whose last `newcomers` members would be new; `None` when there is
     /// none. An undefined latency is worse than any other; of equally bad ones the latest arrival is named.
-    pub(super) fn worst<S>(
+    pub(crate) fn worst<S>(
         server: &SharedServer<'_, S>,
         latencies: &[Result<f64, UndefinedLatency>],
         newcomers: usize,
@@ -100,6 +106,11 @@ impl fmt::Display for AdmissionRefusal {
         match (self, self.closest()) {
             (Self::NameInUse(name), _) => write!(f, "'{name}' is in use; names must be unique"),
             (Self::Nobody, _) => f.write_str("there is nobody to admit"),
+            (Self::Full(servers), _) => write!(f, "none of {servers} servers has room"),
+            (Self::Alone(breach), _) => write!(f, "alone on a server {breach}"),
+            (Self::Interrupted, _) => {
+                f.write_str("the search was interrupted before it had a place for the workload")
+            }
             (Self::NoRoom(_), None) => f.write_str("there is no server"),
             (Self::NoRoom(breaches), Some((_, breach))) if breaches.len() == 1 => write!(f, "{breach}"),
             (Self::NoRoom(breaches), Some((number, breach))) => {

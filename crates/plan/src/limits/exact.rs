@@ -5,7 +5,7 @@ use super::refusal::FitRefusal;
 use super::share::share_rate;
 use crate::chain::{Chain, ChainPoint, ChainSolution, CurveLines, LatencyConstraint, Precision, minimise};
 use crate::problem::PlanningProblem;
-use crate::server::{PriorityLevel, WorkloadLimits, priority_levels};
+use crate::server::{PlannedServer, PriorityLevel, WorkloadLimits, priority_levels};
 use calculus::ArrivalCurve;
 use model::{PerStage, RateLimit, Stage};
 
@@ -67,8 +67,12 @@ pub(super) fn assess(
     members: &[usize],
 ) -> Result<Assessment, AssessmentRefusal> {
     let levels = priority_levels(problem, class, members);
-    let (_, assessment) = solve(problem, class, &levels, Precision::Decide)?;
-    if assessment.ratio < 1.0 { Ok(assessment) } else { Err(AssessmentRefusal::Assessed(assessment)) }
+    let (point, assessment) = solve(problem, class, &levels, Precision::Decide)?;
+    // What the chain does not know of links decides last.
+    let is_kept = assessment.ratio < 1.0
+        && (problem.classes[class].enforced.is_none()
+            || server_at(problem, class, members, &levels, &point).verify(problem).is_ok());
+    if is_kept { Ok(assessment) } else { Err(AssessmentRefusal::Assessed(assessment)) }
 }
 
 /// Limits that minimise the largest bound ÷ budget. They may still exceed it: the caller checks.
@@ -78,15 +82,28 @@ pub(super) fn fit(
     members: &[usize],
 ) -> Result<Vec<WorkloadLimits>, FitRefusal> {
     let levels = priority_levels(problem, class, members);
-    let (mut point, _) = solve(problem, class, &levels, Precision::Within(PRECISION))?;
-    if point.t >= 1.0 {
-        // Within its precision of the limit the path to a decision may have ended on the right side.
-        let (decided, _) = solve(problem, class, &levels, Precision::Decide)?;
-        if decided.t < point.t {
-            point = decided;
-        }
+    let (point, _) = solve(problem, class, &levels, Precision::Within(PRECISION))?;
+    let server = server_at(problem, class, members, &levels, &point);
+    if server.verify(problem).is_ok() {
+        return Ok(server.limits);
     }
-    Ok(limits_at(problem, class, members, &levels, &point))
+    // Within its precision of the limit the path to a decision may have ended on the right side.
+    let (point, _) = solve(problem, class, &levels, Precision::Decide)?;
+    let decided = server_at(problem, class, members, &levels, &point);
+    Ok(if decided.verify(problem).is_ok() { decided.limits } else { server.limits })
+}
+
+/// The server with the limits of a point.
+fn server_at(
+    problem: &PlanningProblem,
+    class: usize,
+    members: &[usize],
+    levels: &[PriorityLevel],
+    point: &ChainPoint,
+) -> PlannedServer {
+    let limits = limits_at(problem, class, members, levels, point);
+    let (members, queue) = (members.to_vec(), problem.shortest_queue(class));
+    PlannedServer { class, members, limits, queue }.with_lasting_bursts(problem)
 }
 
 /// Turns the rates of levels into limits of single workloads, each exactly on its curve.

@@ -28,7 +28,8 @@ pub(super) fn fit(
     for factor in WAITING_FACTORS.into_iter().filter(|factor| factor * blocking < least_budget) {
         let limits = limits_with(factor * blocking);
         let queue = problem.shortest_queue(class);
-        let server = PlannedServer { class, members: members.to_vec(), limits, queue };
+        let members = members.to_vec();
+        let server = PlannedServer { class, members, limits, queue }.with_lasting_bursts(problem);
         if server.verify(problem).is_ok() {
             return server.limits;
         }

@@ -11,6 +11,7 @@ mod alignment;
 mod alignment_order;
 mod alignment_percentiles;
 mod arrival_merge;
+mod busy_runs;
 mod idle;
 mod latency_target;
 mod observer;

@@ -1,8 +1,10 @@
 //! One alignment, run event by event.
 
 use super::arrival_merge::ArrivalMerge;
+use super::busy_runs::BusyRuns;
 use super::observer::Observer;
 use super::stage_server::{NonPreemptiveServer, PreemptiveServer, WaitingJobs};
+use super::stream::ReplayStream;
 use super::system::ReplaySystem;
 use super::transit::TransitSource;
 use discipline::StrictPriority;
@@ -49,6 +51,7 @@ pub struct Replay<'s, 'a> {
     queues: [WaitingJobs<'a>; 3],
     /// When the first period of each stream begins, nanoseconds.
     offsets: Vec<u64>,
+    busy_runs: BusyRuns,
 }
 
 impl<'s, 'a> Replay<'s, 'a> {
@@ -61,6 +64,7 @@ impl<'s, 'a> Replay<'s, 'a> {
             merge: ArrivalMerge::new(system.streams().iter().map(|stream| stream.trace)),
             queues: Stage::ALL.map(queue),
             offsets: Vec::new(),
+            busy_runs: BusyRuns::default(),
         }
     }
 
@@ -75,9 +79,70 @@ impl<'s, 'a> Replay<'s, 'a> {
     /// # Panics
     /// When there is not one shift per stream.
     pub fn run(&mut self, shifts: &[Nanos], observer: &mut impl Observer) -> ReplayOutcome {
+        let begun = self.begin(shifts);
+        let streams = self.system.streams();
+        let observed: usize = self.counts(shifts).iter().sum();
+        let start = begun.idle.unwrap_or(begun.open - self.system.longest_period());
+        self.merge.seek(streams.iter().map(|stream| stream.trace), &self.offsets, start);
+        let window = ObservedArrivals { open: begun.open, close: begun.close, left: observed };
+        let (requests, stopped) = self.serve(window, observer);
+        let warm_up = Nanos(begun.open - start);
+        ReplayOutcome { steady: begun.idle.is_some(), warm_up, requests, stopped }
+    }
+
+    /// Runs like [`Self::run`], but only where a latency may exceed `threshold`: the observer learns of every request within
+    /// the window whose latency does, in the same order, and of some of the others.
+    ///
+    /// # Panics
+    /// When there is not one shift per stream.
+    pub fn run_above(
+        &mut self,
+        shifts: &[Nanos],
+        threshold: Nanos,
+        observer: &mut impl Observer,
+    ) -> ReplayOutcome {
+        let ReplayBeginning { open, close, idle } = self.begin(shifts);
+        let Some(start) = idle else { return self.run(shifts, observer) };
+        let streams = self.system.streams();
+        let mut busy_runs = std::mem::take(&mut self.busy_runs);
+        let Some(runs) = busy_runs.find(streams, &self.offsets, (start, close), threshold.0) else {
+            self.busy_runs = busy_runs;
+            return self.run(shifts, observer);
+        };
+        let mut outcome =
+            ReplayOutcome { steady: true, warm_up: Nanos(open - start), requests: 0, stopped: false };
+        for run in runs {
+            let window = (run.first.max(open), run.end);
+            if window.0 >= window.1 {
+                continue;
+            }
+            let left = self.arrivals(window);
+            self.merge.seek(streams.iter().map(|stream| stream.trace), &self.offsets, run.idle);
+            let window = ObservedArrivals { open: window.0, close: window.1, left };
+            let (requests, stopped) = self.serve(window, observer);
+            outcome.requests += requests;
+            outcome.stopped = stopped;
+            if stopped {
+                break;
+            }
+        }
+        self.busy_runs = busy_runs;
+        outcome
+    }
+
+    /// How many requests arrive from the first instant until before the second, nanoseconds.
+    fn arrivals(&self, (from, until): (u64, u64)) -> usize {
+        let streams = self.system.streams().iter().zip(&self.offsets);
+        let of_stream = |(stream, offset): (&ReplayStream<'_>, &u64)| {
+            stream.trace.position(until - offset) - stream.trace.position(from - offset)
+        };
+        usize::try_from(streams.map(of_stream).sum::<u64>()).expect("fits the address space")
+    }
+
+    /// Sets the offsets, and finds where a replay may begin.
+    fn begin(&mut self, shifts: &[Nanos]) -> ReplayBeginning {
         let streams = self.system.streams();
         assert_eq!(shifts.len(), streams.len(), "one shift per stream");
-        let observed: usize = self.counts(shifts).iter().sum();
         let longest = self.system.longest_period();
         // Room for the longest look back and for an incomplete first period.
         let open = 2 * longest;
@@ -87,11 +152,7 @@ impl<'s, 'a> Replay<'s, 'a> {
             self.offsets.push((open + shift.0 % period) % period);
         }
         let idle = self.system.idle().last_before(streams, &mut self.merge, &self.offsets, open, longest);
-        let start = idle.unwrap_or(open - longest);
-        self.merge.seek(streams.iter().map(|stream| stream.trace), &self.offsets, start);
-        let window = ObservedArrivals { open, close: open + self.system.horizon().0, left: observed };
-        let (requests, stopped) = self.serve(window, observer);
-        ReplayOutcome { steady: idle.is_some(), warm_up: Nanos(open - start), requests, stopped }
+        ReplayBeginning { open, close: open + self.system.horizon().0, idle }
     }
 
     fn serve(&mut self, window: ObservedArrivals, observer: &mut impl Observer) -> (u64, bool) {
@@ -116,6 +177,15 @@ impl<'s, 'a> Replay<'s, 'a> {
 /// How many priority levels a stage with these levels needs.
 fn level_count(levels: &[u32]) -> usize {
     levels.iter().max().map_or(0, |top| *top as usize + 1)
+}
+
+/// Where a replay begins and what it observes, nanoseconds.
+#[derive(Debug, Clone, Copy)]
+struct ReplayBeginning {
+    open: u64,
+    close: u64,
+    /// The last known instant before the window at which the system is idle.
+    idle: Option<u64>,
 }
 
 /// The arrivals that are observed: those from `open` until before `close`, nanoseconds.

@@ -41,6 +41,8 @@ pub fn first_target_miss(
         cutoff: AtomicUsize::new(usize::MAX),
         spare,
     };
+    // Whoever is late waits longer than the least budget.
+    let least = targets.iter().map(|target| target.budget).min().unwrap_or(Nanos::ZERO);
     let make_scratch = || (Replay::new(system, preemption), Exceedances::default());
     parallel::map_with(alignments.len(), make_scratch, |(replay, exceedances), index| {
         if tally.cutoff.load(Ordering::Relaxed) < index {
@@ -49,7 +51,7 @@ pub fn first_target_miss(
         let shifts = alignments[index].shifts(system);
         exceedances.reset(&replay.counts(&shifts), targets, spare == 0);
         let mut observer = CancellableObserver { inner: exceedances, cutoff: &tally.cutoff, index };
-        replay.run(&shifts, &mut observer);
+        replay.run_above(&shifts, least, &mut observer);
         tally.add(index, exceedances.exceeded());
     });
     tally.decide()

@@ -56,6 +56,13 @@ fn company(derivation: &GuaranteeDerivation) -> String {
     if let Some(device) = &derivation.device {
         text.push_str(&begun(derivation, device));
     }
+    let peers = derivation.neighbours.iter().filter(|neighbour| neighbour.priority == derivation.priority);
+    if derivation.device.is_some() && peers.count() > 1 {
+        text.push_str(
+            "Workloads of one priority take turns on a link: the others count as if they were above, or each with as much\n\
+             as this one sends and a packet, whichever is less.\n",
+        );
+    }
     text.push('\n');
     let mut columns = vec![("workload", Align::Left), ("prio", Align::Right), ("SLO", Align::Left)];
     for (burst, rate) in [("in ms", "in rate"), ("storage ms", "storage rate"), ("out ms", "out rate")] {
@@ -92,7 +99,7 @@ fn begun(derivation: &GuaranteeDerivation, device: &DeviceUse) -> String {
     let link = derivation.stages.iter().find(|step| step.stage != Stage::Storage);
     format!(
         "It also waits for what the stage has begun and does not interrupt, which comes before the bursts:\n\
-         a packet of {} on a link; at the storage, which serves {channels} at a time, up to {outstanding} requests, {} of \
+         packets of {} on a link; at the storage, which serves {channels} at a time, up to {outstanding} requests, {} of \
          them\nas long as the longest ({}) and {reserve} as the longest that is promised something ({}).\n",
         time(link.map_or(0.0, |step| step.blocking)),
         outstanding - reserve,
@@ -137,8 +144,8 @@ fn terms(derivation: &GuaranteeDerivation) -> String {
 /// The chosen limits against the r-b curves.
 fn limits(derivation: &GuaranteeDerivation) -> String {
     let mut text = String::from(
-        "Its limits: a token bucket per stage, on its r-b curve, so that the limiter delays nothing that looks\n\
-         like its trace. A lower rate would need a larger burst:\n",
+        "Its limits: a token bucket per stage, on its r-b curve or above, so that the limiter delays nothing that\n\
+         looks like its trace. A lower rate would need a larger burst:\n",
     );
     let mut columns = vec![("", Align::Left), ("mean rate", Align::Right)];
     columns.extend([

@@ -2,12 +2,14 @@
 
 use crate::arguments::{ClusterArgs, MayLack, MethodArgs, ModelChoice, prediction_source};
 use crate::exit::VerbAnswer;
+use crate::interrupt::stop_on_interrupt;
 use crate::output::{json, placement, planned};
 use crate::report;
 use crate::terminal::{self, TerminalObserver};
 use clap::Args;
 use model::OperationError;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use workflow::files::write_result;
 use workflow::planning::{PlanRun, PlanningQuestion, plan_cluster, read_policy};
 use workflow::prediction::{PredictionProblem, place};
@@ -40,7 +42,9 @@ The JSON is also the policy file that other verbs take.
 What was read of a trace is kept in $XDG_CACHE_HOME/tailwright/footprints
 (~/.cache/tailwright/footprints), by content; the folder can be removed at any time.
 
-Exit codes: 0 all workloads are admitted; 1 some are not; 2 bad input.";
+Ctrl-C ends --model with the best placement so far; a second one ends it without.
+
+Exit codes: 0 all workloads are admitted; 1 some are not; 2 bad input; 3 --model was interrupted.";
 
 /// Place workloads on servers, with priorities and rate limits that guarantee their tail latencies.
 #[derive(Debug, Args)]
@@ -111,7 +115,9 @@ impl PlanArgs {
     fn place_by_model(&self, model: ModelChoice) -> Result<VerbAnswer, OperationError> {
         let source = prediction_source(&self.cluster, self.groups.as_deref(), false)?;
         let problem = PredictionProblem::read(&source, &TerminalObserver)?;
-        let placed = place(&problem, model.into(), &TerminalObserver);
+        let stop = stop_on_interrupt()?;
+        let interrupted = || stop.load(Ordering::Relaxed);
+        let placed = place(&problem, model.into(), &interrupted, &TerminalObserver);
         if let Some(path) = &self.output {
             write_result(path, &placement::json(&problem, &placed), "policy")?;
         }
@@ -121,6 +127,13 @@ impl PlanArgs {
         let text =
             if self.json { placement::json(&problem, &placed) } else { placement::text(&problem, &placed) };
         terminal::print(&text);
+        if placed.interrupted {
+            let placed = problem.workloads.len() - placed.packing.refused.len();
+            let all = problem.workloads.len();
+            return Err(OperationError::machine(format_args!(
+                "interrupted: the placement holds, but the search was not over; it has a place for {placed} of {all} workloads"
+            )));
+        }
         let is_kept = placed.packing.refused.is_empty() && placed.is_kept(&problem);
         Ok(if is_kept { VerbAnswer::Yes } else { VerbAnswer::No })
     }

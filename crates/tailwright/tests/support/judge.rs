@@ -15,6 +15,8 @@ pub(crate) struct Admitted {
     pub(crate) bound_s: f64,
     /// (rate, burst) by stage.
     pub(crate) limits: [(f64, f64); 3],
+    /// Device time of the largest request, seconds.
+    pub(crate) largest_s: f64,
 }
 
 /// The admitted workloads of a plan; panics where a field is missing or of another type.
@@ -37,35 +39,86 @@ fn of(w: &Value) -> Admitted {
         slo_s: w["slo_s"].as_f64().expect("slo_s"),
         bound_s: w["bound_s"].as_f64().expect("bound_s"),
         limits: STAGES.map(limit),
+        largest_s: w["largest_request"].as_f64().unwrap_or(0.0),
     }
 }
 
-/// Eq. 5.5 for one workload, from everybody's limits.
-pub(crate) fn bound(all: &[Admitted], who: &Admitted) -> f64 {
-    let company = || all.iter().filter(|w| w.server == who.server);
-    let stage = |s: usize| {
-        let bursts: f64 = company().filter(|w| w.priority <= who.priority).map(|w| w.limits[s].1).sum();
-        let above: f64 = company().filter(|w| w.priority < who.priority).map(|w| w.limits[s].0).sum();
-        bursts / (1.0 - above)
+/// How a server of a plan is used, if its bounds count it, and the time that a packet takes on its links.
+fn enforcement<'a>(plan: &'a Value, server: &str) -> Option<(&'a Value, f64)> {
+    let servers = plan["servers"].as_array().expect("servers is a list");
+    let server = servers.iter().find(|s| s["name"] == server).expect("a server of the plan");
+    let used = server.get("enforcement")?;
+    Some((used, field(used, "packet_bytes") / field(server, "network_bytes_per_s")))
+}
+
+/// A field of how a server is used.
+fn field(enforcement: &Value, name: &str) -> f64 {
+    enforcement[name].as_f64().unwrap_or_else(|| panic!("{name}: {enforcement}"))
+}
+
+/// The bound of one workload from everybody's limits and what the stages do not interrupt.
+pub(crate) fn bound(plan: &Value, all: &[Admitted], who: &Admitted) -> f64 {
+    let company: Vec<&Admitted> = all.iter().filter(|w| w.server == who.server).collect();
+    let Some((used, packet)) = enforcement(plan, &who.server) else {
+        return (0..STAGES.len()).map(|stage| behind(&company, who, stage, 0.0)).sum();
     };
-    (0..STAGES.len()).map(stage).sum()
+    let (channels, places) = (field(used, "channels"), field(used, "outstanding") - field(used, "reserve"));
+    let largest = company.iter().map(|w| w.largest_s).fold(0.0, f64::max);
+    let begun = places * largest.max(field(used, "best_effort_request_s")) + field(used, "reserve") * largest;
+    [0, 2].map(|link| on_link(&company, who, link, packet).0).iter().sum::<f64>()
+        + behind(&company, who, 1, begun)
+        + (channels - 1.0) * who.largest_s
+        + field(used, "proxy_s")
+}
+
+/// Eq. 5.1 with what is begun.
+fn behind(company: &[&Admitted], who: &Admitted, stage: usize, begun: f64) -> f64 {
+    let at_or_above = company.iter().filter(|w| w.priority <= who.priority);
+    let above = company.iter().filter(|w| w.priority < who.priority);
+    let bursts: f64 = at_or_above.map(|w| w.limits[stage].1).sum();
+    (begun + bursts) / (1.0 - above.map(|w| w.limits[stage].0).sum::<f64>())
+}
+
+/// The delay on a link whose equal priorities take turns, and how long a workload may be held up there.
+fn on_link(company: &[&Admitted], who: &Admitted, link: usize, packet: f64) -> (f64, f64) {
+    let begun = (company.len() as f64 + 2.0) * packet;
+    let sum = |keep: &dyn Fn(u64) -> bool| {
+        let kept = company.iter().filter(|w| keep(w.priority)).map(|w| w.limits[link]);
+        kept.fold((0.0, 0.0), |(rate, burst), limit| (rate + limit.0, burst + limit.1))
+    };
+    let (above, until) = (sum(&|p| p < who.priority), sum(&|p| p <= who.priority));
+    let peers = company.iter().filter(|w| w.priority == who.priority).count() as f64;
+    let (rate, burst) = who.limits[link];
+    let left = 1.0 - (until.0 - rate);
+    let any_order = ((begun + until.1) / left, (begun + until.1 - burst) / left);
+    let before = begun + above.1 + (peers - 1.0) * packet;
+    let in_turns = ((before + peers * burst) / (1.0 - above.0), before / (1.0 - above.0));
+    if peers * rate <= 1.0 - above.0 && in_turns.0 < any_order.0 { in_turns } else { any_order }
 }
 
 /// Every promise of a plan, recomputed: bounds from limits, bounds within SLOs, priorities by SLO, rates
-/// within capacity. For plans whose limiters delay nothing, on devices without base latency.
+/// within capacity, buckets that last. For plans whose limiters delay nothing, on devices without base latency.
 pub(crate) fn check_promises(plan: &Value) {
     let all = admitted(plan);
     for who in &all {
-        let exact = bound(&all, who);
+        let exact = bound(plan, &all, who);
         assert!((who.bound_s - exact).abs() <= 1e-9 * exact, "{who:?}: {exact}");
-        assert!(who.bound_s >= exact * (1.0 - 1e-15), "{who:?}: rounded inward, {exact}");
+        assert!(who.bound_s >= exact * (1.0 - 1e-14), "{who:?}: rounded inward, {exact}");
         assert!(who.bound_s <= 0.999 * who.slo_s * (1.0 + 1e-9), "{who:?}");
-        for other in all.iter().filter(|w| w.server == who.server) {
-            assert_eq!(who.priority < other.priority, who.slo_s < other.slo_s, "{who:?} {other:?}");
+        let company: Vec<&Admitted> = all.iter().filter(|w| w.server == who.server).collect();
+        for other in &company {
+            assert!(who.slo_s > other.slo_s || who.priority <= other.priority, "{who:?} {other:?}");
+            assert!(who.slo_s != other.slo_s || who.priority == other.priority, "{who:?} {other:?}");
+        }
+        if let Some((_, packet)) = enforcement(plan, &who.server) {
+            for link in [0, 2] {
+                let (_, held_up) = on_link(&company, who, link, packet);
+                let (rate, burst) = who.limits[link];
+                assert!(burst >= rate * held_up * (1.0 - 1e-9), "{who:?}: tokens are lost in {held_up} s");
+            }
         }
         for (stage, name) in STAGES.iter().enumerate() {
-            let rates = all.iter().filter(|w| w.server == who.server).map(|w| w.limits[stage].0);
-            let sum: f64 = rates.sum();
+            let sum: f64 = company.iter().map(|w| w.limits[stage].0).sum();
             assert!(sum <= 0.999 * (1.0 + 1e-9), "{} {name}: {sum}", who.server);
         }
     }

@@ -2,8 +2,12 @@
 
 use super::problem::PredictionProblem;
 use ::plan::admission::Priority;
-use model::{LatencyModel, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, Stage, StageLimit};
+use model::{
+    CircularTrace, Job, LatencyModel, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, Stage,
+    StageLimit,
+};
 use predict::WorstCase;
+use std::sync::Arc;
 
 /// Where a workload goes and what it is promised.
 #[derive(Debug, Clone, Copy)]
@@ -41,12 +45,18 @@ pub fn assignment_policy(
             enforcement: None,
         });
     }
+    let mut limits = SharedLimits { problem, known: Vec::new() };
     let mut workloads = Vec::new();
     for (workload, assignment) in assignments.iter().enumerate() {
         let spec = &problem.workloads[workload].spec;
         match assignment {
             Some(Ok(assignment)) => {
-                let placement = policy_placement(problem, workload, assignment);
+                let placement = PolicyPlacement {
+                    server: server_name(problem, assignment.server),
+                    priority: assignment.priority,
+                    bound_s: Some(assignment.bound_s),
+                    limits: limits.of(workload),
+                };
                 workloads.push(
                     PolicyWorkload::admitted(spec.name.as_str(), spec.slo, placement)
                         .with_largest_request(largest_request(problem, workload)),
@@ -67,21 +77,27 @@ fn largest_request(problem: &PredictionProblem, workload: usize) -> Option<f64> 
     (problem.profile.is_some() && largest.0 > 0).then(|| largest.as_secs())
 }
 
-fn policy_placement(
-    problem: &PredictionProblem,
-    workload: usize,
-    assignment: &WorkloadAssignment,
-) -> PolicyPlacement {
-    PolicyPlacement {
-        server: server_name(problem, assignment.server),
-        priority: assignment.priority,
-        bound_s: Some(assignment.bound_s),
-        limits: limits(problem, workload),
-    }
-}
-
 /// Limits may let through this much more than the trace has, as a fraction.
 const LIMITER_TOLERANCE: f64 = 0.05;
+
+/// The limits of traces, each computed once.
+struct SharedLimits<'a> {
+    problem: &'a PredictionProblem,
+    known: Vec<(&'a Arc<CircularTrace<Job>>, Vec<StageLimit>)>,
+}
+
+impl SharedLimits<'_> {
+    /// The limits of a workload.
+    fn of(&mut self, workload: usize) -> Vec<StageLimit> {
+        let traffic = &self.problem.workloads[workload].traffic;
+        if let Some((_, limits)) = self.known.iter().find(|(known, _)| Arc::ptr_eq(known, traffic)) {
+            return limits.clone();
+        }
+        let limits = limits(self.problem, workload);
+        self.known.push((traffic, limits.clone()));
+        limits
+    }
+}
 
 /// Several simultaneous limits per stage, which delay nothing of the trace (thesis §3.2.1).
 fn limits(problem: &PredictionProblem, workload: usize) -> Vec<StageLimit> {

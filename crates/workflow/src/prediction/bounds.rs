@@ -6,7 +6,6 @@ use super::problem::PredictionProblem;
 use crate::observer::ProgressObserver;
 use ::plan::admission::{Applicant, SharedServer, by_slo};
 use model::{LatencyModel, Prediction, ServerMember, Stage, UndefinedLatency};
-use predict::{CorrelatedLatency, Replayed};
 use units::Percentile;
 
 /// What one model says of one workload.
@@ -52,19 +51,28 @@ impl ServerCompany<'_> {
         let applicants =
             applicants(self.problem, members, self.observer, |workload| model.sketch(&workload.traffic));
         let applicants: Vec<&Applicant<M::Sketch>> = applicants.iter().collect();
-        let view = SharedServer { members: &applicants, base_latency: 0.0, slo_factor: 1.0 };
-        let (priorities, groups) = (by_slo(&view), view.groups());
-        let mut members = Vec::new();
-        for (number, applicant) in applicants.iter().enumerate() {
-            members.push(ServerMember {
-                sketch: applicant.sketch.as_ref(),
-                priority: priorities[number],
-                group: groups[number],
-                percentile: self.percentile.unwrap_or(applicant.slo.percentile),
-            });
+        let mut members = server_members(&applicants);
+        if let Some(percentile) = self.percentile {
+            members.iter_mut().for_each(|member| member.percentile = percentile);
         }
         ask(&members)
     }
+}
+
+/// The members of a server with priorities by SLO, each with the percentile of its own.
+pub(super) fn server_members<'a, S>(applicants: &[&'a Applicant<S>]) -> Vec<ServerMember<'a, S>> {
+    let view = SharedServer { members: applicants, base_latency: 0.0, slo_factor: 1.0 };
+    let (priorities, groups) = (by_slo(&view), view.groups());
+    let mut members = Vec::new();
+    for (number, applicant) in applicants.iter().enumerate() {
+        members.push(ServerMember {
+            sketch: applicant.sketch.as_ref(),
+            priority: priorities[number],
+            group: groups[number],
+            percentile: applicant.slo.percentile,
+        });
+    }
+    members
 }
 
 /// Predicts the latency of every member when these share one server, at `percentile` or each at that of its
@@ -94,39 +102,28 @@ impl ModelVisitor for PredictMembers<'_> {
 
     fn visit<M: LatencyModel>(self, model: &M) -> Vec<WorkloadBound> {
         let base = self.server.problem.base_latency();
-        self.server.with_members(model, |members| {
-            let latencies = model.predict(members);
-            let mut bounds = Vec::new();
-            for ((&workload, member), latency) in self.server.members.iter().zip(members).zip(latencies) {
-                bounds.push(WorkloadBound {
-                    workload,
-                    model: self.name,
-                    percentile: member.percentile,
-                    priority: member.priority[Stage::NetworkIn],
-                    latency: latency.map(|prediction| prediction.later_by(base)),
-                });
-            }
-            bounds
-        })
+        let Self { server, name } = self;
+        server.with_members(model, |members| member_bounds(model, name, members, server.members, base))
     }
 }
 
-/// Predicts what members see, base latency included, when they are not independent: as recorded, and with all
-/// worst bursts at once. `None` where the traffic has no latency that is bounded.
-pub(super) fn predict_correlated(
-    problem: &PredictionProblem,
-    members: &[usize],
-    observer: &dyn ProgressObserver,
-) -> Vec<Option<CorrelatedLatency>> {
-    let base = problem.base_latency();
-    let model = Replayed::default();
-    let server = ServerCompany { problem, members, percentile: None, observer };
-    let latencies = server.with_members(&model, |members| model.correlated(members));
-    let later = latencies.into_iter().map(|latency| {
-        latency.ok().map(|CorrelatedLatency { recorded, bursts_together }| CorrelatedLatency {
-            recorded: recorded + base,
-            bursts_together: bursts_together + base,
-        })
-    });
-    later.collect()
+/// What a model says of the members of a server, `base` seconds included. They are these workloads of the problem.
+pub(super) fn member_bounds<M: LatencyModel>(
+    model: &M,
+    name: ModelName,
+    members: &[ServerMember<'_, M::Sketch>],
+    workloads: &[usize],
+    base: f64,
+) -> Vec<WorkloadBound> {
+    let mut bounds = Vec::new();
+    for ((&workload, member), latency) in workloads.iter().zip(members).zip(model.predict(members)) {
+        bounds.push(WorkloadBound {
+            workload,
+            model: name,
+            percentile: member.percentile,
+            priority: member.priority[Stage::NetworkIn],
+            latency: latency.map(|prediction| prediction.later_by(base)),
+        });
+    }
+    bounds
 }

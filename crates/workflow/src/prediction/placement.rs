@@ -1,19 +1,23 @@
 //! Few servers for everybody, under a model.
 
-use super::applicant::{admission_host, applicants};
+use super::applicant::{admission_host, sketched_by};
 use super::assignment::{WorkloadAssignment, assignment_policy};
-use super::bounds::{WorkloadBound, predict_bounds, predict_correlated};
-use super::model_name::ModelName;
-use super::problem::{PredictionProblem, TracedWorkload};
-use super::procedure_name::ProcedureVisitor;
+use super::bounds::server_members;
+use super::forecast::{ForecastQuestion, WorkloadForecast};
+use super::model_name::{ModelName, ModelVisitor};
+use super::problem::PredictionProblem;
 use super::refusal::describe_refusal;
 use crate::observer::ProgressObserver;
 use ::plan::SearchEffort;
-use ::plan::admission::{AdmissionProcedure, ByModel};
-use ::plan::packing::{Packing, PackingProblem, pack};
-use model::{LatencyModel as _, PerStage, Policy};
+use ::plan::admission::{AdmissionProcedure, Applicant, ByModel};
+use ::plan::packing::{Packing, PackingControl, PackingPhase, PackingProblem, PackingProgress, pack};
+use model::{LatencyModel, PerStage, Policy};
 use predict::Replayed;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
+use units::Nanos;
 
 /// A placement, what each server's workloads will see, and what a correlated day would do to it.
 #[derive(Debug)]
@@ -26,17 +30,9 @@ pub struct ModelPlacement {
     pub servers: Vec<Vec<WorkloadForecast>>,
     /// Wall time of the search, without forecasts.
     pub elapsed: Duration,
-}
-
-/// What a placed workload will see.
-#[derive(Debug, Clone, Copy)]
-pub struct WorkloadForecast {
-    /// The latency by the model that decided.
-    pub bound: WorkloadBound,
-    /// The latency without any assumption on how bursts meet.
-    pub worst_case: WorkloadBound,
-    /// The latency when everybody's worst burst comes at the same time, base latency included, seconds.
-    pub bursts_together: Option<f64>,
+    /// Whether it was interrupted: the placement holds, but workloads may be without a place that there is, and bounds
+    /// that were not computed any more are said to be the SLOs, within which they are.
+    pub interrupted: bool,
 }
 
 impl ModelPlacement {
@@ -49,45 +45,32 @@ impl ModelPlacement {
     }
 }
 
-/// Places everybody that fits.
+/// Places everybody that fits. `interrupted` is asked again and again: from the first `true` on, what is certain by then is
+/// the answer.
 ///
-/// A search by replays is repeated with one more server than before as long as what it finds does not hold
-/// under other alignments and servers are left.
+/// A search by replays uses few alignments, and does not squeeze; what it finds is judged by other alignments, and the
+/// search goes on with one more server than before as long as it does not hold under these and servers are left.
+/// Whoever picks the placement that looks good in some alignments must not quote these.
 pub fn place(
     problem: &PredictionProblem,
     model: ModelName,
+    interrupted: &(dyn Fn() -> bool + Sync),
     observer: &dyn ProgressObserver,
 ) -> ModelPlacement {
     let start = Instant::now();
-    if model != ModelName::Replayed {
-        let everybody = PackEverybody { problem, servers_min: 1, effort: SearchEffort::Exhaustive, observer };
-        let packing = model.as_procedure().visit(problem.network, everybody);
-        return forecast(problem, model, packing, start, observer);
-    }
-    let mut at_least = 1;
-    loop {
-        let packing = search_by_replay(problem, at_least, observer);
-        let placement = forecast(problem, model, packing, start, observer);
-        let used = placement.packing.servers.len();
-        if placement.is_kept(problem) || used < at_least || used >= problem.count {
-            return placement;
-        }
-        at_least = used + 1;
-    }
-}
-
-/// A search by replays uses few alignments, and does not squeeze; what it finds is judged by other alignments.
-/// Whoever picks the placement that looks good in some alignments must not quote these.
-fn search_by_replay(
-    problem: &PredictionProblem,
-    at_least: usize,
-    observer: &dyn ProgressObserver,
-) -> Packing {
-    let few = Replayed::new(SEARCHED_ALIGNMENTS, SEARCHED_COVERAGE, 0.95, SEARCH_SEED);
-    let few = few.expect("enough alignments for this coverage");
-    let everybody =
-        PackEverybody { problem, servers_min: at_least, effort: SearchEffort::FirstFound, observer };
-    everybody.visit(ByModel::by_slo(&few), |workload| few.sketch(&workload.traffic))
+    let question = PlacementQuestion { problem, interrupted, observer };
+    let judged = JudgedServers::default();
+    let packing = match model {
+        ModelName::Replayed => question.pack_by_replay(&judged),
+        _ => model.visit(question),
+    };
+    let elapsed = start.elapsed();
+    let is_kept = |members: &[usize]| model != ModelName::Replayed || judged.is_kept(members);
+    let servers = &packing.servers;
+    let question = ForecastQuestion { problem, model, servers, interrupted, is_kept: &is_kept, observer };
+    let (servers, cut_short) = question.answer();
+    let interrupted = packing.interrupted || cut_short > 0;
+    ModelPlacement { model, packing, servers, elapsed, interrupted }
 }
 
 /// 14 alignments cover 80 % of all with 95 % confidence.
@@ -96,68 +79,119 @@ const SEARCHED_COVERAGE: f64 = 0.8;
 /// The seed of alignments that are not those of the default, by which the result is judged.
 const SEARCH_SEED: u64 = 2;
 
-struct PackEverybody<'a> {
+/// Servers and whether the judge found every SLO kept, by their members.
+#[derive(Debug, Default)]
+struct JudgedServers(Mutex<BTreeMap<Vec<usize>, bool>>);
+
+impl JudgedServers {
+    fn known(&self, members: &[usize]) -> Option<bool> {
+        self.0.lock().expect("no thread panics while it holds the lock").get(members).copied()
+    }
+
+    /// Whether the judge has found every SLO kept on a server.
+    fn is_kept(&self, members: &[usize]) -> bool {
+        self.known(members) == Some(true)
+    }
+
+    /// The judgement on a server, which is made once.
+    fn judge(&self, members: &[usize], judgement: impl FnOnce() -> bool) -> bool {
+        if let Some(known) = self.known(members) {
+            return known;
+        }
+        let kept = judgement();
+        self.0.lock().expect("no thread panics while it holds the lock").insert(members.to_vec(), kept);
+        kept
+    }
+}
+
+#[derive(Clone, Copy)]
+struct PlacementQuestion<'a> {
     problem: &'a PredictionProblem,
-    servers_min: usize,
-    effort: SearchEffort,
+    interrupted: &'a (dyn Fn() -> bool + Sync),
     observer: &'a dyn ProgressObserver,
 }
 
-impl ProcedureVisitor for PackEverybody<'_> {
+impl PlacementQuestion<'_> {
+    fn pack_by_replay(self, judged: &JudgedServers) -> Packing {
+        let few = Replayed::new(SEARCHED_ALIGNMENTS, SEARCHED_COVERAGE, 0.95, SEARCH_SEED);
+        let few = few.expect("enough alignments for this coverage");
+        let applicants = sketched_by(self.problem, &few, self.observer);
+        let judge = Replayed::default();
+        let confirms = |members: &[usize]| {
+            judged.judge(members, || {
+                let company: Vec<&Applicant<_>> = members.iter().map(|&member| &applicants[member]).collect();
+                let slos = company.iter().map(|applicant| applicant.slo.latency.0);
+                let limits: Vec<f64> =
+                    slos.map(|slo| queueing_limit(slo, self.problem.base_latency())).collect();
+                judge.all_within(&server_members(&company), &limits)
+            })
+        };
+        self.pack(&ByModel::by_slo(&few), &applicants, SearchEffort::FirstFound, Some(&confirms))
+    }
+
+    fn pack<P: AdmissionProcedure + Clone>(
+        self,
+        procedure: &P,
+        applicants: &[Applicant<P::Sketch>],
+        effort: SearchEffort,
+        confirms: Option<&dyn Fn(&[usize]) -> bool>,
+    ) -> Packing {
+        let workloads = &self.problem.workloads;
+        let task = self.observer.begin("packing", workloads.len() as u64, "done");
+        let phase = Cell::new(None);
+        let watch = |progress: PackingProgress| {
+            if phase.replace(Some(progress.phase)) != Some(progress.phase) {
+                task.rename(&phase_name(progress.phase));
+            }
+            task.update(progress.done as u64, progress.total as u64);
+        };
+        let packing_problem = PackingProblem {
+            servers: admission_host(self.problem),
+            applicants,
+            loads: &workloads.iter().map(|workload| workload.traffic.utilisation()).collect::<Vec<_>>(),
+            servers_min: 1,
+        };
+        let control = PackingControl { interrupted: &self.interrupted, watch: &watch, confirms };
+        pack(procedure, &packing_problem, effort, &control)
+    }
+}
+
+impl ModelVisitor for PlacementQuestion<'_> {
     type Output = Packing;
 
-    fn visit<P: AdmissionProcedure<Sketch: Send> + Clone>(
-        self,
-        procedure: P,
-        sketch: impl Fn(&TracedWorkload) -> P::Sketch + Sync,
-    ) -> Packing {
-        let Self { problem, servers_min, effort, observer } = self;
-        let applicants = applicants(problem, 0..problem.workloads.len(), observer, sketch);
-        let loads: Vec<_> = problem.workloads.iter().map(|workload| workload.traffic.utilisation()).collect();
-        let total = problem.count as u64;
-        let task = observer.begin("packing", total, "servers tried");
-        let mut watch = |servers: usize| task.update(servers as u64, total);
-        let packing_problem = PackingProblem {
-            servers: admission_host(problem),
-            applicants: &applicants,
-            loads: &loads,
-            servers_min,
-        };
-        pack(&procedure, &packing_problem, effort, &mut watch)
+    fn visit<M: LatencyModel>(self, model: &M) -> Packing {
+        let applicants = sketched_by(self.problem, model, self.observer);
+        self.pack(&ByModel::by_slo(model), &applicants, SearchEffort::Exhaustive, None)
     }
 }
 
-fn forecast(
-    problem: &PredictionProblem,
-    model: ModelName,
-    packing: Packing,
-    start: Instant,
-    observer: &dyn ProgressObserver,
-) -> ModelPlacement {
-    let elapsed = start.elapsed();
-    let servers = packing.servers.iter().map(|members| forecasts(problem, members, model, observer));
-    ModelPlacement { model, servers: servers.collect(), packing, elapsed }
+/// The longest latency without `base` that is within an SLO when `base` is added to it, both in seconds; half a nanosecond
+/// above a whole one, so that it does not matter how it is rounded.
+fn queueing_limit(slo: f64, base: f64) -> f64 {
+    let is_within = |ns: u64| Nanos(ns).as_secs() + base <= slo;
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
+    let mut ns = ((slo - base) * 1e9).max(0.0) as u64;
+    if !is_within(0) {
+        return -1.0;
+    }
+    while !is_within(ns) {
+        ns -= 1;
+    }
+    while is_within(ns + 1) {
+        ns += 1;
+    }
+    (ns as f64 + 0.5) * 1e-9
 }
 
-/// What each member of a server will see.
-fn forecasts(
-    problem: &PredictionProblem,
-    members: &[usize],
-    model: ModelName,
-    observer: &dyn ProgressObserver,
-) -> Vec<WorkloadForecast> {
-    let chosen = predict_bounds(problem, members, &[model], None, observer);
-    let worst = match model {
-        ModelName::WorstCase => chosen.clone(),
-        _ => predict_bounds(problem, members, &[ModelName::WorstCase], None, observer),
-    };
-    let correlated = predict_correlated(problem, members, observer);
-    let mut forecasts = Vec::new();
-    for ((bound, worst_case), correlated) in chosen.into_iter().zip(worst).zip(correlated) {
-        let bursts_together = correlated.map(|latency| latency.bursts_together);
-        forecasts.push(WorkloadForecast { bound, worst_case, bursts_together });
+/// What a search does at the moment, as the name of a task.
+fn phase_name(phase: PackingPhase) -> String {
+    match phase {
+        PackingPhase::Alone => "each one alone".to_owned(),
+        PackingPhase::Spread(servers) => format!("trying {servers} servers"),
+        PackingPhase::Confirm(servers) => format!("judging {servers} servers"),
+        PackingPhase::FirstFit(_) => "filling servers".to_owned(),
+        PackingPhase::Explain => "reasons of refusals".to_owned(),
     }
-    forecasts
 }
 
 /// The forecasts of a server, whoever is served first before the others.

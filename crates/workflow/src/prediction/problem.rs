@@ -4,7 +4,9 @@ use crate::cluster::{ClusterSource, base_latency, read_groups, read_profile, war
 use crate::observer::{Notice, ProgressObserver};
 use crate::parallel::in_parallel;
 use model::{CircularTrace, Cluster, Job, OperationError, ServerClass, WorkloadSpec};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 use trace::OpenOptions;
 use units::{ByteRate, Seconds};
@@ -30,8 +32,8 @@ pub struct TracedWorkload {
     pub spec: WorkloadSpec,
     /// Workloads of the same group may burst together.
     pub group: usize,
-    /// The requests of its trace as time at each stage.
-    pub traffic: CircularTrace<Job>,
+    /// The requests of its trace as time at each stage; workloads with the same trace share them.
+    pub traffic: Arc<CircularTrace<Job>>,
 }
 
 /// A kind of server and who may share one.
@@ -60,7 +62,6 @@ impl PredictionProblem {
     ///
     /// When a file cannot be read, or the class of servers is not there.
     pub fn read(source: &PredictionSource, observer: &dyn ProgressObserver) -> Result<Self, OperationError> {
-        let start = Instant::now();
         let cluster = source.cluster.read()?;
         let class = choose_class(&cluster, source, observer)?.clone();
         let profile = if source.link_only { None } else { Some(read_profile(&class.storage)?) };
@@ -74,20 +75,9 @@ impl PredictionProblem {
         };
         let (network, margin) = (NetworkModel::default(), cluster.safety_margin);
         let path = PathWork::new(network, class.network, profile.as_ref(), margin);
-        let options = &source.cluster.options;
-        let traffic = in_parallel(observer, "reading traces", &cluster.workloads, |spec| {
-            read_traffic(spec, path.clone(), options)
-        })?;
-        let requests: usize = traffic.iter().map(|(traffic, _)| traffic.items().len()).sum();
-        let elapsed = Seconds(start.elapsed().as_secs_f64());
-        let read = traffic.len();
-        observer.notice(Notice::Done(format!("traces: {read} read, {requests} requests in {elapsed}")));
+        let traffic = read_traces(&cluster.workloads, &path, &source.cluster.options, observer)?;
         let mut workloads = Vec::new();
-        for ((spec, (traffic, skipped)), group) in cluster.workloads.into_iter().zip(traffic).zip(groups) {
-            if skipped > 0 {
-                let trace = spec.trace.display();
-                observer.notice(Notice::Warning(format!("{trace}: {skipped} requests skipped")));
-            }
+        for ((spec, group), traffic) in cluster.workloads.into_iter().zip(groups).zip(traffic) {
             workloads.push(TracedWorkload { spec, group, traffic });
         }
         Ok(Self {
@@ -134,20 +124,55 @@ fn choose_class<'a>(
     Ok(class)
 }
 
-/// A workload's traffic on its path, and how many malformed requests were passed over.
+/// The traffic of every workload on its path; a trace that several of them have is read once.
+fn read_traces(
+    workloads: &[WorkloadSpec],
+    path: &PathWork,
+    options: &OpenOptions,
+    observer: &dyn ProgressObserver,
+) -> Result<Vec<Arc<CircularTrace<Job>>>, OperationError> {
+    let start = Instant::now();
+    let mut number_of_file = BTreeMap::new();
+    let mut files: Vec<&Path> = Vec::new();
+    let mut numbers = Vec::with_capacity(workloads.len());
+    for spec in workloads {
+        let file = spec.trace.as_path();
+        numbers.push(*number_of_file.entry(file).or_insert_with(|| {
+            files.push(file);
+            files.len() - 1
+        }));
+    }
+    let read =
+        in_parallel(observer, "reading traces", &files, |file| read_traffic(file, path.clone(), options))?;
+    let requests: usize = read.iter().map(|(traffic, _)| traffic.items().len()).sum();
+    let elapsed = Seconds(start.elapsed().as_secs_f64());
+    let count = read.len();
+    observer.notice(Notice::Done(format!("traces: {count} read, {requests} requests in {elapsed}")));
+    let mut shared = Vec::with_capacity(count);
+    for (file, (traffic, skipped)) in files.into_iter().zip(read) {
+        if skipped > 0 {
+            let trace = file.display();
+            observer.notice(Notice::Warning(format!("{trace}: {skipped} requests skipped")));
+        }
+        shared.push(Arc::new(traffic));
+    }
+    Ok(numbers.into_iter().map(|number| Arc::clone(&shared[number])).collect())
+}
+
+/// The traffic of a trace on its path, and how many malformed requests were passed over.
 fn read_traffic(
-    spec: &WorkloadSpec,
+    file: &Path,
     mut path: PathWork,
     options: &OpenOptions,
 ) -> Result<(CircularTrace<Job>, u64), OperationError> {
     let wrong = |error: trace::TraceError| OperationError::input(&error).hint(error.hint());
-    let mut reader = trace::open(&spec.trace, options).map_err(wrong)?;
+    let mut reader = trace::open(file, options).map_err(wrong)?;
     let mut jobs = Vec::new();
     for request in reader.by_ref() {
         jobs.push(path.job(&request.map_err(wrong)?));
     }
     let traffic = CircularTrace::repeating(jobs);
     let traffic =
-        traffic.map_err(|error| OperationError::input(format_args!("{}: {error}", spec.trace.display())))?;
+        traffic.map_err(|error| OperationError::input(format_args!("{}: {error}", file.display())))?;
     Ok((traffic, reader.skipped()))
 }

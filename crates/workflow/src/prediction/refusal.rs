@@ -6,6 +6,9 @@ use ::plan::admission::{AdmissionRefusal, Breach, BreachCause};
 
 /// Says why an arrival was refused.
 pub fn describe_refusal(problem: &PredictionProblem, refusal: &AdmissionRefusal) -> String {
+    if let AdmissionRefusal::Alone(breach) = refusal {
+        return format!("even alone on a server {}", describe_breach(breach));
+    }
     let Some((server, breach)) = refusal.closest() else { return refusal.to_string() };
     let breach = describe_breach(breach);
     if problem.count == 1 { breach } else { format!("closest on {}-{}: {breach}", problem.class, server + 1) }

@@ -1,0 +1,109 @@
+//! What the members of a server meet on a link that is enforced packet by packet.
+//!
+//! Linux's HTB serves priorities strictly, but in three ways it is not the queue of Eq. 5.1:
+//!
+//! **Equal priorities take turns** (deficit round robin with one quantum for all), they are not served first come, first
+//! served. Either all others of the level count as if they were above: what is served from the beginning of a busy period
+//! on is bounded by everybody's bursts and rates whatever the order. Or, while a member has something to send, each
+//! of the m others sends at most as much as it does, and a packet: `(B + Σ_above b + (m+1)·b + m·packet) / (1 − Σ_above r)`,
+//! if its own rate is within its turn, `(m+1)·r ≤ 1 − Σ_above r`. The bound is the lesser of the two.
+//!
+//! **Tokens are taken when a packet is sent**, and a full bucket takes no more. A member that is held up longer than its
+//! bucket fills would lag behind its limit for ever. So its burst is at least what its rate brings while it is held up:
+//! [`raise_bursts`].
+//!
+//! **Each class may send one packet before its turn**, because no class has a rate of nothing. So a link may have begun as
+//! many packets as it has classes: see [`EnforcedClass`](crate::EnforcedClass).
+
+use crate::server::{PriorityLevel, WorkloadLimits};
+use calculus::{StageLoad, stage_delay};
+use model::Stage;
+
+/// How often bursts are raised before the search for sufficient ones ends; each time they grow less.
+const ROUNDS_MAX: usize = 32;
+/// How far beyond what is needed a burst is raised, so that the search ends.
+const BEYOND: f64 = 1.0 + 1e-6;
+
+/// What a member of a server meets on a link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct LinkLoad {
+    /// The index of the member in the problem.
+    pub(crate) workload: usize,
+    /// The load by which its delay is bounded.
+    pub(crate) load: StageLoad,
+    /// How long it may be held up without sending anything, seconds.
+    pub(crate) held_up: f64,
+}
+
+/// What each member meets at the network `stage`, where the link may have begun `begun` and a packet takes `packet`, both in
+/// seconds; `limits` maps a workload's index to its limits. In order of priority.
+pub(crate) fn link_loads<'a>(
+    levels: &[PriorityLevel],
+    stage: Stage,
+    (begun, packet): (f64, f64),
+    limits: &impl Fn(usize) -> &'a WorkloadLimits,
+) -> Vec<LinkLoad> {
+    let (mut burst_above, mut rate_above) = (0.0, 0.0);
+    let mut loads = Vec::new();
+    for level in levels {
+        let burst: f64 = level.members.iter().map(|&w| limits(w)[stage].burst).sum();
+        let rate: f64 = level.members.iter().map(|&w| limits(w)[stage].rate).sum();
+        let others = level.members.len() as f64 - 1.0;
+        for &workload in &level.members {
+            let own = limits(workload)[stage];
+            let any_order = StageLoad {
+                burst_at_or_above: burst_above + burst,
+                rate_above: rate_above + rate - own.rate,
+                blocking: begun,
+            };
+            let in_turns = StageLoad {
+                burst_at_or_above: burst_above + (others + 1.0) * own.burst + others * packet,
+                rate_above,
+                blocking: begun,
+            };
+            let has_turns = (others + 1.0) * own.rate <= 1.0 - rate_above;
+            let (load, before_own) = if has_turns && stage_delay(in_turns) < stage_delay(any_order) {
+                (in_turns, burst_above + others * packet)
+            } else {
+                (any_order, burst_above + burst - own.burst)
+            };
+            let held_up = stage_delay(StageLoad { burst_at_or_above: before_own, ..load });
+            loads.push(LinkLoad { workload, load, held_up });
+        }
+        (burst_above, rate_above) = (burst_above + burst, rate_above + rate);
+    }
+    loads
+}
+
+/// Whether a bucket of this member fills while it is held up, and so loses tokens.
+pub(crate) fn loses_tokens(member: &LinkLoad, stage: Stage, limits: &WorkloadLimits) -> bool {
+    // A member that is held up without bound loses what it has.
+    limits[stage].burst < limits[stage].rate * member.held_up || !member.held_up.is_finite()
+}
+
+/// Raises bursts until no bucket loses tokens while its member is held up. Where there are none such, bursts are what the
+/// last round left, which the verification refuses.
+pub(crate) fn raise_bursts(
+    levels: &[PriorityLevel],
+    members: &[usize],
+    (begun, packet): (f64, f64),
+    limits: &mut [WorkloadLimits],
+) {
+    let position = |workload: usize| members.iter().position(|&m| m == workload).expect("a member");
+    for stage in [Stage::NetworkIn, Stage::NetworkOut] {
+        for _ in 0..ROUNDS_MAX {
+            let loads = link_loads(levels, stage, (begun, packet), &|w| &limits[position(w)]);
+            let mut is_raised = false;
+            for member in loads {
+                let own = &mut limits[position(member.workload)];
+                if loses_tokens(&member, stage, own) && member.held_up.is_finite() {
+                    own[stage].burst = own[stage].rate * member.held_up * BEYOND;
+                    is_raised = true;
+                }
+            }
+            if !is_raised {
+                break;
+            }
+        }
+    }
+}

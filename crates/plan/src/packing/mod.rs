@@ -1,0 +1,59 @@
+//! Packing: which workloads share a server when an admission procedure says who may?
+//!
+//! It takes applicants with what any [`AdmissionProcedure`] keeps of them (a latency model's sketches, say) and identical
+//! servers, and gives a list of members for each server, with a refusal for each applicant that found no place. It
+//! chooses no limits: what holds for the servers is the procedure's own word, a bound under an assumption or an estimate.
+//! Use it when all workloads are known and a stated assumption about their traffic is enough: `tailwright plan --model`.
+//! Where latencies have to be guaranteed by limits, or there are several classes of server, see [`crate::placement`];
+//! where workloads come and go, see [`crate::admission`], whose procedures and controller this search uses.
+//!
+//! A procedure may be slow (replaying traces takes a second), so the search asks it rarely. Who misses the SLO alone on a
+//! server is refused and does not take part (`alone.rs`). The others fill one server after the other, many by one question
+//! (`fill.rs`): the number of questions grows with the number of workloads, not with its square. Up to 300 workloads are
+//! also spread evenly, the largest load first (LPT, Graham 1969), over a number of servers that is searched up to that of
+//! the first answer, because an even spread leaves everybody slack: up in growing steps until one fits, down by bisection.
+//! Then, as far as the [`SearchEffort`] goes, first fit, tightest SLO first and largest load first, tries to save one
+//! server after the other. What is returned fits by the procedure's own word. Where that word is an estimate,
+//! [`SearchEffort::FirstFound`] is right: of many placements, the one that looks just good enough is worse than it looks;
+//! and [`PackingControl::confirms`] may have a second judgement, which every server passes.
+//!
+//! A search that is interrupted returns the servers that are certain by then.
+//!
+//! Not covered: optimality (the number of servers is at least [`Packing::lower_bound`]).
+
+mod alone;
+mod control;
+mod fill;
+mod problem;
+mod questions;
+mod search;
+
+pub use control::{PackingControl, PackingPhase, PackingProgress};
+pub use problem::{Packing, PackingProblem};
+
+use crate::admission::AdmissionProcedure;
+use crate::effort::SearchEffort;
+use alone::refused_alone;
+use questions::PackingQuestions;
+use search::PackingSearch;
+
+/// Places as many of the applicants as fit, on few servers.
+///
+/// # Panics
+/// When there is not one load per applicant.
+pub fn pack<P: AdmissionProcedure + Clone>(
+    procedure: &P,
+    problem: &PackingProblem<'_, P::Sketch>,
+    effort: SearchEffort,
+    control: &PackingControl<'_>,
+) -> Packing {
+    assert_eq!(problem.applicants.len(), problem.loads.len(), "one load per applicant");
+    let (candidates, mut refused) = refused_alone(procedure, problem, control);
+    let questions = PackingQuestions { procedure, problem, control, asked: 0 };
+    let mut search = PackingSearch::new(questions, candidates);
+    let lower_bound = search.lower_bound();
+    let (servers, without_place) = search.run(lower_bound, effort);
+    refused.extend(without_place);
+    refused.sort_by_key(|(applicant, _)| *applicant);
+    Packing { servers, refused, lower_bound, asked: search.asked(), interrupted: search.interrupted() }
+}

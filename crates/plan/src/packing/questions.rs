@@ -1,0 +1,49 @@
+//! The questions of a search: to the procedure, to the second judgement, and whether to go on.
+
+use super::control::{PackingControl, PackingPhase, PackingProgress};
+use super::problem::PackingProblem;
+use crate::admission::{AdmissionProcedure, Applicant, SharedServer};
+
+/// A search is over before its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Interruption;
+
+/// Asks on behalf of a search, and counts.
+pub(super) struct PackingQuestions<'a, P: AdmissionProcedure> {
+    pub(super) procedure: &'a P,
+    pub(super) problem: &'a PackingProblem<'a, P::Sketch>,
+    pub(super) control: &'a PackingControl<'a>,
+    /// How often the procedure has been asked about a server.
+    pub(super) asked: usize,
+}
+
+impl<P: AdmissionProcedure> PackingQuestions<'_, P> {
+    /// Whether the procedure accepts these applicants on one server.
+    pub(super) fn fits(&mut self, members: &[usize]) -> bool {
+        self.asked += 1;
+        let members: Vec<&Applicant<P::Sketch>> =
+            members.iter().map(|&m| &self.problem.applicants[m]).collect();
+        let server = self.shared_by(&members);
+        let priorities = self.procedure.priorities(&server);
+        self.procedure.fits(&server, &priorities)
+    }
+
+    /// Whether a server passes the second judgement, where there is one.
+    pub(super) fn is_confirmed(&self, members: &[usize]) -> bool {
+        self.control.confirms.is_none_or(|confirms| confirms(members))
+    }
+
+    /// Tells how far the search is.
+    pub(super) fn go_on(&self, phase: PackingPhase, done: usize, total: usize) -> Result<(), Interruption> {
+        (self.control.watch)(PackingProgress { phase, done, total });
+        if (self.control.interrupted)() { Err(Interruption) } else { Ok(()) }
+    }
+
+    pub(super) fn shared_by<'m>(
+        &self,
+        members: &'m [&'m Applicant<P::Sketch>],
+    ) -> SharedServer<'m, P::Sketch> {
+        let servers = &self.problem.servers;
+        SharedServer { members, base_latency: servers.base_latency, slo_factor: servers.slo_factor }
+    }
+}

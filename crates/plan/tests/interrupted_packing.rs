@@ -1,0 +1,100 @@
+//! Packing that is interrupted, judged twice, or asked by many: what holds whatever happens.
+
+mod support;
+
+use proptest::prelude::*;
+use std::cell::Cell;
+use support::{Load, applicants, by_stage};
+use tailwright_plan::SearchEffort;
+use tailwright_plan::admission::{AdmissionController, AdmissionRefusal, IdenticalServers};
+use tailwright_plan::packing::{Packing, PackingControl, PackingProblem, pack};
+
+fn packed(loads: &[f64], servers: usize, control: &PackingControl<'_>) -> Packing {
+    let applicants = applicants(loads, &[1.0]);
+    let servers = IdenticalServers { count: servers, base_latency: 0.0, slo_factor: 1.0 };
+    let loads = by_stage(loads);
+    let problem = PackingProblem { servers, applicants: &applicants, loads: &loads, servers_min: 1 };
+    pack(&Load, &problem, SearchEffort::FirstFound, control)
+}
+
+fn load_of(members: &[usize], loads: &[f64]) -> f64 {
+    members.iter().map(|&member| loads[member]).sum()
+}
+
+proptest! {
+    /// However early: every server holds, nobody is lost or placed twice, and those without a place are told why.
+    #[test]
+    fn an_interrupted_search_has_a_valid_answer(
+        loads in prop::collection::vec(0.01..1.2f64, 1..60),
+        after in 0usize..150,
+        judged in any::<bool>(),
+    ) {
+        let asked = Cell::new(0usize);
+        let interrupted = || asked.replace(asked.get() + 1) >= after;
+        let confirms = |members: &[usize]| members.len() <= 7;
+        let confirms: Option<&dyn Fn(&[usize]) -> bool> = judged.then_some(&confirms);
+        let packing = packed(&loads, 60, &PackingControl { interrupted: &interrupted, watch: &|_| (), confirms });
+        let mut seen = packing.servers.concat();
+        for members in &packing.servers {
+            prop_assert!(!members.is_empty() && load_of(members, &loads) <= 1.0);
+            prop_assert!(!judged || members.len() <= 7);
+        }
+        for (refused, why) in &packing.refused {
+            let expected = match why {
+                AdmissionRefusal::Alone(_) => loads[*refused] > 1.0,
+                AdmissionRefusal::Interrupted => packing.interrupted,
+                _ => false,
+            };
+            prop_assert!(expected, "{refused}: {why}");
+            seen.push(*refused);
+        }
+        seen.sort_unstable();
+        prop_assert_eq!(seen, (0..loads.len()).collect::<Vec<_>>());
+        if !packing.interrupted {
+            prop_assert!(packing.refused.iter().all(|(applicant, _)| loads[*applicant] > 1.0));
+        }
+    }
+
+    /// Blocks of workloads at once and server by server: the same places as one workload after the other.
+    #[test]
+    fn filling_is_first_fit(loads in prop::collection::vec(0.01..1.3f64, 1..80), servers in 1usize..6) {
+        let packing = packed(&loads, servers, &PackingControl::UNWATCHED);
+        let identical = IdenticalServers { count: servers, base_latency: 0.0, slo_factor: 1.0 };
+        let mut controller = AdmissionController::new(Load, identical);
+        let mut first_fit = vec![Vec::new(); servers];
+        let mut refused = Vec::new();
+        for (index, applicant) in applicants(&loads, &[1.0]).into_iter().enumerate() {
+            match controller.admit(vec![applicant]) {
+                Some(server) => first_fit[server].push(index),
+                None => refused.push(index),
+            }
+        }
+        first_fit.retain(|members: &Vec<usize>| !members.is_empty());
+        let without_place: Vec<usize> = packing.refused.iter().map(|(applicant, _)| *applicant).collect();
+        prop_assert_eq!(&without_place, &refused);
+        if refused.iter().any(|&applicant| loads[applicant] <= 1.0) {
+            prop_assert_eq!(packing.servers, first_fit);
+        } else {
+            prop_assert!(packing.servers.len() <= first_fit.len());
+        }
+    }
+}
+
+#[test]
+fn questions_grow_with_the_number_of_workloads() {
+    for count in [400, 800, 1600, 3200] {
+        let loads: Vec<f64> = (0..count).map(|number| 0.02 + f64::from(number % 17) * 0.005).collect();
+        let packing = packed(&loads, 3200, &PackingControl::UNWATCHED);
+        assert!(packing.refused.is_empty());
+        assert!(packing.asked <= 2 * loads.len(), "{} questions for {count}", packing.asked);
+        // First fit needs at most 1.7 times the least (Dósa and Sgall 2013).
+        assert!(packing.servers.len() <= packing.lower_bound * 17 / 10 + 1);
+    }
+}
+
+#[test]
+fn more_than_a_few_hundred_are_refused_in_short() {
+    let packing = packed(&[0.4; 400], 10, &PackingControl::UNWATCHED);
+    assert_eq!((packing.servers.len(), packing.refused.len()), (10, 380));
+    assert!(packing.refused.iter().all(|(_, why)| why.to_string() == "none of 10 servers has room"));
+}

@@ -1,0 +1,121 @@
+//! What the workloads of a placement will see, server by server.
+
+use super::applicant::sketched_by;
+use super::bounds::{WorkloadBound, member_bounds, server_members};
+use super::model_name::{ModelName, ModelVisitor};
+use super::problem::PredictionProblem;
+use crate::observer::ProgressObserver;
+use ::plan::admission::Applicant;
+use model::{LatencyModel, Prediction, Stage, UndefinedLatency};
+use predict::{Replayed, WorstCase};
+
+/// What a placed workload will see.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkloadForecast {
+    /// The latency by the model that decided.
+    pub bound: WorkloadBound,
+    /// The latency without any assumption on how bursts meet.
+    pub worst_case: WorkloadBound,
+    /// The latency when everybody's worst burst comes at the same time, base latency included, seconds.
+    pub bursts_together: Option<f64>,
+}
+
+/// What is to be forecast for a placement.
+pub(super) struct ForecastQuestion<'a> {
+    pub(super) problem: &'a PredictionProblem,
+    pub(super) model: ModelName,
+    /// The workloads of each server.
+    pub(super) servers: &'a [Vec<usize>],
+    /// Whether to take what is certain for servers that have not been forecast yet.
+    pub(super) interrupted: &'a (dyn Fn() -> bool + Sync),
+    /// Whether the model is known to keep every SLO on a server.
+    pub(super) is_kept: &'a (dyn Fn(&[usize]) -> bool + Sync),
+    pub(super) observer: &'a dyn ProgressObserver,
+}
+
+impl ForecastQuestion<'_> {
+    /// The forecasts of each server, one per member, and how many servers were cut short by an interruption.
+    pub(super) fn answer(self) -> (Vec<Vec<WorkloadForecast>>, usize) {
+        self.model.visit(self)
+    }
+}
+
+impl ModelVisitor for ForecastQuestion<'_> {
+    type Output = (Vec<Vec<WorkloadForecast>>, usize);
+
+    fn visit<M: LatencyModel>(self, model: &M) -> Self::Output {
+        let (replayed, worst_case) = (Replayed::default(), WorstCase::default());
+        let forecaster = Forecaster {
+            question: &self,
+            model,
+            sketches: sketched_by(self.problem, model, self.observer),
+            replayed: sketched_by(self.problem, &replayed, self.observer),
+            worst_case: sketched_by(self.problem, &worst_case, self.observer),
+        };
+        let task = self.observer.begin("forecasting", self.servers.len() as u64, "servers");
+        let forecasts = machine::parallel::map(self.servers, |members| {
+            let cut_short = (self.interrupted)();
+            let forecasts = forecaster.forecasts(members, cut_short);
+            task.advance();
+            (forecasts, cut_short)
+        });
+        let cut_short = forecasts.iter().filter(|(_, cut_short)| *cut_short).count();
+        (forecasts.into_iter().map(|(forecasts, _)| forecasts).collect(), cut_short)
+    }
+}
+
+struct Forecaster<'a, M: LatencyModel> {
+    question: &'a ForecastQuestion<'a>,
+    model: &'a M,
+    /// All workloads of the problem as the model that decided sees them.
+    sketches: Vec<Applicant<M::Sketch>>,
+    replayed: Vec<Applicant<<Replayed as LatencyModel>::Sketch>>,
+    worst_case: Vec<Applicant<<WorstCase as LatencyModel>::Sketch>>,
+}
+
+impl<M: LatencyModel> Forecaster<'_, M> {
+    /// What each member of a server will see; of a forecast that is cut short, what is certain without replays.
+    fn forecasts(&self, members: &[usize], cut_short: bool) -> Vec<WorkloadForecast> {
+        let question = self.question;
+        let base = question.problem.base_latency();
+        let worst = server_members(&of_members(&self.worst_case, members));
+        let worst = member_bounds(&WorstCase::default(), ModelName::WorstCase, &worst, members, base);
+        let (chosen, together) = if cut_short {
+            (self.certain_bounds(members), vec![None; members.len()])
+        } else {
+            let own = server_members(&of_members(&self.sketches, members));
+            let chosen = member_bounds(self.model, question.model, &own, members, base);
+            let replayed = server_members(&of_members(&self.replayed, members));
+            let correlated = Replayed::default().correlated(&replayed).into_iter();
+            (chosen, correlated.map(|latency| Some(latency.ok()?.bursts_together + base)).collect())
+        };
+        let mut forecasts = Vec::new();
+        for ((bound, worst_case), bursts_together) in chosen.into_iter().zip(worst).zip(together) {
+            forecasts.push(WorkloadForecast { bound, worst_case, bursts_together });
+        }
+        forecasts
+    }
+
+    /// The SLO of each member as its bound where the model is known to keep it, no bound otherwise.
+    fn certain_bounds(&self, members: &[usize]) -> Vec<WorkloadBound> {
+        let question = self.question;
+        let is_kept = (question.is_kept)(members);
+        let mut bounds = Vec::new();
+        for (member, &workload) in server_members(&of_members(&self.sketches, members)).iter().zip(members) {
+            let slo = question.problem.workloads[workload].spec.slo.latency.0;
+            let within_slo = Prediction { bound: slo, estimate: None };
+            bounds.push(WorkloadBound {
+                workload,
+                model: question.model,
+                percentile: member.percentile,
+                priority: member.priority[Stage::NetworkIn],
+                latency: if is_kept { Ok(within_slo) } else { Err(UndefinedLatency::NoBound) },
+            });
+        }
+        bounds
+    }
+}
+
+fn of_members<'a, S>(applicants: &'a [Applicant<S>], members: &[usize]) -> Vec<&'a Applicant<S>> {
+    members.iter().map(|&member| &applicants[member]).collect()
+}
