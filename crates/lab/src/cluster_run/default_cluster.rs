@@ -10,7 +10,7 @@ use units::{ByteRate, Bytes, Nanos};
 
 /// How long the traces are, both halves together.
 const DURATION: Nanos = Nanos(240_000_000_000);
-/// Link bandwidth of every host: four times what the workloads need, and little enough for one machine.
+/// Link bandwidth of every host: several times what the workloads need, and little enough for one machine.
 const NETWORK_BYTES_PER_S: f64 = 40e6;
 /// The largest best-effort request, and what the copy reads.
 const BEST_EFFORT: Bytes = Bytes(64 << 10);
@@ -32,25 +32,25 @@ fn bursty(quiet: f64, busy: f64, quiet_s: f64, busy_s: f64) -> RateProcess {
 
 /// Bursts last tenths of seconds, so that a minute has many of them.
 fn workloads() -> Vec<MadeUpWorkload> {
-    let steady = RateProcess::Poisson { rate: 250.0 };
+    let steady = RateProcess::Poisson { rate: 150.0 };
     vec![
         MadeUpWorkload {
             name: "database",
-            process: bursty(100.0, 600.0, 0.8, 0.15),
+            process: bursty(50.0, 300.0, 0.8, 0.15),
             kib: &[(8, 0.8), (64, 0.2)],
             read_share: 0.7,
             slo: "99.9% < 200ms",
         },
         MadeUpWorkload {
             name: "mail",
-            process: bursty(60.0, 400.0, 0.5, 0.1),
+            process: bursty(40.0, 250.0, 0.5, 0.1),
             kib: &[(4, 0.6), (16, 0.4)],
             read_share: 0.5,
             slo: "99.9% < 150ms",
         },
         MadeUpWorkload {
             name: "web",
-            process: RateProcess::Poisson { rate: 200.0 },
+            process: RateProcess::Poisson { rate: 120.0 },
             kib: &[(16, 0.7), (64, 0.3)],
             read_share: 0.95,
             slo: "99.9% < 100ms",
@@ -64,14 +64,14 @@ fn workloads() -> Vec<MadeUpWorkload> {
         },
         MadeUpWorkload {
             name: "analytics",
-            process: bursty(20.0, 250.0, 0.6, 0.15),
+            process: bursty(10.0, 120.0, 0.6, 0.15),
             kib: &[(64, 1.0)],
             read_share: 0.9,
             slo: "99% < 500ms",
         },
         MadeUpWorkload {
             name: "boot",
-            process: bursty(20.0, 900.0, 1.0, 0.1),
+            process: bursty(10.0, 400.0, 1.0, 0.1),
             kib: &[(16, 0.5), (64, 0.5)],
             read_share: 0.9,
             slo: "99% < 500ms",

@@ -16,8 +16,8 @@ use workload::device::NetworkModel;
 
 /// The real-time priority of the load generator.
 const GENERATOR_PRIORITY: u32 = 10;
-/// How many reads each copy keeps in flight: as many as the queue of a SATA device takes.
-const COPY_IN_FLIGHT: u32 = 32;
+/// How many reads each copy keeps in flight: more than the places at a device, so that it always has another.
+const COPY_IN_FLIGHT: u32 = 16;
 /// The confidence of each verdict.
 const CONFIDENCE: f64 = 0.95;
 /// The places of a device for which the policy says nothing.

@@ -19,7 +19,7 @@ const FEEDBACK_INTERVAL_NS: u64 = 1_000_000_000;
 /// A limit of outstanding requests that holds nothing back.
 const UNBOUNDED: u32 = 1024;
 /// How many requests the proxy leaves to workloads with a level where it has eight places and more.
-const RESERVE: u32 = 1;
+pub(super) const RESERVE: u32 = 1;
 
 /// The discipline of a policy that has neither priorities nor limits; `None` for the policies that have.
 pub(super) fn baseline(slos: &[Slo], policy: PolicyName, outstanding: u32) -> Option<BaselineDiscipline> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::device::{EmulatedSsd, LinearServiceTime};
+use crate::device::{EmulatedSsd, LinearServiceTime, SsdModel};
 use crate::experiment::{EXPERIMENTS, PolicyName, find_experiment, forecast};
 use proptest::prelude::*;
 use verify::Verdict;
@@ -57,17 +57,20 @@ proptest! {
     fn no_latency_exceeds_its_bound(
         first in any_requests(), second in any_requests(), load in 0.05f64..0.45, shift in 0u64..1_000_000,
     ) {
-        let sizes = [4096, 8192, 12288].map(Bytes);
         let outstanding = 4;
-        let base = base_latency(&model(), &profile(), sizes[2], outstanding);
         let sent = [first, second]
             .map(|requests| ScaledTrace::with_device_load(requests, &profile(), load).unwrap());
         let curve = |sent: &ScaledTrace| {
             let jobs = sent.storage_jobs(&profile());
             WorstCase { reshaping: Reshaping::EveryStage }.sketch(&jobs).curve(Stage::Storage).clone()
         };
-        let names = vec!["a".to_owned(), "b".to_owned()];
-        let analysis = DeviceAnalysis::new(names, sent.iter().map(curve).collect(), base);
+        let tenant = |sent: &ScaledTrace| AnalysedTenant {
+            name: "tenant".to_owned(),
+            curve: curve(sent),
+            largest: longest_work(sent.trace.items(), &profile()),
+        };
+        let queue = DeviceQueue { channels: 2, outstanding, reserve: 0 };
+        let analysis = DeviceAnalysis::new(sent.iter().map(tenant).collect(), queue, 0.0);
         let end = Nanos(3 * sent[0].trace.period().max(sent[1].trace.period()).0);
         let mut all: Vec<(usize, Request)> = sent[0].trace.until(end).into_iter().map(|r| (0, r)).collect();
         all.extend(sent[1].trace.until(end).into_iter().map(|mut r| {
