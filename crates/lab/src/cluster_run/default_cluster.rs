@@ -1,7 +1,7 @@
 //! The cluster that is played when nobody names one: made up, and as large as one small machine can play.
 
 use super::halves::{CLUSTER_FILE, write_text, write_trace};
-use crate::experiment::LabExperiment;
+use crate::device::{LinearServiceTime, SsdModel};
 use arrivals::{MmppState, RateProcess};
 use model::{Cluster, DEFAULT_SAFETY_MARGIN, OperationError, ServerClass, WorkloadSpec};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,14 @@ const DURATION: Nanos = Nanos(240_000_000_000);
 /// Link bandwidth of every host: several times what the workloads need, and little enough for one machine.
 const NETWORK_BYTES_PER_S: f64 = 40e6;
 /// The largest best-effort request, and what the copy reads.
-const BEST_EFFORT: Bytes = Bytes(64 << 10);
+const BEST_EFFORT: Bytes = Bytes(16 << 10);
+/// The device of each server: slow enough that two CPUs play it with everybody else and have time left.
+const DEVICE: SsdModel = SsdModel {
+    channels: 4,
+    read: LinearServiceTime::new(Nanos(2_000_000), 5000),
+    write: LinearServiceTime::new(Nanos(3_000_000), 8000),
+    bandwidth: None,
+};
 const SEED: u64 = 1;
 
 /// A made-up workload.
@@ -39,42 +46,42 @@ fn workloads() -> Vec<MadeUpWorkload> {
             process: bursty(50.0, 300.0, 0.8, 0.15),
             kib: &[(8, 0.8), (64, 0.2)],
             read_share: 0.7,
-            slo: "99.9% < 200ms",
+            slo: "99.9% < 400ms",
         },
         MadeUpWorkload {
             name: "mail",
             process: bursty(40.0, 250.0, 0.5, 0.1),
             kib: &[(4, 0.6), (16, 0.4)],
             read_share: 0.5,
-            slo: "99.9% < 150ms",
+            slo: "99.9% < 250ms",
         },
         MadeUpWorkload {
             name: "web",
             process: RateProcess::Poisson { rate: 120.0 },
             kib: &[(16, 0.7), (64, 0.3)],
             read_share: 0.95,
-            slo: "99.9% < 100ms",
+            slo: "99.9% < 150ms",
         },
         MadeUpWorkload {
             name: "logs",
             process: steady,
             kib: &[(4, 0.5), (32, 0.5)],
             read_share: 0.05,
-            slo: "99.9% < 100ms",
+            slo: "99.9% < 150ms",
         },
         MadeUpWorkload {
             name: "analytics",
             process: bursty(10.0, 120.0, 0.6, 0.15),
             kib: &[(64, 1.0)],
             read_share: 0.9,
-            slo: "99% < 500ms",
+            slo: "99% < 1s",
         },
         MadeUpWorkload {
             name: "boot",
             process: bursty(10.0, 400.0, 1.0, 0.1),
             kib: &[(16, 0.5), (64, 0.5)],
             read_share: 0.9,
-            slo: "99% < 500ms",
+            slo: "99% < 1s",
         },
     ]
 }
@@ -104,7 +111,7 @@ pub fn write_default_cluster(folder: &Path) -> Result<PathBuf, OperationError> {
     }
     let network = ByteRate::from_bytes_per_sec(NETWORK_BYTES_PER_S).expect("a rate");
     let storage = PathBuf::from("ssd.json");
-    write_text(&folder.join(&storage), &LabExperiment::DEVICE.profile(&sizes).to_json())?;
+    write_text(&folder.join(&storage), &DEVICE.profile(&sizes).to_json())?;
     let mut class = ServerClass::new("ssd", specs.len(), storage, network);
     class.best_effort_request = BEST_EFFORT;
     let cluster = Cluster { safety_margin: DEFAULT_SAFETY_MARGIN, servers: vec![class], workloads: specs };

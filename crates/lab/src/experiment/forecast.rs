@@ -3,6 +3,7 @@
 use super::case_plan::CasePlan;
 use super::definition::{Bottleneck, PolicyName};
 use super::device_simulation::simulate_on_device;
+use super::link::simulate_on_link;
 use super::plan::ExperimentPlan;
 use super::result::CONFIDENCE;
 use units::Nanos;
@@ -20,19 +21,19 @@ pub struct WorkloadForecast {
     pub decides_after: Option<Nanos>,
 }
 
-/// Simulates a run of a case under a policy that is observed for `duration` after `warm_up`. `None` where the
-/// bottleneck is not the device.
+/// Simulates a run of a case under a policy that is observed for `duration` after `warm_up`.
 pub fn forecast(
     plan: &ExperimentPlan,
     case: &CasePlan,
     policy: PolicyName,
     warm_up: Nanos,
     duration: Nanos,
-) -> Option<Vec<WorkloadForecast>> {
-    if plan.experiment.bottleneck != Bottleneck::Device {
-        return None;
-    }
-    let latencies = simulate_on_device(plan, case, policy, warm_up, warm_up + duration);
+) -> Vec<WorkloadForecast> {
+    let end = warm_up + duration;
+    let latencies = match plan.experiment.bottleneck {
+        Bottleneck::Device => simulate_on_device(plan, case, policy, warm_up, end),
+        Bottleneck::Link => simulate_on_link(case, policy, warm_up, end),
+    };
     let mut forecasts = Vec::new();
     for (tenant, latencies) in latencies.into_iter().enumerate() {
         let judgement = judge(latencies, case.slos[tenant], CONFIDENCE);
@@ -42,5 +43,5 @@ pub fn forecast(
         let decides_after = decides_after.filter(|_| judgement.verdict == Verdict::TooFew);
         forecasts.push(WorkloadForecast { name: case.case.tenants[tenant].name, judgement, decides_after });
     }
-    Some(forecasts)
+    forecasts
 }

@@ -161,33 +161,23 @@ pub(crate) fn forecast_text(
     policies: &[PolicyName],
     settings: &RunSettings,
 ) -> String {
-    let (mut open, mut is_simulated) = (Vec::new(), false);
-    for (case, policy) in
-        planned.cases.iter().flat_map(|case| policies.iter().map(move |policy| (case, *policy)))
-    {
-        let Some(found) = forecast(planned, case, policy, settings.warm_up, settings.duration) else {
-            continue;
-        };
-        is_simulated = true;
-        for tenant in found.iter().enumerate().filter(|(at, _)| case.promises(*at)).map(|(_, found)| found) {
-            if tenant.judgement.verdict == Verdict::TooFew {
-                let takes = tenant
-                    .decides_after
-                    .map_or_else(|| "no length is known".to_owned(), |t| time(t.as_secs()));
-                open.push(format!(
-                    "{}/{} under {} ({takes})",
-                    case_name(planned, case),
-                    tenant.name,
-                    policy.name()
-                ));
+    let mut open = Vec::new();
+    for case in &planned.cases {
+        for policy in policies {
+            let found = forecast(planned, case, *policy, settings.warm_up, settings.duration);
+            let counted = found.iter().enumerate().filter(|(tenant, _)| case.promises(*tenant));
+            for (_, tenant) in counted.filter(|(_, tenant)| tenant.judgement.verdict == Verdict::TooFew) {
+                let takes = tenant.decides_after.map(|takes| time(takes.as_secs()));
+                let takes = takes.unwrap_or_else(|| "no length is known".to_owned());
+                let name = case_name(planned, case);
+                open.push(format!("{name}/{} under {} ({takes})", tenant.name, policy.name()));
             }
         }
     }
     let observed = time(settings.duration.as_secs());
-    match (is_simulated, open.is_empty()) {
-        (false, _) => String::new(),
-        (true, true) => format!("\nBy simulation, {observed} decide every SLO that counts.\n"),
-        (true, false) => {
+    match open.is_empty() {
+        true => format!("\nBy simulation, {observed} decide every SLO that counts.\n"),
+        false => {
             format!("\nBy simulation, {observed} leave open (and what may decide): {}.\n", open.join(", "))
         }
     }

@@ -173,7 +173,7 @@ fn every_other_policy_breaks_what_the_analysis_keeps() {
     let planned = ExperimentPlan::new(experiment, Path::new("/nonexistent")).expect("no trace is read");
     let verdicts = |case: &CasePlan, policy| {
         let found = forecast(&planned, case, policy, experiment.warm_up, experiment.duration);
-        let found = found.expect("the bottleneck is the device").into_iter().enumerate();
+        let found = found.into_iter().enumerate();
         found
             .filter(|(at, _)| case.promises(*at))
             .map(|(_, found)| found.judgement.verdict)
