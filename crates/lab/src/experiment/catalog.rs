@@ -148,7 +148,7 @@ pub const EXPERIMENTS: &[LabExperiment] = &[
         ],
         copy: Some(COPY),
         policies: &PolicyName::ALL,
-        duration: seconds(300),
+        duration: seconds(420),
         warm_up: seconds(20),
     },
     LabExperiment {
@@ -204,7 +204,7 @@ pub const EXPERIMENTS: &[LabExperiment] = &[
             PolicyName::BySlo,
             PolicyName::Tailwright,
         ],
-        duration: seconds(120),
+        duration: seconds(240),
         warm_up: seconds(20),
     },
     LabExperiment {
@@ -244,7 +244,7 @@ pub const EXPERIMENTS: &[LabExperiment] = &[
         }],
         copy: None,
         policies: &[PolicyName::None, PolicyName::BySlo, PolicyName::Tailwright],
-        duration: seconds(300),
+        duration: seconds(720),
         warm_up: seconds(20),
     },
 ];
