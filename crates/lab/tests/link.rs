@@ -29,6 +29,8 @@ const SMALL: LabExperiment = LabExperiment {
         misbehaves: None,
     }],
     copy: None,
+    duration: Nanos(1_000_000_000),
+    warm_up: Nanos(0),
     policies: &[PolicyName::None, PolicyName::Tailwright],
 };
 

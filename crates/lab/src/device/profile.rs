@@ -1,7 +1,7 @@
 //! The device profile of an emulated SSD: what planning needs to know, in the form in which it knows real devices.
 
-use super::SsdModel;
-use model::Op;
+use super::{LinearServiceTime, SsdModel};
+use model::{Op, Request};
 use units::{ByteRate, Bytes, Nanos, Percentile, Seconds};
 use workload::device::{BandwidthRow, BaseLatency, DeviceModel, QueueLimits, SsdTable, StorageProfile};
 
@@ -42,6 +42,33 @@ impl SsdModel {
             .with_source(format!("emulated: {self}"))
             .with_base_latency(base)
             .with_queue_limits(limits)
+            .with_channels(self.channels)
+    }
+
+    /// A device with so many channels that does what this profile says at the smallest and at the largest of these sizes,
+    /// and between them what lies on a straight line.
+    ///
+    /// # Panics
+    /// When there is no positive size.
+    pub fn resembling(profile: &StorageProfile, channels: u32, sizes: &[Bytes]) -> Self {
+        let positive = || sizes.iter().copied().filter(|size| size.0 > 0);
+        let smallest = positive().min().expect("a device is for requests of some size");
+        let largest = positive().max().expect("there is a smallest");
+        let service_time = |op| {
+            let [small, large] = [smallest, largest].map(|size| {
+                let request = Request { arrival: Nanos::ZERO, size, op, offset: None, response: None };
+                f64::from(channels) * profile.work_model().work(&request).base_units()
+            });
+            let bytes = (largest.0 - smallest.0) as f64;
+            let per_byte = if bytes > 0.0 { ((large - small) / bytes).max(0.0) } else { 0.0 };
+            let base = small - per_byte * smallest.0 as f64;
+            // Where time grows faster than size, the line through the largest size alone is slower throughout.
+            let (base, per_byte) =
+                if base < 0.0 { (0.0, large / largest.0 as f64) } else { (base, per_byte) };
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the casts saturate")]
+            LinearServiceTime::new(Nanos(base.round() as u64), (per_byte * 1e3).round() as u64)
+        };
+        Self { channels, read: service_time(Op::Read), write: service_time(Op::Write), bandwidth: None }
     }
 
     fn bandwidth_at_saturation(&self, op: Op, size: Bytes) -> ByteRate {
@@ -65,9 +92,8 @@ impl std::fmt::Display for SsdModel {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{EmulatedSsd, LinearServiceTime};
+    use super::super::EmulatedSsd;
     use super::*;
-    use ::model::Request;
     use proptest::prelude::*;
 
     fn request(op: Op, size: u64) -> Request {
@@ -99,6 +125,23 @@ mod tests {
                 prop_assert!(sum <= end.as_secs() * (1.0 + 1e-6), "{} for {sum}", end.as_secs());
             }
         }
+    }
+
+    #[test]
+    fn a_device_that_resembles_a_profile_does_what_it_says() {
+        let model = SsdModel {
+            channels: 3,
+            read: LinearServiceTime::new(Nanos(90_000), 2000),
+            write: LinearServiceTime::new(Nanos(0), 5000),
+            bandwidth: None,
+        };
+        let sizes = [4096, 16384, 65536].map(Bytes);
+        let alike = SsdModel::resembling(&model.profile(&sizes), 3, &sizes);
+        for (op, size) in [(Op::Read, 4096), (Op::Read, 16384), (Op::Write, 16384), (Op::Write, 65536)] {
+            let [made, was] = [alike, model].map(|device| device.service_time(op, Bytes(size)).as_secs());
+            assert!((made / was - 1.0).abs() < 1e-3, "{op:?} {size}: {made} for {was}");
+        }
+        assert_eq!(alike.profile(&sizes).channels(), Some(3));
     }
 
     #[test]

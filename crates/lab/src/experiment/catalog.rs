@@ -4,7 +4,7 @@ use super::definition::{
     BackgroundCopy, Bottleneck, ExperimentCase, ExperimentTenant, LabExperiment, PolicyName, SloRule,
     TenantServer, TenantSource,
 };
-use units::Bytes;
+use units::{Bytes, Nanos};
 
 /// Workloads A to D of Table 3.1. Its traces are not public; these are the ones nearest in burstiness, each used once, as
 /// in `tailwright reproduce`: C² 1.35 for 1.3, 14.7 for 14, 1.86 for 2.2, and 22.8 for 23.
@@ -73,8 +73,60 @@ const REQUESTED_SLOS: &[f64] = &[0.1, 0.2, 0.5, 1.0, 0.1, 0.2, 0.5, 1.0];
 /// A copy with as many reads in flight as the queue of a SATA device takes.
 const COPY: BackgroundCopy = BackgroundCopy { in_flight: 32, size: Bytes(64 << 10) };
 
-/// All experiments, in the order of the figures.
+/// A workload of `policies` that keeps the device almost busy in pulses of a tenth of a second, and leaves it alone as
+/// long: it waits for nobody, but whoever comes after it waits for a whole pulse.
+const PULSED: ExperimentTenant = ExperimentTenant {
+    name: "pulsed",
+    source: TenantSource::Pulsed { reads: 400, on_share: 0.52, size: Bytes(4096) },
+    server: TenantServer::Ssd,
+    load: 0.50,
+    percentile: 99.0,
+};
+/// A workload of `policies` whose reads come one by one.
+const STEADY: ExperimentTenant = ExperimentTenant {
+    name: "steady",
+    source: TenantSource::Synthetic { c2: 1.0, size: Bytes(4096) },
+    server: TenantServer::Ssd,
+    load: 0.10,
+    percentile: 99.0,
+};
+
+const fn seconds(seconds: u64) -> Nanos {
+    Nanos(seconds * 1_000_000_000)
+}
+
+/// All experiments, the shortest first, the others in the order of the figures.
 pub const EXPERIMENTS: &[LabExperiment] = &[
+    LabExperiment {
+        name: "policies",
+        title: "An SLO that each other policy breaks and the analysis keeps; needs no traces (thesis §3.4)",
+        claim: "other policies starve who comes second, give shares that are too small, or let a flood through",
+        bottleneck: Bottleneck::Device,
+        cases: &[
+            ExperimentCase {
+                name: "within-limits",
+                tenants: &[STEADY, PULSED],
+                slos: SloRule::LastTightest,
+                misbehaves: None,
+            },
+            ExperimentCase {
+                name: "flood",
+                tenants: &[STEADY, PULSED],
+                slos: SloRule::InOrder,
+                misbehaves: Some((0, 0.7)),
+            },
+        ],
+        copy: Some(COPY),
+        policies: &[
+            PolicyName::Proportional,
+            PolicyName::Feedback,
+            PolicyName::Edf,
+            PolicyName::BySlo,
+            PolicyName::Tailwright,
+        ],
+        duration: seconds(40),
+        warm_up: seconds(10),
+    },
     LabExperiment {
         name: "fig-3.3",
         title: "SLOs kept by policy: three bursty workloads and a copy (figures 3.3 and 3.4)",
@@ -96,6 +148,8 @@ pub const EXPERIMENTS: &[LabExperiment] = &[
         ],
         copy: Some(COPY),
         policies: &PolicyName::ALL,
+        duration: seconds(420),
+        warm_up: seconds(20),
     },
     LabExperiment {
         name: "fig-3.5",
@@ -124,6 +178,8 @@ pub const EXPERIMENTS: &[LabExperiment] = &[
         ],
         copy: Some(COPY),
         policies: &[PolicyName::Feedback, PolicyName::Tailwright],
+        duration: seconds(30),
+        warm_up: seconds(10),
     },
     // D comes first, as in the text: its SLO is tighter, and C can have the lowest priority while D cannot.
     LabExperiment {
@@ -148,6 +204,8 @@ pub const EXPERIMENTS: &[LabExperiment] = &[
             PolicyName::BySlo,
             PolicyName::Tailwright,
         ],
+        duration: seconds(240),
+        warm_up: seconds(20),
     },
     LabExperiment {
         name: "fig-3.7",
@@ -170,6 +228,8 @@ pub const EXPERIMENTS: &[LabExperiment] = &[
         ],
         copy: None,
         policies: &[PolicyName::None, PolicyName::BySlo, PolicyName::Tailwright],
+        duration: seconds(300),
+        warm_up: seconds(20),
     },
     LabExperiment {
         name: "fig-4.1",
@@ -184,6 +244,8 @@ pub const EXPERIMENTS: &[LabExperiment] = &[
         }],
         copy: None,
         policies: &[PolicyName::None, PolicyName::BySlo, PolicyName::Tailwright],
+        duration: seconds(720),
+        warm_up: seconds(20),
     },
 ];
 

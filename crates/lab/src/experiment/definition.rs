@@ -56,6 +56,15 @@ pub enum TenantSource {
         /// The size of each read.
         size: Bytes,
     },
+    /// Reads of one size in pulses: the same number at equal gaps, then none for a while.
+    Pulsed {
+        /// How many reads make a pulse.
+        reads: u32,
+        /// The share of time in which a pulse lasts, above 0 and at most 1.
+        on_share: f64,
+        /// The size of each read.
+        size: Bytes,
+    },
 }
 
 /// The server that answers a tenant.
@@ -157,18 +166,13 @@ pub struct LabExperiment {
     pub copy: Option<BackgroundCopy>,
     /// The policies that are compared, the protecting one last.
     pub policies: &'static [PolicyName],
+    /// How long each run is observed unless somebody says otherwise: what decides everything that is promised.
+    pub duration: Nanos,
+    /// The time before that which is not observed, unless somebody says otherwise.
+    pub warm_up: Nanos,
 }
 
 impl LabExperiment {
-    /// How long to observe each run by default. On a device thousands of requests arrive in a second; on a link only some
-    /// dozens of each workload do, and bursts make them late together.
-    pub fn duration(&self) -> Nanos {
-        match self.bottleneck {
-            Bottleneck::Device => Nanos(180_000_000_000),
-            Bottleneck::Link => Nanos(300_000_000_000),
-        }
-    }
-
     /// The emulated SSD: four channels; 4 KiB are read in 1.02 ms and written in 1.53 ms, so that it serves 3900 reads per
     /// second.
     pub const DEVICE: SsdModel = SsdModel {

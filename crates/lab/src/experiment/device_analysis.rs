@@ -1,61 +1,75 @@
 //! Bounds, priorities and limits for one device (PriorityMeister, thesis §3.2), with what a real device adds.
 //!
 //! Limits are the fewest token buckets that never delay a workload and admit at most 5 % more than its trace within any
-//! duration; bounds count these 5 %. To the queueing behind higher priorities are added
-//! - the requests that are at the device already: at most as many as the proxy lets be outstanding, each as long as the
-//!   longest of any workload ([`blocking`]);
-//! - the latency of the workload's own request, which one channel serves, not all of them together.
+//! duration; bounds count these 5 %. What the device has begun already, and that one channel serves a request, is counted
+//! as [`calculus::DeviceQueue`] derives it, which is how plans count it, too.
 //!
 //! The way through kernel, proxy and load generator is not counted: tenths of a millisecond.
 
 use super::definition::{PROTECTING_POLICY, SERVER};
-use calculus::{ArrivalCurve, PriorityQueue};
+use calculus::{ArrivalCurve, DeviceQueue, PriorityQueue};
 use model::{
-    PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, Slo, Stage, StageLimit,
+    PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, ServerEnforcement, Slo,
+    Stage, StageLimit,
 };
-use units::{ByteRate, Nanos};
+use units::ByteRate;
 
 /// How much more than the traces limits admit, as a share.
 const TOLERANCE: f64 = 0.05;
 
-/// Workloads that share a device, as the analysis sees them.
+/// A workload that shares a device, as the analysis sees it.
 #[derive(Debug, Clone)]
-pub(super) struct DeviceAnalysis {
-    names: Vec<String>,
-    /// Arrival curves in seconds of device time.
-    curves: Vec<ArrivalCurve>,
-    /// What every request takes beyond queueing behind higher priorities, seconds: blocking and its own service.
-    base: f64,
+pub(super) struct AnalysedTenant {
+    /// The name in policies.
+    pub(super) name: String,
+    /// The arrival curve in seconds of device time.
+    pub(super) curve: ArrivalCurve,
+    /// The device time of its largest request, seconds.
+    pub(super) largest: f64,
 }
 
-/// How long a request waits at most for the requests that are at the device, seconds.
-pub(super) fn blocking(outstanding: u32, longest_work: Nanos) -> f64 {
-    f64::from(outstanding) * longest_work.as_secs()
+/// Workloads that share a device, and how it is used.
+#[derive(Debug, Clone)]
+pub(super) struct DeviceAnalysis {
+    tenants: Vec<AnalysedTenant>,
+    queue: DeviceQueue,
+    /// The device time of the largest best-effort request, seconds.
+    best_effort: f64,
 }
 
 impl DeviceAnalysis {
-    /// An analysis of workloads with these arrival curves, in seconds of device time; `base` is in seconds.
-    pub(super) fn new(names: Vec<String>, curves: Vec<ArrivalCurve>, base: f64) -> Self {
-        Self { names, curves, base }
+    /// An analysis of these workloads beside best-effort requests of up to so many seconds of device time.
+    pub(super) fn new(tenants: Vec<AnalysedTenant>, queue: DeviceQueue, best_effort: f64) -> Self {
+        Self { tenants, queue, best_effort }
     }
 
     /// The queueing delay of a workload below these others, seconds.
     fn delay(&self, workload: usize, above: &[usize]) -> f64 {
         let mut queue = PriorityQueue::new();
         for &other in above {
-            queue.add(&self.curves[other].scaled(1.0 + TOLERANCE), 0.0);
+            queue.add(&self.tenants[other].curve.scaled(1.0 + TOLERANCE), 0.0);
         }
-        queue.delay(&self.curves[workload].scaled(1.0 + TOLERANCE), 0.0)
+        let largest = self.tenants.iter().map(|tenant| tenant.largest).fold(0.0, f64::max);
+        let begun = self.queue.blocking(self.best_effort, largest);
+        queue.delay(&self.tenants[workload].curve.scaled(1.0 + TOLERANCE), begun)
+    }
+
+    /// How much longer a request of a workload takes on one channel than on the whole device, seconds.
+    fn own_service(&self, workload: usize) -> f64 {
+        self.queue.own_service(self.tenants[workload].largest)
     }
 
     /// The latency that a workload never exceeds when these others have higher priorities, seconds.
     pub(super) fn bound(&self, workload: usize, above: &[usize]) -> f64 {
-        self.base + self.delay(workload, above)
+        self.own_service(workload) + self.delay(workload, above)
     }
 
     /// The protecting policy for these SLOs, and whether the analysis says that all are kept.
     pub(super) fn protecting_policy(&self, slos: &[Slo]) -> (Policy, bool) {
-        let budgets: Vec<f64> = slos.iter().map(|slo| slo.latency.0 - self.base).collect();
+        let mut budgets = Vec::new();
+        for (workload, slo) in slos.iter().enumerate() {
+            budgets.push(slo.latency.0 - self.own_service(workload));
+        }
         let mut delays = |workload: usize, above: &PerStage<Vec<usize>>| {
             let mut delays = PerStage::from_fn(|_| 0.0);
             delays[Stage::Storage] = self.delay(workload, &above[Stage::Storage]);
@@ -64,37 +78,45 @@ impl DeviceAnalysis {
         let plan = plan::prioritise(&budgets, &mut delays);
         let mut workloads = Vec::new();
         for (index, &slo) in slos.iter().enumerate() {
-            let limits = plan::enforceable_limiters(&self.curves[index], TOLERANCE);
+            let limits = plan::enforceable_limiters(&self.tenants[index].curve, TOLERANCE);
             let priority = plan.priorities[index][Stage::Storage];
-            let bound = plan.latencies[index] + self.base;
-            workloads.push(policy_workload(&self.names[index], slo, priority, Some(bound), limits));
+            let bound = plan.latencies[index] + self.own_service(index);
+            workloads.push(policy_workload(&self.tenants[index].name, slo, priority, Some(bound), limits));
         }
-        (policy(PROTECTING_POLICY, workloads), plan.missed.is_none())
+        (self.policy(PROTECTING_POLICY, workloads), plan.missed.is_none())
     }
 
     /// The policy of strict priority by SLO, without limits.
     pub(super) fn by_slo(&self, slos: &[Slo]) -> Policy {
         let mut workloads = Vec::new();
-        for (name, slo) in self.names.iter().zip(slos) {
+        for (tenant, slo) in self.tenants.iter().zip(slos) {
             let tighter = slos.iter().filter(|other| other.latency.0 < slo.latency.0).count();
             let priority = u32::try_from(tighter).expect("few workloads");
-            workloads.push(policy_workload(name, *slo, priority, None, Vec::new()));
+            workloads.push(policy_workload(&tenant.name, *slo, priority, None, Vec::new()));
         }
-        policy("by-slo", workloads)
+        self.policy("by-slo", workloads)
     }
-}
 
-fn policy(name: &str, workloads: Vec<PolicyWorkload>) -> Policy {
-    let server = PolicyServer {
-        name: SERVER.into(),
-        class: SERVER.into(),
-        // The links of the lab are not shaped here, and nothing depends on their rate.
-        network_bytes_per_s: ByteRate::from_bytes_per_sec(125e6).expect("a rate").bytes_per_sec(),
-        storage_profile: "emulated-ssd".into(),
-        enforcement: None,
-    };
-    Policy::new(name, vec![server], workloads)
-        .unwrap_or_else(|error| panic!("limits that cannot be enforced: {error}"))
+    fn policy(&self, name: &str, workloads: Vec<PolicyWorkload>) -> Policy {
+        let server = PolicyServer {
+            name: SERVER.into(),
+            class: SERVER.into(),
+            // The links of the lab are not shaped here, and nothing depends on their rate.
+            network_bytes_per_s: ByteRate::from_bytes_per_sec(125e6).expect("a rate").bytes_per_sec(),
+            storage_profile: "emulated-ssd".into(),
+            enforcement: Some(ServerEnforcement {
+                channels: self.queue.channels,
+                outstanding: self.queue.outstanding,
+                beside: self.queue.outstanding / 2,
+                reserve: self.queue.reserve,
+                best_effort_request_s: self.best_effort,
+                packet_bytes: 0.0,
+                proxy_s: 0.0,
+            }),
+        };
+        Policy::new(name, vec![server], workloads)
+            .unwrap_or_else(|error| panic!("limits that cannot be enforced: {error}"))
+    }
 }
 
 fn policy_workload(

@@ -21,10 +21,13 @@ mod case_plan;
 mod catalog;
 mod definition;
 mod device_analysis;
+pub(crate) mod device_simulation;
 mod device_testbed;
+pub(crate) mod disciplines;
 mod experiment_lock;
+mod forecast;
 mod link;
-mod namespace_thread;
+pub(crate) mod namespace_thread;
 mod plan;
 mod requests;
 mod result;
@@ -39,6 +42,7 @@ pub use definition::{
     TenantServer, TenantSource,
 };
 pub use experiment_lock::ExperimentLock;
+pub use forecast::{WorkloadForecast, forecast};
 pub use plan::ExperimentPlan;
 pub use result::{CopyThroughput, WorkloadResult, are_promises_kept, workload_results};
 pub use run::{CaseRun, RunSettings, run_case};

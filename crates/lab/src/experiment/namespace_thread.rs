@@ -4,10 +4,10 @@ use model::OperationError;
 use std::thread::JoinHandle;
 
 /// A thread whose start may fail: entering the namespace or becoming real-time.
-pub(super) type NamespaceThread<T> = JoinHandle<Result<T, OperationError>>;
+pub(crate) type NamespaceThread<T> = JoinHandle<Result<T, OperationError>>;
 
 /// Runs `work` on a thread that has entered the namespace and has this priority under SCHED_FIFO, if one is given.
-pub(super) fn spawn_in<T: Send + 'static>(
+pub(crate) fn spawn_in<T: Send + 'static>(
     netns: &str,
     priority: Option<u32>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -27,6 +27,6 @@ pub(super) fn spawn_in<T: Send + 'static>(
 }
 
 /// Waits for the end of a thread. A panic of the thread goes on in this one.
-pub(super) fn join<T>(thread: NamespaceThread<T>) -> Result<T, OperationError> {
+pub(crate) fn join<T>(thread: NamespaceThread<T>) -> Result<T, OperationError> {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

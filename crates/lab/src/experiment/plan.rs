@@ -1,12 +1,13 @@
 //! Everything that is decided before anything runs: requests on this device, SLOs and policies, all from traces.
 
 use super::case_plan::CasePlan;
-use super::definition::{Bottleneck, ExperimentCase, LabExperiment, SloRule};
-use super::device_analysis::{DeviceAnalysis, blocking};
+use super::definition::{BackgroundCopy, Bottleneck, ExperimentCase, LabExperiment, SloRule};
+use super::device_analysis::{AnalysedTenant, DeviceAnalysis};
+use super::disciplines::RESERVE;
 use super::requests::{TenantRequests, distinct_sizes, load_all};
 use super::scaled_trace::{ScaledTrace, ceil_nanos};
 use super::{link, slo_assignment};
-use crate::device::SsdModel;
+use calculus::DeviceQueue;
 use model::{LatencyModel as _, Op, OperationError, Request, Slo, Stage};
 use predict::{Reshaping, WorstCase};
 use std::path::Path;
@@ -39,7 +40,7 @@ impl ExperimentPlan {
     /// When a trace cannot be read.
     pub fn new(experiment: &LabExperiment, traces: &Path) -> Result<Self, OperationError> {
         let requests = load_all(experiment, traces)?;
-        let device = DeviceSetting::new(&distinct_sizes(experiment, &requests));
+        let device = DeviceSetting::new(&distinct_sizes(experiment, &requests), experiment.copy);
         let mut cases: Vec<CasePlan> = Vec::new();
         for (case, requests) in experiment.cases.iter().zip(requests) {
             cases.push(match experiment.bottleneck {
@@ -75,19 +76,28 @@ struct DeviceSetting {
     profile: StorageProfile,
     outstanding: u32,
     largest: Bytes,
-    /// What every request takes beyond queueing behind higher priorities, seconds.
-    base: f64,
+    queue: DeviceQueue,
+    /// The device time of a request of the copy, seconds; 0 without a copy.
+    best_effort: f64,
 }
 
 impl DeviceSetting {
     /// The setting for requests of these sizes, which ascend.
-    fn new(sizes: &[Bytes]) -> Self {
+    fn new(sizes: &[Bytes], copy: Option<BackgroundCopy>) -> Self {
         let model = LabExperiment::DEVICE;
         let profile = model.profile(sizes);
         let outstanding = OUTSTANDING_PER_CHANNEL * model.channels;
         let largest = *sizes.last().expect("there are requests");
-        let base = base_latency(&model, &profile, largest, outstanding);
-        Self { profile, outstanding, largest, base }
+        let queue = DeviceQueue { channels: model.channels, outstanding, reserve: RESERVE };
+        let read = |copy: BackgroundCopy| Request {
+            arrival: Nanos::ZERO,
+            size: copy.size,
+            op: Op::Read,
+            offset: None,
+            response: None,
+        };
+        let best_effort = copy.map_or(0.0, |copy| longest_work(&[read(copy)], &profile));
+        Self { profile, outstanding, largest, queue, best_effort }
     }
 
     fn plan_case(
@@ -109,15 +119,18 @@ impl DeviceSetting {
         case: &ExperimentCase,
         requests: &[Vec<Request>],
     ) -> Result<DeviceAnalysis, OperationError> {
-        let (mut names, mut curves) = (Vec::new(), Vec::new());
+        let mut tenants = Vec::new();
         for (tenant, requests) in case.tenants.iter().zip(requests) {
             let planned = ScaledTrace::with_device_load(requests.clone(), &self.profile, tenant.load)?;
             let worst_case = WorstCase { reshaping: Reshaping::EveryStage };
             let sketch = worst_case.sketch(&planned.storage_jobs(&self.profile));
-            names.push(tenant.name.to_owned());
-            curves.push(sketch.curve(Stage::Storage).clone());
+            tenants.push(AnalysedTenant {
+                name: tenant.name.to_owned(),
+                curve: sketch.curve(Stage::Storage).clone(),
+                largest: longest_work(requests, &self.profile),
+            });
         }
-        Ok(DeviceAnalysis::new(names, curves, self.base))
+        Ok(DeviceAnalysis::new(tenants, self.queue, self.best_effort))
     }
 
     fn slos(&self, case: &ExperimentCase, analysis: &DeviceAnalysis, first: Option<&CasePlan>) -> Vec<Slo> {
@@ -149,17 +162,11 @@ impl DeviceSetting {
     }
 }
 
-/// What every request takes at most beyond queueing behind higher priorities, seconds: the longest requests of any
-/// workload, as many as the device may hold, and its own service in one channel.
-fn base_latency(model: &SsdModel, profile: &StorageProfile, largest: Bytes, outstanding: u32) -> f64 {
-    let (mut longest_work, mut own_latency) = (Nanos::ZERO, Nanos::ZERO);
-    let mut work_model = profile.work_model();
-    for op in [Op::Read, Op::Write] {
-        let request = Request { arrival: Nanos::ZERO, size: largest, op, offset: None, response: None };
-        longest_work = longest_work.max(ceil_nanos(work_model.work(&request).base_units()));
-        own_latency = own_latency.max(model.idle_latency(op, largest));
-    }
-    blocking(outstanding, longest_work) + own_latency.as_secs()
+/// The device time of the longest of these requests, seconds.
+fn longest_work(requests: &[Request], profile: &StorageProfile) -> f64 {
+    let mut model = profile.work_model();
+    let works = requests.iter().map(|request| ceil_nanos(model.work(request).base_units()).as_secs());
+    works.fold(0.0, f64::max)
 }
 
 #[cfg(test)]

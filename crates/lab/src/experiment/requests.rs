@@ -30,6 +30,7 @@ pub(super) fn load_all(
                 TenantSource::Trace(file) => read(&traces.join(file))?,
                 // Synthetic requests of several tenants differ.
                 TenantSource::Synthetic { c2, size } => draw(*c2, *size, index as u64 + 1),
+                TenantSource::Pulsed { reads, on_share, size } => pulses(*reads, *on_share, *size),
             });
         }
         cases.push(requests);
@@ -54,6 +55,22 @@ fn draw(c2: f64, size: Bytes, seed: u64) -> Vec<Request> {
     let mut arrival = Nanos::ZERO;
     for _ in 0..SYNTHETIC_REQUESTS {
         arrival = arrival + sampler.draw(&mut random);
+        requests.push(Request { arrival, size, op: Op::Read, offset: None, response: None });
+    }
+    requests
+}
+
+/// Pulses of reads. The trace begins and ends within a pulse, so that repeating it neither joins two nor adds a pause.
+fn pulses(reads: u32, on_share: f64, size: Bytes) -> Vec<Request> {
+    const PULSES: u32 = 20;
+    const GAP_NS: f64 = 1e6;
+    let pause = f64::from(reads) * GAP_NS * (1.0 / on_share - 1.0);
+    let mut requests = Vec::with_capacity((PULSES * reads) as usize);
+    for index in 0..PULSES * reads {
+        let pauses = f64::from((index + reads / 2) / reads);
+        let ns = f64::from(index) * GAP_NS + pauses * pause;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is not negative")]
+        let arrival = Nanos(ns.round() as u64);
         requests.push(Request { arrival, size, op: Op::Read, offset: None, response: None });
     }
     requests

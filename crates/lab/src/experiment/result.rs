@@ -10,7 +10,7 @@ use units::Percentile;
 use verify::{Finding, Verdict, judge, summarize_lags};
 
 /// The confidence of each verdict.
-const CONFIDENCE: f64 = 0.95;
+pub(super) const CONFIDENCE: f64 = 0.95;
 
 /// A workload under a policy: what it was promised and what was measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]

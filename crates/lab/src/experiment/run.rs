@@ -3,13 +3,12 @@
 use super::case_plan::CasePlan;
 use super::definition::{Bottleneck, PolicyName};
 use super::device_testbed::DeviceTestbed;
+use super::disciplines::baseline;
 use super::link::LinkTestbed;
 use super::plan::ExperimentPlan;
-use discipline::serve::{DisciplineSpec, FeedbackClass, FeedbackParameters};
 use enforce::command::may_configure_networks;
-use enforce::storage::BaselineDiscipline;
 use load::{ClientHost, LoadOptions, LoadProgress, LoadReport, LoadTarget, LoadWorkload, OfferedLoad};
-use model::{Op, OperationError, Slo};
+use model::{Op, OperationError};
 use std::sync::atomic::AtomicBool;
 use units::Nanos;
 
@@ -17,13 +16,6 @@ use units::Nanos;
 const COPY: &str = "L";
 /// The real-time priority of the load generator.
 const GENERATOR_PRIORITY: u32 = 10;
-/// A deadline that never comes, in nanoseconds: 36 years.
-const NEVER_NS: u64 = 1 << 60;
-/// How often feedback adapts its shares: a tenth of Cake's 10 s, because the device serves more than ten times as many
-/// requests as a disk.
-const FEEDBACK_INTERVAL_NS: u64 = 1_000_000_000;
-/// A limit of outstanding requests that holds nothing back.
-const UNBOUNDED: u32 = 1024;
 
 /// How a case is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,29 +88,6 @@ pub fn run_case(
 fn workload_names(plan: &ExperimentPlan, case: &CasePlan) -> Vec<String> {
     let tenants = case.case.tenants.iter().map(|tenant| tenant.name.to_owned());
     tenants.chain(plan.experiment.copy.map(|_| COPY.to_owned())).collect()
-}
-
-/// The discipline of a policy that has neither priorities nor limits; `None` for the policies that have.
-fn baseline(slos: &[Slo], policy: PolicyName, outstanding: u32) -> Option<BaselineDiscipline> {
-    let workloads = u32::try_from(slos.len()).expect("few workloads");
-    let slos_ns: Vec<u64> = slos
-        .iter()
-        .map(|slo| Nanos::from_secs(slo.latency.0).map_or(NEVER_NS, |latency| latency.0))
-        .collect();
-    // Each has one entry more than there are SLOs: that of the copy.
-    let kind = match policy {
-        PolicyName::BySlo | PolicyName::Tailwright => return None,
-        PolicyName::None => DisciplineSpec::Fifo,
-        PolicyName::Proportional => DisciplineSpec::Proportional { weights: vec![1; slos.len() + 1] },
-        PolicyName::Edf => DisciplineSpec::Deadline { allowed: [slos_ns, vec![NEVER_NS]].concat() },
-        PolicyName::Feedback => {
-            let slos = slos_ns.into_iter().map(Some).chain([None]);
-            let classes = slos.map(|slo| FeedbackClass { weight: 1, slo }).collect();
-            DisciplineSpec::Feedback(FeedbackParameters::new(classes, FEEDBACK_INTERVAL_NS))
-        }
-    };
-    let outstanding = if policy == PolicyName::None { UNBOUNDED } else { outstanding };
-    Some(BaselineDiscipline { kind, outstanding, workloads })
 }
 
 /// Workloads of the shared device, with one connection each, until `end`.

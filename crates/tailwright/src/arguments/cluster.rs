@@ -68,6 +68,16 @@ pub(crate) struct MayLack {
 }
 
 impl ClusterArgs {
+    /// Whether a cluster is named at all.
+    pub(crate) fn is_given(&self) -> bool {
+        self.cluster.is_some() || self.slos.is_some()
+    }
+
+    /// The margin that the flag has.
+    pub(crate) fn safety_margin(&self) -> Option<f64> {
+        self.safety_margin
+    }
+
     /// The source that these flags describe.
     pub(crate) fn source(&self, may_lack: MayLack) -> Result<ClusterSource, OperationError> {
         Ok(ClusterSource {

@@ -2,7 +2,7 @@
 
 use super::verified::{table, verdict, verdict_row};
 use lab::experiment::{
-    CasePlan, CaseRun, CopyThroughput, ExperimentPlan, PolicyName, RunSettings, WorkloadResult,
+    CasePlan, CaseRun, CopyThroughput, ExperimentPlan, PolicyName, RunSettings, WorkloadResult, forecast,
 };
 use verify::Verdict;
 use workflow::text::{plural, time};
@@ -153,6 +153,34 @@ pub(crate) fn plan_text(planned: &ExperimentPlan) -> String {
         text += &format!("\n{}: {}\n{rows}", case_name(planned, case), admits(case));
     }
     text
+}
+
+/// Which verdicts a run of this length leaves open, by simulation, and how long it takes to decide them.
+pub(crate) fn forecast_text(
+    planned: &ExperimentPlan,
+    policies: &[PolicyName],
+    settings: &RunSettings,
+) -> String {
+    let mut open = Vec::new();
+    for case in &planned.cases {
+        for policy in policies {
+            let found = forecast(planned, case, *policy, settings.warm_up, settings.duration);
+            let counted = found.iter().enumerate().filter(|(tenant, _)| case.promises(*tenant));
+            for (_, tenant) in counted.filter(|(_, tenant)| tenant.judgement.verdict == Verdict::TooFew) {
+                let takes = tenant.decides_after.map(|takes| time(takes.as_secs()));
+                let takes = takes.unwrap_or_else(|| "no length is known".to_owned());
+                let name = case_name(planned, case);
+                open.push(format!("{name}/{} under {} ({takes})", tenant.name, policy.name()));
+            }
+        }
+    }
+    let observed = time(settings.duration.as_secs());
+    match open.is_empty() {
+        true => format!("\nBy simulation, {observed} decide every SLO that counts.\n"),
+        false => {
+            format!("\nBy simulation, {observed} leave open (and what may decide): {}.\n", open.join(", "))
+        }
+    }
 }
 
 /// Verdicts, and what they come from.

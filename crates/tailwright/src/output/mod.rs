@@ -3,6 +3,7 @@
 pub(crate) mod admission;
 pub(crate) mod bounds;
 pub(crate) mod call_graph;
+pub(crate) mod cluster_run;
 pub(crate) mod comparison;
 pub(crate) mod derivation;
 pub(crate) mod experiment;

@@ -6,10 +6,12 @@
 
 mod analysis;
 mod plan;
+mod simulation;
 mod testbed;
 mod work;
 
 pub(super) use plan::plan_case;
+pub(super) use simulation::simulate_on_link;
 pub(super) use testbed::LinkTestbed;
 
 #[cfg(test)]

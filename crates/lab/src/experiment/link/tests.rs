@@ -1,7 +1,10 @@
 //! Bounds against a fluid link with strict priority, simulated here without the analysis.
 
+use super::simulation::simulate_on_link;
 use super::work::{link_time, tenant_disk};
-use crate::experiment::{CasePlan, ExperimentPlan, ExperimentTenant, ScaledTrace, find_experiment};
+use crate::experiment::{
+    CasePlan, ExperimentPlan, ExperimentTenant, PolicyName, ScaledTrace, find_experiment,
+};
 use model::Op;
 use std::path::Path;
 use units::{Bytes, Nanos};
@@ -93,6 +96,22 @@ fn figure_3_7_keeps_its_bounds() {
     for (tenant, sent) in case.case.tenants.iter().zip(&case.sent) {
         let busy: f64 = sent.trace.items().iter().map(link_time).sum::<f64>() / sent.trace.period().as_secs();
         assert!((busy / tenant.load - 1.0).abs() < 1e-6, "{busy}");
+    }
+}
+
+/// Two simulations that share nothing but what is sent.
+#[test]
+fn forecasts_agree_with_the_fluid_link() {
+    let experiment = find_experiment("fig-3.7").unwrap();
+    let planned = ExperimentPlan::new(experiment, Path::new("/nonexistent")).expect("no trace is read");
+    let case = &planned.cases[0];
+    let found = simulate_on_link(case, PolicyName::Tailwright, Nanos::ZERO, Nanos(60_000_000_000));
+    for (found, expected) in found.iter().zip(simulated(case, 60)) {
+        assert_eq!(found.len(), expected.len());
+        for (found, expected) in found.iter().zip(&expected) {
+            let found = found.expect("everybody is answered").as_secs();
+            assert!((found - expected).abs() < 1e-6, "{found} for {expected}");
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 use super::*;
-use crate::device::{EmulatedSsd, LinearServiceTime};
-use crate::experiment::{EXPERIMENTS, find_experiment};
+use crate::device::{EmulatedSsd, LinearServiceTime, SsdModel};
+use crate::experiment::{EXPERIMENTS, PolicyName, find_experiment, forecast};
 use proptest::prelude::*;
+use verify::Verdict;
 
 fn model() -> SsdModel {
     SsdModel {
@@ -56,17 +57,20 @@ proptest! {
     fn no_latency_exceeds_its_bound(
         first in any_requests(), second in any_requests(), load in 0.05f64..0.45, shift in 0u64..1_000_000,
     ) {
-        let sizes = [4096, 8192, 12288].map(Bytes);
         let outstanding = 4;
-        let base = base_latency(&model(), &profile(), sizes[2], outstanding);
         let sent = [first, second]
             .map(|requests| ScaledTrace::with_device_load(requests, &profile(), load).unwrap());
         let curve = |sent: &ScaledTrace| {
             let jobs = sent.storage_jobs(&profile());
             WorstCase { reshaping: Reshaping::EveryStage }.sketch(&jobs).curve(Stage::Storage).clone()
         };
-        let names = vec!["a".to_owned(), "b".to_owned()];
-        let analysis = DeviceAnalysis::new(names, sent.iter().map(curve).collect(), base);
+        let tenant = |sent: &ScaledTrace| AnalysedTenant {
+            name: "tenant".to_owned(),
+            curve: curve(sent),
+            largest: longest_work(sent.trace.items(), &profile()),
+        };
+        let queue = DeviceQueue { channels: 2, outstanding, reserve: 0 };
+        let analysis = DeviceAnalysis::new(sent.iter().map(tenant).collect(), queue, 0.0);
         let end = Nanos(3 * sent[0].trace.period().max(sent[1].trace.period()).0);
         let mut all: Vec<(usize, Request)> = sent[0].trace.until(end).into_iter().map(|r| (0, r)).collect();
         all.extend(sent[1].trace.until(end).into_iter().map(|mut r| {
@@ -159,4 +163,41 @@ fn a_folder_without_traces_says_what_to_do() {
     let experiment = find_experiment("fig-3.3").unwrap();
     let error = ExperimentPlan::new(experiment, Path::new("/nonexistent")).expect_err("no traces");
     assert!(error.hint.as_deref().unwrap_or_default().contains("--data"), "{error}");
+}
+
+/// Every policy to compare with breaks an SLO that counts and that the protecting policy keeps, and the length that the
+/// experiment has by itself decides all of them.
+#[test]
+fn every_other_policy_breaks_what_the_analysis_keeps() {
+    let experiment = find_experiment("policies").unwrap();
+    let planned = ExperimentPlan::new(experiment, Path::new("/nonexistent")).expect("no trace is read");
+    let verdicts = |case: &CasePlan, policy| {
+        let found = forecast(&planned, case, policy, experiment.warm_up, experiment.duration);
+        let found = found.into_iter().enumerate();
+        found
+            .filter(|(at, _)| case.promises(*at))
+            .map(|(_, found)| found.judgement.verdict)
+            .collect::<Vec<_>>()
+    };
+    for policy in experiment.policies.iter().copied() {
+        let all: Vec<_> = planned.cases.iter().flat_map(|case| verdicts(case, policy)).collect();
+        let (ours, broken) = (policy == PolicyName::Tailwright, all.contains(&Verdict::NotMet));
+        assert!(ours != broken, "{}: {all:?}", policy.name());
+        assert!(!ours || all.iter().all(|verdict| *verdict == Verdict::Met), "{all:?}");
+    }
+}
+
+/// A pulse that is cut at the end of the trace goes on at its beginning.
+#[test]
+fn a_pulse_train_repeats_without_a_seam() {
+    let planned =
+        ExperimentPlan::new(find_experiment("policies").unwrap(), Path::new("/nonexistent")).unwrap();
+    let sent = &planned.cases[0].sent[1].trace;
+    let twice = sent.until(Nanos(2 * sent.period().0));
+    let gaps: Vec<u64> = twice.windows(2).map(|pair| (pair[1].arrival - pair[0].arrival).0).collect();
+    let (shortest, longest) = (gaps.iter().min().unwrap(), gaps.iter().max().unwrap());
+    let pauses: Vec<usize> = (0..gaps.len()).filter(|&at| gaps[at] > longest / 2).collect();
+    assert!(pauses.windows(2).all(|pair| pair[1] - pair[0] == 400), "{pauses:?}");
+    // Where the trace ends, the next request comes one mean gap later.
+    assert!(gaps.iter().all(|gap| *gap < 3 * shortest || *gap > longest / 2));
 }

@@ -21,7 +21,7 @@ use workflow::text::{plural, time};
 const HELP: &str = "\
 Examples:
   tailwright lab run                                    the experiments that there are
-  tailwright lab run fig-3.5 --duration 30s             needs no traces
+  tailwright lab run policies                           needs no traces, 8 minutes
   tailwright lab run fig-3.3 --data ../shared           three workloads, a copy, six policies
   tailwright lab run fig-3.3 --data ../shared --plan    SLOs, bounds and limits only
   tailwright lab run fig-3.3 --data ../shared --report page.html
@@ -42,7 +42,7 @@ pub(crate) struct RunArgs {
     /// The experiment; without it, all are listed.
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Has a folder `traces`; fig-3.5 needs none.
+    /// Has a folder `traces`; policies, fig-3.5 and fig-3.7 need none.
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
     /// Only these policies: none, proportional, feedback, edf, by-slo, tailwright.
@@ -51,12 +51,12 @@ pub(crate) struct RunArgs {
     /// Only these cases, by name.
     #[arg(long, value_name = "CASE,…", value_delimiter = ',')]
     case: Vec<String>,
-    /// Observed, for each policy [default: 180s on a device, 300s on a link].
+    /// Observed, for each policy [default: what decides every promise of the experiment].
     #[arg(long, value_name = "TIME")]
     duration: Option<Nanos>,
-    /// Before that; the thesis observes the second half of each run.
-    #[arg(long, value_name = "TIME", default_value = "20s")]
-    warm_up: Nanos,
+    /// Before that [default: 10s or 20s]; the thesis observes the second half of each run.
+    #[arg(long, value_name = "TIME")]
+    warm_up: Option<Nanos>,
     /// Of places on the device.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -87,8 +87,15 @@ pub(crate) fn run(args: &RunArgs) -> Result<VerbAnswer, OperationError> {
     let policies = chosen(args, experiment)?;
     let mut planned = ExperimentPlan::new(experiment, &traces(args, experiment)?)?;
     planned.cases.retain(|case| args.case.is_empty() || args.case.iter().any(|name| name == case.case.name));
+    let settings = RunSettings {
+        warm_up: args.warm_up.unwrap_or(experiment.warm_up),
+        duration: args.duration.unwrap_or(experiment.duration),
+        seed: args.seed,
+        realtime: !args.no_realtime,
+    };
+    let said = experiment::plan_text(&planned) + &experiment::forecast_text(&planned, &policies, &settings);
     if args.plan {
-        terminal::print(&experiment::plan_text(&planned));
+        terminal::print(&said);
         return Ok(VerbAnswer::Yes);
     }
     if let Some(path) = &args.report {
@@ -96,13 +103,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<VerbAnswer, OperationError> {
         check_writable(path, "report")?;
     }
     let alone = ExperimentLock::acquire()?;
-    eprint!("{}", experiment::plan_text(&planned));
-    let settings = RunSettings {
-        warm_up: args.warm_up,
-        duration: args.duration.unwrap_or(experiment.duration()),
-        seed: args.seed,
-        realtime: !args.no_realtime,
-    };
+    eprint!("{said}");
     let done = play_all(&settings, &planned, &policies)?;
     drop(alone);
     answer(args, &ExperimentView { planned: &planned, settings, done: &done })
@@ -132,11 +133,9 @@ fn traces(args: &RunArgs, experiment: &LabExperiment) -> Result<PathBuf, Operati
     let mut tenants = experiment.cases.iter().flat_map(|case| case.tenants);
     match &args.data {
         Some(data) => Ok(data.join("traces")),
-        None if tenants.all(|tenant| matches!(tenant.source, TenantSource::Synthetic { .. })) => {
-            Ok(PathBuf::new())
-        }
+        None if tenants.all(|tenant| !matches!(tenant.source, TenantSource::Trace(_))) => Ok(PathBuf::new()),
         None => Err(OperationError::input("the traces are missing")
-            .hint("--data FOLDER: FOLDER/traces has them; fig-3.5 needs none")),
+            .hint("--data FOLDER: FOLDER/traces has them; policies, fig-3.5 and fig-3.7 need none")),
     }
 }
 

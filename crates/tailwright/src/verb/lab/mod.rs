@@ -1,5 +1,6 @@
 //! `tailwright lab`: hosts, servers and an emulated SSD on one machine, and experiments with them.
 
+mod cluster;
 mod device;
 mod experiment;
 mod stand;
@@ -21,6 +22,7 @@ enum What {
     Status(stand::StatusArgs),
     Down(stand::DownArgs),
     Device(device::DeviceArgs),
+    Cluster(cluster::ClusterRunArgs),
     Run(experiment::RunArgs),
 }
 
@@ -31,5 +33,6 @@ pub(crate) fn run(args: &LabArgs) -> Result<VerbAnswer, OperationError> {
         What::Down(args) => stand::down(args),
         What::Run(args) => experiment::run(args),
         What::Device(args) => device::run(args),
+        What::Cluster(args) => cluster::run(args),
     }
 }

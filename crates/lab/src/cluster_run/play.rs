@@ -1,0 +1,196 @@
+//! Playing the second halves of a cluster's traces under a policy, and judging what was observed.
+
+use super::halves::ClusterHalves;
+use super::testbed::{ClusterTestbed, copy_host, copy_name, workload_host};
+use crate::experiment::BackgroundCopy;
+use crate::experiment::device_simulation::SimulatedRun;
+use crate::experiment::disciplines::enforced_rules;
+use discipline::serve::DisciplineSpec;
+use enforce::command::may_configure_networks;
+use load::{ClientHost, LoadOptions, LoadProgress, LoadReport, LoadTarget, LoadWorkload, OfferedLoad};
+use model::{CircularTrace, Observations, Op, OperationError, PerStage, Policy, Request, Stage};
+use std::sync::atomic::AtomicBool;
+use units::{Bytes, Nanos};
+use verify::{Findings, ServiceAgreement, Verdict, WorkFunction, examine, judge};
+use workload::device::NetworkModel;
+
+/// The real-time priority of the load generator.
+const GENERATOR_PRIORITY: u32 = 10;
+/// How many reads each copy keeps in flight: more than the places at a device, so that it always has another.
+const COPY_IN_FLIGHT: u32 = 16;
+/// The confidence of each verdict.
+const CONFIDENCE: f64 = 0.95;
+/// The places of a device for which the policy says nothing.
+const OUTSTANDING_PER_CHANNEL: u32 = 2;
+
+/// How a cluster is played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClusterRunSettings {
+    /// The time at the beginning that is not observed.
+    pub warm_up: Nanos,
+    /// The time that is observed.
+    pub duration: Nanos,
+    /// The seed of the places on the devices that requests read and write.
+    pub seed: u64,
+    /// Whether devices, proxies and load generator run under SCHED_FIFO.
+    pub realtime: bool,
+}
+
+/// Makes the hosts, enforces the policy, sends the second halves, and removes everything. A half that is shorter than the
+/// run is repeated. Who is not admitted sends nothing.
+///
+/// # Errors
+/// Without root, or when the machine lacks something.
+pub fn play_cluster(
+    policy: &Policy,
+    halves: &ClusterHalves,
+    settings: &ClusterRunSettings,
+    progress: &mut dyn FnMut(LoadProgress),
+    stop: &AtomicBool,
+) -> Result<LoadReport, OperationError> {
+    if !may_configure_networks() {
+        return Err(
+            OperationError::machine("this process may not make network namespaces").hint("run as root")
+        );
+    }
+    let mut testbed = ClusterTestbed::new(policy, halves, settings.realtime)?;
+    let workloads = load_workloads(policy, halves, &testbed, settings.warm_up + settings.duration)?;
+    let options = LoadOptions {
+        warm_up: settings.warm_up,
+        duration: settings.duration,
+        seed: settings.seed,
+        realtime: settings.realtime.then_some(GENERATOR_PRIORITY),
+        ..LoadOptions::default()
+    };
+    let report = load::run(workloads, &options, progress, stop)?;
+    testbed.stop_proxies()?;
+    Ok(report)
+}
+
+/// The index of the server of an admitted workload.
+fn server_of(policy: &Policy, workload: usize) -> Option<usize> {
+    let workload = policy.workloads.get(workload).filter(|workload| workload.admitted)?;
+    policy.servers.iter().position(|server| Some(&server.name) == workload.server.as_ref())
+}
+
+/// The requests of a workload until `end`.
+fn requests_until(
+    halves: &ClusterHalves,
+    workload: usize,
+    end: Nanos,
+) -> Result<Vec<Request>, OperationError> {
+    let second = halves.second[workload].clone();
+    let period = second.last().map_or(Nanos::ZERO, |request| request.arrival);
+    if period >= end {
+        return Ok(second.into_iter().take_while(|request| request.arrival < end).collect());
+    }
+    let period = Nanos(halves.duration().0.max(period.0) + 1);
+    let repeated =
+        CircularTrace::from_first_arrival(second, period).map_err(|error| OperationError::input(error))?;
+    Ok(repeated.until(end))
+}
+
+/// What the copy of the server with this index does; `None` where the cluster has no best effort.
+fn copy_of(policy: &Policy, halves: &ClusterHalves, server: usize) -> Option<BackgroundCopy> {
+    let class = halves.class(&policy.servers[server].class)?;
+    let size = class.best_effort_request;
+    (size > Bytes(0)).then_some(BackgroundCopy { in_flight: COPY_IN_FLIGHT, size })
+}
+
+fn load_workloads(
+    policy: &Policy,
+    halves: &ClusterHalves,
+    testbed: &ClusterTestbed,
+    end: Nanos,
+) -> Result<Vec<LoadWorkload>, OperationError> {
+    let mut workloads = Vec::new();
+    let from = |host: &str, server: usize, name: String, offered: OfferedLoad| LoadWorkload {
+        target: LoadTarget::Nbd { server: testbed.address(server), export: host.to_owned() },
+        client: ClientHost { netns: Some(testbed.netns(host).to_owned()), bind: None },
+        connections: 1,
+        name,
+        offered,
+    };
+    for (number, workload) in policy.workloads.iter().enumerate() {
+        let Some(server) = server_of(policy, number) else { continue };
+        let offered = OfferedLoad::Open(requests_until(halves, number, end)?);
+        workloads.push(from(&workload_host(number), server, workload.name.clone(), offered));
+    }
+    for server in 0..policy.servers.len() {
+        let Some(BackgroundCopy { in_flight, size }) = copy_of(policy, halves, server) else { continue };
+        let offered = OfferedLoad::Closed { in_flight, op: Op::Read, size, sequential: true };
+        workloads.push(from(&copy_host(server), server, copy_name(server), offered));
+    }
+    Ok(workloads)
+}
+
+/// Compares what was observed with SLOs, bounds and limits.
+pub fn judge_cluster(policy: &Policy, halves: &ClusterHalves, observations: &Observations) -> Findings {
+    let agreements = ServiceAgreement::from_policy(policy);
+    let work = |agreement: &ServiceAgreement| -> WorkFunction<'static> {
+        let network = NetworkModel::default();
+        let number = policy.workloads.iter().position(|workload| workload.name == agreement.name);
+        let server = number.and_then(|number| server_of(policy, number));
+        let class = server.and_then(|server| halves.class(&policy.servers[server].class));
+        let mut device = class.map(|class| class.profile.work_model());
+        Box::new(move |request: &Request| {
+            let storage = device.as_mut().map(|device| device.work(request).base_units() / 1e9);
+            PerStage::from_fn(|stage| match stage {
+                Stage::Storage => storage,
+                link => Some(network.work(link, request).base_units()),
+            })
+        })
+    };
+    examine(observations, &agreements, CONFIDENCE, &work)
+}
+
+/// What stays open when the run is so long, by simulation of the devices alone: names of workloads, and how long a run
+/// decides if that can be said.
+///
+/// # Errors
+/// When a half cannot be repeated.
+pub fn forecast_cluster(
+    policy: &Policy,
+    halves: &ClusterHalves,
+    settings: &ClusterRunSettings,
+) -> Result<Vec<(String, Option<Nanos>)>, OperationError> {
+    let mut open = Vec::new();
+    for (number, server) in policy.servers.iter().enumerate() {
+        let class = halves.class(&server.class).expect("servers are of the cluster's classes");
+        let mut arrivals = Vec::new();
+        for (class, workload) in (0u32..).zip(0..policy.workloads.len()) {
+            if server_of(policy, workload) == Some(number) {
+                let requests = requests_until(halves, workload, settings.warm_up + settings.duration)?;
+                arrivals.extend(requests.into_iter().map(|request| (class, request)));
+            }
+        }
+        arrivals.sort_by_key(|(_, request)| request.arrival);
+        let usual = OUTSTANDING_PER_CHANNEL * class.model.channels;
+        let (outstanding, beside, reserve) = server
+            .enforcement
+            .map_or((usual, usual / 2, 0), |used| (used.outstanding, used.beside, used.reserve));
+        let run = SimulatedRun {
+            discipline: DisciplineSpec::Enforced(enforced_rules(policy, outstanding, beside, reserve)),
+            outstanding,
+            model: class.model,
+            profile: &class.profile,
+            tenants: policy.workloads.len(),
+            arrivals,
+            copy: copy_of(policy, halves, number),
+            warm_up: settings.warm_up,
+        };
+        for (workload, latencies) in run.latencies().into_iter().enumerate() {
+            if server_of(policy, workload) != Some(number) {
+                continue;
+            }
+            let judged = judge(latencies, policy.workloads[workload].slo, CONFIDENCE);
+            if judged.verdict == Verdict::TooFew {
+                let share =
+                    judged.requests_needed.map(|needed| needed as f64 / judged.requests.max(1) as f64);
+                let takes = share.and_then(|share| Nanos::from_secs(settings.duration.as_secs() * share));
+                open.push((policy.workloads[workload].name.clone(), takes));
+            }
+        }
+    }
+    Ok(open)
+}

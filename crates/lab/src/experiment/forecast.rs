@@ -1,0 +1,47 @@
+//! What a run will decide, before it is played: the run in simulated time, judged as the real one will be.
+
+use super::case_plan::CasePlan;
+use super::definition::{Bottleneck, PolicyName};
+use super::device_simulation::simulate_on_device;
+use super::link::simulate_on_link;
+use super::plan::ExperimentPlan;
+use super::result::CONFIDENCE;
+use units::Nanos;
+use verify::{Judgement, Verdict, judge};
+
+/// What the simulated run says of a tenant under a policy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkloadForecast {
+    /// The name of the tenant.
+    pub name: &'static str,
+    /// The judgement of the simulated latencies.
+    pub judgement: Judgement,
+    /// How long to observe for a decision if everything goes on like this; `None` when it is decided, and when it cannot
+    /// be said.
+    pub decides_after: Option<Nanos>,
+}
+
+/// Simulates a run of a case under a policy that is observed for `duration` after `warm_up`.
+pub fn forecast(
+    plan: &ExperimentPlan,
+    case: &CasePlan,
+    policy: PolicyName,
+    warm_up: Nanos,
+    duration: Nanos,
+) -> Vec<WorkloadForecast> {
+    let end = warm_up + duration;
+    let latencies = match plan.experiment.bottleneck {
+        Bottleneck::Device => simulate_on_device(plan, case, policy, warm_up, end),
+        Bottleneck::Link => simulate_on_link(case, policy, warm_up, end),
+    };
+    let mut forecasts = Vec::new();
+    for (tenant, latencies) in latencies.into_iter().enumerate() {
+        let judgement = judge(latencies, case.slos[tenant], CONFIDENCE);
+        let decides_after = judgement.requests_needed.and_then(|needed| {
+            Nanos::from_secs(duration.as_secs() * needed as f64 / judgement.requests.max(1) as f64)
+        });
+        let decides_after = decides_after.filter(|_| judgement.verdict == Verdict::TooFew);
+        forecasts.push(WorkloadForecast { name: case.case.tenants[tenant].name, judgement, decides_after });
+    }
+    forecasts
+}

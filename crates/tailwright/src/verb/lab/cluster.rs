@@ -1,0 +1,163 @@
+//! `tailwright lab cluster`: a cluster that is planned from half of each trace and played with the other half.
+
+use crate::arguments::{ClusterArgs, MayLack};
+use crate::exit::VerbAnswer;
+use crate::output::{cluster_run, verified};
+use crate::report;
+use crate::terminal::{self, TerminalObserver};
+use clap::Args;
+use lab::cluster_run::{
+    CLUSTER_FILE, ClusterHalves, ClusterRunSettings, forecast_cluster, judge_cluster, play_cluster,
+    write_default_cluster,
+};
+use lab::experiment::ExperimentLock;
+use model::{OperationError, Policy};
+use plan::LimitMethod;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use units::Nanos;
+use workflow::cluster::{ClusterDescription, ClusterProblem, ClusterSource};
+use workflow::files::{check_writable, write_result};
+use workflow::planning::{PlanningQuestion, PlanningRecipe, plan_cluster, policy_of};
+
+const HELP: &str = "\
+Examples:
+  tailwright lab cluster                              a made-up cluster of six workloads
+  tailwright lab cluster --plan                       what is planned, and what the run will decide
+  tailwright lab cluster cluster.toml --duration 120s --report page.html
+  tailwright lab cluster --slos slos.csv --storage ssd-profile.json --network 40MB/s --max-servers 2
+
+Plans from the first half of each trace with a safety margin, as `tailwright plan` does, enforces the
+policy at links and proxies of this machine, sends the other half to emulated SSDs beside a copy of
+best effort, and says for each workload what its bound is, what was measured, and whether its SLO is
+met. docs/lab.md describes it.
+
+Exit codes: 0 every SLO is met, everybody was admitted and no request of a workload within its limits
+took longer than its bound; 1 not, or not for sure; 2 bad input; 3 without root, or while another
+experiment is played.";
+
+/// The margin where no flag has one: traffic of the other half is not that of the first.
+const MARGIN: f64 = 1.3;
+
+/// A cluster, planned from half of each trace and played with the other half
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct ClusterRunArgs {
+    #[command(flatten)]
+    cluster: ClusterArgs,
+    /// Observed.
+    #[arg(long, value_name = "TIME", default_value = "90s")]
+    duration: Nanos,
+    /// Before that.
+    #[arg(long, value_name = "TIME", default_value = "5s")]
+    warm_up: Nanos,
+    /// Of places on the devices.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Devices, proxies and generator as ordinary threads.
+    #[arg(long)]
+    no_realtime: bool,
+    /// Print what is planned and what the run will decide, and play nothing.
+    #[arg(long)]
+    plan: bool,
+    /// Write the policy that is played as a file.
+    #[arg(short, long, value_name = "POLICY.json")]
+    output: Option<PathBuf>,
+    /// Write a page with charts for a browser.
+    #[arg(long, value_name = "PAGE.html")]
+    report: Option<PathBuf>,
+    /// Print JSON, as `tailwright verify` does.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &ClusterRunArgs) -> Result<VerbAnswer, OperationError> {
+    let folder = tempfile::Builder::new().prefix("tailwright").tempdir().map_err(|error| {
+        OperationError::machine(format_args!("no temporary folder: {error}")).hint("see the variable TMPDIR")
+    })?;
+    let halves = read_halves(args, folder.path())?;
+    let policy = planned(args, &halves, folder.path())?;
+    let settings = ClusterRunSettings {
+        warm_up: args.warm_up,
+        duration: args.duration,
+        seed: args.seed,
+        realtime: !args.no_realtime,
+    };
+    let forecast = forecast_cluster(&policy, &halves, &settings)?;
+    let said = cluster_run::plan_text(&policy, &halves, &settings, &forecast);
+    if args.plan {
+        terminal::print(&said);
+        return Ok(VerbAnswer::Yes);
+    }
+    eprint!("{said}");
+    if let Some(path) = &args.report {
+        // Not after minutes.
+        check_writable(path, "report")?;
+    }
+    let alone = ExperimentLock::acquire()?;
+    let report = play(&policy, &halves, &settings)?;
+    drop(alone);
+    report.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    let findings = judge_cluster(&policy, &halves, &report.observations);
+    let name = Some(policy.policy_name.as_str());
+    terminal::print(&if args.json {
+        verified::json(name, &findings)
+    } else {
+        cluster_run::text(&policy, &findings)
+    });
+    if let Some(path) = &args.report {
+        write_result(path, &report::verified::html(name, &report.observations, &findings), "report")?;
+        eprintln!("the report is {}", path.display());
+    }
+    Ok(if cluster_run::is_kept(&findings) { VerbAnswer::Yes } else { VerbAnswer::No })
+}
+
+/// The cluster of the arguments, or the made-up one, with its traces cut in two.
+fn read_halves(args: &ClusterRunArgs, folder: &Path) -> Result<ClusterHalves, OperationError> {
+    let mut source = if args.cluster.is_given() {
+        args.cluster.source(MayLack::default())?
+    } else {
+        let made = folder.join("made-up");
+        std::fs::create_dir(&made).map_err(|error| {
+            OperationError::machine(format_args!("cannot make {}: {error}", made.display()))
+                .hint("see the variable TMPDIR")
+        })?;
+        ClusterSource::new(ClusterDescription::File(write_default_cluster(&made)?))
+    };
+    source.safety_margin = Some(args.cluster.safety_margin().unwrap_or(MARGIN));
+    let problem = ClusterProblem::read(&source, &TerminalObserver)?;
+    ClusterHalves::new(problem.cluster, &problem.profiles, &problem.options)
+}
+
+/// The policy that `tailwright plan` makes from the first halves.
+fn planned(args: &ClusterRunArgs, halves: &ClusterHalves, folder: &Path) -> Result<Policy, OperationError> {
+    halves.write(folder)?;
+    let mut source = ClusterSource::new(ClusterDescription::File(folder.join(CLUSTER_FILE)));
+    source.cached = false;
+    let recipe = PlanningRecipe::of(LimitMethod::Exact);
+    let question = PlanningQuestion { source: &source, recipe: &recipe, keep: None, compare: false };
+    let run = plan_cluster(&question, &TerminalObserver)?;
+    let policy = policy_of(&run.problem, &run.planned);
+    if let Some(path) = &args.output {
+        write_result(path, &crate::output::json::plan(&run), "policy")?;
+    }
+    Ok(policy)
+}
+
+fn play(
+    policy: &Policy,
+    halves: &ClusterHalves,
+    settings: &ClusterRunSettings,
+) -> Result<load::LoadReport, OperationError> {
+    let stop = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())
+        .map_err(|error| OperationError::machine(format_args!("Ctrl-C cannot be caught: {error}")))?;
+    let length = (settings.warm_up + settings.duration).0 / 1_000_000;
+    let bar = terminal::progress(length, "playing", "ms");
+    let mut tick =
+        |progress: load::LoadProgress| bar.set_position((progress.elapsed.0 / 1_000_000).min(length));
+    let played = play_cluster(policy, halves, settings, &mut tick, &stop);
+    bar.finish_and_clear();
+    played
+}
