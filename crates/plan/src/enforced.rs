@@ -1,6 +1,5 @@
 //! What the servers of a class do not interrupt, and what that adds to bounds.
 
-use crate::problem::PlanningProblem;
 use calculus::{DeviceQueue, round_up};
 use model::{PerStage, Stage};
 
@@ -49,24 +48,5 @@ impl EnforcedClass {
             Stage::Storage => queue.blocking(self.best_effort_request, largest),
             Stage::NetworkIn | Stage::NetworkOut => (2 * members + 2) as f64 * self.packet,
         })
-    }
-}
-
-impl PlanningProblem {
-    /// The work that each stage of a server with these members may have begun when a request comes, seconds.
-    pub(crate) fn blocking(&self, class: usize, members: &[usize], queue: DeviceQueue) -> PerStage<f64> {
-        let largest = members.iter().map(|&w| self.largest_request(w, class)).fold(0.0, f64::max);
-        let enforced = self.classes[class].enforced;
-        enforced.map_or_else(PerStage::default, |class| class.blocking(queue, members.len(), largest))
-    }
-
-    /// As [`Self::blocking`], with the queue at the device that makes requests wait least.
-    pub(crate) fn least_blocking(&self, class: usize, members: &[usize]) -> PerStage<f64> {
-        self.blocking(class, members, self.shortest_queue(class))
-    }
-
-    /// The queue at the device of a class that makes requests wait least.
-    pub fn shortest_queue(&self, class: usize) -> DeviceQueue {
-        DeviceQueue::shortest(self.classes[class].enforced.map_or(1, |class| class.channels))
     }
 }

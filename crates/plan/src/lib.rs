@@ -19,9 +19,11 @@
 
 pub mod admission;
 mod advice;
+mod begun;
 mod chain;
 mod effort;
 mod enforced;
+mod levels;
 mod limiters;
 mod limits;
 mod links;
@@ -39,6 +41,7 @@ pub use advice::{SuggestedChange, advise};
 pub use calculus::DeviceQueue;
 pub use effort::SearchEffort;
 pub use enforced::EnforcedClass;
+pub use levels::{PriorityLevel, WorkloadLimits, level_bounds, priority_levels};
 pub use limiters::{enforceable_limiters, limiters};
 pub use limits::{FitRefusal, LimitMethod};
 pub use lower_bound::{LowerBound, lower_bound};
@@ -49,4 +52,4 @@ pub use placement::{
 };
 pub use prioritise::{LatencyOracle, Prioritisation, PriorityRule, prioritise, prioritise_by};
 pub use problem::{PlanningClass, PlanningProblem, PlanningProblemError, PlanningWorkload, WorkloadOnClass};
-pub use server::{Guarantee, PlannedServer, PriorityLevel, WorkloadLimits, level_bounds, priority_levels};
+pub use server::{Guarantee, PlannedServer};

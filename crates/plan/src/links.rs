@@ -16,7 +16,7 @@
 //! debt by a packet. So a link may have begun as many packets as it has classes, and one more for each workload: see
 //! [`EnforcedClass`](crate::EnforcedClass).
 
-use crate::server::{PriorityLevel, WorkloadLimits};
+use crate::levels::{PriorityLevel, WorkloadLimits};
 use calculus::{StageLoad, stage_delay};
 use model::Stage;
 

@@ -6,9 +6,9 @@
 //! classes, each workload counts with its lowest price.
 
 use crate::chain::{ChainSolution, LatencyConstraint, Precision, Prices, minimise};
+use crate::levels::levels_by_budget;
 use crate::limits::{LimitMethod, chain_of};
 use crate::problem::PlanningProblem;
-use crate::server::levels_by_budget;
 use model::Stage;
 
 /// A number of servers that no placement can do without, if it places all workloads that fit on some empty server.

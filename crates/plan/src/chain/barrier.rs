@@ -341,8 +341,8 @@ fn log_sum(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::levels::priority_levels;
     use crate::limits::chain_of;
-    use crate::server::priority_levels;
     use crate::testing::{any_workload, problem};
     use proptest::prelude::*;
 

@@ -4,8 +4,9 @@ use super::assessment::{Assessment, AssessmentRefusal};
 use super::refusal::FitRefusal;
 use super::share::share_rate;
 use crate::chain::{Chain, ChainPoint, ChainSolution, CurveLines, LatencyConstraint, Precision, minimise};
+use crate::levels::{PriorityLevel, WorkloadLimits, priority_levels};
 use crate::problem::PlanningProblem;
-use crate::server::{PlannedServer, PriorityLevel, WorkloadLimits, priority_levels};
+use crate::server::PlannedServer;
 use calculus::ArrivalCurve;
 use model::{PerStage, RateLimit, Stage};
 

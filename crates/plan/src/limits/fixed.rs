@@ -1,8 +1,9 @@
 //! Baselines whose limits do not depend on who else is on the server (thesis §5.3.1).
 
 use super::method::LimitMethod;
+use crate::levels::WorkloadLimits;
 use crate::problem::PlanningProblem;
-use crate::server::{PlannedServer, WorkloadLimits};
+use crate::server::PlannedServer;
 use calculus::ArrivalCurve;
 use model::{PerStage, RateLimit, Stage};
 

@@ -2,8 +2,8 @@
 //! general solver.
 
 use super::refusal::FitRefusal;
+use crate::levels::{WorkloadLimits, priority_levels};
 use crate::problem::PlanningProblem;
-use crate::server::{WorkloadLimits, priority_levels};
 use good_lp::{Expression, ProblemVariables, Solution, SolverModel, Variable, constraint, microlp, variable};
 use model::{PerStage, RateLimit, Stage};
 

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::chain::{ChainSolution, LatencyConstraint, Precision, minimise};
+use crate::levels::priority_levels;
 use crate::limits::exact::chain_of;
-use crate::server::priority_levels;
 use crate::testing::{any_class, any_workload, problem_on};
 use good_lp::{Expression, Solution, SolverModel, constraint, microlp, variable, variables};
 use model::Stage;

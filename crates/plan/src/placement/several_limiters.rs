@@ -17,11 +17,11 @@
 
 use super::PlacementOrder;
 use super::search::orders;
+use crate::levels::priority_levels;
 use crate::limiters;
 use crate::lower_bound::workload_sizes;
 use crate::prioritise::meets_all;
 use crate::problem::PlanningProblem;
-use crate::server::priority_levels;
 use calculus::{ArrivalCurve, PriorityQueue, round_up};
 use model::{PerStage, Stage};
 use std::collections::BTreeMap;

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::advice::{SuggestedChange, advise};
+use crate::levels::level_bounds;
 use crate::lower_bound::lower_bound;
 use crate::problem::{PlanningClass, PlanningProblem, PlanningWorkload};
-use crate::server::level_bounds;
 use crate::testing::{any_workload, problem};
 use crate::{FitRefusal, LimitMethod, SearchEffort};
 use crate::{PriorityLevel, priority_levels};
