@@ -9,7 +9,7 @@ use trace::generate::{SizeMix, Synthetic};
 use units::{ByteRate, Bytes, Nanos};
 
 /// How long the traces are, both halves together.
-const DURATION: Nanos = Nanos(240_000_000_000);
+const DURATION: Nanos = Nanos(260_000_000_000);
 /// Link bandwidth of every host: several times what the workloads need, and little enough for one machine.
 const NETWORK_BYTES_PER_S: f64 = 40e6;
 /// The largest best-effort request, and what the copy reads.
@@ -23,7 +23,7 @@ const DEVICE: SsdModel = SsdModel {
 };
 const SEED: u64 = 1;
 
-/// A made-up workload.
+/// A workload that nobody recorded.
 struct MadeUpWorkload {
     name: &'static str,
     process: RateProcess,
@@ -46,28 +46,28 @@ fn workloads() -> Vec<MadeUpWorkload> {
             process: bursty(50.0, 300.0, 0.8, 0.15),
             kib: &[(8, 0.8), (64, 0.2)],
             read_share: 0.7,
-            slo: "99.9% < 400ms",
+            slo: "99% < 400ms",
         },
         MadeUpWorkload {
             name: "mail",
             process: bursty(40.0, 250.0, 0.5, 0.1),
             kib: &[(4, 0.6), (16, 0.4)],
             read_share: 0.5,
-            slo: "99.9% < 250ms",
+            slo: "99% < 250ms",
         },
         MadeUpWorkload {
             name: "web",
             process: RateProcess::Poisson { rate: 120.0 },
             kib: &[(16, 0.7), (64, 0.3)],
             read_share: 0.95,
-            slo: "99.9% < 150ms",
+            slo: "99% < 150ms",
         },
         MadeUpWorkload {
             name: "logs",
             process: steady,
             kib: &[(4, 0.5), (32, 0.5)],
             read_share: 0.05,
-            slo: "99.9% < 150ms",
+            slo: "99% < 150ms",
         },
         MadeUpWorkload {
             name: "analytics",

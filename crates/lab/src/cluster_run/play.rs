@@ -85,8 +85,7 @@ fn requests_until(
         return Ok(second.into_iter().take_while(|request| request.arrival < end).collect());
     }
     let period = Nanos(halves.duration().0.max(period.0) + 1);
-    let repeated =
-        CircularTrace::from_first_arrival(second, period).map_err(|error| OperationError::input(error))?;
+    let repeated = CircularTrace::from_first_arrival(second, period).map_err(OperationError::input)?;
     Ok(repeated.until(end))
 }
 

@@ -5,6 +5,8 @@ use units::{Bytes, Nanos};
 
 /// The host that has the servers, and the name of the server in policies.
 pub(super) const SERVER: &str = "store";
+/// How many requests the proxy leaves to workloads with a level where it has eight places and more.
+pub(super) const RESERVE: u32 = 1;
 /// The name of the protecting policy in policies and output.
 pub(super) const PROTECTING_POLICY: &str = "tailwright";
 

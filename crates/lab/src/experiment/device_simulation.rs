@@ -89,7 +89,7 @@ pub(crate) struct SimulatedRun<'a> {
     pub(crate) discipline: DisciplineSpec,
     /// The most requests at the device.
     pub(crate) outstanding: u32,
-    /// The device.
+    /// The parameters of the device.
     pub(crate) model: SsdModel,
     /// The profile of the device, by which requests are charged.
     pub(crate) profile: &'a StorageProfile,

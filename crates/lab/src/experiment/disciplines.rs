@@ -2,7 +2,7 @@
 //! a policy with priorities.
 
 use super::case_plan::CasePlan;
-use super::definition::PolicyName;
+use super::definition::{PolicyName, RESERVE};
 use super::plan::ExperimentPlan;
 use discipline::Limit;
 use discipline::enforce::{EnforcementRules, FlowRules, OutstandingBounds, OverLimit};
@@ -18,8 +18,6 @@ const NEVER_NS: u64 = 1 << 60;
 const FEEDBACK_INTERVAL_NS: u64 = 1_000_000_000;
 /// A limit of outstanding requests that holds nothing back.
 const UNBOUNDED: u32 = 1024;
-/// How many requests the proxy leaves to workloads with a level where it has eight places and more.
-pub(super) const RESERVE: u32 = 1;
 
 /// The discipline of a policy that has neither priorities nor limits; `None` for the policies that have.
 pub(super) fn baseline(slos: &[Slo], policy: PolicyName, outstanding: u32) -> Option<BaselineDiscipline> {

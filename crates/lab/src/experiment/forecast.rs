@@ -11,7 +11,7 @@ use verify::{Judgement, Verdict, judge};
 
 /// What the simulated run says of a tenant under a policy.
 #[derive(Debug, Clone, PartialEq)]
-pub struct WorkloadForecast {
+pub struct TenantForecast {
     /// The name of the tenant.
     pub name: &'static str,
     /// The judgement of the simulated latencies.
@@ -28,7 +28,7 @@ pub fn forecast(
     policy: PolicyName,
     warm_up: Nanos,
     duration: Nanos,
-) -> Vec<WorkloadForecast> {
+) -> Vec<TenantForecast> {
     let end = warm_up + duration;
     let latencies = match plan.experiment.bottleneck {
         Bottleneck::Device => simulate_on_device(plan, case, policy, warm_up, end),
@@ -41,7 +41,7 @@ pub fn forecast(
             Nanos::from_secs(duration.as_secs() * needed as f64 / judgement.requests.max(1) as f64)
         });
         let decides_after = decides_after.filter(|_| judgement.verdict == Verdict::TooFew);
-        forecasts.push(WorkloadForecast { name: case.case.tenants[tenant].name, judgement, decides_after });
+        forecasts.push(TenantForecast { name: case.case.tenants[tenant].name, judgement, decides_after });
     }
     forecasts
 }

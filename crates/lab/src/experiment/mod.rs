@@ -42,7 +42,7 @@ pub use definition::{
     TenantServer, TenantSource,
 };
 pub use experiment_lock::ExperimentLock;
-pub use forecast::{WorkloadForecast, forecast};
+pub use forecast::{TenantForecast, forecast};
 pub use plan::ExperimentPlan;
 pub use result::{CopyThroughput, WorkloadResult, are_promises_kept, workload_results};
 pub use run::{CaseRun, RunSettings, run_case};

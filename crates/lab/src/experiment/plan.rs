@@ -1,9 +1,8 @@
 //! Everything that is decided before anything runs: requests on this device, SLOs and policies, all from traces.
 
 use super::case_plan::CasePlan;
-use super::definition::{BackgroundCopy, Bottleneck, ExperimentCase, LabExperiment, SloRule};
+use super::definition::{BackgroundCopy, Bottleneck, ExperimentCase, LabExperiment, RESERVE, SloRule};
 use super::device_analysis::{AnalysedTenant, DeviceAnalysis};
-use super::disciplines::RESERVE;
 use super::requests::{TenantRequests, distinct_sizes, load_all};
 use super::scaled_trace::{ScaledTrace, ceil_nanos};
 use super::{link, slo_assignment};

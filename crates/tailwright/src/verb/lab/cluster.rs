@@ -25,7 +25,7 @@ const HELP: &str = "\
 Examples:
   tailwright lab cluster                              a made-up cluster of six workloads
   tailwright lab cluster --plan                       what is planned, and what the run will decide
-  tailwright lab cluster cluster.toml --duration 120s --report page.html
+  tailwright lab cluster cluster.toml --duration 5min --report page.html
   tailwright lab cluster --slos slos.csv --storage ssd-profile.json --network 40MB/s --max-servers 2
 
 Plans from the first half of each trace with a safety margin, as `tailwright plan` does, enforces the
@@ -46,10 +46,10 @@ const MARGIN: f64 = 1.3;
 pub(crate) struct ClusterRunArgs {
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// Observed.
-    #[arg(long, value_name = "TIME", default_value = "90s")]
+    /// How long requests are observed.
+    #[arg(long, value_name = "TIME", default_value = "120s")]
     duration: Nanos,
-    /// Before that.
+    /// How long requests are sent before that.
     #[arg(long, value_name = "TIME", default_value = "5s")]
     warm_up: Nanos,
     /// Of places on the devices.
