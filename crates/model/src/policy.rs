@@ -48,6 +48,11 @@ impl Policy {
         Ok(Self { policy_name: method.into(), servers, workloads })
     }
 
+    /// How the server of this name is used, where the bounds of its workloads count it.
+    pub fn enforcement_of(&self, server: &str) -> Option<&ServerEnforcement> {
+        self.servers.iter().find(|known| known.name == server)?.enforcement.as_ref()
+    }
+
     /// Reads and checks the JSON of a policy file.
     ///
     /// # Errors

@@ -92,7 +92,7 @@ impl ProxyRules {
             }
         }
         let has_guarantees = flows.keys().any(|flow| flow & CONTROL_FLOW == 0);
-        let counted = server_enforcement(policy, server);
+        let counted = policy.and_then(|policy| policy.enforcement_of(server));
         let used = device_use(storage, counted, profile);
         let rules = used.rules(flows, has_guarantees);
         rules.check().map_err(|error| {
@@ -154,14 +154,6 @@ fn best_effort_control_rules(cost: u64) -> FlowRules {
         largest: None,
         shares_limits_of: None,
     }
-}
-
-/// How the policy says that a server is used, if it says so.
-pub(super) fn server_enforcement<'a>(
-    policy: Option<&'a Policy>,
-    server: &str,
-) -> Option<&'a ServerEnforcement> {
-    policy?.servers.iter().find(|known| known.name == server)?.enforcement.as_ref()
 }
 
 /// How the device of a server is used by its hosts file, the policy and its profile.

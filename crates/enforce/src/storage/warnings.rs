@@ -1,6 +1,5 @@
 //! What a deployment allows that its author may not mean.
 
-use super::rules::server_enforcement;
 use crate::deployment::{Deployment, DeploymentClient, FrontProtocol, ServerStorage};
 use model::{Policy, ServerEnforcement};
 use std::fmt::{Arguments, Display};
@@ -30,9 +29,7 @@ pub(super) fn open_exports(deployment: &Deployment, server: &str) -> Vec<String>
 pub fn broken_assumptions(policy: &Policy, deployment: &Deployment) -> Vec<String> {
     let mut warnings = Vec::new();
     for server in &deployment.servers {
-        if let (Some(storage), Some(counted)) =
-            (&server.storage, server_enforcement(Some(policy), &server.name))
-        {
+        if let (Some(storage), Some(counted)) = (&server.storage, policy.enforcement_of(&server.name)) {
             let found = storage_assumptions(storage, counted).into_iter();
             warnings.extend(found.map(|warning| format!("server {}: {warning}", server.name)));
         }

@@ -9,6 +9,7 @@ use super::definition::{BackgroundCopy, LabExperiment, PolicyName};
 use super::disciplines::discipline_of;
 use super::plan::ExperimentPlan;
 use crate::device::{EmulatedSsd, SsdModel};
+use discipline::enforce::{DeviceAccess, DeviceOperation};
 use discipline::serve::{
     AnyDiscipline, Assignment, BuiltDiscipline, Discipline as _, DisciplineSpec, QueueItem,
 };
@@ -45,7 +46,11 @@ impl SimulatedDevice {
         let request = Request { arrival: now, size, op, offset: None, response: None };
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
         let cost = self.work.work(&request).base_units().ceil() as u64;
-        self.discipline.arrive(now.0, QueueItem { id, class, age: now.0, size: cost }, &mut self.begun);
+        self.discipline.arrive(
+            now.0,
+            QueueItem { id, class, age: now.0, size: cost, access: None },
+            &mut self.begun,
+        );
         self.send(now);
     }
 
