@@ -7,7 +7,7 @@ use std::cell::Cell;
 use support::{Load, applicants, by_stage};
 use tailwright_plan::SearchEffort;
 use tailwright_plan::admission::{AdmissionController, AdmissionRefusal, IdenticalServers};
-use tailwright_plan::packing::{Packing, PackingControl, PackingProblem, pack};
+use tailwright_plan::packing::{Packing, PackingControl, PackingProblem, SecondJudgement, pack};
 
 fn packed(loads: &[f64], servers: usize, control: &PackingControl<'_>) -> Packing {
     let applicants = applicants(loads, &[1.0]);
@@ -28,16 +28,18 @@ proptest! {
         loads in prop::collection::vec(0.01..1.2f64, 1..60),
         after in 0usize..150,
         judged in any::<bool>(),
+        blamed in 1usize..9,
     ) {
         let asked = Cell::new(0usize);
         let interrupted = || asked.replace(asked.get() + 1) >= after;
-        let confirms = |members: &[usize]| members.len() <= 7;
-        let confirms: Option<&dyn Fn(&[usize]) -> bool> = judged.then_some(&confirms);
-        let packing = packed(&loads, 60, &PackingControl { interrupted: &interrupted, watch: &|_| (), confirms });
+        let is_kept = |members: &[usize]| members.len() <= if members[0] % 5 == 0 { 2 } else { 7 };
+        let missing = |members: &[usize]| members.iter().copied().filter(|member| member % blamed == 0).collect();
+        let judgement = judged.then_some(SecondJudgement { confirms: &is_kept, missing: &missing });
+        let packing = packed(&loads, 60, &PackingControl { interrupted: &interrupted, watch: &|_| (), judgement });
         let mut seen = packing.servers.concat();
         for members in &packing.servers {
             prop_assert!(!members.is_empty() && load_of(members, &loads) <= 1.0);
-            prop_assert!(!judged || members.len() <= 7);
+            prop_assert!(!judged || is_kept(members));
         }
         for (refused, why) in &packing.refused {
             let expected = match why {
@@ -77,6 +79,44 @@ proptest! {
         } else {
             prop_assert!(packing.servers.len() <= first_fit.len());
         }
+    }
+}
+
+fn packed_and_judged(
+    loads: &[f64],
+    servers: usize,
+    confirms: &dyn Fn(&[usize]) -> bool,
+    missing: &dyn Fn(&[usize]) -> Vec<usize>,
+) -> Packing {
+    let judgement = Some(SecondJudgement { confirms, missing });
+    packed(loads, servers, &PackingControl { judgement, ..PackingControl::UNWATCHED })
+}
+
+#[test]
+fn whoever_misses_leaves_a_server_and_not_who_came_last() {
+    let is_kept = |members: &[usize]| !members.contains(&0) || members.len() <= 2;
+    let first = packed_and_judged(&[0.1; 10], 10, &is_kept, &|_| vec![0]);
+    assert_eq!(first.servers, [vec![1, 2, 3, 4, 5, 6, 7, 8, 9], vec![0]]);
+    let last = packed_and_judged(&[0.1; 10], 10, &is_kept, &|_| Vec::new());
+    assert_eq!(last.servers, [vec![0, 1], vec![2, 3, 4, 5, 6, 7, 8, 9]]);
+}
+
+#[test]
+fn whoever_was_dropped_is_offered_to_the_other_servers() {
+    let is_kept = |members: &[usize]| !members.contains(&0) || members.len() <= 5;
+    let packing = packed_and_judged(&[0.1; 14], 10, &is_kept, &|_| vec![0]);
+    assert_eq!(packing.servers, [vec![1, 2, 3, 4, 5, 6, 7, 8, 9], vec![0, 10, 11, 12, 13]]);
+}
+
+#[test]
+fn whoever_fails_the_judgement_alone_costs_nobody_else_the_place() {
+    let is_kept = |members: &[usize]| !members.contains(&0);
+    for missing in
+        [&(|_: &[usize]| Vec::new()) as &dyn Fn(&[usize]) -> Vec<usize>, &|_| vec![0], &<[usize]>::to_vec]
+    {
+        let packing = packed_and_judged(&[0.3; 7], 10, &is_kept, missing);
+        let refused: Vec<usize> = packing.refused.iter().map(|(applicant, _)| *applicant).collect();
+        assert_eq!((refused, packing.servers.concat().len()), (vec![0], 6), "{:?}", packing.servers);
     }
 }
 

@@ -1,7 +1,10 @@
 //! Who misses the SLO alone on a server: nobody has to look for company for it.
 //!
-//! Company takes capacity away, so what is too late alone has no place by any procedure whose latencies do not fall
-//! when members come. Copies of a trace at one percentile share the prediction.
+//! That is a rule, not a theorem. Company takes capacity away, and where every request has work at all stages, no request
+//! of a replay is earlier for it. But a request without work at a stage overtakes one that others delay there, so
+//! that it may be earlier at the next stage than without them; and the bounds of a model need not be monotone. Somebody
+//! who is refused here may therefore have kept its SLO beside others. Servers are unaffected: each is asked about with all
+//! its members. Copies of a trace at one percentile share the prediction.
 
 use super::control::{PackingControl, PackingPhase, PackingProgress};
 use super::problem::PackingProblem;

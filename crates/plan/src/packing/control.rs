@@ -6,15 +6,24 @@ pub struct PackingControl<'a> {
     pub interrupted: &'a dyn Fn() -> bool,
     /// Told before every question how far the search is.
     pub watch: &'a dyn Fn(PackingProgress),
-    /// A second judgement, by the indices of a server's members, of what the procedure accepted. Where a server fails
-    /// it, the search goes on with one more server, as long as there are servers.
-    pub confirms: Option<&'a dyn Fn(&[usize]) -> bool>,
+    /// A second judgement of what the procedure accepted. Every server passes it: a server that fails drops members
+    /// until it does, and an even spread over servers one of which fails is not taken.
+    pub judgement: Option<SecondJudgement<'a>>,
+}
+
+/// A judgement of servers by the indices of their members, in ascending order.
+#[derive(Clone, Copy)]
+pub struct SecondJudgement<'a> {
+    /// Whether these share a server rightly.
+    pub confirms: &'a dyn Fn(&[usize]) -> bool,
+    /// Who misses the SLO on a server that is not confirmed, by the largest factor first; may be unknown, and empty.
+    pub missing: &'a dyn Fn(&[usize]) -> Vec<usize>,
 }
 
 impl PackingControl<'_> {
     /// A search that nobody watches or interrupts, by the procedure alone.
     pub const UNWATCHED: PackingControl<'static> =
-        PackingControl { interrupted: &|| false, watch: &|_| (), confirms: None };
+        PackingControl { interrupted: &|| false, watch: &|_| (), judgement: None };
 }
 
 /// What a search does at the moment.
@@ -28,6 +37,8 @@ pub enum PackingPhase {
     Confirm(usize),
     /// It places one workload after the other on this many servers.
     FirstFit(usize),
+    /// It offers those whom servers had to drop to other servers.
+    Offer,
     /// It says why workloads have no place.
     Explain,
 }

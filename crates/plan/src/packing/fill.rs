@@ -6,9 +6,11 @@
 //! come, the result is that of asking one by one; in any case the procedure has accepted all members of a server together.
 //! A server is closed after as many single workloads in a row did not fit as the patience allows.
 //!
-//! A closed server that fails the second judgement loses the members that came last until it passes.
+//! A closed server that fails the second judgement drops members until it passes (`judged.rs`). When everybody else has
+//! been through, the dropped ones are offered to the servers that there are, and then get servers of their own.
 
 use super::control::PackingPhase;
+use super::judged::{DroppedMember, drop_until_confirmed, offer};
 use super::questions::{Interruption, PackingQuestions};
 use crate::admission::AdmissionProcedure;
 
@@ -35,59 +37,67 @@ pub(super) fn fill<P: AdmissionProcedure>(
     rule: FillRule,
 ) -> (FilledServers, Option<Interruption>) {
     let mut filled = FilledServers { servers: Vec::new(), left_over: order.to_vec() };
-    let phase = PackingPhase::FirstFit(rule.servers);
-    let mut begin_with = 1;
-    while filled.servers.len() < rule.servers && !filled.left_over.is_empty() {
-        let placed = order.len() - filled.left_over.len();
-        let mut going_on = |members: usize, questions: &PackingQuestions<'_, P>| {
-            questions.go_on(phase, placed + members, order.len())
-        };
-        let candidates = &filled.left_over;
-        let taken = match one_server(questions, candidates, begin_with, rule.patience, &mut going_on) {
-            Ok(taken) => taken,
-            Err(interruption) => return (filled, Some(interruption)),
-        };
-        if taken.is_empty() {
-            break;
-        }
-        // A block much like the last server most likely fits.
-        begin_with = (taken.len() * 3 / 4).max(1);
-        let mut is_taken = taken.iter().copied().peekable();
-        let mut members = Vec::with_capacity(taken.len());
-        let left_over = std::mem::take(&mut filled.left_over);
-        for (position, candidate) in left_over.into_iter().enumerate() {
-            if is_taken.next_if_eq(&position).is_some() {
-                members.push(candidate);
-            } else {
-                filled.left_over.push(candidate);
-            }
-        }
-        members.sort_unstable();
-        filled.servers.push(members);
-    }
-    (filled, None)
+    let interruption = fill_all(questions, &mut filled, rule).err();
+    (filled, interruption)
 }
 
-/// The positions of the candidates that one server takes, in ascending order.
+fn fill_all<P: AdmissionProcedure>(
+    questions: &mut PackingQuestions<'_, P>,
+    filled: &mut FilledServers,
+    rule: FillRule,
+) -> Result<(), Interruption> {
+    let mut begin_with = 1;
+    let (mut offered, mut hopeless) = (0, Vec::new());
+    loop {
+        let mut dropped: Vec<DroppedMember> = Vec::new();
+        while filled.servers.len() < rule.servers && !filled.left_over.is_empty() {
+            let taken = one_server(questions, filled, begin_with, rule)?;
+            if taken.is_empty() {
+                break;
+            }
+            let (members, mut missing) = drop_until_confirmed(questions, taken.clone(), rule.servers)?;
+            if members.is_empty() {
+                // The one that was dropped last fails the second judgement even alone.
+                hopeless.extend(missing.pop());
+            }
+            // A block much like the last server most likely fits.
+            begin_with = (members.len() * 3 / 4).max(1);
+            let mut is_taken = taken.into_iter().peekable();
+            filled.left_over.retain(|candidate| is_taken.next_if_eq(candidate).is_none());
+            let server = filled.servers.len();
+            dropped.extend(missing.into_iter().map(|member| DroppedMember { member, server }));
+            if !members.is_empty() {
+                filled.servers.push(members);
+            }
+        }
+        let without_place = offer(questions, &mut filled.servers, offered, &dropped)?;
+        offered = filled.servers.len();
+        if without_place.is_empty() || filled.servers.len() >= rule.servers {
+            filled.left_over.extend(without_place);
+            filled.left_over.extend(hopeless);
+            return Ok(());
+        }
+        filled.left_over.extend(without_place);
+    }
+}
+
+/// The candidates that the next server takes, in their order.
 fn one_server<P: AdmissionProcedure>(
     questions: &mut PackingQuestions<'_, P>,
-    candidates: &[usize],
+    filled: &FilledServers,
     begin_with: usize,
-    patience: usize,
-    going_on: &mut dyn FnMut(usize, &PackingQuestions<'_, P>) -> Result<(), Interruption>,
+    rule: FillRule,
 ) -> Result<Vec<usize>, Interruption> {
+    let candidates = &filled.left_over;
+    let placed: usize = filled.servers.iter().map(Vec::len).sum();
+    let total = placed + candidates.len();
     let (mut taken, mut next, mut block, mut refusals) = (Vec::new(), 0, begin_with, 0);
-    let members = |positions: &[usize]| {
-        let mut members: Vec<usize> = positions.iter().map(|&position| candidates[position]).collect();
-        members.sort_unstable();
-        members
-    };
-    while next < candidates.len() && refusals < patience {
-        going_on(taken.len(), questions)?;
+    while next < candidates.len() && refusals < rule.patience {
+        questions.go_on(PackingPhase::FirstFit(rule.servers), placed + taken.len(), total)?;
         block = block.min(candidates.len() - next);
         let before = taken.len();
-        taken.extend(next..next + block);
-        if questions.fits(&members(&taken)) {
+        taken.extend_from_slice(&candidates[next..next + block]);
+        if questions.fits(&sorted(&taken)) {
             next += block;
             refusals = 0;
             block = if before == 0 { (taken.len() / 8).max(1) } else { 2 * block };
@@ -100,9 +110,12 @@ fn one_server<P: AdmissionProcedure>(
         }
         block = (block / 2).max(1);
     }
-    while !taken.is_empty() && !questions.is_confirmed(&members(&taken)) {
-        going_on(taken.len(), questions)?;
-        taken.truncate(taken.len() - taken.len().div_ceil(20));
-    }
     Ok(taken)
+}
+
+/// The members of a server in the order in which a procedure is asked about them.
+pub(super) fn sorted(members: &[usize]) -> Vec<usize> {
+    let mut members = members.to_vec();
+    members.sort_unstable();
+    members
 }

@@ -15,7 +15,7 @@
 //! Then, as far as the [`SearchEffort`] goes, first fit, tightest SLO first and largest load first, tries to save one
 //! server after the other. What is returned fits by the procedure's own word. Where that word is an estimate,
 //! [`SearchEffort::FirstFound`] is right: of many placements, the one that looks just good enough is worse than it looks;
-//! and [`PackingControl::confirms`] may have a second judgement, which every server passes.
+//! and [`PackingControl::judgement`] may be a second one, which every server passes.
 //!
 //! A search that is interrupted returns the servers that are certain by then.
 //!
@@ -24,11 +24,12 @@
 mod alone;
 mod control;
 mod fill;
+mod judged;
 mod problem;
 mod questions;
 mod search;
 
-pub use control::{PackingControl, PackingPhase, PackingProgress};
+pub use control::{PackingControl, PackingPhase, PackingProgress, SecondJudgement};
 pub use problem::{Packing, PackingProblem};
 
 use crate::admission::AdmissionProcedure;

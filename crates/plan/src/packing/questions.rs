@@ -30,7 +30,12 @@ impl<P: AdmissionProcedure> PackingQuestions<'_, P> {
 
     /// Whether a server passes the second judgement, where there is one.
     pub(super) fn is_confirmed(&self, members: &[usize]) -> bool {
-        self.control.confirms.is_none_or(|confirms| confirms(members))
+        self.control.judgement.is_none_or(|judgement| (judgement.confirms)(members))
+    }
+
+    /// Who misses the SLO on a server by the second judgement, by the largest factor first, where that is known.
+    pub(super) fn missing(&self, members: &[usize]) -> Vec<usize> {
+        self.control.judgement.map_or_else(Vec::new, |judgement| (judgement.missing)(members))
     }
 
     /// Tells how far the search is.

@@ -116,6 +116,7 @@ impl<M: LatencyModel> Forecaster<'_, M> {
     }
 }
 
-fn of_members<'a, S>(applicants: &'a [Applicant<S>], members: &[usize]) -> Vec<&'a Applicant<S>> {
+/// The applicants with these indices.
+pub(super) fn of_members<'a, S>(applicants: &'a [Applicant<S>], members: &[usize]) -> Vec<&'a Applicant<S>> {
     members.iter().map(|&member| &applicants[member]).collect()
 }

@@ -3,14 +3,16 @@
 use super::applicant::{admission_host, sketched_by};
 use super::assignment::{WorkloadAssignment, assignment_policy};
 use super::bounds::server_members;
-use super::forecast::{ForecastQuestion, WorkloadForecast};
+use super::forecast::{ForecastQuestion, WorkloadForecast, of_members};
 use super::model_name::{ModelName, ModelVisitor};
 use super::problem::PredictionProblem;
 use super::refusal::describe_refusal;
 use crate::observer::ProgressObserver;
 use ::plan::SearchEffort;
 use ::plan::admission::{AdmissionProcedure, Applicant, ByModel};
-use ::plan::packing::{Packing, PackingControl, PackingPhase, PackingProblem, PackingProgress, pack};
+use ::plan::packing::{
+    Packing, PackingControl, PackingPhase, PackingProblem, PackingProgress, SecondJudgement, pack,
+};
 use model::{LatencyModel, PerStage, Policy};
 use predict::Replayed;
 use std::cell::Cell;
@@ -48,8 +50,8 @@ impl ModelPlacement {
 /// Places everybody that fits. `interrupted` is asked again and again: from the first `true` on, what is certain by then is
 /// the answer.
 ///
-/// A search by replays uses few alignments, and does not squeeze; what it finds is judged by other alignments, and the
-/// search goes on with one more server than before as long as it does not hold under these and servers are left.
+/// A search by replays uses few alignments, and does not squeeze; what it finds is judged by other alignments, and a
+/// server that does not hold under these drops whoever misses the SLO by the largest factor, until it does.
 /// Whoever picks the placement that looks good in some alignments must not quote these.
 pub fn place(
     problem: &PredictionProblem,
@@ -116,17 +118,11 @@ impl PlacementQuestion<'_> {
         let few = Replayed::new(SEARCHED_ALIGNMENTS, SEARCHED_COVERAGE, 0.95, SEARCH_SEED);
         let few = few.expect("enough alignments for this coverage");
         let applicants = sketched_by(self.problem, &few, self.observer);
-        let judge = Replayed::default();
-        let confirms = |members: &[usize]| {
-            judged.judge(members, || {
-                let company: Vec<&Applicant<_>> = members.iter().map(|&member| &applicants[member]).collect();
-                let slos = company.iter().map(|applicant| applicant.slo.latency.0);
-                let limits: Vec<f64> =
-                    slos.map(|slo| queueing_limit(slo, self.problem.base_latency())).collect();
-                judge.all_within(&server_members(&company), &limits)
-            })
-        };
-        self.pack(&ByModel::by_slo(&few), &applicants, SearchEffort::FirstFound, Some(&confirms))
+        let judge = ReplayJudge { applicants: &applicants, base: self.problem.base_latency() };
+        let confirms = |members: &[usize]| judged.judge(members, || judge.is_kept(members));
+        let missing = |members: &[usize]| judge.missing(members);
+        let judgement = SecondJudgement { confirms: &confirms, missing: &missing };
+        self.pack(&ByModel::by_slo(&few), &applicants, SearchEffort::FirstFound, Some(judgement))
     }
 
     fn pack<P: AdmissionProcedure + Clone>(
@@ -134,7 +130,7 @@ impl PlacementQuestion<'_> {
         procedure: &P,
         applicants: &[Applicant<P::Sketch>],
         effort: SearchEffort,
-        confirms: Option<&dyn Fn(&[usize]) -> bool>,
+        judgement: Option<SecondJudgement<'_>>,
     ) -> Packing {
         let workloads = &self.problem.workloads;
         let task = self.observer.begin("packing", workloads.len() as u64, "done");
@@ -151,7 +147,7 @@ impl PlacementQuestion<'_> {
             loads: &workloads.iter().map(|workload| workload.traffic.utilisation()).collect::<Vec<_>>(),
             servers_min: 1,
         };
-        let control = PackingControl { interrupted: &self.interrupted, watch: &watch, confirms };
+        let control = PackingControl { interrupted: &self.interrupted, watch: &watch, judgement };
         pack(procedure, &packing_problem, effort, &control)
     }
 }
@@ -162,6 +158,37 @@ impl ModelVisitor for PlacementQuestion<'_> {
     fn visit<M: LatencyModel>(self, model: &M) -> Packing {
         let applicants = sketched_by(self.problem, model, self.observer);
         self.pack(&ByModel::by_slo(model), &applicants, SearchEffort::Exhaustive, None)
+    }
+}
+
+/// Judges servers by the alignments of the default, which no search has seen.
+struct ReplayJudge<'a> {
+    applicants: &'a [Applicant<<Replayed as LatencyModel>::Sketch>],
+    /// The latency without any queueing, seconds.
+    base: f64,
+}
+
+impl ReplayJudge<'_> {
+    fn is_kept(&self, members: &[usize]) -> bool {
+        let company = of_members(self.applicants, members);
+        let slos = company.iter().map(|applicant| applicant.slo.latency.0);
+        let limits: Vec<f64> = slos.map(|slo| queueing_limit(slo, self.base)).collect();
+        Replayed::default().all_within(&server_members(&company), &limits)
+    }
+
+    /// Who misses the SLO, by the largest factor first; of equal ones, the last first.
+    fn missing(&self, members: &[usize]) -> Vec<usize> {
+        let company = of_members(self.applicants, members);
+        let mut missing = Vec::new();
+        for (member, latency) in Replayed::default().predict(&server_members(&company)).iter().enumerate() {
+            let seconds = latency.map_or(f64::INFINITY, |prediction| prediction.bound + self.base);
+            let factor = seconds / company[member].slo.latency.0;
+            if factor > 1.0 {
+                missing.push((factor, members[member]));
+            }
+        }
+        missing.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+        missing.into_iter().map(|(_, member)| member).collect()
     }
 }
 
@@ -190,6 +217,7 @@ fn phase_name(phase: PackingPhase) -> String {
         PackingPhase::Spread(servers) => format!("trying {servers} servers"),
         PackingPhase::Confirm(servers) => format!("judging {servers} servers"),
         PackingPhase::FirstFit(_) => "filling servers".to_owned(),
+        PackingPhase::Offer => "offering to other servers".to_owned(),
         PackingPhase::Explain => "reasons of refusals".to_owned(),
     }
 }
