@@ -28,7 +28,7 @@ fn main() {
                 spares_overtakers,
                 keeps_tokens,
             };
-            let (found, attack) = space.search(starts, steps as usize);
+            let (found, attack) = space.search(starts, usize::try_from(steps).expect("few steps"));
             let broken = if found.is_broken() { "  broken" } else { "" };
             println!(
                 "{name:<16} {channels:>8}  {:>13.3}  {:>14.3}  {:>8.5}  {:>8.5}{broken}",

@@ -46,11 +46,13 @@ impl SimulatedDevice {
         let request = Request { arrival: now, size, op, offset: None, response: None };
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
         let cost = self.work.work(&request).base_units().ceil() as u64;
-        self.discipline.arrive(
-            now.0,
-            QueueItem { id, class, age: now.0, size: cost, access: None },
-            &mut self.begun,
-        );
+        let operation = match op {
+            Op::Read => DeviceOperation::Read,
+            Op::Write => DeviceOperation::Write,
+        };
+        let access = Some(DeviceAccess { operation, bytes: size.0, offset: None });
+        let item = QueueItem { id, class, age: now.0, size: cost, access };
+        self.discipline.arrive(now.0, item, &mut self.begun);
         self.send(now);
     }
 
