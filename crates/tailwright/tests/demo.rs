@@ -78,3 +78,21 @@ fn an_earlier_demo_is_replaced_and_other_folders_are_left_alone() {
     );
     assert_eq!(folder.read("other/cluster.toml"), "precious");
 }
+
+/// What the first page promises holds when the enforcers are simulated with its own traces.
+#[test]
+fn the_demo_keeps_what_it_promises_in_simulation() {
+    let folder = Folder::new();
+    folder.run(&["demo", "--workloads", "12"]).expect_code(0);
+    let args =
+        ["simulate", "tailwright-demo/plan.json", "--cluster", "tailwright-demo/cluster.toml", "--json"];
+    let simulated = folder.run(&args).expect_code(0).json();
+    let servers = simulated["servers"].as_array().expect("servers is a list").iter();
+    let workloads: Vec<_> =
+        servers.flat_map(|server| server["workloads"].as_array().expect("a list")).collect();
+    assert_eq!(workloads.len(), 12, "{simulated}");
+    for workload in workloads {
+        let [longest, bound] = ["longest_s", "bound_s"].map(|field| workload[field].as_f64().expect(field));
+        assert!(longest <= bound, "{workload}");
+    }
+}
