@@ -52,7 +52,7 @@ fn mistakes_say_what_to_do() {
         (&["device", "--export", "tank"], 2, "tank=1GiB"),
         (&["device", "--export", "a=1", "--export", "a=2"], 2, "twice"),
         (&["device", "--listen", "192.0.2.1:1"], 3, "--listen"),
-        (&["run", "fig-0"], 2, "there are fig-3.3"),
+        (&["run", "fig-0"], 2, "there are policies, fig-3.3"),
         (&["run", "fig-3.3"], 2, "--data FOLDER"),
         (&["run", "fig-3.3", "--data", "."], 2, "--data names the folder"),
         (&["run", "fig-3.3", "--data", ".", "--case", "x"], 2, "own-bounds"),
