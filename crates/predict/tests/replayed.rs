@@ -4,8 +4,8 @@ mod support;
 
 use model::{CircularTrace, Job, LatencyModel, PerStage, ServerMember, Stage, UndefinedLatency};
 use proptest::prelude::*;
+use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use rand::{RngExt as _, SeedableRng as _};
 use std::collections::BTreeMap;
 use support::{Through, published};
 use tailwright_predict::{BudgetCheck, Replayed};
