@@ -34,7 +34,7 @@ pub(crate) fn any_workload() -> impl Strategy<Value = (usize, [ArrivalCurve; 3])
 /// Servers that preempt, and servers that do not.
 pub(crate) fn any_class() -> impl Strategy<Value = Option<EnforcedClass>> {
     let levels_max = prop_oneof![Just(2usize), Just(7)];
-    let real = (1u32..5, 0.0..4e-3f64, 0.0..4e-3f64, 0.0..1e-3f64, levels_max);
+    let real = (1u32..5, 0.0..4e-3f64, 0.0..1e-3f64, 0.0..1e-3f64, levels_max);
     prop::option::of(real.prop_map(|(channels, best_effort_request, packet, proxy, levels_max)| {
         EnforcedClass { channels, best_effort_request, packet, proxy, levels_max }
     }))

@@ -33,7 +33,7 @@ proptest! {
         let asked = Cell::new(0usize);
         let interrupted = || asked.replace(asked.get() + 1) >= after;
         let is_kept = |members: &[usize]| members.len() <= if members[0].is_multiple_of(5) { 2 } else { 7 };
-        let missing = |members: &[usize]| members.iter().copied().filter(|member| member % blamed == 0).collect();
+        let missing = |members: &[usize]| members.iter().copied().filter(|member: &usize| member.is_multiple_of(blamed)).collect();
         let judgement = judged.then_some(SecondJudgement { confirms: &is_kept, missing: &missing });
         let packing = packed(&loads, 60, &PackingControl { interrupted: &interrupted, watch: &|_| (), judgement });
         let mut seen = packing.servers.concat();

@@ -110,6 +110,10 @@ proptest! {
         // A batch above the budget rules a workload out before any program is solved.
         let hopeless = |w| problem.relevant_curves(w, 0).iter().any(|(_, c)| !c.sustained_rate().is_finite());
         prop_assume!(!(0..problem.workloads.len()).any(hopeless));
+        // So does a server that may have begun more than the budget.
+        let members: Vec<usize> = (0..problem.workloads.len()).collect();
+        let begun: f64 = problem.least_blocking(0, &members).iter().map(|(_, work)| work).sum();
+        prop_assume!(members.iter().all(|&w| problem.budget(w, 0) > begun));
         for model in [LatencyConstraint::Relaxed, LatencyConstraint::Outer] {
             let (ours, theirs) = (least_t(&problem, model), least_t_by_lp(&problem, model));
             prop_assert!((ours / theirs - 1.0).abs() < 1e-5, "{model:?}: {ours} {theirs}");

@@ -11,7 +11,7 @@
 
 use super::control::PackingPhase;
 use super::judged::{DroppedMember, drop_until_confirmed, offer};
-use super::questions::{Interruption, PackingQuestions};
+use super::questions::{Interruption, PackingQuestions, sorted};
 use crate::admission::AdmissionProcedure;
 
 /// Servers that have been filled, and who is left over.
@@ -111,11 +111,4 @@ fn one_server<P: AdmissionProcedure>(
         block = (block / 2).max(1);
     }
     Ok(taken)
-}
-
-/// The members of a server in the order in which a procedure is asked about them.
-pub(super) fn sorted(members: &[usize]) -> Vec<usize> {
-    let mut members = members.to_vec();
-    members.sort_unstable();
-    members
 }

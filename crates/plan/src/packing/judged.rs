@@ -1,8 +1,7 @@
 //! Servers that fail the second judgement: whom they drop, and who takes the dropped ones.
 
 use super::control::PackingPhase;
-use super::fill::sorted;
-use super::questions::{Interruption, PackingQuestions};
+use super::questions::{Interruption, PackingQuestions, sorted};
 use crate::admission::AdmissionProcedure;
 
 /// An applicant that had to leave a server.

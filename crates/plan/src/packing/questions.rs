@@ -52,3 +52,10 @@ impl<P: AdmissionProcedure> PackingQuestions<'_, P> {
         SharedServer { members, base_latency: servers.base_latency, slo_factor: servers.slo_factor }
     }
 }
+
+/// The members of a server in the order in which a procedure is asked about them.
+pub(super) fn sorted(members: &[usize]) -> Vec<usize> {
+    let mut members = members.to_vec();
+    members.sort_unstable();
+    members
+}
