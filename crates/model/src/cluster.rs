@@ -80,7 +80,7 @@ fn default_packet() -> Bytes {
     Bytes(1 << 16)
 }
 
-/// Twice what the proxy adds to a request alone.
+/// An allowance for one more hop.
 fn default_proxy() -> Nanos {
     Nanos(200_000)
 }

@@ -132,7 +132,7 @@ fn terms(derivation: &GuaranteeDerivation) -> String {
             let service = format!("largest request on one of {} channels", device.channels);
             table.row(vec!["own service".into(), service, ms(derivation.own_service_s)]);
         }
-        table.row(vec!["proxy".into(), "measured".into(), ms(derivation.proxy_s)]);
+        table.row(vec!["proxy".into(), "class of servers".into(), ms(derivation.proxy_s)]);
     }
     table.row(vec!["idle storage".into(), "device profile".into(), ms(derivation.base_s)]);
     table.row(vec!["bound".into(), "sum".into(), ms(derivation.bound_s)]);
