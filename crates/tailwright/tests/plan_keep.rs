@@ -95,3 +95,18 @@ fn a_policy_of_another_cluster_is_refused() {
         assert!(outcome.stderr.contains(part), "{}", outcome.stderr);
     }
 }
+
+#[test]
+fn another_device_gets_other_limits() {
+    let cluster = Cluster::new(4, 4);
+    cluster.folder.run(&["plan", "cluster.toml", "-o", "policy.json"]).expect_code(0);
+    let text = cluster.folder.read("cluster.toml");
+    cluster.folder.write("cluster.toml", &text.replace("network = ", "channels = 4\nnetwork = "));
+    let kept = cluster.folder.run(&["plan", "cluster.toml", "--keep", "policy.json", "--json"]).json();
+    judge::check_promises(&kept);
+    for server in kept["servers"].as_array().expect("servers is a list") {
+        assert_eq!(server["enforcement"]["channels"], 4, "{server}");
+        let changed = kept["servers_changed"].as_array().expect("servers_changed is a list");
+        assert!(changed.contains(&server["name"]), "{kept}");
+    }
+}

@@ -9,6 +9,8 @@ use trace::OpenOptions;
 use units::{ByteRate, Bytes};
 use workload::device::CHANNELS_MAX;
 
+/// The bytes of the smallest packet of an Ethernet.
+const PACKET_MIN: u64 = 64;
 /// The name of the one class of servers beside a table of SLOs.
 const ONLY_CLASS: &str = "server";
 
@@ -111,6 +113,9 @@ fn check(cluster: &Cluster, origin: &Path) -> Result<(), OperationError> {
         "there are no workloads: expected at least one".to_owned()
     } else if !(cluster.safety_margin.is_finite() && cluster.safety_margin >= 1.0) {
         format!("safety_margin is {}, expected at least 1", cluster.safety_margin)
+    } else if let Some(class) = cluster.servers.iter().find(|class| class.packet.0 < PACKET_MIN) {
+        let packet = class.packet;
+        format!("server class '{}': packet is {packet}, expected at least {PACKET_MIN}B", class.class)
     } else if let Some(class) = cluster.servers.iter().find(|class| !has_possible_channels(class)) {
         let channels = class.channels.unwrap_or_default();
         format!("server class '{}': channels is {channels}, expected 1 to {CHANNELS_MAX}", class.class)

@@ -9,7 +9,7 @@ pub(super) struct KeptServer {
     pub(super) name: String,
     /// The server with limits as they are in the policy.
     pub(super) server: PlannedServer,
-    /// Whether all its workloads are still there.
+    /// Whether all its workloads are still there, and the device is the one that their limits are for.
     pub(super) is_whole: bool,
 }
 
@@ -28,14 +28,14 @@ pub(super) fn kept_servers(
             ))
             .hint("plan without the old policy, or add the class to the cluster")
         })?;
-        let queue = match server.enforcement {
-            Some(ServerEnforcement { channels, outstanding, reserve, .. }) => {
-                DeviceQueue { channels, outstanding, reserve }
-            }
-            None => instance.shortest_queue(class),
-        };
+        let shortest = instance.shortest_queue(class);
+        let kept_queue = server.enforcement.as_ref().map(device_queue);
+        // Limits that were chosen for another device are chosen again.
+        let is_same_device = instance.classes[class].enforced.is_none()
+            || kept_queue.is_some_and(|queue| queue.channels == shortest.channels);
+        let queue = kept_queue.filter(|_| is_same_device).unwrap_or(shortest);
         let mut kept = PlannedServer { class, members: Vec::new(), limits: Vec::new(), queue };
-        let mut is_whole = true;
+        let mut is_whole = is_same_device;
         for workload in members(policy, &server.name) {
             if let Some(index) = instance.workloads.iter().position(|known| known.name == workload.name) {
                 kept.members.push(index);
@@ -47,6 +47,11 @@ pub(super) fn kept_servers(
         servers.push(KeptServer { name: server.name.clone(), server: kept, is_whole });
     }
     Ok(servers)
+}
+
+/// The queue at the device that a policy asks for.
+fn device_queue(used: &ServerEnforcement) -> DeviceQueue {
+    DeviceQueue { channels: used.channels, outstanding: used.outstanding, reserve: used.reserve }
 }
 
 /// The workloads that a policy has on a server.
@@ -68,8 +73,8 @@ fn limits_of(workload: &PolicyWorkload) -> Result<PerStage<RateLimit>, Operation
     Ok(limits)
 }
 
-/// Names of the servers whose members or limits are not those of the policy, and of those that it had and
-/// that are empty now.
+/// Names of the servers whose members, limits or queues at the device are not those of the policy, and of those that it
+/// had and that are empty now.
 pub(super) fn changed_servers(
     policy: &Policy,
     instance: &PlanningProblem,
@@ -87,10 +92,13 @@ pub(super) fn changed_servers(
     changed
 }
 
-/// Whether a server has the members and limits that the policy has for its name.
+/// Whether a server has the members, the limits and the queue at its device that the policy has for its name.
 fn is_unchanged(policy: &Policy, instance: &PlanningProblem, server: &PlannedServer, name: &str) -> bool {
+    let used = policy.enforcement_of(name).map(device_queue);
+    let is_used_alike = used == instance.classes[server.class].enforced.map(|_| server.queue);
     let mut before = members(policy, name);
-    members(policy, name).count() == server.members.len()
+    is_used_alike
+        && members(policy, name).count() == server.members.len()
         && before.all(|old| {
             let index = server.members.iter().position(|&w| instance.workloads[w].name == old.name);
             index.is_some_and(|at| limits_of(old).is_ok_and(|limits| limits == server.limits[at]))

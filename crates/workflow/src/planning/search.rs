@@ -6,7 +6,7 @@ use super::recipe::PlanningRecipe;
 use super::solution::PlannedCluster;
 use crate::cluster::{ClusterProblem, base_latency, enforced_class};
 use crate::footprints::Footprints;
-use crate::observer::ProgressObserver;
+use crate::observer::{Notice, ProgressObserver};
 use model::{OperationError, Policy};
 use plan::{
     EnforcedClass, Fleet, Normalisation, Placement, PlacementOrder, PlannedServer, PlanningClass,
@@ -36,6 +36,13 @@ pub fn plan(
     keep: Option<&Policy>,
     observer: &dyn ProgressObserver,
 ) -> Result<PlannedCluster, OperationError> {
+    if recipe.preemptive {
+        observer.notice(Notice::Warning(
+            "these bounds are those of servers that interrupt what they have begun; no real server does, so that none is a \
+             promise"
+                .to_owned(),
+        ));
+    }
     let instance = instance(problem, footprints, recipe)?;
     let start = cpu_time();
     let lower_bound = plan::lower_bound(&instance, recipe.method);
