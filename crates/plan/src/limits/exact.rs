@@ -1,6 +1,8 @@
 //! Limits under Eq. 5.5 itself, by the solver of [`crate::chain`].
 
 use super::assessment::{Assessment, AssessmentRefusal};
+use super::fixed;
+use super::method::LimitMethod;
 use super::refusal::FitRefusal;
 use super::share::share_rate;
 use crate::chain::{Chain, ChainPoint, ChainSolution, CurveLines, LatencyConstraint, Precision, minimise};
@@ -72,7 +74,8 @@ pub(super) fn assess(
     // What the chain does not know of links decides last.
     let is_kept = assessment.ratio < 1.0
         && (problem.classes[class].enforced.is_none()
-            || server_at(problem, class, members, &levels, &point).verify(problem).is_ok());
+            || server_at(problem, class, members, &levels, &point).verify(problem).is_ok()
+            || knee_server(problem, class, members).verify(problem).is_ok());
     if is_kept { Ok(assessment) } else { Err(AssessmentRefusal::Assessed(assessment)) }
 }
 
@@ -91,7 +94,18 @@ pub(super) fn fit(
     // Within its precision of the limit the path to a decision may have ended on the right side.
     let (point, _) = solve(problem, class, &levels, Precision::Decide)?;
     let decided = server_at(problem, class, members, &levels, &point);
-    Ok(if decided.verify(problem).is_ok() { decided.limits } else { server.limits })
+    if decided.verify(problem).is_ok() {
+        return Ok(decided.limits);
+    }
+    let knees = knee_server(problem, class, members);
+    Ok(if knees.verify(problem).is_ok() { knees.limits } else { server.limits })
+}
+
+/// The server with limits at the knees of curves, which take little rate: on a link much rate asks for large bursts.
+fn knee_server(problem: &PlanningProblem, class: usize, members: &[usize]) -> PlannedServer {
+    let limits = fixed::fit(LimitMethod::Knee, problem, class, members);
+    let (members, queue) = (members.to_vec(), problem.shortest_queue(class));
+    PlannedServer { class, members, limits, queue }.with_lasting_bursts(problem)
 }
 
 /// The server with the limits of a point.
