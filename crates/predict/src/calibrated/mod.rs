@@ -1,0 +1,252 @@
+//! Replayed traffic with a margin for what the next window of traffic may bring.
+//!
+//! [`crate::Replayed`] says what the traces would do at other shifts; it does not know that traffic changes. Here windows of each
+//! trace are held out and predicted from the rest, in the company of others, and the ratio of what was seen to what
+//! was predicted is a score. The quantile of the scores by split conformal prediction is a *margin* that multiplies
+//! the bound of `Replayed`: with the probability that is asked for, the percentile that a workload sees in the next window, at
+//! one random alignment, is within the product.
+//!
+//! The assumption is that scores are exchangeable: the next window is to the trace as each of its windows is to the
+//! rest, and companies are drawn as servers are filled. Where the traces are too short for a margin by windows of one trace
+//! (19 for 95 %), they are pooled, and traces are taken for exchangeable: then the probability is over workloads and windows
+//! together, and one workload may fare worse than the others. Where there are too few traces, too, the bound of
+//! [`crate::Probabilistic`] counts (no smaller than that of `Replayed`), and [`Calibrated::margin`] says what is missing.
+//!
+//! Not covered: changes of a kind that no window shows, and windows that are worse the further ahead they are.
+
+mod margins;
+mod scores;
+mod windows;
+
+pub use margins::{CalibrationScope, KeptShares, LatencyMargin, MarginAnswer, MarginBasis, TooFewWindows};
+pub use scores::{CalibrationTrace, CompanyMember, TrialCompany};
+
+use crate::{Probabilistic, ProbabilisticSketch, Replayed};
+use confidence::needed_for_conformal;
+use margins::{Margins, ScoredWindows};
+use model::{CircularTrace, Job, LatencyModel, Prediction, ServerMember, UndefinedLatency};
+use scores::WindowTrials;
+use sim::ReplayTrace;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use units::{Nanos, Percentile};
+use windows::WindowCut;
+
+/// What is promised.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CalibrationGoal {
+    /// The probability that a promise is kept in the next window, strictly between 0 and 1.
+    pub coverage: f64,
+    /// The length of the next window; a quarter of each trace when it is not said.
+    pub window: Option<Nanos>,
+    /// Whether workloads, servers or plans are counted.
+    pub scope: CalibrationScope,
+}
+
+impl Default for CalibrationGoal {
+    /// 95 % of the workloads, in windows as the traces allow.
+    fn default() -> Self {
+        Self { coverage: 0.95, window: None, scope: CalibrationScope::Workload }
+    }
+}
+
+/// The replaying model with margins for the next window.
+#[derive(Debug, Clone)]
+pub struct Calibrated {
+    replayed: Replayed,
+    strict: Probabilistic,
+    goal: CalibrationGoal,
+    percentiles: Vec<Percentile>,
+    /// The traces of the trials, as fingerprints.
+    traces: Vec<TraceFingerprint>,
+    margins: Margins,
+}
+
+/// By what a trace is recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct TraceFingerprint {
+    period: Nanos,
+    hash: u64,
+}
+
+impl TraceFingerprint {
+    fn of(trace: &CircularTrace<Job>) -> Self {
+        let mut hasher = DefaultHasher::new();
+        for job in trace.items() {
+            (job.arrival, job.work.into_array()).hash(&mut hasher);
+        }
+        Self { period: trace.period(), hash: hasher.finish() }
+    }
+}
+
+/// What the model keeps of a workload.
+#[derive(Debug)]
+pub struct CalibratedSketch {
+    replayed: <Replayed as LatencyModel>::Sketch,
+    /// Where some workload has no margin.
+    strict: Option<ProbabilisticSketch>,
+    /// The number of the trace among those of the trials.
+    trace: Option<usize>,
+}
+
+type Members<'a, 'b> = &'a [ServerMember<'b, CalibratedSketch>];
+
+impl Calibrated {
+    /// Learns margins from trials in these companies. Those who are asked about later should be among their members: others
+    /// have the margin of the pool. `done` is told after each trial how many there are.
+    ///
+    /// # Panics
+    /// Unless the coverage is strictly between 0 and 1.
+    pub fn learn(
+        goal: CalibrationGoal,
+        traces: &[CalibrationTrace<'_>],
+        companies: &[TrialCompany],
+        done: &(dyn Fn(usize) + Sync),
+    ) -> Self {
+        let mut percentiles: Vec<Percentile> = Vec::new();
+        for member in companies.iter().flat_map(|company| &company.members) {
+            if !percentiles.contains(&member.percentile) {
+                percentiles.push(member.percentile);
+            }
+        }
+        percentiles.sort_by(|a, b| a.percent().total_cmp(&b.percent()));
+        let cut = WindowCut { length: goal.window, most: 2 * needed_for_conformal(goal.coverage) };
+        let trials = WindowTrials { traces, companies, percentiles: &percentiles, cut };
+        let count = trials.count();
+        let found = trials.run(&|| done(count));
+        let windows: Vec<usize> = traces.iter().map(|trace| cut.count(trace.traffic)).collect();
+        let scored = ScoredWindows {
+            trials: &found,
+            windows: &windows,
+            percentiles: percentiles.len(),
+            coverage: goal.coverage,
+        };
+        let margins = scored.margins(goal.scope);
+        let traces = traces.iter().map(|trace| TraceFingerprint::of(trace.traffic)).collect();
+        Self {
+            replayed: Replayed::default(),
+            strict: Probabilistic::default(),
+            goal,
+            percentiles,
+            traces,
+            margins,
+        }
+    }
+
+    /// What is promised.
+    pub fn goal(&self) -> CalibrationGoal {
+        self.goal
+    }
+
+    /// How often the margins held in the windows that they come from.
+    pub fn kept(&self) -> KeptShares {
+        self.margins.kept
+    }
+
+    /// The margin of a workload at a percentile, or why it has none. A percentile that was not calibrated has the largest
+    /// margin of those that were.
+    pub fn margin(&self, sketch: &CalibratedSketch, percentile: Percentile) -> MarginAnswer {
+        let margins = match sketch.trace {
+            Some(trace) => &self.margins.by_trace[trace],
+            None => &self.margins.unknown,
+        };
+        if let Some(position) = self.percentiles.iter().position(|known| *known == percentile) {
+            return margins[position];
+        }
+        let mut largest: Option<LatencyMargin> = None;
+        for margin in margins {
+            let margin = (*margin)?;
+            largest = Some(largest.filter(|largest| largest.factor >= margin.factor).unwrap_or(margin));
+        }
+        let none = confidence::TooFew { given: 0, needed: needed_for_conformal(self.goal.coverage) };
+        largest.ok_or(TooFewWindows { windows: none, pool: none })
+    }
+
+    /// Whether the margin of everybody is known.
+    fn is_complete(&self) -> bool {
+        let all = self.margins.by_trace.iter().chain([&self.margins.unknown]);
+        !self.percentiles.is_empty() && all.flatten().all(Result::is_ok)
+    }
+
+    /// Each member's margin, the members as `Replayed` sees them.
+    fn margins_of<'b>(
+        &self,
+        members: Members<'_, 'b>,
+    ) -> (Vec<MarginAnswer>, Vec<ServerMember<'b, Option<ReplayTrace>>>) {
+        let margins = members.iter().map(|member| self.margin(member.sketch, member.percentile));
+        (margins.collect(), members.iter().map(|member| seen_by(member, &member.sketch.replayed)).collect())
+    }
+
+    /// The members as the strict model sees them, when one of them needs it.
+    fn strict_members<'b>(
+        members: Members<'_, 'b>,
+        margins: &[MarginAnswer],
+    ) -> Option<Vec<ServerMember<'b, ProbabilisticSketch>>> {
+        margins.iter().any(Result::is_err).then(|| {
+            let strict = |member: &ServerMember<'b, CalibratedSketch>| {
+                seen_by(member, member.sketch.strict.as_ref().expect("made when a margin is missing"))
+            };
+            members.iter().map(strict).collect()
+        })
+    }
+}
+
+/// The same member with another sketch.
+fn seen_by<'b, S>(member: &ServerMember<'b, CalibratedSketch>, sketch: &'b S) -> ServerMember<'b, S> {
+    ServerMember { sketch, priority: member.priority, group: member.group, percentile: member.percentile }
+}
+
+impl LatencyModel for Calibrated {
+    type Sketch = CalibratedSketch;
+
+    fn name(&self) -> &'static str {
+        "calibrated"
+    }
+
+    fn sketch(&self, traffic: &CircularTrace<Job>) -> CalibratedSketch {
+        let fingerprint = TraceFingerprint::of(traffic);
+        CalibratedSketch {
+            replayed: self.replayed.sketch(traffic),
+            strict: (!self.is_complete()).then(|| self.strict.sketch(traffic)),
+            trace: self.traces.iter().position(|known| *known == fingerprint),
+        }
+    }
+
+    fn all_within(&self, members: Members<'_, '_>, limits: &[f64]) -> bool {
+        assert_eq!(members.len(), limits.len(), "one limit per member");
+        let (margins, replayed) = self.margins_of(members);
+        let budgets = margins.iter().zip(limits);
+        let budgets: Vec<f64> =
+            budgets.map(|(margin, limit)| limit / margin.map_or(1.0, |margin| margin.factor)).collect();
+        if !self.replayed.all_within(&replayed, &budgets) {
+            return false;
+        }
+        let Some(strict) = Self::strict_members(members, &margins) else { return true };
+        let bounds = self.strict.predict(&strict);
+        let mut strictly = margins.iter().zip(limits).zip(bounds).filter(|((margin, _), _)| margin.is_err());
+        strictly.all(|((_, limit), bound)| bound.is_ok_and(|prediction| prediction.bound <= *limit))
+    }
+
+    fn predict(&self, members: Members<'_, '_>) -> Vec<Result<Prediction, UndefinedLatency>> {
+        let (margins, replayed) = self.margins_of(members);
+        let strict = Self::strict_members(members, &margins).map(|strict| self.strict.predict(&strict));
+        let mut predictions = Vec::new();
+        for (number, predicted) in self.replayed.predict(&replayed).into_iter().enumerate() {
+            predictions.push(match (margins[number], &strict) {
+                (Ok(margin), _) => predicted.and_then(|prediction| widened(prediction, margin.factor)),
+                (Err(_), Some(strict)) => predicted.and_then(|prediction| {
+                    Ok(Prediction { bound: strict[number]?.bound.max(prediction.bound), ..prediction })
+                }),
+                (Err(_), None) => Err(UndefinedLatency::NoBound),
+            });
+        }
+        predictions
+    }
+}
+
+/// A prediction whose bound is multiplied; none by an infinite factor. The estimate is still that of the traces as they are.
+fn widened(prediction: Prediction, factor: f64) -> Result<Prediction, UndefinedLatency> {
+    if factor == f64::INFINITY {
+        return Err(UndefinedLatency::NoBound);
+    }
+    Ok(Prediction { bound: prediction.bound * factor, ..prediction })
+}
