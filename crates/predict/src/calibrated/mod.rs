@@ -22,12 +22,13 @@ pub use margins::{CalibrationScope, KeptShares, LatencyMargin, MarginAnswer, Mar
 pub use scores::{CalibrationTrace, CompanyMember, TrialCompany};
 
 use crate::{Probabilistic, ProbabilisticSketch, Replayed};
-use confidence::needed_for_conformal;
+use confidence::{TooFew, needed_for_conformal};
 use margins::{Margins, ScoredWindows};
 use model::{CircularTrace, Job, LatencyModel, Prediction, ServerMember, UndefinedLatency};
 use scores::WindowTrials;
 use sim::ReplayTrace;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::OnceLock;
 use units::{Nanos, Percentile};
 use windows::WindowCut;
 
@@ -36,7 +37,7 @@ use windows::WindowCut;
 pub struct CalibrationGoal {
     /// The probability that a promise is kept in the next window, strictly between 0 and 1.
     pub coverage: f64,
-    /// The length of the next window; a quarter of each trace when it is not said.
+    /// The length of the next window; half of each trace when it is not said.
     pub window: Option<Nanos>,
     /// Whether workloads, servers or plans are counted.
     pub scope: CalibrationScope,
@@ -46,6 +47,28 @@ impl Default for CalibrationGoal {
     /// 95 % of the workloads, in windows as the traces allow.
     fn default() -> Self {
         Self { coverage: 0.95, window: None, scope: CalibrationScope::Workload }
+    }
+}
+
+impl CalibrationGoal {
+    /// How many windows of a trace are held out in turn; 0 when it is too short to have two.
+    pub fn windows(&self, trace: &CircularTrace<Job>) -> usize {
+        self.cut().count(trace)
+    }
+
+    /// The length of the windows of a trace.
+    pub fn window_length(&self, trace: &CircularTrace<Job>) -> Nanos {
+        self.cut().length(trace)
+    }
+
+    /// What is left of a trace without the window of this number, counted from 0 and round again: what the trial is predicted
+    /// from. All of a trace without windows; `None` where nothing arrives.
+    pub fn rest(&self, trace: &CircularTrace<Job>, window: usize) -> Option<CircularTrace<Job>> {
+        self.cut().rest(trace, window)
+    }
+
+    fn cut(&self) -> WindowCut {
+        WindowCut { length: self.window, most: 2 * needed_for_conformal(self.coverage) }
     }
 }
 
@@ -82,8 +105,8 @@ impl TraceFingerprint {
 #[derive(Debug)]
 pub struct CalibratedSketch {
     replayed: <Replayed as LatencyModel>::Sketch,
-    /// Where some workload has no margin.
-    strict: Option<ProbabilisticSketch>,
+    /// Made when a workload without a margin is predicted.
+    strict: OnceLock<ProbabilisticSketch>,
     /// The number of the trace among those of the trials.
     trace: Option<usize>,
 }
@@ -92,7 +115,7 @@ type Members<'a, 'b> = &'a [ServerMember<'b, CalibratedSketch>];
 
 impl Calibrated {
     /// Learns margins from trials in these companies. Those who are asked about later should be among their members: others
-    /// have the margin of the pool. `done` is told after each trial how many there are.
+    /// have the margin of the pool. `done` is called after each trial.
     ///
     /// # Panics
     /// Unless the coverage is strictly between 0 and 1.
@@ -100,7 +123,7 @@ impl Calibrated {
         goal: CalibrationGoal,
         traces: &[CalibrationTrace<'_>],
         companies: &[TrialCompany],
-        done: &(dyn Fn(usize) + Sync),
+        done: &(dyn Fn() + Sync),
     ) -> Self {
         let mut percentiles: Vec<Percentile> = Vec::new();
         for member in companies.iter().flat_map(|company| &company.members) {
@@ -109,11 +132,9 @@ impl Calibrated {
             }
         }
         percentiles.sort_by(|a, b| a.percent().total_cmp(&b.percent()));
-        let cut = WindowCut { length: goal.window, most: 2 * needed_for_conformal(goal.coverage) };
-        let trials = WindowTrials { traces, companies, percentiles: &percentiles, cut };
-        let count = trials.count();
-        let found = trials.run(&|| done(count));
-        let windows: Vec<usize> = traces.iter().map(|trace| cut.count(trace.traffic)).collect();
+        let trials = WindowTrials { traces, companies, percentiles: &percentiles, cut: goal.cut() };
+        let found = trials.run(done);
+        let windows: Vec<usize> = traces.iter().map(|trace| goal.windows(trace.traffic)).collect();
         let scored = ScoredWindows {
             trials: &found,
             windows: &windows,
@@ -142,23 +163,21 @@ impl Calibrated {
         self.margins.kept
     }
 
-    /// The margin of a workload at a percentile, or why it has none. A percentile that was not calibrated has the largest
-    /// margin of those that were.
+    /// The same margins for predictions by other replays than those of the default.
+    #[must_use]
+    pub fn with_replays(&self, replayed: Replayed) -> Self {
+        Self { replayed, ..self.clone() }
+    }
+
+    /// The margin of a workload at a percentile, or why it has none: as for one that was not calibrated.
     pub fn margin(&self, sketch: &CalibratedSketch, percentile: Percentile) -> MarginAnswer {
         let margins = match sketch.trace {
             Some(trace) => &self.margins.by_trace[trace],
             None => &self.margins.unknown,
         };
-        if let Some(position) = self.percentiles.iter().position(|known| *known == percentile) {
-            return margins[position];
-        }
-        let mut largest: Option<LatencyMargin> = None;
-        for margin in margins {
-            let margin = (*margin)?;
-            largest = Some(largest.filter(|largest| largest.factor >= margin.factor).unwrap_or(margin));
-        }
-        let none = confidence::TooFew { given: 0, needed: needed_for_conformal(self.goal.coverage) };
-        largest.ok_or(TooFewWindows { windows: none, pool: none })
+        let none = TooFew { given: 0, needed: needed_for_conformal(self.goal.coverage) };
+        let position = self.percentiles.iter().position(|known| *known == percentile);
+        position.map_or(Err(TooFewWindows { windows: none, pool: none }), |position| margins[position])
     }
 
     /// Whether the margin of everybody is known.
@@ -176,22 +195,32 @@ impl Calibrated {
         (margins.collect(), members.iter().map(|member| seen_by(member, &member.sketch.replayed)).collect())
     }
 
-    /// The members as the strict model sees them, when one of them needs it.
-    fn strict_members<'b>(
-        members: Members<'_, 'b>,
+    /// What the strict model says of everybody, when somebody has no margin; no bound for anybody beside a trace that is too long.
+    fn strict_bounds(
+        &self,
+        members: Members<'_, '_>,
         margins: &[MarginAnswer],
-    ) -> Option<Vec<ServerMember<'b, ProbabilisticSketch>>> {
-        margins.iter().any(Result::is_err).then(|| {
-            let strict = |member: &ServerMember<'b, CalibratedSketch>| {
-                seen_by(member, member.sketch.strict.as_ref().expect("made when a margin is missing"))
-            };
-            members.iter().map(strict).collect()
-        })
+    ) -> Option<Vec<Result<Prediction, UndefinedLatency>>> {
+        if margins.iter().all(Result::is_ok) {
+            return None;
+        }
+        let sketches: Option<Vec<_>> =
+            members.iter().map(|member| self.strict_sketch(member.sketch)).collect();
+        let Some(sketches) = sketches else {
+            return Some(vec![Err(UndefinedLatency::NoBound); members.len()]);
+        };
+        let strict = members.iter().zip(sketches).map(|(member, sketch)| seen_by(member, sketch));
+        Some(self.strict.predict(&strict.collect::<Vec<_>>()))
+    }
+
+    fn strict_sketch<'s>(&self, sketch: &'s CalibratedSketch) -> Option<&'s ProbabilisticSketch> {
+        let trace = sketch.replayed.as_ref()?.trace();
+        Some(sketch.strict.get_or_init(|| self.strict.sketch(trace)))
     }
 }
 
 /// The same member with another sketch.
-fn seen_by<'b, S>(member: &ServerMember<'b, CalibratedSketch>, sketch: &'b S) -> ServerMember<'b, S> {
+fn seen_by<'b, S>(member: &ServerMember<'_, CalibratedSketch>, sketch: &'b S) -> ServerMember<'b, S> {
     ServerMember { sketch, priority: member.priority, group: member.group, percentile: member.percentile }
 }
 
@@ -204,11 +233,15 @@ impl LatencyModel for Calibrated {
 
     fn sketch(&self, traffic: &CircularTrace<Job>) -> CalibratedSketch {
         let fingerprint = TraceFingerprint::of(traffic);
-        CalibratedSketch {
+        let sketch = CalibratedSketch {
             replayed: self.replayed.sketch(traffic),
-            strict: (!self.is_complete()).then(|| self.strict.sketch(traffic)),
+            strict: OnceLock::new(),
             trace: self.traces.iter().position(|known| *known == fingerprint),
+        };
+        if !self.is_complete() {
+            self.strict_sketch(&sketch);
         }
+        sketch
     }
 
     fn all_within(&self, members: Members<'_, '_>, limits: &[f64]) -> bool {
@@ -220,15 +253,14 @@ impl LatencyModel for Calibrated {
         if !self.replayed.all_within(&replayed, &budgets) {
             return false;
         }
-        let Some(strict) = Self::strict_members(members, &margins) else { return true };
-        let bounds = self.strict.predict(&strict);
+        let Some(bounds) = self.strict_bounds(members, &margins) else { return true };
         let mut strictly = margins.iter().zip(limits).zip(bounds).filter(|((margin, _), _)| margin.is_err());
         strictly.all(|((_, limit), bound)| bound.is_ok_and(|prediction| prediction.bound <= *limit))
     }
 
     fn predict(&self, members: Members<'_, '_>) -> Vec<Result<Prediction, UndefinedLatency>> {
         let (margins, replayed) = self.margins_of(members);
-        let strict = Self::strict_members(members, &margins).map(|strict| self.strict.predict(&strict));
+        let strict = self.strict_bounds(members, &margins);
         let mut predictions = Vec::new();
         for (number, predicted) in self.replayed.predict(&replayed).into_iter().enumerate() {
             predictions.push(match (margins[number], &strict) {

@@ -46,6 +46,8 @@ pub struct CompanyMember {
 pub struct TrialCompany {
     /// Companies of one round have no workload in common.
     pub round: usize,
+    /// The number of the window that is held out of each trace, round again for those that have fewer.
+    pub window: usize,
     /// Who shares the server.
     pub members: Vec<CompanyMember>,
 }
@@ -85,42 +87,27 @@ pub(super) struct WindowTrials<'a> {
 }
 
 impl WindowTrials<'_> {
-    /// The scores of all trials. `done` is called after each one; `expected` of [`Self::count`] calls.
+    /// The scores of all trials; `done` is called after each one.
     pub(super) fn run(&self, done: &(dyn Fn() + Sync)) -> Vec<TrialScores> {
-        let scores = parallel::map(&self.list(), |&(company, window)| {
-            let scores = self.trial(company, window);
+        let numbers: Vec<usize> = (0..self.companies.len()).collect();
+        let scores = parallel::map(&numbers, |&company| {
+            let scores = self.trial(company);
             done();
             scores
         });
         scores.into_iter().flatten().collect()
     }
 
-    /// How many trials there are.
-    pub(super) fn count(&self) -> usize {
-        self.list().len()
-    }
-
-    /// A company and the number of a window for each trial.
-    fn list(&self) -> Vec<(usize, usize)> {
-        let mut trials = Vec::new();
-        for (number, company) in self.companies.iter().enumerate() {
-            let windows =
-                company.members.iter().map(|member| self.cut.count(self.traces[member.trace].traffic)).max();
-            trials.extend((0..windows.unwrap_or(0)).map(|window| (number, window)));
-        }
-        trials
-    }
-
     /// What one trial found, by alignment; nothing where the rest has no steady state: nobody would be promised anything then.
-    fn trial(&self, company: usize, window: usize) -> Vec<TrialScores> {
-        let members = &self.companies[company].members;
-        let held_out: Vec<_> = members
-            .iter()
-            .map(|member| self.cut.hold_out(self.traces[member.trace].traffic, window))
-            .collect();
-        let rest: Vec<_> = held_out.iter().map(|parts| parts.rest.as_ref()).collect();
-        let windows: Vec<_> = held_out.iter().map(|parts| parts.window.as_ref()).collect();
-        let Some(predicted) = self.percentiles_of(members, &rest, PREDICTING_SEED, PREDICTING) else {
+    fn trial(&self, company: usize) -> Vec<TrialScores> {
+        let TrialCompany { members, window, .. } = &self.companies[company];
+        let (mut rests, mut windows) = (Vec::new(), Vec::new());
+        for member in members {
+            let traffic = self.traces[member.trace].traffic;
+            rests.push(replayable(self.cut.rest(traffic, *window)));
+            windows.push(replayable(self.cut.window(traffic, *window)));
+        }
+        let Some(predicted) = self.percentiles_of(members, &rests, PREDICTING_SEED, PREDICTING) else {
             return Vec::new();
         };
         let predicted = largest(&predicted);
@@ -129,27 +116,19 @@ impl WindowTrials<'_> {
         for alignment in 0..SEEN {
             let mut scores = Vec::new();
             for (number, member) in members.iter().enumerate() {
-                let overload = windows[number].map_or(0.0, |_| f64::INFINITY);
-                let seen = |percentile: usize| {
-                    seen.as_ref().map_or(overload, |seen| seen[alignment][number][percentile])
-                };
-                let ratios = predicted[number].iter().enumerate();
-                let ratios = ratios.map(|(percentile, &predicted)| score(seen(percentile), predicted));
-                scores.push(self.member_score(member, window, ratios.collect()));
+                let overloaded = vec![f64::INFINITY; self.percentiles.len()];
+                let seen = seen.as_ref().map_or(&overloaded, |seen| &seen[alignment][number]);
+                let ratios =
+                    seen.iter().zip(&predicted[number]).map(|(&seen, &predicted)| score(seen, predicted));
+                scores.push(self.member_score(member, *window, ratios.collect()));
             }
-            found.push(self.scores_of(company, window, alignment, scores));
+            found.push(self.scores_of(company, alignment, scores));
         }
         found
     }
 
-    fn scores_of(
-        &self,
-        company: usize,
-        window: usize,
-        alignment: usize,
-        members: Vec<MemberScore>,
-    ) -> TrialScores {
-        let round = self.companies[company].round;
+    fn scores_of(&self, company: usize, alignment: usize, members: Vec<MemberScore>) -> TrialScores {
+        let TrialCompany { round, window, .. } = self.companies[company];
         let earlier = self.companies[..company].iter().filter(|other| other.round == round).count();
         TrialScores { round, company: earlier, window, alignment, members }
     }
@@ -171,7 +150,7 @@ impl WindowTrials<'_> {
     fn percentiles_of(
         &self,
         members: &[CompanyMember],
-        traces: &[Option<&ReplayTrace>],
+        traces: &[Option<ReplayTrace>],
         seed: u64,
         alignments: usize,
     ) -> Option<Vec<Vec<Vec<f64>>>> {
@@ -179,7 +158,7 @@ impl WindowTrials<'_> {
         let mut streams = Vec::new();
         for &number in &present {
             let CompanyMember { priority, group, .. } = members[number];
-            streams.push(ReplayStream { trace: traces[number]?, priority, group });
+            streams.push(ReplayStream { trace: traces[number].as_ref()?, priority, group });
         }
         let none = vec![vec![0.0; self.percentiles.len()]; members.len()];
         if streams.is_empty() {
@@ -200,6 +179,11 @@ impl WindowTrials<'_> {
         }
         Some(found)
     }
+}
+
+/// A part of a trace, ready to be replayed.
+fn replayable(part: Option<CircularTrace<Job>>) -> Option<ReplayTrace> {
+    part.and_then(|part| ReplayTrace::new(part).ok())
 }
 
 /// A percentile of latencies, seconds; 0 without latencies.

@@ -1,30 +1,21 @@
 //! How a trace is cut into windows, each of which is predicted from the rest of the trace.
 //!
 //! Windows of one trace are taken for exchangeable, so that each one is to the others as the next one is to all of them. That
-//! uses a trace better than to predict later windows from earlier ones alone: the rest is nearly as long as the
-//! trace from which the next window is predicted, and a busy beginning counts as much as a busy end.
+//! uses a trace better than to predict later windows from earlier ones alone: a busy beginning counts as much as a busy end.
 
 use model::{CircularTrace, Job};
-use sim::ReplayTrace;
 use units::Nanos;
 
-/// Windows of a trace when nothing is said of their length. Fewer would predict from much less than there is, and with more the
-/// percentiles of short windows rest on few requests.
-pub(super) const WINDOWS: u64 = 4;
+/// Windows of a trace when nothing is said of their length: the longest ones that leave a rest as long as they are.
+pub(super) const WINDOWS: u64 = 2;
 
 /// How long windows are, and how many of a trace are looked at.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WindowCut {
-    /// The length of a window; a quarter of each trace when it is not said.
+    /// The length of a window; half of each trace when it is not said.
     pub(super) length: Option<Nanos>,
     /// No more windows of a trace than this are predicted, evenly spaced.
     pub(super) most: usize,
-}
-
-/// A window of a trace and what it is predicted from; `None` where nothing arrives.
-pub(super) struct HeldOutWindow {
-    pub(super) rest: Option<ReplayTrace>,
-    pub(super) window: Option<ReplayTrace>,
 }
 
 impl WindowCut {
@@ -34,7 +25,7 @@ impl WindowCut {
     }
 
     /// How many whole windows a trace has.
-    pub(super) fn whole(self, trace: &CircularTrace<Job>) -> usize {
+    fn whole(self, trace: &CircularTrace<Job>) -> usize {
         usize::try_from(trace.period().0 / self.length(trace).0).unwrap_or(usize::MAX)
     }
 
@@ -44,21 +35,29 @@ impl WindowCut {
         if whole < 2 { 0 } else { whole.min(self.most) }
     }
 
-    /// The window of this number, counted from 0, and the rest. A trace without windows is its own rest, and nothing is held out.
-    pub(super) fn hold_out(self, trace: &CircularTrace<Job>, number: usize) -> HeldOutWindow {
-        let replayable = |part: Option<CircularTrace<Job>>| part.and_then(|part| ReplayTrace::new(part).ok());
-        let count = self.count(trace);
-        if count == 0 {
-            let all = replayable(Some(trace.clone()));
-            return HeldOutWindow { rest: all.clone(), window: all };
+    /// What is left of a trace without the window of this number, counted from 0 and round again; all of a trace that has no
+    /// windows. `None` where nothing arrives.
+    pub(super) fn rest(self, trace: &CircularTrace<Job>, number: usize) -> Option<CircularTrace<Job>> {
+        match self.part(trace, number) {
+            Some((begin, end)) => trace.without(begin, end),
+            None => Some(trace.clone()),
         }
+    }
+
+    /// The window of this number; all of a trace that has no windows. `None` where nothing arrives.
+    pub(super) fn window(self, trace: &CircularTrace<Job>, number: usize) -> Option<CircularTrace<Job>> {
+        match self.part(trace, number) {
+            Some((begin, end)) => trace.window(begin, end),
+            None => Some(trace.clone()),
+        }
+    }
+
+    /// Where the window of this number begins and ends.
+    fn part(self, trace: &CircularTrace<Job>, number: usize) -> Option<(Nanos, Nanos)> {
         let length = self.length(trace).0;
-        // Evenly spaced among the whole windows; both numbers are below 2^64 ÷ the length.
-        let position = (number % count * self.whole(trace) / count) as u64;
-        let (begin, end) = (Nanos(position * length), Nanos((position + 1) * length));
-        HeldOutWindow {
-            rest: replayable(trace.without(begin, end)),
-            window: replayable(trace.window(begin, end)),
-        }
+        // Evenly spaced among the whole windows.
+        let position =
+            (number.checked_rem(self.count(trace))? * self.whole(trace) / self.count(trace)) as u64;
+        Some((Nanos(position * length), Nanos((position + 1) * length)))
     }
 }
