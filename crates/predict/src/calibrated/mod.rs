@@ -10,7 +10,7 @@
 //! rest, and companies are drawn as servers are filled. Where the traces are too short for a margin by windows of one trace
 //! (19 for 95 %), they are pooled, and traces are taken for exchangeable: then the probability is over workloads and windows
 //! together, and one workload may fare worse than the others. Where there are too few traces, too, the bound of
-//! [`crate::Probabilistic`] counts (no smaller than that of `Replayed`), and [`Calibrated::margin`] says what is missing.
+//! [`crate::Probabilistic`] counts (no smaller than that of `Replayed`), and [`Calibrated::margin_of`] says what is missing.
 //!
 //! Not covered: changes of a kind that no window shows, and windows that are worse the further ahead they are.
 
@@ -170,8 +170,19 @@ impl Calibrated {
     }
 
     /// The margin of a workload at a percentile, or why it has none: as for one that was not calibrated.
-    pub fn margin(&self, sketch: &CalibratedSketch, percentile: Percentile) -> MarginAnswer {
-        let margins = match sketch.trace {
+    pub fn margin_of(&self, traffic: &CircularTrace<Job>, percentile: Percentile) -> MarginAnswer {
+        self.margin(self.number_of(traffic), percentile)
+    }
+
+    /// The number of a trace among those of the trials.
+    fn number_of(&self, traffic: &CircularTrace<Job>) -> Option<usize> {
+        let fingerprint = TraceFingerprint::of(traffic);
+        self.traces.iter().position(|known| *known == fingerprint)
+    }
+
+    /// The margin of the trace of this number.
+    fn margin(&self, trace: Option<usize>, percentile: Percentile) -> MarginAnswer {
+        let margins = match trace {
             Some(trace) => &self.margins.by_trace[trace],
             None => &self.margins.unknown,
         };
@@ -191,7 +202,7 @@ impl Calibrated {
         &self,
         members: Members<'_, 'b>,
     ) -> (Vec<MarginAnswer>, Vec<ServerMember<'b, Option<ReplayTrace>>>) {
-        let margins = members.iter().map(|member| self.margin(member.sketch, member.percentile));
+        let margins = members.iter().map(|member| self.margin(member.sketch.trace, member.percentile));
         (margins.collect(), members.iter().map(|member| seen_by(member, &member.sketch.replayed)).collect())
     }
 
@@ -232,11 +243,10 @@ impl LatencyModel for Calibrated {
     }
 
     fn sketch(&self, traffic: &CircularTrace<Job>) -> CalibratedSketch {
-        let fingerprint = TraceFingerprint::of(traffic);
         let sketch = CalibratedSketch {
             replayed: self.replayed.sketch(traffic),
             strict: OnceLock::new(),
-            trace: self.traces.iter().position(|known| *known == fingerprint),
+            trace: self.number_of(traffic),
         };
         if !self.is_complete() {
             self.strict_sketch(&sketch);

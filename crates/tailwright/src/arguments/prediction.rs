@@ -1,10 +1,11 @@
 //! What a prediction is about: a cluster, a class of servers, and who may burst together.
 
+use super::calibration::CalibrationArgs;
 use super::cluster::{ClusterArgs, MayLack};
 use clap::Args;
 use model::OperationError;
 use std::path::{Path, PathBuf};
-use workflow::prediction::PredictionSource;
+use workflow::prediction::{CalibrationGoal, PredictionSource};
 
 /// Where servers, workloads and traces come from, and what requests pass.
 #[derive(Debug, Clone, Args)]
@@ -21,13 +22,16 @@ pub(crate) struct PredictionArgs {
     /// line, or JSON arrays of names. All others are independent.
     #[arg(long, value_name = "FILE")]
     groups: Option<PathBuf>,
+    #[command(flatten)]
+    calibration: CalibrationArgs,
 }
 
 impl PredictionArgs {
     /// The source that these flags describe.
     pub(crate) fn source(&self) -> Result<PredictionSource, OperationError> {
         let source = prediction_source(&self.cluster, self.groups.as_deref(), self.link_only)?;
-        Ok(PredictionSource { class: self.class.clone(), ..source })
+        let calibration = self.calibration.goal()?;
+        Ok(PredictionSource { class: self.class.clone(), calibration, ..source })
     }
 }
 
@@ -38,5 +42,6 @@ pub(crate) fn prediction_source(
     link_only: bool,
 ) -> Result<PredictionSource, OperationError> {
     let cluster = cluster.source(MayLack { storage: link_only, servers: true })?;
-    Ok(PredictionSource { cluster, class: None, link_only, groups: groups.map(Path::to_owned) })
+    let groups = groups.map(Path::to_owned);
+    Ok(PredictionSource { cluster, class: None, link_only, groups, calibration: CalibrationGoal::default() })
 }

@@ -1,6 +1,7 @@
 //! How one prediction comes about, as steps whose figures add up.
 
 use super::bounds::{ServerCompany, WorkloadBound, predict_bounds};
+use super::calibration::{WorkloadCalibration, report_calibration};
 use super::model_name::ModelName;
 use super::problem::PredictionProblem;
 use crate::observer::ProgressObserver;
@@ -94,6 +95,12 @@ pub fn derive(
         ModelName::Replayed => {
             let model = Replayed::default();
             (server.with_members(&model, |members| replayed(&model, members, workload)), REPLAYED)
+        }
+        ModelName::Calibrated => {
+            let model = Replayed::default();
+            let steps = server.with_members(&model, |members| replayed(&model, members, workload));
+            let report = report_calibration(problem, percentile, observer);
+            (with_margin(steps, &report.workloads[workload], report.coverage), CALIBRATED)
         }
     };
     if problem.base_latency() > 0.0 {
@@ -222,6 +229,33 @@ fn published(
         let how = format!("exceeded by {} at theta = {:.4} per second", percent(stage.exceeded), stage.theta);
         steps.push(PredictionStep::new(stage.stage.to_string(), how, Some(stage.latency)));
     }
+    steps
+}
+
+const CALIBRATED: &str = "The traces are replayed at random shifts. In trials, a window of every trace was held out and replayed in \
+company; its score is what a workload saw in it, divided by what the replays of the rest predicted. The margin is the quantile \
+of the scores by split conformal prediction, and multiplies the largest latency of the alignments.";
+
+/// The steps of `replayed` with the margin on them.
+fn with_margin(
+    mut steps: Vec<PredictionStep>,
+    calibration: &WorkloadCalibration,
+    coverage: f64,
+) -> Vec<PredictionStep> {
+    let blocks = calibration.blocks;
+    let window = time(calibration.window_s);
+    let score = match (&calibration.fallback, calibration.margin) {
+        (Some(why), _) => why.clone(),
+        (None, Some(margin)) => format!(
+            "{margin:.3} times the largest: scores of held-out windows of {window}, {} of {blocks} blocks and one to come ({})",
+            percent(coverage),
+            calibration.basis.unwrap_or_default()
+        ),
+        (None, None) => {
+            format!("none: windows of {window} had requests that the rest of their traces did not")
+        }
+    };
+    steps.push(PredictionStep::new("margin", score, None));
     steps
 }
 

@@ -1,9 +1,12 @@
 //! Models of latency by the names that users give them.
 
+use super::problem::PredictionProblem;
 use super::procedure_name::ProcedureName;
+use crate::observer::ProgressObserver;
 use model::LatencyModel;
 use predict::{Probabilistic, PublishedSnc, Replayed, WorstCase};
 use serde::Serialize;
+use units::Percentile;
 
 /// What is assumed of the traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -17,6 +20,8 @@ pub enum ModelName {
     PublishedSnc,
     /// Independent workloads (or groups) that repeat their traces at random shifts; an estimate with confidence.
     Replayed,
+    /// The same with margins for what the next window of traffic may bring; a promise with stated coverage.
+    Calibrated,
 }
 
 /// Something that can be done with a model of any type.
@@ -48,16 +53,29 @@ impl ModelName {
             Self::Probabilistic => ProcedureName::Probabilistic,
             Self::PublishedSnc => ProcedureName::PublishedSnc,
             Self::Replayed => ProcedureName::Replayed,
+            Self::Calibrated => ProcedureName::Calibrated,
         }
     }
 
-    /// Hands the model of this name to the visitor.
-    pub(crate) fn visit<V: ModelVisitor>(self, visitor: V) -> V::Output {
+    /// Whether the model replays traces, so that a search that looks at few alignments wants another judgement.
+    pub(crate) fn is_replaying(self) -> bool {
+        matches!(self, Self::Replayed | Self::Calibrated)
+    }
+
+    /// Hands the model of this name to the visitor; for the workloads of this problem at `percentile`, or each at that of its SLO.
+    pub(crate) fn visit<V: ModelVisitor>(
+        self,
+        problem: &PredictionProblem,
+        percentile: Option<Percentile>,
+        observer: &dyn ProgressObserver,
+        visitor: V,
+    ) -> V::Output {
         match self {
             Self::WorstCase => visitor.visit(&WorstCase::default()),
             Self::Probabilistic => visitor.visit(&Probabilistic::default()),
             Self::PublishedSnc => visitor.visit(&PublishedSnc::default()),
             Self::Replayed => visitor.visit(&Replayed::default()),
+            Self::Calibrated => visitor.visit(problem.calibrated(percentile, observer).as_ref()),
         }
     }
 }

@@ -63,11 +63,15 @@ pub fn place(
     let question = PlacementQuestion { problem, interrupted, observer };
     let judged = JudgedServers::default();
     let packing = match model {
-        ModelName::Replayed => question.pack_by_replay(&judged),
-        _ => model.visit(question),
+        ModelName::Replayed => question.pack_by_replay(&searching(), &Replayed::default(), &judged),
+        ModelName::Calibrated => {
+            let judge = problem.calibrated(None, observer);
+            question.pack_by_replay(&judge.with_replays(searching()), judge.as_ref(), &judged)
+        }
+        _ => model.visit(problem, None, observer, question),
     };
     let elapsed = start.elapsed();
-    let is_kept = |members: &[usize]| model != ModelName::Replayed || judged.is_kept(members);
+    let is_kept = |members: &[usize]| !model.is_replaying() || judged.is_kept(members);
     let servers = &packing.servers;
     let question = ForecastQuestion { problem, model, servers, interrupted, is_kept: &is_kept, observer };
     let (servers, cut_short) = question.answer();
@@ -114,15 +118,13 @@ struct PlacementQuestion<'a> {
 }
 
 impl PlacementQuestion<'_> {
-    fn pack_by_replay(self, judged: &JudgedServers) -> Packing {
-        let few = Replayed::new(SEARCHED_ALIGNMENTS, SEARCHED_COVERAGE, 0.95, SEARCH_SEED);
-        let few = few.expect("enough alignments for this coverage");
-        let applicants = sketched_by(self.problem, &few, self.observer);
-        let judge = ReplayJudge { applicants: &applicants, base: self.problem.base_latency() };
+    fn pack_by_replay<M: LatencyModel>(self, few: &M, model: &M, judged: &JudgedServers) -> Packing {
+        let applicants = sketched_by(self.problem, few, self.observer);
+        let judge = ReplayJudge { model, applicants: &applicants, base: self.problem.base_latency() };
         let confirms = |members: &[usize]| judged.judge(members, || judge.is_kept(members));
         let missing = |members: &[usize]| judge.missing(members);
         let judgement = SecondJudgement { confirms: &confirms, missing: &missing };
-        self.pack(&ByModel::by_slo(&few), &applicants, SearchEffort::FirstFound, Some(judgement))
+        self.pack(&ByModel::by_slo(few), &applicants, SearchEffort::FirstFound, Some(judgement))
     }
 
     fn pack<P: AdmissionProcedure + Clone>(
@@ -161,26 +163,33 @@ impl ModelVisitor for PlacementQuestion<'_> {
     }
 }
 
-/// Judges servers by the alignments of the default, which no search has seen.
-struct ReplayJudge<'a> {
-    applicants: &'a [Applicant<<Replayed as LatencyModel>::Sketch>],
+/// The replays of a search.
+fn searching() -> Replayed {
+    let few = Replayed::new(SEARCHED_ALIGNMENTS, SEARCHED_COVERAGE, 0.95, SEARCH_SEED);
+    few.expect("enough alignments for this coverage")
+}
+
+/// Judges servers by a model with the alignments of the default, which no search has seen.
+struct ReplayJudge<'a, M: LatencyModel> {
+    model: &'a M,
+    applicants: &'a [Applicant<M::Sketch>],
     /// The latency without any queueing, seconds.
     base: f64,
 }
 
-impl ReplayJudge<'_> {
+impl<M: LatencyModel> ReplayJudge<'_, M> {
     fn is_kept(&self, members: &[usize]) -> bool {
         let company = of_members(self.applicants, members);
         let slos = company.iter().map(|applicant| applicant.slo.latency.0);
         let limits: Vec<f64> = slos.map(|slo| queueing_limit(slo, self.base)).collect();
-        Replayed::default().all_within(&server_members(&company), &limits)
+        self.model.all_within(&server_members(&company), &limits)
     }
 
     /// Who misses the SLO, by the largest factor first; of equal ones, the last first.
     fn missing(&self, members: &[usize]) -> Vec<usize> {
         let company = of_members(self.applicants, members);
         let mut missing = Vec::new();
-        for (member, latency) in Replayed::default().predict(&server_members(&company)).iter().enumerate() {
+        for (member, latency) in self.model.predict(&server_members(&company)).iter().enumerate() {
             let seconds = latency.map_or(f64::INFINITY, |prediction| prediction.bound + self.base);
             let factor = seconds / company[member].slo.latency.0;
             if factor > 1.0 {

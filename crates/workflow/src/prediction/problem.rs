@@ -1,15 +1,17 @@
 //! A prediction problem: one kind of server with the traffic of every workload.
 
+use super::calibration::learn;
 use crate::cluster::{ClusterSource, base_latency, read_groups, read_profile, warn_of_percentile};
 use crate::observer::{Notice, ProgressObserver};
 use crate::parallel::in_parallel;
 use model::{CircularTrace, Cluster, Job, OperationError, ServerClass, WorkloadSpec};
+use predict::{Calibrated, CalibrationGoal};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use trace::OpenOptions;
-use units::{ByteRate, Seconds};
+use units::{ByteRate, Percentile, Seconds};
 use workload::device::{NetworkModel, PathWork, StorageProfile};
 
 /// Where servers, workloads and traces come from, and what requests pass.
@@ -23,6 +25,8 @@ pub struct PredictionSource {
     pub link_only: bool,
     /// A file that says which workloads may burst together; without it all are independent.
     pub groups: Option<PathBuf>,
+    /// What the calibrated model promises.
+    pub calibration: CalibrationGoal,
 }
 
 /// A workload and its requests.
@@ -53,6 +57,10 @@ pub struct PredictionProblem {
     pub workloads: Vec<TracedWorkload>,
     /// The file that says what is asked, for reports.
     pub origin: PathBuf,
+    /// What the calibrated model promises.
+    pub calibration: CalibrationGoal,
+    /// What it has learnt, by the percentile that is asked of everybody.
+    learnt: Mutex<Vec<(Option<Percentile>, Arc<Calibrated>)>>,
 }
 
 impl PredictionProblem {
@@ -88,7 +96,24 @@ impl PredictionProblem {
             workloads,
             profile,
             origin: source.cluster.origin().to_owned(),
+            calibration: source.calibration,
+            learnt: Mutex::default(),
         })
+    }
+
+    /// The calibrated model for these workloads, at `percentile` or each at that of its SLO. It learns when it is first asked for.
+    pub fn calibrated(
+        &self,
+        percentile: Option<Percentile>,
+        observer: &dyn ProgressObserver,
+    ) -> Arc<Calibrated> {
+        let mut learnt = self.learnt.lock().expect("no thread panics while it learns");
+        if let Some((_, model)) = learnt.iter().find(|(known, _)| *known == percentile) {
+            return Arc::clone(model);
+        }
+        let model = Arc::new(learn(self, percentile, observer));
+        learnt.push((percentile, Arc::clone(&model)));
+        model
     }
 
     /// Latency of a request on the idle storage stack, seconds; added to every prediction.

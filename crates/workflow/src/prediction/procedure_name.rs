@@ -1,13 +1,13 @@
 //! Admission procedures by the names that users give them, with the parameters of the published ones.
 
-use super::problem::TracedWorkload;
+use super::problem::{PredictionProblem, TracedWorkload};
+use crate::observer::ProgressObserver;
 use ::plan::admission::{
     AdmissionProcedure, ByModel, QJump, QJumpLevels, Silo, SiloPlus, StageCurves, TrialBandwidth,
     priority_meister,
 };
 use model::LatencyModel;
 use predict::{Probabilistic, PublishedSnc, Replayed, Reshaping, WorstCase, WorstCaseSketch};
-use units::ByteRate;
 
 /// Bytes of a packet, and of the burst that Silo allows (thesis §4.3.1).
 const PACKET: f64 = 1500.0;
@@ -25,6 +25,8 @@ pub enum ProcedureName {
     Probabilistic,
     /// The traces are replayed at random shifts; an estimate with confidence.
     Replayed,
+    /// The same with margins for the next window of traffic.
+    Calibrated,
     /// The published procedure of SNC-Meister, to compare with.
     PublishedSnc,
     /// The worst case with priorities that are searched by stage.
@@ -58,6 +60,7 @@ impl ProcedureName {
             Self::WorstCase => "worst-case",
             Self::Probabilistic => "probabilistic",
             Self::Replayed => "replayed",
+            Self::Calibrated => "calibrated",
             Self::PublishedSnc => "published-snc",
             Self::PriorityMeister => "priority-meister",
             Self::Silo => "silo",
@@ -91,6 +94,10 @@ impl ProcedureName {
                 "the traces replayed at 59 random alignments: with 95% confidence, at least 95% of all alignments \
                  have their percentile within, if workloads are independent and behave as in their traces"
             }
+            Self::Calibrated => {
+                "kept in the next window of traffic with the coverage that is asked for, if windows of a trace (or, where they are \
+                 few, traces) are exchangeable: margins from held-out windows on what is replayed"
+            }
             Self::PublishedSnc => {
                 "the published stochastic bound, to compare with; bursty traffic exceeds it"
             }
@@ -100,13 +107,20 @@ impl ProcedureName {
         }
     }
 
-    /// Hands the procedure of this name, for links of this bandwidth, to the visitor.
-    pub(crate) fn visit<V: ProcedureVisitor>(self, bandwidth: ByteRate, visitor: V) -> V::Output {
+    /// Hands the procedure of this name, for the servers and workloads of this problem, to the visitor.
+    pub(crate) fn visit<V: ProcedureVisitor>(
+        self,
+        problem: &PredictionProblem,
+        observer: &dyn ProgressObserver,
+        visitor: V,
+    ) -> V::Output {
+        let bandwidth = problem.network;
         let (packet, buffer) = (PACKET / bandwidth.bytes_per_sec(), BUFFER / bandwidth.bytes_per_sec());
         match self {
             Self::WorstCase => by_slo(&WorstCase::default(), visitor),
             Self::Probabilistic => by_slo(&Probabilistic::default(), visitor),
             Self::Replayed => by_slo(&Replayed::default(), visitor),
+            Self::Calibrated => by_slo(problem.calibrated(None, observer).as_ref(), visitor),
             Self::PublishedSnc => by_slo(&PublishedSnc::default(), visitor),
             Self::PriorityMeister => {
                 let model = WorstCase { reshaping: Reshaping::EveryStage };
