@@ -5,8 +5,8 @@ use crate::terminal::{Align, TextTable};
 use model::Stage;
 use plan::admission::AdmissionGuarantee;
 use serde::Serialize;
-use workflow::admission::{AdmissionAnswer, AdmissionDecision, AdmissionEvent, AdmissionOutcome};
 use workflow::Silent;
+use workflow::admission::{AdmissionAnswer, AdmissionDecision, AdmissionEvent, AdmissionOutcome};
 use workflow::prediction::{
     CalibrationReport, PredictionProblem, ProcedureName, describe_refusal, report_calibration, server_name,
 };

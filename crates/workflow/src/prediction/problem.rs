@@ -1,5 +1,6 @@
 //! A prediction problem: one kind of server with the traffic of every workload.
 
+use super::applicant::distinct_traces;
 use super::calibration::learn;
 use crate::cluster::{ClusterSource, base_latency, read_groups, read_profile, warn_of_percentile};
 use crate::observer::{Notice, ProgressObserver};
@@ -30,7 +31,7 @@ pub struct PredictionSource {
 }
 
 /// A workload and its requests.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct TracedWorkload {
     /// Name, trace and SLO of the workload.
     pub spec: WorkloadSpec,
@@ -114,6 +115,40 @@ impl PredictionProblem {
         let model = Arc::new(learn(self, percentile, observer));
         learnt.push((percentile, Arc::clone(&model)));
         model
+    }
+
+    /// The same problem with the first, and with the second half of each trace, so that what is decided by one can be judged by the
+    /// other. `None` when nothing arrives in one half of a trace.
+    pub fn halves(&self) -> Option<[Self; 2]> {
+        let mut halves = [Vec::new(), Vec::new()];
+        let (traces, numbers) = distinct_traces(self);
+        let mut traffic = Vec::new();
+        for trace in traces {
+            traffic.push(trace.halves()?.map(Arc::new));
+        }
+        for (workload, number) in self.workloads.iter().zip(numbers) {
+            for (half, traffic) in halves.iter_mut().zip(&traffic[number]) {
+                let (spec, traffic) = (workload.spec.clone(), Arc::clone(traffic));
+                half.push(TracedWorkload { spec, group: workload.group, traffic });
+            }
+        }
+        Some(halves.map(|workloads| self.with_workloads(workloads)))
+    }
+
+    /// The same servers for other workloads.
+    #[must_use]
+    pub fn with_workloads(&self, workloads: Vec<TracedWorkload>) -> Self {
+        Self {
+            class: self.class.clone(),
+            count: self.count,
+            network: self.network,
+            profile: self.profile.clone(),
+            safety_margin: self.safety_margin,
+            workloads,
+            origin: self.origin.clone(),
+            calibration: self.calibration,
+            learnt: Mutex::default(),
+        }
     }
 
     /// Latency of a request on the idle storage stack, seconds; added to every prediction.
