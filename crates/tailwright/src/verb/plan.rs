@@ -62,8 +62,6 @@ pub(crate) struct PlanArgs {
     /// group per line, or JSON arrays of names).
     #[arg(long, value_name = "FILE", requires = "model")]
     groups: Option<PathBuf>,
-    #[command(flatten)]
-    calibration: CalibrationArgs,
     /// Leave the workloads of this policy where they are; place new ones beside them, first fit.
     #[arg(long, value_name = "POLICY.json", conflicts_with = "order")]
     keep: Option<PathBuf>,
@@ -82,6 +80,8 @@ pub(crate) struct PlanArgs {
     /// List every workload, however many there are.
     #[arg(long)]
     all: bool,
+    #[command(flatten)]
+    calibration: CalibrationArgs,
 }
 
 pub(crate) fn run(args: &PlanArgs) -> Result<VerbAnswer, OperationError> {
