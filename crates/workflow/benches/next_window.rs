@@ -25,7 +25,7 @@ use tailwright_workflow::prediction::{
 };
 use units::{Nanos, Percentile, Seconds};
 
-/// SLOs of thesis §5.4.1, "Random SLO", seconds; and those of §4.3.3 on links.
+/// Random SLOs of workloads on servers, and on links, seconds.
 const SERVER_SLOS: [f64; 5] = [0.1, 0.15, 0.25, 0.5, 1.0];
 const LINK_SLOS: [f64; 4] = [0.01, 0.02, 0.05, 0.1];
 /// Links are slow enough to fill.

@@ -1,5 +1,6 @@
 //! Models of latency by the names that users give them.
 
+use super::calibration::calibrated;
 use super::problem::PredictionProblem;
 use super::procedure_name::ProcedureName;
 use crate::observer::ProgressObserver;
@@ -75,7 +76,7 @@ impl ModelName {
             Self::Probabilistic => visitor.visit(&Probabilistic::default()),
             Self::PublishedSnc => visitor.visit(&PublishedSnc::default()),
             Self::Replayed => visitor.visit(&Replayed::default()),
-            Self::Calibrated => visitor.visit(problem.calibrated(percentile, observer).as_ref()),
+            Self::Calibrated => visitor.visit(calibrated(problem, percentile, observer).as_ref()),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Few servers for everybody, under a model.
 
-use super::applicant::{admission_host, sketched_by};
+use super::applicant::{admission_host, of_members, server_members, sketched_by};
 use super::assignment::{WorkloadAssignment, assignment_policy};
-use super::bounds::server_members;
-use super::forecast::{ForecastQuestion, WorkloadForecast, of_members};
+use super::calibration::calibrated;
+use super::forecast::{ForecastQuestion, WorkloadForecast};
 use super::model_name::{ModelName, ModelVisitor};
 use super::problem::PredictionProblem;
 use super::refusal::describe_refusal;
@@ -65,7 +65,7 @@ pub fn place(
     let packing = match model {
         ModelName::Replayed => question.pack_by_replay(&searching(), &Replayed::default(), &judged),
         ModelName::Calibrated => {
-            let judge = problem.calibrated(None, observer);
+            let judge = calibrated(problem, None, observer);
             question.pack_by_replay(&judge.with_replays(searching()), judge.as_ref(), &judged)
         }
         _ => model.visit(problem, None, observer, question),

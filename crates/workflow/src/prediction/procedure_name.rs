@@ -1,5 +1,6 @@
 //! Admission procedures by the names that users give them, with the parameters of the published ones.
 
+use super::calibration::calibrated;
 use super::problem::{PredictionProblem, TracedWorkload};
 use crate::observer::ProgressObserver;
 use ::plan::admission::{
@@ -120,7 +121,7 @@ impl ProcedureName {
             Self::WorstCase => by_slo(&WorstCase::default(), visitor),
             Self::Probabilistic => by_slo(&Probabilistic::default(), visitor),
             Self::Replayed => by_slo(&Replayed::default(), visitor),
-            Self::Calibrated => by_slo(problem.calibrated(None, observer).as_ref(), visitor),
+            Self::Calibrated => by_slo(calibrated(problem, None, observer).as_ref(), visitor),
             Self::PublishedSnc => by_slo(&PublishedSnc::default(), visitor),
             Self::PriorityMeister => {
                 let model = WorstCase { reshaping: Reshaping::EveryStage };
