@@ -44,6 +44,18 @@ pub struct PlannedServer {
 }
 
 impl PlannedServer {
+    /// A server with these limits, bursts on links that lose no tokens where there are such, and the queue at the device
+    /// that makes requests wait least.
+    pub(crate) fn with_limits(
+        problem: &PlanningProblem,
+        class: usize,
+        members: Vec<usize>,
+        limits: Vec<WorkloadLimits>,
+    ) -> Self {
+        let queue = problem.shortest_queue(class);
+        Self { class, members, limits, queue }.with_lasting_bursts(problem)
+    }
+
     /// The members grouped by priority, as [`priority_levels`] does.
     pub fn priority_levels(&self, problem: &PlanningProblem) -> Vec<PriorityLevel> {
         priority_levels(problem, self.class, &self.members)
@@ -91,7 +103,7 @@ impl PlannedServer {
 
     /// The server with bursts on links that lose no tokens, if there are such.
     #[must_use]
-    pub(crate) fn with_lasting_bursts(mut self, problem: &PlanningProblem) -> Self {
+    fn with_lasting_bursts(mut self, problem: &PlanningProblem) -> Self {
         if let Some(class) = problem.classes[self.class].enforced {
             let blocking = problem.blocking(self.class, &self.members, self.queue);
             let begun = (blocking[Stage::NetworkIn], class.packet);
