@@ -9,7 +9,7 @@ mod limit;
 mod soundness;
 mod workload;
 
-pub use enforcement::ServerEnforcement;
+pub use enforcement::{CHANNELS_MAX, ServerEnforcement};
 pub use error::{POLICY_FORMAT, PolicyError};
 pub use limit::{RateLimit, StageLimit};
 use serde::{Deserialize, Serialize};
@@ -237,7 +237,8 @@ mod tests {
         let text = serde_json::to_string(&used).unwrap();
         assert_eq!(Policy::from_json(&text).unwrap(), used);
         for (from, to, said) in [
-            ("\"channels\":2", "\"channels\":0", "channels is 0, expected at least 1"),
+            ("\"channels\":2", "\"channels\":0", "channels is 0, expected 1 to 4096"),
+            ("\"channels\":2", "\"channels\":4097", "channels is 4097, expected 1 to 4096"),
             (
                 "\"outstanding\":4",
                 "\"outstanding\":1",
