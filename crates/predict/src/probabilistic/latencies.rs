@@ -28,7 +28,7 @@ pub(super) fn share_within(
         let mut sum = 0.0;
         // The worst first: what is certain to be late decides early.
         law.iter().rev().all(|atom| {
-            let room = latency - atom.work;
+            let room = latency - begun - atom.work;
             sum += atom.probability * if room < 0.0 { 1.0 } else { exceedance(share, room) };
             sum <= allowed
         })

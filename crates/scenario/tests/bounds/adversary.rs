@@ -104,6 +104,37 @@ impl Attack {
         }
     }
 
+    /// A workload that loses the tokens of a full bucket while another holds it up, lags behind its limit from then on, and
+    /// is held up again. On one link.
+    pub(crate) fn held_up_twice() -> Self {
+        let burst = |gap| std::iter::once((gap, 1.0)).chain([(0, 1.0); 9]);
+        let above = Member {
+            level: 0,
+            rate: 0.5,
+            burst: 0.05,
+            largest: 0.2,
+            requests: burst(30_000_000).chain(burst(100_000_000)).collect(),
+        };
+        let held_up = Member {
+            level: 1,
+            rate: 0.02,
+            burst: 0.0021,
+            largest: 0.2,
+            requests: std::iter::once((30_000_000, 1.0)).chain([(0, 1.0); REQUESTS - 1]).collect(),
+        };
+        Self {
+            route: AttackedPath::Link,
+            channels: 1,
+            outstanding: 1,
+            reserve: 0,
+            best_effort: (0.002, 1.0),
+            clients: 1,
+            packet: 0.000_01,
+            members: vec![above, held_up],
+            spares_overtakers: true,
+        }
+    }
+
     /// The same attack with one thing changed.
     fn changed(&self, levels: u32, random: &mut StdRng) -> Self {
         let mut other = self.clone();
@@ -158,8 +189,11 @@ impl Attack {
         let begun = shared * self.best_effort.0.max(largest) + reserve * largest;
         let device = (begun + bursts) / left + f64::from(self.channels - 1) * Self::largest(own);
         // HTB serves a level by turns: what comes to it after a request is sent beside it.
-        let link =
-            |is_out| self.hold_up(own, is_out) + self.link_burst(own, is_out) / self.left_by_others(own);
+        // Tokens that are lost while it is held up are missed as long again.
+        let link = |is_out| {
+            let held_up = self.hold_up(own, is_out);
+            held_up + held_up.max(self.link_burst(own, is_out) / self.left_by_others(own))
+        };
         match self.route {
             AttackedPath::Device => device,
             AttackedPath::Link => link(false),

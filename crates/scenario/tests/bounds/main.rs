@@ -3,7 +3,7 @@
 
 mod adversary;
 
-use adversary::{AttackedPath, SearchSpace};
+use adversary::{Attack, AttackedPath, SearchSpace};
 
 fn space(route: AttackedPath, channels: u32) -> SearchSpace {
     SearchSpace {
@@ -45,4 +45,11 @@ fn no_bound_of_a_path_is_broken() {
 fn a_link_breaks_bounds_where_tokens_are_lost() {
     let small = SearchSpace { keeps_tokens: false, ..space(AttackedPath::Link, 1) };
     assert!(small.search(8, 200).0.is_broken());
+}
+
+#[test]
+fn a_workload_may_be_held_up_twice() {
+    let found = Attack::held_up_twice().play();
+    assert!(!found.is_broken(), "{found:?}");
+    assert!(found.ratio > 0.8, "{found:?}");
 }
