@@ -16,8 +16,8 @@
 mod arrival;
 mod device;
 mod enforced;
-pub mod network;
 mod limiters;
+pub mod network;
 mod priority;
 mod queue;
 mod rounding;

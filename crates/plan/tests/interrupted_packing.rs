@@ -11,7 +11,8 @@ use tailwright_plan::packing::{Packing, PackingControl, PackingProblem, SecondJu
 
 fn packed(loads: &[f64], servers: usize, control: &PackingControl<'_>) -> Packing {
     let applicants = applicants(loads, &[1.0]);
-    let servers = IdenticalServers { count: servers, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
+    let servers =
+        IdenticalServers { count: servers, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
     let loads = by_stage(loads);
     let problem = PackingProblem { servers, applicants: &applicants, loads: &loads, servers_min: 1 };
     pack(&Load, &problem, SearchEffort::FirstFound, control)

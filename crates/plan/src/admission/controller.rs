@@ -22,12 +22,8 @@ pub struct IdenticalServers {
 
 impl IdenticalServers {
     /// One server without base latency.
-    pub const LINK: Self = Self {
-        count: 1,
-        base_latency: 0.0,
-        slo_factor: PlanningProblem::SLO_FACTOR,
-        levels_max: usize::MAX,
-    };
+    pub const LINK: Self =
+        Self { count: 1, base_latency: 0.0, slo_factor: PlanningProblem::SLO_FACTOR, levels_max: usize::MAX };
 }
 
 /// Accepts and refuses workloads as they come and go. Decisions depend on nothing but their order.

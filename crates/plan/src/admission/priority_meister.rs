@@ -36,7 +36,7 @@ fn shared_priority<S>(server: &SharedServer<'_, S>, priority: Priority) -> Prior
         return priority;
     }
     priority.map(|priority| {
-        let shared = priority as usize * most / members;
+        let shared = *priority as usize * most / members;
         u32::try_from(shared).expect("not above the priority")
     })
 }
@@ -72,7 +72,9 @@ mod tests {
             .unwrap_err();
         assert_eq!(refusal.closest().unwrap().1.workload, "b");
         let mut controller = AdmissionController::new(
-            ByModel::searched(&model, &|_, server| priority_meister(server, WorstCaseSketch::curve, &PerStage::default())),
+            ByModel::searched(&model, &|_, server| {
+                priority_meister(server, WorstCaseSketch::curve, &PerStage::default())
+            }),
             IdenticalServers::LINK,
         );
         assert_eq!(controller.arrive(both), Ok(0));

@@ -8,7 +8,7 @@
 
 use super::control::{PackingControl, PackingPhase, PackingProgress};
 use super::problem::PackingProblem;
-use crate::admission::{AdmissionProcedure, AdmissionRefusal, Applicant, Breach, SharedServer};
+use crate::admission::{AdmissionProcedure, AdmissionRefusal, Applicant, Breach};
 use model::UndefinedLatency;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -56,11 +56,8 @@ impl<M: LatencyModel> EnforcedModel<M> {
     pub fn inner_members<'a>(
         members: &[ServerMember<'a, EnforcedSketch<M::Sketch>>],
     ) -> Vec<ServerMember<'a, M::Sketch>> {
-        let inner = members.iter().map(|&ServerMember { sketch, priority, group, percentile }| ServerMember {
-            sketch: &sketch.model,
-            priority,
-            group,
-            percentile,
+        let inner = members.iter().map(|&ServerMember { sketch, priority, group, percentile }| {
+            ServerMember { sketch: &sketch.model, priority, group, percentile }
         });
         inner.collect()
     }

@@ -105,7 +105,8 @@ impl<S> EnforcedSketch<S> {
 
     /// The buckets `(rate, burst)` of the workload at a stage that charges arrivals bunched by up to `bunched` seconds.
     pub fn limits(&self, stage: Stage, bunched: f64) -> Vec<(f64, f64)> {
-        let delayed = self.limits[stage].iter().map(|&(rate, burst)| (rate, round_up(burst + rate * bunched)));
+        let delayed =
+            self.limits[stage].iter().map(|&(rate, burst)| (rate, round_up(burst + rate * bunched)));
         delayed.collect()
     }
 

@@ -37,7 +37,8 @@ impl Probabilistic {
         budgets: &[f64],
     ) -> Result<(), ProbabilisticRefusal> {
         assert_eq!(members.len(), budgets.len(), "one budget per member");
-        let allowed: Vec<AllowedLatency> = budgets.iter().map(|&budget| AllowedLatency::new(budget, 0.0)).collect();
+        let allowed: Vec<AllowedLatency> =
+            budgets.iter().map(|&budget| AllowedLatency::new(budget, 0.0)).collect();
         // Only members that are not accepted otherwise need the worst case.
         let mut worst: Option<Vec<Result<f64, UndefinedLatency>>> = None;
         let mut keeps_at_worst = |index: usize| {

@@ -32,7 +32,11 @@ impl Probabilistic {
     pub fn with_safety(safety: f64) -> Self {
         assert!(safety.is_finite() && safety >= 1.0, "a factor of at least 1");
         // Windows from a microsecond to an hour, exponents from 1/32 s to 1/(0.5 µs).
-        Self { grid: TailGrid::new(powers_of_two(-20, 12, 4), powers_of_two(-5, 21, 2)), safety, takes_turns: false }
+        Self {
+            grid: TailGrid::new(powers_of_two(-20, 12, 4), powers_of_two(-5, 21, 2)),
+            safety,
+            takes_turns: false,
+        }
     }
 
     /// The same model of servers that serve members of a priority in any order, as links do by turns.
@@ -59,9 +63,10 @@ impl Probabilistic {
         let best = Cell::new(FIRST_SHARE);
         let fits = |latency| {
             let tails = cross_traffic.tails(latency, TailMethod::Convolution);
-            let share = share_within(own.sketch, (latency, begun), allowed + ROUNDING, best.get(), |share, room| {
-                tails.exceedance(1.0 - SHARES[share], room)
-            });
+            let share =
+                share_within(own.sketch, (latency, begun), allowed + ROUNDING, best.get(), |share, room| {
+                    tails.exceedance(1.0 - SHARES[share], room)
+                });
             best.set(share.unwrap_or(best.get()));
             share.is_some()
         };

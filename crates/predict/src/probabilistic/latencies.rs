@@ -18,7 +18,7 @@ pub(super) const ROUNDING: f64 = 1e-12;
 /// the cross traffic does. The share with the index `first` is tried first.
 pub(super) fn share_within(
     own: &ProbabilisticSketch,
-    latency: f64,
+    (latency, begun): (f64, f64),
     allowed: f64,
     first: usize,
     mut exceedance: impl FnMut(usize, f64) -> f64,

@@ -137,7 +137,11 @@ pub fn decide(
     procedure: ProcedureName,
     observer: &dyn ProgressObserver,
 ) -> AdmissionOutcome {
-    procedure.visit(problem.network, problem.enforced, DecideEvents { problem, events, name: procedure, observer })
+    procedure.visit(
+        problem.network,
+        problem.enforced,
+        DecideEvents { problem, events, name: procedure, observer },
+    )
 }
 
 struct DecideEvents<'a> {

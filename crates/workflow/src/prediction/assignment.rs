@@ -111,8 +111,9 @@ fn assigned_limits(
     let mut limits = vec![Vec::new(); assignments.len()];
     let servers: BTreeSet<usize> = assignments.iter().flatten().flatten().map(|a| a.server).collect();
     for server in servers {
-        let members: Vec<usize> =
-            (0..assignments.len()).filter(|&workload| placed(workload).is_some_and(|a| a.server == server)).collect();
+        let members: Vec<usize> = (0..assignments.len())
+            .filter(|&workload| placed(workload).is_some_and(|a| a.server == server))
+            .collect();
         let company: Vec<ServerMember<'_, _>> = members
             .iter()
             .map(|&workload| ServerMember {

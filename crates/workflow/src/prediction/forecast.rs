@@ -111,7 +111,9 @@ impl<M: LatencyModel> Forecaster<'_, M> {
         let question = self.question;
         let is_kept = (question.is_kept)(members);
         let mut bounds = Vec::new();
-        for (member, &workload) in server_members(question.problem, &of_members(&self.sketches, members)).iter().zip(members) {
+        for (member, &workload) in
+            server_members(question.problem, &of_members(&self.sketches, members)).iter().zip(members)
+        {
             let slo = question.problem.workloads[workload].spec.slo.latency.0;
             let within_slo = Prediction { bound: slo, estimate: None };
             bounds.push(WorkloadBound {

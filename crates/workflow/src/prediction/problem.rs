@@ -1,16 +1,17 @@
 //! A prediction problem: one kind of server with the traffic of every workload.
 
 use crate::cluster::{
-    ClusterSource, base_latency, enforced_path, read_groups, read_profile, warn_of_percentile, warn_of_preemption,
+    ClusterSource, base_latency, enforced_path, read_groups, read_profile, warn_of_percentile,
+    warn_of_preemption,
 };
 use crate::observer::{Notice, ProgressObserver};
 use crate::parallel::in_parallel;
 use model::{CircularTrace, Cluster, Job, OperationError, ServerClass, WorkloadSpec};
+use predict::EnforcedPath;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
-use predict::EnforcedPath;
 use trace::OpenOptions;
 use units::{ByteRate, Bytes, Seconds};
 use workload::device::{NetworkModel, PathWork, StorageProfile};
@@ -130,10 +131,6 @@ fn choose_class<'a>(
         Some(name) => cluster.servers.iter().find(|class| class.class == *name),
     };
     let Some(class) = class else {
-        let enforced = (!source.preemptive).then(|| enforced_path(&class, profile.as_ref()));
-        if source.preemptive {
-            warn_of_preemption(observer);
-        }
         let names: Vec<&str> = cluster.servers.iter().map(|class| class.class.as_str()).collect();
         let class = source.class.as_deref().unwrap_or("with servers");
         return Err(OperationError::input(format_args!(

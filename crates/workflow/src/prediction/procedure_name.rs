@@ -7,9 +7,7 @@ use ::plan::admission::{
     priority_meister,
 };
 use model::LatencyModel;
-use predict::{
-    BegunWork, EnforcedModel, EnforcedPath, EnforcedSketch, Replayed, Reshaping, WorstCase,
-};
+use predict::{BegunWork, EnforcedModel, EnforcedPath, EnforcedSketch, Replayed, Reshaping, WorstCase};
 use units::ByteRate;
 
 /// Bytes of a packet, and of the burst that Silo allows (thesis §4.3.1).

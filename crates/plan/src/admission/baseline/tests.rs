@@ -42,7 +42,8 @@ fn storing() -> StageCurves {
 }
 
 /// No base latency, the whole SLO.
-const LINK: IdenticalServers = IdenticalServers { count: 1, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
+const LINK: IdenticalServers =
+    IdenticalServers { count: 1, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
 
 /// Jobs of 1 ms into the server at these times (ms), once in 10 s.
 fn traffic(times: &[u64]) -> CircularTrace<Job> {
