@@ -113,7 +113,8 @@ impl PlannedServer {
     }
 
     /// What each workload adds to the load at a stage by which the delay of a member is bounded, in order of priority; none
-    /// is of a lower priority. The sums are the load of the member's term in [`Self::guarantees`].
+    /// is of a lower priority. The sums are the load of the member's term in [`Self::guarantees`]: on a link its own share is
+    /// its burst or more, as the term counts it.
     ///
     /// # Panics
     /// When the workload is not on this server.
@@ -139,6 +140,11 @@ impl PlannedServer {
                 };
                 shares.push(LoadShare { workload: other, burst, rate });
             }
+        }
+        if let Some(LinkLoad { load, .. }) = on_link {
+            let all: f64 = shares.iter().map(|share| share.burst).sum();
+            let own_share = shares.iter_mut().find(|share| share.workload == workload);
+            own_share.expect("it is in its level").burst += load.burst_at_or_above - all;
         }
         shares
     }
