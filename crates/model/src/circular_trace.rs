@@ -214,6 +214,24 @@ impl<T: Arrives> CircularTrace<T> {
         };
         Some([trace_of(&self.items[..middle])?, trace_of(&self.items[middle..])?])
     }
+
+    /// What arrives in a part of the period, from `begin` until before `end`, as a trace that counts from `begin` and repeats
+    /// after the part. `None` when nothing arrives in it.
+    pub fn window(&self, begin: Nanos, end: Nanos) -> Option<Self> {
+        let items = self.items.iter().filter(|item| (begin..end).contains(&item.arrival()));
+        let items = items.map(|item| item.arriving_at(item.arrival() - begin)).collect();
+        Self::new(items, end.saturating_sub(begin)).ok()
+    }
+
+    /// The trace without a part of the period, from `begin` until before `end`; what comes later comes earlier by as much.
+    /// `None` when nothing is left.
+    pub fn without(&self, begin: Nanos, end: Nanos) -> Option<Self> {
+        let gap = end.saturating_sub(begin);
+        let rest = self.items.iter().filter(|item| !(begin..end).contains(&item.arrival()));
+        let earlier = |at: Nanos| if at < begin { at } else { at - gap };
+        let items = rest.map(|item| item.arriving_at(earlier(item.arrival()))).collect();
+        Self::new(items, self.period.saturating_sub(gap)).ok()
+    }
 }
 
 impl CircularTrace<Job> {
@@ -280,6 +298,23 @@ mod tests {
         assert_eq!((arrivals(first.items().to_vec()), first.period()), (vec![0, 2], Nanos(4)));
         assert_eq!((arrivals(second.items().to_vec()), second.period()), (vec![0], Nanos(4)));
         assert_eq!(CircularTrace::new(vec![job(0)], Nanos(9)).expect("sorted").halves(), None);
+    }
+
+    #[test]
+    fn a_window_and_the_rest_divide_a_trace() {
+        // Arrivals 0, 2, 6 of 9.
+        let parts = |begin, end| {
+            let of = |part: Option<CircularTrace<Job>>| {
+                part.map(|trace| (arrivals(trace.items().to_vec()), trace.period().0))
+            };
+            let (begin, end) = (Nanos(begin), Nanos(end));
+            (of(trace().window(begin, end)), of(trace().without(begin, end)))
+        };
+        assert_eq!(parts(1, 7), (Some((vec![1, 5], 6)), Some((vec![0], 3))));
+        assert_eq!(parts(2, 6), (Some((vec![0], 4)), Some((vec![0, 2], 5))));
+        assert_eq!(parts(3, 6), (None, Some((vec![0, 2, 3], 6))));
+        assert_eq!(parts(0, 9), (Some((vec![0, 2, 6], 9)), None));
+        assert_eq!(parts(6, 6), (None, Some((vec![0, 2, 6], 9))));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use workload::PolicyWorkloadDocument;
 pub use workload::{PolicyPlacement, PolicyServer, PolicyWorkload};
 
 /// The models whose bounds are of a percentile, so that some requests may take longer.
-const PERCENTILE_MODELS: [&str; 3] = ["probabilistic", "replayed", "published-snc"];
+const PERCENTILE_MODELS: [&str; 4] = ["probabilistic", "replayed", "calibrated", "published-snc"];
 
 /// Everything that passes from deciding to enforcing, and what the simulator takes: where each workload
 /// goes, with which priority and which rate limits at every stage.

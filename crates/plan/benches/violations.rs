@@ -20,7 +20,10 @@ extern crate predict as tailwright_predict;
 mod support;
 
 use model::{CircularTrace, Job, PerStage, Prediction, UndefinedLatency};
-use predict::{Probabilistic, PublishedSnc, Replayed, WorstCase};
+use predict::{
+    Calibrated, CalibrationGoal, CalibrationTrace, CompanyMember, Probabilistic, PublishedSnc, Replayed,
+    TrialCompany, WorstCase,
+};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
@@ -42,6 +45,9 @@ const ALIGNMENTS: usize = 5;
 const MANY: usize = 400;
 const JUDGE: u64 = 0x6a_7564_6765;
 const PERCENTILES: [f64; 3] = [90.0, 99.0, 99.9];
+/// Mixes from which `calibrated` learns, and the seed of their family.
+const LEARNT: usize = 40;
+const LEARNT_SEED: u64 = 0x6c_6561_726e;
 /// How many SLOs there are in thesis §4.3.3: only their order matters here.
 const SLOS: u32 = 4;
 
@@ -95,13 +101,63 @@ struct Seen {
 }
 
 /// The models, and how many mixes pass for each one that a model is asked about.
-fn models(first: &[CircularTrace<Job>]) -> Vec<(Box<dyn Predictor>, usize)> {
+fn models(first: &[CircularTrace<Job>], traces: usize) -> Vec<(Box<dyn Predictor>, usize)> {
     vec![
         (Sketched::over(WorstCase::default(), first), 1),
         (Sketched::over(PublishedSnc::default(), first), 1),
         (Sketched::over(Probabilistic::default(), first), 1),
         (Sketched::over(Replayed::default(), first), 4),
+        (Sketched::over(calibrated(first, traces), first), 4),
     ]
+}
+
+/// The calibrated model, which learns from mixes of the first halves that nobody is asked about.
+fn calibrated(first: &[CircularTrace<Job>], traces: usize) -> Calibrated {
+    let member = |part: &Part| CompanyMember {
+        trace: part.source,
+        priority: PerStage::from_fn(|_| part.level),
+        group: part.group,
+        percentile: part.percentile,
+    };
+    let mut companies = Vec::new();
+    for round in 0..number_after("--trials").unwrap_or(LEARNT) {
+        let members: Vec<_> = draw(&[first], traces, LEARNT_SEED, round).iter().map(member).collect();
+        for window in 0..2 {
+            companies.push(TrialCompany { round: 2 * round + window, window, members: members.clone() });
+        }
+    }
+    let sources = first.iter().enumerate();
+    let sources = sources.map(|(source, traffic)| CalibrationTrace { traffic, block: source % traces });
+    Calibrated::learn(goal(), &sources.collect::<Vec<_>>(), &companies, &|| {})
+}
+
+/// What `calibrated` promises.
+fn goal() -> CalibrationGoal {
+    let percent = number_after("--coverage").unwrap_or(95);
+    CalibrationGoal { coverage: percent as f64 / 100.0, ..CalibrationGoal::default() }
+}
+
+/// A random mix of the traces in these halves, on stages that leave the busiest one of each half below the highest load.
+fn draw(halves: &[&[CircularTrace<Job>]], traces: usize, seed: u64, number: usize) -> Vec<Part> {
+    let mut random = StdRng::seed_from_u64(seed.wrapping_mul(1_000_003) + number as u64);
+    let mut chosen: Vec<usize> = (0..traces).collect();
+    chosen.shuffle(&mut random);
+    chosen.truncate(random.random_range(2..=32));
+    let load = |factor: usize| {
+        let of = |half: &&[CircularTrace<Job>]| {
+            support::busiest(&chosen.iter().map(|t| &half[factor * traces + t]))
+        };
+        halves.iter().map(of).fold(0.0, f64::max)
+    };
+    let stable: Vec<usize> = (0..FACTORS.len()).filter(|&f| f == 0 || load(f) < HIGHEST_LOAD).collect();
+    let factor = stable[random.random_range(0..stable.len())];
+    let mut part = |trace: usize| Part {
+        source: factor * traces + trace,
+        level: random.random_range(0..SLOS),
+        group: trace,
+        percentile: Percentile::new(PERCENTILES[random.random_range(0..3)]).expect("a percentile"),
+    };
+    chosen.iter().map(|&trace| part(trace)).collect()
 }
 
 impl Experiment {
@@ -123,7 +179,7 @@ impl Experiment {
             undefined: 0,
         };
         let start = Instant::now();
-        let models = models(&halves[0]).into_iter().map(tally).collect();
+        let models = models(&halves[0], traces.len()).into_iter().map(tally).collect();
         println!(
             "{} sources sketched by all models in {:.1} s",
             halves[0].len(),
@@ -152,25 +208,7 @@ impl Experiment {
 
     /// The mix of this number.
     fn draw(&self, seed: u64, number: usize) -> Vec<Part> {
-        let mut random = StdRng::seed_from_u64(seed.wrapping_mul(1_000_003) + number as u64);
-        let mut chosen: Vec<usize> = (0..self.traces).collect();
-        chosen.shuffle(&mut random);
-        chosen.truncate(random.random_range(2..=32));
-        let load = |factor: usize| {
-            let of = |half: &Vec<CircularTrace<Job>>| {
-                support::busiest(&chosen.iter().map(|t| &half[factor * self.traces + t]))
-            };
-            self.halves.iter().map(of).fold(0.0, f64::max)
-        };
-        let stable: Vec<usize> = (0..FACTORS.len()).filter(|&f| f == 0 || load(f) < HIGHEST_LOAD).collect();
-        let factor = stable[random.random_range(0..stable.len())];
-        let mut part = |trace: usize| Part {
-            source: factor * self.traces + trace,
-            level: random.random_range(0..SLOS),
-            group: trace,
-            percentile: Percentile::new(PERCENTILES[random.random_range(0..3)]).expect("a percentile"),
-        };
-        chosen.iter().map(|&trace| part(trace)).collect()
+        draw(&[&self.halves[0], &self.halves[1]], self.traces, seed, number)
     }
 
     /// What everybody sees in so many random alignments of a half.

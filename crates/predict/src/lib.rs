@@ -6,6 +6,8 @@
 //! - [`WorstCase`] assumes nothing of how bursts meet (deterministic network calculus); a bound.
 //! - [`Probabilistic`] assumes independent workloads that behave as their traces; a bound.
 //! - [`Replayed`] assumes the same and replays the traces at random shifts; an estimate with confidence.
+//! - [`Calibrated`] multiplies that by how far windows of the traces were from what the rest predicted, so that the
+//!   promise is about the next window.
 //! - [`PublishedSnc`] is the published procedure of SNC-Meister, to compare with; not safe on real traffic.
 //!
 //! [`EnforcedModel`] makes of any of them one about servers as their enforcers use them, which interrupt nothing.
@@ -13,12 +15,17 @@
 //! Not covered: which workloads to put together (the search in `plan`), and the latency of the idle storage stack,
 //! which the caller adds: it knows the device.
 
+mod calibrated;
 mod enforced;
 mod probabilistic;
 mod published;
 mod replayed;
 mod worst_case;
 
+pub use calibrated::{
+    Calibrated, CalibratedSketch, CalibrationGoal, CalibrationScope, CalibrationTrace, CompanyMember,
+    KeptShares, LatencyMargin, MarginAnswer, MarginBasis, TooFewWindows, TrialCompany,
+};
 pub use enforced::{BegunWork, EnforcedLatency, EnforcedModel, EnforcedPath, EnforcedSketch};
 pub use probabilistic::{
     LatenessSum, Probabilistic, ProbabilisticDerivation, ProbabilisticRefusal, ProbabilisticSketch,

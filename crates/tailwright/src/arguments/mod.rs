@@ -1,5 +1,6 @@
 //! Arguments that several verbs share, and what they ask of the library.
 
+mod calibration;
 mod cluster;
 mod judgement;
 mod method;
@@ -7,6 +8,7 @@ mod model;
 mod policy_inputs;
 mod prediction;
 
+pub(crate) use calibration::CalibrationArgs;
 pub(crate) use cluster::{ClusterArgs, MayLack};
 pub(crate) use judgement::JudgementArgs;
 pub(crate) use method::MethodArgs;

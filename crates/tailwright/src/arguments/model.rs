@@ -14,6 +14,8 @@ pub(crate) enum ModelChoice {
     PublishedSnc,
     /// Independent workloads (or groups) that repeat their traces at random shifts; an estimate with confidence.
     Replayed,
+    /// The same with margins for the next window of traffic, from held-out windows; see --coverage.
+    Calibrated,
 }
 
 impl From<ModelChoice> for ModelName {
@@ -23,6 +25,7 @@ impl From<ModelChoice> for ModelName {
             ModelChoice::Probabilistic => Self::Probabilistic,
             ModelChoice::PublishedSnc => Self::PublishedSnc,
             ModelChoice::Replayed => Self::Replayed,
+            ModelChoice::Calibrated => Self::Calibrated,
         }
     }
 }
@@ -36,6 +39,8 @@ pub(crate) enum ProcedureChoice {
     Probabilistic,
     /// The traces replayed at random shifts; an estimate with confidence.
     Replayed,
+    /// The same with margins for the next window of traffic; see --coverage.
+    Calibrated,
     /// The published procedure of SNC-Meister.
     PublishedSnc,
     /// The worst case with priorities that are searched by stage.
@@ -59,6 +64,7 @@ impl From<ProcedureChoice> for ProcedureName {
             ProcedureChoice::WorstCase => Self::WorstCase,
             ProcedureChoice::Probabilistic => Self::Probabilistic,
             ProcedureChoice::Replayed => Self::Replayed,
+            ProcedureChoice::Calibrated => Self::Calibrated,
             ProcedureChoice::PublishedSnc => Self::PublishedSnc,
             ProcedureChoice::PriorityMeister => Self::PriorityMeister,
             ProcedureChoice::Silo => Self::Silo,

@@ -1,10 +1,11 @@
 //! What a prediction is about: a cluster, a class of servers, and who may burst together.
 
+use super::calibration::CalibrationArgs;
 use super::cluster::{ClusterArgs, MayLack};
 use clap::Args;
 use model::OperationError;
 use std::path::{Path, PathBuf};
-use workflow::prediction::PredictionSource;
+use workflow::prediction::{CalibrationGoal, PredictionSource};
 
 /// Where servers, workloads and traces come from, and what requests pass.
 #[derive(Debug, Clone, Args)]
@@ -25,13 +26,17 @@ pub(crate) struct PredictionArgs {
     /// such predictions are for comparison.
     #[arg(long)]
     preemptive: bool,
+    #[command(flatten)]
+    calibration: CalibrationArgs,
 }
 
 impl PredictionArgs {
     /// The source that these flags describe.
     pub(crate) fn source(&self) -> Result<PredictionSource, OperationError> {
         let source = prediction_source(&self.cluster, self.groups.as_deref(), self.link_only)?;
-        Ok(PredictionSource { class: self.class.clone(), preemptive: self.preemptive, ..source })
+        let calibration = self.calibration.goal()?;
+        let preemptive = self.preemptive;
+        Ok(PredictionSource { class: self.class.clone(), preemptive, calibration, ..source })
     }
 }
 
@@ -43,5 +48,6 @@ pub(crate) fn prediction_source(
 ) -> Result<PredictionSource, OperationError> {
     let cluster = cluster.source(MayLack { storage: link_only, servers: true })?;
     let groups = groups.map(Path::to_owned);
-    Ok(PredictionSource { cluster, class: None, link_only, groups, preemptive: false })
+    let calibration = CalibrationGoal::default();
+    Ok(PredictionSource { cluster, class: None, link_only, groups, preemptive: false, calibration })
 }

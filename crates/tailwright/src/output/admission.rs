@@ -5,8 +5,11 @@ use crate::terminal::{Align, TextTable};
 use model::Stage;
 use plan::admission::AdmissionGuarantee;
 use serde::Serialize;
+use workflow::Silent;
 use workflow::admission::{AdmissionAnswer, AdmissionDecision, AdmissionEvent, AdmissionOutcome};
-use workflow::prediction::{PredictionProblem, describe_refusal, server_name};
+use workflow::prediction::{
+    CalibrationReport, PredictionProblem, ProcedureName, describe_refusal, report_calibration, server_name,
+};
 use workflow::text::{percent, plural, time};
 
 /// The tables for people: every decision, then who is there.
@@ -23,7 +26,15 @@ pub(crate) fn text(problem: &PredictionProblem, admission: &AdmissionOutcome) ->
     text.push('\n');
     text.push_str(&present(admission));
     text.push_str(&format!("\n{}: {}\n", admission.procedure.name(), admission.procedure.assumption()));
+    for sentence in calibration(problem, admission).iter().flat_map(CalibrationReport::sentences) {
+        text.push_str(&format!("{sentence}\n"));
+    }
     text
+}
+
+/// The margins that decisions by the calibrated model rest on.
+fn calibration(problem: &PredictionProblem, admission: &AdmissionOutcome) -> Option<CalibrationReport> {
+    (admission.procedure == ProcedureName::Calibrated).then(|| report_calibration(problem, None, &Silent))
 }
 
 fn servers(problem: &PredictionProblem) -> String {
@@ -101,6 +112,8 @@ struct AdmissionDocument<'a> {
     workloads: Vec<AdmittedDocument<'a>>,
     decisions: Vec<DecisionDocument<'a>>,
     sketching_s: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calibration: Option<CalibrationReport>,
 }
 
 #[derive(Serialize)]
@@ -150,6 +163,7 @@ pub(crate) fn json(problem: &PredictionProblem, admission: &AdmissionOutcome) ->
         workloads: admission.guarantees.iter().map(|g| entry(problem, model, g)).collect(),
         decisions: admission.decisions.iter().map(|d| decided(problem, d)).collect(),
         sketching_s: admission.sketching.as_secs_f64(),
+        calibration: calibration(problem, admission),
     })
 }
 

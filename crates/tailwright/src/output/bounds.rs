@@ -4,7 +4,7 @@ use crate::output::json::pretty;
 use crate::terminal::{Align, TextTable};
 use model::Stage;
 use serde::Serialize;
-use workflow::prediction::{ModelName, PredictionProblem, TracedWorkload, WorkloadBound};
+use workflow::prediction::{CalibrationReport, ModelName, PredictionProblem, TracedWorkload, WorkloadBound};
 use workflow::text::{by_stage, plural, time};
 
 /// Bounds with what they are about.
@@ -13,6 +13,8 @@ pub(crate) struct BoundsView<'a> {
     pub(crate) models: &'a [ModelName],
     /// The bounds by model, then workload.
     pub(crate) bounds: &'a [WorkloadBound],
+    /// What the bounds of the calibrated model rest on, when it was asked.
+    pub(crate) calibration: Option<CalibrationReport>,
 }
 
 impl BoundsView<'_> {
@@ -117,6 +119,9 @@ pub(crate) fn text(view: &BoundsView) -> String {
             model.assumption()
         ));
     }
+    for sentence in view.calibration.iter().flat_map(CalibrationReport::sentences) {
+        text.push_str(&format!("calibrated: {sentence}\n"));
+    }
     if let Some(why) = why_none(view) {
         text.push_str(&format!("none: {why}\n"));
     }
@@ -135,6 +140,8 @@ struct BoundsDocument<'a> {
     network_bytes_per_s: f64,
     safety_margin: f64,
     workloads: Vec<BoundDocument<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calibration: Option<&'a CalibrationReport>,
 }
 
 #[derive(Serialize)]
@@ -164,6 +171,7 @@ pub(crate) fn json(view: &BoundsView) -> String {
         network_bytes_per_s: view.problem.network.bytes_per_sec(),
         safety_margin: view.problem.safety_margin,
         workloads: view.bounds.iter().map(|bound| bound_document(view, bound)).collect(),
+        calibration: view.calibration.as_ref(),
     })
 }
 

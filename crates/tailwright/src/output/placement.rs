@@ -4,9 +4,11 @@ use crate::output::json::pretty;
 use crate::terminal::{Align, TextTable};
 use model::{PerStage, Policy};
 use serde::Serialize;
+use workflow::Silent;
 use workflow::prediction::PredictionProblem;
 use workflow::prediction::{
-    ModelPlacement, WorkloadForecast, by_priority, describe_refusal, placement_policy, server_name,
+    CalibrationReport, ModelName, ModelPlacement, WorkloadForecast, by_priority, describe_refusal,
+    placement_policy, report_calibration, server_name,
 };
 use workflow::text::{by_stage, percent, plural, time};
 
@@ -52,11 +54,16 @@ pub(crate) fn risks(problem: &PredictionProblem, placed: &ModelPlacement) -> Vec
     let together =
         within_slo(problem, &forecasts, |forecast| forecast.bursts_together.unwrap_or(f64::INFINITY));
     let worst_case = within_slo(problem, &forecasts, |forecast| forecast.worst_case.seconds());
-    vec![
-        format!("{}: {by_model} ({})", model.name(), model.assumption()),
-        format!("bursts together: {together} (a correlated day: all worst bursts end at once)"),
-        format!("worst case: {worst_case} (whatever the burst curves allow)"),
-    ]
+    let mut risks = vec![format!("{}: {by_model} ({})", model.name(), model.assumption())];
+    risks.extend(calibration(problem, placed).iter().flat_map(CalibrationReport::sentences));
+    risks.push(format!("bursts together: {together} (a correlated day: all worst bursts end at once)"));
+    risks.push(format!("worst case: {worst_case} (whatever the burst curves allow)"));
+    risks
+}
+
+/// The margins that a placement by the calibrated model rests on.
+fn calibration(problem: &PredictionProblem, placed: &ModelPlacement) -> Option<CalibrationReport> {
+    (placed.model == ModelName::Calibrated).then(|| report_calibration(problem, None, &Silent))
 }
 
 /// How many forecasts are within their SLO by one of their latencies, and which is the worst.
@@ -144,6 +151,8 @@ struct PlacementDocument<'a> {
     assumption: &'a str,
     elapsed_s: f64,
     forecasts: Vec<ForecastDocument<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calibration: Option<CalibrationReport>,
     #[serde(flatten)]
     policy: Policy,
 }
@@ -171,6 +180,7 @@ pub(crate) fn json(problem: &PredictionProblem, placed: &ModelPlacement) -> Stri
         assumption: placed.model.assumption(),
         elapsed_s: placed.elapsed.as_secs_f64(),
         forecasts: forecasts.map(|(number, forecast)| entry(problem, number, forecast)).collect(),
+        calibration: calibration(problem, placed),
         policy: placement_policy(problem, placed),
     })
 }

@@ -31,6 +31,8 @@ Models, from the one that assumes least:
   worst-case     nothing but that workloads stay within the burst curves of their traces
   probabilistic  workloads (or groups) are independent and behave as their traces; a bound
   replayed       the same, estimated by replaying the traces at random shifts, with confidence
+  calibrated     replayed, with margins that held-out windows of the traces ask for: a promise about the
+                 next window of traffic, with --coverage
 and to compare with: published-snc, priority-meister; on links: silo, silo++, qjump, qjump++.
 
 Exit codes: 0 everybody is admitted; 1 somebody was refused; 2 bad input.";

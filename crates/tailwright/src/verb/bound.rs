@@ -10,7 +10,7 @@ use model::OperationError;
 use std::path::PathBuf;
 use units::Percentile;
 use workflow::files::write_result;
-use workflow::prediction::{ModelName, PredictionProblem, predict_bounds};
+use workflow::prediction::{ModelName, PredictionProblem, predict_bounds, report_calibration};
 
 const HELP: &str = "\
 Examples:
@@ -26,6 +26,8 @@ Models, from the one that assumes least:
   worst-case     nothing but that workloads stay within the burst curves of their traces
   probabilistic  workloads (or groups) are independent and behave as their traces; a bound
   replayed       the same, estimated by replaying the traces at random shifts, with confidence
+  calibrated     replayed, with margins that held-out windows of the traces ask for: a promise about the
+                 next window of traffic, with --coverage
   published-snc  the published procedure of SNC-Meister, for comparison; not safe on bursty traces
 
 The latency of the idle storage stack, where the device profile has it, is part of every figure.
@@ -60,7 +62,10 @@ pub(crate) fn run(args: &BoundArgs) -> Result<VerbAnswer, OperationError> {
     }
     let everybody: Vec<usize> = (0..problem.workloads.len()).collect();
     let bounds = predict_bounds(&problem, &everybody, &models, args.percentile, &TerminalObserver);
-    let view = bounds::BoundsView { problem: &problem, models: &models, bounds: &bounds };
+    let calibration = models
+        .contains(&ModelName::Calibrated)
+        .then(|| report_calibration(&problem, args.percentile, &TerminalObserver));
+    let view = bounds::BoundsView { problem: &problem, models: &models, bounds: &bounds, calibration };
     if let Some(path) = &args.report {
         write_result(path, &report::bounds::html(&view), "report")?;
     }

@@ -1,6 +1,6 @@
 //! `tailwright explain`: the derivation of one workload's bound, term by term.
 
-use crate::arguments::{ClusterArgs, MayLack, MethodArgs, ModelChoice, prediction_source};
+use crate::arguments::{CalibrationArgs, ClusterArgs, MayLack, MethodArgs, ModelChoice, prediction_source};
 use crate::exit::VerbAnswer;
 use crate::output::{derivation, json, predicted};
 use crate::terminal::{self, TerminalObserver};
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use units::Percentile;
 use workflow::cluster::find_workload;
 use workflow::planning::{GuaranteeExplanation, explain, read_policy, recipe_of_policy};
-use workflow::prediction::{self, PredictionProblem, PredictionSource};
+use workflow::prediction::{self, PredictionProblem};
 
 const HELP: &str = "\
 Examples:
@@ -48,6 +48,8 @@ pub(crate) struct ExplainArgs {
     /// With --model: requests pass a network link alone.
     #[arg(long, requires = "model")]
     link_only: bool,
+    #[command(flatten)]
+    calibration: CalibrationArgs,
     /// Print the derivation as JSON.
     #[arg(long)]
     json: bool,
@@ -77,8 +79,9 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<VerbAnswer, OperationError> {
 
 impl ExplainArgs {
     fn explain_prediction(&self, model: ModelChoice) -> Result<VerbAnswer, OperationError> {
-        let source = prediction_source(&self.cluster, self.groups.as_deref(), self.link_only)?;
-        let source = PredictionSource { preemptive: self.method.is_preemptive(), ..source };
+        let mut source = prediction_source(&self.cluster, self.groups.as_deref(), self.link_only)?;
+        source.preemptive = self.method.is_preemptive();
+        source.calibration = self.calibration.goal()?;
         let problem = PredictionProblem::read(&source, &TerminalObserver)?;
         let names: Vec<&str> = problem.workloads.iter().map(|workload| workload.spec.name.as_str()).collect();
         let workload = find_workload(&self.workload, &names)?;

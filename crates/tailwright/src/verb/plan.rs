@@ -1,6 +1,6 @@
 //! `tailwright plan`: where every workload goes, with which limits, and what it is then guaranteed.
 
-use crate::arguments::{ClusterArgs, MayLack, MethodArgs, ModelChoice, prediction_source};
+use crate::arguments::{CalibrationArgs, ClusterArgs, MayLack, MethodArgs, ModelChoice, prediction_source};
 use crate::exit::VerbAnswer;
 use crate::interrupt::stop_on_interrupt;
 use crate::output::{json, placement, planned};
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use workflow::files::write_result;
 use workflow::planning::{PlanRun, PlanningQuestion, plan_cluster, read_policy};
-use workflow::prediction::{PredictionProblem, PredictionSource, place};
+use workflow::prediction::{PredictionProblem, place};
 
 const HELP: &str = "\
 Examples:
@@ -20,6 +20,7 @@ Examples:
   tailwright plan cluster.toml --report plan.html -o policy.json
   tailwright plan cluster.toml --keep policy.json -o policy.json     workloads came or went
   tailwright plan cluster.toml --model replayed                      fewer servers for an assumption
+  tailwright plan cluster.toml --model calibrated --coverage 95%     the same for the next window of traffic
   tailwright plan --slos slos.csv --traces traces/ --storage ssd-profile.json \\
       --network 125MB/s --max-servers 62 --json
 
@@ -61,6 +62,8 @@ pub(crate) struct PlanArgs {
     /// group per line, or JSON arrays of names).
     #[arg(long, value_name = "FILE", requires = "model")]
     groups: Option<PathBuf>,
+    #[command(flatten)]
+    calibration: CalibrationArgs,
     /// Leave the workloads of this policy where they are, and place new ones beside them, first fit. Who cannot stay (its
     /// requests, its SLO or the server are not what they were) moves, and is listed.
     #[arg(long, value_name = "POLICY.json", conflicts_with = "order")]
@@ -123,8 +126,9 @@ pub(crate) fn answer(run: &PlanRun) -> VerbAnswer {
 
 impl PlanArgs {
     fn place_by_model(&self, model: ModelChoice) -> Result<VerbAnswer, OperationError> {
-        let source = prediction_source(&self.cluster, self.groups.as_deref(), false)?;
-        let source = PredictionSource { preemptive: self.method.is_preemptive(), ..source };
+        let mut source = prediction_source(&self.cluster, self.groups.as_deref(), false)?;
+        source.preemptive = self.method.is_preemptive();
+        source.calibration = self.calibration.goal()?;
         let stop = stop_on_interrupt()?;
         let problem = PredictionProblem::read(&source, &TerminalObserver)?;
         let interrupted = || stop.load(Ordering::Relaxed);

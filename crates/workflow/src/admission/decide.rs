@@ -137,11 +137,7 @@ pub fn decide(
     procedure: ProcedureName,
     observer: &dyn ProgressObserver,
 ) -> AdmissionOutcome {
-    procedure.visit(
-        problem.network,
-        problem.enforced,
-        DecideEvents { problem, events, name: procedure, observer },
-    )
+    procedure.visit(problem, observer, DecideEvents { problem, events, name: procedure, observer })
 }
 
 struct DecideEvents<'a> {

@@ -4,7 +4,7 @@ use super::problem::{PredictionProblem, TracedWorkload};
 use crate::observer::ProgressObserver;
 use crate::parallel::in_parallel;
 use ::plan::admission::{Applicant, IdenticalServers};
-use model::LatencyModel;
+use model::{CircularTrace, Job, LatencyModel};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -33,6 +33,28 @@ pub(crate) fn sketched_by<M: LatencyModel>(
     model: &M,
     observer: &dyn ProgressObserver,
 ) -> Vec<Applicant<M::Sketch>> {
+    sketched(problem, observer, |traffic| model.sketch(traffic))
+}
+
+/// All workloads of a problem with a sketch of each distinct trace.
+pub(super) fn sketched<S: Send + Sync>(
+    problem: &PredictionProblem,
+    observer: &dyn ProgressObserver,
+    sketch: impl Fn(&CircularTrace<Job>) -> S + Sync,
+) -> Vec<Applicant<S>> {
+    let (distinct, numbers) = distinct_traces(problem);
+    let sketches = in_parallel(observer, "sketching", &distinct, |traffic| Ok(Arc::new(sketch(traffic))));
+    let sketches = sketches.expect("no sketch fails");
+    let groups = group_sizes(problem);
+    let mut applicants = Vec::new();
+    for (number, sketch) in numbers.into_iter().enumerate() {
+        applicants.push(applicant(problem, &groups, number, Arc::clone(&sketches[sketch])));
+    }
+    applicants
+}
+
+/// The distinct traces of a problem in order of appearance, and the number of each workload's among them.
+pub(super) fn distinct_traces(problem: &PredictionProblem) -> (Vec<&Arc<CircularTrace<Job>>>, Vec<usize>) {
     let (mut distinct, mut numbers): (Vec<&Arc<_>>, Vec<usize>) = (Vec::new(), Vec::new());
     for workload in &problem.workloads {
         let known = distinct.iter().position(|traffic| Arc::ptr_eq(traffic, &workload.traffic));
@@ -41,15 +63,7 @@ pub(crate) fn sketched_by<M: LatencyModel>(
             distinct.len() - 1
         }));
     }
-    let sketches =
-        in_parallel(observer, "sketching", &distinct, |traffic| Ok(Arc::new(model.sketch(traffic))));
-    let sketches = sketches.expect("no sketch fails");
-    let groups = group_sizes(problem);
-    let mut applicants = Vec::new();
-    for (number, sketch) in numbers.into_iter().enumerate() {
-        applicants.push(applicant(problem, &groups, number, Arc::clone(&sketches[sketch])));
-    }
-    applicants
+    (distinct, numbers)
 }
 
 fn applicant<S>(

@@ -92,7 +92,7 @@ pub fn predict_bounds(
     let mut bounds = Vec::new();
     for &name in models {
         let server = ServerCompany { problem, members, percentile, observer };
-        bounds.extend(name.visit(problem.enforced, PredictMembers { server, name }));
+        bounds.extend(name.visit(problem, percentile, observer, PredictMembers { server, name }));
     }
     bounds
 }

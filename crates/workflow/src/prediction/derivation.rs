@@ -1,6 +1,7 @@
 //! How one prediction comes about, as steps whose figures add up.
 
 use super::bounds::{ServerCompany, WorkloadBound, predict_bounds};
+use super::calibration::{WorkloadCalibration, report_calibration};
 use super::model_name::{self, ModelName};
 use super::problem::PredictionProblem;
 use crate::observer::ProgressObserver;
@@ -101,6 +102,12 @@ pub fn derive(
         ModelName::Replayed => {
             let model = model_name::replayed(Replayed::default(), problem.enforced);
             (server.with_members(&model, |members| replayed(&model, members, workload)), REPLAYED)
+        }
+        ModelName::Calibrated => {
+            let model = model_name::replayed(Replayed::default(), problem.enforced);
+            let steps = server.with_members(&model, |members| replayed(&model, members, workload));
+            let report = report_calibration(problem, percentile, observer);
+            (with_margin(steps, &report.workloads[workload], report.coverage), CALIBRATED)
         }
     };
     if problem.base_latency() > 0.0 {
@@ -220,7 +227,7 @@ fn probabilistic(
         Ok(ProbabilisticDerivation::FewAreLate(lateness)) => lateness,
         Ok(ProbabilisticDerivation::WorstCase(seconds)) => {
             let how = "smaller: no alignment exceeds it (--model worst-case derives it)";
-            return vec![PredictionStep::new("worst case", how, Some(seconds))];
+            return vec![PredictionStep::new(LESSER_BOUND, how, Some(seconds))];
         }
         Err(_) => return Vec::new(),
     };
@@ -275,6 +282,38 @@ fn published(
     steps
 }
 
+const CALIBRATED: &str = "The traces are replayed at random shifts. In trials, a window of every trace was held out and replayed in \
+company; its score is what a workload saw in it, divided by what the replays of the rest predicted. The margin is the quantile \
+of the scores by split conformal prediction, and multiplies the largest latency of the alignments.";
+
+/// The steps of `replayed` that come after the margin.
+const BEGUN_WORK: &str = "begun by stages";
+const LESSER_BOUND: &str = "worst case";
+
+/// The steps of `replayed` with the margin on them.
+fn with_margin(
+    mut steps: Vec<PredictionStep>,
+    calibration: &WorkloadCalibration,
+    coverage: f64,
+) -> Vec<PredictionStep> {
+    let blocks = calibration.blocks;
+    let window = time(calibration.window_s);
+    let score = match (&calibration.fallback, calibration.margin) {
+        (Some(why), _) => why.clone(),
+        (None, Some(margin)) => format!(
+            "{margin:.3} times the largest: scores of held-out windows of {window}, {} of {blocks} blocks and one to come ({})",
+            percent(coverage),
+            calibration.basis.unwrap_or_default()
+        ),
+        (None, None) => {
+            format!("none: windows of {window} had requests that the rest of their traces did not")
+        }
+    };
+    let beside = steps.iter().position(|step| [BEGUN_WORK, LESSER_BOUND].contains(&step.what.as_str()));
+    steps.insert(beside.unwrap_or(steps.len()), PredictionStep::new("margin", score, None));
+    steps
+}
+
 /// The quantiles of the alignments' latencies that are shown.
 const QUARTILES: [(&str, f64); 5] = [
     ("smallest", 0.0),
@@ -322,11 +361,11 @@ fn replayed(
         ));
     }
     if begun > 0.0 {
-        steps.push(PredictionStep::new("begun by stages", "added to each of these", Some(begun)));
+        steps.push(PredictionStep::new(BEGUN_WORK, "added to each of these", Some(begun)));
     }
     if let Some(worst) = worst.filter(|worst| worst[workload].total.is_finite()) {
         let how = "the lesser of it and the sum counts (--model worst-case derives it)";
-        steps.push(PredictionStep::new("worst case", how, Some(worst[workload].total)));
+        steps.push(PredictionStep::new(LESSER_BOUND, how, Some(worst[workload].total)));
     }
     steps
 }

@@ -36,7 +36,7 @@ pub(super) struct ForecastQuestion<'a> {
 impl ForecastQuestion<'_> {
     /// The forecasts of each server, one per member, and how many servers were cut short by an interruption.
     pub(super) fn answer(self) -> (Vec<Vec<WorkloadForecast>>, usize) {
-        self.model.visit(self.problem.enforced, self)
+        self.model.visit(self.problem, None, self.observer, self)
     }
 }
 

@@ -1,9 +1,12 @@
 //! Models of latency by the names that users give them.
 
+use super::problem::PredictionProblem;
 use super::procedure_name::ProcedureName;
+use crate::observer::ProgressObserver;
 use model::LatencyModel;
-use predict::{BegunWork, EnforcedModel, EnforcedPath, Probabilistic, PublishedSnc, Replayed, WorstCase};
+use predict::{BegunWork, Calibrated, EnforcedModel, EnforcedPath, Probabilistic, PublishedSnc, Replayed, WorstCase};
 use serde::Serialize;
+use units::Percentile;
 
 /// What is assumed of the traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -17,6 +20,8 @@ pub enum ModelName {
     PublishedSnc,
     /// Independent workloads (or groups) that repeat their traces at random shifts; an estimate with confidence.
     Replayed,
+    /// The same with margins for what the next window of traffic may bring; a promise with stated coverage.
+    Calibrated,
 }
 
 /// Something that can be done with a model of any type.
@@ -48,17 +53,34 @@ impl ModelName {
             Self::Probabilistic => ProcedureName::Probabilistic,
             Self::PublishedSnc => ProcedureName::PublishedSnc,
             Self::Replayed => ProcedureName::Replayed,
+            Self::Calibrated => ProcedureName::Calibrated,
         }
     }
 
-    /// Hands the model of this name, about servers that are enforced like this, to the visitor. The published procedure is
-    /// always about servers that interrupt what they have begun.
-    pub(crate) fn visit<V: ModelVisitor>(self, enforced: Option<EnforcedPath>, visitor: V) -> V::Output {
+    /// Whether the model replays traces, so that a search that looks at few alignments wants another judgement.
+    pub(crate) fn is_replaying(self) -> bool {
+        matches!(self, Self::Replayed | Self::Calibrated)
+    }
+
+    /// Hands the model of this name to the visitor; for the servers and workloads of this problem at `percentile`, or each at
+    /// that of its SLO. The published procedure is always about servers that interrupt what they have begun.
+    pub(crate) fn visit<V: ModelVisitor>(
+        self,
+        problem: &PredictionProblem,
+        percentile: Option<Percentile>,
+        observer: &dyn ProgressObserver,
+        visitor: V,
+    ) -> V::Output {
+        let enforced = problem.enforced;
         match self {
             Self::WorstCase => visitor.visit(&worst_case(enforced)),
             Self::Probabilistic => visitor.visit(&probabilistic(enforced)),
             Self::PublishedSnc => visitor.visit(&published_snc()),
             Self::Replayed => visitor.visit(&replayed(Replayed::default(), enforced)),
+            Self::Calibrated => {
+                let model = problem.calibrated(percentile, observer);
+                visitor.visit(&calibrated((*model).clone(), enforced))
+            }
         }
     }
 }
@@ -77,6 +99,11 @@ pub(crate) fn probabilistic(enforced: Option<EnforcedPath>) -> EnforcedModel<Pro
 
 /// A replaying model about such servers.
 pub(crate) fn replayed(model: Replayed, enforced: Option<EnforcedPath>) -> EnforcedModel<Replayed> {
+    EnforcedModel::new(model, BegunWork::OnePacket, enforced)
+}
+
+/// The calibrated model about such servers.
+pub(crate) fn calibrated(model: Calibrated, enforced: Option<EnforcedPath>) -> EnforcedModel<Calibrated> {
     EnforcedModel::new(model, BegunWork::OnePacket, enforced)
 }
 

@@ -4,7 +4,7 @@ use super::applicant::{admission_host, sketched_by};
 use super::assignment::{WorkloadAssignment, assignment_policy};
 use super::bounds::server_members;
 use super::forecast::{ForecastQuestion, WorkloadForecast, of_members};
-use super::model_name::{ModelName, ModelVisitor, replayed};
+use super::model_name::{ModelName, ModelVisitor, calibrated, replayed};
 use super::problem::PredictionProblem;
 use super::refusal::describe_refusal;
 use crate::observer::ProgressObserver;
@@ -14,7 +14,7 @@ use ::plan::packing::{
     Packing, PackingControl, PackingPhase, PackingProblem, PackingProgress, SecondJudgement, pack,
 };
 use model::{LatencyModel, PerStage, Policy};
-use predict::{EnforcedModel, EnforcedSketch, Replayed};
+use predict::{EnforcedModel, Replayed};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -61,13 +61,21 @@ pub fn place(
 ) -> ModelPlacement {
     let start = Instant::now();
     let question = PlacementQuestion { problem, interrupted, observer };
-    let judged = JudgedServers::default();
+    let (judged, enforced) = (JudgedServers::default(), problem.enforced);
     let packing = match model {
-        ModelName::Replayed => question.pack_by_replay(&judged),
-        _ => model.visit(problem.enforced, question),
+        ModelName::Replayed => {
+            let (few, judge) = (replayed(searching(), enforced), replayed(Replayed::default(), enforced));
+            question.pack_by_replay(&few, &judge, &judged)
+        }
+        ModelName::Calibrated => {
+            let model = problem.calibrated(None, observer);
+            let few = calibrated(model.with_replays(searching()), enforced);
+            question.pack_by_replay(&few, &calibrated((*model).clone(), enforced), &judged)
+        }
+        _ => model.visit(problem, None, observer, question),
     };
     let elapsed = start.elapsed();
-    let is_kept = |members: &[usize]| model != ModelName::Replayed || judged.is_kept(members);
+    let is_kept = |members: &[usize]| !model.is_replaying() || judged.is_kept(members);
     let servers = &packing.servers;
     let question = ForecastQuestion { problem, model, servers, interrupted, is_kept: &is_kept, observer };
     let (servers, cut_short) = question.answer();
@@ -114,20 +122,14 @@ struct PlacementQuestion<'a> {
 }
 
 impl PlacementQuestion<'_> {
-    fn pack_by_replay(self, judged: &JudgedServers) -> Packing {
-        let few = Replayed::new(SEARCHED_ALIGNMENTS, SEARCHED_COVERAGE, 0.95, SEARCH_SEED);
-        let few = replayed(few.expect("enough alignments for this coverage"), self.problem.enforced);
-        let applicants = sketched_by(self.problem, &few, self.observer);
-        let judge = ReplayJudge {
-            problem: self.problem,
-            applicants: &applicants,
-            model: replayed(Replayed::default(), self.problem.enforced),
-            base: self.problem.base_latency(),
-        };
+    fn pack_by_replay<M: LatencyModel>(self, few: &M, model: &M, judged: &JudgedServers) -> Packing {
+        let problem = self.problem;
+        let applicants = sketched_by(problem, few, self.observer);
+        let judge = ReplayJudge { problem, model, applicants: &applicants, base: problem.base_latency() };
         let confirms = |members: &[usize]| judged.judge(members, || judge.is_kept(members));
         let missing = |members: &[usize]| judge.missing(members);
         let judgement = SecondJudgement { confirms: &confirms, missing: &missing };
-        self.pack(&ByModel::by_slo(&few), &applicants, SearchEffort::FirstFound, Some(judgement))
+        self.pack(&ByModel::by_slo(few), &applicants, SearchEffort::FirstFound, Some(judgement))
     }
 
     fn pack<P: AdmissionProcedure + Clone>(
@@ -166,16 +168,22 @@ impl ModelVisitor for PlacementQuestion<'_> {
     }
 }
 
-/// Judges servers by the alignments of the default, which no search has seen.
-struct ReplayJudge<'a> {
+/// The replays of a search.
+fn searching() -> Replayed {
+    let few = Replayed::new(SEARCHED_ALIGNMENTS, SEARCHED_COVERAGE, 0.95, SEARCH_SEED);
+    few.expect("enough alignments for this coverage")
+}
+
+/// Judges servers by a model with the alignments of the default, which no search has seen.
+struct ReplayJudge<'a, M: LatencyModel> {
     problem: &'a PredictionProblem,
-    applicants: &'a [Applicant<EnforcedSketch<<Replayed as LatencyModel>::Sketch>>],
-    model: EnforcedModel<Replayed>,
+    model: &'a M,
+    applicants: &'a [Applicant<M::Sketch>],
     /// The latency without any queueing, seconds.
     base: f64,
 }
 
-impl ReplayJudge<'_> {
+impl<M: LatencyModel> ReplayJudge<'_, M> {
     fn is_kept(&self, members: &[usize]) -> bool {
         let company = of_members(self.applicants, members);
         let slos = company.iter().map(|applicant| applicant.slo.latency.0);

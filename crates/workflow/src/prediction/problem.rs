@@ -1,5 +1,7 @@
 //! A prediction problem: one kind of server with the traffic of every workload.
 
+use super::applicant::distinct_traces;
+use super::calibration::learn;
 use crate::cluster::{
     ClusterSource, base_latency, enforced_path, read_groups, read_profile, warn_of_percentile,
     warn_of_preemption,
@@ -7,13 +9,13 @@ use crate::cluster::{
 use crate::observer::{Notice, ProgressObserver};
 use crate::parallel::in_parallel;
 use model::{CircularTrace, Cluster, Job, OperationError, ServerClass, WorkloadSpec};
-use predict::EnforcedPath;
+use predict::{Calibrated, CalibrationGoal, EnforcedPath};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use trace::OpenOptions;
-use units::{ByteRate, Bytes, Seconds};
+use units::{ByteRate, Bytes, Percentile, Seconds};
 use workload::device::{NetworkModel, PathWork, StorageProfile};
 
 /// Where servers, workloads and traces come from, and what requests pass.
@@ -29,10 +31,12 @@ pub struct PredictionSource {
     pub groups: Option<PathBuf>,
     /// Servers interrupt what they have begun, as in published formulas; no real server does.
     pub preemptive: bool,
+    /// What the calibrated model promises.
+    pub calibration: CalibrationGoal,
 }
 
 /// A workload and its requests.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct TracedWorkload {
     /// Name, trace and SLO of the workload.
     pub spec: WorkloadSpec,
@@ -64,6 +68,10 @@ pub struct PredictionProblem {
     pub packet: Bytes,
     /// The file that says what is asked, for reports.
     pub origin: PathBuf,
+    /// What the calibrated model promises.
+    pub calibration: CalibrationGoal,
+    /// What it has learnt, by the percentile that is asked of everybody.
+    learnt: Mutex<Vec<(Option<Percentile>, Arc<Calibrated>)>>,
 }
 
 impl PredictionProblem {
@@ -105,12 +113,65 @@ impl PredictionProblem {
             enforced,
             packet: class.packet,
             origin: source.cluster.origin().to_owned(),
+            calibration: source.calibration,
+            learnt: Mutex::default(),
         })
     }
 
     /// How many levels of priority a stage of a server can have.
     pub(crate) fn levels_max(&self) -> usize {
         self.enforced.map_or(usize::MAX, |path| path.class.levels_max)
+    }
+
+    /// The calibrated model for these workloads, at `percentile` or each at that of its SLO. It learns when it is first asked for.
+    pub fn calibrated(
+        &self,
+        percentile: Option<Percentile>,
+        observer: &dyn ProgressObserver,
+    ) -> Arc<Calibrated> {
+        let mut learnt = self.learnt.lock().expect("no thread panics while it learns");
+        if let Some((_, model)) = learnt.iter().find(|(known, _)| *known == percentile) {
+            return Arc::clone(model);
+        }
+        let model = Arc::new(learn(self, percentile, observer));
+        learnt.push((percentile, Arc::clone(&model)));
+        model
+    }
+
+    /// The same problem with the first, and with the second half of each trace, so that what is decided by one can be judged by the
+    /// other. `None` when nothing arrives in one half of a trace.
+    pub fn halves(&self) -> Option<[Self; 2]> {
+        let mut halves = [Vec::new(), Vec::new()];
+        let (traces, numbers) = distinct_traces(self);
+        let mut traffic = Vec::new();
+        for trace in traces {
+            traffic.push(trace.halves()?.map(Arc::new));
+        }
+        for (workload, number) in self.workloads.iter().zip(numbers) {
+            for (half, traffic) in halves.iter_mut().zip(&traffic[number]) {
+                let (spec, traffic) = (workload.spec.clone(), Arc::clone(traffic));
+                half.push(TracedWorkload { spec, group: workload.group, traffic });
+            }
+        }
+        Some(halves.map(|workloads| self.with_workloads(workloads)))
+    }
+
+    /// The same servers for other workloads.
+    #[must_use]
+    pub fn with_workloads(&self, workloads: Vec<TracedWorkload>) -> Self {
+        Self {
+            class: self.class.clone(),
+            count: self.count,
+            network: self.network,
+            profile: self.profile.clone(),
+            safety_margin: self.safety_margin,
+            workloads,
+            enforced: self.enforced,
+            packet: self.packet,
+            origin: self.origin.clone(),
+            calibration: self.calibration,
+            learnt: Mutex::default(),
+        }
     }
 
     /// Latency of a request on the idle storage stack, seconds; added to every prediction.

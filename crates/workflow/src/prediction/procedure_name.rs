@@ -1,14 +1,14 @@
 //! Admission procedures by the names that users give them, with the parameters of the published ones.
 
-use super::model_name::{probabilistic, published_snc, replayed, worst_case};
-use super::problem::TracedWorkload;
+use super::model_name::{calibrated, probabilistic, published_snc, replayed, worst_case};
+use super::problem::{PredictionProblem, TracedWorkload};
+use crate::observer::ProgressObserver;
 use ::plan::admission::{
     AdmissionProcedure, ByModel, QJump, QJumpLevels, Silo, SiloPlus, StageCurves, TrialBandwidth,
     priority_meister,
 };
 use model::LatencyModel;
-use predict::{BegunWork, EnforcedModel, EnforcedPath, EnforcedSketch, Replayed, Reshaping, WorstCase};
-use units::ByteRate;
+use predict::{BegunWork, EnforcedModel, EnforcedSketch, Replayed, Reshaping, WorstCase};
 
 /// Bytes of a packet, and of the burst that Silo allows (thesis §4.3.1).
 const PACKET: f64 = 1500.0;
@@ -26,6 +26,8 @@ pub enum ProcedureName {
     Probabilistic,
     /// The traces are replayed at random shifts; an estimate with confidence.
     Replayed,
+    /// The same with margins for the next window of traffic.
+    Calibrated,
     /// The published procedure of SNC-Meister, to compare with.
     PublishedSnc,
     /// The worst case with priorities that are searched by stage.
@@ -59,6 +61,7 @@ impl ProcedureName {
             Self::WorstCase => "worst-case",
             Self::Probabilistic => "probabilistic",
             Self::Replayed => "replayed",
+            Self::Calibrated => "calibrated",
             Self::PublishedSnc => "published-snc",
             Self::PriorityMeister => "priority-meister",
             Self::Silo => "silo",
@@ -92,6 +95,10 @@ impl ProcedureName {
                 "the traces replayed at 59 random alignments: with 95% confidence, at least 95% of all alignments \
                  have their percentile within, if workloads are independent and behave as in their traces"
             }
+            Self::Calibrated => {
+                "kept in the next window of traffic with the coverage that is asked for, if windows of a trace (or, where they are \
+                 few, traces) are exchangeable: margins from held-out windows on what is replayed"
+            }
             Self::PublishedSnc => {
                 "the published stochastic bound, to compare with; bursty traffic exceeds it"
             }
@@ -104,22 +111,29 @@ impl ProcedureName {
     /// Whether its promises are about servers as they are enforced; those that are there to compare with are about servers
     /// that interrupt what they have begun.
     pub fn counts_enforcement(self) -> bool {
-        matches!(self, Self::WorstCase | Self::Probabilistic | Self::Replayed | Self::PriorityMeister)
+        matches!(
+            self,
+            Self::WorstCase | Self::Probabilistic | Self::Replayed | Self::Calibrated | Self::PriorityMeister
+        )
     }
 
-    /// Hands the procedure of this name, for links of this bandwidth and servers that are enforced like this, to the
-    /// visitor.
+    /// Hands the procedure of this name, for the servers and workloads of this problem, to the visitor.
     pub(crate) fn visit<V: ProcedureVisitor>(
         self,
-        bandwidth: ByteRate,
-        enforced: Option<EnforcedPath>,
+        problem: &PredictionProblem,
+        observer: &dyn ProgressObserver,
         visitor: V,
     ) -> V::Output {
+        let (bandwidth, enforced) = (problem.network, problem.enforced);
         let (packet, buffer) = (PACKET / bandwidth.bytes_per_sec(), BUFFER / bandwidth.bytes_per_sec());
         match self {
             Self::WorstCase => by_slo(&worst_case(enforced), visitor),
             Self::Probabilistic => by_slo(&probabilistic(enforced), visitor),
             Self::Replayed => by_slo(&replayed(Replayed::default(), enforced), visitor),
+            Self::Calibrated => {
+                let model = problem.calibrated(None, observer);
+                by_slo(&calibrated((*model).clone(), enforced), visitor)
+            }
             Self::PublishedSnc => by_slo(&published_snc(), visitor),
             Self::PriorityMeister => {
                 let model = WorstCase { reshaping: Reshaping::EveryStage };

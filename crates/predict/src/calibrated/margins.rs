@@ -1,0 +1,235 @@
+//! Scores of windows as margins, and which blocks of scores a margin may rest on.
+//!
+//! Windows of one trace are exchangeable blocks when there are enough of them. Otherwise traces are: each is one block (those that depend on each other together are one),
+//! however many windows, companies and alignments it was scored in. Where a promise is about everybody on a server, the score
+//! is the largest of all members, and the blocks are the companies that have no workload in common; where it is about a
+//! whole plan, the largest of all companies of a round, of which there is one.
+
+use super::scores::{MemberScore, TrialScores};
+use confidence::{TooFew, conformal_quantile, needed_for_conformal};
+use std::collections::BTreeMap;
+
+/// What the coverage of a promise counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CalibrationScope {
+    /// Workloads: each keeps its promise in the next window with this probability.
+    #[default]
+    Workload,
+    /// Servers: everybody on a server keeps the promise.
+    Server,
+    /// Plans: everybody on all servers does.
+    Plan,
+}
+
+/// What multiplies the prediction for a workload.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LatencyMargin {
+    /// The factor, at least 1; infinite where windows were not predicted at all.
+    pub factor: f64,
+    /// What the factor rests on.
+    pub basis: MarginBasis,
+    /// How many exchangeable blocks there are.
+    pub blocks: usize,
+}
+
+/// Which scores a margin is a quantile of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MarginBasis {
+    /// Those of the windows of one trace; each window is a block.
+    Windows,
+    /// Those of all traces, or companies; each is a block.
+    Pool,
+}
+
+/// Why a workload has no margin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooFewWindows {
+    /// The windows that its trace has, and how many would do without any other trace.
+    pub windows: TooFew,
+    /// The independent traces, companies or plans that have windows, and how many would do.
+    pub pool: TooFew,
+}
+
+/// The margin of a workload, or why it has none.
+pub type MarginAnswer = Result<LatencyMargin, TooFewWindows>;
+
+/// How often margins held in the windows from which they come. That is no promise: the margins were chosen by these windows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KeptShares {
+    /// Of workloads.
+    pub workloads: f64,
+    /// Of servers: everybody in a company kept the margin.
+    pub servers: f64,
+    /// Of plans: everybody in all companies of a round did.
+    pub plans: f64,
+}
+
+/// The margins of all traces.
+#[derive(Debug, Clone)]
+pub(super) struct Margins {
+    /// By trace, then percentile.
+    pub(super) by_trace: Vec<Vec<MarginAnswer>>,
+    /// Of a trace that was in no trial, by percentile.
+    pub(super) unknown: Vec<MarginAnswer>,
+    pub(super) kept: KeptShares,
+}
+
+/// What margins are computed from.
+pub(super) struct ScoredWindows<'a> {
+    pub(super) trials: &'a [TrialScores],
+    /// How many windows each trace has.
+    pub(super) windows: &'a [usize],
+    /// How many percentiles are calibrated.
+    pub(super) percentiles: usize,
+    pub(super) coverage: f64,
+}
+
+impl ScoredWindows<'_> {
+    pub(super) fn margins(&self, scope: CalibrationScope) -> Margins {
+        let percentiles = 0..self.percentiles;
+        let pool: Vec<_> = match scope {
+            CalibrationScope::Workload => percentiles.map(|p| self.of_traces(p)).collect(),
+            CalibrationScope::Server => vec![self.of_companies(); self.percentiles],
+            CalibrationScope::Plan => vec![self.of_plans(); self.percentiles],
+        };
+        let unknown: Vec<_> = pool.iter().map(|blocks| self.margin(&[], blocks)).collect();
+        let mut by_trace = Vec::new();
+        for (trace, &windows) in self.windows.iter().enumerate() {
+            let answer = |percentile: usize| {
+                if windows == 0 {
+                    return Err(self.too_few(0, 0));
+                }
+                let own = match scope {
+                    CalibrationScope::Workload => self.of_windows(trace, percentile),
+                    CalibrationScope::Server => self.company_windows(),
+                    CalibrationScope::Plan => self.plan_windows(),
+                };
+                self.margin(&own, &pool[percentile])
+            };
+            by_trace.push((0..self.percentiles).map(answer).collect());
+        }
+        let kept = self.kept(&by_trace);
+        Margins { by_trace, unknown, kept }
+    }
+
+    /// By the windows of one trace where there are enough, else by the pool.
+    fn margin(&self, windows: &[Vec<f64>], pool: &[Vec<f64>]) -> MarginAnswer {
+        for (basis, blocks) in [(MarginBasis::Windows, windows), (MarginBasis::Pool, pool)] {
+            if let Ok(factor) = conformal_quantile(blocks, self.coverage) {
+                return Ok(LatencyMargin { factor: factor.max(1.0), basis, blocks: scored(blocks) });
+            }
+        }
+        Err(self.too_few(scored(windows), scored(pool)))
+    }
+
+    fn too_few(&self, windows: usize, pool: usize) -> TooFewWindows {
+        let needed = needed_for_conformal(self.coverage);
+        let too_few = |given| TooFew { given, needed };
+        TooFewWindows { windows: too_few(windows), pool: too_few(pool) }
+    }
+
+    fn members(&self) -> impl Iterator<Item = (usize, &MemberScore)> {
+        let members = self.trials.iter().flat_map(|trial| &trial.members);
+        members.filter_map(|member| Some((member.window?, member)))
+    }
+
+    /// A block for traces that depend on each other.
+    fn of_traces(&self, percentile: usize) -> Vec<Vec<f64>> {
+        blocks(self.members().map(|(_, member)| (member.block, member.scores[percentile])))
+    }
+
+    /// A block for each window of a trace.
+    fn of_windows(&self, trace: usize, percentile: usize) -> Vec<Vec<f64>> {
+        let own = self.members().filter(|(_, member)| member.trace == trace);
+        blocks(own.map(|(window, member)| (window, member.scores[percentile])))
+    }
+
+    /// A block for each company of a round; as many as the round with the fewest has.
+    fn of_companies(&self) -> Vec<Vec<f64>> {
+        let mut by_round: BTreeMap<usize, usize> = BTreeMap::new();
+        for trial in self.trials {
+            let companies = by_round.entry(trial.round).or_default();
+            *companies = (*companies).max(trial.company + 1);
+        }
+        let fewest = by_round.into_values().min().unwrap_or(1);
+        blocks(self.trials.iter().map(|trial| (trial.company % fewest, largest(trial))))
+    }
+
+    /// A block for each window, with the largest scores of companies.
+    fn company_windows(&self) -> Vec<Vec<f64>> {
+        let fewest = self.fewest_windows();
+        blocks(self.trials.iter().map(|trial| (trial.window % fewest, largest(trial))))
+    }
+
+    /// One block: all rounds are of the same workloads.
+    fn of_plans(&self) -> Vec<Vec<f64>> {
+        blocks(self.plans().into_iter().map(|(_, score)| (0, score)))
+    }
+
+    /// A block for each window, with the largest scores of rounds.
+    fn plan_windows(&self) -> Vec<Vec<f64>> {
+        let fewest = self.fewest_windows();
+        blocks(self.plans().into_iter().map(|(window, score)| (window % fewest, score)))
+    }
+
+    /// The window and the largest score of all companies, for each round, window and alignment.
+    fn plans(&self) -> Vec<(usize, f64)> {
+        let mut plans: BTreeMap<(usize, usize, usize), f64> = BTreeMap::new();
+        for trial in self.trials {
+            let plan = plans.entry((trial.round, trial.window, trial.alignment)).or_default();
+            *plan = plan.max(largest(trial));
+        }
+        plans.into_iter().map(|((_, window, _), score)| (window, score)).collect()
+    }
+
+    /// How many windows the trace with the fewest has, of those that have some.
+    fn fewest_windows(&self) -> usize {
+        self.windows.iter().copied().filter(|windows| *windows > 0).min().unwrap_or(1)
+    }
+
+    /// How often these margins were kept in all trials.
+    fn kept(&self, by_trace: &[Vec<MarginAnswer>]) -> KeptShares {
+        let is_kept = |member: &MemberScore| {
+            let margin = by_trace[member.trace][member.own];
+            margin.map_or(true, |margin| member.scores[member.own] <= margin.factor)
+        };
+        let (mut workloads, mut servers) = (Vec::new(), Vec::new());
+        let mut plans: BTreeMap<(usize, usize, usize), bool> = BTreeMap::new();
+        for trial in self.trials {
+            workloads.extend(trial.members.iter().map(is_kept));
+            let everybody = trial.members.iter().all(is_kept);
+            servers.push(everybody);
+            *plans.entry((trial.round, trial.window, trial.alignment)).or_insert(true) &= everybody;
+        }
+        let plans: Vec<bool> = plans.into_values().collect();
+        KeptShares { workloads: share(&workloads), servers: share(&servers), plans: share(&plans) }
+    }
+}
+
+/// How many blocks have scores.
+fn scored(blocks: &[Vec<f64>]) -> usize {
+    blocks.iter().filter(|block| !block.is_empty()).count()
+}
+
+/// Scores by the number of their block.
+fn blocks(scores: impl Iterator<Item = (usize, f64)>) -> Vec<Vec<f64>> {
+    let mut blocks: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for (block, score) in scores {
+        blocks.entry(block).or_default().push(score);
+    }
+    blocks.into_values().collect()
+}
+
+/// The largest score of a company, each member at the percentile of its SLO.
+fn largest(trial: &TrialScores) -> f64 {
+    let members = trial.members.iter().filter(|member| member.window.is_some());
+    members.map(|member| member.scores[member.own]).fold(0.0, f64::max)
+}
+
+/// The part that is true; all of nothing.
+fn share(kept: &[bool]) -> f64 {
+    if kept.is_empty() {
+        return 1.0;
+    }
+    kept.iter().filter(|kept| **kept).count() as f64 / kept.len() as f64
+}

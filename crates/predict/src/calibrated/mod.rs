@@ -1,0 +1,294 @@
+//! Replayed traffic with a margin for what the next window of traffic may bring.
+//!
+//! [`crate::Replayed`] says what the traces would do at other shifts; it does not know that traffic changes. Here windows of each
+//! trace are held out and predicted from the rest, in the company of others, and the ratio of what was seen to what
+//! was predicted is a score. The quantile of the scores by split conformal prediction is a *margin* that multiplies
+//! the bound of `Replayed`: with the probability that is asked for, the percentile that a workload sees in the next window, at
+//! one random alignment, is within the product.
+//!
+//! The assumption is that scores are exchangeable: the next window is to the trace as each of its windows is to the
+//! rest, and companies are drawn as servers are filled. Where the traces are too short for a margin by windows of one trace
+//! (19 for 95 %), they are pooled, and traces are taken for exchangeable: then the probability is over workloads and windows
+//! together, and one workload may fare worse than the others. Where there are too few traces, too, the bound of
+//! [`crate::Probabilistic`] counts (no smaller than that of `Replayed`), and [`Calibrated::margin_of`] says what is missing.
+//!
+//! Not covered: changes of a kind that no window shows, and windows that are worse the further ahead they are.
+
+mod margins;
+mod scores;
+mod windows;
+
+pub use margins::{CalibrationScope, KeptShares, LatencyMargin, MarginAnswer, MarginBasis, TooFewWindows};
+pub use scores::{CalibrationTrace, CompanyMember, TrialCompany};
+
+use crate::{Probabilistic, ProbabilisticSketch, Replayed};
+use confidence::{TooFew, needed_for_conformal};
+use margins::{Margins, ScoredWindows};
+use model::{CircularTrace, Job, LatencyModel, Prediction, ServerMember, UndefinedLatency};
+use scores::WindowTrials;
+use sim::ReplayTrace;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::OnceLock;
+use units::{Nanos, Percentile};
+use windows::WindowCut;
+
+/// What is promised.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CalibrationGoal {
+    /// The probability that a promise is kept in the next window, strictly between 0 and 1.
+    pub coverage: f64,
+    /// The length of the next window; half of each trace when it is not said.
+    pub window: Option<Nanos>,
+    /// Whether workloads, servers or plans are counted.
+    pub scope: CalibrationScope,
+}
+
+impl Default for CalibrationGoal {
+    /// 95 % of the workloads, in windows as the traces allow.
+    fn default() -> Self {
+        Self { coverage: 0.95, window: None, scope: CalibrationScope::Workload }
+    }
+}
+
+impl CalibrationGoal {
+    /// How many windows of a trace are held out in turn; 0 when it is too short to have two.
+    pub fn windows(&self, trace: &CircularTrace<Job>) -> usize {
+        self.cut().count(trace)
+    }
+
+    /// The length of the windows of a trace.
+    pub fn window_length(&self, trace: &CircularTrace<Job>) -> Nanos {
+        self.cut().length(trace)
+    }
+
+    /// What is left of a trace without the window of this number, counted from 0 and round again: what the trial is predicted
+    /// from. All of a trace without windows; `None` where nothing arrives.
+    pub fn rest(&self, trace: &CircularTrace<Job>, window: usize) -> Option<CircularTrace<Job>> {
+        self.cut().rest(trace, window)
+    }
+
+    fn cut(&self) -> WindowCut {
+        WindowCut { length: self.window, most: 2 * needed_for_conformal(self.coverage) }
+    }
+}
+
+/// The replaying model with margins for the next window.
+#[derive(Debug, Clone)]
+pub struct Calibrated {
+    replayed: Replayed,
+    strict: Probabilistic,
+    goal: CalibrationGoal,
+    percentiles: Vec<Percentile>,
+    /// The traces of the trials, as fingerprints.
+    traces: Vec<TraceFingerprint>,
+    margins: Margins,
+}
+
+/// By what a trace is recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct TraceFingerprint {
+    period: Nanos,
+    hash: u64,
+}
+
+impl TraceFingerprint {
+    fn of(trace: &CircularTrace<Job>) -> Self {
+        let mut hasher = DefaultHasher::new();
+        for job in trace.items() {
+            (job.arrival, job.work.into_array()).hash(&mut hasher);
+        }
+        Self { period: trace.period(), hash: hasher.finish() }
+    }
+}
+
+/// What the model keeps of a workload.
+#[derive(Debug)]
+pub struct CalibratedSketch {
+    replayed: <Replayed as LatencyModel>::Sketch,
+    /// Made when a workload without a margin is predicted.
+    strict: OnceLock<ProbabilisticSketch>,
+    /// The number of the trace among those of the trials.
+    trace: Option<usize>,
+}
+
+type Members<'a, 'b> = &'a [ServerMember<'b, CalibratedSketch>];
+
+impl Calibrated {
+    /// Learns margins from trials in these companies. Those who are asked about later should be among their members: others
+    /// have the margin of the pool. `done` is called after each trial.
+    ///
+    /// # Panics
+    /// Unless the coverage is strictly between 0 and 1.
+    pub fn learn(
+        goal: CalibrationGoal,
+        traces: &[CalibrationTrace<'_>],
+        companies: &[TrialCompany],
+        done: &(dyn Fn() + Sync),
+    ) -> Self {
+        let mut percentiles: Vec<Percentile> = Vec::new();
+        for member in companies.iter().flat_map(|company| &company.members) {
+            if !percentiles.contains(&member.percentile) {
+                percentiles.push(member.percentile);
+            }
+        }
+        percentiles.sort_by(|a, b| a.percent().total_cmp(&b.percent()));
+        let trials = WindowTrials { traces, companies, percentiles: &percentiles, cut: goal.cut() };
+        let found = trials.run(done);
+        let windows: Vec<usize> = traces.iter().map(|trace| goal.windows(trace.traffic)).collect();
+        let scored = ScoredWindows {
+            trials: &found,
+            windows: &windows,
+            percentiles: percentiles.len(),
+            coverage: goal.coverage,
+        };
+        let margins = scored.margins(goal.scope);
+        let traces = traces.iter().map(|trace| TraceFingerprint::of(trace.traffic)).collect();
+        Self {
+            replayed: Replayed::default(),
+            strict: Probabilistic::default(),
+            goal,
+            percentiles,
+            traces,
+            margins,
+        }
+    }
+
+    /// What is promised.
+    pub fn goal(&self) -> CalibrationGoal {
+        self.goal
+    }
+
+    /// How often the margins held in the windows that they come from.
+    pub fn kept(&self) -> KeptShares {
+        self.margins.kept
+    }
+
+    /// The same margins for predictions by other replays than those of the default.
+    #[must_use]
+    pub fn with_replays(&self, replayed: Replayed) -> Self {
+        Self { replayed, ..self.clone() }
+    }
+
+    /// The margin of a workload at a percentile, or why it has none: as for one that was not calibrated.
+    pub fn margin_of(&self, traffic: &CircularTrace<Job>, percentile: Percentile) -> MarginAnswer {
+        self.margin(self.number_of(traffic), percentile)
+    }
+
+    /// The number of a trace among those of the trials.
+    fn number_of(&self, traffic: &CircularTrace<Job>) -> Option<usize> {
+        let fingerprint = TraceFingerprint::of(traffic);
+        self.traces.iter().position(|known| *known == fingerprint)
+    }
+
+    /// The margin of the trace of this number.
+    fn margin(&self, trace: Option<usize>, percentile: Percentile) -> MarginAnswer {
+        let margins = match trace {
+            Some(trace) => &self.margins.by_trace[trace],
+            None => &self.margins.unknown,
+        };
+        let none = TooFew { given: 0, needed: needed_for_conformal(self.goal.coverage) };
+        let position = self.percentiles.iter().position(|known| *known == percentile);
+        position.map_or(Err(TooFewWindows { windows: none, pool: none }), |position| margins[position])
+    }
+
+    /// Whether the margin of everybody is known.
+    fn is_complete(&self) -> bool {
+        let all = self.margins.by_trace.iter().chain([&self.margins.unknown]);
+        !self.percentiles.is_empty() && all.flatten().all(Result::is_ok)
+    }
+
+    /// Each member's margin, the members as `Replayed` sees them.
+    fn margins_of<'b>(
+        &self,
+        members: Members<'_, 'b>,
+    ) -> (Vec<MarginAnswer>, Vec<ServerMember<'b, Option<ReplayTrace>>>) {
+        let margins = members.iter().map(|member| self.margin(member.sketch.trace, member.percentile));
+        (margins.collect(), members.iter().map(|member| seen_by(member, &member.sketch.replayed)).collect())
+    }
+
+    /// What the strict model says of everybody, when somebody has no margin; no bound for anybody beside a trace that is too long.
+    fn strict_bounds(
+        &self,
+        members: Members<'_, '_>,
+        margins: &[MarginAnswer],
+    ) -> Option<Vec<Result<Prediction, UndefinedLatency>>> {
+        if margins.iter().all(Result::is_ok) {
+            return None;
+        }
+        let sketches: Option<Vec<_>> =
+            members.iter().map(|member| self.strict_sketch(member.sketch)).collect();
+        let Some(sketches) = sketches else {
+            return Some(vec![Err(UndefinedLatency::NoBound); members.len()]);
+        };
+        let strict = members.iter().zip(sketches).map(|(member, sketch)| seen_by(member, sketch));
+        Some(self.strict.predict(&strict.collect::<Vec<_>>()))
+    }
+
+    fn strict_sketch<'s>(&self, sketch: &'s CalibratedSketch) -> Option<&'s ProbabilisticSketch> {
+        let trace = sketch.replayed.as_ref()?.trace();
+        Some(sketch.strict.get_or_init(|| self.strict.sketch(trace)))
+    }
+}
+
+/// The same member with another sketch.
+fn seen_by<'b, S>(member: &ServerMember<'_, CalibratedSketch>, sketch: &'b S) -> ServerMember<'b, S> {
+    ServerMember { sketch, priority: member.priority, group: member.group, percentile: member.percentile }
+}
+
+impl LatencyModel for Calibrated {
+    type Sketch = CalibratedSketch;
+
+    fn name(&self) -> &'static str {
+        "calibrated"
+    }
+
+    fn sketch(&self, traffic: &CircularTrace<Job>) -> CalibratedSketch {
+        let sketch = CalibratedSketch {
+            replayed: self.replayed.sketch(traffic),
+            strict: OnceLock::new(),
+            trace: self.number_of(traffic),
+        };
+        if !self.is_complete() {
+            self.strict_sketch(&sketch);
+        }
+        sketch
+    }
+
+    fn all_within(&self, members: Members<'_, '_>, limits: &[f64]) -> bool {
+        assert_eq!(members.len(), limits.len(), "one limit per member");
+        let (margins, replayed) = self.margins_of(members);
+        let budgets = margins.iter().zip(limits);
+        let budgets: Vec<f64> =
+            budgets.map(|(margin, limit)| limit / margin.map_or(1.0, |margin| margin.factor)).collect();
+        if !self.replayed.all_within(&replayed, &budgets) {
+            return false;
+        }
+        let Some(bounds) = self.strict_bounds(members, &margins) else { return true };
+        let mut strictly = margins.iter().zip(limits).zip(bounds).filter(|((margin, _), _)| margin.is_err());
+        strictly.all(|((_, limit), bound)| bound.is_ok_and(|prediction| prediction.bound <= *limit))
+    }
+
+    fn predict(&self, members: Members<'_, '_>) -> Vec<Result<Prediction, UndefinedLatency>> {
+        let (margins, replayed) = self.margins_of(members);
+        let strict = self.strict_bounds(members, &margins);
+        let mut predictions = Vec::new();
+        for (number, predicted) in self.replayed.predict(&replayed).into_iter().enumerate() {
+            predictions.push(match (margins[number], &strict) {
+                (Ok(margin), _) => predicted.and_then(|prediction| widened(prediction, margin.factor)),
+                (Err(_), Some(strict)) => predicted.and_then(|prediction| {
+                    Ok(Prediction { bound: strict[number]?.bound.max(prediction.bound), ..prediction })
+                }),
+                (Err(_), None) => Err(UndefinedLatency::NoBound),
+            });
+        }
+        predictions
+    }
+}
+
+/// A prediction whose bound is multiplied; none by an infinite factor. The estimate is still that of the traces as they are.
+fn widened(prediction: Prediction, factor: f64) -> Result<Prediction, UndefinedLatency> {
+    if factor == f64::INFINITY {
+        return Err(UndefinedLatency::NoBound);
+    }
+    Ok(Prediction { bound: prediction.bound * factor, ..prediction })
+}

@@ -1,0 +1,187 @@
+//! Calibrated forecasts: coverage on exchangeable windows as promised, what a change that no window shows does to it, and what is
+//! said where there is too little to learn from. Judged by a queue of a few lines.
+
+use model::{CircularTrace, Job, LatencyModel, PerStage, ServerMember, Stage};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use tailwright_predict::{
+    Calibrated, CalibrationGoal, CalibrationScope, CalibrationTrace, CompanyMember, MarginBasis,
+    Probabilistic, Replayed, TrialCompany,
+};
+use units::{Nanos, Percentile};
+
+/// The length of a window, nanoseconds, and the requests in it.
+const WINDOW: u64 = 1_000_000_000;
+const REQUESTS: u64 = 200;
+
+fn percentile() -> Percentile {
+    Percentile::new(90.0).unwrap()
+}
+
+/// A window in which the mean work of a request is drawn anew, from a range that `scale` multiplies.
+fn window(random: &mut StdRng, scale: f64) -> Vec<Job> {
+    let level = scale * random.random_range(0.02f64..0.6);
+    let gap = (WINDOW / REQUESTS) as f64;
+    let mut jobs = Vec::new();
+    for number in 0..REQUESTS {
+        let work = (-random.random_range(f64::EPSILON..1.0).ln() * level * gap).min(20.0 * level * gap);
+        let at = number * (WINDOW / REQUESTS) + random.random_range(0..WINDOW / REQUESTS);
+        let work = PerStage::from_fn(|stage| Nanos(if stage == Stage::Storage { work as u64 + 1 } else { 0 }));
+        jobs.push(Job { arrival: Nanos(at), work });
+    }
+    jobs
+}
+
+/// A trace of so many windows.
+fn trace(random: &mut StdRng, windows: u64) -> CircularTrace<Job> {
+    let mut jobs = Vec::new();
+    for number in 0..windows {
+        let shifted = window(random, 1.0).into_iter();
+        jobs.extend(shifted.map(|job| Job { arrival: Nanos(job.arrival.0 + number * WINDOW), ..job }));
+    }
+    CircularTrace::new(jobs, Nanos(windows * WINDOW)).unwrap()
+}
+
+/// The 90th percentile of the latencies of a queue that is empty before, by Lindley's recursion.
+fn seen(jobs: &[Job]) -> f64 {
+    let (mut free, mut latencies) = (0, Vec::new());
+    for job in jobs {
+        free = job.arrival.0.max(free) + job.work[Stage::Storage].0;
+        latencies.push(free - job.arrival.0);
+    }
+    latencies.sort_unstable();
+    latencies[latencies.len() * 9 / 10 - 1] as f64 * 1e-9
+}
+
+/// Everybody alone, in as many rounds as there are windows.
+fn alone(traces: usize, windows: usize) -> Vec<TrialCompany> {
+    let mut companies = Vec::new();
+    for round in 0..windows {
+        for trace in 0..traces {
+            let member = CompanyMember {
+                trace,
+                priority: PerStage::from_fn(|_| 0),
+                group: trace,
+                percentile: percentile(),
+            };
+            companies.push(TrialCompany { round, window: round, members: vec![member] });
+        }
+    }
+    companies
+}
+
+fn learn(goal: CalibrationGoal, traces: &[CircularTrace<Job>], windows: usize) -> Calibrated {
+    let sources: Vec<_> =
+        traces.iter().enumerate().map(|(block, traffic)| CalibrationTrace { traffic, block }).collect();
+    Calibrated::learn(goal, &sources, &alone(traces.len(), windows), &|| {})
+}
+
+fn bound<M: LatencyModel>(model: &M, traffic: &CircularTrace<Job>) -> f64 {
+    let sketch = model.sketch(traffic);
+    let member =
+        ServerMember { sketch: &sketch, priority: PerStage::from_fn(|_| 0), group: 0, percentile: percentile() };
+    let bound = model.predict(std::slice::from_ref(&member))[0].unwrap().bound;
+    assert!(model.all_within(std::slice::from_ref(&member), &[bound * (1.0 + 1e-9)]));
+    assert!(!model.all_within(std::slice::from_ref(&member), &[bound * 0.999]));
+    bound
+}
+
+fn goal(coverage: f64) -> CalibrationGoal {
+    CalibrationGoal { coverage, window: Some(Nanos(WINDOW)), scope: CalibrationScope::Workload }
+}
+
+/// The share of next windows, of so many times so many traces, that stay within the bound of `calibrated` and of `replayed`.
+fn covered(coverage: f64, traces: usize, windows: u64, repetitions: u64, scale: f64) -> [f64; 2] {
+    let (mut within, mut asked) = ([0, 0], 0);
+    for seed in 0..repetitions {
+        let mut random = StdRng::seed_from_u64(seed);
+        let history: Vec<_> = (0..traces).map(|_| trace(&mut random, windows)).collect();
+        let model = learn(goal(coverage), &history, usize::try_from(windows).unwrap());
+        for traffic in &history {
+            let next = seen(&window(&mut random, scale));
+            within[0] += usize::from(next <= bound(&model, traffic));
+            within[1] += usize::from(next <= bound(&Replayed::default(), traffic));
+            asked += 1;
+        }
+    }
+    within.map(|within| within as f64 / asked as f64)
+}
+
+#[test]
+fn exchangeable_windows_are_covered_as_often_as_asked() {
+    for (coverage, traces, windows) in [(0.8, 24, 2), (0.9, 24, 4)] {
+        let [calibrated, replayed] = covered(coverage, traces, windows, 12, 1.0);
+        // 288 windows: four standard deviations are 0.1 and 0.07. The rest is shorter than the trace by one window, so that a
+        // little more is covered.
+        let slack = 4.0 * (coverage * (1.0 - coverage) / 288.0f64).sqrt();
+        assert!(calibrated >= coverage - slack, "{coverage}: {calibrated}");
+        assert!(calibrated <= coverage + 0.12, "{coverage}: {calibrated} is wasteful");
+        assert!(replayed < coverage - 0.05, "{coverage}: {replayed} without margins");
+    }
+}
+
+#[test]
+fn a_change_that_no_window_shows_is_missed() {
+    let [calibrated, _] = covered(0.9, 24, 2, 2, 8.0);
+    assert!(calibrated < 0.5, "{calibrated} of windows with eight times the work are covered");
+}
+
+#[test]
+fn many_windows_of_a_trace_are_enough_without_others() {
+    let mut random = StdRng::seed_from_u64(3);
+    let history = [trace(&mut random, 19), trace(&mut random, 18)];
+    let model = learn(goal(0.95), &history, 19);
+    let margin = model.margin_of(&history[0], percentile()).unwrap();
+    assert_eq!((margin.basis, margin.blocks), (MarginBasis::Windows, 19));
+    assert!(margin.factor >= 1.0 && margin.factor.is_finite(), "{}", margin.factor);
+    let few = model.margin_of(&history[1], percentile()).unwrap_err();
+    assert_eq!((few.windows.given, few.windows.needed), (18, 19));
+    assert_eq!((few.pool.given, few.pool.needed), (2, 19));
+}
+
+#[test]
+fn without_enough_windows_the_stricter_model_counts() {
+    let mut random = StdRng::seed_from_u64(4);
+    let history: Vec<_> = (0..18).map(|_| trace(&mut random, 2)).collect();
+    let model = learn(goal(0.95), &history, 2);
+    let few = model.margin_of(&history[0], percentile()).unwrap_err();
+    assert_eq!((few.pool.given, few.pool.needed), (18, 19));
+    let strict = bound(&Probabilistic::default(), &history[0]).max(bound(&Replayed::default(), &history[0]));
+    assert_eq!(bound(&model, &history[0]), strict);
+    // One more, and a trace that is too short to have windows has no margin all the same.
+    let more: Vec<_> = (0..20).map(|number| trace(&mut random, if number == 0 { 1 } else { 2 })).collect();
+    let model = learn(goal(0.95), &more, 2);
+    assert!(model.margin_of(&more[0], percentile()).is_err());
+    assert_eq!(model.margin_of(&more[1], percentile()).unwrap().blocks, 19);
+    // Nobody in a trial, another percentile: nothing is known of it.
+    assert!(model.margin_of(&more[1], Percentile::new(50.0).unwrap()).is_err());
+}
+
+#[test]
+fn everybody_together_needs_more() {
+    let mut random = StdRng::seed_from_u64(5);
+    let history: Vec<_> = (0..24).map(|_| trace(&mut random, 2)).collect();
+    let factor = |scope| {
+        let model = learn(CalibrationGoal { scope, ..goal(0.9) }, &history, 2);
+        model.margin_of(&history[0], percentile()).map(|margin| (margin.factor, margin.blocks))
+    };
+    let (workload, servers) =
+        (factor(CalibrationScope::Workload).unwrap(), factor(CalibrationScope::Server).unwrap());
+    // Alone on a server, everybody there is one.
+    assert_eq!(workload, servers);
+    // A round is one plan, and its two windows are two.
+    let few = factor(CalibrationScope::Plan).unwrap_err();
+    assert_eq!((few.windows.given, few.pool.given, few.pool.needed), (2, 1, 9));
+}
+
+#[test]
+fn traces_that_depend_on_each_other_are_one_block() {
+    let mut random = StdRng::seed_from_u64(6);
+    let history: Vec<_> = (0..24).map(|_| trace(&mut random, 2)).collect();
+    let pairs = history.iter().enumerate();
+    let sources = pairs.map(|(number, traffic)| CalibrationTrace { traffic, block: number / 2 });
+    let model = Calibrated::learn(goal(0.9), &sources.collect::<Vec<_>>(), &alone(24, 2), &|| {});
+    assert_eq!(model.margin_of(&history[0], percentile()).unwrap().blocks, 12);
+    let kept = model.kept();
+    assert!(kept.workloads >= 0.9 && kept.plans <= kept.servers && kept.servers <= kept.workloads, "{kept:?}");
+}

@@ -1,0 +1,53 @@
+//! What the calibrated model promises.
+
+use clap::{Args, ValueEnum};
+use model::OperationError;
+use units::{Nanos, Percentile};
+use workflow::prediction::{CalibrationGoal, CalibrationScope};
+
+/// What the coverage counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ScopeChoice {
+    /// Each workload keeps its promise in the next window with this probability.
+    Workload,
+    /// Everybody on a server keeps the promise.
+    Server,
+    /// Everybody on all servers keeps the promise.
+    Plan,
+}
+
+/// The promise of `--model calibrated`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct CalibrationArgs {
+    /// With --model calibrated: the probability that a promise is kept in the next window.
+    #[arg(long, value_name = "P", default_value = "95%")]
+    coverage: Percentile,
+    /// With --model calibrated: the length of the next window, such as 5m (default: half of each trace).
+    #[arg(long = "for", value_name = "TIME")]
+    window: Option<Nanos>,
+    /// With --model calibrated: whose promise the coverage counts.
+    #[arg(long, value_name = "WHOM", value_enum, default_value = "workload")]
+    coverage_of: ScopeChoice,
+}
+
+impl CalibrationArgs {
+    /// What these flags ask for.
+    pub(crate) fn goal(&self) -> Result<CalibrationGoal, OperationError> {
+        let coverage = self.coverage.fraction();
+        if coverage >= 1.0 {
+            return Err(OperationError::input(
+                "--coverage 100% cannot be promised of traffic that nobody has seen",
+            )
+            .hint("ask for less, such as 99%, or for --model worst-case"));
+        }
+        if self.window == Some(Nanos::ZERO) {
+            return Err(OperationError::input("--for 0s is no window: expected a time such as 5m"));
+        }
+        let scope = match self.coverage_of {
+            ScopeChoice::Workload => CalibrationScope::Workload,
+            ScopeChoice::Server => CalibrationScope::Server,
+            ScopeChoice::Plan => CalibrationScope::Plan,
+        };
+        Ok(CalibrationGoal { coverage, window: self.window, scope })
+    }
+}

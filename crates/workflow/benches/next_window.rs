@@ -1,0 +1,251 @@
+//! Do promises hold in the next window of traffic, and what do they cost? Workloads are placed by the first half of each trace,
+//! under `replayed`, `probabilistic` and `calibrated` at several coverages, and judged by replaying the second half, which no
+//! model has seen.
+//!
+//! The table has for each model the servers that it takes, whom it refuses, and how often, over workloads and alignments of the
+//! second half, a workload's percentile exceeded the bound that it was promised, and the SLO; then how often everybody on a
+//! server, and everybody in the plan, was within the bounds, and within the SLOs. A set is either the published 41 workloads or
+//! random draws of their traces with random SLOs of one percentile.
+//!
+//! `cargo bench -p tailwright-workflow --bench next_window`; `-- --sets N` draws as many sets, `-- --draw N` workloads in each,
+//! `-- --seed N`, `-- --percentile P`, `-- --link` links alone, `-- --table FILE` with `--traces FOLDER` other workloads than the
+//! published ones, `--window SECONDS` the length of the windows, `-- --coverages 80,95`.
+
+use model::{LatencyModel, PerStage, Slo};
+use predict::Replayed;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use sim::{Alignment, PreemptionMode, ReplayStream, ReplaySystem, ReplayTrace};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use units::{Nanos, Percentile, Seconds};
+use workflow::Silent;
+use workflow::cluster::{ClusterDescription, ClusterSource, SloTableSource};
+use workflow::prediction::{
+    CalibrationGoal, ModelName, ModelPlacement, PredictionProblem, PredictionSource, TracedWorkload, place,
+};
+
+/// SLOs of thesis §5.4.1, "Random SLO", seconds; and those of §4.3.3 on links.
+const SERVER_SLOS: [f64; 5] = [0.1, 0.15, 0.25, 0.5, 1.0];
+const LINK_SLOS: [f64; 4] = [0.01, 0.02, 0.05, 0.1];
+/// Links are slow enough to fill.
+const LINK: &str = "31.25MB/s";
+const SERVER: &str = "125MB/s";
+/// Alignments of the second halves, of a family that no model knows.
+const ALIGNMENTS: usize = 20;
+const JUDGE: u64 = 0x6e_6578_7421;
+
+fn main() {
+    let Some(problem) = problem() else { return };
+    let coverages = text_after("--coverages").unwrap_or_else(|| "80,90,95,99".into());
+    let coverages: Vec<f64> =
+        coverages.split(',').map(|percent| percent.parse::<f64>().expect("a number") / 100.0).collect();
+    println!(
+        "{:>4} {:>16} {:>8} {:>7} | {:>15} | {:>15} | {:>15} | {:>7}",
+        "", "", "", "", "workloads over", "servers over", "plans over", ""
+    );
+    println!(
+        "{:>4} {:>16} {:>8} {:>7} | {:>7} {:>7} | {:>7} {:>7} | {:>7} {:>7} | {:>7}",
+        "set",
+        "model",
+        "servers",
+        "refused",
+        "bound",
+        "SLO",
+        "a bound",
+        "an SLO",
+        "a bound",
+        "an SLO",
+        "seconds"
+    );
+    let mut totals: Vec<(String, JudgedPlan)> = Vec::new();
+    let sets = number_after("--sets").unwrap_or(1);
+    for set in 0..sets {
+        let drawn = number_after("--draw").map(|count| draw(&problem, count, set as u64));
+        let [first, second] = drawn.as_ref().unwrap_or(&problem).halves().expect("both halves have requests");
+        let mut judge = |name: String, first: &PredictionProblem, model: ModelName| {
+            let placed = place(first, model, &|| false, &Silent);
+            let judged = judge(&second, &placed);
+            judged.print(&set.to_string(), &name);
+            match totals.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, total)) => total.add(&judged),
+                None => totals.push((name, judged)),
+            }
+        };
+        judge("probabilistic".into(), &first, ModelName::Probabilistic);
+        judge("replayed".into(), &first, ModelName::Replayed);
+        for &coverage in &coverages {
+            let window = number_after("--window").map(|seconds| Nanos(seconds as u64 * 1_000_000_000));
+            let mut first = first.with_workloads(first.workloads.clone());
+            first.calibration = CalibrationGoal { coverage, window, ..CalibrationGoal::default() };
+            judge(format!("calibrated {}%", coverage * 100.0), &first, ModelName::Calibrated);
+        }
+    }
+    for (name, total) in totals.iter().filter(|_| sets > 1) {
+        total.print("all", name);
+    }
+}
+
+/// The workloads that are drawn from, or placed as they are; `None`, loudly, where the published ones are absent.
+fn problem() -> Option<PredictionProblem> {
+    let link_only = std::env::args().any(|arg| arg == "--link");
+    let folder = testkit::shared("traces")?;
+    let slos = text_after("--table").map_or_else(|| folder.join("slos.csv"), PathBuf::from);
+    let network = text_after("--network").unwrap_or_else(|| if link_only { LINK } else { SERVER }.into());
+    let table = SloTableSource {
+        slos,
+        traces: Some(text_after("--traces").map_or_else(|| folder.clone(), PathBuf::from)),
+        storage: Some(folder.join("ssd-profile.json")),
+        network: network.parse().expect("a rate such as 125MB/s"),
+        servers: NonZeroUsize::new(10_000).expect("not zero"),
+        channels: None,
+        best_effort_request: None,
+    };
+    let source = PredictionSource {
+        cluster: ClusterSource::new(ClusterDescription::SloTable(table)),
+        class: None,
+        link_only,
+        groups: None,
+        calibration: CalibrationGoal::default(),
+    };
+    Some(PredictionProblem::read(&source, &Silent).expect("a table of SLOs with traces"))
+}
+
+/// So many workloads with random traces of the problem, and random SLOs.
+fn draw(problem: &PredictionProblem, count: usize, set: u64) -> PredictionProblem {
+    let seed = number_after("--seed").unwrap_or(1) as u64;
+    let mut random = StdRng::seed_from_u64(seed.wrapping_mul(1_000_003) + set);
+    let percentile = text_after("--percentile").map_or(99.9, |text| text.parse().expect("a number"));
+    let percentile = Percentile::new(percentile).expect("a percentile");
+    let slos = if problem.profile.is_none() { &LINK_SLOS[..] } else { &SERVER_SLOS };
+    let mut workloads = Vec::new();
+    for number in 0..count {
+        let mut workload: TracedWorkload =
+            problem.workloads[random.random_range(0..problem.workloads.len())].clone();
+        let latency = Seconds(slos[random.random_range(0..slos.len())]);
+        workload.spec.name = format!("W{number}");
+        workload.spec.slo = Slo::new(percentile, latency).expect("a positive latency");
+        workload.group = number;
+        workloads.push(workload);
+    }
+    problem.with_workloads(workloads)
+}
+
+/// What became of a plan: how many of how many.
+#[derive(Clone, Default)]
+struct JudgedPlan {
+    servers: usize,
+    refused: usize,
+    /// Workloads, servers and plans, each times the alignments.
+    asked: [usize; 3],
+    /// Of these, how many were over a bound, and over an SLO.
+    over: [[usize; 2]; 3],
+    seconds: f64,
+}
+
+/// Replays every server of a plan with the traffic of `problem`.
+fn judge(problem: &PredictionProblem, placed: &ModelPlacement) -> JudgedPlan {
+    let mut judged = JudgedPlan {
+        servers: placed.servers.len(),
+        refused: placed.packing.refused.len(),
+        seconds: placed.elapsed.as_secs_f64(),
+        ..JudgedPlan::default()
+    };
+    let mut plan_over = [[false; 2]; ALIGNMENTS];
+    for forecasts in &placed.servers {
+        let members: Vec<usize> = forecasts.iter().map(|forecast| forecast.bound.workload).collect();
+        let priorities: Vec<u32> = forecasts.iter().map(|forecast| forecast.bound.priority).collect();
+        let seen = replayed(problem, &members, &priorities);
+        for (alignment, plan_over) in plan_over.iter_mut().enumerate() {
+            let mut server_over = [false; 2];
+            for (member, forecast) in forecasts.iter().enumerate() {
+                let slo = problem.workloads[members[member]].spec.slo.latency.0;
+                let over = [forecast.bound.seconds(), slo].map(|limit| seen[alignment][member] > limit);
+                judged.count(0, over);
+                server_over = either(server_over, over);
+            }
+            judged.count(1, server_over);
+            *plan_over = either(*plan_over, server_over);
+        }
+    }
+    plan_over.into_iter().for_each(|over| judged.count(2, over));
+    judged
+}
+
+fn either(a: [bool; 2], b: [bool; 2]) -> [bool; 2] {
+    [a[0] || b[0], a[1] || b[1]]
+}
+
+/// The percentile of each member in each alignment, base latency included, seconds; infinite on a server that is overloaded.
+fn replayed(problem: &PredictionProblem, members: &[usize], priorities: &[u32]) -> Vec<Vec<f64>> {
+    let sketches: Vec<Option<ReplayTrace>> = members
+        .iter()
+        .map(|&member| Replayed::default().sketch(&problem.workloads[member].traffic))
+        .collect();
+    let mut streams = Vec::new();
+    for ((sketch, &priority), &member) in sketches.iter().zip(priorities).zip(members) {
+        let trace = sketch.as_ref().expect("minutes, not years");
+        let group = problem.workloads[member].group;
+        streams.push(ReplayStream { trace, priority: PerStage::from_fn(|_| priority), group });
+    }
+    let Ok(system) = ReplaySystem::new(streams) else {
+        return vec![vec![f64::INFINITY; members.len()]; ALIGNMENTS];
+    };
+    let percentiles: Vec<Percentile> =
+        members.iter().map(|&member| problem.workloads[member].spec.slo.percentile).collect();
+    let alignments: Vec<Alignment> = Alignment::random(JUDGE, ALIGNMENTS).collect();
+    let base = problem.base_latency();
+    let runs = sim::alignment_percentiles(&system, PreemptionMode::Preemptive, &alignments, &percentiles);
+    let seconds = |value: Option<Nanos>| value.map_or(0.0, |nanos| nanos.as_secs() + base);
+    runs.into_iter().map(|(values, _)| values.into_iter().map(seconds).collect()).collect()
+}
+
+impl JudgedPlan {
+    /// One more workload, server or plan, and whether it was over a bound and an SLO.
+    fn count(&mut self, what: usize, over: [bool; 2]) {
+        self.asked[what] += 1;
+        for (count, over) in self.over[what].iter_mut().zip(over) {
+            *count += usize::from(over);
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.servers += other.servers;
+        self.refused += other.refused;
+        self.seconds += other.seconds;
+        for what in 0..3 {
+            self.asked[what] += other.asked[what];
+            (0..2).for_each(|limit| self.over[what][limit] += other.over[what][limit]);
+        }
+    }
+
+    fn print(&self, set: &str, name: &str) {
+        let share = |what: usize, limit: usize| {
+            let share = 100.0 * self.over[what][limit] as f64 / self.asked[what].max(1) as f64;
+            format!("{share:.2}%")
+        };
+        println!(
+            "{set:>4} {name:>16} {:>8} {:>7} | {:>7} {:>7} | {:>7} {:>7} | {:>7} {:>7} | {:>7.1}",
+            self.servers,
+            self.refused,
+            share(0, 0),
+            share(0, 1),
+            share(1, 0),
+            share(1, 1),
+            share(2, 0),
+            share(2, 1),
+            self.seconds
+        );
+    }
+}
+
+/// The text after a word among the program's arguments.
+fn text_after(word: &str) -> Option<String> {
+    let mut args = std::env::args().skip_while(|arg| arg != word);
+    args.nth(1)
+}
+
+/// The number after a word among the program's arguments.
+fn number_after(word: &str) -> Option<usize> {
+    text_after(word)?.parse().ok()
+}

@@ -1,0 +1,288 @@
+//! What the calibrated model learns from, for a prediction problem: companies as servers are filled.
+//!
+//! In each round a window of every trace is held out, and everybody is put on servers in a random order: as many on one as
+//! `replayed` finds within their SLOs by what is left of the traces. Choosing by replays makes what was chosen look better
+//! than it is; so it does here, and the scores of the held-out windows contain it.
+
+use super::applicant::{distinct_traces, sketched};
+use super::bounds::server_members;
+use super::forecast::of_members;
+use super::model_name::replayed;
+use super::problem::PredictionProblem;
+use crate::observer::ProgressObserver;
+use crate::text::{percent, plural, time};
+use ::plan::admission::Applicant;
+use model::LatencyModel;
+use predict::{
+    Calibrated, CalibrationGoal, CalibrationScope, CalibrationTrace, CompanyMember, EnforcedModel, KeptShares,
+    MarginAnswer, MarginBasis, Replayed, TrialCompany,
+};
+use serde::Serialize;
+use units::Percentile;
+
+/// Rounds at least. Each window is held out in equally many.
+const ROUNDS: usize = 4;
+/// Of more workloads than this, as many take part in a round.
+const PARTICIPANTS_MAX: usize = 200;
+/// 14 alignments cover 80 % of all with 95 % confidence; the companies of a trial take no more.
+const FILLING_ALIGNMENTS: usize = 14;
+const FILLING_COVERAGE: f64 = 0.8;
+const SEED: u64 = 4;
+
+type ReplaySketch = <EnforcedModel<Replayed> as LatencyModel>::Sketch;
+
+/// Learns margins for the workloads of a problem, at `percentile` or each at that of its SLO.
+pub(super) fn learn(
+    problem: &PredictionProblem,
+    percentile: Option<Percentile>,
+    observer: &dyn ProgressObserver,
+) -> Calibrated {
+    let goal = problem.calibration;
+    let traces = calibration_traces(problem);
+    let mut companies = Vec::new();
+    let windows = traces.iter().map(|trace| goal.windows(trace.traffic)).max().unwrap_or(0);
+    for round in 0..windows * ROUNDS.div_ceil(windows.max(1)) {
+        companies.extend(
+            CompanyRound { problem, round, window: round % windows, percentile, observer }.companies(),
+        );
+    }
+    let task = observer.begin("calibrating", companies.len() as u64, "companies");
+    Calibrated::learn(goal, &traces, &companies, &|| task.advance())
+}
+
+/// The distinct traces of a problem. Those whose workloads are in one group are one block.
+fn calibration_traces(problem: &PredictionProblem) -> Vec<CalibrationTrace<'_>> {
+    let (distinct, numbers) = distinct_traces(problem);
+    let mut traces = Vec::new();
+    for (block, traffic) in distinct.into_iter().enumerate() {
+        traces.push(CalibrationTrace { traffic, block });
+    }
+    for (a, &number) in numbers.iter().enumerate() {
+        for (b, &other) in numbers.iter().enumerate().skip(a + 1) {
+            let (kept, replaced) = (traces[number].block, traces[other].block);
+            if problem.workloads[a].group == problem.workloads[b].group && kept != replaced {
+                traces.iter_mut().filter(|t| t.block == replaced).for_each(|t| t.block = kept);
+            }
+        }
+    }
+    traces
+}
+
+/// One round of trials.
+struct CompanyRound<'a> {
+    problem: &'a PredictionProblem,
+    round: usize,
+    window: usize,
+    percentile: Option<Percentile>,
+    observer: &'a dyn ProgressObserver,
+}
+
+impl CompanyRound<'_> {
+    fn companies(&self) -> Vec<TrialCompany> {
+        let Self { problem, round, window, .. } = *self;
+        let filling = Replayed::new(FILLING_ALIGNMENTS, FILLING_COVERAGE, 0.95, SEED);
+        let filling = replayed(filling.expect("enough alignments for this coverage"), problem.enforced);
+        let order = shuffled(problem.workloads.len(), round as u64);
+        let order = &order[..order.len().min(PARTICIPANTS_MAX)];
+        let all = sketched(problem, self.observer, |traffic| {
+            filling.sketch(&problem.calibration.rest(traffic, window).unwrap_or_else(|| traffic.clone()))
+        });
+        let (_, numbers) = distinct_traces(problem);
+        let (mut companies, mut begin) = (Vec::new(), 0);
+        while begin < order.len() {
+            let count = self.fitting(&filling, &of_members(&all, &order[begin..]));
+            let company = &order[begin..begin + count];
+            let mut members = Vec::new();
+            for (member, &workload) in server_members(problem, &of_members(&all, company)).iter().zip(company) {
+                members.push(CompanyMember {
+                    trace: numbers[workload],
+                    priority: member.priority,
+                    group: member.group,
+                    percentile: self.percentile.unwrap_or(member.percentile),
+                });
+            }
+            companies.push(TrialCompany { round, window, members });
+            begin += count;
+        }
+        companies
+    }
+
+    /// How many of these, in their order, are within their SLOs together; at least one. Found by doubling and halving, as if who
+    /// does not fit beside few did not fit beside more.
+    fn fitting(&self, filling: &EnforcedModel<Replayed>, candidates: &[&Applicant<ReplaySketch>]) -> usize {
+        let base = self.problem.base_latency();
+        let fits = |count: usize| {
+            let company = &candidates[..count];
+            let limits: Vec<f64> = company.iter().map(|member| member.slo.latency.0 - base).collect();
+            filling.all_within(&server_members(self.problem, company), &limits)
+        };
+        let (mut fitting, mut beyond) = (1, candidates.len() + 1);
+        while fitting + 1 < beyond {
+            let next = (2 * fitting).min(usize::midpoint(fitting, beyond).max(fitting + 1)).min(beyond - 1);
+            if fits(next) { fitting = next } else { beyond = next }
+        }
+        fitting
+    }
+}
+
+/// The numbers below `count` in a random order.
+fn shuffled(count: usize, round: u64) -> Vec<usize> {
+    let mut keyed: Vec<(u64, usize)> =
+        (0..count).map(|number| (arrivals::split_seed(SEED + round, number as u64), number)).collect();
+    keyed.sort_unstable();
+    keyed.into_iter().map(|(_, number)| number).collect()
+}
+
+/// What the calibrated model promises of the workloads of a problem, and what that rests on.
+#[derive(Debug, Serialize)]
+pub struct CalibrationReport {
+    /// The probability that a promise is kept in the next window.
+    pub coverage: f64,
+    /// What is counted: workload, server or plan.
+    pub coverage_of: &'static str,
+    /// The shares of held-out windows in which the margins were kept. They chose the margins, so that this is no promise.
+    pub kept_workloads: f64,
+    /// Of servers of the trials, everybody on one.
+    pub kept_servers: f64,
+    /// Of rounds of trials, everybody on all servers.
+    pub kept_plans: f64,
+    /// One entry per workload of the problem.
+    pub workloads: Vec<WorkloadCalibration>,
+}
+
+/// The margin of a workload, or why it has none.
+#[derive(Debug, Clone, Serialize)]
+pub struct WorkloadCalibration {
+    /// The name of the workload.
+    pub name: String,
+    /// The percentile that is promised, 0 to 100.
+    pub percentile: f64,
+    /// The length of the next window, seconds.
+    pub window_s: f64,
+    /// What multiplies the replayed bound; null where the stricter model counts, or windows were not predicted at all.
+    pub margin: Option<f64>,
+    /// What the margin is a quantile of: `windows` of its trace, or a `pool` of traces, servers or plans.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub basis: Option<&'static str>,
+    /// How many exchangeable blocks of scores there are.
+    pub blocks: usize,
+    /// Why the stricter model counts, and how much is needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<String>,
+}
+
+/// The margins that a problem's workloads have, or lack.
+pub fn report_calibration(
+    problem: &PredictionProblem,
+    percentile: Option<Percentile>,
+    observer: &dyn ProgressObserver,
+) -> CalibrationReport {
+    let model = problem.calibrated(percentile, observer);
+    let KeptShares { workloads, servers, plans } = model.kept();
+    let goal = model.goal();
+    let mut entries = Vec::new();
+    for workload in &problem.workloads {
+        let percentile = percentile.unwrap_or(workload.spec.slo.percentile);
+        let answer = model.margin_of(&workload.traffic, percentile);
+        let window_s = goal.window_length(&workload.traffic).as_secs();
+        entries.push(WorkloadCalibration {
+            name: workload.spec.name.clone(),
+            percentile: percentile.percent(),
+            window_s,
+            margin: answer.ok().map(|margin| margin.factor).filter(|factor| factor.is_finite()),
+            basis: answer.ok().map(|margin| basis_name(margin.basis)),
+            blocks: answer.map_or_else(|few| few.pool.given, |margin| margin.blocks),
+            fallback: fallback(&goal, answer, window_s),
+        });
+    }
+    CalibrationReport {
+        coverage: goal.coverage,
+        coverage_of: scope_name(goal.scope),
+        kept_workloads: workloads,
+        kept_servers: servers,
+        kept_plans: plans,
+        workloads: entries,
+    }
+}
+
+/// What a margin is a quantile of, as users read it.
+fn basis_name(basis: MarginBasis) -> &'static str {
+    match basis {
+        MarginBasis::Windows => "windows",
+        MarginBasis::Pool => "pool",
+    }
+}
+
+/// What the coverage counts, as users write it.
+fn scope_name(scope: CalibrationScope) -> &'static str {
+    match scope {
+        CalibrationScope::Workload => "workload",
+        CalibrationScope::Server => "server",
+        CalibrationScope::Plan => "plan",
+    }
+}
+
+/// Why a workload has no margin, and what it would take.
+fn fallback(goal: &CalibrationGoal, answer: MarginAnswer, window_s: f64) -> Option<String> {
+    let few = answer.err()?;
+    let pooled = match goal.scope {
+        CalibrationScope::Workload => "independent traces that have windows",
+        CalibrationScope::Server => "servers without a common workload",
+        CalibrationScope::Plan => "plans without a common workload",
+    };
+    Some(format!(
+        "bounded by probabilistic: a coverage of {} needs {} windows of {}, a trace of {} (there are {} windows), or {} {pooled} (there are {})",
+        percent(goal.coverage),
+        few.windows.needed,
+        time(window_s),
+        time(window_s * few.windows.needed.max(2) as f64),
+        few.windows.given,
+        few.pool.needed,
+        few.pool.given,
+    ))
+}
+
+impl CalibrationReport {
+    /// What is promised, to how many, and by what margins; then why others have none.
+    pub fn sentences(&self) -> Vec<String> {
+        let with: Vec<&WorkloadCalibration> =
+            self.workloads.iter().filter(|workload| workload.fallback.is_none()).collect();
+        let (coverage, all) = (percent(self.coverage), self.workloads.len());
+        let mut sentences = Vec::new();
+        if let (Some(least), Some(most)) = (margin_among(&with, f64::min), margin_among(&with, f64::max)) {
+            let shortest = with.iter().map(|workload| workload.window_s).fold(f64::INFINITY, f64::min);
+            let blocks = with.iter().map(|workload| workload.blocks).min().unwrap_or(0);
+            sentences.push(format!(
+                "next window of {}, coverage {coverage} of each {}: margins of {least:.2} to {most:.2} for {} of {all} workloads, from {blocks} blocks or more",
+                time(shortest),
+                self.coverage_of,
+                with.len()
+            ));
+            sentences.push(format!(
+                "in held-out windows, from which the margins come, they were kept by {} of workloads, by everybody on {} of servers and in {} of plans; \
+                 of n workloads under one promise all keep it with at least 1 - n × {}",
+                percent(self.kept_workloads),
+                percent(self.kept_servers),
+                percent(self.kept_plans),
+                percent(1.0 - self.coverage),
+            ));
+        }
+        let without: Vec<&WorkloadCalibration> =
+            self.workloads.iter().filter(|workload| workload.fallback.is_some()).collect();
+        if let Some(first) = without.first() {
+            let why = first.fallback.as_deref().unwrap_or_default();
+            sentences.push(format!(
+                "{} without a margin, {} first: {why}",
+                plural(without.len(), "workload"),
+                first.name
+            ));
+        }
+        sentences
+    }
+}
+
+/// The least or largest of margins; infinite where windows were not predicted at all.
+fn margin_among(workloads: &[&WorkloadCalibration], choose: impl Fn(f64, f64) -> f64) -> Option<f64> {
+    let margins = workloads.iter().map(|workload| workload.margin.unwrap_or(f64::INFINITY));
+    margins.reduce(choose)
+}
