@@ -3,6 +3,7 @@
 use crate::judge::{Judgement, Verdict};
 use crate::lag::LagSummary;
 use crate::limit_check::LimitFinding;
+use crate::slo_windows::SloWindow;
 use crate::stage_breakdown::StageFinding;
 use model::Slo;
 use serde::{Deserialize, Serialize};
@@ -79,6 +80,9 @@ pub struct Finding {
     /// The time by stage; empty when no stages were observed.
     #[serde(default)]
     pub stages: Vec<StageFinding>,
+    /// The percentile in windows of the length that [`Findings::window_s`] says; empty when the run is shorter than one.
+    #[serde(default)]
+    pub windows: Vec<SloWindow>,
 }
 
 /// A guaranteed latency compared with what was measured.
@@ -143,6 +147,9 @@ pub struct UnjudgedWorkload {
 pub struct Findings {
     /// The confidence of each verdict, 0 to 1.
     pub confidence: f64,
+    /// The length of the windows in seconds; `None` where percentiles were not taken by window.
+    #[serde(default)]
+    pub window_s: Option<f64>,
     /// The workloads with an SLO, in the order of their agreements.
     pub workloads: Vec<Finding>,
     /// The other workloads, in the order of the observations.
@@ -194,6 +201,7 @@ impl Finding {
             limits: Vec::new(),
             sent_limits: Vec::new(),
             stages: Vec::new(),
+            windows: Vec::new(),
         }
     }
 

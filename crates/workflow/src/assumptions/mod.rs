@@ -73,6 +73,13 @@ fn joined(count: usize, pairs: &[PairAssessment]) -> Vec<Vec<usize>> {
 }
 
 impl AssumptionReport {
+    /// Whether everything was tested and nothing was found.
+    pub fn is_clean(&self) -> bool {
+        let is_steady = |found: &Result<StreamChange, Untested>| found.is_ok_and(|found| !found.changed);
+        let pairs = self.pairs.iter().all(|pair| pair.outcome.is_ok() && !pair.is_dependent());
+        pairs && self.streams.iter().all(|stream| is_steady(&stream.work) && is_steady(&stream.bursts))
+    }
+
     /// The group of each stream, numbered by their first members; streams of no group have one of their own.
     pub fn group_of(&self) -> Vec<usize> {
         let mut group_of: Vec<usize> = (0..self.streams.len()).collect();
