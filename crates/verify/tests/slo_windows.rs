@@ -1,8 +1,8 @@
 //! Percentiles in windows against a judge that counts request by request.
 
-use model::{Observation, Observations, Op, RequestOutcome, Slo};
+use model::{Observation, Observations, Op, PerStage, RequestOutcome, Slo};
 use proptest::prelude::*;
-use tailwright_verify::{Findings, ServiceAgreement, SloWindow, Verdict, examine};
+use tailwright_verify::{Findings, ServiceAgreement, SloWindow, Verdict, WorkFunction, examine};
 use units::{Bytes, Nanos};
 
 const WINDOW: Nanos = Nanos(1_000_000_000);
@@ -32,8 +32,8 @@ fn observations(run: &Run) -> Observations {
 fn windows(run: &Run, slo: Slo) -> Findings {
     let agreement = ServiceAgreement::slo_only("a", slo);
     let observations = observations(run);
-    examine(&observations, &[agreement], 0.95, &|_| Box::new(|_| unreachable!("no limits")))
-        .with_windows(&observations, WINDOW)
+    let work = |_: &ServiceAgreement| -> WorkFunction<'static> { Box::new(|_| PerStage::from_fn(|_| None)) };
+    examine(&observations, &[agreement], 0.95, &work).with_windows(&observations, WINDOW)
 }
 
 /// The definition: in each whole window, the least latency that enough requests do not exceed.

@@ -50,13 +50,10 @@ pub(crate) fn text(view: &AssumptionsView) -> String {
 fn independence(view: &AssumptionsView) -> String {
     let compared = view.report.pairs.iter().filter(|pair| pair.outcome.is_ok()).count();
     let dependent = view.dependent();
-    let count = dependent.len();
-    let verb = if count == 1 { "is" } else { "are" };
     let mut text = format!(
-        "Independence: {} of {} compared; {} {verb} busy together.\n",
-        compared,
+        "Independence: {compared} of {} compared; busy together: {}.\n",
         plural(view.report.pairs.len(), "pair"),
-        count
+        dependent.len()
     );
     if !dependent.is_empty() {
         text.push_str(&dependent_pairs(view, &dependent));
