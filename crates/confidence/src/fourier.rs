@@ -3,7 +3,6 @@
 use std::f64::consts::TAU;
 use std::ops::{Add, Mul, Sub};
 
-/// A complex number.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Complex {
     pub(crate) re: f64,
@@ -72,7 +71,6 @@ pub(crate) fn transform(values: &mut [Complex]) {
     }
 }
 
-/// e^(−2πi·k/n).
 fn root_of_unity(k: usize, n: usize) -> Complex {
     let (sin, cos) = (TAU * k as f64 / n as f64).sin_cos();
     Complex { re: cos, im: -sin }

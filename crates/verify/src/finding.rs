@@ -3,7 +3,6 @@
 use crate::judge::{Judgement, Verdict};
 use crate::lag::LagSummary;
 use crate::limit_check::LimitFinding;
-use crate::slo_windows::SloWindow;
 use crate::stage_breakdown::StageFinding;
 use model::Slo;
 use serde::{Deserialize, Serialize};
@@ -83,6 +82,22 @@ pub struct Finding {
     /// The percentile in windows of the length that [`Findings::window_s`] says; empty when the run is shorter than one.
     #[serde(default)]
     pub windows: Vec<SloWindow>,
+}
+
+/// What a workload saw in one window of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SloWindow {
+    /// When the window begins, in seconds of the run.
+    pub from_s: f64,
+    /// How many requests were meant to be sent in it.
+    pub requests: u64,
+    /// How many of them took longer than the SLO allows, failed or were lost.
+    pub over: u64,
+    /// The percentile of the SLO of their latencies in seconds; `None` without requests or when that request got no answer.
+    pub measured_s: Option<f64>,
+    /// Whether that is within the SLO. Too few are so few that the percentile is the longest latency: fewer than
+    /// 1 ÷ (1 − the percentile's fraction).
+    pub verdict: Verdict,
 }
 
 /// A guaranteed latency compared with what was measured.

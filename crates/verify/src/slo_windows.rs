@@ -5,28 +5,11 @@
 //! run on; what is left at its end and fills no window is not judged. A window says what was, without confidence: neither
 //! the verdict on the run nor the exit code rests on it.
 
-use crate::finding::Findings;
+use crate::finding::{Findings, SloWindow};
 use crate::judge::Verdict;
 use crate::percentile::percentile;
 use model::{Observation, Observations, Slo};
-use serde::{Deserialize, Serialize};
 use units::Nanos;
-
-/// What a workload saw in one window of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct SloWindow {
-    /// When the window begins, in seconds of the run.
-    pub from_s: f64,
-    /// How many requests were meant to be sent in it.
-    pub requests: u64,
-    /// How many of them took longer than the SLO allows, failed or were lost.
-    pub over: u64,
-    /// The percentile of the SLO of their latencies in seconds; `None` without requests or when that request got no answer.
-    pub measured_s: Option<f64>,
-    /// Whether that is within the SLO. Too few are so few that the percentile is the longest latency: fewer than
-    /// 1 ÷ (1 − the percentile's fraction).
-    pub verdict: Verdict,
-}
 
 impl Findings {
     /// Adds to each workload its windows of this length over the run that the findings are about.

@@ -317,7 +317,7 @@ struct BoundPriceDocument<'a> {
     grouped_s: Option<f64>,
 }
 
-/// Everything, for machines.
+/// Everything that was found, for machines.
 pub(crate) fn json(view: &AssumptionsView) -> String {
     let report = view.report;
     let names = |members: &[usize]| members.iter().map(|&member| view.name(member)).collect::<Vec<_>>();

@@ -1,7 +1,7 @@
 //! Which workloads are busy together.
 
-use super::AssumptionSettings;
 use super::recording::Recording;
+use super::settings::AssumptionSettings;
 use super::stream::{RecordedStream, Untested};
 use crate::observer::ProgressObserver;
 use confidence::{CommonBursts, WindowedSeries, common_bursts, discoveries};
@@ -62,7 +62,7 @@ impl PairComparison {
     }
 }
 
-/// Assesses every pair.
+/// Compares every pair of streams, and decides on all together.
 pub(super) fn assess_pairs(
     streams: &[RecordedStream],
     recordings: &[Recording],

@@ -7,12 +7,14 @@
 mod independence;
 mod pricing;
 mod recording;
+mod settings;
 mod stationarity;
 mod stream;
 
 pub use independence::{ComparedScale, PairAssessment, PairComparison};
 pub use pricing::{ModelPrice, WorkloadPrice, price};
 pub use recording::Recording;
+pub use settings::AssumptionSettings;
 pub use stationarity::{StreamAssessment, StreamChange};
 pub use stream::{RecordedStream, Untested, read_streams, recorded_workloads};
 
@@ -20,16 +22,6 @@ use crate::observer::ProgressObserver;
 use independence::assess_pairs;
 use recording::recordings;
 use stationarity::assess_streams;
-
-/// How traces are tested.
-#[derive(Debug, Clone, Copy)]
-pub struct AssumptionSettings {
-    /// Whether the instants of all traces count from the same origin. Without that, no two can be compared.
-    pub one_clock: bool,
-    /// Of the pairs, and of the changes, that are reported, the share that may on average be there by chance, between 0
-    /// and 1; also the probability of reporting any where there is none.
-    pub false_discoveries: f64,
-}
 
 /// What was found of traces.
 #[derive(Debug)]
@@ -40,13 +32,13 @@ pub struct AssumptionReport {
     pub recordings: Vec<Recording>,
     /// Each pair, by the indices of its streams.
     pub pairs: Vec<PairAssessment>,
-    /// Each stream.
+    /// How steady each stream is.
     pub streams: Vec<StreamAssessment>,
     /// The streams that are busy together, directly or through others: groups of at least two indices.
     pub groups: Vec<Vec<usize>>,
 }
 
-/// Tests streams.
+/// Tests what models assume of these streams.
 pub fn assess(
     streams: &[RecordedStream],
     settings: AssumptionSettings,

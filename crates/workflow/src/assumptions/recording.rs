@@ -18,7 +18,7 @@ pub struct Recording {
     pub members: Vec<usize>,
     /// When the common time begins by the common clock.
     pub from: Nanos,
-    /// When it ends.
+    /// When the common time ends.
     pub until: Nanos,
 }
 

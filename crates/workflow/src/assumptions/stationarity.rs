@@ -26,9 +26,9 @@ const BURST_RATE: f64 = 2.0;
 /// How steady a stream is.
 #[derive(Debug, Clone)]
 pub struct StreamAssessment {
-    /// The mean work.
+    /// The change of its mean work.
     pub work: Result<StreamChange, Untested>,
-    /// The bursts.
+    /// The change of its bursts.
     pub bursts: Result<StreamChange, Untested>,
 }
 
@@ -47,7 +47,7 @@ pub struct StreamChange {
     pub block_s: f64,
 }
 
-/// Assesses every stream.
+/// Looks for changes in every stream, and decides on all together.
 pub(super) fn assess_streams(
     streams: &[RecordedStream],
     false_discoveries: f64,
