@@ -1,6 +1,7 @@
 //! Answers as text: tables for people, JSON for machines.
 
 pub(crate) mod admission;
+pub(crate) mod assumptions;
 pub(crate) mod bounds;
 pub(crate) mod call_graph;
 pub(crate) mod cluster_run;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use trace::OpenOptions;
-use units::{ByteRate, Bytes, Percentile, Seconds};
+use units::{ByteRate, Bytes, Nanos, Percentile, Seconds};
 use workload::device::{NetworkModel, PathWork, StorageProfile};
 
 /// Where servers, workloads and traces come from, and what requests pass.
@@ -44,6 +44,8 @@ pub struct TracedWorkload {
     pub group: usize,
     /// The requests of its trace as time at each stage; workloads with the same trace share them.
     pub traffic: Arc<CircularTrace<Job>>,
+    /// When its first request came by the clock of the trace; `None` where the format counts from the first request.
+    pub recorded_from: Option<Nanos>,
 }
 
 /// A kind of server and who may share one.
@@ -101,7 +103,8 @@ impl PredictionProblem {
         let traffic = read_traces(&cluster.workloads, &path, &source.cluster.options, observer)?;
         let mut workloads = Vec::new();
         for ((spec, group), traffic) in cluster.workloads.into_iter().zip(groups).zip(traffic) {
-            workloads.push(TracedWorkload { spec, group, traffic });
+            let (traffic, recorded_from) = traffic;
+            workloads.push(TracedWorkload { spec, group, traffic, recorded_from });
         }
         Ok(Self {
             class: class.class,
@@ -150,7 +153,7 @@ impl PredictionProblem {
         for (workload, number) in self.workloads.iter().zip(numbers) {
             for (half, traffic) in halves.iter_mut().zip(&traffic[number]) {
                 let (spec, traffic) = (workload.spec.clone(), Arc::clone(traffic));
-                half.push(TracedWorkload { spec, group: workload.group, traffic });
+                half.push(TracedWorkload { spec, group: workload.group, traffic, recorded_from: None });
             }
         }
         Some(halves.map(|workloads| self.with_workloads(workloads)))
@@ -207,13 +210,16 @@ fn choose_class<'a>(
     Ok(class)
 }
 
+/// The traffic of a trace, and when its first request came by the clock of the trace.
+type RecordedTraffic = (Arc<CircularTrace<Job>>, Option<Nanos>);
+
 /// The traffic of every workload on its path; a trace that several of them have is read once.
 fn read_traces(
     workloads: &[WorkloadSpec],
     path: &PathWork,
     options: &OpenOptions,
     observer: &dyn ProgressObserver,
-) -> Result<Vec<Arc<CircularTrace<Job>>>, OperationError> {
+) -> Result<Vec<RecordedTraffic>, OperationError> {
     let start = Instant::now();
     let mut number_of_file = BTreeMap::new();
     let mut files: Vec<&Path> = Vec::new();
@@ -227,35 +233,36 @@ fn read_traces(
     }
     let read =
         in_parallel(observer, "reading traces", &files, |file| read_traffic(file, path.clone(), options))?;
-    let requests: usize = read.iter().map(|(traffic, _)| traffic.items().len()).sum();
+    let requests: usize = read.iter().map(|(traffic, ..)| traffic.items().len()).sum();
     let elapsed = Seconds(start.elapsed().as_secs_f64());
     let count = read.len();
     observer.notice(Notice::Done(format!("traces: {count} read, {requests} requests in {elapsed}")));
     let mut shared = Vec::with_capacity(count);
-    for (file, (traffic, skipped)) in files.into_iter().zip(read) {
+    for (file, (traffic, recorded_from, skipped)) in files.into_iter().zip(read) {
         if skipped > 0 {
             let trace = file.display();
             observer.notice(Notice::Warning(format!("{trace}: {skipped} requests skipped")));
         }
-        shared.push(Arc::new(traffic));
+        shared.push((Arc::new(traffic), recorded_from));
     }
-    Ok(numbers.into_iter().map(|number| Arc::clone(&shared[number])).collect())
+    Ok(numbers.into_iter().map(|number| shared[number].clone()).collect())
 }
 
-/// The traffic of a trace on its path, and how many malformed requests were passed over.
+/// The traffic of a trace on its path, when its first request came, and how many malformed requests were passed over.
 fn read_traffic(
     file: &Path,
     mut path: PathWork,
     options: &OpenOptions,
-) -> Result<(CircularTrace<Job>, u64), OperationError> {
+) -> Result<(CircularTrace<Job>, Option<Nanos>, u64), OperationError> {
     let wrong = |error: trace::TraceError| OperationError::input(&error).hint(error.hint());
     let mut reader = trace::open(file, options).map_err(wrong)?;
     let mut jobs = Vec::new();
     for request in reader.by_ref() {
         jobs.push(path.job(&request.map_err(wrong)?));
     }
+    let first = jobs.first().map(|job: &Job| job.arrival).filter(|_| !reader.format().has_epoch());
     let traffic = CircularTrace::repeating(jobs);
     let traffic =
         traffic.map_err(|error| OperationError::input(format_args!("{}: {error}", file.display())))?;
-    Ok((traffic, reader.skipped()))
+    Ok((traffic, first, reader.skipped()))
 }
