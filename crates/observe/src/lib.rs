@@ -1,0 +1,3 @@
+//! WIP
+pub mod event;
+pub mod probe;
