@@ -1,11 +1,12 @@
-//! Dump events.
-use tailwright_observe::probe::*;
+//! Dump requests.
+use tailwright_observe::*;
 fn main() {
-    let port: u16 = std::env::args().nth(1).unwrap().parse().unwrap();
-    let mut p = AttachedProbes::attach(&ProbeSettings{ports:[port].into(), share:1.0, ring_bytes: 1<<23}).map_err(|e| {eprintln!("{e}"); std::process::exit(1)}).unwrap();
-    println!("measuring {}", p.begin_measuring_cost());
-    let end = std::time::Instant::now()+std::time::Duration::from_secs(std::env::args().nth(2).unwrap().parse().unwrap());
-    let mut n=0;
-    while std::time::Instant::now()<end { std::thread::sleep(std::time::Duration::from_millis(20)); n+=p.drain(|e| { if std::env::args().nth(3).is_some() { println!("{e:?}") } }); }
-    println!("{n} events, lost {:?}, cost {:?}", p.lost(), p.cost());
+    let a: Vec<String> = std::env::args().collect();
+    let settings = ObservationSettings { probes: ProbeSettings{ports:[a[1].parse().unwrap()].into(), share:1.0, ring_bytes: 1<<23}, duration: std::time::Duration::from_secs(a[2].parse().unwrap()), cost_duration: std::time::Duration::from_secs(a.get(4).map_or(0,|x|x.parse().unwrap())) };
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let v = a.get(3).is_some_and(|x|x=="v");
+    let r = observe(&settings, &stop, || eprintln!("attached"), &mut |r| if v { println!("{:?} {:?} {}->{} {:?}", r.peer, r.stages(), r.request_bytes, r.answer_bytes, r.quality)}).map_err(|e| {eprintln!("{e}"); std::process::exit(3)}).unwrap();
+    println!("{} requests {:?} {:?} lost {} events {} {:?} {:?} cost {:?} readers {:?}", r.statistics.count(), r.statistics.from_stack(), r.counts, r.lost_events, r.events, r.duration, r.end, r.cost, r.readers.len());
+    for s in r.statistics.stages() { println!("{s:?}"); }
+    for s in r.statistics.flagged() { println!("{s:?}"); }
 }
