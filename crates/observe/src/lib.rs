@@ -11,16 +11,22 @@
 
 mod event;
 mod join;
+mod nesting;
+mod observations;
 mod order;
 mod probe;
 mod request;
 mod run;
+mod selftest;
 mod statistics;
 
 pub use event::{EVENT_BYTES, EventKind, KernelEvent};
 pub use join::{JoinCounts, RequestJoiner};
+pub use nesting::{ClientRequest, RequestNesting, nesting};
+pub use observations::observations;
 pub use order::EventOrder;
 pub use probe::{AttachedProbes, ProbeCost, ProbeSettings, missing_rights};
 pub use request::{ObservedRequest, POINTS, RequestPoint, RequestQuality, STAGE_NAMES, STAGES};
 pub use run::{MeasuredCost, ObservationEnd, ObservationReport, ObservationSettings, observe};
+pub use selftest::{SelfTestReport, self_test};
 pub use statistics::{LatencyProfile, RequestStatistics, StageProfile};

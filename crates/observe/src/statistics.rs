@@ -7,6 +7,9 @@
 use crate::request::{ObservedRequest, RequestQuality, STAGE_NAMES, STAGES};
 use hdrhistogram::Histogram;
 
+/// Longer times count as this one in percentiles: an hour, in nanoseconds.
+const TIME_MAX_NS: u64 = 3_600_000_000_000;
+
 /// Sums over requests. Exact for up to 10⁹ requests of up to a second each.
 #[derive(Debug, Clone)]
 pub struct RequestStatistics {
@@ -76,7 +79,7 @@ impl Default for RequestStatistics {
 }
 
 fn histogram() -> Histogram<u64> {
-    Histogram::new(3).expect("three digits are allowed")
+    Histogram::new_with_bounds(1, TIME_MAX_NS, 3).expect("the bounds and three digits are allowed")
 }
 
 impl RequestStatistics {
