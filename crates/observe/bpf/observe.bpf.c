@@ -471,16 +471,19 @@ int tw_switch(u64 *context)
 	return 0;
 }
 
-/* When the thread was switched in, or 0; the thread is remembered from now on. */
+/*
+ * When the thread was switched in, or 0 for its first read. It is remembered from then on, when it has been running for
+ * a while.
+ */
 INLINE u64 switched_in(u32 thread, u64 now)
 {
 	u64 owner = thread_owner(thread);
 	u64 stamp = switch_stamps[thread_slot(thread)];
 	if (stamp >> TIME_BITS != owner) {
-		switch_stamps[thread_slot(thread)] = owner << TIME_BITS;
+		switch_stamps[thread_slot(thread)] = owner << TIME_BITS | (now & TIME_MASK);
 		return 0;
 	}
-	return stamp & TIME_MASK ? whole_time(stamp, now) : 0;
+	return whole_time(stamp, now);
 }
 
 /* T4: a thread has read from a socket. */

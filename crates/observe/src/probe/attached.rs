@@ -28,6 +28,9 @@ const PROGRAMS: [(&str, &str, bool); 9] = [
     ("tw_state", "inet_sock_set_state", true),
 ];
 
+/// The most events that are taken at once.
+const DRAINED_MAX: usize = 1 << 18;
+
 /// Lines of the verifier's log that an error shows.
 const VERIFIER_LINES: usize = 4;
 
@@ -90,13 +93,16 @@ impl AttachedProbes {
         Ok(Self { object, events, counts, measuring: None })
     }
 
-    /// Takes the events that have come since the last call, oldest first on each CPU; returns how many.
+    /// Takes events that have come since the last call, oldest first on each CPU; returns how many. Some are left for
+    /// the next call where they come faster than they are taken.
     ///
     /// # Panics
     /// When the programs and this crate do not agree on the form of events.
     pub fn drain(&mut self, mut take: impl FnMut(KernelEvent)) -> usize {
         let mut count = 0;
-        while let Some(bytes) = self.events.next() {
+        while count < DRAINED_MAX
+            && let Some(bytes) = self.events.next()
+        {
             take(KernelEvent::decode(&bytes).expect("the programs and their reader are built together"));
             count += 1;
         }
