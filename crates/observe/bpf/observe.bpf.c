@@ -516,6 +516,7 @@ int tw_receive(u64 *context)
 	event->flags = is_udp ? FLAG_UDP : 0;
 	event->local_port = sk->__sk_common.skc_num;
 	event->end = tcp ? tcp->copied_seq : length;
+	event->begin = event->end - length;
 	end_event(event);
 	return 0;
 }

@@ -14,7 +14,7 @@ pub enum EventKind {
     Arrival,
     /// Data is in a socket (T2). TCP: everything before [`KernelEvent::end`].
     Ready,
-    /// A thread has read from a socket (T4). TCP: everything before `end`. [`KernelEvent::earlier`] is when the thread
+    /// A thread has read from a socket (T4). TCP: from `begin` to `end`. [`KernelEvent::earlier`] is when the thread
     /// was last switched in.
     Receive,
     /// A thread hands bytes to TCP (T5).

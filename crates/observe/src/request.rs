@@ -44,7 +44,7 @@ impl RequestQuality {
     pub const WIRE_UNSEEN: Self = Self(1);
     /// T2 was not seen and is taken to be T1.
     pub const READY_UNSEEN: Self = Self(1 << 1);
-    /// When the reader was switched in was not seen: the first read of a thread.
+    /// Since when the reader was on a CPU and free was not seen: its first read, or its first after a gap.
     pub const SWITCH_UNSEEN: Self = Self(1 << 2);
     /// T5 was not seen and is taken to be T6: UDP.
     pub const WRITE_UNSEEN: Self = Self(1 << 3);
@@ -63,7 +63,7 @@ impl RequestQuality {
     pub const ALL: [(Self, &'static str); 9] = [
         (Self::WIRE_UNSEEN, "arrival from the wire not seen"),
         (Self::READY_UNSEEN, "readiness not seen"),
-        (Self::SWITCH_UNSEEN, "switch to the reader not seen"),
+        (Self::SWITCH_UNSEEN, "reader not seen before"),
         (Self::WRITE_UNSEEN, "write not seen"),
         (Self::GUESSED, "extent guessed"),
         (Self::SHARED_ANSWER, "several answered by one write"),

@@ -29,7 +29,8 @@ pub struct JoinCounts {
     pub unrequested: u64,
     /// Reads of bytes whose arrival was not seen.
     pub unseen_arrivals: u64,
-    /// Requests that were open when the kernel could not report events.
+    /// Requests that were open when the kernel could not report events, or read together with bytes whose arrival was
+    /// not seen.
     pub discarded: u64,
     /// How often the kernel could not report events, each time one or more.
     pub gaps: u64,
@@ -95,6 +96,7 @@ impl RequestJoiner {
     /// Events are missing: nothing that is open can be trusted.
     fn discard(&mut self) {
         self.counts.gaps += 1;
+        self.threads = ThreadActivity::default();
         let connections = std::mem::take(&mut self.connections);
         let ports = std::mem::take(&mut self.udp);
         let open = connections.values().map(TcpConnection::open).sum::<u64>()

@@ -81,15 +81,20 @@ impl TcpConnection {
             return;
         }
         self.begin_round(event, finished);
-        let mut expected = self.read_until.replace(event.end);
-        let mut is_complete = true;
+        self.read_until = Some(event.end);
+        let (mut expected, mut is_complete) = (event.begin, true);
         while let Some(segment) = self.segments.take_read(event.end) {
-            is_complete &= expected.is_none_or(|expected| !before(expected, segment.begin));
-            expected = Some(segment.end);
+            is_complete &= !before(expected, segment.begin);
+            expected = segment.end;
             self.take_segment(&segment, event, free_since);
         }
-        is_complete &= expected.is_some();
-        counts.unseen_arrivals += u64::from(!is_complete);
+        if !is_complete {
+            // Which of the writes to come answers what was not seen cannot be known.
+            counts.unseen_arrivals += 1;
+            counts.discarded += self.requests.len() as u64;
+            self.requests.clear();
+            self.unfinished = None;
+        }
         self.last_read = event.time;
     }
 
@@ -112,11 +117,15 @@ impl TcpConnection {
         for (is_unseen, flag) in [
             (segment.wire == 0, RequestQuality::WIRE_UNSEEN),
             (segment.ready == 0, RequestQuality::READY_UNSEEN),
-            (event.earlier == 0, RequestQuality::SWITCH_UNSEEN),
+            (event.earlier == 0 || free_since == 0, RequestQuality::SWITCH_UNSEEN),
         ] {
             quality = if is_unseen { quality.with(flag) } else { quality };
         }
-        let bytes = self.unfinished.take().map_or(0, |beginning| beginning.bytes);
+        let beginning = self.unfinished.take();
+        if beginning.is_some_and(|beginning| beginning.round != self.round) {
+            quality = quality.with(RequestQuality::SEVERAL_READS);
+        }
+        let bytes = beginning.map_or(0, |beginning| beginning.bytes);
         let read = ReadRequest {
             wire: if segment.wire == 0 { segment.stack } else { segment.wire },
             stack: segment.stack,

@@ -182,7 +182,7 @@ fn observed(
     for (is_so, flag) in [
         (datagram.wire == 0, RequestQuality::WIRE_UNSEEN),
         (datagram.ready == 0, RequestQuality::READY_UNSEEN),
-        (read.is_none_or(|read| read.switched_in == 0), RequestQuality::SWITCH_UNSEEN),
+        (read.is_none_or(|read| read.switched_in == 0 || read.free_since == 0), RequestQuality::SWITCH_UNSEEN),
         (is_guess, RequestQuality::GUESSED),
     ] {
         quality = if is_so { quality.with(flag) } else { quality };

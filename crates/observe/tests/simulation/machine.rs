@@ -41,6 +41,8 @@ struct Waiting {
     bytes: u32,
     end: u32,
     arrived: [u64; 3],
+    /// Its client sends it in two goes, the first of which ends here; the server is waiting for the second.
+    first_part: Option<u32>,
 }
 
 #[derive(Default)]
@@ -84,11 +86,6 @@ impl Machine {
             machine.transmit_held(index);
         }
         machine
-    }
-
-    /// The number of connections.
-    pub(crate) fn connections(&self) -> usize {
-        self.connections.len()
     }
 
     fn step(&mut self) {
@@ -151,7 +148,9 @@ impl Machine {
             segments.push(event);
         }
         let first = segments[0].begin;
-        let is_swapped = count > 1 && self.below(4) == 0;
+        let is_in_two_goes = count > 1 && self.below(4) == 0;
+        segments[0].push |= is_in_two_goes;
+        let is_swapped = !is_in_two_goes && count > 1 && self.below(4) == 0;
         if is_swapped {
             let last = segments.len() - 1;
             let (a, b) = (segments[last - 1].time, segments[last].time);
@@ -169,11 +168,12 @@ impl Machine {
             again.time = self.tick();
             self.events.push(again);
         }
-        let last = segments.iter().find(|segment| segment.push).expect("the last one carries PSH");
+        let last = segments.iter().rfind(|segment| segment.push).expect("the last one carries PSH");
         let waiting = Waiting {
             bytes: ready.end.wrapping_sub(first),
             end: ready.end,
             arrived: [last.earlier, last.time, ready.time],
+            first_part: is_in_two_goes.then_some(segments[0].end),
         };
         self.connections[index].waiting.push_back(waiting);
     }
@@ -184,14 +184,14 @@ impl Machine {
         if there == 0 {
             return;
         }
-        let count = if self.below(2) == 0 { 1 } else { there };
-        self.sleep(index);
-        let is_in_parts = count == 1 && self.connections[index].waiting[0].bytes > 1 && self.below(4) == 0;
-        if is_in_parts {
-            let part = 1 + self.below(u64::from(self.connections[index].waiting[0].bytes) - 1) as u32;
-            let until = self.connections[index].read.wrapping_add(part);
-            self.read(index, until);
-            self.sleep(index);
+        // What is not complete is waited for alone.
+        let whole = self.connections[index].waiting.iter().take_while(|request| request.first_part.is_none());
+        let whole = whole.count();
+        let count = if self.below(2) == 0 { 1 } else { whole.clamp(1, there) };
+        self.sleep(index, false);
+        if let Some(part) = self.part_to_read_first(index, count) {
+            self.read(index, part);
+            self.sleep(index, self.connections[index].waiting[0].first_part.is_some());
         }
         let requests: Vec<Waiting> = self.connections[index].waiting.drain(..count).collect();
         let until = requests[count - 1].end;
@@ -206,9 +206,22 @@ impl Machine {
         self.answer(index, truths);
     }
 
+    /// Where a first read of a single request ends, if it is read in parts.
+    fn part_to_read_first(&mut self, index: usize, count: usize) -> Option<u32> {
+        let Waiting { bytes, first_part, .. } = self.connections[index].waiting[0];
+        if first_part.is_some() {
+            return first_part;
+        }
+        let is_in_parts = count == 1 && bytes > 1 && self.below(4) == 0;
+        is_in_parts.then(|| {
+            let part = 1 + self.below(u64::from(bytes) - 1) as u32;
+            self.connections[index].read.wrapping_add(part)
+        })
+    }
+
     /// The thread of a connection sleeps and is switched in, or not.
-    fn sleep(&mut self, index: usize) {
-        if self.below(2) == 0 {
+    fn sleep(&mut self, index: usize, certainly: bool) {
+        if certainly || self.below(2) == 0 {
             let now = self.tick();
             let thread = self.connections[index].thread;
             self.threads[thread].switched_in = now;
@@ -218,7 +231,7 @@ impl Machine {
     /// Returns from when on the thread was on a CPU and free, and when the read returned.
     fn read(&mut self, index: usize, until: u32) -> (u64, u64) {
         let mut event = self.event(index, EventKind::Receive);
-        self.connections[index].read = until;
+        event.begin = std::mem::replace(&mut self.connections[index].read, until);
         let number = self.connections[index].thread;
         let thread = &mut self.threads[number];
         (event.end, event.earlier, event.thread) = (until, thread.switched_in, 1 + number as u32);

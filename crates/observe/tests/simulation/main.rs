@@ -51,12 +51,13 @@ proptest! {
         machine.events[from..].iter_mut().for_each(|event| event.lost = event.lost.wrapping_add(missing as u16));
         let (found, joiner) = join(&machine);
         let truths = truths(&machine);
-        let is_true = |request: &&ObservedRequest| {
+        let is_true = |request: &ObservedRequest| {
             truths.iter().any(|truth| truth.peer == request.peer && truth.points == request.points)
         };
-        let false_ones = found.iter().filter(|request| !is_true(request)).count();
-        // A request whose first packets were in the gap, or whose thread was active in it, is not known to be wrong.
-        prop_assert!(false_ones <= machine.connections(), "{} of {} are false", false_ones, found.len());
+        // That a thread was busy in the gap is not known to what it reads first after it, which is marked.
+        for request in found.iter().filter(|request| !request.quality.has(RequestQuality::SWITCH_UNSEEN)) {
+            prop_assert!(is_true(request), "{:?}", request);
+        }
         prop_assert_eq!(joiner.counts().gaps, u64::from(from > 0 && from < machine.events.len()));
         prop_assert!(found.len() <= truths.len());
     }
