@@ -60,7 +60,7 @@ impl RequestJoiner {
             port.handle(event, &mut self.threads, &mut self.counts, finished);
         } else if event.kind == EventKind::Close {
             if let Some(mut connection) = self.connections.remove(&event.flow) {
-                connection.finish(&mut self.counts, finished);
+                connection.close(&mut self.counts, finished);
             }
         } else {
             let connection = self.connections.entry(event.flow).or_default();

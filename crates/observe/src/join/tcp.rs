@@ -58,9 +58,18 @@ impl TcpConnection {
         }
     }
 
-    /// The connection or the observation has ended.
-    pub(super) fn finish(&mut self, counts: &mut JoinCounts, finished: &mut Vec<ObservedRequest>) {
+    /// The connection has ended.
+    pub(super) fn close(&mut self, counts: &mut JoinCounts, finished: &mut Vec<ObservedRequest>) {
         self.end_round(finished);
+        counts.unanswered += self.open();
+    }
+
+    /// The observation has ended, perhaps in the middle of a round: with fewer writes than requests it is not known
+    /// whether they answer all of them.
+    pub(super) fn finish(&mut self, counts: &mut JoinCounts, finished: &mut Vec<ObservedRequest>) {
+        if self.writes.len() >= self.requests.len() {
+            self.end_round(finished);
+        }
         counts.unanswered += self.open();
     }
 

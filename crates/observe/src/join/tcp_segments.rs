@@ -51,11 +51,14 @@ impl SegmentQueue {
         self.waiting.insert(place.map_or(0, |place| place + 1), segment);
     }
 
-    /// The socket has everything before `end`.
+    /// The socket has everything before `end`. Of what was there before the first time that this is known, only the last
+    /// segment is sure to be new; the others may be repetitions.
     pub(super) fn ready(&mut self, end: u32, time: u64) {
-        self.ready_until = Some(end);
-        let fresh = self.waiting.iter_mut().filter(|segment| segment.ready == 0 && !before(end, segment.end));
-        fresh.for_each(|segment| segment.ready = time);
+        let is_first = self.ready_until.replace(end).is_none();
+        let is_new = |segment: &&mut Segment| {
+            segment.ready == 0 && !before(end, segment.end) && (!is_first || segment.end == end)
+        };
+        self.waiting.iter_mut().filter(is_new).for_each(|segment| segment.ready = time);
     }
 
     /// Takes the next segment whose bytes were all read, when everything before `end` was.

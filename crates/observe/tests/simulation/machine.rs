@@ -88,6 +88,14 @@ impl Machine {
         machine
     }
 
+    /// The end of every connection.
+    pub(crate) fn close(&mut self) {
+        for index in 0..self.connections.len() {
+            let event = self.event(index, EventKind::Close);
+            self.events.push(event);
+        }
+    }
+
     fn step(&mut self) {
         let index = self.below(self.connections.len() as u64) as usize;
         match self.below(4) {

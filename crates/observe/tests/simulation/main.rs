@@ -25,7 +25,9 @@ fn truths(machine: &Machine) -> Vec<&Truth> {
 proptest! {
     #[test]
     fn every_request_is_found_with_its_instants(seed: u64, steps in 1..200usize) {
-        let machine = Machine::run(seed, steps);
+        let mut machine = Machine::run(seed, steps);
+        // So that the last round of each connection is known to be complete.
+        machine.close();
         let (found, joiner) = join(&machine);
         let truths = truths(&machine);
         prop_assert_eq!(found.len(), truths.len(), "{:?}", joiner.counts());
@@ -46,19 +48,22 @@ proptest! {
     fn after_a_gap_nothing_false_is_reported(seed: u64, from in 0.0..1.0f64, missing in 1..50usize) {
         let mut machine = Machine::run(seed, 100);
         let from = (from * machine.events.len() as f64) as usize;
-        let until = (from + missing).min(machine.events.len());
-        machine.events.drain(from..until);
+        let until = (from + missing).min(machine.events.len() - 1);
+        machine.events.drain(from.min(until)..until);
         machine.events[from..].iter_mut().for_each(|event| event.lost = event.lost.wrapping_add(missing as u16));
         let (found, joiner) = join(&machine);
         let truths = truths(&machine);
         let is_true = |request: &ObservedRequest| {
             truths.iter().any(|truth| truth.peer == request.peer && truth.points == request.points)
         };
-        // That a thread was busy in the gap is not known to what it reads first after it, which is marked.
-        for request in found.iter().filter(|request| !request.quality.has(RequestQuality::SWITCH_UNSEEN)) {
+        // That a thread was busy in the gap, or a packet there in it, is not known to what comes first after it, which is
+        // marked.
+        let doubts = [RequestQuality::SWITCH_UNSEEN, RequestQuality::READY_UNSEEN];
+        let is_sure = |request: &&ObservedRequest| doubts.iter().all(|doubt| !request.quality.has(*doubt));
+        for request in found.iter().filter(is_sure) {
             prop_assert!(is_true(request), "{:?}", request);
         }
-        prop_assert_eq!(joiner.counts().gaps, u64::from(from > 0 && from < machine.events.len()));
+        prop_assert_eq!(joiner.counts().gaps, u64::from(from > 0));
         prop_assert!(found.len() <= truths.len());
     }
 
