@@ -26,6 +26,8 @@ pub(super) struct TcpConnection {
     unfinished: Option<ReadRequest>,
     /// Requests that were read and not answered.
     requests: Vec<ReadRequest>,
+    /// The thread that has written last.
+    writer: Option<u32>,
     /// What was written since.
     writes: Vec<AnswerWrite>,
     /// Requests whose answers are known and not all transmitted.
@@ -156,6 +158,7 @@ impl TcpConnection {
     }
 
     fn send(&mut self, event: &KernelEvent, free_since: u64, counts: &mut JoinCounts) {
+        self.writer = Some(event.thread);
         // A server that answers before the client has pushed.
         self.requests.extend(self.unfinished.take_if(|_| self.requests.is_empty()));
         if self.requests.is_empty() {
@@ -210,7 +213,7 @@ impl TcpConnection {
             }
         }
         // Other transmissions happen while acknowledgements are received, in whatever thread that interrupts.
-        if self.writes.last().is_some_and(|write| write.thread == event.thread) {
+        if self.writer == Some(event.thread) {
             threads.touch(event.thread, event.time);
         }
         self.release(finished);
