@@ -127,7 +127,7 @@ impl TcpConnection {
         let mut quality = RequestQuality::default();
         for (is_unseen, flag) in [
             (segment.wire == 0, RequestQuality::WIRE_UNSEEN),
-            (segment.ready == 0, RequestQuality::READY_UNSEEN),
+            (segment.ready == 0 || segment.is_doubtful, RequestQuality::READY_UNSEEN),
             (event.earlier == 0 || free_since == 0, RequestQuality::SWITCH_UNSEEN),
         ] {
             quality = if is_unseen { quality.with(flag) } else { quality };

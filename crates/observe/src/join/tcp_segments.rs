@@ -14,6 +14,8 @@ pub(super) struct Segment {
     pub(super) stack: u64,
     /// T2, or 0 as long as the bytes are not in the socket.
     pub(super) ready: u64,
+    /// What `ready` says is not known.
+    pub(super) is_doubtful: bool,
     pub(super) push: bool,
 }
 
@@ -44,6 +46,7 @@ impl SegmentQueue {
             wire: event.earlier,
             stack: event.time,
             ready: 0,
+            is_doubtful: false,
             push: event.push,
         };
         self.waiting.retain(|other| other.ready != 0 || !overlap(other, &segment));
@@ -52,13 +55,14 @@ impl SegmentQueue {
     }
 
     /// The socket has everything before `end`. Of what was there before the first time that this is known, only the last
-    /// segment is sure to be new; the others may be repetitions.
+    /// segment is sure to be new; the others may be repetitions, and when they were ready is not known.
     pub(super) fn ready(&mut self, end: u32, time: u64) {
         let is_first = self.ready_until.replace(end).is_none();
-        let is_new = |segment: &&mut Segment| {
-            segment.ready == 0 && !before(end, segment.end) && (!is_first || segment.end == end)
-        };
-        self.waiting.iter_mut().filter(is_new).for_each(|segment| segment.ready = time);
+        let is_new = |segment: &&mut Segment| segment.ready == 0 && !before(end, segment.end);
+        for segment in self.waiting.iter_mut().filter(is_new) {
+            segment.is_doubtful = is_first && segment.end != end;
+            segment.ready = if segment.is_doubtful { segment.stack } else { time };
+        }
     }
 
     /// Takes the next segment whose bytes were all read, when everything before `end` was.
