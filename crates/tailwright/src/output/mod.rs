@@ -14,6 +14,7 @@ pub(crate) mod inspected;
 pub(crate) mod json;
 pub(crate) mod loaded;
 pub(crate) mod measured;
+pub(crate) mod observed;
 pub(crate) mod placement;
 pub(crate) mod planned;
 pub(crate) mod predicted;
