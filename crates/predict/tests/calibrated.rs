@@ -26,7 +26,8 @@ fn window(random: &mut StdRng, scale: f64) -> Vec<Job> {
     for number in 0..REQUESTS {
         let work = (-random.random_range(f64::EPSILON..1.0).ln() * level * gap).min(20.0 * level * gap);
         let at = number * (WINDOW / REQUESTS) + random.random_range(0..WINDOW / REQUESTS);
-        let work = PerStage::from_fn(|stage| Nanos(if stage == Stage::Storage { work as u64 + 1 } else { 0 }));
+        let work =
+            PerStage::from_fn(|stage| Nanos(if stage == Stage::Storage { work as u64 + 1 } else { 0 }));
         jobs.push(Job { arrival: Nanos(at), work });
     }
     jobs
@@ -78,8 +79,12 @@ fn learn(goal: CalibrationGoal, traces: &[CircularTrace<Job>], windows: usize) -
 
 fn bound<M: LatencyModel>(model: &M, traffic: &CircularTrace<Job>) -> f64 {
     let sketch = model.sketch(traffic);
-    let member =
-        ServerMember { sketch: &sketch, priority: PerStage::from_fn(|_| 0), group: 0, percentile: percentile() };
+    let member = ServerMember {
+        sketch: &sketch,
+        priority: PerStage::from_fn(|_| 0),
+        group: 0,
+        percentile: percentile(),
+    };
     let bound = model.predict(std::slice::from_ref(&member))[0].unwrap().bound;
     assert!(model.all_within(std::slice::from_ref(&member), &[bound * (1.0 + 1e-9)]));
     assert!(!model.all_within(std::slice::from_ref(&member), &[bound * 0.999]));
@@ -183,5 +188,8 @@ fn traces_that_depend_on_each_other_are_one_block() {
     let model = Calibrated::learn(goal(0.9), &sources.collect::<Vec<_>>(), &alone(24, 2), &|| {});
     assert_eq!(model.margin_of(&history[0], percentile()).unwrap().blocks, 12);
     let kept = model.kept();
-    assert!(kept.workloads >= 0.9 && kept.plans <= kept.servers && kept.servers <= kept.workloads, "{kept:?}");
+    assert!(
+        kept.workloads >= 0.9 && kept.plans <= kept.servers && kept.servers <= kept.workloads,
+        "{kept:?}"
+    );
 }

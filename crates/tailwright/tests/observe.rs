@@ -88,7 +88,11 @@ fn a_server_is_seen_until_a_signal() {
         ask(server, 200);
         signal(&child, name);
         let view = json(child, 0);
-        assert_eq!((view["requests"].as_u64(), view["ended"].as_str()), (Some(200), Some("stopped")), "{view}");
+        assert_eq!(
+            (view["requests"].as_u64(), view["ended"].as_str()),
+            (Some(200), Some("stopped")),
+            "{view}"
+        );
         let shares = view["stages"].as_array().expect("stages are a list").iter();
         let sum: f64 = shares.filter_map(|stage| stage["share_of_variance"].as_f64()).sum();
         assert!((sum - 1.0).abs() < 1e-9, "{view}");
@@ -107,12 +111,16 @@ fn the_table_has_80_columns_and_the_file_is_judged() {
         return;
     }
     let server = echo();
-    let child = observing(program(), server.port(), &["-o", &folder.join("live.parquet").display().to_string()]);
+    let child =
+        observing(program(), server.port(), &["-o", &folder.join("live.parquet").display().to_string()]);
     ask(server, 200);
     signal(&child, "-INT");
     let output = child.wait_with_output().expect("the program ends");
     let text = String::from_utf8(output.stdout).expect("tables are text");
-    assert!(text.contains("200 requests") && text.contains("T6-T1") && text.contains("socket-to-parse"), "{text}");
+    assert!(
+        text.contains("200 requests") && text.contains("T6-T1") && text.contains("socket-to-parse"),
+        "{text}"
+    );
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let slo = format!("port-{}=50% < 1h", server.port());
     let judged = folder.run(&["verify", "live.parquet", "--slo", &slo, "--json"]).expect_code(0).json();
@@ -169,7 +177,11 @@ fn the_end_of_the_server_ends_it() {
     server.kill().expect("a child can be killed");
     server.wait().expect("a killed child ends");
     let view = json(child, 0);
-    assert_eq!((view["requests"].as_u64(), view["ended"].as_str()), (Some(1), Some("the server ended")), "{view}");
+    assert_eq!(
+        (view["requests"].as_u64(), view["ended"].as_str()),
+        (Some(1), Some("the server ended")),
+        "{view}"
+    );
 }
 
 /// The program where everybody may run it, as nobody with these capabilities.
@@ -178,7 +190,8 @@ fn as_nobody(folder: &Folder, capabilities: &str) -> Command {
     if !copy.exists() {
         std::fs::copy(env!("CARGO_BIN_EXE_tailwright"), &copy).expect("the program can be copied");
         for path in [folder.path(), &copy] {
-            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("the files are ours");
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
+                .expect("the files are ours");
         }
     }
     nobody_runs(&copy, capabilities)

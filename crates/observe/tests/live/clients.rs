@@ -85,7 +85,9 @@ fn request(dialogue: Dialogue, number: usize) -> Vec<u8> {
     let key = number % KEY_COUNT;
     match dialogue {
         Dialogue::Memcached => format!("get key-{key}\r\n").into_bytes(),
-        Dialogue::MemcachedUdp => [&[0, 1, 0, 0, 0, 1, 0, 0][..], format!("get key-{key}\r\n").as_bytes()].concat(),
+        Dialogue::MemcachedUdp => {
+            [&[0, 1, 0, 0, 0, 1, 0, 0][..], format!("get key-{key}\r\n").as_bytes()].concat()
+        }
         Dialogue::MemcachedSet(bytes) => {
             [format!("set key-{key} 0 0 {bytes}\r\n").as_bytes(), &vec![b'x'; bytes], b"\r\n"].concat()
         }
@@ -95,7 +97,8 @@ fn request(dialogue: Dialogue, number: usize) -> Vec<u8> {
 
 /// The length of the first answer in these bytes, once all of it is there.
 fn answer(dialogue: Dialogue, bytes: &[u8]) -> Option<usize> {
-    let after = |end: &[u8]| bytes.windows(end.len()).position(|window| window == end).map(|at| at + end.len());
+    let after =
+        |end: &[u8]| bytes.windows(end.len()).position(|window| window == end).map(|at| at + end.len());
     match dialogue {
         Dialogue::Memcached | Dialogue::MemcachedUdp => after(b"END\r\n"),
         Dialogue::MemcachedSet(_) => after(b"STORED\r\n"),

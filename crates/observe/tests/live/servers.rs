@@ -55,10 +55,13 @@ pub(crate) fn nginx() -> Option<RunningServer> {
          http {{ access_log off; keepalive_requests 100000; {paths}\n\
          server {{ listen 127.0.0.1:{port}; listen [::1]:{port}; root {place}; }} }}\n"
     );
-    let write = |name: &str, text: &[u8]| std::fs::write(folder.path().join(name), text).expect("files can be written");
+    let write = |name: &str, text: &[u8]| {
+        std::fs::write(folder.path().join(name), text).expect("files can be written")
+    };
     write("nginx.conf", configuration.as_bytes());
     write("index.html", &[b'x'; 20_000]);
-    let mut child = Command::new("nginx").arg("-c").arg(folder.path().join("nginx.conf")).spawn().expect("nginx starts");
+    let mut child =
+        Command::new("nginx").arg("-c").arg(folder.path().join("nginx.conf")).spawn().expect("nginx starts");
     testkit::connect_when_ready(&mut child, || TcpStream::connect((Ipv4Addr::LOCALHOST, port)));
     Some(RunningServer { child, port, _folder: Some(folder) })
 }

@@ -30,14 +30,13 @@ pub struct WorkloadPrice {
 }
 
 /// Prices the groups, given as the group of each workload, under each model; groups that the problem came with do not
-/// count. The problem keeps the groups.
+/// count.
 pub fn price(
-    problem: &mut PredictionProblem,
+    problem: &PredictionProblem,
     groups: &[usize],
     models: &[ModelName],
     observer: &dyn ProgressObserver,
 ) -> Vec<ModelPrice> {
-    problem.count = problem.workloads.len();
     let independent: Vec<usize> = (0..problem.workloads.len()).collect();
     let without: Vec<GroupedAnswer> =
         models.iter().map(|model| answer(problem, &independent, *model, observer)).collect();
@@ -69,17 +68,20 @@ struct GroupedAnswer {
 }
 
 fn answer(
-    problem: &mut PredictionProblem,
+    problem: &PredictionProblem,
     groups: &[usize],
     model: ModelName,
     observer: &dyn ProgressObserver,
 ) -> GroupedAnswer {
-    for (workload, group) in problem.workloads.iter_mut().zip(groups) {
+    let mut workloads = problem.workloads.clone();
+    for (workload, group) in workloads.iter_mut().zip(groups) {
         workload.group = *group;
     }
-    let placement = place(problem, model, &|| false, observer);
-    let everybody: Vec<usize> = (0..problem.workloads.len()).collect();
-    let bounds = predict_bounds(problem, &everybody, &[model], None, observer);
+    let everybody: Vec<usize> = (0..workloads.len()).collect();
+    let mut grouped = problem.with_workloads(workloads);
+    grouped.count = everybody.len();
+    let placement = place(&grouped, model, &|| false, observer);
+    let bounds = predict_bounds(&grouped, &everybody, &[model], None, observer);
     GroupedAnswer {
         servers: placement.packing.servers.len(),
         refused: placement.packing.refused.len(),

@@ -14,8 +14,8 @@ use crate::text::{percent, plural, time};
 use ::plan::admission::Applicant;
 use model::LatencyModel;
 use predict::{
-    Calibrated, CalibrationGoal, CalibrationScope, CalibrationTrace, CompanyMember, EnforcedModel, KeptShares,
-    MarginAnswer, MarginBasis, Replayed, TrialCompany,
+    Calibrated, CalibrationGoal, CalibrationScope, CalibrationTrace, CompanyMember, EnforcedModel,
+    KeptShares, MarginAnswer, MarginBasis, Replayed, TrialCompany,
 };
 use serde::Serialize;
 use units::Percentile;
@@ -93,7 +93,8 @@ impl CompanyRound<'_> {
             let count = self.fitting(&filling, &of_members(&all, &order[begin..]));
             let company = &order[begin..begin + count];
             let mut members = Vec::new();
-            for (member, &workload) in server_members(problem, &of_members(&all, company)).iter().zip(company) {
+            for (member, &workload) in server_members(problem, &of_members(&all, company)).iter().zip(company)
+            {
                 members.push(CompanyMember {
                     trace: numbers[workload],
                     priority: member.priority,

@@ -4,7 +4,9 @@ use super::problem::PredictionProblem;
 use super::procedure_name::ProcedureName;
 use crate::observer::ProgressObserver;
 use model::LatencyModel;
-use predict::{BegunWork, Calibrated, EnforcedModel, EnforcedPath, Probabilistic, PublishedSnc, Replayed, WorstCase};
+use predict::{
+    BegunWork, Calibrated, EnforcedModel, EnforcedPath, Probabilistic, PublishedSnc, Replayed, WorstCase,
+};
 use serde::Serialize;
 use units::Percentile;
 

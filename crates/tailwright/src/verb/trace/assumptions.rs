@@ -1,6 +1,6 @@
 //! `tailwright trace assumptions`: whether workloads are independent and go on as they are, and what that is worth.
 
-use crate::arguments::{ClusterArgs, MayLack, ModelChoice};
+use crate::arguments::{ClusterArgs, ModelChoice, prediction_source};
 use crate::exit::VerbAnswer;
 use crate::output::assumptions::{AssumptionsView, groups_table, json, text};
 use crate::terminal::{TerminalObserver, print};
@@ -61,7 +61,7 @@ fn share(text: &str) -> Result<f64, String> {
 
 pub(super) fn run(args: &AssumptionsArgs) -> Result<VerbAnswer, OperationError> {
     let files = args.trace_files();
-    let mut problem = match files {
+    let problem = match files {
         Some(_) => None,
         None => Some(PredictionProblem::read(&args.source()?, &TerminalObserver)?),
     };
@@ -74,7 +74,7 @@ pub(super) fn run(args: &AssumptionsArgs) -> Result<VerbAnswer, OperationError> 
     let settings =
         AssumptionSettings { one_clock: args.one_clock, false_discoveries: args.false_discoveries };
     let report = assess(&streams, settings, &TerminalObserver);
-    let prices = match &mut problem {
+    let prices = match &problem {
         Some(problem) => price(problem, &report.group_of(), &args.models(), &TerminalObserver),
         None => Vec::new(),
     };
@@ -99,8 +99,8 @@ impl AssumptionsArgs {
     }
 
     fn source(&self) -> Result<PredictionSource, OperationError> {
-        let cluster = self.cluster.source(MayLack { storage: self.link_only, servers: true })?;
-        Ok(PredictionSource { cluster, class: self.class.clone(), link_only: self.link_only, groups: None })
+        let source = prediction_source(&self.cluster, None, self.link_only)?;
+        Ok(PredictionSource { class: self.class.clone(), ..source })
     }
 
     fn models(&self) -> Vec<ModelName> {
