@@ -76,8 +76,13 @@ mod tests {
     fn each_interval_holds_one_request() {
         let client = |sent, received| ClientRequest { client: ([10, 0, 0, 1], 5).into(), sent, received };
         let clients = [client(0, 100), client(10, 110), client(200, 300)];
-        let requests =
-            [observed(5, 20, 90), observed(5, 30, 95), observed(5, 40, 99), observed(5, 150, 250), observed(6, 0, 1)];
+        let requests = [
+            observed(5, 20, 90),
+            observed(5, 30, 95),
+            observed(5, 40, 99),
+            observed(5, 150, 250),
+            observed(6, 0, 1),
+        ];
         let found = nesting(&requests, &clients);
         assert_eq!(found, RequestNesting { nested: 2, outside: 2, missing: 1 });
     }

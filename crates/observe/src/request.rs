@@ -156,7 +156,8 @@ mod tests {
     fn qualities_are_sets() {
         let both = RequestQuality::GUESSED.with(RequestQuality::MOVED);
         assert!(both.has(RequestQuality::MOVED) && !RequestQuality::MOVED.has(both));
-        let all = RequestQuality::ALL.iter().fold(RequestQuality::default(), |sum, (flag, _)| sum.with(*flag));
+        let all =
+            RequestQuality::ALL.iter().fold(RequestQuality::default(), |sum, (flag, _)| sum.with(*flag));
         assert!(RequestQuality::ALL.iter().all(|(flag, _)| all.has(*flag)) && !both.has(all));
     }
 }

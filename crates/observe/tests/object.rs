@@ -18,7 +18,8 @@ fn compiling_again_gives_the_same_object() {
     let output = Command::new("sh").arg(folder.path().join("build.sh")).arg(&built).output();
     let output = output.expect("sh can be run");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let read = |path: &Path| std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let read =
+        |path: &Path| std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     assert!(
         read(&built) == read(&source.join("observe.bpf.o")),
         "crates/observe/bpf/observe.bpf.o is not what its source compiles to: run crates/observe/bpf/build.sh \

@@ -88,7 +88,11 @@ fn a_server_is_seen_until_a_signal() {
         ask(server, 200);
         signal(&child, name);
         let view = json(child, 0);
-        assert_eq!((view["requests"].as_u64(), view["ended"].as_str()), (Some(200), Some("stopped")), "{view}");
+        assert_eq!(
+            (view["requests"].as_u64(), view["ended"].as_str()),
+            (Some(200), Some("stopped")),
+            "{view}"
+        );
         let shares = view["stages"].as_array().expect("stages are a list").iter();
         let sum: f64 = shares.filter_map(|stage| stage["share_of_variance"].as_f64()).sum();
         assert!((sum - 1.0).abs() < 1e-9, "{view}");
@@ -107,12 +111,16 @@ fn the_table_has_80_columns_and_the_file_is_judged() {
         return;
     }
     let server = echo();
-    let child = observing(program(), server.port(), &["-o", &folder.join("live.parquet").display().to_string()]);
+    let child =
+        observing(program(), server.port(), &["-o", &folder.join("live.parquet").display().to_string()]);
     ask(server, 200);
     signal(&child, "-INT");
     let output = child.wait_with_output().expect("the program ends");
     let text = String::from_utf8(output.stdout).expect("tables are text");
-    assert!(text.contains("200 requests") && text.contains("T6-T1") && text.contains("socket-to-parse"), "{text}");
+    assert!(
+        text.contains("200 requests") && text.contains("T6-T1") && text.contains("socket-to-parse"),
+        "{text}"
+    );
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let slo = format!("port-{}=50% < 1h", server.port());
     let judged = folder.run(&["verify", "live.parquet", "--slo", &slo, "--json"]).expect_code(0).json();
@@ -127,28 +135,26 @@ fn a_killed_observer_leaves_no_program() {
     if testkit::program("bpftool").is_none() || !may_observe(&folder) {
         return;
     }
+    let before = observing_programs();
     let mut child = observing(program(), echo().port(), &[]);
-    let ours = programs_of(child.id());
+    // Those of other tests, which run at the same time, go as well when these end.
+    let mut ours = observing_programs();
+    ours.retain(|id| !before.contains(id));
     assert!(ours.len() >= 8, "{ours:?}");
     child.kill().expect("a child can be killed");
     child.wait().expect("a killed child ends");
     testkit::wait_until(LIMIT, "the kernel takes the programs away", || {
-        let left = all_programs();
-        ours.iter().all(|id| !left.iter().any(|program| program["id"] == *id))
+        let left = observing_programs();
+        !ours.iter().any(|id| left.contains(id))
     });
 }
 
-fn all_programs() -> Vec<Value> {
+/// The numbers of the programs in the kernel whose names are those of observers.
+fn observing_programs() -> Vec<u64> {
     let output = Command::new("bpftool").args(["-j", "prog", "show"]).output().expect("bpftool runs");
-    serde_json::from_slice(&output.stdout).expect("bpftool prints JSON")
-}
-
-/// The numbers of the programs that a process holds.
-fn programs_of(process: u32) -> Vec<Value> {
-    let is_of = |program: &&Value| {
-        program["pids"].as_array().is_some_and(|pids| pids.iter().any(|pid| pid["pid"] == process))
-    };
-    all_programs().iter().filter(is_of).map(|program| program["id"].clone()).collect()
+    let all: Vec<Value> = serde_json::from_slice(&output.stdout).expect("bpftool prints JSON");
+    let is_ours = |program: &&Value| program["name"].as_str().is_some_and(|name| name.starts_with("tw_"));
+    all.iter().filter(is_ours).filter_map(|program| program["id"].as_u64()).collect()
 }
 
 #[test]
@@ -169,7 +175,11 @@ fn the_end_of_the_server_ends_it() {
     server.kill().expect("a child can be killed");
     server.wait().expect("a killed child ends");
     let view = json(child, 0);
-    assert_eq!((view["requests"].as_u64(), view["ended"].as_str()), (Some(1), Some("the server ended")), "{view}");
+    assert_eq!(
+        (view["requests"].as_u64(), view["ended"].as_str()),
+        (Some(1), Some("the server ended")),
+        "{view}"
+    );
 }
 
 /// The program where everybody may run it, as nobody with these capabilities.
@@ -178,7 +188,8 @@ fn as_nobody(folder: &Folder, capabilities: &str) -> Command {
     if !copy.exists() {
         std::fs::copy(env!("CARGO_BIN_EXE_tailwright"), &copy).expect("the program can be copied");
         for path in [folder.path(), &copy] {
-            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("the files are ours");
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
+                .expect("the files are ours");
         }
     }
     nobody_runs(&copy, capabilities)
@@ -233,7 +244,7 @@ fn what_is_not_there_is_no_and_what_is_wrong_says_how() {
         (&["observe", "--port", "80", "--share", "0"][..], "share above 0"),
         (&["observe", "--port", "80", "--buffer", "5MB"], "power of two"),
         (&["observe", "--port", "80", "--for", "0s"], "a time such as 30s"),
-        (&["observe", "--port", "0"], "0 is not in 1..65536"),
+        (&["observe", "--port", "0"], "0 is not in 1..=65535"),
         (&["observe"], "--port"),
     ] {
         let outcome = folder.run(args).expect_code(2);

@@ -122,7 +122,12 @@ impl UdpPort {
         reads.push_back(DatagramRead { time: event.time, switched_in: event.earlier, free_since });
     }
 
-    fn transmit(&mut self, event: &KernelEvent, counts: &mut JoinCounts, finished: &mut Vec<ObservedRequest>) {
+    fn transmit(
+        &mut self,
+        event: &KernelEvent,
+        counts: &mut JoinCounts,
+        finished: &mut Vec<ObservedRequest>,
+    ) {
         let bytes = u64::from(event.end.wrapping_sub(event.begin));
         let has_read = self.reads.get(&event.thread).is_some_and(|reads| !reads.is_empty());
         if let Some((flow, answer)) = self.answers.get_mut(&event.thread)
@@ -182,7 +187,10 @@ fn observed(
     for (is_so, flag) in [
         (datagram.wire == 0, RequestQuality::WIRE_UNSEEN),
         (datagram.ready == 0, RequestQuality::READY_UNSEEN),
-        (read.is_none_or(|read| read.switched_in == 0 || read.free_since == 0), RequestQuality::SWITCH_UNSEEN),
+        (
+            read.is_none_or(|read| read.switched_in == 0 || read.free_since == 0),
+            RequestQuality::SWITCH_UNSEEN,
+        ),
         (is_guess, RequestQuality::GUESSED),
     ] {
         quality = if is_so { quality.with(flag) } else { quality };
@@ -194,8 +202,7 @@ fn observed(
     // A reader that is awake may take a datagram before its readiness is reported.
     let ready = ready.min(read.time);
     let scheduled = ready.max(read.switched_in).max(read.free_since).min(read.time);
-    let times =
-        [wire, datagram.stack, ready, scheduled, read.time, read.time, event.time, event.time];
+    let times = [wire, datagram.stack, ready, scheduled, read.time, read.time, event.time, event.time];
     let (points, moved) = in_order(times);
     ObservedRequest {
         points,

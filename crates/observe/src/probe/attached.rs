@@ -78,8 +78,9 @@ impl AttachedProbes {
             return Err(without(&missing));
         }
         let btf = Btf::from_sys_fs().map_err(|error| {
-            OperationError::machine(format_args!("the kernel does not describe its types: {error}"))
-                .hint("observing takes a kernel with CONFIG_DEBUG_INFO_BTF, which has /sys/kernel/btf/vmlinux")
+            OperationError::machine(format_args!("the kernel does not describe its types: {error}")).hint(
+                "observing takes a kernel with CONFIG_DEBUG_INFO_BTF, which has /sys/kernel/btf/vmlinux",
+            )
         })?;
         let mut object = load(settings, &btf)?;
         for (name, tracepoint, needed) in PROGRAMS {

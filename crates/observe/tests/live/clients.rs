@@ -1,9 +1,11 @@
 //! Clients that note when they sent a request and when they had its answer.
+#![allow(dead_code, reason = "tests and the benchmark use their parts")]
 
 use machine::clock::now;
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
 use tailwright_observe::ClientRequest;
 
 /// What is said.
@@ -25,6 +27,7 @@ pub(crate) struct Exchange {
     dialogue: Dialogue,
     requests: usize,
     in_flight: usize,
+    every: Duration,
     netns: Option<String>,
 }
 
@@ -32,12 +35,17 @@ const KEY_COUNT: usize = 5;
 
 impl Exchange {
     pub(crate) fn new(dialogue: Dialogue, requests: usize) -> Self {
-        Self { dialogue, requests, in_flight: 1, netns: None }
+        Self { dialogue, requests, in_flight: 1, every: Duration::ZERO, netns: None }
     }
 
     /// This many requests are sent before the answer to the first is awaited.
     pub(crate) fn in_flight(self, in_flight: usize) -> Self {
         Self { in_flight, ..self }
+    }
+
+    /// Requests are sent at this distance, or as soon as the answers before are there if that is later.
+    pub(crate) fn every(self, every: Duration) -> Self {
+        Self { every, ..self }
     }
 
     /// From this network namespace.
@@ -85,7 +93,9 @@ fn request(dialogue: Dialogue, number: usize) -> Vec<u8> {
     let key = number % KEY_COUNT;
     match dialogue {
         Dialogue::Memcached => format!("get key-{key}\r\n").into_bytes(),
-        Dialogue::MemcachedUdp => [&[0, 1, 0, 0, 0, 1, 0, 0][..], format!("get key-{key}\r\n").as_bytes()].concat(),
+        Dialogue::MemcachedUdp => {
+            [&[0, 1, 0, 0, 0, 1, 0, 0][..], format!("get key-{key}\r\n").as_bytes()].concat()
+        }
         Dialogue::MemcachedSet(bytes) => {
             [format!("set key-{key} 0 0 {bytes}\r\n").as_bytes(), &vec![b'x'; bytes], b"\r\n"].concat()
         }
@@ -95,7 +105,8 @@ fn request(dialogue: Dialogue, number: usize) -> Vec<u8> {
 
 /// The length of the first answer in these bytes, once all of it is there.
 fn answer(dialogue: Dialogue, bytes: &[u8]) -> Option<usize> {
-    let after = |end: &[u8]| bytes.windows(end.len()).position(|window| window == end).map(|at| at + end.len());
+    let after =
+        |end: &[u8]| bytes.windows(end.len()).position(|window| window == end).map(|at| at + end.len());
     match dialogue {
         Dialogue::Memcached | Dialogue::MemcachedUdp => after(b"END\r\n"),
         Dialogue::MemcachedSet(_) => after(b"STORED\r\n"),
@@ -115,6 +126,7 @@ fn over_tcp(server: SocketAddr, exchange: &Exchange) -> Vec<ClientRequest> {
     let client = stream.local_addr().expect("a connected socket has an address");
     let (mut open, mut done, mut bytes) = (VecDeque::new(), Vec::new(), Vec::new());
     let mut buffer = vec![0; 1 << 16];
+    let start = Instant::now();
     for number in 0..exchange.requests + exchange.in_flight {
         if open.len() >= exchange.in_flight || number >= exchange.requests {
             let Some(sent) = open.pop_front() else { break };
@@ -130,12 +142,19 @@ fn over_tcp(server: SocketAddr, exchange: &Exchange) -> Vec<ClientRequest> {
             done.push(ClientRequest { client, sent, received: now() });
         }
         if number < exchange.requests {
+            sleep_until(start + exchange.every * number as u32);
             open.push_back(now());
             stream.write_all(&request(exchange.dialogue, number)).expect("the server reads");
         }
     }
     assert_eq!(done.len(), exchange.requests);
     done
+}
+
+fn sleep_until(instant: Instant) {
+    while let Some(rest) = instant.checked_duration_since(Instant::now()).filter(|rest| !rest.is_zero()) {
+        std::thread::park_timeout(rest);
+    }
 }
 
 fn over_udp(server: SocketAddr, exchange: &Exchange) -> Vec<ClientRequest> {

@@ -81,7 +81,10 @@ impl Watched {
 }
 
 fn addresses(server: &RunningServer) -> [SocketAddr; 2] {
-    [SocketAddr::from(([127, 0, 0, 1], server.port)), SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, server.port))]
+    [
+        SocketAddr::from(([127, 0, 0, 1], server.port)),
+        SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, server.port)),
+    ]
 }
 
 #[test]

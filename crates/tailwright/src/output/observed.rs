@@ -2,7 +2,9 @@
 
 use crate::output::json::pretty;
 use crate::terminal::TextTable;
-use observe::{LatencyProfile, MeasuredCost, ObservationEnd, ObservationReport, SelfTestReport, StageProfile};
+use observe::{
+    LatencyProfile, MeasuredCost, ObservationEnd, ObservationReport, SelfTestReport, StageProfile,
+};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use workflow::text::{percent, plural, time};
@@ -227,7 +229,8 @@ fn doubts(report: &ObservationReport) -> String {
         text += &format!("  not counted: {count} {what}\n");
     }
     if report.lost_events > 0 {
-        text += &format!("  {} lost, a larger --buffer helps\n", plural(report.lost_events as usize, "event"));
+        text +=
+            &format!("  {} lost, a larger --buffer helps\n", plural(report.lost_events as usize, "event"));
     }
     if text.is_empty() { text } else { format!("\nless certain:\n{text}") }
 }

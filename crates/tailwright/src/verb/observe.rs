@@ -95,7 +95,8 @@ impl ObserveArgs {
                 .hint("0.1 observes every tenth connection, more or less"));
         }
         let ring_bytes = u32::try_from(self.buffer.0).ok();
-        let ring_bytes = ring_bytes.filter(|bytes| bytes.is_power_of_two() && (1 << 16..=1 << 30).contains(bytes));
+        let ring_bytes =
+            ring_bytes.filter(|bytes| bytes.is_power_of_two() && (1 << 16..=1 << 30).contains(bytes));
         let ring_bytes = ring_bytes.ok_or_else(|| {
             OperationError::input(format_args!("--buffer: expected a power of two, not {}", self.buffer))
                 .hint("from 64KiB to 1GiB, such as 8MiB")
