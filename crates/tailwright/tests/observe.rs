@@ -90,7 +90,7 @@ fn a_server_is_seen_until_a_signal() {
         let view = json(child, 0);
         assert_eq!(
             (view["requests"].as_u64(), view["ended"].as_str()),
-            (Some(200), Some("stopped")),
+            (Some(200), Some("it was stopped")),
             "{view}"
         );
         let shares = view["stages"].as_array().expect("stages are a list").iter();

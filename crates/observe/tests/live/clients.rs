@@ -142,7 +142,7 @@ fn over_tcp(server: SocketAddr, exchange: &Exchange) -> Vec<ClientRequest> {
             done.push(ClientRequest { client, sent, received: now() });
         }
         if number < exchange.requests {
-            sleep_until(start + exchange.every * number as u32);
+            sleep_until(start + exchange.every.mul_f64(number as f64));
             open.push_back(now());
             stream.write_all(&request(exchange.dialogue, number)).expect("the server reads");
         }

@@ -68,7 +68,7 @@ pub(crate) fn nginx() -> Option<RunningServer> {
          server {{ listen 127.0.0.1:{port}; listen [::1]:{port}; root {place}; }} }}\n"
     );
     let write = |name: &str, text: &[u8]| {
-        std::fs::write(folder.path().join(name), text).expect("files can be written")
+        std::fs::write(folder.path().join(name), text).expect("files can be written");
     };
     write("nginx.conf", configuration.as_bytes());
     write("index.html", &[b'x'; 20_000]);

@@ -131,7 +131,7 @@ fn cost(cost: &MeasuredCost) -> CostFields {
 fn ended(end: ObservationEnd) -> &'static str {
     match end {
         ObservationEnd::Over => "the time was over",
-        ObservationEnd::Stopped => "stopped",
+        ObservationEnd::Stopped => "it was stopped",
         ObservationEnd::ServerEnded => "the server ended",
     }
 }
@@ -153,14 +153,16 @@ pub(crate) fn text(ports: &BTreeSet<u16>, report: &ObservationReport) -> String 
     let seconds = report.duration.as_secs_f64();
     let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
     let mut text = format!(
-        "port {}: {} in {}, {:.1}/s, read by {}; {}\n",
+        "port {}: {} in {}, {:.1}/s, read by {}\n",
         ports.join(","),
         plural(statistics.count() as usize, "request"),
         time(seconds),
         statistics.count() as f64 / seconds,
         plural(report.readers.len(), "thread"),
-        ended(report.end),
     );
+    if report.end != ObservationEnd::Over {
+        text += &format!("ended because {}\n", ended(report.end));
+    }
     if statistics.count() > 0 {
         text += &format!("\n{}\n{}", latencies(report), stages(&statistics.stages()));
     }
