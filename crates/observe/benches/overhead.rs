@@ -26,6 +26,9 @@ struct Period {
     cpu_per_request: f64,
 }
 
+/// One of its figures.
+type Figure = fn(&Period) -> f64;
+
 fn main() {
     let Some(server) = memcached(2) else { return };
     // 4,000 requests per second, and as many as there can be.
@@ -51,7 +54,7 @@ fn compare(name: &str, server: &RunningServer, exchange: &Exchange, observed_por
         pairs.push((off, on));
     }
     println!("{name}: {found} requests seen");
-    let figures: [(&str, fn(&Period) -> f64); 4] = [
+    let figures: [(&str, Figure); 4] = [
         ("p50", |period| period.p50),
         ("p99", |period| period.p99),
         ("throughput", |period| period.per_second),
@@ -74,10 +77,10 @@ fn period(server: &RunningServer, exchange: &Exchange) -> Period {
     let (seconds, ticks) = (start.elapsed().as_secs_f64(), server.cpu_ticks() - ticks);
     let mut times: Vec<u64> = sent.iter().map(|request| request.received - request.sent).collect();
     times.sort_unstable();
-    let at = |share: f64| times[(share * times.len() as f64) as usize] as f64 / 1e9;
+    let at = |percent: usize| times[times.len() * percent / 100] as f64 / 1e9;
     Period {
-        p50: at(0.5),
-        p99: at(0.99),
+        p50: at(50),
+        p99: at(99),
         per_second: sent.len() as f64 / seconds,
         cpu_per_request: ticks as f64 / sent.len() as f64,
     }
