@@ -13,7 +13,9 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tailwright_observe::{ObservationSettings, ProbeSettings, observe};
+use tailwright_observe::{
+    ClientRequest, ObservationSettings, ProbeSettings, RequestNesting, nesting, observe,
+};
 
 const CLIENTS: usize = 2;
 const PAIRS: usize = 15;
@@ -44,16 +46,21 @@ fn main() {
 /// Periods without and with, in turn; which is first alternates.
 fn compare(name: &str, server: &RunningServer, exchange: &Exchange, observed_port: u16) {
     let mut pairs = Vec::new();
-    let mut found = 0;
+    let mut found = RequestNesting::default();
     period(server, exchange);
     for pair in 0..PAIRS {
-        let off = (pair % 2 == 0).then(|| period(server, exchange));
-        let Some((on, count)) = observed(server, exchange, observed_port) else { return };
-        found += count;
-        let off = off.unwrap_or_else(|| period(server, exchange));
+        let off = (pair % 2 == 0).then(|| period(server, exchange).0);
+        let Some((on, nesting)) = observed(server, exchange, observed_port) else { return };
+        found.nested += nesting.nested;
+        found.outside += nesting.outside;
+        found.missing += nesting.missing;
+        let off = off.unwrap_or_else(|| period(server, exchange).0);
         pairs.push((off, on));
     }
-    println!("{name}: {found} requests seen");
+    let RequestNesting { nested, outside, missing } = found;
+    println!(
+        "{name}: {nested} requests seen inside of what a client saw, {outside} outside, {missing} not seen"
+    );
     let figures: [(&str, Figure); 4] = [
         ("p50", |period| period.p50),
         ("p99", |period| period.p99),
@@ -70,7 +77,7 @@ fn compare(name: &str, server: &RunningServer, exchange: &Exchange, observed_por
     }
 }
 
-fn period(server: &RunningServer, exchange: &Exchange) -> Period {
+fn period(server: &RunningServer, exchange: &Exchange) -> (Period, Vec<ClientRequest>) {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.port));
     let (start, ticks) = (Instant::now(), server.cpu_ticks());
     let sent = clients::run(address, exchange, CLIENTS);
@@ -78,38 +85,40 @@ fn period(server: &RunningServer, exchange: &Exchange) -> Period {
     let mut times: Vec<u64> = sent.iter().map(|request| request.received - request.sent).collect();
     times.sort_unstable();
     let at = |percent: usize| times[times.len() * percent / 100] as f64 / 1e9;
-    Period {
+    let period = Period {
         p50: at(50),
         p99: at(99),
         per_second: sent.len() as f64 / seconds,
         cpu_per_request: ticks as f64 / sent.len() as f64,
-    }
+    };
+    (period, sent)
 }
 
-/// A period while a port is observed, and the number of requests that were seen; `None` where that is refused.
-fn observed(server: &RunningServer, exchange: &Exchange, port: u16) -> Option<(Period, u64)> {
+/// A period while a port is observed, and how what was seen fits what the clients saw; `None` where that is refused.
+fn observed(server: &RunningServer, exchange: &Exchange, port: u16) -> Option<(Period, RequestNesting)> {
     let settings = ObservationSettings {
         probes: ProbeSettings { ports: BTreeSet::from([port]), share: 1.0, ring_bytes: 1 << 23 },
         duration: Duration::from_secs(600),
         cost_duration: Duration::ZERO,
     };
-    let stop = AtomicBool::new(false);
+    let (stop, mut seen) = (AtomicBool::new(false), Vec::new());
     let (report, period) = std::thread::scope(|scope| {
         let mut running = None;
         let attached = || {
             running = Some(scope.spawn(|| {
-                let period = period(server, exchange);
+                let (period, sent) = period(server, exchange);
                 stop.store(true, Ordering::Relaxed);
-                period
+                (period, sent)
             }));
         };
-        let report = observe(&settings, &stop, attached, &mut |_| {});
+        let report = observe(&settings, &stop, attached, &mut |request| seen.push(*request));
         (report, running.map(|running| running.join().expect("a period does not fail")))
     });
     match report {
         Ok(report) => {
             assert_eq!(report.lost_events, 0, "the buffer is large enough");
-            Some((period?, report.statistics.count()))
+            let (period, sent) = period?;
+            Some((period, nesting(&seen, &sent)))
         }
         Err(error) => {
             println!("{error}");
