@@ -155,7 +155,7 @@ pub(crate) fn text(ports: &BTreeSet<u16>, report: &ObservationReport) -> String 
     let mut text = format!(
         "port {}: {} in {}, {:.1}/s, read by {}\n",
         ports.join(","),
-        plural(statistics.count() as usize, "request"),
+        counted(statistics.count(), "request"),
         time(seconds),
         statistics.count() as f64 / seconds,
         plural(report.readers.len(), "thread"),
@@ -168,6 +168,10 @@ pub(crate) fn text(ports: &BTreeSet<u16>, report: &ObservationReport) -> String 
     }
     text += &doubts(report);
     text + &cost_line(report)
+}
+
+fn counted(number: u64, noun: &str) -> String {
+    plural(usize::try_from(number).unwrap_or(usize::MAX), noun)
 }
 
 fn latencies(report: &ObservationReport) -> String {
@@ -231,8 +235,7 @@ fn doubts(report: &ObservationReport) -> String {
         text += &format!("  not counted: {count} {what}\n");
     }
     if report.lost_events > 0 {
-        text +=
-            &format!("  {} lost, a larger --buffer helps\n", plural(report.lost_events as usize, "event"));
+        text += &format!("  {} lost, a larger --buffer helps\n", counted(report.lost_events, "event"));
     }
     if text.is_empty() { text } else { format!("\nless certain:\n{text}") }
 }
@@ -258,7 +261,7 @@ pub(crate) fn test_text(report: &SelfTestReport) -> String {
     let SelfTestReport { observed, nesting, sent } = report;
     format!(
         "{} sent by clients, {} observed: {} inside of what a client saw, {} outside, {} missing\n{}: {}\n",
-        plural(*sent as usize, "request"),
+        counted(*sent, "request"),
         observed.statistics.count(),
         nesting.nested,
         nesting.outside,
