@@ -1,7 +1,7 @@
 //! Whether requests as the server's machine saw them lie inside of what a client on the same clock saw of them.
 
 use crate::request::{ObservedRequest, RequestPoint};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 /// A request as a client saw it, in nanoseconds of CLOCK_MONOTONIC.
@@ -28,11 +28,11 @@ pub struct RequestNesting {
 
 /// Assigns each observed request, in the order of arrival, to the first free request of its client around it.
 pub fn nesting(observed: &[ObservedRequest], clients: &[ClientRequest]) -> RequestNesting {
-    let mut sent: BTreeMap<SocketAddr, Vec<ClientRequest>> = BTreeMap::new();
+    let mut sent: BTreeMap<SocketAddr, VecDeque<ClientRequest>> = BTreeMap::new();
     for request in clients {
-        sent.entry(request.client).or_default().push(*request);
+        sent.entry(request.client).or_default().push_back(*request);
     }
-    sent.values_mut().for_each(|requests| requests.sort_unstable());
+    sent.values_mut().for_each(|requests| requests.make_contiguous().sort_unstable());
     let mut arrived: Vec<&ObservedRequest> = observed.iter().collect();
     arrived.sort_by_key(|request| request.at(RequestPoint::Wire));
     let mut result = RequestNesting::default();

@@ -70,8 +70,8 @@ pub struct ObservationReport {
     pub end: ObservationEnd,
     /// The cost, if this process may have it measured.
     pub cost: Option<MeasuredCost>,
-    /// The threads that read requests, with their processes.
-    pub readers: BTreeSet<(u32, u32)>,
+    /// The threads that read requests.
+    pub readers: BTreeSet<u32>,
 }
 
 /// Observes until the time is over, `stop` is set or the server has ended. Every request is given to `take` as soon as it
@@ -104,7 +104,8 @@ struct RunningObservation {
     order: EventOrder,
     joiner: RequestJoiner,
     statistics: RequestStatistics,
-    readers: BTreeSet<(u32, u32)>,
+    readers: BTreeSet<u32>,
+    processes: BTreeSet<u32>,
     events: u64,
     start: Instant,
     last_life_check: Instant,
@@ -121,6 +122,7 @@ impl RunningObservation {
             joiner: RequestJoiner::new(),
             statistics: RequestStatistics::default(),
             readers: BTreeSet::new(),
+            processes: BTreeSet::new(),
             events: 0,
             start,
             last_life_check: start,
@@ -138,8 +140,8 @@ impl RunningObservation {
         }
         if self.last_life_check.elapsed() >= LIFE_INTERVAL {
             self.last_life_check = Instant::now();
-            let lives = |(process, _): &(u32, u32)| Path::new(&format!("/proc/{process}")).exists();
-            if !self.readers.is_empty() && !self.readers.iter().any(lives) {
+            let lives = |process: &u32| Path::new(&format!("/proc/{process}")).exists();
+            if !self.processes.is_empty() && !self.processes.iter().any(lives) {
                 return Some(ObservationEnd::ServerEnded);
             }
         }
@@ -170,7 +172,8 @@ impl RunningObservation {
         let mut finished = Vec::new();
         for event in events {
             if event.kind == EventKind::Receive {
-                self.readers.insert((event.process, event.thread));
+                self.readers.insert(event.thread);
+                self.processes.insert(event.process);
             }
             self.joiner.handle(event, &mut finished);
         }

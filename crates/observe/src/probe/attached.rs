@@ -134,7 +134,8 @@ impl AttachedProbes {
     pub fn cost(&self) -> ProbeCost {
         let infos = self.object.programs().filter_map(|(_, program)| program.info().ok());
         infos.fold(ProbeCost::default(), |sum, info| ProbeCost {
-            run_ns: sum.run_ns + info.run_time().as_nanos() as u64,
+            run_ns: sum.run_ns
+                + u64::try_from(info.run_time().as_nanos()).expect("programs run for less than centuries"),
             runs: sum.runs + info.run_count(),
         })
     }
@@ -142,8 +143,7 @@ impl AttachedProbes {
 
 fn load(settings: &ProbeSettings, btf: &Btf) -> Result<Ebpf, OperationError> {
     let ports = port_bits(&settings.ports);
-    // A share of 1 takes every hash, also the last one.
-    let flows_limit = (settings.share.min(1.0) * f64::from(u32::MAX)) as u32;
+    let flows_limit = flows_limit(settings.share);
     EbpfLoader::new()
         .btf(Some(btf))
         .override_global("ports", ports.as_slice(), true)
@@ -151,6 +151,12 @@ fn load(settings: &ProbeSettings, btf: &Btf) -> Result<Ebpf, OperationError> {
         .map_max_entries("events", settings.ring_bytes)
         .load(OBJECT)
         .map_err(|error| refused("the observing programs cannot be loaded", &error))
+}
+
+/// The largest hash of a connection that is observed; a share of 1 takes all.
+#[allow(clippy::cast_possible_truncation, reason = "shares are at most 1, and casts of floats saturate")]
+fn flows_limit(share: f64) -> u32 {
+    (share * f64::from(u32::MAX)) as u32
 }
 
 /// A bit for each port.

@@ -1,9 +1,11 @@
 //! Clients that note when they sent a request and when they had its answer.
+#![allow(dead_code, reason = "tests and the benchmark use their parts")]
 
 use machine::clock::now;
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
 use tailwright_observe::ClientRequest;
 
 /// What is said.
@@ -25,6 +27,7 @@ pub(crate) struct Exchange {
     dialogue: Dialogue,
     requests: usize,
     in_flight: usize,
+    every: Duration,
     netns: Option<String>,
 }
 
@@ -32,12 +35,17 @@ const KEY_COUNT: usize = 5;
 
 impl Exchange {
     pub(crate) fn new(dialogue: Dialogue, requests: usize) -> Self {
-        Self { dialogue, requests, in_flight: 1, netns: None }
+        Self { dialogue, requests, in_flight: 1, every: Duration::ZERO, netns: None }
     }
 
     /// This many requests are sent before the answer to the first is awaited.
     pub(crate) fn in_flight(self, in_flight: usize) -> Self {
         Self { in_flight, ..self }
+    }
+
+    /// Requests are sent at this distance, or as soon as the answers before are there if that is later.
+    pub(crate) fn every(self, every: Duration) -> Self {
+        Self { every, ..self }
     }
 
     /// From this network namespace.
@@ -118,6 +126,7 @@ fn over_tcp(server: SocketAddr, exchange: &Exchange) -> Vec<ClientRequest> {
     let client = stream.local_addr().expect("a connected socket has an address");
     let (mut open, mut done, mut bytes) = (VecDeque::new(), Vec::new(), Vec::new());
     let mut buffer = vec![0; 1 << 16];
+    let start = Instant::now();
     for number in 0..exchange.requests + exchange.in_flight {
         if open.len() >= exchange.in_flight || number >= exchange.requests {
             let Some(sent) = open.pop_front() else { break };
@@ -133,12 +142,19 @@ fn over_tcp(server: SocketAddr, exchange: &Exchange) -> Vec<ClientRequest> {
             done.push(ClientRequest { client, sent, received: now() });
         }
         if number < exchange.requests {
+            sleep_until(start + exchange.every.mul_f64(number as f64));
             open.push_back(now());
             stream.write_all(&request(exchange.dialogue, number)).expect("the server reads");
         }
     }
     assert_eq!(done.len(), exchange.requests);
     done
+}
+
+fn sleep_until(instant: Instant) {
+    while let Some(rest) = instant.checked_duration_since(Instant::now()).filter(|rest| !rest.is_zero()) {
+        std::thread::park_timeout(rest);
+    }
 }
 
 fn over_udp(server: SocketAddr, exchange: &Exchange) -> Vec<ClientRequest> {

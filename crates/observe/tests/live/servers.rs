@@ -1,4 +1,5 @@
 //! Servers as Debian has them, on free ports, and a server with a client in network namespaces of their own.
+#![allow(dead_code, reason = "tests and the benchmark use their parts")]
 
 use machine::virtual_network::VirtualNetwork;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -12,6 +13,17 @@ pub(crate) struct RunningServer {
     child: Child,
     pub(crate) port: u16,
     _folder: Option<TempDir>,
+}
+
+impl RunningServer {
+    /// CPU time that the server has used, in ticks of the kernel.
+    pub(crate) fn cpu_ticks(&self) -> u64 {
+        let stat =
+            std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("the server runs");
+        let (_, after_name) = stat.rsplit_once(')').expect("the name is in parentheses");
+        // utime and stime, fields 14 and 15.
+        after_name.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
+    }
 }
 
 impl Drop for RunningServer {
@@ -56,7 +68,7 @@ pub(crate) fn nginx() -> Option<RunningServer> {
          server {{ listen 127.0.0.1:{port}; listen [::1]:{port}; root {place}; }} }}\n"
     );
     let write = |name: &str, text: &[u8]| {
-        std::fs::write(folder.path().join(name), text).expect("files can be written")
+        std::fs::write(folder.path().join(name), text).expect("files can be written");
     };
     write("nginx.conf", configuration.as_bytes());
     write("index.html", &[b'x'; 20_000]);

@@ -1,4 +1,5 @@
 //! A machine with connections and threads, that says what happens and what is true.
+#![allow(clippy::cast_possible_truncation, reason = "the numbers are small")]
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

@@ -131,7 +131,7 @@ fn cost(cost: &MeasuredCost) -> CostFields {
 fn ended(end: ObservationEnd) -> &'static str {
     match end {
         ObservationEnd::Over => "the time was over",
-        ObservationEnd::Stopped => "stopped",
+        ObservationEnd::Stopped => "it was stopped",
         ObservationEnd::ServerEnded => "the server ended",
     }
 }
@@ -153,19 +153,25 @@ pub(crate) fn text(ports: &BTreeSet<u16>, report: &ObservationReport) -> String 
     let seconds = report.duration.as_secs_f64();
     let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
     let mut text = format!(
-        "port {}: {} in {}, {:.1}/s, read by {}; {}\n",
+        "port {}: {} in {}, {:.1}/s, read by {}\n",
         ports.join(","),
-        plural(statistics.count() as usize, "request"),
+        counted(statistics.count(), "request"),
         time(seconds),
         statistics.count() as f64 / seconds,
         plural(report.readers.len(), "thread"),
-        ended(report.end),
     );
+    if report.end != ObservationEnd::Over {
+        text += &format!("ended because {}\n", ended(report.end));
+    }
     if statistics.count() > 0 {
         text += &format!("\n{}\n{}", latencies(report), stages(&statistics.stages()));
     }
     text += &doubts(report);
     text + &cost_line(report)
+}
+
+fn counted(number: u64, noun: &str) -> String {
+    plural(usize::try_from(number).unwrap_or(usize::MAX), noun)
 }
 
 fn latencies(report: &ObservationReport) -> String {
@@ -229,8 +235,7 @@ fn doubts(report: &ObservationReport) -> String {
         text += &format!("  not counted: {count} {what}\n");
     }
     if report.lost_events > 0 {
-        text +=
-            &format!("  {} lost, a larger --buffer helps\n", plural(report.lost_events as usize, "event"));
+        text += &format!("  {} lost, a larger --buffer helps\n", counted(report.lost_events, "event"));
     }
     if text.is_empty() { text } else { format!("\nless certain:\n{text}") }
 }
@@ -256,7 +261,7 @@ pub(crate) fn test_text(report: &SelfTestReport) -> String {
     let SelfTestReport { observed, nesting, sent } = report;
     format!(
         "{} sent by clients, {} observed: {} inside of what a client saw, {} outside, {} missing\n{}: {}\n",
-        plural(*sent as usize, "request"),
+        counted(*sent, "request"),
         observed.statistics.count(),
         nesting.nested,
         nesting.outside,
