@@ -4,7 +4,8 @@ use calculus::{DeviceQueue, EnforcedClass};
 use model::{CircularTrace, Job, LatencyModel, PerStage, ServerMember, Stage};
 use proptest::prelude::*;
 use tailwright_predict::{
-    BegunWork, EnforcedLatency, EnforcedModel, EnforcedPath, EnforcedSketch, Probabilistic, Replayed, WorstCase,
+    BegunWork, EnforcedLatency, EnforcedModel, EnforcedPath, EnforcedSketch, Probabilistic, Replayed,
+    WorstCase,
 };
 use units::{Nanos, Percentile};
 
@@ -46,7 +47,8 @@ fn member<S>(sketch: &S, group: usize, priority: u32) -> ServerMember<'_, S> {
 fn most_work(trace: &CircularTrace<Job>, stage: Stage, window: f64) -> f64 {
     let jobs: Vec<(f64, f64)> = (0..3)
         .flat_map(|round| {
-            let work = |job: &Job| (job.arrival.as_secs() + f64::from(round) * PERIOD, job.work[stage].as_secs());
+            let work =
+                |job: &Job| (job.arrival.as_secs() + f64::from(round) * PERIOD, job.work[stage].as_secs());
             trace.items().iter().map(work).collect::<Vec<_>>()
         })
         .collect();
@@ -92,7 +94,7 @@ impl Company {
     }
 
     fn worst_case(&self) -> Vec<EnforcedLatency> {
-        let members: Vec<_> = self.sketches.iter().zip(&self.levels).enumerate();
+        let members = self.sketches.iter().zip(&self.levels).enumerate();
         let members: Vec<_> = members.map(|(group, (sketch, level))| member(sketch, group, *level)).collect();
         self.path.worst_case(&members)
     }
@@ -104,11 +106,17 @@ impl Company {
             let others = (0..self.levels.len()).filter(|&other| other != own && keep(self.levels[other]));
             others.map(limits).collect()
         };
-        let (above, equal) = (by_level(&|level| level < self.levels[own]), by_level(&|level| level == self.levels[own]));
-        let sum = |all: &[Vec<(f64, f64)>], window: f64| all.iter().map(|one| admitted(one, window)).sum::<f64>();
+        let (above, equal) =
+            (by_level(&|level| level < self.levels[own]), by_level(&|level| level == self.levels[own]));
+        let sum =
+            |all: &[Vec<(f64, f64)>], window: f64| all.iter().map(|one| admitted(one, window)).sum::<f64>();
         let channels = f64::from(self.path.class.channels);
         let largest = |member: usize| {
-            self.traces[member].items().iter().map(|job| job.work[Stage::Storage].as_secs()).fold(0.0, f64::max)
+            self.traces[member]
+                .items()
+                .iter()
+                .map(|job| job.work[Stage::Storage].as_secs())
+                .fold(0.0, f64::max)
         };
         let longest = (0..self.levels.len()).map(largest).fold(0.0, f64::max);
         let begun = match stage {
@@ -122,7 +130,8 @@ impl Company {
                 let end = if stage == Stage::Storage {
                     clear_time(begun + own_work + sum(&equal, at), |window| sum(&above, window))
                 } else {
-                    let any = clear_time(begun + own_work, |window| sum(&above, window) + sum(&equal, window));
+                    let any =
+                        clear_time(begun + own_work, |window| sum(&above, window) + sum(&equal, window));
                     let turns = (equal.len() as f64).mul_add(self.path.class.packet, begun)
                         + (equal.len() + 1) as f64 * own_work;
                     any.min(clear_time(turns, |window| sum(&above, window)))

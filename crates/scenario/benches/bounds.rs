@@ -37,7 +37,8 @@ fn main() {
                 println!("{attack:#?}");
             }
         }
-    }    report("link, held twice", 1, Attack::held_up_twice().play());
+    }
+    report("link, held twice", 1, Attack::held_up_twice().play());
     for channels in [1, 2, 4, 8] {
         let (found, attack) = search_plans(channels, starts, usize::try_from(steps).expect("few steps"));
         report("plan", channels, found);

@@ -176,7 +176,8 @@ impl Enforcer {
             self.update_heads(place);
         }
         let ((level, _, _), place) = self.heads.first()?;
-        let &QueuedRequest { operation, bytes, cost, .. } = self.queues.flows[place].head(&self.queues.slab)?;
+        let &QueuedRequest { operation, bytes, cost, .. } =
+            self.queues.flows[place].head(&self.queues.slab)?;
         if self.bounds.is_unexpected(level, cost) && self.outstanding.requests() > 0 {
             return None;
         }

@@ -31,7 +31,8 @@ pub(super) struct DeviceBounds {
 
 impl DeviceBounds {
     pub(super) fn new(rules: &EnforcementRules) -> Self {
-        let EnforcementRules { bounds, reads, writes, lower_levels, reserve, largest_best_effort, .. } = *rules;
+        let EnforcementRules { bounds, reads, writes, lower_levels, reserve, largest_best_effort, .. } =
+            *rules;
         let largest_best_effort = largest_best_effort.unwrap_or(u64::MAX);
         Self { all: bounds, by_operation: [reads, writes], lower_levels, reserve, largest_best_effort }
     }

@@ -4,11 +4,12 @@
 use crate::adversary::{Approach, BANDWIDTH, ONCE, PlayedTraffic, REQUESTS, nanoseconds};
 use calculus::ArrivalCurve;
 use model::{
-    CircularTrace, Job, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, ServerEnforcement, Slo,
-    Stage, StageLimit,
+    CircularTrace, Job, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, ServerEnforcement,
+    Slo, Stage, StageLimit,
 };
 use plan::{
-    EnforcedClass, LimitMethod, PlannedServer, PlanningClass, PlanningProblem, PlanningWorkload, WorkloadOnClass,
+    EnforcedClass, LimitMethod, PlannedServer, PlanningClass, PlanningProblem, PlanningWorkload,
+    WorkloadOnClass,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -32,7 +33,7 @@ const SHAPE: [f64; 3] = [0.3, 1.0, 0.5];
 
 fn workload(number: usize, random: &mut StdRng) -> PlanningWorkload {
     let largest = random.random_range(0.0005..0.01);
-    let (burst, rate) = (largest * random.random_range(1.0..6.0), random.random_range(0.005..0.15));
+    let (burst, rate) = (largest * random.random_range(1.5..6.0), random.random_range(0.005..0.15));
     let curve = |stage: Stage| {
         let shape = SHAPE[stage as usize];
         ArrivalCurve::from_limits(&[(rate * shape, burst * shape), (3.0 * rate * shape, 0.7 * burst * shape)])
@@ -70,8 +71,7 @@ impl PlannedAttack {
         let order: Vec<usize> = (0..count).collect();
         let placement = plan::place_first_fit(&problem, LimitMethod::Exact, &order, false);
         let server = placement.servers.into_iter().max_by_key(|server| server.members.len())?;
-        let greedy: Requests =
-            std::iter::once((30_000_000, 1.0)).chain([(0, 1.0); REQUESTS - 1]).collect();
+        let greedy: Requests = std::iter::once((30_000_000, 1.0)).chain([(0, 1.0); REQUESTS - 1]).collect();
         let requests = vec![greedy; server.members.len()];
         let clients = server.queue.outstanding + 1;
         Some(Self { problem, server, requests, best_effort: (1.0, clients) })
@@ -94,8 +94,10 @@ impl PlannedAttack {
                 other.requests[pick][0].0 = shift;
             }
             _ => {
-                other.best_effort =
-                    (random.random_range(0.2..=1.0), self.server.queue.outstanding + random.random_range(0..3));
+                other.best_effort = (
+                    random.random_range(0.2..=1.0),
+                    self.server.queue.outstanding + random.random_range(0..3),
+                );
             }
         }
         other
@@ -141,7 +143,8 @@ impl PlannedAttack {
             let slo = "99% < 1000s".parse().expect("an SLO");
             let largest = self.problem.workloads[member].on_class[0].largest_request;
             workloads.push(
-                PolicyWorkload::admitted(format!("w{index}"), slo, placement).with_largest_request(Some(largest)),
+                PolicyWorkload::admitted(format!("w{index}"), slo, placement)
+                    .with_largest_request(Some(largest)),
             );
             bounds.push(own.total);
         }
