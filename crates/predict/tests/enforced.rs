@@ -94,7 +94,7 @@ impl Company {
     }
 
     fn worst_case(&self) -> Vec<EnforcedLatency> {
-        let members: Vec<_> = self.sketches.iter().zip(&self.levels).enumerate();
+        let members = self.sketches.iter().zip(&self.levels).enumerate();
         let members: Vec<_> = members.map(|(group, (sketch, level))| member(sketch, group, *level)).collect();
         self.path.worst_case(&members)
     }

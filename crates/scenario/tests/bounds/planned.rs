@@ -33,7 +33,7 @@ const SHAPE: [f64; 3] = [0.3, 1.0, 0.5];
 
 fn workload(number: usize, random: &mut StdRng) -> PlanningWorkload {
     let largest = random.random_range(0.0005..0.01);
-    let (burst, rate) = (largest * random.random_range(1.0..6.0), random.random_range(0.005..0.15));
+    let (burst, rate) = (largest * random.random_range(1.5..6.0), random.random_range(0.005..0.15));
     let curve = |stage: Stage| {
         let shape = SHAPE[stage as usize];
         ArrivalCurve::from_limits(&[(rate * shape, burst * shape), (3.0 * rate * shape, 0.7 * burst * shape)])

@@ -4,7 +4,7 @@ use crate::files::read_text;
 use crate::observer::{Notice, ProgressObserver};
 use enforce::deployment::PRIORITY_LEVELS;
 use model::{Cluster, Op, OperationError, Request, ServerClass};
-use plan::{DeviceQueue, EnforcedClass};
+use plan::EnforcedClass;
 use predict::EnforcedPath;
 use std::path::Path;
 use units::{Bytes, Nanos};
@@ -38,14 +38,13 @@ pub fn enforced_class(class: &ServerClass, profile: &StorageProfile) -> Enforced
     }
 }
 
-/// How the enforcers use a server of a class that gets workloads by a model: as many best-effort requests at the device as
-/// it has channels, and a place for a workload's own. Without a profile, its links alone.
+/// How the enforcers use a server of a class that gets workloads by a model: with as many requests at the device as it has
+/// channels, which makes requests wait least. Without a profile, its links alone.
 pub(crate) fn enforced_path(class: &ServerClass, profile: Option<&StorageProfile>) -> EnforcedPath {
     let analysed = profile.map_or_else(|| enforced_links(class), |profile| enforced_class(class, profile));
-    let channels = analysed.channels;
     EnforcedPath {
         class: analysed,
-        queue: DeviceQueue { channels, outstanding: channels + 1, reserve: 1 },
+        queue: analysed.shortest_queue(),
         base_latency: profile.map_or(0.0, base_latency),
         has_storage: profile.is_some(),
     }
