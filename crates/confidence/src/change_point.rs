@@ -1,9 +1,10 @@
 //! Whether a sequence changes somewhere.
 //!
 //! The statistic is that of Pettitt: the largest distance of the cumulative sum of ranks from where it would be if
-//! every rank were the mean one. Its distribution without a change comes from random permutations, which keep the
-//! level exactly when the values are exchangeable: independent, or blocks of a stationary sequence that are long against
-//! its memory. [`neighbour_correlation`] says whether they look so.
+//! every rank were the mean one. Its distribution without a change comes from random permutations, as if values were
+//! independent. Blocks of a sequence with memory are not: the statistic is divided by the root of the design effect, the
+//! variance of sums over neighbours ÷ that of independent values, both about the means before and after the change.
+//! Memory that is as long as the sequence cannot be told from a change; [`neighbour_correlation`] says where values look so.
 
 use crate::ranks::centred_ranks;
 use rand::SeedableRng as _;
@@ -27,7 +28,8 @@ pub struct ChangePoint {
 pub fn change_point(values: &[f64], permutations: u32, seed: u64) -> ChangePoint {
     assert!(values.len() >= 2, "a change needs a before and an after");
     let mut ranks = centred_ranks(values);
-    let (at, observed) = largest_deviation(&ranks);
+    let (at, deviation) = largest_deviation(&ranks);
+    let observed = deviation / variance_ratio(&residuals(&ranks, at)).sqrt();
     let mut random = StdRng::seed_from_u64(seed);
     let mut as_large = 1u32;
     for _ in 0..permutations {
@@ -49,15 +51,34 @@ fn largest_deviation(ranks: &[f64]) -> (usize, f64) {
     (at, largest)
 }
 
-/// The correlation of neighbouring ranks when those before and from `at` on are taken relative to their own means, −1 to
-/// 1; 0 where it cannot be said. Independent values have about −2/n, with a standard deviation of about 1/√n.
-pub fn neighbour_correlation(values: &[f64], at: usize) -> f64 {
-    let mut ranks = centred_ranks(values);
-    let (before, after) = ranks.split_at_mut(at.min(values.len()));
+/// Ranks relative to the means of those before and from `at` on.
+fn residuals(ranks: &[f64], at: usize) -> Vec<f64> {
+    let mut residuals = ranks.to_vec();
+    let (before, after) = residuals.split_at_mut(at.min(ranks.len()));
     for side in [before, after] {
         let mean = side.iter().sum::<f64>() / side.len().max(1) as f64;
         side.iter_mut().for_each(|rank| *rank -= mean);
     }
+    residuals
+}
+
+/// The variance of the sum of neighbours ÷ that of independent values: the largest over sums of a sixteenth, an eighth and a
+/// quarter of the values, at least 1.
+fn variance_ratio(residuals: &[f64]) -> f64 {
+    let variance = residuals.iter().map(|rank| rank * rank).sum::<f64>() / residuals.len() as f64;
+    let ratio = |length: usize| {
+        let sums = residuals.windows(length).map(|neighbours| neighbours.iter().sum::<f64>().powi(2));
+        let count = residuals.len() + 1 - length;
+        sums.sum::<f64>() / count as f64 / (variance * length as f64)
+    };
+    let lengths = [16, 8, 4].map(|part| residuals.len() / part);
+    lengths.into_iter().filter(|length| *length >= 2 && variance > 0.0).map(ratio).fold(1.0, f64::max)
+}
+
+/// The correlation of neighbouring ranks when those before and from `at` on are taken relative to their own means, −1 to
+/// 1; 0 where it cannot be said. Independent values have about −2/n, with a standard deviation of about 1/√n.
+pub fn neighbour_correlation(values: &[f64], at: usize) -> f64 {
+    let ranks = residuals(&centred_ranks(values), at);
     let squares: f64 = ranks.iter().map(|rank| rank * rank).sum();
     let products: f64 = ranks.windows(2).map(|pair| pair[0] * pair[1]).sum();
     if squares > 0.0 { products / squares } else { 0.0 }

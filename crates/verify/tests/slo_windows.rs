@@ -91,19 +91,19 @@ proptest! {
 
 #[test]
 fn one_bad_window_does_not_hide_in_the_run() {
-    let mut run: Run = (0..100_000).map(|at| (at, 0, Some(1))).collect();
-    run[50_000..50_050].iter_mut().for_each(|(.., latency)| *latency = Some(900));
-    run.push((100_000, 1, Some(1)));
+    let mut run: Run = (0..20_000).map(|at| (at, 0, Some(1))).collect();
+    run[5000..5010].iter_mut().for_each(|(.., latency)| *latency = Some(900));
+    run.push((20_000, 1, Some(1)));
     let findings = windows(&run, "99.9% < 100ms".parse().expect("an SLO"));
     let found = &findings.workloads[0];
-    assert!(found.measured_s.is_some_and(|seconds| seconds < 0.1), "50 of 100,000 are fewer than 0.1 %");
+    assert!(found.measured_s.is_some_and(|seconds| seconds < 0.1), "10 of 20,000 are fewer than 0.1 %");
     let missed: Vec<f64> = found
         .windows
         .iter()
         .filter(|window| window.verdict == Verdict::NotMet)
         .map(|window| window.from_s)
         .collect();
-    assert_eq!((found.windows.len(), missed), (100, vec![50.0]));
+    assert_eq!((found.windows.len(), missed), (20, vec![5.0]));
     assert_eq!(findings.window_s, Some(1.0));
 }
 
