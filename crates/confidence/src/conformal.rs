@@ -2,11 +2,11 @@
 //!
 //! A score says how far a prediction fell short of what came; the larger, the worse. If n scores that were seen and the next one
 //! are *exchangeable* (every order of the n + 1 is equally likely), the next one is at most the ⌈(n + 1) c⌉-th smallest
-//! with probability at least c, whatever their distribution (Vovk, Gammerman and Shafer, Algorithmic Learning in a Random
-//! World, 2005, Proposition 4.1; Lei and others 2018, Theorem 2.2).
+//! with probability at least c, whatever their distribution (Vovk, Gammerman and Shafer 2005).
 //!
 //! Scores of one source depend on each other. They form a *block*, and blocks are exchangeable: each counts as much as one
-//! score, however many it has, and the next block as one that exceeds everything (Lee, Barber and Willett 2023, Theorem 1).
+//! score, however many it has, and the next block as one that exceeds everything (Lee, Barber and Willett 2023, hierarchical
+//! conformal prediction).
 //! The probability is over all blocks and the next one together; for one given source it may be lower.
 
 use crate::TooFew;
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_next_score_is_covered_as_often_as_asked() {
-        let runs = 8000;
+        let runs = 4000;
         for (blocks, coverage) in [(19, 0.95), (39, 0.95), (20, 0.8), (41, 0.9), (99, 0.99)] {
             // Four standard deviations of a frequency.
             let slack = 4.0 * (coverage * (1.0 - coverage) / runs as f64).sqrt();
@@ -173,7 +173,7 @@ mod tests {
     fn scores_of_one_block_taken_for_independent_cover_less() {
         // Five blocks of 19 equal scores: ranked as 95 independent ones they promise 95 %, and keep 5/6.
         let mut random = StdRng::seed_from_u64(9);
-        let runs = 8000;
+        let runs = 4000;
         let mut within = 0;
         for _ in 0..runs {
             let levels: Vec<f64> = (0..5).map(|_| random.random_range(0.0..1.0)).collect();
@@ -182,6 +182,6 @@ mod tests {
             let limit = scores[conformal_rank(95, 0.95).unwrap() - 1];
             within += usize::from(random.random_range(0.0..1.0) <= limit);
         }
-        assert!((within as f64 / runs as f64 - 5.0 / 6.0).abs() < 0.02, "{within}");
+        assert!((within as f64 / runs as f64 - 5.0 / 6.0).abs() < 0.025, "{within}");
     }
 }
