@@ -21,6 +21,7 @@ use model::{
     UndefinedLatency,
 };
 use sim::{Alignment, LatencyTarget, PreemptionMode, ReplayStream, ReplaySystem, ReplayTrace, UnsteadyError};
+use std::sync::Mutex;
 use units::{Nanos, Percentile};
 
 /// The replaying model: traces at random shifts.
@@ -95,23 +96,14 @@ impl Replayed {
     /// # Panics
     /// When there is not one budget per member.
     pub fn check_budgets(&self, members: Members<'_, '_>, budgets: &[f64]) -> BudgetCheck {
-        assert_eq!(members.len(), budgets.len(), "one budget per member");
-        let (undefined, system) = steady_system(members);
-        for (member, undefined) in undefined.into_iter().enumerate() {
-            if let Some(why) = undefined {
-                return BudgetCheck::Undefined { member, why };
-            }
-        }
-        let Some((system, _)) = system else { return BudgetCheck::Fits };
-        let targets = members.iter().zip(budgets).map(|(member, budget)| LatencyTarget {
-            percentile: member.percentile,
-            budget: nanos_within(*budget),
-        });
-        let targets: Vec<LatencyTarget> = targets.collect();
-        let spare = self.alignments - self.bound_rank;
+        let (system, targets) = match targeted_system(members, budgets) {
+            Ok(Some(targeted)) => targeted,
+            Ok(None) => return BudgetCheck::Fits,
+            Err(undefined) => return undefined,
+        };
         let mut alignments: Vec<_> = self.random_alignments().collect();
         sim::sort_worst_first(&system, &mut alignments);
-        match sim::first_target_miss(&system, PreemptionMode::Preemptive, &alignments, &targets, spare) {
+        match sim::first_target_miss(&system, &alignments, &targets, self.spare()) {
             None => BudgetCheck::Fits,
             Some(miss) => BudgetCheck::Exceeds { member: miss.stream, alignments: miss.alignments },
         }
@@ -130,6 +122,18 @@ impl Replayed {
     /// estimate are order statistics of.
     pub fn samples(&self, members: Members<'_, '_>) -> Vec<Result<Vec<Nanos>, UndefinedLatency>> {
         percentiles_by_member(members, &self.random_alignments().collect::<Vec<_>>(), <[Nanos]>::to_vec)
+    }
+
+    /// A model that answers as this one, and remembers of one question what the next one needs: for whoever asks
+    /// [`all_within`](LatencyModel::all_within) about many servers that differ by few members.
+    pub fn remembering(self) -> RememberedReplays {
+        let search = sim::TargetSearch::new(self.random_alignments(), self.spare());
+        RememberedReplays { model: self, search: Mutex::new(search) }
+    }
+
+    /// How many alignments may exceed the bound.
+    fn spare(&self) -> usize {
+        self.alignments - self.bound_rank
     }
 
     fn random_alignments(&self) -> impl Iterator<Item = Alignment> {
@@ -163,6 +167,60 @@ impl LatencyModel for Replayed {
             Prediction { bound: ranked(self.bound_rank), estimate: Some(estimate) }
         })
     }
+}
+
+/// A [`Replayed`] model that remembers the server it was asked about last. It answers one question at a time.
+#[derive(Debug)]
+pub struct RememberedReplays {
+    model: Replayed,
+    search: Mutex<sim::TargetSearch>,
+}
+
+impl LatencyModel for RememberedReplays {
+    type Sketch = <Replayed as LatencyModel>::Sketch;
+
+    fn name(&self) -> &'static str {
+        self.model.name()
+    }
+
+    fn sketch(&self, traffic: &CircularTrace<Job>) -> Self::Sketch {
+        self.model.sketch(traffic)
+    }
+
+    fn all_within(&self, members: Members<'_, '_>, limits: &[f64]) -> bool {
+        match targeted_system(members, limits) {
+            Ok(Some((system, targets))) => {
+                let mut search = self.search.lock().expect("no thread panics while it holds the lock");
+                search.keeps_targets(&system, &targets)
+            }
+            Ok(None) => true,
+            Err(_) => false,
+        }
+    }
+
+    fn predict(&self, members: Members<'_, '_>) -> Vec<Result<Prediction, UndefinedLatency>> {
+        self.model.predict(members)
+    }
+}
+
+/// The system of these members and the target of each stream; `None` without members.
+type TargetedSystem<'a> = Option<(ReplaySystem<'a>, Vec<LatencyTarget>)>;
+
+/// What has to be replayed to know whether everybody keeps the budget; the first member that has no latency otherwise.
+fn targeted_system<'a>(members: Members<'_, 'a>, budgets: &[f64]) -> Result<TargetedSystem<'a>, BudgetCheck> {
+    assert_eq!(members.len(), budgets.len(), "one budget per member");
+    let (undefined, system) = steady_system(members);
+    for (member, undefined) in undefined.into_iter().enumerate() {
+        if let Some(why) = undefined {
+            return Err(BudgetCheck::Undefined { member, why });
+        }
+    }
+    let target = |(member, budget): (&ServerMember<'_, _>, &f64)| LatencyTarget {
+        percentile: member.percentile,
+        budget: nanos_within(*budget),
+    };
+    let targets = members.iter().zip(budgets).map(target).collect();
+    Ok(system.map(|(system, _)| (system, targets)))
 }
 
 /// What `summary` makes of a member's percentiles in the order of the alignments, for each member that has a latency.
