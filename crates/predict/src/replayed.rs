@@ -109,6 +109,35 @@ impl Replayed {
         }
     }
 
+    /// The members whose bounds exceed their budgets, with these bounds, both in seconds: those of
+    /// [`predict`](LatencyModel::predict), sooner. A member without a bound has an infinite one.
+    ///
+    /// # Panics
+    /// When there is not one budget per member.
+    pub fn bounds_above(&self, members: Members<'_, '_>, budgets: &[f64]) -> Vec<(usize, f64)> {
+        let (system, targets) = match targeted_system(members, budgets) {
+            Ok(Some(targeted)) => targeted,
+            Ok(None) => return Vec::new(),
+            Err(_) => return self.all_bounds_above(members, budgets),
+        };
+        let alignments: Vec<Alignment> = self.random_alignments().collect();
+        let runs = sim::percentiles_above(&system, &alignments, &targets);
+        let mut above = Vec::new();
+        for member in 0..members.len() {
+            let mut values: Vec<Option<Nanos>> = runs.iter().map(|run| run[member]).collect();
+            // Those within the budget have no value and come first.
+            values.sort_unstable();
+            above.extend(values[self.bound_rank - 1].map(|bound| (member, bound.as_secs())));
+        }
+        above
+    }
+
+    fn all_bounds_above(&self, members: Members<'_, '_>, budgets: &[f64]) -> Vec<(usize, f64)> {
+        let predictions = self.predict(members).into_iter();
+        let bounds = predictions.map(|prediction| prediction.map_or(f64::INFINITY, |p| p.bound));
+        bounds.enumerate().filter(|&(member, bound)| bound > budgets[member]).collect()
+    }
+
     /// The latencies of two alignments that are not random, or why a member has none.
     pub fn correlated(&self, members: Members<'_, '_>) -> Vec<Result<CorrelatedLatency, UndefinedLatency>> {
         let alignments = [Alignment::Recorded, Alignment::BurstsTogether];

@@ -98,7 +98,12 @@ impl<'a> ArrivalMerge<'a> {
         let cursors: Vec<_> = traces.map(StreamCursor::new).collect();
         let leaves = cursors.len().next_power_of_two();
         let found = cursors.clone();
-        Self { cursors, found, nodes: vec![TournamentNode { time: u64::MAX, stream: u32::MAX }; 2 * leaves], leaves }
+        Self {
+            cursors,
+            found,
+            nodes: vec![TournamentNode { time: u64::MAX, stream: u32::MAX }; 2 * leaves],
+            leaves,
+        }
     }
 
     /// Goes to the first arrivals at or after `time`, where the first period of stream i begins at `offsets[i]`,

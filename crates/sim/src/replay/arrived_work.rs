@@ -16,7 +16,7 @@ use super::work_bucket::work_of_all_stages;
 use std::collections::BTreeMap;
 
 /// A band has at most so many cells.
-const CELLS_MAX: u64 = 1 << 20;
+const CELLS_MAX: u64 = 1 << 18;
 /// The shortest cell, as a power of two: 2¹⁸ ns, a quarter of a millisecond.
 const CELL_BITS_MIN: u32 = 18;
 /// A budget has at least this many cells, as a power of two, unless they would be too many.
@@ -101,7 +101,9 @@ impl ArrivedWork {
                     gone.next();
                     come.next();
                 }
-                (Some(a), b) if b.is_none_or(|b| a.key() < b.key()) => changes.extend(gone.next().map(|s| (s, false))),
+                (Some(a), b) if b.is_none_or(|b| a.key() < b.key()) => {
+                    changes.extend(gone.next().map(|s| (s, false)))
+                }
                 _ => changes.extend(come.next().map(|s| (s, true))),
             }
         }
@@ -189,8 +191,12 @@ fn add_cells(sums: &mut Vec<u64>, coarser: u32, cells: &[u64]) {
 /// The runs of arrivals up to `close` outside of which no latency exceeds `threshold`; `level` bounds the unfinished work at
 /// the beginning.
 fn busy_runs(cells: &[u64], bits: u32, (close, mut level): (u64, u64), threshold: u64) -> Vec<BusyRun> {
-    let mut runs = Vec::new();
     let cell = 1u64 << bits;
+    if cell > threshold {
+        // Even who leaves within a cell may be late.
+        return vec![BusyRun { first: 0, level: (level == 0).then_some(0), end: close }];
+    }
+    let mut runs = Vec::new();
     // The last cell with an idle instant, and the level where it begins.
     let (mut last_idle, mut level_there) = (0u64, (level == 0).then_some(0));
     let mut add = |from: u64, level: Option<u64>, end: u64| {

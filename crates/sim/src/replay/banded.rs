@@ -61,7 +61,10 @@ impl<'s, 'a> BandedServer<'s, 'a> {
     /// The replays that [`Self::replay_late`] needs.
     pub(super) fn replays(&self) -> BandReplays<'_, 'a> {
         let replay = |system| Replay::new(system, PreemptionMode::Preemptive);
-        BandReplays { all: replay(self.system), by_band: self.bands.iter().map(|band| replay(&band.system)).collect() }
+        BandReplays {
+            all: replay(self.system),
+            by_band: self.bands.iter().map(|band| replay(&band.system)).collect(),
+        }
     }
 
     /// The time for which arrived work is kept to look at this server.
@@ -110,7 +113,12 @@ impl<'s, 'a> BandedServer<'s, 'a> {
         let stretch = |run: &BusyRun| {
             let first = origin + run.first;
             let from = if run.level.is_some() { first } else { idle.expect("found above") };
-            ReplayedStretch { from, level: run.level.unwrap_or(0), first: first.max(open), end: origin + run.end }
+            ReplayedStretch {
+                from,
+                level: run.level.unwrap_or(0),
+                first: first.max(open),
+                end: origin + run.end,
+            }
         };
         for (number, (band, runs)) in self.bands.iter().zip(&runs).enumerate() {
             let mut of_band = BandObserver { inner: observer, streams: &band.streams };

@@ -30,7 +30,7 @@ mod work_bucket;
 
 pub use alignment::Alignment;
 pub use alignment_order::sort_worst_first;
-pub use alignment_percentiles::alignment_percentiles;
+pub use alignment_percentiles::{alignment_percentiles, percentiles_above};
 pub use latency_target::{Exceedances, LatencyTarget};
 pub use observer::{Latencies, Observer};
 pub use percentiles::Percentiles;

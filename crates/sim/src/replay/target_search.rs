@@ -55,7 +55,8 @@ impl TargetSearch {
 
     /// Begins again where what is kept does not serve this server.
     fn prepare(&mut self, server: &BandedServer<'_, '_>, system: &ReplaySystem<'_>) {
-        let first = |search: &mut Self| search.alignments[0].1.get_mut().expect("no thread has panicked").span();
+        let first =
+            |search: &mut Self| search.alignments[0].1.get_mut().expect("no thread has panicked").span();
         if self.alignments.is_empty() || server.is_within(first(self)) {
             return;
         }

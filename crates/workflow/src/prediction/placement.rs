@@ -14,7 +14,7 @@ use ::plan::packing::{
     Packing, PackingControl, PackingPhase, PackingProblem, PackingProgress, SecondJudgement, pack,
 };
 use model::{LatencyModel, PerStage, Policy};
-use predict::Replayed;
+use predict::{RememberedReplays, Replayed};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -118,7 +118,9 @@ impl PlacementQuestion<'_> {
         let few = Replayed::new(SEARCHED_ALIGNMENTS, SEARCHED_COVERAGE, 0.95, SEARCH_SEED);
         let few = few.expect("enough alignments for this coverage");
         let applicants = sketched_by(self.problem, &few, self.observer);
-        let judge = ReplayJudge { applicants: &applicants, base: self.problem.base_latency() };
+        let (few, judging) = (few.remembering(), Replayed::default().remembering());
+        let judge =
+            ReplayJudge { applicants: &applicants, model: &judging, base: self.problem.base_latency() };
         let confirms = |members: &[usize]| judged.judge(members, || judge.is_kept(members));
         let missing = |members: &[usize]| judge.missing(members);
         let judgement = SecondJudgement { confirms: &confirms, missing: &missing };
@@ -164,6 +166,7 @@ impl ModelVisitor for PlacementQuestion<'_> {
 /// Judges servers by the alignments of the default, which no search has seen.
 struct ReplayJudge<'a> {
     applicants: &'a [Applicant<<Replayed as LatencyModel>::Sketch>],
+    model: &'a RememberedReplays,
     /// The latency without any queueing, seconds.
     base: f64,
 }
@@ -171,24 +174,24 @@ struct ReplayJudge<'a> {
 impl ReplayJudge<'_> {
     fn is_kept(&self, members: &[usize]) -> bool {
         let company = of_members(self.applicants, members);
-        let slos = company.iter().map(|applicant| applicant.slo.latency.0);
-        let limits: Vec<f64> = slos.map(|slo| queueing_limit(slo, self.base)).collect();
-        Replayed::default().all_within(&server_members(&company), &limits)
+        self.model.all_within(&server_members(&company), &self.limits(&company))
     }
 
     /// Who misses the SLO, by the largest factor first; of equal ones, the last first.
     fn missing(&self, members: &[usize]) -> Vec<usize> {
         let company = of_members(self.applicants, members);
         let mut missing = Vec::new();
-        for (member, latency) in Replayed::default().predict(&server_members(&company)).iter().enumerate() {
-            let seconds = latency.map_or(f64::INFINITY, |prediction| prediction.bound + self.base);
-            let factor = seconds / company[member].slo.latency.0;
-            if factor > 1.0 {
-                missing.push((factor, members[member]));
-            }
+        let late = Replayed::default().bounds_above(&server_members(&company), &self.limits(&company));
+        for (member, bound) in late {
+            missing.push(((bound + self.base) / company[member].slo.latency.0, members[member]));
         }
         missing.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
         missing.into_iter().map(|(_, member)| member).collect()
+    }
+
+    /// The longest latency without the base latency that each SLO allows, seconds.
+    fn limits<S>(&self, company: &[&Applicant<S>]) -> Vec<f64> {
+        company.iter().map(|applicant| queueing_limit(applicant.slo.latency.0, self.base)).collect()
     }
 }
 
