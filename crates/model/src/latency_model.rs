@@ -51,6 +51,15 @@ pub trait LatencyModel: Sync {
         let predictions = self.predict(members);
         predictions.iter().zip(limits).all(|(prediction, &limit)| prediction.is_ok_and(|p| p.bound <= limit))
     }
+
+    /// The answer of [`Self::all_within`] as far as a quick look gives it: `Some` is that answer, `None` says that a part
+    /// of what decides it speaks for yes. For searches that ask often and verify what they take.
+    ///
+    /// # Panics
+    /// When there is not one limit per member.
+    fn likely_within(&self, members: &[ServerMember<'_, Self::Sketch>], limits: &[f64]) -> Option<bool> {
+        Some(self.all_within(members, limits))
+    }
 }
 
 /// A predicted latency at a percentile.

@@ -44,8 +44,12 @@ fn main() {
         let problem = PackingProblem { servers, applicants: &applicants, loads: &loads, servers_min: 1 };
         let begin = Instant::now();
         let remembering = model.remembering();
-        let packing =
-            pack(&ByModel::by_slo(&remembering), &problem, SearchEffort::FirstFound, &PackingControl::UNWATCHED);
+        let packing = pack(
+            &ByModel::by_slo(&remembering),
+            &problem,
+            SearchEffort::FirstFound,
+            &PackingControl::UNWATCHED,
+        );
         let seconds = begin.elapsed().as_secs_f64();
         let each = seconds / count as f64;
         let growth = each / *first.get_or_insert(each);

@@ -205,6 +205,25 @@ pub struct RememberedReplays {
     search: Mutex<sim::TargetSearch>,
 }
 
+impl RememberedReplays {
+    /// The search's answer to a question; the answer itself as the error where nothing has to be replayed for it.
+    fn ask<T>(
+        &self,
+        members: Members<'_, '_>,
+        limits: &[f64],
+        question: impl FnOnce(&mut sim::TargetSearch, &ReplaySystem<'_>, &[LatencyTarget]) -> T,
+    ) -> Result<T, bool> {
+        match targeted_system(members, limits) {
+            Ok(Some((system, targets))) => {
+                let mut search = self.search.lock().expect("no thread panics while it holds the lock");
+                Ok(question(&mut search, &system, &targets))
+            }
+            Ok(None) => Err(true),
+            Err(_) => Err(false),
+        }
+    }
+}
+
 impl LatencyModel for RememberedReplays {
     type Sketch = <Replayed as LatencyModel>::Sketch;
 
@@ -217,14 +236,11 @@ impl LatencyModel for RememberedReplays {
     }
 
     fn all_within(&self, members: Members<'_, '_>, limits: &[f64]) -> bool {
-        match targeted_system(members, limits) {
-            Ok(Some((system, targets))) => {
-                let mut search = self.search.lock().expect("no thread panics while it holds the lock");
-                search.keeps_targets(&system, &targets)
-            }
-            Ok(None) => true,
-            Err(_) => false,
-        }
+        self.ask(members, limits, sim::TargetSearch::keeps_targets).unwrap_or_else(|certain| certain)
+    }
+
+    fn likely_within(&self, members: Members<'_, '_>, limits: &[f64]) -> Option<bool> {
+        self.ask(members, limits, sim::TargetSearch::likely_keeps_targets).unwrap_or_else(Some)
     }
 
     fn predict(&self, members: Members<'_, '_>) -> Vec<Result<Prediction, UndefinedLatency>> {

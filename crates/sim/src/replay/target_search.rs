@@ -35,12 +35,32 @@ impl TargetSearch {
     /// # Panics
     /// When there is not one target per stream.
     pub fn keeps_targets(&mut self, system: &ReplaySystem<'_>, targets: &[LatencyTarget]) -> bool {
+        self.keeps_in(self.alignments.len(), system, targets)
+    }
+
+    /// The answer of [`Self::keeps_targets`] as far as a quarter of the alignments gives it, those first that failed last:
+    /// `Some` is that answer, `None` says that these speak for yes.
+    ///
+    /// # Panics
+    /// When there is not one target per stream.
+    pub fn likely_keeps_targets(
+        &mut self,
+        system: &ReplaySystem<'_>,
+        targets: &[LatencyTarget],
+    ) -> Option<bool> {
+        let count = self.alignments.len().div_ceil(4);
+        let kept = self.keeps_in(count, system, targets);
+        (!kept || count == self.alignments.len()).then_some(kept)
+    }
+
+    /// Whether the first `count` alignments do not say that a stream misses its target.
+    fn keeps_in(&mut self, count: usize, system: &ReplaySystem<'_>, targets: &[LatencyTarget]) -> bool {
         assert_eq!(targets.len(), system.streams().len(), "one target per stream");
         let server = BandedServer::new(system, targets);
         self.prepare(&server, system);
         let tally = MissTally::new(targets.len(), self.spare);
         let make_scratch = || (server.replays(), Exceedances::default());
-        parallel::map_with(self.alignments.len(), make_scratch, |(replays, exceedances), index| {
+        parallel::map_with(count, make_scratch, |(replays, exceedances), index| {
             let (alignment, work) = &self.alignments[index];
             let mut work = work.lock().expect("no thread panics while it holds the lock");
             let shifts = alignment.shifts(system);
