@@ -13,6 +13,7 @@
 
 use super::trace::ReplayTrace;
 use super::work_bucket::work_of_all_stages;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// A band has at most so many cells.
@@ -92,28 +93,13 @@ impl ArrivedWork {
     pub(super) fn follow(&mut self, mut streams: Vec<ArrivingStream>) {
         streams.sort_by_key(ArrivingStream::key);
         let old = std::mem::take(&mut self.streams);
-        let (mut gone, mut come) = (old.iter().peekable(), streams.iter().peekable());
-        let mut changes = Vec::new();
-        loop {
-            match (gone.peek(), come.peek()) {
-                (None, None) => break,
-                (Some(a), Some(b)) if a.key() == b.key() => {
-                    gone.next();
-                    come.next();
-                }
-                (Some(a), b) if b.is_none_or(|b| a.key() < b.key()) => {
-                    changes.extend(gone.next().map(|s| (s, false)))
-                }
-                _ => changes.extend(come.next().map(|s| (s, true))),
-            }
-        }
-        if changes.len() > streams.len() {
+        let (gone, come) = differences(&old, &streams);
+        if gone.len() + come.len() > streams.len() {
             self.cells.values_mut().for_each(|cells| cells.fill(0));
             streams.iter().for_each(|stream| self.pour::<true>(stream));
         } else {
-            for (stream, comes) in changes {
-                if comes { self.pour::<true>(stream) } else { self.pour::<false>(stream) }
-            }
+            gone.into_iter().for_each(|stream| self.pour::<false>(stream));
+            come.into_iter().for_each(|stream| self.pour::<true>(stream));
         }
         self.streams = streams;
     }
@@ -171,6 +157,28 @@ impl ArrivedWork {
         self.sums = sums;
         all_runs
     }
+}
+
+/// The streams that are only among the old ones and those that are only among the new ones; both are sorted by key.
+fn differences<'s>(
+    old: &'s [ArrivingStream],
+    new: &'s [ArrivingStream],
+) -> (Vec<&'s ArrivingStream>, Vec<&'s ArrivingStream>) {
+    let (mut gone, mut come) = (Vec::new(), Vec::new());
+    let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
+    while let (Some(a), Some(b)) = (old.peek(), new.peek()) {
+        match a.key().cmp(&b.key()) {
+            Ordering::Less => gone.extend(old.next()),
+            Ordering::Greater => come.extend(new.next()),
+            Ordering::Equal => {
+                old.next();
+                new.next();
+            }
+        }
+    }
+    gone.extend(old);
+    come.extend(new);
+    (gone, come)
 }
 
 /// Makes cells 2^`coarser` times as long, and adds others of that length.

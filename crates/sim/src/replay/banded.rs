@@ -100,10 +100,11 @@ impl<'s, 'a> BandedServer<'s, 'a> {
         work.follow(self.arriving(shifts));
         let thresholds: Vec<_> = self.bands.iter().map(|band| (band.band, band.threshold)).collect();
         let close = open + self.system.horizon().0;
-        let runs = work.busy_runs(&thresholds, close - origin, level);
-        let is_replayed = |run: &BusyRun| origin + run.end > open;
+        let mut runs = work.busy_runs(&thresholds, close - origin, level);
+        runs.iter_mut().for_each(|runs| runs.retain(|run| origin + run.end > open));
+        // The first runs of bands may begin before an idle instant is known.
         let mut idle = None;
-        if runs.iter().flatten().any(|run| is_replayed(run) && run.level.is_none()) {
+        if runs.iter().flatten().any(|run| run.level.is_none()) {
             idle = replays.all.idle_before_window(shifts);
             if idle.is_none() {
                 replays.all.run(shifts, observer);
@@ -112,19 +113,16 @@ impl<'s, 'a> BandedServer<'s, 'a> {
         }
         let stretch = |run: &BusyRun| {
             let first = origin + run.first;
-            let from = if run.level.is_some() { first } else { idle.expect("found above") };
-            ReplayedStretch {
-                from,
-                level: run.level.unwrap_or(0),
-                first: first.max(open),
-                end: origin + run.end,
-            }
+            let (from, level) = match run.level {
+                Some(level) => (first, level),
+                None => (idle.expect("found above"), 0),
+            };
+            ReplayedStretch { from, level, first: first.max(open), end: origin + run.end }
         };
-        for (number, (band, runs)) in self.bands.iter().zip(&runs).enumerate() {
+        for ((band, replay), runs) in self.bands.iter().zip(&mut replays.by_band).zip(&runs) {
             let mut of_band = BandObserver { inner: observer, streams: &band.streams };
             let offsets: Vec<u64> = band.streams.iter().map(|&(stream, _)| offsets[stream]).collect();
-            let stretches = runs.iter().filter(|run| is_replayed(run)).map(stretch);
-            if replays.by_band[number].run_stretches(&offsets, stretches, &mut of_band) {
+            if replay.run_stretches(&offsets, runs.iter().map(stretch), &mut of_band) {
                 return;
             }
         }
