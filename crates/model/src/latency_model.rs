@@ -85,6 +85,41 @@ pub trait LatencyModel: Sync {
         let left: Vec<f64> = limits.iter().zip(begun).map(|(limit, begun)| limit - begun).collect();
         self.all_within(members, &left)
     }
+
+    /// The answer of [`Self::all_within`] as far as a quick look gives it: `Some` is that answer, `None` says that a part
+    /// of what decides it speaks for yes. For searches that ask often and verify what they take.
+    ///
+    /// # Panics
+    /// When there is not one limit per member.
+    fn likely_within(&self, members: &[ServerMember<'_, Self::Sketch>], limits: &[f64]) -> Option<bool> {
+        Some(self.all_within(members, limits))
+    }
+
+    /// The members whose bounds exceed their limits, by their position, with these bounds, both in seconds. A member without
+    /// a bound has an infinite one.
+    ///
+    /// # Panics
+    /// When there is not one limit per member.
+    fn bounds_above(&self, members: &[ServerMember<'_, Self::Sketch>], limits: &[f64]) -> Vec<(usize, f64)> {
+        assert_eq!(members.len(), limits.len(), "one limit per member");
+        predicted_above(&self.predict(members), limits)
+    }
+}
+
+/// The predictions above their limits, by their position, with their bounds, both in seconds; an undefined latency has an
+/// infinite bound.
+pub fn predicted_above(
+    predictions: &[Result<Prediction, UndefinedLatency>],
+    limits: &[f64],
+) -> Vec<(usize, f64)> {
+    let mut above = Vec::new();
+    for (member, (prediction, &limit)) in predictions.iter().zip(limits).enumerate() {
+        let bound = prediction.map_or(f64::INFINITY, |prediction| prediction.bound);
+        if bound > limit {
+            above.push((member, bound));
+        }
+    }
+    above
 }
 
 /// A predicted latency at a percentile.

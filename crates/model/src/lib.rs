@@ -18,7 +18,9 @@ pub use circular_trace::{Arrives, CircularTrace, CircularTraceError};
 pub use cluster::{Cluster, DEFAULT_SAFETY_MARGIN, ServerClass, WorkloadSpec};
 pub use error::{Blame, OperationError};
 pub use job::Job;
-pub use latency_model::{LatencyEstimate, LatencyModel, Prediction, ServerMember, UndefinedLatency};
+pub use latency_model::{
+    LatencyEstimate, LatencyModel, Prediction, ServerMember, UndefinedLatency, predicted_above,
+};
 pub use observations::{Observation, Observations, RequestOutcome};
 pub use policy::{
     CHANNELS_MAX, POLICY_FORMAT, Policy, PolicyError, PolicyPlacement, PolicyServer, PolicyWorkload,

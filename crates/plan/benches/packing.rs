@@ -43,8 +43,13 @@ fn main() {
         let servers = IdenticalServers { count, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
         let problem = PackingProblem { servers, applicants: &applicants, loads: &loads, servers_min: 1 };
         let begin = Instant::now();
-        let packing =
-            pack(&ByModel::by_slo(&model), &problem, SearchEffort::FirstFound, &PackingControl::UNWATCHED);
+        let remembering = model.remembering();
+        let packing = pack(
+            &ByModel::by_slo(&remembering),
+            &problem,
+            SearchEffort::FirstFound,
+            &PackingControl::UNWATCHED,
+        );
         let seconds = begin.elapsed().as_secs_f64();
         let each = seconds / count as f64;
         let growth = each / *first.get_or_insert(each);

@@ -32,5 +32,5 @@ pub use probabilistic::{
     ProbabilisticTerm,
 };
 pub use published::{EpsilonSplit, PublishedSketch, PublishedSnc, PublishedStage, markov_arrivals};
-pub use replayed::{BudgetCheck, CorrelatedLatency, Replayed};
+pub use replayed::{BudgetCheck, CorrelatedLatency, RememberedReplays, Replayed};
 pub use worst_case::{Reshaping, WorstCase, WorstCaseSketch, WorstCaseTerm};

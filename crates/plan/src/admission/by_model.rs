@@ -58,8 +58,11 @@ impl<M: LatencyModel> AdmissionProcedure for ByModel<'_, M> {
     }
 
     fn fits(&self, server: &SharedServer<'_, M::Sketch>, priorities: &[Priority]) -> bool {
-        let limits: Vec<f64> = (0..server.members.len()).map(|i| server.budget(i)).collect();
-        self.model.all_within(&members(server, priorities), &limits)
+        self.model.all_within(&members(server, priorities), &budgets(server))
+    }
+
+    fn likely_fits(&self, server: &SharedServer<'_, M::Sketch>, priorities: &[Priority]) -> Option<bool> {
+        self.model.likely_within(&members(server, priorities), &budgets(server))
     }
 }
 
@@ -88,6 +91,11 @@ pub fn by_slo<S>(server: &SharedServer<'_, S>) -> Vec<Priority> {
         level.into_iter().for_each(|member| priorities[member] = PerStage::from_fn(|_| priority));
     }
     priorities
+}
+
+/// What is left of each member's SLO for queueing, seconds.
+fn budgets<S>(server: &SharedServer<'_, S>) -> Vec<f64> {
+    (0..server.members.len()).map(|member| server.budget(member)).collect()
 }
 
 /// The members as a model sees them.

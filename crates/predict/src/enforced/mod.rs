@@ -19,7 +19,10 @@
 mod path;
 
 use calculus::round_up;
-use model::{CircularTrace, Job, LatencyModel, PerStage, Prediction, ServerMember, Stage, UndefinedLatency};
+use model::{
+    CircularTrace, Job, LatencyModel, PerStage, Prediction, ServerMember, Stage, UndefinedLatency,
+    predicted_above,
+};
 pub use path::{EnforcedLatency, EnforcedPath, EnforcedSketch};
 
 /// How what is begun enters a prediction.
@@ -144,13 +147,47 @@ impl<M: LatencyModel> LatencyModel for EnforcedModel<M> {
         if self.begun == BegunWork::WorstCase {
             return worst.iter().zip(limits).all(is_kept);
         }
-        let mut left = Vec::with_capacity(limits.len());
-        for both in worst.iter().zip(limits) {
-            left.push(if is_kept(both) { f64::INFINITY } else { *both.1 });
-        }
+        let left = left_limits(&worst, limits);
         left.iter().all(|limit| *limit == f64::INFINITY)
             || self.model.all_within_behind(&inner, &left, &self.begun(members))
     }
+
+    fn likely_within(&self, members: &[ServerMember<'_, Self::Sketch>], limits: &[f64]) -> Option<bool> {
+        let inner = Self::inner_members(members);
+        let Some(worst) = self.worst_case(members) else { return self.model.likely_within(&inner, limits) };
+        if self.begun != BegunWork::OnePacket {
+            return Some(self.all_within(members, limits));
+        }
+        let left = left_limits(&worst, limits);
+        if left.iter().all(|limit| *limit == f64::INFINITY) {
+            return Some(true);
+        }
+        self.model.likely_within(&inner, &without_begun(&left, &self.begun(members)))
+    }
+
+    fn bounds_above(&self, members: &[ServerMember<'_, Self::Sketch>], limits: &[f64]) -> Vec<(usize, f64)> {
+        assert_eq!(members.len(), limits.len(), "one limit per member");
+        let inner = Self::inner_members(members);
+        let Some(worst) = self.worst_case(members) else { return self.model.bounds_above(&inner, limits) };
+        if self.begun != BegunWork::OnePacket {
+            return predicted_above(&self.predict(members), limits);
+        }
+        let begun = self.begun(members);
+        let left = without_begun(&left_limits(&worst, limits), &begun);
+        let late = self.model.bounds_above(&inner, &left).into_iter();
+        late.map(|(member, bound)| (member, (bound + begun[member]).min(worst[member].total))).collect()
+    }
+}
+
+/// The limits that are left for a model where the worst case does not keep them; infinite where it does.
+fn left_limits(worst: &[EnforcedLatency], limits: &[f64]) -> Vec<f64> {
+    let both = worst.iter().zip(limits);
+    both.map(|(worst, &limit)| if worst.total <= limit { f64::INFINITY } else { limit }).collect()
+}
+
+/// The limits less the work that is begun, both in seconds.
+fn without_begun(limits: &[f64], begun: &[f64]) -> Vec<f64> {
+    limits.iter().zip(begun).map(|(limit, begun)| limit - begun).collect()
 }
 
 /// The prediction, or the worst case in seconds where that is less.

@@ -7,7 +7,7 @@
 use super::applicant::{distinct_traces, sketched};
 use super::bounds::server_members;
 use super::forecast::of_members;
-use super::model_name::replayed;
+use super::model_name::replaying;
 use super::problem::PredictionProblem;
 use crate::observer::ProgressObserver;
 use crate::text::{percent, plural, time};
@@ -81,7 +81,7 @@ impl CompanyRound<'_> {
     fn companies(&self) -> Vec<TrialCompany> {
         let Self { problem, round, window, .. } = *self;
         let filling = Replayed::new(FILLING_ALIGNMENTS, FILLING_COVERAGE, 0.95, SEED);
-        let filling = replayed(filling.expect("enough alignments for this coverage"), problem.enforced);
+        let filling = replaying(filling.expect("enough alignments for this coverage"), problem.enforced);
         let order = shuffled(problem.workloads.len(), round as u64);
         let order = &order[..order.len().min(PARTICIPANTS_MAX)];
         let all = sketched(problem, self.observer, |traffic| {

@@ -100,11 +100,11 @@ pub fn derive(
             (server.with_members(&model, |members| published(&model, members, workload)), PUBLISHED)
         }
         ModelName::Replayed => {
-            let model = model_name::replayed(Replayed::default(), problem.enforced);
+            let model = model_name::replaying(Replayed::default(), problem.enforced);
             (server.with_members(&model, |members| replayed(&model, members, workload)), REPLAYED)
         }
         ModelName::Calibrated => {
-            let model = model_name::replayed(Replayed::default(), problem.enforced);
+            let model = model_name::replaying(Replayed::default(), problem.enforced);
             let steps = server.with_members(&model, |members| replayed(&model, members, workload));
             let report = report_calibration(problem, percentile, observer);
             (with_margin(steps, &report.workloads[workload], report.coverage), CALIBRATED)

@@ -2,7 +2,7 @@
 
 use super::applicant::sketched_by;
 use super::bounds::{WorkloadBound, member_bounds, server_members};
-use super::model_name::{ModelName, ModelVisitor, replayed, worst_case};
+use super::model_name::{ModelName, ModelVisitor, replaying, worst_case};
 use super::problem::PredictionProblem;
 use crate::observer::ProgressObserver;
 use ::plan::admission::Applicant;
@@ -45,7 +45,7 @@ impl ModelVisitor for ForecastQuestion<'_> {
 
     fn visit<M: LatencyModel>(self, model: &EnforcedModel<M>) -> Self::Output {
         let enforced = self.problem.enforced;
-        let (replayed, worst_case) = (replayed(Replayed::default(), enforced), worst_case(enforced));
+        let (replayed, worst_case) = (replaying(Replayed::default(), enforced), worst_case(enforced));
         let forecaster = Forecaster {
             question: &self,
             model,

@@ -4,9 +4,7 @@ use super::problem::PredictionProblem;
 use super::procedure_name::ProcedureName;
 use crate::observer::ProgressObserver;
 use model::LatencyModel;
-use predict::{
-    BegunWork, Calibrated, EnforcedModel, EnforcedPath, Probabilistic, PublishedSnc, Replayed, WorstCase,
-};
+use predict::{BegunWork, EnforcedModel, EnforcedPath, Probabilistic, PublishedSnc, Replayed, WorstCase};
 use serde::Serialize;
 use units::Percentile;
 
@@ -78,10 +76,10 @@ impl ModelName {
             Self::WorstCase => visitor.visit(&worst_case(enforced)),
             Self::Probabilistic => visitor.visit(&probabilistic(enforced)),
             Self::PublishedSnc => visitor.visit(&published_snc()),
-            Self::Replayed => visitor.visit(&replayed(Replayed::default(), enforced)),
+            Self::Replayed => visitor.visit(&replaying(Replayed::default(), enforced)),
             Self::Calibrated => {
                 let model = problem.calibrated(percentile, observer);
-                visitor.visit(&calibrated((*model).clone(), enforced))
+                visitor.visit(&replaying((*model).clone(), enforced))
             }
         }
     }
@@ -99,13 +97,8 @@ pub(crate) fn probabilistic(enforced: Option<EnforcedPath>) -> EnforcedModel<Pro
     EnforcedModel::new(model, BegunWork::EveryClass, enforced)
 }
 
-/// A replaying model about such servers.
-pub(crate) fn replayed(model: Replayed, enforced: Option<EnforcedPath>) -> EnforcedModel<Replayed> {
-    EnforcedModel::new(model, BegunWork::OnePacket, enforced)
-}
-
-/// The calibrated model about such servers.
-pub(crate) fn calibrated(model: Calibrated, enforced: Option<EnforcedPath>) -> EnforcedModel<Calibrated> {
+/// A model that replays, about such servers.
+pub(crate) fn replaying<M: LatencyModel>(model: M, enforced: Option<EnforcedPath>) -> EnforcedModel<M> {
     EnforcedModel::new(model, BegunWork::OnePacket, enforced)
 }
 

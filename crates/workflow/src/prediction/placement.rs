@@ -4,7 +4,7 @@ use super::applicant::{admission_host, sketched_by};
 use super::assignment::{WorkloadAssignment, assignment_policy};
 use super::bounds::server_members;
 use super::forecast::{ForecastQuestion, WorkloadForecast, of_members};
-use super::model_name::{ModelName, ModelVisitor, calibrated, replayed};
+use super::model_name::{ModelName, ModelVisitor, replaying};
 use super::problem::PredictionProblem;
 use super::refusal::describe_refusal;
 use crate::observer::ProgressObserver;
@@ -64,13 +64,14 @@ pub fn place(
     let (judged, enforced) = (JudgedServers::default(), problem.enforced);
     let packing = match model {
         ModelName::Replayed => {
-            let (few, judge) = (replayed(searching(), enforced), replayed(Replayed::default(), enforced));
+            let few = replaying(searching().remembering(), enforced);
+            let judge = replaying(Replayed::default().remembering(), enforced);
             question.pack_by_replay(&few, &judge, &judged)
         }
         ModelName::Calibrated => {
             let model = problem.calibrated(None, observer);
-            let few = calibrated(model.with_replays(searching()), enforced);
-            question.pack_by_replay(&few, &calibrated((*model).clone(), enforced), &judged)
+            let few = replaying(model.with_replays(searching()), enforced);
+            question.pack_by_replay(&few, &replaying((*model).clone(), enforced), &judged)
         }
         _ => model.visit(problem, None, observer, question),
     };
@@ -186,25 +187,24 @@ struct ReplayJudge<'a, M: LatencyModel> {
 impl<M: LatencyModel> ReplayJudge<'_, M> {
     fn is_kept(&self, members: &[usize]) -> bool {
         let company = of_members(self.applicants, members);
-        let slos = company.iter().map(|applicant| applicant.slo.latency.0);
-        let limits: Vec<f64> = slos.map(|slo| queueing_limit(slo, self.base)).collect();
-        self.model.all_within(&server_members(self.problem, &company), &limits)
+        self.model.all_within(&server_members(self.problem, &company), &self.limits(&company))
     }
 
     /// Who misses the SLO, by the largest factor first; of equal ones, the last first.
     fn missing(&self, members: &[usize]) -> Vec<usize> {
         let company = of_members(self.applicants, members);
         let mut missing = Vec::new();
-        let members_of_server = server_members(self.problem, &company);
-        for (member, latency) in self.model.predict(&members_of_server).iter().enumerate() {
-            let seconds = latency.map_or(f64::INFINITY, |prediction| prediction.bound + self.base);
-            let factor = seconds / company[member].slo.latency.0;
-            if factor > 1.0 {
-                missing.push((factor, members[member]));
-            }
+        let late = self.model.bounds_above(&server_members(self.problem, &company), &self.limits(&company));
+        for (member, bound) in late {
+            missing.push(((bound + self.base) / company[member].slo.latency.0, members[member]));
         }
         missing.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
         missing.into_iter().map(|(_, member)| member).collect()
+    }
+
+    /// The longest latency without the base latency that each SLO allows, seconds.
+    fn limits<S>(&self, company: &[&Applicant<S>]) -> Vec<f64> {
+        company.iter().map(|applicant| queueing_limit(applicant.slo.latency.0, self.base)).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Admission procedures by the names that users give them, with the parameters of the published ones.
 
-use super::model_name::{calibrated, probabilistic, published_snc, replayed, worst_case};
+use super::model_name::{probabilistic, published_snc, replaying, worst_case};
 use super::problem::{PredictionProblem, TracedWorkload};
 use crate::observer::ProgressObserver;
 use ::plan::admission::{
@@ -129,10 +129,10 @@ impl ProcedureName {
         match self {
             Self::WorstCase => by_slo(&worst_case(enforced), visitor),
             Self::Probabilistic => by_slo(&probabilistic(enforced), visitor),
-            Self::Replayed => by_slo(&replayed(Replayed::default(), enforced), visitor),
+            Self::Replayed => by_slo(&replaying(Replayed::default(), enforced), visitor),
             Self::Calibrated => {
                 let model = problem.calibrated(None, observer);
-                by_slo(&calibrated((*model).clone(), enforced), visitor)
+                by_slo(&replaying((*model).clone(), enforced), visitor)
             }
             Self::PublishedSnc => by_slo(&published_snc(), visitor),
             Self::PriorityMeister => {
