@@ -38,7 +38,7 @@ fn main() {
             }
         }
     }
-    report("link, held twice", 1, Attack::held_up_twice().play());
+    report("link, held twice", 1, Attack::held_up(2, 0.0021).play());
     for channels in [1, 2, 4, 8] {
         let (found, attack) = search_plans(channels, starts, usize::try_from(steps).expect("few steps"));
         report("plan", channels, found);

@@ -104,23 +104,25 @@ impl Attack {
         }
     }
 
-    /// A workload that loses the tokens of a full bucket while another holds it up, lags behind its limit from then on, and
-    /// is held up again. On one link.
-    pub(crate) fn held_up_twice() -> Self {
-        let burst = |gap| std::iter::once((gap, 1.0)).chain([(0, 1.0); 9]);
+    /// A workload with a bucket of `burst` seconds that another holds up again and again, so long that the bucket is full
+    /// meanwhile and loses tokens. On one link.
+    pub(crate) fn held_up(times: usize, burst: f64) -> Self {
+        let again = |time| {
+            std::iter::once((if time == 0 { 30_000_000 } else { 100_000_000 }, 1.0)).chain([(0, 1.0); 9])
+        };
         let above = Member {
             level: 0,
             rate: 0.5,
             burst: 0.05,
             largest: 0.2,
-            requests: burst(30_000_000).chain(burst(100_000_000)).collect(),
+            requests: (0..times).flat_map(again).collect(),
         };
         let held_up = Member {
             level: 1,
             rate: 0.02,
-            burst: 0.0021,
-            largest: 0.2,
-            requests: std::iter::once((30_000_000, 1.0)).chain([(0, 1.0); REQUESTS - 1]).collect(),
+            burst,
+            largest: 0.00042 / burst.max(0.00042),
+            requests: std::iter::once((30_000_000, 1.0)).chain([(0, 1.0); 2 * REQUESTS]).collect(),
         };
         Self {
             route: AttackedPath::Link,
