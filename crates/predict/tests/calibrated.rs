@@ -26,8 +26,9 @@ fn window(random: &mut StdRng, scale: f64) -> Vec<Job> {
     for number in 0..REQUESTS {
         let work = (-random.random_range(f64::EPSILON..1.0).ln() * level * gap).min(20.0 * level * gap);
         let at = number * (WINDOW / REQUESTS) + random.random_range(0..WINDOW / REQUESTS);
-        let work =
-            PerStage::from_fn(|stage| Nanos(if stage == Stage::Storage { work as u64 + 1 } else { 0 }));
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and minutes")]
+        let ns = work as u64 + 1;
+        let work = PerStage::from_fn(|stage| Nanos(if stage == Stage::Storage { ns } else { 0 }));
         jobs.push(Job { arrival: Nanos(at), work });
     }
     jobs

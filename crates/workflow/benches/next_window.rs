@@ -18,12 +18,12 @@ use rand::{RngExt as _, SeedableRng as _};
 use sim::{Alignment, PreemptionMode, ReplayStream, ReplaySystem, ReplayTrace};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use units::{Nanos, Percentile, Seconds};
-use workflow::Silent;
-use workflow::cluster::{ClusterDescription, ClusterSource, SloTableSource};
-use workflow::prediction::{
+use tailwright_workflow::Silent;
+use tailwright_workflow::cluster::{ClusterDescription, ClusterSource, SloTableSource};
+use tailwright_workflow::prediction::{
     CalibrationGoal, ModelName, ModelPlacement, PredictionProblem, PredictionSource, TracedWorkload, place,
 };
+use units::{Nanos, Percentile, Seconds};
 
 /// SLOs of thesis §5.4.1, "Random SLO", seconds; and those of §4.3.3 on links.
 const SERVER_SLOS: [f64; 5] = [0.1, 0.15, 0.25, 0.5, 1.0];

@@ -62,8 +62,6 @@ pub(crate) struct PlanArgs {
     /// group per line, or JSON arrays of names).
     #[arg(long, value_name = "FILE", requires = "model")]
     groups: Option<PathBuf>,
-    #[command(flatten)]
-    calibration: CalibrationArgs,
     /// Leave the workloads of this policy where they are, and place new ones beside them, first fit. Who cannot stay (its
     /// requests, its SLO or the server are not what they were) moves, and is listed.
     #[arg(long, value_name = "POLICY.json", conflicts_with = "order")]
@@ -86,6 +84,8 @@ pub(crate) struct PlanArgs {
     /// List every workload, however many there are.
     #[arg(long)]
     all: bool,
+    #[command(flatten)]
+    calibration: CalibrationArgs,
 }
 
 pub(crate) fn run(args: &PlanArgs) -> Result<VerbAnswer, OperationError> {
