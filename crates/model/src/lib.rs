@@ -21,8 +21,8 @@ pub use job::Job;
 pub use latency_model::{LatencyEstimate, LatencyModel, Prediction, ServerMember, UndefinedLatency};
 pub use observations::{Observation, Observations, RequestOutcome};
 pub use policy::{
-    POLICY_FORMAT, Policy, PolicyError, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit,
-    ServerEnforcement, StageLimit,
+    CHANNELS_MAX, POLICY_FORMAT, Policy, PolicyError, PolicyPlacement, PolicyServer, PolicyWorkload,
+    RateLimit, ServerEnforcement, StageLimit,
 };
 pub use request::{Op, Request};
 pub use slo::Slo;

@@ -19,6 +19,7 @@ impl PlanningProblem {
 
     /// The queue at the device of a class that makes requests wait least.
     pub fn shortest_queue(&self, class: usize) -> DeviceQueue {
-        DeviceQueue::shortest(self.classes[class].enforced.map_or(1, |class| class.channels))
+        let enforced = self.classes[class].enforced;
+        enforced.map_or(DeviceQueue::shortest(1), |class| class.shortest_queue())
     }
 }

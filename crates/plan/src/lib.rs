@@ -52,4 +52,4 @@ pub use placement::{
 };
 pub use prioritise::{LatencyOracle, Prioritisation, PriorityRule, prioritise, prioritise_by};
 pub use problem::{PlanningClass, PlanningProblem, PlanningProblemError, PlanningWorkload, WorkloadOnClass};
-pub use server::{Guarantee, PlannedServer};
+pub use server::{Guarantee, LoadShare, PlannedServer};

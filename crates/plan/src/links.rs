@@ -34,6 +34,8 @@ pub(crate) struct LinkLoad {
     pub(crate) load: StageLoad,
     /// How long it may be held up without sending anything, seconds.
     pub(crate) held_up: f64,
+    /// Whether the others of its level count with what they send in their turns.
+    pub(crate) takes_turns: bool,
 }
 
 /// What each member meets at the network `stage`, where the link may have begun `begun` and a packet takes `packet`, both in
@@ -63,13 +65,14 @@ pub(crate) fn link_loads<'a>(
                 blocking: begun,
             };
             let has_turns = (others + 1.0) * own.rate <= 1.0 - rate_above;
-            let (load, before_own) = if has_turns && stage_delay(in_turns) < stage_delay(any_order) {
+            let takes_turns = has_turns && stage_delay(in_turns) < stage_delay(any_order);
+            let (load, before_own) = if takes_turns {
                 (in_turns, burst_above + others * packet)
             } else {
                 (any_order, burst_above + burst - own.burst)
             };
             let held_up = stage_delay(StageLoad { burst_at_or_above: before_own, ..load });
-            loads.push(LinkLoad { workload, load, held_up });
+            loads.push(LinkLoad { workload, load, held_up, takes_turns });
         }
         (burst_above, rate_above) = (burst_above + burst, rate_above + rate);
     }

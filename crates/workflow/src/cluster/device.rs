@@ -47,13 +47,23 @@ fn longest_service(profile: &StorageProfile, size: Bytes) -> f64 {
     if size.0 == 0 { 0.0 } else { work[0].max(work[1]) as f64 / (units::MILLI as f64 * 1e9) }
 }
 
-/// Warns when the device may need more requests at a time than are counted.
+/// Warns when the device may need more requests at a time than are counted, and when class and profile disagree.
 pub(crate) fn warn_of_channels(
     cluster: &Cluster,
     profiles: &[StorageProfile],
     observer: &dyn ProgressObserver,
 ) {
     for (class, profile) in cluster.servers.iter().zip(profiles) {
+        if let (Some(said), Some(measured)) = (class.channels, profile.channels())
+            && said != measured
+        {
+            observer.notice(Notice::Warning(format!(
+                "class '{}' has {said} channels, but profile '{}' says that the device serves {measured} requests at a \
+                 time; bounds count {said}",
+                class.class,
+                profile.name()
+            )));
+        }
         let limits = profile.queue_limits().filter(|limits| limits.read_requests_max > 1);
         let Some(limits) = limits else { continue };
         if class.channels.or(profile.channels()).is_none() {

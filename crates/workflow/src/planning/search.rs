@@ -1,6 +1,6 @@
 //! The search for a plan, from a cluster, its footprints and a choice of method.
 
-use super::kept::{KeptServer, changed_servers, kept_servers};
+use super::kept::{KeptServer, kept_changes, kept_servers};
 use super::names::{ServerNames, fresh_names};
 use super::recipe::PlanningRecipe;
 use super::solution::PlannedCluster;
@@ -54,7 +54,7 @@ pub fn plan(
         }
         Some(policy) => {
             let (placement, names) = extend(&instance, recipe, kept_servers(policy, &instance)?);
-            let changed = changed_servers(policy, &instance, &placement.servers, &names);
+            let changed = kept_changes(policy, &instance, &placement.servers, &names);
             (placement, names, Some(changed))
         }
     };
