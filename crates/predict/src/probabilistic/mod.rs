@@ -42,7 +42,8 @@
 //!
 //! # Looseness
 //! A union over time scales counts a burst at every scale at which it shows. That costs more the lower the
-//! percentile and the more members there are. Directions of a link that do not compete count as one queue.
+//! percentile and the more members there are. Classes above a request's own enter cells with the work of their longest window, so
+//! that what they lose near saturation remains. Directions of a link that do not compete count as one queue.
 
 mod acceptance;
 mod bound;
