@@ -47,8 +47,8 @@ pub struct MeasuredCost {
     pub run_ns: u64,
     /// How often they ran.
     pub runs: u64,
-    /// The number of events in this time.
-    pub events: u64,
+    /// The number of requests that were completed in this time.
+    pub requests: u64,
     /// How long was measured.
     pub duration: Duration,
 }
@@ -162,7 +162,8 @@ impl RunningObservation {
         if self.is_measuring && elapsed >= settings.cost_duration.min(settings.duration) {
             let cost = probes.cost();
             let (run_ns, runs) = (cost.run_ns, cost.runs);
-            self.cost = Some(MeasuredCost { run_ns, runs, events: self.events, duration: elapsed });
+            self.cost =
+                Some(MeasuredCost { run_ns, runs, requests: self.statistics.count(), duration: elapsed });
             self.is_measuring = false;
             probes.end_measuring_cost();
         }

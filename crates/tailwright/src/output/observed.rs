@@ -60,7 +60,7 @@ struct CostFields {
     measured_s: f64,
     cpu_s: f64,
     runs: u64,
-    events: u64,
+    requests: u64,
     cpu_share: f64,
 }
 
@@ -125,7 +125,7 @@ fn stage(profile: &StageProfile) -> StageFields {
 
 fn cost(cost: &MeasuredCost) -> CostFields {
     let (measured_s, cpu_s) = (cost.duration.as_secs_f64(), cost.run_ns as f64 / 1e9);
-    CostFields { measured_s, cpu_s, runs: cost.runs, events: cost.events, cpu_share: cpu_s / measured_s }
+    CostFields { measured_s, cpu_s, runs: cost.runs, requests: cost.requests, cpu_share: cpu_s / measured_s }
 }
 
 fn ended(end: ObservationEnd) -> &'static str {
@@ -244,12 +244,15 @@ fn cost_line(report: &ObservationReport) -> String {
     match &report.cost {
         Some(cost) => {
             let share = cost.run_ns as f64 / 1e9 / cost.duration.as_secs_f64();
+            let of = |number: u64| time(cost.run_ns as f64 / 1e9 / number.max(1) as f64);
             format!(
-                "\nobserving took {} of one CPU ({} runs of {}), measured for {}\n",
+                "\nobserving took {} of one CPU for {}: {} in {}, {} in {}\n",
                 percent(share),
-                cost.runs,
-                time(cost.run_ns as f64 / 1e9 / cost.runs.max(1) as f64),
-                time(cost.duration.as_secs_f64())
+                time(cost.duration.as_secs_f64()),
+                of(cost.requests),
+                counted(cost.requests, "request"),
+                of(cost.runs),
+                counted(cost.runs, "run"),
             )
         }
         None => "\nwhat observing cost was not measured: that takes CAP_SYS_ADMIN\n".to_owned(),
