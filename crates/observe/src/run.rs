@@ -96,6 +96,7 @@ pub fn observe(
         observation.step(settings, &mut probes, take);
     };
     observation.step(settings, &mut probes, take);
+    observation.end_measuring(&mut probes);
     Ok(observation.finish(end, probes.lost()?, take))
 }
 
@@ -158,13 +159,17 @@ impl RunningObservation {
         let mut events = Vec::new();
         self.order.release(|event| events.push(event));
         self.join(&events, take);
-        let elapsed = self.start.elapsed();
-        if self.is_measuring && elapsed >= settings.cost_duration.min(settings.duration) {
-            let cost = probes.cost();
+        if self.start.elapsed() >= settings.cost_duration.min(settings.duration) {
+            self.end_measuring(probes);
+        }
+    }
+
+    /// Notes what the programs have cost until now, if that is measured.
+    fn end_measuring(&mut self, probes: &mut AttachedProbes) {
+        if std::mem::take(&mut self.is_measuring) {
+            let (cost, duration) = (probes.cost(), self.start.elapsed());
             let (run_ns, runs) = (cost.run_ns, cost.runs);
-            self.cost =
-                Some(MeasuredCost { run_ns, runs, requests: self.statistics.count(), duration: elapsed });
-            self.is_measuring = false;
+            self.cost = Some(MeasuredCost { run_ns, runs, requests: self.statistics.count(), duration });
             probes.end_measuring_cost();
         }
     }

@@ -246,9 +246,9 @@ fn cost_line(report: &ObservationReport) -> String {
             let share = cost.run_ns as f64 / 1e9 / cost.duration.as_secs_f64();
             let of = |number: u64| time(cost.run_ns as f64 / 1e9 / number.max(1) as f64);
             format!(
-                "\nobserving took {} of one CPU for {}: {} in {}, {} in {}\n",
-                percent(share),
+                "\nin {}, observing took {} of one CPU:\n  {} for each of {}, {} for each of {}\n",
                 time(cost.duration.as_secs_f64()),
+                percent(share),
                 of(cost.requests),
                 counted(cost.requests, "request"),
                 of(cost.runs),
