@@ -244,15 +244,24 @@ fn cost_line(report: &ObservationReport) -> String {
     match &report.cost {
         Some(cost) => {
             let share = cost.run_ns as f64 / 1e9 / cost.duration.as_secs_f64();
-            let of = |number: u64| time(cost.run_ns as f64 / 1e9 / number.max(1) as f64);
+            let of = |number: u64, noun| {
+                format!(
+                    "{} for each of {}",
+                    time(cost.run_ns as f64 / 1e9 / number as f64),
+                    counted(number, noun)
+                )
+            };
+            let parts = [(cost.requests, "request"), (cost.runs, "run")];
+            let parts: Vec<String> = parts
+                .into_iter()
+                .filter(|(number, _)| *number > 0)
+                .map(|(number, noun)| of(number, noun))
+                .collect();
             format!(
-                "\nin {}, observing took {} of one CPU:\n  {} for each of {}, {} for each of {}\n",
+                "\nin {}, observing took {} of one CPU:\n  {}\n",
                 time(cost.duration.as_secs_f64()),
                 percent(share),
-                of(cost.requests),
-                counted(cost.requests, "request"),
-                of(cost.runs),
-                counted(cost.runs, "run"),
+                parts.join(", "),
             )
         }
         None => "\nwhat observing cost was not measured: that takes CAP_SYS_ADMIN\n".to_owned(),
