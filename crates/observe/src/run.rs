@@ -21,9 +21,9 @@ const LIFE_INTERVAL: Duration = Duration::from_secs(1);
 /// What an observation is to do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObservationSettings {
-    /// What is observed.
+    /// Which ports and connections are observed.
     pub probes: ProbeSettings,
-    /// How long.
+    /// How long it lasts at most.
     pub duration: Duration,
     /// For how much of that the kernel measures what the programs cost, if it may; this makes them a little slower.
     pub cost_duration: Duration,
@@ -53,10 +53,10 @@ pub struct MeasuredCost {
     pub duration: Duration,
 }
 
-/// What was observed.
+/// What an observation came to.
 #[derive(Debug, Clone)]
 pub struct ObservationReport {
-    /// Over all requests.
+    /// Sums over all requests.
     pub statistics: RequestStatistics,
     /// What could not be joined.
     pub counts: JoinCounts,
@@ -66,7 +66,7 @@ pub struct ObservationReport {
     pub events: u64,
     /// How long it took.
     pub duration: Duration,
-    /// Why it ended.
+    /// Why the observation ended.
     pub end: ObservationEnd,
     /// The cost, if this process may have it measured.
     pub cost: Option<MeasuredCost>,

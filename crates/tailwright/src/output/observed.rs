@@ -19,7 +19,7 @@ struct ObservedDocument<'a> {
     reader_threads: usize,
     latency_from_t1: LatencyFields,
     latency_from_t0: LatencyFields,
-    /// In square seconds.
+    /// Of T6 − T0, in square seconds.
     variance_s2: f64,
     stages: Vec<StageFields>,
     guessed_or_unseen: Vec<CountFields>,
@@ -75,7 +75,7 @@ struct TestDocument {
     lost_events: u64,
 }
 
-/// One object.
+/// The observation as one object.
 pub(crate) fn json(ports: &BTreeSet<u16>, report: &ObservationReport) -> String {
     let statistics = &report.statistics;
     let observed_s = report.duration.as_secs_f64();
