@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Bytes of an event in the ring buffer.
 pub const EVENT_BYTES: usize = 72;
 
-/// What happened.
+/// What an event reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     /// The network stack begins with a packet for the server (T1); [`KernelEvent::earlier`] is T0.
@@ -28,7 +28,7 @@ pub enum EventKind {
 /// An event of the kernel. Instants are nanoseconds of CLOCK_MONOTONIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelEvent {
-    /// When it happened.
+    /// When the event happened.
     pub time: u64,
     /// The two ends, hashed; 0 where only the socket is known (UDP: [`EventKind::Ready`], [`EventKind::Receive`]).
     pub flow: u64,
@@ -48,11 +48,11 @@ pub struct KernelEvent {
     pub local_port: u16,
     /// The port of the client, where it is known.
     pub peer_port: u16,
-    /// What happened.
+    /// What the event reports.
     pub kind: EventKind,
     /// The packet carries PSH: the client has no more to say for now.
     pub push: bool,
-    /// UDP, not TCP.
+    /// Whether it is about UDP, not TCP.
     pub udp: bool,
     /// How many events the kernel could not report until now, modulo 2^16.
     pub lost: u16,

@@ -12,23 +12,26 @@ pub fn observations(mut requests: Vec<ObservedRequest>) -> Observations {
     requests.sort_by_key(|request| (request.at(RequestPoint::Wire), request.peer, request.points));
     let origin = requests.first().map_or(0, |first| first.at(RequestPoint::Wire));
     let ports: BTreeSet<u16> = requests.iter().map(|request| request.port).collect();
-    let workload = |port: u16| ports.iter().position(|other| *other == port).expect("all ports are there");
-    let observation = |request: &ObservedRequest| {
-        let since = |point| Nanos(request.at(point) - origin);
-        Observation {
-            workload: u32::try_from(workload(request.port)).expect("there are 2^16 ports"),
-            op: Op::Read,
-            size: Bytes(request.answer_bytes),
-            intended: since(RequestPoint::Wire),
-            sent: since(RequestPoint::Wire),
-            outcome: RequestOutcome::Done(since(RequestPoint::Transmitted)),
-        }
-    };
+    let ports: Vec<u16> = ports.into_iter().collect();
     Observations {
         workloads: ports.iter().map(|port| format!("port-{port}")).collect(),
         stages: STAGE_NAMES.map(str::to_owned).to_vec(),
-        requests: requests.iter().map(observation).collect(),
+        requests: requests.iter().map(|request| observation(request, &ports, origin)).collect(),
         stage_times: requests.iter().flat_map(|request| request.stages().map(Nanos)).collect(),
+    }
+}
+
+/// A request whose workload is the place of its port, and whose instants count from `origin`.
+fn observation(request: &ObservedRequest, ports: &[u16], origin: u64) -> Observation {
+    let since = |point| Nanos(request.at(point) - origin);
+    let workload = ports.binary_search(&request.port).expect("all ports are there");
+    Observation {
+        workload: u32::try_from(workload).expect("there are 2^16 ports"),
+        op: Op::Read,
+        size: Bytes(request.answer_bytes),
+        intended: since(RequestPoint::Wire),
+        sent: since(RequestPoint::Wire),
+        outcome: RequestOutcome::Done(since(RequestPoint::Transmitted)),
     }
 }
 

@@ -13,7 +13,7 @@ const HOLD_BACK_NS: u64 = 1_000_000;
 pub struct EventOrder(Vec<KernelEvent>);
 
 impl EventOrder {
-    /// Adds an event.
+    /// Adds an event to those that wait.
     pub fn push(&mut self, event: KernelEvent) {
         self.0.push(event);
     }

@@ -72,7 +72,7 @@ impl RequestQuality {
         (Self::MOVED, "points moved"),
     ];
 
-    /// Both sets together.
+    /// The flags of both sets.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -89,11 +89,11 @@ impl RequestQuality {
 pub struct ObservedRequest {
     /// When it passed each point, in nanoseconds of CLOCK_MONOTONIC; never decreasing.
     pub points: [u64; POINTS],
-    /// The client.
+    /// The address of the client.
     pub peer: SocketAddr,
     /// The port of the server.
     pub port: u16,
-    /// UDP, not TCP.
+    /// Whether it came by UDP, not TCP.
     pub udp: bool,
     /// Bytes of the request.
     pub request_bytes: u64,

@@ -21,9 +21,9 @@ const LIFE_INTERVAL: Duration = Duration::from_secs(1);
 /// What an observation is to do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObservationSettings {
-    /// What is observed.
+    /// Which ports and connections are observed.
     pub probes: ProbeSettings,
-    /// How long.
+    /// How long it lasts at most.
     pub duration: Duration,
     /// For how much of that the kernel measures what the programs cost, if it may; this makes them a little slower.
     pub cost_duration: Duration,
@@ -47,16 +47,16 @@ pub struct MeasuredCost {
     pub run_ns: u64,
     /// How often they ran.
     pub runs: u64,
-    /// The number of events in this time.
-    pub events: u64,
+    /// The number of requests that were completed in this time.
+    pub requests: u64,
     /// How long was measured.
     pub duration: Duration,
 }
 
-/// What was observed.
+/// What an observation came to.
 #[derive(Debug, Clone)]
 pub struct ObservationReport {
-    /// Over all requests.
+    /// Sums over all requests.
     pub statistics: RequestStatistics,
     /// What could not be joined.
     pub counts: JoinCounts,
@@ -66,7 +66,7 @@ pub struct ObservationReport {
     pub events: u64,
     /// How long it took.
     pub duration: Duration,
-    /// Why it ended.
+    /// Why the observation ended.
     pub end: ObservationEnd,
     /// The cost, if this process may have it measured.
     pub cost: Option<MeasuredCost>,
@@ -96,6 +96,7 @@ pub fn observe(
         observation.step(settings, &mut probes, take);
     };
     observation.step(settings, &mut probes, take);
+    observation.end_measuring(&mut probes);
     Ok(observation.finish(end, probes.lost()?, take))
 }
 
@@ -158,12 +159,17 @@ impl RunningObservation {
         let mut events = Vec::new();
         self.order.release(|event| events.push(event));
         self.join(&events, take);
-        let elapsed = self.start.elapsed();
-        if self.is_measuring && elapsed >= settings.cost_duration.min(settings.duration) {
-            let cost = probes.cost();
+        if self.start.elapsed() >= settings.cost_duration.min(settings.duration) {
+            self.end_measuring(probes);
+        }
+    }
+
+    /// Notes what the programs have cost until now, if that is measured.
+    fn end_measuring(&mut self, probes: &mut AttachedProbes) {
+        if std::mem::take(&mut self.is_measuring) {
+            let (cost, duration) = (probes.cost(), self.start.elapsed());
             let (run_ns, runs) = (cost.run_ns, cost.runs);
-            self.cost = Some(MeasuredCost { run_ns, runs, events: self.events, duration: elapsed });
-            self.is_measuring = false;
+            self.cost = Some(MeasuredCost { run_ns, runs, requests: self.statistics.count(), duration });
             probes.end_measuring_cost();
         }
     }

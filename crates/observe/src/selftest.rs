@@ -24,7 +24,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// What the check found.
 #[derive(Debug, Clone)]
 pub struct SelfTestReport {
-    /// The observation.
+    /// What the observation came to.
     pub observed: ObservationReport,
     /// How it fits what the clients saw.
     pub nesting: RequestNesting,

@@ -34,17 +34,17 @@ struct StageSums {
 /// Percentiles of a latency, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LatencyProfile {
-    /// The mean.
+    /// The mean of all.
     pub mean: f64,
-    /// The 50th percentile.
+    /// The 50th percentile of all.
     pub p50: u64,
-    /// The 90th percentile.
+    /// The 90th percentile of all.
     pub p90: u64,
-    /// The 99th percentile.
+    /// The 99th percentile of all.
     pub p99: u64,
-    /// The 99.9th percentile.
+    /// The 99.9th percentile of all.
     pub p999: u64,
-    /// The largest.
+    /// The largest of all.
     pub max: u64,
 }
 
@@ -83,7 +83,7 @@ fn histogram() -> Histogram<u64> {
 }
 
 impl RequestStatistics {
-    /// Adds a request.
+    /// Takes a request into all sums.
     pub fn add(&mut self, request: &ObservedRequest) {
         let total = u128::from(request.latency_from_wire());
         self.count += 1;
@@ -113,12 +113,12 @@ impl RequestStatistics {
         RequestQuality::ALL.into_iter().zip(self.flagged).map(|((_, name), count)| (name, count))
     }
 
-    /// T6 − T0.
+    /// The latency T6 − T0 of all requests.
     pub fn from_wire(&self) -> LatencyProfile {
         profile(&self.from_wire, self.total_sum, self.count)
     }
 
-    /// T6 − T1.
+    /// The latency T6 − T1 of all requests.
     pub fn from_stack(&self) -> LatencyProfile {
         profile(&self.from_stack, self.total_sum - self.stages[0].sum, self.count)
     }

@@ -122,6 +122,7 @@ fn the_table_has_80_columns_and_the_file_is_judged() {
         "{text}"
     );
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.contains(", observing took") || text.contains("was not measured"), "{text}");
     let slo = format!("port-{}=50% < 1h", server.port());
     let judged = folder.run(&["verify", "live.parquet", "--slo", &slo, "--json"]).expect_code(0).json();
     let workload = &judged["workloads"][0];

@@ -7,6 +7,7 @@
 //! Events of several CPUs come nearly in the order of their time; [`crate::EventOrder`] puts them in order. What the
 //! kernel could not report makes everything that is open doubtful: it is discarded and counted.
 
+mod counts;
 mod tcp;
 mod tcp_round;
 mod tcp_segments;
@@ -15,26 +16,11 @@ mod udp;
 
 use crate::event::{EventKind, KernelEvent};
 use crate::request::ObservedRequest;
+pub use counts::JoinCounts;
 use std::collections::BTreeMap;
 use tcp::TcpConnection;
 use threads::ThreadActivity;
 use udp::UdpPort;
-
-/// How often something could not be joined.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct JoinCounts {
-    /// Requests that were read and for which no answer was seen.
-    pub unanswered: u64,
-    /// Answers to nothing that was seen: of requests before the observation began, or that nobody asked for.
-    pub unrequested: u64,
-    /// Reads of bytes whose arrival was not seen.
-    pub unseen_arrivals: u64,
-    /// Requests that were open when the kernel could not report events, or read together with bytes whose arrival was
-    /// not seen.
-    pub discarded: u64,
-    /// How often the kernel could not report events, each time one or more.
-    pub gaps: u64,
-}
 
 /// The requests of all observed ports, from events.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! One TCP connection: from segments that arrive to answers that are transmitted.
 
-use super::JoinCounts;
+use super::counts::JoinCounts;
 use super::tcp_round::{AnswerWrite, AnsweredRequest, ReadRequest, divide};
 use super::tcp_segments::{Segment, SegmentQueue, before};
 use super::threads::ThreadActivity;

@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 pub(super) struct Segment {
     pub(super) begin: u32,
     pub(super) end: u32,
-    /// T0, or 0.
+    /// T0, or 0 if it was not seen.
     pub(super) wire: u64,
-    /// T1.
+    /// T1 of the last packet with these bytes.
     pub(super) stack: u64,
     /// T2, or 0 as long as the bytes are not in the socket.
     pub(super) ready: u64,

@@ -7,7 +7,7 @@
 //!
 //! When an answer is written is not reported for UDP: T5 is taken to be T6.
 
-use super::JoinCounts;
+use super::counts::JoinCounts;
 use super::threads::ThreadActivity;
 use crate::event::{EventKind, KernelEvent};
 use crate::request::{ObservedRequest, RequestQuality, in_order};

@@ -34,7 +34,7 @@ const DRAINED_MAX: usize = 1 << 18;
 /// Lines of the verifier's log that an error shows.
 const VERIFIER_LINES: usize = 4;
 
-/// What is observed.
+/// Which ports and connections are observed, and with how much room.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProbeSettings {
     /// The ports of the servers.
@@ -125,7 +125,7 @@ impl AttachedProbes {
         self.measuring.is_some()
     }
 
-    /// Ends measuring.
+    /// Ends the measurement of run times.
     pub fn end_measuring_cost(&mut self) {
         self.measuring = None;
     }

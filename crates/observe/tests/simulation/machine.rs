@@ -106,7 +106,7 @@ impl Machine {
         }
     }
 
-    /// A number below `limit` (splitmix64).
+    /// A number below `limit`, by SplitMix64.
     fn below(&mut self, limit: u64) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.random;

@@ -19,7 +19,7 @@ struct ObservedDocument<'a> {
     reader_threads: usize,
     latency_from_t1: LatencyFields,
     latency_from_t0: LatencyFields,
-    /// In square seconds.
+    /// Of T6 − T0, in square seconds.
     variance_s2: f64,
     stages: Vec<StageFields>,
     guessed_or_unseen: Vec<CountFields>,
@@ -60,7 +60,7 @@ struct CostFields {
     measured_s: f64,
     cpu_s: f64,
     runs: u64,
-    events: u64,
+    requests: u64,
     cpu_share: f64,
 }
 
@@ -75,7 +75,7 @@ struct TestDocument {
     lost_events: u64,
 }
 
-/// One object.
+/// The observation as one object.
 pub(crate) fn json(ports: &BTreeSet<u16>, report: &ObservationReport) -> String {
     let statistics = &report.statistics;
     let observed_s = report.duration.as_secs_f64();
@@ -125,7 +125,7 @@ fn stage(profile: &StageProfile) -> StageFields {
 
 fn cost(cost: &MeasuredCost) -> CostFields {
     let (measured_s, cpu_s) = (cost.duration.as_secs_f64(), cost.run_ns as f64 / 1e9);
-    CostFields { measured_s, cpu_s, runs: cost.runs, events: cost.events, cpu_share: cpu_s / measured_s }
+    CostFields { measured_s, cpu_s, runs: cost.runs, requests: cost.requests, cpu_share: cpu_s / measured_s }
 }
 
 fn ended(end: ObservationEnd) -> &'static str {
@@ -244,12 +244,24 @@ fn cost_line(report: &ObservationReport) -> String {
     match &report.cost {
         Some(cost) => {
             let share = cost.run_ns as f64 / 1e9 / cost.duration.as_secs_f64();
+            let of = |number: u64, noun| {
+                format!(
+                    "{} for each of {}",
+                    time(cost.run_ns as f64 / 1e9 / number as f64),
+                    counted(number, noun)
+                )
+            };
+            let parts = [(cost.requests, "request"), (cost.runs, "run")];
+            let parts: Vec<String> = parts
+                .into_iter()
+                .filter(|(number, _)| *number > 0)
+                .map(|(number, noun)| of(number, noun))
+                .collect();
             format!(
-                "\nobserving took {} of one CPU ({} runs of {}), measured for {}\n",
+                "\nin {}, observing took {} of one CPU:\n  {}\n",
+                time(cost.duration.as_secs_f64()),
                 percent(share),
-                cost.runs,
-                time(cost.run_ns as f64 / 1e9 / cost.runs.max(1) as f64),
-                time(cost.duration.as_secs_f64())
+                parts.join(", "),
             )
         }
         None => "\nwhat observing cost was not measured: that takes CAP_SYS_ADMIN\n".to_owned(),

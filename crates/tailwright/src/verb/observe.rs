@@ -41,7 +41,7 @@ pub(crate) struct ObserveArgs {
     #[arg(long, value_name = "PORT,…", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..),
           required_unless_present = "selftest")]
     port: Vec<u16>,
-    /// How long.
+    /// How long to observe at most.
     #[arg(long = "for", value_name = "TIME", default_value = "10s")]
     duration: Seconds,
     /// Observe this share of TCP connections only, above 0; costs less. All of UDP is observed.
@@ -56,8 +56,7 @@ pub(crate) struct ObserveArgs {
     /// Send requests to an echo server over loopback, and check that all are seen as their clients saw them.
     #[arg(long, conflicts_with_all = ["port", "duration", "share", "buffer", "output"])]
     selftest: bool,
-    /// Print JSON.
-    #[arg(long)]
+    #[arg(long, help = "Print JSON")]
     json: bool,
 }
 
