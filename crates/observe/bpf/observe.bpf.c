@@ -25,7 +25,7 @@
 #define STATE_LISTEN 10
 #define STATE_NEW_SYN_RECV 12
 #define TCP_FLAG_PUSH 0x08
-/* The marker and the length of the original datagrams are not needed: a fragment that is not the first has no port. */
+/* A fragment that is not the first has no port. */
 #define FRAGMENT_OFFSET 0x1fff
 
 /* What an event says; see src/event.rs, which decodes it. */
@@ -69,7 +69,7 @@ struct {
 	int (*max_entries)[1 << 23];
 } events SEC(".maps");
 
-enum count { COUNT_LOST, COUNT_UNREADABLE, COUNTS };
+enum count { COUNT_LOST, COUNTS };
 
 struct {
 	int (*type)[BPF_MAP_TYPE_ARRAY];
