@@ -73,10 +73,9 @@ impl Decider for PriorityMeisterDecider {
     }
 
     fn decide(&self, arrivals: &[Arrival]) -> Vec<bool> {
-        let procedure =
-            ByModel::searched(&RESHAPED, &|_, server| {
-                    priority_meister(server, WorstCaseSketch::curve, &PerStage::default())
-                });
+        let procedure = ByModel::searched(&RESHAPED, &|_, server| {
+            priority_meister(server, WorstCaseSketch::curve, &PerStage::default())
+        });
         admitted_by(procedure, |a| Arc::clone(&self.sketches[a.trace]), arrivals)
     }
 }

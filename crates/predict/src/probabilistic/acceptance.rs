@@ -79,7 +79,8 @@ impl Probabilistic {
     ) -> Result<(), ProbabilisticRefusal> {
         let mut left = level;
         if left.len() > 1
-            && let Ok(cross_traffic) = MemberCrossTraffic::new(self, members, (left[0], true), groups)
+            && let Ok(cross_traffic) =
+                MemberCrossTraffic::new((&self.grid, self.takes_turns), members, (left[0], true), groups)
         {
             for method in [TailMethod::Moments, TailMethod::Convolution] {
                 left = uncertain_together(&cross_traffic, members, allowed, &left, method);
@@ -104,7 +105,8 @@ impl Probabilistic {
         groups: &mut DependentGroups,
     ) -> Result<(), ProbabilisticRefusal> {
         let own = &members[index];
-        let cross_traffic = MemberCrossTraffic::new(self, members, (index, false), groups);
+        let cross_traffic =
+            MemberCrossTraffic::new((&self.grid, self.takes_turns), members, (index, false), groups);
         let cross_traffic =
             cross_traffic.map_err(|undefined| ProbabilisticRefusal::Undefined(index, undefined))?;
         if !own.sketch.keeps_order() {

@@ -54,7 +54,8 @@ impl Probabilistic {
         groups: &mut DependentGroups,
     ) -> Result<ProvenBound<'a>, UndefinedLatency> {
         let own = &members[tagged];
-        let cross_traffic = MemberCrossTraffic::new(self, members, (tagged, false), groups)?;
+        let cross_traffic =
+            MemberCrossTraffic::new((&self.grid, self.takes_turns), members, (tagged, false), groups)?;
         if !own.sketch.keeps_order() {
             return Err(UndefinedLatency::NoBound);
         }

@@ -1,6 +1,5 @@
 //! The cross traffic of a member: the streams of other members that may delay its requests.
 
-use super::bound::Probabilistic;
 use super::sketch::{ProbabilisticSketch, RequestsWithWork, StreamLaws};
 use calculus::tail::{CrossTraffic, LawSums, TailGrid, TailMethod, WindowLaws, WorkTails};
 use model::{PerStage, ServerMember, Stage, UndefinedLatency};
@@ -51,18 +50,18 @@ struct CompetingMembers {
 
 impl<'a> MemberCrossTraffic<'a> {
     /// What the member with the index `tagged` competes with, or with `whole_level` a request of any member of its
-    /// priority, each counted once more than it has to be.
+    /// priority, each counted once more than it has to be. With `takes_turns` members of a priority count as if they came
+    /// before each other.
     ///
     /// # Errors
     /// When priorities differ by stage, or a stage is overloaded.
     pub(super) fn new(
-        model: &'a Probabilistic,
+        (grid, takes_turns): (&'a TailGrid, bool),
         members: &[ServerMember<'a, ProbabilisticSketch>],
         (tagged, whole_level): (usize, bool),
         groups: &mut DependentGroups,
     ) -> Result<Self, UndefinedLatency> {
-        let grid = &model.grid;
-        let competing = CompetingMembers::new(members, (tagged, whole_level), model.takes_turns)?;
+        let competing = CompetingMembers::new(members, (tagged, whole_level), takes_turns)?;
         check_load(members, tagged, whole_level, &competing.utilisation)?;
         let sums = [LawSums::none(grid), LawSums::none(grid)];
         let cell_sums = LawSums::none(grid);

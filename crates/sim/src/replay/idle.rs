@@ -16,7 +16,7 @@
 use super::arrival_merge::ArrivalMerge;
 use super::stream::ReplayStream;
 use super::transit::TransitSource;
-use super::work_bucket::{DRAIN_STEPS, utilisation_of_all_stages, work_of_all_stages};
+use super::work_bucket::{DRAIN_STEPS, work_of_all_stages};
 
 /// How the work of the streams is bounded where no replay has begun yet.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,7 @@ pub(super) struct IdleInstants {
 impl IdleInstants {
     /// Chooses the drain rates: for every stream the same multiple of its work per second.
     pub(super) fn new(streams: &[ReplayStream<'_>]) -> Self {
-        let total: f64 = streams.iter().map(|stream| utilisation_of_all_stages(stream.trace)).sum();
+        let total: f64 = streams.iter().map(|stream| stream.trace.utilisation_of_all_stages()).sum();
         let slow_enough = DRAIN_STEPS.partition_point(|multiple| multiple * total <= 1.0);
         Self { step: slow_enough.checked_sub(1) }
     }
@@ -38,7 +38,7 @@ impl IdleInstants {
     pub(super) fn level(&self, streams: &[ReplayStream<'_>], offsets: &[u64], time: u64) -> Option<u64> {
         let mut level = 0;
         for (stream, offset) in streams.iter().zip(offsets) {
-            level += stream.trace.bucket(self.step?)?.level(stream.trace, time - offset);
+            level += stream.trace.bucket(self.step?)?.level(stream.trace.trace(), time - offset);
         }
         Some(level)
     }

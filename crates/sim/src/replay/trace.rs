@@ -78,6 +78,11 @@ impl ReplayTrace {
         self.0.work.map(|work| *work as f64 / self.period().0 as f64)
     }
 
+    /// Work per second of all stages together, seconds.
+    pub(super) fn utilisation_of_all_stages(&self) -> f64 {
+        self.utilisation().into_array().iter().sum()
+    }
+
     /// How much work arrives in each cell of [`CELL`] nanoseconds, all stages together, in cells.
     pub(super) fn work_profile(&self) -> &[f32] {
         &self.0.work_profile
@@ -85,7 +90,11 @@ impl ReplayTrace {
 
     /// The bucket of this trace that drains at `DRAIN_STEPS[step]` times the work per second of all stages.
     pub(super) fn bucket(&self, step: usize) -> Option<&WorkBucket> {
-        self.0.buckets[step].get_or_init(|| WorkBucket::draining(self, DRAIN_STEPS[step])).as_ref()
+        self.0.buckets[step]
+            .get_or_init(|| {
+                WorkBucket::draining(self.trace(), self.utilisation_of_all_stages(), DRAIN_STEPS[step])
+            })
+            .as_ref()
     }
 
     /// A number that the clones of a trace share, and that no other trace has while one of them is there.

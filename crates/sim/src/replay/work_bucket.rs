@@ -2,8 +2,8 @@
 //!
 //! All in integers, rounded so that levels are never understated.
 
-use super::trace::ReplayTrace;
-use model::{Job, Stage};
+use model::{CircularTrace, Job, Stage};
+use units::Nanos;
 
 /// Drain rates are multiples of 2⁻³².
 const FRACTION_BITS: u32 = 32;
@@ -44,18 +44,13 @@ pub(super) fn work_of_all_stages(job: &Job) -> u64 {
     Stage::ALL.iter().map(|stage| job.work[*stage].0).sum()
 }
 
-/// The work per second of a trace at all stages together, seconds.
-pub(super) fn utilisation_of_all_stages(trace: &ReplayTrace) -> f64 {
-    trace.utilisation().into_array().iter().sum()
-}
-
 impl WorkBucket {
-    /// The bucket of a trace that drains at `multiple` times the work per second of the trace; at most at rate 1 in all
-    /// when the multiples of several traces are the same and their work per second sums to at most 1 ÷ `multiple`.
-    /// `None` unless the levels repeat after one period.
-    pub(super) fn draining(trace: &ReplayTrace, multiple: f64) -> Option<Self> {
+    /// The bucket of a trace that drains at `multiple` times the work per second of the trace at all stages, which is
+    /// `utilisation`; at most at rate 1 in all when the multiples of several traces are the same and their work per second
+    /// sums to at most 1 ÷ `multiple`. `None` unless the levels repeat after one period.
+    pub(super) fn draining(trace: &CircularTrace<Job>, utilisation: f64, multiple: f64) -> Option<Self> {
         let whole = (1u64 << FRACTION_BITS) as f64;
-        let rate = utilisation_of_all_stages(trace) * multiple;
+        let rate = utilisation * multiple;
         // Rates sum to at most 1 but for rounding, for which the factor makes room; `as` saturates.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let rate = (rate * whole * (1.0 - 1e-12)) as u64;
@@ -63,12 +58,12 @@ impl WorkBucket {
     }
 
     /// `None` unless the levels repeat after one period.
-    fn fill(trace: &ReplayTrace, rate: u64) -> Option<Self> {
-        let mut bucket = Self { rate, levels: vec![0; trace.jobs().len()] };
+    fn fill(trace: &CircularTrace<Job>, rate: u64) -> Option<Self> {
+        let mut bucket = Self { rate, levels: vec![0; trace.items().len()] };
         let (mut level, mut before) = (0, 0);
         for base in [0, trace.period().0] {
             let last = bucket.levels.last().copied();
-            for (kept, job) in bucket.levels.iter_mut().zip(trace.jobs()) {
+            for (kept, job) in bucket.levels.iter_mut().zip(trace.items()) {
                 let time = base + job.arrival.0;
                 level = drain(level, rate, time - before) + work_of_all_stages(job);
                 before = time;
@@ -82,13 +77,13 @@ impl WorkBucket {
     }
 
     /// The level just before the jobs that arrive at `time`.
-    pub(super) fn level(&self, trace: &ReplayTrace, time: u64) -> u64 {
+    pub(super) fn level(&self, trace: &CircularTrace<Job>, time: u64) -> u64 {
         // Levels are the same in all periods; in a later one there is a job before.
         let time = time + trace.period().0;
-        let position = trace.position(time) - 1;
+        let position = trace.position(Nanos(time)) - 1;
         let count = self.levels.len() as u64;
         let index = usize::try_from(position % count).expect("an index");
-        let arrived = position / count * trace.period().0 + trace.jobs()[index].arrival.0;
+        let arrived = position / count * trace.period().0 + trace.items()[index].arrival.0;
         drain(self.levels[index], self.rate, time - arrived)
     }
 }

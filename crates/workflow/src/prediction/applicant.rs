@@ -3,8 +3,8 @@
 use super::problem::{PredictionProblem, TracedWorkload};
 use crate::observer::ProgressObserver;
 use crate::parallel::in_parallel;
-use ::plan::admission::{Applicant, IdenticalServers};
-use model::{CircularTrace, Job, LatencyModel};
+use ::plan::admission::{Applicant, IdenticalServers, SharedServer, by_slo};
+use model::{CircularTrace, Job, LatencyModel, ServerMember};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(super) fn sketched<S: Send + Sync>(
     observer: &dyn ProgressObserver,
     sketch: impl Fn(&CircularTrace<Job>) -> S + Sync,
 ) -> Vec<Applicant<S>> {
-    let (distinct, numbers) = distinct_traces(problem);
+    let (distinct, numbers) = problem.distinct_traces();
     let sketches = in_parallel(observer, "sketching", &distinct, |traffic| Ok(Arc::new(sketch(traffic))));
     let sketches = sketches.expect("no sketch fails");
     let groups = group_sizes(problem);
@@ -51,19 +51,6 @@ pub(super) fn sketched<S: Send + Sync>(
         applicants.push(applicant(problem, &groups, number, Arc::clone(&sketches[sketch])));
     }
     applicants
-}
-
-/// The distinct traces of a problem in order of appearance, and the number of each workload's among them.
-pub(super) fn distinct_traces(problem: &PredictionProblem) -> (Vec<&Arc<CircularTrace<Job>>>, Vec<usize>) {
-    let (mut distinct, mut numbers): (Vec<&Arc<_>>, Vec<usize>) = (Vec::new(), Vec::new());
-    for workload in &problem.workloads {
-        let known = distinct.iter().position(|traffic| Arc::ptr_eq(traffic, &workload.traffic));
-        numbers.push(known.unwrap_or_else(|| {
-            distinct.push(&workload.traffic);
-            distinct.len() - 1
-        }));
-    }
-    (distinct, numbers)
 }
 
 fn applicant<S>(
@@ -95,4 +82,29 @@ pub(crate) fn admission_host(problem: &PredictionProblem) -> IdenticalServers {
         slo_factor: ::plan::PlanningProblem::SLO_FACTOR,
         levels_max: problem.levels_max(),
     }
+}
+
+/// The members of a server with priorities by SLO, each with the percentile of its own.
+pub(super) fn server_members<'a, S>(
+    problem: &PredictionProblem,
+    applicants: &[&'a Applicant<S>],
+) -> Vec<ServerMember<'a, S>> {
+    let levels_max = problem.levels_max();
+    let view = SharedServer { members: applicants, base_latency: 0.0, slo_factor: 1.0, levels_max };
+    let (priorities, groups) = (by_slo(&view), view.groups());
+    let mut members = Vec::new();
+    for (number, applicant) in applicants.iter().enumerate() {
+        members.push(ServerMember {
+            sketch: applicant.sketch.as_ref(),
+            priority: priorities[number],
+            group: groups[number],
+            percentile: applicant.slo.percentile,
+        });
+    }
+    members
+}
+
+/// The applicants with these indices.
+pub(super) fn of_members<'a, S>(applicants: &'a [Applicant<S>], members: &[usize]) -> Vec<&'a Applicant<S>> {
+    members.iter().map(|&member| &applicants[member]).collect()
 }

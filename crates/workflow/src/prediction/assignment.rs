@@ -1,7 +1,7 @@
 //! Workloads with their servers and priorities as a [`Policy`].
 
 use super::applicant::sketched_by;
-use super::model_name::worst_case;
+use super::enforced_models::worst_case;
 use super::problem::PredictionProblem;
 use super::procedure_name::ProcedureName;
 use crate::observer::Silent;

@@ -1,10 +1,10 @@
 //! What each model says of workloads that share one server.
 
-use super::applicant::applicants;
+use super::applicant::{applicants, server_members};
 use super::model_name::{ModelName, ModelVisitor};
 use super::problem::PredictionProblem;
 use crate::observer::ProgressObserver;
-use ::plan::admission::{Applicant, SharedServer, by_slo};
+use ::plan::admission::Applicant;
 use model::{LatencyModel, Prediction, ServerMember, Stage, UndefinedLatency};
 use predict::EnforcedModel;
 use units::Percentile;
@@ -58,26 +58,6 @@ impl ServerCompany<'_> {
         }
         ask(&members)
     }
-}
-
-/// The members of a server with priorities by SLO, each with the percentile of its own.
-pub(super) fn server_members<'a, S>(
-    problem: &PredictionProblem,
-    applicants: &[&'a Applicant<S>],
-) -> Vec<ServerMember<'a, S>> {
-    let levels_max = problem.levels_max();
-    let view = SharedServer { members: applicants, base_latency: 0.0, slo_factor: 1.0, levels_max };
-    let (priorities, groups) = (by_slo(&view), view.groups());
-    let mut members = Vec::new();
-    for (number, applicant) in applicants.iter().enumerate() {
-        members.push(ServerMember {
-            sketch: applicant.sketch.as_ref(),
-            priority: priorities[number],
-            group: groups[number],
-            percentile: applicant.slo.percentile,
-        });
-    }
-    members
 }
 
 /// Predicts the latency of every member when these share one server, at `percentile` or each at that of its

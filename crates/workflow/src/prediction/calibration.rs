@@ -4,10 +4,8 @@
 //! `replayed` finds within their SLOs by what is left of the traces. Choosing by replays makes what was chosen look better
 //! than it is; so it does here, and the scores of the held-out windows contain it.
 
-use super::applicant::{distinct_traces, sketched};
-use super::bounds::server_members;
-use super::forecast::of_members;
-use super::model_name::replaying;
+use super::applicant::{of_members, server_members, sketched};
+use super::enforced_models::replaying;
 use super::problem::PredictionProblem;
 use crate::observer::ProgressObserver;
 use crate::text::{percent, plural, time};
@@ -18,6 +16,7 @@ use predict::{
     KeptShares, MarginAnswer, MarginBasis, Replayed, TrialCompany,
 };
 use serde::Serialize;
+use std::sync::Arc;
 use units::Percentile;
 
 /// Rounds at least. Each window is held out in equally many.
@@ -31,8 +30,24 @@ const SEED: u64 = 4;
 
 type ReplaySketch = <EnforcedModel<Replayed> as LatencyModel>::Sketch;
 
+/// The calibrated model for the workloads of a problem, at `percentile` or each at that of its SLO. It learns when it is first
+/// asked for.
+pub(crate) fn calibrated(
+    problem: &PredictionProblem,
+    percentile: Option<Percentile>,
+    observer: &dyn ProgressObserver,
+) -> Arc<Calibrated> {
+    let mut learnt = problem.learnt.lock().expect("no thread panics while it learns");
+    if let Some((_, model)) = learnt.iter().find(|(known, _)| *known == percentile) {
+        return Arc::clone(model);
+    }
+    let model = Arc::new(learn(problem, percentile, observer));
+    learnt.push((percentile, Arc::clone(&model)));
+    model
+}
+
 /// Learns margins for the workloads of a problem, at `percentile` or each at that of its SLO.
-pub(super) fn learn(
+fn learn(
     problem: &PredictionProblem,
     percentile: Option<Percentile>,
     observer: &dyn ProgressObserver,
@@ -52,7 +67,7 @@ pub(super) fn learn(
 
 /// The distinct traces of a problem. Those whose workloads are in one group are one block.
 fn calibration_traces(problem: &PredictionProblem) -> Vec<CalibrationTrace<'_>> {
-    let (distinct, numbers) = distinct_traces(problem);
+    let (distinct, numbers) = problem.distinct_traces();
     let mut traces = Vec::new();
     for (block, traffic) in distinct.into_iter().enumerate() {
         traces.push(CalibrationTrace { traffic, block });
@@ -87,7 +102,7 @@ impl CompanyRound<'_> {
         let all = sketched(problem, self.observer, |traffic| {
             filling.sketch(&problem.calibration.rest(traffic, window).unwrap_or_else(|| traffic.clone()))
         });
-        let (_, numbers) = distinct_traces(problem);
+        let (_, numbers) = problem.distinct_traces();
         let (mut companies, mut begin) = (Vec::new(), 0);
         while begin < order.len() {
             let count = self.fitting(&filling, &of_members(&all, &order[begin..]));
@@ -178,7 +193,7 @@ pub fn report_calibration(
     percentile: Option<Percentile>,
     observer: &dyn ProgressObserver,
 ) -> CalibrationReport {
-    let model = problem.calibrated(percentile, observer);
+    let model = calibrated(problem, percentile, observer);
     let KeptShares { workloads, servers, plans } = model.kept();
     let goal = model.goal();
     let mut entries = Vec::new();

@@ -2,7 +2,8 @@
 
 use super::bounds::{ServerCompany, WorkloadBound, predict_bounds};
 use super::calibration::{WorkloadCalibration, report_calibration};
-use super::model_name::{self, ModelName};
+use super::enforced_models;
+use super::model_name::ModelName;
 use super::problem::PredictionProblem;
 use crate::observer::ProgressObserver;
 use crate::text::{percent, time};
@@ -84,7 +85,7 @@ pub fn derive(
     let server = ServerCompany { problem, members: &everybody, percentile, observer };
     let (mut steps, method) = match model {
         ModelName::WorstCase if problem.enforced.is_some() => {
-            let model = model_name::worst_case(problem.enforced);
+            let model = enforced_models::worst_case(problem.enforced);
             (server.with_members(&model, |members| enforced(&model, members, workload)), ENFORCED)
         }
         ModelName::WorstCase => {
@@ -92,7 +93,7 @@ pub fn derive(
             (server.with_members(&model, |members| worst_case(&model, members, workload)), WORST_CASE)
         }
         ModelName::Probabilistic => {
-            let model = model_name::probabilistic(problem.enforced);
+            let model = enforced_models::probabilistic(problem.enforced);
             (server.with_members(&model, |members| probabilistic(&model, members, workload)), PROBABILISTIC)
         }
         ModelName::PublishedSnc => {
@@ -100,11 +101,11 @@ pub fn derive(
             (server.with_members(&model, |members| published(&model, members, workload)), PUBLISHED)
         }
         ModelName::Replayed => {
-            let model = model_name::replaying(Replayed::default(), problem.enforced);
+            let model = enforced_models::replaying(Replayed::default(), problem.enforced);
             (server.with_members(&model, |members| replayed(&model, members, workload)), REPLAYED)
         }
         ModelName::Calibrated => {
-            let model = model_name::replaying(Replayed::default(), problem.enforced);
+            let model = enforced_models::replaying(Replayed::default(), problem.enforced);
             let steps = server.with_members(&model, |members| replayed(&model, members, workload));
             let report = report_calibration(problem, percentile, observer);
             (with_margin(steps, &report.workloads[workload], report.coverage), CALIBRATED)

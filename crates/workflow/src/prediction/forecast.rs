@@ -1,8 +1,9 @@
 //! What the workloads of a placement will see, server by server.
 
-use super::applicant::sketched_by;
-use super::bounds::{WorkloadBound, member_bounds, server_members};
-use super::model_name::{ModelName, ModelVisitor, replaying, worst_case};
+use super::applicant::{of_members, server_members, sketched_by};
+use super::bounds::{WorkloadBound, member_bounds};
+use super::enforced_models::{replaying, worst_case};
+use super::model_name::{ModelName, ModelVisitor};
 use super::problem::PredictionProblem;
 use crate::observer::ProgressObserver;
 use ::plan::admission::Applicant;
@@ -126,9 +127,4 @@ impl<M: LatencyModel> Forecaster<'_, M> {
         }
         bounds
     }
-}
-
-/// The applicants with these indices.
-pub(super) fn of_members<'a, S>(applicants: &'a [Applicant<S>], members: &[usize]) -> Vec<&'a Applicant<S>> {
-    members.iter().map(|&member| &applicants[member]).collect()
 }

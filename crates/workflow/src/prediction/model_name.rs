@@ -1,10 +1,12 @@
 //! Models of latency by the names that users give them.
 
+use super::calibration::calibrated;
+use super::enforced_models::{probabilistic, published_snc, replaying, worst_case};
 use super::problem::PredictionProblem;
 use super::procedure_name::ProcedureName;
 use crate::observer::ProgressObserver;
 use model::LatencyModel;
-use predict::{BegunWork, EnforcedModel, EnforcedPath, Probabilistic, PublishedSnc, Replayed, WorstCase};
+use predict::{EnforcedModel, Replayed};
 use serde::Serialize;
 use units::Percentile;
 
@@ -78,31 +80,9 @@ impl ModelName {
             Self::PublishedSnc => visitor.visit(&published_snc()),
             Self::Replayed => visitor.visit(&replaying(Replayed::default(), enforced)),
             Self::Calibrated => {
-                let model = problem.calibrated(percentile, observer);
+                let model = calibrated(problem, percentile, observer);
                 visitor.visit(&replaying((*model).clone(), enforced))
             }
         }
     }
-}
-
-/// The worst case about such servers.
-pub(crate) fn worst_case(enforced: Option<EnforcedPath>) -> EnforcedModel<WorstCase> {
-    EnforcedModel::new(WorstCase::default(), BegunWork::WorstCase, enforced)
-}
-
-/// The probabilistic model about such servers.
-pub(crate) fn probabilistic(enforced: Option<EnforcedPath>) -> EnforcedModel<Probabilistic> {
-    let model = Probabilistic::default();
-    let model = if enforced.is_some() { model.in_any_order() } else { model };
-    EnforcedModel::new(model, BegunWork::EveryClass, enforced)
-}
-
-/// A model that replays, about such servers.
-pub(crate) fn replaying<M: LatencyModel>(model: M, enforced: Option<EnforcedPath>) -> EnforcedModel<M> {
-    EnforcedModel::new(model, BegunWork::OnePacket, enforced)
-}
-
-/// The published model, about servers that interrupt what they have begun.
-pub(crate) fn published_snc() -> EnforcedModel<PublishedSnc> {
-    EnforcedModel::new(PublishedSnc::default(), BegunWork::EveryClass, None)
 }

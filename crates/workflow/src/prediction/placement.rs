@@ -1,10 +1,11 @@
 //! Few servers for everybody, under a model.
 
-use super::applicant::{admission_host, sketched_by};
+use super::applicant::{admission_host, of_members, server_members, sketched_by};
 use super::assignment::{WorkloadAssignment, assignment_policy};
-use super::bounds::server_members;
-use super::forecast::{ForecastQuestion, WorkloadForecast, of_members};
-use super::model_name::{ModelName, ModelVisitor, replaying};
+use super::calibration::calibrated;
+use super::enforced_models::replaying;
+use super::forecast::{ForecastQuestion, WorkloadForecast};
+use super::model_name::{ModelName, ModelVisitor};
 use super::problem::PredictionProblem;
 use super::refusal::describe_refusal;
 use crate::observer::ProgressObserver;
@@ -69,7 +70,7 @@ pub fn place(
             question.pack_by_replay(&few, &judge, &judged)
         }
         ModelName::Calibrated => {
-            let model = problem.calibrated(None, observer);
+            let model = calibrated(problem, None, observer);
             let few = replaying(model.with_replays(searching()), enforced);
             question.pack_by_replay(&few, &replaying((*model).clone(), enforced), &judged)
         }

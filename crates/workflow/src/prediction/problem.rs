@@ -1,7 +1,5 @@
 //! A prediction problem: one kind of server with the traffic of every workload.
 
-use super::applicant::distinct_traces;
-use super::calibration::learn;
 use crate::cluster::{
     ClusterSource, base_latency, enforced_path, read_groups, read_profile, warn_of_percentile,
     warn_of_preemption,
@@ -73,7 +71,7 @@ pub struct PredictionProblem {
     /// What the calibrated model promises.
     pub calibration: CalibrationGoal,
     /// What it has learnt, by the percentile that is asked of everybody.
-    learnt: Mutex<Vec<(Option<Percentile>, Arc<Calibrated>)>>,
+    pub(super) learnt: Mutex<Vec<(Option<Percentile>, Arc<Calibrated>)>>,
 }
 
 impl PredictionProblem {
@@ -126,26 +124,24 @@ impl PredictionProblem {
         self.enforced.map_or(usize::MAX, |path| path.class.levels_max)
     }
 
-    /// The calibrated model for these workloads, at `percentile` or each at that of its SLO. It learns when it is first asked for.
-    pub fn calibrated(
-        &self,
-        percentile: Option<Percentile>,
-        observer: &dyn ProgressObserver,
-    ) -> Arc<Calibrated> {
-        let mut learnt = self.learnt.lock().expect("no thread panics while it learns");
-        if let Some((_, model)) = learnt.iter().find(|(known, _)| *known == percentile) {
-            return Arc::clone(model);
+    /// The distinct traces in order of appearance, and the number of each workload's among them.
+    pub(super) fn distinct_traces(&self) -> (Vec<&Arc<CircularTrace<Job>>>, Vec<usize>) {
+        let (mut distinct, mut numbers): (Vec<&Arc<_>>, Vec<usize>) = (Vec::new(), Vec::new());
+        for workload in &self.workloads {
+            let known = distinct.iter().position(|traffic| Arc::ptr_eq(traffic, &workload.traffic));
+            numbers.push(known.unwrap_or_else(|| {
+                distinct.push(&workload.traffic);
+                distinct.len() - 1
+            }));
         }
-        let model = Arc::new(learn(self, percentile, observer));
-        learnt.push((percentile, Arc::clone(&model)));
-        model
+        (distinct, numbers)
     }
 
     /// The same problem with the first, and with the second half of each trace, so that what is decided by one can be judged by the
     /// other. `None` when nothing arrives in one half of a trace.
     pub fn halves(&self) -> Option<[Self; 2]> {
         let mut halves = [Vec::new(), Vec::new()];
-        let (traces, numbers) = distinct_traces(self);
+        let (traces, numbers) = self.distinct_traces();
         let mut traffic = Vec::new();
         for trace in traces {
             traffic.push(trace.halves()?.map(Arc::new));

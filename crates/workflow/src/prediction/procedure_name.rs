@@ -1,6 +1,7 @@
 //! Admission procedures by the names that users give them, with the parameters of the published ones.
 
-use super::model_name::{probabilistic, published_snc, replaying, worst_case};
+use super::calibration::calibrated;
+use super::enforced_models::{probabilistic, published_snc, replaying, worst_case};
 use super::problem::{PredictionProblem, TracedWorkload};
 use crate::observer::ProgressObserver;
 use ::plan::admission::{
@@ -131,7 +132,7 @@ impl ProcedureName {
             Self::Probabilistic => by_slo(&probabilistic(enforced), visitor),
             Self::Replayed => by_slo(&replaying(Replayed::default(), enforced), visitor),
             Self::Calibrated => {
-                let model = problem.calibrated(None, observer);
+                let model = calibrated(problem, None, observer);
                 by_slo(&replaying((*model).clone(), enforced), visitor)
             }
             Self::PublishedSnc => by_slo(&published_snc(), visitor),
