@@ -122,6 +122,10 @@ fn buckets(curve: &ArrivalCurve, stage: Stage) -> Vec<(f64, f64)> {
     let mut tolerance = TOLERANCE;
     loop {
         let limits = enforceable_limiters(curve, tolerance);
+        if limits.is_empty() {
+            // No bucket holds what asks for more than there is: it overloads the stage.
+            return vec![(curve.sustained_rate(), curve.burst(curve.sustained_rate()))];
+        }
         if limits.len() <= most {
             return limits;
         }
