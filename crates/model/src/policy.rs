@@ -16,6 +16,9 @@ use serde::{Deserialize, Serialize};
 use workload::PolicyWorkloadDocument;
 pub use workload::{PolicyPlacement, PolicyServer, PolicyWorkload};
 
+/// The models whose bounds are of a percentile, so that some requests may take longer.
+const PERCENTILE_MODELS: [&str; 3] = ["probabilistic", "replayed", "published-snc"];
+
 /// Everything that passes from deciding to enforcing, and what the simulator takes: where each workload
 /// goes, with which priority and which rate limits at every stage.
 ///
@@ -51,6 +54,13 @@ impl Policy {
     /// How the server of this name is used, where the bounds of its workloads count it.
     pub fn enforcement_of(&self, server: &str) -> Option<&ServerEnforcement> {
         self.servers.iter().find(|known| known.name == server)?.enforcement.as_ref()
+    }
+
+    /// Whether the bounds of a server's workloads are about every request: they count how the server is used, and no model
+    /// decided that promises a percentile.
+    pub fn covers_every_request(&self, server: &str) -> bool {
+        let is_percentile = PERCENTILE_MODELS.contains(&self.policy_name.as_str());
+        !is_percentile && self.enforcement_of(server).is_some()
     }
 
     /// Reads and checks the JSON of a policy file.

@@ -22,7 +22,6 @@ mod advice;
 mod begun;
 mod chain;
 mod effort;
-mod enforced;
 mod levels;
 mod limiters;
 mod limits;
@@ -38,9 +37,8 @@ mod server;
 mod testing;
 
 pub use advice::{SuggestedChange, advise};
-pub use calculus::DeviceQueue;
+pub use calculus::{DeviceQueue, EnforcedClass};
 pub use effort::SearchEffort;
-pub use enforced::EnforcedClass;
 pub use levels::{PriorityLevel, WorkloadLimits, level_bounds, priority_levels};
 pub use limiters::{enforceable_limiters, limiters};
 pub use limits::{FitRefusal, LimitMethod};

@@ -11,7 +11,8 @@ use tailwright_plan::packing::{Packing, PackingControl, PackingProblem, SecondJu
 
 fn packed(loads: &[f64], servers: usize, control: &PackingControl<'_>) -> Packing {
     let applicants = applicants(loads, &[1.0]);
-    let servers = IdenticalServers { count: servers, base_latency: 0.0, slo_factor: 1.0 };
+    let servers =
+        IdenticalServers { count: servers, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
     let loads = by_stage(loads);
     let problem = PackingProblem { servers, applicants: &applicants, loads: &loads, servers_min: 1 };
     pack(&Load, &problem, SearchEffort::FirstFound, control)
@@ -61,7 +62,7 @@ proptest! {
     #[test]
     fn filling_is_first_fit(loads in prop::collection::vec(0.01..1.3f64, 1..80), servers in 1usize..6) {
         let packing = packed(&loads, servers, &PackingControl::UNWATCHED);
-        let identical = IdenticalServers { count: servers, base_latency: 0.0, slo_factor: 1.0 };
+        let identical = IdenticalServers { count: servers, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
         let mut controller = AdmissionController::new(Load, identical);
         let mut first_fit = vec![Vec::new(); servers];
         let mut refused = Vec::new();

@@ -8,14 +8,18 @@
 //! - [`Replayed`] assumes the same and replays the traces at random shifts; an estimate with confidence.
 //! - [`PublishedSnc`] is the published procedure of SNC-Meister, to compare with; not safe on real traffic.
 //!
+//! [`EnforcedModel`] makes of any of them one about servers as their enforcers use them, which interrupt nothing.
+//!
 //! Not covered: which workloads to put together (the search in `plan`), and the latency of the idle storage stack,
 //! which the caller adds: it knows the device.
 
+mod enforced;
 mod probabilistic;
 mod published;
 mod replayed;
 mod worst_case;
 
+pub use enforced::{BegunWork, EnforcedLatency, EnforcedModel, EnforcedPath, EnforcedSketch};
 pub use probabilistic::{
     LatenessSum, Probabilistic, ProbabilisticDerivation, ProbabilisticRefusal, ProbabilisticSketch,
     ProbabilisticTerm,

@@ -48,8 +48,7 @@ impl<P: AdmissionProcedure> PackingQuestions<'_, P> {
         &self,
         members: &'m [&'m Applicant<P::Sketch>],
     ) -> SharedServer<'m, P::Sketch> {
-        let servers = &self.problem.servers;
-        SharedServer { members, base_latency: servers.base_latency, slo_factor: servers.slo_factor }
+        self.problem.servers.shared_by(members)
     }
 }
 

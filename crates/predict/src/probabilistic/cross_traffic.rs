@@ -1,5 +1,6 @@
 //! The cross traffic of a member: the streams of other members that may delay its requests.
 
+use super::bound::Probabilistic;
 use super::sketch::{ProbabilisticSketch, RequestsWithWork};
 use calculus::tail::{CrossTraffic, LawSums, TailGrid, TailMethod, WindowLaws, WorkTails};
 use model::{PerStage, ServerMember, Stage, UndefinedLatency};
@@ -53,13 +54,13 @@ impl<'a> MemberCrossTraffic<'a> {
     /// # Errors
     /// When priorities differ by stage, or a stage is overloaded.
     pub(super) fn new(
-        grid: &'a TailGrid,
+        model: &'a Probabilistic,
         members: &[ServerMember<'a, ProbabilisticSketch>],
-        tagged: usize,
-        whole_level: bool,
+        (tagged, whole_level): (usize, bool),
         groups: &mut DependentGroups,
     ) -> Result<Self, UndefinedLatency> {
-        let competing = CompetingMembers::new(members, tagged, whole_level)?;
+        let grid = &model.grid;
+        let competing = CompetingMembers::new(members, (tagged, whole_level), model.takes_turns)?;
         check_load(members, tagged, whole_level, &competing.utilisation)?;
         let sums = [LawSums::none(grid), LawSums::none(grid)];
         let mut cross_traffic = Self { grid, same: Vec::new(), higher: Vec::new(), sums };
@@ -103,8 +104,8 @@ impl<'a> MemberCrossTraffic<'a> {
 impl CompetingMembers {
     fn new(
         members: &[ServerMember<'_, ProbabilisticSketch>],
-        tagged: usize,
-        whole_level: bool,
+        (tagged, whole_level): (usize, bool),
+        takes_turns: bool,
     ) -> Result<Self, UndefinedLatency> {
         let mut level = Vec::new();
         let mut competitors = Vec::new();
@@ -120,7 +121,7 @@ impl CompetingMembers {
                 }
             }
         }
-        let may_overtake = can_overtake(&level);
+        let may_overtake = takes_turns || can_overtake(&level);
         let mut competing = Self { by_group: BTreeMap::new(), utilisation: PerStage::default() };
         for (index, higher) in competitors {
             let used = &members[index].sketch.utilisation;

@@ -21,13 +21,17 @@ pub(crate) struct PredictionArgs {
     /// line, or JSON arrays of names. All others are independent.
     #[arg(long, value_name = "FILE")]
     groups: Option<PathBuf>,
+    /// Predictions for servers that interrupt what they have begun, as published formulas have them. No real server does:
+    /// such predictions are for comparison.
+    #[arg(long)]
+    preemptive: bool,
 }
 
 impl PredictionArgs {
     /// The source that these flags describe.
     pub(crate) fn source(&self) -> Result<PredictionSource, OperationError> {
         let source = prediction_source(&self.cluster, self.groups.as_deref(), self.link_only)?;
-        Ok(PredictionSource { class: self.class.clone(), ..source })
+        Ok(PredictionSource { class: self.class.clone(), preemptive: self.preemptive, ..source })
     }
 }
 
@@ -38,5 +42,6 @@ pub(crate) fn prediction_source(
     link_only: bool,
 ) -> Result<PredictionSource, OperationError> {
     let cluster = cluster.source(MayLack { storage: link_only, servers: true })?;
-    Ok(PredictionSource { cluster, class: None, link_only, groups: groups.map(Path::to_owned) })
+    let groups = groups.map(Path::to_owned);
+    Ok(PredictionSource { cluster, class: None, link_only, groups, preemptive: false })
 }

@@ -100,7 +100,8 @@ fn begun(derivation: &GuaranteeDerivation, device: &DeviceUse) -> String {
     format!(
         "It also waits for what the stage has begun and does not interrupt, which comes before the bursts:\n\
          packets of {} on a link; at the storage, which serves {channels} at a time, up to {outstanding} requests, {} of \
-         them\nas long as the longest ({}) and {reserve} as the longest that is promised something ({}).\n",
+         them\nas long as the longest ({}) and {reserve} as the longest that is promised something ({}). Control requests \
+         count\nwithin the limits of their workloads; a best-effort request that is longer than counted is not.\n",
         time(link.map_or(0.0, |step| step.blocking)),
         outstanding - reserve,
         time(best_effort_request_s.max(largest_request_s)),

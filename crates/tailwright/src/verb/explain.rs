@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use units::Percentile;
 use workflow::cluster::find_workload;
 use workflow::planning::{GuaranteeExplanation, explain, read_policy, recipe_of_policy};
-use workflow::prediction::{self, PredictionProblem};
+use workflow::prediction::{self, PredictionProblem, PredictionSource};
 
 const HELP: &str = "\
 Examples:
@@ -78,6 +78,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<VerbAnswer, OperationError> {
 impl ExplainArgs {
     fn explain_prediction(&self, model: ModelChoice) -> Result<VerbAnswer, OperationError> {
         let source = prediction_source(&self.cluster, self.groups.as_deref(), self.link_only)?;
+        let source = PredictionSource { preemptive: self.method.is_preemptive(), ..source };
         let problem = PredictionProblem::read(&source, &TerminalObserver)?;
         let names: Vec<&str> = problem.workloads.iter().map(|workload| workload.spec.name.as_str()).collect();
         let workload = find_workload(&self.workload, &names)?;

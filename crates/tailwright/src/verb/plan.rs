@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use workflow::files::write_result;
 use workflow::planning::{PlanRun, PlanningQuestion, plan_cluster, read_policy};
-use workflow::prediction::{PredictionProblem, place};
+use workflow::prediction::{PredictionProblem, PredictionSource, place};
 
 const HELP: &str = "\
 Examples:
@@ -114,6 +114,7 @@ pub(crate) fn answer(run: &PlanRun) -> VerbAnswer {
 impl PlanArgs {
     fn place_by_model(&self, model: ModelChoice) -> Result<VerbAnswer, OperationError> {
         let source = prediction_source(&self.cluster, self.groups.as_deref(), false)?;
+        let source = PredictionSource { preemptive: self.method.is_preemptive(), ..source };
         let stop = stop_on_interrupt()?;
         let problem = PredictionProblem::read(&source, &TerminalObserver)?;
         let interrupted = || stop.load(Ordering::Relaxed);

@@ -137,7 +137,11 @@ pub fn decide(
     procedure: ProcedureName,
     observer: &dyn ProgressObserver,
 ) -> AdmissionOutcome {
-    procedure.visit(problem.network, DecideEvents { problem, events, name: procedure, observer })
+    procedure.visit(
+        problem.network,
+        problem.enforced,
+        DecideEvents { problem, events, name: procedure, observer },
+    )
 }
 
 struct DecideEvents<'a> {
@@ -197,5 +201,5 @@ pub fn admission_policy(problem: &PredictionProblem, outcome: &AdmissionOutcome)
     for (workload, refusal) in outcome.refused(problem) {
         assignments[workload] = Some(Err(describe_refusal(problem, refusal)));
     }
-    assignment_policy(problem, outcome.procedure.name(), &assignments)
+    assignment_policy(problem, outcome.procedure, &assignments)
 }

@@ -4,9 +4,9 @@ use super::kept::{KeptServer, changed_servers, kept_servers};
 use super::names::{ServerNames, fresh_names};
 use super::recipe::PlanningRecipe;
 use super::solution::PlannedCluster;
-use crate::cluster::{ClusterProblem, base_latency, enforced_class};
+use crate::cluster::{ClusterProblem, base_latency, enforced_class, warn_of_preemption};
 use crate::footprints::Footprints;
-use crate::observer::{Notice, ProgressObserver};
+use crate::observer::ProgressObserver;
 use model::{OperationError, Policy};
 use plan::{
     EnforcedClass, Fleet, Normalisation, Placement, PlacementOrder, PlannedServer, PlanningClass,
@@ -37,11 +37,7 @@ pub fn plan(
     observer: &dyn ProgressObserver,
 ) -> Result<PlannedCluster, OperationError> {
     if recipe.preemptive {
-        observer.notice(Notice::Warning(
-            "these bounds are those of servers that interrupt what they have begun; no real server does, so that none is a \
-             promise"
-                .to_owned(),
-        ));
+        warn_of_preemption(observer);
     }
     let instance = instance(problem, footprints, recipe)?;
     let start = cpu_time();

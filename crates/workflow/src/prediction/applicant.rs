@@ -79,5 +79,6 @@ pub(crate) fn admission_host(problem: &PredictionProblem) -> IdenticalServers {
         count: problem.count,
         base_latency: problem.base_latency(),
         slo_factor: ::plan::PlanningProblem::SLO_FACTOR,
+        levels_max: problem.levels_max(),
     }
 }

@@ -6,6 +6,7 @@ use super::problem::PredictionProblem;
 use crate::observer::ProgressObserver;
 use ::plan::admission::{Applicant, SharedServer, by_slo};
 use model::{LatencyModel, Prediction, ServerMember, Stage, UndefinedLatency};
+use predict::EnforcedModel;
 use units::Percentile;
 
 /// What one model says of one workload.
@@ -51,7 +52,7 @@ impl ServerCompany<'_> {
         let applicants =
             applicants(self.problem, members, self.observer, |workload| model.sketch(&workload.traffic));
         let applicants: Vec<&Applicant<M::Sketch>> = applicants.iter().collect();
-        let mut members = server_members(&applicants);
+        let mut members = server_members(self.problem, &applicants);
         if let Some(percentile) = self.percentile {
             members.iter_mut().for_each(|member| member.percentile = percentile);
         }
@@ -60,8 +61,12 @@ impl ServerCompany<'_> {
 }
 
 /// The members of a server with priorities by SLO, each with the percentile of its own.
-pub(super) fn server_members<'a, S>(applicants: &[&'a Applicant<S>]) -> Vec<ServerMember<'a, S>> {
-    let view = SharedServer { members: applicants, base_latency: 0.0, slo_factor: 1.0 };
+pub(super) fn server_members<'a, S>(
+    problem: &PredictionProblem,
+    applicants: &[&'a Applicant<S>],
+) -> Vec<ServerMember<'a, S>> {
+    let levels_max = problem.levels_max();
+    let view = SharedServer { members: applicants, base_latency: 0.0, slo_factor: 1.0, levels_max };
     let (priorities, groups) = (by_slo(&view), view.groups());
     let mut members = Vec::new();
     for (number, applicant) in applicants.iter().enumerate() {
@@ -87,7 +92,7 @@ pub fn predict_bounds(
     let mut bounds = Vec::new();
     for &name in models {
         let server = ServerCompany { problem, members, percentile, observer };
-        bounds.extend(name.visit(PredictMembers { server, name }));
+        bounds.extend(name.visit(problem.enforced, PredictMembers { server, name }));
     }
     bounds
 }
@@ -100,7 +105,7 @@ struct PredictMembers<'a> {
 impl ModelVisitor for PredictMembers<'_> {
     type Output = Vec<WorkloadBound>;
 
-    fn visit<M: LatencyModel>(self, model: &M) -> Vec<WorkloadBound> {
+    fn visit<M: LatencyModel>(self, model: &EnforcedModel<M>) -> Vec<WorkloadBound> {
         let base = self.server.problem.base_latency();
         let Self { server, name } = self;
         server.with_members(model, |members| member_bounds(model, name, members, server.members, base))

@@ -2,7 +2,7 @@
 
 use super::procedure_name::ProcedureName;
 use model::LatencyModel;
-use predict::{Probabilistic, PublishedSnc, Replayed, WorstCase};
+use predict::{BegunWork, EnforcedModel, EnforcedPath, Probabilistic, PublishedSnc, Replayed, WorstCase};
 use serde::Serialize;
 
 /// What is assumed of the traffic.
@@ -24,7 +24,7 @@ pub(crate) trait ModelVisitor {
     /// What comes of a visit.
     type Output;
     /// Visits the model of the name.
-    fn visit<M: LatencyModel>(self, model: &M) -> Self::Output;
+    fn visit<M: LatencyModel>(self, model: &EnforcedModel<M>) -> Self::Output;
 }
 
 impl ModelName {
@@ -51,13 +51,36 @@ impl ModelName {
         }
     }
 
-    /// Hands the model of this name to the visitor.
-    pub(crate) fn visit<V: ModelVisitor>(self, visitor: V) -> V::Output {
+    /// Hands the model of this name, about servers that are enforced like this, to the visitor. The published procedure is
+    /// always about servers that interrupt what they have begun.
+    pub(crate) fn visit<V: ModelVisitor>(self, enforced: Option<EnforcedPath>, visitor: V) -> V::Output {
         match self {
-            Self::WorstCase => visitor.visit(&WorstCase::default()),
-            Self::Probabilistic => visitor.visit(&Probabilistic::default()),
-            Self::PublishedSnc => visitor.visit(&PublishedSnc::default()),
-            Self::Replayed => visitor.visit(&Replayed::default()),
+            Self::WorstCase => visitor.visit(&worst_case(enforced)),
+            Self::Probabilistic => visitor.visit(&probabilistic(enforced)),
+            Self::PublishedSnc => visitor.visit(&published_snc()),
+            Self::Replayed => visitor.visit(&replayed(Replayed::default(), enforced)),
         }
     }
+}
+
+/// The worst case about such servers.
+pub(crate) fn worst_case(enforced: Option<EnforcedPath>) -> EnforcedModel<WorstCase> {
+    EnforcedModel::new(WorstCase::default(), BegunWork::WorstCase, enforced)
+}
+
+/// The probabilistic model about such servers.
+pub(crate) fn probabilistic(enforced: Option<EnforcedPath>) -> EnforcedModel<Probabilistic> {
+    let model = Probabilistic::default();
+    let model = if enforced.is_some() { model.in_any_order() } else { model };
+    EnforcedModel::new(model, BegunWork::EveryClass, enforced)
+}
+
+/// A replaying model about such servers.
+pub(crate) fn replayed(model: Replayed, enforced: Option<EnforcedPath>) -> EnforcedModel<Replayed> {
+    EnforcedModel::new(model, BegunWork::OnePacket, enforced)
+}
+
+/// The published model, about servers that interrupt what they have begun.
+pub(crate) fn published_snc() -> EnforcedModel<PublishedSnc> {
+    EnforcedModel::new(PublishedSnc::default(), BegunWork::EveryClass, None)
 }

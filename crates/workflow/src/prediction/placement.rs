@@ -4,7 +4,7 @@ use super::applicant::{admission_host, sketched_by};
 use super::assignment::{WorkloadAssignment, assignment_policy};
 use super::bounds::server_members;
 use super::forecast::{ForecastQuestion, WorkloadForecast, of_members};
-use super::model_name::{ModelName, ModelVisitor};
+use super::model_name::{ModelName, ModelVisitor, replayed};
 use super::problem::PredictionProblem;
 use super::refusal::describe_refusal;
 use crate::observer::ProgressObserver;
@@ -14,7 +14,7 @@ use ::plan::packing::{
     Packing, PackingControl, PackingPhase, PackingProblem, PackingProgress, SecondJudgement, pack,
 };
 use model::{LatencyModel, PerStage, Policy};
-use predict::Replayed;
+use predict::{EnforcedModel, EnforcedSketch, Replayed};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -64,7 +64,7 @@ pub fn place(
     let judged = JudgedServers::default();
     let packing = match model {
         ModelName::Replayed => question.pack_by_replay(&judged),
-        _ => model.visit(question),
+        _ => model.visit(problem.enforced, question),
     };
     let elapsed = start.elapsed();
     let is_kept = |members: &[usize]| model != ModelName::Replayed || judged.is_kept(members);
@@ -116,9 +116,14 @@ struct PlacementQuestion<'a> {
 impl PlacementQuestion<'_> {
     fn pack_by_replay(self, judged: &JudgedServers) -> Packing {
         let few = Replayed::new(SEARCHED_ALIGNMENTS, SEARCHED_COVERAGE, 0.95, SEARCH_SEED);
-        let few = few.expect("enough alignments for this coverage");
+        let few = replayed(few.expect("enough alignments for this coverage"), self.problem.enforced);
         let applicants = sketched_by(self.problem, &few, self.observer);
-        let judge = ReplayJudge { applicants: &applicants, base: self.problem.base_latency() };
+        let judge = ReplayJudge {
+            problem: self.problem,
+            applicants: &applicants,
+            model: replayed(Replayed::default(), self.problem.enforced),
+            base: self.problem.base_latency(),
+        };
         let confirms = |members: &[usize]| judged.judge(members, || judge.is_kept(members));
         let missing = |members: &[usize]| judge.missing(members);
         let judgement = SecondJudgement { confirms: &confirms, missing: &missing };
@@ -155,7 +160,7 @@ impl PlacementQuestion<'_> {
 impl ModelVisitor for PlacementQuestion<'_> {
     type Output = Packing;
 
-    fn visit<M: LatencyModel>(self, model: &M) -> Packing {
+    fn visit<M: LatencyModel>(self, model: &EnforcedModel<M>) -> Packing {
         let applicants = sketched_by(self.problem, model, self.observer);
         self.pack(&ByModel::by_slo(model), &applicants, SearchEffort::Exhaustive, None)
     }
@@ -163,7 +168,9 @@ impl ModelVisitor for PlacementQuestion<'_> {
 
 /// Judges servers by the alignments of the default, which no search has seen.
 struct ReplayJudge<'a> {
-    applicants: &'a [Applicant<<Replayed as LatencyModel>::Sketch>],
+    problem: &'a PredictionProblem,
+    applicants: &'a [Applicant<EnforcedSketch<<Replayed as LatencyModel>::Sketch>>],
+    model: EnforcedModel<Replayed>,
     /// The latency without any queueing, seconds.
     base: f64,
 }
@@ -173,14 +180,15 @@ impl ReplayJudge<'_> {
         let company = of_members(self.applicants, members);
         let slos = company.iter().map(|applicant| applicant.slo.latency.0);
         let limits: Vec<f64> = slos.map(|slo| queueing_limit(slo, self.base)).collect();
-        Replayed::default().all_within(&server_members(&company), &limits)
+        self.model.all_within(&server_members(self.problem, &company), &limits)
     }
 
     /// Who misses the SLO, by the largest factor first; of equal ones, the last first.
     fn missing(&self, members: &[usize]) -> Vec<usize> {
         let company = of_members(self.applicants, members);
         let mut missing = Vec::new();
-        for (member, latency) in Replayed::default().predict(&server_members(&company)).iter().enumerate() {
+        let members_of_server = server_members(self.problem, &company);
+        for (member, latency) in self.model.predict(&members_of_server).iter().enumerate() {
             let seconds = latency.map_or(f64::INFINITY, |prediction| prediction.bound + self.base);
             let factor = seconds / company[member].slo.latency.0;
             if factor > 1.0 {
@@ -242,5 +250,5 @@ pub fn placement_policy(problem: &PredictionProblem, placement: &ModelPlacement)
     for (workload, refusal) in &placement.packing.refused {
         assignments[*workload] = Some(Err(describe_refusal(problem, refusal)));
     }
-    assignment_policy(problem, placement.model.name(), &assignments)
+    assignment_policy(problem, placement.model.as_procedure(), &assignments)
 }

@@ -1,15 +1,19 @@
 //! A prediction problem: one kind of server with the traffic of every workload.
 
-use crate::cluster::{ClusterSource, base_latency, read_groups, read_profile, warn_of_percentile};
+use crate::cluster::{
+    ClusterSource, base_latency, enforced_path, read_groups, read_profile, warn_of_percentile,
+    warn_of_preemption,
+};
 use crate::observer::{Notice, ProgressObserver};
 use crate::parallel::in_parallel;
 use model::{CircularTrace, Cluster, Job, OperationError, ServerClass, WorkloadSpec};
+use predict::EnforcedPath;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 use trace::OpenOptions;
-use units::{ByteRate, Seconds};
+use units::{ByteRate, Bytes, Seconds};
 use workload::device::{NetworkModel, PathWork, StorageProfile};
 
 /// Where servers, workloads and traces come from, and what requests pass.
@@ -23,6 +27,8 @@ pub struct PredictionSource {
     pub link_only: bool,
     /// A file that says which workloads may burst together; without it all are independent.
     pub groups: Option<PathBuf>,
+    /// Servers interrupt what they have begun, as in published formulas; no real server does.
+    pub preemptive: bool,
 }
 
 /// A workload and its requests.
@@ -51,6 +57,11 @@ pub struct PredictionProblem {
     pub safety_margin: f64,
     /// Everybody who asks for a place, in the order of the input.
     pub workloads: Vec<TracedWorkload>,
+    /// How the enforcers use a server; `None` for servers that interrupt what they have begun, which are there to compare
+    /// with.
+    pub enforced: Option<EnforcedPath>,
+    /// The bytes that a link sends without looking for others.
+    pub packet: Bytes,
     /// The file that says what is asked, for reports.
     pub origin: PathBuf,
 }
@@ -67,6 +78,10 @@ impl PredictionProblem {
         let profile = if source.link_only { None } else { Some(read_profile(&class.storage)?) };
         if let Some(profile) = &profile {
             warn_of_percentile(&cluster, profile, observer);
+        }
+        let enforced = (!source.preemptive).then(|| enforced_path(&class, profile.as_ref()));
+        if source.preemptive {
+            warn_of_preemption(observer);
         }
         let names: Vec<&str> = cluster.workloads.iter().map(|spec| spec.name.as_str()).collect();
         let groups = match &source.groups {
@@ -87,8 +102,15 @@ impl PredictionProblem {
             safety_margin: cluster.safety_margin,
             workloads,
             profile,
+            enforced,
+            packet: class.packet,
             origin: source.cluster.origin().to_owned(),
         })
+    }
+
+    /// How many levels of priority a stage of a server can have.
+    pub(crate) fn levels_max(&self) -> usize {
+        self.enforced.map_or(usize::MAX, |path| path.class.levels_max)
     }
 
     /// Latency of a request on the idle storage stack, seconds; added to every prediction.

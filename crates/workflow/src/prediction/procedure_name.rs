@@ -1,12 +1,13 @@
 //! Admission procedures by the names that users give them, with the parameters of the published ones.
 
+use super::model_name::{probabilistic, published_snc, replayed, worst_case};
 use super::problem::TracedWorkload;
 use ::plan::admission::{
     AdmissionProcedure, ByModel, QJump, QJumpLevels, Silo, SiloPlus, StageCurves, TrialBandwidth,
     priority_meister,
 };
 use model::LatencyModel;
-use predict::{Probabilistic, PublishedSnc, Replayed, Reshaping, WorstCase, WorstCaseSketch};
+use predict::{BegunWork, EnforcedModel, EnforcedPath, EnforcedSketch, Replayed, Reshaping, WorstCase};
 use units::ByteRate;
 
 /// Bytes of a packet, and of the burst that Silo allows (thesis §4.3.1).
@@ -100,18 +101,33 @@ impl ProcedureName {
         }
     }
 
-    /// Hands the procedure of this name, for links of this bandwidth, to the visitor.
-    pub(crate) fn visit<V: ProcedureVisitor>(self, bandwidth: ByteRate, visitor: V) -> V::Output {
+    /// Whether its promises are about servers as they are enforced; those that are there to compare with are about servers
+    /// that interrupt what they have begun.
+    pub fn counts_enforcement(self) -> bool {
+        matches!(self, Self::WorstCase | Self::Probabilistic | Self::Replayed | Self::PriorityMeister)
+    }
+
+    /// Hands the procedure of this name, for links of this bandwidth and servers that are enforced like this, to the
+    /// visitor.
+    pub(crate) fn visit<V: ProcedureVisitor>(
+        self,
+        bandwidth: ByteRate,
+        enforced: Option<EnforcedPath>,
+        visitor: V,
+    ) -> V::Output {
         let (packet, buffer) = (PACKET / bandwidth.bytes_per_sec(), BUFFER / bandwidth.bytes_per_sec());
         match self {
-            Self::WorstCase => by_slo(&WorstCase::default(), visitor),
-            Self::Probabilistic => by_slo(&Probabilistic::default(), visitor),
-            Self::Replayed => by_slo(&Replayed::default(), visitor),
-            Self::PublishedSnc => by_slo(&PublishedSnc::default(), visitor),
+            Self::WorstCase => by_slo(&worst_case(enforced), visitor),
+            Self::Probabilistic => by_slo(&probabilistic(enforced), visitor),
+            Self::Replayed => by_slo(&replayed(Replayed::default(), enforced), visitor),
+            Self::PublishedSnc => by_slo(&published_snc(), visitor),
             Self::PriorityMeister => {
                 let model = WorstCase { reshaping: Reshaping::EveryStage };
-                let procedure =
-                    ByModel::searched(&model, &|_, server| priority_meister(server, WorstCaseSketch::curve));
+                let model = EnforcedModel::new(model, BegunWork::WorstCase, enforced);
+                let procedure = ByModel::searched(&model, &|model, server| {
+                    let begun = model.begun_by_stage(server.members.iter().map(|member| &*member.sketch));
+                    priority_meister(server, EnforcedSketch::curve, &begun)
+                });
                 visitor.visit(procedure, |workload| model.sketch(&workload.traffic))
             }
             Self::Silo => visitor.visit(Silo { burst: packet, buffer }, |workload| {
