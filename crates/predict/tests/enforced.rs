@@ -222,14 +222,14 @@ proptest! {
         let (traces, levels): (Vec<_>, Vec<_>) = members.into_iter().unzip();
         let worst = Company::new(traces.clone(), levels.clone(), path).worst_case();
         let worst: Vec<f64> = worst.iter().map(|latency| latency.total).collect();
-        check_between(Probabilistic::default(), BegunWork::EveryClass, (&traces, &levels), &worst, path)?;
+        check_between(&Probabilistic::default(), BegunWork::EveryClass, (&traces, &levels), &worst, path)?;
         let replayed = Replayed::new(14, 0.8, 0.95, 3).expect("enough");
-        check_between(replayed, BegunWork::OnePacket, (&traces, &levels), &worst, path)?;
+        check_between(&replayed, BegunWork::OnePacket, (&traces, &levels), &worst, path)?;
     }
 }
 
 fn check_between<M: LatencyModel + Clone>(
-    model: M,
+    model: &M,
     begun: BegunWork,
     (traces, levels): (&[CircularTrace<Job>], &[u32]),
     worst: &[f64],
