@@ -32,7 +32,7 @@ use std::sync::OnceLock;
 use units::{Nanos, Percentile};
 use windows::WindowCut;
 
-/// What is promised.
+/// What the calibrated model promises, and with which probability.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CalibrationGoal {
     /// The probability that a promise is kept in the next window, strictly between 0 and 1.
@@ -111,7 +111,7 @@ pub struct CalibratedSketch {
     trace: Option<usize>,
 }
 
-type Members<'a, 'b> = &'a [ServerMember<'b, CalibratedSketch>];
+type CalibratedMembers<'a, 'b> = &'a [ServerMember<'b, CalibratedSketch>];
 
 impl Calibrated {
     /// Learns margins from trials in these companies. Those who are asked about later should be among their members: others
@@ -153,7 +153,7 @@ impl Calibrated {
         }
     }
 
-    /// What is promised.
+    /// What its margins promise.
     pub fn goal(&self) -> CalibrationGoal {
         self.goal
     }
@@ -200,7 +200,7 @@ impl Calibrated {
     /// Each member's margin, the members as `Replayed` sees them.
     fn margins_of<'b>(
         &self,
-        members: Members<'_, 'b>,
+        members: CalibratedMembers<'_, 'b>,
     ) -> (Vec<MarginAnswer>, Vec<ServerMember<'b, Option<ReplayTrace>>>) {
         let margins = members.iter().map(|member| self.margin(member.sketch.trace, member.percentile));
         (margins.collect(), members.iter().map(|member| seen_by(member, &member.sketch.replayed)).collect())
@@ -209,7 +209,7 @@ impl Calibrated {
     /// What the strict model says of everybody, when somebody has no margin; no bound for anybody beside a trace that is too long.
     fn strict_bounds(
         &self,
-        members: Members<'_, '_>,
+        members: CalibratedMembers<'_, '_>,
         margins: &[MarginAnswer],
     ) -> Option<Vec<Result<Prediction, UndefinedLatency>>> {
         if margins.iter().all(Result::is_ok) {
@@ -254,7 +254,7 @@ impl LatencyModel for Calibrated {
         sketch
     }
 
-    fn all_within(&self, members: Members<'_, '_>, limits: &[f64]) -> bool {
+    fn all_within(&self, members: CalibratedMembers<'_, '_>, limits: &[f64]) -> bool {
         assert_eq!(members.len(), limits.len(), "one limit per member");
         let (margins, replayed) = self.margins_of(members);
         let budgets = margins.iter().zip(limits);
@@ -268,7 +268,7 @@ impl LatencyModel for Calibrated {
         strictly.all(|((_, limit), bound)| bound.is_ok_and(|prediction| prediction.bound <= *limit))
     }
 
-    fn predict(&self, members: Members<'_, '_>) -> Vec<Result<Prediction, UndefinedLatency>> {
+    fn predict(&self, members: CalibratedMembers<'_, '_>) -> Vec<Result<Prediction, UndefinedLatency>> {
         let (margins, replayed) = self.margins_of(members);
         let strict = self.strict_bounds(members, &margins);
         let mut predictions = Vec::new();

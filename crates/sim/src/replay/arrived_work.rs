@@ -78,7 +78,7 @@ impl ArrivedWork {
         self.span
     }
 
-    /// Forgets all streams.
+    /// Forgets all streams and their work.
     pub(super) fn clear(&mut self, span: CellSpan) {
         if self.span == span {
             self.cells.values_mut().for_each(|cells| cells.fill(0));
