@@ -34,18 +34,26 @@ pub(super) struct StreamLaws {
     pub(super) cells: WindowLaws,
 }
 
+/// Streams with less work per second than this have nearly as much beyond their rate as in all.
+const RATE_MIN: f64 = 0.02;
+
 impl StreamLaws {
     fn new(grid: &TailGrid, stream: &CircularWork) -> Self {
-        let (mut windows, mut cells) = (Vec::new(), Vec::new());
-        for (index, window) in grid.windows().iter().enumerate() {
-            let shortest = nanos_up(window * 1e9);
-            let longest = grid.windows().get(index + 1).map_or(shortest, |next| nanos_up(next * 1e9));
-            // What a longer window has is beyond the rate at most all of it.
-            let cell = stream.work_beyond_rate(nanos_down(window * 1e9), longest);
-            let cell = cell.unwrap_or_else(|| stream.work_in_window(longest));
-            cells.push((atoms(&cell), atoms(&cell.reduced(ATOMS))));
-            let law = stream.work_in_window(shortest);
+        let mut windows = Vec::new();
+        for window in grid.windows() {
+            let law = stream.work_in_window(nanos_up(window * 1e9));
             windows.push((atoms(&law), atoms(&law.reduced(ATOMS))));
+        }
+        let mut cells = Vec::new();
+        for (index, window) in grid.windows().iter().enumerate() {
+            let next = (index + 1).min(windows.len() - 1);
+            let longest = nanos_up(grid.windows()[next] * 1e9);
+            let beyond = (stream.rate() >= RATE_MIN).then(|| {
+                let law = stream.work_beyond_rate(nanos_down(window * 1e9), longest)?;
+                Some((atoms(&law), atoms(&law.reduced(ATOMS))))
+            });
+            // What a longer window has is beyond the rate at most all of it.
+            cells.push(beyond.flatten().unwrap_or_else(|| windows[next].clone()));
         }
         let tables = |laws: &[_]| WindowLaws::new(grid, laws, stream.rate(), stream.burst());
         Self { windows: tables(&windows), cells: tables(&cells) }
