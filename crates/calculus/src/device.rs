@@ -45,6 +45,12 @@ impl DeviceQueue {
         crate::round_up(shared + f64::from(self.reserve) * largest)
     }
 
+    /// How many requests of lower priority may be there while one of higher priority is: half of all, and enough to keep
+    /// the other channels busy. No bound depends on it.
+    pub fn beside(self) -> u32 {
+        (self.outstanding / 2).max(self.channels - 1)
+    }
+
     /// How much longer a request takes on one channel than on the whole device, seconds.
     pub fn own_service(self, work: f64) -> f64 {
         crate::round_up(f64::from(self.channels - 1) * work)

@@ -9,10 +9,14 @@
 //! networks. [`snc`] has the stochastic calculus, latency at a percentile from moment generating functions; [`tail`]
 //! bounds the tail of sums of streams whose laws are known.
 //!
+//! [`limiters()`] has the token buckets that hold a workload to its curve, and [`EnforcedClass`] what real servers add.
+//!
 //! Not covered: where curves come from (traces) and which limits to choose (search).
 
 mod arrival;
 mod device;
+mod enforced;
+mod limiters;
 pub mod network;
 mod priority;
 mod queue;
@@ -23,6 +27,8 @@ pub mod tail;
 
 pub use arrival::{ArrivalCurve, CurveError, CurveVertex};
 pub use device::DeviceQueue;
+pub use enforced::EnforcedClass;
+pub use limiters::{enforceable_limiters, limiters};
 pub use priority::{PathBound, StageLoad, StageTerm, path_bound, shaping_delay, stage_delay};
 pub use queue::PriorityQueue;
 pub use rounding::round_up;

@@ -23,7 +23,7 @@ pub struct ServerMember<'a, S> {
 ///
 /// All models answer the same question about the same server: a path of stages, each of which serves in preemptive
 /// strict priority, first come, first served within a priority. They differ in what they assume of the traffic, and
-/// so in what they promise.
+/// so in what they promise. What real stages do not interrupt enters by [`Self::predict_behind`].
 pub trait LatencyModel: Sync {
     /// What the model keeps of one workload's traffic.
     type Sketch: Send + Sync;
@@ -51,6 +51,75 @@ pub trait LatencyModel: Sync {
         let predictions = self.predict(members);
         predictions.iter().zip(limits).all(|(prediction, &limit)| prediction.is_ok_and(|p| p.bound <= limit))
     }
+
+    /// As [`Self::predict`], where stages have begun `begun[i]` seconds of work that a request of member i waits for
+    /// whatever its priority. Here this is added to the latency: what comes of higher priorities while it is done is not
+    /// counted again. A model that counts it overrides this.
+    ///
+    /// # Panics
+    /// When there is not one `begun` per member.
+    fn predict_behind(
+        &self,
+        members: &[ServerMember<'_, Self::Sketch>],
+        begun: &[f64],
+    ) -> Vec<Result<Prediction, UndefinedLatency>> {
+        assert_eq!(members.len(), begun.len(), "one time per member");
+        let predictions = self.predict(members).into_iter().zip(begun);
+        predictions
+            .map(|(prediction, &begun)| prediction.map(|prediction| prediction.later_by(begun)))
+            .collect()
+    }
+
+    /// As [`Self::all_within`], of the latencies of [`Self::predict_behind`]. An infinite limit is kept by whoever has a
+    /// latency at all.
+    ///
+    /// # Panics
+    /// When there is not one limit and one `begun` per member.
+    fn all_within_behind(
+        &self,
+        members: &[ServerMember<'_, Self::Sketch>],
+        limits: &[f64],
+        begun: &[f64],
+    ) -> bool {
+        assert_eq!(limits.len(), begun.len(), "one time per limit");
+        let left: Vec<f64> = limits.iter().zip(begun).map(|(limit, begun)| limit - begun).collect();
+        self.all_within(members, &left)
+    }
+
+    /// The answer of [`Self::all_within`] as far as a quick look gives it: `Some` is that answer, `None` says that a part
+    /// of what decides it speaks for yes. For searches that ask often and verify what they take.
+    ///
+    /// # Panics
+    /// When there is not one limit per member.
+    fn likely_within(&self, members: &[ServerMember<'_, Self::Sketch>], limits: &[f64]) -> Option<bool> {
+        Some(self.all_within(members, limits))
+    }
+
+    /// The members whose bounds exceed their limits, by their position, with these bounds, both in seconds. A member without
+    /// a bound has an infinite one.
+    ///
+    /// # Panics
+    /// When there is not one limit per member.
+    fn bounds_above(&self, members: &[ServerMember<'_, Self::Sketch>], limits: &[f64]) -> Vec<(usize, f64)> {
+        assert_eq!(members.len(), limits.len(), "one limit per member");
+        predicted_above(&self.predict(members), limits)
+    }
+}
+
+/// The predictions above their limits, by their position, with their bounds, both in seconds; an undefined latency has an
+/// infinite bound.
+pub fn predicted_above(
+    predictions: &[Result<Prediction, UndefinedLatency>],
+    limits: &[f64],
+) -> Vec<(usize, f64)> {
+    let mut above = Vec::new();
+    for (member, (prediction, &limit)) in predictions.iter().zip(limits).enumerate() {
+        let bound = prediction.map_or(f64::INFINITY, |prediction| prediction.bound);
+        if bound > limit {
+            above.push((member, bound));
+        }
+    }
+    above
 }
 
 /// A predicted latency at a percentile.

@@ -18,11 +18,13 @@ pub use circular_trace::{Arrives, CircularTrace, CircularTraceError};
 pub use cluster::{Cluster, DEFAULT_SAFETY_MARGIN, ServerClass, WorkloadSpec};
 pub use error::{Blame, OperationError};
 pub use job::Job;
-pub use latency_model::{LatencyEstimate, LatencyModel, Prediction, ServerMember, UndefinedLatency};
+pub use latency_model::{
+    LatencyEstimate, LatencyModel, Prediction, ServerMember, UndefinedLatency, predicted_above,
+};
 pub use observations::{Observation, Observations, RequestOutcome};
 pub use policy::{
-    POLICY_FORMAT, Policy, PolicyError, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit,
-    ServerEnforcement, StageLimit,
+    CHANNELS_MAX, POLICY_FORMAT, Policy, PolicyError, PolicyPlacement, PolicyServer, PolicyWorkload,
+    RateLimit, ServerEnforcement, StageLimit,
 };
 pub use request::{Op, Request};
 pub use slo::Slo;

@@ -9,12 +9,15 @@ mod limit;
 mod soundness;
 mod workload;
 
-pub use enforcement::ServerEnforcement;
+pub use enforcement::{CHANNELS_MAX, ServerEnforcement};
 pub use error::{POLICY_FORMAT, PolicyError};
 pub use limit::{RateLimit, StageLimit};
 use serde::{Deserialize, Serialize};
 use workload::PolicyWorkloadDocument;
 pub use workload::{PolicyPlacement, PolicyServer, PolicyWorkload};
+
+/// The models whose bounds are of a percentile, so that some requests may take longer.
+const PERCENTILE_MODELS: [&str; 4] = ["probabilistic", "replayed", "calibrated", "published-snc"];
 
 /// Everything that passes from deciding to enforcing, and what the simulator takes: where each workload
 /// goes, with which priority and which rate limits at every stage.
@@ -51,6 +54,13 @@ impl Policy {
     /// How the server of this name is used, where the bounds of its workloads count it.
     pub fn enforcement_of(&self, server: &str) -> Option<&ServerEnforcement> {
         self.servers.iter().find(|known| known.name == server)?.enforcement.as_ref()
+    }
+
+    /// Whether the bounds of a server's workloads are about every request: they count how the server is used, and no model
+    /// decided that promises a percentile.
+    pub fn covers_every_request(&self, server: &str) -> bool {
+        let is_percentile = PERCENTILE_MODELS.contains(&self.policy_name.as_str());
+        !is_percentile && self.enforcement_of(server).is_some()
     }
 
     /// Reads and checks the JSON of a policy file.
@@ -178,6 +188,13 @@ mod tests {
         }
     }
 
+    /// The document is refused with these words when one of its fields is another.
+    fn assert_refused(text: &str, from: &str, to: &str, said: &str) {
+        assert!(text.contains(from), "{from}");
+        let error = Policy::from_json(&text.replacen(from, to, 1)).expect_err(to).to_string();
+        assert!(error.contains(said), "{to}: {error}");
+    }
+
     /// Every sentence of docs/policy.md about what is refused, with the place and what was expected.
     #[test]
     fn what_cannot_be_enforced_is_refused() {
@@ -210,9 +227,7 @@ mod tests {
             ("s\":100000000.0", "s\":0", "server 'ssd-1': network_bytes_per_s is 0"),
             ("\"bound_s\":0.125", "\"bound_s\":0.125,\"largest_request\":0", "largest_request is 0"),
         ] {
-            assert!(text.contains(from), "{from}");
-            let error = Policy::from_json(&text.replacen(from, to, 1)).expect_err(to).to_string();
-            assert!(error.contains(said), "{to}: {error}");
+            assert_refused(&text, from, to, said);
         }
     }
 
@@ -232,7 +247,8 @@ mod tests {
         let text = serde_json::to_string(&used).unwrap();
         assert_eq!(Policy::from_json(&text).unwrap(), used);
         for (from, to, said) in [
-            ("\"channels\":2", "\"channels\":0", "channels is 0, expected at least 1"),
+            ("\"channels\":2", "\"channels\":0", "channels is 0, expected 1 to 4096"),
+            ("\"channels\":2", "\"channels\":4097", "channels is 4097, expected 1 to 4096"),
             (
                 "\"outstanding\":4",
                 "\"outstanding\":1",
@@ -245,8 +261,7 @@ mod tests {
             ("packet_bytes\":65536.0", "packet_bytes\":-1", "packet_bytes is -1"),
             ("proxy_s\":0.0002", "proxy_s\":-1", "proxy_s is -1"),
         ] {
-            let error = Policy::from_json(&text.replacen(from, to, 1)).expect_err(to).to_string();
-            assert!(error.contains(said), "{to}: {error}");
+            assert_refused(&text, from, to, said);
         }
     }
 

@@ -40,11 +40,16 @@ fn main() {
             let slo = SLOS[random.random_range(0..SLOS.len())];
             applicants.push(applicant(number, slo, &sketches[drawn]));
         }
-        let servers = IdenticalServers { count, base_latency: 0.0, slo_factor: 1.0 };
+        let servers = IdenticalServers { count, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
         let problem = PackingProblem { servers, applicants: &applicants, loads: &loads, servers_min: 1 };
         let begin = Instant::now();
-        let packing =
-            pack(&ByModel::by_slo(&model), &problem, SearchEffort::FirstFound, &PackingControl::UNWATCHED);
+        let remembering = model.remembering();
+        let packing = pack(
+            &ByModel::by_slo(&remembering),
+            &problem,
+            SearchEffort::FirstFound,
+            &PackingControl::UNWATCHED,
+        );
         let seconds = begin.elapsed().as_secs_f64();
         let each = seconds / count as f64;
         let growth = each / *first.get_or_insert(each);
@@ -71,7 +76,8 @@ fn applicant(number: usize, slo: f64, sketch: &Arc<Sketch>) -> Applicant<Sketch>
 
 /// The decision on a server whose members fit, against the prediction of all latencies by the same alignments.
 fn one_decision(model: &Replayed, applicants: &[&Applicant<Sketch>]) {
-    let view = SharedServer { members: applicants, base_latency: 0.0, slo_factor: 1.0 };
+    let view =
+        SharedServer { members: applicants, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
     let (priorities, groups) = (by_slo(&view), view.groups());
     let mut members = Vec::new();
     for (number, applicant) in applicants.iter().enumerate() {

@@ -2,14 +2,18 @@
 
 use crate::problem::PlanningProblem;
 use calculus::DeviceQueue;
-use model::PerStage;
+use model::{PerStage, Stage};
 
 impl PlanningProblem {
     /// The work that each stage of a server with these members may have begun when a request comes, seconds.
     pub(crate) fn blocking(&self, class: usize, members: &[usize], queue: DeviceQueue) -> PerStage<f64> {
         let largest = members.iter().map(|&w| self.largest_request(w, class)).fold(0.0, f64::max);
         let enforced = self.classes[class].enforced;
-        enforced.map_or_else(PerStage::default, |class| class.blocking(queue, members.len(), largest))
+        let Some(enforced) = enforced else { return PerStage::default() };
+        PerStage::from_fn(|stage| match stage {
+            Stage::Storage => queue.blocking(enforced.best_effort_request, largest),
+            Stage::NetworkIn | Stage::NetworkOut => enforced.begun_on_link(members.len()),
+        })
     }
 
     /// As [`Self::blocking`], with the queue at the device that makes requests wait least.
@@ -19,6 +23,7 @@ impl PlanningProblem {
 
     /// The queue at the device of a class that makes requests wait least.
     pub fn shortest_queue(&self, class: usize) -> DeviceQueue {
-        DeviceQueue::shortest(self.classes[class].enforced.map_or(1, |class| class.channels))
+        let enforced = self.classes[class].enforced;
+        enforced.map_or(DeviceQueue::shortest(1), |class| class.shortest_queue())
     }
 }

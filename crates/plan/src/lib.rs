@@ -22,7 +22,6 @@ mod advice;
 mod begun;
 mod chain;
 mod effort;
-mod enforced;
 mod levels;
 mod limiters;
 mod limits;
@@ -38,9 +37,8 @@ mod server;
 mod testing;
 
 pub use advice::{SuggestedChange, advise};
-pub use calculus::DeviceQueue;
+pub use calculus::{DeviceQueue, EnforcedClass};
 pub use effort::SearchEffort;
-pub use enforced::EnforcedClass;
 pub use levels::{PriorityLevel, WorkloadLimits, level_bounds, priority_levels};
 pub use limiters::{enforceable_limiters, limiters};
 pub use limits::{FitRefusal, LimitMethod};
@@ -52,4 +50,4 @@ pub use placement::{
 };
 pub use prioritise::{LatencyOracle, Prioritisation, PriorityRule, prioritise, prioritise_by};
 pub use problem::{PlanningClass, PlanningProblem, PlanningProblemError, PlanningWorkload, WorkloadOnClass};
-pub use server::{Guarantee, PlannedServer};
+pub use server::{Guarantee, LoadShare, PlannedServer};

@@ -8,16 +8,23 @@
 //! of the m others sends at most as much as it does, and a packet: `(B + Σ_above b + (m+1)·b + m·packet) / (1 − Σ_above r)`,
 //! if its own rate is within its turn, `(m+1)·r ≤ 1 − Σ_above r`. The bound is the lesser of the two.
 //!
-//! **Tokens are taken when a packet is sent**, and a full bucket takes no more. A member that is held up longer than its
-//! bucket fills would lag behind its limit for ever. So its burst is at least what its rate brings while it is held up:
-//! [`raise_bursts`].
+//! **Tokens are taken when a packet is sent**, and a full bucket takes no more. With h for the longest time that others keep
+//! the link from a member, its delay is at most `h + max(b / left, h)`, `left` being what its work is sent with, if
+//! `b ≥ r·h` and `r ≤ left`. *Proof.* A request that arrives at t is done at u. Let w < u be the last instant at which the
+//! bucket was in debt (without one the delay is that of a queue, `h + b / left`), v < w the last at which it was full, and s
+//! the beginning of the backlog that holds v; of what arrived since s, the link sent Z until v. What is sent between v and w
+//! is `b + r·(w − v)`, and no more than what arrived from s to t without Z, at most `b + r·(t − s) − Z`. So
+//! `w − t ≤ v − s − Z/r`. No debt was between s and v, because to fill again takes the bucket `b/r ≥ h`; hence
+//! `v − s ≤ h + Z/left` and `w − t ≤ h`. What is left at w is at most `r·(v − s − Z/r − (w − t))`, so that
+//! `u − w ≤ h + (h − (w − t))·r/left`, and `u − t ≤ 2h`. If v is in no backlog, s = v and Z = 0. Work that a stage before it
+//! delays by up to D has the same bound after t + D. Bursts are raised until `b ≥ r·h`: [`raise_bursts`].
 //!
 //! **Each class may send one packet before its turn**, because no class has a rate of nothing, and each bucket may go into
 //! debt by a packet. So a link may have begun as many packets as it has classes, and one more for each workload: see
-//! [`EnforcedClass`](crate::EnforcedClass).
+//! [`EnforcedClass`](calculus::EnforcedClass).
 
 use crate::levels::{PriorityLevel, WorkloadLimits};
-use calculus::{StageLoad, stage_delay};
+use calculus::{StageLoad, round_up, stage_delay};
 use model::Stage;
 
 /// How often bursts are raised before the search for sufficient ones ends; each time they grow less.
@@ -30,10 +37,12 @@ const BEYOND: f64 = 1.0 + 1e-6;
 pub(crate) struct LinkLoad {
     /// The index of the member in the problem.
     pub(crate) workload: usize,
-    /// The load by which its delay is bounded.
+    /// The load by which its delay is bounded. Its own burst counts as at least what is sent while it is held up.
     pub(crate) load: StageLoad,
     /// How long it may be held up without sending anything, seconds.
     pub(crate) held_up: f64,
+    /// Whether the others of its level count with what they send in their turns.
+    pub(crate) takes_turns: bool,
 }
 
 /// What each member meets at the network `stage`, where the link may have begun `begun` and a packet takes `packet`, both in
@@ -63,13 +72,20 @@ pub(crate) fn link_loads<'a>(
                 blocking: begun,
             };
             let has_turns = (others + 1.0) * own.rate <= 1.0 - rate_above;
-            let (load, before_own) = if has_turns && stage_delay(in_turns) < stage_delay(any_order) {
+            let takes_turns = has_turns && stage_delay(in_turns) < stage_delay(any_order);
+            let (load, before_own) = if takes_turns {
                 (in_turns, burst_above + others * packet)
             } else {
                 (any_order, burst_above + burst - own.burst)
             };
             let held_up = stage_delay(StageLoad { burst_at_or_above: before_own, ..load });
-            loads.push(LinkLoad { workload, load, held_up });
+            let load = StageLoad {
+                burst_at_or_above: load
+                    .burst_at_or_above
+                    .max(before_own + round_up(held_up * (1.0 - load.rate_above))),
+                ..load
+            };
+            loads.push(LinkLoad { workload, load, held_up, takes_turns });
         }
         (burst_above, rate_above) = (burst_above + burst, rate_above + rate);
     }

@@ -2,8 +2,7 @@
 //! class. Files, traces and units are left behind here; what the numbers are fractions of is said by
 //! [`Normalisation`](crate::Normalisation).
 
-use crate::enforced::EnforcedClass;
-use calculus::ArrivalCurve;
+use calculus::{ArrivalCurve, EnforcedClass};
 use model::{PerStage, Slo};
 use std::collections::BTreeSet;
 use std::fmt;

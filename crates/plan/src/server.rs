@@ -7,7 +7,7 @@ use crate::limits::FitRefusal;
 use crate::links::{LinkLoad, link_loads, loses_tokens, raise_bursts};
 use crate::problem::PlanningProblem;
 use calculus::{DeviceQueue, PathBound, StageLoad, path_bound, round_up, shaping_delay};
-use model::{PerStage, Stage};
+use model::{PerStage, RateLimit, Stage};
 
 /// The latency that a workload is promised, with its derivation.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +30,17 @@ pub struct Guarantee {
     pub total: f64,
 }
 
+/// What a workload adds to the load by which the delay of another, or its own, is bounded at a stage.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LoadShare {
+    /// The index of the workload in the problem.
+    pub workload: usize,
+    /// What it adds to the sum of bursts, seconds of capacity.
+    pub burst: f64,
+    /// What it adds to the sum of rates, fraction of capacity.
+    pub rate: f64,
+}
+
 /// A server that has workloads, with their limits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedServer {
@@ -44,6 +55,18 @@ pub struct PlannedServer {
 }
 
 impl PlannedServer {
+    /// A server with these limits, bursts on links that lose no tokens where there are such, and the queue at the device
+    /// that makes requests wait least.
+    pub(crate) fn with_limits(
+        problem: &PlanningProblem,
+        class: usize,
+        members: Vec<usize>,
+        limits: Vec<WorkloadLimits>,
+    ) -> Self {
+        let queue = problem.shortest_queue(class);
+        Self { class, members, limits, queue }.with_lasting_bursts(problem)
+    }
+
     /// The members grouped by priority, as [`priority_levels`] does.
     pub fn priority_levels(&self, problem: &PlanningProblem) -> Vec<PriorityLevel> {
         priority_levels(problem, self.class, &self.members)
@@ -89,9 +112,46 @@ impl PlannedServer {
         loads
     }
 
+    /// What each workload adds to the load at a stage by which the delay of a member is bounded, in order of priority; none
+    /// is of a lower priority. The sums are the load of the member's term in [`Self::guarantees`]: on a link its own share is
+    /// its burst or more, as the term counts it.
+    ///
+    /// # Panics
+    /// When the workload is not on this server.
+    pub fn load_shares(&self, problem: &PlanningProblem, workload: usize, stage: Stage) -> Vec<LoadShare> {
+        let levels = self.priority_levels(problem);
+        let own_level = levels.iter().position(|level| level.members.contains(&workload));
+        let own_level = own_level.expect("asked for a workload that is on this server");
+        let own = self.limits_of(workload)[stage];
+        let on_links = self.link_loads(problem, &levels);
+        let on_link = on_links.into_iter().find(|(link, _)| *link == stage);
+        let on_link = on_link.and_then(|(_, loads)| loads.into_iter().find(|load| load.workload == workload));
+        let packet = problem.classes[self.class].enforced.map_or(0.0, |class| class.packet);
+        let mut shares = Vec::new();
+        for (priority, level) in levels[..=own_level].iter().enumerate() {
+            for &other in &level.members {
+                let RateLimit { rate, burst } = self.limits_of(other)[stage];
+                let (burst, rate) = match on_link {
+                    _ if priority < own_level => (burst, rate),
+                    _ if other == workload => (burst, 0.0),
+                    Some(LinkLoad { takes_turns: true, .. }) => (own.burst + packet, 0.0),
+                    Some(_) => (burst, rate),
+                    None => (burst, 0.0),
+                };
+                shares.push(LoadShare { workload: other, burst, rate });
+            }
+        }
+        if let Some(LinkLoad { load, .. }) = on_link {
+            let all: f64 = shares.iter().map(|share| share.burst).sum();
+            let own_share = shares.iter_mut().find(|share| share.workload == workload);
+            own_share.expect("it is in its level").burst += load.burst_at_or_above - all;
+        }
+        shares
+    }
+
     /// The server with bursts on links that lose no tokens, if there are such.
     #[must_use]
-    pub(crate) fn with_lasting_bursts(mut self, problem: &PlanningProblem) -> Self {
+    fn with_lasting_bursts(mut self, problem: &PlanningProblem) -> Self {
         if let Some(class) = problem.classes[self.class].enforced {
             let blocking = problem.blocking(self.class, &self.members, self.queue);
             let begun = (blocking[Stage::NetworkIn], class.packet);

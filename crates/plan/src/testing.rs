@@ -1,8 +1,7 @@
 //! Random planning problems for tests.
 
-use crate::enforced::EnforcedClass;
 use crate::problem::{PlanningClass, PlanningProblem, PlanningWorkload, WorkloadOnClass};
-use calculus::{ArrivalCurve, CurveVertex};
+use calculus::{ArrivalCurve, CurveVertex, EnforcedClass};
 use model::{PerStage, Slo};
 use proptest::prelude::*;
 use units::{Percentile, Seconds};

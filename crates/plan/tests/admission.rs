@@ -97,7 +97,9 @@ fn who_was_admitted_by_the_worst_case_is_never_late() {
     let Some(traffic) = traffic() else { return };
     let reshaped = WorstCase { reshaping: Reshaping::EveryStage };
     laws(
-        &ByModel::searched(&reshaped, &|_, server| priority_meister(server, WorstCaseSketch::curve)),
+        &ByModel::searched(&reshaped, &|_, server| {
+            priority_meister(server, WorstCaseSketch::curve, &PerStage::default())
+        }),
         &applicants(&reshaped, &traffic),
     );
     let places = by_slo(&WorstCase::default(), &traffic);

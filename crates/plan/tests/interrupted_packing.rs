@@ -2,19 +2,62 @@
 
 mod support;
 
+use model::UndefinedLatency;
 use proptest::prelude::*;
 use std::cell::Cell;
 use support::{Load, applicants, by_stage};
 use tailwright_plan::SearchEffort;
-use tailwright_plan::admission::{AdmissionController, AdmissionRefusal, IdenticalServers};
+use tailwright_plan::admission::{
+    AdmissionController, AdmissionProcedure, AdmissionRefusal, IdenticalServers, Priority, SharedServer,
+};
 use tailwright_plan::packing::{Packing, PackingControl, PackingProblem, SecondJudgement, pack};
 
+/// The same procedure with a quick look that sees three quarters of the load.
+#[derive(Clone)]
+struct GlancedLoad;
+
+impl AdmissionProcedure for GlancedLoad {
+    type Sketch = f64;
+
+    fn name(&self) -> &'static str {
+        Load.name()
+    }
+
+    fn priorities(&self, server: &SharedServer<'_, f64>) -> Vec<Priority> {
+        Load.priorities(server)
+    }
+
+    fn latencies(
+        &self,
+        server: &SharedServer<'_, f64>,
+        priorities: &[Priority],
+    ) -> Vec<Result<f64, UndefinedLatency>> {
+        Load.latencies(server, priorities)
+    }
+
+    fn likely_fits(&self, server: &SharedServer<'_, f64>, _: &[Priority]) -> Option<bool> {
+        let seen: f64 = server.members.iter().map(|member| 0.75 * *member.sketch).sum();
+        let keeps_all = (0..server.members.len()).all(|member| server.keeps(member, seen));
+        (!keeps_all).then_some(false)
+    }
+}
+
 fn packed(loads: &[f64], servers: usize, control: &PackingControl<'_>) -> Packing {
+    packed_by(&Load, loads, servers, control)
+}
+
+fn packed_by<P: AdmissionProcedure<Sketch = f64> + Clone>(
+    procedure: &P,
+    loads: &[f64],
+    servers: usize,
+    control: &PackingControl<'_>,
+) -> Packing {
     let applicants = applicants(loads, &[1.0]);
-    let servers = IdenticalServers { count: servers, base_latency: 0.0, slo_factor: 1.0 };
+    let servers =
+        IdenticalServers { count: servers, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
     let loads = by_stage(loads);
     let problem = PackingProblem { servers, applicants: &applicants, loads: &loads, servers_min: 1 };
-    pack(&Load, &problem, SearchEffort::FirstFound, control)
+    pack(procedure, &problem, SearchEffort::FirstFound, control)
 }
 
 fn load_of(members: &[usize], loads: &[f64]) -> f64 {
@@ -61,7 +104,10 @@ proptest! {
     #[test]
     fn filling_is_first_fit(loads in prop::collection::vec(0.01..1.3f64, 1..80), servers in 1usize..6) {
         let packing = packed(&loads, servers, &PackingControl::UNWATCHED);
-        let identical = IdenticalServers { count: servers, base_latency: 0.0, slo_factor: 1.0 };
+        let by_glances = packed_by(&GlancedLoad, &loads, servers, &PackingControl::UNWATCHED);
+        prop_assert_eq!(&by_glances.servers, &packing.servers);
+        prop_assert_eq!(&by_glances.refused, &packing.refused);
+        let identical = IdenticalServers { count: servers, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
         let mut controller = AdmissionController::new(Load, identical);
         let mut first_fit = vec![Vec::new(); servers];
         let mut refused = Vec::new();

@@ -8,7 +8,8 @@
 //!    the allowances for jobs that straddle, so that it may be below the replay.
 //! 3. `split`: the request's own stream at a share c of the queue, and the sum of the others' work beyond the rest of it,
 //!    as independent quantities; the best c counts.
-//! 4. `union`: for the others the least sum over cells of time scales, with the exact tail of each.
+//! 4. `union`: for the others the least sum over cells of time scales, with the exact tail of each, of the work in its
+//!    longest window or of the most work beyond the rates in its windows.
 //! 5. `bound`: what the model says for the one queue; tails by convolution and Chernoff's bound, on lattices.
 //! 6. `stages`: what it says for all stages, with allowances.
 //!
@@ -36,6 +37,8 @@ const INSTANTS: usize = 20_000;
 const SHARES: [f64; 9] = [0.95, 0.85, 0.7, 0.5, 0.3, 0.15, 0.06, 0.02, 0.005];
 /// Windows of the union in seconds: those of the model.
 const PER_OCTAVE: i32 = 4;
+/// Windows that are looked at within a cell.
+const WITHIN_CELL: usize = 4;
 const WIDTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 /// Values of own work that count alike.
 const OWN_ATOMS: usize = 64;
@@ -168,6 +171,30 @@ impl OtherWork {
     }
 }
 
+/// By cell from each window of the union to the next, and by instant: the sum over streams of the most work beyond the
+/// stream's rate; sorted.
+fn beyond_rates(others: &[CumulativeWork], windows: &[f64], random: &mut StdRng) -> Vec<Vec<f64>> {
+    let mut cells = vec![vec![0.0f64; INSTANTS]; windows.len() - 1];
+    for other in others {
+        for instant in 0..INSTANTS {
+            let now = other.period * (1.0 + random.random::<f64>());
+            let all = other.at(now);
+            for (cell, ends) in cells.iter_mut().zip(windows.windows(2)) {
+                let mut most = all - other.at(now - ends[0]);
+                let step = (ends[1] - ends[0]) / WITHIN_CELL as f64;
+                for part in 0..WITHIN_CELL {
+                    // The work of the longer end of a part, and the service of its shorter one.
+                    let longer = ends[0] + (part + 1) as f64 * step;
+                    most = most.max(all - other.at(now - longer) - other.rate() * part as f64 * step);
+                }
+                cell[instant] += most;
+            }
+        }
+    }
+    cells.iter_mut().for_each(|cell| cell.sort_by(f64::total_cmp));
+    cells
+}
+
 /// The share of sorted values above a value.
 fn share_above(sorted: &[f64], value: f64) -> f64 {
     (sorted.len() - sorted.partition_point(|v| *v <= value)) as f64 / sorted.len() as f64
@@ -199,8 +226,9 @@ fn latency(own: &[f64], exceedance: &dyn Fn(f64) -> f64) -> f64 {
     high
 }
 
-/// The least sum over cells of time scales, with the exact tails of their windows; as the model's, but for its tails.
-fn union(windows: &[f64], sorted: &[Vec<f64>], spare: f64, room: f64) -> f64 {
+/// The least sum over cells of time scales, with the exact tails of their windows and of what is beyond the rates in cells;
+/// as the model's, but for its tails.
+fn union(windows: &[f64], sorted: &[Vec<f64>], cells: &[Vec<f64>], spare: f64, room: f64) -> f64 {
     let end = windows.len();
     let tail = |to: usize, y: f64| share_above(&sorted[to - 1], y);
     let mut cost = vec![0.0; end + 1];
@@ -210,7 +238,8 @@ fn union(windows: &[f64], sorted: &[Vec<f64>], spare: f64, room: f64) -> f64 {
             let to = (from + width).min(end);
             tail(to, y) + cost[to]
         });
-        cost[from] = costs.into_iter().fold(1.0, f64::min);
+        let beyond_rates = share_above(&cells[from - 1], y) + cost[from + 1];
+        cost[from] = costs.into_iter().fold(beyond_rates.min(1.0), f64::min);
     }
     (1..=end).map(|to| tail(to, room) + cost[to]).fold(1.0, f64::min)
 }
@@ -222,13 +251,14 @@ fn steps(traffic: &[CircularTrace<Job>], seed: u64) -> Option<[f64; 6]> {
     let mut random = StdRng::seed_from_u64(seed);
     let fine = OtherWork::sample(&streams[1..], 4 * PER_OCTAVE, &mut random);
     let mut coarse = OtherWork::sample(&streams[1..], PER_OCTAVE, &mut random);
+    let cells = beyond_rates(&streams[1..], &coarse.windows, &mut random);
     coarse.work.iter_mut().for_each(|work| work.sort_by(f64::total_cmp));
     let (mut split, mut joined) = (f64::INFINITY, f64::INFINITY);
     for share in SHARES.into_iter().filter(|share| 1.0 - share > fine.rate) {
         let Some(own) = streams[0].own(share) else { continue };
         let most = fine.most_beyond(1.0 - share);
         split = split.min(latency(&own, &|room| share_above(&most, room)));
-        let by_cells = |room: f64| union(&coarse.windows, &coarse.work, 1.0 - share, room);
+        let by_cells = |room: f64| union(&coarse.windows, &coarse.work, &cells, 1.0 - share, room);
         joined = joined.min(latency(&own, &by_cells));
     }
     Some([

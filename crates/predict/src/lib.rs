@@ -10,10 +10,13 @@
 //!   promise is about the next window.
 //! - [`PublishedSnc`] is the published procedure of SNC-Meister, to compare with; not safe on real traffic.
 //!
+//! [`EnforcedModel`] makes of any of them one about servers as their enforcers use them, which interrupt nothing.
+//!
 //! Not covered: which workloads to put together (the search in `plan`), and the latency of the idle storage stack,
 //! which the caller adds: it knows the device.
 
 mod calibrated;
+mod enforced;
 mod probabilistic;
 mod published;
 mod replayed;
@@ -23,10 +26,11 @@ pub use calibrated::{
     Calibrated, CalibratedSketch, CalibrationGoal, CalibrationScope, CalibrationTrace, CompanyMember,
     KeptShares, LatencyMargin, MarginAnswer, MarginBasis, TooFewWindows, TrialCompany,
 };
+pub use enforced::{BegunWork, EnforcedLatency, EnforcedModel, EnforcedPath, EnforcedSketch};
 pub use probabilistic::{
     LatenessSum, Probabilistic, ProbabilisticDerivation, ProbabilisticRefusal, ProbabilisticSketch,
     ProbabilisticTerm,
 };
 pub use published::{EpsilonSplit, PublishedSketch, PublishedSnc, PublishedStage, markov_arrivals};
-pub use replayed::{BudgetCheck, CorrelatedLatency, Replayed};
+pub use replayed::{BudgetCheck, CorrelatedLatency, RememberedReplays, Replayed};
 pub use worst_case::{Reshaping, WorstCase, WorstCaseSketch, WorstCaseTerm};

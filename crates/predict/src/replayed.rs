@@ -21,6 +21,7 @@ use model::{
     UndefinedLatency,
 };
 use sim::{Alignment, LatencyTarget, PreemptionMode, ReplayStream, ReplaySystem, ReplayTrace, UnsteadyError};
+use std::sync::Mutex;
 use units::{Nanos, Percentile};
 
 /// The replaying model: traces at random shifts.
@@ -95,23 +96,14 @@ impl Replayed {
     /// # Panics
     /// When there is not one budget per member.
     pub fn check_budgets(&self, members: Members<'_, '_>, budgets: &[f64]) -> BudgetCheck {
-        assert_eq!(members.len(), budgets.len(), "one budget per member");
-        let (undefined, system) = steady_system(members);
-        for (member, undefined) in undefined.into_iter().enumerate() {
-            if let Some(why) = undefined {
-                return BudgetCheck::Undefined { member, why };
-            }
-        }
-        let Some((system, _)) = system else { return BudgetCheck::Fits };
-        let targets = members.iter().zip(budgets).map(|(member, budget)| LatencyTarget {
-            percentile: member.percentile,
-            budget: nanos_within(*budget),
-        });
-        let targets: Vec<LatencyTarget> = targets.collect();
-        let spare = self.alignments - self.bound_rank;
+        let (system, targets) = match targeted_system(members, budgets) {
+            Ok(Some(targeted)) => targeted,
+            Ok(None) => return BudgetCheck::Fits,
+            Err(undefined) => return undefined,
+        };
         let mut alignments: Vec<_> = self.random_alignments().collect();
         sim::sort_worst_first(&system, &mut alignments);
-        match sim::first_target_miss(&system, PreemptionMode::Preemptive, &alignments, &targets, spare) {
+        match sim::first_target_miss(&system, &alignments, &targets, self.spare()) {
             None => BudgetCheck::Fits,
             Some(miss) => BudgetCheck::Exceeds { member: miss.stream, alignments: miss.alignments },
         }
@@ -130,6 +122,18 @@ impl Replayed {
     /// estimate are order statistics of.
     pub fn samples(&self, members: Members<'_, '_>) -> Vec<Result<Vec<Nanos>, UndefinedLatency>> {
         percentiles_by_member(members, &self.random_alignments().collect::<Vec<_>>(), <[Nanos]>::to_vec)
+    }
+
+    /// A model that answers as this one, and remembers of one question what the next one needs: for whoever asks
+    /// [`all_within`](LatencyModel::all_within) about many servers that differ by few members.
+    pub fn remembering(self) -> RememberedReplays {
+        let search = sim::TargetSearch::new(self.random_alignments(), self.spare());
+        RememberedReplays { model: self, search: Mutex::new(search) }
+    }
+
+    /// How many alignments may exceed the bound.
+    fn spare(&self) -> usize {
+        self.alignments - self.bound_rank
     }
 
     fn random_alignments(&self) -> impl Iterator<Item = Alignment> {
@@ -153,6 +157,24 @@ impl LatencyModel for Replayed {
         self.check_budgets(members, limits) == BudgetCheck::Fits
     }
 
+    fn bounds_above(&self, members: Members<'_, '_>, limits: &[f64]) -> Vec<(usize, f64)> {
+        let (system, targets) = match targeted_system(members, limits) {
+            Ok(Some(targeted)) => targeted,
+            Ok(None) => return Vec::new(),
+            Err(_) => return model::predicted_above(&self.predict(members), limits),
+        };
+        let alignments: Vec<Alignment> = self.random_alignments().collect();
+        let runs = sim::percentiles_above(&system, &alignments, &targets);
+        let mut above = Vec::new();
+        for member in 0..members.len() {
+            let mut values: Vec<Option<Nanos>> = runs.iter().map(|run| run[member]).collect();
+            // Those within the limit have no value and come first.
+            values.sort_unstable();
+            above.extend(values[self.bound_rank - 1].map(|bound| (member, bound.as_secs())));
+        }
+        above
+    }
+
     fn predict(&self, members: Members<'_, '_>) -> Vec<Result<Prediction, UndefinedLatency>> {
         percentiles_by_member(members, &self.random_alignments().collect::<Vec<_>>(), |values| {
             let mut sorted = values.to_vec();
@@ -163,6 +185,80 @@ impl LatencyModel for Replayed {
             Prediction { bound: ranked(self.bound_rank), estimate: Some(estimate) }
         })
     }
+}
+
+/// A [`Replayed`] model that remembers the server it was asked about last. It answers one question at a time.
+#[derive(Debug)]
+pub struct RememberedReplays {
+    model: Replayed,
+    search: Mutex<sim::TargetSearch>,
+}
+
+impl RememberedReplays {
+    /// The search's answer to a question; the answer itself as the error where nothing has to be replayed for it.
+    fn ask<T>(
+        &self,
+        members: Members<'_, '_>,
+        limits: &[f64],
+        question: impl FnOnce(&mut sim::TargetSearch, &ReplaySystem<'_>, &[LatencyTarget]) -> T,
+    ) -> Result<T, bool> {
+        match targeted_system(members, limits) {
+            Ok(Some((system, targets))) => {
+                let mut search = self.search.lock().expect("no thread panics while it holds the lock");
+                Ok(question(&mut search, &system, &targets))
+            }
+            Ok(None) => Err(true),
+            Err(_) => Err(false),
+        }
+    }
+}
+
+impl LatencyModel for RememberedReplays {
+    type Sketch = <Replayed as LatencyModel>::Sketch;
+
+    fn name(&self) -> &'static str {
+        self.model.name()
+    }
+
+    fn sketch(&self, traffic: &CircularTrace<Job>) -> Self::Sketch {
+        self.model.sketch(traffic)
+    }
+
+    fn all_within(&self, members: Members<'_, '_>, limits: &[f64]) -> bool {
+        self.ask(members, limits, sim::TargetSearch::keeps_targets).unwrap_or_else(|certain| certain)
+    }
+
+    fn likely_within(&self, members: Members<'_, '_>, limits: &[f64]) -> Option<bool> {
+        self.ask(members, limits, sim::TargetSearch::likely_keeps_targets).unwrap_or_else(Some)
+    }
+
+    fn bounds_above(&self, members: Members<'_, '_>, limits: &[f64]) -> Vec<(usize, f64)> {
+        self.model.bounds_above(members, limits)
+    }
+
+    fn predict(&self, members: Members<'_, '_>) -> Vec<Result<Prediction, UndefinedLatency>> {
+        self.model.predict(members)
+    }
+}
+
+/// The system of these members and the target of each stream; `None` without members.
+type TargetedSystem<'a> = Option<(ReplaySystem<'a>, Vec<LatencyTarget>)>;
+
+/// What has to be replayed to know whether everybody keeps the budget; the first member that has no latency otherwise.
+fn targeted_system<'a>(members: Members<'_, 'a>, budgets: &[f64]) -> Result<TargetedSystem<'a>, BudgetCheck> {
+    assert_eq!(members.len(), budgets.len(), "one budget per member");
+    let (undefined, system) = steady_system(members);
+    for (member, undefined) in undefined.into_iter().enumerate() {
+        if let Some(why) = undefined {
+            return Err(BudgetCheck::Undefined { member, why });
+        }
+    }
+    let target = |(member, budget): (&ServerMember<'_, _>, &f64)| LatencyTarget {
+        percentile: member.percentile,
+        budget: nanos_within(*budget),
+    };
+    let targets = members.iter().zip(budgets).map(target).collect();
+    Ok(system.map(|(system, _)| (system, targets)))
 }
 
 /// What `summary` makes of a member's percentiles in the order of the alignments, for each member that has a latency.

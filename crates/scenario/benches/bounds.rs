@@ -4,8 +4,11 @@
 
 #[path = "../tests/bounds/adversary.rs"]
 mod adversary;
+#[path = "../tests/bounds/planned.rs"]
+mod planned;
 
-use adversary::{AttackedPath, SearchSpace};
+use adversary::{Approach, Attack, AttackedPath, SearchSpace};
+use planned::search_plans;
 
 fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse::<u64>().ok());
@@ -29,17 +32,29 @@ fn main() {
                 keeps_tokens,
             };
             let (found, attack) = space.search(starts, usize::try_from(steps).expect("few steps"));
-            let broken = if found.is_broken() { "  broken" } else { "" };
-            println!(
-                "{name:<16} {channels:>8}  {:>13.3}  {:>14.3}  {:>8.5}  {:>8.5}{broken}",
-                1.0 / found.ratio,
-                found.ratio,
-                found.latency,
-                found.bound
-            );
+            report(name, *channels, found);
             if found.is_broken() && std::env::var_os("SHOW").is_some() {
                 println!("{attack:#?}");
             }
         }
     }
+    report("link, held twice", 1, Attack::held_up(2, 0.0021).play());
+    for channels in [1, 2, 4, 8] {
+        let (found, attack) = search_plans(channels, starts, usize::try_from(steps).expect("few steps"));
+        report("plan", channels, found);
+        if found.is_broken() && std::env::var_os("SHOW").is_some() {
+            println!("{attack:#?}");
+        }
+    }
+}
+
+fn report(name: &str, channels: u32, found: Approach) {
+    let broken = if found.is_broken() { "  broken" } else { "" };
+    println!(
+        "{name:<16} {channels:>8}  {:>13.3}  {:>14.3}  {:>8.5}  {:>8.5}{broken}",
+        1.0 / found.ratio,
+        found.ratio,
+        found.latency,
+        found.bound
+    );
 }

@@ -18,6 +18,6 @@ pub mod replay;
 pub use rank::nearest_rank;
 pub use replay::{
     Alignment, Exceedances, Latencies, LatencyTarget, Observer, Percentiles, PreemptionMode, Replay,
-    ReplayOutcome, ReplayStream, ReplaySystem, ReplayTrace, TargetMiss, UnsteadyError, WorkOverflowError,
-    alignment_percentiles, first_target_miss, sort_worst_first,
+    ReplayOutcome, ReplayStream, ReplaySystem, ReplayTrace, TargetMiss, TargetSearch, UnsteadyError,
+    WorkOverflowError, alignment_percentiles, first_target_miss, percentiles_above, sort_worst_first,
 };

@@ -33,7 +33,7 @@ proptest! {
             }
             failures.iter().any(|f| *f > spare).then_some(index + 1)
         });
-        let got = first_target_miss(&system, PreemptionMode::Preemptive, &alignments, &targets, spare);
+        let got = first_target_miss(&system, &alignments, &targets, spare);
         prop_assert_eq!(got.map(|excess| excess.alignments), decided);
         if let Some(TargetMiss { stream, .. }) = got {
             prop_assert!(failures[stream] > spare);

@@ -11,6 +11,9 @@ fn busy() -> Cluster {
     let slow =
         r#"{"bandwidthTable": [{"requestSize": 4096, "readBandwidth": 20e6, "writeBandwidth": 20e6}]}"#;
     cluster.folder.write("ssd.json", slow);
+    let described = cluster.folder.read("cluster.toml");
+    let alone = described.replace("network =", "best_effort_request = \"0B\"\nnetwork =");
+    cluster.folder.write("cluster.toml", &alone);
     cluster
 }
 

@@ -110,3 +110,58 @@ fn another_device_gets_other_limits() {
         assert!(changed.contains(&server["name"]), "{kept}");
     }
 }
+
+#[test]
+fn who_cannot_stay_is_listed_and_can_be_forbidden_to_move() {
+    let cluster = Cluster::new(10, 10);
+    let before = homes(&first_plan(&cluster));
+    let policy = cluster.folder.read("policy.json");
+    // All work counts for more and more, until somebody has to go.
+    let mut moves = Vec::new();
+    for margin in ["1.2", "1.5", "2", "3", "5"] {
+        let args = ["plan", "cluster.toml", "--keep", "policy.json", "--safety-margin", margin, "--json"];
+        let plan = cluster.folder.run(&args).json();
+        let after = homes(&plan);
+        let listed = plan["workloads_moved"].as_array().expect("a kept plan says who moved");
+        for (name, home) in &before {
+            let said = listed.iter().find(|moved| moved["name"] == **name);
+            assert_eq!(said.is_some(), after.get(name) != Some(home), "{name}: {plan}");
+            if let Some(said) = said {
+                assert_eq!(
+                    (said["from"].as_str(), said["to"].as_str()),
+                    (Some(home.as_str()), after.get(name).map(String::as_str))
+                );
+            }
+        }
+        moves = listed.clone();
+        if !moves.is_empty() {
+            let args = ["plan", "cluster.toml", "--keep", "policy.json", "--safety-margin", margin];
+            let text = cluster.folder.run(&args).stdout;
+            let line = format!("{} moves from", moves[0]["name"].as_str().unwrap());
+            assert!(text.contains(&line), "{text}");
+            let refused = cluster
+                .folder
+                .run(&[&args[..], &["--no-moves", "-o", "policy.json"]].concat())
+                .expect_code(1);
+            assert!(
+                refused.stdout.contains(&line) && refused.stderr.contains("--no-moves"),
+                "{}",
+                refused.stderr
+            );
+            break;
+        }
+    }
+    assert!(!moves.is_empty(), "nobody ever had to move");
+    assert_eq!(cluster.folder.read("policy.json"), policy);
+}
+
+#[test]
+fn a_policy_with_several_limits_per_stage_gets_one() {
+    let cluster = Cluster::new(3, 3);
+    cluster.folder.run(&["admit", "cluster.toml", "-o", "policy.json"]).expect_code(0);
+    let kept = keep(&cluster);
+    for workload in kept["workloads"].as_array().expect("workloads is a list") {
+        assert_eq!(workload["limits"].as_array().map(Vec::len), Some(3), "{workload}");
+    }
+    assert!(!changed(&kept).is_empty(), "{kept}");
+}

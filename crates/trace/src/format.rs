@@ -69,7 +69,7 @@ impl TraceFormat {
     }
 
     /// Whether times count from an epoch, so that readers rebase them to the first request.
-    pub(crate) fn has_epoch(self) -> bool {
+    pub fn has_epoch(self) -> bool {
         matches!(self, Self::Msr | Self::Vscsi)
     }
 

@@ -1,6 +1,6 @@
 //! What is promised to a workload, and what the workload keeps to in return.
 
-use model::{Policy, PolicyServer, PolicyWorkload, Slo, StageLimit};
+use model::{Policy, PolicyWorkload, Slo, StageLimit};
 
 /// The terms that a workload is judged by.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,15 +43,16 @@ impl ServiceAgreement {
     }
 
     fn from_workload(workload: &PolicyWorkload, policy: &Policy) -> Self {
-        let is_own = |server: &&PolicyServer| workload.server.as_deref() == Some(server.name.as_str());
-        let server = policy.servers.iter().find(is_own);
         Self {
             name: workload.name.clone(),
             policy: Some(policy.policy_name.clone()),
             admitted: workload.admitted,
             slo: workload.slo,
             bound_s: workload.bound_s,
-            covers_every_request: server.is_some_and(|server| server.enforcement.is_some()),
+            covers_every_request: workload
+                .server
+                .as_deref()
+                .is_some_and(|server| policy.covers_every_request(server)),
             limits: workload.limits.clone(),
         }
     }

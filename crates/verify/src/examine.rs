@@ -38,7 +38,7 @@ pub fn examine<'a>(
             unjudged.push(WorkloadObservations { observations, positions: own }.unjudged(name));
         }
     }
-    Findings { confidence, workloads, unjudged }
+    Findings { confidence, window_s: None, workloads, unjudged }
 }
 
 /// The positions of the requests of each workload, in order.

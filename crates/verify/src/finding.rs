@@ -79,6 +79,25 @@ pub struct Finding {
     /// The time by stage; empty when no stages were observed.
     #[serde(default)]
     pub stages: Vec<StageFinding>,
+    /// The percentile in windows of the length that [`Findings::window_s`] says; empty when the run is shorter than one.
+    #[serde(default)]
+    pub windows: Vec<SloWindow>,
+}
+
+/// What a workload saw in one window of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SloWindow {
+    /// When the window begins, in seconds of the run.
+    pub from_s: f64,
+    /// How many requests were meant to be sent in it.
+    pub requests: u64,
+    /// How many of them took longer than the SLO allows, failed or were lost.
+    pub over: u64,
+    /// The percentile of the SLO of their latencies in seconds; `None` without requests or when that request got no answer.
+    pub measured_s: Option<f64>,
+    /// Whether that is within the SLO. Too few are so few that the percentile is the longest latency: fewer than
+    /// 1 ÷ (1 − the percentile's fraction).
+    pub verdict: Verdict,
 }
 
 /// A guaranteed latency compared with what was measured.
@@ -143,6 +162,9 @@ pub struct UnjudgedWorkload {
 pub struct Findings {
     /// The confidence of each verdict, 0 to 1.
     pub confidence: f64,
+    /// The length of the windows in seconds; `None` where percentiles were not taken by window.
+    #[serde(default)]
+    pub window_s: Option<f64>,
     /// The workloads with an SLO, in the order of their agreements.
     pub workloads: Vec<Finding>,
     /// The other workloads, in the order of the observations.
@@ -194,6 +216,7 @@ impl Finding {
             limits: Vec::new(),
             sent_limits: Vec::new(),
             stages: Vec::new(),
+            windows: Vec::new(),
         }
     }
 

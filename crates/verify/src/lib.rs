@@ -10,6 +10,7 @@
 //! - [`summarize_lags`]: was load sent at its intended times, so that the measurement is about the system and not about the
 //!   generator?
 //! - [`stage_breakdown`]: where do requests spend their time, and where do those of the tail?
+//! - [`Findings::with_windows`]: is an SLO kept in every few minutes, and not only in the whole run?
 //! - [`timeline()`], [`exceedance`]: latencies as points of charts.
 //!
 //! Nothing here knows whether the observations come from a machine or a simulation.
@@ -22,13 +23,14 @@ mod judge;
 mod lag;
 mod limit_check;
 mod percentile;
+mod slo_windows;
 mod stage_breakdown;
 mod timeline;
 
 pub use agreement::ServiceAgreement;
 pub use conformance::{Conformance, ConformanceMeter, EXCESS_PERIODS_MAX, ExcessPeriod, measure_conformance};
 pub use examine::examine;
-pub use finding::{BoundFinding, Finding, Findings, LagFinding, OverallVerdict, UnjudgedWorkload};
+pub use finding::{BoundFinding, Finding, Findings, LagFinding, OverallVerdict, SloWindow, UnjudgedWorkload};
 pub use judge::{Judgement, Verdict, judge};
 pub use lag::{LagSummary, summarize_lags};
 pub use limit_check::{LimitFinding, WorkFunction};

@@ -164,8 +164,13 @@ fn overall(verdicts: &[(Verdict, bool, bool)]) -> OverallVerdict {
         let found = Finding::from_judgement("w", None, &judge([], slo, 0.95));
         Finding { verdict: *verdict, admitted: *admitted, ..found }.with_lag(Some(lag))
     };
-    Findings { confidence: 0.95, workloads: verdicts.iter().map(one).collect(), unjudged: Vec::new() }
-        .overall()
+    Findings {
+        confidence: 0.95,
+        window_s: None,
+        workloads: verdicts.iter().map(one).collect(),
+        unjudged: Vec::new(),
+    }
+    .overall()
 }
 
 #[test]

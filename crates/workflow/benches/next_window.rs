@@ -106,6 +106,7 @@ fn problem() -> Option<PredictionProblem> {
         class: None,
         link_only,
         groups: None,
+        preemptive: false,
         calibration: CalibrationGoal::default(),
     };
     Some(PredictionProblem::read(&source, &Silent).expect("a table of SLOs with traces"))

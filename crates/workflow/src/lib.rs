@@ -6,6 +6,7 @@
 //! noticed, hands over a [`ProgressObserver`]. The command line is one caller; a service can be another.
 
 pub mod admission;
+pub mod assumptions;
 mod call_graph;
 pub mod cluster;
 pub mod demo;

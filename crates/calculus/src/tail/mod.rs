@@ -9,6 +9,11 @@
 //!    with the left side at the upper end and the right side at the lower end. The probability is at most the
 //!    sum over cells; the partition into cells that makes the sum least is a shortest path ([`WorkTails`]).
 //!    There is no geometric series, no common θ, and cells beyond which the work cannot suffice cost nothing.
+//!    From one grid point v to the next, w, there is a second event: with ρ the sum of the mean rates of S's streams and
+//!    Y_i = sup_{v ≤ u ≤ w} (S_i(u) − ρ_i·(u − v)), S(u) is at most Σ Y_i + ρ·(u − v), and spare ≥ ρ, so the event at
+//!    any u of the cell implies Σ Y_i + H(w + d) ≥ spare·v + room. The Y_i are independent as the S_i are, and their laws
+//!    are exact. The first event compares the work of a window with the service of a shorter one, and fails where ρ is
+//!    close to the spare rate; the second one does not.
 //! 2. *One cell* takes the smaller of two bounds. Chernoff: `min_θ exp(Σ Λ_i(θ) − θ·y)`, where adding a
 //!    stream is adding its table. Convolution: the few streams that matter most are convolved exactly on a
 //!    lattice (rounded up) and the others enter by Chernoff at the room that is left; this is what makes

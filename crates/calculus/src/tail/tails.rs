@@ -8,6 +8,9 @@ use super::{LawSums, TailGrid, WindowLaws};
 const CELLS: usize = 128;
 /// The number of streams that are convolved exactly.
 const EXACT: usize = 16;
+/// The mean rate, of the streams that count until a request arrives, from which on cells take their tails beyond the rates,
+/// too. Below, they gain next to nothing and cost as much time as all other tails.
+const CELLS_FROM_RATE: f64 = 0.3;
 /// The widths that cells of the partition may have, in steps of the grid; the first cell may have any.
 const WIDTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 
@@ -18,6 +21,9 @@ pub struct CrossTraffic<'a> {
     pub grid: &'a TailGrid,
     /// The streams that count until the request arrives, and their sums.
     pub same: (&'a [&'a WindowLaws], &'a LawSums),
+    /// The same streams, with the laws of their most work beyond their rates in the cell from each window of the grid to
+    /// the next; see the module header.
+    pub same_in_cells: (&'a [&'a WindowLaws], &'a LawSums),
     /// The streams that count until the request is done, and their sums.
     pub higher: (&'a [&'a WindowLaws], &'a LawSums),
 }
@@ -31,6 +37,9 @@ pub struct WorkTails {
     latency: f64,
     /// The tails, CELLS + 1 probabilities for each window, at steps of (window + latency)/CELLS.
     tails: Vec<f64>,
+    /// The tails of what is beyond the rates in the cell that begins with each window, at the same steps; empty where the
+    /// rates are too low to gain by them.
+    cell_tails: Vec<f64>,
     /// The mean rate of all streams.
     rate: f64,
     /// The most work that can ever be there beyond the rate, seconds.
@@ -60,6 +69,7 @@ impl WorkTails {
                 .collect(),
             latency,
             tails: Vec::new(),
+            cell_tails: Vec::new(),
             rate: same.rate + higher.rate,
             burst: same.burst + higher.burst + higher.rate * latency,
         };
@@ -70,7 +80,25 @@ impl WorkTails {
             builder.window_tail(index, longer, (window + latency) / CELLS as f64, method, &mut tail);
             tails.tails.extend_from_slice(&tail);
         }
+        if same.rate >= CELLS_FROM_RATE {
+            tails.add_cell_tails(traffic, method);
+        }
         tails
+    }
+
+    /// Adds the tails of cells, as far as the grid reaches.
+    fn add_cell_tails(&mut self, traffic: &CrossTraffic<'_>, method: TailMethod) {
+        let mut builder = TailBuilder::new(traffic);
+        builder.same = traffic.same_in_cells;
+        let mut tail = vec![0.0; CELLS + 1];
+        for index in 0..self.windows.len() - 1 {
+            let Some(longer) = traffic.grid.window_from(self.windows[index + 1] + self.latency) else {
+                break;
+            };
+            let step = (self.windows[index] + self.latency) / CELLS as f64;
+            builder.window_tail(index, longer, step, method, &mut tail);
+            self.cell_tails.extend_from_slice(&tail);
+        }
     }
 
     /// The latency d, seconds.
@@ -91,7 +119,8 @@ impl WorkTails {
                 let to = (from + width).min(end);
                 self.tail(to - 1, y) + cost[to]
             });
-            cost[from] = costs.into_iter().fold(1.0, f64::min);
+            let beyond_rates = self.cell_tail(from - 1, y) + cost[from + 1];
+            cost[from] = costs.into_iter().fold(beyond_rates.min(1.0), f64::min);
         }
         (1..=end).map(|to| self.tail(to - 1, room) + cost[to]).fold(1.0, f64::min)
     }
@@ -108,10 +137,20 @@ impl WorkTails {
 
     /// The bound on P(work ≥ y) in the window with this index.
     fn tail(&self, window: usize, y: f64) -> f64 {
+        self.tails[self.point(window, y)]
+    }
+
+    /// The bound on P(work beyond the rates ≥ y) in the cell that begins with this window; 1 where it is not known.
+    fn cell_tail(&self, window: usize, y: f64) -> f64 {
+        self.cell_tails.get(self.point(window, y)).copied().unwrap_or(1.0)
+    }
+
+    /// The index of the tail at y, or just below, among those of all windows.
+    fn point(&self, window: usize, y: f64) -> usize {
         let position = y * self.points_per_s[window];
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and CELLS")]
         let point = (position as usize).min(CELLS);
-        self.tails[window * (CELLS + 1) + point]
+        window * (CELLS + 1) + point
     }
 }
 

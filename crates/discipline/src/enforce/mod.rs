@@ -39,6 +39,9 @@
 //! priority work that is in it). The text can also be read as a limit on how many low priority requests are sent *during*
 //! one high priority request; here it is how many are outstanding together with it. Best effort stops `reserve` requests
 //! before the device is full, so that a request with a level seldom waits for best effort that is in the device already.
+//! A best-effort request that costs more than `largest_best_effort` is dispatched when nothing is outstanding: so there is
+//! never more than one of them, and what a request with a level finds at the device grows by no more than what one is
+//! larger.
 //! A request that is next and does not fit waits, and nothing below or behind it passes: small requests must not delay a
 //! large one for ever.
 //!
@@ -173,7 +176,11 @@ impl Enforcer {
             self.update_heads(place);
         }
         let ((level, _, _), place) = self.heads.first()?;
-        let &QueuedRequest { operation, bytes, .. } = self.queues.flows[place].head(&self.queues.slab)?;
+        let &QueuedRequest { operation, bytes, cost, .. } =
+            self.queues.flows[place].head(&self.queues.slab)?;
+        if self.bounds.is_unexpected(level, cost) && self.outstanding.requests() > 0 {
+            return None;
+        }
         if !self.outstanding.admits(level, operation, bytes, &self.bounds) {
             return None;
         }
@@ -196,7 +203,8 @@ impl Enforcer {
         let flow = &self.queues.flows[place];
         let head = flow.head(&self.queues.slab).filter(|head| head.flow == dispatch.flow)?;
         let (level, operation, bytes) = (flow.head_level(head)?, head.operation, head.bytes);
-        let fits = self.outstanding.admits(level, operation, bytes, &self.bounds.without_counts());
+        let fits = !self.bounds.is_unexpected(level, head.cost)
+            && self.outstanding.admits(level, operation, bytes, &self.bounds.without_counts());
         if level != dispatch.level || !fits || !continues(head.id) {
             return None;
         }

@@ -26,12 +26,15 @@ pub(super) struct DeviceBounds {
     by_operation: [OutstandingBounds; 2],
     lower_levels: OutstandingBounds,
     reserve: u32,
+    largest_best_effort: u64,
 }
 
 impl DeviceBounds {
     pub(super) fn new(rules: &EnforcementRules) -> Self {
-        let EnforcementRules { bounds, reads, writes, lower_levels, reserve, .. } = *rules;
-        Self { all: bounds, by_operation: [reads, writes], lower_levels, reserve }
+        let EnforcementRules { bounds, reads, writes, lower_levels, reserve, largest_best_effort, .. } =
+            *rules;
+        let largest_best_effort = largest_best_effort.unwrap_or(u64::MAX);
+        Self { all: bounds, by_operation: [reads, writes], lower_levels, reserve, largest_best_effort }
     }
 
     /// The same bounds on bytes without bounds on the number of requests.
@@ -41,7 +44,13 @@ impl DeviceBounds {
             by_operation: self.by_operation.map(without_count),
             lower_levels: without_count(self.lower_levels),
             reserve: 0,
+            ..self
         }
+    }
+
+    /// Whether a request of this level and cost is best effort and larger than others expect.
+    pub(super) fn is_unexpected(&self, level: u32, cost: u64) -> bool {
+        level == BEST_EFFORT && cost > self.largest_best_effort
     }
 
     /// The most requests in all.

@@ -63,6 +63,8 @@ pub struct DeviceUsage {
     pub beside: OutstandingBounds,
     /// How many places best effort leaves free where some flow has a level.
     pub reserve: u32,
+    /// The device time of the largest best-effort request that bounds count, nanoseconds; larger ones go alone.
+    pub largest_best_effort: Option<u64>,
     /// The most sequential writes that are sent together; 1 for none.
     pub batch: u32,
 }
@@ -92,6 +94,7 @@ impl DeviceUsage {
             by_operation,
             beside: OutstandingBounds { requests: beside, bytes: owner.beside_bytes.unwrap_or(u64::MAX) },
             reserve: reserve.unwrap_or(u32::from(requests >= RESERVE_FROM)),
+            largest_best_effort: policy.map(|policy| whole_up(policy.best_effort_request_s * 1e9)),
             batch: owner.batch.unwrap_or(if profile.is_disk { DISK_BATCH } else { 1 }),
         }
     }
@@ -101,7 +104,16 @@ impl DeviceUsage {
     pub fn rules(&self, flows: BTreeMap<u32, FlowRules>, has_guarantees: bool) -> EnforcementRules {
         let [reads, writes] = self.by_operation;
         let reserve = if has_guarantees { self.reserve } else { 0 };
-        EnforcementRules { flows, bounds: self.all, reads, writes, lower_levels: self.beside, reserve }
+        let largest_best_effort = self.largest_best_effort.filter(|_| has_guarantees);
+        EnforcementRules {
+            flows,
+            bounds: self.all,
+            reads,
+            writes,
+            lower_levels: self.beside,
+            reserve,
+            largest_best_effort,
+        }
     }
 }
 

@@ -117,6 +117,9 @@ pub struct EnforcementRules {
     /// How many of the requests that may be outstanding, in all and of each operation, best effort leaves free, so that a
     /// request with a level finds room at once. Fewer than all; of each operation, best effort may always have one.
     pub reserve: u32,
+    /// The cost of the largest best-effort request that others expect. A larger one is dispatched when nothing is
+    /// outstanding, so that there is never more than one. `None`: of any cost.
+    pub largest_best_effort: Option<u64>,
 }
 
 impl EnforcementRules {
@@ -130,6 +133,7 @@ impl EnforcementRules {
             writes: none,
             lower_levels: none,
             reserve: 0,
+            largest_best_effort: None,
         }
     }
 

@@ -2,39 +2,23 @@
 
 use super::halves::ClusterHalves;
 use super::testbed::{ClusterTestbed, copy_host, copy_name, workload_host};
-use crate::experiment::BackgroundCopy;
 use crate::experiment::device_simulation::SimulatedRun;
 use crate::experiment::disciplines::enforced_rules;
+use crate::experiment::{BackgroundCopy, RunSettings};
 use discipline::serve::DisciplineSpec;
-use enforce::command::may_configure_networks;
-use load::{ClientHost, LoadOptions, LoadProgress, LoadReport, LoadTarget, LoadWorkload, OfferedLoad};
+use load::{ClientHost, LoadProgress, LoadReport, LoadTarget, LoadWorkload, OfferedLoad};
 use model::{CircularTrace, Observations, Op, OperationError, PerStage, Policy, Request, Stage};
 use std::sync::atomic::AtomicBool;
 use units::{Bytes, Nanos};
 use verify::{Findings, ServiceAgreement, Verdict, WorkFunction, examine, judge};
 use workload::device::NetworkModel;
 
-/// The real-time priority of the load generator.
-const GENERATOR_PRIORITY: u32 = 10;
 /// How many reads each copy keeps in flight: more than the places at a device, so that it always has another.
 const COPY_IN_FLIGHT: u32 = 16;
 /// The confidence of each verdict.
 const CONFIDENCE: f64 = 0.95;
 /// The places of a device for which the policy says nothing.
 const OUTSTANDING_PER_CHANNEL: u32 = 2;
-
-/// How a cluster is played.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClusterRunSettings {
-    /// The time at the beginning that is not observed.
-    pub warm_up: Nanos,
-    /// The time that is observed.
-    pub duration: Nanos,
-    /// The seed of the places on the devices that requests read and write.
-    pub seed: u64,
-    /// Whether devices, proxies and load generator run under SCHED_FIFO.
-    pub realtime: bool,
-}
 
 /// Makes the hosts, enforces the policy, sends the second halves, and removes everything. A half that is shorter than the
 /// run is repeated. Who is not admitted sends nothing.
@@ -44,24 +28,13 @@ pub struct ClusterRunSettings {
 pub fn play_cluster(
     policy: &Policy,
     halves: &ClusterHalves,
-    settings: &ClusterRunSettings,
+    settings: &RunSettings,
     progress: &mut dyn FnMut(LoadProgress),
     stop: &AtomicBool,
 ) -> Result<LoadReport, OperationError> {
-    if !may_configure_networks() {
-        return Err(
-            OperationError::machine("this process may not make network namespaces").hint("run as root")
-        );
-    }
+    let options = settings.load_options()?;
     let mut testbed = ClusterTestbed::new(policy, halves, settings.realtime)?;
     let workloads = load_workloads(policy, halves, &testbed, settings.warm_up + settings.duration)?;
-    let options = LoadOptions {
-        warm_up: settings.warm_up,
-        duration: settings.duration,
-        seed: settings.seed,
-        realtime: settings.realtime.then_some(GENERATOR_PRIORITY),
-        ..LoadOptions::default()
-    };
     let report = load::run(workloads, &options, progress, stop)?;
     testbed.stop_proxies()?;
     Ok(report)
@@ -151,7 +124,7 @@ pub fn judge_cluster(policy: &Policy, halves: &ClusterHalves, observations: &Obs
 pub fn forecast_cluster(
     policy: &Policy,
     halves: &ClusterHalves,
-    settings: &ClusterRunSettings,
+    settings: &RunSettings,
 ) -> Result<Vec<(String, Option<Nanos>)>, OperationError> {
     let mut open = Vec::new();
     for (number, server) in policy.servers.iter().enumerate() {

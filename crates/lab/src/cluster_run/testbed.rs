@@ -2,33 +2,20 @@
 //! its proxy and its queues on the link.
 
 use super::halves::{ClusterHalves, EmulatedClass};
-use crate::experiment::namespace_thread::{NamespaceThread, join, spawn_in};
-use crate::nbd::{ExportedVolume, NbdServer, NbdServerConfig};
+use crate::experiment::device_host::{DEVICE_PORT, DEVICE_PRIORITY, RunningProxy, start_device};
+use crate::nbd::NbdServer;
 use enforce::command::{CommandRunner, Programs};
 use enforce::deployment::Deployment;
 use enforce::network::{ApplyOptions, DesiredHost, StateStore, apply, desired_network, remove};
-use enforce::storage::{Proxy, ProxyHandle, ProxyOptions, ProxyReport};
+use enforce::storage::ProxyOptions;
 use machine::virtual_network::{DEVICE, VirtualNetwork};
 use model::{OperationError, Policy, PolicyServer};
 use std::fmt::Write as _;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::sync::mpsc;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tempfile::TempDir;
-use units::Nanos;
 
 /// What the names of the namespaces begin with. Those that an earlier run left are removed first.
 const PREFIX: &str = "twrun";
-/// The real-time priorities of devices and proxies: above that of the load generator, so that it never makes them late.
-const DEVICE_PRIORITY: u32 = 12;
-const PROXY_PRIORITY: u32 = 11;
-/// The size of each volume in bytes.
-const VOLUME_SIZE: u64 = 64 << 20;
-/// How long before a completion a device stops sleeping and polls.
-const SPIN: Nanos = Nanos(20_000);
-/// How long a proxy lets requests end when it is stopped.
-const DRAIN: Nanos = Nanos(1_000_000_000);
-const PORT: u16 = 10809;
-
 /// The name of the copy that reads from the server with this index.
 pub(super) fn copy_name(server: usize) -> String {
     format!("copy-{}", server + 1)
@@ -54,7 +41,7 @@ pub(super) struct ClusterTestbed {
     /// What the enforcer remembers of the queues. It is removed after the lab.
     folder: TempDir,
     hosts: Vec<DesiredHost>,
-    proxies: Vec<(ProxyHandle, NamespaceThread<ProxyReport>)>,
+    proxies: Vec<RunningProxy>,
     devices: Vec<NbdServer>,
 }
 
@@ -97,20 +84,10 @@ impl ClusterTestbed {
     ) -> Result<(), OperationError> {
         let mut names: Vec<String> = (0..policy.workloads.len()).map(workload_host).collect();
         names.push(copy_host(server));
-        let exports = names.into_iter().map(|name| ExportedVolume { name, size: VOLUME_SIZE }).collect();
-        let config = NbdServerConfig { model: class.model, exports, spin: SPIN };
-        let started = join(spawn_in(
-            self.netns(&server_host(server)),
-            realtime.then_some(DEVICE_PRIORITY),
-            move || {
-                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))?;
-                // The thread of the device inherits namespace and priority of this one.
-                NbdServer::start(listener, config, Box::new(|_| {}))
-            },
-        ))?;
-        self.devices.push(started.map_err(|error| {
-            OperationError::machine(format_args!("an emulated SSD: {error}")).hint("see `ulimit -n`")
-        })?);
+        let listen = (Ipv4Addr::LOCALHOST, DEVICE_PORT).into();
+        let (netns, priority) = (self.netns(&server_host(server)), realtime.then_some(DEVICE_PRIORITY));
+        let device = start_device(netns, listen, class.model, &names, priority, "an emulated SSD")?;
+        self.devices.push(device);
         Ok(())
     }
 
@@ -123,25 +100,10 @@ impl ClusterTestbed {
         realtime: bool,
     ) -> Result<(), OperationError> {
         let name = &policy.servers[server].name;
-        let mut options =
+        let options =
             ProxyOptions::new(name, deployment.clone(), Some(policy.clone()), class.profile.clone());
-        options.drain = DRAIN;
-        // It shares the CPUs with generator and devices.
-        options.busy_poll_max = Nanos::ZERO;
-        let (send, bound) = mpsc::channel();
-        let netns = self.netns(&server_host(server));
-        let thread = spawn_in(netns, realtime.then_some(PROXY_PRIORITY), move || {
-            let proxy = Proxy::bind(options)?;
-            // Nobody waits for the address when the run has ended already.
-            let _ = send.send(proxy.handle());
-            proxy.run()
-        });
-        let thread = std::thread::spawn(move || join(thread).and_then(|served| served));
-        match bound.recv() {
-            Ok(remote) => self.proxies.push((remote, thread)),
-            // The proxy ended before it listened, and its result says why.
-            Err(_) => return join(thread).map(drop),
-        }
+        let proxy = RunningProxy::start(self.netns(&server_host(server)), options, realtime)?;
+        self.proxies.extend(proxy);
         Ok(())
     }
 
@@ -181,7 +143,7 @@ impl ClusterTestbed {
             )
         });
         format!(
-            "[[server]]\nname = {:?}\nhost = \"{host}\"\naddress = [\"{address}\"]\nport = [{PORT}]\n\
+            "[[server]]\nname = {:?}\nhost = \"{host}\"\naddress = [\"{address}\"]\nport = [{DEVICE_PORT}]\n\
              [server.storage]\nprofile = \"-\"\n{used}\
              front = [{{ protocol = \"nbd\", listen = \"{address}\", forward = \"127.0.0.1\" }}]\n",
             server.name
@@ -194,16 +156,15 @@ impl ClusterTestbed {
     /// When a proxy ended with an error.
     pub(super) fn stop_proxies(&mut self) -> Result<(), OperationError> {
         let mut ended = Ok(());
-        for (remote, thread) in self.proxies.drain(..) {
-            remote.stop();
-            ended = ended.and(join(thread).map(drop));
+        for proxy in self.proxies.drain(..) {
+            ended = ended.and(proxy.stop());
         }
         ended
     }
 
     /// The address at which clients reach the server with this index.
     pub(super) fn address(&self, server: usize) -> SocketAddr {
-        SocketAddr::new(self.ip(&server_host(server)), PORT)
+        SocketAddr::new(self.ip(&server_host(server)), DEVICE_PORT)
     }
 
     /// The network namespace of a host.

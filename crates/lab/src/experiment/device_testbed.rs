@@ -2,37 +2,18 @@
 //! of it.
 
 use super::definition::{LabExperiment, SERVER};
-use super::namespace_thread::{NamespaceThread, join, spawn_in};
+use super::device_host::{DEVICE_PORT, DEVICE_PRIORITY, RunningProxy, start_device};
 use super::plan::ExperimentPlan;
-use crate::nbd::{ExportedVolume, NbdServer, NbdServerConfig};
+use crate::nbd::NbdServer;
 use enforce::command::{CommandRunner, Programs};
 use enforce::deployment::Deployment;
-use enforce::storage::{BaselineDiscipline, Proxy, ProxyHandle, ProxyOptions, ProxyReport};
+use enforce::storage::{BaselineDiscipline, ProxyOptions};
 use machine::virtual_network::VirtualNetwork;
 use model::{OperationError, Policy};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::sync::mpsc;
-use units::Nanos;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// What the names of an experiment's namespaces begin with. Those that an earlier experiment left are removed first.
 const PREFIX: &str = "twrun";
-/// The real-time priorities of device and proxy: above that of the load generator, so that it never makes them late.
-const DEVICE_PRIORITY: u32 = 12;
-const PROXY_PRIORITY: u32 = 11;
-/// The size of each workload's volume in bytes.
-const VOLUME_SIZE: u64 = 64 << 20;
-/// How long before a completion the device stops sleeping and polls.
-const SPIN: Nanos = Nanos(20_000);
-/// How long the proxy lets requests end when it is stopped.
-const DRAIN: Nanos = Nanos(1_000_000_000);
-const PORT: u16 = 10809;
-
-/// A proxy that runs on a thread of its own.
-struct RunningProxy {
-    remote: ProxyHandle,
-    thread: NamespaceThread<ProxyReport>,
-}
-
 /// The machine as the experiment needs it; everything is removed when this is dropped.
 pub(super) struct DeviceTestbed {
     lab: VirtualNetwork,
@@ -46,18 +27,12 @@ impl DeviceTestbed {
         let hosts: Vec<&str> = workloads.iter().map(String::as_str).chain([SERVER]).collect();
         let lab = VirtualNetwork::create(|line, input| Programs.run_line(line, input), PREFIX, &hosts)?;
         let mut testbed = Self { lab, proxy: None, device: None };
-        let exports =
-            workloads.iter().map(|name| ExportedVolume { name: name.clone(), size: VOLUME_SIZE }).collect();
-        let config = NbdServerConfig { model: LabExperiment::DEVICE, exports, spin: SPIN };
+        let listen = (Ipv4Addr::LOCALHOST, DEVICE_PORT).into();
         let priority = realtime.then_some(DEVICE_PRIORITY);
-        let started = join(spawn_in(testbed.netns(SERVER), priority, move || {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))?;
-            // The thread of the device inherits namespace and priority of this one.
-            NbdServer::start(listener, config, Box::new(|_| {}))
-        }))?;
-        testbed.device = Some(started.map_err(|error| {
-            OperationError::machine(format_args!("the emulated SSD: {error}")).hint("see `ulimit -n`")
-        })?);
+        let netns = testbed.netns(SERVER);
+        let device =
+            start_device(netns, listen, LabExperiment::DEVICE, workloads, priority, "the emulated SSD")?;
+        testbed.device = Some(device);
         Ok(testbed)
     }
 
@@ -68,7 +43,7 @@ impl DeviceTestbed {
 
     /// The address at which clients reach the volumes.
     pub(super) fn address(&self) -> SocketAddr {
-        SocketAddr::new(self.ip(SERVER), PORT)
+        SocketAddr::new(self.ip(SERVER), DEVICE_PORT)
     }
 
     fn ip(&self, host: &str) -> IpAddr {
@@ -86,23 +61,7 @@ impl DeviceTestbed {
         let deployment = self.deployment(plan.outstanding, &policy)?;
         let mut options = ProxyOptions::new(SERVER, deployment, Some(policy), plan.profile.clone());
         options.baseline = baseline;
-        options.drain = DRAIN;
-        // It shares the CPUs with generator and device; polling would take time from the generator, which has the lowest
-        // priority.
-        options.busy_poll_max = Nanos::ZERO;
-        let (send, bound) = mpsc::channel();
-        let thread = spawn_in(self.netns(SERVER), realtime.then_some(PROXY_PRIORITY), move || {
-            let proxy = Proxy::bind(options)?;
-            // Nobody waits for the address when the experiment has ended already.
-            let _ = send.send(proxy.handle());
-            proxy.run()
-        });
-        let thread = std::thread::spawn(move || join(thread).and_then(|served| served));
-        match bound.recv() {
-            Ok(remote) => self.proxy = Some(RunningProxy { remote, thread }),
-            // The proxy ended before it listened, and its result says why.
-            Err(_) => return join(thread).map(drop),
-        }
+        self.proxy = RunningProxy::start(self.netns(SERVER), options, realtime)?;
         Ok(())
     }
 
@@ -116,7 +75,7 @@ impl DeviceTestbed {
         }
         let address = self.ip(SERVER);
         text += &format!(
-            "[[server]]\nname = \"{SERVER}\"\nhost = \"{SERVER}\"\naddress = [\"{address}\"]\nport = [{PORT}]\n\
+            "[[server]]\nname = \"{SERVER}\"\nhost = \"{SERVER}\"\naddress = [\"{address}\"]\nport = [{DEVICE_PORT}]\n\
              [server.storage]\nprofile = \"-\"\noutstanding = {outstanding}\n\
              front = [{{ protocol = \"nbd\", listen = \"{address}\", forward = \"127.0.0.1\" }}]\n"
         );
@@ -135,9 +94,7 @@ impl DeviceTestbed {
     /// # Errors
     /// When the proxy ended with an error.
     pub(super) fn stop_proxy(&mut self) -> Result<(), OperationError> {
-        let Some(RunningProxy { remote, thread }) = self.proxy.take() else { return Ok(()) };
-        remote.stop();
-        join(thread).map(drop)
+        self.proxy.take().map_or(Ok(()), RunningProxy::stop)
     }
 }
 

@@ -17,7 +17,7 @@ const COPY: &str = "L";
 /// The real-time priority of the load generator.
 const GENERATOR_PRIORITY: u32 = 10;
 
-/// How a case is run.
+/// How a case, or a cluster, is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunSettings {
     /// The time at the beginning that is not observed. The thesis observes the second half of each run only, so that
@@ -29,6 +29,27 @@ pub struct RunSettings {
     pub seed: u64,
     /// Whether device, proxy and load generator run under SCHED_FIFO.
     pub realtime: bool,
+}
+
+impl RunSettings {
+    /// The options of the load generator.
+    ///
+    /// # Errors
+    /// When this process may not make the hosts that the generator sends from.
+    pub(crate) fn load_options(&self) -> Result<LoadOptions, OperationError> {
+        if !may_configure_networks() {
+            return Err(
+                OperationError::machine("this process may not make network namespaces").hint("run as root")
+            );
+        }
+        Ok(LoadOptions {
+            warm_up: self.warm_up,
+            duration: self.duration,
+            seed: self.seed,
+            realtime: self.realtime.then_some(GENERATOR_PRIORITY),
+            ..LoadOptions::default()
+        })
+    }
 }
 
 /// What was observed in the run of a case.
@@ -50,19 +71,8 @@ pub fn run_case(
     progress: &mut dyn FnMut(LoadProgress),
     stop: &AtomicBool,
 ) -> Result<CaseRun, OperationError> {
-    if !may_configure_networks() {
-        return Err(
-            OperationError::machine("this process may not make network namespaces").hint("run as root")
-        );
-    }
+    let options = settings.load_options()?;
     let end = settings.warm_up + settings.duration;
-    let options = LoadOptions {
-        warm_up: settings.warm_up,
-        duration: settings.duration,
-        seed: settings.seed,
-        realtime: settings.realtime.then_some(GENERATOR_PRIORITY),
-        ..LoadOptions::default()
-    };
     if plan.experiment.bottleneck == Bottleneck::Link {
         let policy = match policy {
             PolicyName::BySlo => Some(&case.by_slo),

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// More requests than any device serves at a time.
+pub const CHANNELS_MAX: u32 = 4096;
+
 /// What the enforcers of a server let happen at once, and what of others a request may find in its way: the terms of a
 /// bound beside the limits of the workloads.
 ///
@@ -10,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerEnforcement {
-    /// How many requests the device serves at a time, each with an equal part of its capacity; at least 1.
+    /// How many requests the device serves at a time, each with an equal part of its capacity; 1 to [`CHANNELS_MAX`].
     pub channels: u32,
     /// The most requests at the device, those that it serves included; at least `channels`.
     pub outstanding: u32,

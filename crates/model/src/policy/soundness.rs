@@ -4,7 +4,7 @@
 //! enforced; the first is what people and plans reason with. They may differ by what rounding for readers does to a
 //! number, and by no more.
 
-use super::enforcement::ServerEnforcement;
+use super::enforcement::{CHANNELS_MAX, ServerEnforcement};
 use super::error::{PolicyError, ROUNDING};
 use super::limit::StageLimit;
 use super::workload::{PolicyServer, PolicyWorkload};
@@ -71,7 +71,7 @@ fn check_enforcement(place: &str, enforcement: &ServerEnforcement) -> Result<(),
     let owner = format!("{place}: enforcement");
     let ServerEnforcement { channels, outstanding, beside, reserve, .. } = *enforcement;
     for (field, value, is_possible, expected) in [
-        ("channels", channels, channels > 0, "at least 1"),
+        ("channels", channels, (1..=CHANNELS_MAX).contains(&channels), "1 to 4096"),
         ("outstanding", outstanding, outstanding >= channels, "at least as many as channels"),
         ("beside", beside, beside <= outstanding, "at most as many as outstanding"),
         // With one more of the higher level every channel is busy while something waits.

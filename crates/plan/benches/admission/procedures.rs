@@ -2,7 +2,7 @@
 
 use crate::world::{Arrival, World, slo};
 use crate::{LINK, PACKET, SLOS};
-use model::{CircularTrace, Job, LatencyModel, Slo};
+use model::{CircularTrace, Job, LatencyModel, PerStage, Slo};
 use predict::{Probabilistic, PublishedSnc, Replayed, Reshaping, WorstCase, WorstCaseSketch};
 use std::sync::Arc;
 use tailwright_plan::admission::{
@@ -73,8 +73,9 @@ impl Decider for PriorityMeisterDecider {
     }
 
     fn decide(&self, arrivals: &[Arrival]) -> Vec<bool> {
-        let procedure =
-            ByModel::searched(&RESHAPED, &|_, server| priority_meister(server, WorstCaseSketch::curve));
+        let procedure = ByModel::searched(&RESHAPED, &|_, server| {
+            priority_meister(server, WorstCaseSketch::curve, &PerStage::default())
+        });
         admitted_by(procedure, |a| Arc::clone(&self.sketches[a.trace]), arrivals)
     }
 }

@@ -35,6 +35,8 @@ pub struct SharedServer<'a, S> {
     pub base_latency: f64,
     /// Latencies stay below this fraction of the SLO.
     pub slo_factor: f64,
+    /// How many levels of priority a stage of the server can have; at least 1.
+    pub levels_max: usize,
 }
 
 impl<S> SharedServer<'_, S> {

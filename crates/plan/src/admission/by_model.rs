@@ -58,25 +58,44 @@ impl<M: LatencyModel> AdmissionProcedure for ByModel<'_, M> {
     }
 
     fn fits(&self, server: &SharedServer<'_, M::Sketch>, priorities: &[Priority]) -> bool {
-        let limits: Vec<f64> = (0..server.members.len()).map(|i| server.budget(i)).collect();
-        self.model.all_within(&members(server, priorities), &limits)
+        self.model.all_within(&members(server, priorities), &budgets(server))
+    }
+
+    fn likely_fits(&self, server: &SharedServer<'_, M::Sketch>, priorities: &[Priority]) -> Option<bool> {
+        self.model.likely_within(&members(server, priorities), &budgets(server))
     }
 }
 
-/// The tighter the SLO, the higher the priority, the same at every stage; equal SLOs share one.
+/// The tighter the SLO, the higher the priority, the same at every stage; equal SLOs share one. Where there would be more
+/// priorities than the server can have, those of the closest SLOs, by ratio, become one.
 pub fn by_slo<S>(server: &SharedServer<'_, S>) -> Vec<Priority> {
     let latencies: Vec<f64> = server.members.iter().map(|member| member.slo.latency.0).collect();
     let mut order: Vec<usize> = (0..latencies.len()).collect();
     order.sort_by(|&a, &b| latencies[a].total_cmp(&latencies[b]));
-    let mut priorities = vec![PerStage::from_fn(|_| 0); order.len()];
-    let mut level = 0;
-    for (position, &member) in order.iter().enumerate() {
-        if position > 0 && latencies[order[position - 1]] < latencies[member] {
-            level += 1;
+    let mut levels: Vec<(f64, Vec<usize>)> = Vec::new();
+    for member in order {
+        match levels.last_mut() {
+            Some((slo, level)) if *slo == latencies[member] => level.push(member),
+            _ => levels.push((latencies[member], vec![member])),
         }
-        priorities[member] = PerStage::from_fn(|_| level);
+    }
+    while levels.len() > server.levels_max {
+        let ratio = |pair: usize| levels[pair + 1].0 / levels[pair].0;
+        let closest = (0..levels.len() - 1).min_by(|&a, &b| ratio(a).total_cmp(&ratio(b)));
+        let closest = closest.expect("there are two levels at least");
+        let (_, merged) = levels.remove(closest + 1);
+        levels[closest].1.extend(merged);
+    }
+    let mut priorities = vec![PerStage::from_fn(|_| 0); latencies.len()];
+    for (priority, (_, level)) in (0..).zip(levels) {
+        level.into_iter().for_each(|member| priorities[member] = PerStage::from_fn(|_| priority));
     }
     priorities
+}
+
+/// What is left of each member's SLO for queueing, seconds.
+fn budgets<S>(server: &SharedServer<'_, S>) -> Vec<f64> {
+    (0..server.members.len()).map(|member| server.budget(member)).collect()
 }
 
 /// The members as a model sees them.

@@ -16,11 +16,14 @@ pub struct IdenticalServers {
     pub base_latency: f64,
     /// Latencies stay below this fraction of the SLO: [`PlanningProblem::SLO_FACTOR`] unless there is a reason.
     pub slo_factor: f64,
+    /// How many levels of priority a stage of a server can have; at least 1.
+    pub levels_max: usize,
 }
 
 impl IdenticalServers {
     /// One server without base latency.
-    pub const LINK: Self = Self { count: 1, base_latency: 0.0, slo_factor: PlanningProblem::SLO_FACTOR };
+    pub const LINK: Self =
+        Self { count: 1, base_latency: 0.0, slo_factor: PlanningProblem::SLO_FACTOR, levels_max: usize::MAX };
 }
 
 /// Accepts and refuses workloads as they come and go. Decisions depend on nothing but their order.
@@ -235,7 +238,8 @@ impl<P: AdmissionProcedure> AdmissionController<P> {
 
 impl IdenticalServers {
     /// One of these servers with its members, as a procedure sees it.
-    fn shared_by<'a, S>(&self, members: &'a [&'a Applicant<S>]) -> SharedServer<'a, S> {
-        SharedServer { members, base_latency: self.base_latency, slo_factor: self.slo_factor }
+    pub(crate) fn shared_by<'a, S>(&self, members: &'a [&'a Applicant<S>]) -> SharedServer<'a, S> {
+        let &Self { base_latency, slo_factor, levels_max, .. } = self;
+        SharedServer { members, base_latency, slo_factor, levels_max }
     }
 }

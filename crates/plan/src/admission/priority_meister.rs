@@ -8,10 +8,12 @@ use model::{PerStage, Stage};
 
 /// Priorities under which every worst case is within its SLO when limiters hold workloads to their curves before
 /// every stage; where there are none, those that miss by least. For [`super::ByModel::searched`]; `curve` gives the
-/// arrival curve of a sketch's workload at a stage, in seconds of the stage's capacity.
+/// arrival curve of a sketch's workload at a stage, `begun` what each stage may have begun already, in seconds of its
+/// capacity.
 pub fn priority_meister<S>(
     server: &SharedServer<'_, S>,
     curve: impl Fn(&S, Stage) -> &ArrivalCurve,
+    begun: &PerStage<f64>,
 ) -> Vec<Priority> {
     let budgets: Vec<f64> = (0..server.members.len()).map(|i| server.budget(i)).collect();
     let mut delay_behind = |workload: usize, above: &PerStage<Vec<usize>>| {
@@ -20,10 +22,23 @@ pub fn priority_meister<S>(
             for &other in &above[stage] {
                 queue.add(curve(&server.members[other].sketch, stage), 0.0);
             }
-            queue.delay(curve(&server.members[workload].sketch, stage), 0.0)
+            queue.delay(curve(&server.members[workload].sketch, stage), begun[stage])
         })
     };
-    prioritise(&budgets, &mut delay_behind).priorities
+    let found = prioritise(&budgets, &mut delay_behind).priorities;
+    found.into_iter().map(|priority| shared_priority(server, priority)).collect()
+}
+
+/// A priority where every member has its own, as one of those that the server can have: neighbours share one.
+fn shared_priority<S>(server: &SharedServer<'_, S>, priority: Priority) -> Priority {
+    let (members, most) = (server.members.len(), server.levels_max);
+    if members <= most {
+        return priority;
+    }
+    priority.map(|priority| {
+        let shared = *priority as usize * most / members;
+        u32::try_from(shared).expect("not above the priority")
+    })
 }
 
 #[cfg(test)]
@@ -57,7 +72,9 @@ mod tests {
             .unwrap_err();
         assert_eq!(refusal.closest().unwrap().1.workload, "b");
         let mut controller = AdmissionController::new(
-            ByModel::searched(&model, &|_, server| priority_meister(server, WorstCaseSketch::curve)),
+            ByModel::searched(&model, &|_, server| {
+                priority_meister(server, WorstCaseSketch::curve, &PerStage::default())
+            }),
             IdenticalServers::LINK,
         );
         assert_eq!(controller.arrive(both), Ok(0));

@@ -28,4 +28,10 @@ pub trait AdmissionProcedure {
         let latencies = self.latencies(server, priorities);
         latencies.iter().enumerate().all(|(i, latency)| latency.is_ok_and(|l| server.keeps(i, l)))
     }
+
+    /// The answer of [`Self::fits`] as far as a quick look gives it: `Some` is that answer, `None` says that a part of
+    /// what decides it speaks for yes.
+    fn likely_fits(&self, server: &SharedServer<'_, Self::Sketch>, priorities: &[Priority]) -> Option<bool> {
+        Some(self.fits(server, priorities))
+    }
 }

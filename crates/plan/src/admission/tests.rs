@@ -55,7 +55,7 @@ fn applicant<S>(name: &str, latency: f64, sketch: S) -> Applicant<S> {
 }
 
 fn host(servers: usize) -> IdenticalServers {
-    IdenticalServers { count: servers, base_latency: 0.01, slo_factor: 0.999 }
+    IdenticalServers { count: servers, base_latency: 0.01, slo_factor: 0.999, levels_max: usize::MAX }
 }
 
 fn state<P: AdmissionProcedure>(controller: &AdmissionController<P>) -> Vec<(String, usize, Priority)> {
@@ -66,7 +66,8 @@ fn state<P: AdmissionProcedure>(controller: &AdmissionController<P>) -> Vec<(Str
 fn a_tighter_slo_is_a_higher_priority_and_equal_ones_share_it() {
     let all = [("a", 0.5), ("b", 0.1), ("c", 0.5), ("d", 0.2)].map(|(n, l)| applicant(n, l, ()));
     let members: Vec<_> = all.iter().collect();
-    let server = SharedServer { members: &members, base_latency: 0.0, slo_factor: 1.0 };
+    let server =
+        SharedServer { members: &members, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
     let levels: Vec<u32> = by_slo(&server).iter().map(|p| p[Stage::Storage]).collect();
     assert_eq!(levels, [2, 0, 2, 1]);
 }
@@ -77,8 +78,9 @@ fn groups_are_those_of_the_applicants_whoever_else_is_there() {
     let all: Vec<_> =
         (0..5).map(|i| Applicant { group: groups[i], ..applicant(&i.to_string(), 1.0, ()) }).collect();
     let members: Vec<_> = all.iter().collect();
-    let numbers =
-        |members: &[&Applicant<()>]| SharedServer { members, base_latency: 0.0, slo_factor: 1.0 }.groups();
+    let numbers = |members: &[&Applicant<()>]| {
+        SharedServer { members, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX }.groups()
+    };
     let five = numbers(&members);
     let distinct: std::collections::BTreeSet<_> = five.iter().collect();
     assert_eq!((five[0], distinct.len()), (five[3], 4));

@@ -104,8 +104,7 @@ pub(super) fn fit(
 /// The server with limits at the knees of curves, which take little rate: on a link much rate asks for large bursts.
 fn knee_server(problem: &PlanningProblem, class: usize, members: &[usize]) -> PlannedServer {
     let limits = fixed::fit(LimitMethod::Knee, problem, class, members);
-    let (members, queue) = (members.to_vec(), problem.shortest_queue(class));
-    PlannedServer { class, members, limits, queue }.with_lasting_bursts(problem)
+    PlannedServer::with_limits(problem, class, members.to_vec(), limits)
 }
 
 /// The server with the limits of a point.
@@ -117,8 +116,7 @@ fn server_at(
     point: &ChainPoint,
 ) -> PlannedServer {
     let limits = limits_at(problem, class, members, levels, point);
-    let (members, queue) = (members.to_vec(), problem.shortest_queue(class));
-    PlannedServer { class, members, limits, queue }.with_lasting_bursts(problem)
+    PlannedServer::with_limits(problem, class, members.to_vec(), limits)
 }
 
 /// Turns the rates of levels into limits of single workloads, each exactly on its curve.

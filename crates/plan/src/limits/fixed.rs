@@ -28,9 +28,7 @@ pub(super) fn fit(
     let least_budget = members.iter().map(|&w| problem.budget(w, class)).fold(f64::INFINITY, f64::min);
     for factor in WAITING_FACTORS.into_iter().filter(|factor| factor * blocking < least_budget) {
         let limits = limits_with(factor * blocking);
-        let queue = problem.shortest_queue(class);
-        let members = members.to_vec();
-        let server = PlannedServer { class, members, limits, queue }.with_lasting_bursts(problem);
+        let server = PlannedServer::with_limits(problem, class, members.to_vec(), limits);
         if server.verify(problem).is_ok() {
             return server.limits;
         }

@@ -39,8 +39,7 @@ impl LimitMethod {
             Self::Relaxed => relaxed::fit(problem, class, &members)?,
             fixed => fixed::fit(*fixed, problem, class, &members),
         };
-        let queue = problem.shortest_queue(class);
-        let server = PlannedServer { class, members, limits, queue }.with_lasting_bursts(problem);
+        let server = PlannedServer::with_limits(problem, class, members, limits);
         match server.verify(problem) {
             Ok(()) => Ok(server.with_longest_queue(problem)),
             // Each workload's own best split need not be the best for all of them together.

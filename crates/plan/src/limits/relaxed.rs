@@ -7,6 +7,9 @@ use crate::problem::PlanningProblem;
 use good_lp::{Expression, ProblemVariables, Solution, SolverModel, Variable, constraint, microlp, variable};
 use model::{PerStage, RateLimit, Stage};
 
+/// The least rate of a limit, a fraction of capacity: a bucket that never fills again cannot be enforced.
+const RATE_MIN: f64 = 1e-6;
+
 /// The variables ⟨r, b⟩ of one workload at one stage.
 #[derive(Clone, Copy)]
 struct BucketVariables {
@@ -26,7 +29,7 @@ pub(super) fn fit(
     for &w in members {
         let curves = &problem.workloads[w].on_class[class].curves;
         buckets.push(PerStage::from_fn(|stage| {
-            let least = curves[stage].sustained_rate();
+            let least = curves[stage].sustained_rate().max(RATE_MIN);
             BucketVariables {
                 rate: variables.add(variable().min(least).max(problem.max_rate.max(least))),
                 burst: variables.add(variable().min(0.0)),
@@ -71,7 +74,7 @@ pub(super) fn fit(
         let curves = &problem.workloads[w].on_class[class].curves;
         limits.push(PerStage::from_fn(|stage| {
             // The solver meets lines within its tolerance; the burst is put exactly on the curve.
-            let rate = solution.value(bucket[stage].rate).max(curves[stage].sustained_rate());
+            let rate = solution.value(bucket[stage].rate).max(curves[stage].sustained_rate()).max(RATE_MIN);
             RateLimit { rate, burst: curves[stage].burst(rate) }
         }));
     }

@@ -8,7 +8,7 @@
 
 use super::control::{PackingControl, PackingPhase, PackingProgress};
 use super::problem::PackingProblem;
-use crate::admission::{AdmissionProcedure, AdmissionRefusal, Applicant, Breach, SharedServer};
+use crate::admission::{AdmissionProcedure, AdmissionRefusal, Applicant, Breach};
 use model::UndefinedLatency;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,12 +56,7 @@ impl<P: AdmissionProcedure> AlonePredictions<'_, P> {
     /// What breaks when the applicant has a server of its own; `None` when it keeps its SLO there.
     fn breach(&mut self, applicant: &Applicant<P::Sketch>) -> Option<Breach> {
         let members = [applicant];
-        let servers = &self.problem.servers;
-        let server = SharedServer {
-            members: &members,
-            base_latency: servers.base_latency,
-            slo_factor: servers.slo_factor,
-        };
+        let server = self.problem.servers.shared_by(&members);
         let priorities = self.procedure.priorities(&server);
         let key = (Arc::as_ptr(&applicant.sketch).addr(), percentile_bits(applicant.slo.percentile));
         let known = self.known.entry(key);

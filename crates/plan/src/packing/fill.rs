@@ -4,6 +4,8 @@
 //! several may be asked about at once: a block that fits beside the members is taken by one question, and a block that
 //! does not fit is halved until one workload is left, which is passed over. Where latencies never fall when members
 //! come, the result is that of asking one by one; in any case the procedure has accepted all members of a server together.
+//! Where the procedure has a quicker look, a block is taken by that, and the members are asked about in full from time to
+//! time: when that fails, the first one that does not fit is passed over, and the search goes on behind it.
 //! A server is closed after as many single workloads in a row did not fit as the patience allows.
 //!
 //! A closed server that fails the second judgement drops members until it passes (`judged.rs`). When everybody else has
@@ -11,7 +13,7 @@
 
 use super::control::PackingPhase;
 use super::judged::{DroppedMember, drop_until_confirmed, offer};
-use super::questions::{Interruption, PackingQuestions, sorted};
+use super::questions::{Interruption, PackingQuestions};
 use crate::admission::AdmissionProcedure;
 
 /// Servers that have been filled, and who is left over.
@@ -88,27 +90,100 @@ fn one_server<P: AdmissionProcedure>(
     begin_with: usize,
     rule: FillRule,
 ) -> Result<Vec<usize>, Interruption> {
-    let candidates = &filled.left_over;
     let placed: usize = filled.servers.iter().map(Vec::len).sum();
-    let total = placed + candidates.len();
-    let (mut taken, mut next, mut block, mut refusals) = (Vec::new(), 0, begin_with, 0);
-    while next < candidates.len() && refusals < rule.patience {
-        questions.go_on(PackingPhase::FirstFit(rule.servers), placed + taken.len(), total)?;
-        block = block.min(candidates.len() - next);
-        let before = taken.len();
-        taken.extend_from_slice(&candidates[next..next + block]);
-        if questions.fits(&sorted(&taken)) {
-            next += block;
-            refusals = 0;
-            block = if before == 0 { (taken.len() / 8).max(1) } else { 2 * block };
-            continue;
+    let total = placed + filled.left_over.len();
+    let mut server = OpenServer::new(&filled.left_over, begin_with);
+    loop {
+        questions.go_on(PackingPhase::FirstFit(rule.servers), placed + server.taken.len(), total)?;
+        let is_full = server.next >= server.candidates.len() || server.refusals >= rule.patience;
+        if server.unverified() > if is_full { 0 } else { UNVERIFIED_MAX.max(server.verified / 6) } {
+            server.verify(questions)?;
+        } else if is_full {
+            return Ok(server.members(server.taken.len()));
+        } else {
+            server.offer_block(questions);
         }
-        taken.truncate(before);
-        if block == 1 {
-            next += 1;
-            refusals += 1;
-        }
-        block = (block / 2).max(1);
     }
-    Ok(taken)
+}
+
+/// So many members at least are taken by a quick look before all are asked about in full.
+const UNVERIFIED_MAX: usize = 3;
+
+/// A server that takes candidates in their order.
+struct OpenServer<'c> {
+    candidates: &'c [usize],
+    /// The positions of the members among the candidates, ascending.
+    taken: Vec<usize>,
+    /// How many of these the procedure has accepted in full.
+    verified: usize,
+    /// The position of the next candidate.
+    next: usize,
+    /// How many candidates are offered at once.
+    block: usize,
+    /// How many single candidates in a row did not fit.
+    refusals: usize,
+}
+
+impl<'c> OpenServer<'c> {
+    fn new(candidates: &'c [usize], begin_with: usize) -> Self {
+        Self { candidates, taken: Vec::new(), verified: 0, next: 0, block: begin_with, refusals: 0 }
+    }
+
+    fn unverified(&self) -> usize {
+        self.taken.len() - self.verified
+    }
+
+    /// The first `count` members.
+    fn members(&self, count: usize) -> Vec<usize> {
+        self.taken[..count].iter().map(|&position| self.candidates[position]).collect()
+    }
+
+    /// Takes the next block if it looks as if it fitted; goes on with half of it otherwise, or behind a single one.
+    fn offer_block<P: AdmissionProcedure>(&mut self, questions: &mut PackingQuestions<'_, P>) {
+        let before = self.taken.len();
+        self.block = self.block.min(self.candidates.len() - self.next);
+        self.taken.extend(self.next..self.next + self.block);
+        let answer = questions.likely_fits(&self.members(self.taken.len()));
+        if answer != Some(false) {
+            if answer.is_some() {
+                self.verified = self.taken.len();
+            }
+            self.next += self.block;
+            self.refusals = 0;
+            self.block = if before == 0 { (self.taken.len() / 8).max(1) } else { 2 * self.block };
+            return;
+        }
+        self.taken.truncate(before);
+        if self.block == 1 {
+            self.next += 1;
+            self.refusals += 1;
+        }
+        self.block = (self.block / 2).max(1);
+    }
+
+    /// Asks about all members in full; goes back behind the first one that does not fit.
+    fn verify<P: AdmissionProcedure>(
+        &mut self,
+        questions: &mut PackingQuestions<'_, P>,
+    ) -> Result<(), Interruption> {
+        if questions.fits(&self.members(self.taken.len())) {
+            self.verified = self.taken.len();
+            return Ok(());
+        }
+        let mut fails = self.taken.len();
+        while fails - self.verified > 1 {
+            questions.go_on(PackingPhase::FirstFit(questions.problem.servers.count), self.verified, fails)?;
+            let middle = self.verified + (fails - self.verified) / 2;
+            if questions.fits(&self.members(middle)) {
+                self.verified = middle;
+            } else {
+                fails = middle;
+            }
+        }
+        let refused = self.taken[self.verified];
+        self.taken.truncate(self.verified);
+        self.refusals = refused - self.taken.last().map_or(0, |last| last + 1) + 1;
+        (self.next, self.block) = (refused + 1, 1);
+        Ok(())
+    }
 }

@@ -20,12 +20,23 @@ pub(super) struct PackingQuestions<'a, P: AdmissionProcedure> {
 impl<P: AdmissionProcedure> PackingQuestions<'_, P> {
     /// Whether the procedure accepts these applicants on one server.
     pub(super) fn fits(&mut self, members: &[usize]) -> bool {
+        self.ask(members, |procedure, server| procedure.fits(server, &procedure.priorities(server)))
+    }
+
+    /// The same as far as a quick look tells; `None` when it speaks for yes.
+    pub(super) fn likely_fits(&mut self, members: &[usize]) -> Option<bool> {
+        self.ask(members, |procedure, server| procedure.likely_fits(server, &procedure.priorities(server)))
+    }
+
+    fn ask<T>(
+        &mut self,
+        members: &[usize],
+        question: impl FnOnce(&P, &SharedServer<'_, P::Sketch>) -> T,
+    ) -> T {
         self.asked += 1;
         let members: Vec<&Applicant<P::Sketch>> =
-            members.iter().map(|&m| &self.problem.applicants[m]).collect();
-        let server = self.shared_by(&members);
-        let priorities = self.procedure.priorities(&server);
-        self.procedure.fits(&server, &priorities)
+            sorted(members).into_iter().map(|m| &self.problem.applicants[m]).collect();
+        question(self.procedure, &self.shared_by(&members))
     }
 
     /// Whether a server passes the second judgement, where there is one.
@@ -48,8 +59,7 @@ impl<P: AdmissionProcedure> PackingQuestions<'_, P> {
         &self,
         members: &'m [&'m Applicant<P::Sketch>],
     ) -> SharedServer<'m, P::Sketch> {
-        let servers = &self.problem.servers;
-        SharedServer { members, base_latency: servers.base_latency, slo_factor: servers.slo_factor }
+        self.problem.servers.shared_by(members)
     }
 }
 

@@ -56,7 +56,7 @@ pub type MarginAnswer = Result<LatencyMargin, TooFewWindows>;
 /// How often margins held in the windows from which they come. That is no promise: the margins were chosen by these windows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KeptShares {
-    /// Of workloads: a percentile within its margin.
+    /// Of workloads: each kept its margin.
     pub workloads: f64,
     /// Of servers: everybody in a company kept the margin.
     pub servers: f64,

@@ -32,7 +32,7 @@ use std::sync::OnceLock;
 use units::{Nanos, Percentile};
 use windows::WindowCut;
 
-/// What is promised of the next window.
+/// What the calibrated model promises, and with which probability.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CalibrationGoal {
     /// The probability that a promise is kept in the next window, strictly between 0 and 1.
@@ -153,7 +153,7 @@ impl Calibrated {
         }
     }
 
-    /// What is promised of the next window.
+    /// What its margins promise.
     pub fn goal(&self) -> CalibrationGoal {
         self.goal
     }

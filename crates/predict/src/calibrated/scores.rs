@@ -22,7 +22,7 @@ const PREDICTING_SEED: u64 = 1;
 /// A trace whose windows are held out.
 #[derive(Debug, Clone, Copy)]
 pub struct CalibrationTrace<'a> {
-    /// The jobs of the trace.
+    /// The jobs of its requests.
     pub traffic: &'a CircularTrace<Job>,
     /// Traces that depend on each other have the same number; different blocks are exchangeable.
     pub block: usize,

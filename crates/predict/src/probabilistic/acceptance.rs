@@ -37,21 +37,33 @@ impl Probabilistic {
         budgets: &[f64],
     ) -> Result<(), ProbabilisticRefusal> {
         assert_eq!(members.len(), budgets.len(), "one budget per member");
-        // A bound is a rung, so a budget is as good as the last rung below it.
-        let budgets = &budgets.iter().map(|budget| rung_below(*budget)).collect::<Vec<_>>();
-        let mut levels: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-        for (index, member) in members.iter().enumerate() {
-            levels.entry(member.priority[Stage::NetworkIn]).or_default().push(index);
-        }
-        let mut groups = DependentGroups::new();
+        let allowed: Vec<AllowedLatency> =
+            budgets.iter().map(|&budget| AllowedLatency::new(budget, 0.0)).collect();
         // Only members that are not accepted otherwise need the worst case.
         let mut worst: Option<Vec<Result<f64, UndefinedLatency>>> = None;
         let mut keeps_at_worst = |index: usize| {
             let worst = worst.get_or_insert_with(|| worst_case(members));
-            worst[index].is_ok_and(|worst| worst <= budgets[index])
+            worst[index].is_ok_and(|worst| worst <= allowed[index].latency)
         };
+        self.accepts_allowed(members, &allowed, &mut keeps_at_worst)
+    }
+
+    /// Accepts members whose requests find some work begun; members without a limit are accepted.
+    pub(super) fn accepts_allowed(
+        &self,
+        members: &[ServerMember<'_, ProbabilisticSketch>],
+        allowed: &[AllowedLatency],
+        keeps_at_worst: &mut dyn FnMut(usize) -> bool,
+    ) -> Result<(), ProbabilisticRefusal> {
+        let mut levels: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for (index, member) in members.iter().enumerate() {
+            if allowed[index].latency < f64::INFINITY {
+                levels.entry(member.priority[Stage::NetworkIn]).or_default().push(index);
+            }
+        }
+        let mut groups = DependentGroups::new();
         for level in levels.into_values() {
-            self.accepts_level(members, budgets, level, &mut groups, &mut keeps_at_worst)?;
+            self.accepts_level(members, allowed, level, &mut groups, keeps_at_worst)?;
         }
         Ok(())
     }
@@ -60,21 +72,22 @@ impl Probabilistic {
     fn accepts_level(
         &self,
         members: &[ServerMember<'_, ProbabilisticSketch>],
-        budgets: &[f64],
+        allowed: &[AllowedLatency],
         level: Vec<usize>,
         groups: &mut DependentGroups,
         keeps_at_worst: &mut dyn FnMut(usize) -> bool,
     ) -> Result<(), ProbabilisticRefusal> {
         let mut left = level;
         if left.len() > 1
-            && let Ok(cross_traffic) = MemberCrossTraffic::new(&self.grid, members, left[0], true, groups)
+            && let Ok(cross_traffic) =
+                MemberCrossTraffic::new((&self.grid, self.takes_turns), members, (left[0], true), groups)
         {
             for method in [TailMethod::Moments, TailMethod::Convolution] {
-                left = uncertain_together(&cross_traffic, members, budgets, &left, method);
+                left = uncertain_together(&cross_traffic, members, allowed, &left, method);
             }
         }
         for index in left {
-            if let Err(refusal) = self.accepts_one(members, budgets[index], index, groups)
+            if let Err(refusal) = self.accepts_one(members, allowed[index], index, groups)
                 && !keeps_at_worst(index)
             {
                 return Err(refusal);
@@ -87,23 +100,24 @@ impl Probabilistic {
     fn accepts_one(
         &self,
         members: &[ServerMember<'_, ProbabilisticSketch>],
-        budget: f64,
+        allowed: AllowedLatency,
         index: usize,
         groups: &mut DependentGroups,
     ) -> Result<(), ProbabilisticRefusal> {
         let own = &members[index];
-        let cross_traffic = MemberCrossTraffic::new(&self.grid, members, index, false, groups);
+        let cross_traffic =
+            MemberCrossTraffic::new((&self.grid, self.takes_turns), members, (index, false), groups);
         let cross_traffic =
             cross_traffic.map_err(|undefined| ProbabilisticRefusal::Undefined(index, undefined))?;
         if !own.sketch.keeps_order() {
             return Err(ProbabilisticRefusal::Undefined(index, UndefinedLatency::NoBound));
         }
         let fits = |method| {
-            let tails = cross_traffic.tails(budget, method);
+            let tails = cross_traffic.tails(allowed.latency, method);
             let exceedance = |share: usize, room| tails.exceedance(1.0 - SHARES[share], room);
-            share_within(own.sketch, budget, allowed(own), FIRST_SHARE, exceedance).is_some()
+            share_within(own.sketch, allowed.into(), late_share(own), FIRST_SHARE, exceedance).is_some()
         };
-        if budget > 0.0 && (fits(TailMethod::Moments) || fits(TailMethod::Convolution)) {
+        if allowed.latency > 0.0 && (fits(TailMethod::Moments) || fits(TailMethod::Convolution)) {
             Ok(())
         } else {
             Err(ProbabilisticRefusal::Exceeded(index))
@@ -111,8 +125,31 @@ impl Probabilistic {
     }
 }
 
+/// How long the requests of a member may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AllowedLatency {
+    /// The longest latency, a rung of the ladder of bounds, seconds; infinite where nothing is asked for.
+    latency: f64,
+    /// Work that is begun before everything else, seconds.
+    begun: f64,
+}
+
+impl AllowedLatency {
+    /// A bound is a rung, so a budget is as good as the last rung below it.
+    pub(super) fn new(budget: f64, begun: f64) -> Self {
+        let latency = if budget == f64::INFINITY { budget } else { rung_below(budget) };
+        Self { latency, begun }
+    }
+}
+
+impl From<AllowedLatency> for (f64, f64) {
+    fn from(allowed: AllowedLatency) -> Self {
+        (allowed.latency, allowed.begun)
+    }
+}
+
 /// The share of a member's requests that may be late.
-fn allowed(member: &ServerMember<'_, ProbabilisticSketch>) -> f64 {
+fn late_share(member: &ServerMember<'_, ProbabilisticSketch>) -> f64 {
     1.0 - member.percentile.fraction() + ROUNDING
 }
 
@@ -120,7 +157,7 @@ fn allowed(member: &ServerMember<'_, ProbabilisticSketch>) -> f64 {
 fn uncertain_together(
     cross_traffic: &MemberCrossTraffic<'_>,
     members: &[ServerMember<'_, ProbabilisticSketch>],
-    budgets: &[f64],
+    allowed: &[AllowedLatency],
     level: &[usize],
     method: TailMethod,
 ) -> Vec<usize> {
@@ -129,7 +166,7 @@ fn uncertain_together(
     let mut failed = Vec::new();
     let mut table: Option<(f64, ExceedanceTable)> = None;
     for &index in level {
-        let budget = budgets[index];
+        let AllowedLatency { latency: budget, begun } = allowed[index];
         if !(budget > 0.0 && is_independent(index) && members[index].sketch.keeps_order()) {
             failed.push(index);
             continue;
@@ -138,7 +175,7 @@ fn uncertain_together(
             table = Some((budget, ExceedanceTable::new(cross_traffic.tails(budget, method))));
         }
         let (_, table) = table.as_mut().expect("made above");
-        if !table.accepts(&members[index]) {
+        if !table.accepts(&members[index], begun) {
             failed.push(index);
         }
     }
@@ -158,7 +195,7 @@ impl ExceedanceTable {
     }
 
     /// Whether a member of the level certainly keeps the latency of the table.
-    fn accepts(&mut self, member: &ServerMember<'_, ProbabilisticSketch>) -> bool {
+    fn accepts(&mut self, member: &ServerMember<'_, ProbabilisticSketch>, begun: f64) -> bool {
         let latency = self.tails.latency();
         let exceedance = |share: usize, room: f64| {
             #[allow(
@@ -173,6 +210,6 @@ impl ExceedanceTable {
             }
             *known
         };
-        share_within(member.sketch, latency, allowed(member), FIRST_SHARE, exceedance).is_some()
+        share_within(member.sketch, (latency, begun), late_share(member), FIRST_SHARE, exceedance).is_some()
     }
 }

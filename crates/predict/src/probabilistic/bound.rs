@@ -14,6 +14,8 @@ pub struct Probabilistic {
     pub(super) grid: TailGrid,
     /// A factor on all work.
     pub(super) safety: f64,
+    /// Whether members of a priority count as if they came before each other.
+    pub(super) takes_turns: bool,
 }
 
 impl Default for Probabilistic {
@@ -30,18 +32,30 @@ impl Probabilistic {
     pub fn with_safety(safety: f64) -> Self {
         assert!(safety.is_finite() && safety >= 1.0, "a factor of at least 1");
         // Windows from a microsecond to an hour, exponents from 1/32 s to 1/(0.5 µs).
-        Self { grid: TailGrid::new(powers_of_two(-20, 12, 4), powers_of_two(-5, 21, 2)), safety }
+        Self {
+            grid: TailGrid::new(powers_of_two(-20, 12, 4), powers_of_two(-5, 21, 2)),
+            safety,
+            takes_turns: false,
+        }
     }
 
-    /// The least latency that the model proves for a member, and what proves it.
+    /// The same model of servers that serve members of a priority in any order, as links do by turns.
+    #[must_use]
+    pub fn in_any_order(self) -> Self {
+        Self { takes_turns: true, ..self }
+    }
+
+    /// The least latency that the model proves for a member whose requests find `begun` seconds of work begun, and what
+    /// proves it.
     pub(super) fn bound<'a>(
         &'a self,
         members: &[ServerMember<'a, ProbabilisticSketch>],
-        tagged: usize,
+        (tagged, begun): (usize, f64),
         groups: &mut DependentGroups,
     ) -> Result<ProvenBound<'a>, UndefinedLatency> {
         let own = &members[tagged];
-        let cross_traffic = MemberCrossTraffic::new(&self.grid, members, tagged, false, groups)?;
+        let cross_traffic =
+            MemberCrossTraffic::new((&self.grid, self.takes_turns), members, (tagged, false), groups)?;
         if !own.sketch.keeps_order() {
             return Err(UndefinedLatency::NoBound);
         }
@@ -50,13 +64,14 @@ impl Probabilistic {
         let best = Cell::new(FIRST_SHARE);
         let fits = |latency| {
             let tails = cross_traffic.tails(latency, TailMethod::Convolution);
-            let share = share_within(own.sketch, latency, allowed + ROUNDING, best.get(), |share, room| {
-                tails.exceedance(1.0 - SHARES[share], room)
-            });
+            let share =
+                share_within(own.sketch, (latency, begun), allowed + ROUNDING, best.get(), |share, room| {
+                    tails.exceedance(1.0 - SHARES[share], room)
+                });
             best.set(share.unwrap_or(best.get()));
             share.is_some()
         };
-        let latency = least_latency(own.sketch.own_quantile(allowed + ROUNDING), fits)
+        let latency = least_latency(begun + own.sketch.own_quantile(allowed + ROUNDING), fits)
             .ok_or(UndefinedLatency::NoBound)?;
         // The last success of the search is this latency's.
         Ok(ProvenBound { latency, share: best.get(), cross_traffic })

@@ -1,6 +1,6 @@
 //! The cross traffic of a member: the streams of other members that may delay its requests.
 
-use super::sketch::{ProbabilisticSketch, RequestsWithWork};
+use super::sketch::{ProbabilisticSketch, RequestsWithWork, StreamLaws};
 use calculus::tail::{CrossTraffic, LawSums, TailGrid, TailMethod, WindowLaws, WorkTails};
 use model::{PerStage, ServerMember, Stage, UndefinedLatency};
 use std::cmp::Ordering;
@@ -10,17 +10,17 @@ use std::rc::Rc;
 
 /// Dependent groups as one stream each, by group and by how many of its members count, which are those of the
 /// highest priorities.
-pub(super) type DependentGroups = BTreeMap<(usize, usize), Rc<WindowLaws>>;
+pub(super) type DependentGroups = BTreeMap<(usize, usize), Rc<StreamLaws>>;
 
 /// The laws of a workload's stream, or of a stream that stands for several.
 enum SharedLaws<'a> {
-    Borrowed(&'a WindowLaws),
-    Made(Rc<WindowLaws>),
+    Borrowed(&'a StreamLaws),
+    Made(Rc<StreamLaws>),
 }
 
 impl Deref for SharedLaws<'_> {
-    type Target = WindowLaws;
-    fn deref(&self) -> &WindowLaws {
+    type Target = StreamLaws;
+    fn deref(&self) -> &StreamLaws {
         match self {
             Self::Borrowed(laws) => laws,
             Self::Made(laws) => laws,
@@ -35,8 +35,10 @@ pub(super) struct MemberCrossTraffic<'a> {
     same: Vec<SharedLaws<'a>>,
     /// The streams that count until a request is done.
     higher: Vec<SharedLaws<'a>>,
-    /// The sums of `same` and of `higher`.
+    /// The sums over the windows of `same` and of `higher`.
     sums: [LawSums; 2],
+    /// The sums over the cells of `same`.
+    cell_sums: LawSums,
 }
 
 /// The members that a tagged one competes with: those that are served in turn with it, and those before it.
@@ -48,21 +50,22 @@ struct CompetingMembers {
 
 impl<'a> MemberCrossTraffic<'a> {
     /// What the member with the index `tagged` competes with, or with `whole_level` a request of any member of its
-    /// priority, each counted once more than it has to be.
+    /// priority, each counted once more than it has to be. With `takes_turns` members of a priority count as if they came
+    /// before each other.
     ///
     /// # Errors
     /// When priorities differ by stage, or a stage is overloaded.
     pub(super) fn new(
-        grid: &'a TailGrid,
+        (grid, takes_turns): (&'a TailGrid, bool),
         members: &[ServerMember<'a, ProbabilisticSketch>],
-        tagged: usize,
-        whole_level: bool,
+        (tagged, whole_level): (usize, bool),
         groups: &mut DependentGroups,
     ) -> Result<Self, UndefinedLatency> {
-        let competing = CompetingMembers::new(members, tagged, whole_level)?;
+        let competing = CompetingMembers::new(members, (tagged, whole_level), takes_turns)?;
         check_load(members, tagged, whole_level, &competing.utilisation)?;
         let sums = [LawSums::none(grid), LawSums::none(grid)];
-        let mut cross_traffic = Self { grid, same: Vec::new(), higher: Vec::new(), sums };
+        let cell_sums = LawSums::none(grid);
+        let mut cross_traffic = Self { grid, same: Vec::new(), higher: Vec::new(), sums, cell_sums };
         let own_group = (!whole_level).then_some(members[tagged].group);
         for (group, competitors) in competing.by_group {
             if own_group == Some(group) {
@@ -74,9 +77,9 @@ impl<'a> MemberCrossTraffic<'a> {
                 cross_traffic.push(SharedLaws::Borrowed(&members[index].sketch.laws), until_done);
             } else {
                 let laws = groups.entry((group, competitors.len())).or_insert_with(|| {
-                    let streams: Vec<&WindowLaws> =
+                    let streams: Vec<&StreamLaws> =
                         competitors.iter().map(|(index, _)| &members[*index].sketch.laws).collect();
-                    Rc::new(WindowLaws::dependent(grid, &streams))
+                    Rc::new(StreamLaws::dependent(grid, &streams))
                 });
                 let until_done = competitors.iter().any(|(_, until_done)| *until_done);
                 cross_traffic.push(SharedLaws::Made(laws.clone()), until_done);
@@ -86,16 +89,26 @@ impl<'a> MemberCrossTraffic<'a> {
     }
 
     fn push(&mut self, laws: SharedLaws<'a>, until_done: bool) {
-        self.sums[usize::from(until_done)].add(&laws);
-        if until_done { self.higher.push(laws) } else { self.same.push(laws) }
+        self.sums[usize::from(until_done)].add(&laws.windows);
+        if until_done {
+            self.higher.push(laws);
+        } else {
+            self.cell_sums.add(&laws.cells);
+            self.same.push(laws);
+        }
     }
 
     /// The tails of the work of all these streams for a latency.
     pub(super) fn tails(&self, latency: f64, method: TailMethod) -> WorkTails {
-        let same: Vec<&WindowLaws> = self.same.iter().map(Deref::deref).collect();
-        let higher: Vec<&WindowLaws> = self.higher.iter().map(Deref::deref).collect();
-        let traffic =
-            CrossTraffic { grid: self.grid, same: (&same, &self.sums[0]), higher: (&higher, &self.sums[1]) };
+        let same: Vec<&WindowLaws> = self.same.iter().map(|laws| &laws.windows).collect();
+        let cells: Vec<&WindowLaws> = self.same.iter().map(|laws| &laws.cells).collect();
+        let higher: Vec<&WindowLaws> = self.higher.iter().map(|laws| &laws.windows).collect();
+        let traffic = CrossTraffic {
+            grid: self.grid,
+            same: (&same, &self.sums[0]),
+            same_in_cells: (&cells, &self.cell_sums),
+            higher: (&higher, &self.sums[1]),
+        };
         WorkTails::new(&traffic, latency, method)
     }
 }
@@ -103,8 +116,8 @@ impl<'a> MemberCrossTraffic<'a> {
 impl CompetingMembers {
     fn new(
         members: &[ServerMember<'_, ProbabilisticSketch>],
-        tagged: usize,
-        whole_level: bool,
+        (tagged, whole_level): (usize, bool),
+        takes_turns: bool,
     ) -> Result<Self, UndefinedLatency> {
         let mut level = Vec::new();
         let mut competitors = Vec::new();
@@ -120,7 +133,7 @@ impl CompetingMembers {
                 }
             }
         }
-        let may_overtake = can_overtake(&level);
+        let may_overtake = takes_turns || can_overtake(&level);
         let mut competing = Self { by_group: BTreeMap::new(), utilisation: PerStage::default() };
         for (index, higher) in competitors {
             let used = &members[index].sketch.utilisation;

@@ -51,8 +51,21 @@ impl Probabilistic {
         members: &[ServerMember<'_, ProbabilisticSketch>],
         tagged: usize,
     ) -> Result<ProbabilisticDerivation, UndefinedLatency> {
-        let worst = worst_case(members)[tagged];
-        let proven = match (self.bound(members, tagged, &mut DependentGroups::new()), worst) {
+        self.derivation_behind(members, (tagged, 0.0), worst_case(members)[tagged])
+    }
+
+    /// As [`Self::derivation`], where `begun` seconds of work come before everything else, with the worst case of such
+    /// servers in seconds.
+    ///
+    /// # Errors
+    /// When the member has no bound.
+    pub fn derivation_behind(
+        &self,
+        members: &[ServerMember<'_, ProbabilisticSketch>],
+        (tagged, begun): (usize, f64),
+        worst: Result<f64, UndefinedLatency>,
+    ) -> Result<ProbabilisticDerivation, UndefinedLatency> {
+        let proven = match (self.bound(members, (tagged, begun), &mut DependentGroups::new()), worst) {
             (Ok(proven), Ok(worst)) if worst < proven.latency => {
                 return Ok(ProbabilisticDerivation::WorstCase(worst));
             }
@@ -63,7 +76,7 @@ impl Probabilistic {
         let law = members[tagged].sketch.own[proven.share].as_ref().expect("the share proves the bound");
         let mut terms = Vec::with_capacity(law.len());
         for atom in law.iter().rev() {
-            let room = proven.latency - atom.work;
+            let room = proven.latency - begun - atom.work;
             let late = if room < 0.0 { 1.0 } else { tails.exceedance(1.0 - SHARES[proven.share], room) };
             terms.push(ProbabilisticTerm { probability: atom.probability, own: atom.work, room, late });
         }

@@ -18,7 +18,7 @@ pub(super) const ROUNDING: f64 = 1e-12;
 /// the cross traffic does. The share with the index `first` is tried first.
 pub(super) fn share_within(
     own: &ProbabilisticSketch,
-    latency: f64,
+    (latency, begun): (f64, f64),
     allowed: f64,
     first: usize,
     mut exceedance: impl FnMut(usize, f64) -> f64,
@@ -28,7 +28,7 @@ pub(super) fn share_within(
         let mut sum = 0.0;
         // The worst first: what is certain to be late decides early.
         law.iter().rev().all(|atom| {
-            let room = latency - atom.work;
+            let room = latency - begun - atom.work;
             sum += atom.probability * if room < 0.0 { 1.0 } else { exceedance(share, room) };
             sum <= allowed
         })

@@ -29,8 +29,9 @@
 //!    value of X; the best of several c counts.
 //! 3. *Its own group* may burst whenever it does: others of the group count with the most work that they
 //!    ever ask for in a window.
-//!
-//! 4. *No alignment at all* exceeds the worst case of the same circular traces ([`crate::WorstCase`]); the smaller
+//! 4. *What stages have begun* and do not interrupt, at most B seconds in all, is more work of s₁ ≤ t: it comes to what
+//!    the request finds, X + B. Without worst case, which does not count it: [`LatencyModel::predict_behind`].
+//! 5. *No alignment at all* exceeds the worst case of the same circular traces ([`crate::WorstCase`]); the smaller
 //!    of the two counts, for few members or high percentiles often that one.
 //!
 //! # Conditions
@@ -41,7 +42,8 @@
 //!
 //! # Looseness
 //! A union over time scales counts a burst at every scale at which it shows. That costs more the lower the
-//! percentile and the more members there are. Directions of a link that do not compete count as one queue.
+//! percentile and the more members there are. Classes above a request's own enter cells with the work of their longest window, so
+//! that what they lose near saturation remains. Directions of a link that do not compete count as one queue.
 
 mod acceptance;
 mod bound;
@@ -55,6 +57,7 @@ pub use bound::Probabilistic;
 pub use derivation::{LatenessSum, ProbabilisticDerivation, ProbabilisticTerm};
 pub use sketch::ProbabilisticSketch;
 
+use acceptance::AllowedLatency;
 use bound::worst_case;
 use cross_traffic::DependentGroups;
 use model::{CircularTrace, Job, LatencyModel, Prediction, ServerMember, UndefinedLatency};
@@ -81,7 +84,7 @@ impl LatencyModel for Probabilistic {
         let mut groups = DependentGroups::new();
         let mut predictions = Vec::with_capacity(members.len());
         for (tagged, worst) in worst_case(members).into_iter().enumerate() {
-            let bound = match (self.bound(members, tagged, &mut groups), worst) {
+            let bound = match (self.bound(members, (tagged, 0.0), &mut groups), worst) {
                 (Ok(proven), Ok(worst)) => Ok(proven.latency.min(worst)),
                 (Ok(proven), Err(_)) => Ok(proven.latency),
                 (Err(_), Ok(worst)) => Ok(worst),
@@ -90,5 +93,31 @@ impl LatencyModel for Probabilistic {
             predictions.push(bound.map(|bound| Prediction { bound, estimate: None }));
         }
         predictions
+    }
+
+    fn predict_behind(
+        &self,
+        members: &[ServerMember<'_, ProbabilisticSketch>],
+        begun: &[f64],
+    ) -> Vec<Result<Prediction, UndefinedLatency>> {
+        assert_eq!(members.len(), begun.len(), "one time per member");
+        let mut groups = DependentGroups::new();
+        let mut predictions = Vec::with_capacity(members.len());
+        for tagged in begun.iter().copied().enumerate() {
+            let proven = self.bound(members, tagged, &mut groups);
+            predictions.push(proven.map(|proven| Prediction { bound: proven.latency, estimate: None }));
+        }
+        predictions
+    }
+
+    fn all_within_behind(
+        &self,
+        members: &[ServerMember<'_, ProbabilisticSketch>],
+        limits: &[f64],
+        begun: &[f64],
+    ) -> bool {
+        assert_eq!(limits.len(), begun.len(), "one time per limit");
+        let allowed = limits.iter().zip(begun).map(|(&limit, &begun)| AllowedLatency::new(limit, begun));
+        self.accepts_allowed(members, &allowed.collect::<Vec<_>>(), &mut |_| false).is_ok()
     }
 }

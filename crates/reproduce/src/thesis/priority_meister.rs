@@ -3,8 +3,8 @@
 //!
 //! Limits are the fewest that admit at most 5 % more than the traces within any duration; bounds count these 5 %.
 //! They add up over the stages, as where limiters hold a workload to its curve before each (`Reshaping::EveryStage`).
-//! A request in service is not interrupted, which the thesis leaves out: every stage also counts the longest request of
-//! any workload.
+//! A request in service is not interrupted, which the thesis leaves out: at every stage the longest request of any workload
+//! comes before the bursts (Le Boudec and Thiran, *Network Calculus*, Prop. 1.3.4), as in [`calculus::DeviceQueue`].
 
 use calculus::{ArrivalCurve, PriorityQueue};
 use model::{
@@ -74,7 +74,7 @@ impl PriorityMeisterAnalysis {
         for &other in above {
             queue.add(&self.curves[other][stage].scaled(1.0 + TOLERANCE), 0.0);
         }
-        queue.delay(&self.curves[workload][stage].scaled(1.0 + TOLERANCE), 0.0) + self.blocking[stage]
+        queue.delay(&self.curves[workload][stage].scaled(1.0 + TOLERANCE), self.blocking[stage])
     }
 
     /// The latency that a workload never exceeds when these others have higher priorities at all stages, seconds.

@@ -1,7 +1,7 @@
 //! The device of a storage server and its network links.
 
-use ::model::{Op, Request, ServerEnforcement, Stage};
-use ::workload::device::{CHANNELS_MAX, DeviceModel, NetworkModel, PathWork, StorageProfile};
+use ::model::{CHANNELS_MAX, Op, Request, ServerEnforcement, Stage};
+use ::workload::device::{DeviceModel, NetworkModel, PathWork, StorageProfile};
 use discipline::enforce::{DeviceUsage, OwnerBounds, ProfileBounds};
 use units::{ByteRate, Bytes, Nanos};
 

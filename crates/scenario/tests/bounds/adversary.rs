@@ -17,13 +17,13 @@ use units::{ByteRate, Nanos, Seconds};
 use workload::device::StorageProfile;
 
 /// A byte takes a nanosecond on the links.
-const BANDWIDTH: f64 = 1e9;
+pub(crate) const BANDWIDTH: f64 = 1e9;
 /// How many requests each workload sends.
-const REQUESTS: usize = 24;
+pub(crate) const REQUESTS: usize = 24;
 /// No request arrives later, seconds.
 const HORIZON: f64 = 0.6;
 /// The period of a trace that is played once, nanoseconds.
-const ONCE: u64 = 1 << 50;
+pub(crate) const ONCE: u64 = 1 << 50;
 /// What rounding to whole nanoseconds may add to a latency, seconds.
 const ROUNDING: f64 = 1e-6;
 
@@ -104,6 +104,39 @@ impl Attack {
         }
     }
 
+    /// A workload with a bucket of `burst` seconds that another holds up again and again, so long that the bucket is full
+    /// meanwhile and loses tokens. On one link.
+    pub(crate) fn held_up(times: usize, burst: f64) -> Self {
+        let again = |time| {
+            std::iter::once((if time == 0 { 30_000_000 } else { 100_000_000 }, 1.0)).chain([(0, 1.0); 9])
+        };
+        let above = Member {
+            level: 0,
+            rate: 0.5,
+            burst: 0.05,
+            largest: 0.2,
+            requests: (0..times).flat_map(again).collect(),
+        };
+        let held_up = Member {
+            level: 1,
+            rate: 0.02,
+            burst,
+            largest: 0.00042 / burst.max(0.00042),
+            requests: std::iter::once((30_000_000, 1.0)).chain([(0, 1.0); 2 * REQUESTS]).collect(),
+        };
+        Self {
+            route: AttackedPath::Link,
+            channels: 1,
+            outstanding: 1,
+            reserve: 0,
+            best_effort: (0.002, 1.0),
+            clients: 1,
+            packet: 0.000_01,
+            members: vec![above, held_up],
+            spares_overtakers: true,
+        }
+    }
+
     /// The same attack with one thing changed.
     fn changed(&self, levels: u32, random: &mut StdRng) -> Self {
         let mut other = self.clone();
@@ -158,8 +191,11 @@ impl Attack {
         let begun = shared * self.best_effort.0.max(largest) + reserve * largest;
         let device = (begun + bursts) / left + f64::from(self.channels - 1) * Self::largest(own);
         // HTB serves a level by turns: what comes to it after a request is sent beside it.
-        let link =
-            |is_out| self.hold_up(own, is_out) + self.link_burst(own, is_out) / self.left_by_others(own);
+        // Tokens that are lost while it is held up are missed as long again.
+        let link = |is_out| {
+            let held_up = self.hold_up(own, is_out);
+            held_up + held_up.max(self.link_burst(own, is_out) / self.left_by_others(own))
+        };
         match self.route {
             AttackedPath::Device => device,
             AttackedPath::Link => link(false),
@@ -257,53 +293,66 @@ impl Attack {
         Policy::new("attack", vec![server], workloads).expect("a sound policy")
     }
 
-    fn case(&self) -> SimulationCase {
+    /// Plays the attack; the request of a member that comes closest to its bound.
+    pub(crate) fn play(&self) -> Approach {
+        let trace = |member| CircularTrace::new(self.jobs(member), Nanos(ONCE)).expect("jobs in order");
+        let size = self.best_effort.0 * self.best_effort.1;
+        let played = PlayedTraffic {
+            policy: self.policy(),
+            traces: self.members.iter().map(trace).collect(),
+            channels: self.channels,
+            clients: self.clients,
+            copy: self.work(nanoseconds(size * 1e9)),
+        };
+        let bounds: Vec<f64> = self.members.iter().map(|member| self.bound(member)).collect();
+        played.closest(&bounds)
+    }
+}
+
+/// A policy with requests of its workloads w0, w1, … beside best-effort clients.
+pub(crate) struct PlayedTraffic {
+    pub(crate) policy: Policy,
+    /// What each workload sends, once.
+    pub(crate) traces: Vec<CircularTrace<Job>>,
+    pub(crate) channels: u32,
+    /// How many best-effort clients send one request after the other, and the work of each.
+    pub(crate) clients: u32,
+    pub(crate) copy: PerStage<Nanos>,
+}
+
+impl PlayedTraffic {
+    fn case(self) -> SimulationCase {
         let profile =
             r#"{"bandwidthTable": [{"requestSize": 4096, "readBandwidth": 1e8, "writeBandwidth": 5e7}]}"#;
         let network = ByteRate::from_bytes_per_sec(BANDWIDTH).expect("a bandwidth");
         let profile = StorageProfile::from_json(profile).expect("a profile");
         let server = StorageServer::new(profile, network, self.channels).expect("a server");
+        let last = self.traces.iter().filter_map(|trace| trace.items().last().map(|job| job.arrival.0));
+        let mut plan = SimulationPlan::of_requests(1, 0);
+        plan.window.span = Some((Nanos::ZERO, Nanos(last.max().unwrap_or(0) + 1)));
         let mut workloads = Vec::new();
-        for (index, member) in self.members.iter().enumerate() {
-            let trace = CircularTrace::new(self.jobs(member), Nanos(ONCE)).expect("jobs in order");
-            workloads.push(SimulatedWorkload {
-                name: format!("w{index}"),
-                slo: None,
-                best_effort: false,
-                weight: 1,
-                requests: WorkloadRequests::Recorded {
-                    trace: Arc::new(trace),
-                    accesses: Arc::new([]),
-                    begin: Some(Nanos::ZERO),
-                },
-            });
+        for (index, trace) in self.traces.into_iter().enumerate() {
+            let requests = WorkloadRequests::Recorded {
+                trace: Arc::new(trace),
+                accesses: Arc::new([]),
+                begin: Some(Nanos::ZERO),
+            };
+            workloads.push(simulated(format!("w{index}"), false, requests));
         }
         let zero = DistributionFamily::Constant(Seconds(1e-9));
-        let size = self.best_effort.0 * self.best_effort.1;
-        workloads.push(SimulatedWorkload {
-            name: "copy".into(),
-            slo: None,
-            best_effort: true,
-            weight: 1,
-            requests: WorkloadRequests::Clients {
-                clients: self.clients,
-                think: TimeDistribution::new(zero).expect("a time"),
-                work: self.work(nanoseconds(size * 1e9)),
-                access: DeviceAccess::read(4096),
-            },
-        });
-        let mut plan = SimulationPlan::of_requests(1, 0);
-        let last = workloads.iter().filter_map(|workload| match &workload.requests {
-            WorkloadRequests::Recorded { trace, .. } => trace.items().last().map(|job| job.arrival.0),
-            WorkloadRequests::Clients { .. } => None,
-        });
-        plan.window.span = Some((Nanos::ZERO, Nanos(last.max().unwrap_or(0) + 1)));
-        let rules = ServerRules::Policy(Box::new(self.policy()));
+        let requests = WorkloadRequests::Clients {
+            clients: self.clients,
+            think: TimeDistribution::new(zero).expect("a time"),
+            work: self.copy,
+            access: DeviceAccess::read(4096),
+        };
+        workloads.push(simulated("copy".into(), true, requests));
+        let rules = ServerRules::Policy(Box::new(self.policy));
         SimulationCase::storage("attack".into(), server, workloads, &rules, plan).expect("a case")
     }
 
-    /// Plays the attack; the request of a member that comes closest to its bound.
-    pub(crate) fn play(&self) -> Approach {
+    /// Plays it; the request of a workload that comes closest to the bound of its workload, seconds.
+    pub(crate) fn closest(self, bounds: &[f64]) -> Approach {
         let case = self.case();
         let engine = SimulationEngine::new(&case.network, case.entries(1), 1).expect("an engine");
         let (_, logged) = engine.run_logged(case.plan.window).expect("a run");
@@ -311,8 +360,7 @@ impl Attack {
         // The base latency of the device is added to each request.
         let base = case.server.as_ref().map_or(0.0, |server| server.base_latency().as_secs());
         for request in logged {
-            let Some(member) = self.members.get(request.class as usize) else { continue };
-            let bound = self.bound(member);
+            let Some(&bound) = bounds.get(request.class as usize) else { continue };
             let done = request.done.map_or(f64::INFINITY, Nanos::as_secs);
             let latency = done - request.arrival.as_secs() - base;
             if latency / bound > closest.ratio {
@@ -323,8 +371,12 @@ impl Attack {
     }
 }
 
+fn simulated(name: String, best_effort: bool, requests: WorkloadRequests) -> SimulatedWorkload {
+    SimulatedWorkload { name, slo: None, best_effort, weight: 1, requests }
+}
+
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "times of a test are small")]
-fn nanoseconds(value: f64) -> Nanos {
+pub(crate) fn nanoseconds(value: f64) -> Nanos {
     Nanos(value as u64)
 }
 

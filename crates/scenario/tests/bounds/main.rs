@@ -2,8 +2,10 @@
 //! worse ones. `cargo bench -p tailwright-scenario --bench bounds` searches longer and prints how close it came.
 
 mod adversary;
+mod planned;
 
-use adversary::{AttackedPath, SearchSpace};
+use adversary::{Attack, AttackedPath, SearchSpace};
+use planned::search_plans;
 
 fn space(route: AttackedPath, channels: u32) -> SearchSpace {
     SearchSpace {
@@ -42,7 +44,24 @@ fn no_bound_of_a_path_is_broken() {
 
 /// HTB fills a bucket up to its burst while its workload waits for others, and no further.
 #[test]
-fn a_link_breaks_bounds_where_tokens_are_lost() {
-    let small = SearchSpace { keeps_tokens: false, ..space(AttackedPath::Link, 1) };
-    assert!(small.search(8, 200).0.is_broken());
+fn a_link_breaks_bounds_where_tokens_are_lost_again_and_again() {
+    let found = Attack::held_up(3, 0.00042).play();
+    assert!(found.is_broken(), "{found:?}");
+}
+
+#[test]
+fn a_workload_may_be_held_up_twice() {
+    let found = Attack::held_up(2, 0.0021).play();
+    assert!(!found.is_broken(), "{found:?}");
+    assert!(found.ratio > 0.8, "{found:?}");
+}
+
+/// The bounds are those that the planner computes, the limits those that it chose.
+#[test]
+fn no_bound_of_a_plan_is_broken() {
+    for channels in [1, 3] {
+        let (found, attack) = search_plans(channels, 6, 40);
+        assert!(!found.is_broken(), "{channels} channels: {found:?}\n{attack:#?}");
+        assert!(found.ratio > 0.2, "{channels} channels: {found:?}\n{attack:#?}");
+    }
 }

@@ -60,6 +60,18 @@ impl Percentiles {
         streams.map(|stream| (stream.keep > 0).then(|| Nanos(stream.select_longest()))).collect()
     }
 
+    /// The percentile of each stream when the observer was told of every latency above `budgets[i]` and of some others:
+    /// `None` where it is at most the budget.
+    pub(super) fn take_above(&mut self, budgets: impl Iterator<Item = Nanos>) -> Vec<Option<Nanos>> {
+        let mut percentiles = Vec::with_capacity(self.streams.len());
+        for (stream, budget) in self.streams.iter_mut().zip(budgets) {
+            let is_enough = stream.keep > 0 && stream.longest.len() >= stream.keep;
+            let percentile = is_enough.then(|| Nanos(stream.select_longest()));
+            percentiles.push(percentile.filter(|percentile| *percentile > budget));
+        }
+        percentiles
+    }
+
     /// The longest latency of each stream; `None` without requests.
     pub fn longest(&self) -> Vec<Option<Nanos>> {
         self.streams.iter().map(|stream| stream.longest.iter().max().map(|ns| Nanos(*ns))).collect()

@@ -1,10 +1,9 @@
 //! One alignment, run event by event.
 
 use super::arrival_merge::ArrivalMerge;
-use super::busy_runs::BusyRuns;
+use super::idle::first_empty;
 use super::observer::Observer;
 use super::stage_server::{NonPreemptiveServer, PreemptiveServer, WaitingJobs};
-use super::stream::ReplayStream;
 use super::system::ReplaySystem;
 use super::transit::TransitSource;
 use discipline::StrictPriority;
@@ -49,9 +48,6 @@ pub struct Replay<'s, 'a> {
     preemption: PreemptionMode,
     merge: ArrivalMerge<'a>,
     queues: [WaitingJobs<'a>; 3],
-    /// When the first period of each stream begins, nanoseconds.
-    offsets: Vec<u64>,
-    busy_runs: BusyRuns,
 }
 
 impl<'s, 'a> Replay<'s, 'a> {
@@ -63,8 +59,6 @@ impl<'s, 'a> Replay<'s, 'a> {
             preemption,
             merge: ArrivalMerge::new(system.streams().iter().map(|stream| stream.trace)),
             queues: Stage::ALL.map(queue),
-            offsets: Vec::new(),
-            busy_runs: BusyRuns::default(),
         }
     }
 
@@ -79,80 +73,47 @@ impl<'s, 'a> Replay<'s, 'a> {
     /// # Panics
     /// When there is not one shift per stream.
     pub fn run(&mut self, shifts: &[Nanos], observer: &mut impl Observer) -> ReplayOutcome {
-        let begun = self.begin(shifts);
-        let streams = self.system.streams();
+        let (open, offsets) = self.system.window(shifts);
+        let idle = self.idle_before_window(shifts);
         let observed: usize = self.counts(shifts).iter().sum();
-        let start = begun.idle.unwrap_or(begun.open - self.system.longest_period());
-        self.merge.seek(streams.iter().map(|stream| stream.trace), &self.offsets, start);
-        let window = ObservedArrivals { open: begun.open, close: begun.close, left: observed };
+        let start = idle.unwrap_or(open - self.system.longest_period());
+        self.merge.seek(self.system.streams().iter().map(|stream| stream.trace), &offsets, start);
+        let window = ObservedArrivals { open, close: open + self.system.horizon().0, left: observed };
         let (requests, stopped) = self.serve(window, observer);
-        let warm_up = Nanos(begun.open - start);
-        ReplayOutcome { steady: begun.idle.is_some(), warm_up, requests, stopped }
+        ReplayOutcome { steady: idle.is_some(), warm_up: Nanos(open - start), requests, stopped }
     }
 
-    /// Runs like [`Self::run`], but only where a latency may exceed `threshold`: the observer learns of every request within
-    /// the window whose latency does, in the same order, and of some of the others.
-    ///
-    /// # Panics
-    /// When there is not one shift per stream.
-    pub fn run_above(
+    /// Runs only the arrivals of these stretches of time, in ascending order. The first period of stream i begins at
+    /// `offsets[i]`. Gives whether the observer ended the replay.
+    pub(super) fn run_stretches(
         &mut self,
-        shifts: &[Nanos],
-        threshold: Nanos,
+        offsets: &[u64],
+        stretches: impl Iterator<Item = ReplayedStretch>,
         observer: &mut impl Observer,
-    ) -> ReplayOutcome {
-        let ReplayBeginning { open, close, idle } = self.begin(shifts);
-        let Some(start) = idle else { return self.run(shifts, observer) };
-        let streams = self.system.streams();
-        let mut busy_runs = std::mem::take(&mut self.busy_runs);
-        let Some(runs) = busy_runs.find(streams, &self.offsets, (start, close), threshold.0) else {
-            self.busy_runs = busy_runs;
-            return self.run(shifts, observer);
-        };
-        let mut outcome =
-            ReplayOutcome { steady: true, warm_up: Nanos(open - start), requests: 0, stopped: false };
-        for run in runs {
-            let window = (run.first.max(open), run.end);
-            if window.0 >= window.1 {
-                continue;
+    ) -> bool {
+        let mut begun = false;
+        for ReplayedStretch { from, level, first, end } in stretches {
+            if begun {
+                self.merge.seek_forward(from);
+            } else {
+                self.merge.seek(self.system.streams().iter().map(|stream| stream.trace), offsets, from);
+                begun = true;
             }
-            let left = self.arrivals(window);
-            self.merge.seek(streams.iter().map(|stream| stream.trace), &self.offsets, run.idle);
-            let window = ObservedArrivals { open: window.0, close: window.1, left };
-            let (requests, stopped) = self.serve(window, observer);
-            outcome.requests += requests;
-            outcome.stopped = stopped;
+            let first = first.max(first_empty(&mut self.merge, from, level));
+            let left = self.merge.count_before(end).saturating_sub(self.merge.count_before(first));
+            let (_, stopped) = self.serve(ObservedArrivals { open: first, close: end, left }, observer);
             if stopped {
-                break;
+                return true;
             }
         }
-        self.busy_runs = busy_runs;
-        outcome
+        false
     }
 
-    /// How many requests arrive from the first instant until before the second, nanoseconds.
-    fn arrivals(&self, (from, until): (u64, u64)) -> usize {
-        let streams = self.system.streams().iter().zip(&self.offsets);
-        let of_stream = |(stream, offset): (&ReplayStream<'_>, &u64)| {
-            stream.trace.position(until - offset) - stream.trace.position(from - offset)
-        };
-        usize::try_from(streams.map(of_stream).sum::<u64>()).expect("fits the address space")
-    }
-
-    /// Sets the offsets, and finds where a replay may begin.
-    fn begin(&mut self, shifts: &[Nanos]) -> ReplayBeginning {
-        let streams = self.system.streams();
-        assert_eq!(shifts.len(), streams.len(), "one shift per stream");
-        let longest = self.system.longest_period();
-        // Room for the longest look back and for an incomplete first period.
-        let open = 2 * longest;
-        self.offsets.clear();
-        for (shift, stream) in shifts.iter().zip(streams) {
-            let period = stream.trace.period().0;
-            self.offsets.push((open + shift.0 % period) % period);
-        }
-        let idle = self.system.idle().last_before(streams, &mut self.merge, &self.offsets, open, longest);
-        ReplayBeginning { open, close: open + self.system.horizon().0, idle }
+    /// An instant before the window at which the system is certainly idle, if one is found.
+    pub(super) fn idle_before_window(&mut self, shifts: &[Nanos]) -> Option<u64> {
+        let (open, offsets) = self.system.window(shifts);
+        let (streams, longest) = (self.system.streams(), self.system.longest_period());
+        self.system.idle().last_before(streams, &mut self.merge, &offsets, open, longest)
     }
 
     fn serve(&mut self, window: ObservedArrivals, observer: &mut impl Observer) -> (u64, bool) {
@@ -179,13 +140,17 @@ fn level_count(levels: &[u32]) -> usize {
     levels.iter().max().map_or(0, |top| *top as usize + 1)
 }
 
-/// Where a replay begins and what it observes, nanoseconds.
-#[derive(Debug, Clone, Copy)]
-struct ReplayBeginning {
-    open: u64,
-    close: u64,
-    /// The last known instant before the window at which the system is idle.
-    idle: Option<u64>,
+/// A stretch of time whose arrivals are replayed, nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ReplayedStretch {
+    /// An instant from which an idle instant is looked for; the replay begins there.
+    pub(super) from: u64,
+    /// An upper bound of the unfinished work at `from`.
+    pub(super) level: u64,
+    /// When the observed arrivals begin, or at that idle instant where it is later.
+    pub(super) first: u64,
+    /// The end of the arrivals, exclusive.
+    pub(super) end: u64,
 }
 
 /// The arrivals that are observed: those from `open` until before `close`, nanoseconds.

@@ -102,6 +102,22 @@ impl<'a> ReplaySystem<'a> {
         self.streams.iter().map(|stream| stream.trace.period().0).max().expect("streams are not empty")
     }
 
+    /// When the window opens, and when the first period of each stream begins: with `shifts[i]` from the opening to the
+    /// beginning of a period of stream i. Nanoseconds.
+    pub(super) fn window(&self, shifts: &[Nanos]) -> (u64, Vec<u64>) {
+        assert_eq!(shifts.len(), self.streams.len(), "one shift per stream");
+        // Room for the longest look back and for an incomplete first period.
+        let open = 2 * self.longest_period();
+        let periods = self.streams.iter().map(|stream| stream.trace.period().0);
+        let offsets = shifts.iter().zip(periods).map(|(shift, period)| (open + shift.0 % period) % period);
+        (open, offsets.collect())
+    }
+
+    /// Requests of each stream that arrive within the window.
+    pub fn counts(&self, shifts: &[Nanos]) -> Vec<usize> {
+        shifts.iter().enumerate().map(|(stream, shift)| self.observed(stream, *shift)).collect()
+    }
+
     /// How many jobs of a stream arrive within the window at this shift.
     pub fn observed(&self, stream: usize, shift: Nanos) -> usize {
         let trace = self.streams[stream].trace;

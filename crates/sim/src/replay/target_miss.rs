@@ -4,9 +4,10 @@
 //! that can no longer change the answer are not run. The answer does not depend on the number of threads.
 
 use super::alignment::Alignment;
+use super::arrived_work::ArrivedWork;
+use super::banded::BandedServer;
 use super::latency_target::{Exceedances, LatencyTarget};
 use super::observer::Observer;
-use super::run::{PreemptionMode, Replay};
 use super::system::ReplaySystem;
 use machine::parallel;
 use std::ops::ControlFlow;
@@ -30,35 +31,25 @@ pub struct TargetMiss {
 /// When there is not one target per stream.
 pub fn first_target_miss(
     system: &ReplaySystem<'_>,
-    preemption: PreemptionMode,
     alignments: &[Alignment],
     targets: &[LatencyTarget],
     spare: usize,
 ) -> Option<TargetMiss> {
-    assert_eq!(targets.len(), system.streams().len(), "one target per stream");
-    let tally = MissTally {
-        misses: Mutex::new(vec![Vec::new(); targets.len()]),
-        cutoff: AtomicUsize::new(usize::MAX),
-        spare,
-    };
-    // Whoever is late waits longer than the least budget.
-    let least = targets.iter().map(|target| target.budget).min().unwrap_or(Nanos::ZERO);
-    let make_scratch = || (Replay::new(system, preemption), Exceedances::default());
-    parallel::map_with(alignments.len(), make_scratch, |(replay, exceedances), index| {
-        if tally.cutoff.load(Ordering::Relaxed) < index {
-            return;
-        }
+    let server = BandedServer::new(system, targets);
+    let tally = MissTally::new(targets.len(), spare);
+    let make_scratch = || (server.replays(), ArrivedWork::default(), Exceedances::default());
+    parallel::map_with(alignments.len(), make_scratch, |(replays, work, exceedances), index| {
+        work.clear(server.span());
         let shifts = alignments[index].shifts(system);
-        exceedances.reset(&replay.counts(&shifts), targets, spare == 0);
-        let mut observer = CancellableObserver { inner: exceedances, cutoff: &tally.cutoff, index };
-        replay.run_above(&shifts, least, &mut observer);
-        tally.add(index, exceedances.exceeded());
+        tally.look(index, exceedances, &system.counts(&shifts), targets, |observer| {
+            server.replay_late(replays, work, &shifts, observer);
+        });
     });
     tally.decide()
 }
 
 /// Which alignments have missed the target of each stream so far.
-struct MissTally {
+pub(super) struct MissTally {
     /// The indices of these alignments by stream, in ascending order.
     misses: Mutex<Vec<Vec<usize>>>,
     /// Alignments with a higher index cannot change the answer.
@@ -67,6 +58,29 @@ struct MissTally {
 }
 
 impl MissTally {
+    /// A tally of so many streams, before any alignment.
+    pub(super) fn new(streams: usize, spare: usize) -> Self {
+        Self { misses: Mutex::new(vec![Vec::new(); streams]), cutoff: AtomicUsize::new(usize::MAX), spare }
+    }
+
+    /// Looks at an alignment with so many requests of each stream, unless it can no longer change the answer: `replay` tells
+    /// the observer of those that are late.
+    pub(super) fn look(
+        &self,
+        index: usize,
+        exceedances: &mut Exceedances,
+        counts: &[usize],
+        targets: &[LatencyTarget],
+        replay: impl FnOnce(&mut CancellableObserver<'_>),
+    ) {
+        if self.cutoff.load(Ordering::Relaxed) < index {
+            return;
+        }
+        exceedances.reset(counts, targets, self.spare == 0);
+        replay(&mut CancellableObserver { inner: exceedances, cutoff: &self.cutoff, index });
+        self.add(index, exceedances.exceeded());
+    }
+
     fn add(&self, index: usize, streams: &[usize]) {
         let mut misses = self.misses.lock().expect("no thread panics while it holds the lock");
         for &stream in streams {
@@ -78,7 +92,8 @@ impl MissTally {
         }
     }
 
-    fn decide(self) -> Option<TargetMiss> {
+    /// The first miss, after all alignments have been looked at.
+    pub(super) fn decide(self) -> Option<TargetMiss> {
         let misses = self.misses.into_inner().expect("all threads have ended well");
         let decisive = misses.iter().enumerate();
         let decisive = decisive.filter_map(|(stream, misses)| Some((*misses.get(self.spare)?, stream)));
@@ -87,7 +102,7 @@ impl MissTally {
 }
 
 /// Ends the replay of an alignment when a lower one has decided the answer.
-struct CancellableObserver<'r> {
+pub(super) struct CancellableObserver<'r> {
     inner: &'r mut Exceedances,
     cutoff: &'r AtomicUsize,
     index: usize,

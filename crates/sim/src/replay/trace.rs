@@ -1,7 +1,9 @@
 //! A circular trace with what a replay derives from it once: the work of a period, and when it arrives.
 
+use super::work_bucket::{DRAIN_STEPS, WorkBucket};
 use model::{CircularTrace, Job, PerStage, Stage};
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 use units::Nanos;
 
 /// Most work of a period at one stage: 36 years, so that backlogs stay far from overflow.
@@ -11,14 +13,19 @@ pub(super) const CELL: u64 = 1 << 27;
 /// A work profile has no more cells than this (a day and a half); later work is left out of it.
 const CELLS_MAX: u64 = 1 << 20;
 
-/// A [`CircularTrace`] that is ready to be replayed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReplayTrace {
+/// A [`CircularTrace`] that is ready to be replayed. Clones share it.
+#[derive(Debug, Clone)]
+pub struct ReplayTrace(Arc<PreparedTrace>);
+
+#[derive(Debug)]
+struct PreparedTrace {
     trace: CircularTrace<Job>,
     /// Work of one period by stage, nanoseconds.
     work: PerStage<u64>,
     /// Work at all stages together by cell of the arrival, in cells.
     work_profile: Box<[f32]>,
+    /// The buckets that have been asked for, by step of their drain rate; `None` where the levels do not repeat.
+    buckets: [OnceLock<Option<WorkBucket>>; DRAIN_STEPS.len()],
 }
 
 /// The work of a trace at one stage is longer than 36 years.
@@ -47,38 +54,58 @@ impl ReplayTrace {
             let sum = trace.items().iter().try_fold(0u64, |sum, job| sum.checked_add(job.work[stage].0));
             work[stage] = sum.filter(|sum| *sum <= WORK_MAX.0).ok_or(WorkOverflowError { stage })?;
         }
-        Ok(Self { work, work_profile: work_profile(&trace), trace })
+        let buckets = std::array::from_fn(|_| OnceLock::new());
+        Ok(Self(Arc::new(PreparedTrace { work, work_profile: work_profile(&trace), trace, buckets })))
     }
 
     /// The trace that is replayed.
     pub fn trace(&self) -> &CircularTrace<Job> {
-        &self.trace
+        &self.0.trace
     }
 
     /// The jobs of one period, in order of arrival.
     pub fn jobs(&self) -> &[Job] {
-        self.trace.items()
+        self.0.trace.items()
     }
 
     /// The time after which the first job arrives again.
     pub fn period(&self) -> Nanos {
-        self.trace.period()
+        self.0.trace.period()
     }
 
     /// Work per second of each stage, seconds.
     pub fn utilisation(&self) -> PerStage<f64> {
-        self.work.map(|work| *work as f64 / self.period().0 as f64)
+        self.0.work.map(|work| *work as f64 / self.period().0 as f64)
+    }
+
+    /// Work per second of all stages together, seconds.
+    pub(super) fn utilisation_of_all_stages(&self) -> f64 {
+        self.utilisation().into_array().iter().sum()
     }
 
     /// How much work arrives in each cell of [`CELL`] nanoseconds, all stages together, in cells.
     pub(super) fn work_profile(&self) -> &[f32] {
-        &self.work_profile
+        &self.0.work_profile
+    }
+
+    /// The bucket of this trace that drains at `DRAIN_STEPS[step]` times the work per second of all stages.
+    pub(super) fn bucket(&self, step: usize) -> Option<&WorkBucket> {
+        self.0.buckets[step]
+            .get_or_init(|| {
+                WorkBucket::draining(self.trace(), self.utilisation_of_all_stages(), DRAIN_STEPS[step])
+            })
+            .as_ref()
+    }
+
+    /// A number that the clones of a trace share, and that no other trace has while one of them is there.
+    pub(super) fn address(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
     }
 
     /// Position in the endless sequence of jobs of the first that arrives at or after `time`, as
     /// [`CircularTrace::position`] counts it.
     pub(super) fn position(&self, time: u64) -> u64 {
-        self.trace.position(Nanos(time))
+        self.0.trace.position(Nanos(time))
     }
 }
 

@@ -3,7 +3,7 @@
 use clap::Args;
 use model::OperationError;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use trace::{OpenOptions, TraceFormat};
 use units::{ByteRate, Bytes};
 use workflow::cluster::{ClusterDescription, ClusterSource, SloTableSource};
@@ -73,6 +73,16 @@ impl ClusterArgs {
         self.cluster.is_some() || self.slos.is_some()
     }
 
+    /// The cluster file, where one is given.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.cluster.as_deref()
+    }
+
+    /// How the flags say that traces are read.
+    pub(crate) fn options(&self) -> OpenOptions {
+        OpenOptions { format: self.format, lenient: self.lenient, sort_window: self.sort_window }
+    }
+
     /// The margin that the flag has.
     pub(crate) fn safety_margin(&self) -> Option<f64> {
         self.safety_margin
@@ -83,11 +93,7 @@ impl ClusterArgs {
         Ok(ClusterSource {
             description: self.description(may_lack)?,
             safety_margin: self.safety_margin,
-            options: OpenOptions {
-                format: self.format,
-                lenient: self.lenient,
-                sort_window: self.sort_window,
-            },
+            options: self.options(),
             cached: !self.no_cache,
         })
     }

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use std::path::PathBuf;
+use units::Nanos;
 use workflow::verification::JudgementSettings;
 
 /// How observations are judged.
@@ -17,6 +18,14 @@ pub(crate) struct JudgementArgs {
     /// Of each verdict: how sure it is to be, between 0 and 1.
     #[arg(long, value_name = "SHARE", default_value_t = 0.95, value_parser = confidence)]
     confidence: f64,
+    /// Take the percentiles of SLOs also in windows of this length.
+    #[arg(long, value_name = "TIME", default_value = "3min", value_parser = window)]
+    window: Nanos,
+}
+
+fn window(text: &str) -> Result<Nanos, String> {
+    let expected = || format!("expected a time above zero, such as 3min, found '{text}'");
+    text.parse().ok().filter(|length| *length > Nanos::ZERO).ok_or_else(expected)
 }
 
 fn confidence(text: &str) -> Result<f64, String> {
@@ -31,6 +40,7 @@ impl JudgementArgs {
             slos: self.slo.clone(),
             storage: self.storage.clone(),
             confidence: self.confidence,
+            window: self.window,
         }
     }
 }

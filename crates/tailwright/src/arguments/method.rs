@@ -48,6 +48,11 @@ pub(crate) struct MethodArgs {
 }
 
 impl MethodArgs {
+    /// Whether bounds are those of servers that interrupt what they have begun.
+    pub(crate) fn is_preemptive(&self) -> bool {
+        self.preemptive
+    }
+
     /// The recipe that these flags ask for, or which of them contradict each other.
     pub(crate) fn recipe(&self) -> Result<PlanningRecipe, OperationError> {
         let settings = RecipeSettings {

@@ -22,6 +22,10 @@ pub(crate) struct PredictionArgs {
     /// line, or JSON arrays of names. All others are independent.
     #[arg(long, value_name = "FILE")]
     groups: Option<PathBuf>,
+    /// Predictions for servers that interrupt what they have begun, as published formulas have them. No real server does:
+    /// such predictions are for comparison.
+    #[arg(long)]
+    preemptive: bool,
     #[command(flatten)]
     calibration: CalibrationArgs,
 }
@@ -31,7 +35,8 @@ impl PredictionArgs {
     pub(crate) fn source(&self) -> Result<PredictionSource, OperationError> {
         let source = prediction_source(&self.cluster, self.groups.as_deref(), self.link_only)?;
         let calibration = self.calibration.goal()?;
-        Ok(PredictionSource { class: self.class.clone(), calibration, ..source })
+        let preemptive = self.preemptive;
+        Ok(PredictionSource { class: self.class.clone(), preemptive, calibration, ..source })
     }
 }
 
@@ -43,5 +48,6 @@ pub(crate) fn prediction_source(
 ) -> Result<PredictionSource, OperationError> {
     let cluster = cluster.source(MayLack { storage: link_only, servers: true })?;
     let groups = groups.map(Path::to_owned);
-    Ok(PredictionSource { cluster, class: None, link_only, groups, calibration: CalibrationGoal::default() })
+    let calibration = CalibrationGoal::default();
+    Ok(PredictionSource { cluster, class: None, link_only, groups, preemptive: false, calibration })
 }

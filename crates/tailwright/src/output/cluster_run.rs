@@ -1,7 +1,8 @@
 //! A cluster that was played, in words and tables: what is planned, and bound, measurement and SLO side by side.
 
 use super::verified::{lead, table, verdict};
-use lab::cluster_run::{ClusterHalves, ClusterRunSettings};
+use lab::cluster_run::ClusterHalves;
+use lab::experiment::RunSettings;
 use model::Policy;
 use units::Nanos;
 use verify::{Finding, Findings, OverallVerdict};
@@ -11,7 +12,7 @@ use workflow::text::{plural, time};
 pub(crate) fn plan_text(
     policy: &Policy,
     halves: &ClusterHalves,
-    settings: &ClusterRunSettings,
+    settings: &RunSettings,
     open: &[(String, Option<Nanos>)],
 ) -> String {
     let mut text = format!(

@@ -37,8 +37,8 @@ pub(crate) fn text(derivation: &GuaranteeDerivation) -> String {
 fn priority(derivation: &GuaranteeDerivation) -> String {
     let count = |keep: &dyn Fn(&&ServerNeighbour) -> bool| derivation.neighbours.iter().filter(keep).count();
     format!(
-        "Priority {}: the tighter the SLO, the higher the priority; 0 is served first.\nOn {}, {} of the others have \
-         a tighter SLO, {} the same and {} a looser one.\n\n",
+        "Priority {}: the tighter the SLO, the higher the priority; 0 is served first, and SLOs close to each other may\n\
+         share one. On {}, {} of the others are above it, {} share its priority and {} are below.\n\n",
         derivation.priority,
         derivation.server,
         count(&|neighbour| neighbour.priority < derivation.priority),
@@ -59,8 +59,8 @@ fn company(derivation: &GuaranteeDerivation) -> String {
     let peers = derivation.neighbours.iter().filter(|neighbour| neighbour.priority == derivation.priority);
     if derivation.device.is_some() && peers.count() > 1 {
         text.push_str(
-            "Workloads of one priority take turns on a link: the others count as if they were above, or each with as much\n\
-             as this one sends and a packet, whichever is less.\n",
+            "Workloads of one priority take turns on a link: the others count as if they were above, or each with the burst\n\
+             of this one and a packet, whichever is less.\n",
         );
     }
     text.push('\n');
@@ -74,11 +74,8 @@ fn company(derivation: &GuaranteeDerivation) -> String {
     {
         let mut row = vec![neighbour.name.clone(), neighbour.priority.to_string(), neighbour.slo.to_string()];
         for stage in 0..3 {
-            let rate = if neighbour.priority < derivation.priority {
-                fine(neighbour.rates[stage])
-            } else {
-                "-".to_owned()
-            };
+            let rate = neighbour.rates[stage];
+            let rate = if rate > 0.0 { fine(rate) } else { "-".to_owned() };
             row.extend([ms(neighbour.bursts[stage]), rate]);
         }
         table.row(row);
@@ -100,7 +97,8 @@ fn begun(derivation: &GuaranteeDerivation, device: &DeviceUse) -> String {
     format!(
         "It also waits for what the stage has begun and does not interrupt, which comes before the bursts:\n\
          packets of {} on a link; at the storage, which serves {channels} at a time, up to {outstanding} requests, {} of \
-         them\nas long as the longest ({}) and {reserve} as the longest that is promised something ({}).\n",
+         them\nas long as the longest ({}) and {reserve} as the longest that is promised something ({}). Control requests \
+         count\nwithin the limits of their workloads; a best-effort request that is longer than counted is not.\n",
         time(link.map_or(0.0, |step| step.blocking)),
         outstanding - reserve,
         time(best_effort_request_s.max(largest_request_s)),

@@ -2,7 +2,7 @@
 
 use model::Policy;
 use serde::Serialize;
-use workflow::planning::{MethodComparison, PlanRun, policy_of};
+use workflow::planning::{MethodComparison, MovedWorkload, PlanRun, policy_of};
 
 #[derive(Serialize)]
 struct PlanDocument<'a> {
@@ -15,6 +15,8 @@ struct PlanDocument<'a> {
     characterise_s: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     servers_changed: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workloads_moved: Option<&'a [MovedWorkload]>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     compared: &'a [MethodComparison],
     #[serde(flatten)]
@@ -32,7 +34,8 @@ pub(crate) fn plan(run: &PlanRun) -> String {
         elapsed_s: run.elapsed.as_secs_f64(),
         cpu_s: planned.cpu.as_secs_f64(),
         characterise_s: run.characterise.as_secs_f64(),
-        servers_changed: planned.changed.as_deref(),
+        servers_changed: planned.changed.as_ref().map(|changed| changed.servers.as_slice()),
+        workloads_moved: planned.changed.as_ref().map(|changed| changed.moved.as_slice()),
         compared: &run.compared,
         policy: policy_of(&run.problem, planned),
     })

@@ -1,6 +1,7 @@
 //! Answers as text: tables for people, JSON for machines.
 
 pub(crate) mod admission;
+pub(crate) mod assumptions;
 pub(crate) mod bounds;
 pub(crate) mod call_graph;
 pub(crate) mod cluster_run;
@@ -13,6 +14,7 @@ pub(crate) mod inspected;
 pub(crate) mod json;
 pub(crate) mod loaded;
 pub(crate) mod measured;
+pub(crate) mod observed;
 pub(crate) mod placement;
 pub(crate) mod planned;
 pub(crate) mod predicted;

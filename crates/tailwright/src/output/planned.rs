@@ -1,7 +1,7 @@
 //! A plan for people: who fits where, with which limits, and what changes.
 
 use crate::output::{comparison, table};
-use workflow::planning::{PlanRun, summarise};
+use workflow::planning::{MovedWorkload, PlanRun, summarise};
 use workflow::text::time;
 
 /// Everything that is said about a plan; `all` lists every workload, however many there are.
@@ -23,12 +23,25 @@ pub(crate) fn text(run: &PlanRun, all: bool) -> String {
         text.push_str(&table::refused(planned, detailed));
     }
     if let Some(changed) = &planned.changed {
-        let list = if changed.is_empty() { "none".to_owned() } else { changed.join(", ") };
+        let list = if changed.servers.is_empty() { "none".to_owned() } else { changed.servers.join(", ") };
         text.push_str(&format!("\nservers that change: {list}\n"));
+        text.push_str(&moves(&changed.moved));
     }
     if !run.compared.is_empty() {
         text.push('\n');
         text.push_str(&comparison::table(&run.compared, planned.instance.workloads.len()));
+    }
+    text
+}
+
+/// A line for each workload that cannot stay where it was.
+pub(crate) fn moves(moved: &[MovedWorkload]) -> String {
+    let mut text = String::new();
+    for MovedWorkload { name, from, to } in moved {
+        let to = to.as_ref().map_or_else(|| "nowhere".to_owned(), |server| format!("to {server}"));
+        text.push_str(&format!(
+            "{name} moves from {from} {to}: {from} cannot keep its promises with it any more\n"
+        ));
     }
     text
 }

@@ -5,7 +5,7 @@ use crate::terminal::TextTable;
 use model::Stage;
 use plot::Unit;
 use serde::Serialize;
-use verify::{Finding, Findings, LimitFinding, OverallVerdict, Verdict};
+use verify::{Finding, Findings, LimitFinding, OverallVerdict, SloWindow, Verdict};
 use workflow::text::{percent, plural, time};
 
 #[derive(Serialize)]
@@ -32,8 +32,15 @@ pub(crate) fn json(policy: Option<&str>, findings: &Findings) -> String {
 /// Everything that people want to know, the answer first.
 pub(crate) fn text(policy: Option<&str>, findings: &Findings) -> String {
     let mut text = format!("{}.\n\n{}", lead(policy, findings), verdicts(findings));
-    for part in [guarantees(findings), limits(findings), lag(findings), unjudged(findings), stages(findings)]
-    {
+    let parts = [
+        guarantees(findings),
+        windows(findings),
+        limits(findings),
+        lag(findings),
+        unjudged(findings),
+        stages(findings),
+    ];
+    for part in parts {
         if !part.is_empty() {
             text.push('\n');
             text.push_str(&part);
@@ -196,6 +203,51 @@ fn guarantee_row(found: &Finding) -> Option<Vec<String>> {
         bound.beyond.to_string(),
         bound.beyond_within_limits.to_string(),
     ])
+}
+
+/// Names of the columns of [`window_row`], the first of words.
+pub(crate) const WINDOWS: [&str; 8] =
+    ["workload", "windows", "met", "not met", "too few", "over in these", "worst", "at"];
+
+/// How a workload fared in the windows of a run, as a row; none where it has none.
+pub(crate) fn window_row(found: &Finding) -> Option<Vec<String>> {
+    let of = |verdict| found.windows.iter().filter(move |window| window.verdict == verdict);
+    // Where nothing was answered, nothing is worse.
+    let latency =
+        |window: &SloWindow| window.measured_s.unwrap_or(if window.over > 0 { f64::INFINITY } else { 0.0 });
+    let judged = found.windows.iter().filter(|window| window.verdict != Verdict::TooFew);
+    let worst = judged.max_by(|a, b| latency(a).total_cmp(&latency(b)));
+    (!found.windows.is_empty()).then(|| {
+        vec![
+            found.name.clone(),
+            found.windows.len().to_string(),
+            of(Verdict::Met).count().to_string(),
+            of(Verdict::NotMet).count().to_string(),
+            of(Verdict::TooFew).count().to_string(),
+            of(Verdict::TooFew).map(|window| window.over).sum::<u64>().to_string(),
+            worst.map_or_else(
+                || "–".to_owned(),
+                |window| window.measured_s.map_or("no answer".to_owned(), time),
+            ),
+            worst.map_or_else(|| "–".to_owned(), |window| Unit::Seconds.format(window.from_s)),
+        ]
+    })
+}
+
+/// What the table of windows shows.
+pub(crate) fn windows_lead(findings: &Findings) -> String {
+    format!(
+        "Percentiles of SLOs in windows of {} (without confidence)",
+        time(findings.window_s.unwrap_or_default())
+    )
+}
+
+fn windows(findings: &Findings) -> String {
+    let rows: Vec<_> = findings.workloads.iter().filter_map(window_row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!("{}:\n{}", windows_lead(findings), table(&WINDOWS, 1, rows))
 }
 
 /// A limit's work in its unit.

@@ -22,6 +22,11 @@ pub(crate) fn html(policy: Option<&str>, observations: &Observations, findings: 
         .section("", [facts(findings)])
         .section("Verdicts", verdicts(&ordered))
         .section("Latency", folded(&ordered, |found| charts(found, observations)));
+    let windows: Vec<_> = findings.workloads.iter().filter_map(verified::window_row).collect();
+    if !windows.is_empty() {
+        let table = table(&verified::WINDOWS, 1, windows).caption(verified::windows_lead(findings));
+        page = page.section("Windows", [table.into()]);
+    }
     if findings.workloads.iter().any(|found| !found.limits.is_empty()) {
         page = page.section("Traffic and limits", limits(findings));
     }

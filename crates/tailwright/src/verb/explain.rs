@@ -80,6 +80,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<VerbAnswer, OperationError> {
 impl ExplainArgs {
     fn explain_prediction(&self, model: ModelChoice) -> Result<VerbAnswer, OperationError> {
         let mut source = prediction_source(&self.cluster, self.groups.as_deref(), self.link_only)?;
+        source.preemptive = self.method.is_preemptive();
         source.calibration = self.calibration.goal()?;
         let problem = PredictionProblem::read(&source, &TerminalObserver)?;
         let names: Vec<&str> = problem.workloads.iter().map(|workload| workload.spec.name.as_str()).collect();

@@ -8,6 +8,7 @@ pub(crate) mod explain;
 pub(crate) mod ideal;
 pub(crate) mod lab;
 pub(crate) mod load;
+pub(crate) mod observe;
 pub(crate) mod plan;
 pub(crate) mod profile;
 pub(crate) mod proxy;

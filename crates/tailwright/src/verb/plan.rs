@@ -62,9 +62,13 @@ pub(crate) struct PlanArgs {
     /// group per line, or JSON arrays of names).
     #[arg(long, value_name = "FILE", requires = "model")]
     groups: Option<PathBuf>,
-    /// Leave the workloads of this policy where they are; place new ones beside them, first fit.
+    /// Leave the workloads of this policy where they are, and place new ones beside them, first fit. Who cannot stay (its
+    /// requests, its SLO or the server are not what they were) moves, and is listed.
     #[arg(long, value_name = "POLICY.json", conflicts_with = "order")]
     keep: Option<PathBuf>,
+    /// With --keep: when a workload cannot stay where it is, write nothing and say who (exit code 1).
+    #[arg(long, requires = "keep")]
+    no_moves: bool,
     /// Also plan with the published methods and show how many servers they need.
     #[arg(long)]
     compare: bool,
@@ -94,6 +98,12 @@ pub(crate) fn run(args: &PlanArgs) -> Result<VerbAnswer, OperationError> {
     let question =
         PlanningQuestion { source: &source, recipe: &recipe, keep: keep.as_ref(), compare: args.compare };
     let run = plan_cluster(&question, &TerminalObserver)?;
+    let moved = run.planned.changed.as_ref().map_or(&[][..], |changed| &changed.moved);
+    if args.no_moves && !moved.is_empty() {
+        terminal::print(&planned::moves(moved));
+        eprintln!("not every workload can stay where it is, so no plan was made (--no-moves)");
+        return Ok(VerbAnswer::No);
+    }
     if let Some(path) = &args.output {
         write_result(path, &json::plan(&run), "policy")?;
     }
@@ -117,6 +127,7 @@ pub(crate) fn answer(run: &PlanRun) -> VerbAnswer {
 impl PlanArgs {
     fn place_by_model(&self, model: ModelChoice) -> Result<VerbAnswer, OperationError> {
         let mut source = prediction_source(&self.cluster, self.groups.as_deref(), false)?;
+        source.preemptive = self.method.is_preemptive();
         source.calibration = self.calibration.goal()?;
         let stop = stop_on_interrupt()?;
         let problem = PredictionProblem::read(&source, &TerminalObserver)?;

@@ -44,8 +44,9 @@ A scenario may vary what --set sets, and is then run for each combination:
 docs/simulate.md describes every field. Same scenario and seed, same output; only events_per_s,
 the speed of the simulation, differs.
 
-Exit codes: 0 done, or transient as [run] says, and every SLO met; 1 an SLO missed or open for lack of
-requests, unstable, or less precise than the scenario asks for; 2 bad input.";
+Exit codes: 0 done, or transient as [run] says, and every SLO met (of a policy: of those that it
+admits); 1 an SLO missed or open for lack of requests, a bound broken, unstable, or less precise than
+the scenario asks for; 2 bad input.";
 
 /// Simulate queues, chains and graphs of multi-core tiers under any discipline.
 #[derive(Debug, Args)]

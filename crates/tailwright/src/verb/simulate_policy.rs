@@ -78,7 +78,7 @@ fn assumption(bound: &SimulatedBound) -> Option<&'static str> {
     match bound {
         _ if !bound.is_exceeded() || bound.is_broken() => None,
         SimulatedBound { covers_every_request: false, .. } => {
-            Some("it does not count what the server does not interrupt")
+            Some("it is about a percentile, or does not count what the server does not interrupt")
         }
         _ => Some("the requests exceed their limits"),
     }

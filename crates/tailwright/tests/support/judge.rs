@@ -93,7 +93,10 @@ fn on_link(company: &[&Admitted], who: &Admitted, link: usize, packet: f64) -> (
     let any_order = ((begun + until.1) / left, (begun + until.1 - burst) / left);
     let before = begun + above.1 + (peers - 1.0) * packet;
     let in_turns = ((before + peers * burst) / (1.0 - above.0), before / (1.0 - above.0));
-    if peers * rate <= 1.0 - above.0 && in_turns.0 < any_order.0 { in_turns } else { any_order }
+    let (delay, held_up) =
+        if peers * rate <= 1.0 - above.0 && in_turns.0 < any_order.0 { in_turns } else { any_order };
+    // Tokens that are lost while it is held up are missed as long again.
+    (delay.max(2.0 * held_up), held_up)
 }
 
 /// Every promise of a plan, recomputed: bounds from limits, bounds within SLOs, priorities by SLO, rates

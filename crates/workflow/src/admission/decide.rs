@@ -197,5 +197,5 @@ pub fn admission_policy(problem: &PredictionProblem, outcome: &AdmissionOutcome)
     for (workload, refusal) in outcome.refused(problem) {
         assignments[workload] = Some(Err(describe_refusal(problem, refusal)));
     }
-    assignment_policy(problem, outcome.procedure.name(), &assignments)
+    assignment_policy(problem, outcome.procedure, &assignments)
 }

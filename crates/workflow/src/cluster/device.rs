@@ -5,6 +5,7 @@ use crate::observer::{Notice, ProgressObserver};
 use enforce::deployment::PRIORITY_LEVELS;
 use model::{Cluster, Op, OperationError, Request, ServerClass};
 use plan::EnforcedClass;
+use predict::EnforcedPath;
 use std::path::Path;
 use units::{Bytes, Nanos};
 use workload::device::StorageProfile;
@@ -32,10 +33,41 @@ pub fn enforced_class(class: &ServerClass, profile: &StorageProfile) -> Enforced
     EnforcedClass {
         channels: class.channels.or(profile.channels()).unwrap_or(1),
         best_effort_request: longest_service(profile, class.best_effort_request),
-        packet: class.packet.0 as f64 / class.network.bytes_per_sec(),
         proxy: class.proxy.as_secs(),
+        ..enforced_links(class)
+    }
+}
+
+/// How the enforcers use a server of a class that gets workloads by a model: with as many requests at the device as it has
+/// channels, which makes requests wait least. Without a profile, its links alone.
+pub(crate) fn enforced_path(class: &ServerClass, profile: Option<&StorageProfile>) -> EnforcedPath {
+    let analysed = profile.map_or_else(|| enforced_links(class), |profile| enforced_class(class, profile));
+    EnforcedPath {
+        class: analysed,
+        queue: analysed.shortest_queue(),
+        base_latency: profile.map_or(0.0, base_latency),
+        has_storage: profile.is_some(),
+    }
+}
+
+/// What the links of a class do not interrupt, without a device behind them.
+fn enforced_links(class: &ServerClass) -> EnforcedClass {
+    EnforcedClass {
+        channels: 1,
+        best_effort_request: 0.0,
+        packet: class.packet.0 as f64 / class.network.bytes_per_sec(),
+        proxy: 0.0,
         levels_max: PRIORITY_LEVELS,
     }
+}
+
+/// Says that bounds are about servers that do not exist.
+pub(crate) fn warn_of_preemption(observer: &dyn ProgressObserver) {
+    observer.notice(Notice::Warning(
+        "these bounds are those of servers that interrupt what they have begun; no real server does, so that none is a \
+         promise"
+            .to_owned(),
+    ));
 }
 
 /// The device time of a request of this size, seconds: that of the slower operation, which continues no other.
@@ -47,13 +79,23 @@ fn longest_service(profile: &StorageProfile, size: Bytes) -> f64 {
     if size.0 == 0 { 0.0 } else { work[0].max(work[1]) as f64 / (units::MILLI as f64 * 1e9) }
 }
 
-/// Warns when the device may need more requests at a time than are counted.
+/// Warns when the device may need more requests at a time than are counted, and when class and profile disagree.
 pub(crate) fn warn_of_channels(
     cluster: &Cluster,
     profiles: &[StorageProfile],
     observer: &dyn ProgressObserver,
 ) {
     for (class, profile) in cluster.servers.iter().zip(profiles) {
+        if let (Some(said), Some(measured)) = (class.channels, profile.channels())
+            && said != measured
+        {
+            observer.notice(Notice::Warning(format!(
+                "class '{}' has {said} channels, but profile '{}' says that the device serves {measured} requests at a \
+                 time; bounds count {said}",
+                class.class,
+                profile.name()
+            )));
+        }
         let limits = profile.queue_limits().filter(|limits| limits.read_requests_max > 1);
         let Some(limits) = limits else { continue };
         if class.channels.or(profile.channels()).is_none() {

@@ -8,8 +8,8 @@ mod problem;
 mod slo_table;
 mod source;
 
-pub(crate) use device::warn_of_percentile;
 pub use device::{base_latency, enforced_class, read_profile};
+pub(crate) use device::{enforced_path, warn_of_percentile, warn_of_preemption};
 pub(crate) use groups::read_groups;
 pub use name::find_workload;
 pub use problem::ClusterProblem;

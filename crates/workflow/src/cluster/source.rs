@@ -2,12 +2,11 @@
 //! [`Cluster`] and go the same way from there.
 
 use super::{file, slo_table};
-use model::{Cluster, OperationError, ServerClass};
+use model::{CHANNELS_MAX, Cluster, OperationError, ServerClass};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use trace::OpenOptions;
 use units::{ByteRate, Bytes};
-use workload::device::CHANNELS_MAX;
 
 /// The bytes of the smallest packet of an Ethernet.
 const PACKET_MIN: u64 = 64;

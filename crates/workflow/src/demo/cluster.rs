@@ -195,13 +195,17 @@ fn demo_workload(number: usize, random: &mut StdRng) -> DemoWorkload {
     let scale = 0.5 + random.random::<f64>();
     let slo_ms = kind.slos_ms[random.random_range(0..kind.slos_ms.len())];
     let sizes = kind.sizes.iter().map(|(kib, weight)| (Bytes(kib << 10), *weight)).collect();
-    let stream = Synthetic {
+    let mut stream = Synthetic {
         process: (kind.process)(scale),
         sizes: SizeMix::new(sizes).expect("sizes of the kinds are sound"),
         read_share: kind.read_share,
         duration: DURATION,
         seed: random.random(),
     };
+    // A workload whose first burst comes after the end of the trace is none.
+    while stream.requests().expect("parameters of the kinds are sound").nth(1).is_none() {
+        stream.seed = stream.seed.wrapping_add(1);
+    }
     DemoWorkload { name: format!("{}-{}", kind.name, number / KINDS.len() + 1), slo_ms, stream }
 }
 
@@ -259,6 +263,13 @@ fn profile() -> StorageProfile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_workload_is_without_requests() {
+        for workload in DemoCluster::new(5, 1000).workloads {
+            assert!(workload.stream.requests().unwrap().nth(1).is_some(), "{}", workload.name);
+        }
+    }
 
     #[test]
     fn only_names_of_a_demo_are_replaced() {

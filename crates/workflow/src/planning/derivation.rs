@@ -2,7 +2,7 @@
 
 use super::solution::PlannedCluster;
 use model::Stage;
-use plan::{Guarantee, PlannedServer};
+use plan::{Guarantee, LoadShare, PlannedServer, PlanningWorkload};
 use serde::Serialize;
 
 /// Why a workload is promised what it is promised.
@@ -63,9 +63,9 @@ pub struct ServerNeighbour {
     pub priority: usize,
     /// What it asked for.
     pub slo: model::Slo,
-    /// Rates of its limits by stage; they count when its priority is higher.
+    /// What it adds to the rates of the term by stage, fraction of capacity.
     pub rates: [f64; 3],
-    /// Bursts of its limits by stage, seconds of capacity; they count when its priority is the same or higher.
+    /// What it adds to the bursts of the term by stage, seconds of capacity.
     pub bursts: [f64; 3],
 }
 
@@ -102,11 +102,13 @@ pub fn derive(planned: &PlannedCluster, workload: usize) -> Option<GuaranteeDeri
     let places = planned.places();
     let place = places[workload].as_ref()?;
     let guarantee = &place.guarantee;
-    let mut neighbours: Vec<ServerNeighbour> = planned.placement.servers[place.server]
-        .members
-        .iter()
-        .filter_map(|&w| Some(neighbour(planned, w, places[w].as_ref()?.guarantee.priority, place.server)))
-        .collect();
+    let server = &planned.placement.servers[place.server];
+    let shares = Stage::ALL.map(|stage| server.load_shares(&planned.instance, workload, stage));
+    let mut neighbours = Vec::new();
+    for &member in &server.members {
+        let priority = places[member].as_ref()?.guarantee.priority;
+        neighbours.push(neighbour(&planned.instance.workloads[member], member, priority, &shares));
+    }
     neighbours.sort_by_key(|neighbour| neighbour.priority);
     let spec = &planned.instance.workloads[workload];
     let stages = Stage::ALL.map(|stage| stage_delay(planned, place.server, guarantee, stage));
@@ -121,7 +123,7 @@ pub fn derive(planned: &PlannedCluster, workload: usize) -> Option<GuaranteeDeri
         base_s: guarantee.base,
         own_service_s: guarantee.own_service,
         proxy_s: guarantee.proxy,
-        device: device_use(planned, &planned.placement.servers[place.server]),
+        device: device_use(planned, server),
         bound_s: guarantee.total,
         slack_s: spec.slo.latency.0 - guarantee.total,
         slo_factor: planned.instance.slo_factor,
@@ -141,15 +143,19 @@ fn device_use(planned: &PlannedCluster, server: &PlannedServer) -> Option<Device
     })
 }
 
-fn neighbour(planned: &PlannedCluster, workload: usize, priority: usize, server: usize) -> ServerNeighbour {
-    let limits = planned.placement.servers[server].limits_of(workload);
-    let spec = &planned.instance.workloads[workload];
+fn neighbour(
+    spec: &PlanningWorkload,
+    workload: usize,
+    priority: usize,
+    shares: &[Vec<LoadShare>; 3],
+) -> ServerNeighbour {
+    let share = |stage: Stage| shares[stage as usize].iter().find(|share| share.workload == workload);
     ServerNeighbour {
         name: spec.name.clone(),
         priority,
         slo: spec.slo,
-        rates: Stage::ALL.map(|stage| limits[stage].rate),
-        bursts: Stage::ALL.map(|stage| limits[stage].burst),
+        rates: Stage::ALL.map(|stage| share(stage).map_or(0.0, |share| share.rate)),
+        bursts: Stage::ALL.map(|stage| share(stage).map_or(0.0, |share| share.burst)),
     }
 }
 

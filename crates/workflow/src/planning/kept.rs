@@ -2,6 +2,28 @@
 
 use model::{OperationError, PerStage, Policy, PolicyWorkload, RateLimit, ServerEnforcement, Stage};
 use plan::{DeviceQueue, PlannedServer, PlanningProblem};
+use serde::Serialize;
+
+/// What a plan changes of the policy that it keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptChanges {
+    /// Names of the servers whose members, limits or queues at the device are not those of the policy, and of those that it
+    /// had and that are empty now.
+    pub servers: Vec<String>,
+    /// The workloads that had a place and cannot stay there, in the order of the policy.
+    pub moved: Vec<MovedWorkload>,
+}
+
+/// A workload whose server cannot promise what the policy promised there any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MovedWorkload {
+    /// The name of the workload.
+    pub name: String,
+    /// The server that the policy has it on.
+    pub from: String,
+    /// The server that it is on now; `None` when it has no place.
+    pub to: Option<String>,
+}
 
 /// A server of a policy with those of its workloads that are still there.
 pub(super) struct KeptServer {
@@ -40,6 +62,8 @@ pub(super) fn kept_servers(
             if let Some(index) = instance.workloads.iter().position(|known| known.name == workload.name) {
                 kept.members.push(index);
                 kept.limits.push(limits_of(workload)?);
+                // A plan has one limit per stage; where there are several, limits are chosen anew.
+                is_whole &= workload.limits.len() == Stage::ALL.len();
             } else {
                 is_whole = false;
             }
@@ -73,14 +97,13 @@ fn limits_of(workload: &PolicyWorkload) -> Result<PerStage<RateLimit>, Operation
     Ok(limits)
 }
 
-/// Names of the servers whose members, limits or queues at the device are not those of the policy, and of those that it
-/// had and that are empty now.
-pub(super) fn changed_servers(
+/// What the servers of a plan, with these names, change of a policy.
+pub(super) fn kept_changes(
     policy: &Policy,
     instance: &PlanningProblem,
     servers: &[PlannedServer],
     names: &[String],
-) -> Vec<String> {
+) -> KeptChanges {
     let mut changed: Vec<String> = Vec::new();
     for (server, name) in servers.iter().zip(names) {
         if !is_unchanged(policy, instance, server, name) {
@@ -89,7 +112,26 @@ pub(super) fn changed_servers(
     }
     let empty = policy.servers.iter().map(|server| &server.name).filter(|name| !names.contains(name));
     changed.extend(empty.cloned());
-    changed
+    KeptChanges { servers: changed, moved: moved_workloads(policy, instance, servers, names) }
+}
+
+fn moved_workloads(
+    policy: &Policy,
+    instance: &PlanningProblem,
+    servers: &[PlannedServer],
+    names: &[String],
+) -> Vec<MovedWorkload> {
+    let mut moved = Vec::new();
+    for old in &policy.workloads {
+        let index = instance.workloads.iter().position(|known| known.name == old.name);
+        let (Some(index), Some(from)) = (index, &old.server) else { continue };
+        let place = servers.iter().position(|server| server.members.contains(&index));
+        let to = place.map(|server| names[server].clone());
+        if to.as_ref() != Some(from) {
+            moved.push(MovedWorkload { name: old.name.clone(), from: from.clone(), to });
+        }
+    }
+    moved
 }
 
 /// Whether a server has the members, the limits and the queue at its device that the policy has for its name.
@@ -101,6 +143,7 @@ fn is_unchanged(policy: &Policy, instance: &PlanningProblem, server: &PlannedSer
         && members(policy, name).count() == server.members.len()
         && before.all(|old| {
             let index = server.members.iter().position(|&w| instance.workloads[w].name == old.name);
-            index.is_some_and(|at| limits_of(old).is_ok_and(|limits| limits == server.limits[at]))
+            let has_limits = |at: usize| limits_of(old).is_ok_and(|limits| limits == server.limits[at]);
+            old.limits.len() == Stage::ALL.len() && index.is_some_and(has_limits)
         })
 }

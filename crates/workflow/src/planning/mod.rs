@@ -14,6 +14,7 @@ mod wording;
 
 pub use compare::{MethodComparison, OrderComparison, compare};
 pub use derivation::{DeviceUse, GuaranteeDerivation, ServerNeighbour, StageDelay, derive};
+pub use kept::{KeptChanges, MovedWorkload};
 pub use policy::{policy_of, read_policy};
 pub use recipe::{Placing, PlanningRecipe, RecipeError, RecipeSettings, parse_method, recipe_of_policy};
 pub use request::{GuaranteeExplanation, PlanRun, PlanningQuestion, explain, plan_cluster};

@@ -61,8 +61,7 @@ fn enforcement(
     Some(ServerEnforcement {
         channels,
         outstanding,
-        // All channels stay busy while a request of a higher priority is there.
-        beside: (outstanding / 2).max(channels - 1),
+        beside: server.queue.beside(),
         reserve,
         best_effort_request_s: class.best_effort_request,
         packet_bytes: problem.cluster.servers[server.class].packet.0 as f64,

@@ -9,6 +9,7 @@ use super::wording::describe_refusal;
 use crate::cluster::{ClusterProblem, ClusterSource, find_workload};
 use crate::footprints::characterise;
 use crate::observer::{Notice, ProgressObserver};
+use crate::text::time;
 use model::{OperationError, Policy};
 use std::time::{Duration, Instant};
 
@@ -90,14 +91,19 @@ pub fn explain(
     let workload = find_workload(workload, &names)?;
     let footprints = characterise(&problem, observer)?;
     let planned = plan(&problem, &footprints, recipe, keep, observer)?;
-    if let Some(changed) = planned.changed.as_ref().filter(|changed| !changed.is_empty()) {
-        let servers = changed.join(", ");
+    if let Some(changed) = planned.changed.as_ref().filter(|changed| !changed.servers.is_empty()) {
+        let servers = changed.servers.join(", ");
         observer.notice(Notice::Warning(format!(
             "the plan does not fit these inputs any more; new limits on {servers}"
         )));
     }
     Ok(match derive(&planned, workload) {
-        Some(derivation) => GuaranteeExplanation::Admitted(Box::new(derivation)),
+        Some(derivation) => {
+            if let Some(difference) = keep.and_then(|policy| difference(policy, &derivation)) {
+                observer.notice(Notice::Warning(difference));
+            }
+            GuaranteeExplanation::Admitted(Box::new(derivation))
+        }
         None => {
             let number = planned.placement.refused.iter().position(|refusal| refusal.workload == workload);
             GuaranteeExplanation::Refused {
@@ -105,5 +111,27 @@ pub fn explain(
                 why: describe_refusal(&planned, number.expect("a workload without a place was refused")),
             }
         }
+    })
+}
+
+/// How far a bound in a file may be from the one that is computed anew, a fraction of it: what printing rounds.
+const ROUNDING: f64 = 1e-9;
+
+/// What a policy says of a workload otherwise than the derivation from its limits; `None` where both say the same.
+fn difference(policy: &Policy, derivation: &GuaranteeDerivation) -> Option<String> {
+    let GuaranteeDerivation { workload, bound_s, priority, .. } = derivation;
+    let stated = policy.workloads.iter().find(|stated| stated.name == *workload)?;
+    let promised = stated.bound_s.filter(|promised| (promised - bound_s).abs() > bound_s * ROUNDING);
+    if let Some(promised) = promised {
+        let (promised, bound) = (time(promised), time(*bound_s));
+        return Some(format!(
+            "the policy promises {workload} {promised}, but what follows from these inputs is {bound}"
+        ));
+    }
+    let used = stated.priority.map(usize::try_from)?.ok()?;
+    (used != *priority).then(|| {
+        format!(
+            "the policy serves {workload} with priority {used}, but the derivation is for priority {priority}"
+        )
     })
 }

@@ -1,12 +1,12 @@
 //! The search for a plan, from a cluster, its footprints and a choice of method.
 
-use super::kept::{KeptServer, changed_servers, kept_servers};
+use super::kept::{KeptServer, kept_changes, kept_servers};
 use super::names::{ServerNames, fresh_names};
 use super::recipe::PlanningRecipe;
 use super::solution::PlannedCluster;
-use crate::cluster::{ClusterProblem, base_latency, enforced_class};
+use crate::cluster::{ClusterProblem, base_latency, enforced_class, warn_of_preemption};
 use crate::footprints::Footprints;
-use crate::observer::{Notice, ProgressObserver};
+use crate::observer::ProgressObserver;
 use model::{OperationError, Policy};
 use plan::{
     EnforcedClass, Fleet, Normalisation, Placement, PlacementOrder, PlannedServer, PlanningClass,
@@ -37,11 +37,7 @@ pub fn plan(
     observer: &dyn ProgressObserver,
 ) -> Result<PlannedCluster, OperationError> {
     if recipe.preemptive {
-        observer.notice(Notice::Warning(
-            "these bounds are those of servers that interrupt what they have begun; no real server does, so that none is a \
-             promise"
-                .to_owned(),
-        ));
+        warn_of_preemption(observer);
     }
     let instance = instance(problem, footprints, recipe)?;
     let start = cpu_time();
@@ -54,7 +50,7 @@ pub fn plan(
         }
         Some(policy) => {
             let (placement, names) = extend(&instance, recipe, kept_servers(policy, &instance)?);
-            let changed = changed_servers(policy, &instance, &placement.servers, &names);
+            let changed = kept_changes(policy, &instance, &placement.servers, &names);
             (placement, names, Some(changed))
         }
     };

@@ -1,5 +1,6 @@
 //! A plan for a cluster: the problem in numbers, who is where, and what it took.
 
+use super::kept::KeptChanges;
 use super::recipe::PlanningRecipe;
 use model::PerStage;
 use plan::{Guarantee, LowerBound, Placement, PlannedServer, PlanningProblem, SuggestedChange};
@@ -20,8 +21,8 @@ pub struct PlannedCluster {
     pub advice: Vec<Vec<SuggestedChange>>,
     /// How many servers are needed at least.
     pub lower_bound: LowerBound,
-    /// Servers whose limits are not those of the policy that was kept; `None` without one.
-    pub changed: Option<Vec<String>>,
+    /// What is not as in the policy that was kept; `None` without one.
+    pub changed: Option<KeptChanges>,
     /// CPU time of placement, limits and lower bound.
     pub cpu: Duration,
 }

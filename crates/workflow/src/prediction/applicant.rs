@@ -80,12 +80,17 @@ pub(crate) fn admission_host(problem: &PredictionProblem) -> IdenticalServers {
         count: problem.count,
         base_latency: problem.base_latency(),
         slo_factor: ::plan::PlanningProblem::SLO_FACTOR,
+        levels_max: problem.levels_max(),
     }
 }
 
 /// The members of a server with priorities by SLO, each with the percentile of its own.
-pub(super) fn server_members<'a, S>(applicants: &[&'a Applicant<S>]) -> Vec<ServerMember<'a, S>> {
-    let view = SharedServer { members: applicants, base_latency: 0.0, slo_factor: 1.0 };
+pub(super) fn server_members<'a, S>(
+    problem: &PredictionProblem,
+    applicants: &[&'a Applicant<S>],
+) -> Vec<ServerMember<'a, S>> {
+    let levels_max = problem.levels_max();
+    let view = SharedServer { members: applicants, base_latency: 0.0, slo_factor: 1.0, levels_max };
     let (priorities, groups) = (by_slo(&view), view.groups());
     let mut members = Vec::new();
     for (number, applicant) in applicants.iter().enumerate() {

@@ -1,13 +1,18 @@
 //! Workloads with their servers and priorities as a [`Policy`].
 
+use super::applicant::sketched_by;
+use super::enforced_models::worst_case;
 use super::problem::PredictionProblem;
+use super::procedure_name::ProcedureName;
+use crate::observer::Silent;
+use ::plan::DeviceQueue;
 use ::plan::admission::Priority;
 use model::{
-    CircularTrace, Job, LatencyModel, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, Stage,
+    Policy, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, ServerEnforcement, ServerMember, Stage,
     StageLimit,
 };
-use predict::WorstCase;
-use std::sync::Arc;
+use predict::{EnforcedPath, EnforcedSketch};
+use std::collections::BTreeSet;
 
 /// Where a workload goes and what it is promised.
 #[derive(Debug, Clone, Copy)]
@@ -28,9 +33,10 @@ pub fn server_name(problem: &PredictionProblem, server: usize) -> String {
 /// The policy of a procedure. By workload its assignment, or why it has none; `None` where it did not ask.
 pub fn assignment_policy(
     problem: &PredictionProblem,
-    procedure: &str,
+    procedure: ProcedureName,
     assignments: &[Option<Result<WorkloadAssignment, String>>],
 ) -> Policy {
+    let enforced = problem.enforced.filter(|_| procedure.counts_enforcement());
     let mut used: Vec<usize> =
         assignments.iter().flatten().flatten().map(|assignment| assignment.server).collect();
     used.sort_unstable();
@@ -42,10 +48,10 @@ pub fn assignment_policy(
             class: problem.class.clone(),
             network_bytes_per_s: problem.network.bytes_per_sec(),
             storage_profile: problem.profile.as_ref().map_or("", |profile| profile.name()).to_owned(),
-            enforcement: None,
+            enforcement: enforced.map(|path| server_enforcement(problem, &path)),
         });
     }
-    let mut limits = SharedLimits { problem, known: Vec::new() };
+    let limits = assigned_limits(problem, enforced, assignments);
     let mut workloads = Vec::new();
     for (workload, assignment) in assignments.iter().enumerate() {
         let spec = &problem.workloads[workload].spec;
@@ -55,7 +61,7 @@ pub fn assignment_policy(
                     server: server_name(problem, assignment.server),
                     priority: assignment.priority,
                     bound_s: Some(assignment.bound_s),
-                    limits: limits.of(workload),
+                    limits: limits[workload].clone(),
                 };
                 workloads.push(
                     PolicyWorkload::admitted(spec.name.as_str(), spec.slo, placement)
@@ -66,7 +72,7 @@ pub fn assignment_policy(
             None => {}
         }
     }
-    Policy::new(procedure, servers, workloads)
+    Policy::new(procedure.name(), servers, workloads)
         .unwrap_or_else(|error| panic!("a packing that cannot be enforced: {error}"))
 }
 
@@ -77,39 +83,70 @@ fn largest_request(problem: &PredictionProblem, workload: usize) -> Option<f64> 
     (problem.profile.is_some() && largest.0 > 0).then(|| largest.as_secs())
 }
 
-/// Limits may let through this much more than the trace has, as a fraction.
-const LIMITER_TOLERANCE: f64 = 0.05;
-
-/// The limits of traces, each computed once.
-struct SharedLimits<'a> {
-    problem: &'a PredictionProblem,
-    known: Vec<(&'a Arc<CircularTrace<Job>>, Vec<StageLimit>)>,
-}
-
-impl SharedLimits<'_> {
-    /// The limits of a workload.
-    fn of(&mut self, workload: usize) -> Vec<StageLimit> {
-        let traffic = &self.problem.workloads[workload].traffic;
-        if let Some((_, limits)) = self.known.iter().find(|(known, _)| Arc::ptr_eq(known, traffic)) {
-            return limits.clone();
-        }
-        let limits = limits(self.problem, workload);
-        self.known.push((traffic, limits.clone()));
-        limits
+/// How a server is used, as the predictions count it.
+fn server_enforcement(problem: &PredictionProblem, path: &EnforcedPath) -> ServerEnforcement {
+    let DeviceQueue { channels, outstanding, reserve } = path.queue;
+    ServerEnforcement {
+        channels,
+        outstanding,
+        beside: path.queue.beside(),
+        reserve,
+        best_effort_request_s: path.class.best_effort_request,
+        packet_bytes: problem.packet.0 as f64,
+        proxy_s: path.class.proxy,
     }
 }
 
-/// Several simultaneous limits per stage, which delay nothing of the trace (thesis §3.2.1).
-fn limits(problem: &PredictionProblem, workload: usize) -> Vec<StageLimit> {
-    let sketch = WorstCase::default().sketch(&problem.workloads[workload].traffic);
+/// Several simultaneous limits per stage for each workload, which delay nothing of its trace (thesis §3.2.1): they admit
+/// what stages before may bunch. That is the worst case, or the SLO where this is longer: what takes longer than the SLO
+/// may wait for tokens of its own. On servers that interrupt, nothing is counted as bunched.
+fn assigned_limits(
+    problem: &PredictionProblem,
+    enforced: Option<EnforcedPath>,
+    assignments: &[Option<Result<WorkloadAssignment, String>>],
+) -> Vec<Vec<StageLimit>> {
+    let model = worst_case(enforced);
+    let placed = |workload: usize| assignments[workload].as_ref()?.as_ref().ok();
+    let applicants = sketched_by(problem, &model, &Silent);
+    let mut limits = vec![Vec::new(); assignments.len()];
+    let servers: BTreeSet<usize> = assignments.iter().flatten().flatten().map(|a| a.server).collect();
+    for server in servers {
+        let members: Vec<usize> = (0..assignments.len())
+            .filter(|&workload| placed(workload).is_some_and(|a| a.server == server))
+            .collect();
+        let company: Vec<ServerMember<'_, _>> = members
+            .iter()
+            .map(|&workload| ServerMember {
+                sketch: &*applicants[workload].sketch,
+                priority: placed(workload).expect("a member is placed").priority,
+                group: workload,
+                percentile: problem.workloads[workload].spec.slo.percentile,
+            })
+            .collect();
+        let worst = model.worst_case(&company);
+        for (position, &workload) in members.iter().enumerate() {
+            let slo = problem.workloads[workload].spec.slo.latency.0;
+            let bunched = |stage| worst.as_ref().map_or(0.0, |worst| worst[position].bunched[stage].min(slo));
+            limits[workload] = stage_limits(problem, company[position].sketch, bunched);
+        }
+    }
+    limits
+}
+
+/// The limits of a workload whose arrivals are bunched by so much at each stage.
+fn stage_limits<S>(
+    problem: &PredictionProblem,
+    sketch: &EnforcedSketch<S>,
+    bunched: impl Fn(Stage) -> f64,
+) -> Vec<StageLimit> {
     let network = problem.network.bytes_per_sec();
     let mut limits = Vec::new();
     for stage in Stage::ALL {
         if stage == Stage::Storage && problem.profile.is_none() {
             continue;
         }
-        for limit in ::plan::enforceable_limiters(sketch.curve(stage), LIMITER_TOLERANCE) {
-            limits.push(StageLimit::new(stage, limit, network));
+        for (rate, burst) in sketch.limits(stage, bunched(stage)) {
+            limits.push(StageLimit::new(stage, RateLimit { rate, burst }, network));
         }
     }
     limits

@@ -6,6 +6,7 @@ use super::problem::PredictionProblem;
 use crate::observer::ProgressObserver;
 use ::plan::admission::Applicant;
 use model::{LatencyModel, Prediction, ServerMember, Stage, UndefinedLatency};
+use predict::EnforcedModel;
 use units::Percentile;
 
 /// What one model says of one workload.
@@ -51,7 +52,7 @@ impl ServerCompany<'_> {
         let applicants =
             applicants(self.problem, members, self.observer, |workload| model.sketch(&workload.traffic));
         let applicants: Vec<&Applicant<M::Sketch>> = applicants.iter().collect();
-        let mut members = server_members(&applicants);
+        let mut members = server_members(self.problem, &applicants);
         if let Some(percentile) = self.percentile {
             members.iter_mut().for_each(|member| member.percentile = percentile);
         }
@@ -84,7 +85,7 @@ struct PredictMembers<'a> {
 impl ModelVisitor for PredictMembers<'_> {
     type Output = Vec<WorkloadBound>;
 
-    fn visit<M: LatencyModel>(self, model: &M) -> Vec<WorkloadBound> {
+    fn visit<M: LatencyModel>(self, model: &EnforcedModel<M>) -> Vec<WorkloadBound> {
         let base = self.server.problem.base_latency();
         let Self { server, name } = self;
         server.with_members(model, |members| member_bounds(model, name, members, server.members, base))

@@ -5,14 +5,15 @@
 //! than it is; so it does here, and the scores of the held-out windows contain it.
 
 use super::applicant::{of_members, server_members, sketched};
+use super::enforced_models::replaying;
 use super::problem::PredictionProblem;
 use crate::observer::ProgressObserver;
 use crate::text::{percent, plural, time};
 use ::plan::admission::Applicant;
 use model::LatencyModel;
 use predict::{
-    Calibrated, CalibrationGoal, CalibrationScope, CalibrationTrace, CompanyMember, KeptShares, MarginAnswer,
-    MarginBasis, Replayed, TrialCompany,
+    Calibrated, CalibrationGoal, CalibrationScope, CalibrationTrace, CompanyMember, EnforcedModel,
+    KeptShares, MarginAnswer, MarginBasis, Replayed, TrialCompany,
 };
 use serde::Serialize;
 use std::sync::Arc;
@@ -27,11 +28,11 @@ const FILLING_ALIGNMENTS: usize = 14;
 const FILLING_COVERAGE: f64 = 0.8;
 const SEED: u64 = 4;
 
-type ReplaySketch = <Replayed as LatencyModel>::Sketch;
+type ReplaySketch = <EnforcedModel<Replayed> as LatencyModel>::Sketch;
 
 /// The calibrated model for the workloads of a problem, at `percentile` or each at that of its SLO. It learns when it is first
 /// asked for.
-pub(super) fn calibrated(
+pub(crate) fn calibrated(
     problem: &PredictionProblem,
     percentile: Option<Percentile>,
     observer: &dyn ProgressObserver,
@@ -95,7 +96,7 @@ impl CompanyRound<'_> {
     fn companies(&self) -> Vec<TrialCompany> {
         let Self { problem, round, window, .. } = *self;
         let filling = Replayed::new(FILLING_ALIGNMENTS, FILLING_COVERAGE, 0.95, SEED);
-        let filling = filling.expect("enough alignments for this coverage");
+        let filling = replaying(filling.expect("enough alignments for this coverage"), problem.enforced);
         let order = shuffled(problem.workloads.len(), round as u64);
         let order = &order[..order.len().min(PARTICIPANTS_MAX)];
         let all = sketched(problem, self.observer, |traffic| {
@@ -107,7 +108,8 @@ impl CompanyRound<'_> {
             let count = self.fitting(&filling, &of_members(&all, &order[begin..]));
             let company = &order[begin..begin + count];
             let mut members = Vec::new();
-            for (member, &workload) in server_members(&of_members(&all, company)).iter().zip(company) {
+            for (member, &workload) in server_members(problem, &of_members(&all, company)).iter().zip(company)
+            {
                 members.push(CompanyMember {
                     trace: numbers[workload],
                     priority: member.priority,
@@ -123,12 +125,12 @@ impl CompanyRound<'_> {
 
     /// How many of these, in their order, are within their SLOs together; at least one. Found by doubling and halving, as if who
     /// does not fit beside few did not fit beside more.
-    fn fitting(&self, filling: &Replayed, candidates: &[&Applicant<ReplaySketch>]) -> usize {
+    fn fitting(&self, filling: &EnforcedModel<Replayed>, candidates: &[&Applicant<ReplaySketch>]) -> usize {
         let base = self.problem.base_latency();
         let fits = |count: usize| {
             let company = &candidates[..count];
             let limits: Vec<f64> = company.iter().map(|member| member.slo.latency.0 - base).collect();
-            filling.all_within(&server_members(company), &limits)
+            filling.all_within(&server_members(self.problem, company), &limits)
         };
         let (mut fitting, mut beyond) = (1, candidates.len() + 1);
         while fitting + 1 < beyond {

@@ -2,12 +2,16 @@
 
 use super::bounds::{ServerCompany, WorkloadBound, predict_bounds};
 use super::calibration::{WorkloadCalibration, report_calibration};
+use super::enforced_models;
 use super::model_name::ModelName;
 use super::problem::PredictionProblem;
 use crate::observer::ProgressObserver;
 use crate::text::{percent, time};
-use model::{LatencyModel, ServerMember, Stage};
-use predict::{Probabilistic, ProbabilisticDerivation, PublishedSnc, Replayed, WorstCase};
+use model::{LatencyModel, ServerMember, Stage, UndefinedLatency};
+use predict::{
+    EnforcedModel, EnforcedSketch, Probabilistic, ProbabilisticDerivation, PublishedSnc, Replayed, WorstCase,
+    WorstCaseSketch,
+};
 use serde::Serialize;
 use units::Percentile;
 
@@ -80,12 +84,16 @@ pub fn derive(
     let all = predict_bounds(problem, &everybody, &[model], percentile, observer);
     let server = ServerCompany { problem, members: &everybody, percentile, observer };
     let (mut steps, method) = match model {
+        ModelName::WorstCase if problem.enforced.is_some() => {
+            let model = enforced_models::worst_case(problem.enforced);
+            (server.with_members(&model, |members| enforced(&model, members, workload)), ENFORCED)
+        }
         ModelName::WorstCase => {
             let model = WorstCase::default();
             (server.with_members(&model, |members| worst_case(&model, members, workload)), WORST_CASE)
         }
         ModelName::Probabilistic => {
-            let model = Probabilistic::default();
+            let model = enforced_models::probabilistic(problem.enforced);
             (server.with_members(&model, |members| probabilistic(&model, members, workload)), PROBABILISTIC)
         }
         ModelName::PublishedSnc => {
@@ -93,11 +101,11 @@ pub fn derive(
             (server.with_members(&model, |members| published(&model, members, workload)), PUBLISHED)
         }
         ModelName::Replayed => {
-            let model = Replayed::default();
+            let model = enforced_models::replaying(Replayed::default(), problem.enforced);
             (server.with_members(&model, |members| replayed(&model, members, workload)), REPLAYED)
         }
         ModelName::Calibrated => {
-            let model = Replayed::default();
+            let model = enforced_models::replaying(Replayed::default(), problem.enforced);
             let steps = server.with_members(&model, |members| replayed(&model, members, workload));
             let report = report_calibration(problem, percentile, observer);
             (with_margin(steps, &report.workloads[workload], report.coverage), CALIBRATED)
@@ -163,6 +171,35 @@ fn worst_case(
     steps
 }
 
+const ENFORCED: &str = "On a link, work of the same and higher priorities arrives within what their limits admit, and at \
+the device also within that of the workload's own level; the longest horizontal distance to what the higher priorities \
+leave of the capacity is the delay. What a stage has begun and does not interrupt comes first. Limits admit what the \
+stages before may bunch, so that they delay no workload that keeps to the curves of its trace.";
+
+fn enforced(
+    model: &EnforcedModel<WorstCase>,
+    members: &[ServerMember<'_, EnforcedSketch<WorstCaseSketch>>],
+    workload: usize,
+) -> Vec<PredictionStep> {
+    let Some(worst) = model.worst_case(members) else { return Vec::new() };
+    let worst = worst[workload];
+    let begun = model.begun_by_stage(members.iter().map(|member| member.sketch));
+    let mut steps = Vec::new();
+    for (stage, delay) in worst.delays.iter() {
+        let how = format!("{} may be begun", time(begun[stage]));
+        steps.push(PredictionStep::new(stage.to_string(), how, Some(*delay)));
+    }
+    for (what, how, seconds) in [
+        ("own service", "on one channel instead of all", worst.own_service),
+        ("proxy", "beyond waiting for its turn", worst.proxy),
+    ] {
+        if seconds > 0.0 {
+            steps.push(PredictionStep::new(what, how, Some(seconds)));
+        }
+    }
+    steps
+}
+
 fn stage_range((first, last): (Stage, Stage)) -> String {
     if first == last { first.to_string() } else { format!("{first} to {last}") }
 }
@@ -173,20 +210,34 @@ requests times the probabilities that the others exceed the room add up to what 
 different time scales are counted by a union bound, each scale by its exact or exponential tail.";
 
 fn probabilistic(
-    model: &Probabilistic,
-    members: &[ServerMember<'_, <Probabilistic as LatencyModel>::Sketch>],
+    model: &EnforcedModel<Probabilistic>,
+    members: &[ServerMember<'_, EnforcedSketch<<Probabilistic as LatencyModel>::Sketch>>],
     workload: usize,
 ) -> Vec<PredictionStep> {
-    let derivation = match model.derivation(members, workload) {
+    let inner = EnforcedModel::<Probabilistic>::inner_members(members);
+    let begun = model.begun(members)[workload];
+    let found = match model.worst_case(members) {
+        None => model.inner().derivation(&inner, workload),
+        Some(worst) => {
+            let worst = Some(worst[workload].total).filter(|worst| worst.is_finite());
+            let worst = worst.ok_or(UndefinedLatency::NoBound);
+            model.inner().derivation_behind(&inner, (workload, begun), worst)
+        }
+    };
+    let derivation = match found {
         Ok(ProbabilisticDerivation::FewAreLate(lateness)) => lateness,
         Ok(ProbabilisticDerivation::WorstCase(seconds)) => {
             let how = "smaller: no alignment exceeds it (--model worst-case derives it)";
-            return vec![PredictionStep::new("worst case", how, Some(seconds))];
+            return vec![PredictionStep::new(LESSER_BOUND, how, Some(seconds))];
         }
         Err(_) => return Vec::new(),
     };
     let share = percent(derivation.share);
     let mut steps = vec![PredictionStep::new("own stream", format!("is given {share} of the queue"), None)];
+    if begun > 0.0 {
+        let how = format!("{} may be begun, and are counted in all that follows", time(begun));
+        steps.push(PredictionStep::new("stages", how, None));
+    }
     let mut sum = 0.0;
     for term in &derivation.terms {
         let late = term.probability * term.late;
@@ -236,6 +287,10 @@ const CALIBRATED: &str = "The traces are replayed at random shifts. In trials, a
 company; its score is what a workload saw in it, divided by what the replays of the rest predicted. The margin is the quantile \
 of the scores by split conformal prediction, and multiplies the largest latency of the alignments.";
 
+/// The steps of `replayed` that come after the margin.
+const BEGUN_WORK: &str = "begun by stages";
+const LESSER_BOUND: &str = "worst case";
+
 /// The steps of `replayed` with the margin on them.
 fn with_margin(
     mut steps: Vec<PredictionStep>,
@@ -255,7 +310,8 @@ fn with_margin(
             format!("none: windows of {window} had requests that the rest of their traces did not")
         }
     };
-    steps.push(PredictionStep::new("margin", score, None));
+    let beside = steps.iter().position(|step| [BEGUN_WORK, LESSER_BOUND].contains(&step.what.as_str()));
+    steps.insert(beside.unwrap_or(steps.len()), PredictionStep::new("margin", score, None));
     steps
 }
 
@@ -273,10 +329,13 @@ requests of its longest trace; the bound is an order statistic of these values, 
 alignments with 95% confidence whatever their distribution.";
 
 fn replayed(
-    model: &Replayed,
-    members: &[ServerMember<'_, <Replayed as LatencyModel>::Sketch>],
+    model: &EnforcedModel<Replayed>,
+    members: &[ServerMember<'_, EnforcedSketch<<Replayed as LatencyModel>::Sketch>>],
     workload: usize,
 ) -> Vec<PredictionStep> {
+    let (begun, worst) = (model.begun(members)[workload], model.worst_case(members));
+    let members = &EnforcedModel::<Replayed>::inner_members(members)[..];
+    let model = model.inner();
     let Ok(mut values) = model.samples(members).swap_remove(workload) else { return Vec::new() };
     values.sort_unstable();
     let mut steps = Vec::new();
@@ -301,6 +360,13 @@ fn replayed(
             "one alignment",
             Some(correlated.bursts_together),
         ));
+    }
+    if begun > 0.0 {
+        steps.push(PredictionStep::new(BEGUN_WORK, "added to each of these", Some(begun)));
+    }
+    if let Some(worst) = worst.filter(|worst| worst[workload].total.is_finite()) {
+        let how = "the lesser of it and the sum counts (--model worst-case derives it)";
+        steps.push(PredictionStep::new(LESSER_BOUND, how, Some(worst[workload].total)));
     }
     steps
 }

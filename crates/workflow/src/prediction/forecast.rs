@@ -2,12 +2,13 @@
 
 use super::applicant::{of_members, server_members, sketched_by};
 use super::bounds::{WorkloadBound, member_bounds};
+use super::enforced_models::{replaying, worst_case};
 use super::model_name::{ModelName, ModelVisitor};
 use super::problem::PredictionProblem;
 use crate::observer::ProgressObserver;
 use ::plan::admission::Applicant;
 use model::{LatencyModel, Prediction, Stage, UndefinedLatency};
-use predict::{Replayed, WorstCase};
+use predict::{CorrelatedLatency, EnforcedModel, EnforcedSketch, Replayed, WorstCase};
 
 /// What a placed workload will see.
 #[derive(Debug, Clone, Copy)]
@@ -43,14 +44,17 @@ impl ForecastQuestion<'_> {
 impl ModelVisitor for ForecastQuestion<'_> {
     type Output = (Vec<Vec<WorkloadForecast>>, usize);
 
-    fn visit<M: LatencyModel>(self, model: &M) -> Self::Output {
-        let (replayed, worst_case) = (Replayed::default(), WorstCase::default());
+    fn visit<M: LatencyModel>(self, model: &EnforcedModel<M>) -> Self::Output {
+        let enforced = self.problem.enforced;
+        let (replayed, worst_case) = (replaying(Replayed::default(), enforced), worst_case(enforced));
         let forecaster = Forecaster {
             question: &self,
             model,
             sketches: sketched_by(self.problem, model, self.observer),
             replayed: sketched_by(self.problem, &replayed, self.observer),
             worst_case: sketched_by(self.problem, &worst_case, self.observer),
+            by_replay: replayed,
+            at_worst: worst_case,
         };
         let task = self.observer.begin("forecasting", self.servers.len() as u64, "servers");
         let forecasts = machine::parallel::map(self.servers, |members| {
@@ -66,28 +70,35 @@ impl ModelVisitor for ForecastQuestion<'_> {
 
 struct Forecaster<'a, M: LatencyModel> {
     question: &'a ForecastQuestion<'a>,
-    model: &'a M,
+    model: &'a EnforcedModel<M>,
     /// All workloads of the problem as the model that decided sees them.
-    sketches: Vec<Applicant<M::Sketch>>,
-    replayed: Vec<Applicant<<Replayed as LatencyModel>::Sketch>>,
-    worst_case: Vec<Applicant<<WorstCase as LatencyModel>::Sketch>>,
+    sketches: Vec<Applicant<EnforcedSketch<M::Sketch>>>,
+    by_replay: EnforcedModel<Replayed>,
+    replayed: Vec<Applicant<EnforcedSketch<<Replayed as LatencyModel>::Sketch>>>,
+    at_worst: EnforcedModel<WorstCase>,
+    worst_case: Vec<Applicant<EnforcedSketch<<WorstCase as LatencyModel>::Sketch>>>,
 }
 
 impl<M: LatencyModel> Forecaster<'_, M> {
     /// What each member of a server will see; of a forecast that is cut short, what is certain without replays.
     fn forecasts(&self, members: &[usize], cut_short: bool) -> Vec<WorkloadForecast> {
         let question = self.question;
-        let base = question.problem.base_latency();
-        let worst = server_members(&of_members(&self.worst_case, members));
-        let worst = member_bounds(&WorstCase::default(), ModelName::WorstCase, &worst, members, base);
+        let (problem, base) = (question.problem, question.problem.base_latency());
+        let worst = server_members(problem, &of_members(&self.worst_case, members));
+        let worst = member_bounds(&self.at_worst, ModelName::WorstCase, &worst, members, base);
         let (chosen, together) = if cut_short {
             (self.certain_bounds(members), vec![None; members.len()])
         } else {
-            let own = server_members(&of_members(&self.sketches, members));
+            let own = server_members(problem, &of_members(&self.sketches, members));
             let chosen = member_bounds(self.model, question.model, &own, members, base);
-            let replayed = server_members(&of_members(&self.replayed, members));
-            let correlated = Replayed::default().correlated(&replayed).into_iter();
-            (chosen, correlated.map(|latency| Some(latency.ok()?.bursts_together + base)).collect())
+            let replayed = server_members(problem, &of_members(&self.replayed, members));
+            let begun = self.by_replay.begun(&replayed);
+            let replayed = EnforcedModel::<Replayed>::inner_members(&replayed);
+            let correlated = self.by_replay.inner().correlated(&replayed).into_iter().zip(begun);
+            let later = |(latency, begun): (Result<CorrelatedLatency, _>, f64)| {
+                Some(latency.ok()?.bursts_together + begun + base)
+            };
+            (chosen, correlated.map(later).collect())
         };
         let mut forecasts = Vec::new();
         for ((bound, worst_case), bursts_together) in chosen.into_iter().zip(worst).zip(together) {
@@ -101,7 +112,9 @@ impl<M: LatencyModel> Forecaster<'_, M> {
         let question = self.question;
         let is_kept = (question.is_kept)(members);
         let mut bounds = Vec::new();
-        for (member, &workload) in server_members(&of_members(&self.sketches, members)).iter().zip(members) {
+        for (member, &workload) in
+            server_members(question.problem, &of_members(&self.sketches, members)).iter().zip(members)
+        {
             let slo = question.problem.workloads[workload].spec.slo.latency.0;
             let within_slo = Prediction { bound: slo, estimate: None };
             bounds.push(WorkloadBound {

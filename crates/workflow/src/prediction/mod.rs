@@ -6,6 +6,7 @@ mod assignment;
 mod bounds;
 mod calibration;
 mod derivation;
+mod enforced_models;
 mod forecast;
 mod model_name;
 mod placement;

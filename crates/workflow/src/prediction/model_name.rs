@@ -1,11 +1,12 @@
 //! Models of latency by the names that users give them.
 
 use super::calibration::calibrated;
+use super::enforced_models::{probabilistic, published_snc, replaying, worst_case};
 use super::problem::PredictionProblem;
 use super::procedure_name::ProcedureName;
 use crate::observer::ProgressObserver;
 use model::LatencyModel;
-use predict::{Probabilistic, PublishedSnc, Replayed, WorstCase};
+use predict::{EnforcedModel, Replayed};
 use serde::Serialize;
 use units::Percentile;
 
@@ -30,7 +31,7 @@ pub(crate) trait ModelVisitor {
     /// What comes of a visit.
     type Output;
     /// Visits the model of the name.
-    fn visit<M: LatencyModel>(self, model: &M) -> Self::Output;
+    fn visit<M: LatencyModel>(self, model: &EnforcedModel<M>) -> Self::Output;
 }
 
 impl ModelName {
@@ -63,7 +64,8 @@ impl ModelName {
         matches!(self, Self::Replayed | Self::Calibrated)
     }
 
-    /// Hands the model of this name to the visitor; for the workloads of this problem at `percentile`, or each at that of its SLO.
+    /// Hands the model of this name to the visitor; for the servers and workloads of this problem at `percentile`, or each at
+    /// that of its SLO. The published procedure is always about servers that interrupt what they have begun.
     pub(crate) fn visit<V: ModelVisitor>(
         self,
         problem: &PredictionProblem,
@@ -71,12 +73,16 @@ impl ModelName {
         observer: &dyn ProgressObserver,
         visitor: V,
     ) -> V::Output {
+        let enforced = problem.enforced;
         match self {
-            Self::WorstCase => visitor.visit(&WorstCase::default()),
-            Self::Probabilistic => visitor.visit(&Probabilistic::default()),
-            Self::PublishedSnc => visitor.visit(&PublishedSnc::default()),
-            Self::Replayed => visitor.visit(&Replayed::default()),
-            Self::Calibrated => visitor.visit(calibrated(problem, percentile, observer).as_ref()),
+            Self::WorstCase => visitor.visit(&worst_case(enforced)),
+            Self::Probabilistic => visitor.visit(&probabilistic(enforced)),
+            Self::PublishedSnc => visitor.visit(&published_snc()),
+            Self::Replayed => visitor.visit(&replaying(Replayed::default(), enforced)),
+            Self::Calibrated => {
+                let model = calibrated(problem, percentile, observer);
+                visitor.visit(&replaying((*model).clone(), enforced))
+            }
         }
     }
 }

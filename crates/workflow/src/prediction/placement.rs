@@ -3,6 +3,7 @@
 use super::applicant::{admission_host, of_members, server_members, sketched_by};
 use super::assignment::{WorkloadAssignment, assignment_policy};
 use super::calibration::calibrated;
+use super::enforced_models::replaying;
 use super::forecast::{ForecastQuestion, WorkloadForecast};
 use super::model_name::{ModelName, ModelVisitor};
 use super::problem::PredictionProblem;
@@ -14,7 +15,7 @@ use ::plan::packing::{
     Packing, PackingControl, PackingPhase, PackingProblem, PackingProgress, SecondJudgement, pack,
 };
 use model::{LatencyModel, PerStage, Policy};
-use predict::Replayed;
+use predict::{EnforcedModel, Replayed};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -61,12 +62,17 @@ pub fn place(
 ) -> ModelPlacement {
     let start = Instant::now();
     let question = PlacementQuestion { problem, interrupted, observer };
-    let judged = JudgedServers::default();
+    let (judged, enforced) = (JudgedServers::default(), problem.enforced);
     let packing = match model {
-        ModelName::Replayed => question.pack_by_replay(&searching(), &Replayed::default(), &judged),
+        ModelName::Replayed => {
+            let few = replaying(searching().remembering(), enforced);
+            let judge = replaying(Replayed::default().remembering(), enforced);
+            question.pack_by_replay(&few, &judge, &judged)
+        }
         ModelName::Calibrated => {
-            let judge = calibrated(problem, None, observer);
-            question.pack_by_replay(&judge.with_replays(searching()), judge.as_ref(), &judged)
+            let model = calibrated(problem, None, observer);
+            let few = replaying(model.with_replays(searching()), enforced);
+            question.pack_by_replay(&few, &replaying((*model).clone(), enforced), &judged)
         }
         _ => model.visit(problem, None, observer, question),
     };
@@ -119,8 +125,9 @@ struct PlacementQuestion<'a> {
 
 impl PlacementQuestion<'_> {
     fn pack_by_replay<M: LatencyModel>(self, few: &M, model: &M, judged: &JudgedServers) -> Packing {
-        let applicants = sketched_by(self.problem, few, self.observer);
-        let judge = ReplayJudge { model, applicants: &applicants, base: self.problem.base_latency() };
+        let problem = self.problem;
+        let applicants = sketched_by(problem, few, self.observer);
+        let judge = ReplayJudge { problem, model, applicants: &applicants, base: problem.base_latency() };
         let confirms = |members: &[usize]| judged.judge(members, || judge.is_kept(members));
         let missing = |members: &[usize]| judge.missing(members);
         let judgement = SecondJudgement { confirms: &confirms, missing: &missing };
@@ -157,7 +164,7 @@ impl PlacementQuestion<'_> {
 impl ModelVisitor for PlacementQuestion<'_> {
     type Output = Packing;
 
-    fn visit<M: LatencyModel>(self, model: &M) -> Packing {
+    fn visit<M: LatencyModel>(self, model: &EnforcedModel<M>) -> Packing {
         let applicants = sketched_by(self.problem, model, self.observer);
         self.pack(&ByModel::by_slo(model), &applicants, SearchEffort::Exhaustive, None)
     }
@@ -171,6 +178,7 @@ fn searching() -> Replayed {
 
 /// Judges servers by a model with the alignments of the default, which no search has seen.
 struct ReplayJudge<'a, M: LatencyModel> {
+    problem: &'a PredictionProblem,
     model: &'a M,
     applicants: &'a [Applicant<M::Sketch>],
     /// The latency without any queueing, seconds.
@@ -180,24 +188,24 @@ struct ReplayJudge<'a, M: LatencyModel> {
 impl<M: LatencyModel> ReplayJudge<'_, M> {
     fn is_kept(&self, members: &[usize]) -> bool {
         let company = of_members(self.applicants, members);
-        let slos = company.iter().map(|applicant| applicant.slo.latency.0);
-        let limits: Vec<f64> = slos.map(|slo| queueing_limit(slo, self.base)).collect();
-        self.model.all_within(&server_members(&company), &limits)
+        self.model.all_within(&server_members(self.problem, &company), &self.limits(&company))
     }
 
     /// Who misses the SLO, by the largest factor first; of equal ones, the last first.
     fn missing(&self, members: &[usize]) -> Vec<usize> {
         let company = of_members(self.applicants, members);
         let mut missing = Vec::new();
-        for (member, latency) in self.model.predict(&server_members(&company)).iter().enumerate() {
-            let seconds = latency.map_or(f64::INFINITY, |prediction| prediction.bound + self.base);
-            let factor = seconds / company[member].slo.latency.0;
-            if factor > 1.0 {
-                missing.push((factor, members[member]));
-            }
+        let late = self.model.bounds_above(&server_members(self.problem, &company), &self.limits(&company));
+        for (member, bound) in late {
+            missing.push(((bound + self.base) / company[member].slo.latency.0, members[member]));
         }
         missing.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
         missing.into_iter().map(|(_, member)| member).collect()
+    }
+
+    /// The longest latency without the base latency that each SLO allows, seconds.
+    fn limits<S>(&self, company: &[&Applicant<S>]) -> Vec<f64> {
+        company.iter().map(|applicant| queueing_limit(applicant.slo.latency.0, self.base)).collect()
     }
 }
 
@@ -251,5 +259,5 @@ pub fn placement_policy(problem: &PredictionProblem, placement: &ModelPlacement)
     for (workload, refusal) in &placement.packing.refused {
         assignments[*workload] = Some(Err(describe_refusal(problem, refusal)));
     }
-    assignment_policy(problem, placement.model.name(), &assignments)
+    assignment_policy(problem, placement.model.as_procedure(), &assignments)
 }

@@ -1,16 +1,19 @@
 //! A prediction problem: one kind of server with the traffic of every workload.
 
-use crate::cluster::{ClusterSource, base_latency, read_groups, read_profile, warn_of_percentile};
+use crate::cluster::{
+    ClusterSource, base_latency, enforced_path, read_groups, read_profile, warn_of_percentile,
+    warn_of_preemption,
+};
 use crate::observer::{Notice, ProgressObserver};
 use crate::parallel::in_parallel;
 use model::{CircularTrace, Cluster, Job, OperationError, ServerClass, WorkloadSpec};
-use predict::{Calibrated, CalibrationGoal};
+use predict::{Calibrated, CalibrationGoal, EnforcedPath};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use trace::OpenOptions;
-use units::{ByteRate, Percentile, Seconds};
+use units::{ByteRate, Bytes, Nanos, Percentile, Seconds};
 use workload::device::{NetworkModel, PathWork, StorageProfile};
 
 /// Where servers, workloads and traces come from, and what requests pass.
@@ -24,6 +27,8 @@ pub struct PredictionSource {
     pub link_only: bool,
     /// A file that says which workloads may burst together; without it all are independent.
     pub groups: Option<PathBuf>,
+    /// Servers interrupt what they have begun, as in published formulas; no real server does.
+    pub preemptive: bool,
     /// What the calibrated model promises.
     pub calibration: CalibrationGoal,
 }
@@ -37,6 +42,8 @@ pub struct TracedWorkload {
     pub group: usize,
     /// The requests of its trace as time at each stage; workloads with the same trace share them.
     pub traffic: Arc<CircularTrace<Job>>,
+    /// When its first request came by the clock of the trace; `None` where the format counts from the first request.
+    pub recorded_from: Option<Nanos>,
 }
 
 /// A kind of server and who may share one.
@@ -54,6 +61,11 @@ pub struct PredictionProblem {
     pub safety_margin: f64,
     /// Everybody who asks for a place, in the order of the input.
     pub workloads: Vec<TracedWorkload>,
+    /// How the enforcers use a server; `None` for servers that interrupt what they have begun, which are there to compare
+    /// with.
+    pub enforced: Option<EnforcedPath>,
+    /// The bytes that a link sends without looking for others.
+    pub packet: Bytes,
     /// The file that says what is asked, for reports.
     pub origin: PathBuf,
     /// What the calibrated model promises.
@@ -75,6 +87,10 @@ impl PredictionProblem {
         if let Some(profile) = &profile {
             warn_of_percentile(&cluster, profile, observer);
         }
+        let enforced = (!source.preemptive).then(|| enforced_path(&class, profile.as_ref()));
+        if source.preemptive {
+            warn_of_preemption(observer);
+        }
         let names: Vec<&str> = cluster.workloads.iter().map(|spec| spec.name.as_str()).collect();
         let groups = match &source.groups {
             Some(path) => read_groups(path, &names)?,
@@ -85,7 +101,8 @@ impl PredictionProblem {
         let traffic = read_traces(&cluster.workloads, &path, &source.cluster.options, observer)?;
         let mut workloads = Vec::new();
         for ((spec, group), traffic) in cluster.workloads.into_iter().zip(groups).zip(traffic) {
-            workloads.push(TracedWorkload { spec, group, traffic });
+            let (traffic, recorded_from) = traffic;
+            workloads.push(TracedWorkload { spec, group, traffic, recorded_from });
         }
         Ok(Self {
             class: class.class,
@@ -94,10 +111,17 @@ impl PredictionProblem {
             safety_margin: cluster.safety_margin,
             workloads,
             profile,
+            enforced,
+            packet: class.packet,
             origin: source.cluster.origin().to_owned(),
             calibration: source.calibration,
             learnt: Mutex::default(),
         })
+    }
+
+    /// How many levels of priority a stage of a server can have.
+    pub(crate) fn levels_max(&self) -> usize {
+        self.enforced.map_or(usize::MAX, |path| path.class.levels_max)
     }
 
     /// The distinct traces in order of appearance, and the number of each workload's among them.
@@ -125,7 +149,7 @@ impl PredictionProblem {
         for (workload, number) in self.workloads.iter().zip(numbers) {
             for (half, traffic) in halves.iter_mut().zip(&traffic[number]) {
                 let (spec, traffic) = (workload.spec.clone(), Arc::clone(traffic));
-                half.push(TracedWorkload { spec, group: workload.group, traffic });
+                half.push(TracedWorkload { spec, group: workload.group, traffic, recorded_from: None });
             }
         }
         Some(halves.map(|workloads| self.with_workloads(workloads)))
@@ -141,6 +165,8 @@ impl PredictionProblem {
             profile: self.profile.clone(),
             safety_margin: self.safety_margin,
             workloads,
+            enforced: self.enforced,
+            packet: self.packet,
             origin: self.origin.clone(),
             calibration: self.calibration,
             learnt: Mutex::default(),
@@ -180,13 +206,16 @@ fn choose_class<'a>(
     Ok(class)
 }
 
+/// The traffic of a trace, and when its first request came by the clock of the trace.
+type RecordedTraffic = (Arc<CircularTrace<Job>>, Option<Nanos>);
+
 /// The traffic of every workload on its path; a trace that several of them have is read once.
 fn read_traces(
     workloads: &[WorkloadSpec],
     path: &PathWork,
     options: &OpenOptions,
     observer: &dyn ProgressObserver,
-) -> Result<Vec<Arc<CircularTrace<Job>>>, OperationError> {
+) -> Result<Vec<RecordedTraffic>, OperationError> {
     let start = Instant::now();
     let mut number_of_file = BTreeMap::new();
     let mut files: Vec<&Path> = Vec::new();
@@ -200,35 +229,36 @@ fn read_traces(
     }
     let read =
         in_parallel(observer, "reading traces", &files, |file| read_traffic(file, path.clone(), options))?;
-    let requests: usize = read.iter().map(|(traffic, _)| traffic.items().len()).sum();
+    let requests: usize = read.iter().map(|(traffic, ..)| traffic.items().len()).sum();
     let elapsed = Seconds(start.elapsed().as_secs_f64());
     let count = read.len();
     observer.notice(Notice::Done(format!("traces: {count} read, {requests} requests in {elapsed}")));
     let mut shared = Vec::with_capacity(count);
-    for (file, (traffic, skipped)) in files.into_iter().zip(read) {
+    for (file, (traffic, recorded_from, skipped)) in files.into_iter().zip(read) {
         if skipped > 0 {
             let trace = file.display();
             observer.notice(Notice::Warning(format!("{trace}: {skipped} requests skipped")));
         }
-        shared.push(Arc::new(traffic));
+        shared.push((Arc::new(traffic), recorded_from));
     }
-    Ok(numbers.into_iter().map(|number| Arc::clone(&shared[number])).collect())
+    Ok(numbers.into_iter().map(|number| shared[number].clone()).collect())
 }
 
-/// The traffic of a trace on its path, and how many malformed requests were passed over.
+/// The traffic of a trace on its path, when its first request came, and how many malformed requests were passed over.
 fn read_traffic(
     file: &Path,
     mut path: PathWork,
     options: &OpenOptions,
-) -> Result<(CircularTrace<Job>, u64), OperationError> {
+) -> Result<(CircularTrace<Job>, Option<Nanos>, u64), OperationError> {
     let wrong = |error: trace::TraceError| OperationError::input(&error).hint(error.hint());
     let mut reader = trace::open(file, options).map_err(wrong)?;
     let mut jobs = Vec::new();
     for request in reader.by_ref() {
         jobs.push(path.job(&request.map_err(wrong)?));
     }
+    let first = jobs.first().map(|job: &Job| job.arrival).filter(|_| !reader.format().has_epoch());
     let traffic = CircularTrace::repeating(jobs);
     let traffic =
         traffic.map_err(|error| OperationError::input(format_args!("{}: {error}", file.display())))?;
-    Ok((traffic, reader.skipped()))
+    Ok((traffic, first, reader.skipped()))
 }

@@ -1,6 +1,7 @@
 //! Admission procedures by the names that users give them, with the parameters of the published ones.
 
 use super::calibration::calibrated;
+use super::enforced_models::{probabilistic, published_snc, replaying, worst_case};
 use super::problem::{PredictionProblem, TracedWorkload};
 use crate::observer::ProgressObserver;
 use ::plan::admission::{
@@ -8,7 +9,7 @@ use ::plan::admission::{
     priority_meister,
 };
 use model::LatencyModel;
-use predict::{Probabilistic, PublishedSnc, Replayed, Reshaping, WorstCase, WorstCaseSketch};
+use predict::{BegunWork, EnforcedModel, EnforcedSketch, Replayed, Reshaping, WorstCase};
 
 /// Bytes of a packet, and of the burst that Silo allows (thesis §4.3.1).
 const PACKET: f64 = 1500.0;
@@ -108,6 +109,15 @@ impl ProcedureName {
         }
     }
 
+    /// Whether its promises are about servers as they are enforced; those that are there to compare with are about servers
+    /// that interrupt what they have begun.
+    pub fn counts_enforcement(self) -> bool {
+        matches!(
+            self,
+            Self::WorstCase | Self::Probabilistic | Self::Replayed | Self::Calibrated | Self::PriorityMeister
+        )
+    }
+
     /// Hands the procedure of this name, for the servers and workloads of this problem, to the visitor.
     pub(crate) fn visit<V: ProcedureVisitor>(
         self,
@@ -115,18 +125,24 @@ impl ProcedureName {
         observer: &dyn ProgressObserver,
         visitor: V,
     ) -> V::Output {
-        let bandwidth = problem.network;
+        let (bandwidth, enforced) = (problem.network, problem.enforced);
         let (packet, buffer) = (PACKET / bandwidth.bytes_per_sec(), BUFFER / bandwidth.bytes_per_sec());
         match self {
-            Self::WorstCase => by_slo(&WorstCase::default(), visitor),
-            Self::Probabilistic => by_slo(&Probabilistic::default(), visitor),
-            Self::Replayed => by_slo(&Replayed::default(), visitor),
-            Self::Calibrated => by_slo(calibrated(problem, None, observer).as_ref(), visitor),
-            Self::PublishedSnc => by_slo(&PublishedSnc::default(), visitor),
+            Self::WorstCase => by_slo(&worst_case(enforced), visitor),
+            Self::Probabilistic => by_slo(&probabilistic(enforced), visitor),
+            Self::Replayed => by_slo(&replaying(Replayed::default(), enforced), visitor),
+            Self::Calibrated => {
+                let model = calibrated(problem, None, observer);
+                by_slo(&replaying((*model).clone(), enforced), visitor)
+            }
+            Self::PublishedSnc => by_slo(&published_snc(), visitor),
             Self::PriorityMeister => {
                 let model = WorstCase { reshaping: Reshaping::EveryStage };
-                let procedure =
-                    ByModel::searched(&model, &|_, server| priority_meister(server, WorstCaseSketch::curve));
+                let model = EnforcedModel::new(model, BegunWork::WorstCase, enforced);
+                let procedure = ByModel::searched(&model, &|model, server| {
+                    let begun = model.begun_by_stage(server.members.iter().map(|member| &*member.sketch));
+                    priority_meister(server, EnforcedSketch::curve, &begun)
+                });
                 visitor.visit(procedure, |workload| model.sketch(&workload.traffic))
             }
             Self::Silo => visitor.visit(Silo { burst: packet, buffer }, |workload| {

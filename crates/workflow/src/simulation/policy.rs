@@ -123,7 +123,7 @@ fn compare_bounds(
             bound_s,
             longest_s,
             has_kept_limits: true,
-            covers_every_request: server.enforcement.is_some(),
+            covers_every_request: policy.covers_every_request(&server.name),
         };
         // Only who is late has to answer for its traffic.
         if bound.is_exceeded() {

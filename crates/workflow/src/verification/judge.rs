@@ -7,6 +7,7 @@ use crate::cluster::read_profile;
 use crate::observer::{Notice, ProgressObserver};
 use model::{Observations, OperationError, PerStage, Policy, Request, Slo, Stage};
 use std::path::PathBuf;
+use units::Nanos;
 use verify::{Findings, ServiceAgreement, WorkFunction, examine};
 use workload::device::{NetworkModel, StorageProfile};
 
@@ -20,6 +21,8 @@ pub struct JudgementSettings {
     pub storage: Vec<PathBuf>,
     /// How sure each verdict is to be, between 0.5 and 1.
     pub confidence: f64,
+    /// The length of the windows in which percentiles are taken beside that of the whole run, above zero.
+    pub window: Nanos,
 }
 
 /// Judges observations of a run under a policy, or without one.
@@ -46,7 +49,8 @@ pub fn judge(
     let storage = StorageProfiles { policy, profiles: &profiles };
     storage.check()?;
     note_gaps(&promises, observations, &storage, observer);
-    Ok(examine(observations, &promises, settings.confidence, &|promise| storage.work(promise)))
+    let findings = examine(observations, &promises, settings.confidence, &|promise| storage.work(promise));
+    Ok(findings.with_windows(observations, settings.window))
 }
 
 /// Whether no limit is negative, which the types do not rule out.

@@ -8,13 +8,12 @@ use super::disk::{Disk, DiskParameters, SeekPoint};
 use super::error::ProfileError;
 use super::profile::{BaseLatency, DeviceModel, QueueLimits, StorageProfile};
 use super::ssd::{BandwidthRow, SsdTable};
+use model::CHANNELS_MAX;
 use serde::{Deserialize, Serialize};
 use units::{ByteRate, Bytes, Percentile, Seconds};
 
 /// The value of `format` in Tailwright's own device profiles; readers refuse others.
 pub const DEVICE_FORMAT: &str = "tailwright-device-1";
-/// More channels than any device has.
-pub const CHANNELS_MAX: u32 = 4096;
 /// The name of a profile whose file does not give one.
 const UNNAMED: &str = "ssd";
 const PLAIN_DATA: &str = "finite numbers and strings always serialise";

@@ -32,6 +32,8 @@ impl QueueJob {
 #[derive(Debug, Clone)]
 pub struct CircularWork {
     pub(super) jobs: Vec<QueueJob>,
+    /// The work of the jobs before each one.
+    pub(super) before: Vec<u64>,
     /// The period in nanoseconds.
     pub(super) period: u64,
     /// The work of one period.
@@ -55,6 +57,7 @@ impl CircularWork {
         Self {
             allowance: largest_both.max(largest_first + largest_second),
             total: jobs.iter().map(|job| job.work).sum(),
+            before: work_before(&jobs),
             period: period.0,
             jobs,
         }
@@ -77,6 +80,15 @@ impl CircularWork {
         // A window across the end of the period begins low in one period and ends high in the next.
         (highest - lowest + self.allowance as f64) * 1e-9 * (1.0 + 1e-9)
     }
+}
+
+fn work_before(jobs: &[QueueJob]) -> Vec<u64> {
+    let sums = jobs.iter().scan(0, |sum, job| {
+        let before = *sum;
+        *sum += job.work;
+        Some(before)
+    });
+    sums.collect()
 }
 
 fn largest(jobs: &[QueueJob], value: fn(&QueueJob) -> u64) -> u64 {

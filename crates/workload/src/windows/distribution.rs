@@ -97,6 +97,12 @@ impl DistributionBins {
     }
 }
 
+/// The least value in the bin of a value.
+pub(super) fn bin_floor(value: u64) -> u64 {
+    let octave = (u64::BITS - value.leading_zeros()).saturating_sub(BINS_PER_OCTAVE_LOG2 + 1);
+    (value >> octave) << octave
+}
+
 /// The bin of a value: values below 16 have bins of their own, larger ones share 16 bins per octave.
 fn bin_of(value: u64) -> usize {
     let octave = (u64::BITS - value.leading_zeros()).saturating_sub(BINS_PER_OCTAVE_LOG2 + 1);

@@ -18,6 +18,7 @@
 //! This module covers neither dependence between streams nor traffic that the trace does not show.
 
 mod backlog;
+mod cell;
 mod circular_work;
 mod distribution;
 mod sweep;

@@ -60,6 +60,34 @@ proptest! {
     }
 
     #[test]
+    fn a_cell_sees_the_most_of_its_windows_beyond_the_rate(
+        (jobs, period) in any_stream(),
+        shortest in 1..40u64,
+        more in 0..20u64,
+    ) {
+        let stream = CircularWork::new(&jobs, Nanos(period));
+        let law = stream.work_beyond_rate(Nanos(shortest), Nanos(shortest + more)).expect("within the period");
+        let all = unrolled(&jobs, period, 3);
+        let work = |end: u64, length: u64| -> u64 {
+            let inside = all.iter().filter(|(at, _)| (end - length..=end).contains(at));
+            inside.map(|(_, job)| job.work.iter().map(|(_, work)| work.0).max().unwrap()).sum()
+        };
+        let beyond = |end: u64, length: u64| work(end, length) as f64 - stream.rate() * (length - shortest) as f64;
+        let most = |end: u64| (shortest..=shortest + more).map(|length| beyond(end, length)).fold(0.0, f64::max);
+        let allowance = stream.allowance as f64;
+        let counted = |least: f64| (2 * period..3 * period).filter(|end| most(*end) + allowance >= least).count();
+        for least in 0..40 {
+            let least = f64::from(least);
+            let exact = counted(least) as f64 / period as f64;
+            let tail = law.tail((least - 1e-3) * 1e-9);
+            prop_assert!(tail >= exact - 1e-9, "at {least}: {tail} below {exact}");
+            // Rounded up by a bin, a closed window and the largest of a piece: at most three nanoseconds.
+            let looser = counted(least - 3.0 - least / 16.0) as f64 / period as f64;
+            prop_assert!(tail <= looser + 1e-9, "at {least}: {tail} above {looser}");
+        }
+    }
+
+    #[test]
     fn a_request_finds_the_worst_window_that_it_ends((jobs, period) in any_stream()) {
         let stream = CircularWork::new(&jobs, Nanos(period));
         let all = unrolled(&jobs, period, 12);

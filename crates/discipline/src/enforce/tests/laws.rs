@@ -297,6 +297,32 @@ fn best_effort_leaves_the_reserve_free() {
     assert!(Enforcer::new(0, &all).is_err_and(|fault| fault.contains("reserve")));
 }
 
+/// A best-effort request that is larger than others expect goes when nothing is outstanding, so that there is one at most.
+#[test]
+fn an_unexpected_best_effort_request_goes_alone() {
+    let rules = EnforcementRules {
+        bounds: OutstandingBounds { requests: 3, bytes: u64::MAX },
+        largest_best_effort: Some(10),
+        ..rules(&[(0, flow(0, OverLimit::Demote, &[Limit { rate: 1, burst: 1000 }]))])
+    };
+    let mut enforcer = Enforcer::new(0, &rules).unwrap();
+    arrive_all(&mut enforcer, 0, (0..4).map(|id| arrival(id, 77, [10, 11, 12, 1][id as usize])));
+    let mut there = sent(&mut enforcer, 0);
+    assert_eq!(ids(&there), [0], "the next one waits until nothing is there");
+    enforcer.arrive(1, arrival(4, 0, 50));
+    there.append(&mut sent(&mut enforcer, 1));
+    assert_eq!(ids(&there), [0, 4], "a level is not concerned, whatever it costs");
+    complete_all(&mut enforcer, there);
+    let mut there = sent(&mut enforcer, 2);
+    assert_eq!(ids(&there), [1], "two at a time would be more than one");
+    enforcer.arrive(3, arrival(5, 0, 50));
+    there.append(&mut sent(&mut enforcer, 3));
+    assert_eq!(ids(&there), [1, 5]);
+    complete_all(&mut enforcer, there);
+    let there = sent(&mut enforcer, 4);
+    assert_eq!(ids(&there), [2, 3], "what is expected may be beside it");
+}
+
 /// Reads and writes have places of their own; whose turn it is keeps the turn.
 #[test]
 fn each_operation_has_bounds_of_its_own() {

@@ -287,7 +287,7 @@ pub(super) fn some_rules() -> impl Strategy<Value = EnforcementRules> {
     let of_device = (bounds(1), bounds(1), bounds(1), bounds(0), 0u32..3);
     (flows, of_device).prop_map(|(flows, (bounds, reads, writes, lower_levels, reserve))| {
         let reserve = reserve.min(bounds.requests - 1);
-        EnforcementRules { flows, bounds, reads, writes, lower_levels, reserve }
+        EnforcementRules { flows, bounds, reads, writes, lower_levels, reserve, largest_best_effort: None }
     })
 }
 

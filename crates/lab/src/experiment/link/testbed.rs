@@ -2,10 +2,11 @@
 
 use super::super::case_plan::CasePlan;
 use super::super::definition::{LabExperiment, SERVER, TenantServer};
+use super::super::device_host::{DEVICE_PORT, DEVICE_PRIORITY, VOLUME_SIZE, start_device};
 use super::super::namespace_thread::{join, spawn_in};
 use super::work::tenant_disk;
 use crate::device::SsdModel;
-use crate::nbd::{ExportedVolume, NbdServer, NbdServerConfig};
+use crate::nbd::NbdServer;
 use crate::servers::{
     LabService, MemcachedServer, NbdkitServer, ServerEnvironment, ServerLifetime, ServerProcess,
 };
@@ -17,23 +18,16 @@ use enforce::network::{
 use load::LoadTarget;
 use machine::virtual_network::{DEVICE, VirtualNetwork};
 use model::{OperationError, Policy};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tempfile::TempDir;
-use units::{Bytes, Nanos};
+use units::Bytes;
 
 /// What the names of an experiment's namespaces begin with. Those that an earlier experiment left are removed first.
 const PREFIX: &str = "twlink";
-/// The real-time priority of servers, above that of the load generator.
-const SERVER_PRIORITY: u32 = 12;
 const CACHE_PORT: u16 = 11211;
-/// The port of the first tenant's volume; the other tenants' ports follow it.
-const VOLUME_PORT: u16 = 10809;
-const VOLUME_SIZE: u64 = 64 << 20;
 const CACHE_SIZE: Bytes = Bytes(512 << 20);
 /// How many distinct values of each size are looked up.
 const KEYS: u32 = 2;
-/// How long before a completion a disk stops sleeping and polls.
-const SPIN: Nanos = Nanos(20_000);
 /// Kernel settings of every host. Reno fills queues as cubic does, and every namespace may choose it. A window that is
 /// forgotten in every pause would make the experiment measure TCP.
 const KERNEL_SETTINGS: [(&str, &str); 2] = [
@@ -69,7 +63,7 @@ impl LinkTestbed {
         for host in &testbed.lab.hosts {
             join(spawn_in(&host.netns, None, change_kernel_settings))??;
         }
-        testbed.start_servers(case, realtime.then_some(SERVER_PRIORITY))?;
+        testbed.start_servers(case, realtime.then_some(DEVICE_PRIORITY))?;
         testbed.hosts = testbed.shaped_hosts(policy)?;
         for host in &testbed.hosts {
             apply(&mut Programs, host, &StateStore::new(testbed.folder.path()), ApplyOptions::default())?;
@@ -103,16 +97,10 @@ impl LinkTestbed {
         port: u16,
         priority: Option<u32>,
     ) -> Result<(), OperationError> {
-        let exports = vec![ExportedVolume { name: tenant.to_owned(), size: VOLUME_SIZE }];
-        let config = NbdServerConfig { model, exports, spin: SPIN };
-        let started = join(spawn_in(self.netns(SERVER), priority, move || {
-            let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))?;
-            // The thread of the disk inherits namespace and priority of this one.
-            NbdServer::start(listener, config, Box::new(|_| {}))
-        }))?;
-        self.disks.push(started.map_err(|error| {
-            OperationError::machine(format_args!("an emulated disk: {error}")).hint("see `ulimit -n`")
-        })?);
+        let listen = (Ipv4Addr::UNSPECIFIED, port).into();
+        let volumes = [tenant.to_owned()];
+        let disk = start_device(self.netns(SERVER), listen, model, &volumes, priority, "an emulated disk")?;
+        self.disks.push(disk);
         Ok(())
     }
 
@@ -202,7 +190,7 @@ impl LinkTestbed {
 }
 
 fn volume_port(tenant: usize) -> u16 {
-    VOLUME_PORT + u16::try_from(tenant).expect("few tenants")
+    DEVICE_PORT + u16::try_from(tenant).expect("few tenants")
 }
 
 /// Changes the settings of the namespace that the calling thread is in.

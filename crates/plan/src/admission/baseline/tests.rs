@@ -42,7 +42,8 @@ fn storing() -> StageCurves {
 }
 
 /// No base latency, the whole SLO.
-const LINK: IdenticalServers = IdenticalServers { count: 1, base_latency: 0.0, slo_factor: 1.0 };
+const LINK: IdenticalServers =
+    IdenticalServers { count: 1, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
 
 /// Jobs of 1 ms into the server at these times (ms), once in 10 s.
 fn traffic(times: &[u64]) -> CircularTrace<Job> {
@@ -247,11 +248,11 @@ proptest! {
         let qjump = QJump { packet: 0.1 * MS, levels: QJumpLevels::Fixed(vec![0.01, 0.03, 0.1, 0.3]) };
         let all: Vec<_> = demands.iter().map(|(d, l)| applicant("", l * MS, d.clone())).collect();
         let keeps = |members: &[&Applicant<StageCurves>], priorities: &[Priority], i: usize| {
-            let server = SharedServer { members, base_latency: 0.0, slo_factor: 1.0 };
+            let server = SharedServer { members, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
             qjump.latencies(&server, priorities)[i].is_ok_and(|l| server.keeps(i, l))
         };
         let levels = |members: &[&Applicant<StageCurves>]| {
-            qjump.priorities(&SharedServer { members, base_latency: 0.0, slo_factor: 1.0 })
+            qjump.priorities(&SharedServer { members, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX })
         };
         let members: Vec<_> = all.iter().collect();
         let found = levels(&members);

@@ -7,10 +7,9 @@ use crate::report;
 use crate::terminal::{self, TerminalObserver};
 use clap::Args;
 use lab::cluster_run::{
-    CLUSTER_FILE, ClusterHalves, ClusterRunSettings, forecast_cluster, judge_cluster, play_cluster,
-    write_default_cluster,
+    CLUSTER_FILE, ClusterHalves, forecast_cluster, judge_cluster, play_cluster, write_default_cluster,
 };
-use lab::experiment::ExperimentLock;
+use lab::experiment::{ExperimentLock, RunSettings};
 use model::{OperationError, Policy};
 use plan::LimitMethod;
 use std::path::{Path, PathBuf};
@@ -78,7 +77,7 @@ pub(crate) fn run(args: &ClusterRunArgs) -> Result<VerbAnswer, OperationError> {
     })?;
     let halves = read_halves(args, folder.path())?;
     let policy = planned(args, &halves, folder.path())?;
-    let settings = ClusterRunSettings {
+    let settings = RunSettings {
         warm_up: args.warm_up,
         duration: args.duration,
         seed: args.seed,
@@ -148,7 +147,7 @@ fn planned(args: &ClusterRunArgs, halves: &ClusterHalves, folder: &Path) -> Resu
 fn play(
     policy: &Policy,
     halves: &ClusterHalves,
-    settings: &ClusterRunSettings,
+    settings: &RunSettings,
 ) -> Result<load::LoadReport, OperationError> {
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())

@@ -1,6 +1,7 @@
 //! `tailwright trace`: look at, convert, cut, merge and generate request traces.
 
 mod arguments;
+mod assumptions;
 mod callgraph;
 mod generate;
 mod info;
@@ -36,6 +37,8 @@ enum TraceCommand {
     Merge(rewrite::MergeArgs),
     /// Generate a synthetic trace
     Generate(generate::GenerateArgs),
+    /// Whether workloads are independent and go on as they are, as models assume
+    Assumptions(Box<assumptions::AssumptionsArgs>),
     /// Services, operations and self times in distributed traces
     Callgraph(callgraph::CallGraphArgs),
 }
@@ -47,6 +50,7 @@ pub(crate) fn run(args: &TraceArgs) -> Result<VerbAnswer, OperationError> {
         TraceCommand::Slice(args) => rewrite::slice(args),
         TraceCommand::Merge(args) => rewrite::merge(args),
         TraceCommand::Generate(args) => generate::run(args),
+        TraceCommand::Assumptions(args) => return assumptions::run(args),
         TraceCommand::Callgraph(args) => return callgraph::run(args),
     };
     match done {

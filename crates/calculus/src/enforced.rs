@@ -1,7 +1,6 @@
 //! What the servers of a class do not interrupt, and what that adds to bounds.
 
-use calculus::{DeviceQueue, round_up};
-use model::{PerStage, Stage};
+use crate::{DeviceQueue, round_up};
 
 /// Servers whose network sends packets and whose device serves requests, each to its end.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,7 +25,7 @@ impl EnforcedClass {
 
     /// Queues at the device, the best for its throughput first. While answers are on their way to the enforcer the
     /// device has the requests beyond its channels to do; the reserve lets a request of a workload in at once.
-    pub(crate) fn queues(&self) -> [DeviceQueue; 3] {
+    pub fn queues(&self) -> [DeviceQueue; 3] {
         let channels = self.channels;
         [(channels + 2, 1), (channels + 1, 1), (channels, 0)].map(|(outstanding, reserve)| DeviceQueue {
             channels,
@@ -36,17 +35,14 @@ impl EnforcedClass {
     }
 
     /// What a request whose device time is `work` takes beyond that and its waiting, seconds.
-    pub(crate) fn own_time(&self, work: f64) -> f64 {
+    pub fn own_time(&self, work: f64) -> f64 {
         round_up(self.proxy + self.shortest_queue().own_service(work))
     }
 
-    /// The work that each stage may have begun when a request comes, for so many workloads whose requests are up to
-    /// `largest`, seconds. On a link a packet is on its way, each class, those of best effort and of the link's own
-    /// traffic included, may send one before its turn, and each bucket of a workload may go into debt by one.
-    pub(crate) fn blocking(&self, queue: DeviceQueue, members: usize, largest: f64) -> PerStage<f64> {
-        PerStage::from_fn(|stage| match stage {
-            Stage::Storage => queue.blocking(self.best_effort_request, largest),
-            Stage::NetworkIn | Stage::NetworkOut => (2 * members + 2) as f64 * self.packet,
-        })
+    /// The work that a link may have begun when a request comes, for so many workloads, seconds. A packet is on its way,
+    /// each class, those of best effort and of the link's own traffic included, may send one before its turn, and each
+    /// bucket of a workload may go into debt by one.
+    pub fn begun_on_link(&self, members: usize) -> f64 {
+        (2 * members + 2) as f64 * self.packet
     }
 }

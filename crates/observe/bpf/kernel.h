@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/*
+ * The parts of kernel structures that observe.bpf.c reads, and the helpers that it calls.
+ *
+ * Every field is relocated by name to its place in the running kernel (CO-RE), so that order, size and what lies
+ * between the fields here do not matter. Only names and types must be those of the kernel.
+ */
+#ifndef TAILWRIGHT_KERNEL_H
+#define TAILWRIGHT_KERNEL_H
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long s64;
+
+#define SEC(name) __attribute__((section(name), used))
+#define INLINE static inline __attribute__((always_inline))
+#define SWAP16(value) __builtin_bswap16(value)
+#define SWAP32(value) __builtin_bswap32(value)
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct in6_addr {
+	union {
+		u32 u6_addr32[4];
+	} in6_u;
+};
+
+struct sock_common {
+	u32 skc_daddr;
+	u32 skc_rcv_saddr;
+	u16 skc_dport;
+	u16 skc_num;
+	unsigned short skc_family;
+	volatile unsigned char skc_state;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	u16 sk_protocol;
+};
+
+struct inet_sock {
+	u16 inet_sport;
+};
+
+struct tcp_sock {
+	u32 copied_seq;
+	u32 rcv_nxt;
+	u32 write_seq;
+};
+
+struct sk_buff {
+	struct sock *sk;
+	unsigned int len;
+	unsigned int data_len;
+	u16 protocol;
+	u16 transport_header;
+	u16 network_header;
+	unsigned char *head;
+	unsigned char *data;
+};
+
+struct iov_iter {
+	unsigned long count;
+};
+
+struct msghdr {
+	struct iov_iter msg_iter;
+};
+
+struct task_struct {
+	int pid;
+};
+
+struct net_device;
+
+#pragma clang attribute pop
+
+enum { BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_RINGBUF = 27, BPF_RB_NO_WAKEUP = 1 };
+
+static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
+static u64 (*bpf_get_current_pid_tgid)(void) = (void *)14;
+static long (*bpf_probe_read_kernel)(void *into, u32 size, const void *from) = (void *)113;
+static void *(*bpf_ringbuf_reserve)(void *ring, u64 size, u64 flags) = (void *)131;
+static void (*bpf_ringbuf_submit)(void *record, u64 flags) = (void *)132;
+static struct tcp_sock *(*bpf_skc_to_tcp_sock)(const void *sk) = (void *)137;
+
+#endif

@@ -1,0 +1,609 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
+/*
+ * Reports what happens to the bytes of the requests and answers of chosen server ports, as a stream of events.
+ *
+ * Like the rest of the repository, this file is licensed under MIT or Apache-2.0, as you choose. The licence that is
+ * declared to the kernel, "Dual MIT/GPL", lets the kernel run it.
+ *
+ * Nothing is joined here: which events belong to one request is decided in user space. Each program leaves as soon as
+ * it knows that a packet, socket or thread is of no interest. State in the kernel is two tables of time stamps, which
+ * may forget: an entry that was overwritten is found to be missing, never taken for another one.
+ *
+ * All programs are attached to tracepoints with type information (tp_btf).
+ */
+#include "kernel.h"
+
+#define ETHERTYPE_IPV4 0x0800
+#define ETHERTYPE_IPV6 0x86dd
+#define FAMILY_IPV4 2
+#define FAMILY_IPV6 10
+#define PROTOCOL_TCP 6
+#define PROTOCOL_UDP 17
+#define STATE_ESTABLISHED 1
+#define STATE_TIME_WAIT 6
+#define STATE_CLOSE 7
+#define STATE_LISTEN 10
+#define STATE_NEW_SYN_RECV 12
+#define TCP_FLAG_PUSH 0x08
+/* A fragment that is not the first has no port. */
+#define FRAGMENT_OFFSET 0x1fff
+
+/* What an event says; see src/event.rs, which decodes it. */
+enum event_kind {
+	EVENT_ARRIVAL = 1,
+	EVENT_READY = 2,
+	EVENT_RECEIVE = 3,
+	EVENT_SEND = 4,
+	EVENT_TRANSMIT = 5,
+	EVENT_CLOSE = 6,
+};
+
+enum event_flags { FLAG_PUSH = 1, FLAG_UDP = 2, FLAG_IPV6 = 4 };
+
+struct event {
+	u64 time;
+	u64 flow;
+	u64 earlier;
+	u64 socket;
+	u32 begin;
+	u32 end;
+	u32 thread;
+	u32 process;
+	u16 local_port;
+	u16 peer_port;
+	u8 kind;
+	u8 flags;
+	u16 lost;
+	u32 peer[4];
+};
+
+/* Set by the loader before the programs are loaded. */
+const volatile u8 ports[8192];       /* a bit for each port that is observed */
+const volatile u32 flows_limit = ~0; /* TCP connections whose hash, high 32 bits, is above are left out */
+
+/* The number of events that found no room, of which each event that does find room carries the low bits. */
+u32 lost;
+
+struct {
+	int (*type)[BPF_MAP_TYPE_RINGBUF];
+	int (*max_entries)[1 << 23];
+} events SEC(".maps");
+
+enum count { COUNT_LOST, COUNTS };
+
+struct {
+	int (*type)[BPF_MAP_TYPE_ARRAY];
+	int (*max_entries)[COUNTS];
+	u32 *key;
+	u64 *value;
+} counts SEC(".maps");
+
+/*
+ * Tables of time stamps. An entry is one word, so that it is read and written whole: 16 bits that say whose it is
+ * and the low 48 bits of the time in nanoseconds, which repeat after 78 hours.
+ */
+#define STAMPS 4096
+#define TIME_BITS 48
+#define TIME_MASK ((1ull << TIME_BITS) - 1)
+
+u64 wire_stamps[STAMPS];   /* by packet: when it arrived from the wire */
+u64 switch_stamps[STAMPS]; /* by thread that reads observed sockets: when it was last switched in */
+
+INLINE u64 whole_time(u64 stamp, u64 now)
+{
+	u64 time = (now & ~TIME_MASK) | (stamp & TIME_MASK);
+	return time > now ? time - (1ull << TIME_BITS) : time;
+}
+
+/*
+ * A number for a packet or socket that is the same in all programs: the distance of its address from a table here. The
+ * address itself is not for arithmetic, and not for user space.
+ */
+INLINE u64 number_of(const void *object)
+{
+	u64 number = (u64)object;
+	asm volatile("%0 -= %1" : "+r"(number) : "r"(wire_stamps));
+	return number;
+}
+
+/* Packets are at multiples of 256 bytes, or nearly. */
+INLINE u32 wire_slot(u64 packet) { return (packet >> 8) & (STAMPS - 1); }
+INLINE u64 wire_owner(u64 packet) { return ((packet >> 20) ^ (packet << 8)) & 0xffff; }
+INLINE u32 thread_slot(u32 thread) { return thread & (STAMPS - 1); }
+INLINE u64 thread_owner(u32 thread) { return (thread / STAMPS + 1) & 0xffff; }
+
+INLINE int is_observed(u16 port) { return ports[port >> 3] & (1 << (port & 7)); }
+
+INLINE void add_one(u32 which)
+{
+	u64 *count = bpf_map_lookup_elem(&counts, &which);
+	if (count)
+		__sync_fetch_and_add(count, 1);
+}
+
+INLINE u64 mix(u64 hash, u64 value)
+{
+	hash = (hash ^ value) * 0x9e3779b97f4a7c15ull;
+	return hash ^ (hash >> 29);
+}
+
+/* The two ends of a connection, as the server sees them: addresses as on the wire, ports as numbers. */
+struct ends {
+	u32 peer[4];
+	u32 local[4];
+	u16 peer_port;
+	u16 local_port;
+	u8 is_udp;
+	u8 is_ipv6;
+};
+
+INLINE u64 flow_of(const struct ends *ends)
+{
+	u64 hash = mix(ends->is_udp, (u64)ends->peer_port << 16 | ends->local_port);
+	hash = mix(hash, (u64)ends->peer[0] << 32 | ends->local[0]);
+	if (ends->is_ipv6) {
+		hash = mix(hash, (u64)ends->peer[1] << 32 | ends->local[1]);
+		hash = mix(hash, (u64)ends->peer[2] << 32 | ends->local[2]);
+		hash = mix(hash, (u64)ends->peer[3] << 32 | ends->local[3]);
+	}
+	/* The high bits, by which connections are chosen, come out of a multiplication. */
+	return mix(hash, 0);
+}
+
+INLINE int is_chosen(u64 flow) { return (flow >> 32) <= flows_limit; }
+
+/* A new event with everything but its kind's own fields, or nothing when there is no room. */
+INLINE struct event *begin_event(u8 kind, u64 time, u64 flow)
+{
+	struct event *event = bpf_ringbuf_reserve(&events, sizeof(struct event), 0);
+	if (!event) {
+		__sync_fetch_and_add(&lost, 1);
+		add_one(COUNT_LOST);
+		return 0;
+	}
+	event->time = time;
+	event->flow = flow;
+	event->earlier = 0;
+	event->socket = 0;
+	event->begin = 0;
+	event->end = 0;
+	event->thread = 0;
+	event->process = 0;
+	event->local_port = 0;
+	event->peer_port = 0;
+	event->kind = kind;
+	event->flags = 0;
+	event->lost = *(volatile u32 *)&lost;
+	event->peer[0] = 0;
+	event->peer[1] = 0;
+	event->peer[2] = 0;
+	event->peer[3] = 0;
+	return event;
+}
+
+INLINE void end_event(struct event *event) { bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP); }
+
+INLINE void set_thread(struct event *event)
+{
+	u64 ids = bpf_get_current_pid_tgid();
+	event->thread = (u32)ids;
+	event->process = ids >> 32;
+}
+
+INLINE void set_ends(struct event *event, const struct ends *ends)
+{
+	event->local_port = ends->local_port;
+	event->peer_port = ends->peer_port;
+	event->flags |= (ends->is_udp ? FLAG_UDP : 0) | (ends->is_ipv6 ? FLAG_IPV6 : 0);
+	event->peer[0] = ends->peer[0];
+	event->peer[1] = ends->peer[1];
+	event->peer[2] = ends->peer[2];
+	event->peer[3] = ends->peer[3];
+}
+
+/* The headers of a packet for a server, from its network header on. */
+struct headers {
+	struct ends ends;
+	u32 begin; /* TCP: the sequence number of the first byte */
+	u32 bytes; /* of payload */
+	u8 flags;  /* of TCP */
+};
+
+struct ports_header {
+	u16 source;
+	u16 destination;
+};
+
+struct tcp_header {
+	struct ports_header ports;
+	u32 sequence;
+	u32 acknowledged;
+	u8 offset;
+	u8 flags;
+};
+
+struct ipv4_header {
+	u8 version_and_length;
+	u8 service;
+	u16 total;
+	u16 id;
+	u16 fragment;
+	u8 lifetime;
+	u8 protocol;
+	u16 checksum;
+	u32 source;
+	u32 destination;
+};
+
+struct ipv6_header {
+	u32 version;
+	u16 payload;
+	u8 next;
+	u8 hops;
+	u32 source[4];
+	u32 destination[4];
+};
+
+/* Reads TCP or UDP headers at `at`, with `bytes` up to the end of the packet. False if the port is not observed. */
+INLINE int read_transport(const unsigned char *at, u32 bytes, int for_server, struct headers *headers)
+{
+	struct tcp_header tcp = {};
+	struct ends *ends = &headers->ends;
+	u16 local, peer;
+	u32 header;
+	/* What lies behind a short UDP header is read and not looked at. */
+	if (bpf_probe_read_kernel(&tcp, sizeof(tcp), at))
+		return 0;
+	local = SWAP16(for_server ? tcp.ports.destination : tcp.ports.source);
+	peer = SWAP16(for_server ? tcp.ports.source : tcp.ports.destination);
+	if (!is_observed(local))
+		return 0;
+	ends->local_port = local;
+	ends->peer_port = peer;
+	header = ends->is_udp ? 8 : (tcp.offset >> 4) * 4;
+	headers->begin = SWAP32(tcp.sequence);
+	headers->bytes = bytes > header ? bytes - header : 0;
+	headers->flags = tcp.flags;
+	return 1;
+}
+
+INLINE int set_protocol(struct ends *ends, u8 protocol)
+{
+	ends->is_udp = protocol == PROTOCOL_UDP;
+	return protocol == PROTOCOL_TCP || protocol == PROTOCOL_UDP;
+}
+
+INLINE int read_ipv4(const unsigned char *at, u32 length, int for_server, struct headers *headers)
+{
+	struct ipv4_header ip = {};
+	u32 header, total;
+	if (bpf_probe_read_kernel(&ip, sizeof(ip), at) || !set_protocol(&headers->ends, ip.protocol) ||
+	    SWAP16(ip.fragment) & FRAGMENT_OFFSET)
+		return 0;
+	header = (ip.version_and_length & 15) * 4;
+	/* Short frames are padded, and the total of a very large packet is 0. */
+	total = SWAP16(ip.total) ? SWAP16(ip.total) : length;
+	headers->ends.peer[0] = for_server ? ip.source : ip.destination;
+	headers->ends.local[0] = for_server ? ip.destination : ip.source;
+	return read_transport(at + header, total - header, for_server, headers);
+}
+
+INLINE int read_ipv6(const unsigned char *at, u32 length, int for_server, struct headers *headers)
+{
+	struct ipv6_header ip = {};
+	struct ends *ends = &headers->ends;
+	u32 payload;
+	if (bpf_probe_read_kernel(&ip, sizeof(ip), at) || !set_protocol(ends, ip.next))
+		return 0;
+	ends->is_ipv6 = 1;
+	payload = SWAP16(ip.payload) ? SWAP16(ip.payload) : length - sizeof(ip);
+#pragma unroll
+	for (int word = 0; word < 4; word++) {
+		ends->peer[word] = for_server ? ip.source[word] : ip.destination[word];
+		ends->local[word] = for_server ? ip.destination[word] : ip.source[word];
+	}
+	return read_transport(at + sizeof(ip), payload, for_server, headers);
+}
+
+/* Reads the headers of a packet whose network header is at `at`. False if it is of no interest. */
+INLINE int read_headers(const struct sk_buff *skb, const unsigned char *at, u32 length, int for_server,
+			struct headers *headers)
+{
+	u16 protocol = SWAP16(skb->protocol);
+	if (protocol == ETHERTYPE_IPV4)
+		return read_ipv4(at, length, for_server, headers);
+	if (protocol == ETHERTYPE_IPV6)
+		return read_ipv6(at, length, for_server, headers);
+	return 0;
+}
+
+/* The same for a packet that has just come in, whose data begins with the network header. */
+INLINE int read_incoming(const struct sk_buff *skb, struct headers *headers)
+{
+	return read_headers(skb, skb->data, skb->len, 1, headers) && headers->bytes;
+}
+
+INLINE void stamp_wire(const struct sk_buff *skb)
+{
+	struct headers headers = {};
+	u64 packet = number_of(skb);
+	if (read_incoming(skb, &headers))
+		wire_stamps[wire_slot(packet)] = wire_owner(packet) << TIME_BITS | (bpf_ktime_get_ns() & TIME_MASK);
+}
+
+/* T0: a virtual device or loopback hands a packet to the queue of a CPU. */
+SEC("tp_btf/netif_rx")
+int tw_netif_rx(u64 *context)
+{
+	stamp_wire((const struct sk_buff *)context[0]);
+	return 0;
+}
+
+/* T0: a driver hands a packet to receive offload, which may keep it back to merge it with those that follow. */
+SEC("tp_btf/napi_gro_receive_entry")
+int tw_gro_receive(u64 *context)
+{
+	stamp_wire((const struct sk_buff *)context[0]);
+	return 0;
+}
+
+/* T1: the network stack begins with a packet. */
+SEC("tp_btf/netif_receive_skb")
+int tw_arrival(u64 *context)
+{
+	const struct sk_buff *skb = (const struct sk_buff *)context[0];
+	struct headers headers = {};
+	struct event *event;
+	u64 packet = number_of(skb), flow, now, stamp;
+	if (!read_incoming(skb, &headers))
+		return 0;
+	flow = flow_of(&headers.ends);
+	if (!is_chosen(flow))
+		return 0;
+	now = bpf_ktime_get_ns();
+	event = begin_event(EVENT_ARRIVAL, now, flow);
+	if (!event)
+		return 0;
+	stamp = wire_stamps[wire_slot(packet)];
+	if (stamp && stamp >> TIME_BITS == wire_owner(packet)) {
+		event->earlier = whole_time(stamp, now);
+		wire_stamps[wire_slot(packet)] = 0;
+	}
+	set_ends(event, &headers.ends);
+	if (headers.flags & TCP_FLAG_PUSH && !headers.ends.is_udp)
+		event->flags |= FLAG_PUSH;
+	event->begin = headers.ends.is_udp ? 0 : headers.begin;
+	event->end = event->begin + headers.bytes;
+	end_event(event);
+	return 0;
+}
+
+INLINE int is_ip_socket(const struct sock *sk)
+{
+	u16 family = sk->__sk_common.skc_family;
+	return family == FAMILY_IPV4 || family == FAMILY_IPV6;
+}
+
+/* Whether a socket is a TCP connection or UDP socket of an observed port. */
+INLINE int is_observed_socket(const struct sock *sk, u8 *is_udp)
+{
+	u8 state;
+	u16 protocol;
+	if (!is_ip_socket(sk) || !is_observed(sk->__sk_common.skc_num))
+		return 0;
+	state = sk->__sk_common.skc_state;
+	/* These are not whole sockets, or have no data. */
+	if (state == STATE_LISTEN || state == STATE_TIME_WAIT || state == STATE_NEW_SYN_RECV)
+		return 0;
+	protocol = sk->sk_protocol;
+	*is_udp = protocol == PROTOCOL_UDP;
+	return protocol == PROTOCOL_TCP || protocol == PROTOCOL_UDP;
+}
+
+INLINE void ends_of_socket(const struct sock *sk, u16 port, struct ends *ends)
+{
+	ends->local_port = port;
+	ends->peer_port = SWAP16(sk->__sk_common.skc_dport);
+	/* An IPv4 connection of an IPv6 socket has both; its packets are IPv4. */
+	ends->is_ipv6 = sk->__sk_common.skc_family == FAMILY_IPV6 &&
+			!(sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[0] == 0 &&
+			  sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[1] == 0 &&
+			  sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[2] == SWAP32(0xffff));
+	if (!ends->is_ipv6) {
+		ends->peer[0] = sk->__sk_common.skc_daddr;
+		ends->local[0] = sk->__sk_common.skc_rcv_saddr;
+		return;
+	}
+#pragma unroll
+	for (int word = 0; word < 4; word++) {
+		ends->peer[word] = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[word];
+		ends->local[word] = sk->__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32[word];
+	}
+}
+
+INLINE u64 flow_of_socket(const struct sock *sk, u16 port)
+{
+	struct ends ends = {};
+	ends_of_socket(sk, port, &ends);
+	return flow_of(&ends);
+}
+
+/* T2: data is in a socket, and whoever waits for it is about to be woken. */
+SEC("tp_btf/sk_data_ready")
+int tw_ready(u64 *context)
+{
+	const struct sock *sk = (const struct sock *)context[0];
+	struct tcp_sock *tcp = 0;
+	struct event *event;
+	u64 flow = 0;
+	u8 is_udp;
+	if (!is_observed_socket(sk, &is_udp))
+		return 0;
+	if (!is_udp) {
+		flow = flow_of_socket(sk, sk->__sk_common.skc_num);
+		if (!is_chosen(flow))
+			return 0;
+		tcp = bpf_skc_to_tcp_sock(sk);
+		if (!tcp)
+			return 0;
+	}
+	event = begin_event(EVENT_READY, bpf_ktime_get_ns(), flow);
+	if (!event)
+		return 0;
+	event->socket = number_of(sk);
+	event->flags = is_udp ? FLAG_UDP : 0;
+	event->local_port = sk->__sk_common.skc_num;
+	if (tcp)
+		event->end = tcp->rcv_nxt;
+	end_event(event);
+	return 0;
+}
+
+/* T3, for those who sleep: a thread that has read observed sockets begins to run. */
+SEC("tp_btf/sched_switch")
+int tw_switch(u64 *context)
+{
+	const struct task_struct *next = (const struct task_struct *)context[2];
+	u32 thread = next->pid;
+	u64 owner = thread_owner(thread);
+	if (switch_stamps[thread_slot(thread)] >> TIME_BITS == owner)
+		switch_stamps[thread_slot(thread)] = owner << TIME_BITS | (bpf_ktime_get_ns() & TIME_MASK);
+	return 0;
+}
+
+/*
+ * When the thread was switched in, or 0 for its first read. It is remembered from then on, when it has been running for
+ * a while.
+ */
+INLINE u64 switched_in(u32 thread, u64 now)
+{
+	u64 owner = thread_owner(thread);
+	u64 stamp = switch_stamps[thread_slot(thread)];
+	if (stamp >> TIME_BITS != owner) {
+		switch_stamps[thread_slot(thread)] = owner << TIME_BITS | (now & TIME_MASK);
+		return 0;
+	}
+	return whole_time(stamp, now);
+}
+
+/* T4: a thread has read from a socket. */
+SEC("tp_btf/sock_recv_length")
+int tw_receive(u64 *context)
+{
+	struct sock *sk = (struct sock *)context[0];
+	int length = (int)context[1];
+	struct tcp_sock *tcp = 0;
+	struct event *event;
+	u64 flow = 0, now;
+	u8 is_udp;
+	if (length <= 0 || !is_observed_socket(sk, &is_udp))
+		return 0;
+	if (!is_udp) {
+		flow = flow_of_socket(sk, sk->__sk_common.skc_num);
+		if (!is_chosen(flow))
+			return 0;
+		tcp = bpf_skc_to_tcp_sock(sk);
+		if (!tcp)
+			return 0;
+	}
+	now = bpf_ktime_get_ns();
+	event = begin_event(EVENT_RECEIVE, now, flow);
+	if (!event)
+		return 0;
+	set_thread(event);
+	event->earlier = switched_in(event->thread, now);
+	event->socket = number_of(sk);
+	event->flags = is_udp ? FLAG_UDP : 0;
+	event->local_port = sk->__sk_common.skc_num;
+	event->end = tcp ? tcp->copied_seq : length;
+	event->begin = event->end - length;
+	end_event(event);
+	return 0;
+}
+
+/* T5: a thread hands bytes to TCP. Fires again for every packet that the bytes fill. */
+SEC("tp_btf/tcp_sendmsg_locked")
+int tw_send(u64 *context)
+{
+	const struct sock *sk = (const struct sock *)context[0];
+	const struct msghdr *message = (const struct msghdr *)context[1];
+	struct tcp_sock *tcp;
+	struct event *event;
+	u64 flow;
+	u8 is_udp;
+	if (!is_observed_socket(sk, &is_udp))
+		return 0;
+	flow = flow_of_socket(sk, sk->__sk_common.skc_num);
+	if (!is_chosen(flow))
+		return 0;
+	tcp = bpf_skc_to_tcp_sock(sk);
+	if (!tcp)
+		return 0;
+	event = begin_event(EVENT_SEND, bpf_ktime_get_ns(), flow);
+	if (!event)
+		return 0;
+	set_thread(event);
+	event->socket = number_of(sk);
+	event->begin = tcp->write_seq;
+	event->end = event->begin + (u32)message->msg_iter.count;
+	end_event(event);
+	return 0;
+}
+
+/* T6: a packet is handed to the network device. */
+SEC("tp_btf/net_dev_start_xmit")
+int tw_transmit(u64 *context)
+{
+	const struct sk_buff *skb = (const struct sk_buff *)context[0];
+	const struct sock *sk = skb->sk;
+	const unsigned char *network;
+	struct headers headers = {};
+	struct event *event;
+	u64 flow, now;
+	u8 is_udp;
+	if (!sk || !is_observed_socket(sk, &is_udp))
+		return 0;
+	now = bpf_ktime_get_ns();
+	network = skb->head + skb->network_header;
+	/* The data begins with the header of the link. */
+	if (!read_headers(skb, network, skb->len - (u32)(network - skb->data), 0, &headers) || !headers.bytes)
+		return 0;
+	flow = flow_of(&headers.ends);
+	if (!is_chosen(flow))
+		return 0;
+	event = begin_event(EVENT_TRANSMIT, now, flow);
+	if (!event)
+		return 0;
+	set_thread(event);
+	set_ends(event, &headers.ends);
+	event->socket = number_of(sk);
+	event->begin = is_udp ? 0 : headers.begin;
+	event->end = event->begin + headers.bytes;
+	end_event(event);
+	return 0;
+}
+
+/* The end of a connection. Its port is given back before, and is still in the field of the header. */
+SEC("tp_btf/inet_sock_set_state")
+int tw_state(u64 *context)
+{
+	const struct sock *sk = (const struct sock *)context[0];
+	struct event *event;
+	u64 flow;
+	u16 port = 0;
+	if ((int)context[2] != STATE_CLOSE || !is_ip_socket(sk) || sk->sk_protocol != PROTOCOL_TCP)
+		return 0;
+	bpf_probe_read_kernel(&port, sizeof(port), &((const struct inet_sock *)sk)->inet_sport);
+	port = SWAP16(port);
+	if (!is_observed(port))
+		return 0;
+	flow = flow_of_socket(sk, port);
+	if (!is_chosen(flow))
+		return 0;
+	event = begin_event(EVENT_CLOSE, bpf_ktime_get_ns(), flow);
+	if (event)
+		end_event(event);
+	return 0;
+}
+
+char licence[] SEC("license") = "Dual MIT/GPL";

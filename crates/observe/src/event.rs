@@ -1,0 +1,140 @@
+//! What the programs in the kernel report: one event when bytes of a request or an answer pass a point.
+//!
+//! The layout is that of `struct event` in `bpf/observe.bpf.c`.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Bytes of an event in the ring buffer.
+pub const EVENT_BYTES: usize = 72;
+
+/// What an event reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// The network stack begins with a packet for the server (T1); [`KernelEvent::earlier`] is T0.
+    Arrival,
+    /// Data is in a socket (T2). TCP: everything before [`KernelEvent::end`].
+    Ready,
+    /// A thread has read from a socket (T4). TCP: from `begin` to `end`. [`KernelEvent::earlier`] is when the thread
+    /// was last switched in.
+    Receive,
+    /// A thread hands bytes to TCP (T5).
+    Send,
+    /// A packet is handed to the network device (T6).
+    Transmit,
+    /// A TCP connection has ended.
+    Close,
+}
+
+/// An event of the kernel. Instants are nanoseconds of CLOCK_MONOTONIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelEvent {
+    /// When the event happened.
+    pub time: u64,
+    /// The two ends, hashed; 0 where only the socket is known (UDP: [`EventKind::Ready`], [`EventKind::Receive`]).
+    pub flow: u64,
+    /// An instant before, or 0 when it is not known; see [`EventKind`].
+    pub earlier: u64,
+    /// Which socket, where that is known; otherwise 0.
+    pub socket: u64,
+    /// TCP: the sequence number of the first byte.
+    pub begin: u32,
+    /// TCP: the sequence number after the last byte.
+    pub end: u32,
+    /// The thread in whose context it happened; 0 when that says nothing.
+    pub thread: u32,
+    /// The process of `thread`.
+    pub process: u32,
+    /// The port of the server.
+    pub local_port: u16,
+    /// The port of the client, where it is known.
+    pub peer_port: u16,
+    /// What the event reports.
+    pub kind: EventKind,
+    /// The packet carries PSH: the client has no more to say for now.
+    pub push: bool,
+    /// Whether it is about UDP, not TCP.
+    pub udp: bool,
+    /// How many events the kernel could not report until now, modulo 2^16.
+    pub lost: u16,
+    /// The address of the client, where it is known.
+    pub peer: IpAddr,
+}
+
+impl KernelEvent {
+    /// Decodes an event; `None` when the bytes are not one.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; EVENT_BYTES] = bytes.try_into().ok()?;
+        let flags = bytes[53];
+        Some(Self {
+            time: u64::from_ne_bytes(field(bytes, 0)),
+            flow: u64::from_ne_bytes(field(bytes, 8)),
+            earlier: u64::from_ne_bytes(field(bytes, 16)),
+            socket: u64::from_ne_bytes(field(bytes, 24)),
+            begin: u32::from_ne_bytes(field(bytes, 32)),
+            end: u32::from_ne_bytes(field(bytes, 36)),
+            thread: u32::from_ne_bytes(field(bytes, 40)),
+            process: u32::from_ne_bytes(field(bytes, 44)),
+            local_port: u16::from_ne_bytes(field(bytes, 48)),
+            peer_port: u16::from_ne_bytes(field(bytes, 50)),
+            kind: kind(bytes[52])?,
+            push: flags & 1 != 0,
+            udp: flags & 2 != 0,
+            lost: u16::from_ne_bytes(field(bytes, 54)),
+            peer: address(flags & 4 != 0, field(bytes, 56)),
+        })
+    }
+}
+
+fn field<const N: usize>(bytes: &[u8; EVENT_BYTES], at: usize) -> [u8; N] {
+    bytes[at..at + N].try_into().expect("fields lie inside of an event")
+}
+
+fn kind(number: u8) -> Option<EventKind> {
+    Some(match number {
+        1 => EventKind::Arrival,
+        2 => EventKind::Ready,
+        3 => EventKind::Receive,
+        4 => EventKind::Send,
+        5 => EventKind::Transmit,
+        6 => EventKind::Close,
+        _ => return None,
+    })
+}
+
+/// An address as on the wire; IPv4 is in the first four bytes.
+fn address(is_ipv6: bool, bytes: [u8; 16]) -> IpAddr {
+    if is_ipv6 {
+        return IpAddr::V6(Ipv6Addr::from(bytes));
+    }
+    IpAddr::V4(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_by_hand() {
+        let mut bytes = [0; EVENT_BYTES];
+        bytes[..8].copy_from_slice(&7u64.to_ne_bytes());
+        bytes[36..40].copy_from_slice(&9u32.to_ne_bytes());
+        bytes[48..50].copy_from_slice(&80u16.to_ne_bytes());
+        (bytes[52], bytes[53]) = (1, 1 | 4);
+        bytes[71] = 1;
+        let event = KernelEvent::decode(&bytes).expect("an event");
+        assert_eq!((event.time, event.end, event.local_port), (7, 9, 80));
+        assert_eq!((event.kind, event.push, event.udp), (EventKind::Arrival, true, false));
+        assert_eq!(event.peer, IpAddr::V6(Ipv6Addr::LOCALHOST));
+        bytes[53] = 2;
+        bytes[56..60].copy_from_slice(&[10, 0, 0, 1]);
+        let event = KernelEvent::decode(&bytes).expect("an event");
+        assert_eq!((event.udp, event.peer), (true, IpAddr::from([10, 0, 0, 1])));
+    }
+
+    #[test]
+    fn what_is_no_event_is_refused() {
+        assert_eq!(KernelEvent::decode(&[1; EVENT_BYTES - 1]), None);
+        assert_eq!(KernelEvent::decode(&[0; EVENT_BYTES]), None);
+        assert_eq!(KernelEvent::decode(&[9; EVENT_BYTES]), None);
+    }
+}

@@ -1,0 +1,92 @@
+//! Joins events of the kernel into requests: a pure state machine, with events and their clock as arguments.
+//!
+//! TCP has no messages, so what a request is has to be concluded. The bytes that a client sends at once end with a
+//! packet that carries PSH; what has been read and not answered is answered by what the server writes next. Where that
+//! leaves several possibilities, the request is marked ([`crate::RequestQuality`]); `tcp_round` has the rules.
+//!
+//! Events of several CPUs come nearly in the order of their time; [`crate::EventOrder`] puts them in order. What the
+//! kernel could not report makes everything that is open doubtful: it is discarded and counted.
+
+mod counts;
+mod tcp;
+mod tcp_round;
+mod tcp_segments;
+mod threads;
+mod udp;
+
+use crate::event::{EventKind, KernelEvent};
+use crate::request::ObservedRequest;
+pub use counts::JoinCounts;
+use std::collections::BTreeMap;
+use tcp::TcpConnection;
+use threads::ThreadActivity;
+use udp::UdpPort;
+
+/// The requests of all observed ports, from events.
+#[derive(Debug, Default)]
+pub struct RequestJoiner {
+    connections: BTreeMap<u64, TcpConnection>,
+    udp: BTreeMap<u16, UdpPort>,
+    threads: ThreadActivity,
+    counts: JoinCounts,
+    lost: Option<u16>,
+}
+
+impl RequestJoiner {
+    /// A joiner that has seen nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next event. Requests that it completes are appended to `finished`.
+    pub fn handle(&mut self, event: &KernelEvent, finished: &mut Vec<ObservedRequest>) {
+        self.notice_gap(event.lost);
+        if event.udp {
+            let port = self.udp.entry(event.local_port).or_default();
+            port.handle(event, &mut self.threads, &mut self.counts, finished);
+        } else if event.kind == EventKind::Close {
+            if let Some(mut connection) = self.connections.remove(&event.flow) {
+                connection.close(&mut self.counts, finished);
+            }
+        } else {
+            let connection = self.connections.entry(event.flow).or_default();
+            connection.handle(event, &mut self.threads, &mut self.counts, finished);
+        }
+    }
+
+    /// The observation has ended: completes what can be, and counts the rest as unanswered.
+    pub fn finish(&mut self, finished: &mut Vec<ObservedRequest>) {
+        for connection in std::mem::take(&mut self.connections).values_mut() {
+            connection.finish(&mut self.counts, finished);
+        }
+        for port in std::mem::take(&mut self.udp).values_mut() {
+            port.finish(&mut self.counts, finished);
+        }
+    }
+
+    /// What could not be joined until now.
+    pub fn counts(&self) -> JoinCounts {
+        self.counts
+    }
+
+    /// Compares the count of lost events, whose low bits each event has, with that of the event before.
+    fn notice_gap(&mut self, lost: u16) {
+        let before = *self.lost.get_or_insert(lost);
+        // Events that changed places have a lower count than the one before.
+        if (1..=u16::MAX / 2).contains(&lost.wrapping_sub(before)) {
+            self.lost = Some(lost);
+            self.discard();
+        }
+    }
+
+    /// Events are missing: nothing that is open can be trusted.
+    fn discard(&mut self) {
+        self.counts.gaps += 1;
+        self.threads = ThreadActivity::default();
+        let connections = std::mem::take(&mut self.connections);
+        let ports = std::mem::take(&mut self.udp);
+        let open = connections.values().map(TcpConnection::open).sum::<u64>()
+            + ports.values().map(UdpPort::open).sum::<u64>();
+        self.counts.discarded += open;
+    }
+}

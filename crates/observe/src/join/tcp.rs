@@ -1,0 +1,262 @@
+//! One TCP connection: from segments that arrive to answers that are transmitted.
+
+use super::counts::JoinCounts;
+use super::tcp_round::{AnswerWrite, AnsweredRequest, ReadRequest, divide};
+use super::tcp_segments::{Segment, SegmentQueue, before};
+use super::threads::ThreadActivity;
+use crate::event::{EventKind, KernelEvent};
+use crate::request::{ObservedRequest, RequestQuality, in_order};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+/// From this number on, the writes of an answer are kept as one.
+const WRITES_MAX: usize = 1024;
+
+/// What is known about a connection.
+#[derive(Debug, Default)]
+pub(super) struct TcpConnection {
+    segments: SegmentQueue,
+    /// The two ends, once a segment has told them.
+    ends: Option<(SocketAddr, u16)>,
+    /// Everything before was read.
+    read_until: Option<u32>,
+    last_read: u64,
+    round: u32,
+    /// Read bytes after the last PSH.
+    unfinished: Option<ReadRequest>,
+    /// Requests that were read and not answered.
+    requests: Vec<ReadRequest>,
+    /// The thread that has written last.
+    writer: Option<u32>,
+    /// What was written since.
+    writes: Vec<AnswerWrite>,
+    /// Requests whose answers are known and not all transmitted.
+    answered: VecDeque<AnsweredRequest>,
+    /// The end of the last byte that was transmitted, and when.
+    transmitted: Option<(u32, u64)>,
+}
+
+impl TcpConnection {
+    /// Takes the next event of this connection.
+    pub(super) fn handle(
+        &mut self,
+        event: &KernelEvent,
+        threads: &mut ThreadActivity,
+        counts: &mut JoinCounts,
+        finished: &mut Vec<ObservedRequest>,
+    ) {
+        match event.kind {
+            EventKind::Arrival => {
+                self.ends = Some((SocketAddr::new(event.peer, event.peer_port), event.local_port));
+                self.segments.arrive(event);
+            }
+            EventKind::Ready => self.segments.ready(event.end, event.time),
+            EventKind::Receive => {
+                self.receive(event, threads.touch(event.thread, event.time), counts, finished);
+            }
+            EventKind::Send => self.send(event, threads.touch(event.thread, event.time), counts),
+            EventKind::Transmit => self.transmit(event, threads, finished),
+            EventKind::Close => {}
+        }
+    }
+
+    /// The connection has ended.
+    pub(super) fn close(&mut self, counts: &mut JoinCounts, finished: &mut Vec<ObservedRequest>) {
+        self.end_round(finished);
+        counts.unanswered += self.open();
+    }
+
+    /// The observation has ended, perhaps in the middle of a round: with fewer writes than requests it is not known
+    /// whether they answer all of them.
+    pub(super) fn finish(&mut self, counts: &mut JoinCounts, finished: &mut Vec<ObservedRequest>) {
+        if self.writes.len() >= self.requests.len() {
+            self.end_round(finished);
+        }
+        counts.unanswered += self.open();
+    }
+
+    /// The number of requests that were read and are not finished.
+    pub(super) fn open(&self) -> u64 {
+        (self.requests.len() + self.answered.len()) as u64
+    }
+
+    fn receive(
+        &mut self,
+        event: &KernelEvent,
+        free_since: u64,
+        counts: &mut JoinCounts,
+        finished: &mut Vec<ObservedRequest>,
+    ) {
+        // A read that leaves the bytes in the socket.
+        if self.read_until.is_some_and(|until| !before(until, event.end)) {
+            return;
+        }
+        self.begin_round(event, finished);
+        self.read_until = Some(event.end);
+        let (mut expected, mut is_complete) = (event.begin, true);
+        while let Some(segment) = self.segments.take_read(event.end) {
+            is_complete &= !before(expected, segment.begin);
+            expected = segment.end;
+            self.take_segment(&segment, event, free_since);
+        }
+        if !is_complete {
+            // Which of the writes to come answers what was not seen cannot be known.
+            counts.unseen_arrivals += 1;
+            counts.discarded += self.requests.len() as u64;
+            self.requests.clear();
+            self.unfinished = None;
+        }
+        self.last_read = event.time;
+    }
+
+    /// A read after writes, or after a sleep, begins a new round.
+    fn begin_round(&mut self, event: &KernelEvent, finished: &mut Vec<ObservedRequest>) {
+        let reader = self.requests.last().or(self.unfinished.as_ref()).map(|read| read.reader);
+        let has_slept = event.earlier > self.last_read;
+        if !self.writes.is_empty() {
+            self.end_round(finished);
+            self.round = self.round.wrapping_add(1);
+        } else if has_slept || reader.is_some_and(|reader| reader != event.thread) {
+            self.round = self.round.wrapping_add(1);
+        }
+    }
+
+    fn take_segment(&mut self, segment: &Segment, event: &KernelEvent, free_since: u64) {
+        let (peer, port) = self.ends.expect("a segment has told the ends");
+        let ready = if segment.ready == 0 { segment.stack } else { segment.ready };
+        let mut quality = RequestQuality::default();
+        for (is_unseen, flag) in [
+            (segment.wire == 0, RequestQuality::WIRE_UNSEEN),
+            (segment.ready == 0 || segment.is_doubtful, RequestQuality::READY_UNSEEN),
+            (event.earlier == 0 || free_since == 0, RequestQuality::SWITCH_UNSEEN),
+        ] {
+            quality = if is_unseen { quality.with(flag) } else { quality };
+        }
+        let beginning = self.unfinished.take();
+        if beginning.is_some_and(|beginning| beginning.round != self.round) {
+            quality = quality.with(RequestQuality::SEVERAL_READS);
+        }
+        let bytes = beginning.map_or(0, |beginning| beginning.bytes);
+        let read = ReadRequest {
+            wire: if segment.wire == 0 { segment.stack } else { segment.wire },
+            stack: segment.stack,
+            ready,
+            scheduled: ready.max(event.earlier).max(free_since),
+            read: event.time,
+            bytes: bytes + u64::from(segment.end.wrapping_sub(segment.begin)),
+            reader: event.thread,
+            peer,
+            port,
+            round: self.round,
+            quality,
+        };
+        if segment.push {
+            self.requests.push(read);
+        } else {
+            self.unfinished = Some(read);
+        }
+    }
+
+    fn send(&mut self, event: &KernelEvent, free_since: u64, counts: &mut JoinCounts) {
+        self.writer = Some(event.thread);
+        // A server that answers before the client has pushed.
+        self.requests.extend(self.unfinished.take_if(|_| self.requests.is_empty()));
+        if self.requests.is_empty() {
+            counts.unrequested += u64::from(self.answered.is_empty() && self.writes.is_empty());
+            return;
+        }
+        if let Some(last) = self.writes.last_mut() {
+            // The same call, or a further one after it could not write everything.
+            if last.end == event.end {
+                return;
+            }
+            if before(event.begin, last.end) {
+                last.end = event.begin;
+                let sent = self.transmitted.filter(|(end, _)| !before(*end, event.begin));
+                last.transmitted = sent.map_or(0, |(_, time)| time);
+            }
+            if self.writes.len() >= WRITES_MAX {
+                self.extend_last_write(event);
+                return;
+            }
+        }
+        self.writes.push(AnswerWrite {
+            begin: event.begin,
+            end: event.end,
+            time: event.time,
+            thread: event.thread,
+            free_since,
+            transmitted: 0,
+        });
+    }
+
+    fn extend_last_write(&mut self, event: &KernelEvent) {
+        if let Some(last) = self.writes.last_mut() {
+            (last.end, last.transmitted) = (event.end, 0);
+        }
+    }
+
+    fn transmit(
+        &mut self,
+        event: &KernelEvent,
+        threads: &mut ThreadActivity,
+        finished: &mut Vec<ObservedRequest>,
+    ) {
+        if self.transmitted.is_some_and(|(end, _)| !before(end, event.end)) {
+            return;
+        }
+        self.transmitted = Some((event.end, event.time));
+        let in_answered = self.answered.iter_mut().map(|answered| &mut answered.last);
+        for write in self.writes.iter_mut().chain(in_answered) {
+            if write.transmitted == 0 && !before(event.end, write.end) {
+                write.transmitted = event.time;
+            }
+        }
+        // Other transmissions happen while acknowledgements are received, in whatever thread that interrupts.
+        if self.writer == Some(event.thread) {
+            threads.touch(event.thread, event.time);
+        }
+        self.release(finished);
+    }
+
+    /// What was written answers what was read.
+    fn end_round(&mut self, finished: &mut Vec<ObservedRequest>) {
+        let writes = std::mem::take(&mut self.writes);
+        if !writes.is_empty() {
+            self.answered.extend(divide(&mut self.requests, &writes));
+            self.release(finished);
+        }
+    }
+
+    /// Answers that are transmitted, in order.
+    fn release(&mut self, finished: &mut Vec<ObservedRequest>) {
+        while self.answered.front().is_some_and(|answered| answered.last.transmitted != 0) {
+            finished.extend(self.answered.pop_front().as_ref().map(observed));
+        }
+    }
+}
+
+fn observed(AnsweredRequest { request, first, last }: &AnsweredRequest) -> ObservedRequest {
+    let (points, moved) = in_order([
+        request.wire,
+        request.stack,
+        request.ready,
+        request.scheduled.min(request.read),
+        request.read,
+        request.read.max(first.free_since),
+        first.time,
+        last.transmitted,
+    ]);
+    let quality = if moved { request.quality.with(RequestQuality::MOVED) } else { request.quality };
+    ObservedRequest {
+        points,
+        peer: request.peer,
+        port: request.port,
+        udp: false,
+        request_bytes: request.bytes,
+        answer_bytes: u64::from(last.end.wrapping_sub(first.begin)),
+        reader: request.reader,
+        writer: first.thread,
+        quality,
+    }
+}

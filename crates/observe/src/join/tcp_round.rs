@@ -1,0 +1,114 @@
+//! Which writes answer which of the requests that were read before them.
+//!
+//! A round is what a thread reads of a connection without sleeping in between, and what is written after it until the
+//! next read. Its requests are the runs of bytes that ended with PSH. The rules, in order:
+//!
+//! 1. Who writes is who has read, and slept between reads without writing: what was read before the sleep was not yet a
+//!    request, but its beginning.
+//! 2. Who writes is another thread: the writes answer the requests in turn; if there are more writes, the rest belongs to
+//!    the last request.
+//! 3. As many writes as requests: one each. One request: all writes. One write: it answers all.
+//! 4. Otherwise the writes are divided evenly, in order, which is a guess.
+
+use crate::request::RequestQuality;
+use std::net::SocketAddr;
+
+/// Bytes that were read and may be a request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReadRequest {
+    pub(super) wire: u64,
+    pub(super) stack: u64,
+    pub(super) ready: u64,
+    pub(super) scheduled: u64,
+    pub(super) read: u64,
+    pub(super) bytes: u64,
+    pub(super) reader: u32,
+    pub(super) peer: SocketAddr,
+    pub(super) port: u16,
+    /// The number of the round.
+    pub(super) round: u32,
+    pub(super) quality: RequestQuality,
+}
+
+/// A call that handed bytes to the kernel.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AnswerWrite {
+    pub(super) begin: u32,
+    pub(super) end: u32,
+    pub(super) time: u64,
+    pub(super) thread: u32,
+    /// When the thread was active before.
+    pub(super) free_since: u64,
+    /// When the packet with the last byte was handed to the device, or 0.
+    pub(super) transmitted: u64,
+}
+
+/// A request with the writes that answer it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AnsweredRequest {
+    pub(super) request: ReadRequest,
+    pub(super) first: AnswerWrite,
+    pub(super) last: AnswerWrite,
+}
+
+/// Divides `writes`, at least one, among `requests` and removes those that are answered.
+pub(super) fn divide(requests: &mut Vec<ReadRequest>, writes: &[AnswerWrite]) -> Vec<AnsweredRequest> {
+    let Some(last) = requests.last() else { return Vec::new() };
+    if writes.iter().all(|write| write.thread == last.reader) {
+        let whole = join_rounds(std::mem::take(requests));
+        evenly(&whole, writes)
+    } else {
+        let count = requests.len().min(writes.len());
+        in_turn(requests.drain(..count).collect(), writes)
+    }
+}
+
+/// What was read before a sleep becomes the beginning of the first request of the last round.
+fn join_rounds(requests: Vec<ReadRequest>) -> Vec<ReadRequest> {
+    let round = requests.last().map_or(0, |last| last.round);
+    let (earlier, mut whole): (Vec<_>, Vec<_>) = requests.into_iter().partition(|read| read.round != round);
+    if let Some(first) = whole.first_mut().filter(|_| !earlier.is_empty()) {
+        first.bytes += earlier.iter().map(|read| read.bytes).sum::<u64>();
+        first.quality = first.quality.with(RequestQuality::SEVERAL_READS);
+    }
+    whole
+}
+
+/// Rules 3 and 4: request i of n is answered by writes ⌊i·m/n⌋ up to before ⌊(i + 1)·m/n⌋ of m, and at least by one.
+fn evenly(requests: &[ReadRequest], writes: &[AnswerWrite]) -> Vec<AnsweredRequest> {
+    let (n, m) = (requests.len(), writes.len());
+    let quality = match (n, m) {
+        (1, 1) => RequestQuality::default(),
+        (1, _) => RequestQuality::SEVERAL_WRITES,
+        (_, 1) => RequestQuality::SHARED_ANSWER,
+        _ if n == m => RequestQuality::default(),
+        _ => RequestQuality::GUESSED,
+    };
+    let answer = |(i, request): (usize, &ReadRequest)| {
+        let first = i * m / n;
+        let last = first.max(((i + 1) * m / n).saturating_sub(1));
+        answered(request, quality, writes[first], writes[last])
+    };
+    requests.iter().enumerate().map(answer).collect()
+}
+
+/// Rule 2; there are at least as many writes as requests.
+fn in_turn(requests: Vec<ReadRequest>, writes: &[AnswerWrite]) -> Vec<AnsweredRequest> {
+    let final_request = requests.len() - 1;
+    let answer = |(i, request): (usize, ReadRequest)| {
+        let last = if i == final_request { writes.len() - 1 } else { i };
+        let quality = if last > i { RequestQuality::SEVERAL_WRITES } else { RequestQuality::default() };
+        answered(&request, quality, writes[i], writes[last])
+    };
+    requests.into_iter().enumerate().map(answer).collect()
+}
+
+fn answered(
+    request: &ReadRequest,
+    quality: RequestQuality,
+    first: AnswerWrite,
+    last: AnswerWrite,
+) -> AnsweredRequest {
+    let request = ReadRequest { quality: request.quality.with(quality), ..*request };
+    AnsweredRequest { request, first, last }
+}

@@ -1,0 +1,218 @@
+//! The datagrams of one UDP port.
+//!
+//! A read tells the socket and the thread, not the client; an answer tells the client. So a request is joined when it is
+//! answered: it is the oldest datagram of that client that was there when the answering thread read last. A client that
+//! has several requests open on one port, and a thread that reads several datagrams before it answers, leave room for
+//! error, and are marked.
+//!
+//! When an answer is written is not reported for UDP: T5 is taken to be T6.
+
+use super::counts::JoinCounts;
+use super::threads::ThreadActivity;
+use crate::event::{EventKind, KernelEvent};
+use crate::request::{ObservedRequest, RequestQuality, in_order};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+
+/// A datagram that is not answered after this time, in nanoseconds, was dropped if a later one is answered.
+const ANSWER_WAIT_NS: u64 = 1_000_000_000;
+
+/// Datagrams and reads that are kept at most; a server that does not answer uses them up.
+const OPEN_MAX: usize = 1 << 16;
+
+/// A request that has arrived.
+#[derive(Debug, Clone, Copy)]
+struct Datagram {
+    wire: u64,
+    stack: u64,
+    ready: u64,
+    bytes: u64,
+}
+
+/// A read that is not followed by an answer yet.
+#[derive(Debug, Clone, Copy)]
+struct DatagramRead {
+    time: u64,
+    switched_in: u64,
+    free_since: u64,
+}
+
+/// What is known about a port.
+#[derive(Debug, Default)]
+pub(super) struct UdpPort {
+    /// Unanswered datagrams by flow, oldest first.
+    datagrams: BTreeMap<u64, VecDeque<Datagram>>,
+    /// How many these are.
+    open: usize,
+    /// Flows with datagrams that are not in a socket yet.
+    fresh: Vec<u64>,
+    /// By thread, oldest first.
+    reads: BTreeMap<u32, VecDeque<DatagramRead>>,
+    /// The last request of each thread, to which it may send more datagrams; with its flow.
+    answers: BTreeMap<u32, (u64, ObservedRequest)>,
+}
+
+impl UdpPort {
+    /// Takes the next event of this port.
+    pub(super) fn handle(
+        &mut self,
+        event: &KernelEvent,
+        threads: &mut ThreadActivity,
+        counts: &mut JoinCounts,
+        finished: &mut Vec<ObservedRequest>,
+    ) {
+        match event.kind {
+            EventKind::Arrival => self.arrive(event, counts),
+            EventKind::Ready => self.ready(event.time),
+            EventKind::Receive => {
+                let free_since = threads.touch(event.thread, event.time);
+                finished.extend(self.answers.remove(&event.thread).map(|(_, request)| request));
+                self.receive(event, free_since);
+            }
+            EventKind::Transmit => {
+                threads.touch(event.thread, event.time);
+                self.transmit(event, counts, finished);
+            }
+            EventKind::Send | EventKind::Close => {}
+        }
+    }
+
+    /// The observation has ended.
+    pub(super) fn finish(&mut self, counts: &mut JoinCounts, finished: &mut Vec<ObservedRequest>) {
+        counts.unanswered += self.open();
+        finished.extend(std::mem::take(&mut self.answers).into_values().map(|(_, request)| request));
+    }
+
+    /// The number of requests that are not answered.
+    pub(super) fn open(&self) -> u64 {
+        self.open as u64
+    }
+
+    fn arrive(&mut self, event: &KernelEvent, counts: &mut JoinCounts) {
+        if self.open >= OPEN_MAX {
+            counts.unanswered += self.open();
+            self.datagrams.clear();
+            self.open = 0;
+        }
+        self.datagrams.entry(event.flow).or_default().push_back(Datagram {
+            wire: event.earlier,
+            stack: event.time,
+            ready: 0,
+            bytes: u64::from(event.end.wrapping_sub(event.begin)),
+        });
+        self.open += 1;
+        self.fresh.push(event.flow);
+    }
+
+    /// Sockets take several datagrams at once, and report them together.
+    fn ready(&mut self, time: u64) {
+        for flow in std::mem::take(&mut self.fresh) {
+            let of_flow = self.datagrams.get_mut(&flow);
+            let fresh = of_flow.into_iter().flatten().filter(|datagram| datagram.ready == 0);
+            fresh.for_each(|datagram| datagram.ready = time);
+        }
+    }
+
+    fn receive(&mut self, event: &KernelEvent, free_since: u64) {
+        let reads = self.reads.entry(event.thread).or_default();
+        // Whoever has slept since has no intention to answer what it read before.
+        if reads.back().is_some_and(|last| event.earlier > last.time) || reads.len() >= OPEN_MAX {
+            reads.clear();
+        }
+        reads.push_back(DatagramRead { time: event.time, switched_in: event.earlier, free_since });
+    }
+
+    fn transmit(
+        &mut self,
+        event: &KernelEvent,
+        counts: &mut JoinCounts,
+        finished: &mut Vec<ObservedRequest>,
+    ) {
+        let bytes = u64::from(event.end.wrapping_sub(event.begin));
+        let has_read = self.reads.get(&event.thread).is_some_and(|reads| !reads.is_empty());
+        if let Some((flow, answer)) = self.answers.get_mut(&event.thread)
+            && *flow == event.flow
+            && !has_read
+        {
+            add_datagram(answer, event.time, bytes);
+            return;
+        }
+        match self.join(event, counts) {
+            Some(request) => {
+                let before = self.answers.insert(event.thread, (event.flow, request));
+                finished.extend(before.map(|(_, request)| request));
+            }
+            None => counts.unrequested += 1,
+        }
+    }
+
+    /// The request that a datagram answers.
+    fn join(&mut self, event: &KernelEvent, counts: &mut JoinCounts) -> Option<ObservedRequest> {
+        let of_flow = self.datagrams.get_mut(&event.flow)?;
+        while of_flow.len() > 1 && event.time.saturating_sub(of_flow[0].stack) > ANSWER_WAIT_NS {
+            of_flow.pop_front();
+            self.open -= 1;
+            counts.unanswered += 1;
+        }
+        let is_guess = of_flow.len() > 1;
+        let datagram = of_flow.pop_front()?;
+        if of_flow.is_empty() {
+            self.datagrams.remove(&event.flow);
+        }
+        self.open -= 1;
+        let reads = self.reads.entry(event.thread).or_default();
+        while reads.front().is_some_and(|read| read.time < datagram.stack) {
+            reads.pop_front();
+        }
+        let is_guess = is_guess || reads.len() != 1;
+        Some(observed(event, &datagram, reads.pop_front(), is_guess))
+    }
+}
+
+fn add_datagram(answer: &mut ObservedRequest, time: u64, bytes: u64) {
+    for point in &mut answer.points[6..] {
+        *point = time.max(*point);
+    }
+    answer.answer_bytes += bytes;
+    answer.quality = answer.quality.with(RequestQuality::SEVERAL_WRITES);
+}
+
+fn observed(
+    event: &KernelEvent,
+    datagram: &Datagram,
+    read: Option<DatagramRead>,
+    is_guess: bool,
+) -> ObservedRequest {
+    let mut quality = RequestQuality::WRITE_UNSEEN;
+    for (is_so, flag) in [
+        (datagram.wire == 0, RequestQuality::WIRE_UNSEEN),
+        (datagram.ready == 0, RequestQuality::READY_UNSEEN),
+        (
+            read.is_none_or(|read| read.switched_in == 0 || read.free_since == 0),
+            RequestQuality::SWITCH_UNSEEN,
+        ),
+        (is_guess, RequestQuality::GUESSED),
+    ] {
+        quality = if is_so { quality.with(flag) } else { quality };
+    }
+    let wire = if datagram.wire == 0 { datagram.stack } else { datagram.wire };
+    let ready = if datagram.ready == 0 { datagram.stack } else { datagram.ready };
+    // Another thread has read it: nothing is known of when.
+    let read = read.unwrap_or(DatagramRead { time: event.time, switched_in: 0, free_since: 0 });
+    // A reader that is awake may take a datagram before its readiness is reported.
+    let ready = ready.min(read.time);
+    let scheduled = ready.max(read.switched_in).max(read.free_since).min(read.time);
+    let times = [wire, datagram.stack, ready, scheduled, read.time, read.time, event.time, event.time];
+    let (points, moved) = in_order(times);
+    ObservedRequest {
+        points,
+        peer: SocketAddr::new(event.peer, event.peer_port),
+        port: event.local_port,
+        udp: true,
+        request_bytes: datagram.bytes,
+        answer_bytes: u64::from(event.end.wrapping_sub(event.begin)),
+        reader: event.thread,
+        writer: event.thread,
+        quality: if moved { quality.with(RequestQuality::MOVED) } else { quality },
+    }
+}

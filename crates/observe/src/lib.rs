@@ -1,0 +1,32 @@
+//! Requests of live servers, stage by stage, without a change to the server: small programs in the kernel report when
+//! bytes of requests and answers pass, and a state machine here joins their events into requests.
+//!
+//! - [`observe`] runs an observation. [`ObservedRequest`] has the instants T0 to T6 of *Tales of the Tail* and the start
+//!   of processing; its stages add up to T6 − T0 exactly.
+//! - [`RequestStatistics`] sums up: percentiles, and the share of each stage in mean and variance.
+//! - [`RequestJoiner`] is pure; the kernel comes in through [`AttachedProbes`] alone.
+//!
+//! Not seen: TLS and HTTP/2 (several requests in a record or on a connection are not told apart), unix sockets, reads by
+//! splice, and IPv6 packets with extension headers. Nothing here knows policies, bounds and plans.
+
+mod event;
+mod join;
+mod nesting;
+mod observations;
+mod order;
+mod probe;
+mod request;
+mod run;
+mod selftest;
+mod statistics;
+
+pub use event::{EVENT_BYTES, EventKind, KernelEvent};
+pub use join::{JoinCounts, RequestJoiner};
+pub use nesting::{ClientRequest, RequestNesting, nesting};
+pub use observations::observations;
+pub use order::EventOrder;
+pub use probe::{AttachedProbes, ProbeCost, ProbeSettings, missing_rights};
+pub use request::{ObservedRequest, POINTS, RequestPoint, RequestQuality, STAGE_NAMES, STAGES};
+pub use run::{MeasuredCost, ObservationEnd, ObservationReport, ObservationSettings, observe};
+pub use selftest::{SelfTestReport, self_test};
+pub use statistics::{LatencyProfile, RequestStatistics, StageProfile};

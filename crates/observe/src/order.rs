@@ -1,0 +1,34 @@
+//! Puts events in the order of their time.
+//!
+//! A program takes the time first and room in the ring second, and may be interrupted in between, so that events are
+//! nearly in order. What is younger than the hold-back waits for those that may still come.
+
+use crate::event::KernelEvent;
+
+/// How long events are held back, in nanoseconds: far longer than a program of the kernel runs.
+const HOLD_BACK_NS: u64 = 1_000_000;
+
+/// Events that wait for their turn.
+#[derive(Debug, Default)]
+pub struct EventOrder(Vec<KernelEvent>);
+
+impl EventOrder {
+    /// Adds an event to those that wait.
+    pub fn push(&mut self, event: KernelEvent) {
+        self.0.push(event);
+    }
+
+    /// Hands out all events that are older than the newest one by the hold-back, oldest first.
+    pub fn release(&mut self, take: impl FnMut(KernelEvent)) {
+        self.0.sort_by_key(|event| event.time);
+        let until = self.0.last().map_or(0, |newest| newest.time.saturating_sub(HOLD_BACK_NS));
+        let count = self.0.partition_point(|event| event.time <= until);
+        self.0.drain(..count).for_each(take);
+    }
+
+    /// Hands out all events, oldest first.
+    pub fn finish(&mut self, take: impl FnMut(KernelEvent)) {
+        self.0.sort_by_key(|event| event.time);
+        self.0.drain(..).for_each(take);
+    }
+}

@@ -1,0 +1,221 @@
+//! The programs of `bpf/observe.bpf.c` in the kernel, for as long as a value lives.
+//!
+//! Programs are attached by file descriptors alone, so the kernel takes them away when the process ends, however it
+//! ends.
+
+use super::rights::{may_measure_cost, missing_rights};
+use crate::event::KernelEvent;
+use aya::maps::{Array, MapData, RingBuf};
+use aya::programs::{BtfTracePoint, Program, ProgramError};
+use aya::{Btf, BtfError, Ebpf, EbpfLoader};
+use model::OperationError;
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+
+/// `bpf/observe.bpf.c`, compiled by `bpf/build.sh`. A static of its own type gives it the alignment of an ELF file.
+static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/observe.bpf.o");
+
+/// The programs with the tracepoints that they are attached to, and whether observing is pointless without them.
+const PROGRAMS: [(&str, &str, bool); 9] = [
+    ("tw_netif_rx", "netif_rx", false),
+    ("tw_gro_receive", "napi_gro_receive_entry", false),
+    ("tw_arrival", "netif_receive_skb", true),
+    ("tw_ready", "sk_data_ready", true),
+    ("tw_switch", "sched_switch", true),
+    ("tw_receive", "sock_recv_length", true),
+    ("tw_send", "tcp_sendmsg_locked", true),
+    ("tw_transmit", "net_dev_start_xmit", true),
+    ("tw_state", "inet_sock_set_state", true),
+];
+
+/// The most events that are taken at once.
+const DRAINED_MAX: usize = 1 << 18;
+
+/// Lines of the verifier's log that an error shows.
+const VERIFIER_LINES: usize = 4;
+
+/// Which ports and connections are observed, and with how much room.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProbeSettings {
+    /// The ports of the servers.
+    pub ports: BTreeSet<u16>,
+    /// The share of TCP connections that is observed, above 0 and up to 1. All of UDP is.
+    pub share: f64,
+    /// Room for events that were not drained yet, in bytes: a power of two of at least 4096.
+    pub ring_bytes: u32,
+}
+
+/// What the programs have cost while the kernel measured them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProbeCost {
+    /// CPU time in nanoseconds, over all CPUs.
+    pub run_ns: u64,
+    /// How often a program ran.
+    pub runs: u64,
+}
+
+/// The programs, attached until the value is dropped.
+pub struct AttachedProbes {
+    object: Ebpf,
+    events: RingBuf<MapData>,
+    counts: Array<MapData, u64>,
+    /// The kernel measures run times while this is open.
+    measuring: Option<OwnedFd>,
+}
+
+impl AttachedProbes {
+    /// Loads and attaches the programs.
+    ///
+    /// # Errors
+    /// When capabilities are missing, or the kernel is too old; the message names which.
+    ///
+    /// # Panics
+    /// When no port or no share of connections is to be observed.
+    pub fn attach(settings: &ProbeSettings) -> Result<Self, OperationError> {
+        assert!(!settings.ports.is_empty() && settings.share > 0.0, "something is observed");
+        let missing = missing_rights();
+        if !missing.is_empty() {
+            return Err(without(&missing));
+        }
+        let btf = Btf::from_sys_fs().map_err(|error| {
+            OperationError::machine(format_args!("the kernel does not describe its types: {error}")).hint(
+                "observing takes a kernel with CONFIG_DEBUG_INFO_BTF, which has /sys/kernel/btf/vmlinux",
+            )
+        })?;
+        let mut object = load(settings, &btf)?;
+        for (name, tracepoint, needed) in PROGRAMS {
+            match attach(&mut object, name, tracepoint, &btf) {
+                Err(ProgramError::Btf(BtfError::UnknownBtfTypeName { .. })) if !needed => {}
+                other => other.map_err(|error| not_attached(tracepoint, &error))?,
+            }
+        }
+        let events = take(&mut object, "events", RingBuf::try_from)?;
+        let counts = take(&mut object, "counts", Array::try_from)?;
+        Ok(Self { object, events, counts, measuring: None })
+    }
+
+    /// Takes events that have come since the last call, oldest first on each CPU; returns how many. Some are left for
+    /// the next call where they come faster than they are taken.
+    ///
+    /// # Panics
+    /// When the programs and this crate do not agree on the form of events.
+    pub fn drain(&mut self, mut take: impl FnMut(KernelEvent)) -> usize {
+        let mut count = 0;
+        while count < DRAINED_MAX
+            && let Some(bytes) = self.events.next()
+        {
+            take(KernelEvent::decode(&bytes).expect("the programs and their reader are built together"));
+            count += 1;
+        }
+        count
+    }
+
+    /// The number of events that found no room until now.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn lost(&self) -> Result<u64, OperationError> {
+        self.counts.get(&0, 0).map_err(|error| refused("the count of lost events cannot be read", &error))
+    }
+
+    /// Begins to measure the run time of programs, which makes each a little slower. False without the right to.
+    pub fn begin_measuring_cost(&mut self) -> bool {
+        self.measuring =
+            if may_measure_cost() { aya::sys::enable_stats(aya::sys::Stats::RunTime).ok() } else { None };
+        self.measuring.is_some()
+    }
+
+    /// Ends the measurement of run times.
+    pub fn end_measuring_cost(&mut self) {
+        self.measuring = None;
+    }
+
+    /// What was measured until now.
+    pub fn cost(&self) -> ProbeCost {
+        let infos = self.object.programs().filter_map(|(_, program)| program.info().ok());
+        infos.fold(ProbeCost::default(), |sum, info| ProbeCost {
+            run_ns: sum.run_ns
+                + u64::try_from(info.run_time().as_nanos()).expect("programs run for less than centuries"),
+            runs: sum.runs + info.run_count(),
+        })
+    }
+}
+
+fn load(settings: &ProbeSettings, btf: &Btf) -> Result<Ebpf, OperationError> {
+    let ports = port_bits(&settings.ports);
+    let flows_limit = flows_limit(settings.share);
+    EbpfLoader::new()
+        .btf(Some(btf))
+        .override_global("ports", ports.as_slice(), true)
+        .override_global("flows_limit", &flows_limit, true)
+        .map_max_entries("events", settings.ring_bytes)
+        .load(OBJECT)
+        .map_err(|error| refused("the observing programs cannot be loaded", &error))
+}
+
+/// The largest hash of a connection that is observed; a share of 1 takes all.
+#[allow(clippy::cast_possible_truncation, reason = "shares are at most 1, and casts of floats saturate")]
+fn flows_limit(share: f64) -> u32 {
+    (share * f64::from(u32::MAX)) as u32
+}
+
+/// A bit for each port.
+fn port_bits(ports: &BTreeSet<u16>) -> Vec<u8> {
+    let mut bits = vec![0; 1 << 13];
+    ports.iter().for_each(|port| bits[usize::from(port >> 3)] |= 1 << (port & 7));
+    bits
+}
+
+fn attach(object: &mut Ebpf, name: &str, tracepoint: &str, btf: &Btf) -> Result<(), ProgramError> {
+    let program: &mut BtfTracePoint = object
+        .program_mut(name)
+        .and_then(|program| match program {
+            Program::BtfTracePoint(program) => Some(program),
+            _ => None,
+        })
+        .expect("the compiled object has all programs");
+    program.load(tracepoint, btf)?;
+    program.attach().map(drop)
+}
+
+fn not_attached(tracepoint: &str, error: &ProgramError) -> OperationError {
+    refused(&format!("the kernel does not let observe at its tracepoint {tracepoint}"), error)
+        .hint("docs/observe.md says which kernels have all tracepoints")
+}
+
+fn take<M, E: std::error::Error>(
+    object: &mut Ebpf,
+    name: &str,
+    make: impl FnOnce(aya::maps::Map) -> Result<M, E>,
+) -> Result<M, OperationError> {
+    let map = object.take_map(name).expect("the compiled object has all maps");
+    make(map).map_err(|error| refused("the kernel refuses a map", &error))
+}
+
+fn without(missing: &[&str]) -> OperationError {
+    OperationError::machine(format_args!("observing takes {}, which this process lacks", missing.join(" and ")))
+        .hint(
+            "run it as root, or give the program just these: setcap cap_bpf,cap_perfmon=ep (without no_new_privs)",
+        )
+}
+
+/// An error with all of its causes.
+fn refused(what: &str, error: &dyn std::error::Error) -> OperationError {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let mut texts: Vec<String> = Vec::new();
+    for text in causes.map(ToString::to_string) {
+        let text = without_verifier_log(&text);
+        if !texts.iter().any(|said| said.contains(&text)) {
+            texts.push(text);
+        }
+    }
+    OperationError::machine(format_args!("{what}: {}", texts.join(": ")))
+}
+
+/// The kernel's account of a program that it refuses has thousands of lines, the last of which say why.
+fn without_verifier_log(text: &str) -> String {
+    let Some((before, log)) = text.split_once("Verifier output:") else { return text.to_owned() };
+    let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = &lines[lines.len().saturating_sub(VERIFIER_LINES)..];
+    format!("{before}the verifier says: {}", last.join("; "))
+}

@@ -1,0 +1,219 @@
+//! An observation from its beginning to its end: attach, drain, join, sum up.
+
+use crate::event::{EventKind, KernelEvent};
+use crate::join::{JoinCounts, RequestJoiner};
+use crate::order::EventOrder;
+use crate::probe::{AttachedProbes, ProbeSettings};
+use crate::request::ObservedRequest;
+use crate::statistics::RequestStatistics;
+use model::OperationError;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The time between two looks at the events.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The time between two looks at whether the server still lives.
+const LIFE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What an observation is to do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObservationSettings {
+    /// Which ports and connections are observed.
+    pub probes: ProbeSettings,
+    /// How long it lasts at most.
+    pub duration: Duration,
+    /// For how much of that the kernel measures what the programs cost, if it may; this makes them a little slower.
+    pub cost_duration: Duration,
+}
+
+/// Why an observation ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObservationEnd {
+    /// Its time was over.
+    Over,
+    /// The caller stopped it.
+    Stopped,
+    /// Every process that was seen to serve has ended.
+    ServerEnded,
+}
+
+/// What the programs in the kernel cost, as far as it was measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MeasuredCost {
+    /// CPU time of the programs in nanoseconds, over all CPUs.
+    pub run_ns: u64,
+    /// How often they ran.
+    pub runs: u64,
+    /// The number of requests that were completed in this time.
+    pub requests: u64,
+    /// How long was measured.
+    pub duration: Duration,
+}
+
+/// What an observation came to.
+#[derive(Debug, Clone)]
+pub struct ObservationReport {
+    /// Sums over all requests.
+    pub statistics: RequestStatistics,
+    /// What could not be joined.
+    pub counts: JoinCounts,
+    /// Events that the kernel could not report because nobody took the earlier ones in time.
+    pub lost_events: u64,
+    /// The number of events.
+    pub events: u64,
+    /// How long it took.
+    pub duration: Duration,
+    /// Why the observation ended.
+    pub end: ObservationEnd,
+    /// The cost, if this process may have it measured.
+    pub cost: Option<MeasuredCost>,
+    /// The threads that read requests.
+    pub readers: BTreeSet<u32>,
+}
+
+/// Observes until the time is over, `stop` is set or the server has ended. Every request is given to `take` as soon as it
+/// is complete; `attached` is called once, when nothing is missed any more.
+///
+/// # Errors
+/// As [`AttachedProbes::attach`].
+pub fn observe(
+    settings: &ObservationSettings,
+    stop: &AtomicBool,
+    attached: impl FnOnce(),
+    take: &mut dyn FnMut(&ObservedRequest),
+) -> Result<ObservationReport, OperationError> {
+    let mut probes = AttachedProbes::attach(&settings.probes)?;
+    let mut observation = RunningObservation::new(settings, &mut probes);
+    attached();
+    let end = loop {
+        if let Some(end) = observation.reason_to_end(settings, stop) {
+            break end;
+        }
+        std::thread::park_timeout(DRAIN_INTERVAL);
+        observation.step(settings, &mut probes, take);
+    };
+    observation.step(settings, &mut probes, take);
+    observation.end_measuring(&mut probes);
+    Ok(observation.finish(end, probes.lost()?, take))
+}
+
+/// What is known while an observation runs.
+struct RunningObservation {
+    order: EventOrder,
+    joiner: RequestJoiner,
+    statistics: RequestStatistics,
+    readers: BTreeSet<u32>,
+    processes: BTreeSet<u32>,
+    events: u64,
+    start: Instant,
+    last_life_check: Instant,
+    is_measuring: bool,
+    cost: Option<MeasuredCost>,
+}
+
+impl RunningObservation {
+    fn new(settings: &ObservationSettings, probes: &mut AttachedProbes) -> Self {
+        let is_measuring = !settings.cost_duration.is_zero() && probes.begin_measuring_cost();
+        let start = Instant::now();
+        Self {
+            order: EventOrder::default(),
+            joiner: RequestJoiner::new(),
+            statistics: RequestStatistics::default(),
+            readers: BTreeSet::new(),
+            processes: BTreeSet::new(),
+            events: 0,
+            start,
+            last_life_check: start,
+            is_measuring,
+            cost: None,
+        }
+    }
+
+    fn reason_to_end(&mut self, settings: &ObservationSettings, stop: &AtomicBool) -> Option<ObservationEnd> {
+        if stop.load(Ordering::Relaxed) {
+            return Some(ObservationEnd::Stopped);
+        }
+        if self.start.elapsed() >= settings.duration {
+            return Some(ObservationEnd::Over);
+        }
+        if self.last_life_check.elapsed() >= LIFE_INTERVAL {
+            self.last_life_check = Instant::now();
+            let lives = |process: &u32| Path::new(&format!("/proc/{process}")).exists();
+            if !self.processes.is_empty() && !self.processes.iter().any(lives) {
+                return Some(ObservationEnd::ServerEnded);
+            }
+        }
+        None
+    }
+
+    fn step(
+        &mut self,
+        settings: &ObservationSettings,
+        probes: &mut AttachedProbes,
+        take: &mut dyn FnMut(&ObservedRequest),
+    ) {
+        self.events += probes.drain(|event| self.order.push(event)) as u64;
+        let mut events = Vec::new();
+        self.order.release(|event| events.push(event));
+        self.join(&events, take);
+        if self.start.elapsed() >= settings.cost_duration.min(settings.duration) {
+            self.end_measuring(probes);
+        }
+    }
+
+    /// Notes what the programs have cost until now, if that is measured.
+    fn end_measuring(&mut self, probes: &mut AttachedProbes) {
+        if std::mem::take(&mut self.is_measuring) {
+            let (cost, duration) = (probes.cost(), self.start.elapsed());
+            let (run_ns, runs) = (cost.run_ns, cost.runs);
+            self.cost = Some(MeasuredCost { run_ns, runs, requests: self.statistics.count(), duration });
+            probes.end_measuring_cost();
+        }
+    }
+
+    fn join(&mut self, events: &[KernelEvent], take: &mut dyn FnMut(&ObservedRequest)) {
+        let mut finished = Vec::new();
+        for event in events {
+            if event.kind == EventKind::Receive {
+                self.readers.insert(event.thread);
+                self.processes.insert(event.process);
+            }
+            self.joiner.handle(event, &mut finished);
+        }
+        self.add(&finished, take);
+    }
+
+    fn add(&mut self, finished: &[ObservedRequest], take: &mut dyn FnMut(&ObservedRequest)) {
+        for request in finished {
+            self.statistics.add(request);
+            take(request);
+        }
+    }
+
+    fn finish(
+        mut self,
+        end: ObservationEnd,
+        lost_events: u64,
+        take: &mut dyn FnMut(&ObservedRequest),
+    ) -> ObservationReport {
+        let mut events = Vec::new();
+        self.order.finish(|event| events.push(event));
+        self.join(&events, take);
+        let mut finished = Vec::new();
+        self.joiner.finish(&mut finished);
+        self.add(&finished, take);
+        ObservationReport {
+            statistics: self.statistics,
+            counts: self.joiner.counts(),
+            lost_events,
+            events: self.events,
+            duration: self.start.elapsed(),
+            end,
+            cost: self.cost,
+            readers: self.readers,
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Bands: streams whose latency budgets are of the same order of magnitude.
+//!
+//! The latencies of a stream depend on streams of its own and of higher priorities only. Looking at the streams of all
+//! priorities would find much work near each instant, and almost everything would have to be replayed for the sake of the
+//! smallest budget. So streams are divided into bands by the power of two below their budgets, and a band is looked at with
+//! the bands before it: whoever is in a later band has a lower priority than all of them.
+//!
+//! Where priorities do not follow budgets, or differ from stage to stage, streams share a band that have to.
+
+use super::latency_target::LatencyTarget;
+use super::stream::ReplayStream;
+use model::Stage;
+
+/// The band of each stream: no stream delays one of a lower band.
+pub(super) fn latency_bands(streams: &[ReplayStream<'_>], targets: &[LatencyTarget]) -> Vec<u32> {
+    let magnitude = |target: &LatencyTarget| target.budget.0.max(1).ilog2();
+    let ranks = if same_at_all_stages(streams) {
+        streams.iter().map(|stream| stream.priority[Stage::NetworkIn]).collect()
+    } else {
+        vec![0; streams.len()]
+    };
+    // Whoever may be delayed by a stream is in its band or in a later one: from the lowest priority up, bands never rise.
+    let mut order: Vec<usize> = (0..streams.len()).collect();
+    order.sort_by_key(|&stream| std::cmp::Reverse(ranks[stream]));
+    let mut bands = vec![0; streams.len()];
+    let mut least = u32::MAX;
+    for equals in order.chunk_by(|&a, &b| ranks[a] == ranks[b]) {
+        least = equals.iter().map(|&stream| magnitude(&targets[stream])).fold(least, u32::min);
+        equals.iter().for_each(|&stream| bands[stream] = least);
+    }
+    bands
+}
+
+/// Whether every stream has the same priority at all stages.
+fn same_at_all_stages(streams: &[ReplayStream<'_>]) -> bool {
+    streams.iter().all(|stream| {
+        let first = stream.priority[Stage::NetworkIn];
+        Stage::ALL.into_iter().all(|stage| stream.priority[stage] == first)
+    })
+}

@@ -1,0 +1,91 @@
+//! Whether streams keep their latency targets, for a search that asks about one server after the other.
+//!
+//! Neighbouring questions are about much the same streams. The work that arrives in each alignment is kept from one
+//! question to the next, so that only the streams that came and went are added up; and alignments that have just failed
+//! are looked at first, because one failure is an answer.
+
+use super::alignment::Alignment;
+use super::alignment_order::sort_worst_first;
+use super::arrived_work::ArrivedWork;
+use super::banded::BandedServer;
+use super::latency_target::{Exceedances, LatencyTarget};
+use super::system::ReplaySystem;
+use super::target_miss::MissTally;
+use machine::parallel;
+use std::sync::Mutex;
+
+/// What is remembered of the questions of a search.
+#[derive(Debug)]
+pub struct TargetSearch {
+    /// The alignments in the order in which they are looked at, each with the work that arrives in it.
+    alignments: Vec<(Alignment, Mutex<ArrivedWork>)>,
+    /// How many alignments may miss the target of a stream.
+    spare: usize,
+}
+
+impl TargetSearch {
+    /// A search that accepts a server when no stream exceeds its target in more than `spare` of the alignments.
+    pub fn new(alignments: impl IntoIterator<Item = Alignment>, spare: usize) -> Self {
+        let alignments = alignments.into_iter().map(|alignment| (alignment, Mutex::default()));
+        Self { alignments: alignments.collect(), spare }
+    }
+
+    /// Whether every stream keeps its target: the answer of [`first_target_miss`](super::first_target_miss).
+    ///
+    /// # Panics
+    /// When there is not one target per stream.
+    pub fn keeps_targets(&mut self, system: &ReplaySystem<'_>, targets: &[LatencyTarget]) -> bool {
+        self.keeps_in(self.alignments.len(), system, targets)
+    }
+
+    /// The answer of [`Self::keeps_targets`] as far as a quarter of the alignments gives it, those first that failed last:
+    /// `Some` is that answer, `None` says that these speak for yes.
+    ///
+    /// # Panics
+    /// When there is not one target per stream.
+    pub fn likely_keeps_targets(
+        &mut self,
+        system: &ReplaySystem<'_>,
+        targets: &[LatencyTarget],
+    ) -> Option<bool> {
+        let count = self.alignments.len().div_ceil(4);
+        let kept = self.keeps_in(count, system, targets);
+        (!kept || count == self.alignments.len()).then_some(kept)
+    }
+
+    /// Whether the first `count` alignments do not say that a stream misses its target.
+    fn keeps_in(&mut self, count: usize, system: &ReplaySystem<'_>, targets: &[LatencyTarget]) -> bool {
+        assert_eq!(targets.len(), system.streams().len(), "one target per stream");
+        let server = BandedServer::new(system, targets);
+        self.prepare(&server, system);
+        let tally = MissTally::new(targets.len(), self.spare);
+        let make_scratch = || (server.replays(), Exceedances::default());
+        parallel::map_with(count, make_scratch, |(replays, exceedances), index| {
+            let (alignment, work) = &self.alignments[index];
+            let mut work = work.lock().expect("no thread panics while it holds the lock");
+            let shifts = alignment.shifts(system);
+            tally.look(index, exceedances, &system.counts(&shifts), targets, |observer| {
+                server.replay_late(replays, &mut work, &shifts, observer);
+            });
+        });
+        let Some(miss) = tally.decide() else { return true };
+        self.alignments[..miss.alignments].rotate_right(1);
+        false
+    }
+
+    /// Begins again where what is kept does not serve this server.
+    fn prepare(&mut self, server: &BandedServer<'_, '_>, system: &ReplaySystem<'_>) {
+        let first =
+            |search: &mut Self| search.alignments[0].1.get_mut().expect("no thread has panicked").span();
+        if self.alignments.is_empty() || server.is_within(first(self)) {
+            return;
+        }
+        let order: Vec<Alignment> = self.alignments.iter().map(|(alignment, _)| *alignment).collect();
+        let mut sorted = order;
+        sort_worst_first(system, &mut sorted);
+        for ((alignment, work), next) in self.alignments.iter_mut().zip(sorted) {
+            *alignment = next;
+            work.get_mut().expect("no thread has panicked").clear(server.span());
+        }
+    }
+}

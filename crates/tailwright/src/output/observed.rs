@@ -1,0 +1,298 @@
+//! What was seen of live servers: latencies, stages ranked by variance, what was guessed, what observing cost.
+
+use crate::output::json::pretty;
+use crate::terminal::TextTable;
+use observe::{
+    LatencyProfile, MeasuredCost, ObservationEnd, ObservationReport, SelfTestReport, StageProfile,
+};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use workflow::text::{percent, plural, time};
+
+#[derive(Serialize)]
+struct ObservedDocument<'a> {
+    ports: &'a BTreeSet<u16>,
+    observed_s: f64,
+    ended: &'static str,
+    requests: u64,
+    per_second: f64,
+    reader_threads: usize,
+    latency_from_t1: LatencyFields,
+    latency_from_t0: LatencyFields,
+    /// Of T6 − T0, in square seconds.
+    variance_s2: f64,
+    stages: Vec<StageFields>,
+    guessed_or_unseen: Vec<CountFields>,
+    not_joined: Vec<CountFields>,
+    lost_events: u64,
+    events: u64,
+    cost: Option<CostFields>,
+}
+
+#[derive(Serialize)]
+struct LatencyFields {
+    mean_s: f64,
+    p50_s: f64,
+    p90_s: f64,
+    p99_s: f64,
+    p999_s: f64,
+    max_s: f64,
+}
+
+#[derive(Serialize)]
+struct StageFields {
+    stage: &'static str,
+    #[serde(flatten)]
+    times: LatencyFields,
+    variance_s2: f64,
+    share_of_mean: f64,
+    share_of_variance: f64,
+}
+
+#[derive(Serialize)]
+struct CountFields {
+    what: &'static str,
+    requests: u64,
+}
+
+#[derive(Serialize)]
+struct CostFields {
+    measured_s: f64,
+    cpu_s: f64,
+    runs: u64,
+    requests: u64,
+    cpu_share: f64,
+}
+
+#[derive(Serialize)]
+struct TestDocument {
+    right: bool,
+    sent: u64,
+    observed: u64,
+    nested: u64,
+    outside: u64,
+    missing: u64,
+    lost_events: u64,
+}
+
+/// The observation as one object.
+pub(crate) fn json(ports: &BTreeSet<u16>, report: &ObservationReport) -> String {
+    let statistics = &report.statistics;
+    let observed_s = report.duration.as_secs_f64();
+    let counts = |counts: Vec<(&'static str, u64)>| {
+        counts.into_iter().map(|(what, requests)| CountFields { what, requests }).collect()
+    };
+    pretty(&ObservedDocument {
+        ports,
+        observed_s,
+        ended: ended(report.end),
+        requests: statistics.count(),
+        per_second: statistics.count() as f64 / observed_s,
+        reader_threads: report.readers.len(),
+        latency_from_t1: latency(statistics.from_stack()),
+        latency_from_t0: latency(statistics.from_wire()),
+        variance_s2: statistics.variance() / 1e18,
+        stages: statistics.stages().iter().map(stage).collect(),
+        guessed_or_unseen: counts(statistics.flagged().collect()),
+        not_joined: counts(not_joined(report).to_vec()),
+        lost_events: report.lost_events,
+        events: report.events,
+        cost: report.cost.as_ref().map(cost),
+    })
+}
+
+fn latency(profile: LatencyProfile) -> LatencyFields {
+    let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
+    LatencyFields {
+        mean_s: profile.mean / 1e9,
+        p50_s: seconds(profile.p50),
+        p90_s: seconds(profile.p90),
+        p99_s: seconds(profile.p99),
+        p999_s: seconds(profile.p999),
+        max_s: seconds(profile.max),
+    }
+}
+
+fn stage(profile: &StageProfile) -> StageFields {
+    StageFields {
+        stage: profile.name,
+        times: latency(profile.times),
+        variance_s2: profile.variance / 1e18,
+        share_of_mean: profile.share_of_mean,
+        share_of_variance: profile.share_of_variance,
+    }
+}
+
+fn cost(cost: &MeasuredCost) -> CostFields {
+    let (measured_s, cpu_s) = (cost.duration.as_secs_f64(), cost.run_ns as f64 / 1e9);
+    CostFields { measured_s, cpu_s, runs: cost.runs, requests: cost.requests, cpu_share: cpu_s / measured_s }
+}
+
+fn ended(end: ObservationEnd) -> &'static str {
+    match end {
+        ObservationEnd::Over => "the time was over",
+        ObservationEnd::Stopped => "it was stopped",
+        ObservationEnd::ServerEnded => "the server ended",
+    }
+}
+
+/// What could not be joined, with how often.
+fn not_joined(report: &ObservationReport) -> [(&'static str, u64); 4] {
+    let counts = report.counts;
+    [
+        ("without an answer", counts.unanswered),
+        ("answers to nothing seen", counts.unrequested),
+        ("reads of bytes not seen to arrive", counts.unseen_arrivals),
+        ("discarded after lost events", counts.discarded),
+    ]
+}
+
+/// The tables for people, 80 columns wide.
+pub(crate) fn text(ports: &BTreeSet<u16>, report: &ObservationReport) -> String {
+    let statistics = &report.statistics;
+    let seconds = report.duration.as_secs_f64();
+    let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+    let mut text = format!(
+        "port {}: {} in {}, {:.1}/s, read by {}\n",
+        ports.join(","),
+        counted(statistics.count(), "request"),
+        time(seconds),
+        statistics.count() as f64 / seconds,
+        plural(report.readers.len(), "thread"),
+    );
+    if report.end != ObservationEnd::Over {
+        text += &format!("ended because {}\n", ended(report.end));
+    }
+    if statistics.count() > 0 {
+        text += &format!("\n{}\n{}", latencies(report), stages(&statistics.stages()));
+    }
+    text += &doubts(report);
+    text + &cost_line(report)
+}
+
+fn counted(number: u64, noun: &str) -> String {
+    plural(usize::try_from(number).unwrap_or(usize::MAX), noun)
+}
+
+fn latencies(report: &ObservationReport) -> String {
+    let statistics = &report.statistics;
+    let rows = [("T6-T1", statistics.from_stack()), ("T6-T0", statistics.from_wire())];
+    let row = |(name, times): (&str, LatencyProfile)| {
+        let LatencyProfile { mean, p50, p90, p99, p999, max } = times;
+        let mut cells = vec![name.to_owned(), time(mean / 1e9)];
+        cells.extend([p50, p90, p99, p999, max].map(nanoseconds));
+        cells
+    };
+    let headings = ["latency", "mean", "p50", "p90", "p99", "p99.9", "max"];
+    TextTable::of_rows(&headings, 1, rows.map(row)).render()
+}
+
+fn nanoseconds(count: u64) -> String {
+    time(count as f64 / 1e9)
+}
+
+/// A row per stage, the one with the largest share of the variance first.
+fn stages(stages: &[StageProfile]) -> String {
+    let by_variance = ranked(stages, |stage| stage.share_of_variance);
+    let row = |stage: &&StageProfile| {
+        vec![
+            stage.name.to_owned(),
+            time(stage.times.mean / 1e9),
+            nanoseconds(stage.times.p50),
+            nanoseconds(stage.times.p99),
+            nanoseconds(stage.times.p999),
+            format!("{:.1}", stage.variance / 1e6),
+            percent(stage.share_of_variance),
+            percent(stage.share_of_mean),
+        ]
+    };
+    let headings = ["stage", "mean", "p50", "p99", "p99.9", "var us2", "of var", "of mean"];
+    let table = TextTable::of_rows(&headings, 1, by_variance.iter().map(row)).render();
+    let by_mean = ranked(stages, |stage| stage.share_of_mean);
+    let same = by_variance[0].name == by_mean[0].name;
+    table
+        + &if same {
+            format!("{} is first by variance and by mean\n", by_mean[0].name)
+        } else {
+            format!("first by variance: {}; first by mean: {}\n", by_variance[0].name, by_mean[0].name)
+        }
+}
+
+fn ranked(stages: &[StageProfile], share: impl Fn(&StageProfile) -> f64) -> Vec<&StageProfile> {
+    let mut ranked: Vec<&StageProfile> = stages.iter().collect();
+    ranked.sort_by(|a, b| share(b).total_cmp(&share(a)));
+    ranked
+}
+
+/// What was guessed, not seen, not joined or lost; nothing when there is nothing.
+fn doubts(report: &ObservationReport) -> String {
+    let total = report.statistics.count();
+    let mut text = String::new();
+    for (what, count) in report.statistics.flagged().filter(|(_, count)| *count > 0) {
+        text += &format!("  {count} of {total}: {what}\n");
+    }
+    for (what, count) in not_joined(report).into_iter().filter(|(_, count)| *count > 0) {
+        text += &format!("  not counted: {count} {what}\n");
+    }
+    if report.lost_events > 0 {
+        text += &format!("  {} lost, a larger --buffer helps\n", counted(report.lost_events, "event"));
+    }
+    if text.is_empty() { text } else { format!("\nless certain:\n{text}") }
+}
+
+fn cost_line(report: &ObservationReport) -> String {
+    match &report.cost {
+        Some(cost) => {
+            let share = cost.run_ns as f64 / 1e9 / cost.duration.as_secs_f64();
+            let of = |number: u64, noun| {
+                format!(
+                    "{} for each of {}",
+                    time(cost.run_ns as f64 / 1e9 / number as f64),
+                    counted(number, noun)
+                )
+            };
+            let parts = [(cost.requests, "request"), (cost.runs, "run")];
+            let parts: Vec<String> = parts
+                .into_iter()
+                .filter(|(number, _)| *number > 0)
+                .map(|(number, noun)| of(number, noun))
+                .collect();
+            format!(
+                "\nin {}, observing took {} of one CPU:\n  {}\n",
+                time(cost.duration.as_secs_f64()),
+                percent(share),
+                parts.join(", "),
+            )
+        }
+        None => "\nwhat observing cost was not measured: that takes CAP_SYS_ADMIN\n".to_owned(),
+    }
+}
+
+/// The result of the self-test, in lines.
+pub(crate) fn test_text(report: &SelfTestReport) -> String {
+    let SelfTestReport { observed, nesting, sent } = report;
+    format!(
+        "{} sent by clients, {} observed: {} inside of what a client saw, {} outside, {} missing\n{}: {}\n",
+        counted(*sent, "request"),
+        observed.statistics.count(),
+        nesting.nested,
+        nesting.outside,
+        nesting.missing,
+        if report.is_right() { "right" } else { "WRONG" },
+        if observed.lost_events == 0 { "no event was lost" } else { "events were lost" },
+    )
+}
+
+/// The result of the self-test as one object.
+pub(crate) fn test_json(report: &SelfTestReport) -> String {
+    let SelfTestReport { observed, nesting, sent } = report;
+    pretty(&TestDocument {
+        right: report.is_right(),
+        sent: *sent,
+        observed: observed.statistics.count(),
+        nested: nesting.nested,
+        outside: nesting.outside,
+        missing: nesting.missing,
+        lost_events: observed.lost_events,
+    })
+}

@@ -1,0 +1,258 @@
+//! `tailwright observe` as users run it: a real server, rights, signals, and nothing left behind. Takes root.
+
+mod support;
+
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use support::Folder;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Whether this machine lets observe; says what is missing.
+fn may_observe(folder: &Folder) -> bool {
+    let outcome = folder.run(&["observe", "--port", "1", "--for", "10ms"]);
+    if outcome.code == 3 {
+        testkit::skip(outcome.stderr.lines().next().unwrap_or("observing is refused"));
+    }
+    outcome.code != 3
+}
+
+/// An echo server that answers each byte, in a thread of this process for each connection.
+fn echo() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = listener.local_addr().expect("a listener has an address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a client connects");
+            std::thread::spawn(move || {
+                let mut byte = [0];
+                while stream.read_exact(&mut byte).is_ok() && stream.write_all(&byte).is_ok() {}
+            });
+        }
+    });
+    address
+}
+
+fn ask(server: SocketAddr, requests: usize) {
+    let mut stream = TcpStream::connect(server).expect("the server listens");
+    stream.set_nodelay(true).expect("a TCP socket has this option");
+    for _ in 0..requests {
+        let mut byte = [7];
+        stream.write_all(&byte).expect("the server reads");
+        stream.read_exact(&mut byte).expect("the server answers");
+    }
+}
+
+/// The program, observing a port for a minute; returns once it does.
+fn observing(mut command: Command, port: u16, more: &[&str]) -> Child {
+    command.args(["observe", "--for", "60s", "--port", &port.to_string()]).args(more);
+    let mut child =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let mut line = String::new();
+    let stderr = child.stderr.as_mut().expect("it is piped");
+    BufReader::new(stderr).read_line(&mut line).expect("stderr can be read");
+    assert!(line.starts_with("observing"), "{line}");
+    child
+}
+
+fn program() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_tailwright"))
+}
+
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").args([name, &child.id().to_string()]).status();
+    assert!(status.is_ok_and(|status| status.success()), "kill {name}");
+}
+
+fn json(child: Child, code: i32) -> Value {
+    let output = child.wait_with_output().expect("the program ends");
+    assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("it prints JSON")
+}
+
+#[test]
+fn a_server_is_seen_until_a_signal() {
+    let folder = Folder::new();
+    if !may_observe(&folder) {
+        return;
+    }
+    let server = echo();
+    for name in ["-INT", "-TERM"] {
+        let file = folder.join("live.parquet");
+        let child = observing(program(), server.port(), &["--json", "-o", &file.display().to_string()]);
+        ask(server, 200);
+        signal(&child, name);
+        let view = json(child, 0);
+        assert_eq!(
+            (view["requests"].as_u64(), view["ended"].as_str()),
+            (Some(200), Some("it was stopped")),
+            "{view}"
+        );
+        let shares = view["stages"].as_array().expect("stages are a list").iter();
+        let sum: f64 = shares.filter_map(|stage| stage["share_of_variance"].as_f64()).sum();
+        assert!((sum - 1.0).abs() < 1e-9, "{view}");
+        let written = trace::observations::read(&file).expect("the file can be read");
+        assert_eq!((written.requests.len(), written.stages.len()), (200, 7));
+        for (request, times) in written.requests.iter().zip(written.stage_times.chunks(7)) {
+            assert_eq!(request.latency().map(|time| time.0), Some(times.iter().map(|time| time.0).sum()));
+        }
+    }
+}
+
+#[test]
+fn the_table_has_80_columns_and_the_file_is_judged() {
+    let folder = Folder::new();
+    if !may_observe(&folder) {
+        return;
+    }
+    let server = echo();
+    let child =
+        observing(program(), server.port(), &["-o", &folder.join("live.parquet").display().to_string()]);
+    ask(server, 200);
+    signal(&child, "-INT");
+    let output = child.wait_with_output().expect("the program ends");
+    let text = String::from_utf8(output.stdout).expect("tables are text");
+    assert!(
+        text.contains("200 requests") && text.contains("T6-T1") && text.contains("socket-to-parse"),
+        "{text}"
+    );
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.contains(", observing took") || text.contains("was not measured"), "{text}");
+    let slo = format!("port-{}=50% < 1h", server.port());
+    let judged = folder.run(&["verify", "live.parquet", "--slo", &slo, "--json"]).expect_code(0).json();
+    let workload = &judged["workloads"][0];
+    assert_eq!(workload["verdict"], "met", "{judged}");
+    assert!(judged.to_string().contains("socket-to-parse"), "{judged}");
+}
+
+#[test]
+fn a_killed_observer_leaves_no_program() {
+    let folder = Folder::new();
+    if testkit::program("bpftool").is_none() || !may_observe(&folder) {
+        return;
+    }
+    let before = observing_programs();
+    let mut child = observing(program(), echo().port(), &[]);
+    // Those of other tests, which run at the same time, go as well when these end.
+    let mut ours = observing_programs();
+    ours.retain(|id| !before.contains(id));
+    assert!(ours.len() >= 8, "{ours:?}");
+    child.kill().expect("a child can be killed");
+    child.wait().expect("a killed child ends");
+    testkit::wait_until(LIMIT, "the kernel takes the programs away", || {
+        let left = observing_programs();
+        !ours.iter().any(|id| left.contains(id))
+    });
+}
+
+/// The numbers of the programs in the kernel whose names are those of observers.
+fn observing_programs() -> Vec<u64> {
+    let output = Command::new("bpftool").args(["-j", "prog", "show"]).output().expect("bpftool runs");
+    let all: Vec<Value> = serde_json::from_slice(&output.stdout).expect("bpftool prints JSON");
+    let is_ours = |program: &&Value| program["name"].as_str().is_some_and(|name| name.starts_with("tw_"));
+    all.iter().filter(is_ours).filter_map(|program| program["id"].as_u64()).collect()
+}
+
+#[test]
+fn the_end_of_the_server_ends_it() {
+    let folder = Folder::new();
+    if testkit::program("memcached").is_none() || !may_observe(&folder) {
+        return;
+    }
+    let address = testkit::free_address();
+    let mut server = Command::new("memcached")
+        .args(["-u", "nobody", "-l", "127.0.0.1", "-p", &address.port().to_string()])
+        .spawn()
+        .expect("memcached starts");
+    let mut stream = testkit::connect_when_ready(&mut server, || TcpStream::connect(address));
+    let child = observing(program(), address.port(), &["--json"]);
+    stream.write_all(b"get nothing\r\n").expect("the server reads");
+    stream.read_exact(&mut [0; 5]).expect("the server answers");
+    server.kill().expect("a child can be killed");
+    server.wait().expect("a killed child ends");
+    let view = json(child, 0);
+    assert_eq!(
+        (view["requests"].as_u64(), view["ended"].as_str()),
+        (Some(1), Some("the server ended")),
+        "{view}"
+    );
+}
+
+/// The program where everybody may run it, as nobody with these capabilities.
+fn as_nobody(folder: &Folder, capabilities: &str) -> Command {
+    let copy = folder.join("tailwright");
+    if !copy.exists() {
+        std::fs::copy(env!("CARGO_BIN_EXE_tailwright"), &copy).expect("the program can be copied");
+        for path in [folder.path(), &copy] {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
+                .expect("the files are ours");
+        }
+    }
+    nobody_runs(&copy, capabilities)
+}
+
+fn nobody_runs(program: &Path, capabilities: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+    command.args([format!("--inh-caps={capabilities}"), format!("--ambient-caps={capabilities}")]);
+    command.arg(program);
+    command
+}
+
+#[test]
+fn nobody_with_two_capabilities_observes_and_without_is_told_which() {
+    let folder = Folder::new();
+    if testkit::program("setpriv").is_none() || !may_observe(&folder) {
+        return;
+    }
+    let server = echo();
+    let child = observing(as_nobody(&folder, "-all,+bpf,+perfmon"), server.port(), &["--json"]);
+    ask(server, 50);
+    signal(&child, "-INT");
+    let view = json(child, 0);
+    assert_eq!((view["requests"].as_u64(), view["cost"].is_null()), (Some(50), true), "{view}");
+    for (capabilities, missing) in [
+        ("-all,+bpf", "observing takes CAP_PERFMON,"),
+        ("-all,+perfmon", "observing takes CAP_BPF,"),
+        ("-all", "observing takes CAP_BPF and CAP_PERFMON,"),
+    ] {
+        let output = as_nobody(&folder, capabilities).args(["observe", "--port", "80"]).output();
+        let output = output.expect("setpriv runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.contains(missing) && said.contains("hint"), "{said}");
+    }
+}
+
+#[test]
+fn the_self_test_answers_yes() {
+    let folder = Folder::new();
+    if may_observe(&folder) {
+        let view = folder.run(&["observe", "--selftest", "--json"]).expect_code(0).json();
+        assert_eq!((view["right"].as_bool(), view["sent"].as_u64()), (Some(true), Some(20_000)), "{view}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_no_and_what_is_wrong_says_how() {
+    let folder = Folder::new();
+    for (args, part) in [
+        (&["observe", "--port", "80", "--share", "0"][..], "share above 0"),
+        (&["observe", "--port", "80", "--buffer", "5MB"], "power of two"),
+        (&["observe", "--port", "80", "--for", "0s"], "a time such as 30s"),
+        (&["observe", "--port", "0"], "0 is not in 1..=65535"),
+        (&["observe"], "--port"),
+    ] {
+        let outcome = folder.run(args).expect_code(2);
+        assert!(outcome.stderr.contains(part), "{part}: {}", outcome.stderr);
+    }
+    if may_observe(&folder) {
+        let outcome = folder.run(&["observe", "--port", "1", "--for", "20ms"]).expect_code(1);
+        assert!(outcome.stdout.starts_with("port 1: 0 requests"), "{}", outcome.stdout);
+    }
+}
