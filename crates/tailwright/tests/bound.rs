@@ -199,3 +199,31 @@ fn explanations_add_up_to_the_bound() {
     let unknown = cluster.folder.run(&["explain", "w9", "cluster.toml", "--model", "replayed"]);
     assert!(unknown.code == 2 && unknown.stderr.contains("no workload 'w9'"), "{}", unknown.stderr);
 }
+
+#[test]
+fn whoever_has_no_margin_has_no_less_than_the_probabilistic_bound() {
+    let cluster = Cluster::new(5, 1);
+    let models = ["--model", "probabilistic", "--model", "replayed", "--model", "calibrated"];
+    let all = bounds(&cluster, &[&["bound", "cluster.toml", "--json"][..], &models].concat());
+    for name in ["w0", "w1", "w2", "w3", "w4"] {
+        let [probable, replayed, calibrated] = ["probabilistic", "replayed", "calibrated"]
+            .map(|model| of(&all, name, model)["bound_s"].as_f64().expect("a bound"));
+        assert!(calibrated >= probable * (1.0 - 1e-9), "{name}: {calibrated} below {probable}");
+        assert!(calibrated >= replayed * (1.0 - 1e-9), "{name}: {calibrated} below {replayed}");
+    }
+}
+
+#[test]
+fn coverage_is_asked_of_the_calibrated_model_as_a_percentage() {
+    let cluster = Cluster::new(2, 1);
+    for (args, said) in [
+        (&["--coverage", "0.95", "--model", "calibrated"][..], "less than a half"),
+        (&["--coverage", "100%", "--model", "calibrated"], "cannot be promised"),
+        (&["--for", "0s", "--model", "calibrated"], "no window"),
+        (&["--coverage", "90%"], "belong to --model calibrated"),
+        (&["--for", "5min", "--model", "replayed"], "belong to --model calibrated"),
+    ] {
+        let outcome = cluster.folder.run(&[&["bound", "cluster.toml"], args].concat());
+        assert!(outcome.code == 2 && outcome.stderr.contains(said), "{args:?}: {}", outcome.stderr);
+    }
+}

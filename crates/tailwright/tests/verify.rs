@@ -73,6 +73,19 @@ fn met_not_met_and_too_few() {
 }
 
 #[test]
+fn windows_that_are_too_short_for_the_run_are_refused() {
+    let folder = Folder::new();
+    write(&folder, "o.parquet", &["web"], stream(0, 20_000, uniform));
+    let with_window =
+        |window: &str| folder.run(&["verify", "o.parquet", "--slo", "web=99% < 20ms", "--window", window]);
+    for window in ["1ns", "1us"] {
+        let refused = with_window(window).expect_code(2);
+        assert!(refused.stderr.contains("expected 100000 at most"), "{}", refused.stderr);
+    }
+    with_window("1ms").expect_code(0);
+}
+
+#[test]
 fn what_got_no_answer_took_for_ever() {
     let folder = Folder::new();
     let lossy = |n: u64| if n.is_multiple_of(50) { None } else { uniform(n) };

@@ -191,8 +191,15 @@ impl Calibrated {
         position.map_or(Err(TooFewWindows { windows: none, pool: none }), |position| margins[position])
     }
 
+    /// The same margins for servers on which members of a priority take turns: whoever has no margin is bounded by
+    /// [`Probabilistic::in_any_order`].
+    #[must_use]
+    pub fn in_any_order(self) -> Self {
+        Self { strict: self.strict.in_any_order(), ..self }
+    }
+
     /// Whether the margin of everybody is known.
-    fn is_complete(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         let all = self.margins.by_trace.iter().chain([&self.margins.unknown]);
         !self.percentiles.is_empty() && all.flatten().all(Result::is_ok)
     }
@@ -211,6 +218,7 @@ impl Calibrated {
         &self,
         members: CalibratedMembers<'_, '_>,
         margins: &[MarginAnswer],
+        begun: &[f64],
     ) -> Option<Vec<Result<Prediction, UndefinedLatency>>> {
         if margins.iter().all(Result::is_ok) {
             return None;
@@ -221,7 +229,7 @@ impl Calibrated {
             return Some(vec![Err(UndefinedLatency::NoBound); members.len()]);
         };
         let strict = members.iter().zip(sketches).map(|(member, sketch)| seen_by(member, sketch));
-        Some(self.strict.predict(&strict.collect::<Vec<_>>()))
+        Some(self.strict.predict_behind(&strict.collect::<Vec<_>>(), begun))
     }
 
     fn strict_sketch<'s>(&self, sketch: &'s CalibratedSketch) -> Option<&'s ProbabilisticSketch> {
@@ -255,33 +263,50 @@ impl LatencyModel for Calibrated {
     }
 
     fn all_within(&self, members: CalibratedMembers<'_, '_>, limits: &[f64]) -> bool {
-        assert_eq!(members.len(), limits.len(), "one limit per member");
-        let (margins, replayed) = self.margins_of(members);
-        let budgets = margins.iter().zip(limits);
-        let budgets: Vec<f64> =
-            budgets.map(|(margin, limit)| limit / margin.map_or(1.0, |margin| margin.factor)).collect();
-        if !self.replayed.all_within(&replayed, &budgets) {
-            return false;
-        }
-        let Some(bounds) = self.strict_bounds(members, &margins) else { return true };
-        let mut strictly = margins.iter().zip(limits).zip(bounds).filter(|((margin, _), _)| margin.is_err());
-        strictly.all(|((_, limit), bound)| bound.is_ok_and(|prediction| prediction.bound <= *limit))
+        self.all_within_behind(members, limits, &vec![0.0; members.len()])
     }
 
     fn predict(&self, members: CalibratedMembers<'_, '_>) -> Vec<Result<Prediction, UndefinedLatency>> {
+        self.predict_behind(members, &vec![0.0; members.len()])
+    }
+
+    fn predict_behind(
+        &self,
+        members: CalibratedMembers<'_, '_>,
+        begun: &[f64],
+    ) -> Vec<Result<Prediction, UndefinedLatency>> {
+        assert_eq!(members.len(), begun.len(), "one time per member");
         let (margins, replayed) = self.margins_of(members);
-        let strict = self.strict_bounds(members, &margins);
+        let strict = self.strict_bounds(members, &margins, begun);
         let mut predictions = Vec::new();
         for (number, predicted) in self.replayed.predict(&replayed).into_iter().enumerate() {
+            let (margin, begun) = (margins[number].map_or(1.0, |margin| margin.factor), begun[number]);
+            let widened = predicted.and_then(|prediction| Ok(widened(prediction, margin)?.later_by(begun)));
             predictions.push(match (margins[number], &strict) {
-                (Ok(margin), _) => predicted.and_then(|prediction| widened(prediction, margin.factor)),
-                (Err(_), Some(strict)) => predicted.and_then(|prediction| {
+                (Ok(_), _) => widened,
+                (Err(_), Some(strict)) => widened.and_then(|prediction| {
                     Ok(Prediction { bound: strict[number]?.bound.max(prediction.bound), ..prediction })
                 }),
                 (Err(_), None) => Err(UndefinedLatency::NoBound),
             });
         }
         predictions
+    }
+
+    fn all_within_behind(&self, members: CalibratedMembers<'_, '_>, limits: &[f64], begun: &[f64]) -> bool {
+        assert_eq!(members.len(), limits.len(), "one limit per member");
+        assert_eq!(members.len(), begun.len(), "one time per member");
+        let (margins, replayed) = self.margins_of(members);
+        let mut budgets = Vec::with_capacity(limits.len());
+        for ((margin, limit), begun) in margins.iter().zip(limits).zip(begun) {
+            budgets.push((limit - begun) / margin.map_or(1.0, |margin| margin.factor));
+        }
+        if !self.replayed.all_within(&replayed, &budgets) {
+            return false;
+        }
+        let Some(bounds) = self.strict_bounds(members, &margins, begun) else { return true };
+        let mut strictly = margins.iter().zip(limits).zip(bounds).filter(|((margin, _), _)| margin.is_err());
+        strictly.all(|((_, limit), bound)| bound.is_ok_and(|prediction| prediction.bound <= *limit))
     }
 }
 

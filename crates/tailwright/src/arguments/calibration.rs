@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use model::OperationError;
 use units::{Nanos, Percentile};
-use workflow::prediction::{CalibrationGoal, CalibrationScope};
+use workflow::prediction::{CalibrationGoal, CalibrationScope, ProcedureName};
 
 /// What the coverage counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -22,7 +22,7 @@ pub(crate) struct CalibrationArgs {
     /// With --model calibrated: the probability that a promise is kept in the next window.
     #[arg(long, value_name = "P", default_value = "95%")]
     coverage: Percentile,
-    /// With --model calibrated: the length of the next window, such as 5m (default: half of each trace).
+    /// With --model calibrated: the length of the next window, such as 5min (default: half of each trace).
     #[arg(long = "for", value_name = "TIME")]
     window: Option<Nanos>,
     /// With --model calibrated: whose promise the coverage counts.
@@ -31,8 +31,19 @@ pub(crate) struct CalibrationArgs {
 }
 
 impl CalibrationArgs {
+    /// What these flags ask for, of these procedures.
+    pub(crate) fn goal_for(&self, procedures: &[ProcedureName]) -> Result<CalibrationGoal, OperationError> {
+        let goal = self.goal()?;
+        if goal != CalibrationGoal::default() && !procedures.contains(&ProcedureName::Calibrated) {
+            return Err(OperationError::input(
+                "--coverage, --for and --coverage-of belong to --model calibrated",
+            ));
+        }
+        Ok(goal)
+    }
+
     /// What these flags ask for.
-    pub(crate) fn goal(&self) -> Result<CalibrationGoal, OperationError> {
+    fn goal(&self) -> Result<CalibrationGoal, OperationError> {
         let coverage = self.coverage.fraction();
         if coverage >= 1.0 {
             return Err(OperationError::input(
@@ -40,8 +51,13 @@ impl CalibrationArgs {
             )
             .hint("ask for less, such as 99%, or for --model worst-case"));
         }
+        if coverage < 0.5 {
+            let said = self.coverage;
+            return Err(OperationError::input(format_args!("--coverage {said} is less than a half"))
+                .hint("it is a percentage, such as 95%"));
+        }
         if self.window == Some(Nanos::ZERO) {
-            return Err(OperationError::input("--for 0s is no window: expected a time such as 5m"));
+            return Err(OperationError::input("--for 0s is no window: expected a time such as 5min"));
         }
         let scope = match self.coverage_of {
             ScopeChoice::Workload => CalibrationScope::Workload,

@@ -5,7 +5,7 @@ use super::cluster::{ClusterArgs, MayLack};
 use clap::Args;
 use model::OperationError;
 use std::path::{Path, PathBuf};
-use workflow::prediction::{CalibrationGoal, PredictionSource};
+use workflow::prediction::{CalibrationGoal, PredictionSource, ProcedureName};
 
 /// Where servers, workloads and traces come from, and what requests pass.
 #[derive(Debug, Clone, Args)]
@@ -31,10 +31,10 @@ pub(crate) struct PredictionArgs {
 }
 
 impl PredictionArgs {
-    /// The source that these flags describe.
-    pub(crate) fn source(&self) -> Result<PredictionSource, OperationError> {
+    /// The source that these flags describe, for these procedures.
+    pub(crate) fn source(&self, procedures: &[ProcedureName]) -> Result<PredictionSource, OperationError> {
         let source = prediction_source(&self.cluster, self.groups.as_deref(), self.link_only)?;
-        let calibration = self.calibration.goal()?;
+        let calibration = self.calibration.goal_for(procedures)?;
         let preemptive = self.preemptive;
         Ok(PredictionSource { class: self.class.clone(), preemptive, calibration, ..source })
     }

@@ -59,7 +59,7 @@ pub(crate) struct AdmitArgs {
 
 pub(crate) fn run(args: &AdmitArgs) -> Result<VerbAnswer, OperationError> {
     let question = AdmissionQuestion {
-        source: args.prediction.source()?,
+        source: args.prediction.source(&[args.model.into()])?,
         procedure: args.model.into(),
         events: args.events.clone(),
     };

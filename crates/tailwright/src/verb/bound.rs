@@ -55,11 +55,12 @@ pub(crate) struct BoundArgs {
 }
 
 pub(crate) fn run(args: &BoundArgs) -> Result<VerbAnswer, OperationError> {
-    let problem = PredictionProblem::read(&args.prediction.source()?, &TerminalObserver)?;
     let mut models: Vec<ModelName> = args.model.iter().map(|&choice| choice.into()).collect();
     if models.is_empty() {
         models = ModelName::SIDE_BY_SIDE.to_vec();
     }
+    let procedures: Vec<_> = models.iter().map(|model| model.as_procedure()).collect();
+    let problem = PredictionProblem::read(&args.prediction.source(&procedures)?, &TerminalObserver)?;
     let everybody: Vec<usize> = (0..problem.workloads.len()).collect();
     let bounds = predict_bounds(&problem, &everybody, &models, args.percentile, &TerminalObserver);
     let calibration = models

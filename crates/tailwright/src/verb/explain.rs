@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use units::Percentile;
 use workflow::cluster::find_workload;
 use workflow::planning::{GuaranteeExplanation, explain, read_policy, recipe_of_policy};
-use workflow::prediction::{self, PredictionProblem};
+use workflow::prediction::{self, ModelName, PredictionProblem};
 
 const HELP: &str = "\
 Examples:
@@ -81,7 +81,7 @@ impl ExplainArgs {
     fn explain_prediction(&self, model: ModelChoice) -> Result<VerbAnswer, OperationError> {
         let mut source = prediction_source(&self.cluster, self.groups.as_deref(), self.link_only)?;
         source.preemptive = self.method.is_preemptive();
-        source.calibration = self.calibration.goal()?;
+        source.calibration = self.calibration.goal_for(&[ModelName::from(model).as_procedure()])?;
         let problem = PredictionProblem::read(&source, &TerminalObserver)?;
         let names: Vec<&str> = problem.workloads.iter().map(|workload| workload.spec.name.as_str()).collect();
         let workload = find_workload(&self.workload, &names)?;

@@ -16,7 +16,7 @@ use workflow::files::check_writable;
 const HELP: &str = "\
 Examples:
   tailwright observe --port 11211 --for 30s
-  tailwright observe --port 80,443 --for 1m --json
+  tailwright observe --port 80,443 --for 1min --json
   tailwright observe --port 11211 -o live.parquet     every request, for `tailwright verify`
   tailwright observe --selftest                       does it work on this machine?
 

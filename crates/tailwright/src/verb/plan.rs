@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use workflow::files::write_result;
 use workflow::planning::{PlanRun, PlanningQuestion, plan_cluster, read_policy};
-use workflow::prediction::{PredictionProblem, place};
+use workflow::prediction::{ModelName, PredictionProblem, place};
 
 const HELP: &str = "\
 Examples:
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<VerbAnswer, OperationError> {
     let run = plan_cluster(&question, &TerminalObserver)?;
     let moved = run.planned.changed.as_ref().map_or(&[][..], |changed| &changed.moved);
     if args.no_moves && !moved.is_empty() {
-        terminal::print(&planned::moves(moved));
+        terminal::print(&if args.json { json::plan(&run) } else { planned::moves(moved) });
         eprintln!("not every workload can stay where it is, so no plan was made (--no-moves)");
         return Ok(VerbAnswer::No);
     }
@@ -128,7 +128,7 @@ impl PlanArgs {
     fn place_by_model(&self, model: ModelChoice) -> Result<VerbAnswer, OperationError> {
         let mut source = prediction_source(&self.cluster, self.groups.as_deref(), false)?;
         source.preemptive = self.method.is_preemptive();
-        source.calibration = self.calibration.goal()?;
+        source.calibration = self.calibration.goal_for(&[ModelName::from(model).as_procedure()])?;
         let stop = stop_on_interrupt()?;
         let problem = PredictionProblem::read(&source, &TerminalObserver)?;
         let interrupted = || stop.load(Ordering::Relaxed);

@@ -261,8 +261,8 @@ fn fallback(goal: &CalibrationGoal, answer: MarginAnswer, window_s: f64) -> Opti
 impl CalibrationReport {
     /// What is promised, to how many, and by what margins; then why others have none.
     pub fn sentences(&self) -> Vec<String> {
-        let with: Vec<&WorkloadCalibration> =
-            self.workloads.iter().filter(|workload| workload.fallback.is_none()).collect();
+        let calibrated = self.workloads.iter().filter(|workload| workload.fallback.is_none());
+        let (with, unbounded): (Vec<_>, Vec<_>) = calibrated.partition(|workload| workload.margin.is_some());
         let (coverage, all) = (percent(self.coverage), self.workloads.len());
         let mut sentences = Vec::new();
         if let (Some(least), Some(most)) = (margin_among(&with, f64::min), margin_among(&with, f64::max)) {
@@ -274,13 +274,14 @@ impl CalibrationReport {
                 self.coverage_of,
                 with.len()
             ));
+            sentences.push(self.kept_shares());
+        }
+        if let Some(first) = unbounded.first() {
             sentences.push(format!(
-                "in held-out windows, from which the margins come, they were kept by {} of workloads, by everybody on {} of servers and in {} of plans; \
-                 of n workloads under one promise all keep it with at least 1 - n × {}",
-                percent(self.kept_workloads),
-                percent(self.kept_servers),
-                percent(self.kept_plans),
-                percent(1.0 - self.coverage),
+                "{} by the worst case, {} first: windows of {} had requests where the rest of the traces had none",
+                plural(unbounded.len(), "workload"),
+                first.name,
+                time(first.window_s)
             ));
         }
         let without: Vec<&WorkloadCalibration> =
@@ -295,10 +296,25 @@ impl CalibrationReport {
         }
         sentences
     }
+
+    /// How often the margins were kept, and what follows for everybody where the promise is about one workload.
+    fn kept_shares(&self) -> String {
+        let mut sentence = format!(
+            "in held-out windows, from which the margins come, they were kept by {} of workloads, by everybody on {} of servers \
+             and in {} of plans",
+            percent(self.kept_workloads),
+            percent(self.kept_servers),
+            percent(self.kept_plans),
+        );
+        if self.coverage_of == scope_name(CalibrationScope::Workload) {
+            let missed = percent(1.0 - self.coverage);
+            sentence.push_str(&format!("; n workloads all keep them with at least 1 - n × {missed}"));
+        }
+        sentence
+    }
 }
 
-/// The least or largest of margins; infinite where windows were not predicted at all.
+/// The least or largest of margins.
 fn margin_among(workloads: &[&WorkloadCalibration], choose: impl Fn(f64, f64) -> f64) -> Option<f64> {
-    let margins = workloads.iter().map(|workload| workload.margin.unwrap_or(f64::INFINITY));
-    margins.reduce(choose)
+    workloads.iter().filter_map(|workload| workload.margin).reduce(choose)
 }

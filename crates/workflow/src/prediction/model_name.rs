@@ -1,7 +1,7 @@
 //! Models of latency by the names that users give them.
 
 use super::calibration::calibrated;
-use super::enforced_models::{probabilistic, published_snc, replaying, worst_case};
+use super::enforced_models::{probabilistic, published_snc, replaying, with_margins, worst_case};
 use super::problem::PredictionProblem;
 use super::procedure_name::ProcedureName;
 use crate::observer::ProgressObserver;
@@ -81,7 +81,7 @@ impl ModelName {
             Self::Replayed => visitor.visit(&replaying(Replayed::default(), enforced)),
             Self::Calibrated => {
                 let model = calibrated(problem, percentile, observer);
-                visitor.visit(&replaying((*model).clone(), enforced))
+                visitor.visit(&with_margins((*model).clone(), enforced))
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::applicant::{admission_host, of_members, server_members, sketched_by};
 use super::assignment::{WorkloadAssignment, assignment_policy};
 use super::calibration::calibrated;
-use super::enforced_models::replaying;
+use super::enforced_models::{replaying, with_margins};
 use super::forecast::{ForecastQuestion, WorkloadForecast};
 use super::model_name::{ModelName, ModelVisitor};
 use super::problem::PredictionProblem;
@@ -71,8 +71,8 @@ pub fn place(
         }
         ModelName::Calibrated => {
             let model = calibrated(problem, None, observer);
-            let few = replaying(model.with_replays(searching()), enforced);
-            question.pack_by_replay(&few, &replaying((*model).clone(), enforced), &judged)
+            let few = with_margins(model.with_replays(searching()), enforced);
+            question.pack_by_replay(&few, &with_margins((*model).clone(), enforced), &judged)
         }
         _ => model.visit(problem, None, observer, question),
     };

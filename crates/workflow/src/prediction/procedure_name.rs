@@ -1,7 +1,7 @@
 //! Admission procedures by the names that users give them, with the parameters of the published ones.
 
 use super::calibration::calibrated;
-use super::enforced_models::{probabilistic, published_snc, replaying, worst_case};
+use super::enforced_models::{probabilistic, published_snc, replaying, with_margins, worst_case};
 use super::problem::{PredictionProblem, TracedWorkload};
 use crate::observer::ProgressObserver;
 use ::plan::admission::{
@@ -133,7 +133,7 @@ impl ProcedureName {
             Self::Replayed => by_slo(&replaying(Replayed::default(), enforced), visitor),
             Self::Calibrated => {
                 let model = calibrated(problem, None, observer);
-                by_slo(&replaying((*model).clone(), enforced), visitor)
+                by_slo(&with_margins((*model).clone(), enforced), visitor)
             }
             Self::PublishedSnc => by_slo(&published_snc(), visitor),
             Self::PriorityMeister => {

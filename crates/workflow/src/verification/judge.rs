@@ -49,8 +49,27 @@ pub fn judge(
     let storage = StorageProfiles { policy, profiles: &profiles };
     storage.check()?;
     note_gaps(&promises, observations, &storage, observer);
+    check_windows(observations, settings.window)?;
     let findings = examine(observations, &promises, settings.confidence, &|promise| storage.work(promise));
     Ok(findings.with_windows(observations, settings.window))
+}
+
+/// Of more windows than this nobody reads the percentiles, and they do not fit into memory.
+const WINDOWS_MAX: u64 = 100_000;
+
+/// Refuses windows that are too short for the run.
+fn check_windows(observations: &Observations, window: Nanos) -> Result<(), OperationError> {
+    let instants = || observations.requests.iter().map(|request| request.intended.0);
+    let run = instants().max().unwrap_or(0) - instants().min().unwrap_or(0);
+    let windows = run / window.0;
+    if windows <= WINDOWS_MAX {
+        return Ok(());
+    }
+    Err(OperationError::input(format_args!(
+        "--window {window} cuts the run of {} into {windows} windows, expected {WINDOWS_MAX} at most",
+        Nanos(run)
+    ))
+    .hint("windows of minutes have enough requests for a percentile"))
 }
 
 /// Whether no limit is negative, which the types do not rule out.
