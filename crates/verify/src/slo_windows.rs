@@ -76,9 +76,11 @@ fn slo_window(from_s: f64, latencies: &mut [Nanos], slo: Slo) -> SloWindow {
     let measured = percentile(latencies, slo.percentile.percent());
     // A hair of tolerance, because 1 − 0.999 is not exactly a thousandth.
     let is_longest = latencies.len() as f64 * (1.0 - slo.percentile.fraction()) < 1.0 - 1e-9;
+    // That the longest request was in time says nothing of an SLO about all; that it was late, everything.
+    let is_open = |latency: Nanos| is_longest && (slo.percentile.fraction() < 1.0 || latency <= allowed);
     let verdict = match measured {
         None => Verdict::TooFew,
-        Some(_) if is_longest && slo.percentile.fraction() < 1.0 => Verdict::TooFew,
+        Some(latency) if is_open(latency) => Verdict::TooFew,
         Some(latency) if latency <= allowed => Verdict::Met,
         Some(_) => Verdict::NotMet,
     };

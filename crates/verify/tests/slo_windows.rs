@@ -54,6 +54,7 @@ fn counted(run: &Run, percent: f64, slo_ms: u64) -> Vec<(u64, u64, Option<u64>, 
         };
         let measured = latencies.iter().copied().filter(|limit| enough(*limit)).min();
         let verdict = match measured {
+            Some(limit) if percent >= 100.0 && limit > slo_ms => Verdict::NotMet,
             Some(limit) if count as f64 * (100.0 - percent) >= 100.0 => {
                 if limit <= slo_ms {
                     Verdict::Met
@@ -80,7 +81,7 @@ proptest! {
     fn windows_are_those_of_the_definition(
         run in proptest::collection::vec((0u64..5000, 0u32..2, proptest::option::weighted(0.97, 0u64..60)), 0..250),
     ) {
-        for (slo, percent) in [("90% < 40ms", 90.0), ("50% < 20ms", 50.0)] {
+        for (slo, percent) in [("90% < 40ms", 90.0), ("50% < 20ms", 50.0), ("100% < 20ms", 100.0)] {
             let findings = windows(&run, slo.parse().expect("an SLO"));
             let found: Vec<_> = findings.workloads[0].windows.iter().map(milliseconds).collect();
             let slo_ms = if percent == 90.0 { 40 } else { 20 };

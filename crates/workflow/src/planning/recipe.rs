@@ -162,7 +162,10 @@ impl PlanningRecipe {
 ///
 /// When the policy was made by no method of planning.
 pub fn recipe_of_policy(policy: &Policy) -> Result<PlanningRecipe, OperationError> {
-    let method = parse_method(&policy.policy_name).map_err(OperationError::input)?;
+    let method = parse_method(&policy.policy_name).map_err(|error| {
+        OperationError::input(error)
+            .hint("bounds of policies by a model are derived by `tailwright explain NAME … --model MODEL`")
+    })?;
     let preemptive = policy.servers.iter().any(|server| server.enforcement.is_none());
     Ok(PlanningRecipe { preemptive, ..PlanningRecipe::of(method) })
 }
