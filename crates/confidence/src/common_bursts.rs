@@ -74,9 +74,9 @@ fn products_by_shift(a: &ScaleSpectrum, b: &ScaleSpectrum, windows: usize) -> Ve
     let mut products = Vec::with_capacity(windows);
     for frequency in 0..windows {
         let ([ranks_a, busy_a], [ranks_b, busy_b]) = (a.at(frequency), b.at(frequency));
-        let (ranks, busy) = (ranks_a.conjugate() * ranks_b, busy_a.conjugate() * busy_b);
+        let (ranks, busy) = (ranks_a.conj() * ranks_b, busy_a.conj() * busy_b);
         // The conjugate turns the forward transform into the inverse one.
-        products.push(Complex { re: ranks.re - busy.im, im: ranks.im + busy.re }.conjugate());
+        products.push(Complex { re: ranks.re - busy.im, im: ranks.im + busy.re }.conj());
     }
     transform(&mut products);
     let scale = 1.0 / windows as f64;

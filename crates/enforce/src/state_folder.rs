@@ -123,8 +123,25 @@ impl StateFolder {
     /// When the file is a link, belongs to somebody else than the folder, root or this user, or cannot be read.
     pub fn read(&self, name: &str) -> Result<Option<String>, OperationError> {
         let path = self.path.join(name);
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mut file = match rustix::fs::openat(&self.folder, name, flags, Mode::empty()) {
+        let Some(mut file) = self.open_own(name, OFlags::RDONLY)? else { return Ok(None) };
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(|error| unusable(&path, &error))?;
+        Ok(Some(text))
+    }
+
+    /// A file to read and to append to, which is made where there is none; only its owner and root may look into it.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn append(&self, name: &str) -> Result<File, OperationError> {
+        let file = self.open_own(name, OFlags::RDWR | OFlags::CREATE | OFlags::APPEND)?;
+        file.ok_or_else(|| unusable(&self.path.join(name), &io::ErrorKind::NotFound.into()))
+    }
+
+    fn open_own(&self, name: &str, how: OFlags) -> Result<Option<File>, OperationError> {
+        let path = self.path.join(name);
+        let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match rustix::fs::openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR) {
             Ok(file) => File::from(file),
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::LOOP) => return Err(unsafe_place(&path, "it is a symbolic link")),
@@ -137,9 +154,7 @@ impl StateFolder {
         if about.st_uid != folder.st_uid && !is_trusted(about.st_uid) {
             return Err(unsafe_place(&path, "it belongs to somebody else"));
         }
-        let mut text = String::new();
-        file.read_to_string(&mut text).map_err(|error| unusable(&path, &error))?;
-        Ok(Some(text))
+        Ok(Some(file))
     }
 
     /// Puts a file with these permissions in the place of the one of this name: a crash leaves the old one or the new
@@ -289,6 +304,12 @@ mod tests {
         let mode = std::fs::metadata(state.path().join("x.json")).expect("it is there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(state.names().map(|names| names.len()), Ok(1));
+        for (part, whole) in [("a", "a"), ("b", "ab")] {
+            let mut log = state.append("log").expect("it is ours");
+            log.write_all(part.as_bytes()).expect("it is ours");
+            assert_eq!(state.read("log"), Ok(Some(whole.into())));
+        }
+        state.remove("log").expect("it is ours");
         assert_eq!((state.remove("x.json"), state.remove("x.json")), (Ok(true), Ok(false)));
         assert!(StateFolder::open(&place.path().join("none")).is_ok_and(|state| state.is_none()));
     }
@@ -309,6 +330,7 @@ mod tests {
         symlink(&real, place.path().join("link")).expect("it is ours");
         let linked = StateFolder::create(&place.path().join("link"));
         assert!(linked.is_err_and(|error| error.message.contains("not a folder")));
+        assert!(state.append("lock").is_err_and(|error| error.message.contains("symbolic link")));
         std::fs::hard_link(&victim, real.join("y.json")).expect("it is ours");
         assert!(state.read("y.json").is_err_and(|error| error.message.contains("of its own")));
     }

@@ -122,6 +122,7 @@ fn measure(address: SocketAddr, seconds: u64, beside: bool) -> Found {
         target: target(name),
         client: ClientHost::default(),
         connections: 1,
+        requests_per_connection: None,
         offered: demand,
     };
     let mut workloads = vec![workload("high", OfferedLoad::Open(poisson(seconds + 1)))];

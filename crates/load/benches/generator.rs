@@ -48,7 +48,7 @@ fn rates() {
             out.extend(b"get k\r\n");
             "VALUE k 0 4096\r\n".len() + 4096 + "\r\nEND\r\n".len()
         });
-        row("memcached", &LoadTarget::Memcached { server: server.address, keys: 1 }, reference);
+        row("memcached", &common::values(server.address, 1), reference);
     }
 }
 
@@ -140,7 +140,7 @@ fn lags() {
     show("reference, SCHED_FIFO", std::thread::spawn(|| sleeper(FIFO)).join().unwrap());
     for (name, realtime) in [("generator", None), ("generator, SCHED_FIFO", FIFO)] {
         let requests = common::poisson(1000.0, 5000, 9, &[100]);
-        let target = LoadTarget::Memcached { server: server.address, keys: 10 };
+        let target = common::values(server.address, 10);
         let options = LoadOptions { realtime, ..options(5000) };
         let report = play(vec![workload("w", target, 1, OfferedLoad::Open(requests))], &options).unwrap();
         report.warnings.iter().for_each(|warning| println!("{warning}"));

@@ -13,6 +13,6 @@ pub(crate) enum AddressSpace {
     },
     /// The number of keys that exist for each size of values.
     Keys(u32),
-    /// A single HTTP path.
-    Path,
+    /// Nothing: a single HTTP path, or bytes that are sent back.
+    Nothing,
 }

@@ -1,5 +1,6 @@
 //! Open-loop load against real servers: every request is sent at its intended time, whatever became of the requests
-//! before it, and every request is observed. Protocols: NFSv3, NBD, memcached and HTTP/1.1.
+//! before it, and every request is observed. Protocols: NFSv3, NBD, memcached by TCP and UDP,
+//! HTTP/1.1, and echo.
 //!
 //! [`run()`] sets up all connections first (in their network namespaces, with handshakes, mounts and stored keys), then
 //! starts the clock. One thread does all timing: it sleeps on a timer until shortly before the next request is due,
@@ -38,5 +39,5 @@ pub use options::LoadOptions;
 pub use progress::{LoadPhase, LoadProgress};
 pub use report::{DataComparison, LoadReport, WorkloadCounters};
 pub use run::run;
-pub use target::LoadTarget;
+pub use target::{LoadTarget, MemcachedTransport};
 pub use workload::{ClientHost, LoadWorkload, OfferedLoad};

@@ -43,6 +43,8 @@ pub struct WorkloadCounters {
     pub disconnects: u64,
     /// Connections that were set up again.
     pub reconnects: u64,
+    /// Connections that ended because they had taken as many requests as they were to take.
+    pub renewals: u64,
     /// Reads of keys that memcached no longer had. Such requests count as answered.
     pub misses: u64,
 }

@@ -2,12 +2,15 @@
 //! does all timing, and the caller's reports progress.
 
 use crate::address_space::AddressSpace;
+use crate::codec::KeyFormat;
 use crate::content::ContentPattern;
-use crate::engine::{EngineResults, LoadEngine, OpenedWorkload, Reconnected, connect_all, reconnect_lost};
+use crate::engine::{
+    EndedConnection, EngineResults, LoadEngine, OpenedWorkload, Reconnected, connect_all, reconnect_lost,
+};
 use crate::options::LoadOptions;
 use crate::progress::{LoadPhase, LoadProgress, ProgressGauges};
 use crate::report::LoadReport;
-use crate::setup::{Connector, ReadyConnection, store_values};
+use crate::setup::{Connector, ReadyConnection, StoredValues, store_values};
 use crate::target::LoadTarget;
 use crate::validate;
 use crate::workload::LoadWorkload;
@@ -100,7 +103,7 @@ impl Reporter<'_> {
 /// A workload whose connections are being set up.
 struct OpeningWorkload {
     workload: LoadWorkload,
-    lost: Sender<usize>,
+    lost: Sender<EndedConnection>,
     connections: Receiver<Result<Vec<ReadyConnection>, OperationError>>,
 }
 
@@ -145,7 +148,7 @@ struct ConnectionThread {
     index: usize,
     seed: u64,
     opened: Sender<Result<Vec<ReadyConnection>, OperationError>>,
-    lost: Receiver<usize>,
+    lost: Receiver<EndedConnection>,
     reconnected: Sender<Reconnected>,
     waker: Arc<OwnedFd>,
 }
@@ -163,20 +166,18 @@ impl ConnectionThread {
 
     fn open(&self, connector: &Connector) -> Result<Vec<ReadyConnection>, OperationError> {
         connector.enter_namespace()?;
-        if let LoadTarget::Memcached { keys, .. } = self.workload.target {
-            self.store_values(connector, keys)?;
+        if let LoadTarget::Memcached { server, keys, key_size, .. } = self.workload.target {
+            let sizes = self.workload.offered.request_sizes().into_iter();
+            let mut sizes: Vec<u32> = sizes.map(|(_, size)| validate::checked_size(size)).collect();
+            sizes.sort_unstable();
+            sizes.dedup();
+            let format = KeyFormat::new(&self.workload.name, key_size);
+            let values = StoredValues { server, keys, format, sizes };
+            store_values(connector, ContentPattern::new(self.seed, self.index), &values)?;
         }
         let connections = connect_all(connector, self.workload.connections)?;
         validate::check_against_server(&self.workload, &connections[0].space)?;
         Ok(connections)
-    }
-
-    fn store_values(&self, connector: &Connector, keys: u32) -> Result<(), OperationError> {
-        let sizes = self.workload.offered.request_sizes().into_iter();
-        let mut sizes: Vec<u32> = sizes.map(|(_, size)| validate::checked_size(size)).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        store_values(connector, ContentPattern::new(self.seed, self.index), &sizes, keys)
     }
 }
 

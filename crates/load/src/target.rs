@@ -2,16 +2,21 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use units::{Bytes, ParseError};
 
 const EXPECTED: &str = "a target such as nfs://10.0.0.1/export/file, nbd://10.0.0.1:10809/disk, \
-    memcached://10.0.0.1:11211 or http://10.0.0.1:80/path";
+    memcached://10.0.0.1:11211, memcached+udp://10.0.0.1:11211, http://10.0.0.1:80/path or echo://10.0.0.1:7";
 const NBD_PORT: u16 = 10809;
 const MEMCACHED_PORT: u16 = 11211;
 const HTTP_PORT: u16 = 80;
+/// The port of the echo protocol.
+const ECHO_PORT: u16 = 7;
 const DEFAULT_FILE_SIZE: Bytes = Bytes(64 << 20);
 const DEFAULT_KEYS: u32 = 1000;
+/// Every key of a workload fits into the least size; memcached takes no longer keys than the most.
+const KEY_SIZES: RangeInclusive<usize> = 40..=250;
 
 /// A server, and what is read and written on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,8 +43,12 @@ pub enum LoadTarget {
     Memcached {
         /// The address that the server listens on.
         server: SocketAddr,
+        /// What requests and replies travel by. Values are stored by TCP in any case.
+        transport: MemcachedTransport,
         /// The number of distinct keys for each size of requests.
         keys: u32,
+        /// The length of every key in bytes, from 40 to 250; `None` makes them as short as they can be.
+        key_size: Option<usize>,
     },
     /// GET and PUT of one path by HTTP/1.1.
     Http {
@@ -48,14 +57,28 @@ pub enum LoadTarget {
         /// The path with its leading slash.
         path: String,
     },
+    /// Bytes that the server sends back, over TCP.
+    Echo {
+        /// The address that the server listens on.
+        server: SocketAddr,
+    },
+}
+
+/// What requests to memcached travel by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemcachedTransport {
+    /// A byte stream, with requests pipelined on it.
+    Tcp,
+    /// A datagram per request, behind memcached's frame header.
+    Udp,
 }
 
 impl FromStr for LoadTarget {
     type Err = ParseError;
 
     /// `nfs://HOST/EXPORT/FILE?size=64MiB`, `nbd://HOST:PORT/NAME`, `memcached://HOST:PORT?keys=1000`,
-    /// `http://HOST:PORT/PATH`. Ports, names and the part after a question mark may be left out; IPv6 addresses are
-    /// written in brackets.
+    /// `memcached+udp://…`, `http://HOST:PORT/PATH`, `echo://HOST:PORT`. Ports, names and the part after a question mark
+    /// may be left out; IPv6 addresses are written in brackets.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         parse(text.trim()).ok_or_else(|| ParseError::new(text, EXPECTED))
     }
@@ -87,12 +110,25 @@ fn parse(text: &str) -> Option<LoadTarget> {
         "nbd" if query.is_none() => {
             Some(LoadTarget::Nbd { server: address(host, NBD_PORT)?, export: path.into() })
         }
-        "memcached" if path.is_empty() => {
-            let keys = query.map_or(Some(DEFAULT_KEYS), |query| query.strip_prefix("keys=")?.parse().ok())?;
-            Some(LoadTarget::Memcached { server: address(host, MEMCACHED_PORT)?, keys })
+        "memcached" if path.is_empty() => memcached(host, query, MemcachedTransport::Tcp),
+        "memcached+udp" if path.is_empty() => memcached(host, query, MemcachedTransport::Udp),
+        "echo" if path.is_empty() && query.is_none() => {
+            Some(LoadTarget::Echo { server: address(host, ECHO_PORT)? })
         }
         _ => None,
     }
+}
+
+fn memcached(host: &str, query: Option<&str>, transport: MemcachedTransport) -> Option<LoadTarget> {
+    let (mut keys, mut key_size) = (DEFAULT_KEYS, None);
+    for setting in query.into_iter().flat_map(|query| query.split('&')) {
+        match setting.split_once('=')? {
+            ("keys", count) => keys = count.parse().ok()?,
+            ("key_size", size) => key_size = Some(size.parse().ok().filter(|size| KEY_SIZES.contains(size))?),
+            _ => return None,
+        }
+    }
+    Some(LoadTarget::Memcached { server: address(host, MEMCACHED_PORT)?, transport, keys, key_size })
 }
 
 /// The address that `host` is, or the first one that it resolves to; `port` is the default.
@@ -121,8 +157,16 @@ impl fmt::Display for LoadTarget {
                 write!(f, "nfs://{host}{export}/{file}?size={}", size.0)
             }
             Self::Nbd { server, export } => write!(f, "nbd://{server}/{export}"),
-            Self::Memcached { server, keys } => write!(f, "memcached://{server}?keys={keys}"),
+            Self::Memcached { server, transport, keys, key_size } => {
+                let scheme = match transport {
+                    MemcachedTransport::Tcp => "memcached",
+                    MemcachedTransport::Udp => "memcached+udp",
+                };
+                write!(f, "{scheme}://{server}?keys={keys}")?;
+                key_size.map_or(Ok(()), |size| write!(f, "&key_size={size}"))
+            }
             Self::Http { server, path } => write!(f, "http://{server}{path}"),
+            Self::Echo { server } => write!(f, "echo://{server}"),
         }
     }
 }
@@ -140,12 +184,23 @@ mod tests {
             size: Bytes(1 << 20),
         };
         let server_at = |port| SocketAddr::from(([10, 0, 0, 1], port));
+        let memcached = |port, transport, keys, key_size| LoadTarget::Memcached {
+            server: server_at(port),
+            transport,
+            keys,
+            key_size,
+        };
         for (text, target) in [
             ("nfs://10.0.0.1/a/b/f?size=1MiB", nfs),
             ("nbd://10.0.0.1", LoadTarget::Nbd { server: server_at(10809), export: String::new() }),
             ("nbd://10.0.0.1:99/x/y", LoadTarget::Nbd { server: server_at(99), export: "x/y".into() }),
-            ("memcached://10.0.0.1", LoadTarget::Memcached { server: server_at(11211), keys: 1000 }),
-            ("memcached://10.0.0.1:7?keys=5", LoadTarget::Memcached { server: server_at(7), keys: 5 }),
+            ("memcached://10.0.0.1", memcached(11211, MemcachedTransport::Tcp, 1000, None)),
+            ("memcached://10.0.0.1:7?keys=5", memcached(7, MemcachedTransport::Tcp, 5, None)),
+            (
+                "memcached+udp://10.0.0.1?key_size=64&keys=2",
+                memcached(11211, MemcachedTransport::Udp, 2, Some(64)),
+            ),
+            ("echo://10.0.0.1", LoadTarget::Echo { server: server_at(7) }),
             ("http://10.0.0.1", LoadTarget::Http { server: server_at(80), path: "/".into() }),
             (
                 "http://10.0.0.1:8080/a?b=c",
@@ -174,6 +229,10 @@ mod tests {
             "nbd://10.0.0.1:x/y",
             "memcached://10.0.0.1/x",
             "memcached://10.0.0.1?keys=-1",
+            "memcached://10.0.0.1?key_size=39",
+            "memcached+udp://10.0.0.1?key_size=251",
+            "memcached://10.0.0.1?keys=1&",
+            "echo://10.0.0.1/x",
             "http://10.0.0.1/a b",
         ] {
             assert!(text.parse::<LoadTarget>().is_err(), "{text}");

@@ -2,7 +2,7 @@
 
 use crate::address_space::AddressSpace;
 use crate::options::LoadOptions;
-use crate::target::LoadTarget;
+use crate::target::{LoadTarget, MemcachedTransport};
 use crate::workload::LoadWorkload;
 use model::{Op, OperationError};
 use std::collections::BTreeSet;
@@ -11,6 +11,8 @@ use std::collections::BTreeSet;
 const NFS_SIZE_MAX: u64 = 1 << 20;
 /// The most data that every NBD server has to accept in one command.
 const NBD_SIZE_MAX: u64 = 32 << 20;
+/// The most data of a value that fits into a datagram beside its command.
+const UDP_VALUE_MAX: u64 = 60_000;
 /// The most data of a request by any other protocol.
 const SIZE_MAX: u64 = 1 << 30;
 
@@ -45,10 +47,20 @@ fn check_workload(workload: &LoadWorkload, options: &LoadOptions) -> Result<(), 
     if workload.connections == 0 {
         return Err(OperationError::input("0 connections").hint("expected at least 1"));
     }
+    if workload.requests_per_connection.as_ref().is_some_and(|range| range.is_empty() || *range.start() == 0)
+    {
+        return Err(OperationError::input("connections without requests").hint(
+            "expected at least one request per connection, and ranges from the smaller to the larger number",
+        ));
+    }
     let (smallest, largest, hint) = match workload.target {
         LoadTarget::Nfs { .. } => (1, NFS_SIZE_MAX, "split them: one NFS call takes no more"),
         LoadTarget::Nbd { .. } => (1, NBD_SIZE_MAX, "split them: one NBD command takes no more"),
+        LoadTarget::Memcached { transport: MemcachedTransport::Udp, .. } => {
+            (0, UDP_VALUE_MAX, "use memcached:// for larger values: a request by UDP is one datagram")
+        }
         LoadTarget::Memcached { .. } | LoadTarget::Http { .. } => (0, SIZE_MAX, "split them"),
+        LoadTarget::Echo { .. } => (1, SIZE_MAX, "split them; nothing cannot be sent back"),
     };
     for (_, size) in workload.offered.request_sizes() {
         if !(smallest..=largest).contains(&size) {
@@ -62,10 +74,10 @@ fn check_workload(workload: &LoadWorkload, options: &LoadOptions) -> Result<(), 
         LoadTarget::Memcached { keys: 0, .. } => {
             Err(OperationError::input("0 keys").hint("expected at least 1"))
         }
-        LoadTarget::Http { .. } if options.verify_data => {
-            Err(OperationError::input("HTTP answers cannot be verified: the server decides what they are")
-                .hint("leave data verification out, or this workload"))
-        }
+        LoadTarget::Http { .. } | LoadTarget::Echo { .. } if options.verify_data => Err(
+            OperationError::input("answers of HTTP and echo servers cannot be verified: nothing is stored")
+                .hint("leave data verification out, or this workload"),
+        ),
         _ => Ok(()),
     }
 }

@@ -4,6 +4,7 @@ use crate::target::LoadTarget;
 use model::{Op, Request};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use units::Bytes;
 
 /// A stream of requests to one server.
@@ -15,8 +16,11 @@ pub struct LoadWorkload {
     pub target: LoadTarget,
     /// The host that requests come from.
     pub client: ClientHost,
-    /// The number of TCP connections that take requests in turn, at least one.
+    /// The number of connections that take requests in turn, at least one. By UDP each is a socket of its own.
     pub connections: usize,
+    /// How many requests a connection takes before it ends and another takes its place: uniformly random between these
+    /// numbers, which are at least 1. `None` keeps connections.
+    pub requests_per_connection: Option<RangeInclusive<u32>>,
     /// Which requests are sent, and when.
     pub offered: OfferedLoad,
 }

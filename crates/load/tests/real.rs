@@ -2,11 +2,13 @@
 
 mod common;
 
-use common::{MS, Server, options, play, poisson, volume, workload};
+use common::{MS, Server, options, play, poisson, values, volume, workload};
 use model::{Op, RequestOutcome};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
-use tailwright_load::{ClientHost, LoadOptions, LoadReport, LoadTarget, LoadWorkload, OfferedLoad};
+use tailwright_load::{
+    ClientHost, LoadOptions, LoadReport, LoadTarget, LoadWorkload, MemcachedTransport, OfferedLoad,
+};
 use units::{Bytes, Nanos};
 
 fn all_done(report: &LoadReport) -> bool {
@@ -45,17 +47,130 @@ fn nbd() {
 #[test]
 fn memcached() {
     let Some(server) = Server::memcached() else { return };
-    let target = LoadTarget::Memcached { server: server.address, keys: 20 };
+    let target = values(server.address, 20);
     let report = read_and_write(&target, &[100, 4000, 20000], 4);
     assert_eq!(report.counters[0].misses, 0);
     // Every value was stored before the clock started, so that nothing is unknown but what is being written.
     assert!(report.comparison.unknown.0 * 4 < report.comparison.bytes.0, "{:?}", report.comparison);
-    let target = LoadTarget::Memcached { server: server.address, keys: 1 };
+    let target = values(server.address, 1);
     let offered =
         OfferedLoad::Closed { in_flight: 1, op: Op::Write, size: Bytes(64 << 20), sequential: false };
     let error = play(vec![workload("w", target, 1, offered)], &options(100)).unwrap_err();
     let hint = error.hint.as_deref().unwrap_or_default();
     assert!(error.message.contains("too large") && hint.contains("-I"), "{error:?}");
+}
+
+/// By UDP: what is read is what was written, for values of one datagram and of many, with keys of a given size.
+#[test]
+fn memcached_by_udp() {
+    let Some(server) = Server::memcached_with_udp() else { return };
+    let target = LoadTarget::Memcached {
+        server: server.address,
+        transport: MemcachedTransport::Udp,
+        keys: 20,
+        key_size: Some(64),
+    };
+    let report = read_and_write(&target, &[100, 1024, 20_000], 4);
+    assert_eq!(report.counters[0].misses, 0);
+    let largest = OfferedLoad::Closed { in_flight: 2, op: Op::Write, size: Bytes(60_000), sequential: false };
+    let report = play(vec![workload("w", target.clone(), 1, largest)], &options(200)).unwrap();
+    assert!(all_done(&report) && report.observations.requests.len() > 10, "{:?}", report.warnings);
+    let larger = OfferedLoad::Closed { in_flight: 1, op: Op::Write, size: Bytes(60_001), sequential: false };
+    let error = play(vec![workload("w", target, 1, larger)], &options(1)).unwrap_err();
+    assert!(error.hint.as_deref().unwrap_or_default().contains("memcached://"), "{error:?}");
+}
+
+/// A server that loses every third datagram and answers the others: lost requests are counted as that and hold nobody up,
+/// neither a closed loop nor the end of the run.
+#[test]
+fn lost_datagrams() {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    // Values are stored by TCP at the same port.
+    let listener = std::net::TcpListener::bind(address).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut command = [0; 4096];
+            while std::io::Read::read(&mut stream, &mut command).unwrap_or(0) > 0 {
+                std::io::Write::write_all(&mut stream, b"STORED\r\n").unwrap();
+            }
+        }
+    });
+    let received = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counter = received.clone();
+    std::thread::spawn(move || {
+        let mut datagram = [0; 2048];
+        for number in 1.. {
+            let (count, client) = socket.recv_from(&mut datagram).unwrap();
+            assert!(count > 8);
+            counter.store(number, std::sync::atomic::Ordering::SeqCst);
+            if number % 3 != 0 {
+                let answer = [&datagram[..8], b"VALUE k 0 3\r\nabc\r\nEND\r\n"].concat();
+                socket.send_to(&answer, client).unwrap();
+            }
+        }
+    });
+    let target = LoadTarget::Memcached {
+        server: address,
+        transport: MemcachedTransport::Udp,
+        keys: 1,
+        key_size: None,
+    };
+    let offered = OfferedLoad::Closed { in_flight: 3, op: Op::Read, size: Bytes(3), sequential: false };
+    let report = play(vec![workload("w", target, 1, offered)], &options(2500)).unwrap();
+    let count = |wanted: fn(&RequestOutcome) -> bool| {
+        report.observations.requests.iter().filter(|request| wanted(&request.outcome)).count()
+    };
+    let sent = received.load(std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(count(|outcome| *outcome == RequestOutcome::Lost), sent / 3);
+    assert_eq!(count(|outcome| matches!(outcome, RequestOutcome::Done(_))), sent - sent / 3);
+    // All three in flight were lost after nine requests at the latest: whoever waited for ever would have sent no more.
+    assert!(sent > 9 && report.observations.requests.len() == sent, "{sent}");
+}
+
+/// Connections that end after 20 to 40 requests, as those of *Tales of the Tail*: every request is answered, and as many
+/// connections are made as that takes.
+#[test]
+fn connections_of_few_requests() {
+    let Some(server) = Server::memcached() else { return };
+    let requests = poisson(4000.0, 1000, 5, &[1024]);
+    let total = requests.len();
+    let few = LoadWorkload {
+        requests_per_connection: Some(20..=40),
+        ..workload("w", values(server.address, 10), 3, OfferedLoad::Open(requests))
+    };
+    let report = play(vec![few.clone()], &options(1000)).unwrap();
+    assert!(all_done(&report) && report.observations.requests.len() == total, "{:?}", report.warnings);
+    let counters = report.counters[0];
+    assert_eq!((counters.disconnects, counters.reconnects, report.warnings.len()), (0, 0, 0));
+    // Those that are open at the end have taken fewer.
+    let renewals = usize::try_from(counters.renewals).unwrap();
+    assert!((total / 40 - 3..=total / 20).contains(&renewals), "{renewals} for {total}");
+    let refused = LoadWorkload { requests_per_connection: Some(0..=3), ..few };
+    assert!(play(vec![refused], &options(1)).is_err());
+}
+
+#[test]
+fn echo() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let stream = stream.unwrap();
+            std::thread::spawn(move || std::io::copy(&mut &stream, &mut &stream));
+        }
+    });
+    let requests = poisson(2000.0, 500, 3, &[1, 128, 70_000]);
+    let total = requests.len();
+    let target = LoadTarget::Echo { server };
+    let report =
+        play(vec![workload("w", target.clone(), 2, OfferedLoad::Open(requests))], &options(500)).unwrap();
+    assert!(all_done(&report) && report.observations.requests.len() == total, "{:?}", report.warnings);
+    let verified = LoadOptions { verify_data: true, ..options(1) };
+    let offered = OfferedLoad::Closed { in_flight: 1, op: Op::Read, size: Bytes(128), sequential: false };
+    let error = play(vec![workload("w", target, 1, offered)], &verified).unwrap_err();
+    assert!(error.message.contains("cannot be verified"), "{error:?}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! What this machine has and can do: programs, threads on its CPUs, real-time priority, clocks, users, network namespaces
-//! and virtual networks of them, pressure.
+//! and virtual networks of them, pressure, files that appear whole.
 //!
-//! Thin layers over the kernel, without unsafe code. What is missing (no root, an old kernel) is an error that says
-//! what to do; whether it matters is for the caller to decide.
+//! Thin layers over the kernel, without unsafe code but for two system calls in [`scheduling`]. What is missing (no root,
+//! an old kernel) is an error that says what to do; whether it matters is for the caller to decide.
 
 pub mod affinity;
 pub mod clock;
@@ -11,5 +11,7 @@ pub mod parallel;
 pub mod pressure;
 pub mod programs;
 pub mod realtime;
+pub mod scheduling;
 pub mod user;
 pub mod virtual_network;
+pub mod whole_file;

@@ -235,6 +235,20 @@ impl<T: Arrives> CircularTrace<T> {
 }
 
 impl CircularTrace<Job> {
+    /// The same arrivals with `factor` times the work, rounded up.
+    ///
+    /// # Panics
+    /// When the factor is negative or not a number.
+    #[must_use]
+    pub fn with_work(&self, factor: f64) -> Self {
+        assert!(factor >= 0.0, "a factor on work is not negative: {factor}");
+        // The cast saturates.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let scaled = |work: &Nanos| Nanos((work.0 as f64 * factor).ceil() as u64);
+        let items = self.items.iter().map(|job| Job { work: job.work.map(scaled), ..*job }).collect();
+        Self { items, period: self.period }
+    }
+
     /// Work per second of each stage, seconds: its utilisation by this trace.
     pub fn utilisation(&self) -> PerStage<f64> {
         PerStage::from_fn(|stage| {

@@ -14,7 +14,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tailwright_observe::{
-    ClientRequest, ObservationSettings, ProbeSettings, RequestNesting, nesting, observe,
+    ClientRequest, IntendedWaits, ObservationSettings, ProbeSettings, RequestNesting, nesting, observe,
 };
 
 const CLIENTS: usize = 2;
@@ -100,6 +100,7 @@ fn observed(server: &RunningServer, exchange: &Exchange, port: u16) -> Option<(P
         probes: ProbeSettings { ports: BTreeSet::from([port]), share: 1.0, ring_bytes: 1 << 23 },
         duration: Duration::from_secs(600),
         cost_duration: Duration::ZERO,
+        intended_waits: IntendedWaits::Included,
     };
     let (stop, mut seen) = (AtomicBool::new(false), Vec::new());
     let (report, period) = std::thread::scope(|scope| {

@@ -6,12 +6,12 @@
  * declared to the kernel, "Dual MIT/GPL", lets the kernel run it.
  *
  * Nothing is joined here: which events belong to one request is decided in user space. Each program leaves as soon as
- * it knows that a packet, socket or thread is of no interest. State in the kernel is two tables of time stamps, which
- * may forget: an entry that was overwritten is found to be missing, never taken for another one.
+ * it knows that a packet, socket or thread is of no interest. State in the kernel is tables of fixed size, which may
+ * forget: an entry that was overwritten is found to be missing, never taken for another one.
  *
  * All programs are attached to tracepoints with type information (tp_btf).
  */
-#include "kernel.h"
+#include "threads.h"
 
 #define ETHERTYPE_IPV4 0x0800
 #define ETHERTYPE_IPV6 0x86dd
@@ -28,66 +28,19 @@
 /* A fragment that is not the first has no port. */
 #define FRAGMENT_OFFSET 0x1fff
 
-/* What an event says; see src/event.rs, which decodes it. */
-enum event_kind {
-	EVENT_ARRIVAL = 1,
-	EVENT_READY = 2,
-	EVENT_RECEIVE = 3,
-	EVENT_SEND = 4,
-	EVENT_TRANSMIT = 5,
-	EVENT_CLOSE = 6,
-};
-
-enum event_flags { FLAG_PUSH = 1, FLAG_UDP = 2, FLAG_IPV6 = 4 };
-
-struct event {
-	u64 time;
-	u64 flow;
-	u64 earlier;
-	u64 socket;
-	u32 begin;
-	u32 end;
-	u32 thread;
-	u32 process;
-	u16 local_port;
-	u16 peer_port;
-	u8 kind;
-	u8 flags;
-	u16 lost;
-	u32 peer[4];
-};
-
 /* Set by the loader before the programs are loaded. */
 const volatile u8 ports[8192];       /* a bit for each port that is observed */
 const volatile u32 flows_limit = ~0; /* TCP connections whose hash, high 32 bits, is above are left out */
 
-/* The number of events that found no room, of which each event that does find room carries the low bits. */
-u32 lost;
-
-struct {
-	int (*type)[BPF_MAP_TYPE_RINGBUF];
-	int (*max_entries)[1 << 23];
-} events SEC(".maps");
-
-enum count { COUNT_LOST, COUNTS };
-
-struct {
-	int (*type)[BPF_MAP_TYPE_ARRAY];
-	int (*max_entries)[COUNTS];
-	u32 *key;
-	u64 *value;
-} counts SEC(".maps");
-
 /*
- * Tables of time stamps. An entry is one word, so that it is read and written whole: 16 bits that say whose it is
- * and the low 48 bits of the time in nanoseconds, which repeat after 78 hours.
+ * When packets arrived from the wire. An entry is one word, so that it is read and written whole: 16 bits that say whose
+ * it is and the low 48 bits of the time in nanoseconds, which repeat after 78 hours.
  */
 #define STAMPS 4096
 #define TIME_BITS 48
 #define TIME_MASK ((1ull << TIME_BITS) - 1)
 
-u64 wire_stamps[STAMPS];   /* by packet: when it arrived from the wire */
-u64 switch_stamps[STAMPS]; /* by thread that reads observed sockets: when it was last switched in */
+u64 wire_stamps[STAMPS];
 
 INLINE u64 whole_time(u64 stamp, u64 now)
 {
@@ -109,17 +62,8 @@ INLINE u64 number_of(const void *object)
 /* Packets are at multiples of 256 bytes, or nearly. */
 INLINE u32 wire_slot(u64 packet) { return (packet >> 8) & (STAMPS - 1); }
 INLINE u64 wire_owner(u64 packet) { return ((packet >> 20) ^ (packet << 8)) & 0xffff; }
-INLINE u32 thread_slot(u32 thread) { return thread & (STAMPS - 1); }
-INLINE u64 thread_owner(u32 thread) { return (thread / STAMPS + 1) & 0xffff; }
 
 INLINE int is_observed(u16 port) { return ports[port >> 3] & (1 << (port & 7)); }
-
-INLINE void add_one(u32 which)
-{
-	u64 *count = bpf_map_lookup_elem(&counts, &which);
-	if (count)
-		__sync_fetch_and_add(count, 1);
-}
 
 INLINE u64 mix(u64 hash, u64 value)
 {
@@ -151,44 +95,6 @@ INLINE u64 flow_of(const struct ends *ends)
 }
 
 INLINE int is_chosen(u64 flow) { return (flow >> 32) <= flows_limit; }
-
-/* A new event with everything but its kind's own fields, or nothing when there is no room. */
-INLINE struct event *begin_event(u8 kind, u64 time, u64 flow)
-{
-	struct event *event = bpf_ringbuf_reserve(&events, sizeof(struct event), 0);
-	if (!event) {
-		__sync_fetch_and_add(&lost, 1);
-		add_one(COUNT_LOST);
-		return 0;
-	}
-	event->time = time;
-	event->flow = flow;
-	event->earlier = 0;
-	event->socket = 0;
-	event->begin = 0;
-	event->end = 0;
-	event->thread = 0;
-	event->process = 0;
-	event->local_port = 0;
-	event->peer_port = 0;
-	event->kind = kind;
-	event->flags = 0;
-	event->lost = *(volatile u32 *)&lost;
-	event->peer[0] = 0;
-	event->peer[1] = 0;
-	event->peer[2] = 0;
-	event->peer[3] = 0;
-	return event;
-}
-
-INLINE void end_event(struct event *event) { bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP); }
-
-INLINE void set_thread(struct event *event)
-{
-	u64 ids = bpf_get_current_pid_tgid();
-	event->thread = (u32)ids;
-	event->process = ids >> 32;
-}
 
 INLINE void set_ends(struct event *event, const struct ends *ends)
 {
@@ -244,26 +150,19 @@ struct ipv6_header {
 	u32 destination[4];
 };
 
-/* Reads TCP or UDP headers at `at`, with `bytes` up to the end of the packet. False if the port is not observed. */
-INLINE int read_transport(const unsigned char *at, u32 bytes, int for_server, struct headers *headers)
+/* Takes a TCP or UDP header, with `bytes` up to the end of the packet. False if the port is not observed. */
+INLINE int take_transport(const struct tcp_header *tcp, u32 bytes, int for_server, struct headers *headers)
 {
-	struct tcp_header tcp = {};
 	struct ends *ends = &headers->ends;
-	u16 local, peer;
 	u32 header;
-	/* What lies behind a short UDP header is read and not looked at. */
-	if (bpf_probe_read_kernel(&tcp, sizeof(tcp), at))
+	ends->local_port = SWAP16(for_server ? tcp->ports.destination : tcp->ports.source);
+	if (!is_observed(ends->local_port))
 		return 0;
-	local = SWAP16(for_server ? tcp.ports.destination : tcp.ports.source);
-	peer = SWAP16(for_server ? tcp.ports.source : tcp.ports.destination);
-	if (!is_observed(local))
-		return 0;
-	ends->local_port = local;
-	ends->peer_port = peer;
-	header = ends->is_udp ? 8 : (tcp.offset >> 4) * 4;
-	headers->begin = SWAP32(tcp.sequence);
+	ends->peer_port = SWAP16(for_server ? tcp->ports.source : tcp->ports.destination);
+	header = ends->is_udp ? 8 : (tcp->offset >> 4) * 4;
+	headers->begin = SWAP32(tcp->sequence);
 	headers->bytes = bytes > header ? bytes - header : 0;
-	headers->flags = tcp.flags;
+	headers->flags = tcp->flags;
 	return 1;
 }
 
@@ -275,34 +174,43 @@ INLINE int set_protocol(struct ends *ends, u8 protocol)
 
 INLINE int read_ipv4(const unsigned char *at, u32 length, int for_server, struct headers *headers)
 {
-	struct ipv4_header ip = {};
+	/* What lies behind a short UDP header is read and not looked at. */
+	struct {
+		struct ipv4_header ip;
+		struct tcp_header tcp;
+	} both;
 	u32 header, total;
-	if (bpf_probe_read_kernel(&ip, sizeof(ip), at) || !set_protocol(&headers->ends, ip.protocol) ||
-	    SWAP16(ip.fragment) & FRAGMENT_OFFSET)
+	if (bpf_probe_read_kernel(&both, sizeof(both), at) || !set_protocol(&headers->ends, both.ip.protocol) ||
+	    SWAP16(both.ip.fragment) & FRAGMENT_OFFSET)
 		return 0;
-	header = (ip.version_and_length & 15) * 4;
+	header = (both.ip.version_and_length & 15) * 4;
+	if (header != sizeof(both.ip) && bpf_probe_read_kernel(&both.tcp, sizeof(both.tcp), at + header))
+		return 0;
 	/* Short frames are padded, and the total of a very large packet is 0. */
-	total = SWAP16(ip.total) ? SWAP16(ip.total) : length;
-	headers->ends.peer[0] = for_server ? ip.source : ip.destination;
-	headers->ends.local[0] = for_server ? ip.destination : ip.source;
-	return read_transport(at + header, total - header, for_server, headers);
+	total = SWAP16(both.ip.total) ? SWAP16(both.ip.total) : length;
+	headers->ends.peer[0] = for_server ? both.ip.source : both.ip.destination;
+	headers->ends.local[0] = for_server ? both.ip.destination : both.ip.source;
+	return take_transport(&both.tcp, total - header, for_server, headers);
 }
 
 INLINE int read_ipv6(const unsigned char *at, u32 length, int for_server, struct headers *headers)
 {
-	struct ipv6_header ip = {};
+	struct {
+		struct ipv6_header ip;
+		struct tcp_header tcp;
+	} both;
 	struct ends *ends = &headers->ends;
 	u32 payload;
-	if (bpf_probe_read_kernel(&ip, sizeof(ip), at) || !set_protocol(ends, ip.next))
+	if (bpf_probe_read_kernel(&both, sizeof(both), at) || !set_protocol(ends, both.ip.next))
 		return 0;
 	ends->is_ipv6 = 1;
-	payload = SWAP16(ip.payload) ? SWAP16(ip.payload) : length - sizeof(ip);
+	payload = SWAP16(both.ip.payload) ? SWAP16(both.ip.payload) : length - sizeof(both.ip);
 #pragma unroll
 	for (int word = 0; word < 4; word++) {
-		ends->peer[word] = for_server ? ip.source[word] : ip.destination[word];
-		ends->local[word] = for_server ? ip.destination[word] : ip.source[word];
+		ends->peer[word] = for_server ? both.ip.source[word] : both.ip.destination[word];
+		ends->local[word] = for_server ? both.ip.destination[word] : both.ip.source[word];
 	}
-	return read_transport(at + sizeof(ip), payload, for_server, headers);
+	return take_transport(&both.tcp, payload, for_server, headers);
 }
 
 /* Reads the headers of a packet whose network header is at `at`. False if it is of no interest. */
@@ -323,12 +231,11 @@ INLINE int read_incoming(const struct sk_buff *skb, struct headers *headers)
 	return read_headers(skb, skb->data, skb->len, 1, headers) && headers->bytes;
 }
 
+/* Whosever the packet is: to look at its headers takes longer. The network stack takes the stamp away again. */
 INLINE void stamp_wire(const struct sk_buff *skb)
 {
-	struct headers headers = {};
 	u64 packet = number_of(skb);
-	if (read_incoming(skb, &headers))
-		wire_stamps[wire_slot(packet)] = wire_owner(packet) << TIME_BITS | (bpf_ktime_get_ns() & TIME_MASK);
+	wire_stamps[wire_slot(packet)] = wire_owner(packet) << TIME_BITS | (bpf_ktime_get_ns() & TIME_MASK);
 }
 
 /* T0: a virtual device or loopback hands a packet to the queue of a CPU. */
@@ -354,7 +261,8 @@ int tw_arrival(u64 *context)
 	const struct sk_buff *skb = (const struct sk_buff *)context[0];
 	struct headers headers = {};
 	struct event *event;
-	u64 packet = number_of(skb), flow, now, stamp;
+	u64 packet = number_of(skb), flow, now, stamp = wire_stamps[wire_slot(packet)];
+	wire_stamps[wire_slot(packet)] = 0;
 	if (!read_incoming(skb, &headers))
 		return 0;
 	flow = flow_of(&headers.ends);
@@ -364,11 +272,8 @@ int tw_arrival(u64 *context)
 	event = begin_event(EVENT_ARRIVAL, now, flow);
 	if (!event)
 		return 0;
-	stamp = wire_stamps[wire_slot(packet)];
-	if (stamp && stamp >> TIME_BITS == wire_owner(packet)) {
+	if (stamp && stamp >> TIME_BITS == wire_owner(packet))
 		event->earlier = whole_time(stamp, now);
-		wire_stamps[wire_slot(packet)] = 0;
-	}
 	set_ends(event, &headers.ends);
 	if (headers.flags & TCP_FLAG_PUSH && !headers.ends.is_udp)
 		event->flags |= FLAG_PUSH;
@@ -428,94 +333,76 @@ INLINE u64 flow_of_socket(const struct sock *sk, u16 port)
 	return flow_of(&ends);
 }
 
+/* A socket that an event is about. */
+struct subject {
+	const struct tcp_sock *tcp; /* 0: UDP */
+	u64 flow;                   /* of TCP */
+	u16 port;
+};
+
+/* False if nothing is to be said of the socket. */
+INLINE int find_subject(const struct sock *sk, struct subject *subject)
+{
+	u8 is_udp;
+	subject->tcp = 0;
+	subject->flow = 0;
+	if (!is_observed_socket(sk, &is_udp))
+		return 0;
+	subject->port = sk->__sk_common.skc_num;
+	if (is_udp)
+		return 1;
+	subject->flow = flow_of_socket(sk, subject->port);
+	if (!is_chosen(subject->flow))
+		return 0;
+	subject->tcp = bpf_skc_to_tcp_sock(sk);
+	return subject->tcp != 0;
+}
+
+INLINE struct event *begin_event_of(u8 kind, const struct sock *sk, const struct subject *subject)
+{
+	struct event *event = begin_event(kind, bpf_ktime_get_ns(), subject->flow);
+	if (event) {
+		event->socket = number_of(sk);
+		event->flags = subject->tcp ? 0 : FLAG_UDP;
+		event->local_port = subject->port;
+	}
+	return event;
+}
+
 /* T2: data is in a socket, and whoever waits for it is about to be woken. */
 SEC("tp_btf/sk_data_ready")
 int tw_ready(u64 *context)
 {
 	const struct sock *sk = (const struct sock *)context[0];
-	struct tcp_sock *tcp = 0;
+	struct subject subject;
 	struct event *event;
-	u64 flow = 0;
-	u8 is_udp;
-	if (!is_observed_socket(sk, &is_udp))
+	if (!find_subject(sk, &subject))
 		return 0;
-	if (!is_udp) {
-		flow = flow_of_socket(sk, sk->__sk_common.skc_num);
-		if (!is_chosen(flow))
-			return 0;
-		tcp = bpf_skc_to_tcp_sock(sk);
-		if (!tcp)
-			return 0;
-	}
-	event = begin_event(EVENT_READY, bpf_ktime_get_ns(), flow);
+	event = begin_event_of(EVENT_READY, sk, &subject);
 	if (!event)
 		return 0;
-	event->socket = number_of(sk);
-	event->flags = is_udp ? FLAG_UDP : 0;
-	event->local_port = sk->__sk_common.skc_num;
-	if (tcp)
-		event->end = tcp->rcv_nxt;
+	if (subject.tcp)
+		event->end = subject.tcp->rcv_nxt;
 	end_event(event);
 	return 0;
-}
-
-/* T3, for those who sleep: a thread that has read observed sockets begins to run. */
-SEC("tp_btf/sched_switch")
-int tw_switch(u64 *context)
-{
-	const struct task_struct *next = (const struct task_struct *)context[2];
-	u32 thread = next->pid;
-	u64 owner = thread_owner(thread);
-	if (switch_stamps[thread_slot(thread)] >> TIME_BITS == owner)
-		switch_stamps[thread_slot(thread)] = owner << TIME_BITS | (bpf_ktime_get_ns() & TIME_MASK);
-	return 0;
-}
-
-/*
- * When the thread was switched in, or 0 for its first read. It is remembered from then on, when it has been running for
- * a while.
- */
-INLINE u64 switched_in(u32 thread, u64 now)
-{
-	u64 owner = thread_owner(thread);
-	u64 stamp = switch_stamps[thread_slot(thread)];
-	if (stamp >> TIME_BITS != owner) {
-		switch_stamps[thread_slot(thread)] = owner << TIME_BITS | (now & TIME_MASK);
-		return 0;
-	}
-	return whole_time(stamp, now);
 }
 
 /* T4: a thread has read from a socket. */
 SEC("tp_btf/sock_recv_length")
 int tw_receive(u64 *context)
 {
-	struct sock *sk = (struct sock *)context[0];
+	const struct sock *sk = (const struct sock *)context[0];
 	int length = (int)context[1];
-	struct tcp_sock *tcp = 0;
+	struct subject subject;
 	struct event *event;
-	u64 flow = 0, now;
-	u8 is_udp;
-	if (length <= 0 || !is_observed_socket(sk, &is_udp))
+	if (length <= 0 || !find_subject(sk, &subject))
 		return 0;
-	if (!is_udp) {
-		flow = flow_of_socket(sk, sk->__sk_common.skc_num);
-		if (!is_chosen(flow))
-			return 0;
-		tcp = bpf_skc_to_tcp_sock(sk);
-		if (!tcp)
-			return 0;
-	}
-	now = bpf_ktime_get_ns();
-	event = begin_event(EVENT_RECEIVE, now, flow);
+	event = begin_event_of(EVENT_RECEIVE, sk, &subject);
 	if (!event)
 		return 0;
 	set_thread(event);
-	event->earlier = switched_in(event->thread, now);
-	event->socket = number_of(sk);
-	event->flags = is_udp ? FLAG_UDP : 0;
-	event->local_port = sk->__sk_common.skc_num;
-	event->end = tcp ? tcp->copied_seq : length;
+	set_schedule(event);
+	event->end = subject.tcp ? subject.tcp->copied_seq : length;
 	event->begin = event->end - length;
 	end_event(event);
 	return 0;
@@ -527,24 +414,16 @@ int tw_send(u64 *context)
 {
 	const struct sock *sk = (const struct sock *)context[0];
 	const struct msghdr *message = (const struct msghdr *)context[1];
-	struct tcp_sock *tcp;
+	struct subject subject;
 	struct event *event;
-	u64 flow;
-	u8 is_udp;
-	if (!is_observed_socket(sk, &is_udp))
+	if (!find_subject(sk, &subject) || !subject.tcp)
 		return 0;
-	flow = flow_of_socket(sk, sk->__sk_common.skc_num);
-	if (!is_chosen(flow))
-		return 0;
-	tcp = bpf_skc_to_tcp_sock(sk);
-	if (!tcp)
-		return 0;
-	event = begin_event(EVENT_SEND, bpf_ktime_get_ns(), flow);
+	event = begin_event_of(EVENT_SEND, sk, &subject);
 	if (!event)
 		return 0;
 	set_thread(event);
-	event->socket = number_of(sk);
-	event->begin = tcp->write_seq;
+	set_schedule(event);
+	event->begin = subject.tcp->write_seq;
 	event->end = event->begin + (u32)message->msg_iter.count;
 	end_event(event);
 	return 0;

@@ -23,6 +23,29 @@ pub enum EventKind {
     Transmit,
     /// A TCP connection has ended.
     Close,
+    /// A thread that reads observed sockets leaves its CPU, on which it was since [`KernelEvent::earlier`].
+    Leave,
+    /// A thread has left a CPU for which one that reads observed sockets waits. It had the CPU, and another one waited,
+    /// since [`KernelEvent::earlier`].
+    Occupant,
+}
+
+/// What is known of a thread and its CPU at an event of the kinds [`EventKind::Receive`], [`EventKind::Send`],
+/// [`EventKind::Leave`] and [`EventKind::Occupant`]; otherwise zero.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ThreadSchedule {
+    /// When the thread was woken before it was last switched in; 0 when it had not slept.
+    pub woken: u64,
+    /// What interrupts of devices took from the thread until now, in nanoseconds modulo 2^32. Of an occupant: in its time.
+    pub interrupt_ns: u32,
+    /// The same of softirqs.
+    pub softirq_ns: u32,
+    /// The CPU in whose queue the thread was before it was last switched in. Of an occupant: the one that it had.
+    pub cpu: u16,
+    /// The state in which the thread leaves, as the kernel's `TASK_` bits; 0 when it would rather go on.
+    pub state: u16,
+    /// The name of an occupant.
+    pub name: [u8; 16],
 }
 
 /// An event of the kernel. Instants are nanoseconds of CLOCK_MONOTONIC.
@@ -58,16 +81,20 @@ pub struct KernelEvent {
     pub lost: u16,
     /// The address of the client, where it is known.
     pub peer: IpAddr,
+    /// How the thread came to its CPU.
+    pub schedule: ThreadSchedule,
 }
 
 impl KernelEvent {
     /// Decodes an event; `None` when the bytes are not one.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; EVENT_BYTES] = bytes.try_into().ok()?;
-        let flags = bytes[53];
+        let (kind, flags) = (kind(bytes[52])?, bytes[53]);
+        let is_of_thread = kind == EventKind::Leave;
+        let has_client = matches!(kind, EventKind::Arrival | EventKind::Transmit);
         Some(Self {
             time: u64::from_ne_bytes(field(bytes, 0)),
-            flow: u64::from_ne_bytes(field(bytes, 8)),
+            flow: if is_of_thread { 0 } else { u64::from_ne_bytes(field(bytes, 8)) },
             earlier: u64::from_ne_bytes(field(bytes, 16)),
             socket: u64::from_ne_bytes(field(bytes, 24)),
             begin: u32::from_ne_bytes(field(bytes, 32)),
@@ -75,13 +102,46 @@ impl KernelEvent {
             thread: u32::from_ne_bytes(field(bytes, 40)),
             process: u32::from_ne_bytes(field(bytes, 44)),
             local_port: u16::from_ne_bytes(field(bytes, 48)),
-            peer_port: u16::from_ne_bytes(field(bytes, 50)),
-            kind: kind(bytes[52])?,
+            peer_port: if has_client { u16::from_ne_bytes(field(bytes, 50)) } else { 0 },
+            kind,
             push: flags & 1 != 0,
             udp: flags & 2 != 0,
             lost: u16::from_ne_bytes(field(bytes, 54)),
-            peer: address(flags & 4 != 0, field(bytes, 56)),
+            peer: address(flags & 4 != 0, if has_client { field(bytes, 56) } else { [0; 16] }),
+            schedule: schedule(kind, bytes),
         })
+    }
+}
+
+/// The fields have other uses in events that are not about threads.
+fn schedule(kind: EventKind, bytes: &[u8; EVENT_BYTES]) -> ThreadSchedule {
+    let word = |at| u32::from_ne_bytes(field(bytes, at));
+    let short = |at| u16::from_ne_bytes(field(bytes, at));
+    let none = ThreadSchedule::default();
+    match kind {
+        EventKind::Receive | EventKind::Send => ThreadSchedule {
+            woken: u64::from_ne_bytes(field(bytes, 56)),
+            interrupt_ns: word(64),
+            softirq_ns: word(68),
+            cpu: short(50),
+            ..none
+        },
+        EventKind::Leave => ThreadSchedule {
+            woken: u64::from_ne_bytes(field(bytes, 8)),
+            interrupt_ns: word(32),
+            softirq_ns: word(36),
+            cpu: short(48),
+            state: short(50),
+            ..none
+        },
+        EventKind::Occupant => ThreadSchedule {
+            interrupt_ns: word(32),
+            softirq_ns: word(36),
+            cpu: short(48),
+            name: field(bytes, 56),
+            ..none
+        },
+        EventKind::Arrival | EventKind::Ready | EventKind::Transmit | EventKind::Close => none,
     }
 }
 
@@ -97,6 +157,8 @@ fn kind(number: u8) -> Option<EventKind> {
         4 => EventKind::Send,
         5 => EventKind::Transmit,
         6 => EventKind::Close,
+        7 => EventKind::Leave,
+        8 => EventKind::Occupant,
         _ => return None,
     })
 }
@@ -129,6 +191,29 @@ mod tests {
         bytes[56..60].copy_from_slice(&[10, 0, 0, 1]);
         let event = KernelEvent::decode(&bytes).expect("an event");
         assert_eq!((event.udp, event.peer), (true, IpAddr::from([10, 0, 0, 1])));
+    }
+
+    #[test]
+    fn events_of_threads_by_hand() {
+        let mut bytes = [0; EVENT_BYTES];
+        bytes[8..16].copy_from_slice(&5u64.to_ne_bytes());
+        bytes[36..40].copy_from_slice(&9u32.to_ne_bytes());
+        bytes[48..50].copy_from_slice(&3u16.to_ne_bytes());
+        bytes[50..52].copy_from_slice(&4u16.to_ne_bytes());
+        bytes[56..64].copy_from_slice(&6u64.to_ne_bytes());
+        let mut decoded = |kind| {
+            bytes[52] = kind;
+            KernelEvent::decode(&bytes).expect("an event")
+        };
+        let receive = decoded(3);
+        assert_eq!((receive.schedule.woken, receive.schedule.cpu, receive.flow), (6, 4, 5));
+        assert_eq!((receive.peer_port, receive.local_port), (0, 3));
+        let leave = decoded(7);
+        assert_eq!((leave.schedule.woken, leave.schedule.cpu, leave.schedule.state), (5, 3, 4));
+        assert_eq!((leave.schedule.softirq_ns, leave.flow), (9, 0));
+        let occupant = decoded(8);
+        assert_eq!((occupant.schedule.name[0], occupant.schedule.cpu), (6u64.to_ne_bytes()[0], 3));
+        assert_eq!(decoded(1).schedule, ThreadSchedule::default());
     }
 
     #[test]

@@ -4,11 +4,14 @@
 //! - [`observe`] runs an observation. [`ObservedRequest`] has the instants T0 to T6 of *Tales of the Tail* and the start
 //!   of processing; its stages add up to T6 − T0 exactly.
 //! - [`RequestStatistics`] sums up: percentiles, and the share of each stage in mean and variance.
+//! - [`CauseObserver`] divides the time of each request among causes, and says what percentiles would be without one.
 //! - [`RequestJoiner`] is pure; the kernel comes in through [`AttachedProbes`] alone.
 //!
 //! Not seen: TLS and HTTP/2 (several requests in a record or on a connection are not told apart), unix sockets, reads by
 //! splice, and IPv6 packets with extension headers. Nothing here knows policies, bounds and plans.
 
+mod block;
+mod causes;
 mod event;
 mod join;
 mod nesting;
@@ -19,8 +22,20 @@ mod request;
 mod run;
 mod selftest;
 mod statistics;
+#[cfg(test)]
+mod testing;
+mod thread_name;
 
-pub use event::{EVENT_BYTES, EventKind, KernelEvent};
+pub use block::{
+    AttachedBlockProbes, BLOCK_EVENT_BYTES, BlockDevice, BlockEvent, BlockOperation, BlockReport,
+    BlockRequester, BlockSettings, BlockStatistics, BlockTimes, observe_block,
+};
+pub use causes::{
+    AttributedRequest, CAUSES, Cause, CauseAttribution, CauseObserver, CauseProfile, CauseReport, CauseTimes,
+    Counterfactual, EXPLAINED_PERCENTILES, IntendedWaits, InterferingProcess, OvertakenRequests,
+    PercentileCauses, REPLAYED_MAX, TakenOut, UnseenCause, overtaken, replay, unseen_causes,
+};
+pub use event::{EVENT_BYTES, EventKind, KernelEvent, ThreadSchedule};
 pub use join::{JoinCounts, RequestJoiner};
 pub use nesting::{ClientRequest, RequestNesting, nesting};
 pub use observations::observations;

@@ -54,22 +54,13 @@ pub fn nesting(observed: &[ObservedRequest], clients: &[ClientRequest]) -> Reque
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::{POINTS, RequestQuality};
+    use crate::request::POINTS;
+    use crate::testing::request;
 
-    fn observed(port: u16, from: u64, until: u64) -> ObservedRequest {
+    fn observed(client: u16, from: u64, until: u64) -> ObservedRequest {
         let mut points = [from; POINTS];
         points[POINTS - 1] = until;
-        ObservedRequest {
-            points,
-            peer: ([10, 0, 0, 1], port).into(),
-            port: 80,
-            udp: false,
-            request_bytes: 1,
-            answer_bytes: 1,
-            reader: 1,
-            writer: 1,
-            quality: RequestQuality::default(),
-        }
+        request(client, 80, points)
     }
 
     #[test]

@@ -38,20 +38,11 @@ fn observation(request: &ObservedRequest, ports: &[u16], origin: u64) -> Observa
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::{POINTS, RequestQuality};
+    use crate::request::POINTS;
+    use crate::testing;
 
     fn request(port: u16, wire: u64) -> ObservedRequest {
-        ObservedRequest {
-            points: std::array::from_fn(|point| wire + point as u64),
-            peer: ([10, 0, 0, 1], 5).into(),
-            port,
-            udp: false,
-            request_bytes: 1,
-            answer_bytes: 7,
-            reader: 1,
-            writer: 1,
-            quality: RequestQuality::default(),
-        }
+        testing::request(5, port, std::array::from_fn(|point| wire + point as u64))
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! An observation from its beginning to its end: attach, drain, join, sum up.
 
+use crate::causes::{CauseObserver, CauseReport, IntendedWaits};
 use crate::event::{EventKind, KernelEvent};
 use crate::join::{JoinCounts, RequestJoiner};
 use crate::order::EventOrder;
 use crate::probe::{AttachedProbes, ProbeSettings};
 use crate::request::ObservedRequest;
 use crate::statistics::RequestStatistics;
+use machine::clock::now;
 use model::OperationError;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -27,6 +29,8 @@ pub struct ObservationSettings {
     pub duration: Duration,
     /// For how much of that the kernel measures what the programs cost, if it may; this makes them a little slower.
     pub cost_duration: Duration,
+    /// Whether the time that the server sleeps in the middle of requests counts when causes are sought.
+    pub intended_waits: IntendedWaits,
 }
 
 /// Why an observation ended.
@@ -72,6 +76,8 @@ pub struct ObservationReport {
     pub cost: Option<MeasuredCost>,
     /// The threads that read requests.
     pub readers: BTreeSet<u32>,
+    /// What the tail is made of.
+    pub causes: CauseReport,
 }
 
 /// Observes until the time is over, `stop` is set or the server has ended. Every request is given to `take` as soon as it
@@ -105,9 +111,13 @@ struct RunningObservation {
     order: EventOrder,
     joiner: RequestJoiner,
     statistics: RequestStatistics,
+    causes: CauseObserver,
     readers: BTreeSet<u32>,
     processes: BTreeSet<u32>,
     events: u64,
+    /// Since when all programs report. Events before are left out: an answer whose writing was seen, and not its
+    /// transmission, would end with that of the next one.
+    since: u64,
     start: Instant,
     last_life_check: Instant,
     is_measuring: bool,
@@ -122,9 +132,11 @@ impl RunningObservation {
             order: EventOrder::default(),
             joiner: RequestJoiner::new(),
             statistics: RequestStatistics::default(),
+            causes: CauseObserver::new(settings.intended_waits),
             readers: BTreeSet::new(),
             processes: BTreeSet::new(),
             events: 0,
+            since: now(),
             start,
             last_life_check: start,
             is_measuring,
@@ -155,7 +167,13 @@ impl RunningObservation {
         probes: &mut AttachedProbes,
         take: &mut dyn FnMut(&ObservedRequest),
     ) {
-        self.events += probes.drain(|event| self.order.push(event)) as u64;
+        let since = self.since;
+        let seen = |event: KernelEvent| {
+            if event.time >= since {
+                self.order.push(event);
+            }
+        };
+        self.events += probes.drain(seen) as u64;
         let mut events = Vec::new();
         self.order.release(|event| events.push(event));
         self.join(&events, take);
@@ -181,14 +199,18 @@ impl RunningObservation {
                 self.readers.insert(event.thread);
                 self.processes.insert(event.process);
             }
+            self.causes.handle(event);
             self.joiner.handle(event, &mut finished);
+            // At once: what threads did is not remembered for long.
+            self.add(&finished, take);
+            finished.clear();
         }
-        self.add(&finished, take);
     }
 
     fn add(&mut self, finished: &[ObservedRequest], take: &mut dyn FnMut(&ObservedRequest)) {
         for request in finished {
             self.statistics.add(request);
+            self.causes.add(request);
             take(request);
         }
     }
@@ -214,6 +236,7 @@ impl RunningObservation {
             end,
             cost: self.cost,
             readers: self.readers,
+            causes: self.causes.report(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Checks on this machine that observing works: echo requests over loopback, with threads for clients and server, seen
 //! from both sides.
 
+use crate::causes::IntendedWaits;
 use crate::nesting::{ClientRequest, RequestNesting, nesting};
 use crate::probe::ProbeSettings;
 use crate::run::{ObservationReport, ObservationSettings, observe};
@@ -51,6 +52,7 @@ pub fn self_test(requests: usize) -> Result<SelfTestReport, OperationError> {
         probes: ProbeSettings { ports: [address.port()].into(), share: 1.0, ring_bytes: 1 << 23 },
         duration: LIMIT,
         cost_duration: Duration::ZERO,
+        intended_waits: IntendedWaits::Included,
     };
     let stop = AtomicBool::new(false);
     let mut seen = Vec::new();

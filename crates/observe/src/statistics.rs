@@ -176,6 +176,7 @@ fn profile(times: &Histogram<u64>, sum: u128, count: u64) -> LatencyProfile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing;
     use proptest::prelude::*;
 
     fn request(stages: [u64; STAGES]) -> ObservedRequest {
@@ -183,17 +184,7 @@ mod tests {
         for (stage, time) in stages.iter().enumerate() {
             points[stage + 1] = points[stage] + time;
         }
-        ObservedRequest {
-            points,
-            peer: ([10, 0, 0, 1], 5).into(),
-            port: 80,
-            udp: false,
-            request_bytes: 1,
-            answer_bytes: 1,
-            reader: 1,
-            writer: 1,
-            quality: RequestQuality::GUESSED,
-        }
+        ObservedRequest { quality: RequestQuality::GUESSED, ..testing::request(5, 80, points) }
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub mod admission;
 mod advice;
 mod begun;
 mod chain;
+mod dual_feasible;
 mod effort;
 mod levels;
 mod limiters;

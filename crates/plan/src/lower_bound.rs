@@ -3,9 +3,11 @@
 //! In a linear [`LatencyConstraint`] every server satisfies homogeneous inequalities, so their sum over M servers is the
 //! same inequality for all workloads together with M times the budget, and the least such M bounds the number of servers.
 //! Its multipliers price each workload: on any server the prices of its members add up to at most 1. With several
-//! classes, each workload counts with its lowest price.
+//! classes, each workload counts with its lowest price. Prices are sizes in a bin packing problem, so that dual feasible
+//! functions of them are bounds, too: they count that workloads are not divided among servers.
 
 use crate::chain::{ChainSolution, LatencyConstraint, Precision, Prices, minimise};
+use crate::dual_feasible::servers_at_least;
 use crate::levels::levels_by_budget;
 use crate::limits::{LimitMethod, chain_of};
 use crate::problem::PlanningProblem;
@@ -14,7 +16,7 @@ use model::Stage;
 /// A number of servers that no placement can do without, if it places all workloads that fit on some empty server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LowerBound {
-    /// The bound before rounding up.
+    /// The bound if workloads could be divided among servers, before rounding up.
     pub fractional: f64,
     /// The bound as a whole number of servers.
     pub servers: usize,
@@ -26,17 +28,22 @@ const PRECISION: f64 = 1e-6;
 /// A bound for placements whose limits `method` chooses.
 pub fn lower_bound(problem: &PlanningProblem, method: LimitMethod) -> LowerBound {
     let fits_alone = |w: usize, class: usize| method.assess(problem, class, &[w]).is_ok();
-    let fractional: f64 = match method {
+    let (fractional, undivided) = match method {
         LimitMethod::Exact | LimitMethod::Knee | LimitMethod::Average(_) => {
-            lowest_prices(problem, LatencyConstraint::Outer, fits_alone).iter().sum()
+            by_prices(&lowest_prices(problem, LatencyConstraint::Outer, fits_alone))
         }
-        LimitMethod::Relaxed => lowest_prices(problem, LatencyConstraint::Relaxed, fits_alone).iter().sum(),
+        LimitMethod::Relaxed => by_prices(&lowest_prices(problem, LatencyConstraint::Relaxed, fits_alone)),
         LimitMethod::EffectiveEven | LimitMethod::EffectiveBest => servers_by_reserved_rate(problem, method),
     };
     // A bound computed a hair above a whole number must not round up to the next; the number is small and positive.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let servers = (fractional * (1.0 - 1e-9)).ceil() as usize;
-    LowerBound { fractional, servers }
+    LowerBound { fractional, servers: servers.max(undivided) }
+}
+
+/// The servers that workloads of these prices need, divided and undivided.
+fn by_prices(prices: &[f64]) -> (f64, usize) {
+    (prices.iter().sum(), servers_at_least(prices))
 }
 
 /// How much of a server each workload takes, by the prices of the relaxed constraint; 0 where its own SLO leaves it no
@@ -88,8 +95,8 @@ fn class_prices(
     }
 }
 
-/// The servers that the least reserved rates need, for methods whose limits let no burst pass.
-fn servers_by_reserved_rate(problem: &PlanningProblem, method: LimitMethod) -> f64 {
+/// The servers that the least reserved rates need, divided and undivided, for methods whose limits let no burst pass.
+fn servers_by_reserved_rate(problem: &PlanningProblem, method: LimitMethod) -> (f64, usize) {
     let mut lowest: Vec<Option<[f64; 3]>> = vec![None; problem.workloads.len()];
     // The best split falls back to the even one, which may reserve less at a stage.
     let splits = [method, LimitMethod::EffectiveEven];
@@ -100,9 +107,11 @@ fn servers_by_reserved_rate(problem: &PlanningProblem, method: LimitMethod) -> f
             *lowest = Some(lowest.map_or(rates, |l| std::array::from_fn(|s| l[s].min(rates[s]))));
         }
     }
-    let servers_by_stage = Stage::ALL.map(|stage| {
-        let rates = lowest.iter().flatten().map(|rates| rates[stage as usize]);
-        rates.sum::<f64>() / problem.max_rate
-    });
-    servers_by_stage.into_iter().fold(0.0, f64::max)
+    let mut most = (0.0_f64, 0);
+    for stage in Stage::ALL {
+        let sizes = lowest.iter().flatten().map(|rates| rates[stage as usize] / problem.max_rate);
+        let (fractional, undivided) = by_prices(&sizes.collect::<Vec<f64>>());
+        most = (most.0.max(fractional), most.1.max(undivided));
+    }
+    most
 }

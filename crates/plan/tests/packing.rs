@@ -43,7 +43,7 @@ fn many_are_placed_with_few_questions() {
     let loads = vec![0.25; 400];
     let packing = packed(&loads, &[1.0], 1000);
     assert_eq!((packing.servers.len(), packing.lower_bound, packing.refused.len()), (100, 100, 0));
-    // A server takes a few questions, and twelve workloads in a row that do not fit.
+    // A server takes a few questions, and twelve workloads that do not fit.
     assert!(packing.asked <= 1600, "{} questions", packing.asked);
 }
 

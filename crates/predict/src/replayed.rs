@@ -20,7 +20,7 @@ use model::{
     CircularTrace, Job, LatencyEstimate, LatencyModel, PerStage, Prediction, ServerMember, Stage,
     UndefinedLatency,
 };
-use sim::{Alignment, LatencyTarget, PreemptionMode, ReplayStream, ReplaySystem, ReplayTrace, UnsteadyError};
+use sim::{Alignment, LatencyTarget, ReplayStream, ReplaySystem, ReplayTrace, UnsteadyError};
 use std::sync::Mutex;
 use units::{Nanos, Percentile};
 
@@ -272,7 +272,7 @@ fn percentiles_by_member<T>(
         let undefined = undefined.into_iter();
         return undefined.map(|why| Err(why.expect("no member has a latency"))).collect();
     };
-    let runs = sim::alignment_percentiles(&system, PreemptionMode::Preemptive, alignments, &percentiles);
+    let runs = sim::preemptive_percentiles(&system, alignments, &percentiles);
     let mut summaries = Vec::with_capacity(members.len());
     let mut stream = 0;
     for undefined in undefined {
@@ -280,7 +280,7 @@ fn percentiles_by_member<T>(
             summaries.push(Err(why));
             continue;
         }
-        let values = runs.iter().map(|run| run.0[stream].expect("a window is a whole period"));
+        let values = runs.iter().map(|run| run[stream].expect("a window is a whole period"));
         summaries.push(Ok(summary(&values.collect::<Vec<_>>())));
         stream += 1;
     }

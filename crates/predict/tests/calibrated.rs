@@ -36,9 +36,13 @@ fn window(random: &mut StdRng, scale: f64) -> Vec<Job> {
 
 /// A trace of so many windows.
 fn trace(random: &mut StdRng, windows: u64) -> CircularTrace<Job> {
+    scaled_trace(random, windows, 1.0)
+}
+
+fn scaled_trace(random: &mut StdRng, windows: u64, scale: f64) -> CircularTrace<Job> {
     let mut jobs = Vec::new();
     for number in 0..windows {
-        let shifted = window(random, 1.0).into_iter();
+        let shifted = window(random, scale).into_iter();
         jobs.extend(shifted.map(|job| Job { arrival: Nanos(job.arrival.0 + number * WINDOW), ..job }));
     }
     CircularTrace::new(jobs, Nanos(windows * WINDOW)).unwrap()
@@ -75,7 +79,7 @@ fn alone(traces: usize, windows: usize) -> Vec<TrialCompany> {
 fn learn(goal: CalibrationGoal, traces: &[CircularTrace<Job>], windows: usize) -> Calibrated {
     let sources: Vec<_> =
         traces.iter().enumerate().map(|(block, traffic)| CalibrationTrace { traffic, block }).collect();
-    Calibrated::learn(goal, &sources, &alone(traces.len(), windows), &|| {})
+    Calibrated::learn(goal, 1.0, &sources, &alone(traces.len(), windows), &|| true)
 }
 
 fn bound<M: LatencyModel>(model: &M, traffic: &CircularTrace<Job>) -> f64 {
@@ -90,6 +94,15 @@ fn bound<M: LatencyModel>(model: &M, traffic: &CircularTrace<Job>) -> f64 {
     assert!(model.all_within(std::slice::from_ref(&member), &[bound * (1.0 + 1e-9)]));
     assert!(!model.all_within(std::slice::from_ref(&member), &[bound * 0.999]));
     bound
+}
+
+/// The estimate of a workload alone, seconds.
+fn estimate<M: LatencyModel>(model: &M, traffic: &CircularTrace<Job>) -> f64 {
+    let sketch = model.sketch(traffic);
+    let priority = PerStage::from_fn(|_| 0);
+    let member = ServerMember { sketch: &sketch, priority, group: 0, percentile: percentile() };
+    let prediction = model.predict(&[member])[0].unwrap();
+    prediction.estimate.expect("replays estimate").latency
 }
 
 fn goal(coverage: f64) -> CalibrationGoal {
@@ -186,11 +199,40 @@ fn traces_that_depend_on_each_other_are_one_block() {
     let history: Vec<_> = (0..24).map(|_| trace(&mut random, 2)).collect();
     let pairs = history.iter().enumerate();
     let sources = pairs.map(|(number, traffic)| CalibrationTrace { traffic, block: number / 2 });
-    let model = Calibrated::learn(goal(0.9), &sources.collect::<Vec<_>>(), &alone(24, 2), &|| {});
+    let model = Calibrated::learn(goal(0.9), 1.0, &sources.collect::<Vec<_>>(), &alone(24, 2), &|| true);
     assert_eq!(model.margin_of(&history[0], percentile()).unwrap().blocks, 12);
     let kept = model.kept();
     assert!(
         kept.workloads >= 0.9 && kept.plans <= kept.servers && kept.servers <= kept.workloads,
         "{kept:?}"
     );
+}
+
+/// Bounds are those of the traces with as much more work, estimates those of the traces as they are.
+#[test]
+fn a_load_factor_is_replayed() {
+    let mut random = StdRng::seed_from_u64(7);
+    let history: Vec<_> = (0..24).map(|_| scaled_trace(&mut random, 4, 0.1)).collect();
+    let sources = history.iter().enumerate();
+    let sources: Vec<_> = sources.map(|(block, traffic)| CalibrationTrace { traffic, block }).collect();
+    let learn = |load| Calibrated::learn(goal(0.9), load, &sources, &alone(24, 4), &|| true);
+    assert!(!learn(1.0).needs_no_margin(), "loads differ from window to window");
+    let model = learn(8.0);
+    assert!(model.needs_no_margin() && model.load() == 8.0);
+    let traffic = &history[0];
+    assert_eq!(bound(&model, traffic), bound(&Replayed::default(), &traffic.with_work(8.0)));
+    assert_eq!(estimate(&model, traffic), estimate(&Replayed::default(), traffic));
+    let (once, eight) = (traffic.utilisation(), traffic.with_work(8.0).utilisation());
+    assert!((eight[Stage::Storage] / once[Stage::Storage] - 8.0).abs() < 1e-3);
+    assert_eq!(bound(&Replayed::default(), &traffic.with_work(1.0)), bound(&Replayed::default(), traffic));
+}
+
+#[test]
+fn trials_are_left_out_when_told() {
+    let mut random = StdRng::seed_from_u64(8);
+    let history: Vec<_> = (0..24).map(|_| trace(&mut random, 2)).collect();
+    let sources: Vec<_> =
+        history.iter().enumerate().map(|(block, traffic)| CalibrationTrace { traffic, block }).collect();
+    let model = Calibrated::learn(goal(0.9), 1.0, &sources, &alone(24, 2), &|| false);
+    assert_eq!(model.margin_of(&history[0], percentile()).unwrap_err().pool.given, 0);
 }

@@ -6,9 +6,15 @@
 mod adversary;
 #[path = "../tests/bounds/planned.rs"]
 mod planned;
+#[path = "../tests/bounds/played.rs"]
+mod played;
+#[path = "../tests/bounds/predicted.rs"]
+mod predicted;
 
-use adversary::{Approach, Attack, AttackedPath, SearchSpace};
+use adversary::{Attack, AttackedPath, SearchSpace};
 use planned::search_plans;
+use played::Approach;
+use predicted::search_predictions;
 
 fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse::<u64>().ok());
@@ -42,6 +48,14 @@ fn main() {
     for channels in [1, 2, 4, 8] {
         let (found, attack) = search_plans(channels, starts, usize::try_from(steps).expect("few steps"));
         report("plan", channels, found);
+        if found.is_broken() && std::env::var_os("SHOW").is_some() {
+            println!("{attack:#?}");
+        }
+    }
+    for channels in [1, 2, 4, 8] {
+        let (found, attack) =
+            search_predictions(channels, starts, usize::try_from(steps).expect("few steps"));
+        report("admit", channels, found);
         if found.is_broken() && std::env::var_os("SHOW").is_some() {
             println!("{attack:#?}");
         }

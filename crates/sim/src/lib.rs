@@ -19,5 +19,6 @@ pub use rank::nearest_rank;
 pub use replay::{
     Alignment, Exceedances, Latencies, LatencyTarget, Observer, Percentiles, PreemptionMode, Replay,
     ReplayOutcome, ReplayStream, ReplaySystem, ReplayTrace, TargetMiss, TargetSearch, UnsteadyError,
-    WorkOverflowError, alignment_percentiles, first_target_miss, percentiles_above, sort_worst_first,
+    WorkOverflowError, alignment_percentiles, first_target_miss, percentiles_above, preemptive_percentiles,
+    sort_worst_first,
 };

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use support::{Plain, streams};
 use tailwright_sim::{
     Alignment, LatencyTarget, PreemptionMode, ReplaySystem, ReplayTrace, TargetSearch, alignment_percentiles,
-    first_target_miss, percentiles_above,
+    first_target_miss, percentiles_above, preemptive_percentiles,
 };
 use units::{Nanos, Percentile};
 
@@ -80,6 +80,22 @@ proptest! {
         let (above, kept) = by_complete_replays(&system, &alignments, &targets, spare);
         prop_assert_eq!(percentiles_above(&system, &alignments, &targets), above);
         prop_assert_eq!(first_target_miss(&system, &alignments, &targets, spare).is_none(), kept);
+    }
+
+    /// Percentiles by the longest stretches, guessed from one alignment to the next, against complete replays.
+    #[test]
+    fn percentiles_are_those_of_complete_replays(streams_and_targets in targeted(), short in any::<bool>()) {
+        let (plain, targets): (Vec<Plain>, Vec<LatencyTarget>) = streams_and_targets.into_iter().unzip();
+        let traces: Vec<ReplayTrace> = plain.iter().map(Plain::trace).collect();
+        let Ok(system) = ReplaySystem::new(streams(&plain, &traces)) else { return Ok(()) };
+        let longest = system.horizon().0;
+        let system = if short { system.with_horizon(Nanos(longest.div_ceil(7))) } else { system };
+        let percentiles: Vec<Percentile> = targets.iter().map(|target| target.percentile).collect();
+        let mut alignments: Vec<Alignment> = Alignment::random(5, 6).collect();
+        alignments.extend([Alignment::Recorded, Alignment::BurstsTogether]);
+        let complete = alignment_percentiles(&system, PreemptionMode::Preemptive, &alignments, &percentiles);
+        let complete: Vec<_> = complete.into_iter().map(|(values, _)| values).collect();
+        prop_assert_eq!(preemptive_percentiles(&system, &alignments, &percentiles), complete);
     }
 
     /// One question after the other, about parts of the same streams.

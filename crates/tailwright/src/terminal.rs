@@ -1,7 +1,7 @@
 //! Output that people want to read: aligned tables on stdout, progress with an estimate on stderr.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use workflow::{Notice, ProgressObserver, TaskProgress};
 
 /// On which side the cells of a column line up: words on the left, numbers on the right.
@@ -71,10 +71,18 @@ impl TextTable {
     }
 }
 
-/// Writes data to stdout. A reader that went away (`| head`) ends the program quietly.
+/// Writes data to stdout, whole. A reader that went away (`| head`) ends the program quietly, and any other error as
+/// what the machine lacks.
 pub(crate) fn print(text: &str) {
-    if std::io::stdout().write_all(text.as_bytes()).is_err() {
-        std::process::exit(0);
+    let mut stdout = std::io::stdout();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => {
+            eprintln!("error: the standard output cannot be written: {error}");
+            eprintln!("  hint: check the space left, and where the output goes");
+            std::process::exit(3);
+        }
     }
 }
 

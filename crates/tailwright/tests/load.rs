@@ -100,6 +100,7 @@ fn faults_say_where_and_whose_they_are() {
         ("trace = \"nowhere.csv\"", "", 2, "nowhere.csv"),
         ("speed = 2\nclosed = { outstanding = 1, op = \"read\", size = \"1KiB\" }", "", 2, "about a trace"),
         (POISSON, "workload.web.connections=0", 2, "workload web: 0 connections"),
+        (POISSON, "workload.web.requests_per_connection=[3, 2]", 2, "connections without requests"),
         (POISSON, "workload.mail.size=4KiB", 2, "no element 'mail'"),
         (POISSON, "workload.web.target=gopher://x", 2, "expected a target such as"),
         (POISSON, "workload.web.netns=not-there", 3, "not-there cannot be entered"),

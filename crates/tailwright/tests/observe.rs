@@ -96,6 +96,20 @@ fn a_server_is_seen_until_a_signal() {
         let shares = view["stages"].as_array().expect("stages are a list").iter();
         let sum: f64 = shares.filter_map(|stage| stage["share_of_variance"].as_f64()).sum();
         assert!((sum - 1.0).abs() < 1e-9, "{view}");
+        for near in view["causes"]["percentiles"].as_array().expect("percentiles are a list") {
+            let of = |field: &str| {
+                near["causes"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|cause| cause[field].as_f64())
+                    .sum::<f64>()
+            };
+            let [least, most] =
+                ["latency_min_s", "latency_max_s"].map(|field| near[field].as_f64().expect("a time"));
+            assert!((of("share") - 1.0).abs() < 1e-9, "{near}");
+            assert!((least..=most).contains(&of("mean_s")) || (of("mean_s") - most).abs() < 1e-12, "{near}");
+        }
         let written = trace::observations::read(&file).expect("the file can be read");
         assert_eq!((written.requests.len(), written.stages.len()), (200, 7));
         for (request, times) in written.requests.iter().zip(written.stage_times.chunks(7)) {
@@ -105,7 +119,7 @@ fn a_server_is_seen_until_a_signal() {
 }
 
 #[test]
-fn the_table_has_80_columns_and_the_file_is_judged() {
+fn the_tables_have_100_columns_and_the_file_is_judged() {
     let folder = Folder::new();
     if !may_observe(&folder) {
         return;
@@ -118,16 +132,40 @@ fn the_table_has_80_columns_and_the_file_is_judged() {
     let output = child.wait_with_output().expect("the program ends");
     let text = String::from_utf8(output.stdout).expect("tables are text");
     assert!(
-        text.contains("200 requests") && text.contains("T6-T1") && text.contains("socket-to-parse"),
+        text.contains("200 requests") && text.contains("T6-T1") && text.contains("what the tail is made of"),
         "{text}"
     );
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     assert!(text.contains(", observing took") || text.contains("was not measured"), "{text}");
     let slo = format!("port-{}=50% < 1h", server.port());
     let judged = folder.run(&["verify", "live.parquet", "--slo", &slo, "--json"]).expect_code(0).json();
     let workload = &judged["workloads"][0];
     assert_eq!(workload["verdict"], "met", "{judged}");
     assert!(judged.to_string().contains("socket-to-parse"), "{judged}");
+}
+
+#[test]
+fn block_devices_as_users_ask_for_them() {
+    let folder = Folder::new();
+    if !may_observe(&folder) {
+        return;
+    }
+    let unknown = folder.run(&["observe", "--block", "--device", "no/such"]);
+    assert_eq!(unknown.code, 2);
+    assert!(
+        unknown.stderr.contains("no/such") && unknown.stderr.contains("/sys/class/block"),
+        "{}",
+        unknown.stderr
+    );
+    assert_eq!(folder.run(&["observe", "--block", "--port", "1"]).code, 2);
+    assert_eq!(folder.run(&["observe", "--device", "sda", "--port", "1"]).code, 2);
+    let some = folder.run(&["observe", "--block", "--for", "50ms", "--json"]);
+    let view: Value = serde_json::from_str(&some.stdout).expect("it prints JSON");
+    let count = view["requesters"].as_array().expect("requesters are a list").len();
+    assert_eq!(some.code, i32::from(count == 0), "{view}");
+    let table = folder.run(&["observe", "--block", "--for", "50ms"]);
+    assert!(table.stdout.starts_with("block devices: "), "{}", table.stdout);
+    assert!(table.stdout.lines().all(|line| line.chars().count() <= 100), "{}", table.stdout);
 }
 
 #[test]

@@ -1,10 +1,12 @@
-//! What tests of several crates share: real data where it is present, loud skips where it is not, servers, and effects
-//! in real time.
+//! What tests of several crates share: real data where it is present, loud skips where it is not, servers, effects in
+//! real time, and the search for the worst case.
 
+mod climbing;
 mod proxies;
 mod real_time;
 mod servers;
 
+pub use climbing::Climb;
 pub use proxies::{HostsFront, connect_from, one_server_hosts};
 pub use real_time::{Rounds, wait_until};
 pub use servers::{connect_when_ready, free_address};

@@ -41,7 +41,6 @@ pub mod generate;
 mod input;
 pub mod observations;
 mod operation;
-mod partial_file;
 mod read;
 mod scan;
 pub mod stats;

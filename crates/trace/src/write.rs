@@ -7,7 +7,7 @@ mod text;
 
 use crate::error::{TraceError, TraceErrorKind, TracePosition};
 use crate::format::TraceFormat;
-use crate::partial_file::PartialFile;
+use machine::whole_file::WholeFile;
 use model::Request;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -38,8 +38,8 @@ pub struct TraceWriter {
 }
 
 enum Encoder {
-    Text { format: TraceFormat, buffer: Vec<u8>, sink: TextSink, partial: Option<PartialFile> },
-    Parquet { writer: Box<parquet::ParquetWriter>, partial: PartialFile },
+    Text { format: TraceFormat, buffer: Vec<u8>, sink: TextSink, whole: Option<WholeFile> },
+    Parquet { writer: Box<parquet::ParquetWriter>, whole: WholeFile },
 }
 
 impl std::fmt::Debug for Encoder {
@@ -90,14 +90,15 @@ impl TraceWriter {
     ///
     /// # Errors
     /// When there was no request ([`TraceErrorKind::Empty`]) or writing fails; then no new file appears.
-    pub fn finish(mut self) -> Result<u64, TraceError> {
+    pub fn finish(self) -> Result<u64, TraceError> {
         if self.count == 0 {
             return Err(self.error(TraceErrorKind::Empty));
         }
-        match self.encoder.finish(self.previous, &self.target) {
-            Ok(()) => Ok(self.count),
-            Err(kind) => Err(self.error(kind)),
-        }
+        let Self { target, encoder, previous, count } = self;
+        encoder
+            .finish(previous)
+            .map_err(|kind| TraceError::new(&target, TracePosition::Record(count), kind))?;
+        Ok(count)
     }
 
     fn error(&self, kind: TraceErrorKind) -> TraceError {
@@ -118,16 +119,16 @@ impl Encoder {
         let buffer = Vec::with_capacity(2 * BUFFER_BYTES);
         if to_stdout {
             let sink = TextSink::Plain(Box::new(io::stdout()));
-            return Ok(Self::Text { format, buffer, sink, partial: None });
+            return Ok(Self::Text { format, buffer, sink, whole: None });
         }
-        let partial = PartialFile::create(path).map_err(TraceErrorKind::Io)?;
-        let file = partial.file.try_clone().map_err(TraceErrorKind::Io)?;
+        let whole = WholeFile::create(path).map_err(TraceErrorKind::Io)?;
+        let file = whole.file.try_clone().map_err(TraceErrorKind::Io)?;
         if format == TraceFormat::Parquet {
             let writer = Box::new(parquet::ParquetWriter::new(file)?);
-            return Ok(Self::Parquet { writer, partial });
+            return Ok(Self::Parquet { writer, whole });
         }
         let sink = TextSink::for_name(path, file).map_err(TraceErrorKind::Io)?;
-        Ok(Self::Text { format, buffer, sink, partial: Some(partial) })
+        Ok(Self::Text { format, buffer, sink, whole: Some(whole) })
     }
 
     fn write(&mut self, request: &Request, is_first: bool) -> Result<(), TraceErrorKind> {
@@ -143,24 +144,21 @@ impl Encoder {
         }
     }
 
-    /// Completes the file, whose last request arrived at `last`, and moves it to `target`.
-    fn finish(&mut self, last: Nanos, target: &Path) -> Result<(), TraceErrorKind> {
-        let partial = match self {
-            Self::Text { format, buffer, sink, partial } => {
-                text::write_footer(*format, last, buffer);
-                flush(buffer, sink, 0)?;
+    /// Completes the file, whose last request arrived at `last`, and moves it to its place.
+    fn finish(self, last: Nanos) -> Result<(), TraceErrorKind> {
+        let whole = match self {
+            Self::Text { format, mut buffer, mut sink, whole } => {
+                text::write_footer(format, last, &mut buffer);
+                flush(&mut buffer, &mut sink, 0)?;
                 sink.finish().map_err(TraceErrorKind::Io)?;
-                partial.as_mut()
+                whole
             }
-            Self::Parquet { writer, partial } => {
+            Self::Parquet { mut writer, whole } => {
                 writer.finish()?;
-                Some(partial)
+                Some(whole)
             }
         };
-        match partial {
-            Some(partial) => partial.keep(target).map_err(TraceErrorKind::Io),
-            None => Ok(()),
-        }
+        whole.map_or(Ok(()), WholeFile::keep).map_err(TraceErrorKind::Io)
     }
 }
 

@@ -136,9 +136,11 @@ fn leftovers_of_killed_writers_go_and_those_of_living_ones_stay() {
     }
     let folder = Folder::new();
     // No process has the largest number; the first always lives.
-    for name in [".trace.csv.4294967295.partial", ".trace.csv.1.partial", ".other.csv.4294967295.partial"] {
+    for name in
+        [".trace.csv.4294967295-0.partial", ".trace.csv.1-0.partial", ".other.csv.4294967295-7.partial"]
+    {
         std::fs::write(folder.file(name), "half").unwrap();
     }
     drop(TraceWriter::create(&folder.file("trace.csv"), TraceFormat::Csv).unwrap());
-    assert_eq!(folder.names(), [".other.csv.4294967295.partial", ".trace.csv.1.partial"]);
+    assert_eq!(folder.names(), [".other.csv.4294967295-7.partial", ".trace.csv.1-0.partial"]);
 }

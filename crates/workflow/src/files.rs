@@ -1,9 +1,9 @@
 //! Reading texts that the user named, and writing files so that they are whole or not there.
 
+use machine::whole_file::{self, WholeFile};
 use model::OperationError;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::{fs, io};
+use std::{fmt, fs, io};
 
 /// Reads a text file that the user named; `what` says what it should be.
 ///
@@ -23,16 +23,30 @@ pub fn read_text(path: &Path, what: &str) -> Result<String, OperationError> {
 ///
 /// When the file cannot be written.
 pub fn write_result(path: &Path, text: &str, what: &str) -> Result<(), OperationError> {
-    write_whole(path, text.as_bytes()).map_err(|error| cannot_write(path, what, &error))
+    whole_file::write(path, text.as_bytes()).map_err(|error| cannot_write(path, what, &error))
 }
 
-/// Checks that a result file can be written, before it takes long to have a result.
+/// Checks that a result file can be written, where one is asked for, before it takes long to have a result.
 ///
 /// # Errors
 ///
 /// When the file could not be written now.
-pub fn check_writable(path: &Path, what: &str) -> Result<(), OperationError> {
-    may_write(path).map_err(|error| cannot_write(path, what, &error))
+pub fn check_writable(path: Option<&Path>, what: &str) -> Result<(), OperationError> {
+    path.map_or(Ok(()), |path| whole_file::check(path).map_err(|error| cannot_write(path, what, &error)))
+}
+
+/// Writes a result file where one is asked for; its text is made for that only. An error is for the caller to pass on
+/// when what else there is to say has been said.
+///
+/// # Errors
+///
+/// When the file cannot be written.
+pub fn write_wanted(
+    path: Option<&Path>,
+    what: &str,
+    text: impl FnOnce() -> String,
+) -> Result<(), OperationError> {
+    path.map_or(Ok(()), |path| write_result(path, &text(), what))
 }
 
 fn cannot_write(path: &Path, what: &str, error: &io::Error) -> OperationError {
@@ -40,43 +54,52 @@ fn cannot_write(path: &Path, what: &str, error: &io::Error) -> OperationError {
         .hint("check that the folder exists, its permissions and the space left")
 }
 
-/// Writes beside the place and renames, so that nobody ever sees half a file. What is not a regular file (a
-/// terminal, a pipe) is written directly.
-///
-/// # Errors
-///
-/// When the file cannot be written or renamed.
-pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
-    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        return fs::write(path, content);
-    }
-    let temporary = temporary_path(path)?;
-    let written = fs::write(&temporary, content).and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        // The error that matters is the one returned.
-        let _ = fs::remove_file(&temporary);
-    }
-    written
+/// A result file that is written bit by bit and appears whole or not at all. Dropping it without [`Self::finish`] removes
+/// what was written.
+#[derive(Debug)]
+pub struct GrowingFile {
+    path: PathBuf,
+    what: &'static str,
+    content: io::BufWriter<fs::File>,
+    whole: WholeFile,
 }
 
-/// Checks that [`write_whole`] would find a place.
-fn may_write(path: &Path) -> io::Result<()> {
-    match fs::metadata(path) {
-        Ok(found) if found.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        Ok(found) if !found.is_file() => Ok(()),
-        _ => {
-            let temporary = temporary_path(path)?;
-            fs::write(&temporary, []).and_then(|()| fs::remove_file(&temporary))
-        }
+impl GrowingFile {
+    /// Begins a file; `what` says what it is.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written here.
+    pub fn create(path: &Path, what: &'static str) -> Result<Self, OperationError> {
+        WholeFile::create(path)
+            .and_then(|whole| Ok((io::BufWriter::new(whole.file.try_clone()?), whole)))
+            .map(|(content, whole)| Self { path: path.to_owned(), what, content, whole })
+            .map_err(|error| cannot_write(path, what, &error))
+    }
+
+    /// The error of whoever could not write.
+    pub fn failed(&self, error: impl fmt::Display) -> OperationError {
+        cannot_write(&self.path, self.what, &io::Error::other(error.to_string()))
+    }
+
+    /// Puts the file in its place.
+    ///
+    /// # Errors
+    ///
+    /// When the rest cannot be written or the file not be renamed.
+    pub fn finish(self) -> Result<(), OperationError> {
+        let Self { path, what, mut content, whole } = self;
+        let kept = io::Write::flush(&mut content).and_then(|()| whole.keep());
+        kept.map_err(|error| cannot_write(&path, what, &error))
     }
 }
 
-/// A path beside the place, with a name that no other writer of this machine has.
-fn temporary_path(path: &Path) -> io::Result<PathBuf> {
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
-    let number = WRITES.fetch_add(1, Ordering::Relaxed);
-    Ok(path.with_file_name(format!(".{name}.{}-{number}.tmp", std::process::id())))
-}
+impl io::Write for GrowingFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.content.write(bytes)
+    }
 
-/// Tells apart the files that threads of this process write at the same time.
-static WRITES: AtomicU64 = AtomicU64::new(0);
+    fn flush(&mut self) -> io::Result<()> {
+        self.content.flush()
+    }
+}

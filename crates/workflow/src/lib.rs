@@ -15,6 +15,7 @@ pub mod files;
 pub mod footprints;
 pub mod ideal;
 pub mod load;
+pub mod observation;
 mod observer;
 mod parallel;
 pub mod planning;

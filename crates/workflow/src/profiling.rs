@@ -3,8 +3,8 @@
 //! Decides that a profile is only written from a complete measurement that fits it, and what the profile says of
 //! its origin. Measuring itself is the `profile` crate's.
 
-use crate::files::write_whole;
 use crate::observer::{Notice, ProgressObserver};
+use machine::whole_file;
 use model::OperationError;
 use profile::{
     DiskMeasurement, Measurement, MeasurementPlan, MeasurementSettings, ProfileProgress, StorageTarget,
@@ -168,7 +168,7 @@ pub fn write_profile(
     let stem = output.file_stem().map_or("device".into(), |stem| stem.to_string_lossy());
     let name = settings.name.as_deref().unwrap_or(&stem);
     let profile = device_profile(settings, &device.result, name)?;
-    write_whole(output, profile.to_json().as_bytes()).map_err(|error| {
+    whole_file::write(output, profile.to_json().as_bytes()).map_err(|error| {
         OperationError::machine(format!("cannot write {}: {error}", output.display()))
             .hint("choose another file with -o; --json prints the measurement instead")
     })?;

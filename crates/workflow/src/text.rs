@@ -24,6 +24,14 @@ pub fn plural(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
+/// Says that there is no workload of this name, and which there are.
+pub(crate) fn unknown_workload(name: &str, known: &[&str]) -> String {
+    const SHOWN: usize = 5;
+    let first = known.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    let more = if known.len() > SHOWN { format!(", … ({} in all)", known.len()) } else { String::new() };
+    format!("there is no workload '{name}': expected one of the table or cluster file: {first}{more}")
+}
+
 /// Writes fractions by stage: `network-in 4.81%, storage 7.97%`.
 pub fn by_stage(fractions: impl Iterator<Item = (Stage, f64)>) -> String {
     let all: Vec<String> =

@@ -73,8 +73,8 @@ pub use limiter::TokenCharge;
 use outstanding::{DeviceBounds, OutstandingRequests};
 pub use policy_rules::{DeviceUsage, LARGEST_WITH_LEVEL, OwnerBounds, ProfileBounds};
 pub use rules::{
-    BEST_EFFORT, DeviceAccess, DeviceOperation, EnforcementRules, FlowRules, OutstandingBounds, OverLimit,
-    SEQUENTIAL_GAP_MAX,
+    BEST_EFFORT, DeviceAccess, DeviceOperation, EARLY_BEST_EFFORT, EnforcementRules, FlowRules,
+    OutstandingBounds, OverLimit, SEQUENTIAL_GAP_MAX,
 };
 use std::collections::BTreeMap;
 use waiting_list::QueuedRequest;
@@ -108,6 +108,8 @@ pub struct DispatchedRequest {
     pub flow: u32,
     /// The level at which it is served: the flow's, or [`BEST_EFFORT`].
     pub level: u32,
+    /// Whether it is best effort and costs more than the rules expect of best effort: bounds do not count it.
+    pub is_unexpected: bool,
     operation: DeviceOperation,
     bytes: u64,
     charge: TokenCharge,
@@ -267,7 +269,8 @@ impl Enforcer {
         let head = self.queues.flows[place].list.first?;
         let request = self.queues.slab.get(head);
         let charge = self.queues.charge_of(place, request);
-        let &QueuedRequest { id, flow, operation, bytes, taken, .. } = request;
+        let &QueuedRequest { id, flow, operation, bytes, cost, taken, .. } = request;
+        let is_unexpected = self.bounds.is_unexpected(level, cost);
         if taken.is_none() {
             self.queues.advance(now, self.queues.flows[place].limiter);
         }
@@ -275,7 +278,7 @@ impl Enforcer {
         self.queues.slab.remove(head);
         self.update_heads(place);
         self.outstanding.add(level, operation, bytes);
-        Some(DispatchedRequest { id, flow, level, operation, bytes, charge })
+        Some(DispatchedRequest { id, flow, level, is_unexpected, operation, bytes, charge })
     }
 
     /// Updates what is known of the heads of a flow and of those that share its limiter.

@@ -1,6 +1,6 @@
 //! The requests that are outstanding at the device, by level and by operation.
 
-use super::rules::{BEST_EFFORT, DeviceOperation, EnforcementRules, OutstandingBounds};
+use super::rules::{BEST_EFFORT, DeviceOperation, EARLY_BEST_EFFORT, EnforcementRules, OutstandingBounds};
 use crate::bit_set::BitSet;
 
 /// A number of outstanding requests and their bytes.
@@ -50,7 +50,7 @@ impl DeviceBounds {
 
     /// Whether a request of this level and cost is best effort and larger than others expect.
     pub(super) fn is_unexpected(&self, level: u32, cost: u64) -> bool {
-        level == BEST_EFFORT && cost > self.largest_best_effort
+        level >= EARLY_BEST_EFFORT && cost > self.largest_best_effort
     }
 
     /// The most requests in all.
@@ -60,7 +60,7 @@ impl DeviceBounds {
 
     /// The bounds in all and on an operation that apply to a request of this level.
     fn for_request(&self, level: u32, operation: DeviceOperation) -> [OutstandingBounds; 2] {
-        let reserve = if level == BEST_EFFORT { self.reserve } else { 0 };
+        let reserve = if level >= EARLY_BEST_EFFORT { self.reserve } else { 0 };
         [self.all, self.by_operation[operation as usize]].map(|bounds| {
             let requests = bounds.requests.saturating_sub(reserve).max(1);
             OutstandingBounds { requests, ..bounds }

@@ -5,7 +5,7 @@
 //! server is used, its bounds count on nothing else keeping requests from the device, so that the profile's bounds and
 //! batches do not apply then.
 
-use super::rules::{BEST_EFFORT, EnforcementRules, FlowRules, OutstandingBounds, OverLimit};
+use super::rules::{EARLY_BEST_EFFORT, EnforcementRules, FlowRules, OutstandingBounds, OverLimit};
 use crate::Limit;
 use model::{PolicyWorkload, ServerEnforcement, Stage};
 use std::collections::BTreeMap;
@@ -133,7 +133,7 @@ impl FlowRules {
         }
         let by_stage = workload.priority_by_stage.map(|levels| levels[stage as usize]);
         // The two lowest levels are those of best effort and of its control requests.
-        let level = by_stage.or(workload.priority)?.min(BEST_EFFORT - 2);
+        let level = by_stage.or(workload.priority)?.min(EARLY_BEST_EFFORT - 1);
         let mut limits = Vec::new();
         for limit in workload.limits.iter().filter(|limit| limit.stage == stage) {
             let [rate, burst] = [limit.rate_per_s, limit.burst_work].map(|amount| whole_up(amount * unit_ns));

@@ -100,6 +100,10 @@ impl OutstandingBounds {
 /// The level of requests without a level of their own: those of unknown flows, and those that are demoted.
 pub const BEST_EFFORT: u32 = u32::MAX;
 
+/// The level of best effort that goes before other best effort. It and the one below it leave the reserve free, and their
+/// requests are dispatched alone where they cost more than others expect.
+pub const EARLY_BEST_EFFORT: u32 = BEST_EFFORT - 1;
+
 /// The rules for one device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnforcementRules {

@@ -25,6 +25,8 @@ mod client_identity;
 mod configurator;
 mod connector;
 mod control;
+#[cfg(test)]
+mod control_bounds;
 mod control_socket;
 mod cost;
 mod engine;

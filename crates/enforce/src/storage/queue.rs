@@ -28,6 +28,13 @@ pub(super) enum DispatchTicket {
     Worker(u32),
 }
 
+impl DispatchTicket {
+    /// Whether bounds do not count the request, because it is best effort and larger than the policy expects.
+    pub(super) fn is_unexpected(&self) -> bool {
+        matches!(self, Self::Enforcer(dispatch) if dispatch.is_unexpected)
+    }
+}
+
 /// The requests that wait, and the order in which they are dispatched.
 #[derive(Debug)]
 pub(super) enum RequestQueue {

@@ -21,7 +21,7 @@ use super::warnings::storage_assumptions;
 use crate::deployment::{Deployment, Front, OverLimitRule, ServerStorage};
 use discipline::Limit;
 use discipline::enforce::{
-    BEST_EFFORT, DeviceUsage, EnforcementRules, FlowRules, LARGEST_WITH_LEVEL, OverLimit, OwnerBounds,
+    DeviceUsage, EARLY_BEST_EFFORT, EnforcementRules, FlowRules, LARGEST_WITH_LEVEL, OverLimit, OwnerBounds,
     ProfileBounds,
 };
 use model::{OperationError, Policy, PolicyWorkload, ServerEnforcement, Stage};
@@ -148,7 +148,7 @@ fn data_rules(workload: &PolicyWorkload, over: OverLimitRule, usual_largest: u64
 
 fn best_effort_control_rules(cost: u64) -> FlowRules {
     FlowRules {
-        level: BEST_EFFORT - 1,
+        level: EARLY_BEST_EFFORT,
         limits: vec![Limit { rate: CONTROL_RATE_NS, burst: CONTROL_BURST * cost }],
         over_limit: OverLimit::Demote,
         largest: None,

@@ -22,6 +22,10 @@ pub struct ProxiedWorkload {
     pub bytes: u64,
     /// The number of control requests: metadata, handshakes and others.
     pub control: u64,
+    /// How many of its requests were best effort and took longer than the policy's `best_effort_request_s`, so that no bound
+    /// counts them: they went to the device when nothing else was there. Counted when they go.
+    #[serde(default)]
+    pub unexpected: u64,
     /// The sum of the times that reads and writes waited in the proxy.
     pub waited_s: f64,
     /// The longest of these times.
@@ -110,6 +114,11 @@ impl ProxyStatistics {
         let outcome = RequestOutcome::Done(end);
         let observation = Observation { workload: 0, op, size: request.size(), intended, sent, outcome };
         self.record.add(flow, observation);
+    }
+
+    /// Counts a request of a flow that goes to the device although no bound counts it.
+    pub(super) fn count_unexpected(&mut self, flow: u32) {
+        self.traffic.entry(data_flow(flow)).or_default().unexpected += 1;
     }
 
     /// The traffic of all workloads, with their names.

@@ -2,17 +2,21 @@
 
 use crate::alone_on_the_machine;
 use crate::caller::{BLOCK, Caller};
-use crate::ground::{GOLD, Ground, GroundSetting, stranger};
+use crate::ground::{GOLD, Ground, GroundSetting, SILVER, stranger, usual_clients, usual_policy};
+use crate::oracle::ServedRequest;
 use crate::proxy::{Running, Server, deployment, policy, profile, say};
 use crate::scripts::named;
 use crate::scripts::silence::{quiet_gets_text, silent_text};
+use crate::server::RunningServer;
 use crate::trial::HostileTrial;
+use model::ServerEnforcement;
 use std::io::Write;
 use std::time::{Duration, Instant};
 use tailwright_enforce::deployment::FrontProtocol;
 use tailwright_enforce::storage::ProxyOptions;
 use testkit::Rounds;
 use testkit::connect_from;
+use units::Nanos;
 
 /// Requests of each connection.
 const REQUESTS: u64 = 400;
@@ -49,6 +53,52 @@ fn every_request_is_answered_once() {
             assert_eq!((count.arrived, count.answered), (2 * REQUESTS, 2 * REQUESTS), "{protocol:?}");
         }
     }
+}
+
+/// What the proxy says of best effort that no bound counts is what the server has seen of it.
+#[test]
+fn best_effort_that_bounds_do_not_count_is_counted() {
+    let _alone = alone_on_the_machine();
+    let expected = GroundSetting::SMALL.cost.of(1, 64 << 10);
+    let used = ServerEnforcement {
+        channels: 4,
+        outstanding: 4,
+        beside: 3,
+        reserve: 0,
+        // The profile rounds outward.
+        best_effort_request_s: Nanos(expected + 1000).as_secs(),
+        packet_bytes: 0.0,
+        proxy_s: 0.0,
+    };
+    let mut policy = usual_policy();
+    policy.servers[0].enforcement = Some(used);
+    let setting = GroundSetting::SMALL;
+    let server = RunningServer::start(setting.channels, setting.cost);
+    let ground = Ground::before(server, setting, usual_clients(), Some(policy));
+    std::thread::scope(|scope| {
+        for (tag, from) in [(b'g', GOLD), (b's', SILVER), (b'0', stranger(0)), (b'1', stranger(1))] {
+            let ground = &ground;
+            scope.spawn(move || {
+                let mut caller =
+                    Caller::connect(&ground.fronts, FrontProtocol::Nbd, from, tag).expect("a handshake");
+                let sizes = [4096, 64 << 10, 65 << 10, 1 << 20];
+                (0..40).for_each(|number| caller.read(sizes[number % sizes.len()]));
+                caller.send().expect("the proxy reads");
+                (0..40).for_each(|_| drop(caller.reply().expect("every request is answered")));
+            });
+        }
+    });
+    let status = ground.handle.status().expect("the proxy runs");
+    let told = |name: &str| status.workloads.iter().find(|of| of.workload == name).map(|of| of.unexpected);
+    let counts = ground.server.counts();
+    let seen = |tags: &[u8]| {
+        let larger = |served: &&ServedRequest| tags.contains(&served.tag) && served.cost_ns > expected + 1000;
+        counts.served.iter().filter(larger).count() as u64
+    };
+    assert_eq!((told("(unknown)"), seen(b"01")), (Some(40), 40));
+    // Gold keeps its limits with a request at a time. What silver asks beyond its limits is best effort.
+    assert!(told("silver").expect("it was there") > 0, "{status:?}");
+    assert!(told("silver") <= Some(seen(b"s")), "{status:?}");
 }
 
 /// Quiet gets that miss are not answered, and still count until what is behind them is.

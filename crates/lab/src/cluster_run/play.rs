@@ -80,6 +80,7 @@ fn load_workloads(
         target: LoadTarget::Nbd { server: testbed.address(server), export: host.to_owned() },
         client: ClientHost { netns: Some(testbed.netns(host).to_owned()), bind: None },
         connections: 1,
+        requests_per_connection: None,
         name,
         offered,
     };

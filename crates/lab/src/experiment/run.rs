@@ -121,6 +121,7 @@ fn device_workloads(
             target: LoadTarget::Nbd { server: testbed.address(), export: name.clone() },
             client: ClientHost { netns: Some(testbed.netns(&name).to_owned()), bind: None },
             connections: 1,
+            requests_per_connection: None,
             name,
             offered,
         });
@@ -137,6 +138,7 @@ fn link_workloads(case: &CasePlan, testbed: &LinkTestbed, end: Nanos) -> Vec<Loa
             target: testbed.target(case, index),
             client: ClientHost { netns: Some(testbed.netns(tenant.name).to_owned()), bind: None },
             connections: 1,
+            requests_per_connection: None,
             name: tenant.name.to_owned(),
             offered: OfferedLoad::Open(sent.trace.until(end)),
         });

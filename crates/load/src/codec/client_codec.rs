@@ -59,6 +59,12 @@ pub(crate) trait ClientCodec: Send {
         payload: &[u8],
     ) -> Result<(), String>;
 
+    /// Takes a datagram that was received, and appends to `input` the replies that it completes, as
+    /// [`Self::decode`] finds them. Only for protocols that travel by datagrams.
+    fn accept_datagram(&mut self, datagram: &[u8], input: &mut Vec<u8>) {
+        input.extend_from_slice(datagram);
+    }
+
     /// Looks for the next complete reply at the start of the input.
     fn decode(&mut self, input: &[u8]) -> Result<Decoded, String>;
 

@@ -1,15 +1,21 @@
 //! What differs between protocols once a connection is set up: how a request is encoded and what a reply means.
 
 mod client_codec;
+mod echo;
 mod http;
 mod memcached;
+mod memcached_key;
+mod memcached_udp;
 mod nbd;
 mod nfs;
 mod reply_framer;
 
 pub(crate) use client_codec::{ClientCodec, Decoded, IN_FLIGHT_MAX, IoRequest, ReplyStatus};
+pub(crate) use echo::EchoCodec;
 pub(crate) use http::HttpCodec;
 pub(crate) use memcached::MemcachedCodec;
+pub(crate) use memcached_key::KeyFormat;
+pub(crate) use memcached_udp::MemcachedUdpCodec;
 pub(crate) use nbd::NbdCodec;
 pub(crate) use nfs::{AUTH_MACHINE, NfsCodec};
 pub(crate) use reply_framer::ReplyFramer;

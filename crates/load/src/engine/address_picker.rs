@@ -28,7 +28,7 @@ impl AddressPicker {
     /// where no offset was recorded.
     pub(super) fn recorded_or_random(&mut self, offset: Option<u64>, size: u32) -> u64 {
         match self.space {
-            AddressSpace::Path => 0,
+            AddressSpace::Nothing => 0,
             AddressSpace::Keys(keys) => match offset {
                 Some(offset) => offset / PAGE % u64::from(keys),
                 None => self.random_below(keys.into()),
@@ -50,7 +50,7 @@ impl AddressPicker {
     /// The address after the last sequential request, or the start of the space where it has no room left.
     pub(super) fn next_sequential(&mut self, size: u32) -> u64 {
         let (step, last_start) = match self.space {
-            AddressSpace::Path => (0, 0),
+            AddressSpace::Nothing => (0, 0),
             AddressSpace::Keys(keys) => (1, u64::from(keys) - 1),
             AddressSpace::Bytes { len, .. } => (u64::from(size), len - u64::from(size)),
         };

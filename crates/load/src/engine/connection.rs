@@ -6,12 +6,11 @@ use super::request_log::{RequestIndex, RequestLog};
 use super::workload_state::{WorkloadState, io_request};
 use crate::codec::{ClientCodec, Decoded, IN_FLIGHT_MAX, ReplyStatus};
 use crate::content::WriteEnd;
-use crate::setup::ReadyConnection;
+use crate::setup::{ConnectionSocket, ReadyConnection};
 use model::RequestOutcome;
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use std::collections::VecDeque;
-use std::net::TcpStream;
 use units::Nanos;
 
 /// How many encoded bytes may wait for the socket. Beyond that, requests wait unencoded, where they can still move to
@@ -19,6 +18,10 @@ use units::Nanos;
 const OUTPUT_MAX: usize = 256 << 10;
 /// Room for one read from the socket. A connection is read once per event, so that a busy one does not starve others.
 const READ_SIZE: usize = 64 << 10;
+/// How many datagrams are read per event, at most.
+const DATAGRAMS_MAX: usize = 16;
+/// How long the answer to a datagram is waited for. UDP loses datagrams without a word.
+const DATAGRAM_PATIENCE: Nanos = Nanos(1_000_000_000);
 
 /// A connection of a workload, which may be down.
 pub(super) struct ConnectionSlot {
@@ -80,7 +83,7 @@ impl SendBuffer {
 
 /// A connection that is up.
 pub(super) struct ActiveConnection {
-    pub(super) stream: TcpStream,
+    pub(super) socket: ConnectionSocket,
     codec: Box<dyn ClientCodec>,
     output: SendBuffer,
     in_flight: InFlightWindow,
@@ -91,6 +94,8 @@ pub(super) struct ActiveConnection {
     needed: usize,
     /// Whether the event loop watches for the socket to become writable.
     pub(super) watches_writable: bool,
+    /// How many more requests it takes; `None` where there is no end.
+    requests_left: Option<u32>,
 }
 
 /// What becomes of the requests of a lost connection.
@@ -102,9 +107,9 @@ pub(super) struct OrphanedRequests {
 }
 
 impl ActiveConnection {
-    pub(super) fn new(connection: ReadyConnection) -> Self {
+    pub(super) fn new(connection: ReadyConnection, requests_left: Option<u32>) -> Self {
         Self {
-            stream: connection.stream,
+            socket: connection.socket,
             codec: connection.codec,
             output: SendBuffer::default(),
             in_flight: InFlightWindow::default(),
@@ -112,7 +117,25 @@ impl ActiveConnection {
             decoded: 0,
             needed: 1,
             watches_writable: false,
+            requests_left,
         }
+    }
+
+    /// Counts a request that is queued for this connection; false if it takes no more.
+    pub(super) fn takes_request(&mut self) -> bool {
+        match &mut self.requests_left {
+            None => true,
+            Some(0) => false,
+            Some(left) => {
+                *left -= 1;
+                true
+            }
+        }
+    }
+
+    /// Whether it has taken all requests that it may take, and has answered those that were sent.
+    pub(super) fn is_spent(&self) -> bool {
+        self.requests_left == Some(0) && self.in_flight.unanswered() == 0
     }
 
     /// Encodes and sends requests of the queue as far as the socket takes them, and sets
@@ -124,7 +147,9 @@ impl ActiveConnection {
         context: &mut RunContext<'_>,
     ) -> Result<(), String> {
         loop {
-            while self.output.waiting() < OUTPUT_MAX && self.in_flight.unanswered() < IN_FLIGHT_MAX {
+            // A datagram is made when it can leave, so that the time until its answer is counted from there.
+            let room = if self.socket.is_datagrams() { 1 } else { OUTPUT_MAX };
+            while self.output.waiting() < room && self.in_flight.unanswered() < IN_FLIGHT_MAX {
                 let Some(request) = queue.pop_front() else { break };
                 if let Err(why) = self.encode(request, workload, context) {
                     queue.push_front(request);
@@ -136,8 +161,13 @@ impl ActiveConnection {
                 self.watches_writable = false;
                 return Ok(());
             }
-            match rustix::io::write(&self.stream, &self.output.bytes[self.output.taken..]) {
-                Ok(count) => self.output.advance(count),
+            match rustix::io::write(&self.socket, self.next_bytes()) {
+                Ok(count) => {
+                    self.output.advance(count);
+                    if self.socket.is_datagrams() {
+                        self.in_flight.newest_left(context.clock.now());
+                    }
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
                     self.watches_writable = true;
@@ -145,6 +175,17 @@ impl ActiveConnection {
                 }
                 Err(error) => return Err(error.to_string()),
             }
+        }
+    }
+
+    /// What one call hands to the kernel: everything, or a datagram.
+    fn next_bytes(&self) -> &[u8] {
+        let waiting = &self.output.bytes[self.output.taken..];
+        match self.output.unsent.front() {
+            Some(UnsentRange { start, end }) if self.socket.is_datagrams() => {
+                &waiting[..usize::try_from(end - start).expect("a datagram")]
+            }
+            _ => waiting,
         }
     }
 
@@ -166,7 +207,7 @@ impl ActiveConnection {
             workload.end_write(context.log.get(request), WriteEnd::NotSent, context.clock.now());
             return Err(why);
         }
-        self.in_flight.push(request);
+        self.in_flight.push(request, now);
         let end = start + (self.output.bytes.len() - len_before) as u64;
         self.output.unsent.push_back(UnsentRange { start, end });
         Ok(())
@@ -179,13 +220,9 @@ impl ActiveConnection {
         workload: &mut WorkloadState,
         context: &mut RunContext<'_>,
     ) -> Result<u32, String> {
-        let missing = self.needed.saturating_sub(self.undecoded());
-        self.input.reserve(missing.max(READ_SIZE));
-        match rustix::io::read(&self.stream, spare_capacity(&mut self.input)) {
-            Ok(0) => return Err("the server hung up".to_owned()),
-            Ok(_) => {}
-            Err(Errno::AGAIN | Errno::INTR) => return Ok(0),
-            Err(error) => return Err(error.to_string()),
+        let read = if self.socket.is_datagrams() { self.read_datagrams(context) } else { self.read_stream() };
+        if !read? {
+            return Ok(0);
         }
         // All replies of one read arrived at the same time, as far as can be known.
         let now = context.clock.now();
@@ -195,7 +232,13 @@ impl ActiveConnection {
                 Decoded::NeedMore(needed) => self.needed = needed,
                 Decoded::Skip(len) => self.consume(len),
                 Decoded::Reply { len, id, payload_start } => {
-                    let request = self.in_flight.take(id).ok_or("an answer to what was not asked")?;
+                    let Some(request) = self.in_flight.take(id) else {
+                        if self.socket.is_datagrams() {
+                            self.consume(len);
+                            continue;
+                        }
+                        return Err("an answer to what was not asked".to_owned());
+                    };
                     let reply = &self.input[self.decoded..self.decoded + len];
                     let io_request = io_request(context.log.get(request));
                     let status = self.codec.interpret(io_request, reply, payload_start);
@@ -210,6 +253,54 @@ impl ActiveConnection {
             self.decoded = 0;
         }
         Ok(answered)
+    }
+
+    /// Reads once from a stream. False if there is nothing to read.
+    fn read_stream(&mut self) -> Result<bool, String> {
+        let missing = self.needed.saturating_sub(self.undecoded());
+        self.input.reserve(missing.max(READ_SIZE));
+        match rustix::io::read(&self.socket, spare_capacity(&mut self.input)) {
+            Ok(0) => Err("the server hung up".to_owned()),
+            Ok(_) => Ok(true),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Reads some datagrams. False if there is none.
+    fn read_datagrams(&mut self, context: &mut RunContext<'_>) -> Result<bool, String> {
+        let datagram = &mut context.payload;
+        for count in 0..DATAGRAMS_MAX {
+            datagram.clear();
+            datagram.reserve(READ_SIZE);
+            match rustix::io::read(&self.socket, spare_capacity(datagram)) {
+                Ok(_) => self.codec.accept_datagram(datagram, &mut self.input),
+                Err(Errno::AGAIN | Errno::INTR) => return Ok(count > 0),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Gives up requests that were sent as datagrams so long ago that their answers count as lost. Returns how many.
+    pub(super) fn give_up_lost(
+        &mut self,
+        workload: &mut WorkloadState,
+        context: &mut RunContext<'_>,
+        now: Nanos,
+    ) -> u32 {
+        let mut lost = 0;
+        while let Some((id, left)) = self.in_flight.oldest() {
+            let has_left = self.in_flight.unanswered() > self.output.untouched_requests();
+            if !self.socket.is_datagrams() || !has_left || left + DATAGRAM_PATIENCE > now {
+                break;
+            }
+            let Some(request) = self.in_flight.take(id) else { break };
+            workload.end_write(context.log.get(request), WriteEnd::Uncertain, now);
+            context.log.finish(request, RequestOutcome::Lost, context.gauges);
+            lost += 1;
+        }
+        lost
     }
 
     fn undecoded(&self) -> usize {

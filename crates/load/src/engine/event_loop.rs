@@ -7,7 +7,7 @@ use super::clock::RunClock;
 use super::connection::{ActiveConnection, ConnectionSlot};
 use super::context::RunContext;
 use super::poller::Poller;
-use super::reconnect::Reconnected;
+use super::reconnect::{EndedConnection, Reconnected};
 use super::request_log::{RequestIndex, RequestLog, RequestRecord};
 use super::workload_state::WorkloadState;
 use crate::options::LoadOptions;
@@ -32,8 +32,8 @@ const SEND_BATCH: usize = 16;
 pub(crate) struct OpenedWorkload {
     pub(crate) workload: LoadWorkload,
     pub(crate) connections: Vec<ReadyConnection>,
-    /// Takes the slots of connections that are lost and have to be set up again.
-    pub(crate) lost: Sender<usize>,
+    /// Takes the connections that have ended and have to be set up again.
+    pub(crate) lost: Sender<EndedConnection>,
 }
 
 /// What the timing thread observed.
@@ -53,9 +53,11 @@ pub(crate) struct LoadEngine<'a> {
     poller: Poller,
     reconnected: Receiver<Reconnected>,
     /// Where the lost connections of each workload are reported.
-    lost: Vec<Sender<usize>>,
+    lost: Vec<Sender<EndedConnection>>,
     workloads: Vec<WorkloadState>,
     slots: Vec<ConnectionSlot>,
+    /// The slots whose connections travel by datagrams.
+    datagram_slots: Vec<usize>,
     /// When the next request of each open-loop workload is due, earliest first; ties go to the workload with the lower
     /// index.
     due_times: BinaryHeap<Reverse<(Nanos, usize)>>,
@@ -89,6 +91,7 @@ impl<'a> LoadEngine<'a> {
             lost: Vec::new(),
             workloads: Vec::new(),
             slots: Vec::new(),
+            datagram_slots: Vec::new(),
             due_times: BinaryHeap::new(),
             to_send: Vec::new(),
             warm_up: options.warm_up,
@@ -105,13 +108,14 @@ impl<'a> LoadEngine<'a> {
         let index = self.workloads.len();
         let first_slot = self.slots.len();
         let space = opened.connections[0].space;
+        let slots = first_slot..first_slot + opened.connections.len();
+        let mut workload = WorkloadState::new(index, opened.workload, space, slots, options);
         for connection in opened.connections {
-            self.poller.register(&connection.stream, self.slots.len())?;
-            let active = Some(ActiveConnection::new(connection));
+            self.poller.register(&connection.socket, self.slots.len())?;
+            self.datagram_slots.extend(connection.socket.is_datagrams().then_some(self.slots.len()));
+            let active = Some(ActiveConnection::new(connection, workload.draw_requests_per_connection()));
             self.slots.push(ConnectionSlot { workload: index, active, queue: Default::default() });
         }
-        let slots = first_slot..self.slots.len();
-        let workload = WorkloadState::new(index, opened.workload, space, slots, options);
         self.due_times.extend(workload.next_due().map(|due| Reverse((due, index))));
         self.workloads.push(workload);
         self.lost.push(opened.lost);
@@ -135,6 +139,7 @@ impl<'a> LoadEngine<'a> {
                 break;
             }
             self.dispatch_due(now);
+            self.give_up_lost(now);
             self.send_queued();
             self.handle_events()?;
         }
@@ -206,7 +211,7 @@ impl<'a> LoadEngine<'a> {
         for step in 0..count {
             let turn = (workload.turn + step) % count;
             let slot = workload.connections.start + turn;
-            if self.slots[slot].active.is_some() {
+            if self.slots[slot].active.as_mut().is_some_and(ActiveConnection::takes_request) {
                 workload.turn = turn + 1;
                 self.slots[slot].queue.push_back(request);
                 if !self.to_send.contains(&slot) {
@@ -231,7 +236,7 @@ impl<'a> LoadEngine<'a> {
         let watched_writable = connection.watches_writable;
         let mut sent = connection.send(queue, &mut self.workloads[*workload], &mut self.context);
         if sent.is_ok() && connection.watches_writable != watched_writable {
-            let watch = self.poller.watch_writable(&connection.stream, slot, connection.watches_writable);
+            let watch = self.poller.watch_writable(&connection.socket, slot, connection.watches_writable);
             sent = watch.map_err(|error| error.to_string());
         }
         if let Err(why) = sent {
@@ -271,6 +276,7 @@ impl<'a> LoadEngine<'a> {
             Ok(_) if is_closing => self.close_lost(slot, "the server announced that it closes it"),
             Ok(answered) => {
                 self.start_closed_requests(workload, answered);
+                self.renew_if_spent(slot);
                 // Replies make room for further requests in flight on this connection.
                 if answered > 0 && !self.slots[slot].queue.is_empty() && !self.to_send.contains(&slot) {
                     self.to_send.push(slot);
@@ -301,18 +307,44 @@ impl<'a> LoadEngine<'a> {
         let failed = u32::try_from(orphaned.uncertain.len()).expect("in flight on one connection");
         self.start_closed_requests(index, failed);
         // Nobody receives it if the threads of the run have ended.
-        let _ = self.lost[index].send(slot);
+        let _ = self.lost[index].send(EndedConnection { slot, is_spent: false });
+    }
+
+    /// Closes a connection that has answered as many requests as it was to take, and orders another in its place.
+    fn renew_if_spent(&mut self, slot: usize) {
+        let ConnectionSlot { workload, active, queue } = &mut self.slots[slot];
+        if queue.is_empty() && active.as_ref().is_some_and(ActiveConnection::is_spent) {
+            *active = None;
+            self.workloads[*workload].counters.renewals += 1;
+            let _ = self.lost[*workload].send(EndedConnection { slot, is_spent: true });
+        }
+    }
+
+    /// Gives up requests whose datagrams, or those of their answers, are lost.
+    fn give_up_lost(&mut self, now: Nanos) {
+        for place in 0..self.datagram_slots.len() {
+            let slot = self.datagram_slots[place];
+            let ConnectionSlot { workload, active: Some(connection), .. } = &mut self.slots[slot] else {
+                continue;
+            };
+            let workload = *workload;
+            let lost = connection.give_up_lost(&mut self.workloads[workload], &mut self.context, now);
+            self.start_closed_requests(workload, lost);
+            self.renew_if_spent(slot);
+        }
     }
 
     /// Takes connections that were set up again, and the requests that waited for one.
     fn install_reconnected(&mut self) -> rustix::io::Result<()> {
         self.poller.reset_waker()?;
-        while let Ok(Reconnected { slot, connection }) = self.reconnected.try_recv() {
-            self.poller.register(&connection.stream, slot)?;
+        while let Ok(Reconnected { ended, connection }) = self.reconnected.try_recv() {
+            let slot = ended.slot;
+            self.poller.register(&connection.socket, slot)?;
             let index = self.slots[slot].workload;
-            self.slots[slot].active = Some(ActiveConnection::new(connection));
             let workload = &mut self.workloads[index];
-            workload.counters.reconnects += 1;
+            let requests_left = workload.draw_requests_per_connection();
+            self.slots[slot].active = Some(ActiveConnection::new(connection, requests_left));
+            workload.counters.reconnects += u64::from(!ended.is_spent);
             for request in std::mem::take(&mut workload.waiting) {
                 self.assign(index, request);
             }

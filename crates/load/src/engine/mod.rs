@@ -12,4 +12,4 @@ mod request_log;
 mod workload_state;
 
 pub(crate) use event_loop::{EngineResults, LoadEngine, OpenedWorkload};
-pub(crate) use reconnect::{Reconnected, connect_all, reconnect_lost};
+pub(crate) use reconnect::{EndedConnection, Reconnected, connect_all, reconnect_lost};

@@ -5,13 +5,13 @@
 //! it, at the price of a busy CPU.
 
 use super::clock::RunClock;
+use crate::setup::ConnectionSocket;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
-use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use units::Nanos;
@@ -50,20 +50,20 @@ impl Poller {
         Ok(Self { epoll, timer, waker, timer_end: Nanos::ZERO, events })
     }
 
-    /// Starts to watch a connection for input. Closing the stream ends that.
-    pub(super) fn register(&self, stream: &TcpStream, slot: usize) -> rustix::io::Result<()> {
-        epoll::add(&self.epoll, stream, EventData::new_u64(slot as u64), EventFlags::IN)
+    /// Starts to watch a connection for input. Closing the socket ends that.
+    pub(super) fn register(&self, socket: &ConnectionSocket, slot: usize) -> rustix::io::Result<()> {
+        epoll::add(&self.epoll, socket, EventData::new_u64(slot as u64), EventFlags::IN)
     }
 
     /// Sets whether a connection is also watched for room to write.
     pub(super) fn watch_writable(
         &self,
-        stream: &TcpStream,
+        socket: &ConnectionSocket,
         slot: usize,
         wanted: bool,
     ) -> rustix::io::Result<()> {
         let flags = if wanted { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
-        epoll::modify(&self.epoll, stream, EventData::new_u64(slot as u64), flags)
+        epoll::modify(&self.epoll, socket, EventData::new_u64(slot as u64), flags)
     }
 
     /// Resets the waker. Whatever it announced is to be taken afterwards, so that nothing is missed in between.

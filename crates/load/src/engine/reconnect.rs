@@ -12,10 +12,19 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
-/// A connection that was set up again.
-pub(crate) struct Reconnected {
+/// A connection that has ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EndedConnection {
     /// Its position among the connections of the run.
     pub(crate) slot: usize,
+    /// Whether it had taken as many requests as it was to take; otherwise it was lost.
+    pub(crate) is_spent: bool,
+}
+
+/// A connection that was set up again.
+pub(crate) struct Reconnected {
+    /// The one in whose place it comes.
+    pub(crate) ended: EndedConnection,
     pub(crate) connection: ReadyConnection,
 }
 
@@ -27,11 +36,11 @@ pub(crate) fn connect_all(
     (0..count).map(|_| connector.connect()).collect()
 }
 
-/// Sets up the connections whose slots arrive in `lost`, until nobody can send any more. Each one is sent to
+/// Sets up another connection for each that arrives in `lost`, until nobody can send any more. Each one is sent to
 /// `reconnected`, and the eventfd `waker` wakes the timing thread to take it.
 pub(crate) fn reconnect_lost(
     connector: &Connector,
-    lost: &Receiver<usize>,
+    lost: &Receiver<EndedConnection>,
     reconnected: &Sender<Reconnected>,
     waker: &OwnedFd,
 ) {
@@ -39,23 +48,24 @@ pub(crate) fn reconnect_lost(
     let mut pause = PAUSE;
     let mut last_success: BTreeMap<usize, Instant> = BTreeMap::new();
     loop {
-        let Some(slot) = queue.front().copied() else {
+        let Some(ended) = queue.front().copied() else {
             match lost.recv() {
-                Ok(slot) => queue.push_back(slot),
+                Ok(ended) => queue.push_back(ended),
                 Err(_) => return,
             }
             continue;
         };
         // A server that accepts connections and closes them at once must not be flooded with attempts.
-        if last_success.get(&slot).is_some_and(|at| at.elapsed() < PAUSE_MAX) {
+        let was_just_made = last_success.get(&ended.slot).is_some_and(|at| at.elapsed() < PAUSE_MAX);
+        if was_just_made && !ended.is_spent {
             std::thread::sleep(PAUSE);
         }
         match connector.connect() {
             Ok(connection) => {
                 queue.pop_front();
-                last_success.insert(slot, Instant::now());
+                last_success.insert(ended.slot, Instant::now());
                 pause = PAUSE;
-                if reconnected.send(Reconnected { slot, connection }).is_err() {
+                if reconnected.send(Reconnected { ended, connection }).is_err() {
                     return;
                 }
                 // This fails only if the counter of the eventfd would exceed 2⁶⁴ − 2.
@@ -63,7 +73,7 @@ pub(crate) fn reconnect_lost(
             }
             Err(_) => {
                 match lost.recv_timeout(pause) {
-                    Ok(slot) => queue.push_back(slot),
+                    Ok(ended) => queue.push_back(ended),
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => return,
                 }

@@ -12,7 +12,7 @@ use crate::workload::{LoadWorkload, OfferedLoad};
 use arrivals::split_seed;
 use model::{Observation, Op, Request, RequestOutcome};
 use std::collections::VecDeque;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use units::{Bytes, Nanos};
 
 /// Contents are tracked in pages where all requests consist of whole pages, and in sectors otherwise.
@@ -33,6 +33,10 @@ pub(super) struct WorkloadState {
     /// Requests that wait until some connection is up.
     pub(super) waiting: VecDeque<RequestIndex>,
     picker: AddressPicker,
+    requests_per_connection: Option<RangeInclusive<u32>>,
+    connection_seed: u64,
+    /// How many connections were made.
+    connections_made: u64,
     has_keys: bool,
     /// Present where data is verified.
     tracker: Option<ContentTracker>,
@@ -77,6 +81,9 @@ impl WorkloadState {
             turn: 0,
             waiting: VecDeque::new(),
             picker: AddressPicker::new(space, picker_seed),
+            requests_per_connection: workload.requests_per_connection,
+            connection_seed: split_seed(picker_seed, 1 << 32),
+            connections_made: 0,
             has_keys,
             tracker: options.verify_data.then(|| ContentTracker::new(pattern, block_size)),
             unverified_payload,
@@ -85,6 +92,15 @@ impl WorkloadState {
             first_failure: None,
             first_loss: None,
         }
+    }
+
+    /// How many requests the next connection takes; `None` where there is no end.
+    pub(super) fn draw_requests_per_connection(&mut self) -> Option<u32> {
+        let range = self.requests_per_connection.as_ref()?;
+        self.connections_made += 1;
+        let count = u64::from(range.end() - range.start()) + 1;
+        let drawn = split_seed(self.connection_seed, self.connections_made) % count;
+        Some(range.start() + u32::try_from(drawn).expect("below a number of 32 bits"))
     }
 
     /// When the next request is due; `None` in a closed loop and after the last request.
@@ -176,7 +192,7 @@ impl WorkloadState {
     /// What a reader of the figures should know of this workload, in sentences.
     pub(super) fn warnings(&self) -> Vec<String> {
         let name = &self.name;
-        let WorkloadCounters { disconnects, reconnects, misses } = self.counters;
+        let WorkloadCounters { disconnects, reconnects, misses, .. } = self.counters;
         let mut warnings = Vec::new();
         if let Some(why) = &self.first_loss {
             warnings.push(format!(

@@ -1,13 +1,14 @@
 //! Sets up the connections of one workload, whatever its protocol.
 
 use super::dialer::Dialer;
-use super::ready_connection::ReadyConnection;
+use super::ready_connection::{ConnectionSocket, ReadyConnection};
 use super::{nbd, nfs};
 use crate::address_space::AddressSpace;
-use crate::codec::{HttpCodec, MemcachedCodec};
-use crate::target::LoadTarget;
+use crate::codec::{ClientCodec, EchoCodec, HttpCodec, KeyFormat, MemcachedCodec, MemcachedUdpCodec};
+use crate::target::{LoadTarget, MemcachedTransport};
 use crate::workload::LoadWorkload;
 use model::OperationError;
+use std::net::{SocketAddr, TcpStream};
 
 /// What it takes to set up a connection of a workload, at the start and after it was lost.
 #[derive(Debug, Clone)]
@@ -39,11 +40,20 @@ impl Connector {
     /// Sets up one connection.
     pub(crate) fn connect(&self) -> Result<ReadyConnection, OperationError> {
         let connection = self.negotiate().map_err(|error| self.about_workload(error))?;
-        let stream = &connection.stream;
-        stream.set_nodelay(true).and_then(|()| stream.set_nonblocking(true)).map_err(|error| {
+        connection.socket.set_immediate().map_err(|error| {
             self.about_workload(OperationError::machine(error).hint("the connection was lost at once"))
         })?;
         Ok(connection)
+    }
+
+    /// Sets up a blocking connection on which the values of a memcached workload can be stored.
+    pub(super) fn connect_to_store(
+        &self,
+        server: SocketAddr,
+        keys: KeyFormat,
+    ) -> Result<(TcpStream, MemcachedCodec), OperationError> {
+        let stream = self.dialer.dial(server).map_err(|error| self.about_workload(error))?;
+        Ok((stream, MemcachedCodec::new(keys)))
     }
 
     fn negotiate(&self) -> Result<ReadyConnection, OperationError> {
@@ -52,35 +62,33 @@ impl Connector {
                 nfs::connect(&self.dialer, *server, export, file, *size)
             }
             LoadTarget::Nbd { server, export } => nbd::connect(&self.dialer, *server, export),
-            LoadTarget::Memcached { server, keys } => {
-                let stream = self.dialer.dial(*server)?;
-                let codec = Box::new(MemcachedCodec::new(self.key_prefix()));
-                Ok(ReadyConnection { stream, codec, space: AddressSpace::Keys(*keys) })
+            LoadTarget::Memcached { server, transport, keys, key_size } => {
+                let format = KeyFormat::new(&self.workload_name, *key_size);
+                let (socket, codec): (_, Box<dyn ClientCodec>) = match transport {
+                    MemcachedTransport::Tcp => (self.dial(*server)?, Box::new(MemcachedCodec::new(format))),
+                    MemcachedTransport::Udp => {
+                        let socket = ConnectionSocket::Datagrams(self.dialer.dial_udp(*server)?);
+                        (socket, Box::new(MemcachedUdpCodec::new(format)))
+                    }
+                };
+                Ok(ReadyConnection { socket, codec, space: AddressSpace::Keys(*keys) })
             }
             LoadTarget::Http { server, path } => {
-                let stream = self.dialer.dial(*server)?;
                 let codec = Box::new(HttpCodec::new(server.to_string(), path.clone()));
-                Ok(ReadyConnection { stream, codec, space: AddressSpace::Path })
+                Ok(ReadyConnection { socket: self.dial(*server)?, codec, space: AddressSpace::Nothing })
+            }
+            LoadTarget::Echo { server } => {
+                let codec = Box::new(EchoCodec::default());
+                Ok(ReadyConnection { socket: self.dial(*server)?, codec, space: AddressSpace::Nothing })
             }
         }
+    }
+
+    fn dial(&self, server: SocketAddr) -> Result<ConnectionSocket, OperationError> {
+        self.dialer.dial(server).map(ConnectionSocket::Stream)
     }
 
     fn about_workload(&self, error: OperationError) -> OperationError {
         error.about(format_args!("workload {}", self.workload_name))
     }
-
-    /// What the memcached keys of this workload begin with. Two workloads never share a prefix: the hash of the name
-    /// tells apart names that look alike once they are shortened and stripped of unusual characters.
-    fn key_prefix(&self) -> String {
-        let bytes = self.workload_name.bytes();
-        let plain_name: String = bytes.clone().take(60).map(plain_character).collect();
-        let hash = bytes.fold(0u64, |hash, byte| arrivals::split_seed(hash, byte.into()));
-        format!("tw:{plain_name}:{hash:x}")
-    }
-}
-
-/// A character that is allowed in memcached keys and easy to type.
-fn plain_character(byte: u8) -> char {
-    let is_plain = byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    if is_plain { char::from(byte) } else { '.' }
 }

@@ -1,4 +1,4 @@
-//! Blocking TCP connections from a chosen address, within a time limit.
+//! Sockets from a chosen address: blocking TCP connections within a time limit, and UDP sockets that are connected.
 
 use crate::workload::ClientHost;
 use model::OperationError;
@@ -6,13 +6,16 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt};
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 /// The longest wait for a connection, and for each reply while it is set up.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Opens TCP connections from the host of a workload.
+/// How many bytes of datagrams may wait for the generator; the kernel may allow fewer.
+const RECEIVE_BUFFER: usize = 4 << 20;
+
+/// Opens connections from the host of a workload.
 #[derive(Debug, Clone)]
 pub(super) struct Dialer {
     client: ClientHost,
@@ -30,13 +33,20 @@ impl Dialer {
     /// Opens a blocking connection whose reads and writes time out. The calling thread is expected to be in the
     /// namespace of the client.
     pub(super) fn dial(&self, server: SocketAddr) -> Result<TcpStream, OperationError> {
-        connect_from(self.client.bind, server).map_err(|error| {
-            let from = self.client.bind.map(|bind| format!(" from {bind}")).unwrap_or_default();
-            let place = self.netns().map(|name| format!(" in namespace {name}")).unwrap_or_default();
-            let hint = "is the server running, and does it listen on this address?";
-            OperationError::machine(format_args!("{server} cannot be reached{from}{place}: {error}"))
-                .hint(hint)
-        })
+        connect_from(self.client.bind, server).map_err(|error| self.unreachable(server, &error))
+    }
+
+    /// Opens a UDP socket that sends to a server and receives from nobody else. Whether the server is there shows when
+    /// something is sent.
+    pub(super) fn dial_udp(&self, server: SocketAddr) -> Result<UdpSocket, OperationError> {
+        udp_from(self.client.bind, server).map_err(|error| self.unreachable(server, &error))
+    }
+
+    fn unreachable(&self, server: SocketAddr, error: &io::Error) -> OperationError {
+        let from = self.client.bind.map(|bind| format!(" from {bind}")).unwrap_or_default();
+        let place = self.netns().map(|name| format!(" in namespace {name}")).unwrap_or_default();
+        let hint = "is the server running, and does it listen on this address?";
+        OperationError::machine(format_args!("{server} cannot be reached{from}{place}: {error}")).hint(hint)
     }
 }
 
@@ -65,6 +75,14 @@ fn connect_from(source: Option<IpAddr>, server: SocketAddr) -> io::Result<TcpStr
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     Ok(stream)
+}
+
+fn udp_from(source: Option<IpAddr>, server: SocketAddr) -> io::Result<UdpSocket> {
+    let any = if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((source.unwrap_or(any), 0))?;
+    socket.connect(server)?;
+    sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)?;
+    Ok(socket)
 }
 
 /// Sends all of `bytes`.

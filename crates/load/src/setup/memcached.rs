@@ -2,26 +2,33 @@
 
 use super::connector::Connector;
 use super::dialer;
-use super::ready_connection::ReadyConnection;
-use crate::codec::{Decoded, IoRequest, ReplyStatus};
+use crate::codec::{ClientCodec as _, Decoded, IoRequest, KeyFormat, MemcachedCodec, ReplyStatus};
 use crate::content::{ContentPattern, value_number};
 use model::{Op, OperationError};
+use std::net::{SocketAddr, TcpStream};
 
 /// Requests, and bytes, that are sent before their replies are read: enough to hide the round trip, and little enough
 /// that neither side has to buffer much.
 const BATCH_REQUESTS: usize = 64;
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Stores `keys` values of each size, with the contents of write 0.
+/// Which values are stored on a server.
+pub(crate) struct StoredValues {
+    pub(crate) server: SocketAddr,
+    /// The number of keys for each size.
+    pub(crate) keys: u32,
+    pub(crate) format: KeyFormat,
+    pub(crate) sizes: Vec<u32>,
+}
+
+/// Stores values by TCP, with the contents of write 0.
 pub(crate) fn store_values(
     connector: &Connector,
     pattern: ContentPattern,
-    sizes: &[u32],
-    keys: u32,
+    values: &StoredValues,
 ) -> Result<(), OperationError> {
-    let connection = connector.connect()?;
-    let blocking = connection.stream.set_nonblocking(false).map_err(|error| error.to_string());
-    blocking.and_then(|()| store_all(connection, pattern, sizes, keys)).map_err(|why| {
+    let connection = connector.connect_to_store(values.server, values.format.clone())?;
+    store_all(connection, pattern, values).map_err(|why| {
         let hint = "the largest value is set by memcached's option -I, its memory by -m";
         OperationError::machine(format_args!("keys cannot be stored: {why}"))
             .hint(hint)
@@ -30,18 +37,18 @@ pub(crate) fn store_values(
 }
 
 fn store_all(
-    mut connection: ReadyConnection,
+    mut connection: (TcpStream, MemcachedCodec),
     pattern: ContentPattern,
-    sizes: &[u32],
-    keys: u32,
+    values: &StoredValues,
 ) -> Result<(), String> {
-    let values = sizes.iter().flat_map(|size| (0..u64::from(keys)).map(|key| (*size, key)));
+    let keys = 0..u64::from(values.keys);
+    let values = values.sizes.iter().flat_map(|size| keys.clone().map(|key| (*size, key)));
     let (mut out, mut payload, mut batch) = (Vec::new(), Vec::new(), Vec::new());
     for (id, (size, key)) in (0..).zip(values) {
         let request = IoRequest { op: Op::Write, size, address: key };
         payload.clear();
         pattern.append(&mut payload, value_number(size, key), 0, size as usize);
-        connection.codec.encode(&mut out, id, request, &payload)?;
+        connection.1.encode(&mut out, id, request, &payload)?;
         batch.push(request);
         if batch.len() >= BATCH_REQUESTS || out.len() > BATCH_BYTES {
             send_batch(&mut connection, &mut out, &mut batch)?;
@@ -52,19 +59,19 @@ fn store_all(
 
 /// Sends what is encoded and waits for all replies; both buffers are empty afterwards.
 fn send_batch(
-    connection: &mut ReadyConnection,
+    (stream, codec): &mut (TcpStream, MemcachedCodec),
     out: &mut Vec<u8>,
     batch: &mut Vec<IoRequest>,
 ) -> Result<(), String> {
-    dialer::send(&mut connection.stream, &std::mem::take(out))?;
+    dialer::send(stream, &std::mem::take(out))?;
     let mut input = Vec::new();
     for request in batch.drain(..) {
         loop {
-            match connection.codec.decode(&input)? {
-                Decoded::NeedMore(_) => dialer::receive(&mut connection.stream, &mut input)?,
+            match codec.decode(&input)? {
+                Decoded::NeedMore(_) => dialer::receive(stream, &mut input)?,
                 Decoded::Skip(len) => drop(input.drain(..len)),
                 Decoded::Reply { len, payload_start, .. } => {
-                    match connection.codec.interpret(request, &input[..len], payload_start) {
+                    match codec.interpret(request, &input[..len], payload_start) {
                         ReplyStatus::Done(_) => {}
                         ReplyStatus::KeyMissing => return Err("a value was not stored".to_owned()),
                         ReplyStatus::Failed(why) => {

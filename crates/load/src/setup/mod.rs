@@ -9,5 +9,5 @@ mod nfs;
 mod ready_connection;
 
 pub(crate) use connector::Connector;
-pub(crate) use memcached::store_values;
-pub(crate) use ready_connection::ReadyConnection;
+pub(crate) use memcached::{StoredValues, store_values};
+pub(crate) use ready_connection::{ConnectionSocket, ReadyConnection};

@@ -1,7 +1,7 @@
 //! The NBD handshake. It asks for simple replies, in which the data of a read comes in one piece.
 
 use super::dialer::{self, Dialer};
-use super::ready_connection::ReadyConnection;
+use super::ready_connection::{ConnectionSocket, ReadyConnection};
 use crate::address_space::AddressSpace;
 use crate::codec::NbdCodec;
 use model::OperationError;
@@ -28,7 +28,11 @@ pub(super) fn connect(
         is_writable: export.flags & FLAG_READ_ONLY == 0,
         is_coherent: export.flags & FLAG_CAN_MULTI_CONN != 0,
     };
-    Ok(ReadyConnection { stream, codec: Box::new(NbdCodec::new(export.framing)), space })
+    Ok(ReadyConnection {
+        socket: ConnectionSocket::Stream(stream),
+        codec: Box::new(NbdCodec::new(export.framing)),
+        space,
+    })
 }
 
 fn negotiate(stream: &mut TcpStream, export_name: &str) -> Result<GrantedExport, String> {

@@ -1,7 +1,7 @@
 //! Sets up an NFSv3 connection: asks the portmapper for ports, mounts the export, and finds or creates the file.
 
 use super::dialer::{self, Dialer};
-use super::ready_connection::ReadyConnection;
+use super::ready_connection::{ConnectionSocket, ReadyConnection};
 use crate::address_space::AddressSpace;
 use crate::codec::{AUTH_MACHINE, Decoded, NfsCodec, ReplyFramer};
 use model::OperationError;
@@ -92,7 +92,7 @@ pub(super) fn connect(
     // NFS clients see old data because they cache; this one caches nothing.
     let space = AddressSpace::Bytes { len, block: 1, is_writable: true, is_coherent: true };
     let codec = Box::new(NfsCodec::new(handle, user.uid, user.gid));
-    Ok(ReadyConnection { stream: nfs_client.stream, codec, space })
+    Ok(ReadyConnection { socket: ConnectionSocket::Stream(nfs_client.stream), codec, space })
 }
 
 fn look_up_port(portmapper: &mut RpcClient, program: u32, name: &str) -> Result<u16, OperationError> {

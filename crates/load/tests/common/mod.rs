@@ -8,7 +8,9 @@ use model::OperationError;
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
-use tailwright_load::{ClientHost, LoadOptions, LoadReport, LoadTarget, LoadWorkload, OfferedLoad, run};
+use tailwright_load::{
+    ClientHost, LoadOptions, LoadReport, LoadTarget, LoadWorkload, MemcachedTransport, OfferedLoad, run,
+};
 use units::{Bytes, Nanos};
 
 pub const MS: u64 = 1_000_000;
@@ -33,12 +35,12 @@ impl Server {
     }
 
     pub fn memcached() -> Option<Self> {
-        let args = |port: u16| {
-            ["-l", "127.0.0.1", "-U", "0", "-m", "256", "-u", "nobody", "-p", &port.to_string()]
-                .map(String::from)
-                .to_vec()
-        };
-        Self::start("memcached", args)
+        Self::start("memcached", |port| memcached_arguments(port, 0))
+    }
+
+    /// By TCP and UDP at the same port.
+    pub fn memcached_with_udp() -> Option<Self> {
+        Self::start("memcached", |port| memcached_arguments(port, port))
     }
 
     /// An empty volume in memory.
@@ -59,7 +61,25 @@ impl Drop for Server {
 }
 
 pub fn workload(name: &str, target: LoadTarget, connections: usize, offered: OfferedLoad) -> LoadWorkload {
-    LoadWorkload { name: name.to_owned(), target, client: ClientHost::default(), connections, offered }
+    LoadWorkload {
+        name: name.to_owned(),
+        target,
+        client: ClientHost::default(),
+        connections,
+        requests_per_connection: None,
+        offered,
+    }
+}
+
+fn memcached_arguments(port: u16, udp_port: u16) -> Vec<String> {
+    let (port, udp_port) = (port.to_string(), udp_port.to_string());
+    let arguments = ["-l", "127.0.0.1", "-U", &udp_port, "-m", "256", "-u", "nobody", "-p", &port];
+    arguments.map(String::from).to_vec()
+}
+
+/// Values of memcached by TCP, with short keys.
+pub fn values(server: SocketAddr, keys: u32) -> LoadTarget {
+    LoadTarget::Memcached { server, transport: MemcachedTransport::Tcp, keys, key_size: None }
 }
 
 pub fn volume(server: SocketAddr) -> LoadTarget {

@@ -41,6 +41,9 @@ impl RequestJoiner {
     /// Takes the next event. Requests that it completes are appended to `finished`.
     pub fn handle(&mut self, event: &KernelEvent, finished: &mut Vec<ObservedRequest>) {
         self.notice_gap(event.lost);
+        if matches!(event.kind, EventKind::Leave | EventKind::Occupant) {
+            return;
+        }
         if event.udp {
             let port = self.udp.entry(event.local_port).or_default();
             port.handle(event, &mut self.threads, &mut self.counts, finished);

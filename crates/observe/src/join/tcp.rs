@@ -56,7 +56,7 @@ impl TcpConnection {
             }
             EventKind::Send => self.send(event, threads.touch(event.thread, event.time), counts),
             EventKind::Transmit => self.transmit(event, threads, finished),
-            EventKind::Close => {}
+            EventKind::Close | EventKind::Leave | EventKind::Occupant => {}
         }
     }
 

@@ -73,7 +73,7 @@ impl UdpPort {
                 threads.touch(event.thread, event.time);
                 self.transmit(event, counts, finished);
             }
-            EventKind::Send | EventKind::Close => {}
+            EventKind::Send | EventKind::Close | EventKind::Leave | EventKind::Occupant => {}
         }
     }
 

@@ -3,11 +3,11 @@
 //! Programs are attached by file descriptors alone, so the kernel takes them away when the process ends, however it
 //! ends.
 
-use super::rights::{may_measure_cost, missing_rights};
+use super::loading::{attach, refused, take, types_of_kernel};
+use super::rights::may_measure_cost;
 use crate::event::KernelEvent;
 use aya::maps::{Array, MapData, RingBuf};
-use aya::programs::{BtfTracePoint, Program, ProgramError};
-use aya::{Btf, BtfError, Ebpf, EbpfLoader};
+use aya::{Btf, Ebpf, EbpfLoader};
 use model::OperationError;
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -16,12 +16,18 @@ use std::os::fd::OwnedFd;
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/observe.bpf.o");
 
 /// The programs with the tracepoints that they are attached to, and whether observing is pointless without them.
-const PROGRAMS: [(&str, &str, bool); 9] = [
+const PROGRAMS: [(&str, &str, bool); 15] = [
     ("tw_netif_rx", "netif_rx", false),
     ("tw_gro_receive", "napi_gro_receive_entry", false),
     ("tw_arrival", "netif_receive_skb", true),
     ("tw_ready", "sk_data_ready", true),
     ("tw_switch", "sched_switch", true),
+    ("tw_waking", "sched_waking", true),
+    ("tw_wakeup", "sched_wakeup", true),
+    ("tw_softirq_entry", "softirq_entry", false),
+    ("tw_softirq_exit", "softirq_exit", false),
+    ("tw_interrupt_entry", "irq_handler_entry", false),
+    ("tw_interrupt_exit", "irq_handler_exit", false),
     ("tw_receive", "sock_recv_length", true),
     ("tw_send", "tcp_sendmsg_locked", true),
     ("tw_transmit", "net_dev_start_xmit", true),
@@ -30,9 +36,6 @@ const PROGRAMS: [(&str, &str, bool); 9] = [
 
 /// The most events that are taken at once.
 const DRAINED_MAX: usize = 1 << 18;
-
-/// Lines of the verifier's log that an error shows.
-const VERIFIER_LINES: usize = 4;
 
 /// Which ports and connections are observed, and with how much room.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,21 +76,10 @@ impl AttachedProbes {
     /// When no port or no share of connections is to be observed.
     pub fn attach(settings: &ProbeSettings) -> Result<Self, OperationError> {
         assert!(!settings.ports.is_empty() && settings.share > 0.0, "something is observed");
-        let missing = missing_rights();
-        if !missing.is_empty() {
-            return Err(without(&missing));
-        }
-        let btf = Btf::from_sys_fs().map_err(|error| {
-            OperationError::machine(format_args!("the kernel does not describe its types: {error}")).hint(
-                "observing takes a kernel with CONFIG_DEBUG_INFO_BTF, which has /sys/kernel/btf/vmlinux",
-            )
-        })?;
+        let btf = types_of_kernel()?;
         let mut object = load(settings, &btf)?;
         for (name, tracepoint, needed) in PROGRAMS {
-            match attach(&mut object, name, tracepoint, &btf) {
-                Err(ProgramError::Btf(BtfError::UnknownBtfTypeName { .. })) if !needed => {}
-                other => other.map_err(|error| not_attached(tracepoint, &error))?,
-            }
+            attach(&mut object, name, tracepoint, needed, &btf)?;
         }
         let events = take(&mut object, "events", RingBuf::try_from)?;
         let counts = take(&mut object, "counts", Array::try_from)?;
@@ -164,58 +156,4 @@ fn port_bits(ports: &BTreeSet<u16>) -> Vec<u8> {
     let mut bits = vec![0; 1 << 13];
     ports.iter().for_each(|port| bits[usize::from(port >> 3)] |= 1 << (port & 7));
     bits
-}
-
-fn attach(object: &mut Ebpf, name: &str, tracepoint: &str, btf: &Btf) -> Result<(), ProgramError> {
-    let program: &mut BtfTracePoint = object
-        .program_mut(name)
-        .and_then(|program| match program {
-            Program::BtfTracePoint(program) => Some(program),
-            _ => None,
-        })
-        .expect("the compiled object has all programs");
-    program.load(tracepoint, btf)?;
-    program.attach().map(drop)
-}
-
-fn not_attached(tracepoint: &str, error: &ProgramError) -> OperationError {
-    refused(&format!("the kernel does not let observe at its tracepoint {tracepoint}"), error)
-        .hint("docs/observe.md says which kernels have all tracepoints")
-}
-
-fn take<M, E: std::error::Error>(
-    object: &mut Ebpf,
-    name: &str,
-    make: impl FnOnce(aya::maps::Map) -> Result<M, E>,
-) -> Result<M, OperationError> {
-    let map = object.take_map(name).expect("the compiled object has all maps");
-    make(map).map_err(|error| refused("the kernel refuses a map", &error))
-}
-
-fn without(missing: &[&str]) -> OperationError {
-    OperationError::machine(format_args!("observing takes {}, which this process lacks", missing.join(" and ")))
-        .hint(
-            "run it as root, or give the program just these: setcap cap_bpf,cap_perfmon=ep (without no_new_privs)",
-        )
-}
-
-/// An error with all of its causes.
-fn refused(what: &str, error: &dyn std::error::Error) -> OperationError {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    let mut texts: Vec<String> = Vec::new();
-    for text in causes.map(ToString::to_string) {
-        let text = without_verifier_log(&text);
-        if !texts.iter().any(|said| said.contains(&text)) {
-            texts.push(text);
-        }
-    }
-    OperationError::machine(format_args!("{what}: {}", texts.join(": ")))
-}
-
-/// The kernel's account of a program that it refuses has thousands of lines, the last of which say why.
-fn without_verifier_log(text: &str) -> String {
-    let Some((before, log)) = text.split_once("Verifier output:") else { return text.to_owned() };
-    let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
-    let last = &lines[lines.len().saturating_sub(VERIFIER_LINES)..];
-    format!("{before}the verifier says: {}", last.join("; "))
 }

@@ -1,7 +1,9 @@
 //! The edge: rights, loading and attaching the programs, draining their events, and what they cost.
 
 mod attached;
+mod loading;
 mod rights;
 
 pub use attached::{AttachedProbes, ProbeCost, ProbeSettings};
+pub(crate) use loading::{attach, refused, take, types_of_kernel};
 pub use rights::missing_rights;

@@ -172,3 +172,42 @@ fn over_udp(server: SocketAddr, exchange: &Exchange) -> Vec<ClientRequest> {
     };
     (0..exchange.requests).map(ask).collect()
 }
+
+/// Lines that are answered by lines, each after the answer before, on this many connections that are made one after the
+/// other. Those for which `sends` is false send one.
+pub(crate) fn lines_over_tcp(
+    server: SocketAddr,
+    connections: usize,
+    requests: usize,
+    sends: &[bool],
+) -> Vec<ClientRequest> {
+    let connect = |_| TcpStream::connect(server).expect("the server listens");
+    let streams: Vec<TcpStream> = (0..connections).map(connect).collect();
+    let is_silent = |number: usize| sends.get(number) == Some(&false);
+    let (silent, busy): (Vec<_>, Vec<_>) =
+        streams.iter().enumerate().partition(|(number, _)| is_silent(*number));
+    let mut sent: Vec<ClientRequest> = silent.iter().flat_map(|(_, stream)| ask_lines(stream, 1)).collect();
+    std::thread::scope(|scope| {
+        let client = |(_, stream)| scope.spawn(move || ask_lines(stream, requests));
+        let running: Vec<_> = busy.into_iter().map(client).collect();
+        sent.extend(running.into_iter().flat_map(|client| client.join().expect("a client does not fail")));
+    });
+    sent
+}
+
+fn ask_lines(mut stream: &TcpStream, requests: usize) -> Vec<ClientRequest> {
+    stream.set_nodelay(true).expect("a TCP socket has this option");
+    let client = stream.local_addr().expect("a connected socket has an address");
+    let mut buffer = [0; 256];
+    let ask = |_| {
+        let sent = now();
+        stream.write_all(b"version\r\n").expect("the server reads");
+        let mut last = 0;
+        while last != b'\n' {
+            let count = stream.read(&mut buffer).expect("the server answers");
+            last = buffer[..count].last().copied().expect("the connection is open");
+        }
+        ClientRequest { client, sent, received: now() }
+    };
+    (0..requests).map(ask).collect()
+}

@@ -1,6 +1,8 @@
 //! Real servers, observed while clients of this test measure on the same clock: every request lies inside of what its
 //! client saw. Takes the rights to observe.
 
+mod block;
+mod causes;
 mod clients;
 mod servers;
 
@@ -11,8 +13,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tailwright_observe::{
-    AttachedProbes, ObservationReport, ObservationSettings, ObservedRequest, ProbeSettings, RequestNesting,
-    RequestQuality, nesting, observe, self_test,
+    AttachedProbes, ClientRequest, IntendedWaits, ObservationReport, ObservationSettings, ObservedRequest,
+    ProbeSettings, RequestNesting, RequestQuality, nesting, observe, self_test,
 };
 
 const CLIENTS: usize = 4;
@@ -41,24 +43,38 @@ struct Watched {
 
 /// Observes a server while clients talk to it.
 fn watch(server: SocketAddr, exchange: &Exchange) -> Watched {
+    watch_with(server, || clients::run(server, exchange, CLIENTS))
+}
+
+fn watch_with(server: SocketAddr, clients: impl FnOnce() -> Vec<ClientRequest> + Send) -> Watched {
+    observe_while(server.port(), IntendedWaits::Included, clients)
+}
+
+/// Observes a port until the clients are done.
+fn observe_while(
+    port: u16,
+    intended_waits: IntendedWaits,
+    clients: impl FnOnce() -> Vec<ClientRequest> + Send,
+) -> Watched {
     let settings = ObservationSettings {
-        probes: probes(server.port()),
+        probes: probes(port),
         duration: Duration::from_secs(120),
         cost_duration: Duration::ZERO,
+        intended_waits,
     };
     let stop = AtomicBool::new(false);
     let mut requests = Vec::new();
     let (report, sent) = std::thread::scope(|scope| {
-        let mut clients = None;
+        let mut running = None;
         let attached = || {
-            clients = Some(scope.spawn(|| {
-                let sent = clients::run(server, exchange, CLIENTS);
+            running = Some(scope.spawn(|| {
+                let sent = clients();
                 stop.store(true, Ordering::Relaxed);
                 sent
             }));
         };
         let report = observe(&settings, &stop, attached, &mut |request| requests.push(*request));
-        let sent = clients.map(|clients| clients.join().expect("clients do not fail"));
+        let sent = running.map(|clients| clients.join().expect("clients do not fail"));
         (report.unwrap_or_else(|error| panic!("{error}")), sent.expect("clients were started"))
     });
     let nesting = nesting(&requests, &sent);

@@ -26,6 +26,14 @@ impl RunningServer {
     }
 }
 
+impl RunningServer {
+    /// Sends the server a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "a signal can be sent");
+    }
+}
+
 impl Drop for RunningServer {
     fn drop(&mut self) {
         // nginx has workers, which end with their master when it may end itself.
@@ -43,11 +51,21 @@ pub(crate) fn memcached(threads: usize) -> Option<RunningServer> {
     Some(start_memcached(command, port, threads))
 }
 
+/// memcached on some CPUs.
+pub(crate) fn pinned_memcached(threads: usize, cpus: &str) -> Option<RunningServer> {
+    testkit::program("memcached")?;
+    testkit::program("taskset")?;
+    let port = testkit::free_address().port();
+    let mut command = Command::new("taskset");
+    command.args(["-c", cpus, "memcached", "-l", "127.0.0.1"]);
+    Some(start_memcached(command, port, threads))
+}
+
 fn start_memcached(mut command: Command, port: u16, threads: usize) -> RunningServer {
     let port_text = port.to_string();
     command.args(["-u", "nobody", "-p", &port_text, "-U", &port_text, "-t", &threads.to_string()]);
     let mut child = command.stderr(Stdio::null()).spawn().expect("memcached starts");
-    if command.get_program() == "memcached" {
+    if command.get_program() != "ip" {
         testkit::connect_when_ready(&mut child, || TcpStream::connect((Ipv4Addr::LOCALHOST, port)));
     }
     RunningServer { child, port, _folder: None }
@@ -105,12 +123,30 @@ impl ServerAndClient {
         [IpAddr::V4(server.ipv4), IpAddr::V6(server.ipv6)].map(|address| SocketAddr::new(address, port))
     }
 
+    /// The receive work of the server's device is done by these CPUs, a mask; false where that is refused.
+    pub(crate) fn receive_on_cpus(&self, mask: &str) -> bool {
+        let netns = &self.0.host("server").expect("it was made").netns;
+        let write = format!("echo {mask} > /sys/class/net/eth0/queues/rx-0/rps_cpus");
+        let status = Command::new("ip").args(["netns", "exec", netns, "sh", "-c", &write]).status();
+        status.is_ok_and(|status| status.success())
+    }
+
     /// memcached on the server.
     pub(crate) fn memcached(&self) -> Option<RunningServer> {
+        self.start_memcached(&["memcached"])
+    }
+
+    /// memcached on the server and on some CPUs.
+    pub(crate) fn pinned_memcached(&self, cpus: &str) -> Option<RunningServer> {
+        testkit::program("taskset")?;
+        self.start_memcached(&["taskset", "-c", cpus, "memcached"])
+    }
+
+    fn start_memcached(&self, program: &[&str]) -> Option<RunningServer> {
         testkit::program("memcached")?;
         let netns = &self.0.host("server").expect("it was made").netns;
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", netns, "memcached"]);
+        command.args(["netns", "exec", netns]).args(program);
         let mut server = start_memcached(command, 11211, 2);
         let address = self.addresses(server.port)[0];
         let client = self.client();

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use tailwright_observe::{EventKind, KernelEvent, POINTS};
+use tailwright_observe::{EventKind, KernelEvent, POINTS, ThreadSchedule};
 
 /// A request as it really was.
 #[derive(Debug)]
@@ -139,6 +139,7 @@ impl Machine {
             udp: false,
             lost: 0,
             peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            schedule: ThreadSchedule::default(),
         }
     }
 

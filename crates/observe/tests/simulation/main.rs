@@ -1,7 +1,9 @@
 //! Requests of a simulated machine, reconstructed from its events: exactly those that there were, with exactly their
 //! instants, whatever the segments, the reads, the writes and the order of packets.
 
+mod causes;
 mod machine;
+mod worker;
 
 use machine::{Machine, Truth};
 use proptest::prelude::*;

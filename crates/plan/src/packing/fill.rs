@@ -6,7 +6,8 @@
 //! come, the result is that of asking one by one; in any case the procedure has accepted all members of a server together.
 //! Where the procedure has a quicker look, a block is taken by that, and the members are asked about in full from time to
 //! time: when that fails, the first one that does not fit is passed over, and the search goes on behind it.
-//! A server is closed after as many single workloads in a row did not fit as the patience allows.
+//! A server is closed after as many single workloads did not fit as the patience allows: among many candidates there is always
+//! one more that fits, and to look for it takes more questions than a new server.
 //!
 //! A closed server that fails the second judgement drops members until it passes (`judged.rs`). When everybody else has
 //! been through, the dropped ones are offered to the servers that there are, and then get servers of their own.
@@ -28,7 +29,7 @@ pub(super) struct FilledServers {
 pub(super) struct FillRule {
     /// How many servers there are.
     pub(super) servers: usize,
-    /// After how many workloads in a row that do not fit a server is closed.
+    /// After how many workloads that do not fit a server is closed.
     pub(super) patience: usize,
 }
 
@@ -120,7 +121,7 @@ struct OpenServer<'c> {
     next: usize,
     /// How many candidates are offered at once.
     block: usize,
-    /// How many single candidates in a row did not fit.
+    /// How many single candidates did not fit.
     refusals: usize,
 }
 
@@ -149,7 +150,6 @@ impl<'c> OpenServer<'c> {
                 self.verified = self.taken.len();
             }
             self.next += self.block;
-            self.refusals = 0;
             self.block = if before == 0 { (self.taken.len() / 8).max(1) } else { 2 * self.block };
             return;
         }
@@ -182,7 +182,7 @@ impl<'c> OpenServer<'c> {
         }
         let refused = self.taken[self.verified];
         self.taken.truncate(self.verified);
-        self.refusals = refused - self.taken.last().map_or(0, |last| last + 1) + 1;
+        self.refusals += 1;
         (self.next, self.block) = (refused + 1, 1);
         Ok(())
     }

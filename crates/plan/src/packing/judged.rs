@@ -34,8 +34,11 @@ pub(super) fn drop_until_confirmed<P: AdmissionProcedure>(
     Ok((sorted(&taken), dropped))
 }
 
-/// Offers the dropped ones to all servers from `first` on, except the one that dropped them, and returns those that none
-/// of them takes. The fewest members first, because these leave most room.
+/// A dropped member is offered to no more servers than this, so that the offers grow with the number of workloads.
+const OFFERS_MAX: usize = 12;
+
+/// Offers the dropped ones to servers from `first` on, except the one that dropped them, and returns those that none
+/// of them takes. Those with the fewest members are asked, because these leave most room.
 pub(super) fn offer<P: AdmissionProcedure>(
     questions: &mut PackingQuestions<'_, P>,
     servers: &mut [Vec<usize>],
@@ -46,6 +49,7 @@ pub(super) fn offer<P: AdmissionProcedure>(
     for (done, &DroppedMember { member, server: own }) in dropped.iter().enumerate() {
         let mut others: Vec<usize> = (first..servers.len()).filter(|&server| server != own).collect();
         others.sort_by_key(|&server| servers[server].len());
+        others.truncate(OFFERS_MAX);
         let mut takes_it = None;
         for server in others {
             questions.go_on(PackingPhase::Offer, done, dropped.len())?;

@@ -15,7 +15,7 @@ const ONE_BY_ONE_MAX: usize = 300;
 /// The members of each server, and who has no place.
 type PlacedApplicants = (Vec<Vec<usize>>, Vec<(usize, AdmissionRefusal)>);
 
-/// With more candidates a server is closed after so many in a row did not fit.
+/// With more candidates a server is closed after so many did not fit.
 const PATIENCE: usize = 12;
 
 pub(super) struct PackingSearch<'a, P: AdmissionProcedure> {

@@ -6,6 +6,12 @@
 //! the bound of `Replayed`: with the probability that is asked for, the percentile that a workload sees in the next window, at
 //! one random alignment, is within the product.
 //!
+//! Whoever is let in with margins is other company than that from which they were learnt: [`Calibrated::margins_cover`] says
+//! whether they are enough there. A latency grows without limit as load comes near what a stage does, so that no factor on it
+//! stands for more load. So trials may predict from the rest with more work than it has, by a *load factor*, and fill
+//! servers by that: [`Calibrated::learn`] is told the factor, [`Calibrated::needs_no_margin`] says whether the windows
+//! stayed within those predictions, and forecasts are replays of the traces with as much more work.
+//!
 //! The assumption is that scores are exchangeable: the next window is to the trace as each of its windows is to the
 //! rest, and companies are drawn as servers are filled. Where the traces are too short for a margin by windows of one trace
 //! (19 for 95 %), they are pooled, and traces are taken for exchangeable: then the probability is over workloads and windows
@@ -78,6 +84,8 @@ pub struct Calibrated {
     replayed: Replayed,
     strict: Probabilistic,
     goal: CalibrationGoal,
+    /// How many times the work of the traces forecasts replay.
+    load: f64,
     percentiles: Vec<Percentile>,
     /// The traces of the trials, as fingerprints.
     traces: Vec<TraceFingerprint>,
@@ -105,6 +113,8 @@ impl TraceFingerprint {
 #[derive(Debug)]
 pub struct CalibratedSketch {
     replayed: <Replayed as LatencyModel>::Sketch,
+    /// With as much work as forecasts count; absent where that is the work of the trace.
+    loaded: Option<<Replayed as LatencyModel>::Sketch>,
     /// Made when a workload without a margin is predicted.
     strict: OnceLock<ProbabilisticSketch>,
     /// The number of the trace among those of the trials.
@@ -114,17 +124,20 @@ pub struct CalibratedSketch {
 type CalibratedMembers<'a, 'b> = &'a [ServerMember<'b, CalibratedSketch>];
 
 impl Calibrated {
-    /// Learns margins from trials in these companies. Those who are asked about later should be among their members: others
-    /// have the margin of the pool. `done` is called after each trial.
+    /// Learns margins from trials in these companies, whose rests have `load` times their work. Those who are asked about
+    /// later should be among the members: others have the margin of the pool. `go_on` is called before each trial; once it
+    /// says no, trials are left out, and what is learnt is of no use.
     ///
     /// # Panics
-    /// Unless the coverage is strictly between 0 and 1.
+    /// Unless the coverage is strictly between 0 and 1, and the load is at least 1.
     pub fn learn(
         goal: CalibrationGoal,
+        load: f64,
         traces: &[CalibrationTrace<'_>],
         companies: &[TrialCompany],
-        done: &(dyn Fn() + Sync),
+        go_on: &(dyn Fn() -> bool + Sync),
     ) -> Self {
+        assert!(load >= 1.0, "forecasts count no less than the traces: {load}");
         let mut percentiles: Vec<Percentile> = Vec::new();
         for member in companies.iter().flat_map(|company| &company.members) {
             if !percentiles.contains(&member.percentile) {
@@ -132,8 +145,8 @@ impl Calibrated {
             }
         }
         percentiles.sort_by(|a, b| a.percent().total_cmp(&b.percent()));
-        let trials = WindowTrials { traces, companies, percentiles: &percentiles, cut: goal.cut() };
-        let found = trials.run(done);
+        let trials = WindowTrials { traces, companies, percentiles: &percentiles, cut: goal.cut(), load };
+        let found = trials.run(go_on);
         let windows: Vec<usize> = traces.iter().map(|trace| goal.windows(trace.traffic)).collect();
         let scored = ScoredWindows {
             trials: &found,
@@ -147,10 +160,42 @@ impl Calibrated {
             replayed: Replayed::default(),
             strict: Probabilistic::default(),
             goal,
+            load,
             percentiles,
             traces,
             margins,
         }
+    }
+
+    /// How many times the work of the traces forecasts replay.
+    pub fn load(&self) -> f64 {
+        self.load
+    }
+
+    /// Whether windows stayed within what was predicted as often as they have to, at every percentile, or there are too few
+    /// to say.
+    pub fn needs_no_margin(&self) -> bool {
+        self.margins.unknown.iter().all(|margin| margin.map_or(true, |margin| margin.factor <= 1.0))
+    }
+
+    /// Whether every margin that is known is a number: windows were predicted.
+    pub fn has_finite_margins(&self) -> bool {
+        let all = self.margins.by_trace.iter().chain([&self.margins.unknown]);
+        all.flatten().flatten().all(|margin| margin.factor.is_finite())
+    }
+
+    /// Whether its margins are no smaller than those of `other`, which was learnt from other companies of the same traces, at
+    /// every percentile that these were asked for.
+    pub fn margins_cover(&self, other: &Self) -> bool {
+        let traces = (0..self.traces.len()).map(Some).chain([None]);
+        traces.flat_map(|trace| other.percentiles.iter().map(move |percentile| (trace, *percentile))).all(
+            |(trace, percentile)| match (self.margin(trace, percentile), other.margin(trace, percentile)) {
+                (Ok(own), Ok(needed)) => needed.factor <= own.factor,
+                // Whoever has no margin is bounded otherwise.
+                (Err(_), _) => true,
+                (Ok(_), Err(_)) => false,
+            },
+        )
     }
 
     /// What its margins promise.
@@ -210,7 +255,7 @@ impl Calibrated {
         members: CalibratedMembers<'_, 'b>,
     ) -> (Vec<MarginAnswer>, Vec<ServerMember<'b, Option<ReplayTrace>>>) {
         let margins = members.iter().map(|member| self.margin(member.sketch.trace, member.percentile));
-        (margins.collect(), members.iter().map(|member| seen_by(member, &member.sketch.replayed)).collect())
+        (margins.collect(), members.iter().map(|member| seen_by(member, member.sketch.forecast())).collect())
     }
 
     /// What the strict model says of everybody, when somebody has no margin; no bound for anybody beside a trace that is too long.
@@ -232,9 +277,31 @@ impl Calibrated {
         Some(self.strict.predict_behind(&strict.collect::<Vec<_>>(), begun))
     }
 
+    /// The bounds of the traces with as much work as forecasts count, and estimates of the traces as they are.
+    fn forecasts(
+        &self,
+        members: CalibratedMembers<'_, '_>,
+        forecast: &[ServerMember<'_, Option<ReplayTrace>>],
+    ) -> Vec<Result<Prediction, UndefinedLatency>> {
+        let bounds = self.replayed.predict(forecast);
+        if self.load <= 1.0 {
+            return bounds;
+        }
+        let traced: Vec<_> = members.iter().map(|member| seen_by(member, &member.sketch.replayed)).collect();
+        let both = bounds.into_iter().zip(self.replayed.predict(&traced));
+        both.map(|(bound, traced)| Ok(Prediction { bound: bound?.bound, ..traced? })).collect()
+    }
+
     fn strict_sketch<'s>(&self, sketch: &'s CalibratedSketch) -> Option<&'s ProbabilisticSketch> {
         let trace = sketch.replayed.as_ref()?.trace();
         Some(sketch.strict.get_or_init(|| self.strict.sketch(trace)))
+    }
+}
+
+impl CalibratedSketch {
+    /// The trace that forecasts replay.
+    fn forecast(&self) -> &<Replayed as LatencyModel>::Sketch {
+        self.loaded.as_ref().unwrap_or(&self.replayed)
     }
 }
 
@@ -253,6 +320,7 @@ impl LatencyModel for Calibrated {
     fn sketch(&self, traffic: &CircularTrace<Job>) -> CalibratedSketch {
         let sketch = CalibratedSketch {
             replayed: self.replayed.sketch(traffic),
+            loaded: (self.load > 1.0).then(|| self.replayed.sketch(&traffic.with_work(self.load))),
             strict: OnceLock::new(),
             trace: self.number_of(traffic),
         };
@@ -279,7 +347,7 @@ impl LatencyModel for Calibrated {
         let (margins, replayed) = self.margins_of(members);
         let strict = self.strict_bounds(members, &margins, begun);
         let mut predictions = Vec::new();
-        for (number, predicted) in self.replayed.predict(&replayed).into_iter().enumerate() {
+        for (number, predicted) in self.forecasts(members, &replayed).into_iter().enumerate() {
             let (margin, begun) = (margins[number].map_or(1.0, |margin| margin.factor), begun[number]);
             let widened = predicted.and_then(|prediction| Ok(widened(prediction, margin)?.later_by(begun)));
             predictions.push(match (margins[number], &strict) {

@@ -84,17 +84,16 @@ pub(super) struct WindowTrials<'a> {
     pub(super) companies: &'a [TrialCompany],
     pub(super) percentiles: &'a [Percentile],
     pub(super) cut: WindowCut,
+    /// How many times its work the rest has when it predicts.
+    pub(super) load: f64,
 }
 
 impl WindowTrials<'_> {
-    /// The scores of all trials; `done` is called after each one.
-    pub(super) fn run(&self, done: &(dyn Fn() + Sync)) -> Vec<TrialScores> {
+    /// The scores of all trials; those are left out before which `go_on` says no.
+    pub(super) fn run(&self, go_on: &(dyn Fn() -> bool + Sync)) -> Vec<TrialScores> {
         let numbers: Vec<usize> = (0..self.companies.len()).collect();
-        let scores = parallel::map(&numbers, |&company| {
-            let scores = self.trial(company);
-            done();
-            scores
-        });
+        let scores =
+            parallel::map(&numbers, |&company| if go_on() { self.trial(company) } else { Vec::new() });
         scores.into_iter().flatten().collect()
     }
 
@@ -104,7 +103,7 @@ impl WindowTrials<'_> {
         let (mut rests, mut windows) = (Vec::new(), Vec::new());
         for member in members {
             let traffic = self.traces[member.trace].traffic;
-            rests.push(replayable(self.cut.rest(traffic, *window)));
+            rests.push(replayable(self.loaded(self.cut.rest(traffic, *window))));
             windows.push(replayable(self.cut.window(traffic, *window)));
         }
         let Some(predicted) = self.percentiles_of(members, &rests, PREDICTING_SEED, PREDICTING) else {
@@ -125,6 +124,11 @@ impl WindowTrials<'_> {
             found.push(self.scores_of(company, alignment, scores));
         }
         found
+    }
+
+    /// A rest with as much work as it predicts with.
+    fn loaded(&self, rest: Option<CircularTrace<Job>>) -> Option<CircularTrace<Job>> {
+        if self.load > 1.0 { Some(rest?.with_work(self.load)) } else { rest }
     }
 
     fn scores_of(&self, company: usize, alignment: usize, members: Vec<MemberScore>) -> TrialScores {

@@ -142,27 +142,39 @@ impl<M: LatencyModel> LatencyModel for EnforcedModel<M> {
     fn all_within(&self, members: &[ServerMember<'_, Self::Sketch>], limits: &[f64]) -> bool {
         assert_eq!(members.len(), limits.len(), "one limit per member");
         let inner = Self::inner_members(members);
+        let is_estimate = self.path.is_some() && self.begun == BegunWork::OnePacket;
+        // The worst case can only keep more limits, and it takes time.
+        if is_estimate && self.model.all_within_behind(&inner, limits, &self.begun(members)) {
+            return true;
+        }
         let Some(worst) = self.worst_case(members) else { return self.model.all_within(&inner, limits) };
         let is_kept = |(worst, &limit): (&EnforcedLatency, &f64)| worst.total <= limit;
         if self.begun == BegunWork::WorstCase {
             return worst.iter().zip(limits).all(is_kept);
         }
         let left = left_limits(&worst, limits);
+        let is_answered = is_estimate && left == limits;
         left.iter().all(|limit| *limit == f64::INFINITY)
-            || self.model.all_within_behind(&inner, &left, &self.begun(members))
+            || (!is_answered && self.model.all_within_behind(&inner, &left, &self.begun(members)))
     }
 
     fn likely_within(&self, members: &[ServerMember<'_, Self::Sketch>], limits: &[f64]) -> Option<bool> {
         let inner = Self::inner_members(members);
-        let Some(worst) = self.worst_case(members) else { return self.model.likely_within(&inner, limits) };
-        if self.begun != BegunWork::OnePacket {
+        if self.path.is_some() && self.begun != BegunWork::OnePacket {
             return Some(self.all_within(members, limits));
         }
-        let left = left_limits(&worst, limits);
-        if left.iter().all(|limit| *limit == f64::INFINITY) {
-            return Some(true);
+        let begun = self.begun(members);
+        let by_model = self.model.likely_within(&inner, &without_begun(limits, &begun));
+        if by_model != Some(false) {
+            return by_model;
         }
-        self.model.likely_within(&inner, &without_begun(&left, &self.begun(members)))
+        let Some(worst) = self.worst_case(members) else { return by_model };
+        let left = left_limits(&worst, limits);
+        if left == limits {
+            by_model
+        } else {
+            self.model.likely_within(&inner, &without_begun(&left, &begun))
+        }
     }
 
     fn bounds_above(&self, members: &[ServerMember<'_, Self::Sketch>], limits: &[f64]) -> Vec<(usize, f64)> {

@@ -1,31 +1,18 @@
 //! Traffic that tries to break a bound: servers and workloads within their limits, searched by hill climbing for requests
 //! that come close to what the analysis promises them.
 
-use arrivals::{DistributionFamily, TimeDistribution};
-use discipline::enforce::DeviceAccess;
-use model::{
-    CircularTrace, Job, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit,
-    ServerEnforcement, Stage, StageLimit,
+use crate::played::{
+    Approach, BANDWIDTH, EnforcedMember, ONCE, PlayedTraffic, REQUESTS, attacked_policy, greedy_requests,
+    nanoseconds,
 };
+use model::{CircularTrace, Job, PerStage, Policy, ServerEnforcement, Stage};
+use rand::RngExt as _;
 use rand::rngs::StdRng;
-use rand::{RngExt as _, SeedableRng as _};
-use sim::engine::{SimulationEngine, SimulationPlan};
-use std::sync::Arc;
-use tailwright_scenario::SimulationCase;
-use tailwright_scenario::server::{ServerRules, SimulatedWorkload, StorageServer, WorkloadRequests};
-use units::{ByteRate, Nanos, Seconds};
-use workload::device::StorageProfile;
+use testkit::Climb;
+use units::Nanos;
 
-/// A byte takes a nanosecond on the links.
-pub(crate) const BANDWIDTH: f64 = 1e9;
-/// How many requests each workload sends.
-pub(crate) const REQUESTS: usize = 24;
 /// No request arrives later, seconds.
 const HORIZON: f64 = 0.6;
-/// The period of a trace that is played once, nanoseconds.
-pub(crate) const ONCE: u64 = 1 << 50;
-/// What rounding to whole nanoseconds may add to a latency, seconds.
-const ROUNDING: f64 = 1e-6;
 
 /// Which stages requests pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,15 +55,6 @@ pub(crate) struct Attack {
     spares_overtakers: bool,
 }
 
-/// The request that came closest to its bound.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Approach {
-    /// Its latency ÷ its bound.
-    pub(crate) ratio: f64,
-    pub(crate) latency: f64,
-    pub(crate) bound: f64,
-}
-
 impl Attack {
     /// Greedy sources whose bursts come together, a full device and a busy link.
     fn greedy(route: AttackedPath, channels: u32, levels: u32, random: &mut StdRng) -> Self {
@@ -87,7 +65,7 @@ impl Attack {
             rate: random.random_range(0.02..share),
             burst: random.random_range(0.002..0.05),
             largest: random.random_range(0.05..1.0),
-            requests: std::iter::once((30_000_000, 1.0)).chain([(0, 1.0); REQUESTS - 1]).collect(),
+            requests: greedy_requests(),
         });
         let members = members.collect();
         let outstanding = channels + random.random_range(0..3);
@@ -256,41 +234,27 @@ impl Attack {
     }
 
     fn policy(&self) -> Policy {
-        let placed = |(index, member): (usize, &Member)| {
-            let limit = |stage| {
+        let enforced = |member: &Member| EnforcedMember {
+            level: member.level,
+            limits: PerStage::from_fn(|stage| {
                 let burst = match stage {
                     Stage::NetworkOut => self.link_burst(member, true),
                     Stage::NetworkIn | Stage::Storage => member.burst,
                 };
-                StageLimit::new(stage, RateLimit { rate: member.rate, burst }, BANDWIDTH)
-            };
-            let placement = PolicyPlacement {
-                server: "s".into(),
-                priority: PerStage::from_fn(|_| member.level),
-                bound_s: None,
-                limits: Stage::ALL.map(limit).to_vec(),
-            };
-            let slo = "99% < 1000s".parse().expect("an SLO");
-            PolicyWorkload::admitted(format!("w{index}"), slo, placement)
-                .with_largest_request(Some(Self::largest(member)))
-        };
-        let server = PolicyServer {
-            name: "s".into(),
-            class: "s".into(),
-            network_bytes_per_s: BANDWIDTH,
-            storage_profile: String::new(),
-            enforcement: Some(ServerEnforcement {
-                channels: self.channels,
-                outstanding: self.outstanding,
-                beside: (self.outstanding / 2).max(self.channels - 1),
-                reserve: self.reserve,
-                best_effort_request_s: self.best_effort.0,
-                packet_bytes: self.packet * BANDWIDTH,
-                proxy_s: 0.0,
+                vec![(member.rate, burst)]
             }),
+            largest: Self::largest(member),
         };
-        let workloads = self.members.iter().enumerate().map(placed).collect();
-        Policy::new("attack", vec![server], workloads).expect("a sound policy")
+        let enforcement = ServerEnforcement {
+            channels: self.channels,
+            outstanding: self.outstanding,
+            beside: (self.outstanding / 2).max(self.channels - 1),
+            reserve: self.reserve,
+            best_effort_request_s: self.best_effort.0,
+            packet_bytes: self.packet * BANDWIDTH,
+            proxy_s: 0.0,
+        };
+        attacked_policy(enforcement, &self.members.iter().map(enforced).collect::<Vec<_>>())
     }
 
     /// Plays the attack; the request of a member that comes closest to its bound.
@@ -306,84 +270,6 @@ impl Attack {
         };
         let bounds: Vec<f64> = self.members.iter().map(|member| self.bound(member)).collect();
         played.closest(&bounds)
-    }
-}
-
-/// A policy with requests of its workloads w0, w1, … beside best-effort clients.
-pub(crate) struct PlayedTraffic {
-    pub(crate) policy: Policy,
-    /// What each workload sends, once.
-    pub(crate) traces: Vec<CircularTrace<Job>>,
-    pub(crate) channels: u32,
-    /// How many best-effort clients send one request after the other, and the work of each.
-    pub(crate) clients: u32,
-    pub(crate) copy: PerStage<Nanos>,
-}
-
-impl PlayedTraffic {
-    fn case(self) -> SimulationCase {
-        let profile =
-            r#"{"bandwidthTable": [{"requestSize": 4096, "readBandwidth": 1e8, "writeBandwidth": 5e7}]}"#;
-        let network = ByteRate::from_bytes_per_sec(BANDWIDTH).expect("a bandwidth");
-        let profile = StorageProfile::from_json(profile).expect("a profile");
-        let server = StorageServer::new(profile, network, self.channels).expect("a server");
-        let last = self.traces.iter().filter_map(|trace| trace.items().last().map(|job| job.arrival.0));
-        let mut plan = SimulationPlan::of_requests(1, 0);
-        plan.window.span = Some((Nanos::ZERO, Nanos(last.max().unwrap_or(0) + 1)));
-        let mut workloads = Vec::new();
-        for (index, trace) in self.traces.into_iter().enumerate() {
-            let requests = WorkloadRequests::Recorded {
-                trace: Arc::new(trace),
-                accesses: Arc::new([]),
-                begin: Some(Nanos::ZERO),
-            };
-            workloads.push(simulated(format!("w{index}"), false, requests));
-        }
-        let zero = DistributionFamily::Constant(Seconds(1e-9));
-        let requests = WorkloadRequests::Clients {
-            clients: self.clients,
-            think: TimeDistribution::new(zero).expect("a time"),
-            work: self.copy,
-            access: DeviceAccess::read(4096),
-        };
-        workloads.push(simulated("copy".into(), true, requests));
-        let rules = ServerRules::Policy(Box::new(self.policy));
-        SimulationCase::storage("attack".into(), server, workloads, &rules, plan).expect("a case")
-    }
-
-    /// Plays it; the request of a workload that comes closest to the bound of its workload, seconds.
-    pub(crate) fn closest(self, bounds: &[f64]) -> Approach {
-        let case = self.case();
-        let engine = SimulationEngine::new(&case.network, case.entries(1), 1).expect("an engine");
-        let (_, logged) = engine.run_logged(case.plan.window).expect("a run");
-        let mut closest = Approach { ratio: 0.0, latency: 0.0, bound: f64::INFINITY };
-        // The base latency of the device is added to each request.
-        let base = case.server.as_ref().map_or(0.0, |server| server.base_latency().as_secs());
-        for request in logged {
-            let Some(&bound) = bounds.get(request.class as usize) else { continue };
-            let done = request.done.map_or(f64::INFINITY, Nanos::as_secs);
-            let latency = done - request.arrival.as_secs() - base;
-            if latency / bound > closest.ratio {
-                closest = Approach { ratio: latency / bound, latency, bound };
-            }
-        }
-        closest
-    }
-}
-
-fn simulated(name: String, best_effort: bool, requests: WorkloadRequests) -> SimulatedWorkload {
-    SimulatedWorkload { name, slo: None, best_effort, weight: 1, requests }
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "times of a test are small")]
-pub(crate) fn nanoseconds(value: f64) -> Nanos {
-    Nanos(value as u64)
-}
-
-impl Approach {
-    /// Whether the bound was broken, by more than rounding explains.
-    pub(crate) fn is_broken(&self) -> bool {
-        self.latency > self.bound + ROUNDING
     }
 }
 
@@ -423,28 +309,16 @@ impl SearchSpace {
 
     /// The attack that came closest within this many steps from each of several starts.
     pub(crate) fn search(&self, starts: u64, steps: usize) -> (Approach, Attack) {
-        let mut best: Option<(Approach, Attack)> = None;
-        for seed in 0..starts {
-            let mut random = StdRng::seed_from_u64(seed);
-            let mut attack = self.start(&mut random);
+        let start = |random: &mut StdRng| {
+            let mut attack = self.start(random);
             while !self.allows(&attack) {
-                attack = self.start(&mut random);
+                attack = self.start(random);
             }
-            let mut reached = attack.play();
-            for _ in 0..steps {
-                let other = attack.changed(self.levels, &mut random);
-                if !self.allows(&other) {
-                    continue;
-                }
-                let found = other.play();
-                if found.ratio >= reached.ratio {
-                    (reached, attack) = (found, other);
-                }
-            }
-            if best.as_ref().is_none_or(|(approach, _)| reached.ratio > approach.ratio) {
-                best = Some((reached, attack));
-            }
-        }
-        best.expect("at least one start")
+            Some(attack)
+        };
+        let change = |attack: &Attack, random: &mut StdRng| {
+            Some(attack.changed(self.levels, random)).filter(|other| self.allows(other))
+        };
+        Climb { starts, steps }.closest(start, change, |attack| attack.play().closeness()).expect("a start")
     }
 }

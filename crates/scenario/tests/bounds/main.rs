@@ -3,9 +3,12 @@
 
 mod adversary;
 mod planned;
+mod played;
+mod predicted;
 
 use adversary::{Attack, AttackedPath, SearchSpace};
 use planned::search_plans;
+use predicted::search_predictions;
 
 fn space(route: AttackedPath, channels: u32) -> SearchSpace {
     SearchSpace {
@@ -61,6 +64,16 @@ fn a_workload_may_be_held_up_twice() {
 fn no_bound_of_a_plan_is_broken() {
     for channels in [1, 3] {
         let (found, attack) = search_plans(channels, 6, 40);
+        assert!(!found.is_broken(), "{channels} channels: {found:?}\n{attack:#?}");
+        assert!(found.ratio > 0.2, "{channels} channels: {found:?}\n{attack:#?}");
+    }
+}
+
+/// The bounds and limits are those of `admit` and `plan --model worst-case`.
+#[test]
+fn no_bound_of_a_prediction_is_broken() {
+    for channels in [1, 3] {
+        let (found, attack) = search_predictions(channels, 8, 40);
         assert!(!found.is_broken(), "{channels} channels: {found:?}\n{attack:#?}");
         assert!(found.ratio > 0.2, "{channels} channels: {found:?}\n{attack:#?}");
     }

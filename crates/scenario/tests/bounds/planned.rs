@@ -1,22 +1,20 @@
 //! Traffic that tries to break the bounds of plans: small random clusters are planned, and workloads that keep the limits of
 //! the policy, with requests up to its largest, are searched for ones that come close to its bounds.
 
-use crate::adversary::{Approach, BANDWIDTH, ONCE, PlayedTraffic, REQUESTS, nanoseconds};
-use calculus::ArrivalCurve;
-use model::{
-    CircularTrace, Job, PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, ServerEnforcement,
-    Slo, Stage, StageLimit,
+use crate::played::{
+    Approach, BANDWIDTH, EnforcedMember, ONCE, PlayedTraffic, REQUESTS, Requests, attacked_policy,
+    greedy_requests, jobs_within, nanoseconds,
 };
+use calculus::ArrivalCurve;
+use model::{CircularTrace, Job, PerStage, Policy, ServerEnforcement, Slo, Stage};
 use plan::{
     EnforcedClass, LimitMethod, PlannedServer, PlanningClass, PlanningProblem, PlanningWorkload,
     WorkloadOnClass,
 };
+use rand::RngExt as _;
 use rand::rngs::StdRng;
-use rand::{RngExt as _, SeedableRng as _};
+use testkit::Climb;
 use units::{Nanos, Percentile, Seconds};
-
-/// What a workload sends: the time before each request, nanoseconds, and its size as a fraction of the largest.
-type Requests = Vec<(u64, f64)>;
 
 /// A server of a plan, and traffic within its limits.
 #[derive(Debug, Clone)]
@@ -29,7 +27,7 @@ pub(crate) struct PlannedAttack {
 }
 
 /// The work of a request at the stages per second of device time.
-const SHAPE: [f64; 3] = [0.3, 1.0, 0.5];
+pub(crate) const SHAPE: [f64; 3] = [0.3, 1.0, 0.5];
 
 fn workload(number: usize, random: &mut StdRng) -> PlanningWorkload {
     let largest = random.random_range(0.0005..0.01);
@@ -71,8 +69,7 @@ impl PlannedAttack {
         let order: Vec<usize> = (0..count).collect();
         let placement = plan::place_first_fit(&problem, LimitMethod::Exact, &order, false);
         let server = placement.servers.into_iter().max_by_key(|server| server.members.len())?;
-        let greedy: Requests = std::iter::once((30_000_000, 1.0)).chain([(0, 1.0); REQUESTS - 1]).collect();
-        let requests = vec![greedy; server.members.len()];
+        let requests = vec![greedy_requests(); server.members.len()];
         let clients = server.queue.outstanding + 1;
         Some(Self { problem, server, requests, best_effort: (1.0, clients) })
     }
@@ -103,79 +100,52 @@ impl PlannedAttack {
         other
     }
 
-    /// The requests of a member at the earliest instants that its limits allow at every stage.
-    fn jobs(&self, member: usize) -> Vec<Job> {
-        let limits = &self.server.limits[member];
-        let largest = self.problem.workloads[self.server.members[member]].on_class[0].largest_request;
-        let mut tokens = limits.map(|limit| limit.burst);
-        let (mut now, mut jobs) = (0.0_f64, Vec::new());
-        for (gap, size) in &self.requests[member] {
-            let work = PerStage::from_fn(|stage| largest * size * SHAPE[stage as usize]);
-            let mut waits = *gap as f64 / 1e9;
-            for (stage, limit) in limits.iter() {
-                waits = waits.max((work[stage] - tokens[stage]) / limit.rate + 2e-9);
-            }
-            tokens = PerStage::from_fn(|stage| {
-                let limit = limits[stage];
-                (tokens[stage] + limit.rate * waits).min(limit.burst) - work[stage]
-            });
-            now += waits;
-            let time = |stage| nanoseconds((work[stage] * 1e9).floor().max(1.0));
-            jobs.push(Job { arrival: nanoseconds((now * 1e9).ceil()), work: PerStage::from_fn(time) });
-        }
-        jobs
+    fn largest(&self, member: usize) -> f64 {
+        self.problem.workloads[self.server.members[member]].on_class[0].largest_request
+    }
+
+    fn buckets(&self, member: usize) -> PerStage<Vec<(f64, f64)>> {
+        self.server.limits[member].map(|limit| vec![(limit.rate, limit.burst)])
+    }
+
+    fn trace(&self, member: usize) -> CircularTrace<Job> {
+        let largest = PerStage::from_fn(|stage| self.largest(member) * SHAPE[stage as usize]);
+        let jobs = jobs_within(&self.buckets(member), largest, &self.requests[member]);
+        CircularTrace::new(jobs, Nanos(ONCE)).expect("jobs in order")
     }
 
     /// The policy of the server, and the bound of each of its workloads, in the order of the members.
     fn policy(&self) -> (Policy, Vec<f64>) {
         let guarantees = self.server.guarantees(&self.problem);
-        let (mut workloads, mut bounds) = (Vec::new(), Vec::new());
+        let (mut members, mut bounds) = (Vec::new(), Vec::new());
         for (index, &member) in self.server.members.iter().enumerate() {
             let own = guarantees.iter().find(|own| own.workload == member).expect("a guarantee for each");
-            let limits = self.server.limits[index].iter();
             let level = u32::try_from(own.priority).expect("few levels");
-            let placement = PolicyPlacement {
-                server: "s".into(),
-                priority: PerStage::from_fn(|_| level),
-                bound_s: None,
-                limits: limits.map(|(stage, limit)| StageLimit::new(stage, *limit, BANDWIDTH)).collect(),
-            };
-            let slo = "99% < 1000s".parse().expect("an SLO");
-            let largest = self.problem.workloads[member].on_class[0].largest_request;
-            workloads.push(
-                PolicyWorkload::admitted(format!("w{index}"), slo, placement)
-                    .with_largest_request(Some(largest)),
-            );
+            let (limits, largest) = (self.buckets(index), self.largest(index));
+            members.push(EnforcedMember { level, limits, largest });
             bounds.push(own.total);
         }
         let (class, queue) = (self.enforced(), self.server.queue);
-        let server = PolicyServer {
-            name: "s".into(),
-            class: "s".into(),
-            network_bytes_per_s: BANDWIDTH,
-            storage_profile: String::new(),
-            enforcement: Some(ServerEnforcement {
-                channels: queue.channels,
-                outstanding: queue.outstanding,
-                beside: queue.beside(),
-                reserve: queue.reserve,
-                best_effort_request_s: class.best_effort_request,
-                packet_bytes: class.packet * BANDWIDTH,
-                proxy_s: 0.0,
-            }),
+        let enforcement = ServerEnforcement {
+            channels: queue.channels,
+            outstanding: queue.outstanding,
+            beside: queue.beside(),
+            reserve: queue.reserve,
+            best_effort_request_s: class.best_effort_request,
+            packet_bytes: class.packet * BANDWIDTH,
+            proxy_s: 0.0,
         };
-        (Policy::new("attack", vec![server], workloads).expect("a sound policy"), bounds)
+        (attacked_policy(enforcement, &members), bounds)
     }
 
     /// Plays the attack; the request that comes closest to the bound of the plan.
     fn play(&self) -> Approach {
         let (policy, bounds) = self.policy();
-        let trace = |member| CircularTrace::new(self.jobs(member), Nanos(ONCE)).expect("jobs in order");
         let (fraction, clients) = self.best_effort;
         let size = self.enforced().best_effort_request * fraction * 1e9;
         let played = PlayedTraffic {
             policy,
-            traces: (0..self.requests.len()).map(trace).collect(),
+            traces: (0..self.requests.len()).map(|member| self.trace(member)).collect(),
             channels: self.server.queue.channels,
             clients,
             copy: PerStage::from_fn(|stage| nanoseconds((size * SHAPE[stage as usize]).max(1.0))),
@@ -186,21 +156,9 @@ impl PlannedAttack {
 
 /// The attack on a plan that came closest, within this many steps from each of several plans.
 pub(crate) fn search_plans(channels: u32, plans: u64, steps: usize) -> (Approach, PlannedAttack) {
-    let mut best: Option<(Approach, PlannedAttack)> = None;
-    for seed in 0..plans {
-        let mut random = StdRng::seed_from_u64(seed);
-        let Some(mut attack) = PlannedAttack::greedy(channels, &mut random) else { continue };
-        let mut reached = attack.play();
-        for _ in 0..steps {
-            let other = attack.changed(&mut random);
-            let found = other.play();
-            if found.ratio >= reached.ratio {
-                (reached, attack) = (found, other);
-            }
-        }
-        if best.as_ref().is_none_or(|(approach, _)| reached.ratio > approach.ratio) {
-            best = Some((reached, attack));
-        }
-    }
-    best.expect("some cluster has a plan")
+    let start = |random: &mut StdRng| PlannedAttack::greedy(channels, random);
+    let change = |attack: &PlannedAttack, random: &mut StdRng| Some(attack.changed(random));
+    Climb { starts: plans, steps }
+        .closest(start, change, |attack| attack.play().closeness())
+        .expect("some cluster has a plan")
 }

@@ -37,19 +37,6 @@ impl<'a> StreamCursor<'a> {
         near.partition_point(|job| job.arrival.0 < within)
     }
 
-    /// How many jobs from here on arrive before `time`, whichever period they are in.
-    fn count_before(mut self, time: u64) -> usize {
-        let mut count = 0;
-        loop {
-            let here = self.jobs_before(time);
-            count += here;
-            if here < self.jobs.len() - self.index {
-                return count;
-            }
-            (self.index, self.base) = (0, self.base + self.period);
-        }
-    }
-
     /// Goes forward to the first arrival at or after `time`.
     fn skip_to(&mut self, time: u64) {
         loop {
@@ -140,11 +127,6 @@ impl<'a> ArrivalMerge<'a> {
             self.nodes[self.leaves + stream] = TournamentNode { time: cursor.time(), stream: number };
         }
         self.play_all();
-    }
-
-    /// How many jobs arrive before `time` from here on.
-    pub(super) fn count_before(&self, time: u64) -> usize {
-        self.cursors.iter().map(|cursor| cursor.count_before(time)).sum()
     }
 
     /// When the next job arrives.

@@ -4,9 +4,10 @@
 //! drains at rate 1, bounds the unfinished work from above. Time is cut into cells of c nanoseconds. With a level of at
 //! most L at the beginning of a cell in which the work w arrives, the level at its end is at most `max(L − c, 0) + w`; and
 //! when L + w < c the bucket, hence the system, is empty at some instant of the cell. A request has left by the next such
-//! instant after its arrival. So the latencies of those that arrive from one such cell, k, until before the next one, l,
-//! are at most (l + 1 − k)·c; only where that exceeds the budget, the requests have to be replayed, from the idle instant of
-//! cell k on. Those that arrive in k before that instant belong to the stretch before, and have left within c. Whatever the priorities within a band and those before it.
+//! instant after its arrival, and until then as much work is done as time passes. So the latencies of those that arrive
+//! between the idle instants of one such cell, k, and the next one, l, are at most (l + 1 − k)·c, and at most the work that
+//! arrives in the cells from k to l; only where both exceed the budget, the requests have to be replayed, from the idle
+//! instant of cell k on. All that holds whatever the priorities within a band and those before it.
 //!
 //! The work is kept by band. A stream that comes adds its own work, one that goes takes it away, so that what is known
 //! of the others is kept. All in integers: a bound is never below the exact value.
@@ -22,6 +23,8 @@ const CELLS_MAX: u64 = 1 << 18;
 const CELL_BITS_MIN: u32 = 18;
 /// A budget has at least this many cells, as a power of two, unless they would be too many.
 const CELL_BITS_BELOW_BAND: u32 = 4;
+/// Runs with a shorter gap between them are one, nanoseconds.
+const GAP_MIN: u64 = 1 << 25;
 
 /// A stream whose work arrives.
 #[derive(Debug, Clone)]
@@ -49,6 +52,16 @@ pub(super) struct BusyRun {
     pub(super) level: Option<u64>,
     /// The end of the arrivals, exclusive.
     pub(super) end: u64,
+}
+
+/// A band at the instant where the cells begin.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BandStart {
+    pub(super) band: u32,
+    /// The latency above which a request of the band is late, nanoseconds; `None` where nobody is.
+    pub(super) threshold: Option<u64>,
+    /// An upper bound of the unfinished work of the band and those before it, nanoseconds.
+    pub(super) level: u64,
 }
 
 /// The time that is looked at, nanoseconds.
@@ -141,18 +154,18 @@ impl ArrivedWork {
     }
 
     /// The runs of arrivals up to `close` outside of which no latency of a band exceeds its threshold, nanoseconds, for each
-    /// band and threshold in ascending order. The unfinished work where the cells begin is at most `level`.
-    pub(super) fn busy_runs(&mut self, bands: &[(u32, u64)], close: u64, level: u64) -> Vec<Vec<BusyRun>> {
+    /// band in ascending order.
+    pub(super) fn busy_runs(&mut self, bands: &[BandStart], close: u64) -> Vec<Vec<BusyRun>> {
         let mut sums = std::mem::take(&mut self.sums);
         sums.clear();
         let (mut bits, mut all_runs) = (0, Vec::with_capacity(bands.len()));
-        for &(band, threshold) in bands {
+        for &BandStart { band, threshold, level } in bands {
             let new_bits = self.cell_bits(band);
             let coarser = if sums.is_empty() { 0 } else { new_bits - bits };
             add_cells(&mut sums, coarser, &self.cells[&band]);
             bits = new_bits;
-            let count = usize::try_from(close.div_ceil(1 << bits)).expect("bounded by the length of cells");
-            all_runs.push(busy_runs(&sums[..count], bits, (close, level), threshold));
+            let runs = threshold.map(|threshold| busy_runs(&sums, bits, (close, level), threshold));
+            all_runs.push(runs.unwrap_or_default());
         }
         self.sums = sums;
         all_runs
@@ -200,24 +213,32 @@ fn add_cells(sums: &mut Vec<u64>, coarser: u32, cells: &[u64]) {
 /// the beginning.
 fn busy_runs(cells: &[u64], bits: u32, (close, mut level): (u64, u64), threshold: u64) -> Vec<BusyRun> {
     let cell = 1u64 << bits;
-    if cell > threshold {
-        // Even who leaves within a cell may be late.
-        return vec![BusyRun { first: 0, level: (level == 0).then_some(0), end: close }];
-    }
-    let mut runs = Vec::new();
+    let mut runs: Vec<BusyRun> = Vec::new();
     // The last cell with an idle instant, and the level where it begins.
     let (mut last_idle, mut level_there) = (0u64, (level == 0).then_some(0));
+    // The work that was there or has arrived since the beginning of that cell.
+    let mut since_idle = level;
     let mut add = |from: u64, level: Option<u64>, end: u64| {
-        runs.push(BusyRun { first: from << bits, level, end: end.min(close) });
+        let (first, end) = (from << bits, end.min(close));
+        match runs.last_mut() {
+            // To look for the arrivals of the next run takes longer than to serve the few between. No arrival is in two runs,
+            // also where budgets are shorter than cells.
+            Some(before) if first <= before.end.saturating_add(GAP_MIN) => before.end = end,
+            _ => runs.push(BusyRun { first, level, end }),
+        }
     };
     for (number, &work) in (0u64..).zip(cells) {
+        since_idle += work;
         if level + work < cell {
             let left_by = (number + 1) << bits;
-            if left_by - (last_idle << bits) > threshold {
-                // Who arrives in the last idle cell or less than the threshold before everybody has left is in time.
-                add(last_idle, level_there, (number << bits).min(left_by - threshold));
+            if since_idle.min(left_by - (last_idle << bits)) > threshold {
+                // Who arrives less than the threshold before everybody has left is in time.
+                add(last_idle, level_there, left_by - threshold);
             }
-            (last_idle, level_there) = (number, Some(level));
+            (last_idle, level_there, since_idle) = (number, Some(level), work);
+            if number << bits >= close {
+                return runs;
+            }
         }
         level = level.saturating_sub(cell) + work;
     }

@@ -1,21 +1,68 @@
 //! A server by bands: the latencies above budgets in one alignment, with as little replayed as possible.
 
-use super::arrived_work::{ArrivedWork, ArrivingStream, BusyRun, CellSpan};
+use super::arrived_work::{ArrivedWork, ArrivingStream, BandStart, CellSpan};
 use super::latency_band::latency_bands;
 use super::latency_target::LatencyTarget;
 use super::observer::Observer;
 use super::run::{PreemptionMode, Replay, ReplayedStretch};
 use super::system::ReplaySystem;
+use super::trace::ReplayTrace;
+use model::PerStage;
 use std::ops::ControlFlow;
-use units::Nanos;
+use units::{Nanos, Percentile};
 
-/// The streams of a preemptive server with their budgets, by band.
+/// The streams of a preemptive server with their budgets, by band. Streams without a limit that delay nobody else's are
+/// left out.
 #[derive(Debug)]
 pub(super) struct BandedServer<'s, 'a> {
     system: &'s ReplaySystem<'a>,
     /// The band of each stream.
     band_of: Vec<u32>,
+    budgets: Vec<Nanos>,
+    percentiles: Vec<Percentile>,
     bands: Vec<BandSystem<'a>>,
+}
+
+/// What decides whether the streams of a band are in time in an alignment.
+#[derive(Debug, Clone)]
+pub(super) struct BandQuestion {
+    pub(super) band: u32,
+    /// How long arrivals are observed, nanoseconds.
+    horizon: u64,
+    /// The streams of the band and those before it.
+    streams: Vec<BandStream>,
+    /// The budget of each, nanoseconds.
+    budgets: Vec<u64>,
+}
+
+/// A stream as the latencies of a band depend on it.
+#[derive(Debug, Clone)]
+struct BandStream {
+    /// Kept, so that its address is that of no other trace.
+    trace: ReplayTrace,
+    shift: Nanos,
+    levels: PerStage<u32>,
+    percentile: Percentile,
+}
+
+impl BandQuestion {
+    /// Whether a band is certainly in time when the one of this question is.
+    pub(super) fn implies(&self, other: &Self) -> bool {
+        self.horizon == other.horizon
+            && self.streams.len() == other.streams.len()
+            && self.streams.iter().zip(&other.streams).all(|(a, b)| a.is_like(b))
+            && self.budgets.iter().zip(&other.budgets).all(|(a, b)| a <= b)
+            && self.band == other.band
+    }
+}
+
+impl BandStream {
+    fn is_like(&self, other: &Self) -> bool {
+        self.trace.address() == other.trace.address()
+            && self.shift == other.shift
+            && self.levels == other.levels
+            && self.percentile == other.percentile
+    }
 }
 
 /// The streams of a band and of those before it.
@@ -47,15 +94,22 @@ impl<'s, 'a> BandedServer<'s, 'a> {
             let of_band = |stream: &usize| band_of[*stream] == band;
             let streams: Vec<usize> = (0..band_of.len()).filter(|&stream| band_of[stream] <= band).collect();
             let budgets = streams.iter().filter(|s| of_band(s)).map(|&stream| targets[stream].budget.0);
+            let threshold = budgets.min().expect("a band has streams");
+            if threshold == u64::MAX {
+                // Nobody in this band or in a later one is ever late.
+                break;
+            }
             let members = streams.iter().map(|&stream| system.streams()[stream]).collect();
             bands.push(BandSystem {
                 band,
-                threshold: budgets.min().expect("a band has streams"),
+                threshold,
                 system: ReplaySystem::new(members).expect("a part of a steady system"),
                 streams: streams.iter().map(|stream| (*stream, of_band(stream))).collect(),
             });
         }
-        Self { system, band_of, bands }
+        let budgets = targets.iter().map(|target| target.budget).collect();
+        let percentiles = targets.iter().map(|target| target.percentile).collect();
+        Self { system, band_of, budgets, percentiles, bands }
     }
 
     /// The replays that [`Self::replay_late`] needs.
@@ -69,9 +123,9 @@ impl<'s, 'a> BandedServer<'s, 'a> {
 
     /// The time for which arrived work is kept to look at this server.
     pub(super) fn span(&self) -> CellSpan {
-        // Some time before the window shows an idle instant; an eighth more saves a longer period from beginning again.
+        // Some time before the window most likely shows an idle instant; an eighth more saves a longer period from beginning again.
         let horizon = self.system.horizon().0;
-        CellSpan { before: self.system.longest_period() >> 5, after: horizon + (horizon >> 3) }
+        CellSpan { before: self.system.longest_period() >> 3, after: horizon + (horizon >> 3) }
     }
 
     /// Whether arrived work that is kept for this time serves this server.
@@ -90,50 +144,117 @@ impl<'s, 'a> BandedServer<'s, 'a> {
         shifts: &[Nanos],
         observer: &mut impl Observer,
     ) {
-        let streams = self.system.streams();
-        let (open, offsets) = self.system.window(shifts);
-        let origin = open - work.span().before;
-        let Some(level) = self.system.idle().level(streams, &offsets, origin) else {
-            replays.all.run(shifts, observer);
-            return;
-        };
-        work.follow(self.arriving(shifts));
-        let thresholds: Vec<_> = self.bands.iter().map(|band| (band.band, band.threshold)).collect();
-        let close = open + self.system.horizon().0;
-        let mut runs = work.busy_runs(&thresholds, close - origin, level);
-        runs.iter_mut().for_each(|runs| runs.retain(|run| origin + run.end > open));
-        // The first runs of bands may begin before an idle instant is known.
-        let mut idle = None;
-        if runs.iter().flatten().any(|run| run.level.is_none()) {
-            idle = replays.all.idle_before_window(shifts);
-            if idle.is_none() {
-                replays.all.run(shifts, observer);
-                return;
-            }
-        }
-        let stretch = |run: &BusyRun| {
-            let first = origin + run.first;
-            let (from, level) = match run.level {
-                Some(level) => (first, level),
-                None => (idle.expect("found above"), 0),
-            };
-            ReplayedStretch { from, level, first: first.max(open), end: origin + run.end }
-        };
-        for ((band, replay), runs) in self.bands.iter().zip(&mut replays.by_band).zip(&runs) {
-            let mut of_band = BandObserver { inner: observer, streams: &band.streams };
-            let offsets: Vec<u64> = band.streams.iter().map(|&(stream, _)| offsets[stream]).collect();
-            if replay.run_stretches(&offsets, runs.iter().map(stretch), &mut of_band) {
-                return;
-            }
-        }
+        self.replay_late_unless(&[], replays, work, shifts, observer);
     }
 
+    /// As [`Self::replay_late`], but nothing is told of the bands among `in_time`, unless everything has to be replayed. Gives
+    /// whether the observer ended the replay.
+    pub(super) fn replay_late_unless(
+        &self,
+        in_time: &[u32],
+        replays: &mut BandReplays<'_, 'a>,
+        work: &mut ArrivedWork,
+        shifts: &[Nanos],
+        observer: &mut impl Observer,
+    ) -> bool {
+        let (open, offsets) = self.system.window(shifts);
+        let by_band: Vec<Vec<u64>> = self.bands.iter().map(|band| band.of_streams(&offsets)).collect();
+        let Some(stretches) = self.late_stretches(in_time, replays, work, shifts, (open, &by_band)) else {
+            return replays.all.run(shifts, observer).stopped;
+        };
+        for (number, band) in self.bands.iter().enumerate() {
+            let mut of_band = BandObserver { inner: observer, streams: &band.streams };
+            let stretches = stretches[number].iter().copied();
+            if replays.by_band[number].run_stretches(&by_band[number], stretches, &mut of_band) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// What decides whether a band is in time, for each band.
+    pub(super) fn questions(&self, shifts: &[Nanos]) -> Vec<BandQuestion> {
+        let horizon = self.system.horizon().0;
+        let question = |band: &BandSystem<'a>| BandQuestion {
+            band: band.band,
+            horizon,
+            streams: band.described(shifts, &self.percentiles),
+            budgets: band.streams.iter().map(|&(stream, _)| self.budgets[stream].0).collect(),
+        };
+        self.bands.iter().map(question).collect()
+    }
+
+    /// The stretches in which requests of each band may be late; `None` where it is not known when a band is idle. The window
+    /// opens at `open`, and the first periods of the streams of each band begin at `offsets`.
+    fn late_stretches(
+        &self,
+        in_time: &[u32],
+        replays: &mut BandReplays<'_, 'a>,
+        work: &mut ArrivedWork,
+        shifts: &[Nanos],
+        (open, offsets): (u64, &[Vec<u64>]),
+    ) -> Option<Vec<Vec<ReplayedStretch>>> {
+        let origin = open - work.span().before;
+        let mut starts = Vec::with_capacity(self.bands.len());
+        for (band, offsets) in self.bands.iter().zip(offsets) {
+            let level = band.system.idle().level(band.system.streams(), offsets, origin)?;
+            let threshold = (!in_time.contains(&band.band)).then_some(band.threshold);
+            starts.push(BandStart { band: band.band, threshold, level });
+        }
+        work.follow(self.arriving(shifts));
+        let close = open + self.system.horizon().0;
+        let runs = work.busy_runs(&starts, close - origin);
+        let mut all_stretches = Vec::with_capacity(runs.len());
+        for ((runs, replay), offsets) in runs.into_iter().zip(&mut replays.by_band).zip(offsets) {
+            let mut stretches = Vec::with_capacity(runs.len());
+            for run in runs.into_iter().filter(|run| origin + run.end > open) {
+                let first = origin + run.first;
+                // The first run of a band may begin before an idle instant is known.
+                let (from, level) = match run.level {
+                    Some(level) => (first, level),
+                    None => (replay.idle_before(open, offsets, self.system.longest_period())?, 0),
+                };
+                stretches.push(ReplayedStretch {
+                    from,
+                    level,
+                    first: first.max(open),
+                    end: origin + run.end,
+                });
+            }
+            all_stretches.push(stretches);
+        }
+        Some(all_stretches)
+    }
+
+    /// The streams that are looked at, and where their traces begin.
     fn arriving(&self, shifts: &[Nanos]) -> Vec<ArrivingStream> {
-        let mut arriving = Vec::with_capacity(shifts.len());
-        for ((stream, shift), &band) in self.system.streams().iter().zip(shifts).zip(&self.band_of) {
-            arriving.push(ArrivingStream { trace: stream.trace.clone(), shift: shift.0, band });
+        let Some(last) = self.bands.last() else { return Vec::new() };
+        let mut arriving = Vec::with_capacity(last.streams.len());
+        for &(stream, _) in &last.streams {
+            let trace = self.system.streams()[stream].trace.clone();
+            arriving.push(ArrivingStream { trace, shift: shifts[stream].0, band: self.band_of[stream] });
         }
         arriving
+    }
+}
+
+impl BandSystem<'_> {
+    /// What belongs to the streams of the band and those before it, of values for all streams.
+    fn of_streams(&self, values: &[u64]) -> Vec<u64> {
+        self.streams.iter().map(|&(stream, _)| values[stream]).collect()
+    }
+
+    fn described(&self, shifts: &[Nanos], percentiles: &[Percentile]) -> Vec<BandStream> {
+        let mut described = Vec::with_capacity(self.streams.len());
+        for (number, &(stream, _)) in self.streams.iter().enumerate() {
+            described.push(BandStream {
+                trace: self.system.streams()[number].trace.clone(),
+                shift: shifts[stream],
+                levels: PerStage::from_fn(|stage| self.system.levels(stage)[number]),
+                percentile: percentiles[stream],
+            });
+        }
+        described
     }
 }
 

@@ -43,7 +43,7 @@ impl IdleInstants {
         Some(level)
     }
 
-    /// An instant, at most `longest_period` before `time`, at which the system is certainly idle. The first period of
+    /// An instant, at most `farthest` before `time`, at which the system is certainly idle. The first period of
     /// stream i begins at `offsets[i]`; the position of `merge` changes.
     pub(super) fn last_before<'a>(
         &self,
@@ -51,10 +51,10 @@ impl IdleInstants {
         merge: &mut ArrivalMerge<'a>,
         offsets: &[u64],
         time: u64,
-        longest_period: u64,
+        farthest: u64,
     ) -> Option<u64> {
         // An idle instant is usually near, and a look further back costs more: the distance doubles.
-        let mut distance = (longest_period >> 12).max(1);
+        let mut distance = (farthest >> 12).max(1);
         loop {
             let from = time - distance;
             let level = self.level(streams, offsets, from)?;
@@ -62,10 +62,10 @@ impl IdleInstants {
             if let Some(idle) = last_empty(merge, from, level, time) {
                 return Some(idle);
             }
-            if distance == longest_period {
+            if distance == farthest {
                 return None;
             }
-            distance = (distance * 2).min(longest_period);
+            distance = (distance * 2).min(farthest);
         }
     }
 }

@@ -17,6 +17,7 @@ mod idle;
 mod latency_band;
 mod latency_target;
 mod observer;
+mod percentile_search;
 mod percentiles;
 mod run;
 mod stage_server;
@@ -30,7 +31,7 @@ mod work_bucket;
 
 pub use alignment::Alignment;
 pub use alignment_order::sort_worst_first;
-pub use alignment_percentiles::{alignment_percentiles, percentiles_above};
+pub use alignment_percentiles::{alignment_percentiles, percentiles_above, preemptive_percentiles};
 pub use latency_target::{Exceedances, LatencyTarget};
 pub use observer::{Latencies, Observer};
 pub use percentiles::Percentiles;

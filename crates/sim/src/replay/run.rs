@@ -5,9 +5,10 @@ use super::idle::first_empty;
 use super::observer::Observer;
 use super::stage_server::{NonPreemptiveServer, PreemptiveServer, WaitingJobs};
 use super::system::ReplaySystem;
-use super::transit::TransitSource;
+use super::transit::{JobInTransit, TransitSource};
 use discipline::StrictPriority;
 use model::Stage;
+use std::cell::Cell;
 use std::ops::ControlFlow;
 use units::Nanos;
 
@@ -74,11 +75,10 @@ impl<'s, 'a> Replay<'s, 'a> {
     /// When there is not one shift per stream.
     pub fn run(&mut self, shifts: &[Nanos], observer: &mut impl Observer) -> ReplayOutcome {
         let (open, offsets) = self.system.window(shifts);
-        let idle = self.idle_before_window(shifts);
-        let observed: usize = self.counts(shifts).iter().sum();
+        let idle = self.idle_before(open, &offsets, self.system.longest_period());
         let start = idle.unwrap_or(open - self.system.longest_period());
         self.merge.seek(self.system.streams().iter().map(|stream| stream.trace), &offsets, start);
-        let window = ObservedArrivals { open, close: open + self.system.horizon().0, left: observed };
+        let window = ObservedArrivals { open, close: open + self.system.horizon().0 };
         let (requests, stopped) = self.serve(window, observer);
         ReplayOutcome { steady: idle.is_some(), warm_up: Nanos(open - start), requests, stopped }
     }
@@ -100,8 +100,10 @@ impl<'s, 'a> Replay<'s, 'a> {
                 begun = true;
             }
             let first = first.max(first_empty(&mut self.merge, from, level));
-            let left = self.merge.count_before(end).saturating_sub(self.merge.count_before(first));
-            let (_, stopped) = self.serve(ObservedArrivals { open: first, close: end, left }, observer);
+            if first >= end {
+                continue;
+            }
+            let (_, stopped) = self.serve(ObservedArrivals { open: first, close: end }, observer);
             if stopped {
                 return true;
             }
@@ -109,27 +111,30 @@ impl<'s, 'a> Replay<'s, 'a> {
         false
     }
 
-    /// An instant before the window at which the system is certainly idle, if one is found.
-    pub(super) fn idle_before_window(&mut self, shifts: &[Nanos]) -> Option<u64> {
-        let (open, offsets) = self.system.window(shifts);
-        let (streams, longest) = (self.system.streams(), self.system.longest_period());
-        self.system.idle().last_before(streams, &mut self.merge, &offsets, open, longest)
+    /// An instant, at most `distance` before `time`, at which the system is certainly idle, if one is found. The first period
+    /// of stream i begins at `offsets[i]`.
+    pub(super) fn idle_before(&mut self, time: u64, offsets: &[u64], distance: u64) -> Option<u64> {
+        self.system.idle().last_before(self.system.streams(), &mut self.merge, offsets, time, distance)
     }
 
     fn serve(&mut self, window: ObservedArrivals, observer: &mut impl Observer) -> (u64, bool) {
         let [first, second, third] = &mut self.queues;
         let [into, storage, out] = Stage::ALL;
         let [into_levels, storage_levels, out_levels] = Stage::ALL.map(|stage| self.system.levels(stage));
+        let waiting = WaitingArrivals::default();
+        let arrivals = WindowArrivals { merge: &mut self.merge, window, waiting: &waiting };
         match self.preemption {
             PreemptionMode::Preemptive => {
-                let path = PreemptiveServer::new(into, into_levels, first, &mut self.merge);
+                let path = PreemptiveServer::new(into, into_levels, first, arrivals);
                 let path = PreemptiveServer::new(storage, storage_levels, second, path);
-                observe_departures(PreemptiveServer::new(out, out_levels, third, path), window, observer)
+                let path = PreemptiveServer::new(out, out_levels, third, path);
+                observe_departures(path, window, &waiting, observer)
             }
             PreemptionMode::NonPreemptive => {
-                let path = NonPreemptiveServer::new(into, into_levels, first, &mut self.merge);
+                let path = NonPreemptiveServer::new(into, into_levels, first, arrivals);
                 let path = NonPreemptiveServer::new(storage, storage_levels, second, path);
-                observe_departures(NonPreemptiveServer::new(out, out_levels, third, path), window, observer)
+                let path = NonPreemptiveServer::new(out, out_levels, third, path);
+                observe_departures(path, window, &waiting, observer)
             }
         }
     }
@@ -158,25 +163,59 @@ pub(super) struct ReplayedStretch {
 struct ObservedArrivals {
     open: u64,
     close: u64,
-    /// How many of them have not left yet.
-    left: usize,
+}
+
+impl ObservedArrivals {
+    fn contains(self, entered: u64) -> bool {
+        (self.open..self.close).contains(&entered)
+    }
+}
+
+/// What has not left yet.
+#[derive(Default)]
+struct WaitingArrivals {
+    /// Whether an arrival after the observed ones has come.
+    closed: Cell<bool>,
+    /// How many observed arrivals have come and not left.
+    inside: Cell<usize>,
+}
+
+/// The arrivals of a merge, of which the observed ones are counted.
+struct WindowArrivals<'m, 'a> {
+    merge: &'m mut ArrivalMerge<'a>,
+    window: ObservedArrivals,
+    waiting: &'m WaitingArrivals,
+}
+
+impl<'a> TransitSource<'a> for WindowArrivals<'_, 'a> {
+    #[inline]
+    fn next(&mut self) -> JobInTransit<'a> {
+        let arrived = self.merge.next();
+        if arrived.at >= self.window.close {
+            self.waiting.closed.set(true);
+        } else if arrived.at >= self.window.open {
+            self.waiting.inside.set(self.waiting.inside.get() + 1);
+        }
+        arrived
+    }
 }
 
 /// Tells the observer of every departure of a request that arrived within the window. Returns the number of
 /// departures and whether the observer ended the replay.
 fn observe_departures<'a>(
     mut path: impl TransitSource<'a>,
-    mut window: ObservedArrivals,
+    window: ObservedArrivals,
+    waiting: &WaitingArrivals,
     observer: &mut impl Observer,
 ) -> (u64, bool) {
     let mut departures = 0;
-    while window.left > 0 {
+    while !waiting.closed.get() || waiting.inside.get() > 0 {
         let left = path.next();
         departures += 1;
-        if left.entered < window.open || left.entered >= window.close {
+        if !window.contains(left.entered) {
             continue;
         }
-        window.left -= 1;
+        waiting.inside.set(waiting.inside.get() - 1);
         let latency = Nanos(left.at - left.entered);
         if let ControlFlow::Break(()) = observer.latency(left.stream as usize, latency) {
             return (departures, true);

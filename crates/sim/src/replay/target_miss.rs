@@ -42,7 +42,7 @@ pub fn first_target_miss(
         work.clear(server.span());
         let shifts = alignments[index].shifts(system);
         tally.look(index, exceedances, &system.counts(&shifts), targets, |observer| {
-            server.replay_late(replays, work, &shifts, observer);
+            server.replay_late_unless(&[], replays, work, &shifts, observer)
         });
     });
     tally.decide()
@@ -64,21 +64,23 @@ impl MissTally {
     }
 
     /// Looks at an alignment with so many requests of each stream, unless it can no longer change the answer: `replay` tells
-    /// the observer of those that are late.
+    /// the observer of those that are late, and gives whether the observer ended it. Gives whether everybody is known to be in
+    /// time.
     pub(super) fn look(
         &self,
         index: usize,
         exceedances: &mut Exceedances,
         counts: &[usize],
         targets: &[LatencyTarget],
-        replay: impl FnOnce(&mut CancellableObserver<'_>),
-    ) {
+        replay: impl FnOnce(&mut CancellableObserver<'_>) -> bool,
+    ) -> bool {
         if self.cutoff.load(Ordering::Relaxed) < index {
-            return;
+            return false;
         }
         exceedances.reset(counts, targets, self.spare == 0);
-        replay(&mut CancellableObserver { inner: exceedances, cutoff: &self.cutoff, index });
+        let stopped = replay(&mut CancellableObserver { inner: exceedances, cutoff: &self.cutoff, index });
         self.add(index, exceedances.exceeded());
+        !stopped && exceedances.exceeded().is_empty()
     }
 
     fn add(&self, index: usize, streams: &[usize]) {

@@ -1,13 +1,14 @@
 //! Whether streams keep their latency targets, for a search that asks about one server after the other.
 //!
 //! Neighbouring questions are about much the same streams. The work that arrives in each alignment is kept from one
-//! question to the next, so that only the streams that came and went are added up; and alignments that have just failed
-//! are looked at first, because one failure is an answer.
+//! question to the next, so that only the streams that came and went are added up. Bands that are as they were when everybody
+//! was in time are not looked at again: a newcomer changes nothing for those of tighter budgets. And alignments that have
+//! just failed are looked at first, because one failure is an answer.
 
 use super::alignment::Alignment;
 use super::alignment_order::sort_worst_first;
 use super::arrived_work::ArrivedWork;
-use super::banded::BandedServer;
+use super::banded::{BandQuestion, BandedServer};
 use super::latency_target::{Exceedances, LatencyTarget};
 use super::system::ReplaySystem;
 use super::target_miss::MissTally;
@@ -17,10 +18,19 @@ use std::sync::Mutex;
 /// What is remembered of the questions of a search.
 #[derive(Debug)]
 pub struct TargetSearch {
-    /// The alignments in the order in which they are looked at, each with the work that arrives in it.
-    alignments: Vec<(Alignment, Mutex<ArrivedWork>)>,
+    /// The alignments in the order in which they are looked at, each with what is remembered of it.
+    alignments: Vec<(Alignment, Mutex<RememberedAlignment>)>,
     /// How many alignments may miss the target of a stream.
     spare: usize,
+}
+
+/// What is remembered of an alignment.
+#[derive(Debug, Default)]
+struct RememberedAlignment {
+    /// The work that arrives.
+    work: ArrivedWork,
+    /// Bands that are known to be in time.
+    in_time: Vec<BandQuestion>,
 }
 
 impl TargetSearch {
@@ -61,12 +71,19 @@ impl TargetSearch {
         let tally = MissTally::new(targets.len(), self.spare);
         let make_scratch = || (server.replays(), Exceedances::default());
         parallel::map_with(count, make_scratch, |(replays, exceedances), index| {
-            let (alignment, work) = &self.alignments[index];
-            let mut work = work.lock().expect("no thread panics while it holds the lock");
+            let (alignment, remembered) = &self.alignments[index];
+            let mut remembered = remembered.lock().expect("no thread panics while it holds the lock");
+            let RememberedAlignment { work, in_time } = &mut *remembered;
             let shifts = alignment.shifts(system);
-            tally.look(index, exceedances, &system.counts(&shifts), targets, |observer| {
-                server.replay_late(replays, &mut work, &shifts, observer);
+            let questions = server.questions(&shifts);
+            let known = questions.iter().filter(|asked| in_time.iter().any(|known| known.implies(asked)));
+            let known: Vec<u32> = known.map(|question| question.band).collect();
+            let all_in_time = tally.look(index, exceedances, &system.counts(&shifts), targets, |observer| {
+                server.replay_late_unless(&known, replays, work, &shifts, observer)
             });
+            if all_in_time {
+                *in_time = questions;
+            }
         });
         let Some(miss) = tally.decide() else { return true };
         self.alignments[..miss.alignments].rotate_right(1);
@@ -76,16 +93,16 @@ impl TargetSearch {
     /// Begins again where what is kept does not serve this server.
     fn prepare(&mut self, server: &BandedServer<'_, '_>, system: &ReplaySystem<'_>) {
         let first =
-            |search: &mut Self| search.alignments[0].1.get_mut().expect("no thread has panicked").span();
+            |search: &mut Self| search.alignments[0].1.get_mut().expect("no thread has panicked").work.span();
         if self.alignments.is_empty() || server.is_within(first(self)) {
             return;
         }
         let order: Vec<Alignment> = self.alignments.iter().map(|(alignment, _)| *alignment).collect();
         let mut sorted = order;
         sort_worst_first(system, &mut sorted);
-        for ((alignment, work), next) in self.alignments.iter_mut().zip(sorted) {
+        for ((alignment, remembered), next) in self.alignments.iter_mut().zip(sorted) {
             *alignment = next;
-            work.get_mut().expect("no thread has panicked").clear(server.span());
+            remembered.get_mut().expect("no thread has panicked").work.clear(server.span());
         }
     }
 }

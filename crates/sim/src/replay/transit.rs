@@ -18,10 +18,3 @@ pub(super) struct JobInTransit<'a> {
 pub(super) trait TransitSource<'a> {
     fn next(&mut self) -> JobInTransit<'a>;
 }
-
-impl<'a, S: TransitSource<'a>> TransitSource<'a> for &mut S {
-    #[inline]
-    fn next(&mut self) -> JobInTransit<'a> {
-        (**self).next()
-    }
-}

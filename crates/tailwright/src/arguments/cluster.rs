@@ -28,7 +28,7 @@ pub(crate) struct ClusterArgs {
     #[arg(long, value_name = "RATE", requires = "slos")]
     network: Option<ByteRate>,
     /// How many servers there are.
-    #[arg(long, value_name = "N", requires = "slos")]
+    #[arg(long, value_name = "N", requires = "slos", value_parser = servers)]
     max_servers: Option<NonZeroUsize>,
     /// How many requests a device serves at a time (default: what its profile says, or 1).
     #[arg(long, value_name = "N", requires = "slos")]
@@ -132,4 +132,9 @@ impl ClusterArgs {
             best_effort_request,
         }))
     }
+}
+
+/// How many servers there are.
+fn servers(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse().map_err(|_| "expected a whole number of servers, at least 1".to_owned())
 }

@@ -28,7 +28,8 @@ fn window(text: &str) -> Result<Nanos, String> {
     text.parse().ok().filter(|length| *length > Nanos::ZERO).ok_or_else(expected)
 }
 
-fn confidence(text: &str) -> Result<f64, String> {
+/// A confidence as a share.
+pub(crate) fn confidence(text: &str) -> Result<f64, String> {
     let expected = || format!("expected a number between 0.5 and 1, such as 0.95, found '{text}'");
     text.parse().ok().filter(|share: &f64| (0.5..1.0).contains(share)).ok_or_else(expected)
 }

@@ -10,7 +10,7 @@ mod prediction;
 
 pub(crate) use calibration::CalibrationArgs;
 pub(crate) use cluster::{ClusterArgs, MayLack};
-pub(crate) use judgement::JudgementArgs;
+pub(crate) use judgement::{JudgementArgs, confidence};
 pub(crate) use method::MethodArgs;
 pub(crate) use model::{ModelChoice, ProcedureChoice};
 pub(crate) use policy_inputs::PolicyInputArgs;

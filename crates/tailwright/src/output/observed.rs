@@ -1,12 +1,16 @@
 //! What was seen of live servers: latencies, stages ranked by variance, what was guessed, what observing cost.
 
 use crate::output::json::pretty;
+use crate::output::observed_causes::CauseFields;
+use crate::output::observed_fields::LatencyFields;
+use crate::output::{observed_causes, observed_fields, observed_ideal};
 use crate::terminal::TextTable;
 use observe::{
     LatencyProfile, MeasuredCost, ObservationEnd, ObservationReport, SelfTestReport, StageProfile,
 };
 use serde::Serialize;
 use std::collections::BTreeSet;
+use workflow::observation::ServerObservation;
 use workflow::text::{percent, plural, time};
 
 #[derive(Serialize)]
@@ -22,21 +26,14 @@ struct ObservedDocument<'a> {
     /// Of T6 − T0, in square seconds.
     variance_s2: f64,
     stages: Vec<StageFields>,
+    causes: CauseFields,
+    #[serde(flatten)]
+    derived: observed_fields::DerivedFields,
     guessed_or_unseen: Vec<CountFields>,
     not_joined: Vec<CountFields>,
     lost_events: u64,
     events: u64,
     cost: Option<CostFields>,
-}
-
-#[derive(Serialize)]
-struct LatencyFields {
-    mean_s: f64,
-    p50_s: f64,
-    p90_s: f64,
-    p99_s: f64,
-    p999_s: f64,
-    max_s: f64,
 }
 
 #[derive(Serialize)]
@@ -76,7 +73,8 @@ struct TestDocument {
 }
 
 /// The observation as one object.
-pub(crate) fn json(ports: &BTreeSet<u16>, report: &ObservationReport) -> String {
+pub(crate) fn json(ports: &BTreeSet<u16>, observation: &ServerObservation) -> String {
+    let report = &observation.report;
     let statistics = &report.statistics;
     let observed_s = report.duration.as_secs_f64();
     let counts = |counts: Vec<(&'static str, u64)>| {
@@ -93,6 +91,8 @@ pub(crate) fn json(ports: &BTreeSet<u16>, report: &ObservationReport) -> String 
         latency_from_t0: latency(statistics.from_wire()),
         variance_s2: statistics.variance() / 1e18,
         stages: statistics.stages().iter().map(stage).collect(),
+        causes: observed_causes::fields(&report.causes),
+        derived: observed_fields::fields(observation),
         guessed_or_unseen: counts(statistics.flagged().collect()),
         not_joined: counts(not_joined(report).to_vec()),
         lost_events: report.lost_events,
@@ -148,7 +148,8 @@ fn not_joined(report: &ObservationReport) -> [(&'static str, u64); 4] {
 }
 
 /// The tables for people, 80 columns wide.
-pub(crate) fn text(ports: &BTreeSet<u16>, report: &ObservationReport) -> String {
+pub(crate) fn text(ports: &BTreeSet<u16>, observation: &ServerObservation) -> String {
+    let report = &observation.report;
     let statistics = &report.statistics;
     let seconds = report.duration.as_secs_f64();
     let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
@@ -165,7 +166,9 @@ pub(crate) fn text(ports: &BTreeSet<u16>, report: &ObservationReport) -> String 
     }
     if statistics.count() > 0 {
         text += &format!("\n{}\n{}", latencies(report), stages(&statistics.stages()));
+        text += &observed_causes::text(&report.causes);
     }
+    text += &observed_ideal::text(observation);
     text += &doubts(report);
     text + &cost_line(report)
 }
@@ -193,6 +196,15 @@ fn nanoseconds(count: u64) -> String {
 
 /// A row per stage, the one with the largest share of the variance first.
 fn stages(stages: &[StageProfile]) -> String {
+    TextTable::of_rows(&STAGE_HEADINGS, 1, stage_rows(stages)).render() + &ranking(stages)
+}
+
+/// The headings of [`stage_rows`].
+pub(crate) const STAGE_HEADINGS: [&str; 8] =
+    ["stage", "mean", "p50", "p99", "p99.9", "var us2", "of var", "of mean"];
+
+/// The cells of the stages, the one with the largest share of the variance first.
+pub(crate) fn stage_rows(stages: &[StageProfile]) -> Vec<Vec<String>> {
     let by_variance = ranked(stages, |stage| stage.share_of_variance);
     let row = |stage: &&StageProfile| {
         vec![
@@ -206,16 +218,17 @@ fn stages(stages: &[StageProfile]) -> String {
             percent(stage.share_of_mean),
         ]
     };
-    let headings = ["stage", "mean", "p50", "p99", "p99.9", "var us2", "of var", "of mean"];
-    let table = TextTable::of_rows(&headings, 1, by_variance.iter().map(row)).render();
+    by_variance.iter().map(row).collect()
+}
+
+/// Whether variance and mean point at the same stage.
+pub(crate) fn ranking(stages: &[StageProfile]) -> String {
+    let by_variance = ranked(stages, |stage| stage.share_of_variance);
     let by_mean = ranked(stages, |stage| stage.share_of_mean);
-    let same = by_variance[0].name == by_mean[0].name;
-    table
-        + &if same {
-            format!("{} is first by variance and by mean\n", by_mean[0].name)
-        } else {
-            format!("first by variance: {}; first by mean: {}\n", by_variance[0].name, by_mean[0].name)
-        }
+    if by_variance[0].name == by_mean[0].name {
+        return format!("{} is first by variance and by mean\n", by_mean[0].name);
+    }
+    format!("first by variance: {}; first by mean: {}\n", by_variance[0].name, by_mean[0].name)
 }
 
 fn ranked(stages: &[StageProfile], share: impl Fn(&StageProfile) -> f64) -> Vec<&StageProfile> {
@@ -225,7 +238,7 @@ fn ranked(stages: &[StageProfile], share: impl Fn(&StageProfile) -> f64) -> Vec<
 }
 
 /// What was guessed, not seen, not joined or lost; nothing when there is nothing.
-fn doubts(report: &ObservationReport) -> String {
+pub(crate) fn doubts(report: &ObservationReport) -> String {
     let total = report.statistics.count();
     let mut text = String::new();
     for (what, count) in report.statistics.flagged().filter(|(_, count)| *count > 0) {
@@ -240,7 +253,8 @@ fn doubts(report: &ObservationReport) -> String {
     if text.is_empty() { text } else { format!("\nless certain:\n{text}") }
 }
 
-fn cost_line(report: &ObservationReport) -> String {
+/// What observing cost, as far as it was measured.
+pub(crate) fn cost_line(report: &ObservationReport) -> String {
     match &report.cost {
         Some(cost) => {
             let share = cost.run_ns as f64 / 1e9 / cost.duration.as_secs_f64();

@@ -7,6 +7,7 @@ mod curves;
 pub(crate) mod experiment;
 pub(crate) mod inspected;
 mod latency;
+pub(crate) mod observed;
 pub(crate) mod placement;
 mod plan_view;
 pub(crate) mod planned;

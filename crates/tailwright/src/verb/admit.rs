@@ -8,7 +8,7 @@ use clap::Args;
 use model::OperationError;
 use std::path::PathBuf;
 use workflow::admission::{AdmissionQuestion, admission_policy, admit};
-use workflow::files::write_result;
+use workflow::files::{check_writable, write_wanted};
 
 const HELP: &str = "\
 Examples:
@@ -58,17 +58,19 @@ pub(crate) struct AdmitArgs {
 }
 
 pub(crate) fn run(args: &AdmitArgs) -> Result<VerbAnswer, OperationError> {
+    check_writable(args.output.as_deref(), "policy")?;
     let question = AdmissionQuestion {
         source: args.prediction.source(&[args.model.into()])?,
         procedure: args.model.into(),
         events: args.events.clone(),
     };
     let (problem, outcome) = admit(&question, &TerminalObserver)?;
-    if let Some(path) = &args.output {
-        write_result(path, &json::pretty(&admission_policy(&problem, &outcome)), "policy")?;
-    }
+    let written = write_wanted(args.output.as_deref(), "policy", || {
+        json::pretty(&admission_policy(&problem, &outcome))
+    });
     let text =
         if args.json { admission::json(&problem, &outcome) } else { admission::text(&problem, &outcome) };
     terminal::print(&text);
+    written?;
     Ok(if outcome.refused(&problem).is_empty() { VerbAnswer::Yes } else { VerbAnswer::No })
 }

@@ -9,7 +9,7 @@ use clap::Args;
 use model::OperationError;
 use std::path::PathBuf;
 use units::Percentile;
-use workflow::files::write_result;
+use workflow::files::{check_writable, write_wanted};
 use workflow::prediction::{ModelName, PredictionProblem, predict_bounds, report_calibration};
 
 const HELP: &str = "\
@@ -55,6 +55,7 @@ pub(crate) struct BoundArgs {
 }
 
 pub(crate) fn run(args: &BoundArgs) -> Result<VerbAnswer, OperationError> {
+    check_writable(args.report.as_deref(), "report")?;
     let mut models: Vec<ModelName> = args.model.iter().map(|&choice| choice.into()).collect();
     if models.is_empty() {
         models = ModelName::SIDE_BY_SIDE.to_vec();
@@ -67,9 +68,8 @@ pub(crate) fn run(args: &BoundArgs) -> Result<VerbAnswer, OperationError> {
         .contains(&ModelName::Calibrated)
         .then(|| report_calibration(&problem, args.percentile, &TerminalObserver));
     let view = bounds::BoundsView { problem: &problem, models: &models, bounds: &bounds, calibration };
-    if let Some(path) = &args.report {
-        write_result(path, &report::bounds::html(&view), "report")?;
-    }
+    let written = write_wanted(args.report.as_deref(), "report", || report::bounds::html(&view));
     terminal::print(&if args.json { bounds::json(&view) } else { bounds::text(&view) });
+    written?;
     Ok(VerbAnswer::Yes)
 }

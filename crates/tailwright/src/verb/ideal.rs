@@ -10,7 +10,7 @@ use model::OperationError;
 use sim::ideal::ServiceOrder;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use workflow::files::write_result;
+use workflow::files::{check_writable, write_wanted};
 use workflow::ideal::{IdealOutcome, IdealSettings, IdealStream, ideal_latency};
 
 const HELP: &str = "\
@@ -71,6 +71,7 @@ pub(crate) struct IdealArgs {
 }
 
 pub(crate) fn run(args: &IdealArgs) -> Result<VerbAnswer, OperationError> {
+    check_writable(args.report.as_deref(), "report")?;
     let answer = ideal_latency(&args.settings()?)?;
     let view = ideal::IdealView {
         name: answer.name,
@@ -80,10 +81,9 @@ pub(crate) fn run(args: &IdealArgs) -> Result<VerbAnswer, OperationError> {
         seed: args.seed,
         outcomes: answer.outcomes,
     };
-    if let Some(path) = &args.report {
-        write_result(path, &html(&view), "report")?;
-    }
+    let written = write_wanted(args.report.as_deref(), "report", || html(&view));
     terminal::print(&if args.json { ideal::json(&view) } else { ideal::text(&view) });
+    written?;
     Ok(VerbAnswer::Yes)
 }
 

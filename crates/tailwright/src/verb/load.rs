@@ -1,7 +1,7 @@
 //! `tailwright load`: requests of traces and random processes against real servers.
 
 use crate::exit::VerbAnswer;
-use crate::interrupt::stop_on_interrupt;
+use crate::interrupt::stop_on_termination;
 use crate::output::loaded;
 use crate::terminal::{self, TerminalObserver};
 use clap::Args;
@@ -11,6 +11,7 @@ use model::OperationError;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use units::Nanos;
+use workflow::files::check_writable;
 use workflow::load::{LoadFile, play_load, write_interval_logs};
 
 const HELP: &str = "\
@@ -25,7 +26,8 @@ A load file:
   realtime = 20                      # SCHED_FIFO priority of the generator; takes root
   [[workload]]
   name = \"mail\"
-  target = \"nbd://10.0.0.9/mail\"     # or nfs://HOST/EXPORT/FILE, memcached://HOST, http://HOST/PATH
+  target = \"nbd://10.0.0.9/mail\"     # or nfs://HOST/EXPORT/FILE, memcached://HOST,
+                                     # memcached+udp://HOST, http://HOST/PATH, echo://HOST:PORT
   connections = 4
   trace = \"mail.parquet\"             # any format of `tailwright trace`
   speed = 2.0
@@ -40,11 +42,11 @@ A load file:
   target = \"nbd://10.0.0.9/backup\"
   closed = { outstanding = 8, op = \"write\", size = \"64KiB\", sequential = true }
 
-Writes overwrite what is on the target. docs/load.md describes every field. Latencies count from the intended
-times. Ctrl-C ends a run early, with what there is.
+Writes overwrite what is on the target. docs/load.md describes every field. Latencies count from
+the intended times. Ctrl-C, SIGTERM and SIGHUP end a run early, with what there is.
 
-Exit codes: 0 done; 1 what was read is not what was written (verify_data); 2 bad input; 3 a server, a namespace or
-a permission is missing.";
+Exit codes: 0 done; 1 what was read is not what was written (verify_data); 2 bad input; 3 a server,
+a namespace or a permission is missing.";
 
 /// Send requests to real servers when they are meant to be sent, and observe every one.
 #[derive(Debug, Args)]
@@ -73,24 +75,30 @@ pub(crate) fn run(args: &LoadArgs) -> Result<VerbAnswer, OperationError> {
                 .hint("choose another place")
         })?;
     }
+    check_writable(args.output.as_deref(), "observations")?;
     let (ran, seed) = generate(&args.file, &args.set)?;
-    let end = SystemTime::now();
-    if let Some(path) = &args.output {
-        trace::observations::write(path, &ran.observations)
-            .map_err(|error| OperationError::machine(&error).hint(error.hint()))?;
-    }
-    if let Some(folder) = &args.hdr {
-        write_interval_logs(folder, &ran, end)?;
-    }
+    let written = args.write(&ran, SystemTime::now());
     terminal::print(&if args.json { loaded::json(&ran, seed) } else { loaded::text(&ran) });
+    written?;
     Ok(if ran.comparison.mismatches == 0 { VerbAnswer::Yes } else { VerbAnswer::No })
+}
+
+impl LoadArgs {
+    /// Writes the files that are asked for; the run ended at `end`.
+    fn write(&self, ran: &LoadReport, end: SystemTime) -> Result<(), OperationError> {
+        if let Some(path) = &self.output {
+            trace::observations::write(path, &ran.observations)
+                .map_err(|error| OperationError::machine(&error).hint(error.hint()))?;
+        }
+        self.hdr.as_deref().map_or(Ok(()), |folder| write_interval_logs(folder, ran, end))
+    }
 }
 
 /// Runs what a load file says, with progress and warnings on stderr; returns what happened, and the seed.
 pub(crate) fn generate(path: &Path, set: &[String]) -> Result<(LoadReport, u64), OperationError> {
     let file = LoadFile::read(path, set)?;
     let (workloads, options) = (file.workloads(&TerminalObserver)?, file.options());
-    let stop = stop_on_interrupt()?;
+    let stop = stop_on_termination()?;
     let mut bar = LoadBar::default();
     let ran = play_load(workloads, &options, &stop, &mut |progress| bar.show(progress), &TerminalObserver)?;
     Ok((ran, options.seed))

@@ -4,6 +4,7 @@ pub(crate) mod admit;
 pub(crate) mod apply;
 pub(crate) mod bound;
 pub(crate) mod demo;
+pub(crate) mod experiment;
 pub(crate) mod explain;
 pub(crate) mod ideal;
 pub(crate) mod lab;

@@ -2,7 +2,7 @@
 
 use crate::arguments::{CalibrationArgs, ClusterArgs, MayLack, MethodArgs, ModelChoice, prediction_source};
 use crate::exit::VerbAnswer;
-use crate::interrupt::stop_on_interrupt;
+use crate::interrupt::stop_on_termination;
 use crate::output::{json, placement, planned};
 use crate::report;
 use crate::terminal::{self, TerminalObserver};
@@ -10,9 +10,9 @@ use clap::Args;
 use model::OperationError;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use workflow::files::write_result;
+use workflow::files::{check_writable, write_wanted};
 use workflow::planning::{PlanRun, PlanningQuestion, plan_cluster, read_policy};
-use workflow::prediction::{ModelName, PredictionProblem, place};
+use workflow::prediction::{ModelName, PredictionProblem, learn_calibration, place};
 
 const HELP: &str = "\
 Examples:
@@ -89,6 +89,8 @@ pub(crate) struct PlanArgs {
 }
 
 pub(crate) fn run(args: &PlanArgs) -> Result<VerbAnswer, OperationError> {
+    check_writable(args.output.as_deref(), "policy")?;
+    check_writable(args.report.as_deref(), "report")?;
     if let Some(model) = args.model {
         return args.place_by_model(model);
     }
@@ -104,18 +106,15 @@ pub(crate) fn run(args: &PlanArgs) -> Result<VerbAnswer, OperationError> {
         eprintln!("not every workload can stay where it is, so no plan was made (--no-moves)");
         return Ok(VerbAnswer::No);
     }
-    if let Some(path) = &args.output {
-        write_result(path, &json::plan(&run), "policy")?;
-    }
-    if let Some(path) = &args.report {
-        write_result(path, &report::planned::html(&run), "report")?;
-    }
+    let written = write_wanted(args.output.as_deref(), "policy", || json::plan(&run));
+    let drawn = write_wanted(args.report.as_deref(), "report", || report::planned::html(&run));
     if args.json {
         terminal::print(&json::plan(&run));
     } else {
         terminal::print(&planned::text(&run, args.all));
         terminal::print(&args.next_steps(&run));
     }
+    written.and(drawn)?;
     Ok(answer(&run))
 }
 
@@ -129,19 +128,25 @@ impl PlanArgs {
         let mut source = prediction_source(&self.cluster, self.groups.as_deref(), false)?;
         source.preemptive = self.method.is_preemptive();
         source.calibration = self.calibration.goal_for(&[ModelName::from(model).as_procedure()])?;
-        let stop = stop_on_interrupt()?;
+        let stop = stop_on_termination()?;
         let problem = PredictionProblem::read(&source, &TerminalObserver)?;
         let interrupted = || stop.load(Ordering::Relaxed);
+        if ModelName::from(model) == ModelName::Calibrated
+            && !learn_calibration(&problem, None, &interrupted, &TerminalObserver)
+        {
+            return Err(OperationError::machine(
+                "interrupted before the margins were learnt: nobody is placed",
+            )
+            .hint("fewer windows are sooner learnt: a longer --for, a lower --coverage"));
+        }
         let placed = place(&problem, model.into(), &interrupted, &TerminalObserver);
-        if let Some(path) = &self.output {
-            write_result(path, &placement::json(&problem, &placed), "policy")?;
-        }
-        if let Some(path) = &self.report {
-            write_result(path, &report::placement::html(&problem, &placed), "report")?;
-        }
+        let written = write_wanted(self.output.as_deref(), "policy", || placement::json(&problem, &placed));
+        let drawn =
+            write_wanted(self.report.as_deref(), "report", || report::placement::html(&problem, &placed));
         let text =
             if self.json { placement::json(&problem, &placed) } else { placement::text(&problem, &placed) };
         terminal::print(&text);
+        written.and(drawn)?;
         if placed.interrupted {
             let placed = problem.workloads.len() - placed.packing.refused.len();
             let all = problem.workloads.len();

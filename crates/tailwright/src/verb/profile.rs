@@ -1,7 +1,7 @@
 //! `tailwright profile`: measures a file or block device and writes its device profile.
 
 use crate::exit::VerbAnswer;
-use crate::interrupt::stop_on_interrupt;
+use crate::interrupt::stop_on_termination;
 use crate::output::{profiled, profiled_disk};
 use crate::terminal::{self, TerminalObserver};
 use clap::Args;
@@ -10,6 +10,7 @@ use model::OperationError;
 use profile::{MeasurementSettings, ProfileProgress, TargetAccess};
 use std::path::PathBuf;
 use units::{Bytes, Percentile, Seconds};
+use workflow::files::check_writable;
 use workflow::profiling::{DeviceMeasurement, ProfilingSettings, measure_device, write_profile};
 
 /// Measure a file or block device: bandwidth by request size, and base latency
@@ -90,11 +91,13 @@ fn spindle(text: &str) -> Result<f64, String> {
 
 pub(crate) fn run(args: &ProfileArgs) -> Result<VerbAnswer, OperationError> {
     let settings = args.settings();
-    let stop = stop_on_interrupt()?;
+    check_writable(args.output.as_deref(), "device profile")?;
+    let stop = stop_on_termination()?;
     let mut bars = ProfileBars::default();
     let measured = measure_device(&settings, &stop, &mut |step| bars.show(step), &TerminalObserver);
     drop(bars);
     let device = measured?;
+    let written = write_profile(&settings, &device, &TerminalObserver);
     let target = &device.target;
     terminal::print(&match &device.result {
         DeviceMeasurement::Table { plan, measurement } if args.json => {
@@ -108,7 +111,7 @@ pub(crate) fn run(args: &ProfileArgs) -> Result<VerbAnswer, OperationError> {
             profiled_disk::text(measurement, disk.parameters())
         }
     });
-    write_profile(&settings, &device, &TerminalObserver)?;
+    written?;
     Ok(VerbAnswer::Yes)
 }
 

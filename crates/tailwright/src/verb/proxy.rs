@@ -14,6 +14,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::PathBuf;
 use units::{Bytes, Nanos, Seconds};
 use workflow::enforcement::{ProxyFiles, ProxySettings, ProxyStart, ReloadAnswer, proxy_start};
+use workflow::files::check_writable;
 
 const HELP: &str = "\
 Examples:
@@ -126,10 +127,12 @@ pub(crate) fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
                 .hint("--user takes root; without root the proxy is the user that starts it")
         })?;
     }
+    check_writable(args.record.as_deref(), "recording")?;
     configurator.remember()?;
     let report = proxy.run()?;
-    write_record(args, &report)?;
+    let written = write_record(args, &report);
     terminal::print(&if args.json { json::pretty(&report.snapshot) } else { text(&report.snapshot) });
+    written?;
     Ok(VerbAnswer::Yes)
 }
 
@@ -189,7 +192,7 @@ fn write_record(args: &ProxyArgs, report: &ProxyReport) -> Result<(), OperationE
 }
 
 fn text(snapshot: &ProxySnapshot) -> String {
-    let headings = ["workload", "requests", "bytes", "other", "waited", "longest", "at server"];
+    let headings = ["workload", "requests", "bytes", "other", "uncounted", "waited", "longest", "at server"];
     let mut table = TextTable::of_rows(&headings, 1, []);
     for seen in &snapshot.workloads {
         let requests = seen.requests.max(1) as f64;
@@ -198,6 +201,7 @@ fn text(snapshot: &ProxySnapshot) -> String {
             seen.requests.to_string(),
             Bytes(seen.bytes).to_string(),
             seen.control.to_string(),
+            seen.unexpected.to_string(),
             Seconds(seen.waited_s / requests).to_string(),
             Seconds(seen.waited_max_s).to_string(),
             Seconds(seen.served_s / requests).to_string(),

@@ -8,7 +8,7 @@ use clap::Args;
 use model::OperationError;
 use reproduce::{Context, PaperExperiment, all};
 use std::path::{Path, PathBuf};
-use workflow::files::write_result;
+use workflow::files::{check_writable, write_wanted};
 
 const HELP: &str = "\
 Examples:
@@ -58,12 +58,12 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<VerbAnswer, OperationError> {
         terminal::print(&reproduced::list(&experiments));
         return Ok(VerbAnswer::Yes);
     }
+    check_writable(args.report.as_deref(), "report")?;
     let done = experiments.iter().map(|experiment| play(experiment, args)).collect::<Result<Vec<_>, _>>()?;
     let view = reproduced::ReproductionView { done: &done, seed: args.seed, quick: args.quick };
-    if let Some(path) = &args.report {
-        write_result(path, &report::reproduced::html(&view), "report")?;
-    }
+    let written = write_wanted(args.report.as_deref(), "report", || report::reproduced::html(&view));
     terminal::print(&if args.json { reproduced::json(&view) } else { reproduced::text(&view) });
+    written?;
     Ok(if done.iter().all(|one| one.outcome.is_ok()) { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 

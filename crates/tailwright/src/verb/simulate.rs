@@ -9,7 +9,7 @@ use crate::verb::simulate_policy;
 use clap::Args;
 use model::OperationError;
 use std::path::PathBuf;
-use workflow::files::write_result;
+use workflow::files::{check_writable, write_wanted};
 use workflow::simulation::{ScenarioSettings, VariantFigures, read_scenario, simulate_variants};
 
 const HELP: &str = "\
@@ -96,6 +96,7 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<VerbAnswer, OperationError> {
     if args.output.is_some() {
         return Err(OperationError::input("-o writes the requests of a policy, not of a scenario"));
     }
+    check_writable(args.report.as_deref(), "report")?;
     let settings = ScenarioSettings { file: args.scenario.clone(), set: args.set.clone(), load: args.load };
     let variants = read_scenario(&settings)?.variants()?;
     let simulated = simulate_variants(&variants, args.seed, &TerminalObserver)?;
@@ -104,10 +105,9 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<VerbAnswer, OperationError> {
         [only] if only.run.choices.is_empty() => show_one(&only.figures(args.seed), args.json),
         several => show_varied(&varied::VariedView { variants: several, seed: args.seed }, args.json),
     };
-    if let Some(path) = &args.report {
-        write_result(path, &page, "report")?;
-    }
+    let written = write_wanted(args.report.as_deref(), "report", || page);
     terminal::print(&text);
+    written?;
     let is_as_wanted = simulated.iter().all(|variant| variant.is_as_wanted(args.seed));
     Ok(if is_as_wanted { VerbAnswer::Yes } else { VerbAnswer::No })
 }

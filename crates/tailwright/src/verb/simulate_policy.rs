@@ -9,6 +9,7 @@ use model::{OperationError, Policy};
 use serde::Serialize;
 use std::path::Path;
 use workflow::cluster::ClusterProblem;
+use workflow::files::check_writable;
 use workflow::planning::read_policy;
 use workflow::simulation::{PolicySimulation, SimulatedBound, observe_policy, simulate_policy};
 
@@ -47,21 +48,23 @@ pub(super) fn run(
     seed: u64,
     as_json: bool,
 ) -> Result<VerbAnswer, OperationError> {
+    check_writable(output, "observations")?;
     let policy = read_policy(policy)?;
     let problem = ClusterProblem::read(&inputs.source(&policy)?, &TerminalObserver)?;
     let simulation = simulate_policy(&policy, &problem, seed, &TerminalObserver)?;
-    if let Some(path) = output {
+    let written = output.map_or(Ok(()), |path| {
         let observations = observe_policy(&policy, &problem, seed)?;
         ::trace::observations::write(path, &observations).map_err(|error| {
             OperationError::machine(&error)
                 .hint("check that the folder exists, its permissions and the space left")
-        })?;
-    }
+        })
+    });
     terminal::print(&if as_json {
         json(&policy, &simulation, seed)
     } else {
         text(&policy, &simulation, seed)
     });
+    written?;
     Ok(if simulation.is_met() { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 

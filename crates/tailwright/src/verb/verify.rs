@@ -9,7 +9,7 @@ use clap::Args;
 use model::{Observations, OperationError, Policy};
 use std::path::{Path, PathBuf};
 use verify::Findings;
-use workflow::files::write_result;
+use workflow::files::{check_writable, write_wanted};
 use workflow::planning::read_policy;
 use workflow::verification::{judge, read_observations};
 
@@ -58,6 +58,7 @@ pub(crate) struct VerifyArgs {
 pub(crate) fn run(args: &VerifyArgs) -> Result<VerbAnswer, OperationError> {
     let (policy, paths) = sort_files(&args.files)?;
     let policy = policy.map(read_policy).transpose()?;
+    check_writable(args.report.as_deref(), "report")?;
     let observations = match &args.load {
         Some(_) if !paths.is_empty() => {
             return Err(OperationError::input("what happened is either in files or yet to happen")
@@ -67,10 +68,10 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<VerbAnswer, OperationError> {
         None => read_observations(&paths)?,
     };
     let findings = judge(policy.as_ref(), &observations, &args.judgement.settings(), &TerminalObserver)?;
-    if let Some(path) = &args.report {
-        write_result(path, &page(policy.as_ref(), &observations, &findings), "report")?;
-    }
+    let written =
+        write_wanted(args.report.as_deref(), "report", || page(policy.as_ref(), &observations, &findings));
     print(policy.as_ref(), &findings, args.json);
+    written?;
     answer(&findings)
 }
 

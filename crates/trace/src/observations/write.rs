@@ -6,7 +6,7 @@ use crate::columns::encode::{
 };
 use crate::error::{TraceError, TraceErrorKind, TracePosition};
 use crate::operation;
-use crate::partial_file::PartialFile;
+use machine::whole_file::WholeFile;
 use model::{Observation, Observations, RequestOutcome};
 use parquet::basic::Repetition;
 use parquet::errors::ParquetError;
@@ -27,10 +27,10 @@ pub fn write(path: &Path, observations: &Observations) -> Result<(), TraceError>
 }
 
 fn write_whole(path: &Path, observations: &Observations) -> Result<(), TraceErrorKind> {
-    let mut partial = PartialFile::create(path).map_err(TraceErrorKind::Io)?;
-    let file = partial.file.try_clone().map_err(TraceErrorKind::Io)?;
+    let whole = WholeFile::create(path).map_err(TraceErrorKind::Io)?;
+    let file = whole.file.try_clone().map_err(TraceErrorKind::Io)?;
     encode(file, observations).map_err(write_error)?;
-    partial.keep(path).map_err(TraceErrorKind::Io)
+    whole.keep().map_err(TraceErrorKind::Io)
 }
 
 fn encode(file: File, observations: &Observations) -> Result<(), ParquetError> {

@@ -1,6 +1,7 @@
 //! Arrivals and departures, in order.
 
 use crate::files::read_text;
+use crate::text::unknown_workload;
 use model::OperationError;
 use std::path::Path;
 
@@ -44,7 +45,7 @@ fn event(line: &str, names: &[&str]) -> Result<AdmissionEvent, String> {
     let mut words = line.split([',', ' ', '\t']).filter(|word| !word.is_empty());
     let verb = words.next().unwrap_or_default().to_ascii_lowercase();
     let find = |name: &str| {
-        names.iter().position(|known| *known == name).ok_or_else(|| format!("there is no workload '{name}'"))
+        names.iter().position(|known| *known == name).ok_or_else(|| unknown_workload(name, names))
     };
     let members = words.map(find).collect::<Result<Vec<usize>, _>>()?;
     match (verb.as_str(), &members[..]) {

@@ -1,6 +1,7 @@
 //! Which workloads belong together: they may burst at the same time, and are admitted together or not at all.
 
 use crate::files::read_text;
+use crate::text::unknown_workload;
 use model::OperationError;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -64,7 +65,7 @@ fn number(groups: &[Vec<String>], names: &[&str]) -> Result<Vec<usize>, String> 
     for (group, members) in groups.iter().enumerate() {
         for member in members {
             let Some(workload) = names.iter().position(|name| name == member) else {
-                return Err(format!("there is no workload '{member}'"));
+                return Err(unknown_workload(member, names));
             };
             if group_of[workload].is_some_and(|other| other != group) {
                 return Err(format!("workload '{member}' is in two groups; expected one"));
@@ -110,7 +111,7 @@ mod tests {
     #[test]
     fn says_what_is_wrong() {
         for (text, what) in [
-            ("x,y", "there is no workload 'x'"),
+            ("x,y", "there is no workload 'x': expected one of"),
             ("a,b\nb,c", "workload 'b' is in two groups"),
             ("[1]", "expected groups as JSON"),
             ("workload,group\na", "expected 2 cells"),

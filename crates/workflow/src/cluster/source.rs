@@ -109,7 +109,9 @@ fn check(cluster: &Cluster, origin: &Path) -> Result<(), OperationError> {
     let message = if cluster.servers.iter().all(|class| class.count == 0) {
         "there are no servers: expected at least one [[server]] with a count above 0".to_owned()
     } else if cluster.workloads.is_empty() {
-        "there are no workloads: expected at least one".to_owned()
+        "there are no workloads: expected at least one: a line below the header of a table of SLOs, or a [[workload]] of a \
+         cluster file"
+            .to_owned()
     } else if !(cluster.safety_margin.is_finite() && cluster.safety_margin >= 1.0) {
         format!("safety_margin is {}, expected at least 1", cluster.safety_margin)
     } else if let Some(class) = cluster.servers.iter().find(|class| class.packet.0 < PACKET_MIN) {

@@ -5,8 +5,8 @@
 //! goes stale; one that is damaged is read as absent and written anew. Entries are written to one side
 //! and renamed, so that no reader sees half of one.
 
-use crate::files::write_whole;
 use crate::observer::{Notice, ProgressObserver};
+use machine::whole_file;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -82,7 +82,7 @@ impl FootprintCache {
         let body = serde_json::to_string(entry)?;
         let sum = blake3::hash(body.as_bytes()).to_hex();
         fs::create_dir_all(path.parent().expect("an entry is in the folder"))?;
-        write_whole(path, format!("{sum}\n{body}").as_bytes())
+        whole_file::write(path, format!("{sum}\n{body}").as_bytes())
     }
 
     fn path(&self, key: &str) -> Option<PathBuf> {

@@ -55,6 +55,7 @@ struct LoadWorkloadSpec {
     bind: Option<IpAddr>,
     #[serde(default = "default_connections")]
     connections: usize,
+    requests_per_connection: Option<[u32; 2]>,
     trace: Option<PathBuf>,
     speed: Option<f64>,
     start: Option<Nanos>,
@@ -144,6 +145,7 @@ impl LoadFile {
                 target: spec.target.0.clone(),
                 client: ClientHost { netns: spec.netns.clone(), bind: spec.bind },
                 connections: spec.connections,
+                requests_per_connection: spec.requests_per_connection.map(|[least, most]| least..=most),
                 offered: self.offered_load(index, spec, observer)?,
             });
         }

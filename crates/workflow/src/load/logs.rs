@@ -1,7 +1,7 @@
 //! Logs of HdrHistogram, one per workload.
 
-use crate::files::write_whole;
 use ::load::{LoadReport, write_intervals};
+use machine::whole_file;
 use model::OperationError;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -26,7 +26,7 @@ pub fn write_interval_logs(
         let path = folder.join(format!("{}.hlog", file_name(name)));
         let mut text = Vec::new();
         write_intervals(&mut text, &report.observations, index, INTERVAL, start)
-            .and_then(|()| write_whole(&path, &text))
+            .and_then(|()| whole_file::write(&path, &text))
             .map_err(|error| {
                 OperationError::machine(format_args!("cannot write {}: {error}", path.display()))
                     .hint("choose another place")

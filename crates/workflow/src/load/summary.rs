@@ -36,6 +36,8 @@ pub struct WorkloadLoadSummary<'a> {
     pub disconnects: u64,
     /// Connections that were set up again.
     pub reconnects: u64,
+    /// Connections that were replaced because they had taken as many requests as they were to take.
+    pub renewals: u64,
     /// Reads of keys that the server did not have.
     pub misses: u64,
 }
@@ -83,6 +85,7 @@ fn summarise<'a>(
         lag_max_s: lag.map(|lag| lag.max.as_secs()),
         disconnects: counters.disconnects,
         reconnects: counters.reconnects,
+        renewals: counters.renewals,
         misses: counters.misses,
     }
 }

@@ -6,7 +6,7 @@
 
 use super::applicant::{of_members, server_members, sketched};
 use super::enforced_models::replaying;
-use super::problem::PredictionProblem;
+use super::problem::{PredictionProblem, TracedWorkload};
 use crate::observer::ProgressObserver;
 use crate::text::{percent, plural, time};
 use ::plan::admission::Applicant;
@@ -28,6 +28,9 @@ const FILLING_ALIGNMENTS: usize = 14;
 const FILLING_COVERAGE: f64 = 0.8;
 const SEED: u64 = 4;
 
+/// Load factors that are tried, ascending: how many times the work of the traces forecasts count.
+const LOADS: [f64; 10] = [1.0, 1.1, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0];
+
 type ReplaySketch = <EnforcedModel<Replayed> as LatencyModel>::Sketch;
 
 /// The calibrated model for the workloads of a problem, at `percentile` or each at that of its SLO. It learns when it is first
@@ -37,32 +40,117 @@ pub(crate) fn calibrated(
     percentile: Option<Percentile>,
     observer: &dyn ProgressObserver,
 ) -> Arc<Calibrated> {
-    let mut learnt = problem.learnt.lock().expect("no thread panics while it learns");
-    if let Some((_, model)) = learnt.iter().find(|(known, _)| *known == percentile) {
-        return Arc::clone(model);
-    }
-    let model = Arc::new(learn(problem, percentile, observer));
-    learnt.push((percentile, Arc::clone(&model)));
-    model
+    calibrated_unless(problem, percentile, &|| false, observer).expect("nobody interrupts it")
 }
 
-/// Learns margins for the workloads of a problem, at `percentile` or each at that of its SLO.
-fn learn(
+/// Learns what the calibrated model knows of a problem, so that it is known when the model is asked for. `interrupted` is asked
+/// again and again: from the first `true` on, nothing is learnt, and the answer is no.
+pub fn learn_calibration(
     problem: &PredictionProblem,
     percentile: Option<Percentile>,
+    interrupted: &(dyn Fn() -> bool + Sync),
     observer: &dyn ProgressObserver,
-) -> Calibrated {
-    let goal = problem.calibration;
-    let traces = calibration_traces(problem);
-    let mut companies = Vec::new();
-    let windows = traces.iter().map(|trace| goal.windows(trace.traffic)).max().unwrap_or(0);
-    for round in 0..windows * ROUNDS.div_ceil(windows.max(1)) {
-        companies.extend(
-            CompanyRound { problem, round, window: round % windows, percentile, observer }.companies(),
-        );
+) -> bool {
+    calibrated_unless(problem, percentile, interrupted, observer).is_some()
+}
+
+fn calibrated_unless(
+    problem: &PredictionProblem,
+    percentile: Option<Percentile>,
+    interrupted: &(dyn Fn() -> bool + Sync),
+    observer: &dyn ProgressObserver,
+) -> Option<Arc<Calibrated>> {
+    let mut learnt = problem.learnt.lock().expect("no thread panics while it learns");
+    if let Some((_, model)) = learnt.iter().find(|(known, _)| *known == percentile) {
+        return Some(Arc::clone(model));
     }
-    let task = observer.begin("calibrating", companies.len() as u64, "companies");
-    Calibrated::learn(goal, &traces, &companies, &|| task.advance())
+    let learner = CalibrationLearner { problem, percentile, interrupted, observer };
+    let model = Arc::new(learner.learn()?);
+    learnt.push((percentile, Arc::clone(&model)));
+    Some(model)
+}
+
+/// Who learns margins for the workloads of a problem, at `percentile` or each at that of its SLO.
+struct CalibrationLearner<'a> {
+    problem: &'a PredictionProblem,
+    percentile: Option<Percentile>,
+    interrupted: &'a (dyn Fn() -> bool + Sync),
+    observer: &'a dyn ProgressObserver,
+}
+
+impl CalibrationLearner<'_> {
+    /// The model with margins, where these are enough for whom they let in; else the one at the least load factor with which
+    /// the windows stay within what is predicted for those who are let in by it; at the largest, with margins, when there is
+    /// none.
+    fn learn(&self) -> Option<Calibrated> {
+        let traces = calibration_traces(self.problem);
+        for load in LOADS {
+            let model = self.learn_at(load, &traces, None)?;
+            if model.needs_no_margin() || load == LOADS[LOADS.len() - 1] {
+                return Some(model);
+            }
+            // Whoever is let in with margins is other company than that from which they were learnt.
+            if load == LOADS[0]
+                && model.has_finite_margins()
+                && model.margins_cover(&self.learn_at(load, &traces, Some(&model))?)
+            {
+                return Some(model);
+            }
+        }
+        None
+    }
+
+    /// The model at a load factor, from companies that are filled by it, and by `margins` where these are known.
+    fn learn_at(
+        &self,
+        load: f64,
+        traces: &[CalibrationTrace<'_>],
+        margins: Option<&Calibrated>,
+    ) -> Option<Calibrated> {
+        let Self { problem, percentile, interrupted, observer } = *self;
+        let goal = problem.calibration;
+        let windows = traces.iter().map(|trace| goal.windows(trace.traffic)).max().unwrap_or(0);
+        let filling = Replayed::new(FILLING_ALIGNMENTS, FILLING_COVERAGE, 0.95, SEED);
+        let filling = replaying(filling.expect("enough alignments for this coverage"), problem.enforced);
+        let factors = self.filling_factors(margins);
+        let mut companies = Vec::new();
+        for window in 0..windows {
+            // What is left without a window is the same in all rounds.
+            let all = sketched(problem, observer, |traffic| {
+                let rest = goal.rest(traffic, window).unwrap_or_else(|| traffic.clone());
+                filling.sketch(&if load > 1.0 { rest.with_work(load) } else { rest })
+            });
+            for repetition in 0..ROUNDS.div_ceil(windows) {
+                if interrupted() {
+                    return None;
+                }
+                let round = repetition * windows + window;
+                let (filling, all, factors) = (&filling, &all, &factors);
+                let round =
+                    CompanyRound { problem, round, window, percentile, filling, all, factors, interrupted };
+                companies.extend(round.companies());
+            }
+        }
+        let task = observer.begin("calibrating", companies.len() as u64, "companies");
+        let go_on = || {
+            task.advance();
+            !interrupted()
+        };
+        let model = Calibrated::learn(goal, load, traces, &companies, &go_on);
+        (!interrupted()).then_some(model)
+    }
+}
+
+impl CalibrationLearner<'_> {
+    /// By what the bound of each workload is multiplied when companies are filled.
+    fn filling_factors(&self, margins: Option<&Calibrated>) -> Vec<f64> {
+        let workloads = self.problem.workloads.iter();
+        let factor = |model: &Calibrated, workload: &TracedWorkload| {
+            let percentile = self.percentile.unwrap_or(workload.spec.slo.percentile);
+            model.margin_of(&workload.traffic, percentile).map_or(1.0, |margin| margin.factor)
+        };
+        workloads.map(|workload| margins.map_or(1.0, |model| factor(model, workload))).collect()
+    }
 }
 
 /// The distinct traces of a problem. Those whose workloads are in one group are one block.
@@ -89,26 +177,29 @@ struct CompanyRound<'a> {
     round: usize,
     window: usize,
     percentile: Option<Percentile>,
-    observer: &'a dyn ProgressObserver,
+    filling: &'a EnforcedModel<Replayed>,
+    /// Everybody, by what is left of the traces.
+    all: &'a [Applicant<ReplaySketch>],
+    /// By what the bound of each workload is multiplied.
+    factors: &'a [f64],
+    /// Once it says yes, nobody fits any more: the round is of no use.
+    interrupted: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl CompanyRound<'_> {
+    /// Companies of whoever is within the SLO alone, as they are filled.
     fn companies(&self) -> Vec<TrialCompany> {
-        let Self { problem, round, window, .. } = *self;
-        let filling = Replayed::new(FILLING_ALIGNMENTS, FILLING_COVERAGE, 0.95, SEED);
-        let filling = replaying(filling.expect("enough alignments for this coverage"), problem.enforced);
-        let order = shuffled(problem.workloads.len(), round as u64);
-        let order = &order[..order.len().min(PARTICIPANTS_MAX)];
-        let all = sketched(problem, self.observer, |traffic| {
-            filling.sketch(&problem.calibration.rest(traffic, window).unwrap_or_else(|| traffic.clone()))
-        });
+        let Self { problem, round, window, filling, all, .. } = *self;
+        let mut order = shuffled(problem.workloads.len(), round as u64);
+        order.retain(|&workload| self.fits(filling, &[workload]));
+        order.truncate(PARTICIPANTS_MAX);
         let (_, numbers) = problem.distinct_traces();
         let (mut companies, mut begin) = (Vec::new(), 0);
         while begin < order.len() {
-            let count = self.fitting(&filling, &of_members(&all, &order[begin..]));
+            let count = self.fitting(filling, &order[begin..]);
             let company = &order[begin..begin + count];
             let mut members = Vec::new();
-            for (member, &workload) in server_members(problem, &of_members(&all, company)).iter().zip(company)
+            for (member, &workload) in server_members(problem, &of_members(all, company)).iter().zip(company)
             {
                 members.push(CompanyMember {
                     trace: numbers[workload],
@@ -123,15 +214,20 @@ impl CompanyRound<'_> {
         companies
     }
 
+    /// Whether these are within their SLOs together.
+    fn fits(&self, filling: &EnforcedModel<Replayed>, workloads: &[usize]) -> bool {
+        let (base, company) = (self.problem.base_latency(), of_members(self.all, workloads));
+        let limit = |(&workload, member): (&usize, &&Applicant<ReplaySketch>)| {
+            (member.slo.latency.0 - base) / self.factors[workload]
+        };
+        let limits: Vec<f64> = workloads.iter().zip(&company).map(limit).collect();
+        !(self.interrupted)() && filling.all_within(&server_members(self.problem, &company), &limits)
+    }
+
     /// How many of these, in their order, are within their SLOs together; at least one. Found by doubling and halving, as if who
     /// does not fit beside few did not fit beside more.
-    fn fitting(&self, filling: &EnforcedModel<Replayed>, candidates: &[&Applicant<ReplaySketch>]) -> usize {
-        let base = self.problem.base_latency();
-        let fits = |count: usize| {
-            let company = &candidates[..count];
-            let limits: Vec<f64> = company.iter().map(|member| member.slo.latency.0 - base).collect();
-            filling.all_within(&server_members(self.problem, company), &limits)
-        };
+    fn fitting(&self, filling: &EnforcedModel<Replayed>, candidates: &[usize]) -> usize {
+        let fits = |count: usize| self.fits(filling, &candidates[..count]);
         let (mut fitting, mut beyond) = (1, candidates.len() + 1);
         while fitting + 1 < beyond {
             let next = (2 * fitting).min(usize::midpoint(fitting, beyond).max(fitting + 1)).min(beyond - 1);
@@ -156,6 +252,8 @@ pub struct CalibrationReport {
     pub coverage: f64,
     /// What is counted: workload, server or plan.
     pub coverage_of: &'static str,
+    /// How many times the work of the traces the bounds count.
+    pub load_factor: f64,
     /// The shares of held-out windows in which the margins were kept. They chose the margins, so that this is no promise.
     pub kept_workloads: f64,
     /// Of servers of the trials, everybody on one.
@@ -214,6 +312,7 @@ pub fn report_calibration(
     CalibrationReport {
         coverage: goal.coverage,
         coverage_of: scope_name(goal.scope),
+        load_factor: model.load(),
         kept_workloads: workloads,
         kept_servers: servers,
         kept_plans: plans,
@@ -269,9 +368,10 @@ impl CalibrationReport {
             let shortest = with.iter().map(|workload| workload.window_s).fold(f64::INFINITY, f64::min);
             let blocks = with.iter().map(|workload| workload.blocks).min().unwrap_or(0);
             sentences.push(format!(
-                "next window of {}, coverage {coverage} of each {}: margins of {least:.2} to {most:.2} for {} of {all} workloads, from {blocks} blocks or more",
+                "next window of {}, coverage {coverage} of each {}: {} times the work, margins of {least:.2} to {most:.2} for {} of {all} workloads, from {blocks} blocks or more",
                 time(shortest),
                 self.coverage_of,
+                self.load_factor,
                 with.len()
             ));
             sentences.push(self.kept_shares());
@@ -317,4 +417,139 @@ impl CalibrationReport {
 /// The least or largest of margins.
 fn margin_among(workloads: &[&WorkloadCalibration], choose: impl Fn(f64, f64) -> f64) -> Option<f64> {
     workloads.iter().filter_map(|workload| workload.margin).reduce(choose)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ModelName;
+    use super::super::placement::place;
+    use super::super::problem::TracedWorkload;
+    use super::*;
+    use crate::Silent;
+    use model::{CircularTrace, Job, PerStage, Slo, Stage, WorkloadSpec};
+    use rand::rngs::StdRng;
+    use rand::{RngExt as _, SeedableRng as _};
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use units::{Bytes, Nanos, Seconds};
+
+    const WORKLOADS: usize = 40;
+    const WINDOW: u64 = 1_000_000_000;
+    const REQUESTS: u64 = 60;
+    const COVERAGE: f64 = 0.9;
+
+    /// A window of requests to a link, whose load is drawn anew: up to sixteen times as much as in another.
+    fn window(random: &mut StdRng) -> Vec<Job> {
+        let load = 0.02 * random.random_range(-1.4f64..1.4).exp();
+        let gap = WINDOW / REQUESTS;
+        let job = |number| {
+            let work = -random.random_range(f64::EPSILON..1.0).ln() * load * gap as f64;
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some milliseconds")]
+            let work = Nanos(work as u64 + 1);
+            let work = PerStage::from_fn(|stage| if stage == Stage::NetworkIn { work } else { Nanos::ZERO });
+            Job { arrival: Nanos(number * gap + random.random_range(0..gap)), work }
+        };
+        (0..REQUESTS).map(job).collect()
+    }
+
+    /// Workloads with two windows each, on links that interrupt what they have begun.
+    fn problem(random: &mut StdRng) -> PredictionProblem {
+        let slo = Slo::new(Percentile::new(90.0).unwrap(), Seconds(0.006)).unwrap();
+        let mut workloads = Vec::new();
+        for number in 0..WORKLOADS {
+            let (mut jobs, second) = (window(random), window(random));
+            jobs.extend(second.into_iter().map(|job| Job { arrival: Nanos(job.arrival.0 + WINDOW), ..job }));
+            let traffic = Arc::new(CircularTrace::new(jobs, Nanos(2 * WINDOW)).unwrap());
+            let spec = WorkloadSpec { name: format!("w{number}"), trace: "none".into(), slo };
+            workloads.push(TracedWorkload { spec, group: number, traffic, recorded_from: None });
+        }
+        PredictionProblem {
+            class: "link".into(),
+            count: 20,
+            network: "125MB/s".parse().unwrap(),
+            profile: None,
+            safety_margin: 1.0,
+            workloads,
+            enforced: None,
+            packet: Bytes(0),
+            origin: "test".into(),
+            calibration: CalibrationGoal {
+                coverage: COVERAGE,
+                window: None,
+                scope: CalibrationScope::Workload,
+            },
+            learnt: Mutex::default(),
+        }
+    }
+
+    /// The share of each member's requests that take longer than these times on a link that repeats the windows at random
+    /// shifts: first come, first served, after a period to fill up.
+    fn late(windows: &[&[Job]], limits: &[f64], random: &mut StdRng) -> Vec<f64> {
+        let mut arrivals = Vec::new();
+        for (member, window) in windows.iter().enumerate() {
+            let shift = random.random_range(0..WINDOW);
+            for job in *window {
+                let at = (job.arrival.0 + shift) % WINDOW;
+                arrivals.extend([at, at + WINDOW].map(|at| (at, job.work[Stage::NetworkIn].0, member)));
+            }
+        }
+        arrivals.sort_unstable();
+        let (mut free, mut late) = (0, vec![0.0; windows.len()]);
+        for (at, work, member) in arrivals {
+            free = at.max(free) + work;
+            let is_late = at >= WINDOW && Nanos(free - at).as_secs() > limits[member];
+            late[member] += f64::from(u8::from(is_late)) / REQUESTS as f64;
+        }
+        late
+    }
+
+    /// Of those who are placed, how many miss their bound in the next window, how many are placed, and on how many servers.
+    fn missed(problem: &PredictionProblem, model: ModelName, random: &mut StdRng) -> [usize; 3] {
+        let next: Vec<Vec<Job>> = problem.workloads.iter().map(|_| window(random)).collect();
+        let placed = place(problem, model, &|| false, &Silent);
+        let (mut missed, mut all) = (0, 0);
+        for server in &placed.servers {
+            let windows: Vec<&[Job]> =
+                server.iter().map(|forecast| &*next[forecast.bound.workload]).collect();
+            let limits: Vec<f64> = server.iter().map(|forecast| forecast.bound.seconds()).collect();
+            let late = late(&windows, &limits, random);
+            missed += late.iter().filter(|late| **late > 0.1).count();
+            all += server.len();
+        }
+        [missed, all, placed.servers.len()]
+    }
+
+    #[test]
+    fn packed_links_keep_their_promises_in_windows_with_other_loads() {
+        let mut sums = [[0; 3]; 2];
+        for seed in 0..6 {
+            let mut random = StdRng::seed_from_u64(seed);
+            let problem = problem(&mut random);
+            for (sum, model) in sums.iter_mut().zip([ModelName::Calibrated, ModelName::Replayed]) {
+                let found = missed(&problem, model, &mut random);
+                sum.iter_mut().zip(found).for_each(|(sum, found)| *sum += found);
+            }
+        }
+        let share = |[missed, all, _]: [usize; 3]| missed as f64 / all as f64;
+        let [calibrated, replayed] = sums;
+        // Whoever shares a link misses together: of so many links three standard deviations are 0.1 at most.
+        assert!(share(calibrated) <= 1.0 - COVERAGE + 0.1, "{sums:?}");
+        assert!(share(replayed) > 1.5 * (1.0 - COVERAGE), "{sums:?}");
+        assert!(calibrated[1] > 6 * WORKLOADS * 3 / 4, "most are placed: {sums:?}");
+    }
+
+    #[test]
+    fn learning_ends_when_it_is_interrupted() {
+        let problem = problem(&mut StdRng::seed_from_u64(1));
+        for answers in [0, 3, 30] {
+            let asked = AtomicUsize::new(0);
+            let interrupted = || asked.fetch_add(1, Ordering::Relaxed) >= answers;
+            assert!(!learn_calibration(&problem, None, &interrupted, &Silent));
+            // Two threads may each begin a trial.
+            assert!(asked.into_inner() < answers + 100);
+            assert!(problem.learnt.lock().unwrap().is_empty());
+        }
+        assert!(learn_calibration(&problem, None, &|| false, &Silent));
+        assert_eq!(problem.learnt.lock().unwrap().len(), 1);
+    }
 }

@@ -55,7 +55,7 @@ pub struct ServedBefore {
 }
 
 /// One figure of a derivation.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct PredictionStep {
     /// What the figure is.
     pub what: String,
@@ -106,8 +106,12 @@ pub fn derive(
         }
         ModelName::Calibrated => {
             let model = enforced_models::replaying(Replayed::default(), problem.enforced);
-            let steps = server.with_members(&model, |members| replayed(&model, members, workload));
+            let traced = server.with_members(&model, |members| replayed(&model, members, workload));
             let report = report_calibration(problem, percentile, observer);
+            let loaded = problem.with_work(report.load_factor);
+            let server = ServerCompany { problem: &loaded, ..server };
+            let loaded = server.with_members(&model, |members| replayed(&model, members, workload));
+            let steps = with_load(&traced, loaded, report.load_factor);
             (with_margin(steps, &report.workloads[workload], report.coverage), CALIBRATED)
         }
     };
@@ -284,12 +288,30 @@ fn published(
 }
 
 const CALIBRATED: &str = "The traces are replayed at random shifts. In trials, a window of every trace was held out and replayed in \
-company; its score is what a workload saw in it, divided by what the replays of the rest predicted. The margin is the quantile \
-of the scores by split conformal prediction, and multiplies the largest latency of the alignments.";
+company; its score is what a workload saw in it, divided by what the replays of the rest predicted with as many times its work \
+as the load factor says. The margin is the quantile of the scores by split conformal prediction, and multiplies the largest \
+latency of the alignments; the load factor is the least with which none is needed.";
 
 /// The steps of `replayed` that come after the margin.
 const BEGUN_WORK: &str = "begun by stages";
 const LESSER_BOUND: &str = "worst case";
+
+/// The steps of `replayed` for traces as they are, with the replays of those whose work is multiplied.
+fn with_load(
+    traced: &[PredictionStep],
+    loaded: Vec<PredictionStep>,
+    load_factor: f64,
+) -> Vec<PredictionStep> {
+    let is_beside = |step: &&PredictionStep| [BEGUN_WORK, LESSER_BOUND].contains(&step.what.as_str());
+    let mut steps = Vec::new();
+    if load_factor > 1.0 {
+        let how = format!("{load_factor} times the work of the traces, for what the next window may bring");
+        steps.push(PredictionStep::new("load factor", how, None));
+    }
+    steps.extend(loaded.into_iter().take_while(|step| !is_beside(&step)));
+    steps.extend(traced.iter().skip_while(|step| !is_beside(step)).cloned());
+    steps
+}
 
 /// The steps of `replayed` with the margin on them.
 fn with_margin(

@@ -17,7 +17,7 @@ mod refusal;
 pub(crate) use applicant::{admission_host, applicants};
 pub use assignment::{WorkloadAssignment, assignment_policy, server_name};
 pub use bounds::{WorkloadBound, predict_bounds};
-pub use calibration::{CalibrationReport, WorkloadCalibration, report_calibration};
+pub use calibration::{CalibrationReport, WorkloadCalibration, learn_calibration, report_calibration};
 pub use derivation::{PredictionDerivation, PredictionStep, ServedBefore, derive};
 pub use forecast::WorkloadForecast;
 pub use model_name::ModelName;

@@ -155,6 +155,17 @@ impl PredictionProblem {
         Some(halves.map(|workloads| self.with_workloads(workloads)))
     }
 
+    /// The same problem with `factor` times the work of every request.
+    pub(super) fn with_work(&self, factor: f64) -> Self {
+        let (traces, numbers) = self.distinct_traces();
+        let traffic: Vec<_> = traces.into_iter().map(|trace| Arc::new(trace.with_work(factor))).collect();
+        let mut workloads = self.workloads.clone();
+        for (workload, number) in workloads.iter_mut().zip(numbers) {
+            workload.traffic = Arc::clone(&traffic[number]);
+        }
+        self.with_workloads(workloads)
+    }
+
     /// The same servers for other workloads.
     #[must_use]
     pub fn with_workloads(&self, workloads: Vec<TracedWorkload>) -> Self {

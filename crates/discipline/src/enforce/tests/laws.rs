@@ -312,9 +312,11 @@ fn an_unexpected_best_effort_request_goes_alone() {
     enforcer.arrive(1, arrival(4, 0, 50));
     there.append(&mut sent(&mut enforcer, 1));
     assert_eq!(ids(&there), [0, 4], "a level is not concerned, whatever it costs");
+    assert!(there.iter().all(|dispatched| !dispatched.is_unexpected));
     complete_all(&mut enforcer, there);
     let mut there = sent(&mut enforcer, 2);
     assert_eq!(ids(&there), [1], "two at a time would be more than one");
+    assert!(there[0].is_unexpected);
     enforcer.arrive(3, arrival(5, 0, 50));
     there.append(&mut sent(&mut enforcer, 3));
     assert_eq!(ids(&there), [1, 5]);

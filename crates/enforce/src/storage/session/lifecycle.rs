@@ -101,6 +101,9 @@ impl ProxySession {
             return self.discard_request(number, shared);
         }
         let request = shared.requests.get_mut(number);
+        if ticket.is_unexpected() {
+            shared.statistics.count_unexpected(request.flow);
+        }
         (request.sent, request.state) = (shared.now, RequestState::Outstanding(ticket));
         self.forward(number, shared);
     }

@@ -15,7 +15,7 @@ use enforce::deployment::Deployment;
 use enforce::network::{
     ApplyOptions, DesiredDevice, DesiredHost, StateStore, apply, desired_network, remove,
 };
-use load::LoadTarget;
+use load::{LoadTarget, MemcachedTransport};
 use machine::virtual_network::{DEVICE, VirtualNetwork};
 use model::{OperationError, Policy};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -168,9 +168,12 @@ impl LinkTestbed {
     pub(in super::super) fn target(&self, case: &CasePlan, index: usize) -> LoadTarget {
         let tenant = &case.case.tenants[index];
         match tenant.server {
-            TenantServer::Cache => {
-                LoadTarget::Memcached { server: SocketAddr::new(self.ip(SERVER), CACHE_PORT), keys: KEYS }
-            }
+            TenantServer::Cache => LoadTarget::Memcached {
+                server: SocketAddr::new(self.ip(SERVER), CACHE_PORT),
+                transport: MemcachedTransport::Tcp,
+                keys: KEYS,
+                key_size: None,
+            },
             // nbdkit has one volume and grants it under any name.
             TenantServer::Disk { .. } | TenantServer::Memory | TenantServer::Ssd => LoadTarget::Nbd {
                 server: SocketAddr::new(self.ip(SERVER), volume_port(index)),

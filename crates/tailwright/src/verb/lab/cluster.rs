@@ -90,10 +90,7 @@ pub(crate) fn run(args: &ClusterRunArgs) -> Result<VerbAnswer, OperationError> {
         return Ok(VerbAnswer::Yes);
     }
     eprint!("{said}");
-    if let Some(path) = &args.report {
-        // Not after minutes.
-        check_writable(path, "report")?;
-    }
+    check_writable(args.report.as_deref(), "report")?;
     let alone = ExperimentLock::acquire()?;
     let report = play(&policy, &halves, &settings)?;
     drop(alone);

@@ -9,7 +9,7 @@ use model::OperationError;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use units::{ByteRate, Bytes, Nanos};
-use workflow::files::write_whole;
+use workflow::files::write_result;
 
 const HELP: &str = "\
 Examples:
@@ -72,9 +72,7 @@ pub(crate) fn run(args: &DeviceArgs) -> Result<VerbAnswer, OperationError> {
         if args.profile_sizes.iter().any(|size| size.0 == 0) {
             return Err(OperationError::input("--profile-sizes: requests of 0 bytes have no bandwidth"));
         }
-        write_whole(path, model.profile(&args.profile_sizes).to_json().as_bytes()).map_err(|error| {
-            OperationError::machine(format_args!("cannot write {}: {error}", path.display()))
-        })?;
+        write_result(path, &model.profile(&args.profile_sizes).to_json(), "device profile")?;
         return Ok(VerbAnswer::Yes);
     }
     let exports = &args.export;

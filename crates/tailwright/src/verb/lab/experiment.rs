@@ -98,10 +98,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<VerbAnswer, OperationError> {
         terminal::print(&said);
         return Ok(VerbAnswer::Yes);
     }
-    if let Some(path) = &args.report {
-        // Not after many minutes.
-        check_writable(path, "report")?;
-    }
+    check_writable(args.report.as_deref(), "report")?;
     let alone = ExperimentLock::acquire()?;
     eprint!("{said}");
     let done = play_all(&settings, &planned, &policies)?;

@@ -1,0 +1,192 @@
+//! Knobs that are settings of threads: how they are scheduled, and on which CPUs.
+
+use super::definition::{KnobTarget, lacking, number};
+use crate::cpu_list;
+use crate::linux::{identity, threads};
+use crate::setting::{FileForm, ON, PlannedChange, ProcessIdentity, Setting, ThreadAspect, ThreadIdentity};
+use machine::scheduling::{SchedulingPolicy, ThreadScheduling, cpus, scheduling};
+use model::OperationError;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::PathBuf;
+use units::Seconds;
+
+pub(super) fn fifo(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {
+    real_time(target, value, SchedulingPolicy::Fifo)
+}
+
+pub(super) fn round_robin(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {
+    real_time(target, value, SchedulingPolicy::RoundRobin)
+}
+
+fn real_time(
+    target: &KnobTarget,
+    value: &str,
+    policy: SchedulingPolicy,
+) -> Result<Vec<PlannedChange>, OperationError> {
+    let wanted = ThreadScheduling::real_time(policy, number(value, &1, &99)?);
+    rescheduled(&target.processes, |now| ThreadScheduling { resets_on_fork: now.resets_on_fork, ..wanted })
+}
+
+pub(super) fn batch(target: &KnobTarget, _: &str) -> Result<Vec<PlannedChange>, OperationError> {
+    rescheduled(&target.processes, |now| ThreadScheduling {
+        policy: SchedulingPolicy::Batch,
+        priority: 0,
+        ..now
+    })
+}
+
+pub(super) fn nice(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {
+    let nice = number(value, &-20, &19)?;
+    rescheduled(&target.processes, |now| ThreadScheduling { nice, ..now })
+}
+
+/// Slices that the kernel takes as they are.
+const SLICE_NS: (f64, f64) = (100_000.0, 100_000_000.0);
+
+pub(super) fn slice(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {
+    let wanted: Option<Seconds> = value.parse().ok();
+    let wanted = wanted.map(|time| (time.0 * 1e9).round());
+    let wanted = wanted.filter(|slice| (SLICE_NS.0..=SLICE_NS.1).contains(slice));
+    let wanted = wanted.ok_or_else(|| OperationError::input("expected a time from 100us to 100ms"))?;
+    // Within 32 bits by the limits above.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let slice_ns = wanted as u64;
+    let own = scheduling(std::process::id()).map(|own| own.slice_ns);
+    if own.is_ok_and(|slice| slice == 0) {
+        return Err(lacking("threads have slices of their own since Linux 6.12"));
+    }
+    rescheduled(&target.processes, |now| ThreadScheduling { slice_ns, ..now })
+}
+
+/// Other processes run when nobody else wants to.
+pub(super) fn demote(_: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {
+    let id: u32 = number(value, &1, &u32::MAX)?;
+    let process =
+        identity(id).ok_or_else(|| OperationError::input(format_args!("there is no process {id}")))?;
+    rescheduled(&[process], |now| ThreadScheduling { policy: SchedulingPolicy::Idle, priority: 0, ..now })
+}
+
+/// Changes the scheduling of all threads of processes, and of those that begin later.
+fn rescheduled(
+    processes: &[ProcessIdentity],
+    change: impl Fn(ThreadScheduling) -> ThreadScheduling,
+) -> Result<Vec<PlannedChange>, OperationError> {
+    of_threads(processes, ThreadAspect::Scheduling, |thread, _| {
+        scheduling(thread.id).map(|now| (now.to_string(), change(now).to_string()))
+    })
+}
+
+pub(super) fn pin(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {
+    let chosen = if value == "spread" { None } else { Some(cpus_of(value)?) };
+    pinned(&target.processes, |index, now| match &chosen {
+        Some(chosen) => chosen.clone(),
+        None => now.iter().nth(index % now.len().max(1)).into_iter().copied().collect(),
+    })
+}
+
+/// CPUs as the value of a knob, where `+` separates them because commas separate values.
+pub(super) fn cpus_of(value: &str) -> Result<BTreeSet<usize>, OperationError> {
+    let bad = |_| OperationError::input("expected CPUs such as 1 or 0-2+5");
+    cpu_list::parse(&value.replace('+', ",")).map_err(bad)
+}
+
+/// Keeps the threads of processes on the CPUs that a function of their index and their CPUs until now gives.
+pub(super) fn pinned(
+    processes: &[ProcessIdentity],
+    chosen: impl Fn(usize, &BTreeSet<usize>) -> BTreeSet<usize>,
+) -> Result<Vec<PlannedChange>, OperationError> {
+    let changes = of_threads(processes, ThreadAspect::Cpus, |thread, index| {
+        cpus(thread.id).map(|now| (cpu_list::text(&now), cpu_list::text(&chosen(index, &now))))
+    })?;
+    match changes.iter().find(|change| change.value.is_empty()) {
+        None => Ok(changes),
+        Some(change) => Err(lacking(format_args!("{}: no CPU is left", change.setting))),
+    }
+}
+
+/// A change for each thread, and one for those that begin later. Threads inherit, so that those that begin later come first:
+/// whatever begins from now on, there is a record that covers it.
+fn of_threads(
+    processes: &[ProcessIdentity],
+    aspect: ThreadAspect,
+    values: impl Fn(ThreadIdentity, usize) -> io::Result<(String, String)>,
+) -> Result<Vec<PlannedChange>, OperationError> {
+    if processes.is_empty() {
+        return Err(OperationError::input("it is about threads: expected --pid"));
+    }
+    let mut changes = Vec::new();
+    for process in processes {
+        let threads = threads(*process);
+        let mut of_process = Vec::new();
+        for (index, thread) in threads.iter().enumerate() {
+            match values(*thread, index) {
+                Ok((before, after)) => of_process.push((*thread, before, after)),
+                // It has ended meanwhile.
+                Err(error) if error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) => {}
+                Err(error) => return Err(lacking(format_args!("thread {}: {error}", thread.id))),
+            }
+        }
+        let Some((_, before, _)) = of_process.first() else {
+            return Err(OperationError::input(format_args!("there is no process {}", process.id)));
+        };
+        let mut values: Vec<String> = Vec::new();
+        for (.., after) in &of_process {
+            if !values.contains(after) {
+                values.push(after.clone());
+            }
+        }
+        let later = Setting::LaterThreads {
+            process: *process,
+            known: of_process.iter().map(|(thread, ..)| *thread).collect(),
+            aspect,
+            before: before.clone(),
+            after: values,
+        };
+        changes.push(PlannedChange { setting: later, value: ON.to_owned() });
+        changes.extend(
+            of_process.into_iter().map(|(thread, _, value)| PlannedChange {
+                setting: Setting::Thread { thread, aspect },
+                value,
+            }),
+        );
+    }
+    Ok(changes)
+}
+
+pub(super) fn autogroup_nice(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {
+    let nice: i32 = number(value, &-20, &19)?;
+    let enabled = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled").unwrap_or_default();
+    if enabled.trim() != "1" {
+        return Err(lacking("the kernel does not group processes by session (sched_autogroup_enabled)"));
+    }
+    if target.processes.is_empty() {
+        return Err(OperationError::input("it is about the session of a process: expected --pid"));
+    }
+    // By group: the value belongs to all processes of a session.
+    let mut changes = BTreeMap::new();
+    for process in &target.processes {
+        let path = PathBuf::from(format!("/proc/{}/autogroup", process.id));
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| lacking(format_args!("{}: {error}", path.display())))?;
+        let group = text.split_once(" nice ").map_or(text.as_str(), |(group, _)| group).to_owned();
+        let setting = Setting::KernelFile { path, form: FileForm::AutogroupNice, process: Some(*process) };
+        changes.entry(group).or_insert(PlannedChange { setting, value: nice.to_string() });
+    }
+    Ok(changes.into_values().collect())
+}
+
+/// Nothing at all: what an experiment finds then is chance.
+pub(super) fn nothing(_: &KnobTarget, _: &str) -> Result<Vec<PlannedChange>, OperationError> {
+    Ok(Vec::new())
+}
+
+/// The user's own commands.
+pub(super) fn command(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {
+    let (apply, undo) = target.commands.as_ref().ok_or_else(|| {
+        OperationError::input("expected --apply COMMAND and --revert COMMAND")
+            .hint("{} in them stands for the value")
+    })?;
+    let setting = Setting::Command { apply: apply.replace("{}", value), undo: undo.replace("{}", value) };
+    Ok(vec![PlannedChange { setting, value: ON.to_owned() }])
+}

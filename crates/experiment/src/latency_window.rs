@@ -1,0 +1,126 @@
+//! Requests of one period, summed up.
+
+use confidence::nearest_rank;
+
+/// The percentiles that are reported, in percent.
+pub const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 100.0];
+
+/// What was seen in a period: requests that arrived in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PeriodResult {
+    /// How long it was, in seconds.
+    pub seconds: f64,
+    /// How many requests arrived and were answered.
+    pub requests: u64,
+    /// The mean latency in nanoseconds.
+    pub mean_ns: f64,
+    /// The latencies in nanoseconds at [`PERCENTILES`].
+    pub percentiles_ns: [u64; PERCENTILES.len()],
+    /// The latency in nanoseconds at the percentile that is tested.
+    pub tested_ns: u64,
+    /// CPU time of the server in nanoseconds, where it is known.
+    pub cpu_ns: Option<u64>,
+}
+
+impl PeriodResult {
+    /// Sums up latencies in nanoseconds; `None` where there are none.
+    pub fn of(
+        mut latencies: Vec<u64>,
+        tested_percent: f64,
+        seconds: f64,
+        cpu_ns: Option<u64>,
+    ) -> Option<Self> {
+        latencies.sort_unstable();
+        let count = latencies.len();
+        if count == 0 {
+            return None;
+        }
+        let at = |percent: f64| latencies[nearest_rank(percent, count) - 1];
+        Some(Self {
+            seconds,
+            requests: count as u64,
+            mean_ns: latencies.iter().sum::<u64>() as f64 / count as f64,
+            percentiles_ns: PERCENTILES.map(at),
+            tested_ns: at(tested_percent),
+            cpu_ns,
+        })
+    }
+
+    /// Requests that arrived in a second.
+    pub fn rate(&self) -> f64 {
+        self.requests as f64 / self.seconds
+    }
+
+    /// CPU time for each request in nanoseconds.
+    pub fn cpu_per_request_ns(&self) -> Option<f64> {
+        self.cpu_ns.map(|cpu| cpu as f64 / self.requests as f64)
+    }
+}
+
+/// Latencies by arrival, of periods that are not summed up yet.
+#[derive(Debug, Default)]
+pub(crate) struct LatencyWindow {
+    arrived: Vec<(u64, u64)>,
+    /// Until when periods have been summed up.
+    judged_until: u64,
+    /// Requests that were answered when the period in which they had arrived was summed up already.
+    late: u64,
+    /// Beginnings and ends of periods, ascending.
+    windows: Vec<(u64, u64)>,
+}
+
+impl LatencyWindow {
+    pub(crate) fn add(&mut self, arrival: u64, latency: u64) {
+        if arrival < self.judged_until {
+            let is_within = self.windows.iter().any(|(begin, end)| (*begin..*end).contains(&arrival));
+            self.late += u64::from(is_within);
+        } else {
+            self.arrived.push((arrival, latency));
+        }
+    }
+
+    /// The latencies of requests that arrived in a period; everything before its end is forgotten.
+    pub(crate) fn take(&mut self, begin: u64, end: u64) -> Vec<u64> {
+        let is_within = |(arrival, _): &&(u64, u64)| (begin..end).contains(arrival);
+        let taken = self.arrived.iter().filter(is_within).map(|(_, latency)| *latency).collect();
+        self.arrived.retain(|(arrival, _)| *arrival >= end);
+        self.judged_until = end;
+        self.windows.push((begin, end));
+        taken
+    }
+
+    /// Whether requests have arrived that no period has taken.
+    pub(crate) fn has_requests(&self) -> bool {
+        !self.arrived.is_empty()
+    }
+
+    pub(crate) fn late(&self) -> u64 {
+        self.late
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_period_has_what_arrived_in_it() {
+        let mut window = LatencyWindow::default();
+        (0..100).for_each(|arrival| window.add(arrival, 1000 - arrival));
+        assert_eq!(window.take(10, 13), [990, 989, 988]);
+        window.add(12, 5000);
+        window.add(5, 5000);
+        assert_eq!((window.late(), window.take(98, 200)), (1, vec![902, 901]));
+        assert!(window.take(200, 300).is_empty());
+    }
+
+    #[test]
+    fn percentiles_are_nearest_ranks() {
+        let result =
+            PeriodResult::of((1..=1000).rev().collect(), 99.0, 2.0, Some(5_000)).expect("there are requests");
+        assert_eq!(result.percentiles_ns, [500, 900, 990, 999, 1000]);
+        assert_eq!((result.tested_ns, result.rate(), result.mean_ns), (990, 500.0, 500.5));
+        assert_eq!(result.cpu_per_request_ns(), Some(5.0));
+        assert_eq!(PeriodResult::of(Vec::new(), 99.0, 2.0, None), None);
+    }
+}

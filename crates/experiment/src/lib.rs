@@ -1,0 +1,36 @@
+//! Tries a knob on a live server: on and off in random order under the load that there is, judged with confidence, undone.
+//!
+//! - [`KNOBS`]: what can be set, which stage and cause it acts on, what it costs. A [`Knob`] is a plan of changes.
+//! - [`KnobSwitch`] makes changes and undoes them, from a [`Journal`] that is written before each of them: pure, over a
+//!   [`SettingStore`] and a [`JournalFile`], so that it can be tested on a machine that fails.
+//! - [`RoundTally`] compares periods: pure, and valid whenever one stops.
+//! - [`run`] is the experiment, on [`LinuxSettings`] and requests that `observe` sees.
+//!
+//! What comes of a knob is said about the requests of the time of the experiment; whether tomorrow's are alike is not known
+//! here. Knobs that act on connections that begin later need clients that reconnect.
+
+mod cpu_list;
+mod journal;
+mod knob;
+mod latency_window;
+mod linux;
+mod run;
+mod setting;
+mod switch;
+mod tally;
+
+pub use journal::{Journal, RecordedChange};
+pub use knob::{KNOBS, Knob, KnobTarget, knob, missing_right};
+pub use latency_window::{PERCENTILES, PeriodResult};
+pub use linux::{
+    LinuxJournal, LinuxSettings, LoadCommand, boot, default_state_folder, identity, is_alive, open_journal,
+    threads,
+};
+pub use run::{
+    ExperimentEnd, ExperimentHost, ExperimentProgress, ExperimentReport, ExperimentSettings, KnobArm, run,
+};
+pub use setting::{
+    FileForm, OFF, ON, PlannedChange, ProcessIdentity, Setting, SettingStore, ThreadAspect, ThreadIdentity,
+};
+pub use switch::{JournalFile, KnobSwitch, UndoOutcome, UndoneChange};
+pub use tally::{KnobComparison, KnobVerdict, RoundTally, StatisticShift};

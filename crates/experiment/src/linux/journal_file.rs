@@ -1,0 +1,127 @@
+//! The journal as a file, which one program at a time has.
+
+use crate::journal::Journal;
+use crate::switch::JournalFile;
+use enforce::network::StateStore;
+use enforce::state_folder::StateFolder;
+use model::OperationError;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// The name of the file.
+const NAME: &str = "experiment.jsonl";
+
+/// Where the journal is kept unless another folder is asked for: root has one for all, others have one of their own, if
+/// they have a home.
+pub fn default_state_folder() -> Option<PathBuf> {
+    if rustix::process::geteuid().is_root() {
+        return Some(StateStore::DEFAULT.into());
+    }
+    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let folder = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")));
+    folder.map(|folder| folder.join("tailwright"))
+}
+
+/// An open journal. Other programs that open it are refused.
+#[derive(Debug)]
+pub struct LinuxJournal {
+    file: File,
+    length: u64,
+    /// Whether a part of a line may stand at the end, which nothing may follow.
+    is_torn: bool,
+}
+
+/// Opens the journal of a folder, which is made where there is none, and reads what is in it.
+///
+/// # Errors
+/// When another program has it, somebody else could change it, or it is damaged.
+pub fn open_journal(folder: &Path) -> Result<(LinuxJournal, Journal, PathBuf), OperationError> {
+    let path = folder.join(NAME);
+    let failed = |error: io::Error| OperationError::machine(format_args!("{}: {error}", path.display()));
+    let mut file = StateFolder::create(folder)?.append(NAME)?;
+    // Ends with this program, and programs that it starts do not have it.
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let message = format_args!("{}: another experiment is running", path.display());
+        return Err(OperationError::machine(message)
+            .hint("wait until it has ended, or end it: it undoes what it did"));
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(failed)?;
+    let journal = Journal::parse(&bytes).map_err(|error| error.about(path.display()))?;
+    let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+    let length = u64::try_from(complete).expect("a length has 64 bits");
+    file.set_len(length).map_err(failed)?;
+    Ok((LinuxJournal { file, length, is_torn: false }, journal, path))
+}
+
+impl JournalFile for LinuxJournal {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.is_torn {
+            return Err(io::Error::other("a part of a record could not be removed"));
+        }
+        let written = self.file.write_all(bytes).and_then(|()| self.file.sync_data());
+        if written.is_err() {
+            self.is_torn = self.file.set_len(self.length).is_err();
+            return written;
+        }
+        self.length += u64::try_from(bytes.len()).expect("a length has 64 bits");
+        Ok(())
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.length = 0;
+        self.is_torn = false;
+        // It is empty already for whoever reads it; after a crash it may have records that have been undone, harmlessly.
+        let _ = self.file.sync_data();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setting::Setting;
+
+    /// A program that another test is just starting has the lock for a moment.
+    fn reopened(folder: &Path) -> (LinuxJournal, Journal, PathBuf) {
+        let attempts = (0..1000).find_map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            open_journal(folder).ok()
+        });
+        attempts.expect("nobody has it")
+    }
+
+    #[test]
+    fn records_outlive_the_program_and_a_torn_line_is_cut() {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let (mut file, mut journal, path) = open_journal(folder.path()).expect("it is ours");
+        let refused = open_journal(folder.path()).expect_err("it is open");
+        assert!(refused.message.contains("another experiment"), "{refused}");
+        let line = journal.begin(&Setting::WakeupLatency, "5", "0", "boot");
+        file.append(&line).expect("there is room");
+        drop(file);
+        let mut torn = std::fs::read(&path).expect("it is ours");
+        torn.extend(b"{\"made\":0,\"val");
+        std::fs::write(&path, torn).expect("it is ours");
+        let (mut file, read, _) = reopened(folder.path());
+        assert_eq!(read, journal);
+        file.append(&journal.made("1")).expect("there is room");
+        drop(file);
+        let (mut file, read, _) = reopened(folder.path());
+        assert_eq!(read, journal);
+        file.clear().expect("it is ours");
+        drop(file);
+        assert!(reopened(folder.path()).1.changes().is_empty());
+    }
+
+    /// A file stands where the folder should be.
+    #[test]
+    fn a_folder_that_is_none_is_told() {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        std::fs::write(folder.path().join("file"), "").expect("it is ours");
+        assert!(open_journal(&folder.path().join("file")).is_err());
+    }
+}

@@ -1,0 +1,12 @@
+//! Settings of Linux, and where their journal is kept.
+
+mod journal_file;
+mod process;
+mod store;
+mod user_command;
+
+pub use journal_file::{LinuxJournal, default_state_folder, open_journal};
+pub use process::{boot, identity, is_alive, threads};
+pub(crate) use process::{capabilities, cpu_time_ns, scheduling_limits};
+pub use store::LinuxSettings;
+pub use user_command::LoadCommand;

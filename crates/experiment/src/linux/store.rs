@@ -1,0 +1,328 @@
+//! Settings of this machine, read and written.
+
+use super::process::{is_alive, is_running, threads};
+use super::user_command;
+use crate::cpu_list;
+use crate::setting::{
+    FileForm, OFF, ON, ProcessIdentity, Setting, SettingStore, ThreadAspect, ThreadIdentity,
+};
+use machine::scheduling::{ThreadScheduling, cpus, scheduling, set_cpus, set_scheduling};
+use model::OperationError;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+const WAKEUP_LATENCY: &str = "/dev/cpu_dma_latency";
+/// How often and at which interval a write is repeated for which the kernel wants time to pass.
+const ATTEMPTS_MAX: usize = 50;
+const ATTEMPT_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The settings of the machine that this program runs on.
+#[derive(Debug, Default)]
+pub struct LinuxSettings {
+    /// As long as it is open, the latency that was written to it is asked for.
+    wakeup_latency: Option<File>,
+}
+
+impl SettingStore for LinuxSettings {
+    fn read(&mut self, setting: &Setting) -> Result<Option<String>, OperationError> {
+        let value = match setting {
+            Setting::Thread { thread, aspect } => read_thread(*thread, *aspect),
+            Setting::LaterThreads { process, .. } => Ok(is_alive(*process).then(|| OFF.to_owned())),
+            Setting::KernelFile { path, form, process } => read_file(path, *form, *process),
+            Setting::WakeupLatency => read_wakeup_latency().map(Some),
+            Setting::Command { .. } => Ok(Some(OFF.to_owned())),
+        };
+        value.map_err(|error| OperationError::machine(format_args!("{setting}: {error}")))
+    }
+
+    fn write(&mut self, setting: &Setting, value: &str) -> Result<(), OperationError> {
+        let written = match setting {
+            Setting::Thread { thread, aspect } => write_thread(*thread, *aspect, value),
+            Setting::LaterThreads { process, known, aspect, before, after } => {
+                let to = if value == ON { after.first() } else { Some(before) };
+                let is_meant = |now: &String| after.contains(now) == (value != ON);
+                let is_settled = to.map(|to| write_later(*process, known, *aspect, is_meant, to));
+                match is_settled.transpose() {
+                    // Threads that begin later are looked for again, by whoever keeps the knob on.
+                    Ok(Some(false)) if value != ON => {
+                        Err(io::Error::other("threads begin faster than they are changed"))
+                    }
+                    done => done.map(drop),
+                }
+            }
+            Setting::KernelFile { process: Some(process), .. } if !is_alive(*process) => Ok(()),
+            Setting::KernelFile { path, form: FileForm::AutogroupNice, .. } => {
+                patiently(|| fs::write(path, value))
+            }
+            Setting::KernelFile { path, .. } => fs::write(path, value),
+            Setting::WakeupLatency => self.write_wakeup_latency(value),
+            Setting::Command { apply, undo } => {
+                return user_command::run(if value == ON { apply } else { undo });
+            }
+        };
+        written.map_err(|error| {
+            let message = format_args!("{setting} does not become {value}: {error}");
+            let remedy = match error.kind() {
+                io::ErrorKind::PermissionDenied => "run as root, or with the capability that `--list` names",
+                _ => "`tailwright experiment --list` says what this machine has",
+            };
+            OperationError::machine(message).hint(remedy)
+        })
+    }
+}
+
+impl LinuxSettings {
+    fn write_wakeup_latency(&mut self, value: &str) -> io::Result<()> {
+        let microseconds: i32 = value.parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        // Closing it takes the request back, whatever the value is: the value before is that of the others.
+        self.wakeup_latency = None;
+        if microseconds != i32::MAX && Some(value) != read_wakeup_latency().ok().as_deref() {
+            let mut file = OpenOptions::new().write(true).open(WAKEUP_LATENCY)?;
+            file.write_all(&microseconds.to_ne_bytes())?;
+            self.wakeup_latency = Some(file);
+        }
+        Ok(())
+    }
+}
+
+/// Repeats a write that the kernel takes from users without CAP_SYS_ADMIN once in 100 ms only.
+fn patiently(mut write: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    for _ in 0..ATTEMPTS_MAX {
+        match write() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::sleep(ATTEMPT_INTERVAL),
+            done => return done,
+        }
+    }
+    write()
+}
+
+/// The least latency that anybody asks for.
+fn read_wakeup_latency() -> io::Result<String> {
+    let mut bytes = [0; 4];
+    File::open(WAKEUP_LATENCY)?.read_exact(&mut bytes)?;
+    Ok(i32::from_ne_bytes(bytes).to_string())
+}
+
+/// `None` for a thread that has ended, also while it was looked at.
+fn of_running<T>(thread: ThreadIdentity, done: io::Result<T>) -> io::Result<Option<T>> {
+    match done {
+        _ if !is_running(thread) => Ok(None),
+        Ok(value) => Ok(Some(value)),
+        Err(error) => Err(error),
+    }
+}
+
+fn read_thread(thread: ThreadIdentity, aspect: ThreadAspect) -> io::Result<Option<String>> {
+    let value = match aspect {
+        ThreadAspect::Scheduling => scheduling(thread.id).map(|scheduling| scheduling.to_string()),
+        ThreadAspect::Cpus => cpus(thread.id).map(|cpus| cpu_list::text(&cpus)),
+    };
+    of_running(thread, value)
+}
+
+fn write_thread(thread: ThreadIdentity, aspect: ThreadAspect, value: &str) -> io::Result<()> {
+    if !is_running(thread) {
+        return Ok(());
+    }
+    let bad = |error: String| io::Error::new(io::ErrorKind::InvalidInput, error);
+    let done = match aspect {
+        ThreadAspect::Scheduling => {
+            let wanted: ThreadScheduling = value.parse().map_err(bad)?;
+            set_scheduling(thread.id, &with_default_slice(wanted))
+        }
+        ThreadAspect::Cpus => set_cpus(thread.id, &cpu_list::parse(value).map_err(bad)?),
+    };
+    of_running(thread, done).map(drop)
+}
+
+/// A slice that is the kernel's default is not written as one that somebody has chosen.
+fn with_default_slice(wanted: ThreadScheduling) -> ThreadScheduling {
+    let default = scheduling(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs())
+        .map_or(0, |own| own.slice_ns);
+    let slice_ns = if wanted.slice_ns == default { 0 } else { wanted.slice_ns };
+    ThreadScheduling { slice_ns, ..wanted }
+}
+
+/// Passes over threads until all have what they are to have; each pass takes the time of one look at every thread.
+const PASSES_MAX: usize = 100;
+/// As many passes in which threads ended before they were looked at, and none had to be changed, are enough.
+const UNSEEN_PASSES: usize = 3;
+
+/// What became of a thread in a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ThreadPass {
+    /// It has what it is to have.
+    Settled,
+    /// It was given a value.
+    Changed,
+    /// It ended before it was looked at, and may have started another one.
+    Ended,
+}
+
+/// Gives threads that are not known yet a value, if what they have is meant; whether all have it in the end.
+fn write_later(
+    process: ProcessIdentity,
+    known: &[ThreadIdentity],
+    aspect: ThreadAspect,
+    is_meant: impl Fn(&String) -> bool,
+    to: &str,
+) -> io::Result<bool> {
+    let later = || threads(process).into_iter().filter(|thread| !known.contains(thread)).collect();
+    settle(later, |thread| {
+        let Some(now) = read_thread(thread, aspect)? else { return Ok(ThreadPass::Ended) };
+        if now == to || !is_meant(&now) {
+            return Ok(ThreadPass::Settled);
+        }
+        write_thread(thread, aspect, to)?;
+        Ok(ThreadPass::Changed)
+    })
+}
+
+/// Repeats passes over threads until one finds nothing to change: a thread that still has another value may start one that
+/// inherits it after the threads were listed. Whether one did.
+fn settle(
+    mut list: impl FnMut() -> Vec<ThreadIdentity>,
+    mut change: impl FnMut(ThreadIdentity) -> io::Result<ThreadPass>,
+) -> io::Result<bool> {
+    let mut unseen = 0;
+    for _ in 0..PASSES_MAX {
+        let passed = list().into_iter().map(&mut change).collect::<io::Result<Vec<ThreadPass>>>()?;
+        if passed.contains(&ThreadPass::Changed) {
+            unseen = 0;
+        } else if passed.contains(&ThreadPass::Ended) && unseen + 1 < UNSEEN_PASSES {
+            unseen += 1;
+        } else {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn read_file(path: &Path, form: FileForm, process: Option<ProcessIdentity>) -> io::Result<Option<String>> {
+    if process.is_some_and(|process| !is_alive(process)) {
+        return Ok(None);
+    }
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(value_in(&text, form))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn value_in(text: &str, form: FileForm) -> String {
+    let text = text.trim();
+    match form {
+        FileForm::Text => text.to_owned(),
+        FileForm::Choice => {
+            let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+            chosen.map_or(text, |(chosen, _)| chosen).to_owned()
+        }
+        FileForm::CpuMask => cpu_list::mask(&cpu_list::parse_mask(text).unwrap_or_default()),
+        FileForm::AutogroupNice => text.rsplit_once("nice ").map_or(text, |(_, nice)| nice).to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linux::identity;
+    use std::cell::{Cell, RefCell};
+    use std::collections::BTreeSet;
+    use std::sync::mpsc;
+
+    #[test]
+    fn files_are_read_in_their_forms() {
+        for (text, form, value) in [
+            ("reno\n", FileForm::Text, "reno"),
+            ("none [mq-deadline] bfq \n", FileForm::Choice, "mq-deadline"),
+            ("none\n", FileForm::Choice, "none"),
+            ("00000000,00000003\n", FileForm::CpuMask, "3"),
+            ("/autogroup-30 nice -5\n", FileForm::AutogroupNice, "-5"),
+        ] {
+            assert_eq!(value_in(text, form), value, "{text}");
+        }
+    }
+    #[test]
+    fn what_the_kernel_puts_off_is_tried_again() {
+        let mut refusals = 3;
+        let put_off = || match refusals {
+            0 => Ok(()),
+            _ => {
+                refusals -= 1;
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+        };
+        patiently(put_off).expect("the kernel takes the fourth");
+        let mut attempts = 0;
+        let denied = || {
+            attempts += 1;
+            Err(io::ErrorKind::PermissionDenied.into())
+        };
+        assert!(patiently(denied).is_err());
+        assert_eq!(attempts, 1, "no patience helps");
+    }
+
+    fn numbered(id: u32) -> ThreadIdentity {
+        ThreadIdentity { process: ProcessIdentity { id: 1, start: 1 }, id, start: 1 }
+    }
+
+    #[test]
+    fn threads_that_begin_during_a_pass_get_one_of_their_own() {
+        let (changed, begun) = (RefCell::new(BTreeSet::new()), Cell::new(1));
+        let pass = |thread: ThreadIdentity| {
+            if !changed.borrow_mut().insert(thread.id) {
+                return Ok(ThreadPass::Settled);
+            }
+            begun.set((begun.get() + 1).min(5));
+            Ok(ThreadPass::Changed)
+        };
+        let is_settled = settle(|| (1..=begun.get()).map(numbered).collect(), pass).ok();
+        assert_eq!(is_settled, Some(true), "the fifth starts no other");
+        assert_eq!(changed.into_inner().len(), 5);
+        let is_settled = settle(|| vec![numbered(1)], |_| Ok(ThreadPass::Changed)).ok();
+        assert_eq!(is_settled, Some(false), "it never has what it is to have");
+    }
+
+    #[test]
+    fn threads_that_end_unseen_are_looked_for_again() {
+        let passes = Cell::new(0);
+        let list = || {
+            passes.set(passes.get() + 1);
+            vec![numbered(1)]
+        };
+        let pass = |_| if passes.get() == 1 { Ok(ThreadPass::Ended) } else { Ok(ThreadPass::Settled) };
+        assert_eq!((settle(list, pass).ok(), passes.replace(0)), (Some(true), 2));
+        let is_settled = settle(list, |_| Ok(ThreadPass::Ended)).ok();
+        assert_eq!((is_settled, passes.get()), (Some(true), UNSEEN_PASSES));
+    }
+
+    /// The number of a thread that has ended, given to another one.
+    #[test]
+    fn a_thread_with_the_number_of_a_known_one_is_another() {
+        let process = identity(std::process::id()).expect("this process runs");
+        let (end, wait) = mpsc::channel::<()>();
+        let (tell, number) = mpsc::channel();
+        let waiting = thread::spawn(move || {
+            tell.send(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()).expect("it is wanted");
+            let _ = wait.recv();
+        });
+        let id = number.recv().expect("the thread runs");
+        let is_it = |thread: &ThreadIdentity| thread.id == id;
+        let thread = threads(process).into_iter().find(is_it).expect("the thread runs");
+        let before = read_thread(thread, ThreadAspect::Scheduling).ok().flatten().expect("the thread runs");
+        let lower: ThreadScheduling = before.parse().expect("it was written by us");
+        let lower = ThreadScheduling { nice: lower.nice + 1, ..lower }.to_string();
+        let mut others = threads(process);
+        others.retain(|other| other.id != id);
+        let known: Vec<ThreadIdentity> =
+            others.into_iter().chain([ThreadIdentity { start: thread.start - 1, ..thread }]).collect();
+        write_later(process, &known, ThreadAspect::Scheduling, |now| *now == before, &lower)
+            .expect("anybody may be nicer");
+        assert_eq!(read_thread(thread, ThreadAspect::Scheduling).ok().flatten(), Some(lower));
+        drop(end);
+        waiting.join().expect("it ends");
+    }
+}

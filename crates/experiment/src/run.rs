@@ -1,0 +1,571 @@
+//! An experiment from its beginning to its end: observe, switch, wait, compare, until it is decided.
+
+use crate::latency_window::{LatencyWindow, PeriodResult};
+use crate::linux::{cpu_time_ns, is_alive};
+use crate::setting::{PlannedChange, ProcessIdentity, Setting, SettingStore};
+use crate::switch::{JournalFile, KnobSwitch, UndoOutcome, UndoneChange};
+use crate::tally::RoundTally;
+use machine::clock::now;
+use model::OperationError;
+use observe::{IntendedWaits, ObservationSettings, ProbeSettings, RequestPoint};
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom as _;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether to stop.
+const POLL: Duration = Duration::from_millis(20);
+/// How often threads that have begun get what the others have.
+const KEEP_ON_INTERVAL: Duration = Duration::from_millis(100);
+/// How long a load generator gets to begin.
+const FIRST_REQUEST_MAX: Duration = Duration::from_secs(10);
+/// How long an observation lasts at most: it ends with the experiment.
+const OBSERVATION_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// How an experiment is done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExperimentSettings {
+    /// The ports of the server.
+    pub ports: BTreeSet<u16>,
+    /// The processes of the server; without them, CPU time is not known and the server's end is not noticed.
+    pub processes: Vec<ProcessIdentity>,
+    /// The percentile that is tested, in percent.
+    pub percent: f64,
+    /// How long a period is.
+    pub period: Duration,
+    /// How long is waited after a switch: requests that arrive in this time do not count.
+    pub guard: Duration,
+    /// The confidence of what is said about all values together.
+    pub confidence: f64,
+    /// The largest number of rounds.
+    pub rounds_max: usize,
+    /// Of the order of periods.
+    pub seed: u64,
+    /// Room for events in the kernel.
+    pub ring_bytes: u32,
+}
+
+/// What sets a knob to a value.
+pub struct KnobArm<'a> {
+    /// The value as the user wrote it.
+    pub label: String,
+    /// The changes that it takes now: threads come and go.
+    pub plan: Box<dyn Fn() -> Result<Vec<PlannedChange>, OperationError> + Sync + 'a>,
+}
+
+impl std::fmt::Debug for KnobArm<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KnobArm").field("label", &self.label).finish_non_exhaustive()
+    }
+}
+
+/// Why an experiment ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExperimentEnd {
+    /// Something was shown about each value.
+    Decided,
+    /// All rounds were played.
+    RoundsUsed,
+    /// The caller stopped it.
+    Stopped,
+    /// The server has ended.
+    ServerEnded,
+    /// There is no more load.
+    LoadEnded,
+    /// Somebody else changed what the knob sets.
+    ChangedByOthers,
+    /// What the knob sets could not be undone after a period; whether it could at the end, the report says.
+    UndoFailed,
+}
+
+impl ExperimentSettings {
+    /// How long rounds of a period without the knob and one with each of its values take.
+    pub fn duration(&self, rounds: usize, values: usize) -> Duration {
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let round = (self.period + self.guard).saturating_mul(count(values + 1)) + self.guard;
+        round.saturating_mul(count(rounds))
+    }
+}
+
+/// Whoever has an experiment done.
+pub trait ExperimentHost {
+    /// Whether there is load; without, the experiment ends.
+    fn has_load(&mut self) -> bool;
+
+    /// Is told what there is after each round.
+    fn round_done(&mut self, progress: ExperimentProgress);
+}
+
+/// How far an experiment is, after each round.
+#[derive(Debug, Clone, Copy)]
+pub struct ExperimentProgress<'a> {
+    /// What there is to compare.
+    pub tally: &'a RoundTally,
+    /// How long it takes at most from now.
+    pub left_max: Duration,
+}
+
+/// What an experiment came to.
+#[derive(Debug)]
+pub struct ExperimentReport {
+    /// The rounds that were completed.
+    pub tally: RoundTally,
+    /// Why the experiment ended.
+    pub end: ExperimentEnd,
+    /// How long it took.
+    pub duration: Duration,
+    /// Rounds that did not count because in one of their periods nothing arrived.
+    pub void_rounds: u64,
+    /// Requests that were answered after their period was judged.
+    pub late: u64,
+    /// Requests that were not seen to be answered.
+    pub unanswered: u64,
+    /// Events that the kernel could not report.
+    pub lost_events: u64,
+    /// What the kernel made different from what was asked for.
+    pub different: BTreeSet<String>,
+    /// Settings that could not be undone, or were left alone.
+    pub not_undone: Vec<UndoneChange>,
+}
+
+/// Plays rounds until each value is judged, the rounds are used up, or `stop` is set. Whatever comes, the knob is off
+/// afterwards, or the report or error says what is not.
+///
+/// # Errors
+/// When the server cannot be observed or the knob cannot be set; when nothing arrives.
+pub fn run<S: SettingStore + Send, J: JournalFile + Send>(
+    settings: &ExperimentSettings,
+    arms: &[KnobArm],
+    switch: &mut KnobSwitch<S, J>,
+    stop: &AtomicBool,
+    host: &mut dyn ExperimentHost,
+) -> Result<ExperimentReport, OperationError> {
+    let window = Mutex::new(LatencyWindow::default());
+    let ended = AtomicBool::new(false);
+    let observation = observation_settings(settings);
+    let (attached, is_attached) = mpsc::channel();
+    thread::scope(|scope| {
+        let observer = scope.spawn(|| {
+            let _ended = SetOnDrop(&ended);
+            observe::observe(
+                &observation,
+                &ended,
+                move || attached.send(()).unwrap_or_default(),
+                &mut |request| {
+                    lock(&window).add(request.at(RequestPoint::Stack), request.latency_from_stack());
+                },
+            )
+        });
+        let played = is_attached.recv().ok().map(|()| {
+            let _ended = SetOnDrop(&ended);
+            let mut play = RoundPlay::new(settings, arms, switch, host, [stop, &ended], &window);
+            let end = play.all();
+            let unfinished = play.switch.off();
+            play.keep(unfinished);
+            play.report(end)
+        });
+        let observed = observer.join().expect("observing does not panic");
+        let mut report = joined(observed.map(|seen| (seen.counts.unanswered, seen.lost_events)), played)?;
+        report.late = lock(&window).late();
+        Ok(report)
+    })
+}
+
+/// Sets a flag at the end of a block, also when something in it panics: whoever waits for the flag would wait for ever.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What was played with the numbers of unanswered requests and lost events that were observed. An error of either keeps
+/// what the other one says about settings that are not undone.
+fn joined(
+    observed: Result<(u64, u64), OperationError>,
+    played: Option<Result<ExperimentReport, OperationError>>,
+) -> Result<ExperimentReport, OperationError> {
+    match (observed, played) {
+        (Ok((unanswered, lost_events)), Some(played)) => {
+            played.map(|report| ExperimentReport { unanswered, lost_events, ..report })
+        }
+        (Ok(_), None) => Err(OperationError::machine("observing ended before it began")),
+        (Err(error), None) => Err(error),
+        (Err(error), Some(Ok(report))) => Err(with_not_undone(error, &report.not_undone)),
+        (Err(mut error), Some(Err(played))) => {
+            error.message += &format!("; and {}", played.message);
+            Err(error)
+        }
+    }
+}
+
+/// An error, with what could not be undone besides.
+fn with_not_undone(mut error: OperationError, not_undone: &[UndoneChange]) -> OperationError {
+    for undone in not_undone {
+        error.message += &match &undone.outcome {
+            UndoOutcome::LeftAlone(now) => {
+                format!("; {} was left alone: somebody else made it {now}", undone.change.setting)
+            }
+            UndoOutcome::Failed(failed) => {
+                format!("; {} was not undone: {}", undone.change.setting, failed.message)
+            }
+            UndoOutcome::Restored | UndoOutcome::Unchanged | UndoOutcome::Gone => String::new(),
+        };
+    }
+    error
+}
+
+fn observation_settings(settings: &ExperimentSettings) -> ObservationSettings {
+    let probes = ProbeSettings { ports: settings.ports.clone(), share: 1.0, ring_bytes: settings.ring_bytes };
+    ObservationSettings {
+        probes,
+        duration: OBSERVATION_MAX,
+        cost_duration: Duration::ZERO,
+        intended_waits: IntendedWaits::default(),
+    }
+}
+
+/// Sums and lists stay right whoever panics.
+fn lock(window: &Mutex<LatencyWindow>) -> MutexGuard<'_, LatencyWindow> {
+    window.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A period that has passed.
+struct PlayedPeriod {
+    arm: usize,
+    begin: u64,
+    end: u64,
+    cpu_ns: Option<u64>,
+}
+
+/// Rounds while they are played.
+struct RoundPlay<'a, S: SettingStore, J: JournalFile> {
+    settings: &'a ExperimentSettings,
+    arms: &'a [KnobArm<'a>],
+    switch: &'a mut KnobSwitch<S, J>,
+    host: &'a mut dyn ExperimentHost,
+    stop: &'a AtomicBool,
+    observation_ended: &'a AtomicBool,
+    window: &'a Mutex<LatencyWindow>,
+    tally: RoundTally,
+    random: StdRng,
+    begun: Instant,
+    void_rounds: u64,
+    different: BTreeSet<String>,
+    /// By setting, because what failed is tried again: the last outcome counts.
+    not_undone: BTreeMap<Setting, UndoneChange>,
+}
+
+impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
+    fn new(
+        settings: &'a ExperimentSettings,
+        arms: &'a [KnobArm<'a>],
+        switch: &'a mut KnobSwitch<S, J>,
+        host: &'a mut dyn ExperimentHost,
+        [stop, observation_ended]: [&'a AtomicBool; 2],
+        window: &'a Mutex<LatencyWindow>,
+    ) -> Self {
+        Self {
+            settings,
+            arms,
+            switch,
+            host,
+            stop,
+            observation_ended,
+            window,
+            tally: RoundTally::new(arms.len(), settings.confidence),
+            random: StdRng::seed_from_u64(settings.seed),
+            begun: Instant::now(),
+            void_rounds: 0,
+            different: BTreeSet::new(),
+            not_undone: BTreeMap::new(),
+        }
+    }
+
+    fn all(&mut self) -> Result<ExperimentEnd, OperationError> {
+        let begun = Instant::now();
+        while !lock(self.window).has_requests() {
+            if let Some(end) = self.wait(POLL)? {
+                return Ok(end);
+            }
+            if begun.elapsed() > FIRST_REQUEST_MAX {
+                return Err(self.nothing_arrives(FIRST_REQUEST_MAX));
+            }
+        }
+        for played in 1..=self.settings.rounds_max {
+            if let Some(end) = self.round()? {
+                return Ok(end);
+            }
+            if self.tally.rounds().is_empty() {
+                return Err(self.nothing_arrives(self.settings.period));
+            }
+            let left_max = self.settings.duration(self.settings.rounds_max - played, self.arms.len());
+            self.host.round_done(ExperimentProgress { tally: &self.tally, left_max });
+            if self.tally.is_decided() {
+                return Ok(ExperimentEnd::Decided);
+            }
+        }
+        Ok(ExperimentEnd::RoundsUsed)
+    }
+
+    fn nothing_arrives(&self, waited: Duration) -> OperationError {
+        let ports: Vec<String> = self.settings.ports.iter().map(u16::to_string).collect();
+        let waited = waited.as_secs_f64();
+        let message = format_args!("no request arrived at port {} in {waited} s", ports.join(","));
+        OperationError::machine(message).hint("send load all the time, with --load-command or by yourself")
+    }
+
+    /// Plays a round: every arm in an order that chance decides, then off.
+    fn round(&mut self) -> Result<Option<ExperimentEnd>, OperationError> {
+        let mut order: Vec<usize> = (0..=self.arms.len()).collect();
+        order.shuffle(&mut self.random);
+        let mut periods = Vec::new();
+        for arm in order {
+            if let Some(end) = self.period(arm, &mut periods)? {
+                return Ok(Some(end));
+            }
+        }
+        if let Some(end) = self.wait(self.settings.guard)? {
+            return Ok(Some(end));
+        }
+        periods.sort_unstable_by_key(|period| period.begin);
+        let mut results: Vec<Option<PeriodResult>> = vec![None; self.arms.len() + 1];
+        for PlayedPeriod { arm, begin, end, cpu_ns } in periods {
+            let latencies = lock(self.window).take(begin, end);
+            let seconds = (end - begin) as f64 / 1e9;
+            results[arm] = PeriodResult::of(latencies, self.settings.percent, seconds, cpu_ns);
+        }
+        match results.into_iter().collect::<Option<Vec<PeriodResult>>>() {
+            Some(round) => self.tally.add(round),
+            None => self.void_rounds += 1,
+        }
+        Ok(None)
+    }
+
+    /// Plays a period of an arm, and leaves the knob off.
+    fn period(
+        &mut self,
+        arm: usize,
+        periods: &mut Vec<PlayedPeriod>,
+    ) -> Result<Option<ExperimentEnd>, OperationError> {
+        if arm > 0 {
+            let changes = (self.arms[arm - 1].plan)()?;
+            self.different.extend(self.switch.on(&changes)?);
+        }
+        if let Some(end) = self.wait(self.settings.guard)? {
+            return Ok(Some(end));
+        }
+        let (begin, cpu_before) = (now(), self.cpu_ns());
+        if let Some(end) = self.wait(self.settings.period)? {
+            return Ok(Some(end));
+        }
+        let (end, cpu_after) = (now(), self.cpu_ns());
+        let cpu_ns = cpu_before.zip(cpu_after).map(|(before, after)| after.saturating_sub(before));
+        periods.push(PlayedPeriod { arm, begin, end, cpu_ns });
+        let undone = self.switch.off();
+        self.keep(undone);
+        let has_failed = |undone: &UndoneChange| matches!(undone.outcome, UndoOutcome::Failed(_));
+        Ok(match self.not_undone.values().any(has_failed) {
+            true => Some(ExperimentEnd::UndoFailed),
+            false if self.not_undone.is_empty() => None,
+            false => Some(ExperimentEnd::ChangedByOthers),
+        })
+    }
+
+    /// Keeps what was not undone as it should be, and drops what has been since.
+    fn keep(&mut self, undone: Vec<UndoneChange>) {
+        for undone in undone {
+            let setting = undone.change.setting.clone();
+            if matches!(undone.outcome, UndoOutcome::LeftAlone(_) | UndoOutcome::Failed(_)) {
+                self.not_undone.insert(setting, undone);
+            } else {
+                self.not_undone.remove(&setting);
+            }
+        }
+    }
+
+    /// CPU time of the server until now.
+    fn cpu_ns(&self) -> Option<u64> {
+        let times = self.settings.processes.iter().map(|process| cpu_time_ns(*process));
+        let times: Option<Vec<u64>> = times.collect();
+        times.filter(|times| !times.is_empty()).map(|times| times.iter().sum())
+    }
+
+    /// Waits, and gives threads that begin meanwhile what the others have.
+    fn wait(&mut self, duration: Duration) -> Result<Option<ExperimentEnd>, OperationError> {
+        let until = Instant::now() + duration;
+        let mut next_keep_on = Instant::now() + KEEP_ON_INTERVAL;
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(Some(ExperimentEnd::Stopped));
+            }
+            let processes = &self.settings.processes;
+            let has_ended = !processes.is_empty() && !processes.iter().any(|process| is_alive(*process));
+            if has_ended || self.observation_ended.load(Ordering::Relaxed) {
+                return Ok(Some(ExperimentEnd::ServerEnded));
+            }
+            if !self.host.has_load() {
+                return Ok(Some(ExperimentEnd::LoadEnded));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            thread::sleep(left.min(POLL));
+            if Instant::now() >= next_keep_on {
+                self.switch.keep_on()?;
+                next_keep_on += KEEP_ON_INTERVAL;
+            }
+        }
+    }
+
+    fn report(self, end: Result<ExperimentEnd, OperationError>) -> Result<ExperimentReport, OperationError> {
+        let not_undone: Vec<UndoneChange> = self.not_undone.into_values().collect();
+        Ok(ExperimentReport {
+            end: end.map_err(|error| with_not_undone(error, &not_undone))?,
+            tally: self.tally,
+            duration: self.begun.elapsed(),
+            void_rounds: self.void_rounds,
+            late: 0,
+            unanswered: 0,
+            lost_events: 0,
+            different: self.different,
+            not_undone,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::Journal;
+    use crate::setting::{FileForm, ON};
+    use std::io;
+
+    /// A value that no setting takes.
+    const IMPOSSIBLE: &str = "impossible";
+
+    /// A machine whose settings refuse to become what they were, as often as it says.
+    #[derive(Debug)]
+    struct Refusing {
+        value: String,
+        refusals: usize,
+    }
+
+    impl SettingStore for Refusing {
+        fn read(&mut self, _: &Setting) -> Result<Option<String>, OperationError> {
+            Ok(Some(self.value.clone()))
+        }
+
+        fn write(&mut self, _: &Setting, value: &str) -> Result<(), OperationError> {
+            if value == IMPOSSIBLE {
+                return Err(OperationError::machine("impossible"));
+            }
+            if value != ON && self.refusals > 0 {
+                self.refusals -= 1;
+                return Err(OperationError::machine("refused"));
+            }
+            self.value = value.to_owned();
+            Ok(())
+        }
+    }
+
+    struct NoFile;
+
+    impl JournalFile for NoFile {
+        fn append(&mut self, _: &[u8]) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn clear(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    struct Steady;
+
+    impl ExperimentHost for Steady {
+        fn has_load(&mut self) -> bool {
+            true
+        }
+
+        fn round_done(&mut self, _: ExperimentProgress) {}
+    }
+
+    fn setting() -> Setting {
+        Setting::KernelFile { path: "/knob".into(), form: FileForm::Text, process: None }
+    }
+
+    /// One period with these values of the knob on, and the end, where undoing is refused so many times.
+    fn played(values: &[&str], refusals: usize) -> Result<ExperimentReport, OperationError> {
+        let settings = ExperimentSettings {
+            ports: BTreeSet::new(),
+            processes: Vec::new(),
+            percent: 99.0,
+            period: Duration::from_millis(1),
+            guard: Duration::ZERO,
+            confidence: 0.95,
+            rounds_max: 1,
+            seed: 1,
+            ring_bytes: 0,
+        };
+        let change = |value: &&str| PlannedChange { setting: setting(), value: (*value).to_owned() };
+        let plan = || Ok(values.iter().map(change).collect());
+        let arm = KnobArm { label: "knob".into(), plan: Box::new(plan) };
+        let store = Refusing { value: "before".into(), refusals };
+        let mut switch = KnobSwitch::new(store, NoFile, Journal::default(), "boot");
+        let (arms, mut host, never) = ([arm], Steady, AtomicBool::new(false));
+        let window = Mutex::new(LatencyWindow::default());
+        let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &window);
+        let end = play.period(1, &mut Vec::new()).map(|end| end.unwrap_or(ExperimentEnd::RoundsUsed));
+        let unfinished = play.switch.off();
+        play.keep(unfinished);
+        play.report(end)
+    }
+
+    #[test]
+    fn the_last_attempt_to_undo_counts() {
+        for (refusals, end, not_undone) in [
+            (0, ExperimentEnd::RoundsUsed, 0),
+            (1, ExperimentEnd::UndoFailed, 0),
+            (2, ExperimentEnd::UndoFailed, 1),
+        ] {
+            let report = played(&[ON], refusals).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!((report.end, report.not_undone.len()), (end, not_undone), "{refusals} refusals");
+        }
+    }
+
+    #[test]
+    fn what_is_undone_after_a_value_that_cannot_be_set_is_not_named() {
+        for (refusals, message) in [(0, "impossible"), (1, "impossible; /knob was not undone: refused")] {
+            let error = played(&[ON, IMPOSSIBLE], refusals).expect_err("the second value is impossible");
+            assert_eq!(error.message, message);
+        }
+    }
+
+    #[test]
+    fn an_observer_that_fails_does_not_hide_what_is_still_set() {
+        let failed = || Err(OperationError::machine("no probes"));
+        let error = joined(failed(), Some(played(&[ON], 2))).expect_err("observing failed");
+        assert_eq!(error.message, "no probes; /knob was not undone: refused");
+        let error = joined(failed(), Some(Err(OperationError::machine("no load; /knob was not undone"))));
+        assert_eq!(error.expect_err("both").message, "no probes; and no load; /knob was not undone");
+        let report = joined(Ok((2, 3)), Some(played(&[ON], 0))).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((report.unanswered, report.lost_events), (2, 3));
+    }
+
+    #[test]
+    fn whoever_waits_for_the_end_is_told_of_a_panic() {
+        let ended = AtomicBool::new(false);
+        let caught = std::panic::catch_unwind(|| {
+            let _ended = SetOnDrop(&ended);
+            panic!("in the middle of a period");
+        });
+        assert!(caught.is_err() && ended.load(Ordering::Relaxed));
+    }
+}

@@ -1,0 +1,157 @@
+//! Settings of a machine: a place that has a value, which can be read, written, and written back.
+
+use model::OperationError;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+
+/// A process as its number and when it began: numbers are used again, the two together are not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ProcessIdentity {
+    /// The number of the process (PID).
+    pub id: u32,
+    /// When it began, in clock ticks since boot.
+    pub start: u64,
+}
+
+/// A thread of a process, and when it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ThreadIdentity {
+    /// Whose thread it is.
+    pub process: ProcessIdentity,
+    /// The number of the thread (TID).
+    pub id: u32,
+    /// When it began, in clock ticks since boot.
+    pub start: u64,
+}
+
+/// What of a thread is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ThreadAspect {
+    /// Policy, nice value, priority, slice.
+    Scheduling,
+    /// The CPUs that it may run on.
+    Cpus,
+}
+
+/// How the text of a file of the kernel is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileForm {
+    /// As it is, without the line end.
+    Text,
+    /// The one in brackets of several words.
+    Choice,
+    /// A hexadecimal mask of CPUs.
+    CpuMask,
+    /// The number behind the word `nice`.
+    AutogroupNice,
+}
+
+/// A place that has a value.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Setting {
+    /// What one thread has.
+    Thread {
+        /// Which thread it is.
+        thread: ThreadIdentity,
+        /// What of it is set.
+        aspect: ThreadAspect,
+    },
+    /// Of threads of a process that begin later: they inherit one of `after` from the one that starts them, and it cannot
+    /// be read what they would have had. Writing [`ON`] gives those that have none of them the first one; writing [`OFF`]
+    /// gives those that have one of them `before`.
+    LaterThreads {
+        /// The process whose threads they are.
+        process: ProcessIdentity,
+        /// The threads that there were at first.
+        known: Vec<ThreadIdentity>,
+        /// What of them is set.
+        aspect: ThreadAspect,
+        /// What they get when it is undone: what the first thread had.
+        before: String,
+        /// What the other threads have until then.
+        after: Vec<String>,
+    },
+    /// A file of the kernel.
+    KernelFile {
+        /// Where the file is.
+        path: PathBuf,
+        /// How it is read.
+        form: FileForm,
+        /// Whose file it is, where it goes with a process.
+        process: Option<ProcessIdentity>,
+    },
+    /// The longest time in microseconds that idle CPUs may take to wake up. It lasts as long as the program that asks.
+    WakeupLatency,
+    /// A user's own: a command makes it ([`ON`]) and another one takes it back ([`OFF`]).
+    Command {
+        /// The command that makes it.
+        apply: String,
+        /// The command that takes it back; harmless where it was not made.
+        undo: String,
+    },
+}
+
+/// The value of a setting that cannot be read, while it is on.
+pub const ON: &str = "on";
+/// The value of a setting that cannot be read, while it is off.
+pub const OFF: &str = "off";
+
+impl Setting {
+    /// Whether what it is now can be found out.
+    pub fn is_readable(&self) -> bool {
+        !matches!(self, Self::LaterThreads { .. } | Self::Command { .. })
+    }
+
+    /// Whether the kernel takes it back when this program ends, however it ends.
+    pub fn ends_with_program(&self) -> bool {
+        matches!(self, Self::WakeupLatency)
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |aspect: &ThreadAspect| match aspect {
+            ThreadAspect::Scheduling => "scheduling",
+            ThreadAspect::Cpus => "CPUs",
+        };
+        match self {
+            Self::Thread { thread, aspect } => {
+                write!(f, "{} of thread {} of process {}", name(aspect), thread.id, thread.process.id)
+            }
+            Self::LaterThreads { process, aspect, .. } => {
+                write!(f, "{} of later threads of process {}", name(aspect), process.id)
+            }
+            Self::KernelFile { path, .. } => write!(f, "{}", path.display()),
+            Self::WakeupLatency => f.write_str("/dev/cpu_dma_latency"),
+            Self::Command { apply, .. } => write!(f, "`{apply}`"),
+        }
+    }
+}
+
+/// A setting and the value that it is to have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedChange {
+    /// Where the value is.
+    pub setting: Setting,
+    /// The value that it gets.
+    pub value: String,
+}
+
+/// Where settings are: Linux, or a simulated machine.
+pub trait SettingStore {
+    /// What a setting is; `None` when what it belongs to is gone. Of one that cannot be read, any value.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn read(&mut self, setting: &Setting) -> Result<Option<String>, OperationError>;
+
+    /// Gives a setting a value. That what it belongs to is gone meanwhile is no error.
+    ///
+    /// # Errors
+    /// When it does not take the value.
+    fn write(&mut self, setting: &Setting, value: &str) -> Result<(), OperationError>;
+}

@@ -1,0 +1,209 @@
+//! Turns knobs on and off: every change is recorded before it is made, read back, and undone from the record.
+
+use crate::journal::{Journal, RecordedChange, UndoStep, undo_step};
+use crate::setting::{ON, PlannedChange, Setting, SettingStore};
+use model::OperationError;
+use std::io;
+
+/// Where the bytes of a journal are kept.
+pub trait JournalFile {
+    /// Appends and waits until a crash cannot lose it. After an error, nothing of the bytes may be left as a whole line.
+    ///
+    /// # Errors
+    /// When it cannot be written; then nothing is appended any more.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Empties the journal. What is appended afterwards begins a new one; a crash may bring the old records back as long
+    /// as nothing is appended.
+    ///
+    /// # Errors
+    /// When it cannot be emptied; then all its records are still there.
+    fn clear(&mut self) -> io::Result<()>;
+}
+
+/// What came of undoing a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UndoOutcome {
+    /// What was before is there again.
+    Restored,
+    /// It was as before already.
+    Unchanged,
+    /// What it belonged to has ended, or the machine was booted again.
+    Gone,
+    /// Somebody else gave it this value meanwhile, and it was left alone.
+    LeftAlone(String),
+    /// It could not be undone, and the record stays.
+    Failed(OperationError),
+}
+
+/// A change and what came of undoing it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UndoneChange {
+    /// What had been changed.
+    pub change: RecordedChange,
+    /// What became of it.
+    pub outcome: UndoOutcome,
+}
+
+/// Settings and the journal about them. What is on when it is dropped is undone.
+#[derive(Debug)]
+pub struct KnobSwitch<S: SettingStore, J: JournalFile> {
+    store: S,
+    file: J,
+    journal: Journal,
+    /// What the kernel takes back itself, with what it was.
+    unrecorded: Vec<(Setting, String)>,
+    boot: String,
+}
+
+impl<S: SettingStore, J: JournalFile> KnobSwitch<S, J> {
+    /// Goes on from a journal.
+    pub fn new(store: S, file: J, journal: Journal, boot: &str) -> Self {
+        Self { store, file, journal, unrecorded: Vec::new(), boot: boot.to_owned() }
+    }
+
+    /// Whether nothing is to be undone.
+    pub fn is_off(&self) -> bool {
+        self.journal.changes().is_empty() && self.unrecorded.is_empty()
+    }
+
+    /// Makes changes, one after the other, and reads them back. Gives what the kernel made different from what was asked.
+    ///
+    /// # Errors
+    /// When a setting does not take its value or the journal cannot be written; then [`Self::off`] undoes what was changed.
+    pub fn on(&mut self, changes: &[PlannedChange]) -> Result<Vec<String>, OperationError> {
+        let (mut different, mut ended, mut is_any_made) = (Vec::new(), None, false);
+        for change in changes {
+            let Some(made) = self.change(change)? else {
+                ended = Some(&change.setting);
+                continue;
+            };
+            is_any_made = true;
+            if made != change.value {
+                different.push(format!("{}: {made} instead of {}", change.setting, change.value));
+            }
+        }
+        match ended {
+            Some(setting) if !is_any_made => Err(gone(setting)),
+            _ => Ok(different),
+        }
+    }
+
+    /// Makes one change, and gives what was read back; `None` for a thread that has ended meanwhile.
+    fn change(&mut self, change: &PlannedChange) -> Result<Option<String>, OperationError> {
+        let PlannedChange { setting, value } = change;
+        let Some(before) = self.store.read(setting)? else {
+            return if matches!(setting, Setting::Thread { .. }) { Ok(None) } else { Err(gone(setting)) };
+        };
+        if setting.ends_with_program() {
+            self.unrecorded.push((setting.clone(), before));
+            self.store.write(setting, value)?;
+            return self.store.read(setting)?.ok_or_else(|| gone(setting)).map(Some);
+        }
+        let line = self.journal.begin(setting, &before, value, &self.boot);
+        if let Err(error) = self.file.append(&line) {
+            self.journal.abandon();
+            let message = format_args!("{setting} is not changed: the journal cannot be written: {error}");
+            return Err(
+                OperationError::machine(message).hint("make room, or choose another folder with --state")
+            );
+        }
+        self.store.write(setting, value)?;
+        let read = if setting.is_readable() { self.store.read(setting)? } else { Some(value.clone()) };
+        let Some(made) = read else {
+            // Undoing finds it gone.
+            return if matches!(setting, Setting::Thread { .. }) { Ok(None) } else { Err(gone(setting)) };
+        };
+        // Without this line, undoing restores what was before, whatever is there.
+        let line = self.journal.made(&made);
+        let _ = self.file.append(&line);
+        if made == before && made != *value {
+            let message = format_args!("{setting}: it stays {before}, and does not become {value}");
+            return Err(OperationError::machine(message));
+        }
+        Ok(Some(made))
+    }
+
+    /// Gives threads that have begun meanwhile what the others have.
+    ///
+    /// # Errors
+    /// When one does not take it.
+    pub fn keep_on(&mut self) -> Result<(), OperationError> {
+        for change in self.journal.changes() {
+            if matches!(change.setting, Setting::LaterThreads { .. }) {
+                self.store.write(&change.setting, ON)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Undoes all changes, the last one first, and says what came of each. What could not be undone stays recorded.
+    pub fn off(&mut self) -> Vec<UndoneChange> {
+        while let Some((setting, before)) = self.unrecorded.pop() {
+            // The kernel does it when this program ends, at the latest.
+            let _ = self.store.write(&setting, &before);
+        }
+        let changes: Vec<RecordedChange> = self.journal.changes().iter().rev().cloned().collect();
+        let undone: Vec<UndoneChange> =
+            changes.into_iter().map(|change| UndoneChange { outcome: self.undo(&change), change }).collect();
+        let is_done = !undone.iter().any(|undone| matches!(undone.outcome, UndoOutcome::Failed(_)));
+        // Where the file cannot be emptied, its records stay, and undoing them again does no harm.
+        if is_done && self.file.clear().is_ok() {
+            self.journal = Journal::default();
+        }
+        undone
+    }
+
+    fn undo(&mut self, change: &RecordedChange) -> UndoOutcome {
+        let now = match self.store.read(&change.setting) {
+            Ok(now) => now,
+            Err(error) => return UndoOutcome::Failed(error),
+        };
+        match undo_step(change, &self.boot, now.as_deref()) {
+            UndoStep::Gone => UndoOutcome::Gone,
+            UndoStep::Unchanged => UndoOutcome::Unchanged,
+            UndoStep::Foreign => UndoOutcome::LeftAlone(now.unwrap_or_default()),
+            UndoStep::Restore => self.restore(change),
+        }
+    }
+
+    fn restore(&mut self, change: &RecordedChange) -> UndoOutcome {
+        if let Err(error) = self.store.write(&change.setting, &change.before) {
+            return UndoOutcome::Failed(error);
+        }
+        match self.store.read(&change.setting) {
+            Ok(None) => UndoOutcome::Gone,
+            Ok(Some(now)) if change.setting.is_readable() && now != change.before => {
+                let message = format_args!("{}: {now} instead of {}", change.setting, change.before);
+                UndoOutcome::Failed(OperationError::machine(message))
+            }
+            Ok(_) => UndoOutcome::Restored,
+            Err(error) => UndoOutcome::Failed(error),
+        }
+    }
+
+    /// Whether every change would leave what it is about as it is.
+    ///
+    /// # Errors
+    /// When a setting cannot be read.
+    pub fn is_set(&mut self, changes: &[PlannedChange]) -> Result<bool, OperationError> {
+        for change in changes.iter().filter(|change| change.setting.is_readable()) {
+            if self.store.read(&change.setting)?.is_some_and(|now| now != change.value) {
+                return Ok(false);
+            }
+        }
+        Ok(changes.iter().any(|change| change.setting.is_readable()))
+    }
+}
+
+impl<S: SettingStore, J: JournalFile> Drop for KnobSwitch<S, J> {
+    fn drop(&mut self) {
+        if !self.is_off() {
+            self.off();
+        }
+    }
+}
+
+fn gone(setting: &Setting) -> OperationError {
+    OperationError::machine(format_args!("{setting}: it is gone"))
+}

@@ -1,0 +1,202 @@
+//! Periods with a knob on against periods with it off, round by round.
+//!
+//! A round has one period of each arm, in an order that chance decides: the knob off, and on with each of its values. If a
+//! value does nothing, then the sign of the difference between its period and the one without is a fair coin, however the
+//! load drifts and whatever periods have to do with each other. [`SymmetryTest`] holds its level there however often
+//! one looks, so that an experiment ends as soon as it can. With several values, the chance of error is divided among them.
+
+use crate::latency_window::{PERCENTILES, PeriodResult};
+use confidence::{SymmetryTest, needed_for_symmetry, shift_estimate, shift_interval};
+
+/// What an experiment says about a value of a knob.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KnobVerdict {
+    /// The percentile is shorter with it.
+    Helps,
+    /// The percentile is longer with it.
+    Harms,
+    /// It may be either.
+    NotShown,
+}
+
+/// What one statistic of a period is with the knob off and on: medians over periods, and the difference.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StatisticShift {
+    /// The median over periods with the knob off.
+    pub off: f64,
+    /// The median over periods with the knob on.
+    pub on: f64,
+    /// The estimate of the difference within a round.
+    pub shift: f64,
+    /// An interval for the difference.
+    pub interval: (f64, f64),
+}
+
+impl StatisticShift {
+    /// The estimate of the difference ÷ what there is without the knob; `None` where that is zero.
+    pub fn relative(&self) -> Option<f64> {
+        (self.off > 0.0).then_some(self.shift / self.off)
+    }
+}
+
+/// A value of a knob against the knob off.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KnobComparison {
+    /// What is said about it.
+    pub verdict: KnobVerdict,
+    /// The percentile that was tested, in nanoseconds; the interval has the confidence asked for.
+    pub tested: StatisticShift,
+    /// A difference that would have been seen, as far as the differences vary; `None`: no difference would have been.
+    pub visible_ns: Option<f64>,
+    /// How much the bets against "it does nothing" have gained.
+    pub evidence: f64,
+    /// How much they have to.
+    pub evidence_needed: f64,
+    /// Whether fewer or more requests arrived with the knob on, with the same confidence.
+    pub changes_load: bool,
+    /// Requests that arrived in a second.
+    pub rate: StatisticShift,
+    /// The mean latency in nanoseconds.
+    pub mean_ns: StatisticShift,
+    /// The latencies in nanoseconds at [`PERCENTILES`].
+    pub percentiles_ns: [StatisticShift; PERCENTILES.len()],
+    /// CPU time for each request in nanoseconds, where it is known.
+    pub cpu_per_request_ns: Option<StatisticShift>,
+}
+
+/// The periods of complete rounds.
+#[derive(Debug, Clone)]
+pub struct RoundTally {
+    /// By round and arm; the first arm is the knob off.
+    rounds: Vec<Vec<PeriodResult>>,
+    latency_tests: Vec<SymmetryTest>,
+    rate_tests: Vec<SymmetryTest>,
+    /// Of each value's test.
+    confidence: f64,
+}
+
+impl RoundTally {
+    /// No rounds yet, of so many values of a knob, which are all judged rightly with this confidence.
+    ///
+    /// # Panics
+    /// Unless there is a value and the confidence is strictly between 0 and 1.
+    pub fn new(values: usize, confidence: f64) -> Self {
+        assert!(values > 0 && confidence > 0.0 && confidence < 1.0, "values and a confidence");
+        Self {
+            rounds: Vec::new(),
+            latency_tests: vec![SymmetryTest::default(); values],
+            rate_tests: vec![SymmetryTest::default(); values],
+            confidence: 1.0 - (1.0 - confidence) / values as f64,
+        }
+    }
+
+    /// Takes a round: a result for each arm, the first of the knob off.
+    ///
+    /// # Panics
+    /// When an arm has no result.
+    pub fn add(&mut self, round: Vec<PeriodResult>) {
+        assert_eq!(round.len(), self.latency_tests.len() + 1, "a result for each arm");
+        let (off, on) = round.split_first().expect("there is the knob off");
+        for ((on, latency), rate) in on.iter().zip(&mut self.latency_tests).zip(&mut self.rate_tests) {
+            latency.add(on.tested_ns as f64 - off.tested_ns as f64);
+            rate.add(on.rate() - off.rate());
+        }
+        self.rounds.push(round);
+    }
+
+    /// The rounds so far, each with a result for each arm.
+    pub fn rounds(&self) -> &[Vec<PeriodResult>] {
+        &self.rounds
+    }
+
+    /// The number of rounds without which nothing can be shown.
+    pub fn needed(&self) -> usize {
+        needed_for_symmetry(self.confidence)
+    }
+
+    /// Whether something is shown about each value.
+    pub fn is_decided(&self) -> bool {
+        self.latency_tests.iter().all(|test| test.rejects(self.confidence))
+    }
+
+    /// The evidence of the value about which the least is shown, with how much is needed.
+    pub fn least_evidence(&self) -> (f64, f64) {
+        let evidence = self.latency_tests.iter().map(SymmetryTest::evidence).fold(f64::INFINITY, f64::min);
+        (evidence, 1.0 / (1.0 - self.confidence))
+    }
+
+    /// How much the rate of arrivals with the knob off varies: largest less smallest, ÷ median.
+    pub fn load_spread(&self) -> Option<f64> {
+        let rates = self.column(0, &|period| period.rate());
+        let [least, .., most] = rates[..] else { return None };
+        Some((most - least) / median(&rates)?)
+    }
+
+    /// The estimate of the difference of the tested percentile ÷ what it is without the knob, of a value counted from zero.
+    pub fn relative_shift(&self, value: usize) -> Option<f64> {
+        let tested = |period: &PeriodResult| period.tested_ns as f64;
+        Some(shift_estimate(&self.differences(value, &tested))? / median(&self.column(0, &tested))?)
+    }
+
+    /// What there is to say about a value, counted from zero; `None` before the first round.
+    pub fn comparison(&self, value: usize) -> Option<KnobComparison> {
+        let tested = self.shift(value, &|period| period.tested_ns as f64)?;
+        let test = &self.latency_tests[value];
+        let verdict = match test.rejects(self.confidence) {
+            true if test.is_positive() => KnobVerdict::Harms,
+            true => KnobVerdict::Helps,
+            false => KnobVerdict::NotShown,
+        };
+        let reach = (tested.shift - tested.interval.0).max(tested.interval.1 - tested.shift);
+        let mut percentiles_ns = [tested; PERCENTILES.len()];
+        for (index, shift) in percentiles_ns.iter_mut().enumerate() {
+            *shift = self.shift(value, &|period| period.percentiles_ns[index] as f64)?;
+        }
+        let has_cpu = self.rounds.iter().flatten().all(|period| period.cpu_ns.is_some());
+        let cpu = self.shift(value, &|period| period.cpu_per_request_ns().unwrap_or_default());
+        Some(KnobComparison {
+            verdict,
+            tested,
+            visible_ns: reach.is_finite().then_some(reach),
+            evidence: test.evidence(),
+            evidence_needed: 1.0 / (1.0 - self.confidence),
+            changes_load: self.rate_tests[value].rejects(self.confidence),
+            rate: self.shift(value, &PeriodResult::rate)?,
+            mean_ns: self.shift(value, &|period| period.mean_ns)?,
+            percentiles_ns,
+            cpu_per_request_ns: cpu.filter(|_| has_cpu),
+        })
+    }
+
+    fn shift(&self, value: usize, statistic: &dyn Fn(&PeriodResult) -> f64) -> Option<StatisticShift> {
+        let differences = self.differences(value, statistic);
+        Some(StatisticShift {
+            off: median(&self.column(0, statistic))?,
+            on: median(&self.column(value + 1, statistic))?,
+            shift: shift_estimate(&differences)?,
+            interval: shift_interval(&differences, self.confidence),
+        })
+    }
+
+    /// A statistic with a value of the knob less that without, by round.
+    fn differences(&self, value: usize, statistic: &dyn Fn(&PeriodResult) -> f64) -> Vec<f64> {
+        let difference = |round: &Vec<PeriodResult>| statistic(&round[value + 1]) - statistic(&round[0]);
+        self.rounds.iter().map(difference).collect()
+    }
+
+    /// A statistic of the periods of an arm, ascending.
+    fn column(&self, arm: usize, statistic: &dyn Fn(&PeriodResult) -> f64) -> Vec<f64> {
+        let mut column: Vec<f64> = self.rounds.iter().map(|round| statistic(&round[arm])).collect();
+        column.sort_unstable_by(f64::total_cmp);
+        column
+    }
+}
+
+fn median(sorted: &[f64]) -> Option<f64> {
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        count if count % 2 == 1 => Some(sorted[middle]),
+        _ => Some(0.5 * (sorted[middle - 1] + sorted[middle])),
+    }
+}

@@ -1,0 +1,264 @@
+//! How the kernel schedules threads of any process: policy, nice value, real-time priority, slice, CPUs.
+//!
+//! sched_setattr and sched_getattr have no safe wrapper in any library used here; they are called here and nowhere else.
+
+use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+
+/// A policy that does not need more parameters than [`ThreadScheduling`] has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SchedulingPolicy {
+    /// SCHED_OTHER: shares the CPU by nice values.
+    Other,
+    /// SCHED_BATCH: as the former, woken less eagerly.
+    Batch,
+    /// SCHED_IDLE: runs when little else does.
+    Idle,
+    /// SCHED_FIFO: runs before all of these until it waits.
+    Fifo,
+    /// SCHED_RR: as the former, in turn with those of its priority.
+    RoundRobin,
+}
+
+const POLICIES: [(SchedulingPolicy, &str, i32); 5] = [
+    (SchedulingPolicy::Other, "other", libc::SCHED_OTHER),
+    (SchedulingPolicy::Batch, "batch", libc::SCHED_BATCH),
+    (SchedulingPolicy::Idle, "idle", libc::SCHED_IDLE),
+    (SchedulingPolicy::Fifo, "fifo", libc::SCHED_FIFO),
+    (SchedulingPolicy::RoundRobin, "round-robin", libc::SCHED_RR),
+];
+
+impl SchedulingPolicy {
+    /// Whether threads run before all ordinary ones.
+    pub fn is_real_time(self) -> bool {
+        matches!(self, Self::Fifo | Self::RoundRobin)
+    }
+}
+
+/// How a thread is scheduled. As text: `other nice 0 slice 2800000`, `fifo priority 10`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadScheduling {
+    /// By what order the CPU is given.
+    pub policy: SchedulingPolicy,
+    /// −20 (much) to 19 (little); zero for real-time policies.
+    pub nice: i32,
+    /// 1 to 99 for real-time policies, zero for the others.
+    pub priority: u32,
+    /// For how long it runs before others may, in nanoseconds, since Linux 6.12; zero: the kernel's default.
+    pub slice_ns: u64,
+    /// Whether threads and processes that it starts are ordinary ones.
+    pub resets_on_fork: bool,
+}
+
+impl ThreadScheduling {
+    /// An ordinary thread with this nice value.
+    pub fn ordinary(nice: i32) -> Self {
+        Self { policy: SchedulingPolicy::Other, nice, priority: 0, slice_ns: 0, resets_on_fork: false }
+    }
+
+    /// A thread of a real-time policy with this priority.
+    pub fn real_time(policy: SchedulingPolicy, priority: u32) -> Self {
+        Self { policy, priority, ..Self::ordinary(0) }
+    }
+}
+
+impl fmt::Display for ThreadScheduling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name =
+            POLICIES.iter().find(|(policy, ..)| *policy == self.policy).map_or("", |(_, name, _)| name);
+        f.write_str(name)?;
+        if self.policy.is_real_time() {
+            write!(f, " priority {}", self.priority)?;
+        } else {
+            write!(f, " nice {}", self.nice)?;
+        }
+        if self.slice_ns > 0 {
+            write!(f, " slice {}", self.slice_ns)?;
+        }
+        if self.resets_on_fork { f.write_str(" reset-on-fork") } else { Ok(()) }
+    }
+}
+
+impl FromStr for ThreadScheduling {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || format!("'{text}': expected a policy, then nice, priority, slice and reset-on-fork");
+        let mut words = text.split_whitespace();
+        let name = words.next().ok_or_else(bad)?;
+        let (policy, ..) = POLICIES.iter().find(|(_, known, _)| *known == name).ok_or_else(bad)?;
+        let mut parsed = Self { policy: *policy, ..Self::ordinary(0) };
+        while let Some(word) = words.next() {
+            let mut number = || words.next().and_then(|number| number.parse::<i64>().ok()).ok_or_else(bad);
+            match word {
+                "nice" => parsed.nice = number()?.try_into().map_err(|_| bad())?,
+                "priority" => parsed.priority = number()?.try_into().map_err(|_| bad())?,
+                "slice" => parsed.slice_ns = number()?.try_into().map_err(|_| bad())?,
+                "reset-on-fork" => parsed.resets_on_fork = true,
+                _ => return Err(bad()),
+            }
+        }
+        Ok(parsed)
+    }
+}
+
+/// How a thread is scheduled.
+///
+/// # Errors
+/// Where there is no such thread, or its policy is another one, such as SCHED_DEADLINE.
+pub fn scheduling(thread: u32) -> io::Result<ThreadScheduling> {
+    let attributes = get_attributes(thread)?;
+    let known = |(_, _, number): &&(_, _, i32)| u32::try_from(*number) == Ok(attributes.sched_policy);
+    let Some((policy, ..)) = POLICIES.iter().find(known) else {
+        let message = format!("scheduling policy {} is not known here", attributes.sched_policy);
+        return Err(io::Error::new(io::ErrorKind::Unsupported, message));
+    };
+    Ok(ThreadScheduling {
+        policy: *policy,
+        nice: attributes.sched_nice,
+        priority: attributes.sched_priority,
+        slice_ns: if policy.is_real_time() { 0 } else { attributes.sched_runtime },
+        resets_on_fork: attributes.sched_flags & RESET_ON_FORK != 0,
+    })
+}
+
+/// Has a thread scheduled like this.
+///
+/// # Errors
+/// Where there is no such thread, or this process may not do so.
+pub fn set_scheduling(thread: u32, scheduling: &ThreadScheduling) -> io::Result<()> {
+    let (.., number) = POLICIES
+        .iter()
+        .find(|(policy, ..)| *policy == scheduling.policy)
+        .expect("every policy stands in the list");
+    set_attributes(
+        thread,
+        &libc::sched_attr {
+            size: ATTRIBUTES_BYTES,
+            sched_policy: number.unsigned_abs(),
+            sched_flags: if scheduling.resets_on_fork { RESET_ON_FORK } else { 0 },
+            sched_nice: scheduling.nice,
+            sched_priority: scheduling.priority,
+            sched_runtime: scheduling.slice_ns,
+            sched_deadline: 0,
+            sched_period: 0,
+        },
+    )
+}
+
+/// The CPUs that a thread may run on, counted from zero.
+///
+/// # Errors
+/// Where there is no such thread.
+pub fn cpus(thread: u32) -> io::Result<BTreeSet<usize>> {
+    let set = sched_getaffinity(Some(pid(thread)?))?;
+    Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
+}
+
+/// Keeps a thread on these CPUs.
+///
+/// # Errors
+/// Where there is no such thread or none of these CPUs, or this process may not do so.
+pub fn set_cpus(thread: u32, cpus: &BTreeSet<usize>) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU).for_each(|cpu| set.set(*cpu));
+    Ok(sched_setaffinity(Some(pid(thread)?), &set)?)
+}
+
+fn pid(thread: u32) -> io::Result<Pid> {
+    i32::try_from(thread).ok().and_then(Pid::from_raw).ok_or_else(|| io::ErrorKind::InvalidInput.into())
+}
+
+const RESET_ON_FORK: u64 = 1;
+
+/// The size of what Linux 3.14 knew; later kernels take it.
+const ATTRIBUTES_BYTES: u32 = 48;
+const _: () = assert!(size_of::<libc::sched_attr>() == ATTRIBUTES_BYTES as usize);
+
+#[allow(unsafe_code, reason = "there is no safe wrapper of this system call")]
+fn get_attributes(thread: u32) -> io::Result<libc::sched_attr> {
+    let mut attributes = libc::sched_attr {
+        size: ATTRIBUTES_BYTES,
+        sched_policy: 0,
+        sched_flags: 0,
+        sched_nice: 0,
+        sched_priority: 0,
+        sched_runtime: 0,
+        sched_deadline: 0,
+        sched_period: 0,
+    };
+    let place = std::ptr::from_mut(&mut attributes);
+    // SAFETY: the kernel writes at most ATTRIBUTES_BYTES to `place`, which has that size and outlives the call.
+    let answer = unsafe { libc::syscall(libc::SYS_sched_getattr, thread, place, ATTRIBUTES_BYTES, 0) };
+    if answer == 0 { Ok(attributes) } else { Err(io::Error::last_os_error()) }
+}
+
+#[allow(unsafe_code, reason = "there is no safe wrapper of this system call")]
+fn set_attributes(thread: u32, attributes: &libc::sched_attr) -> io::Result<()> {
+    let place = std::ptr::from_ref(attributes);
+    // SAFETY: the kernel reads `size` bytes of `place`, which has that size and outlives the call.
+    let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, place, 0) };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    /// A program that waits until its input ends.
+    fn with_program(check: impl FnOnce(u32)) {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        check(child.id());
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn text_and_back() {
+        for text in ["other nice -5 slice 2800000", "fifo priority 10", "idle nice 19 reset-on-fork"] {
+            assert_eq!(
+                text.parse::<ThreadScheduling>().map(|parsed| parsed.to_string()).as_deref(),
+                Ok(text)
+            );
+        }
+        for bad in ["", "fair", "other nice", "other nice x", "fifo priority -1", "other mice 3"] {
+            assert!(bad.parse::<ThreadScheduling>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_thread_is_demoted_and_promoted_as_chrt_sees_it() {
+        with_program(|thread| {
+            let before = scheduling(thread).unwrap();
+            assert_eq!(before.policy, SchedulingPolicy::Other, "{before}");
+            let fifo = ThreadScheduling::real_time(SchedulingPolicy::Fifo, 7);
+            if let Err(error) = set_scheduling(thread, &fifo) {
+                return testkit::skip(&format!("no real-time priority: {error}"));
+            }
+            assert_eq!(scheduling(thread).unwrap(), fifo);
+            let seen = Command::new("chrt").args(["-p", &thread.to_string()]).output().unwrap();
+            let seen = String::from_utf8(seen.stdout).unwrap();
+            assert!(seen.contains("SCHED_FIFO") && seen.contains("priority: 7"), "{seen}");
+            set_scheduling(thread, &before).unwrap();
+            assert_eq!(scheduling(thread).unwrap(), before);
+        });
+    }
+
+    #[test]
+    fn a_thread_keeps_to_its_cpus() {
+        with_program(|thread| {
+            let before = cpus(thread).unwrap();
+            let first: BTreeSet<usize> = before.iter().take(1).copied().collect();
+            set_cpus(thread, &first).unwrap();
+            assert_eq!(cpus(thread).unwrap(), first);
+            set_cpus(thread, &before).unwrap();
+            assert_eq!(cpus(thread).unwrap(), before);
+            assert!(set_cpus(thread, &BTreeSet::new()).is_err());
+        });
+        assert!(cpus(0).is_err() && scheduling(u32::MAX).is_err());
+    }
+}

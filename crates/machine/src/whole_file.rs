@@ -1,0 +1,207 @@
+//! Files that appear whole or not at all.
+//!
+//! A [`WholeFile`] is written beside its place under a name that begins with a dot and ends in `.partial`, and renamed when
+//! it is complete. An error or a dropped value removes it, and the file that was there before stays as it was. A killed
+//! process cannot remove its file; the next writer of the same place does, where `/proc` tells which processes are alive.
+//!
+//! - A symbolic link stays, and the file that it leads to is replaced.
+//! - A file that is replaced hands on its owner, its group and its mode, but neither access lists nor extended attributes.
+//!   Where the owner cannot be handed on, its content is overwritten instead, after the new one is complete.
+//! - A file that may not be written is not replaced either.
+//! - What is no regular file (a device, a pipe) is written directly: there, nothing is whole or not.
+
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The most symbolic links that are followed, as on Linux.
+const LINKS_MAX: usize = 40;
+
+/// A file that is being written.
+#[derive(Debug)]
+pub struct WholeFile {
+    /// What is written to.
+    pub file: File,
+    target: PathBuf,
+    /// The path of the temporary file; `None` where the target is written directly.
+    temporary: Option<PathBuf>,
+}
+
+impl WholeFile {
+    /// Begins to write the file at `path`. A pipe that nobody reads is waited for.
+    ///
+    /// # Errors
+    /// When `path` is a folder, or cannot be written.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let found = writable(path)?;
+        let target = follow_links(path)?;
+        if found.as_ref().is_some_and(|found| !is_replaceable(found, &target)) {
+            let file = OpenOptions::new().write(true).truncate(true).open(path)?;
+            return Ok(Self { file, target, temporary: None });
+        }
+        let name = file_name(&target)?;
+        remove_leftovers(&target, &name.to_string_lossy());
+        let temporary = temporary_path(&target, &name);
+        // Whatever is there under this name belongs to nobody who lives.
+        let _ = fs::remove_file(&temporary);
+        // What replaces a private file is private from its first byte.
+        let mode = if found.is_some() { 0o600 } else { 0o666 };
+        let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary)?;
+        let made = Self { file, target, temporary: Some(temporary) };
+        if let Some(found) = found {
+            made.file.set_permissions(found.permissions())?;
+        }
+        Ok(made)
+    }
+
+    /// Moves the file to its place, after its content has reached the disk.
+    ///
+    /// # Errors
+    /// When it cannot be moved; then it is removed. Where the content of the file in its place had to be overwritten and
+    /// that failed, it is kept, and the error says where.
+    pub fn keep(mut self) -> io::Result<()> {
+        let Some(temporary) = &self.temporary else { return Ok(()) };
+        self.file.sync_all()?;
+        if self.inherit_owner()? {
+            fs::rename(temporary, &self.target)?;
+            self.temporary = None;
+            return Ok(());
+        }
+        let mut content = File::open(temporary)?;
+        let mut place = OpenOptions::new().write(true).truncate(true).open(&self.target)?;
+        io::copy(&mut content, &mut place).and_then(|_| place.sync_all()).map_err(|error| {
+            let kept = self.temporary.take().unwrap_or_default();
+            io::Error::new(error.kind(), format!("{error}; what was to be written is in {}", kept.display()))
+        })
+    }
+
+    /// Gives the file the owner and the group of the one in its place. False where this process may not.
+    fn inherit_owner(&self) -> io::Result<bool> {
+        let Some(found) = existing(&self.target)? else { return Ok(true) };
+        let own = self.file.metadata()?;
+        if (own.uid(), own.gid()) == (found.uid(), found.gid()) {
+            return Ok(true);
+        }
+        if fchown(&self.file, Some(found.uid()), Some(found.gid())).is_err() {
+            return Ok(false);
+        }
+        // Another owner loses the bits that run a program as somebody else.
+        self.file.set_permissions(found.permissions())?;
+        Ok(true)
+    }
+}
+
+impl Drop for WholeFile {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.temporary {
+            // Nothing more can be done about a file that cannot be removed.
+            let _ = fs::remove_file(temporary);
+        }
+    }
+}
+
+/// Writes a whole file at once.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut whole = WholeFile::create(path)?;
+    io::Write::write_all(&mut whole.file, content)?;
+    whole.keep()
+}
+
+/// Whether a file could be written at `path` now. What is no regular file is not opened.
+///
+/// # Errors
+/// When it could not; the error says why.
+pub fn check(path: &Path) -> io::Result<()> {
+    match writable(path)? {
+        Some(found) if !is_replaceable(&found, &follow_links(path)?) => Ok(()),
+        _ => WholeFile::create(path).map(drop),
+    }
+}
+
+/// Whether what was found is a regular file that has `target` as its name. Links below `/proc` lead to files that have
+/// none, or another one.
+fn is_replaceable(found: &Metadata, target: &Path) -> bool {
+    let is_same = |named: Metadata| (named.dev(), named.ino()) == (found.dev(), found.ino());
+    found.is_file() && fs::metadata(target).is_ok_and(is_same)
+}
+
+/// What is at `path`; `None` if nothing is.
+fn existing(path: &Path) -> io::Result<Option<Metadata>> {
+    match fs::metadata(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What is at `path`, which may be written; `None` if nothing is.
+fn writable(path: &Path) -> io::Result<Option<Metadata>> {
+    let found = existing(path)?;
+    match &found {
+        Some(found) if found.is_dir() => {
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "expected a file, found a folder"));
+        }
+        Some(found) if found.is_file() => drop(OpenOptions::new().write(true).open(path)?),
+        _ => {}
+    }
+    Ok(found)
+}
+
+/// Where a path leads in the end, whether or not something is there.
+fn follow_links(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        match fs::read_link(&path) {
+            Ok(next) => path = path.parent().unwrap_or(Path::new("")).join(next),
+            // It is no link, or nothing is there.
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
+fn file_name(target: &Path) -> io::Result<OsString> {
+    let name = target.file_name().map(OsString::from);
+    name.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "expected the name of a file to write"))
+}
+
+/// A path beside the target that no other writer of this machine has.
+fn temporary_path(target: &Path, name: &OsString) -> PathBuf {
+    static WRITES: AtomicU64 = AtomicU64::new(0);
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".{}-{}.partial", std::process::id(), WRITES.fetch_add(1, Ordering::Relaxed)));
+    target.with_file_name(hidden)
+}
+
+/// Removes what killed writers of `target` left behind. Failures are ignored: leftovers only take space.
+fn remove_leftovers(target: &Path, name: &str) {
+    if !Path::new("/proc/self").exists() {
+        return;
+    }
+    let folder = match target.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let file = entry.file_name();
+        let process = file.to_str().and_then(|file| process_of_partial(file, name));
+        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// The process that writes `file`, if that is a temporary file for `name`.
+fn process_of_partial(file: &str, name: &str) -> Option<u32> {
+    let rest = file.strip_prefix('.')?.strip_prefix(name)?.strip_prefix('.')?;
+    let (process, number) = rest.strip_suffix(".partial")?.split_once('-')?;
+    number.parse::<u64>().ok()?;
+    process.parse().ok()
+}

@@ -1,0 +1,152 @@
+//! Requests of block devices by who sent them, in bounded memory.
+
+use super::event::{BlockDevice, BlockEvent, BlockOperation};
+use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
+
+/// The most requesters that are told apart; further ones count as one without a name.
+const REQUESTERS_MAX: usize = 1024;
+
+/// Longer times count as this one in percentiles: an hour, in nanoseconds.
+const TIME_MAX_NS: u64 = 3_600_000_000_000;
+
+/// Who sends what to which device.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BlockRequester {
+    /// The device that requests are for.
+    pub device: BlockDevice,
+    /// What the requests do.
+    pub operation: BlockOperation,
+    /// The number of the process.
+    pub process: u32,
+    /// The name of the thread.
+    pub name: String,
+    /// The control group of the process.
+    pub cgroup: u64,
+}
+
+/// Sums over the requests of a requester.
+#[derive(Debug, Clone)]
+pub struct BlockTimes {
+    /// How many requests were done.
+    pub requests: u64,
+    /// How many of them the device has failed to do.
+    pub failed: u64,
+    /// Bytes of all of them.
+    pub bytes: u64,
+    /// The sum of the times in queues before the device, in nanoseconds.
+    pub queue_ns: u64,
+    /// The sum of the times at the device, in nanoseconds.
+    pub device_ns: u64,
+    queue: Histogram<u64>,
+    device: Histogram<u64>,
+}
+
+/// The sums of each requester.
+#[derive(Debug, Clone, Default)]
+pub struct BlockStatistics(BTreeMap<BlockRequester, BlockTimes>);
+
+impl BlockStatistics {
+    /// Takes a request into the sums of its requester.
+    pub fn add(&mut self, event: &BlockEvent) {
+        let mut requester = BlockRequester {
+            device: event.device,
+            operation: event.operation,
+            process: event.process,
+            name: event.name.clone(),
+            cgroup: event.cgroup,
+        };
+        if self.0.len() >= REQUESTERS_MAX && !self.0.contains_key(&requester) {
+            (requester.process, requester.cgroup) = (0, 0);
+            "others".clone_into(&mut requester.name);
+        }
+        self.0.entry(requester).or_insert_with(BlockTimes::none).add(event);
+    }
+
+    /// All requesters, those first that had a device for the longest time.
+    pub fn by_device_time(&self) -> Vec<(&BlockRequester, &BlockTimes)> {
+        let mut all: Vec<_> = self.0.iter().collect();
+        all.sort_by(|a, b| b.1.device_ns.cmp(&a.1.device_ns).then_with(|| a.0.cmp(b.0)));
+        all
+    }
+}
+
+impl BlockTimes {
+    fn none() -> Self {
+        let histogram =
+            || Histogram::new_with_bounds(1, TIME_MAX_NS, 2).expect("the bounds and two digits are allowed");
+        Self {
+            requests: 0,
+            failed: 0,
+            bytes: 0,
+            queue_ns: 0,
+            device_ns: 0,
+            queue: histogram(),
+            device: histogram(),
+        }
+    }
+
+    fn add(&mut self, event: &BlockEvent) {
+        let queue = event.issue.saturating_sub(event.begin);
+        let device = event.end.saturating_sub(event.issue);
+        self.requests += 1;
+        self.failed += u64::from(event.failed);
+        self.bytes += u64::from(event.bytes);
+        self.queue_ns += queue;
+        self.device_ns += device;
+        self.queue.saturating_record(queue);
+        self.device.saturating_record(device);
+    }
+
+    /// A quantile of the time in queues before the device, in nanoseconds, within 1 %.
+    pub fn queue_at(&self, quantile: f64) -> u64 {
+        self.queue.value_at_quantile(quantile)
+    }
+
+    /// A quantile of the time at the device, in nanoseconds, within 1 %.
+    pub fn device_at(&self, quantile: f64) -> u64 {
+        self.device.value_at_quantile(quantile)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(process: u32, begin: u64, issue: u64, end: u64) -> BlockEvent {
+        BlockEvent {
+            begin,
+            issue,
+            end,
+            cgroup: 1,
+            device: BlockDevice { major: 8, minor: 0 },
+            operation: BlockOperation(0),
+            bytes: 4096,
+            process,
+            name: format!("p{process}"),
+            failed: process == 2,
+        }
+    }
+
+    #[test]
+    fn requesters_are_told_apart() {
+        let mut statistics = BlockStatistics::default();
+        statistics.add(&event(1, 0, 10, 30));
+        statistics.add(&event(1, 0, 0, 50));
+        statistics.add(&event(2, 0, 5, 1005));
+        let all = statistics.by_device_time();
+        assert_eq!((all[0].0.process, all[0].1.device_ns, all[0].1.failed), (2, 1000, 1));
+        assert_eq!((all[1].1.requests, all[1].1.queue_ns, all[1].1.device_ns), (2, 10, 70));
+        assert_eq!((all[1].1.queue_at(1.0), all[1].1.device_at(0.5), all[1].1.bytes), (10, 20, 8192));
+    }
+
+    #[test]
+    fn many_requesters_become_others() {
+        let mut statistics = BlockStatistics::default();
+        (0..5000).for_each(|process| statistics.add(&event(process, 0, 1, 2)));
+        let all = statistics.by_device_time();
+        assert_eq!(all.len(), REQUESTERS_MAX + 1);
+        assert_eq!(all.iter().map(|(_, times)| times.requests).sum::<u64>(), 5000);
+        assert!(all.iter().any(|(who, _)| who.name == "others"));
+    }
+}

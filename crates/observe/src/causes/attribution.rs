@@ -1,0 +1,368 @@
+//! Divides the time of each request among causes, by what its worker and the CPU of its worker did.
+//!
+//! Waiting has the cause that the worker itself is held up by at that moment: when another process takes the CPU from a
+//! worker, then every request that waits for this worker waits for that process. The causes of a request add up to its
+//! latency exactly; what was not seen is a cause of its own. Where it is not known when in a time interrupts came, they are
+//! spread evenly over it.
+//!
+//! Between wakeup and running, the CPU is the one in whose queue the worker was put; a worker that is moved while it waits
+//! is taken to wait there until it runs. Memory is bounded: what is too old, or of too many threads, is forgotten.
+
+use super::cause::{CAUSES, Cause};
+use super::occupancy::{CpuOccupancy, InterferingProcess, share};
+use super::timeline::{ThreadDoing, ThreadTimeline};
+use crate::event::{EventKind, KernelEvent};
+use crate::request::{ObservedRequest, RequestPoint};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// The most segments of all threads together; then all are forgotten.
+const SEGMENTS_MAX: usize = 1 << 19;
+
+/// Events between two looks at how many there are.
+const LOOK_INTERVAL: u32 = 1 << 16;
+
+/// The bit of the kernel's `__state` of a thread that leaves its CPU for the last time.
+const STATE_DEAD: u16 = 0x80;
+
+/// The most threads that are kept when they have ended, for requests that are not complete.
+const ENDED_MAX: usize = 256;
+
+/// The time of a request by cause, in nanoseconds.
+pub type CauseTimes = [u64; CAUSES];
+
+/// A request whose time is divided among causes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttributedRequest {
+    /// When its last byte was in the socket: T2.
+    pub ready: u64,
+    /// When its worker was done with what it did before, but for waking up: T2 at the earliest.
+    pub start: u64,
+    /// When its worker ran and was done with what it did before: T3, or e4 where that is after the read.
+    pub begun: u64,
+    /// When it was answered: T5.
+    pub written: u64,
+    /// The thread that answered it, which is its worker.
+    pub worker: u32,
+    /// The process of the worker.
+    pub process: u32,
+    /// Its time before T2, between `start` and T5, and after T5.
+    pub own: CauseTimes,
+    /// Its time between T2 and `start`: it waited for its worker, which was held up by these.
+    pub queued: CauseTimes,
+    /// Who had the CPU in the time of [`Cause::OtherProcess`].
+    pub interferers: Vec<(InterferingProcess, u64)>,
+}
+
+impl AttributedRequest {
+    /// T6 − T0: the sum over all causes.
+    pub fn latency(&self) -> u64 {
+        self.own.iter().chain(&self.queued).sum()
+    }
+
+    /// All the time that has a cause.
+    pub fn time(&self, cause: Cause) -> u64 {
+        self.own[cause as usize] + self.queued[cause as usize]
+    }
+}
+
+/// What is known of threads and CPUs.
+#[derive(Debug, Default)]
+pub struct CauseAttribution {
+    threads: BTreeMap<u32, ThreadTimeline>,
+    workers: BTreeMap<u32, BTreeSet<u32>>,
+    /// Threads that have ended, and when.
+    ended: VecDeque<(u32, u64)>,
+    cpus: CpuOccupancy,
+    lost: Option<u16>,
+    since_look: u32,
+}
+
+/// A time of a request in which one thread works for it, and what it does before it begins to.
+struct RequestPart {
+    worker: u32,
+    from: u64,
+    until: u64,
+    /// Before, a running worker works for others.
+    begin: u64,
+    /// What the time of a worker that works for others counts as; nothing: whether another one was idle decides.
+    before: Option<Cause>,
+}
+
+impl CauseAttribution {
+    /// An attribution that knows nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next event.
+    pub fn handle(&mut self, event: &KernelEvent) {
+        if self.lost.replace(event.lost).is_some_and(|before| before != event.lost) {
+            self.forget();
+        }
+        match event.kind {
+            EventKind::Receive | EventKind::Send | EventKind::Leave => {
+                self.threads.entry(event.thread).or_insert_with(|| {
+                    self.workers.entry(event.process).or_default().insert(event.thread);
+                    ThreadTimeline::default()
+                });
+                self.threads.entry(event.thread).or_default().handle(event);
+                if event.kind == EventKind::Leave && event.schedule.state & STATE_DEAD != 0 {
+                    self.end_thread(event);
+                }
+            }
+            EventKind::Transmit if event.udp => {
+                self.threads.get_mut(&event.thread).into_iter().for_each(ThreadTimeline::answer);
+            }
+            EventKind::Occupant => self.cpus.handle(event),
+            _ => {}
+        }
+        self.bound_memory();
+    }
+
+    /// Servers with a thread for each connection have many threads after each other: only the last ones are kept.
+    fn end_thread(&mut self, event: &KernelEvent) {
+        self.ended.push_back((event.thread, event.time));
+        if self.ended.len() <= ENDED_MAX {
+            return;
+        }
+        let Some((thread, time)) = self.ended.pop_front() else { return };
+        // Another thread may have the number since then.
+        let ended = self.threads.get(&thread).filter(|timeline| timeline.known_until() <= time);
+        let Some(process) = ended.map(|timeline| timeline.process) else { return };
+        self.threads.remove(&thread);
+        if let Some(workers) = self.workers.get_mut(&process) {
+            workers.remove(&thread);
+        }
+    }
+
+    fn bound_memory(&mut self) {
+        self.since_look += 1;
+        if self.since_look >= LOOK_INTERVAL {
+            self.since_look = 0;
+            if self.threads.values().map(ThreadTimeline::kept).sum::<usize>() > SEGMENTS_MAX {
+                self.forget();
+            }
+        }
+    }
+
+    fn forget(&mut self) {
+        self.threads.clear();
+        self.workers.clear();
+        self.ended.clear();
+        self.cpus = CpuOccupancy::default();
+    }
+
+    /// Divides the time of a request that is complete.
+    pub fn divide(&self, request: &ObservedRequest) -> AttributedRequest {
+        let [ready, scheduled, read, started, written] = [
+            RequestPoint::Ready,
+            RequestPoint::Scheduled,
+            RequestPoint::Read,
+            RequestPoint::Started,
+            RequestPoint::Written,
+        ]
+        .map(|point| request.at(point));
+        let worker = self.threads.get(&request.writer);
+        let mut divided = AttributedRequest {
+            ready,
+            start: self.start(request),
+            begun: if started > read { started } else { scheduled },
+            written,
+            worker: request.writer,
+            process: worker.map_or(0, |timeline| timeline.process),
+            own: [0; CAUSES],
+            queued: [0; CAUSES],
+            interferers: Vec::new(),
+        };
+        divided.own[Cause::NetworkIn as usize] = ready - request.at(RequestPoint::Wire);
+        divided.own[Cause::NetworkOut as usize] = request.at(RequestPoint::Transmitted) - written;
+        let start = divided.start;
+        let waiting =
+            RequestPart { worker: request.reader, from: ready, until: read, begin: scheduled, before: None };
+        let processing = RequestPart {
+            worker: request.writer,
+            from: read,
+            until: written,
+            begin: started,
+            before: Some(Cause::ReadTogether),
+        };
+        for part in [waiting, processing] {
+            let middle = start.clamp(part.from, part.until);
+            self.divide_part(&RequestPart { until: middle, ..part }, &mut divided, true);
+            self.divide_part(&RequestPart { from: middle, ..part }, &mut divided, false);
+        }
+        divided
+    }
+
+    /// Since when the worker could work for a request, if it was awake: it is done with those before.
+    fn start(&self, request: &ObservedRequest) -> u64 {
+        let [ready, read, started] =
+            [RequestPoint::Ready, RequestPoint::Read, RequestPoint::Started].map(|point| request.at(point));
+        if started > read {
+            return started;
+        }
+        let before = self.threads.get(&request.reader).and_then(|reader| reader.active_before(read));
+        before.map_or(ready, |before| before.max(ready))
+    }
+
+    fn divide_part(&self, part: &RequestPart, divided: &mut AttributedRequest, is_queued: bool) {
+        if part.from >= part.until {
+            return;
+        }
+        let mut times = [0; CAUSES];
+        if let Some(timeline) = self.threads.get(&part.worker) {
+            for segment in timeline.overlapping(part.from, part.until) {
+                let (from, until) = (segment.from.max(part.from), segment.until.min(part.until));
+                match segment.doing {
+                    ThreadDoing::Running { interrupt_ns, softirq_ns } => {
+                        let whole = segment.until - segment.from;
+                        let interrupt = share(interrupt_ns.into(), until - from, whole);
+                        let softirq =
+                            share(softirq_ns.into(), until - from, whole).min(until - from - interrupt);
+                        times[Cause::Interrupt as usize] += interrupt;
+                        times[Cause::Softirq as usize] += softirq;
+                        self.divide_running(part, (from, until), interrupt + softirq, &mut times);
+                    }
+                    ThreadDoing::Runnable { cpu, was_sent_away } => {
+                        let idle = if was_sent_away { Cause::HeldBack } else { Cause::IdleCpu };
+                        let waiting = OccupiedWait { cpu, from, until, process: timeline.process, idle };
+                        self.divide_runnable(&waiting, &mut times, &mut divided.interferers);
+                    }
+                    ThreadDoing::Asleep { has_request: false } if part.before.is_none() => {
+                        times[Cause::NotWoken as usize] += until - from;
+                    }
+                    ThreadDoing::Asleep { .. } => times[Cause::Asleep as usize] += until - from,
+                    ThreadDoing::Blocked => times[Cause::Blocked as usize] += until - from,
+                    ThreadDoing::Stopped => times[Cause::Stopped as usize] += until - from,
+                }
+            }
+        }
+        let known: u64 = times.iter().sum();
+        times[Cause::Unknown as usize] += part.until - part.from - known;
+        let into = if is_queued { &mut divided.queued } else { &mut divided.own };
+        for (sum, time) in into.iter_mut().zip(times) {
+            *sum += time;
+        }
+    }
+
+    /// The time in which a worker ran, without what was taken from it meanwhile.
+    fn divide_running(
+        &self,
+        part: &RequestPart,
+        (from, until): (u64, u64),
+        taken: u64,
+        times: &mut CauseTimes,
+    ) {
+        let begin = part.begin.clamp(from, until);
+        let (before, after) = (begin - from, until - begin);
+        let taken_before = share(taken, before, until - from);
+        let taken_after = (taken - taken_before).min(after);
+        // Rounding: what does not fit behind is taken before.
+        let taken_before = taken - taken_after;
+        times[Cause::Work as usize] += after - taken_after;
+        let rest = before - taken_before;
+        match part.before {
+            Some(cause) => times[cause as usize] += rest,
+            None if rest > 0 => {
+                let idle = self.other_idle(part.worker, from, begin).min(before);
+                let other_idle = share(idle, rest, before);
+                times[Cause::OtherIdle as usize] += other_idle;
+                times[Cause::AllBusy as usize] += rest - other_idle;
+            }
+            None => {}
+        }
+    }
+
+    /// For how long of a time another worker of the same server had nothing to do.
+    fn other_idle(&self, worker: u32, from: u64, until: u64) -> u64 {
+        let process = self.threads.get(&worker).map(|timeline| timeline.process);
+        let workers = process.and_then(|process| self.workers.get(&process)).into_iter().flatten();
+        let others = workers.filter(|other| **other != worker).filter_map(|other| self.threads.get(other));
+        let mut idle = Vec::new();
+        for time in others.flat_map(|other| other.idle_times(from, until)) {
+            if time == (from, until) {
+                return until - from;
+            }
+            idle.push(time);
+        }
+        idle.sort_unstable();
+        let (mut sum, mut end) = (0, from);
+        for (from, until) in idle {
+            sum += until.saturating_sub(end.max(from));
+            end = end.max(until);
+        }
+        sum
+    }
+
+    fn divide_runnable(
+        &self,
+        waiting: &OccupiedWait,
+        times: &mut CauseTimes,
+        interferers: &mut Vec<(InterferingProcess, u64)>,
+    ) {
+        let mut left = waiting.until - waiting.from;
+        for occupied in self.cpus.in_time(waiting.cpu, waiting.from, waiting.until) {
+            left -= occupied.total;
+            times[Cause::Interrupt as usize] += occupied.interrupt;
+            times[Cause::Softirq as usize] += occupied.softirq;
+            let rest = occupied.total - occupied.interrupt - occupied.softirq;
+            let cause = match occupied.process {
+                InterferingProcess { process: 0, .. } => waiting.idle,
+                InterferingProcess { process, .. } if *process == waiting.process => Cause::SameServer,
+                InterferingProcess { name, .. } if name.starts_with("ksoftirqd/") => Cause::Softirq,
+                _ => Cause::OtherProcess,
+            };
+            times[cause as usize] += rest;
+            if cause == Cause::OtherProcess {
+                interferers.push((occupied.process.clone(), rest));
+            }
+        }
+        times[waiting.idle as usize] += left;
+    }
+}
+
+/// A time in which a thread waits in the queue of a CPU.
+struct OccupiedWait {
+    cpu: u16,
+    from: u64,
+    until: u64,
+    process: u32,
+    /// What it counts as when nobody has the CPU.
+    idle: Cause,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{EVENT_BYTES, ThreadSchedule};
+
+    #[test]
+    fn threads_that_have_ended_are_dropped_in_the_end() {
+        let mut attribution = CauseAttribution::new();
+        let blank = {
+            let mut bytes = [0; EVENT_BYTES];
+            bytes[52] = 7;
+            KernelEvent::decode(&bytes).expect("an event")
+        };
+        let mut at = |kind, thread, time, state| {
+            let schedule = ThreadSchedule { state, ..blank.schedule };
+            attribution.handle(&KernelEvent { kind, thread, process: 9, time, schedule, ..blank });
+        };
+        let threads = u32::try_from(ENDED_MAX).expect("there are few") * 10;
+        for thread in 1..=threads {
+            let time = u64::from(thread) * 10;
+            at(EventKind::Receive, thread, time, 0);
+            at(EventKind::Leave, thread, time + 5, STATE_DEAD);
+            if thread == 1 {
+                // Another thread with the number of the first one, which lives.
+                at(EventKind::Receive, thread, time + 6, 0);
+            }
+        }
+        assert_eq!(
+            (attribution.threads.len(), attribution.workers[&9].len()),
+            (ENDED_MAX + 1, ENDED_MAX + 1)
+        );
+        assert!(attribution.threads.contains_key(&1) && attribution.threads.contains_key(&threads));
+        assert!(!attribution.threads.contains_key(&2));
+    }
+}

@@ -1,0 +1,125 @@
+//! What a request spends its time on, and what acts on that.
+//!
+//! The causes are those of Table 1 of *Tales of the Tail*, with the waiting that arrivals imply, and with what a
+//! scheduler makes a thread wait for. They are shares of time: each nanosecond of a request has one.
+
+/// What a nanosecond of a request's time went to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// T0 to T2: from the device to the socket.
+    NetworkIn,
+    /// Its worker was busy with earlier requests, and so was every other worker of the server.
+    AllBusy,
+    /// Its worker was busy with earlier requests while another worker of the server had nothing to do.
+    OtherIdle,
+    /// It was read together with others, which were answered first.
+    ReadTogether,
+    /// Its worker slept, and was not yet woken.
+    NotWoken,
+    /// Its worker was woken, and its CPU was idle: until the CPU ran it.
+    IdleCpu,
+    /// Its worker was ready to run, had been made to leave its CPU, and nobody else used the CPU: CPU quotas.
+    HeldBack,
+    /// Its worker was ready to run, and another thread of the server had the CPU.
+    SameServer,
+    /// Its worker was ready to run, and another process had the CPU.
+    OtherProcess,
+    /// Softirqs had the CPU of its worker.
+    Softirq,
+    /// Interrupts of devices had the CPU of its worker.
+    Interrupt,
+    /// Its worker was stopped by a signal or a debugger.
+    Stopped,
+    /// Its worker waited in the kernel and could not be interrupted: page faults, disks, locks of the kernel.
+    Blocked,
+    /// Its worker slept in the middle of a request: it meant to, or waited for a lock or for another service.
+    Asleep,
+    /// Its worker ran, for it.
+    Work,
+    /// T5 to T6: from the write to the device.
+    NetworkOut,
+    /// What its worker did was not seen.
+    Unknown,
+}
+
+/// The number of causes.
+pub const CAUSES: usize = 17;
+
+impl Cause {
+    /// Every cause, in the order of their numbers.
+    pub const ALL: [Self; CAUSES] = [
+        Self::NetworkIn,
+        Self::AllBusy,
+        Self::OtherIdle,
+        Self::ReadTogether,
+        Self::NotWoken,
+        Self::IdleCpu,
+        Self::HeldBack,
+        Self::SameServer,
+        Self::OtherProcess,
+        Self::Softirq,
+        Self::Interrupt,
+        Self::Stopped,
+        Self::Blocked,
+        Self::Asleep,
+        Self::Work,
+        Self::NetworkOut,
+        Self::Unknown,
+    ];
+
+    /// A name for tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NetworkIn => "network, coming in",
+            Self::AllBusy => "all workers busy",
+            Self::OtherIdle => "busy worker, another idle",
+            Self::ReadTogether => "read together",
+            Self::NotWoken => "not woken yet",
+            Self::IdleCpu => "waking an idle CPU",
+            Self::HeldBack => "held back, CPU idle",
+            Self::SameServer => "other threads of server",
+            Self::OtherProcess => "other processes",
+            Self::Softirq => "softirq",
+            Self::Interrupt => "interrupts of devices",
+            Self::Stopped => "stopped",
+            Self::Blocked => "blocked in the kernel",
+            Self::Asleep => "asleep in processing",
+            Self::Work => "work",
+            Self::NetworkOut => "network, going out",
+            Self::Unknown => "not seen",
+        }
+    }
+
+    /// What acts on it: the kind of knob of Table 1 of *Tales of the Tail* where it has one, otherwise where to look.
+    pub fn what_acts_on_it(self) -> &'static str {
+        match self {
+            Self::NetworkIn | Self::Softirq | Self::Interrupt => "interrupt cores, RPS",
+            Self::AllBusy => "more workers, fewer requests",
+            Self::OtherIdle => "one queue for all workers",
+            Self::ReadTogether => "smaller batches",
+            Self::NotWoken => "wake-ups in the server",
+            Self::IdleCpu => "idle states, busy polling",
+            Self::HeldBack => "CPU quota",
+            Self::SameServer => "FIFO scheduling, pinning",
+            Self::OtherProcess => "real-time priority, pinning",
+            Self::Stopped => "who stops it",
+            Self::Blocked => "locked memory, disks",
+            Self::Asleep => "locks, services behind",
+            Self::Work => "the server's code",
+            Self::NetworkOut => "TCP_NODELAY, congestion control",
+            Self::Unknown => "",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_numbered_in_the_order_of_the_list() {
+        for (number, cause) in Cause::ALL.into_iter().enumerate() {
+            assert_eq!(cause as usize, number);
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Why requests took as long as they did: where the time of each went, and what the tail would be without a cause.
+//!
+//! `attribution` divides the time of a request among causes, by `timeline` of threads and `occupancy` of CPUs; `profile`
+//! sums up by latency; `replay` takes a cause out. All of it is pure but for `unseen`, which looks at the machine.
+
+mod attribution;
+mod cause;
+mod occupancy;
+mod profile;
+mod replay;
+mod report;
+mod timeline;
+mod unseen;
+
+pub use attribution::{AttributedRequest, CauseAttribution, CauseTimes};
+pub use cause::{CAUSES, Cause};
+pub use occupancy::InterferingProcess;
+pub use profile::{CauseProfile, EXPLAINED_PERCENTILES, IntendedWaits, PercentileCauses};
+pub use replay::{OvertakenRequests, TakenOut, overtaken, replay};
+pub use report::{CauseObserver, CauseReport, Counterfactual, REPLAYED_MAX};
+pub use unseen::{UnseenCause, unseen_causes};

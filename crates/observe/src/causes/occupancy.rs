@@ -1,0 +1,84 @@
+//! Who had a CPU while threads of observed servers waited for it.
+
+use crate::event::KernelEvent;
+use crate::thread_name::thread_name;
+use std::collections::{BTreeMap, VecDeque};
+
+/// The most occupants that are kept of a CPU.
+const KEPT_MAX: usize = 4096;
+
+/// A process that had a CPU while a worker waited for it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct InterferingProcess {
+    /// The name of its thread: up to 15 bytes, which the process chooses; control characters are replaced.
+    pub name: String,
+    /// The number of the process.
+    pub process: u32,
+}
+
+/// Who had a CPU for a time.
+#[derive(Debug, Clone)]
+struct CpuOccupant {
+    from: u64,
+    until: u64,
+    /// Nobody when the process is 0: the CPU was idle, but for interrupts.
+    process: InterferingProcess,
+    interrupt_ns: u64,
+    softirq_ns: u64,
+}
+
+/// A part of the time that somebody waited for a CPU.
+#[derive(Debug)]
+pub(super) struct OccupiedTime<'a> {
+    pub(super) process: &'a InterferingProcess,
+    /// The whole part, with interrupts.
+    pub(super) total: u64,
+    /// What interrupts of devices and softirqs have of it.
+    pub(super) interrupt: u64,
+    pub(super) softirq: u64,
+}
+
+/// The occupants of all CPUs.
+#[derive(Debug, Default)]
+pub(super) struct CpuOccupancy(BTreeMap<u16, VecDeque<CpuOccupant>>);
+
+impl CpuOccupancy {
+    /// Takes a report of an occupant.
+    pub(super) fn handle(&mut self, event: &KernelEvent) {
+        let schedule = event.schedule;
+        let name = thread_name(&schedule.name);
+        let occupants = self.0.entry(schedule.cpu).or_default();
+        if occupants.len() >= KEPT_MAX {
+            occupants.pop_front();
+        }
+        // Reports of a CPU are about one time after the other.
+        let from = occupants.back().map_or(0, |last| last.until).max(event.earlier);
+        occupants.push_back(CpuOccupant {
+            from,
+            until: event.time.max(from),
+            process: InterferingProcess { name, process: event.process },
+            interrupt_ns: u64::from(schedule.interrupt_ns),
+            softirq_ns: u64::from(schedule.softirq_ns),
+        });
+    }
+
+    /// Who had a CPU in a time; in what is left, nobody.
+    pub(super) fn in_time(&self, cpu: u16, from: u64, until: u64) -> impl Iterator<Item = OccupiedTime<'_>> {
+        let occupants = self.0.get(&cpu);
+        let first = occupants.map_or(0, |all| all.partition_point(|occupant| occupant.until <= from));
+        let overlapping = occupants.into_iter().flat_map(move |all| all.range(first..));
+        overlapping.take_while(move |occupant| occupant.from < until).map(move |occupant| {
+            let total = occupant.until.min(until) - occupant.from.max(from);
+            let whole = occupant.until - occupant.from;
+            let interrupt = share(occupant.interrupt_ns, total, whole);
+            let softirq = share(occupant.softirq_ns, total, whole).min(total - interrupt);
+            OccupiedTime { process: &occupant.process, total, interrupt, softirq }
+        })
+    }
+}
+
+/// The part of `amount` that a part of the time has, as if it was spread evenly; at most the part itself.
+pub(super) fn share(amount: u64, part: u64, whole: u64) -> u64 {
+    let even = u128::from(amount) * u128::from(part) / u128::from(whole.max(1));
+    u64::try_from(even).map_or(part, |even| even.min(part))
+}

@@ -1,0 +1,113 @@
+//! What the tail is made of: the shares of causes near percentiles, and what these would be without each.
+
+use super::attribution::{AttributedRequest, CauseAttribution};
+use super::cause::Cause;
+use super::profile::{CauseProfile, EXPLAINED_PERCENTILES, IntendedWaits, PercentileCauses};
+use super::replay::{OvertakenRequests, TakenOut, overtaken, replay};
+use crate::event::KernelEvent;
+use crate::request::ObservedRequest;
+use std::collections::VecDeque;
+
+/// The most requests that are kept for replays: the last ones, some 400 bytes each.
+pub const REPLAYED_MAX: usize = 1 << 16;
+
+/// Takes events and finished requests, and says at the end what the requests spent their time on.
+#[derive(Debug)]
+pub struct CauseObserver {
+    attribution: CauseAttribution,
+    intended_waits: IntendedWaits,
+    profile: CauseProfile,
+    last: VecDeque<AttributedRequest>,
+}
+
+/// What percentiles would be without something.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Counterfactual {
+    /// What is taken out.
+    pub taken_out: TakenOut,
+    /// The percentiles of [`EXPLAINED_PERCENTILES`], in nanoseconds.
+    pub percentiles: [u64; 3],
+}
+
+/// What the tail is made of.
+#[derive(Debug, Clone)]
+pub struct CauseReport {
+    /// What was done with intended waits.
+    pub intended_waits: IntendedWaits,
+    /// The time of intended waits that was left out, in all requests, in nanoseconds.
+    pub left_out: u128,
+    /// The number of requests whose time was divided among causes.
+    pub requests: u64,
+    /// Causes near each percentile; empty without requests.
+    pub percentiles: Vec<PercentileCauses>,
+    /// How many requests, the last ones, were kept for replays.
+    pub replayed: usize,
+    /// First nothing taken out, then each cause that any of the kept requests has, then the queues of workers.
+    pub counterfactuals: Vec<Counterfactual>,
+    /// Those of the kept requests that were overtaken.
+    pub overtaken: OvertakenRequests,
+}
+
+impl CauseObserver {
+    /// An observer that has seen nothing.
+    pub fn new(intended_waits: IntendedWaits) -> Self {
+        Self {
+            attribution: CauseAttribution::new(),
+            intended_waits,
+            profile: CauseProfile::new(intended_waits),
+            last: VecDeque::new(),
+        }
+    }
+
+    /// Takes the next event.
+    pub fn handle(&mut self, event: &KernelEvent) {
+        self.attribution.handle(event);
+    }
+
+    /// Takes a request that is complete.
+    pub fn add(&mut self, request: &ObservedRequest) {
+        let divided = self.attribution.divide(request);
+        self.profile.add(&divided);
+        if self.last.len() >= REPLAYED_MAX {
+            self.last.pop_front();
+        }
+        self.last.push_back(divided);
+    }
+
+    /// What came of it.
+    pub fn report(mut self) -> CauseReport {
+        let kept: &[AttributedRequest] = self.last.make_contiguous();
+        let has = |cause: &Cause| kept.iter().any(|request| request.time(*cause) > 0);
+        let causes = Cause::ALL.into_iter().filter(has).map(TakenOut::Cause);
+        let all = [TakenOut::Nothing].into_iter().chain(causes).chain([TakenOut::QueuesOfWorkers]);
+        let counterfactual = |taken_out| {
+            let mut latencies = replay(kept, taken_out, self.intended_waits);
+            latencies.sort_unstable();
+            Counterfactual { taken_out, percentiles: percentiles(&latencies) }
+        };
+        let counterfactuals = if kept.is_empty() { Vec::new() } else { all.map(counterfactual).collect() };
+        CauseReport {
+            intended_waits: self.intended_waits,
+            left_out: self.profile.left_out(),
+            requests: self.profile.requests(),
+            percentiles: self.profile.percentiles(),
+            replayed: kept.len(),
+            counterfactuals,
+            overtaken: overtaken(kept),
+        }
+    }
+}
+
+impl CauseReport {
+    /// What percentiles would be without something, if that was replayed.
+    pub fn without(&self, taken_out: TakenOut) -> Option<&Counterfactual> {
+        self.counterfactuals.iter().find(|counterfactual| counterfactual.taken_out == taken_out)
+    }
+}
+
+/// Of sorted latencies, at least one.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "ranks are from 0 to 1")]
+fn percentiles(sorted: &[u64]) -> [u64; 3] {
+    EXPLAINED_PERCENTILES
+        .map(|(_, rank, _)| sorted[((rank * sorted.len() as f64).ceil() as usize).clamp(1, sorted.len()) - 1])
+}

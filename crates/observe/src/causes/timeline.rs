@@ -1,0 +1,182 @@
+//! What a thread did, nanosecond by nanosecond: segments from its events.
+
+use crate::event::{EventKind, KernelEvent};
+use std::collections::VecDeque;
+
+/// The most segments and the most activities that are kept of a thread.
+const KEPT_MAX: usize = 1024;
+
+/// States of a thread that leaves its CPU, as bits of the kernel's `__state`.
+const STATE_INTERRUPTIBLE: u16 = 1;
+const STATE_STOPPED_OR_TRACED: u16 = 4 | 8;
+
+/// What a thread does in a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ThreadDoing {
+    Running {
+        interrupt_ns: u32,
+        softirq_ns: u32,
+    },
+    /// In the queue of a CPU. `was_sent_away`: it did not sleep before, but had to leave.
+    Runnable {
+        cpu: u16,
+        was_sent_away: bool,
+    },
+    /// `has_request`: it had read a request and not answered it.
+    Asleep {
+        has_request: bool,
+    },
+    Blocked,
+    Stopped,
+}
+
+/// A time in which a thread did one thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ThreadSegment {
+    pub(super) from: u64,
+    pub(super) until: u64,
+    pub(super) doing: ThreadDoing,
+}
+
+/// The segments of a thread, oldest first, without overlap; where nothing is known there is none.
+#[derive(Debug, Default)]
+pub(super) struct ThreadTimeline {
+    pub(super) process: u32,
+    segments: VecDeque<ThreadSegment>,
+    /// When it read or wrote.
+    activities: VecDeque<u64>,
+    /// The thread is known to be on a CPU until then, or off it since then.
+    until: u64,
+    /// What it does since then, when it has left its CPU.
+    away: Option<ThreadDoing>,
+    /// Interrupts and softirqs until then, as the kernel counts them.
+    counted: (u32, u32),
+    has_request: bool,
+}
+
+impl ThreadTimeline {
+    /// Takes an event of the thread: a read, a write, or that it leaves its CPU.
+    pub(super) fn handle(&mut self, event: &KernelEvent) {
+        self.process = event.process;
+        self.run_until(event);
+        match event.kind {
+            EventKind::Leave => self.away = Some(self.doing_after(event)),
+            EventKind::Receive => self.note_activity(event.time, true),
+            _ => self.note_activity(event.time, false),
+        }
+    }
+
+    /// An answer over UDP, whose write is not reported.
+    pub(super) fn answer(&mut self) {
+        self.has_request = false;
+    }
+
+    fn doing_after(&self, event: &KernelEvent) -> ThreadDoing {
+        match event.schedule.state {
+            0 => ThreadDoing::Runnable { cpu: 0, was_sent_away: true },
+            state if state & STATE_STOPPED_OR_TRACED != 0 => ThreadDoing::Stopped,
+            state if state & STATE_INTERRUPTIBLE != 0 => {
+                ThreadDoing::Asleep { has_request: self.has_request }
+            }
+            _ => ThreadDoing::Blocked,
+        }
+    }
+
+    fn note_activity(&mut self, time: u64, has_request: bool) {
+        self.has_request = has_request;
+        if self.activities.len() >= KEPT_MAX {
+            self.activities.pop_front();
+        }
+        self.activities.push_back(time);
+    }
+
+    /// The thread was on a CPU since `event.earlier` and is until the event.
+    fn run_until(&mut self, event: &KernelEvent) {
+        let (switched_in, schedule) = (event.earlier, event.schedule);
+        let counted = (schedule.interrupt_ns, schedule.softirq_ns);
+        if switched_in == 0 {
+            // The kernel has known the thread from now on.
+            (self.until, self.away, self.counted) = (event.time, None, (0, 0));
+            return;
+        }
+        if switched_in > self.until {
+            self.wait(event);
+            self.until = switched_in;
+        }
+        self.away = None;
+        let doing = ThreadDoing::Running {
+            interrupt_ns: counted.0.wrapping_sub(self.counted.0),
+            softirq_ns: counted.1.wrapping_sub(self.counted.1),
+        };
+        self.counted = counted;
+        self.push(self.until, event.time, doing);
+        self.until = self.until.max(event.time);
+    }
+
+    /// From when the thread left until it came back; unknown if it was not seen to leave.
+    fn wait(&mut self, event: &KernelEvent) {
+        let (left, came, schedule) = (self.until, event.earlier, event.schedule);
+        let Some(away) = self.away else { return };
+        let was_sent_away = matches!(away, ThreadDoing::Runnable { .. });
+        let runnable = ThreadDoing::Runnable { cpu: schedule.cpu, was_sent_away };
+        if was_sent_away {
+            self.push(left, came, runnable);
+        } else {
+            let woken = if schedule.woken == 0 { came } else { schedule.woken.max(left).min(came) };
+            self.push(left, woken, away);
+            self.push(woken, came, runnable);
+        }
+    }
+
+    /// Events that come in the wrong order do not overlap with what is known.
+    fn push(&mut self, from: u64, until: u64, doing: ThreadDoing) {
+        let from = self.segments.back().map_or(from, |last| from.max(last.until));
+        if from >= until {
+            return;
+        }
+        let is_undisturbed = |doing| doing == ThreadDoing::Running { interrupt_ns: 0, softirq_ns: 0 };
+        if let Some(last) = self.segments.back_mut()
+            && last.until == from
+            && is_undisturbed(last.doing)
+            && is_undisturbed(doing)
+        {
+            last.until = until;
+            return;
+        }
+        if self.segments.len() >= KEPT_MAX {
+            self.segments.pop_front();
+        }
+        self.segments.push_back(ThreadSegment { from, until, doing });
+    }
+
+    /// The segments that overlap with a time, oldest first.
+    pub(super) fn overlapping(&self, from: u64, until: u64) -> impl Iterator<Item = &ThreadSegment> {
+        let first = self.segments.partition_point(|segment| segment.until <= from);
+        self.segments.range(first..).take_while(move |segment| segment.from < until)
+    }
+
+    /// The last time that it read or wrote before a moment.
+    pub(super) fn active_before(&self, time: u64) -> Option<u64> {
+        let after = self.activities.partition_point(|activity| *activity < time);
+        after.checked_sub(1).map(|last| self.activities[last])
+    }
+
+    /// The times in which it slept without a request, as far as they overlap with one.
+    pub(super) fn idle_times(&self, from: u64, until: u64) -> impl Iterator<Item = (u64, u64)> {
+        let is_idle = |doing| doing == ThreadDoing::Asleep { has_request: false };
+        let known = self.overlapping(from, until).filter(move |segment| is_idle(segment.doing));
+        let now = self.away.filter(|doing| is_idle(*doing)).map(|_| (self.until, u64::MAX));
+        let times = known.map(|segment| (segment.from, segment.until)).chain(now);
+        times.map(move |(a, b)| (a.max(from), b.min(until))).filter(|(a, b)| a < b)
+    }
+
+    /// The time of its last event.
+    pub(super) fn known_until(&self) -> u64 {
+        self.until
+    }
+
+    /// The number of segments and activities that are kept.
+    pub(super) fn kept(&self) -> usize {
+        self.segments.len() + self.activities.len()
+    }
+}

@@ -1,0 +1,246 @@
+//! A worker whose every nanosecond is known: what it does, who has its CPU, and whether another worker is idle.
+#![allow(clippy::cast_possible_truncation, reason = "the numbers are small")]
+
+use std::net::{IpAddr, Ipv4Addr};
+use tailwright_observe::{
+    Cause, EventKind, KernelEvent, ObservedRequest, POINTS, RequestQuality, ThreadSchedule,
+};
+
+const SERVER: u32 = 10;
+const WORKER: u32 = 11;
+const OTHER_WORKER: u32 = 12;
+const HOG: u32 = 77;
+
+/// What the worker did in a nanosecond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Did {
+    Run,
+    /// Something that has one cause whatever the request.
+    Cause(Cause),
+    SleepWithout,
+}
+
+/// A script that was played, with its events and with requests.
+pub(crate) struct WorkerScript {
+    pub(crate) events: Vec<KernelEvent>,
+    pub(crate) requests: Vec<ObservedRequest>,
+    /// By nanosecond.
+    did: Vec<Did>,
+    other_idle: Vec<(u64, u64)>,
+    random: u64,
+    softirqs: bool,
+    boundaries: Vec<u64>,
+    counted: (u32, u32),
+    switched_in: u64,
+    woken: u64,
+    last_active: u64,
+    read: Option<(u64, u64)>,
+}
+
+impl WorkerScript {
+    pub(crate) fn play(seed: u64, steps: usize, softirqs: bool) -> Self {
+        let mut script = Self {
+            events: Vec::new(),
+            requests: Vec::new(),
+            did: Vec::new(),
+            other_idle: Vec::new(),
+            random: seed,
+            softirqs,
+            boundaries: Vec::new(),
+            counted: (0, 0),
+            switched_in: 0,
+            woken: 0,
+            last_active: 0,
+            read: None,
+        };
+        script.spend(Did::Run, 10);
+        script.report(EventKind::Send, 0);
+        script.switched_in = script.now();
+        for _ in 0..steps {
+            script.step();
+        }
+        script.play_other_worker();
+        script.events.sort_by_key(|event| event.time);
+        script
+    }
+
+    fn now(&self) -> u64 {
+        self.did.len() as u64
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.random =
+            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.random >> 33) % limit
+    }
+
+    fn spend(&mut self, did: Did, time: u64) {
+        self.boundaries.push(self.now());
+        self.did.extend((0..time).map(|_| did));
+    }
+
+    fn event(&self, kind: EventKind, thread: u32) -> KernelEvent {
+        KernelEvent {
+            time: self.now(),
+            flow: 0,
+            earlier: 0,
+            socket: 0,
+            begin: 0,
+            end: 0,
+            thread,
+            process: SERVER,
+            local_port: 80,
+            peer_port: 0,
+            kind,
+            push: false,
+            udp: false,
+            lost: 0,
+            peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            schedule: ThreadSchedule::default(),
+        }
+    }
+
+    fn report(&mut self, kind: EventKind, state: u16) {
+        let mut event = self.event(kind, WORKER);
+        event.earlier = self.switched_in;
+        event.schedule = ThreadSchedule {
+            woken: self.woken,
+            interrupt_ns: self.counted.0,
+            softirq_ns: self.counted.1,
+            cpu: 0,
+            state,
+            ..ThreadSchedule::default()
+        };
+        self.events.push(event);
+    }
+
+    /// The worker runs, and then reads, answers or leaves its CPU.
+    fn step(&mut self) {
+        let time = 1 + self.below(40);
+        self.spend(Did::Run, time);
+        if self.softirqs {
+            let (interrupt, softirq) = (self.below(5), self.below(9));
+            self.spend(Did::Cause(Cause::Interrupt), interrupt);
+            self.spend(Did::Cause(Cause::Softirq), softirq);
+            self.counted.0 = self.counted.0.wrapping_add(interrupt as u32);
+            self.counted.1 = self.counted.1.wrapping_add(softirq as u32);
+        }
+        match self.below(5) {
+            0 | 1 if self.read.is_none() => {
+                self.report(EventKind::Receive, 0);
+                self.read = Some((self.now(), self.switched_in.max(self.last_active)));
+                self.last_active = self.now();
+            }
+            0..=2 => {
+                self.report(EventKind::Send, 0);
+                self.answer();
+                self.last_active = self.now();
+            }
+            _ => self.leave(),
+        }
+    }
+
+    fn answer(&mut self) {
+        let Some((read, free)) = self.read.take() else { return };
+        // Times of interrupts in the middle of a run are not known: a request is ready at a boundary that is.
+        let events: Vec<u64> =
+            self.events.iter().map(|event| event.time).filter(|time| *time < read).collect();
+        let ready = events[events.len() - 1 - self.below(events.len().min(9) as u64) as usize];
+        let mut points = [ready.saturating_sub(5); POINTS];
+        let after = [ready, ready.max(free).min(read), read, read, self.now(), self.now() + 3];
+        points[2..].copy_from_slice(&after);
+        self.requests.push(ObservedRequest {
+            points,
+            peer: ([127, 0, 0, 1], 5).into(),
+            port: 80,
+            udp: false,
+            request_bytes: 1,
+            answer_bytes: 1,
+            reader: WORKER,
+            writer: WORKER,
+            quality: RequestQuality::default(),
+        });
+    }
+
+    fn leave(&mut self) {
+        let has_request = self.read.is_some();
+        let (state, did) = match self.below(4) {
+            0 => (0, None),
+            1 => (2, Some(Did::Cause(Cause::Blocked))),
+            2 => (4, Some(Did::Cause(Cause::Stopped))),
+            _ if has_request => (1, Some(Did::Cause(Cause::Asleep))),
+            _ => (0x2001, Some(Did::SleepWithout)),
+        };
+        self.report(EventKind::Leave, state);
+        self.woken = 0;
+        if let Some(did) = did {
+            let time = 1 + self.below(60);
+            self.spend(did, time);
+            self.woken = self.now();
+        }
+        for _ in 0..self.below(4) {
+            self.wait_for_cpu(did.is_none());
+        }
+        self.switched_in = self.now();
+    }
+
+    /// Somebody has the CPU, or nobody.
+    fn wait_for_cpu(&mut self, was_sent_away: bool) {
+        let idle = if was_sent_away { Cause::HeldBack } else { Cause::IdleCpu };
+        let time = 1 + self.below(50);
+        let from = self.now();
+        let (cause, process, softirq) = match self.below(4) {
+            0 => (Cause::OtherProcess, HOG, 0),
+            1 => (Cause::SameServer, SERVER, 0),
+            2 => (idle, 0, self.below(9)),
+            _ => {
+                self.spend(Did::Cause(idle), time);
+                return;
+            }
+        };
+        self.spend(Did::Cause(cause), time);
+        self.spend(Did::Cause(Cause::Softirq), softirq);
+        let mut event = self.event(EventKind::Occupant, process);
+        (event.earlier, event.process) = (from, process);
+        event.schedule.softirq_ns = softirq as u32;
+        event.schedule.name[..3].copy_from_slice(b"hog");
+        self.events.push(event);
+    }
+
+    /// Another worker sleeps now and then, and answers in between.
+    fn play_other_worker(&mut self) {
+        let (mut now, mut switched_in, mut woken) = (1, 0, 0);
+        while now < self.now() {
+            let times = [(EventKind::Receive, now), (EventKind::Send, now + 1), (EventKind::Leave, now + 2)];
+            for (kind, time) in times {
+                let mut event = self.event(kind, OTHER_WORKER);
+                (event.time, event.earlier, event.schedule.woken) = (time, switched_in, woken);
+                event.schedule.state = 1;
+                switched_in = switched_in.max(1);
+                self.events.push(event);
+            }
+            let sleeps = 1 + self.below(120);
+            self.other_idle.push((now + 2, now + 2 + sleeps));
+            woken = now + 2 + sleeps;
+            switched_in = woken;
+            now = woken + 1 + self.below(60);
+        }
+        // Nothing is heard of it any more.
+        self.other_idle.last_mut().into_iter().for_each(|(_, until)| *until = u64::MAX);
+    }
+
+    /// What each nanosecond from T2 to T5 of a request went to.
+    pub(crate) fn truth(&self, request: &ObservedRequest) -> Vec<Cause> {
+        let [_, _, ready, scheduled, .., written, _] = request.points;
+        let cause = |time: u64| match self.did[time as usize] {
+            Did::Cause(cause) => cause,
+            Did::SleepWithout => Cause::NotWoken,
+            Did::Run if time >= scheduled => Cause::Work,
+            Did::Run if self.other_idle.iter().any(|(from, until)| (*from..*until).contains(&time)) => {
+                Cause::OtherIdle
+            }
+            Did::Run => Cause::AllBusy,
+        };
+        (ready..written).map(cause).collect()
+    }
+}

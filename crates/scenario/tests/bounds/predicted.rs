@@ -1,0 +1,189 @@
+//! Traffic that tries to break the bounds of `admit` and `plan --model worst-case`: workloads of random traces share an
+//! enforced server under the limits that the model writes. Those that are judged keep to the curves of their traces, as
+//! the model promises; the others send what their limits admit.
+
+use crate::planned::SHAPE;
+use crate::played::{
+    Approach, BANDWIDTH, EnforcedMember, ONCE, PlayedTraffic, REQUESTS, Requests, attacked_policy,
+    greedy_requests, jobs_within, nanoseconds,
+};
+use calculus::{DeviceQueue, EnforcedClass};
+use model::{
+    CircularTrace, Job, LatencyModel as _, PerStage, Policy, ServerEnforcement, ServerMember, Stage,
+};
+use predict::{BegunWork, EnforcedModel, EnforcedPath, WorstCase};
+use rand::RngExt as _;
+use rand::rngs::StdRng;
+use testkit::Climb;
+use units::{Nanos, Percentile};
+
+/// A workload with a trace.
+#[derive(Debug, Clone)]
+struct TracedMember {
+    level: u32,
+    /// What the model has seen of it.
+    trace: CircularTrace<Job>,
+    /// Whether it keeps to the curves of its trace, and is judged; else it sends what its limits admit.
+    is_judged: bool,
+    requests: Requests,
+}
+
+/// A server, its workloads, and what they and best effort send.
+#[derive(Debug, Clone)]
+pub(crate) struct PredictedAttack {
+    path: EnforcedPath,
+    members: Vec<TracedMember>,
+    /// The size of best-effort requests as a fraction of the largest that bounds count, and how many there are at a time.
+    best_effort: (f64, u32),
+}
+
+/// Bursts of requests, with quiet times between them.
+fn bursty_trace(random: &mut StdRng) -> CircularTrace<Job> {
+    let largest: f64 = random.random_range(0.0005..0.008);
+    let (mut now, mut jobs) = (0_u64, Vec::new());
+    for _ in 0..random.random_range(1..5) {
+        now += random.random_range(0..150_000_000);
+        for _ in 0..random.random_range(1..8) {
+            let work = largest * random.random_range(0.1..=1.0);
+            let work = PerStage::from_fn(|stage| nanoseconds(work * SHAPE[stage as usize] * 1e9));
+            jobs.push(Job { arrival: Nanos(now), work });
+            now += random.random_range(0..8_000_000);
+        }
+    }
+    CircularTrace::from_first_arrival(jobs, Nanos(now + 200_000_000)).expect("jobs in order")
+}
+
+/// The device time of the largest request of a trace, seconds.
+fn largest(trace: &CircularTrace<Job>) -> f64 {
+    let longest = trace.items().iter().map(|job| job.work[Stage::Storage]).max();
+    longest.expect("a trace has requests").as_secs()
+}
+
+/// What the model says of the server: the bound of each member, and the policy's view of it.
+struct Predicted {
+    bounds: Vec<f64>,
+    members: Vec<EnforcedMember>,
+    /// The buckets of the curve of each member's trace.
+    curves: Vec<PerStage<Vec<(f64, f64)>>>,
+}
+
+impl PredictedAttack {
+    /// A server whose bounds exist, full of greedy traffic.
+    fn greedy(channels: u32, random: &mut StdRng) -> Option<Self> {
+        let class = EnforcedClass {
+            channels,
+            best_effort_request: random.random_range(0.0005..0.005),
+            packet: random.random_range(0.000_01..0.0005),
+            proxy: 0.0,
+            levels_max: 7,
+        };
+        let queue: DeviceQueue = class.queues()[random.random_range(0..3_usize)];
+        let path = EnforcedPath { class, queue, base_latency: 0.0, has_storage: true };
+        let member = |_| TracedMember {
+            level: random.random_range(0..4),
+            trace: bursty_trace(random),
+            is_judged: random.random_bool(0.5),
+            requests: greedy_requests(),
+        };
+        let mut members: Vec<TracedMember> = (0..6).map(member).collect();
+        members.truncate(random.random_range(1..=6));
+        members[0].is_judged = true;
+        let attack = Self { path, members, best_effort: (1.0, queue.outstanding + 1) };
+        attack.predict().bounds.iter().all(|bound| bound.is_finite()).then_some(attack)
+    }
+
+    /// What the model says, and the limits that the policy has by it.
+    fn predict(&self) -> Predicted {
+        let model = EnforcedModel::new(WorstCase::default(), BegunWork::WorstCase, Some(self.path));
+        let sketches: Vec<_> = self.members.iter().map(|member| model.sketch(&member.trace)).collect();
+        let percentile = Percentile::new(99.9).expect("a percentile");
+        let mut company = Vec::new();
+        for (group, (member, sketch)) in self.members.iter().zip(&sketches).enumerate() {
+            let priority = PerStage::from_fn(|_| member.level);
+            company.push(ServerMember { sketch, priority, group, percentile });
+        }
+        let predictions = model.predict(&company);
+        let worst = model.worst_case(&company).expect("an enforced server");
+        let (mut bounds, mut members, mut curves) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, (member, sketch)) in self.members.iter().zip(&sketches).enumerate() {
+            let bound = predictions[index].as_ref().map_or(f64::INFINITY, |prediction| prediction.bound);
+            // The SLO is the bound: the tightest with which the workload is admitted.
+            let bunched = |stage| worst[index].bunched[stage].min(bound);
+            bounds.push(bound);
+            members.push(EnforcedMember {
+                level: member.level,
+                limits: PerStage::from_fn(|stage| sketch.limits(stage, bunched(stage))),
+                largest: largest(&member.trace),
+            });
+            curves.push(PerStage::from_fn(|stage| sketch.curve(stage).limits()));
+        }
+        Predicted { bounds, members, curves }
+    }
+
+    /// The same attack with one thing changed that leaves the bounds as they are.
+    fn changed(&self, random: &mut StdRng) -> Self {
+        let mut other = self.clone();
+        let pick = random.random_range(0..other.members.len());
+        let member = &mut other.members[pick];
+        let request = &mut member.requests[random.random_range(0..REQUESTS)];
+        match random.random_range(0..7) {
+            0 | 1 => request.1 = random.random_range(0.05..=1.0),
+            2 | 3 => request.0 = if random.random_bool(0.5) { 0 } else { random.random_range(0..60_000_000) },
+            4 => member.requests[0].0 = random.random_range(0..60_000_000),
+            5 => member.is_judged = pick == 0 || random.random_bool(0.5),
+            _ => {
+                let outstanding = self.path.queue.outstanding;
+                other.best_effort = (random.random_range(0.2..=1.0), outstanding + random.random_range(0..3));
+            }
+        }
+        other
+    }
+
+    fn policy(&self, members: &[EnforcedMember]) -> Policy {
+        let EnforcedPath { class, queue, .. } = self.path;
+        let enforcement = ServerEnforcement {
+            channels: queue.channels,
+            outstanding: queue.outstanding,
+            beside: queue.beside(),
+            reserve: queue.reserve,
+            best_effort_request_s: class.best_effort_request,
+            packet_bytes: class.packet * BANDWIDTH,
+            proxy_s: 0.0,
+        };
+        attacked_policy(enforcement, members)
+    }
+
+    /// Plays the attack; the judged request that comes closest to its bound.
+    fn play(&self) -> Approach {
+        let Predicted { mut bounds, members, curves } = self.predict();
+        let mut traces = Vec::new();
+        for (index, member) in self.members.iter().enumerate() {
+            let buckets = if member.is_judged { &curves[index] } else { &members[index].limits };
+            if !member.is_judged {
+                bounds[index] = f64::INFINITY;
+            }
+            let work = PerStage::from_fn(|stage| largest(&member.trace) * SHAPE[stage as usize]);
+            let jobs = jobs_within(buckets, work, &member.requests);
+            traces.push(CircularTrace::new(jobs, Nanos(ONCE)).expect("jobs in order"));
+        }
+        let (fraction, clients) = self.best_effort;
+        let size = self.path.class.best_effort_request * fraction * 1e9;
+        let played = PlayedTraffic {
+            policy: self.policy(&members),
+            traces,
+            channels: self.path.queue.channels,
+            clients,
+            copy: PerStage::from_fn(|stage| nanoseconds((size * SHAPE[stage as usize]).max(1.0))),
+        };
+        played.closest(&bounds)
+    }
+}
+
+/// The attack on a prediction that came closest, within this many steps from each of several servers.
+pub(crate) fn search_predictions(channels: u32, servers: u64, steps: usize) -> (Approach, PredictedAttack) {
+    let start = |random: &mut StdRng| PredictedAttack::greedy(channels, random);
+    let change = |attack: &PredictedAttack, random: &mut StdRng| Some(attack.changed(random));
+    Climb { starts: servers, steps }
+        .closest(start, change, |attack| attack.play().closeness())
+        .expect("some server has bounds")
+}

@@ -1,0 +1,148 @@
+//! The knobs that there are, and what was undone.
+
+use crate::output::json::pretty;
+use crate::terminal::{Align, TextTable};
+use experiment::{Knob, KnobTarget, UndoOutcome, UndoneChange};
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct KnobDocument {
+    knob: &'static str,
+    stages: &'static [&'static str],
+    cause: &'static str,
+    sets: &'static str,
+    values: &'static str,
+    default: Option<&'static str>,
+    verified: &'static str,
+    undone: &'static str,
+    costs: &'static str,
+    available: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why_not: Option<String>,
+}
+
+#[derive(Serialize)]
+struct UndoneDocument {
+    setting: String,
+    before: String,
+    made: Option<String>,
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+}
+
+/// The knobs as a list of objects.
+pub(crate) fn json(knobs: &[&'static Knob], target: &KnobTarget) -> String {
+    let document = |knob: &&'static Knob| {
+        let why_not = knob.obstacle(target);
+        let Knob { name, stages, cause, sets, values, default, verified, undone, costs, .. } = **knob;
+        let available = why_not.is_none();
+        KnobDocument {
+            knob: name,
+            stages,
+            cause,
+            sets,
+            values,
+            default,
+            verified,
+            undone,
+            costs,
+            available,
+            why_not,
+        }
+    };
+    pretty(&knobs.iter().map(document).collect::<Vec<KnobDocument>>())
+}
+
+/// A line for each knob.
+pub(crate) fn table(knobs: &[&'static Knob], target: &KnobTarget) -> String {
+    let mut table =
+        TextTable::new(&[("knob", Align::Left), ("here", Align::Left), ("what it sets", Align::Left)]);
+    let mut obstacles = String::new();
+    for knob in knobs {
+        let obstacle = knob.obstacle(target);
+        let here = if obstacle.is_none() { "yes" } else { "no" };
+        let sets: String = shortened(knob.sets, 72);
+        table.row(vec![knob.name.to_owned(), here.to_owned(), sets]);
+        if let Some(obstacle) = obstacle {
+            obstacles += &format!("  {}: {obstacle}\n", knob.name);
+        }
+    }
+    let mut text = table.render();
+    if !obstacles.is_empty() {
+        text += &format!("\nnot here, as the command stands:\n{obstacles}");
+    }
+    text + "\n`tailwright experiment --list KNOB` says more; --pid, --device and --disk name what it is about\n"
+}
+
+fn shortened(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width - 1).chain(['…']).collect()
+}
+
+/// All that is known about a knob.
+pub(crate) fn details(knob: &Knob, target: &KnobTarget) -> String {
+    let default = match knob.default {
+        Some("") | None => String::new(),
+        Some(default) => format!("; without one {default}"),
+    };
+    let stages = if knob.stages.is_empty() { "none of its own".to_owned() } else { knob.stages.join(", ") };
+    let here = knob.obstacle(target).map_or("available".to_owned(), |obstacle| format!("no: {obstacle}"));
+    let rows = [
+        ("sets", knob.sets.to_owned()),
+        ("values", format!("{}{default}", knob.values)),
+        ("stages", stages),
+        ("cause", knob.cause.to_owned()),
+        ("verified", knob.verified.to_owned()),
+        ("undone", knob.undone.to_owned()),
+        ("costs", knob.costs.to_owned()),
+        ("here", here),
+    ];
+    let lines: Vec<String> = rows.iter().map(|(name, text)| format!("  {name:<9} {text}\n")).collect();
+    format!("{}\n{}", knob.name, lines.concat())
+}
+
+/// What came of undoing, as a list of objects.
+pub(crate) fn undone_json(undone: &[UndoneChange]) -> String {
+    pretty(&undone.iter().map(undone_document).collect::<Vec<UndoneDocument>>())
+}
+
+fn undone_document(undone: &UndoneChange) -> UndoneDocument {
+    let (outcome, detail) = outcome(undone);
+    let change = &undone.change;
+    let (setting, before, made) = (change.setting.to_string(), change.before.clone(), change.made.clone());
+    UndoneDocument { setting, before, made, outcome, detail }
+}
+
+fn outcome(undone: &UndoneChange) -> (&'static str, Option<String>) {
+    match &undone.outcome {
+        UndoOutcome::Restored => ("restored", None),
+        UndoOutcome::Unchanged => ("as before", None),
+        UndoOutcome::Gone => match &undone.change.setting {
+            experiment::Setting::Command { undo, .. } => (
+                "another boot",
+                Some(format!("`{undo}` was not run: do so if what it undoes outlives a boot")),
+            ),
+            _ => ("gone", Some("what it belonged to has ended, or the machine was booted again".to_owned())),
+        },
+        UndoOutcome::LeftAlone(now) => ("left alone", Some(format!("somebody else made it {now}"))),
+        UndoOutcome::Failed(error) => ("NOT UNDONE", Some(error.message.clone())),
+    }
+}
+
+/// What came of undoing, a line for each change that says more than nothing.
+pub(crate) fn undone_text(undone: &[UndoneChange]) -> String {
+    if undone.is_empty() {
+        return "there is nothing to undo\n".to_owned();
+    }
+    undone.iter().map(undone_line).collect()
+}
+
+/// What came of undoing one change.
+pub(crate) fn undone_line(undone: &UndoneChange) -> String {
+    let (outcome, detail) = outcome(undone);
+    let detail = detail.map_or(String::new(), |detail| format!(": {detail}"));
+    format!("{outcome}: {}{detail}\n", undone.change.setting)
+}

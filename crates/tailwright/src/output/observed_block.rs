@@ -1,0 +1,152 @@
+//! What was seen of block devices: who waited how long for which device, and how long that took.
+
+use crate::output::json::pretty;
+use crate::terminal::TextTable;
+use observe::{BlockReport, BlockRequester, BlockTimes};
+use serde::Serialize;
+use std::fs;
+use std::os::unix::fs::DirEntryExt;
+use std::path::{Path, PathBuf};
+use workflow::text::{plural, time};
+
+/// Rows of the table for people; JSON has all.
+const ROWS_MAX: usize = 20;
+
+/// Where version 2 of control groups may be.
+const CGROUP_ROOTS: [&str; 2] = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
+
+#[derive(Serialize)]
+struct BlockDocument {
+    observed_s: f64,
+    requesters: Vec<RequesterFields>,
+    lost_requests: u64,
+}
+
+#[derive(Serialize)]
+struct RequesterFields {
+    device: String,
+    operation: String,
+    process: u32,
+    name: String,
+    cgroup: Option<String>,
+    cgroup_id: u64,
+    requests: u64,
+    failed: u64,
+    bytes: u64,
+    queue: TimeFields,
+    at_device: TimeFields,
+}
+
+#[derive(Serialize)]
+struct TimeFields {
+    sum_s: f64,
+    mean_s: f64,
+    p50_s: f64,
+    p99_s: f64,
+    p999_s: f64,
+    max_s: f64,
+}
+
+/// The observation as one object.
+pub(crate) fn json(report: &BlockReport) -> String {
+    let all = report.statistics.by_device_time();
+    pretty(&BlockDocument {
+        observed_s: report.duration.as_secs_f64(),
+        requesters: all.into_iter().map(requester).collect(),
+        lost_requests: report.lost,
+    })
+}
+
+fn requester((who, times): (&BlockRequester, &BlockTimes)) -> RequesterFields {
+    RequesterFields {
+        device: who.device.to_string(),
+        operation: who.operation.to_string(),
+        process: who.process,
+        name: who.name.clone(),
+        cgroup: cgroup(who.cgroup),
+        cgroup_id: who.cgroup,
+        requests: times.requests,
+        failed: times.failed,
+        bytes: times.bytes,
+        queue: time_fields(times.queue_ns, times.requests, |quantile| times.queue_at(quantile)),
+        at_device: time_fields(times.device_ns, times.requests, |quantile| times.device_at(quantile)),
+    }
+}
+
+fn time_fields(sum: u64, requests: u64, at: impl Fn(f64) -> u64) -> TimeFields {
+    let seconds = |quantile| at(quantile) as f64 / 1e9;
+    let sum_s = sum as f64 / 1e9;
+    TimeFields {
+        sum_s,
+        mean_s: sum_s / requests.max(1) as f64,
+        p50_s: seconds(0.5),
+        p99_s: seconds(0.99),
+        p999_s: seconds(0.999),
+        max_s: seconds(1.0),
+    }
+}
+
+/// The table for people, those first that had a device for the longest time.
+pub(crate) fn text(report: &BlockReport) -> String {
+    let all = report.statistics.by_device_time();
+    let requests: u64 = all.iter().map(|(_, times)| times.requests).sum();
+    let counted = plural(usize::try_from(requests).unwrap_or(usize::MAX), "request");
+    let mut text = format!("block devices: {counted} in {}\n", time(report.duration.as_secs_f64()));
+    if !all.is_empty() {
+        text += &format!("\n{}", table(&all));
+    }
+    if all.len() > ROWS_MAX {
+        text += &format!("and {} more, which --json has\n", all.len() - ROWS_MAX);
+    }
+    if report.lost > 0 {
+        text += &format!("{} requests could not be reported\n", report.lost);
+    }
+    text
+}
+
+fn table(all: &[(&BlockRequester, &BlockTimes)]) -> String {
+    let row = |(who, times): &(&BlockRequester, &BlockTimes)| {
+        let mut cells = vec![
+            who.device.to_string(),
+            who.operation.to_string(),
+            format!("{} ({})", who.name, who.process),
+        ];
+        cells.push(times.requests.to_string());
+        cells.extend([0.5, 0.99].map(|quantile| nanoseconds(times.queue_at(quantile))));
+        cells.extend([0.5, 0.99, 1.0].map(|quantile| nanoseconds(times.device_at(quantile))));
+        cells
+    };
+    let headings = ["device", "op", "process", "requests", "queue p50", "p99", "device p50", "p99", "max"];
+    TextTable::of_rows(&headings, 3, all.iter().take(ROWS_MAX).map(row)).render()
+}
+
+fn nanoseconds(count: u64) -> String {
+    time(count as f64 / 1e9)
+}
+
+/// The path of a control group, if it is still there.
+fn cgroup(id: u64) -> Option<String> {
+    CGROUP_ROOTS.iter().map(Path::new).find(|root| root.join("cgroup.procs").exists()).and_then(|root| {
+        if fs::metadata(root).ok().map(|found| std::os::unix::fs::MetadataExt::ino(&found)) == Some(id) {
+            return Some("/".to_owned());
+        }
+        let path = folder_with(root.to_owned(), id)?;
+        Some(format!("/{}", path.strip_prefix(root).ok()?.display()))
+    })
+}
+
+/// The folder below `root` with an inode.
+fn folder_with(root: PathBuf, inode: u64) -> Option<PathBuf> {
+    let mut left = vec![root];
+    while let Some(folder) = left.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                if entry.ino() == inode {
+                    return Some(entry.path());
+                }
+                left.push(entry.path());
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,353 @@
+//! What an experiment says about a knob: the verdict, what it rests on, and what makes it doubtful.
+
+use crate::output::json::pretty;
+use crate::output::knobs::undone_line;
+use crate::terminal::TextTable;
+use experiment::{
+    ExperimentEnd, ExperimentReport, ExperimentSettings, Knob, KnobComparison, KnobVerdict, PERCENTILES,
+    PeriodResult, StatisticShift,
+};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use workflow::text::{percent, plural, time};
+
+/// Beyond this variation of arrivals between periods, the load is called unsteady.
+const SPREAD_MAX: f64 = 0.25;
+/// Fewer requests beyond the percentile in a period make it a matter of single requests.
+const BEYOND_MIN: f64 = 10.0;
+
+/// An experiment that has ended.
+pub(crate) struct TriedKnob<'a> {
+    pub(crate) knob: &'static Knob,
+    pub(crate) values: &'a [Option<String>],
+    pub(crate) settings: &'a ExperimentSettings,
+    pub(crate) report: &'a ExperimentReport,
+}
+
+#[derive(Serialize)]
+struct TriedDocument {
+    knob: &'static str,
+    ports: Vec<u16>,
+    percentile: f64,
+    confidence: f64,
+    period_s: f64,
+    guard_s: f64,
+    seed: u64,
+    rounds: usize,
+    void_rounds: u64,
+    took_s: f64,
+    ended: &'static str,
+    values: Vec<ValueFields>,
+    /// Rounds of periods, the first of each with the knob off.
+    periods: Vec<Vec<PeriodFields>>,
+    arrivals_vary_by: Option<f64>,
+    late_requests: u64,
+    unanswered_requests: u64,
+    lost_events: u64,
+    different_from_asked: Vec<String>,
+    not_undone: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ValueFields {
+    value: String,
+    verdict: &'static str,
+    evidence: f64,
+    evidence_needed: f64,
+    visible_s: Option<f64>,
+    load_changed: bool,
+    tested: ShiftFields,
+    mean: ShiftFields,
+    percentiles: BTreeMap<String, ShiftFields>,
+    requests_per_second: ShiftFields,
+    cpu_per_request: Option<ShiftFields>,
+}
+
+#[derive(Serialize)]
+struct ShiftFields {
+    off: f64,
+    on: f64,
+    difference: f64,
+    /// None: without an end.
+    low: Option<f64>,
+    high: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct PeriodFields {
+    requests: u64,
+    seconds: f64,
+    mean_s: f64,
+    tested_s: f64,
+    cpu_s: Option<f64>,
+}
+
+/// A knob with its value, as a user writes it.
+pub(crate) fn label(knob: &Knob, value: Option<&str>) -> String {
+    match value.or(knob.default) {
+        Some(value) if !value.is_empty() => format!("{}={value}", knob.name),
+        _ => knob.name.to_owned(),
+    }
+}
+
+/// The ports as a list.
+pub(crate) fn ports(settings: &ExperimentSettings) -> String {
+    settings.ports.iter().map(u16::to_string).collect::<Vec<String>>().join(",")
+}
+
+/// How much more the median over periods is with the knob, as a share with its sign.
+fn relative(shift: &StatisticShift) -> String {
+    if shift.off > 0.0 { signed_percent(shift.on / shift.off - 1.0) } else { "-".to_owned() }
+}
+
+/// A share with its sign.
+pub(crate) fn signed_percent(share: f64) -> String {
+    format!("{}{}", if share > 0.0 { "+" } else { "" }, percent(share))
+}
+
+fn verdict(verdict: KnobVerdict) -> &'static str {
+    match verdict {
+        KnobVerdict::Helps => "helps",
+        KnobVerdict::Harms => "harms",
+        KnobVerdict::NotShown => "no difference shown",
+    }
+}
+
+fn ended(end: ExperimentEnd) -> &'static str {
+    match end {
+        ExperimentEnd::Decided => "it is decided",
+        ExperimentEnd::RoundsUsed => "the periods were used up",
+        ExperimentEnd::Stopped => "it was stopped",
+        ExperimentEnd::ServerEnded => "the server ended",
+        ExperimentEnd::LoadEnded => "the load ended",
+        ExperimentEnd::ChangedByOthers => "somebody else changed what it sets",
+        ExperimentEnd::UndoFailed => "undoing it failed after a period",
+    }
+}
+
+impl TriedKnob<'_> {
+    /// Whether a value was shown to help.
+    pub(crate) fn helps(&self) -> bool {
+        self.comparisons().iter().any(|(_, comparison)| comparison.verdict == KnobVerdict::Helps)
+    }
+
+    /// The values that were compared, with how.
+    fn comparisons(&self) -> Vec<(String, KnobComparison)> {
+        let compared = |(index, value): (usize, &Option<String>)| {
+            Some((label(self.knob, value.as_deref()), self.report.tally.comparison(index)?))
+        };
+        self.values.iter().enumerate().filter_map(compared).collect()
+    }
+
+    fn percentile(&self) -> String {
+        format!("p{}", self.settings.percent)
+    }
+
+    /// The experiment as one object.
+    pub(crate) fn json(&self) -> String {
+        let (settings, report) = (self.settings, self.report);
+        let periods = |round: &Vec<PeriodResult>| round.iter().map(period).collect();
+        pretty(&TriedDocument {
+            knob: self.knob.name,
+            ports: settings.ports.iter().copied().collect(),
+            percentile: settings.percent,
+            confidence: settings.confidence,
+            period_s: settings.period.as_secs_f64(),
+            guard_s: settings.guard.as_secs_f64(),
+            seed: settings.seed,
+            rounds: report.tally.rounds().len(),
+            void_rounds: report.void_rounds,
+            took_s: report.duration.as_secs_f64(),
+            ended: ended(report.end),
+            values: self.comparisons().iter().map(value).collect(),
+            periods: report.tally.rounds().iter().map(periods).collect(),
+            arrivals_vary_by: report.tally.load_spread(),
+            late_requests: report.late,
+            unanswered_requests: report.unanswered,
+            lost_events: report.lost_events,
+            different_from_asked: report.different.iter().cloned().collect(),
+            not_undone: report
+                .not_undone
+                .iter()
+                .map(|undone| undone_line(undone).trim_end().to_owned())
+                .collect(),
+        })
+    }
+
+    /// Verdicts and tables for people, at most 100 columns wide.
+    pub(crate) fn text(&self) -> String {
+        let report = self.report;
+        let comparisons = self.comparisons();
+        let mut text: String =
+            comparisons.iter().map(|(label, comparison)| self.headline(label, comparison)).collect();
+        if comparisons.is_empty() {
+            text += "no round was completed: nothing can be said\n";
+        }
+        text += &format!(
+            "{} of {} periods of {} in {}; ended because {}\n",
+            plural(report.tally.rounds().len(), "round"),
+            self.values.len() + 1,
+            time(self.settings.period.as_secs_f64()),
+            time((report.duration.as_secs_f64() * 10.0).round() / 10.0),
+            ended(report.end),
+        );
+        for (label, comparison) in &comparisons {
+            text += &format!("\n{}", self.table(label, comparison));
+        }
+        text + &self.doubts(&comparisons)
+    }
+
+    /// What is said about a value, in one sentence or two.
+    fn headline(&self, label: &str, comparison: &KnobComparison) -> String {
+        let KnobComparison { tested, visible_ns, .. } = comparison;
+        let (name, size) = (self.percentile(), time(rounded(tested.shift.abs())));
+        let interval = interval(tested, &nanoseconds);
+        let confident = percent(self.settings.confidence);
+        let share = tested.relative().map_or("-".to_owned(), signed_percent);
+        match comparison.verdict {
+            KnobVerdict::Helps if tested.shift < 0.0 => {
+                format!("{label} helps: {name} is {size} shorter ({share}; with {confident} {interval})\n")
+            }
+            KnobVerdict::Harms if tested.shift > 0.0 => {
+                format!("{label} harms: {name} is {size} longer ({share}; with {confident} {interval})\n")
+            }
+            // Rounds that were played after it was shown, for other values, may say something else.
+            KnobVerdict::Helps | KnobVerdict::Harms => format!(
+                "{label} {}, as earlier rounds have shown; over all rounds {name} differs by {} ({share})\n",
+                verdict(comparison.verdict),
+                nanoseconds(tested.shift),
+            ),
+            KnobVerdict::NotShown => match visible_ns {
+                Some(visible) => format!(
+                    "{label}: no difference shown; one of {name} by {} ({}) would have been\n",
+                    nanoseconds(*visible),
+                    percent(visible / tested.off.max(1.0)),
+                ),
+                None => format!("{label}: no difference shown, and in so few rounds none would have been\n"),
+            },
+        }
+    }
+
+    fn table(&self, label: &str, comparison: &KnobComparison) -> String {
+        let row = |name: String, shift: &StatisticShift, show: &dyn Fn(f64) -> String| {
+            let signed = |value: f64| if value > 0.0 { format!("+{}", show(value)) } else { show(value) };
+            vec![
+                name,
+                show(shift.off),
+                show(shift.on),
+                relative(shift),
+                signed(shift.shift),
+                interval(shift, show),
+            ]
+        };
+        let mut rows = vec![row(format!("{}, tested", self.percentile()), &comparison.tested, &nanoseconds)];
+        rows.push(row("mean".into(), &comparison.mean_ns, &nanoseconds));
+        for (percent, shift) in PERCENTILES.iter().zip(&comparison.percentiles_ns) {
+            let name = if *percent >= 100.0 { "max".to_owned() } else { format!("p{percent}") };
+            rows.push(row(name, shift, &nanoseconds));
+        }
+        rows.push(row("requests/s".into(), &comparison.rate, &|rate| format!("{rate:.1}")));
+        if let Some(cpu) = &comparison.cpu_per_request_ns {
+            rows.push(row("CPU/request".into(), cpu, &nanoseconds));
+        }
+        TextTable::of_rows(&[label, "off", "on", "on/off", "difference", "interval"], 1, rows).render()
+    }
+
+    /// What makes the answer doubtful; nothing when there is nothing.
+    fn doubts(&self, comparisons: &[(String, KnobComparison)]) -> String {
+        let report = self.report;
+        let mut lines = Vec::new();
+        for (label, _) in comparisons.iter().filter(|(_, comparison)| comparison.changes_load) {
+            lines.push(format!("{label} changes how many requests arrive: latencies are of different loads"));
+        }
+        let spread = report.tally.load_spread().filter(|spread| *spread > SPREAD_MAX);
+        lines.extend(spread.map(|spread| {
+            format!(
+                "the load was not steady: with the knob off it varied by {} between periods",
+                percent(spread)
+            )
+        }));
+        lines.extend(self.few_requests());
+        for (count, what) in [
+            (report.late, "requests were answered after their period was judged: a longer --guard helps"),
+            (report.unanswered, "requests were not seen to be answered"),
+            (report.lost_events, "events were lost"),
+            (report.void_rounds, "rounds do not count: nothing arrived in one of their periods"),
+        ] {
+            if count > 0 {
+                lines.push(format!("{count} {what}"));
+            }
+        }
+        lines.extend(report.different.iter().cloned());
+        lines.extend(report.not_undone.iter().map(|undone| undone_line(undone).trim_end().to_owned()));
+        if lines.is_empty() {
+            return String::new();
+        }
+        format!("\nless certain:\n{}", lines.iter().map(|line| format!("  {line}\n")).collect::<String>())
+    }
+
+    fn few_requests(&self) -> Option<String> {
+        let fewest = self.report.tally.rounds().iter().flatten().map(|period| period.requests).min()?;
+        let beyond = fewest as f64 * (1.0 - self.settings.percent / 100.0);
+        (beyond < BEYOND_MIN).then(|| {
+            format!(
+                "a period has {fewest} requests, {beyond:.1} beyond {}: a longer --period helps",
+                self.percentile()
+            )
+        })
+    }
+}
+
+fn nanoseconds(value: f64) -> String {
+    time(rounded(value))
+}
+
+/// Nanoseconds as seconds, without digits that mean nothing.
+fn rounded(nanoseconds: f64) -> f64 {
+    let unit = 10f64.powf((nanoseconds.abs().max(1.0).log10() - 3.0).floor().max(0.0));
+    (nanoseconds / unit).round() * unit / 1e9
+}
+
+fn interval(shift: &StatisticShift, show: &dyn Fn(f64) -> String) -> String {
+    let end = |value: f64| if value.is_finite() { show(value) } else { "?".to_owned() };
+    format!("{} to {}", end(shift.interval.0), end(shift.interval.1))
+}
+
+fn value((label, comparison): &(String, KnobComparison)) -> ValueFields {
+    let seconds = |shift: &StatisticShift| scaled(shift, 1e-9);
+    let names = PERCENTILES.iter().map(|percent| format!("p{percent}"));
+    ValueFields {
+        value: label.clone(),
+        verdict: verdict(comparison.verdict),
+        evidence: comparison.evidence,
+        evidence_needed: comparison.evidence_needed,
+        visible_s: comparison.visible_ns.map(|visible| visible * 1e-9),
+        load_changed: comparison.changes_load,
+        tested: seconds(&comparison.tested),
+        mean: seconds(&comparison.mean_ns),
+        percentiles: names.zip(comparison.percentiles_ns.iter().map(seconds)).collect(),
+        requests_per_second: scaled(&comparison.rate, 1.0),
+        cpu_per_request: comparison.cpu_per_request_ns.as_ref().map(seconds),
+    }
+}
+
+fn scaled(shift: &StatisticShift, unit: f64) -> ShiftFields {
+    let end = |value: f64| value.is_finite().then_some(value * unit);
+    ShiftFields {
+        off: shift.off * unit,
+        on: shift.on * unit,
+        difference: shift.shift * unit,
+        low: end(shift.interval.0),
+        high: end(shift.interval.1),
+    }
+}
+
+fn period(period: &PeriodResult) -> PeriodFields {
+    PeriodFields {
+        requests: period.requests,
+        seconds: period.seconds,
+        mean_s: period.mean_ns * 1e-9,
+        tested_s: period.tested_ns as f64 * 1e-9,
+        cpu_s: period.cpu_ns.map(|cpu| cpu as f64 * 1e-9),
+    }
+}

@@ -1,0 +1,307 @@
+//! `tailwright experiment`: a knob of a live server, on and off in random order, and undone.
+
+use crate::arguments::confidence;
+use crate::exit::VerbAnswer;
+use crate::interrupt::undo_on_termination;
+use crate::output::{knobs, tried};
+use crate::terminal;
+use clap::Args;
+use experiment::{
+    ExperimentHost, ExperimentProgress, ExperimentSettings, Journal, KNOBS, Knob, KnobArm, KnobSwitch,
+    KnobTarget, LinuxJournal, LinuxSettings, LoadCommand, ProcessIdentity, RoundTally, UndoOutcome,
+};
+use indicatif::ProgressBar;
+use model::OperationError;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use units::{Percentile, Seconds};
+
+const HELP: &str = "\
+Examples:
+  tailwright experiment --list                      the knobs, and which of them this machine has
+  tailwright experiment --list fifo                 what is known about one
+  tailwright experiment fifo --pid 4711 --port 11211
+  tailwright experiment nice=-10,-5 --pid 4711 --port 11211 --percentile 99.9
+  tailwright experiment interrupt-core=0 --device eth0 --pid 4711 --port 80
+  tailwright experiment nothing --pid 4711 --port 80         what chance does
+  tailwright experiment command=2,4,8 --apply 'set-workers {}' --revert 'set-workers 1' --port 80
+  tailwright experiment --undo                      after it was killed
+
+The load is yours, all the time, or that of --load-command. Periods with the knob on and off
+follow each other in random order; requests that arrive in the guard time after a switch do not
+count. The experiment ends as soon as something is shown with the confidence that is asked for,
+and undoes the knob; so it does on Ctrl-C, SIGTERM and SIGHUP. docs/experiment.md says what is
+promised.
+
+Exit codes: 0 a value helps, or all is undone; 1 none was shown to help, or a setting was left
+alone; 2 bad input; 3 a right or a feature is missing, or something could not be undone.";
+
+/// Room for events of the kernel.
+const RING_BYTES: u32 = 1 << 23;
+/// More periods take long to judge, and a day to play.
+const PERIODS_MAX: usize = 400;
+
+/// Try a knob on a live server: does it help, with confidence? Then undo it.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(crate) struct ExperimentArgs {
+    /// The knob, and the values to try; --list names them.
+    #[arg(value_name = "KNOB[=VALUE,…]", required_unless_present_any = ["list", "undo"])]
+    knob: Option<String>,
+    /// The processes of the server.
+    #[arg(long, value_name = "PID,…", value_delimiter = ',')]
+    pid: Vec<u32>,
+    /// Ports that the server listens on, TCP and UDP.
+    #[arg(long, value_name = "PORT,…", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..),
+          required_unless_present_any = ["list", "undo"])]
+    port: Vec<u16>,
+    /// The percentile of latencies (T6 − T1) that is tested.
+    #[arg(long, value_name = "PERCENT", default_value = "99")]
+    percentile: Percentile,
+    /// How long a period is.
+    #[arg(long, value_name = "TIME", default_value = "2s")]
+    period: Seconds,
+    /// How long after a switch requests do not count.
+    #[arg(long, value_name = "TIME", default_value = "500ms")]
+    guard: Seconds,
+    /// How sure the answer about all values is to be, between 0.5 and 1.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.95, value_parser = confidence)]
+    confidence: f64,
+    /// After how many periods it ends, whatever was shown.
+    #[arg(long, value_name = "N", default_value_t = 80)]
+    max_periods: usize,
+    /// Of the order of periods.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// A command that sends load until it is ended.
+    #[arg(long, value_name = "COMMAND")]
+    load_command: Option<String>,
+    /// The network device that requests come by.
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+    /// The disk that the server works on.
+    #[arg(long, value_name = "NAME")]
+    disk: Option<String>,
+    /// What makes a knob of your own; {} stands for the value.
+    #[arg(long, value_name = "COMMAND", requires = "revert")]
+    apply: Option<String>,
+    /// What takes it back; harmless where it was not made.
+    #[arg(long, value_name = "COMMAND", requires = "apply")]
+    revert: Option<String>,
+    /// Where the journal of what must be undone is kept [default: /run/tailwright; without root
+    /// $XDG_STATE_HOME/tailwright].
+    #[arg(long, value_name = "FOLDER")]
+    state: Option<PathBuf>,
+    /// List the knobs, or what is known about one.
+    #[arg(long, conflicts_with = "undo")]
+    list: bool,
+    /// Undo what an experiment that was killed has left.
+    #[arg(long, conflicts_with_all = ["knob", "port", "pid"])]
+    undo: bool,
+    #[arg(long, help = "Print JSON")]
+    json: bool,
+}
+
+pub(crate) fn run(args: &ExperimentArgs) -> Result<VerbAnswer, OperationError> {
+    if args.list {
+        return args.list_knobs();
+    }
+    if args.undo {
+        return args.undo_all();
+    }
+    let text = args.knob.as_deref().unwrap_or_default();
+    let (knob, values) = parse(text)?;
+    let target = args.target()?;
+    let settings = args.settings(&target, values.len())?;
+    let arms = arms(knob, &values, &target);
+    let stop = undo_on_termination()?;
+    let (file, journal, path) = experiment::open_journal(&args.state_folder()?)?;
+    refuse_unfinished(&journal, &path)?;
+    let mut switch = KnobSwitch::new(LinuxSettings::default(), file, journal, &experiment::boot()?);
+    check(&arms, &mut switch)?;
+    let load = args.load_command.as_deref().map(LoadCommand::start).transpose()?;
+    let longest = seconds(settings.duration(settings.rounds_max, arms.len()));
+    eprintln!(
+        "trying {text} on port {} for {longest} at most; Ctrl-C ends it and undoes the knob",
+        tried::ports(&settings)
+    );
+    eprintln!(
+        "journal: {}; if this is killed, `tailwright experiment --undo` undoes the knob",
+        path.display()
+    );
+    let mut host = TerminalHost { load, bar: terminal::progress(settings.rounds_max as u64, "", "rounds") };
+    let report = experiment::run(&settings, &arms, &mut switch, &stop, &mut host);
+    drop(host);
+    let report = report?;
+    let answer = tried::TriedKnob { knob, values: &values, settings: &settings, report: &report };
+    terminal::print(&if args.json { answer.json() } else { answer.text() });
+    if report.not_undone.iter().any(|undone| matches!(undone.outcome, UndoOutcome::Failed(_))) {
+        return Err(OperationError::machine("not everything is undone")
+            .hint("`tailwright experiment --undo` tries again"));
+    }
+    Ok(if answer.helps() { VerbAnswer::Yes } else { VerbAnswer::No })
+}
+
+/// `nice=-10,-5`: the knob and its values; one value that is the default without any.
+fn parse(text: &str) -> Result<(&'static Knob, Vec<Option<String>>), OperationError> {
+    let (name, values) = text.split_once('=').map_or((text, None), |(name, values)| (name, Some(values)));
+    let knob = experiment::knob(name).ok_or_else(|| {
+        OperationError::input(format_args!("there is no knob '{name}'"))
+            .hint("`tailwright experiment --list` has them all")
+    })?;
+    let values: Vec<Option<String>> = match values {
+        None => vec![None],
+        Some(values) => values.split(',').map(|value| Some(value.to_owned())).collect(),
+    };
+    let is_twice = |(index, value): (usize, &Option<String>)| values[..index].contains(value);
+    if values.iter().enumerate().any(is_twice) {
+        return Err(OperationError::input(format_args!("{text}: expected different values")));
+    }
+    Ok((knob, values))
+}
+
+fn arms<'a>(knob: &'static Knob, values: &'a [Option<String>], target: &'a KnobTarget) -> Vec<KnobArm<'a>> {
+    let arm = |value: &'a Option<String>| KnobArm {
+        label: tried::label(knob, value.as_deref()),
+        plan: Box::new(move || knob.plan(target, value.as_deref())),
+    };
+    values.iter().map(arm).collect()
+}
+
+/// Refuses before anything is changed: without the rights, and where there is nothing to compare.
+fn check(
+    arms: &[KnobArm],
+    switch: &mut KnobSwitch<LinuxSettings, LinuxJournal>,
+) -> Result<(), OperationError> {
+    for arm in arms {
+        let changes = (arm.plan)()?;
+        if let Some(error) = experiment::missing_right(&changes) {
+            return Err(error);
+        }
+        if switch.is_set(&changes)? {
+            let message =
+                format_args!("{}: it is so already, and there is nothing to compare with", arm.label);
+            return Err(OperationError::input(message).hint("undo it first, or try another value"));
+        }
+    }
+    Ok(())
+}
+
+fn refuse_unfinished(journal: &Journal, path: &Path) -> Result<(), OperationError> {
+    match journal.changes().len() {
+        0 => Ok(()),
+        count => {
+            let message =
+                format_args!("{}: {count} changes of an earlier experiment are not undone", path.display());
+            Err(OperationError::machine(message).hint("run `tailwright experiment --undo` first"))
+        }
+    }
+}
+
+/// The load that belongs to an experiment, and how it gets on, on the terminal.
+struct TerminalHost {
+    load: Option<LoadCommand>,
+    bar: ProgressBar,
+}
+
+impl ExperimentHost for TerminalHost {
+    fn has_load(&mut self) -> bool {
+        !self.load.as_mut().is_some_and(LoadCommand::has_ended)
+    }
+
+    fn round_done(&mut self, progress: ExperimentProgress) {
+        let (evidence, needed) = progress.tally.least_evidence();
+        let shift = progress.tally.relative_shift(0).map_or(String::new(), tried::signed_percent);
+        let left = seconds(progress.left_max);
+        self.bar.inc(1);
+        self.bar.set_message(format!("{shift}, evidence {evidence:.1} of {needed:.0}, at most {left} more"));
+    }
+}
+
+impl Drop for TerminalHost {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn seconds(duration: Duration) -> String {
+    workflow::text::time(duration.as_secs_f64().round())
+}
+
+impl ExperimentArgs {
+    fn list_knobs(&self) -> Result<VerbAnswer, OperationError> {
+        let mut target = self.target()?;
+        if target.processes.is_empty() {
+            target.processes.extend(experiment::identity(std::process::id()));
+        }
+        let listed = match self.knob.as_deref() {
+            None => KNOBS.iter().collect(),
+            Some(text) => vec![parse(text)?.0],
+        };
+        let is_one = self.knob.is_some();
+        terminal::print(&match self.json {
+            true => knobs::json(&listed, &target),
+            false if is_one => knobs::details(listed[0], &target),
+            false => knobs::table(&listed, &target),
+        });
+        Ok(VerbAnswer::Yes)
+    }
+
+    fn undo_all(&self) -> Result<VerbAnswer, OperationError> {
+        let (file, journal, path) = experiment::open_journal(&self.state_folder()?)?;
+        let boot = experiment::boot()?;
+        let undone = KnobSwitch::new(LinuxSettings::default(), file, journal, &boot).off();
+        terminal::print(&if self.json { knobs::undone_json(&undone) } else { knobs::undone_text(&undone) });
+        let failed = undone.iter().filter(|undone| matches!(undone.outcome, UndoOutcome::Failed(_))).count();
+        if failed > 0 {
+            let message =
+                format_args!("{}: {failed} changes are not undone, and stay recorded", path.display());
+            return Err(OperationError::machine(message)
+                .hint("run it as the user who ran the experiment, or as root"));
+        }
+        let is_left = undone.iter().any(|undone| matches!(undone.outcome, UndoOutcome::LeftAlone(_)));
+        Ok(if is_left { VerbAnswer::No } else { VerbAnswer::Yes })
+    }
+
+    fn target(&self) -> Result<KnobTarget, OperationError> {
+        let process = |id: &u32| {
+            experiment::identity(*id)
+                .ok_or_else(|| OperationError::input(format_args!("--pid: there is no process {id}")))
+        };
+        let processes: Vec<ProcessIdentity> = self.pid.iter().map(process).collect::<Result<_, _>>()?;
+        let commands = self.apply.clone().zip(self.revert.clone());
+        Ok(KnobTarget { processes, device: self.device.clone(), disk: self.disk.clone(), commands })
+    }
+
+    fn state_folder(&self) -> Result<PathBuf, OperationError> {
+        let folder = self.state.clone().or_else(experiment::default_state_folder);
+        folder.ok_or_else(|| OperationError::input("there is no HOME: expected --state FOLDER"))
+    }
+
+    fn settings(&self, target: &KnobTarget, values: usize) -> Result<ExperimentSettings, OperationError> {
+        let duration = |name: &str, time: Seconds| {
+            let duration = Duration::try_from_secs_f64(time.0).ok().filter(|time| !time.is_zero());
+            duration
+                .ok_or_else(|| OperationError::input(format_args!("{name}: expected a time such as 500ms")))
+        };
+        let rounds_max = self.max_periods / (values + 1);
+        let needed = RoundTally::new(values, self.confidence).needed();
+        if rounds_max < needed || self.max_periods > PERIODS_MAX {
+            let least = needed * (values + 1);
+            let message =
+                format_args!("--max-periods: expected {least} to {PERIODS_MAX}, not {}", self.max_periods);
+            return Err(OperationError::input(message).hint("less cannot show anything with this confidence"));
+        }
+        Ok(ExperimentSettings {
+            ports: self.port.iter().copied().collect(),
+            processes: target.processes.clone(),
+            percent: self.percentile.percent(),
+            period: duration("--period", self.period)?,
+            guard: duration("--guard", self.guard)?,
+            confidence: self.confidence,
+            rounds_max,
+            seed: self.seed,
+            ring_bytes: RING_BYTES,
+        })
+    }
+}

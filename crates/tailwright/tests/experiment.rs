@@ -1,0 +1,368 @@
+//! `tailwright experiment` as users run it, on a real server: what helps is found, and whatever ends it, the knob is
+//! undone. Takes root.
+
+mod support;
+
+use machine::scheduling::{SchedulingPolicy, ThreadScheduling, scheduling, set_cpus, set_scheduling};
+use serde_json::Value;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use support::Folder;
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// memcached, and a client that asks a thousand times a second until the value is dropped.
+struct LoadedServer {
+    server: Child,
+    address: SocketAddr,
+    is_over: Arc<AtomicBool>,
+}
+
+impl LoadedServer {
+    /// `None`, with a line that says why, where there is no memcached or observing is refused.
+    fn start(folder: &Folder) -> Option<Self> {
+        testkit::program("memcached")?;
+        let outcome = folder.run(&["observe", "--port", "1", "--for", "10ms"]);
+        if outcome.code == 3 {
+            testkit::skip(outcome.stderr.lines().next().unwrap_or("observing is refused"));
+            return None;
+        }
+        let address = testkit::free_address();
+        let mut server = Command::new("memcached")
+            .args(["-u", "nobody", "-t", "2", "-l", "127.0.0.1", "-p", &address.port().to_string()])
+            .spawn()
+            .expect("memcached starts");
+        let stream = testkit::connect_when_ready(&mut server, || TcpStream::connect(address));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&is_over);
+        std::thread::spawn(move || ask(stream, &told));
+        Some(Self { server, address, is_over })
+    }
+
+    fn threads(&self) -> Vec<u32> {
+        let process = experiment::identity(self.server.id()).expect("memcached runs");
+        experiment::threads(process).iter().map(|thread| thread.id).collect()
+    }
+
+    fn scheduled(&self) -> Vec<ThreadScheduling> {
+        self.threads().into_iter().map(|thread| scheduling(thread).expect("the thread runs")).collect()
+    }
+
+    /// Whether all threads are real-time ones.
+    fn is_real_time(&self) -> bool {
+        self.scheduled().iter().all(|now| now.policy == SchedulingPolicy::Fifo && now.priority == 7)
+    }
+
+    /// An experiment with real-time priority on this server, in periods that a test has time to look into.
+    fn begin(&self, folder: &Folder) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tailwright"));
+        command.args(["experiment", "fifo=7", "--period", "3s", "--guard", "100ms", "--state"]);
+        command.arg(state(folder)).args(["--pid", &self.server.id().to_string()]);
+        command.args(["--port", &self.address.port().to_string()]);
+        let child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+        testkit::wait_until(LIMIT, "the knob is on", || self.is_real_time());
+        child
+    }
+}
+
+impl Drop for LoadedServer {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+fn ask(mut stream: TcpStream, is_over: &AtomicBool) {
+    let mut answer = [0; 5];
+    while !is_over.load(Ordering::Relaxed)
+        && stream.write_all(b"get nothing\r\n").is_ok()
+        && stream.read_exact(&mut answer).is_ok()
+    {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A folder for journals that nobody else may change.
+fn state(folder: &Folder) -> String {
+    let path = folder.join("state");
+    std::fs::create_dir_all(&path).expect("it is ours");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o700)).expect("it is ours");
+    path.display().to_string()
+}
+
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").args([name, &child.id().to_string()]).status();
+    assert!(status.is_ok_and(|status| status.success()), "kill {name}");
+}
+
+#[test]
+fn a_killed_experiment_is_undone_by_the_next_run() {
+    let folder = Folder::new();
+    let Some(server) = LoadedServer::start(&folder) else { return };
+    let before = server.scheduled();
+    let mut child = server.begin(&folder);
+    child.kill().expect("a child can be killed");
+    child.wait().expect("a killed child ends");
+    assert!(server.is_real_time(), "killed in the middle of a period");
+    let state = state(&folder);
+    let (process, port) = (server.server.id().to_string(), server.address.port().to_string());
+    let refused = folder
+        .run(&["experiment", "nothing", "--pid", &process, "--port", &port, "--state", &state])
+        .expect_code(3);
+    assert!(refused.stderr.contains("not undone") && refused.stderr.contains("--undo"), "{}", refused.stderr);
+    // A process that has got the number since, and another boot: nothing is touched.
+    let journal = folder.read("state/experiment.jsonl");
+    let start = journal.split("\"start\":").nth(1).and_then(|rest| rest.split(['}', ',']).next());
+    let start = start.expect("the journal says when the process began");
+    for (what, with) in
+        [(format!("\"start\":{start}"), "\"start\":7"), (experiment::boot().expect("a boot"), "x")]
+    {
+        folder.write("state/experiment.jsonl", &journal.replace(&what, with));
+        let undone = folder.run(&["experiment", "--undo", "--state", &state, "--json"]).expect_code(0).json();
+        let outcomes: Vec<_> =
+            undone.as_array().expect("a list").iter().map(|change| &change["outcome"]).collect();
+        assert!(
+            outcomes.len() > before.len() && outcomes.iter().all(|outcome| *outcome == "gone"),
+            "{undone}"
+        );
+        assert!(server.is_real_time());
+    }
+    folder.write("state/experiment.jsonl", &journal);
+    let undone = folder.run(&["experiment", "--undo", "--state", &state]).expect_code(0);
+    assert!(undone.stdout.contains("restored: scheduling of thread"), "{}", undone.stdout);
+    assert_eq!(server.scheduled(), before);
+    let again = folder.run(&["experiment", "--undo", "--state", &state]).expect_code(0);
+    assert_eq!(again.stdout, "there is nothing to undo\n");
+}
+
+#[test]
+fn signals_undo_the_knob() {
+    let folder = Folder::new();
+    let Some(server) = LoadedServer::start(&folder) else { return };
+    let before = server.scheduled();
+    for name in ["-INT", "-TERM", "-HUP"] {
+        let child = server.begin(&folder);
+        signal(&child, name);
+        let output = child.wait_with_output().expect("the program ends");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said} {}", String::from_utf8_lossy(&output.stderr));
+        assert!(said.contains("ended because it was stopped"), "{said}");
+        assert_eq!(server.scheduled(), before, "{name}");
+        assert_eq!(folder.read("state/experiment.jsonl"), "");
+    }
+}
+
+#[test]
+fn what_somebody_else_sets_is_left_alone() {
+    let folder = Folder::new();
+    let Some(server) = LoadedServer::start(&folder) else { return };
+    let child = server.begin(&folder);
+    let (thread, theirs) =
+        (server.threads()[1], ThreadScheduling::real_time(SchedulingPolicy::RoundRobin, 3));
+    set_scheduling(thread, &theirs).expect("root may");
+    let output = child.wait_with_output().expect("the program ends");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("somebody else changed") && said.contains("left alone"), "{said}");
+    for (other, now) in server.threads().into_iter().zip(server.scheduled()) {
+        assert!(if other == thread { now == theirs } else { !now.policy.is_real_time() }, "{other}: {now}");
+    }
+}
+
+/// A program that never sleeps, on the CPU that the server is kept on.
+struct Hog(Child);
+
+impl Drop for Hog {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn priority_helps_beside_a_hog() {
+    let folder = Folder::new();
+    let Some(server) = LoadedServer::start(&folder) else { return };
+    let hog = Hog(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("there is a shell"));
+    for thread in server.threads().into_iter().chain([hog.0.id()]) {
+        set_cpus(thread, &[0].into()).expect("root may");
+    }
+    // One that counts so much that a server that wakes up beside it waits for the end of its slice.
+    set_scheduling(hog.0.id(), &ThreadScheduling::ordinary(-10)).expect("root may");
+    let before = server.scheduled();
+    let (process, port) = (server.server.id().to_string(), server.address.port().to_string());
+    let state = state(&folder);
+    let args = ["experiment", "fifo", "--percentile", "99", "--period", "500ms", "--guard", "100ms"];
+    let more = ["--pid", &process, "--port", &port, "--state", &state, "--json"];
+    let view = folder.run(&[&args[..], &more[..]].concat()).expect_code(0).json();
+    let value = &view["values"][0];
+    assert_eq!(
+        (value["verdict"].as_str(), view["ended"].as_str()),
+        (Some("helps"), Some("it is decided")),
+        "{view}"
+    );
+    let (off, on) = (value["tested"]["off"].as_f64(), value["tested"]["on"].as_f64());
+    assert!(off.zip(on).is_some_and(|(off, on)| on < off), "{value}");
+    assert!(value["cpu_per_request"]["on"].is_f64(), "{value}");
+    let rounds = view["rounds"].as_u64().expect("a number");
+    assert!(
+        (6..=40).contains(&rounds)
+            && view["periods"].as_array().is_some_and(|all| all.len() as u64 == rounds)
+    );
+    assert_eq!(server.scheduled(), before);
+}
+
+#[test]
+fn a_command_is_applied_and_reverted_with_its_value() {
+    let folder = Folder::new();
+    let Some(server) = LoadedServer::start(&folder) else { return };
+    let (port, state, log) =
+        (server.address.port().to_string(), state(&folder), folder.join("log").display().to_string());
+    let (apply, revert) = (format!("echo on {{}} >> {log}"), format!("echo off {{}} >> {log}"));
+    let args =
+        ["experiment", "command=a,b", "--port", &port, "--state", &state, "--period", "50ms", "--guard"];
+    let more = ["20ms", "--apply", &apply, "--revert", &revert, "--max-periods", "21", "--seed", "3"];
+    let outcome = folder.run(&[&args[..], &more[..]].concat());
+    assert!(outcome.code <= 1, "{}", outcome.stderr);
+    assert!(outcome.stdout.lines().all(|line| line.chars().count() <= 100), "{}", outcome.stdout);
+    assert!(
+        outcome.stdout.contains("command=a") && outcome.stdout.contains("p99, tested"),
+        "{}",
+        outcome.stdout
+    );
+    let log = folder.read("log");
+    let lines: Vec<&str> = log.lines().collect();
+    assert!(lines.len() >= 24 && lines.len().is_multiple_of(2), "{log}");
+    for pair in lines.chunks(2) {
+        assert_eq!(pair[0].replace("on", "off"), pair[1], "{log}");
+    }
+    assert!(lines.contains(&"on a") && lines.contains(&"on b"), "{log}");
+}
+
+#[test]
+fn the_end_of_the_server_ends_it() {
+    let folder = Folder::new();
+    let Some(mut server) = LoadedServer::start(&folder) else { return };
+    let child = server.begin(&folder);
+    server.server.kill().expect("a child can be killed");
+    let output = child.wait_with_output().expect("the program ends");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.code() == Some(1) && said.contains("the server ended"), "{said}");
+    assert_eq!(folder.read("state/experiment.jsonl"), "");
+}
+
+#[test]
+fn the_end_of_the_load_ends_it() {
+    let folder = Folder::new();
+    let Some(server) = LoadedServer::start(&folder) else { return };
+    let (port, state) = (server.address.port().to_string(), state(&folder));
+    let args = ["experiment", "nothing", "--port", &port, "--state", &state, "--load-command", "sleep 1"];
+    let outcome = folder.run(&[&args[..], &["--period", "100ms", "--guard", "50ms"]].concat()).expect_code(1);
+    assert!(outcome.stdout.contains("ended because the load ended"), "{}", outcome.stdout);
+}
+
+#[test]
+fn without_load_or_rights_nothing_is_changed() {
+    let folder = Folder::new();
+    let Some(server) = LoadedServer::start(&folder) else { return };
+    let before = server.scheduled();
+    let (process, state) = (server.server.id().to_string(), state(&folder));
+    let idle = testkit::free_address().port().to_string();
+    let args = ["experiment", "fifo", "--pid", &process, "--port", &idle, "--state", &state];
+    let outcome = folder.run(&[&args[..], &["--period", "100ms"]].concat()).expect_code(3);
+    assert!(outcome.stderr.contains("no request arrived"), "{}", outcome.stderr);
+    assert_eq!(server.scheduled(), before);
+    if testkit::program("setpriv").is_none() {
+        return;
+    }
+    let copy = folder.join("tailwright");
+    std::fs::copy(env!("CARGO_BIN_EXE_tailwright"), &copy).expect("the program can be copied");
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).expect("it is ours");
+    let as_nobody = |knob: &str, of: &str| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        command.args(["--inh-caps=-all,+bpf,+perfmon", "--ambient-caps=-all,+bpf,+perfmon"]);
+        command.arg(&copy).args([
+            "experiment",
+            knob,
+            "--pid",
+            of,
+            "--port",
+            &idle,
+            "--period",
+            "100ms",
+            "--state",
+        ]);
+        let output = command.arg(folder.join("nobody")).output().expect("setpriv runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    std::fs::create_dir(folder.join("nobody")).expect("it is ours");
+    std::os::unix::fs::chown(folder.join("nobody"), Some(65534), Some(65534)).expect("root may");
+    // memcached runs as nobody, too: to make it SCHED_IDLE is allowed, to make it an ordinary process again is not.
+    for knob in ["fifo", &format!("demote={process}"), "nice=5"] {
+        let (code, said) = as_nobody(knob, &process);
+        assert!(code == Some(3) && said.contains("CAP_SYS_NICE"), "{knob}: {said}");
+        assert_eq!(server.scheduled(), before, "{knob}");
+    }
+}
+
+#[test]
+fn knobs_are_listed_with_what_is_known_about_them() {
+    let folder = Folder::new();
+    let table = folder.run(&["experiment", "--list"]).expect_code(0).stdout;
+    assert!(table.lines().all(|line| line.chars().count() <= 100), "{table}");
+    let listed: Value = folder.run(&["experiment", "--list", "--json"]).expect_code(0).json();
+    let listed = listed.as_array().expect("a list");
+    assert_eq!(listed.len(), experiment::KNOBS.len());
+    for knob in listed {
+        let name = knob["knob"].as_str().expect("a name");
+        assert!(table.lines().any(|line| line.starts_with(name)), "{name}");
+        assert_eq!(knob["available"] == true, knob["why_not"].is_null(), "{knob}");
+        let details = folder.run(&["experiment", "--list", name]).expect_code(0).stdout;
+        assert!(details.starts_with(name) && details.contains("undone"), "{details}");
+        assert!(details.lines().all(|line| line.chars().count() <= 130), "{details}");
+    }
+}
+
+#[test]
+fn what_is_wrong_says_how() {
+    let folder = Folder::new();
+    let state = state(&folder);
+    let own = std::process::id().to_string();
+    let same_nice = format!("nice={}", scheduling(std::process::id()).expect("it runs").nice);
+    for (args, part) in [
+        (&["experiment", "fifi", "--port", "80"][..], "there is no knob 'fifi'"),
+        (&["experiment", "fifo=0", "--port", "80", "--pid", &own], "a number from 1 to 99"),
+        (&["experiment", "fifo", "--port", "80"], "expected --pid"),
+        (&["experiment", "fifo", "--port", "80", "--pid", "999999999"], "no process 999999999"),
+        (&["experiment", "nice=1,1", "--port", "80", "--pid", &own], "different values"),
+        (&["experiment", &same_nice, "--port", "80", "--pid", &own], "it is so already"),
+        (&["experiment", "pin=x", "--port", "80", "--pid", &own], "expected CPUs"),
+        (&["experiment", "rps=0", "--port", "80"], "--device"),
+        (&["experiment", "rps=0", "--port", "80", "--device", "../lo"], "no network device"),
+        (&["experiment", "queue-depth", "--port", "80", "--disk", "nodisk"], "no disk 'nodisk'"),
+        (&["experiment", "demote", "--port", "80"], "expected a value"),
+        (&["experiment", "congestion-control=x", "--port", "80"], "expected one of"),
+        (&["experiment", "command", "--port", "80"], "--apply"),
+        (&["experiment", "nothing", "--port", "80", "--period", "0s"], "a time such as"),
+        (&["experiment", "nothing", "--port", "80", "--max-periods", "10"], "expected 12 to 400"),
+        (&["experiment", "nothing", "--port", "80", "--confidence", "1"], "between 0.5 and 1"),
+        (&["experiment", "nothing"], "--port"),
+        (&["experiment"], "KNOB"),
+    ] {
+        let needs_state = args.len() > 2;
+        let more = if needs_state { vec!["--state", &state] } else { Vec::new() };
+        let outcome = folder.run(&[args, &more[..]].concat()).expect_code(2);
+        assert!(outcome.stderr.contains(part), "{args:?}: {part}: {}", outcome.stderr);
+    }
+    folder.write("state/experiment.jsonl", "nonsense\n");
+    let damaged = folder.run(&["experiment", "--undo", "--state", &state]).expect_code(3);
+    assert!(damaged.stderr.contains("line 1: expected a record"), "{}", damaged.stderr);
+}

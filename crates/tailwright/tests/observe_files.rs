@@ -1,0 +1,273 @@
+//! What `tailwright observe` makes of a live server's requests: the ideal, a page, traces and logs. Takes root.
+
+mod support;
+
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use support::Folder;
+use support::cluster::PROFILE;
+
+/// Bytes of requests and answers.
+const REQUEST_BYTES: usize = 40;
+const ANSWER_BYTES: usize = 700;
+
+/// Whether this machine lets observe; says what is missing.
+fn may_observe(folder: &Folder) -> bool {
+    let outcome = folder.run(&["observe", "--port", "1", "--for", "10ms"]);
+    if outcome.code == 3 {
+        testkit::skip(outcome.stderr.lines().next().unwrap_or("observing is refused"));
+    }
+    outcome.code != 3
+}
+
+/// A server in a thread for each connection. It gives long answers to requests of [`REQUEST_BYTES`] and one byte to
+/// those of [`ANSWER_BYTES`], which begin with another letter.
+fn server() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = listener.local_addr().expect("a listener has an address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a client connects");
+            stream.set_nodelay(true).expect("a TCP socket has this option");
+            std::thread::spawn(move || {
+                let mut buffer = [0; ANSWER_BYTES];
+                while let Ok(1..) = stream.read(&mut buffer[..1]) {
+                    let (rest, answer) =
+                        if buffer[0] == b'r' { (REQUEST_BYTES, ANSWER_BYTES) } else { (ANSWER_BYTES, 1) };
+                    stream.read_exact(&mut buffer[1..rest]).expect("the whole request comes");
+                    stream.write_all(&buffer[..answer]).expect("the client reads");
+                }
+            });
+        }
+    });
+    address
+}
+
+/// Reads, and a write after every third.
+fn ask(server: SocketAddr, reads: usize) -> usize {
+    let mut stream = TcpStream::connect(server).expect("the server listens");
+    stream.set_nodelay(true).expect("a TCP socket has this option");
+    let mut answer = [0; ANSWER_BYTES];
+    for number in 0..reads {
+        stream.write_all(&[b'r'; REQUEST_BYTES]).expect("the server reads");
+        stream.read_exact(&mut answer).expect("the server answers");
+        if number % 3 == 0 {
+            stream.write_all(&[b'w'; ANSWER_BYTES]).expect("the server reads");
+            stream.read_exact(&mut answer[..1]).expect("the server answers");
+        }
+    }
+    reads + reads.div_ceil(3)
+}
+
+/// The program, observing a port for a minute; returns once it does.
+fn observing(folder: &Folder, port: u16, more: &[&str]) -> Child {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tailwright"))
+        .args(["observe", "--for", "60s", "--json", "--port", &port.to_string()])
+        .args(more)
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut line = String::new();
+    let stderr = child.stderr.as_mut().expect("it is piped");
+    BufReader::new(stderr).read_line(&mut line).expect("stderr can be read");
+    assert!(line.starts_with("observing"), "{line}");
+    child
+}
+
+fn stop(child: Child, signal: &str, code: i32) -> Value {
+    let status = Command::new("kill").args([signal, &child.id().to_string()]).status();
+    assert!(status.is_ok_and(|status| status.success()), "kill {signal}");
+    let output = child.wait_with_output().expect("the program ends");
+    assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("it prints JSON")
+}
+
+#[test]
+fn what_was_recorded_is_a_trace_for_the_other_verbs() {
+    let folder = Folder::new();
+    if !may_observe(&folder) {
+        return;
+    }
+    let server = server();
+    for (signal, file) in [("-INT", "live.csv"), ("-TERM", "live.parquet")] {
+        let child = observing(&folder, server.port(), &["--record", file]);
+        let sent = ask(server, 600);
+        let view = stop(child, signal, 0);
+        assert_eq!(view["requests"].as_u64(), Some(sent as u64), "{view}");
+        assert_eq!(
+            (view["recorded_requests"].as_u64(), view["recorded_late"].as_u64()),
+            (Some(sent as u64), Some(0))
+        );
+        let info = folder.run(&["trace", "info", file, "--json"]).expect_code(0).json();
+        assert_eq!(info["count"].as_u64(), Some(sent as u64), "{info}");
+        let reader = trace::open(&folder.join(file), &trace::OpenOptions::default()).expect("it is a trace");
+        let writes =
+            reader.filter(|request| request.as_ref().is_ok_and(|request| request.op == model::Op::Write));
+        assert_eq!(writes.count(), 200, "{file}");
+        folder.write("ssd.json", PROFILE);
+        folder.write(
+            "slos.csv",
+            &format!("order,workload,trace,slo_percentile,slo_latency_s,note\n0,live,{file},99.9,1,x\n"),
+        );
+        let cluster = ["--slos", "slos.csv", "--storage", "ssd.json", "--network", "125MB/s", "--json"];
+        let bounds = folder.run(&[&["bound"], &cluster[..]].concat()).expect_code(0).json();
+        let bound = bounds["workloads"][0]["bound_s"].as_f64().expect("a bound");
+        assert!(bound > 0.0 && bound < 1.0, "{bounds}");
+        let plan =
+            folder.run(&[&["plan", "--max-servers", "1"], &cluster[..]].concat()).expect_code(0).json();
+        assert_eq!(plan["workloads_admitted"].as_u64(), Some(1), "{plan}");
+    }
+}
+
+#[test]
+fn a_recording_without_requests_is_no_file() {
+    let folder = Folder::new();
+    if !may_observe(&folder) {
+        return;
+    }
+    let child = observing(&folder, 1, &["--record", "live.csv", "--hdr", "live.hlog"]);
+    assert!(!folder.join("live.csv").exists(), "whole or not there");
+    let view = stop(child, "-INT", 1);
+    assert_eq!((view["requests"].as_u64(), view["ideal"].is_null()), (Some(0), true));
+    let left: Vec<_> = std::fs::read_dir(folder.path())
+        .expect("it is ours")
+        .flatten()
+        .map(|file| file.file_name())
+        .collect();
+    assert_eq!(left, ["live.hlog"]);
+}
+
+#[test]
+fn logs_and_pages_have_every_request() {
+    let folder = Folder::new();
+    if !may_observe(&folder) {
+        return;
+    }
+    let server = server();
+    let files =
+        ["--hdr", "l.hlog", "--prometheus-file", "l.prom", "--slowest", "l.json", "--slowest-requests", "7"];
+    let child = observing(&folder, server.port(), &[&files[..], &["--report", "l.html"]].concat());
+    let sent = ask(server, 900);
+    let view = stop(child, "-INT", 0);
+    assert_eq!(view["requests"].as_u64(), Some(sent as u64), "{view}");
+    let ended = format!("tailwright_request_duration_seconds_count{{port=\"{}\"}} {sent}\n", server.port());
+    assert!(folder.read("l.prom").contains(&ended), "{}", folder.read("l.prom"));
+    let slowest: Value = serde_json::from_str(&folder.read("l.json")).expect("it is JSON");
+    let events = slowest["traceEvents"].as_array().expect("a list");
+    let whole: Vec<&Value> = events.iter().filter(|event| event["name"] == "request").collect();
+    let max = view["latency_from_t1"]["max_s"].as_f64().expect("a number");
+    assert_eq!(whole.len(), 7);
+    let first = whole[0]["args"]["latency_from_t1_s"].as_f64().expect("a number");
+    assert!((first / max - 1.0).abs() < 0.002, "{first} {max}");
+    let page = folder.read("l.html");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("one queue, constant service"), "{page}");
+    let log = folder.read("l.hlog");
+    assert!(log.lines().any(|line| line.contains(",HIST")), "{log}");
+}
+
+#[test]
+fn what_was_seen_is_printed_when_a_file_fails() {
+    let folder = Folder::new();
+    if !may_observe(&folder) {
+        return;
+    }
+    let server = server();
+    std::fs::create_dir(folder.join("gone")).expect("it is ours");
+    let child = observing(&folder, server.port(), &["--hdr", "gone/l.hlog", "--record", "live.csv"]);
+    let sent = ask(server, 30);
+    std::fs::remove_dir_all(folder.join("gone")).expect("it is ours");
+    let view = stop(child, "-INT", 3);
+    assert_eq!(view["requests"].as_u64(), Some(sent as u64), "{view}");
+    assert_eq!(view["recorded_requests"].as_u64(), Some(sent as u64), "{view}");
+    assert!(folder.join("live.csv").exists(), "the other file is there");
+}
+
+#[test]
+fn ideals_stand_beside_what_was_measured() {
+    let folder = Folder::new();
+    if !may_observe(&folder) {
+        return;
+    }
+    let server = server();
+    let child = observing(&folder, server.port(), &[]);
+    let clients: Vec<_> = (0..3).map(|_| std::thread::spawn(move || ask(server, 900))).collect();
+    let sent: usize = clients.into_iter().map(|client| client.join().expect("a client does not panic")).sum();
+    let view = stop(child, "-INT", 0);
+    let ideal = &view["ideal"];
+    assert_eq!(
+        (ideal["requests"].as_u64(), ideal["workers"].as_u64()),
+        (Some(sent as u64), Some(3)),
+        "{ideal}"
+    );
+    assert_eq!(ideal["clients"]["closed_loop"], true, "each client waits for its answer: {ideal}");
+    let p99 = |name: &str| ideal[name]["latency"]["p99_s"].as_f64().expect("a number");
+    // Three workers for three clients that wait: nobody queues behind anybody.
+    assert_eq!(p99("one_queue"), p99("queue_per_worker"), "{ideal}");
+    let measured = ideal["measured"]["p99_s"].as_f64().expect("a number");
+    assert!(measured >= p99("one_queue") && p99("one_queue") > 0.0, "{ideal}");
+    let factor = ideal["one_queue"]["factor"]["p99"].as_f64().expect("a number");
+    assert!((factor - measured / p99("one_queue")).abs() < 1e-6 * factor, "{ideal}");
+    let variance = &view["variance"];
+    assert!(variance["mean_wait_s"].as_f64().is_some_and(|wait| wait > 0.0), "{variance}");
+}
+
+#[test]
+fn what_begins_under_load_is_true_from_its_first_request() {
+    let folder = Folder::new();
+    if !may_observe(&folder) {
+        return;
+    }
+    let server = server();
+    let ended = Arc::new(AtomicBool::new(false));
+    let client = std::thread::spawn({
+        let ended = Arc::clone(&ended);
+        move || {
+            while !ended.load(Ordering::Relaxed) {
+                ask(server, 3000);
+            }
+        }
+    });
+    for _ in 0..5 {
+        let port = server.port().to_string();
+        let view =
+            folder.run(&["observe", "--port", &port, "--for", "200ms", "--json"]).expect_code(0).json();
+        let clients = &view["ideal"]["clients"];
+        // Who waits for each answer sends nothing before it has left.
+        assert_eq!(clients["overlapping"].as_u64(), Some(0), "{clients}");
+        assert!(
+            clients["overlapping_expected"].as_f64().is_some_and(|expected| expected > 100.0),
+            "{clients}"
+        );
+    }
+    ended.store(true, Ordering::Relaxed);
+    client.join().expect("the client does not panic");
+}
+
+#[test]
+fn what_cannot_be_written_is_said_at_once() {
+    let folder = Folder::new();
+    for (args, part) in [
+        (&["--record", "live"][..], "format of trace"),
+        (&["--record", "no/such/live.csv"], "no/such"),
+        (&["--hdr", "no/such/live.hlog"], "latency log"),
+        (&["--prometheus-file", "no/such/x.prom"], "metrics"),
+        (&["--slowest", "no/such/x.json"], "slowest"),
+        (&["--report", "no/such/x.html"], "report"),
+        (&["--hdr", "a", "--slowest", "a"], "two files at one place"),
+        (&["--hdr", "a", "--report", "./a"], "two files at one place"),
+        (&["--service", "0s"], "a time such as 8us"),
+        (&["--slowest-requests", "5"], "--slowest"),
+        (&["--workers", "0"], "--workers"),
+    ] {
+        let all = [&["observe", "--port", "80", "--for", "10ms"], args].concat();
+        let outcome = folder.run(&all);
+        assert!(outcome.code == 2 || outcome.code == 3, "{args:?}: {}", outcome.code);
+        assert!(outcome.stderr.contains(part), "{part}: {}", outcome.stderr);
+    }
+}

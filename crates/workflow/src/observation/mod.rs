@@ -1,0 +1,32 @@
+//! Live servers: what was measured beside what the arrivals alone would have caused, and what else is made of the
+//! requests that `observe` sees.
+//!
+//! The crate `observe` knows neither simulation nor traces; here they meet. Requests go to everybody who wants them as
+//! they come, and nobody keeps more of them than a stated number.
+
+mod clients;
+mod files;
+mod ideal;
+mod latency_log;
+mod mean_wait;
+mod metrics;
+mod moments;
+mod near;
+mod occupancy;
+mod record;
+mod run;
+mod sample;
+mod service;
+mod slowest;
+#[cfg(test)]
+mod testing;
+
+pub use clients::ClientBehaviour;
+pub use files::ObservationFiles;
+pub use ideal::{IdealAssumptions, IdealComparison, IdealServer};
+pub use mean_wait::{SingleWorkerQueue, VarianceCut, VarianceView};
+pub use moments::TrafficMoments;
+pub use near::StagesNear;
+pub use record::RecordedTrace;
+pub use run::{ServerObservation, ServerQuestion, observe_server};
+pub use service::ServiceEstimate;

@@ -1,0 +1,115 @@
+//! An observation with everything that is made of it.
+
+use super::files::{ObservationFiles, OpenFiles};
+use super::ideal::{IdealAssumptions, IdealComparison, compare};
+use super::mean_wait::{VarianceView, variance_view};
+use super::near::{StagesNear, stages_near};
+use super::record::RecordedTrace;
+use super::sample::{REQUESTS_MAX, RequestSample};
+use model::OperationError;
+use observe::{ObservationReport, ObservationSettings, observe};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What is asked about a live server.
+#[derive(Debug, Clone)]
+pub struct ServerQuestion {
+    /// What is observed, and for how long.
+    pub settings: ObservationSettings,
+    /// What is known for the ideal.
+    pub assumed: IdealAssumptions,
+    /// Files that are written on the way.
+    pub files: ObservationFiles,
+}
+
+/// What was seen of a live server, and what follows.
+#[derive(Debug, Clone)]
+pub struct ServerObservation {
+    /// What the observation came to.
+    pub report: ObservationReport,
+    /// What the arrivals alone would have caused; `None` without requests.
+    pub ideal: Option<IdealComparison>,
+    /// What variance is worth; `None` when the workers have too much to do.
+    pub variance: Option<VarianceView>,
+    /// Where the time went of requests near a percentile.
+    pub near: Vec<StagesNear>,
+    /// The trace, if one was to be written, there were requests, and it is in its place.
+    pub recorded: Option<RecordedTrace>,
+    /// Whether all files are in their places; otherwise the first failure, which is for the caller to pass on when the
+    /// rest has been shown.
+    pub written: Result<(), OperationError>,
+}
+
+/// Observes a server until the time is over, `stop` is set or the server ends; `attached` is called once, when nothing is
+/// missed any more.
+///
+/// # Errors
+/// When observing is refused, or a file cannot be begun. A file that fails later ends the observation, sets `stop`, and
+/// is told in [`ServerObservation::written`]; the other files are finished.
+pub fn observe_server(
+    question: &ServerQuestion,
+    stop: &AtomicBool,
+    attached: impl FnOnce(),
+) -> Result<ServerObservation, OperationError> {
+    let mut sample = RequestSample::new(REQUESTS_MAX);
+    let mut files = OpenFiles::create(&question.files, &question.settings.probes.ports)?;
+    let mut written = Ok(());
+    let report = observe(&question.settings, stop, attached, &mut |request| {
+        sample.add(request);
+        let taken = files.take(request);
+        if taken.is_err() {
+            stop.store(true, Ordering::Relaxed);
+            written = written.clone().and(taken);
+        }
+    })?;
+    let (recorded, finished) = files.finish();
+    let requests_seen = sample.seen();
+    let runs = sample.into_runs();
+    let ideal = compare(&runs, requests_seen, question.assumed);
+    let variance = ideal.as_ref().and_then(|ideal| variance_view(&ideal.moments, ideal.workers));
+    Ok(ServerObservation {
+        report,
+        ideal,
+        variance,
+        near: stages_near(&runs),
+        recorded,
+        written: written.and(finished),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use observe::{IntendedWaits, ProbeSettings};
+    use std::time::Duration;
+
+    #[test]
+    fn what_was_seen_is_there_when_a_file_fails() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let gone = folder.path().join("gone");
+        std::fs::create_dir(&gone).expect("it is ours");
+        let question = ServerQuestion {
+            settings: ObservationSettings {
+                probes: ProbeSettings { ports: [1].into(), share: 1.0, ring_bytes: 1 << 16 },
+                duration: Duration::from_millis(10),
+                cost_duration: Duration::ZERO,
+                intended_waits: IntendedWaits::Included,
+            },
+            assumed: IdealAssumptions { service: None, workers: None },
+            files: ObservationFiles {
+                latency_log: Some(gone.join("live.hlog")),
+                metrics: Some(folder.path().join("live.prom")),
+                ..ObservationFiles::default()
+            },
+        };
+        let attached = || std::fs::remove_dir_all(&gone).expect("it is ours");
+        match observe_server(&question, &AtomicBool::new(false), attached) {
+            Err(error) if !observe::missing_rights().is_empty() => testkit::skip(&error.to_string()),
+            Err(error) => panic!("{error}"),
+            Ok(observation) => {
+                let error = observation.written.expect_err("its folder is gone");
+                assert!(error.message.contains("live.hlog"), "{error}");
+                assert_eq!(observation.report.statistics.count(), 0);
+            }
+        }
+    }
+}
