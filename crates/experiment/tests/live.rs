@@ -7,10 +7,14 @@ use std::io;
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 use std::sync::mpsc;
+use std::time::Duration;
 use tailwright_experiment::{
     Journal, JournalFile, KNOBS, Knob, KnobSwitch, KnobTarget, LinuxSettings, UndoOutcome, boot, identity,
     knob, missing_right,
 };
+
+/// The longest that a program needs to start.
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// A journal that outlives the switch that writes it.
 #[derive(Debug, Clone, Default)]
@@ -42,12 +46,20 @@ impl SharedJournal {
     }
 }
 
-/// A program that waits.
+/// A program that waits, in a session of its own.
 struct Waiting(Child);
 
 impl Waiting {
     fn new() -> Self {
-        Self(Command::new("cat").stdin(Stdio::piped()).spawn().expect("there is a cat"))
+        Self::start(&["cat"])
+    }
+
+    fn start(command: &[&str]) -> Self {
+        let waiting = Command::new("setsid").args(command).stdin(Stdio::piped()).spawn();
+        let waiting = Self(waiting.expect("there is a setsid"));
+        let own = waiting.0.id().to_string();
+        testkit::wait_until(LIMIT, "a session of its own", || session(waiting.0.id()) == own);
+        waiting
     }
 
     fn target(&self) -> KnobTarget {
@@ -125,10 +137,21 @@ fn every_knob_that_there_is_here_is_set_and_undone() {
     assert!(set.contains(&"nothing") && set.contains(&"command"), "{set:?}");
 }
 
+/// The number of the session that a process belongs to: the fourth field after its name.
+fn session(process: u32) -> String {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("it runs");
+    let (_, fields) = stat.rsplit_once(") ").expect("the name is in parentheses");
+    fields.split(' ').nth(3).unwrap_or_default().to_owned()
+}
+
 #[test]
 fn processes_of_one_session_have_one_value() {
-    let (first, second) = (Waiting::new(), Waiting::new());
-    let processes = [&first, &second].map(|waiting| identity(waiting.0.id()).expect("it runs")).to_vec();
+    let shell = Waiting::start(&["sh", "-c", "cat; :"]);
+    let children = format!("/proc/{0}/task/{0}/children", shell.0.id());
+    let child = || std::fs::read_to_string(&children).ok()?.trim().parse().ok();
+    testkit::wait_until(LIMIT, "the child of the shell", || child().is_some());
+    let processes = [Some(shell.0.id()), child()];
+    let processes = processes.map(|id| id.and_then(identity).expect("it runs")).to_vec();
     let target = KnobTarget { processes, ..KnobTarget::default() };
     let autogroup = knob("autogroup-nice").expect("a knob");
     if let Some(obstacle) = autogroup.obstacle(&target) {

@@ -62,9 +62,20 @@ impl WholeFile {
     /// # Errors
     /// When it cannot be moved; then it is removed. Where the content of the file in its place had to be overwritten and
     /// that failed, it is kept, and the error says where.
-    pub fn keep(mut self) -> io::Result<()> {
+    pub fn keep(self) -> io::Result<()> {
+        if self.temporary.is_some() {
+            self.file.sync_all()?;
+        }
+        self.keep_unsynced()
+    }
+
+    /// Moves the file to its place, whether or not its content has reached the disk: when the machine crashes soon after,
+    /// an older file, an empty one or none may be there.
+    ///
+    /// # Errors
+    /// As of [`Self::keep`].
+    pub fn keep_unsynced(mut self) -> io::Result<()> {
         let Some(temporary) = &self.temporary else { return Ok(()) };
-        self.file.sync_all()?;
         if self.inherit_owner()? {
             fs::rename(temporary, &self.target)?;
             self.temporary = None;
@@ -72,6 +83,7 @@ impl WholeFile {
         }
         let mut content = File::open(temporary)?;
         let mut place = OpenOptions::new().write(true).truncate(true).open(&self.target)?;
+        // What was there is lost already, so that the new content has to reach the disk.
         io::copy(&mut content, &mut place).and_then(|_| place.sync_all()).map_err(|error| {
             let kept = self.temporary.take().unwrap_or_default();
             io::Error::new(error.kind(), format!("{error}; what was to be written is in {}", kept.display()))
@@ -111,6 +123,16 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut whole = WholeFile::create(path)?;
     io::Write::write_all(&mut whole.file, content)?;
     whole.keep()
+}
+
+/// Writes a whole file at once that is written again often or can be made again: see [`WholeFile::keep_unsynced`].
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_unsynced(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut whole = WholeFile::create(path)?;
+    io::Write::write_all(&mut whole.file, content)?;
+    whole.keep_unsynced()
 }
 
 /// Whether a file could be written at `path` now. What is no regular file is not opened.

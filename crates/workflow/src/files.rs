@@ -26,6 +26,16 @@ pub fn write_result(path: &Path, text: &str, what: &str) -> Result<(), Operation
     whole_file::write(path, text.as_bytes()).map_err(|error| cannot_write(path, what, &error))
 }
 
+/// Writes a file that is written again and again while a run lasts. Whoever reads it finds it whole; after a crash of the
+/// machine an older one or none may be there.
+///
+/// # Errors
+///
+/// When the file cannot be written.
+pub fn write_repeated(path: &Path, text: &str, what: &str) -> Result<(), OperationError> {
+    whole_file::write_unsynced(path, text.as_bytes()).map_err(|error| cannot_write(path, what, &error))
+}
+
 /// Checks that a result file can be written, where one is asked for, before it takes long to have a result.
 ///
 /// # Errors

@@ -154,6 +154,9 @@ fn of_threads(
     Ok(changes)
 }
 
+/// The group of what runs in no session of its own since the machine started. The kernel refuses to weigh it.
+const ROOT_AUTOGROUP: &str = "/autogroup-0";
+
 pub(super) fn autogroup_nice(target: &KnobTarget, value: &str) -> Result<Vec<PlannedChange>, OperationError> {
     let nice: i32 = number(value, &-20, &19)?;
     let enabled = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled").unwrap_or_default();
@@ -170,6 +173,12 @@ pub(super) fn autogroup_nice(target: &KnobTarget, value: &str) -> Result<Vec<Pla
         let text = std::fs::read_to_string(&path)
             .map_err(|error| lacking(format_args!("{}: {error}", path.display())))?;
         let group = text.split_once(" nice ").map_or(text.as_str(), |(group, _)| group).to_owned();
+        if group == ROOT_AUTOGROUP {
+            return Err(lacking(format_args!(
+                "process {} is in the root group of tasks, whose weight is fixed: start it by setsid or as a service",
+                process.id
+            )));
+        }
         let setting = Setting::KernelFile { path, form: FileForm::AutogroupNice, process: Some(*process) };
         changes.entry(group).or_insert(PlannedChange { setting, value: nice.to_string() });
     }

@@ -6,6 +6,7 @@ use super::profile::{CauseProfile, EXPLAINED_PERCENTILES, IntendedWaits, Percent
 use super::replay::{OvertakenRequests, TakenOut, overtaken, replay};
 use crate::event::KernelEvent;
 use crate::request::ObservedRequest;
+use confidence::nearest_rank;
 use std::collections::VecDeque;
 
 /// The most requests that are kept for replays: the last ones, some 400 bytes each.
@@ -106,8 +107,6 @@ impl CauseReport {
 }
 
 /// Of sorted latencies, at least one.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "ranks are from 0 to 1")]
 fn percentiles(sorted: &[u64]) -> [u64; 3] {
-    EXPLAINED_PERCENTILES
-        .map(|(_, rank, _)| sorted[((rank * sorted.len() as f64).ceil() as usize).clamp(1, sorted.len()) - 1])
+    EXPLAINED_PERCENTILES.map(|(_, rank, _)| sorted[nearest_rank(rank * 100.0, sorted.len()) - 1])
 }

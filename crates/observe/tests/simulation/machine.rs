@@ -1,9 +1,10 @@
 //! A machine with connections and threads, that says what happens and what is true.
 #![allow(clippy::cast_possible_truncation, reason = "the numbers are small")]
 
+use crate::blank_event;
 use std::collections::VecDeque;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use tailwright_observe::{EventKind, KernelEvent, POINTS, ThreadSchedule};
+use std::net::SocketAddr;
+use tailwright_observe::{EventKind, KernelEvent, POINTS};
 
 /// A request as it really was.
 #[derive(Debug)]
@@ -124,22 +125,10 @@ impl Machine {
         let time = self.tick();
         let connection = &self.connections[index];
         KernelEvent {
-            time,
             flow: connection.flow,
-            earlier: 0,
             socket: 1,
-            begin: 0,
-            end: 0,
-            thread: 0,
-            process: 0,
-            local_port: 80,
             peer_port: connection.flow as u16,
-            kind,
-            push: false,
-            udp: false,
-            lost: 0,
-            peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            schedule: ThreadSchedule::default(),
+            ..blank_event(time, kind)
         }
     }
 

@@ -7,7 +7,32 @@ mod worker;
 
 use machine::{Machine, Truth};
 use proptest::prelude::*;
-use tailwright_observe::{ObservedRequest, POINTS, RequestJoiner, RequestQuality};
+use std::net::{IpAddr, Ipv4Addr};
+use tailwright_observe::{
+    EventKind, KernelEvent, ObservedRequest, POINTS, RequestJoiner, RequestQuality, ThreadSchedule,
+};
+
+/// An event at a server with port 80 that says nothing but its instant and its kind.
+fn blank_event(time: u64, kind: EventKind) -> KernelEvent {
+    KernelEvent {
+        time,
+        flow: 0,
+        earlier: 0,
+        socket: 0,
+        begin: 0,
+        end: 0,
+        thread: 0,
+        process: 0,
+        local_port: 80,
+        peer_port: 0,
+        kind,
+        push: false,
+        udp: false,
+        lost: 0,
+        peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        schedule: ThreadSchedule::default(),
+    }
+}
 
 /// Joins all events, and sorts what comes of them.
 fn join(machine: &Machine) -> (Vec<ObservedRequest>, RequestJoiner) {

@@ -1,7 +1,7 @@
 //! A worker whose every nanosecond is known: what it does, who has its CPU, and whether another worker is idle.
 #![allow(clippy::cast_possible_truncation, reason = "the numbers are small")]
 
-use std::net::{IpAddr, Ipv4Addr};
+use crate::blank_event;
 use tailwright_observe::{
     Cause, EventKind, KernelEvent, ObservedRequest, POINTS, RequestQuality, ThreadSchedule,
 };
@@ -80,24 +80,7 @@ impl WorkerScript {
     }
 
     fn event(&self, kind: EventKind, thread: u32) -> KernelEvent {
-        KernelEvent {
-            time: self.now(),
-            flow: 0,
-            earlier: 0,
-            socket: 0,
-            begin: 0,
-            end: 0,
-            thread,
-            process: SERVER,
-            local_port: 80,
-            peer_port: 0,
-            kind,
-            push: false,
-            udp: false,
-            lost: 0,
-            peer: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            schedule: ThreadSchedule::default(),
-        }
+        KernelEvent { thread, process: SERVER, ..blank_event(self.now(), kind) }
     }
 
     fn report(&mut self, kind: EventKind, state: u16) {

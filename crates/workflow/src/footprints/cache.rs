@@ -82,7 +82,7 @@ impl FootprintCache {
         let body = serde_json::to_string(entry)?;
         let sum = blake3::hash(body.as_bytes()).to_hex();
         fs::create_dir_all(path.parent().expect("an entry is in the folder"))?;
-        whole_file::write(path, format!("{sum}\n{body}").as_bytes())
+        whole_file::write_unsynced(path, format!("{sum}\n{body}").as_bytes())
     }
 
     fn path(&self, key: &str) -> Option<PathBuf> {

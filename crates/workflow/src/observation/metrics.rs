@@ -1,7 +1,7 @@
 //! Latencies and stages in the text format of Prometheus, in a file that is replaced about every second while requests
 //! come: for the textfile collector of its node exporter, or whoever else reads files.
 
-use crate::files::write_result;
+use crate::files::write_repeated;
 use model::OperationError;
 use observe::{ObservedRequest, STAGE_NAMES, STAGES};
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ impl MetricsFile {
 
     /// Writes what was counted.
     pub(super) fn write(&self) -> Result<(), OperationError> {
-        write_result(&self.path, &text(&self.ports), "metrics")
+        write_repeated(&self.path, &text(&self.ports), "metrics")
     }
 }
 
