@@ -259,7 +259,7 @@ fn a_flood_of_packets_for_another_port() {
     for _ in 0..FLOODS {
         let calm = watch(address, &exchange);
         print_row("nothing, two hosts", Some(Cause::Softirq), &calm);
-        without += largest_share(&calm.report.causes, Cause::Softirq);
+        without += price(&calm.report.causes, Cause::Softirq);
         let done = AtomicBool::new(false);
         let flooded = std::thread::scope(|scope| {
             scope.spawn(|| flood(network.client(), SocketAddr::new(address.ip(), 9), &done));
@@ -268,9 +268,10 @@ fn a_flood_of_packets_for_another_port() {
             flooded
         });
         print_row("a flood of packets for another port", Some(Cause::Softirq), &flooded);
-        with += largest_share(&flooded.report.causes, Cause::Softirq);
+        with += price(&flooded.report.causes, Cause::Softirq);
     }
-    assert!(with > without, "shares of softirq: {with} of {FLOODS} with, {without} without");
+    // Times: the share of a request that nothing delays is large whatever it is made of.
+    assert!(with > without, "softirq near p99.9 in {FLOODS} rounds: {with} ns with, {without} ns without");
 }
 
 fn flood(netns: &str, to: SocketAddr, done: &AtomicBool) {
