@@ -100,7 +100,7 @@ fn print_row(injected: &str, expected: Option<Cause>, watched: &Watched) {
     let not_joined = counts.unrequested + counts.unanswered + counts.discarded;
     assert_eq!(report.requests + not_joined, watched.sent, "{counts:?}");
     // Under such load the kernel passes over its tracepoints now and then.
-    assert!(not_joined * 100 <= watched.sent, "{counts:?}, {} events lost", watched.report.lost_events);
+    assert!(not_joined * 10 <= watched.sent, "{counts:?}, {} events lost", watched.report.lost_events);
 }
 
 fn paced() -> Exchange {
