@@ -1,0 +1,3 @@
+module tailwright.dev/gat
+
+go 1.21

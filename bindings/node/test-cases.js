@@ -1,0 +1,23 @@
+'use strict';
+// The cases that every language has to get right.
+const assert = require('node:assert');
+const gat = require('./tailwright-gat.js');
+const cases = require('../cases.json');
+
+function read(values) {
+  try {
+    const tag = gat.read(values);
+    return tag && [String(tag.startNs), tag.deadlineNs === null ? null : String(tag.deadlineNs)];
+  } catch (error) {
+    if (error instanceof gat.MalformedTagError) return 'malformed';
+    throw error;
+  }
+}
+
+assert(cases.length > 30);
+for (const { what, values, ...expected } of cases) {
+  const stripped = gat.strip(values);
+  const strip = stripped === values ? 'keep' : stripped[0] ?? 'remove';
+  const written = gat.write(values, { startNs: 1_700_000_000_000_000_000n, deadlineNs: null });
+  assert.deepStrictEqual({ read: read(values), strip, written }, expected, what);
+}

@@ -1,0 +1,38 @@
+"""A service that calls others and tells what it knows: example_service.py ROLE HOSTS [URL...]. Prints its port."""
+
+import json
+import sys
+import urllib.request
+from wsgiref.simple_server import WSGIRequestHandler, make_server
+
+import tailwright_gat
+
+role_name, hosts, *urls = sys.argv[1:]
+role = {"edge": tailwright_gat.Edge, "inner": tailwright_gat.InnerTier}[role_name]()
+tailwright_gat.hook_http_client(hosts)
+
+
+def call(url):
+    with urllib.request.urlopen(urllib.request.Request(url, headers={"Baggage": "own=1"})) as reply:
+        return json.load(reply)
+
+
+def service(environ, start_response):
+    tag = tailwright_gat.current()
+    answer = {
+        "start": str(tag.start_ns),
+        "baggage": environ["HTTP_BAGGAGE"],
+        "called": [call(url) for url in urls],
+    }
+    start_response("200 OK", [("Content-Type", "application/json"), ("baggage", "tailwright-start=1,reply=1")])
+    return [json.dumps(answer).encode()]
+
+
+class Quiet(WSGIRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+with make_server("127.0.0.1", 0, tailwright_gat.Wsgi(service, role), handler_class=Quiet) as server:
+    print(server.server_port, flush=True)
+    server.serve_forever()

@@ -1,0 +1,25 @@
+"""The cases that every language has to get right."""
+
+import json
+
+import tailwright_gat as gat
+
+
+def read(values):
+    try:
+        tag = gat.read(values)
+    except gat.Malformed:
+        return "malformed"
+    due = tag and tag.deadline_ns
+    return tag and [str(tag.start_ns), None if due is None else str(due)]
+
+
+with open("../cases.json", encoding="utf-8") as file:
+    cases = json.load(file)
+assert len(cases) > 30
+for case in cases:
+    values = case["values"]
+    stripped = gat.strip(values)
+    change = "keep" if stripped == values else stripped[0] if stripped else "remove"
+    written = gat.write(values, gat.Tag(1_700_000_000_000_000_000))
+    assert (read(values), change, written) == (case["read"], case["strip"], case["written"]), case
