@@ -59,7 +59,7 @@ pub struct ReceivedTagCounts {
 }
 
 impl ReceivedTagCounts {
-    /// Counts one request.
+    /// Adds one request to the count of its case.
     pub fn add(&mut self, case: TagCase) {
         *match case {
             TagCase::Accepted => &mut self.accepted,

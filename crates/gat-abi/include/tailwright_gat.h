@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The start of a request, carried from the edge to every service on its way in the W3C baggage header.
+ *
+ * Texts are a pointer and a length and need no zero at the end; a null pointer is an empty text. Several baggage headers
+ * are one text, joined by commas. Functions that make a text return its whole length and write it only if it fits into
+ * `room` bytes: call again with more room otherwise. The text may not overlap with what it is made from. All functions
+ * may be called by any thread at any time; none allocates memory that the caller would have to free.
+ */
+#ifndef TAILWRIGHT_GAT_H
+#define TAILWRIGHT_GAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of this interface, which tailwright_gat_abi() returns. */
+#define TAILWRIGHT_GAT_ABI 1
+
+/* Nanoseconds of CLOCK_REALTIME since 1970. */
+struct tailwright_tag {
+	uint64_t start_ns;    /* when the request entered */
+	uint64_t deadline_ns; /* when its answer is due; 0: no deadline */
+};
+
+#define TAILWRIGHT_UNTAGGED 0
+#define TAILWRIGHT_TAGGED 1
+#define TAILWRIGHT_MALFORMED (-1) /* something with our name is no tag */
+
+uint32_t tailwright_gat_abi(void);
+
+/* Finds the tag in a baggage header. `tag` is written only when there is one. */
+int tailwright_gat_read(const char *baggage, size_t length, struct tailwright_tag *tag);
+
+/* The header with this tag in the place of others: what a call to a service of the same system carries. */
+size_t tailwright_gat_write(const char *baggage, size_t length, const struct tailwright_tag *tag, char *text, size_t room);
+
+/* The header without tags: what replies and calls to others carry. Leave the header out where the length is 0. */
+size_t tailwright_gat_strip(const char *baggage, size_t length, char *text, size_t room);
+
+/* At the entry point: the tag of a request that enters now, whatever it claims. Starts of a process increase strictly. */
+void tailwright_gat_enter(struct tailwright_tag *tag);
+
+/* At a service inside: the tag by which a request is served. Without a believable one it starts now. */
+void tailwright_gat_receive(const char *baggage, size_t length, struct tailwright_tag *tag);
+
+/* The tag of the request that this thread works for. Null: none. */
+void tailwright_gat_set_current(const struct tailwright_tag *tag);
+
+/* TAILWRIGHT_TAGGED, and the tag of the request that this thread works for, or TAILWRIGHT_UNTAGGED. */
+int tailwright_gat_current(struct tailwright_tag *tag);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

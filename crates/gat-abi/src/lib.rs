@@ -1,0 +1,186 @@
+//! The functions of `include/tailwright_gat.h`, which says what they do; `man/tailwright_gat.3` shows how they are used.
+//!
+//! Pointers are taken at their word: one that is neither null nor valid is undefined behaviour, as anywhere in C. Null is a
+//! text of no bytes, or says that the caller wants no answer.
+#![allow(unsafe_code, reason = "callers in C hand over pointers")]
+
+use gat::{Edge, HeaderChange, InnerTier, ReceivedTag, RequestTag, TagCodec};
+use std::cell::Cell;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The version of the interface, `TAILWRIGHT_GAT_ABI` of the header.
+pub const ABI: u32 = 1;
+
+/// A request's start and deadline in nanoseconds since 1970; no deadline is zero. `struct tailwright_tag` in C.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AbiTag {
+    start_ns: u64,
+    deadline_ns: u64,
+}
+
+static CODEC: LazyLock<TagCodec> = LazyLock::new(TagCodec::baggage);
+static EDGE: LazyLock<Mutex<Edge>> = LazyLock::new(Mutex::default);
+static INNER_TIER: LazyLock<Mutex<InnerTier>> = LazyLock::new(Mutex::default);
+
+thread_local! {
+    static CURRENT: Cell<Option<AbiTag>> = const { Cell::new(None) };
+}
+
+impl From<RequestTag> for AbiTag {
+    fn from(tag: RequestTag) -> Self {
+        Self { start_ns: tag.start_ns, deadline_ns: tag.deadline_ns.unwrap_or(0) }
+    }
+}
+
+impl From<AbiTag> for RequestTag {
+    fn from(tag: AbiTag) -> Self {
+        Self { start_ns: tag.start_ns, deadline_ns: Some(tag.deadline_ns).filter(|ns| *ns > 0) }
+    }
+}
+
+/// The version of this interface.
+#[unsafe(no_mangle)]
+pub extern "C" fn tailwright_gat_abi() -> u32 {
+    ABI
+}
+
+/// Finds the tag in a header: 1, or 0 without one, or −1 where something with our name is none.
+///
+/// # Safety
+/// `baggage` has `length` bytes or is null; `tag` may be written or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tailwright_gat_read(baggage: *const u8, length: usize, tag: *mut AbiTag) -> i32 {
+    // SAFETY: as the caller promises.
+    match CODEC.read([unsafe { text(baggage, length) }]) {
+        ReceivedTag::Untagged => 0,
+        ReceivedTag::Malformed(_) => -1,
+        ReceivedTag::Tagged(found) => {
+            // SAFETY: as the caller promises.
+            unsafe { put(found.into(), tag) };
+            1
+        }
+    }
+}
+
+/// Makes the header with this tag; the whole length, and the text if there is room for it.
+///
+/// # Safety
+/// `baggage` has `length` bytes or is null, `tag` is valid or null, and `room` bytes at `made` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tailwright_gat_write(
+    baggage: *const u8,
+    length: usize,
+    tag: *const AbiTag,
+    made: *mut u8,
+    room: usize,
+) -> usize {
+    // SAFETY: as the caller promises.
+    let (baggage, tag) = unsafe { (text(baggage, length), tag.as_ref()) };
+    let value = tag.map(|tag| CODEC.write([baggage], (*tag).into()).value);
+    // SAFETY: as the caller promises.
+    unsafe { put_text(value.as_deref().unwrap_or(baggage), made, room) }
+}
+
+/// Makes the header without tags; the whole length, and the text if there is room for it.
+///
+/// # Safety
+/// `baggage` has `length` bytes or is null, and `room` bytes at `made` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tailwright_gat_strip(
+    baggage: *const u8,
+    length: usize,
+    made: *mut u8,
+    room: usize,
+) -> usize {
+    // SAFETY: as the caller promises.
+    let baggage = unsafe { text(baggage, length) };
+    let value = match CODEC.strip([baggage]) {
+        HeaderChange::Keep => baggage.to_vec(),
+        HeaderChange::Remove => Vec::new(),
+        HeaderChange::Replace(value) => value,
+    };
+    // SAFETY: as the caller promises.
+    unsafe { put_text(&value, made, room) }
+}
+
+/// Stamps a request that enters now.
+///
+/// # Safety
+/// `tag` may be written or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tailwright_gat_enter(tag: *mut AbiTag) {
+    let entered = EDGE.lock().unwrap_or_else(PoisonError::into_inner).enter(now_ns());
+    // SAFETY: as the caller promises.
+    unsafe { put(entered.into(), tag) };
+}
+
+/// Decides on the tag of a request that a service inside receives.
+///
+/// # Safety
+/// `baggage` has `length` bytes or is null; `tag` may be written or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tailwright_gat_receive(baggage: *const u8, length: usize, tag: *mut AbiTag) {
+    // SAFETY: as the caller promises.
+    let received = CODEC.read([unsafe { text(baggage, length) }]);
+    let believed = INNER_TIER.lock().unwrap_or_else(PoisonError::into_inner).receive(received, now_ns());
+    // SAFETY: as the caller promises.
+    unsafe { put(believed.into(), tag) };
+}
+
+/// Sets the tag of the request that this thread works for.
+///
+/// # Safety
+/// `tag` is valid or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tailwright_gat_set_current(tag: *const AbiTag) {
+    // SAFETY: as the caller promises.
+    CURRENT.set(unsafe { tag.as_ref() }.copied());
+}
+
+/// The tag of the request that this thread works for: 1, or 0 without one.
+///
+/// # Safety
+/// `tag` may be written or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tailwright_gat_current(tag: *mut AbiTag) -> i32 {
+    let Some(current) = CURRENT.get() else { return 0 };
+    // SAFETY: as the caller promises.
+    unsafe { put(current, tag) };
+    1
+}
+
+fn now_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// # Safety
+/// `begin` has `length` bytes that nobody changes meanwhile, or is null.
+unsafe fn text<'a>(begin: *const u8, length: usize) -> &'a [u8] {
+    if begin.is_null() || length == 0 {
+        return &[];
+    }
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts(begin, length) }
+}
+
+/// # Safety
+/// `place` may be written or is null.
+unsafe fn put(tag: AbiTag, place: *mut AbiTag) {
+    if !place.is_null() {
+        // SAFETY: as the caller promises.
+        unsafe { place.write(tag) };
+    }
+}
+
+/// # Safety
+/// `room` bytes at `place` may be written, and do not overlap with `value`.
+unsafe fn put_text(value: &[u8], place: *mut u8, room: usize) -> usize {
+    if !place.is_null() && value.len() <= room {
+        // SAFETY: there is room, and the caller promises the rest.
+        unsafe { place.copy_from_nonoverlapping(value.as_ptr(), value.len()) };
+    }
+    value.len()
+}

@@ -1,0 +1,79 @@
+/* Each function of the header, with what it promises. */
+#include "tailwright_gat.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static void *other_thread(void *unused)
+{
+	struct tailwright_tag tag;
+	assert(tailwright_gat_current(&tag) == TAILWRIGHT_UNTAGGED);
+	return unused;
+}
+
+static void read_and_write(void)
+{
+	const char *header = "user=7,tailwright-start=12,tailwright-deadline=99";
+	struct tailwright_tag tag = {1, 2};
+	char text[64];
+	size_t length;
+
+	assert(tailwright_gat_read(NULL, 0, &tag) == TAILWRIGHT_UNTAGGED);
+	assert(tailwright_gat_read("tailwright-start=x", 18, &tag) == TAILWRIGHT_MALFORMED);
+	assert(tag.start_ns == 1 && tag.deadline_ns == 2);
+	assert(tailwright_gat_read(header, strlen(header), &tag) == TAILWRIGHT_TAGGED);
+	assert(tag.start_ns == 12 && tag.deadline_ns == 99);
+	assert(tailwright_gat_read(header, strlen(header), NULL) == TAILWRIGHT_TAGGED);
+
+	memset(text, '#', sizeof(text));
+	assert(tailwright_gat_strip(header, strlen(header), text, 5) == 6);
+	assert(text[0] == '#');
+	assert(tailwright_gat_strip(header, strlen(header), text, 6) == 6);
+	assert(!memcmp(text, "user=7#", 7));
+	assert(tailwright_gat_strip("tailwright-start=1", 18, NULL, 0) == 0);
+
+	tag.deadline_ns = 0;
+	length = tailwright_gat_write(header, strlen(header), &tag, text, sizeof(text));
+	assert(length == 26 && !memcmp(text, "tailwright-start=12,user=7", length));
+}
+
+static void edge_and_inner_tier(void)
+{
+	struct tailwright_tag first, second, believed;
+	char text[64];
+	size_t length;
+
+	tailwright_gat_enter(&first);
+	tailwright_gat_enter(&second);
+	assert(second.start_ns > first.start_ns && first.start_ns > 1700000000000000000ull);
+	length = tailwright_gat_write(NULL, 0, &first, text, sizeof(text));
+	tailwright_gat_receive(text, length, &believed);
+	assert(believed.start_ns == first.start_ns && believed.deadline_ns == 0);
+	tailwright_gat_receive("tailwright-start=18446744073709551615", 37, &believed);
+	assert(believed.start_ns < first.start_ns + 3600000000000ull);
+}
+
+static void current(void)
+{
+	struct tailwright_tag tag = {5, 6}, found;
+	pthread_t thread;
+
+	assert(tailwright_gat_current(&found) == TAILWRIGHT_UNTAGGED);
+	tailwright_gat_set_current(&tag);
+	assert(tailwright_gat_current(&found) == TAILWRIGHT_TAGGED && found.start_ns == 5 && found.deadline_ns == 6);
+	assert(!pthread_create(&thread, NULL, other_thread, NULL) && !pthread_join(thread, NULL));
+	tailwright_gat_set_current(NULL);
+	assert(tailwright_gat_current(&found) == TAILWRIGHT_UNTAGGED);
+}
+
+int main(void)
+{
+	assert(tailwright_gat_abi() == TAILWRIGHT_GAT_ABI);
+	read_and_write();
+	edge_and_inner_tier();
+	current();
+	puts("all of it");
+	return 0;
+}
