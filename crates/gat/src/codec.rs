@@ -1,0 +1,264 @@
+//! The tag in headers: where it stands, how it is read, written and stripped.
+//!
+//! By default it is two members of the W3C `baggage` header, `tailwright-start` and `tailwright-deadline`, whose values
+//! are nanoseconds in decimal digits. Libraries for tracing pass baggage on through services that do not know us. A header of
+//! its own is the alternative where baggage is not wanted: `NAME: START` or `NAME: START;deadline=DEADLINE`.
+//!
+//! All members that are not ours stay byte for byte, with their properties and in their order. Ours stand first, so that a
+//! library which drops what is beyond its limits keeps them.
+
+use crate::baggage::{self, BYTES_MAX, MEMBERS_MAX};
+use crate::tag::{ReceivedTag, RequestTag, TagFault};
+use std::fmt;
+
+/// Reads, writes and strips tags; cheap to clone, and valid for requests and replies of any version of HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TagCodec {
+    form: TagForm,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum TagForm {
+    Baggage { start_key: String, deadline_key: String },
+    Header { name: String },
+}
+
+/// A header value with a tag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrittenHeader {
+    /// The one value that takes the place of all former ones.
+    pub value: Vec<u8>,
+    /// The members of others that were left out from the end because the value would exceed 8192 bytes or 180 members.
+    pub members_dropped: usize,
+}
+
+/// What is to become of the headers with our name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HeaderChange {
+    /// Nothing of ours was there: they stay as they are.
+    Keep,
+    /// Nothing else was there: all go.
+    Remove,
+    /// This one value takes the place of all.
+    Replace(Vec<u8>),
+}
+
+/// A key or header name that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TagNameError {
+    name: String,
+    expected: &'static str,
+}
+
+impl fmt::Display for TagNameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}' cannot be a name of tags: expected {}", self.name, self.expected)
+    }
+}
+
+impl std::error::Error for TagNameError {}
+
+impl Default for TagCodec {
+    fn default() -> Self {
+        Self::baggage()
+    }
+}
+
+impl TagCodec {
+    /// The key of the start in baggage, unless another one is asked for.
+    pub const START_KEY: &str = "tailwright-start";
+    /// The key of the deadline in baggage, unless another one is asked for.
+    pub const DEADLINE_KEY: &str = "tailwright-deadline";
+
+    /// Tags in baggage under the default keys.
+    pub fn baggage() -> Self {
+        let (start_key, deadline_key) = (Self::START_KEY.to_owned(), Self::DEADLINE_KEY.to_owned());
+        Self { form: TagForm::Baggage { start_key, deadline_key } }
+    }
+
+    /// Tags in baggage under these keys.
+    ///
+    /// # Errors
+    /// Where a key is not of lower-case letters, digits, `-`, `_` and `.`, or both are the same.
+    pub fn baggage_with_keys(start_key: &str, deadline_key: &str) -> Result<Self, TagNameError> {
+        let (start_key, deadline_key) = (checked(start_key)?, checked(deadline_key)?);
+        if start_key == deadline_key {
+            return Err(TagNameError { name: start_key, expected: "two different keys" });
+        }
+        Ok(Self { form: TagForm::Baggage { start_key, deadline_key } })
+    }
+
+    /// Tags in a header of their own.
+    ///
+    /// # Errors
+    /// Where the name is not of lower-case letters, digits, `-`, `_` and `.`, or is `baggage`.
+    pub fn header(name: &str) -> Result<Self, TagNameError> {
+        let name = checked(name)?;
+        if name == "baggage" {
+            return Err(TagNameError { name, expected: "a header that nobody else uses" });
+        }
+        Ok(Self { form: TagForm::Header { name } })
+    }
+
+    /// The name of the header, in lower case.
+    pub fn header_name(&self) -> &str {
+        match &self.form {
+            TagForm::Baggage { .. } => "baggage",
+            TagForm::Header { name } => name,
+        }
+    }
+
+    /// Whether a header of this name has to be stripped, in any case; gateways in the manner of CGI (WSGI among them) take
+    /// `_` for `-`.
+    pub fn is_named(&self, header: &str) -> bool {
+        let same = |(a, b): (u8, u8)| fold(a) == fold(b);
+        let name = self.header_name();
+        name.len() == header.len() && name.bytes().zip(header.bytes()).all(same)
+    }
+
+    /// What the headers with our name say; `values` in the order in which they stand.
+    pub fn read<'a>(&self, values: impl IntoIterator<Item = &'a [u8]>) -> ReceivedTag {
+        let found = match &self.form {
+            TagForm::Baggage { start_key, deadline_key } => {
+                read_members(values, start_key.as_bytes(), deadline_key.as_bytes())
+            }
+            TagForm::Header { .. } => read_header(values),
+        };
+        match found {
+            Err(fault) => ReceivedTag::Malformed(fault),
+            Ok((Some(start_ns), deadline_ns)) => ReceivedTag::Tagged(RequestTag { start_ns, deadline_ns }),
+            Ok((None, Some(_))) => ReceivedTag::Malformed(TagFault::DeadlineAlone),
+            Ok((None, None)) => ReceivedTag::Untagged,
+        }
+    }
+
+    /// The value that takes the place of `values`: this tag, then all that is not ours.
+    pub fn write<'a>(&self, values: impl IntoIterator<Item = &'a [u8]>, tag: RequestTag) -> WrittenHeader {
+        match &self.form {
+            TagForm::Baggage { start_key, deadline_key } => {
+                let mut value = format!("{start_key}={}", tag.start_ns).into_bytes();
+                let mut count = 1;
+                if let Some(deadline_ns) = tag.deadline_ns {
+                    value.extend(format!(",{deadline_key}={deadline_ns}").into_bytes());
+                    count += 1;
+                }
+                append_within_limits(value, count, self.others(values))
+            }
+            TagForm::Header { .. } => {
+                let deadline = tag.deadline_ns.map(|ns| format!(";deadline={ns}")).unwrap_or_default();
+                let value = format!("{}{deadline}", tag.start_ns).into_bytes();
+                WrittenHeader { value, members_dropped: 0 }
+            }
+        }
+    }
+
+    /// What is to become of `values` so that nothing of ours is left, nor anything that might be taken for it.
+    pub fn strip<'a>(&self, values: impl IntoIterator<Item = &'a [u8]> + Clone) -> HeaderChange {
+        if !baggage::members(values.clone()).any(|member| self.is_ours(member)) {
+            return HeaderChange::Keep;
+        }
+        let kept: Vec<&[u8]> = self.others(values).collect();
+        if kept.is_empty() { HeaderChange::Remove } else { HeaderChange::Replace(kept.join(&b',')) }
+    }
+
+    fn others<'a>(&self, values: impl IntoIterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
+        baggage::members(values).filter(|member| !self.is_ours(member))
+    }
+
+    fn is_ours(&self, member: &[u8]) -> bool {
+        match &self.form {
+            TagForm::Baggage { start_key, deadline_key } => {
+                baggage::may_be_taken_for(member, start_key.as_bytes())
+                    || baggage::may_be_taken_for(member, deadline_key.as_bytes())
+            }
+            TagForm::Header { .. } => true,
+        }
+    }
+}
+
+fn checked(name: &str) -> Result<String, TagNameError> {
+    let is_good =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_' | b'.');
+    if !name.is_empty() && name.len() <= 64 && name.bytes().all(is_good) {
+        return Ok(name.to_owned());
+    }
+    let expected = "1 to 64 lower-case letters, digits, '-', '_' and '.'";
+    Err(TagNameError { name: name.to_owned(), expected })
+}
+
+fn fold(byte: u8) -> u8 {
+    if byte == b'_' { b'-' } else { byte.to_ascii_lowercase() }
+}
+
+/// The others behind `value`, which has `count` members, up to the first that does not fit; from there on none.
+fn append_within_limits<'a>(
+    mut value: Vec<u8>,
+    mut count: usize,
+    mut others: impl Iterator<Item = &'a [u8]>,
+) -> WrittenHeader {
+    let mut members_dropped = 0;
+    for member in others.by_ref() {
+        if count == MEMBERS_MAX || value.len() + 1 + member.len() > BYTES_MAX {
+            members_dropped = 1;
+            break;
+        }
+        value.push(b',');
+        value.extend(member);
+        count += 1;
+    }
+    members_dropped += others.count();
+    WrittenHeader { value, members_dropped }
+}
+
+type StartAndDeadline = (Option<u64>, Option<u64>);
+
+fn read_members<'a>(
+    values: impl IntoIterator<Item = &'a [u8]>,
+    start_key: &[u8],
+    deadline_key: &[u8],
+) -> Result<StartAndDeadline, TagFault> {
+    let (mut start_ns, mut deadline_ns) = (None, None);
+    for (key, value) in baggage::members(values).filter_map(baggage::key_and_value) {
+        if key == start_key {
+            set_once(&mut start_ns, number(value)?)?;
+        } else if key == deadline_key {
+            set_once(&mut deadline_ns, deadline(value)?)?;
+        }
+    }
+    Ok((start_ns, deadline_ns))
+}
+
+fn read_header<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Result<StartAndDeadline, TagFault> {
+    let (mut start_ns, mut deadline_ns) = (None, None);
+    for value in values {
+        let mut parts = value.split(|byte| *byte == b';').map(baggage::trim);
+        set_once(&mut start_ns, number(parts.next().unwrap_or_default())?)?;
+        for due in parts.filter_map(|part| part.strip_prefix(b"deadline=")) {
+            set_once(&mut deadline_ns, deadline(due)?)?;
+        }
+    }
+    Ok((start_ns, deadline_ns))
+}
+
+/// Equal values may repeat.
+fn set_once(place: &mut Option<u64>, value: u64) -> Result<(), TagFault> {
+    match place.replace(value) {
+        Some(former) if former != value => Err(TagFault::Conflict),
+        _ => Ok(()),
+    }
+}
+
+fn deadline(digits: &[u8]) -> Result<u64, TagFault> {
+    match number(digits)? {
+        0 => Err(TagFault::OutOfRange),
+        ns => Ok(ns),
+    }
+}
+
+fn number(digits: &[u8]) -> Result<u64, TagFault> {
+    if digits.is_empty() || digits.len() > 20 || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(TagFault::NotANumber);
+    }
+    let append = |so_far: u64, digit: &u8| so_far.checked_mul(10)?.checked_add(u64::from(digit - b'0'));
+    digits.iter().try_fold(0, append).ok_or(TagFault::OutOfRange)
+}

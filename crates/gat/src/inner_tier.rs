@@ -1,0 +1,142 @@
+//! What a service inside believes of the tag that it receives.
+//!
+//! The edge has removed what clients claim, so that a tag is wrong because of a clock or a mistake. Clocks of inner tiers
+//! need not be synchronised as those of edges (TailClipper §4): a start may be in the future by as much as a clock may be behind. What
+//! is beyond that is no start, and the request counts from its arrival here. A request older than any real one is held to the greatest
+//! age, so that one wrong unit does not put a request before all others for ever.
+
+use crate::edge::EdgeClock;
+use crate::tag::{ReceivedTag, RequestTag};
+
+/// How far a tag may be from this service's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TagTolerance {
+    /// By how much a start may be in the future, in nanoseconds.
+    pub ahead_ns_max: u64,
+    /// How old a request can be, in nanoseconds.
+    pub age_ns_max: u64,
+}
+
+impl Default for TagTolerance {
+    /// One second ahead, one hour old.
+    fn default() -> Self {
+        Self { ahead_ns_max: 1_000_000_000, age_ns_max: 3_600_000_000_000 }
+    }
+}
+
+/// What was done with the tag of one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TagCase {
+    /// Taken as it was.
+    Accepted,
+    /// There was none: the request starts at its arrival here.
+    Untagged,
+    /// It could not be read: the request starts at its arrival here.
+    Malformed,
+    /// It was too far in the future: the request starts at its arrival here.
+    Future,
+    /// It was too old: the request has the greatest age.
+    TooOld,
+    /// The deadline was before the start, and is left out.
+    DeadlineBeforeStart,
+}
+
+/// How often each case occurred, for a log and for metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReceivedTagCounts {
+    /// Requests whose tag was taken as it was.
+    pub accepted: u64,
+    /// Requests without a tag.
+    pub untagged: u64,
+    /// Requests whose tag could not be read.
+    pub malformed: u64,
+    /// Requests that claimed to start in the future.
+    pub future: u64,
+    /// Requests that claimed to be older than the greatest age.
+    pub too_old: u64,
+    /// Requests whose deadline was before their start.
+    pub deadline_before_start: u64,
+}
+
+impl ReceivedTagCounts {
+    /// Counts one request.
+    pub fn add(&mut self, case: TagCase) {
+        *match case {
+            TagCase::Accepted => &mut self.accepted,
+            TagCase::Untagged => &mut self.untagged,
+            TagCase::Malformed => &mut self.malformed,
+            TagCase::Future => &mut self.future,
+            TagCase::TooOld => &mut self.too_old,
+            TagCase::DeadlineBeforeStart => &mut self.deadline_before_start,
+        } += 1;
+    }
+}
+
+/// Decides on the tags of requests that one service receives, and counts the cases.
+#[derive(Debug, Clone, Default)]
+pub struct InnerTier {
+    clock: EdgeClock,
+    tolerance: TagTolerance,
+    counts: ReceivedTagCounts,
+    newest_ns: u64,
+}
+
+impl InnerTier {
+    /// A service behind edges with real clocks.
+    pub fn new(tolerance: TagTolerance) -> Self {
+        Self { tolerance, ..Self::default() }
+    }
+
+    /// A service behind edges with logical clocks: no start is too old or in the future, and a request without a tag is
+    /// as young as the youngest seen.
+    pub fn with_logical_clock() -> Self {
+        Self { clock: EdgeClock::Logical, ..Self::default() }
+    }
+
+    /// The tag by which the request is served here, and which its calls to other services carry.
+    pub fn receive(&mut self, received: ReceivedTag, now_ns: u64) -> RequestTag {
+        let arrival_ns = match self.clock {
+            EdgeClock::Real => now_ns,
+            EdgeClock::Logical => self.newest_ns,
+        };
+        let (tag, case) = self.judge(received, arrival_ns);
+        self.newest_ns = self.newest_ns.max(tag.start_ns);
+        self.counts.add(case);
+        tag
+    }
+
+    /// The cases so far.
+    pub fn counts(&self) -> ReceivedTagCounts {
+        self.counts
+    }
+
+    fn judge(&self, received: ReceivedTag, arrival_ns: u64) -> (RequestTag, TagCase) {
+        let arrived = RequestTag::starting_at(arrival_ns);
+        match received {
+            ReceivedTag::Untagged => (arrived, TagCase::Untagged),
+            ReceivedTag::Malformed(_) => (arrived, TagCase::Malformed),
+            ReceivedTag::Tagged(tag) => match self.clock {
+                EdgeClock::Real => self.tolerance.judge(tag, arrival_ns),
+                EdgeClock::Logical => (tag, TagCase::Accepted),
+            },
+        }
+    }
+}
+
+impl TagTolerance {
+    /// The tag that is believed at `now_ns`, and why. A pure function, for those who count themselves.
+    pub fn judge(&self, tag: RequestTag, now_ns: u64) -> (RequestTag, TagCase) {
+        if tag.start_ns > now_ns.saturating_add(self.ahead_ns_max) {
+            return (RequestTag::starting_at(now_ns), TagCase::Future);
+        }
+        let oldest_ns = now_ns.saturating_sub(self.age_ns_max);
+        if tag.start_ns < oldest_ns {
+            let deadline_ns = tag.deadline_ns.filter(|deadline_ns| *deadline_ns >= oldest_ns);
+            return (RequestTag { start_ns: oldest_ns, deadline_ns }, TagCase::TooOld);
+        }
+        if tag.deadline_ns.is_some_and(|deadline_ns| deadline_ns < tag.start_ns) {
+            return (RequestTag { deadline_ns: None, ..tag }, TagCase::DeadlineBeforeStart);
+        }
+        (tag, TagCase::Accepted)
+    }
+}

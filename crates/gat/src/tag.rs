@@ -1,0 +1,84 @@
+//! What a request carries through the system, and what may be found where it should be.
+
+use std::fmt;
+
+/// What a request carries from the edge to every service on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RequestTag {
+    /// When the request entered the system, in nanoseconds of `CLOCK_REALTIME`, or a logical instant
+    /// ([`EdgeClock::Logical`](crate::EdgeClock::Logical)). Requests are served in this order.
+    pub start_ns: u64,
+    /// When the answer is due, in nanoseconds of the same clock; never zero.
+    pub deadline_ns: Option<u64>,
+}
+
+impl RequestTag {
+    /// A request that entered at this instant and has no deadline.
+    pub fn starting_at(start_ns: u64) -> Self {
+        Self { start_ns, deadline_ns: None }
+    }
+
+    /// The same request, due `slo_ns` nanoseconds after its start.
+    #[must_use]
+    pub fn with_slo(self, slo_ns: u64) -> Self {
+        Self { deadline_ns: Some(self.start_ns.saturating_add(slo_ns).max(1)), ..self }
+    }
+
+    /// The time since the start at `now_ns`, in nanoseconds; zero where clocks disagree about which was first.
+    pub fn age_ns(&self, now_ns: u64) -> u64 {
+        now_ns.saturating_sub(self.start_ns)
+    }
+
+    /// The tag of work on behalf of both: the earlier start and the earlier deadline.
+    ///
+    /// Calls of one request and the joining of their answers keep its tag, since this is idempotent, commutative and
+    /// associative; a retry keeps the first start.
+    #[must_use]
+    pub fn joined(self, other: Self) -> Self {
+        let earlier = match (self.deadline_ns, other.deadline_ns) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        Self { start_ns: self.start_ns.min(other.start_ns), deadline_ns: earlier }
+    }
+}
+
+/// What the headers of a request say about its tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReceivedTag {
+    /// One well-formed tag; whether its instants are sensible is for [`InnerTier`](crate::InnerTier) to say.
+    Tagged(RequestTag),
+    /// No member or header with our name.
+    Untagged,
+    /// Something with our name that is no tag.
+    Malformed(TagFault),
+}
+
+/// Why something with our name is no tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TagFault {
+    /// A value is not one to twenty decimal digits: empty, signed, a fraction, bytes that are no text.
+    NotANumber,
+    /// A value is above 2⁶⁴ − 1, or a deadline is zero.
+    OutOfRange,
+    /// Two members of one name have different values.
+    Conflict,
+    /// There is a deadline and no start.
+    DeadlineAlone,
+}
+
+impl fmt::Display for TagFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotANumber => {
+                "a value is not a number of nanoseconds; expected one to twenty decimal digits"
+            }
+            Self::OutOfRange => {
+                "a value is out of range; expected nanoseconds below 2^64, and deadlines above 0"
+            }
+            Self::Conflict => "two members of one name differ; expected one",
+            Self::DeadlineAlone => "there is a deadline without a start; expected both",
+        })
+    }
+}
