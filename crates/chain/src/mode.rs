@@ -1,11 +1,13 @@
 //! How the tiers of a play schedule their requests, live and in the simulator.
 
 use discipline::serve::{DisciplineSpec, LimitedSharingParameters, PoolEntrance};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// A way to schedule the requests of a tier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub enum ScheduleMode {
     /// A thread per request, scheduled by the kernel's fair class: what services do by default.
     Fair,
@@ -84,6 +86,20 @@ impl ScheduleMode {
 impl fmt::Display for ScheduleMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+impl From<ScheduleMode> for String {
+    fn from(mode: ScheduleMode) -> Self {
+        mode.name().to_owned()
+    }
+}
+
+impl TryFrom<String> for ScheduleMode {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
     }
 }
 
