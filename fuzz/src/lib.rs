@@ -18,3 +18,8 @@ mod conversation;
 mod talk;
 
 pub use conversation::exercise_conversation;
+
+#[path = "../../crates/gat/tests/common/mod.rs"]
+mod tag_headers;
+
+pub use tag_headers::exercise as exercise_tag_headers;

@@ -87,10 +87,12 @@ fn canonical(host: &str) -> String {
     bare.strip_suffix('.').unwrap_or(bare).to_ascii_lowercase()
 }
 
-/// Addresses of IPv6 have several colons, and brackets where a port follows.
+/// Addresses of IPv6 have several colons, and brackets where a port follows. What is no port stays, and matches nothing.
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
-        Some((before, _)) if before.ends_with(']') || !before.contains(':') => before,
+        Some((before, port)) if before.ends_with(']') || !before.contains(':') => {
+            if port.bytes().all(|byte| byte.is_ascii_digit()) { before } else { host }
+        }
         _ => host,
     }
 }
