@@ -144,6 +144,18 @@ struct ModePlays {
     predicted: Vec<Vec<PlayedRequest>>,
 }
 
+/// The limit of requests in service where neither file nor user gives one.
+const LIMIT: u32 = 3;
+
+/// The limit of requests in service that a scenario gives for a station, of the first with one.
+pub fn scenario_limit(case: &SimulationCase) -> u32 {
+    let limits = case.network.stations.iter().filter_map(|station| match &station.discipline {
+        DisciplineSpec::Limited(limited) if limited.limit < u32::MAX => Some(limited.limit),
+        _ => None,
+    });
+    limits.into_iter().next().unwrap_or(LIMIT)
+}
+
 /// Plays all modes with the requests of a scenario. When `stop` becomes true, it ends with the repetitions that are
 /// complete.
 ///

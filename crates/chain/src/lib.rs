@@ -28,14 +28,16 @@ mod sender;
 mod simulated;
 mod spin;
 mod tier;
+mod topology;
 mod workload;
 
 pub use age_order::{TierVisit, younger_share};
-pub use bench::{BenchHost, BenchReport, BenchSettings, ModeReport, PlaySummary, run_bench};
+pub use bench::{BenchHost, BenchReport, BenchSettings, ModeReport, PlaySummary, run_bench, scenario_limit};
 pub use gains::{GainSplit, GainVerdict, RatioEstimate};
 pub use kernel_slice::KernelSlices;
 pub use measures::{PlayMeasures, PlayedRequest};
 pub use mode::ScheduleMode;
 pub use simulated::predicted_play;
 pub use tier::run_tier;
+pub use topology::DemoTopology;
 pub use workload::{ChainEntry, ChainRequest, ChainTier, ChainWorkload, RouteHop, draw_workload};
