@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 /// One visit of a request to a tier, as the tier saw it. Instants are nanoseconds of one clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TierVisit {
-    /// The request's number.
+    /// The number of the request.
     pub request: u64,
     /// When the request entered the system; the older of two has the lower one, and of equal ones the lower number.
     pub start: u64,
@@ -38,7 +38,8 @@ enum VisitChange {
 pub fn younger_share(visits: &[TierVisit], limit: usize) -> Option<f64> {
     let mut changes: Vec<(u64, VisitChange, usize)> = Vec::new();
     for (index, visit) in visits.iter().enumerate() {
-        changes.extend([(visit.arrival, VisitChange::Arrives, index), (visit.end, VisitChange::Leaves, index)]);
+        changes
+            .extend([(visit.arrival, VisitChange::Arrives, index), (visit.end, VisitChange::Leaves, index)]);
         for (from, to) in &visit.runs {
             changes.extend([(*from, VisitChange::Runs, index), (*to, VisitChange::Stops, index)]);
         }

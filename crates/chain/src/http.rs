@@ -20,7 +20,7 @@ const ROUTE_HEADER: &str = "tailwright-route";
 
 /// What a tier must know of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RequestHead {
+pub(crate) struct RoutedHead {
     /// The number by which logs name the request.
     pub(crate) number: u64,
     /// The visits that are left, this one first.
@@ -30,7 +30,13 @@ pub(crate) struct RequestHead {
 }
 
 /// Appends a request; `baggage` are the fields that it came with, whose tag is replaced.
-pub(crate) fn write_request(out: &mut Vec<u8>, number: u64, route: &[RouteHop], baggage: &[Vec<u8>], tag: RequestTag) {
+pub(crate) fn write_request(
+    out: &mut Vec<u8>,
+    number: u64,
+    route: &[RouteHop],
+    baggage: &[Vec<u8>],
+    tag: RequestTag,
+) {
     let codec = TagCodec::baggage();
     let tagged = codec.write(baggage.iter().map(Vec::as_slice), tag).value;
     let mut hops = String::new();
@@ -55,7 +61,7 @@ pub(crate) fn write_answer(out: &mut Vec<u8>, status: u16) {
 }
 
 /// The request that begins `input` and its length; `None` when it is not complete.
-pub(crate) fn parse_request(input: &[u8]) -> Result<Option<(RequestHead, usize)>, String> {
+pub(crate) fn parse_request(input: &[u8]) -> Result<Option<(RoutedHead, usize)>, String> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut head = httparse::Request::new(&mut fields);
     let length = match head.parse(input).map_err(|error| error.to_string())? {
@@ -80,7 +86,7 @@ pub(crate) fn parse_request(input: &[u8]) -> Result<Option<(RequestHead, usize)>
     let (Some(number), Some(route)) = (number, route) else {
         return Err(format!("expected {NUMBER_HEADER} and {ROUTE_HEADER}"));
     };
-    Ok(Some((RequestHead { number, route, baggage }, length)))
+    Ok(Some((RoutedHead { number, route, baggage }, length)))
 }
 
 /// The status of the answer that begins `input` and its length; `None` when it is not complete.
@@ -104,7 +110,8 @@ fn text(value: &[u8]) -> Result<&str, String> {
 
 fn parse_route(text: &str) -> Result<Vec<RouteHop>, String> {
     let hops: Option<Vec<RouteHop>> = text.split(',').map(parse_hop).collect();
-    hops.filter(|hops| hops.len() <= HOPS_MAX).ok_or_else(|| "expected a route such as 0:1500,1:2000".to_owned())
+    hops.filter(|hops| hops.len() <= HOPS_MAX)
+        .ok_or_else(|| "expected a route such as 0:1500,1:2000".to_owned())
 }
 
 fn parse_hop(text: &str) -> Option<RouteHop> {
@@ -113,7 +120,7 @@ fn parse_hop(text: &str) -> Option<RouteHop> {
 }
 
 /// Reads a request, whose bytes go; `None` when the peer has closed the connection.
-pub(crate) fn read_request(stream: &mut TcpStream, input: &mut Vec<u8>) -> io::Result<Option<RequestHead>> {
+pub(crate) fn read_request(stream: &mut TcpStream, input: &mut Vec<u8>) -> io::Result<Option<RoutedHead>> {
     loop {
         if let Some((head, length)) = parse_request(input).map_err(invalid)? {
             input.drain(..length);
@@ -157,7 +164,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn head(text: &str) -> Result<Option<(RequestHead, usize)>, String> {
+    fn head(text: &str) -> Result<Option<(RoutedHead, usize)>, String> {
         parse_request(text.as_bytes())
     }
 
@@ -212,7 +219,8 @@ mod tests {
         ] {
             assert!(head(request).unwrap_err().contains(part), "{request}");
         }
-        let many = format!("GET / HTTP/1.1\r\ntailwright-route: {}\r\n\r\n", vec!["0:1"; HOPS_MAX + 1].join(","));
+        let many =
+            format!("GET / HTTP/1.1\r\ntailwright-route: {}\r\n\r\n", vec!["0:1"; HOPS_MAX + 1].join(","));
         assert!(head(&many).is_err());
         let long = format!("GET /{} HTTP/1.1", "x".repeat(HEAD_MAX));
         assert!(head(&long).unwrap_err().contains("bytes"));

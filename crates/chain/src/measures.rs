@@ -20,13 +20,13 @@ pub struct PlayedRequest {
 /// Figures of all requests of some plays. Times are seconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlayMeasures {
-    /// Requests that arrived.
+    /// The requests that arrived.
     pub requests: usize,
     /// Requests that were answered; only they count below.
     pub answered: usize,
-    /// The mean latency.
+    /// The mean of latencies.
     pub mean_s: f64,
-    /// The median latency.
+    /// The median of latencies.
     pub p50_s: f64,
     /// The 99th percentile of latencies.
     pub p99_s: f64,

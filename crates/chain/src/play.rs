@@ -51,7 +51,7 @@ pub(crate) struct FinishedPlay {
 pub(crate) enum PlayEnd {
     /// All requests were answered.
     Finished(Box<FinishedPlay>),
-    /// It was stopped.
+    /// It was stopped before that.
     Stopped,
     /// A tier cannot be scheduled like this, and why.
     Unavailable(String),
@@ -99,7 +99,8 @@ pub(crate) fn play(
     let reports = tiers.into_iter().map(TierProcess::finish).collect::<Result<Vec<_>, _>>()?;
     let own = after.2 - before.2 + reports.iter().map(|report| report.cpu_ns).sum::<u64>();
     let time = (after.0 - before.0) * all.len() as u64;
-    let others = before.1.zip(after.1).map(|(before, after)| after.saturating_sub(before).saturating_sub(own));
+    let others =
+        before.1.zip(after.1).map(|(before, after)| after.saturating_sub(before).saturating_sub(own));
     let others_share = others.map(|others| others as f64 / time as f64);
     finished(workload, &sent, reports, others_share).map(|play| PlayEnd::Finished(Box::new(play)))
 }
@@ -185,8 +186,11 @@ impl TierProcess {
         command.args(TIER_ARGUMENTS).stdin(Stdio::piped()).stdout(Stdio::piped());
         // A process group of its own, so that Ctrl-C at a terminal reaches the experiment, which ends its tiers.
         let mut child = command.process_group(0).spawn().map_err(|error| {
-            OperationError::machine(format_args!("{}: cannot start tier '{name}': {error}", program.display()))
-                .hint("the tiers are this program, which must be able to start itself")
+            OperationError::machine(format_args!(
+                "{}: cannot start tier '{name}': {error}",
+                program.display()
+            ))
+            .hint("the tiers are this program, which must be able to start itself")
         })?;
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().expect("it is piped"));

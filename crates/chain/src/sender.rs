@@ -193,7 +193,8 @@ impl<'a> RequestSender<'a> {
     /// Sleeps until something comes or the next request arrives.
     fn sleep(&self) -> io::Result<()> {
         let now = clock::now();
-        let until_next = self.next_arrival_ns().map_or(NAP, |next| Duration::from_nanos(next.saturating_sub(now)));
+        let until_next =
+            self.next_arrival_ns().map_or(NAP, |next| Duration::from_nanos(next.saturating_sub(now)));
         let timeout = Timespec::try_from(until_next.min(NAP)).map_err(io::Error::other)?;
         match poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -251,5 +252,106 @@ impl<'a> RequestSender<'a> {
         self.in_flight -= 1;
         // Others may wait for the connection that is free now.
         (0..self.waiting.len()).try_for_each(|entry| self.enter(entry))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{ChainEntry, ChainRequest, ChainTier, RouteHop};
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::sync::{Arc, Mutex};
+
+    /// What a service saw: requests there at once at most, and the numbers and starts in order of arrival.
+    #[derive(Default)]
+    struct Seen {
+        inside: usize,
+        inside_max: usize,
+        requests: Vec<(u64, gat::ReceivedTag)>,
+    }
+
+    /// A service that answers every request after a millisecond, one thread for each connection.
+    fn service(seen: &Arc<Mutex<Seen>>, status: u16) -> SocketAddr {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let (address, seen) = (listener.local_addr().unwrap(), Arc::clone(seen));
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let seen = Arc::clone(&seen);
+                std::thread::spawn(move || {
+                    let mut input = Vec::new();
+                    while let Ok(Some(head)) = http::read_request(&mut stream, &mut input) {
+                        let values = head.baggage.iter().map(Vec::as_slice);
+                        let tag = gat::TagCodec::baggage().read(values);
+                        let mut now = seen.lock().unwrap();
+                        now.inside += 1;
+                        now.inside_max = now.inside_max.max(now.inside);
+                        now.requests.push((head.number, tag));
+                        drop(now);
+                        std::thread::park_timeout(Duration::from_millis(1));
+                        seen.lock().unwrap().inside -= 1;
+                        let mut answer = Vec::new();
+                        http::write_answer(&mut answer, status);
+                        stream.write_all(&answer).unwrap();
+                    }
+                });
+            }
+        });
+        address
+    }
+
+    fn burst(requests: u64, window: Option<u32>) -> ChainWorkload {
+        let request = |number| ChainRequest {
+            arrival: Nanos(1000 * number),
+            entry: 0,
+            route: vec![RouteHop { tier: 0, work: Nanos(1) }],
+        };
+        ChainWorkload {
+            tiers: vec![ChainTier { name: "a".into(), workers: 1 }],
+            entries: vec![ChainEntry { window, skew_ns: -500 }],
+            requests: (0..requests).map(request).collect(),
+            serialised: 0,
+        }
+    }
+
+    fn play(workload: &ChainWorkload, status: u16, stop: bool) -> (Option<SentRequests>, Seen) {
+        let seen = Arc::default();
+        let address = service(&seen, status);
+        let sent = send(workload, &[address], (clock::now(), 1_000_000), &AtomicBool::new(stop)).unwrap();
+        let seen = std::mem::take(&mut *seen.lock().unwrap());
+        (sent, seen)
+    }
+
+    #[test]
+    fn every_request_is_sent_and_answered_once_with_its_start() {
+        let workload = burst(100, None);
+        let (sent, mut seen) = play(&workload, 200, false);
+        let sent = sent.unwrap();
+        let is_after_arrival =
+            |(answer, request): (&Option<Nanos>, &ChainRequest)| *answer > Some(request.arrival);
+        assert!(sent.answers.iter().zip(&workload.requests).all(is_after_arrival));
+        assert_eq!((sent.failed, sent.lags_ns.len()), (0, 100));
+        seen.requests.sort_by_key(|(number, _)| *number);
+        // The real-time clock at the beginning, the arrival, and what the clock of the entry is behind.
+        let expected = |number| {
+            let tag = RequestTag::starting_at(1_000_000 + 1000 * number - 500);
+            (number, gat::ReceivedTag::Tagged(tag))
+        };
+        assert_eq!(seen.requests, (0..100).map(expected).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn no_more_are_inside_than_the_window_lets_in() {
+        let (sent, seen) = play(&burst(30, Some(2)), 200, false);
+        assert!(sent.unwrap().answers.iter().all(Option::is_some));
+        assert!((1..=2).contains(&seen.inside_max), "{}", seen.inside_max);
+        assert!(seen.requests.iter().take(1).all(|(number, _)| *number < 2));
+    }
+
+    #[test]
+    fn errors_are_counted_and_a_stop_ends_it() {
+        let (sent, _) = play(&burst(10, None), 502, false);
+        let sent = sent.unwrap();
+        assert!(sent.failed == 10 && sent.answers.iter().all(Option::is_none));
+        assert!(play(&burst(10, None), 200, true).0.is_none());
     }
 }

@@ -6,8 +6,8 @@ use crate::workload::{ChainWorkload, RouteHop};
 use discipline::serve::DisciplineSpec;
 use model::OperationError;
 use sim::engine::{
-    EntryArrivals, LoggedRequest, MeasurementWindow, NetworkStation, NetworkStep, QueueingNetwork, RequestDraft,
-    RequestEntry, SKIP, SimulationEngine,
+    EntryArrivals, LoggedRequest, MeasurementWindow, NetworkStation, NetworkStep, QueueingNetwork,
+    RequestDraft, RequestEntry, SKIP, SimulationEngine,
 };
 use units::Nanos;
 

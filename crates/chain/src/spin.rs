@@ -7,7 +7,7 @@ use machine::{clock, cpu_time};
 const PAUSE_NS: u64 = 50_000;
 /// How often the thread looks at the clock of the machine, which is quick, for each look at its own, which is a system
 /// call.
-const LOOKS: u32 = 16;
+const LOOKS: u32 = 200;
 
 /// Work of a thread, one piece after the other, by its own CPU time.
 #[derive(Debug)]

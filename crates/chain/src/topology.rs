@@ -27,7 +27,8 @@ impl DemoTopology {
             Self::FanIn => ("fan-in.toml", include_str!("../../../examples/scenarios/schedule-fan-in.toml")),
         };
         let mut document = ScenarioDocument::parse(Path::new(path), text)?;
-        let half = work.scaled(0.5).map_err(|error| OperationError::input(format_args!("the work: {error}")))?;
+        let half =
+            work.scaled(0.5).map_err(|error| OperationError::input(format_args!("the work: {error}")))?;
         let (whole, half) = (work.to_string(), half.to_string());
         match self {
             Self::Chain => document.set("entry.0.service.*", &whole)?,

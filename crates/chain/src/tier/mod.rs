@@ -12,8 +12,8 @@ mod service;
 pub(crate) use protocol::{LoggedVisit, TierPort, TierReady, TierReport, TierSettings};
 
 use admission::AdmissionGate;
-use machine::scheduling::{self, SchedulingPolicy, ThreadScheduling};
 use machine::offspring;
+use machine::scheduling::{self, SchedulingPolicy, ThreadScheduling};
 use model::OperationError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -62,7 +62,10 @@ fn say(message: &impl Serialize) -> Result<(), OperationError> {
     let mut line = serde_json::to_string(message).expect("plain data serialises");
     line.push('\n');
     let mut output = io::stdout().lock();
-    output.write_all(line.as_bytes()).and_then(|()| output.flush()).map_err(|error| lacking("its output", &error))
+    output
+        .write_all(line.as_bytes())
+        .and_then(|()| output.flush())
+        .map_err(|error| lacking("its output", &error))
 }
 
 fn hear<T: DeserializeOwned>(input: &mut impl BufRead) -> Result<T, OperationError> {

@@ -3,7 +3,7 @@
 use super::admission::AdmissionGate;
 use super::downstream::DownstreamCalls;
 use super::protocol::{LoggedVisit, TierReport, TierSettings};
-use crate::http::{self, RequestHead};
+use crate::http::{self, RoutedHead};
 use crate::spin::WorkingThread;
 use gat::{InnerTier, TagCodec};
 use machine::{clock, cpu_time};
@@ -64,7 +64,7 @@ impl TierService {
     }
 
     /// Does what a request asks for, here and by calling the next tier, and returns the status of the answer.
-    fn serve(&self, head: &RequestHead, thread: &mut WorkingThread) -> u16 {
+    fn serve(&self, head: &RoutedHead, thread: &mut WorkingThread) -> u16 {
         let arrival = clock::now();
         let [hop, rest @ ..] = head.route.as_slice() else { return 400 };
         if hop.tier != self.tier {
@@ -72,7 +72,8 @@ impl TierService {
         }
         let values = head.baggage.iter().map(Vec::as_slice);
         let received = TagCodec::baggage().read(values);
-        let tag = self.inner.lock().unwrap_or_else(PoisonError::into_inner).receive(received, clock::real_time());
+        let tag =
+            self.inner.lock().unwrap_or_else(PoisonError::into_inner).receive(received, clock::real_time());
         let permit = self.gate.enter(tag.start_ns);
         let runs = thread.spend(hop.work.0);
         let end = clock::now();

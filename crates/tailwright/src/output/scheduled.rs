@@ -237,7 +237,10 @@ fn mode_table(report: &BenchReport) -> TextTable {
     let rows = report.modes.iter().map(|mode| {
         let measured = &mode.measured;
         let mut cells = vec![mode.mode.to_string(), limits(&mode.limits)];
-        cells.extend([measured.p50_s, measured.p99_s, measured.p99_9_s, measured.mean_s, measured.shortest_p99_s].map(time));
+        cells.extend(
+            [measured.p50_s, measured.p99_s, measured.p99_9_s, measured.mean_s, measured.shortest_p99_s]
+                .map(time),
+        );
         cells.push(format!("{:.1} %", measured.reordering_pct));
         cells.push(time(mode.simulated.p99_s));
         cells.push(format!("{:.2}", measured.p99_s / mode.simulated.p99_s));
@@ -257,10 +260,13 @@ fn limits(limits: &[Option<u32>]) -> String {
 /// Mean waiting at each tier, what the simulator says of it, and how much of the time somebody young runs.
 fn tier_table(report: &BenchReport) -> TextTable {
     let mut headings: Vec<String> = vec!["mean wait at".to_owned()];
-    headings.extend(report.tiers.iter().flat_map(|tier| [tier.clone(), "simulated".to_owned(), "not oldest".to_owned()]));
+    headings.extend(
+        report.tiers.iter().flat_map(|tier| [tier.clone(), "simulated".to_owned(), "not oldest".to_owned()]),
+    );
     let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
     let rows = report.modes.iter().map(|mode| {
-        let waits = mode.measured.wait_mean_s.iter().zip(&mode.simulated.wait_mean_s).zip(&mode.younger_share);
+        let waits =
+            mode.measured.wait_mean_s.iter().zip(&mode.simulated.wait_mean_s).zip(&mode.younger_share);
         let mut cells = vec![mode.mode.to_string()];
         for ((wait, simulated), younger) in waits {
             let younger = younger.map_or("-".to_owned(), |share| format!("{:.1} %", 100.0 * share));
@@ -279,7 +285,12 @@ fn against_fair(report: &BenchReport, settings: &BenchSettings) -> String {
         .filter(|mode| mode.mode != chain::ScheduleMode::Fair)
         .filter_map(|mode| {
             let ratio = mode.against_fair?;
-            Some(vec![format!("  {}", mode.mode), format!("× {:.2}", ratio.ratio), range(&ratio), verdict(&ratio).to_owned()])
+            Some(vec![
+                format!("  {}", mode.mode),
+                format!("× {:.2}", ratio.ratio),
+                range(&ratio),
+                verdict(&ratio).to_owned(),
+            ])
         })
         .collect();
     if rows.is_empty() {
@@ -309,7 +320,8 @@ fn gains(report: &BenchReport) -> String {
         .into_iter()
         .filter_map(|(figure, gain)| {
             let gain = gain?;
-            let part = |ratio: &RatioEstimate| format!("× {:.2} {} {}", ratio.ratio, range(ratio), verdict(ratio));
+            let part =
+                |ratio: &RatioEstimate| format!("× {:.2} {} {}", ratio.ratio, range(ratio), verdict(ratio));
             Some(vec![format!("  {figure}"), part(&gain.cap), part(&gain.age), part(&gain.total)])
         })
         .collect();
@@ -327,11 +339,18 @@ pub(crate) fn doubts(run: &ScheduledRun) -> Vec<String> {
     let mut doubts = Vec::new();
     let others = modes.iter().filter_map(|mode| mode.others_share).fold(0.0, f64::max);
     if others > OTHERS_MAX {
-        doubts.push(format!("other programs had {} of the CPUs in a mode: figures are those of a busy machine", percent(others)));
+        doubts.push(format!(
+            "other programs had {} of the CPUs in a mode: figures are those of a busy machine",
+            percent(others)
+        ));
     }
     let late = modes.iter().filter(|mode| mode.lag_p99_s > LAG_MAX * mode.measured.p50_s);
     if let Some(mode) = late.max_by(|a, b| a.lag_p99_s.total_cmp(&b.lag_p99_s)) {
-        doubts.push(format!("{}: 1 % of the requests were sent more than {} late", mode.mode, time(mode.lag_p99_s)));
+        doubts.push(format!(
+            "{}: 1 % of the requests were sent more than {} late",
+            mode.mode,
+            time(mode.lag_p99_s)
+        ));
     }
     let failed: usize = modes.iter().map(|mode| mode.failed).sum();
     if failed > 0 {

@@ -34,7 +34,7 @@ pub(crate) struct ScheduleBenchArgs {
     /// Replace a value of the scenario, such as station.front.workers=2.
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
-    /// What is played [default: all].
+    /// The modes that are played [default: all].
     #[arg(long, value_name = "MODE,…", value_delimiter = ',')]
     modes: Vec<ScheduleMode>,
     #[command(flatten)]

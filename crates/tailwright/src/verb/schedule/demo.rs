@@ -34,7 +34,7 @@ pub(crate) struct ScheduleDemoArgs {
     /// Utilisation of the tiers, above 0 and below 1.
     #[arg(long, value_name = "SHARE", default_value_t = 0.85)]
     load: f64,
-    /// What is played.
+    /// The modes that are played.
     #[arg(long, value_name = "MODE,…", value_delimiter = ',', default_value = "fair,fcfs,limited,orf")]
     modes: Vec<ScheduleMode>,
     #[command(flatten)]

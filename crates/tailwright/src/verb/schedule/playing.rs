@@ -34,7 +34,7 @@ pub(crate) struct PlayingArgs {
     /// How sure intervals are to be, between 0.5 and 1.
     #[arg(long, value_name = "SHARE", default_value_t = 0.95, value_parser = confidence)]
     confidence: f64,
-    /// Print JSON.
+    /// Print one JSON document.
     #[arg(long)]
     json: bool,
 }
@@ -48,7 +48,9 @@ fn limit(text: &str) -> Result<ServiceLimit, String> {
         return Ok(ServiceLimit(None));
     }
     let number = text.parse::<u32>().ok().filter(|number| *number > 0);
-    number.map(|number| ServiceLimit(Some(number))).ok_or_else(|| "expected a number from 1, or inf".to_owned())
+    number
+        .map(|number| ServiceLimit(Some(number)))
+        .ok_or_else(|| "expected a number from 1, or inf".to_owned())
 }
 
 impl PlayingArgs {
@@ -112,7 +114,8 @@ impl PlayingArgs {
     }
 
     fn duration(&self) -> Result<Nanos, OperationError> {
-        let duration = Nanos::from_secs(self.duration.0).filter(|time| (1_000_000..=86_400_000_000_000).contains(&time.0));
+        let duration = Nanos::from_secs(self.duration.0)
+            .filter(|time| (1_000_000..=86_400_000_000_000).contains(&time.0));
         duration.ok_or_else(|| {
             OperationError::input(format_args!("--duration {}: expected 1ms to a day", self.duration))
                 .hint("each mode plays for so long in each repetition, such as 3s")
@@ -123,7 +126,9 @@ impl PlayingArgs {
 /// The modes of `--modes`, each once.
 pub(crate) fn distinct(modes: &[ScheduleMode]) -> Result<(), OperationError> {
     let twice = (1..modes.len()).find(|at| modes[..*at].contains(&modes[*at]));
-    twice.map_or(Ok(()), |at| Err(OperationError::input(format_args!("--modes: '{}' is there twice", modes[at]))))
+    twice.map_or(Ok(()), |at| {
+        Err(OperationError::input(format_args!("--modes: '{}' is there twice", modes[at])))
+    })
 }
 
 /// How a bench gets on, on the terminal.

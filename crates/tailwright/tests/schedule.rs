@@ -1,0 +1,412 @@
+//! `tailwright schedule`: real services under different schedulings, judged by comparison within a run.
+
+mod support;
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use support::{Folder, Outcome};
+use testkit::{Rounds, wait_until};
+
+/// How long a process may take to go: far above what it takes on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn has_two_cpus() -> bool {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    if cpus < 2 {
+        testkit::skip("two services need two CPUs");
+    }
+    cpus >= 2
+}
+
+fn demo(folder: &Folder, options: &[&str]) -> Outcome {
+    folder.run(&[&["schedule", "demo", "--json"], options].concat())
+}
+
+/// The only run of a document.
+fn only_run(outcome: Outcome) -> Value {
+    let document = outcome.expect_code(0).json();
+    assert_eq!(document["format"], "tailwright-schedule-1");
+    let runs = document["runs"].as_array().expect("runs");
+    assert_eq!(runs.len(), 1, "{document}");
+    runs[0].clone()
+}
+
+fn mode<'a>(run: &'a Value, name: &str) -> &'a Value {
+    let modes = run["modes"].as_array().expect("modes");
+    modes.iter().find(|mode| mode["mode"] == name).unwrap_or_else(|| panic!("no mode {name}: {run}"))
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("expected a number, found {value}"))
+}
+
+#[test]
+fn every_mode_answers_the_same_requests_and_has_a_prediction() {
+    if !has_two_cpus() {
+        return;
+    }
+    let folder = Folder::new();
+    let modes = "fair,fcfs,limited,orf-admission";
+    let run = only_run(demo(&folder, &["--duration", "500ms", "--repetitions", "2", "--modes", modes]));
+    assert_eq!(
+        (&run["repetitions"], &run["stopped"], &run["age_by"]),
+        (&2.into(), &false.into(), &"orf-admission".into())
+    );
+    let requests = &mode(&run, "fair")["requests"];
+    for (name, c) in
+        [("fair", Value::Null), ("fcfs", 1.into()), ("limited", 3.into()), ("orf-admission", 3.into())]
+    {
+        let mode = mode(&run, name);
+        assert_eq!((&mode["requests"], &mode["answered"], &mode["c"]), (requests, requests, &c), "{name}");
+        assert_eq!(mode["failed"], 0);
+        for figure in ["p50_s", "p99_s", "mean_s", "reordering_pct", "throughput_per_s", "simulated_p99_s"] {
+            assert!(number(&mode[figure]) > 0.0, "{name} {figure}: {mode}");
+        }
+        assert!(number(&mode["p50_s"]) <= number(&mode["p99_s"]));
+        assert_eq!(mode["plays"].as_array().map(Vec::len), Some(2));
+    }
+    for gain in ["mean_gain", "p50_gain", "p99_gain"] {
+        let (total, cap, age) = (&run[gain]["total"], &run[gain]["cap"], &run[gain]["age"]);
+        let product = number(&cap["ratio"]) * number(&age["ratio"]);
+        assert!((product / number(&total["ratio"]) - 1.0).abs() < 1e-6, "{}", run[gain]);
+        for part in [total, cap, age] {
+            let high = part["high"].as_f64().unwrap_or(f64::INFINITY);
+            let claims = number(&part["low"]) > 1.0 || high < 1.0;
+            assert_eq!(claims, part["verdict"] != "not shown", "{part}");
+        }
+    }
+}
+
+#[test]
+fn one_at_once_is_first_come_first_served_and_no_limit_a_thread_per_request() {
+    if !has_two_cpus() {
+        return;
+    }
+    let folder = Folder::new();
+    let common = [
+        "--topology",
+        "chain",
+        "--duration",
+        "1500ms",
+        "--repetitions",
+        "1",
+        "--modes",
+        "fair,fcfs,orf-admission",
+    ];
+    // Whatever else the machine does, sharing lets many more requests overtake others than order of arrival does.
+    let overtaken = |c: &str| {
+        let run = only_run(demo(&folder, &[&common[..], &["-c", c]].concat()));
+        ["fair", "fcfs", "orf-admission"].map(|name| number(&mode(&run, name)["overtaken_pct"]))
+    };
+    Rounds { count: 3, must_hold: 2 }.check(|| {
+        let ([fair, fcfs, one], [fair_too, fcfs_too, all]) = (overtaken("1"), overtaken("inf"));
+        let is_like_fcfs = (one - fcfs).abs() < (one - fair).abs();
+        let is_like_fair = (all - fair_too).abs() < (all - fcfs_too).abs();
+        if is_like_fcfs && is_like_fair {
+            return Ok(());
+        }
+        Err(format!("1: {one} between {fcfs} and {fair}; inf: {all} between {fcfs_too} and {fair_too}"))
+    });
+}
+
+#[test]
+fn what_runs_is_older_where_age_decides() {
+    if !has_two_cpus() {
+        return;
+    }
+    let folder = Folder::new();
+    Rounds { count: 3, must_hold: 2 }.check(|| {
+        let run = only_run(demo(
+            &folder,
+            &["--duration", "1500ms", "--repetitions", "1", "--modes", "fair,limited,orf-admission"],
+        ));
+        let [fair, limited, oldest] =
+            ["fair", "limited", "orf-admission"].map(|name| number(&mode(&run, name)["not_among_oldest"][1]));
+        if oldest < limited && limited < fair {
+            return Ok(());
+        }
+        Err(format!("not among the oldest: fair {fair}, limited {limited}, oldest first {oldest}"))
+    });
+}
+
+/// A bench that goes on for long, with the processes of its tiers.
+struct LongBench(Child);
+
+impl LongBench {
+    fn start(folder: &Folder) -> Self {
+        let options = [
+            "schedule",
+            "demo",
+            "--json",
+            "--duration",
+            "200ms",
+            "--repetitions",
+            "500",
+            "--modes",
+            "fcfs,limited",
+        ];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tailwright"));
+        command.args(options).current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::null());
+        Self(command.spawn().expect("the program starts"))
+    }
+
+    /// Its children: the tiers of the play that goes on.
+    fn tiers(&self) -> Vec<u32> {
+        let id = self.0.id();
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        children.split_whitespace().filter_map(|id| id.parse().ok()).collect()
+    }
+
+    /// All tiers until it has had so many.
+    fn wait_for_tiers(&self, count: usize) -> Vec<u32> {
+        let mut seen: Vec<u32> = Vec::new();
+        wait_until(PATIENCE, "tiers were started", || {
+            let tiers = self.tiers();
+            seen.extend(tiers.iter().filter(|id| !seen.contains(id)).copied().collect::<Vec<_>>());
+            seen.len() >= count
+        });
+        seen
+    }
+
+    fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([name, &self.0.id().to_string()]).status();
+        assert!(status.is_ok_and(|status| status.success()));
+    }
+}
+
+/// Whether a process is there and no zombie.
+fn is_alive(id: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+#[test]
+fn an_interrupt_ends_it_with_what_is_complete_and_leaves_nothing() {
+    if !has_two_cpus() {
+        return;
+    }
+    let folder = Folder::new();
+    let mut bench = LongBench::start(&folder);
+    // Two tiers in each of two modes are a repetition.
+    let tiers = bench.wait_for_tiers(9);
+    bench.signal("-INT");
+    let mut text = String::new();
+    bench.0.stdout.take().expect("it is piped").read_to_string(&mut text).expect("it is text");
+    assert_eq!(bench.0.wait().expect("it ends").code(), Some(0), "{text}");
+    let document: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let run = &document["runs"][0];
+    assert_eq!(run["stopped"], true);
+    assert!((1.0..500.0).contains(&number(&run["repetitions"])), "{run}");
+    assert!(!tiers.into_iter().any(is_alive));
+    assert_eq!(std::fs::read_dir(folder.path()).expect("it is there").count(), 0, "files are left");
+}
+
+#[test]
+fn tiers_do_not_outlive_a_bench_that_is_killed() {
+    if !has_two_cpus() {
+        return;
+    }
+    let mut bench = LongBench::start(&Folder::new());
+    let tiers = bench.wait_for_tiers(2);
+    bench.0.kill().expect("it runs");
+    bench.0.wait().expect("it ends");
+    wait_until(PATIENCE, "all tiers are gone", || !tiers.iter().any(|id| is_alive(*id)));
+}
+
+#[test]
+fn an_ordinary_user_gets_what_takes_no_right() {
+    if !has_two_cpus() {
+        return;
+    }
+    let setpriv =
+        ["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"];
+    let may = Command::new("setpriv").args(setpriv).arg("true").status().is_ok_and(|status| status.success());
+    if !may {
+        return testkit::skip("needs root and setpriv to become an ordinary user");
+    }
+    let folder = Folder::new();
+    // The folder of the build may be closed to others.
+    let program = folder.join("tailwright");
+    std::fs::copy(env!("CARGO_BIN_EXE_tailwright"), &program).expect("it can be copied");
+    let options = [
+        "schedule",
+        "demo",
+        "--json",
+        "--duration",
+        "300ms",
+        "--repetitions",
+        "1",
+        "--modes",
+        "fair,rr,limited,orf",
+    ];
+    let output = Command::new("setpriv").args(setpriv).arg("--").arg(&program).args(options).output();
+    let output = output.expect("setpriv starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let run = &document["runs"][0];
+    let left_out = run["left_out"].as_array().expect("a list");
+    let why =
+        |name: &str| left_out.iter().find(|left| left["mode"] == name).map(|left| left["why"].to_string());
+    assert!(why("rr").is_some_and(|why| why.contains("ulimit -r")), "{run}");
+    assert!(said.contains("rr is left out"), "{said}");
+    // Who cannot be promoted again is not demoted: age decides about admission only, unless a limit allows it.
+    let age_by = if why("orf").is_some() { "orf-admission" } else { "orf" };
+    assert_eq!(run["age_by"], age_by);
+    assert_eq!(mode(run, age_by)["answered"], mode(run, "fair")["requests"]);
+    assert!(run["p99_gain"].is_object(), "{run}");
+}
+
+#[test]
+fn examples_are_for_simulate_as_well() {
+    let folder = Folder::new();
+    for name in ["schedule-chain", "schedule-fan-in"] {
+        let file = format!("{}/../../examples/scenarios/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+        folder.run(&["simulate", &file, "--set", "run.requests=2000", "--json"]).expect_code(0);
+        if has_two_cpus() {
+            let short = [
+                "--duration",
+                "200ms",
+                "--repetitions",
+                "1",
+                "--modes",
+                "fcfs",
+                "--load",
+                "0.3,0.5",
+                "--json",
+            ];
+            let document =
+                folder.run(&[&["schedule", "bench", &file], &short[..]].concat()).expect_code(0).json();
+            let loads: Vec<&Value> = document["runs"]
+                .as_array()
+                .expect("runs")
+                .iter()
+                .map(|run| &run["choices"]["load"])
+                .collect();
+            assert_eq!(loads, ["0.3", "0.5"]);
+        }
+    }
+}
+
+const TIERS: &str = "[[station]]\nname = \"a\"\nworkers = 1\ndiscipline = \"fifo\"\n";
+
+#[test]
+fn what_cannot_be_played_says_why_and_what_to_do() {
+    let folder = Folder::new();
+    let entry = "[[entry]]\narrivals = \"poisson(100/s)\"\nservice = { a = \"exp(1ms)\" }\n";
+    folder.write("good.toml", &format!("{TIERS}{entry}"));
+    folder.write("wide.toml", &format!("{}{entry}", TIERS.replace("workers = 1", "workers = 5000")));
+    folder.write(
+        "closed.toml",
+        &format!("{TIERS}[[entry]]\nclients = 2\nthink = \"1ms\"\nservice = {{ a = \"1ms\" }}\n"),
+    );
+    folder.write("none.toml", &format!("{TIERS}{}", entry.replace("100/s", "1/h")));
+    for (options, code, parts) in [
+        (&["good.toml", "--load", "1.2"][..], 2, ["unstable: tier 'a'", "--load below 1"]),
+        (&["good.toml", "--modes", "cfs"], 2, ["orf-admission", "--modes"]),
+        (&["good.toml", "--modes", "fair,fair"], 2, ["'fair' is there twice", ""]),
+        (&["good.toml", "-c", "0"], 2, ["a number from 1, or inf", ""]),
+        (&["good.toml", "--duration", "0s"], 2, ["1ms to a day", "hint"]),
+        (&["good.toml", "--set", "station.b.workers=1"], 2, ["no element 'b'", ""]),
+        (&["absent.toml"], 2, ["absent.toml", "hint"]),
+        (&["wide.toml"], 3, ["need 5000 CPUs", "taskset"]),
+        (&["closed.toml"], 2, ["clients that wait", "hint"]),
+        (&["none.toml", "--duration", "10ms"], 2, ["no request arrives", "longer --duration"]),
+    ] {
+        let outcome = folder.run(&[&["schedule", "bench"], options].concat()).expect_code(code);
+        for part in parts {
+            assert!(outcome.stderr.contains(part), "{options:?}: {part}: {}", outcome.stderr);
+        }
+    }
+}
+
+/// A tier that is told what to do by hand.
+struct HandledTier {
+    child: Child,
+    port: u16,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+impl HandledTier {
+    fn start() -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tailwright"));
+        command.args(["schedule", "tier"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        let output = BufReader::new(child.stdout.take().expect("it is piped"));
+        let mut tier = Self { child, port: 0, output };
+        let port = tier.hear();
+        tier.port = u16::try_from(port["port"].as_u64().expect("a port")).expect("a port");
+        let settings = r#"{"tier":0,"cpus":[0],"mode":"fcfs","limit":1,"tiers":["127.0.0.1:1"]}"#;
+        let input = tier.child.stdin.as_mut().expect("it is piped");
+        writeln!(input, "{settings}").expect("it listens");
+        assert!(tier.hear()["without_preemption"].is_null());
+        tier
+    }
+
+    fn hear(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("it speaks");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    /// Sends bytes on a connection of their own and returns what comes back until it is closed or answered.
+    fn ask(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = [0; 4096];
+        let count = stream.read(&mut answer).expect("it answers");
+        String::from_utf8_lossy(&answer[..count]).into_owned()
+    }
+
+    fn finish(mut self) -> Value {
+        drop(self.child.stdin.take());
+        let report = self.hear();
+        assert!(self.child.wait().expect("it ends").success());
+        report
+    }
+}
+
+#[test]
+fn a_tier_serves_what_it_understands_and_reports_it_once() {
+    let tier = HandledTier::start();
+    let request = |number: u32, headers: &str| {
+        format!("GET / HTTP/1.1\r\ntailwright-request: {number}\r\n{headers}\r\n")
+    };
+    let good = tier.ask(&request(1, "tailwright-route: 0:1000000\r\nbaggage: user=7,tailwright-start=5\r\n"));
+    assert!(good.starts_with("HTTP/1.1 200"), "{good}");
+    for (bad, status) in [
+        ("nonsense\r\n\r\n".to_owned(), "400"),
+        ("POST / HTTP/1.1\r\n\r\n".to_owned(), "400"),
+        (request(2, ""), "400"),
+        (request(3, "tailwright-route: 7:1\r\n"), "400"),
+        (request(4, "tailwright-route: 0:-1\r\n"), "400"),
+        (format!("GET /{}", "x".repeat((16 << 10) - 5)), "400"),
+        // Nobody is at the next tier.
+        (request(5, "tailwright-route: 0:1,9:1\r\n"), "502"),
+    ] {
+        let answer = tier.ask(&bad);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{bad:.60}: {answer}");
+    }
+    let without = tier.ask(&request(6, "tailwright-route: 0:1000000\r\nbaggage: tailwright-start=x\r\n"));
+    assert!(without.starts_with("HTTP/1.1 200"), "{without}");
+    let report = tier.finish();
+    let visits = report["visits"].as_array().expect("visits");
+    let numbers: Vec<&Value> = visits.iter().map(|visit| &visit["request"]).collect();
+    assert_eq!(numbers, [1, 5, 6]);
+    assert!(visits.iter().all(|visit| number(&visit["arrival"]) < number(&visit["end"])));
+    // A start in 1970 is held to the greatest age.
+    assert!(number(&visits[0]["start"]) < number(&visits[2]["start"]), "{report}");
+    assert!(number(&report["cpu_ns"]) >= 1e6);
+}
+
+#[test]
+fn a_tier_that_is_told_nonsense_ends() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tailwright"));
+    command.args(["schedule", "tier"]).stdin(Stdio::null());
+    let output = command.output().expect("the program starts");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("tailwright schedule bench"));
+}
