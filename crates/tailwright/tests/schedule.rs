@@ -6,12 +6,19 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use support::{Folder, Outcome};
 use testkit::{Rounds, wait_until};
 
 /// How long a process may take to go: far above what it takes on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Benches of this file play one at a time, because they take the same CPUs.
+fn alone() -> MutexGuard<'static, ()> {
+    static PLAYING: Mutex<()> = Mutex::new(());
+    PLAYING.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn has_two_cpus() -> bool {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -48,6 +55,7 @@ fn every_mode_answers_the_same_requests_and_has_a_prediction() {
     if !has_two_cpus() {
         return;
     }
+    let _alone = alone();
     let folder = Folder::new();
     let modes = "fair,fcfs,limited,orf-admission";
     let run = only_run(demo(&folder, &["--duration", "500ms", "--repetitions", "2", "--modes", modes]));
@@ -85,6 +93,7 @@ fn one_at_once_is_first_come_first_served_and_no_limit_a_thread_per_request() {
     if !has_two_cpus() {
         return;
     }
+    let _alone = alone();
     let folder = Folder::new();
     let common = [
         "--topology",
@@ -117,6 +126,7 @@ fn what_runs_is_older_where_age_decides() {
     if !has_two_cpus() {
         return;
     }
+    let _alone = alone();
     let folder = Folder::new();
     Rounds { count: 3, must_hold: 2 }.check(|| {
         let run = only_run(demo(
@@ -188,6 +198,7 @@ fn an_interrupt_ends_it_with_what_is_complete_and_leaves_nothing() {
     if !has_two_cpus() {
         return;
     }
+    let _alone = alone();
     let folder = Folder::new();
     let mut bench = LongBench::start(&folder);
     // Two tiers in each of two modes are a repetition.
@@ -209,6 +220,7 @@ fn tiers_do_not_outlive_a_bench_that_is_killed() {
     if !has_two_cpus() {
         return;
     }
+    let _alone = alone();
     let mut bench = LongBench::start(&Folder::new());
     let tiers = bench.wait_for_tiers(2);
     bench.0.kill().expect("it runs");
@@ -221,6 +233,7 @@ fn an_ordinary_user_gets_what_takes_no_right() {
     if !has_two_cpus() {
         return;
     }
+    let _alone = alone();
     let setpriv =
         ["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"];
     let may = Command::new("setpriv").args(setpriv).arg("true").status().is_ok_and(|status| status.success());
@@ -267,6 +280,7 @@ fn examples_are_for_simulate_as_well() {
         let file = format!("{}/../../examples/scenarios/{name}.toml", env!("CARGO_MANIFEST_DIR"));
         folder.run(&["simulate", &file, "--set", "run.requests=2000", "--json"]).expect_code(0);
         if has_two_cpus() {
+            let _alone = alone();
             let short = [
                 "--duration",
                 "200ms",
