@@ -86,6 +86,7 @@ pub fn run_bench(
     for mode in &mut plays {
         mode.finished.truncate(kept);
         mode.predicted.truncate(kept);
+        mode.predicted_with_costs.truncate(kept);
     }
     let mut report = report(settings, &workloads, &plays);
     report.cpus = cpus;
@@ -171,11 +172,15 @@ impl RepetitionPlan<'_> {
                     order.extend(substitute(mode, plays));
                 }
                 PlayEnd::Finished(finished) => {
-                    let predicted = self.predict(mode, &finished)?;
+                    let predicted = self.predict(mode, &finished, self.workload)?;
+                    let factors = finished.busy_per_work.as_deref();
+                    let costly = factors.map(|factors| self.workload.with_costs(factors));
+                    let costly = costly.map(|costly| self.predict(mode, &finished, &costly)).transpose()?;
                     let of_mode = plays.iter_mut().find(|plays| plays.mode == mode);
                     let of_mode = of_mode.expect("modes that were left out are not played");
                     of_mode.finished.push(*finished);
                     of_mode.predicted.push(predicted);
+                    of_mode.predicted_with_costs.extend(costly);
                 }
             }
         }
@@ -186,10 +191,11 @@ impl RepetitionPlan<'_> {
         &self,
         mode: ScheduleMode,
         finished: &FinishedPlay,
+        workload: &ChainWorkload,
     ) -> Result<Vec<PlayedRequest>, OperationError> {
         let slice = if mode == ScheduleMode::RoundRobin { self.slices.round_robin } else { self.slices.fair };
         let limits = finished.limits.iter();
         let disciplines: Vec<DisciplineSpec> = limits.map(|limit| mode.discipline(*limit, slice.0)).collect();
-        predicted_play(self.workload, &disciplines)
+        predicted_play(workload, &disciplines)
     }
 }

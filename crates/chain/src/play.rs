@@ -44,6 +44,8 @@ pub(crate) struct FinishedPlay {
     pub(crate) in_flight_max: usize,
     /// The share of the time of the CPUs that others had, if the kernel says.
     pub(crate) others_share: Option<f64>,
+    /// How long the CPUs of each tier were busy ÷ the work that it was given, at least 1, if the kernel says.
+    pub(crate) busy_per_work: Option<Vec<f64>>,
 }
 
 /// How a play ended.
@@ -85,8 +87,7 @@ pub(crate) fn play(
             return Ok(PlayEnd::Unavailable(why));
         }
     }
-    let all: BTreeSet<usize> = cpus.iter().flatten().copied().collect();
-    let before = (clock::now(), cpu_time::busy(&all), cpu_time::of_process());
+    let before = MachineTimes::read(cpus);
     let origin = clock::now() + u64::try_from(LEAD.as_nanos()).expect("a short time");
     let real_time = clock::real_time() + (origin - clock::now());
     let sent = send(workload, &addresses, (origin, real_time), stop);
@@ -95,14 +96,54 @@ pub(crate) fn play(
             .hint("a tier may have been killed; `dmesg` and the memory of the machine may say why")
     })?;
     let Some(sent) = sent else { return Ok(PlayEnd::Stopped) };
-    let after = (clock::now(), cpu_time::busy(&all), cpu_time::of_process());
+    let after = MachineTimes::read(cpus);
     let reports = tiers.into_iter().map(TierProcess::finish).collect::<Result<Vec<_>, _>>()?;
-    let own = after.2 - before.2 + reports.iter().map(|report| report.cpu_ns).sum::<u64>();
-    let time = (after.0 - before.0) * all.len() as u64;
-    let others =
-        before.1.zip(after.1).map(|(before, after)| after.saturating_sub(before).saturating_sub(own));
-    let others_share = others.map(|others| others as f64 / time as f64);
-    finished(workload, &sent, reports, others_share).map(|play| PlayEnd::Finished(Box::new(play)))
+    let tiers_cpu = reports.iter().map(|report| report.cpu_ns).sum();
+    let mut play = finished(workload, &sent, reports)?;
+    play.others_share = after.others_share(&before, tiers_cpu);
+    play.busy_per_work = after.busy_per_work(&before, workload);
+    Ok(PlayEnd::Finished(Box::new(play)))
+}
+
+/// What CPUs and this process had done at an instant.
+struct MachineTimes {
+    now_ns: u64,
+    /// How long the CPUs of each tier had been busy, if the kernel says.
+    busy_ns: Vec<Option<u64>>,
+    own_ns: u64,
+    cpus: usize,
+}
+
+impl MachineTimes {
+    fn read(cpus: &[BTreeSet<usize>]) -> Self {
+        Self {
+            now_ns: clock::now(),
+            busy_ns: cpus.iter().map(cpu_time::busy).collect(),
+            own_ns: cpu_time::of_process(),
+            cpus: cpus.iter().map(BTreeSet::len).sum(),
+        }
+    }
+
+    /// How long the CPUs of each tier were busy since another instant.
+    fn busy_since(&self, before: &Self) -> Option<Vec<u64>> {
+        let pairs = before.busy_ns.iter().zip(&self.busy_ns);
+        pairs.map(|(before, after)| Some((*after)?.saturating_sub((*before)?))).collect()
+    }
+
+    /// The share of the time of the CPUs that neither this process nor the tiers had.
+    fn others_share(&self, before: &Self, tiers_ns: u64) -> Option<f64> {
+        let busy: u64 = self.busy_since(before)?.iter().sum();
+        let others = busy.saturating_sub(self.own_ns - before.own_ns).saturating_sub(tiers_ns);
+        Some(others as f64 / ((self.now_ns - before.now_ns) * self.cpus as u64) as f64)
+    }
+
+    /// How long the CPUs of each tier were busy ÷ the work that it was given, at least 1.
+    fn busy_per_work(&self, before: &Self, workload: &ChainWorkload) -> Option<Vec<f64>> {
+        let tiers = self.busy_since(before)?.into_iter().enumerate();
+        let factor =
+            |(tier, busy): (usize, u64)| (busy as f64 / workload.work(tier).0.max(1) as f64).max(1.0);
+        Some(tiers.map(factor).collect())
+    }
 }
 
 /// Puts together what both ends saw, when they agree about how many requests there were.
@@ -110,7 +151,6 @@ fn finished(
     workload: &ChainWorkload,
     sent: &SentRequests,
     reports: Vec<TierReport>,
-    others_share: Option<f64>,
 ) -> Result<FinishedPlay, OperationError> {
     let mut played: Vec<PlayedRequest> = sent
         .answers
@@ -150,7 +190,8 @@ fn finished(
         lag_p99: Nanos(lag_p99),
         failed: sent.failed,
         in_flight_max: sent.in_flight_max,
-        others_share,
+        others_share: None,
+        busy_per_work: None,
     })
 }
 

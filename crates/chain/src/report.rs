@@ -37,6 +37,11 @@ pub struct ModeReport {
     pub measured: PlayMeasures,
     /// What the simulator says of the same requests.
     pub simulated: PlayMeasures,
+    /// What it says when work takes as long at each tier as its CPUs were busy for it, with all that load, kernel and
+    /// others did there; none where the kernel does not say.
+    pub simulated_with_costs: Option<PlayMeasures>,
+    /// How long the CPUs of each tier were busy ÷ the work that it was given, mean of the plays.
+    pub busy_per_work: Option<Vec<f64>>,
     /// Each play by itself, in order of repetitions.
     pub plays: Vec<PlaySummary>,
     /// By tier, the share of the time in which something ran that was not among the c oldest; none without a limit.
@@ -96,11 +101,13 @@ pub(crate) struct ModePlays {
     pub(crate) mode: ScheduleMode,
     pub(crate) finished: Vec<FinishedPlay>,
     pub(crate) predicted: Vec<Vec<PlayedRequest>>,
+    /// As many as plays, unless the kernel does not say how busy CPUs are.
+    pub(crate) predicted_with_costs: Vec<Vec<PlayedRequest>>,
 }
 
 impl ModePlays {
     pub(crate) fn of(mode: ScheduleMode) -> Self {
-        Self { mode, finished: Vec::new(), predicted: Vec::new() }
+        Self { mode, finished: Vec::new(), predicted: Vec::new(), predicted_with_costs: Vec::new() }
     }
 }
 
@@ -189,6 +196,8 @@ fn mode_report(
         limits: by_play.last()?.limits.clone(),
         measured: PlayMeasures::of(&live)?,
         simulated: PlayMeasures::of(&predicted)?,
+        simulated_with_costs: with_costs(workloads, plays),
+        busy_per_work: busy_per_work(by_play, tiers),
         plays: summaries,
         younger_share: (0..tiers).map(|tier| younger(settings.c, by_play, tier)).collect(),
         against_fair: None,
@@ -200,6 +209,19 @@ fn mode_report(
             .collect(),
         others_share: others.map(|others| mean(others.into_iter())),
     })
+}
+
+/// The measures of the simulation with costs, where every play has one.
+fn with_costs(workloads: &[ChainWorkload], plays: &ModePlays) -> Option<PlayMeasures> {
+    let predicted = plays.predicted_with_costs.iter().map(Vec::as_slice);
+    let pairs: Vec<_> = workloads.iter().zip(predicted).collect();
+    if pairs.len() == workloads.len() { PlayMeasures::of(&pairs) } else { None }
+}
+
+fn busy_per_work(plays: &[FinishedPlay], tiers: usize) -> Option<Vec<f64>> {
+    let factors: Vec<&Vec<f64>> =
+        plays.iter().map(|play| play.busy_per_work.as_ref()).collect::<Option<_>>()?;
+    Some((0..tiers).map(|tier| mean(factors.iter().map(|factors| factors[tier]))).collect())
 }
 
 /// The mean over plays of the share of the time in which something ran at a tier that was not among the c oldest.

@@ -93,6 +93,24 @@ impl ChainWorkload {
     }
 }
 
+impl ChainWorkload {
+    /// The same requests, whose work at each tier is so many times as much.
+    ///
+    /// # Panics
+    /// Unless there is a factor for each tier.
+    #[must_use]
+    pub fn with_costs(&self, factors: &[f64]) -> Self {
+        let mut costly = self.clone();
+        for hop in costly.requests.iter_mut().flat_map(|request| &mut request.route) {
+            // A float beyond u64 becomes the largest.
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let work = (hop.work.0 as f64 * factors[hop.tier]).round() as u64;
+            hop.work = Nanos(work.max(1));
+        }
+        costly
+    }
+}
+
 /// Draws the requests of a scenario that arrive within `duration`.
 ///
 /// # Errors
@@ -238,6 +256,8 @@ mod tests {
         assert_eq!(drawn.visits(0) + second.len(), drawn.visits(1));
         assert_eq!(drawn.work(0).0, drawn.visits(0) as u64 * 2_000_000);
         assert_eq!(drawn.serialised, 0);
+        let costly = drawn.with_costs(&[1.0, 1.5]);
+        assert_eq!((costly.work(0), costly.work(1).0), (drawn.work(0), drawn.work(1).0 * 3 / 2));
         assert_eq!(draw_workload(&case(FAN_IN), 7, Nanos(2_000_000_000)), Ok(drawn));
     }
 

@@ -82,6 +82,8 @@ struct ModeDocument<'a> {
     simulated_p99_s: f64,
     simulated_mean_s: f64,
     simulated: &'a PlayMeasures,
+    simulated_with_costs: Option<&'a PlayMeasures>,
+    busy_per_work: Option<&'a [f64]>,
     not_among_oldest: &'a [Option<f64>],
     p99_against_fair: Option<RatioDocument>,
     failed: usize,
@@ -152,6 +154,8 @@ fn mode_document(mode: &ModeReport) -> ModeDocument<'_> {
         simulated_p99_s: mode.simulated.p99_s,
         simulated_mean_s: mode.simulated.mean_s,
         simulated: &mode.simulated,
+        simulated_with_costs: mode.simulated_with_costs.as_ref(),
+        busy_per_work: mode.busy_per_work.as_deref(),
         not_among_oldest: &mode.younger_share,
         p99_against_fair: mode.against_fair.as_ref().map(ratio_document),
         failed: mode.failed,
@@ -233,7 +237,7 @@ fn lead(run: &ScheduledRun) -> String {
 
 fn mode_table(report: &BenchReport) -> TextTable {
     let headings =
-        ["mode", "c", "p50", "p99", "p99.9", "mean", "shortest 1%", "reordered", "simulated p99", "÷"];
+        ["mode", "c", "p50", "p99", "p99.9", "mean", "short 1%", "reordered", "simulated", "÷", "with costs"];
     let rows = report.modes.iter().map(|mode| {
         let measured = &mode.measured;
         let mut cells = vec![mode.mode.to_string(), limits(&mode.limits)];
@@ -244,6 +248,7 @@ fn mode_table(report: &BenchReport) -> TextTable {
         cells.push(format!("{:.1} %", measured.reordering_pct));
         cells.push(time(mode.simulated.p99_s));
         cells.push(format!("{:.2}", measured.p99_s / mode.simulated.p99_s));
+        cells.push(mode.simulated_with_costs.as_ref().map_or("-".to_owned(), |costly| time(costly.p99_s)));
         cells
     });
     TextTable::of_rows(&headings, 1, rows)
