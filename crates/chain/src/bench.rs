@@ -1,6 +1,7 @@
 //! Modes side by side: in every repetition all modes play the same requests, in random order, and the simulator plays
 //! them as well.
 
+use crate::grouping::TierGrouping;
 use crate::kernel_slice::KernelSlices;
 use crate::machine_fit::{no_round_robin, schedule_load, tier_cpus};
 use crate::measures::PlayedRequest;
@@ -51,8 +52,12 @@ pub fn run_bench(
     stop: &AtomicBool,
     host: &mut dyn BenchHost,
 ) -> Result<BenchReport, OperationError> {
-    check(case)?;
-    let cpus = tier_cpus(case)?;
+    let grouping = match settings.cpus {
+        Some(cpus) => TierGrouping::on_cpus(case, cpus),
+        None => TierGrouping::one_by_one(case),
+    };
+    check(case, &grouping)?;
+    let cpus = tier_cpus(grouping.tiers())?;
     let slices = KernelSlices::read();
     let load_scheduling = schedule_load();
     let mut plays: Vec<ModePlays> = settings.modes.iter().map(|mode| ModePlays::of(*mode)).collect();
@@ -62,7 +67,7 @@ pub fn run_bench(
     }
     for repetition in 0..settings.repetitions {
         let seed = StdRng::seed_from_u64(settings.seed.wrapping_add(repetition as u64)).random();
-        let workload = draw_workload(case, seed, settings.duration)?;
+        let workload = grouping.apply(draw_workload(case, seed, settings.duration)?);
         if workload.requests.is_empty() {
             return Err(OperationError::input(format_args!(
                 "no request arrives within {}",
@@ -97,15 +102,17 @@ pub fn run_bench(
 }
 
 /// Refuses what would not come to an end.
-fn check(case: &SimulationCase) -> Result<(), OperationError> {
+fn check(case: &SimulationCase, grouping: &TierGrouping) -> Result<(), OperationError> {
     if case.server.is_some() {
+        return Err(OperationError::input("a storage server cannot be played by services on this machine")
+            .hint("describe [[station]] and [[entry]] sections"));
+    }
+    let loads = grouping.tiers().iter().zip(grouping.utilisation());
+    let Some((tier, load)) = loads.max_by(|a, b| a.1.total_cmp(b.1)) else { return Ok(()) };
+    if *load < 1.0 || case.plan.transient {
         return Ok(());
     }
-    let (busiest, load) = case.busiest();
-    if load < 1.0 || case.plan.transient {
-        return Ok(());
-    }
-    let (name, percent) = (&case.network.stations[busiest].name, 100.0 * load);
+    let (name, percent) = (&tier.name, 100.0 * load);
     Err(OperationError::input(format_args!(
         "unstable: tier '{name}' gets {percent:.1} % of the work that it can do"
     ))

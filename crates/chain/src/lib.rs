@@ -19,6 +19,7 @@
 mod age_order;
 mod bench;
 mod gains;
+mod grouping;
 mod http;
 mod kernel_slice;
 mod machine_fit;
@@ -37,6 +38,7 @@ mod workload;
 pub use age_order::{TierVisit, younger_share};
 pub use bench::{BenchHost, run_bench, scenario_limit};
 pub use gains::{GainSplit, GainVerdict, RatioEstimate};
+pub use grouping::TierGrouping;
 pub use kernel_slice::KernelSlices;
 pub use measures::{PlayMeasures, PlayedRequest};
 pub use mode::ScheduleMode;

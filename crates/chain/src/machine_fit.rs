@@ -1,9 +1,9 @@
 //! Whether this machine can play a scenario, and how the load is scheduled beside the tiers.
 
 use crate::tier::ROUND_ROBIN_PRIORITY;
+use crate::workload::ChainTier;
 use machine::scheduling::{self, SchedulingPolicy, ThreadScheduling};
 use model::OperationError;
-use scenario::SimulationCase;
 use std::collections::BTreeSet;
 use units::Nanos;
 
@@ -14,21 +14,20 @@ const LOAD_PRIORITY: u32 = 2;
 const LOAD_SLICE_NS: u64 = 100_000;
 
 /// CPUs of its own for each tier.
-pub(crate) fn tier_cpus(case: &SimulationCase) -> Result<Vec<BTreeSet<usize>>, OperationError> {
+pub(crate) fn tier_cpus(tiers: &[ChainTier]) -> Result<Vec<BTreeSet<usize>>, OperationError> {
     let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
     let allowed = scheduling::cpus(own)
         .map_err(|error| OperationError::machine(format_args!("the CPUs of this process: {error}")))?;
-    let wanted: usize = case.network.stations.iter().map(|station| station.workers as usize).sum();
+    let wanted: usize = tiers.iter().map(|tier| tier.workers as usize).sum();
     if wanted > allowed.len() {
         let found = allowed.len();
         return Err(OperationError::machine(format_args!(
             "the tiers need {wanted} CPUs of their own, and this process may use {found}"
         ))
-        .hint("`taskset -p $$` shows which; `--set 'station.*.workers=1'` needs fewer; `tailwright simulate` needs none"));
+        .hint("`taskset -p $$` shows which; `schedule bench --cpus` puts tiers together; `tailwright simulate` needs none"));
     }
     let mut left = allowed.into_iter();
-    let stations = case.network.stations.iter();
-    Ok(stations.map(|station| left.by_ref().take(station.workers as usize).collect()).collect())
+    Ok(tiers.iter().map(|tier| left.by_ref().take(tier.workers as usize).collect()).collect())
 }
 
 /// Has this thread run as soon as a request is due, as far as it may, and says how.

@@ -19,6 +19,8 @@ pub struct BenchSettings {
     pub seed: u64,
     /// Of the intervals of ratios, strictly between 0 and 1.
     pub confidence: f64,
+    /// On how many CPUs the stations are put together, each CPU a tier, at least 1; none: each station is a tier.
+    pub cpus: Option<usize>,
     /// The program whose `schedule tier` is a tier.
     pub program: PathBuf,
 }

@@ -114,15 +114,12 @@ impl ChainWorkload {
 /// Draws the requests of a scenario that arrive within `duration`.
 ///
 /// # Errors
-/// When the scenario is none of stations with open arrivals, or a request is none that can be played.
+/// When an entry has no open arrivals, or a request is none that can be played.
 pub fn draw_workload(
     case: &SimulationCase,
     seed: u64,
     duration: Nanos,
 ) -> Result<ChainWorkload, OperationError> {
-    if case.server.is_some() {
-        return Err(unplayable("a storage server", "describe [[station]] and [[entry]] sections"));
-    }
     let mut drawn = ChainWorkload {
         tiers: case.network.stations.iter().map(chain_tier).collect(),
         entries: Vec::new(),

@@ -305,6 +305,37 @@ fn examples_are_for_simulate_as_well() {
     }
 }
 
+#[test]
+fn recorded_calls_are_played_by_tiers_of_several_services() {
+    if !has_two_cpus() {
+        return;
+    }
+    let _alone = alone();
+    let file = format!("{}/../../examples/scenarios/replay.toml", env!("CARGO_MANIFEST_DIR"));
+    let options = [
+        "--duration",
+        "400ms",
+        "--repetitions",
+        "1",
+        "--modes",
+        "fair,limited",
+        "--cpus",
+        "2",
+        "--load",
+        "0.6",
+        "--json",
+    ];
+    let document =
+        Folder::new().run(&[&["schedule", "bench", &file], &options[..]].concat()).expect_code(0).json();
+    for run in document["runs"].as_array().expect("runs") {
+        let tiers = run["tiers"].as_array().expect("tiers");
+        let is_several = |tier: &Value| tier["name"].as_str().is_some_and(|name| name.contains('+'));
+        assert!(tiers.len() == 2 && tiers.iter().any(is_several), "{run}");
+        let fair = mode(run, "fair");
+        assert!(fair["answered"] == fair["requests"] && number(&fair["answered"]) > 0.0, "{fair}");
+    }
+}
+
 const TIERS: &str = "[[station]]\nname = \"a\"\nworkers = 1\ndiscipline = \"fifo\"\n";
 
 #[test]
@@ -317,6 +348,9 @@ fn what_cannot_be_played_says_why_and_what_to_do() {
         "closed.toml",
         &format!("{TIERS}[[entry]]\nclients = 2\nthink = \"1ms\"\nservice = {{ a = \"1ms\" }}\n"),
     );
+    let server = "[server]\nprofile = { bandwidthTable = [{ requestSize = 4096, readBandwidth = 1e7, writeBandwidth = 5e6 }] }\n\
+        network = \"1MB/s\"\ndiscipline = \"none\"\n[[workload]]\nname = \"w\"\nclients = 1\nsize = \"4KiB\"\nop = \"read\"\n";
+    folder.write("server.toml", server);
     folder.write("none.toml", &format!("{TIERS}{}", entry.replace("100/s", "1/h")));
     for (options, code, parts) in [
         (&["good.toml", "--load", "1.2"][..], 2, ["unstable: tier 'a'", "--load below 1"]),
@@ -325,6 +359,7 @@ fn what_cannot_be_played_says_why_and_what_to_do() {
         (&["good.toml", "-c", "0"], 2, ["a number from 1, or inf", ""]),
         (&["good.toml", "--duration", "0s"], 2, ["1ms to a day", "hint"]),
         (&["good.toml", "--set", "station.b.workers=1"], 2, ["no element 'b'", ""]),
+        (&["server.toml"], 2, ["storage server", "[[station]]"]),
         (&["absent.toml"], 2, ["absent.toml", "hint"]),
         (&["wide.toml"], 3, ["need 5000 CPUs", "taskset"]),
         (&["closed.toml"], 2, ["clients that wait", "hint"]),

@@ -44,5 +44,5 @@ pub(crate) struct ScheduleDemoArgs {
 pub(crate) fn run(args: &ScheduleDemoArgs) -> Result<VerbAnswer, OperationError> {
     distinct(&args.modes)?;
     let variants = args.topology.scenario(&args.work, args.load)?.variants()?;
-    args.playing.play(&args.topology.to_string(), &variants, &args.modes)
+    args.playing.play(&args.topology.to_string(), &variants, &args.modes, None)
 }

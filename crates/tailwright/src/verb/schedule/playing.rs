@@ -60,6 +60,7 @@ impl PlayingArgs {
         name: &str,
         variants: &[Variant],
         modes: &[ScheduleMode],
+        cpus: Option<usize>,
     ) -> Result<VerbAnswer, OperationError> {
         let stop = stop_on_termination()?;
         let plays = variants.len() * modes.len() * self.repetitions as usize;
@@ -74,7 +75,7 @@ impl PlayingArgs {
             if stop.load(Ordering::Relaxed) {
                 break;
             }
-            match self.play_one(name, variant, modes, &stop) {
+            match self.play_one(name, variant, (modes, cpus), &stop) {
                 Ok(run) => runs.push(run),
                 // What earlier variants found stands.
                 Err(_) if stop.load(Ordering::Relaxed) && !runs.is_empty() => break,
@@ -90,7 +91,7 @@ impl PlayingArgs {
         &self,
         name: &str,
         variant: &Variant,
-        modes: &[ScheduleMode],
+        (modes, cpus): (&[ScheduleMode], Option<usize>),
         stop: &AtomicBool,
     ) -> Result<ScheduledRun, OperationError> {
         let case = variant.document.case()?;
@@ -101,6 +102,7 @@ impl PlayingArgs {
             duration: self.duration()?,
             seed: self.seed,
             confidence: self.confidence,
+            cpus,
             program: std::env::current_exe().map_err(|error| {
                 OperationError::machine(format_args!("this program does not know where it is: {error}"))
             })?,
