@@ -9,7 +9,7 @@ pub struct TierVisit {
     pub request: u64,
     /// When the request entered the system; the older of two has the lower one, and of equal ones the lower number.
     pub start: u64,
-    /// When the tier had read the request.
+    /// When the caller had sent the request.
     pub arrival: u64,
     /// When its work there was done.
     pub end: u64,

@@ -17,6 +17,7 @@ const HEAD_MAX: usize = 16 << 10;
 const FIELDS_MAX: usize = 32;
 const NUMBER_HEADER: &str = "tailwright-request";
 const ROUTE_HEADER: &str = "tailwright-route";
+const SENT_HEADER: &str = "tailwright-sent";
 
 /// What a tier must know of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,29 +26,30 @@ pub(crate) struct RoutedHead {
     pub(crate) number: u64,
     /// The visits that are left, this one first.
     pub(crate) route: Vec<RouteHop>,
+    /// When it was sent here, on the machine's monotonic clock, if the sender says.
+    pub(crate) sent_ns: Option<u64>,
     /// The `baggage` fields in their order.
     pub(crate) baggage: Vec<Vec<u8>>,
 }
 
-/// Appends a request; `baggage` are the fields that it came with, whose tag is replaced.
-pub(crate) fn write_request(
-    out: &mut Vec<u8>,
-    number: u64,
-    route: &[RouteHop],
-    baggage: &[Vec<u8>],
-    tag: RequestTag,
-) {
+/// Appends a request, the tag of whose baggage is replaced by this one.
+pub(crate) fn write_request(out: &mut Vec<u8>, head: &RoutedHead, tag: RequestTag) {
     let codec = TagCodec::baggage();
-    let tagged = codec.write(baggage.iter().map(Vec::as_slice), tag).value;
-    let mut hops = String::new();
-    for hop in route {
-        let separator = if hops.is_empty() { "" } else { "," };
-        // Writing to a string does not fail.
-        let _ = write!(hops, "{separator}{}:{}", hop.tier, hop.work.0);
-    }
+    let tagged = codec.write(head.baggage.iter().map(Vec::as_slice), tag).value;
     out.extend(b"GET / HTTP/1.1\r\nHost: localhost\r\nbaggage: ");
     out.extend(tagged);
-    out.extend(format!("\r\n{NUMBER_HEADER}: {number}\r\n{ROUTE_HEADER}: {hops}\r\n\r\n").bytes());
+    let mut ours = format!("\r\n{NUMBER_HEADER}: {}\r\n", head.number);
+    // Writing to a string does not fail.
+    if let Some(sent) = head.sent_ns {
+        let _ = write!(ours, "{SENT_HEADER}: {sent}\r\n");
+    }
+    let _ = write!(ours, "{ROUTE_HEADER}: ");
+    for (position, hop) in head.route.iter().enumerate() {
+        let separator = if position == 0 { "" } else { "," };
+        let _ = write!(ours, "{separator}{}:{}", hop.tier, hop.work.0);
+    }
+    out.extend(ours.bytes());
+    out.extend(b"\r\n\r\n");
 }
 
 /// Appends an answer with this status and no body.
@@ -71,12 +73,13 @@ pub(crate) fn parse_request(input: &[u8]) -> Result<Option<(RoutedHead, usize)>,
     if head.method != Some("GET") {
         return Err("expected GET".to_owned());
     }
-    let (mut number, mut route, mut baggage) = (None, None, Vec::new());
+    let (mut number, mut route, mut sent_ns, mut baggage) = (None, None, None, Vec::new());
     for field in head.headers.iter() {
         let name = field.name.to_ascii_lowercase();
         match name.as_str() {
             NUMBER_HEADER => number = text(field.value)?.parse().ok(),
             ROUTE_HEADER => route = Some(parse_route(text(field.value)?)?),
+            SENT_HEADER => sent_ns = text(field.value)?.parse().ok(),
             "baggage" => baggage.push(field.value.to_vec()),
             "content-length" if field.value != b"0" => return Err("expected no body".to_owned()),
             "transfer-encoding" => return Err("expected no body".to_owned()),
@@ -86,7 +89,7 @@ pub(crate) fn parse_request(input: &[u8]) -> Result<Option<(RoutedHead, usize)>,
     let (Some(number), Some(route)) = (number, route) else {
         return Err(format!("expected {NUMBER_HEADER} and {ROUTE_HEADER}"));
     };
-    Ok(Some((RoutedHead { number, route, baggage }, length)))
+    Ok(Some((RoutedHead { number, route, sent_ns, baggage }, length)))
 }
 
 /// The status of the answer that begins `input` and its length; `None` when it is not complete.
@@ -171,16 +174,19 @@ mod tests {
     proptest! {
         #[test]
         fn requests_come_back_and_are_not_complete_before(
-            number: u64, start: u64, hops in proptest::collection::vec((0usize..9, 0u64..1 << 40), 1..HOPS_MAX),
+            number: u64, start: u64, sent_ns: Option<u64>, hops in proptest::collection::vec((0usize..9, 0u64..1 << 40), 1..HOPS_MAX),
         ) {
             let route: Vec<RouteHop> = hops.iter().map(|(tier, work)| RouteHop { tier: *tier, work: Nanos(*work) }).collect();
             let (mut bytes, tag) = (Vec::new(), RequestTag::starting_at(start));
-            write_request(&mut bytes, number, &route, &[b"user=7,tailwright-start=1".to_vec()], tag);
+            let baggage = vec![b"user=7,tailwright-start=1".to_vec()];
+            let sent = RoutedHead { number, route, sent_ns, baggage };
+            write_request(&mut bytes, &sent, tag);
             for cut in [0, 1, bytes.len() / 2, bytes.len() - 1] {
                 prop_assert_eq!(parse_request(&bytes[..cut]), Ok(None));
             }
             let (head, length) = parse_request(&bytes).unwrap().unwrap();
-            prop_assert_eq!((head.number, &head.route, length), (number, &route, bytes.len()));
+            prop_assert_eq!((head.number, &head.route, head.sent_ns), (number, &sent.route, sent_ns));
+            prop_assert_eq!(length, bytes.len());
             let values: Vec<&[u8]> = head.baggage.iter().map(Vec::as_slice).collect();
             prop_assert_eq!(TagCodec::baggage().read(values.clone()), gat::ReceivedTag::Tagged(tag));
             prop_assert!(values.concat().windows(6).any(|part| part == b"user=7"));

@@ -4,7 +4,7 @@
 //! One thread and one epoll instance. Each request in flight has a connection, which is used again. Latencies count from
 //! the instants at which requests were to arrive, so that a late sender shows up in them, and as its lag.
 
-use crate::http;
+use crate::http::{self, RoutedHead};
 use crate::workload::ChainWorkload;
 use gat::RequestTag;
 use machine::clock;
@@ -168,7 +168,13 @@ impl<'a> RequestSender<'a> {
         let skew = self.workload.entries[request.entry].skew_ns;
         let start = self.real_time_ns.saturating_add(request.arrival.0).saturating_add_signed(skew);
         let mut bytes = Vec::new();
-        http::write_request(&mut bytes, index as u64, &request.route, &[], RequestTag::starting_at(start));
+        let head = RoutedHead {
+            number: index as u64,
+            route: request.route.clone(),
+            sent_ns: Some(clock::now()),
+            baggage: Vec::new(),
+        };
+        http::write_request(&mut bytes, &head, RequestTag::starting_at(start));
         let connection = self.idle_connection(request.route[0].tier)?;
         let connection = &mut self.connections[connection];
         connection.request = Some(index);

@@ -52,7 +52,7 @@ pub(crate) struct LoggedVisit {
     pub(crate) request: u64,
     /// Its start, nanoseconds of the real-time clock.
     pub(crate) start: u64,
-    /// When it had been read.
+    /// When the caller had sent it.
     pub(crate) arrival: u64,
     /// When its work was done.
     pub(crate) end: u64,

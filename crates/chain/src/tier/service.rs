@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Threads do little: the default of 2 MiB would only be address space.
 const STACK_BYTES: usize = 256 << 10;
+/// A request that says that it was sent longer ago, ten minutes, is not believed.
+const SENT_BEFORE_NS_MAX: u64 = 600_000_000_000;
 
 /// A tier that takes requests.
 #[derive(Debug)]
@@ -65,7 +67,11 @@ impl TierService {
 
     /// Does what a request asks for, here and by calling the next tier, and returns the status of the answer.
     fn serve(&self, head: &RoutedHead, thread: &mut WorkingThread) -> u16 {
-        let arrival = clock::now();
+        let now = clock::now();
+        // When the caller had sent it: reading it may have waited for a CPU.
+        let arrival =
+            head.sent_ns.filter(|sent| (now.saturating_sub(SENT_BEFORE_NS_MAX)..=now).contains(sent));
+        let arrival = arrival.unwrap_or(now);
         let [hop, rest @ ..] = head.route.as_slice() else { return 400 };
         if hop.tier != self.tier {
             return 400;
@@ -83,7 +89,8 @@ impl TierService {
         self.visits.lock().unwrap_or_else(PoisonError::into_inner).push(visit);
         let Some(next) = rest.first() else { return 200 };
         let mut request = Vec::new();
-        http::write_request(&mut request, head.number, rest, &head.baggage, tag);
+        let onward = RoutedHead { route: rest.to_vec(), sent_ns: Some(clock::now()), ..head.clone() };
+        http::write_request(&mut request, &onward, tag);
         self.downstream.call(next.tier, &request).unwrap_or(502)
     }
 
