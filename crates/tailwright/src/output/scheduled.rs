@@ -16,8 +16,8 @@ const FORMAT: &str = "tailwright-schedule-1";
 const OTHERS_MAX: f64 = 0.03;
 /// Requests that are sent so much of the median latency late make figures doubtful.
 const LAG_MAX: f64 = 0.05;
-/// More tiers do not fit a table of 100 columns.
-const TIERS_SHOWN: usize = 4;
+/// More tiers do not fit a table of 100 columns; JSON has them.
+const TIERS_SHOWN: usize = 2;
 
 /// One variant of what was played.
 pub(crate) struct ScheduledRun {
@@ -305,9 +305,7 @@ fn against_fair(report: &BenchReport, settings: &BenchSettings) -> String {
         "\n99th percentile against fair, with {} % confidence intervals over repetitions:\n",
         100.0 * settings.confidence
     );
-    let table = TextTable::of_rows(&["", "", "", ""], 4, rows).render();
-    // Nothing stands above the columns.
-    lead + table.trim_start_matches('\n')
+    lead + &untitled(rows)
 }
 
 fn range(ratio: &RatioEstimate) -> String {
@@ -320,22 +318,29 @@ fn range(ratio: &RatioEstimate) -> String {
 
 /// What the limit and what age does.
 fn gains(report: &BenchReport) -> String {
-    let gains = [("p99", report.p99_gain), ("p50", report.p50_gain), ("mean", report.mean_gain)];
-    let rows: Vec<Vec<String>> = gains
-        .into_iter()
-        .filter_map(|(figure, gain)| {
-            let gain = gain?;
-            let part =
-                |ratio: &RatioEstimate| format!("× {:.2} {} {}", ratio.ratio, range(ratio), verdict(ratio));
-            Some(vec![format!("  {figure}"), part(&gain.cap), part(&gain.age), part(&gain.total)])
-        })
-        .collect();
+    let age = format!("age: limited → {}", report.oldest);
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for (figure, gain) in [("p99", report.p99_gain), ("p50", report.p50_gain), ("mean", report.mean_gain)] {
+        let Some(GainSplit { total, cap, age: of_age }) = gain else { continue };
+        for (figure, part, ratio) in
+            [(figure, "limit: fair → limited", cap), ("", age.as_str(), of_age), ("", "both", total)]
+        {
+            let mut row = vec![format!("  {figure}"), part.to_owned(), format!("× {:.2}", ratio.ratio)];
+            row.extend([range(&ratio), verdict(&ratio).to_owned()]);
+            rows.push(row);
+        }
+    }
     if rows.is_empty() {
         return String::new();
     }
-    let age = format!("age (limited → {})", report.oldest);
-    let headings = ["  due to", "limit (fair → limited)", &age, "both"];
-    format!("\n{}", TextTable::of_rows(&headings, 4, rows).render())
+    format!("\nwhat is due to what:\n{}", untitled(rows))
+}
+
+/// Rows of words that need no headings.
+fn untitled(rows: Vec<Vec<String>>) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let table = TextTable::of_rows(&vec![""; columns], columns, rows).render();
+    table.trim_start_matches('\n').to_owned()
 }
 
 /// What makes the figures of a run doubtful.
