@@ -3,7 +3,7 @@
 
 use crate::grouping::TierGrouping;
 use crate::kernel_slice::KernelSlices;
-use crate::machine_fit::{no_round_robin, schedule_load, tier_cpus};
+use crate::machine_fit::{LoadTurn, no_round_robin, tier_cpus};
 use crate::measures::PlayedRequest;
 use crate::mode::ScheduleMode;
 use crate::play::{FinishedPlay, PlayEnd, play};
@@ -59,7 +59,7 @@ pub fn run_bench(
     check(case, &grouping)?;
     let cpus = tier_cpus(grouping.tiers())?;
     let slices = KernelSlices::read();
-    let load_scheduling = schedule_load();
+    let load_scheduling = LoadTurn::begin().scheduling.clone();
     let mut plays: Vec<ModePlays> = settings.modes.iter().map(|mode| ModePlays::of(*mode)).collect();
     let (mut left_out, mut workloads) = (Vec::new(), Vec::new());
     if let Some(why) = no_round_robin() {

@@ -15,8 +15,7 @@ const LOAD_SLICE_NS: u64 = 100_000;
 
 /// CPUs of its own for each tier.
 pub(crate) fn tier_cpus(tiers: &[ChainTier]) -> Result<Vec<BTreeSet<usize>>, OperationError> {
-    let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
-    let allowed = scheduling::cpus(own)
+    let allowed = scheduling::cpus(own_thread())
         .map_err(|error| OperationError::machine(format_args!("the CPUs of this process: {error}")))?;
     let wanted: usize = tiers.iter().map(|tier| tier.workers as usize).sum();
     if wanted > allowed.len() {
@@ -30,30 +29,82 @@ pub(crate) fn tier_cpus(tiers: &[ChainTier]) -> Result<Vec<BTreeSet<usize>>, Ope
     Ok(tiers.iter().map(|tier| left.by_ref().take(tier.workers as usize).collect()).collect())
 }
 
-/// Has this thread run as soon as a request is due, as far as it may, and says how.
-pub(crate) fn schedule_load() -> String {
-    let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
-    let _ = machine::realtime::exact_timers();
-    let fifo = ThreadScheduling::real_time(SchedulingPolicy::Fifo, LOAD_PRIORITY);
-    let reset = ThreadScheduling { resets_on_fork: true, ..fifo };
-    if scheduling::set_scheduling(own, &reset).is_ok() {
-        return fifo.to_string();
+/// The time in which this thread is the load, and runs as soon as a request is due as far as it may. Dropping it gives the
+/// thread back its own scheduling.
+pub(crate) struct LoadTurn {
+    before: Option<ThreadScheduling>,
+    /// What the thread is scheduled as.
+    pub(crate) scheduling: String,
+}
+
+impl LoadTurn {
+    pub(crate) fn begin() -> Self {
+        let own = own_thread();
+        // A timer that is late or a slice that stays as it was shows as the load's lag.
+        let _ = machine::realtime::exact_timers();
+        let before = scheduling::scheduling(own).ok();
+        let fifo = ThreadScheduling::real_time(SchedulingPolicy::Fifo, LOAD_PRIORITY);
+        if scheduling::set_scheduling(own, &fifo).is_ok() {
+            return Self { before, scheduling: fifo.to_string() };
+        }
+        let nice = before.map_or(0, |before| before.nice);
+        let short = ThreadScheduling { slice_ns: LOAD_SLICE_NS, ..ThreadScheduling::ordinary(nice) };
+        let scheduling = match scheduling::set_scheduling(own, &short) {
+            Ok(()) => format!("ordinary, slices of {}", Nanos(LOAD_SLICE_NS)),
+            Err(_) => "ordinary".to_owned(),
+        };
+        Self { before, scheduling }
     }
-    let short =
-        ThreadScheduling { slice_ns: LOAD_SLICE_NS, resets_on_fork: true, ..ThreadScheduling::ordinary(0) };
-    match scheduling::set_scheduling(own, &short) {
-        Ok(()) => format!("ordinary, slices of {}", Nanos(LOAD_SLICE_NS)),
-        Err(_) => "ordinary".to_owned(),
+}
+
+impl Drop for LoadTurn {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = scheduling::set_scheduling(own_thread(), before);
+        }
     }
+}
+
+fn own_thread() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
 /// Why this process may not have threads under SCHED_RR, tried by a thread that ends with it.
 pub(crate) fn no_round_robin() -> Option<String> {
     let tried = std::thread::spawn(|| {
-        let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
         let wanted = ThreadScheduling::real_time(SchedulingPolicy::RoundRobin, ROUND_ROBIN_PRIORITY);
-        scheduling::set_scheduling(own, &wanted)
+        scheduling::set_scheduling(own_thread(), &wanted)
     });
     let error = tried.join().ok()?.err()?;
     Some(format!("no real-time priority ({error}); `ulimit -r` or the capability SYS_NICE gives it"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_gets_its_scheduling_back() {
+        let before = scheduling::scheduling(own_thread()).unwrap();
+        let turn = LoadTurn::begin();
+        let during = scheduling::scheduling(own_thread()).unwrap();
+        assert!(
+            during.policy == SchedulingPolicy::Fifo || turn.scheduling.starts_with("ordinary"),
+            "{during}"
+        );
+        drop(turn);
+        assert_eq!(scheduling::scheduling(own_thread()).unwrap(), before);
+    }
+
+    #[test]
+    fn tiers_have_cpus_of_their_own() {
+        let tier = |workers| ChainTier { name: "a".into(), workers };
+        let one = tier_cpus(&[tier(1)]).unwrap();
+        assert!(one.len() == 1 && one[0].len() == 1);
+        let error = tier_cpus(&[tier(1), tier(100_000)]).unwrap_err();
+        assert!(error.message.contains("100001 CPUs") && error.hint.is_some(), "{error:?}");
+        if let Ok(two) = tier_cpus(&[tier(1), tier(1)]) {
+            assert!(two[0].is_disjoint(&two[1]));
+        }
+    }
 }

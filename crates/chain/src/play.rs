@@ -1,6 +1,7 @@
 //! One play: tiers are started, every request of a workload is sent, and what both ends saw is put together.
 
 use crate::age_order::TierVisit;
+use crate::machine_fit::LoadTurn;
 use crate::measures::PlayedRequest;
 use crate::mode::ScheduleMode;
 use crate::sender::{SentRequests, send};
@@ -87,6 +88,7 @@ pub(crate) fn play(
             return Ok(PlayEnd::Unavailable(why));
         }
     }
+    let turn = LoadTurn::begin();
     let before = MachineTimes::read(cpus);
     let origin = clock::now() + u64::try_from(LEAD.as_nanos()).expect("a short time");
     let real_time = clock::real_time() + (origin - clock::now());
@@ -95,6 +97,7 @@ pub(crate) fn play(
         OperationError::machine(format_args!("playing {mode}: {error}"))
             .hint("a tier may have been killed; `dmesg` and the memory of the machine may say why")
     })?;
+    drop(turn);
     let Some(sent) = sent else { return Ok(PlayEnd::Stopped) };
     let after = MachineTimes::read(cpus);
     let reports = tiers.into_iter().map(TierProcess::finish).collect::<Result<Vec<_>, _>>()?;

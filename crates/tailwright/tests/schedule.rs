@@ -336,6 +336,28 @@ fn recorded_calls_are_played_by_tiers_of_several_services() {
     }
 }
 
+#[test]
+fn requests_of_a_real_system_are_played() {
+    let Some(data) = testkit::shared("data/microservices") else { return };
+    if !has_two_cpus() {
+        return;
+    }
+    let (folder, _alone) = (Folder::new(), alone());
+    let spans = data.join("media_load25.spans.csv.gz");
+    let file = format!(
+        "[run]\nload = 0.5\n[call_graph]\nspans = \"{}\"\nworkers = 1\ndiscipline = \"fifo\"\n\
+        [[entry]]\narrivals = \"poisson(20/s)\"\n",
+        spans.display()
+    );
+    folder.write("media.toml", &file);
+    let options =
+        ["--cpus", "2", "--duration", "500ms", "--repetitions", "1", "--modes", "limited", "--json"];
+    let run = only_run(folder.run(&[&["schedule", "bench", "media.toml"], &options[..]].concat()));
+    let limited = mode(&run, "limited");
+    assert!(limited["answered"] == limited["requests"], "{limited}");
+    assert!(number(&limited["simulated_p99_s"]) > 0.0);
+}
+
 const TIERS: &str = "[[station]]\nname = \"a\"\nworkers = 1\ndiscipline = \"fifo\"\n";
 
 #[test]

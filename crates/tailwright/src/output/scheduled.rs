@@ -18,6 +18,8 @@ const OTHERS_MAX: f64 = 0.03;
 const LAG_MAX: f64 = 0.05;
 /// More tiers do not fit a table of 100 columns; JSON has them.
 const TIERS_SHOWN: usize = 2;
+/// Longer names of tiers are shortened in tables.
+const NAME_MAX: usize = 16;
 
 /// One variant of what was played.
 pub(crate) struct ScheduledRun {
@@ -262,11 +264,23 @@ fn limits(limits: &[Option<u32>]) -> String {
     if is_one { shown.first().cloned().unwrap_or_default() } else { shown.join("/") }
 }
 
+/// A name that leaves room for the rest of the table.
+fn shortened(name: &str) -> String {
+    if name.chars().count() <= NAME_MAX {
+        return name.to_owned();
+    }
+    let kept: String = name.chars().take(NAME_MAX - 1).collect();
+    kept + "…"
+}
+
 /// Mean waiting at each tier, what the simulator says of it, and how much of the time somebody young runs.
 fn tier_table(report: &BenchReport) -> TextTable {
     let mut headings: Vec<String> = vec!["mean wait at".to_owned()];
     headings.extend(
-        report.tiers.iter().flat_map(|tier| [tier.clone(), "simulated".to_owned(), "not oldest".to_owned()]),
+        report
+            .tiers
+            .iter()
+            .flat_map(|tier| [shortened(tier), "simulated".to_owned(), "not oldest".to_owned()]),
     );
     let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
     let rows = report.modes.iter().map(|mode| {
