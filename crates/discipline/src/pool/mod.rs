@@ -21,10 +21,11 @@
 //! 2. With displacement those serving are the c oldest of all that are serving, demoted or waiting. Without it nobody
 //!    is admitted before an older one that waits.
 //! 3. c = 1 without blocking is first come, first served by key; without a limit everybody is admitted at once.
-//! 4. **Nobody starves.** If no older one enters or returns from a block, the k-th oldest of those waiting is admitted
-//!    within ⌈k/c⌉ · patience, whatever those serving do: none of them counts for longer than that while it waits. A request is
-//!    demoted for at most the patience, and then not again unless it blocks. Requests with older keys go first without
-//!    end, so keys must not be what a client can choose.
+//! 4. **Nobody starves.** The k-th oldest of those waiting or demoted goes on within ⌈k/c⌉ · patience, whatever those
+//!    serving do, if the caller wakes the pool in time, c stays and no older one enters or returns from a block: nobody
+//!    counts for longer than the patience while others want to go on. A request is demoted for at most the patience at a
+//!    time, and then not again unless it blocks. Requests with older keys go first without end, so keys must not be what
+//!    a client can choose.
 //!
 //! [`crate::serve::LimitedSharing`] is the same order for workers and slices that the caller controls. Its pool (what is
 //! on its workers and in its round-robin queue) with [`crate::serve::PoolEntrance::Preempt`] is at every instant the set of
@@ -278,10 +279,11 @@ impl RequestPool {
             let serving = self.serving.len();
             let oldest = self.ready.first();
             let youngest = self.serving.first().filter(|_| displaces);
+            let leaves_out = oldest.is_some() || (displaces && serving > limit);
             match (oldest, youngest) {
                 (Some((_, slot)), _) if serving < limit => self.start(slot, actions),
+                _ if leaves_out && self.make_overdue() => {}
                 (_, Some((_, slot))) if serving > limit => self.demote(slot, actions),
-                (Some(_), _) if self.make_overdue() => {}
                 (Some((oldest, _)), Some((Reverse(youngest), slot))) if oldest < youngest => {
                     self.demote(slot, actions);
                 }

@@ -146,6 +146,13 @@ impl LimitedSharing {
         }
     }
 
+    /// The items on workers and in the round-robin queue.
+    #[cfg(test)]
+    pub(crate) fn pool(&self) -> std::collections::BTreeSet<u32> {
+        let running = self.running.iter().flatten().map(|running| running.key);
+        self.queue.iter().copied().chain(running).map(|(_, _, item)| item).collect()
+    }
+
     fn limit(&self) -> usize {
         self.parameters.limit as usize
     }
