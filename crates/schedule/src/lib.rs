@@ -23,6 +23,8 @@ mod entry_cell;
 mod gate;
 mod handover;
 mod held;
+#[cfg(test)]
+mod interleavings;
 mod kernel;
 mod report;
 mod settings;
