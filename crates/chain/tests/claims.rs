@@ -1,7 +1,7 @@
 //! What docs/schedule.md says that the limit and that age do, by the simulator: for the systems of the demo.
 
 use arrivals::TimeDistribution;
-use chain::{
+use tailwright_chain::{
     DemoTopology, GainSplit, GainVerdict, PlayMeasures, ScheduleMode, draw_workload, predicted_play,
 };
 use units::Nanos;
